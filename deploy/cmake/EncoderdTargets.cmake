@@ -1,0 +1,24 @@
+# What every target of the project shares: warnings, sanitizers, the include root; and one function for tests.
+add_library(encoderd_options INTERFACE)
+target_include_directories(encoderd_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(encoderd_options INTERFACE -Wall -Wextra -Wno-unused-parameter
+  $<$<BOOL:${ENCODERD_WERROR}>:-Werror>)
+if(ENCODERD_SANITIZE)
+  target_compile_options(encoderd_options INTERFACE -fsanitize=${ENCODERD_SANITIZE}
+    -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(encoderd_options INTERFACE -fsanitize=${ENCODERD_SANITIZE})
+endif()
+
+find_program(ENCODERD_CCACHE ccache)
+if(ENCODERD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ENCODERD_CCACHE})
+endif()
+
+# encoderd_test(NAME name SOURCES a.cc ... LIBS target ... [LABELS l ...]): a GoogleTest program and its ctest entry.
+function(encoderd_test)
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;LIBS;LABELS" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE encoderd_options ${ARG_LIBS} GTest::gmock GTest::gtest_main)
+  add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
+  set_tests_properties(${ARG_NAME} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+endfunction()

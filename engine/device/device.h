@@ -1,0 +1,117 @@
+// The device seam: the only place where CPU and GPU differ.
+//
+// A Device prepares constant weights once; an Executor runs one forward pass at
+// a time. Matrices are rank two; what `data` points to is the device's
+// business. Ops record the first device error and turn into no-ops after it;
+// Finish returns it. Shapes: T tokens, B sequences, H hidden, F feed-forward,
+// A heads, D = H/A.
+#ifndef ENCODERD_ENGINE_DEVICE_DEVICE_H_
+#define ENCODERD_ENGINE_DEVICE_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/batch.h"
+#include "engine/session.h"
+#include "engine/tensor.h"
+#include "engine/weights.h"
+
+namespace encoderd {
+
+// View of a device matrix [rows, cols], row-major and dense.
+struct Matrix {
+  void* data = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  DType dtype = DType::kF32;
+};
+
+// Constant weights on a device; opaque to the encoder.
+class DeviceLinear {
+ public:
+  virtual ~DeviceLinear() = default;
+};
+class DeviceNorm {
+ public:
+  virtual ~DeviceNorm() = default;
+};
+class DeviceEmbeddings {
+ public:
+  virtual ~DeviceEmbeddings() = default;
+};
+
+// Sizes for which an Executor takes its memory, once.
+struct ExecutorLimits {
+  int64_t max_batch_tokens = 0;     // T
+  int64_t max_batch_sequences = 0;  // B
+  int32_t max_seqlen = 0;
+  int32_t hidden_size = 0;
+  int32_t num_attention_heads = 0;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // Scratch [rows, cols] in the compute dtype, taken at start and owned by the
+  // Executor.
+  virtual absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) = 0;
+
+  // Starts a pass. `batch` must stay alive until Finish.
+  virtual void Upload(const PackedBatch& batch) = 0;
+  // out [T,H] = LayerNorm(token row + position row + segment row)
+  virtual void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) = 0;
+  // y [T,out] = activation(x [T,in] W^T + b); y must not alias x.
+  virtual void Linear(Matrix x, const DeviceLinear& weights,
+                      Activation activation, Matrix y) = 0;
+  // context [T,H] = softmax(Q K^T / sqrt(D)) V for each sequence and head; qkv
+  // [T,3H] as Q|K|V.
+  virtual void Attention(Matrix qkv, int32_t num_heads, Matrix context) = 0;
+  // y [T,H] = LayerNorm(x + residual); y may be x or residual.
+  virtual void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
+                            Matrix y) = 0;
+  // Gives every sequence of `outputs` that wants the states of `layer` its rows
+  // of x [T,H].
+  virtual void TakeStates(Matrix x, int32_t layer,
+                          absl::Span<const SequenceOutput> outputs,
+                          ForwardResult* result) = 0;
+  // Pools (and normalises) x [T,H] for every sequence that wants a pooled
+  // vector.
+  virtual void Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
+                    ForwardResult* result) = 0;
+  // Waits for the pass; results are on the host. The first error of any op
+  // since Upload.
+  virtual absl::Status Finish() = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual std::string name()
+      const = 0;                    // "cpu (AMD EPYC ..., avx512_core_bf16)"
+  virtual DType dtype() const = 0;  // of products and activations
+
+  virtual absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
+      LinearWeights weights) = 0;
+  virtual absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(
+      NormWeights weights, float eps) = 0;
+  virtual absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
+      EmbeddingWeights weights, float eps) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
+      const ExecutorLimits& limits) = 0;
+};
+
+// device: "auto", "cpu" (later "cuda", "cuda:N"); dtype: "auto", "fp32",
+// "bf16". "auto" is fp32 on a CPU. bf16 on a CPU without native bf16 is refused
+// with UNIMPLEMENTED, naming what the CPU has.
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& device,
+                                                   const std::string& dtype);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_DEVICE_H_

@@ -1,0 +1,35 @@
+// The encoder stack: embedding block, L layers, pooling; one forward pass
+// written once for every device.
+//
+// Constant after Build and shared by its Sessions, which it must outlive.
+#ifndef ENCODERD_ENGINE_ENCODER_H_
+#define ENCODERD_ENGINE_ENCODER_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "engine/batch.h"
+#include "engine/device/device.h"
+#include "engine/model_config.h"
+#include "engine/session.h"
+#include "engine/weights.h"
+
+namespace encoderd {
+
+class Encoder {
+ public:
+  // Reads the checkpoint layer by layer and prepares each on the device. Passes
+  // errors of both through.
+  static absl::StatusOr<std::unique_ptr<const Encoder>> Build(
+      std::unique_ptr<Device> device, const ModelConfig& config,
+      const IdLimits& limits, CheckpointReader* checkpoint);
+  virtual ~Encoder() = default;
+
+  virtual const Device& device() const = 0;
+  virtual absl::StatusOr<std::unique_ptr<Session>> NewSession(
+      const SessionOptions& options) const = 0;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_ENCODER_H_

@@ -1,0 +1,62 @@
+// The engine's front door: a model folder in the Hugging Face /
+// sentence-transformers layout, loaded onto a device. Constant after Load and
+// shared by all threads.
+#ifndef ENCODERD_ENGINE_MODEL_H_
+#define ENCODERD_ENGINE_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/batch.h"
+#include "engine/model_config.h"
+#include "engine/session.h"
+#include "engine/tokenizer/tokenizer.h"
+
+namespace encoderd {
+
+struct ModelOptions {
+  std::string device = "auto";  // auto, cpu
+  std::string dtype = "auto";   // auto (fp32 on a CPU), fp32, bf16
+  int32_t max_len =
+      0;  // tokens; 0: the model's own limit; at most the position table's rows
+};
+
+struct ModelInfo {
+  ModelConfig config;
+  IdLimits limits;
+  std::string device;  // for people: name of the device and why it was chosen
+  std::string dtype;   // "fp32"
+  std::string weights_sha256;  // lower-case hex
+  std::string tokenizer;       // "WordPiece"
+  // Parameters: values of each table and of the whole encoder, LayerNorms and
+  // biases included.
+  int64_t token_table_parameters = 0;     // V * H
+  int64_t position_table_parameters = 0;  // P * H
+  int64_t segment_table_parameters = 0;   // S * H
+  int64_t total_parameters = 0;
+  std::vector<std::string>
+      notes;  // for the log: what was ignored or chosen, and why
+};
+
+class Model {
+ public:
+  // Errors as in LoadModelConfig, CheckpointReader and Tokenizer; also
+  // DATA_LOSS when the tokenizer's vocabulary is larger than the token table.
+  static absl::StatusOr<std::shared_ptr<const Model>> Load(
+      const std::string& folder, const ModelOptions& options);
+  virtual ~Model() = default;
+
+  virtual const ModelInfo& info() const = 0;
+  virtual const Tokenizer& tokenizer() const = 0;
+  // RESOURCE_EXHAUSTED when memory cannot be had. The Model must outlive its
+  // Sessions.
+  virtual absl::StatusOr<std::unique_ptr<Session>> NewSession(
+      const SessionOptions& options) const = 0;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_MODEL_H_

@@ -1,0 +1,73 @@
+// What a model folder's JSON files say, checked and turned into one struct.
+//
+// Reads config.json and, where present, sentence-transformers' modules.json
+// (with the modules' own config.json), sentence_bert_config.json,
+// config_sentence_transformers.json (prompts) and tokenizer_config.json
+// (model_max_length). Anything that would change a digit and is not supported
+// (an architecture, a module, an activation, a position scheme) is refused by
+// name.
+#ifndef ENCODERD_ENGINE_MODEL_CONFIG_H_
+#define ENCODERD_ENGINE_MODEL_CONFIG_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/pooling.h"
+
+namespace encoderd {
+
+enum class Activation { kNone, kGeluErf, kGeluTanh, kRelu };
+
+// Which limit became max_len.
+enum class MaxLenSource {
+  kPositionTable,         // rows less the position offset
+  kSentenceTransformers,  // max_seq_length
+  kTokenizer,             // model_max_length
+  kFlag,                  // --max_len
+};
+const char* MaxLenSourceName(
+    MaxLenSource source);  // "position_table", "sentence_transformers", ...
+
+struct ModelConfig {
+  std::string model_type;           // "bert"
+  int32_t num_hidden_layers = 0;    // L
+  int32_t hidden_size = 0;          // H
+  int32_t num_attention_heads = 0;  // A; divides H
+  int32_t intermediate_size = 0;    // F
+  int32_t vocab_size = 0;           // V
+  int32_t max_position_embeddings =
+      0;  // P, as config.json claims; the table itself is checked against it
+  int32_t type_vocab_size = 0;  // S; 0: no segment table
+  float layer_norm_eps = 1e-12f;
+  Activation hidden_act = Activation::kGeluErf;
+  int32_t position_offset = 0;
+
+  Pooling pooling = Pooling::kMean;
+  bool normalize = false;  // the pipeline ends in a Normalize module
+  std::map<std::string, std::string> prompts;
+  std::string default_prompt_name;  // empty: none
+
+  int32_t max_len = 0;  // most tokens of one input, special tokens included
+  MaxLenSource max_len_source = MaxLenSource::kPositionTable;
+
+  // Sentences for the log: leftovers that are ignored and why, limits that
+  // differ between files.
+  std::vector<std::string> notes;
+
+  int32_t head_size() const { return hidden_size / num_attention_heads; }
+};
+
+// max_len_flag: 0 for the rule (smallest of position table, max_seq_length,
+// model_max_length); else it replaces the rule's answer, and is refused with
+// INVALID_ARGUMENT above the position table's rows. Errors: NOT_FOUND (no such
+// folder or no config.json), DATA_LOSS (a bad file: name, value, limit),
+// UNIMPLEMENTED (a thing by name that is not supported).
+absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
+                                            int32_t max_len_flag);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_MODEL_CONFIG_H_

@@ -1,0 +1,95 @@
+// Text -> token ids, exactly as Hugging Face `tokenizers` would give them.
+//
+// A Tokenizer is constant after construction and shared by all threads; each
+// thread brings its own TokenizerScratch, which holds buffers and a word cache.
+// Time is linear in the text's bytes.
+#ifndef ENCODERD_ENGINE_TOKENIZER_TOKENIZER_H_
+#define ENCODERD_ENGINE_TOKENIZER_TOKENIZER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace encoderd {
+
+// Byte range [begin, end) of the original text that a token stands for; 0,0 for
+// special tokens that the template added. Of a pair, offsets of the second text
+// count from that text's own start.
+struct ByteOffset {
+  int32_t begin = 0;
+  int32_t end = 0;
+};
+
+struct Encoding {
+  std::vector<int32_t> token_ids;    // [n], special tokens included
+  std::vector<int32_t> segment_ids;  // [n]
+  std::vector<ByteOffset> offsets;   // [n], only if asked for
+  std::vector<uint8_t>
+      special;  // [n], 1: added by the template, only if asked for
+
+  void Clear();
+};
+
+enum class TruncateSide { kStart, kEnd };  // which end of the text is cut off
+
+// Buffers and word cache of one thread; opaque. Bounded: the cache is dropped
+// when it is full.
+class TokenizerScratch;
+struct TokenizerScratchDeleter {
+  void operator()(TokenizerScratch* scratch) const;
+};
+using TokenizerScratchPtr =
+    std::unique_ptr<TokenizerScratch, TokenizerScratchDeleter>;
+
+class Tokenizer {
+ public:
+  struct EncodeOptions {
+    bool offsets = false;  // fill Encoding::offsets and ::special (slower)
+  };
+
+  // From tokenizer.json or, without one, vocab.txt and tokenizer_config.json.
+  // Components that are not supported are refused by name (UNIMPLEMENTED); a
+  // bad file is DATA_LOSS. Leftover `truncation` and `padding` blocks are
+  // ignored and mentioned in notes().
+  static absl::StatusOr<std::unique_ptr<const Tokenizer>> Load(
+      const std::string& folder);
+
+  virtual ~Tokenizer() = default;
+
+  virtual TokenizerScratchPtr NewScratch() const = 0;
+
+  // Replaces *out. INVALID_ARGUMENT (INVALID_UTF8, with byte_offset) when a
+  // text is not UTF-8. An empty text gives the template alone. No limit on
+  // length: callers compare with max_len.
+  virtual absl::Status Encode(absl::string_view text,
+                              const EncodeOptions& options,
+                              TokenizerScratch* scratch,
+                              Encoding* out) const = 0;
+  virtual absl::Status EncodePair(absl::string_view first,
+                                  absl::string_view second,
+                                  const EncodeOptions& options,
+                                  TokenizerScratch* scratch,
+                                  Encoding* out) const = 0;
+
+  // Cuts an encoding made by Encode or EncodePair down to max_len tokens,
+  // keeping the template's special tokens; of a pair, the longer text is cut
+  // first. max_len >= the number of special tokens.
+  virtual void Truncate(int64_t max_len, TruncateSide side,
+                        Encoding* encoding) const = 0;
+
+  virtual int32_t vocab_size() const = 0;  // ids are 0 .. vocab_size - 1
+  virtual absl::string_view Token(
+      int32_t id) const = 0;  // "" for an id out of range
+  virtual int32_t num_special_tokens(bool pair) const = 0;
+  virtual const std::string& algorithm() const = 0;           // "WordPiece"
+  virtual const std::vector<std::string>& notes() const = 0;  // for the log
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_TOKENIZER_TOKENIZER_H_

@@ -1,0 +1,127 @@
+// The way of a request behind RPC: tokenizer pool -> admission -> batcher ->
+// Session. Knows no gRPC.
+//
+// Pipeline owns every thread that it starts (tokenize-N, batch-DEVICE-N).
+// Submit never blocks: it may be called on a gRPC thread. Memory is bounded by
+// max_queue_tokens, not by load.
+#ifndef ENCODERD_SERVER_PIPELINE_PIPELINE_H_
+#define ENCODERD_SERVER_PIPELINE_PIPELINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "engine/batch.h"
+#include "engine/session.h"
+#include "engine/tokenizer/tokenizer.h"
+
+namespace encoderd {
+
+enum class TruncateMode { kNone, kStart, kEnd };
+
+struct TextInput {
+  std::string text;
+};
+struct PairInput {
+  std::string first;
+  std::string second;
+};
+using PipelineInput = std::variant<TextInput, PairInput, TokenSequence>;
+
+struct PipelineRequest {
+  std::vector<PipelineInput> inputs;  // at least one
+  SequenceOutput output;              // the same for every input
+  TruncateMode truncate = TruncateMode::kNone;
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+struct InputResult {
+  std::vector<float> values;  // [H] pooled, or [n,H] states
+  int64_t rows = 1;           // 1 pooled, or n
+  int64_t token_count = 0;    // before any cut
+  bool truncated = false;
+};
+
+struct PipelineResult {
+  std::vector<InputResult> outputs;  // one for each input, in order
+  int64_t tokens = 0;                // computed
+  absl::Duration tokenize_time;      // summed over the inputs
+  absl::Duration queue_time;         // admission to the first batch
+  absl::Duration
+      compute_time;  // start of the first batch to the end of the last
+};
+
+// A submitted request. Thread-safe.
+class PipelineCall {
+ public:
+  virtual ~PipelineCall() = default;
+  // The caller went away: what is not computed yet never will be. `done` is
+  // still called, once.
+  virtual void Cancel() = 0;
+};
+
+// What the pipeline reports while it works; implemented by server/observe.
+// Called from any pipeline thread, must be thread-safe and quick.
+class PipelineObserver {
+ public:
+  enum class Stage { kTokenize, kQueue, kBatch, kCompute };
+  virtual ~PipelineObserver() = default;
+  virtual void StageDuration(Stage stage, absl::Duration duration) = 0;
+  virtual void InputTokens(int64_t tokens) = 0;  // one admitted input
+  virtual void BatchComputed(int64_t tokens,
+                             int64_t sequences) = 0;  // one batch
+  virtual void QueueChanged(int64_t inputs,
+                            int64_t tokens) = 0;  // now waiting, absolute
+  virtual void Cancelled(Stage stage,
+                         int64_t inputs) = 0;  // cancelled or expired
+  // A device fault; lost: the device will never work again.
+  virtual void DeviceFault(bool lost, const absl::Status& status) = 0;
+};
+
+struct PipelineOptions {
+  int64_t max_batch_tokens = 0;  // 0: the Sessions' own limit
+  int64_t max_queue_tokens =
+      0;  // tokens waiting and computing; beyond it QUEUE_FULL
+  int32_t tokenizer_threads = 1;
+  int64_t max_queue_bytes =
+      64 << 20;  // text waiting to be tokenised; beyond it QUEUE_FULL
+};
+
+class Pipeline {
+ public:
+  using Done = std::function<void(absl::StatusOr<PipelineResult>)>;
+
+  // `tokenizer`, `observer` outlive the pipeline; one batch thread a Session.
+  static std::unique_ptr<Pipeline> Create(
+      const Tokenizer* tokenizer, const IdLimits& limits,
+      std::vector<std::unique_ptr<Session>> sessions,
+      const PipelineOptions& options, PipelineObserver* observer);
+  // Refuses new work, waits for accepted work, joins the threads.
+  virtual ~Pipeline() = default;
+
+  // Calls `done` exactly once, from a pipeline thread or from within Submit
+  // (refusals). Errors carry an ErrorDetail (engine/error.h) with input_index
+  // where one input is to blame: those of ValidateSequence and Tokenizer;
+  // QUEUE_FULL and REQUEST_TOO_LARGE; EXPIRED_IN_QUEUE; CANCELLED_IN_QUEUE;
+  // DRAINING; DEVICE_FAULT.
+  virtual std::shared_ptr<PipelineCall> Submit(PipelineRequest request,
+                                               Done done) = 0;
+
+  // From now on Submit answers DRAINING (UNAVAILABLE); accepted work goes on.
+  virtual void StartDraining() = 0;
+  // Requests accepted and not yet answered.
+  virtual int64_t in_flight() const = 0;
+  // Waits until in_flight() is 0 or the time is up; true if it is 0.
+  virtual bool WaitIdle(absl::Time until) = 0;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_PIPELINE_PIPELINE_H_

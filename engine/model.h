@@ -29,6 +29,9 @@ struct ModelInfo {
   IdLimits limits;
   std::string device;  // for people: name of the device and why it was chosen
   std::string dtype;   // "fp32"
+  // Sessions that fill the device, each on its own thread
+  // (Device::preferred_sessions): what --threads=0 means.
+  int32_t preferred_sessions = 1;
   std::string weights_sha256;  // lower-case hex
   std::string tokenizer;       // "WordPiece"
   // Parameters: values of each table and of the whole encoder, LayerNorms and

@@ -95,6 +95,10 @@ class Device {
   virtual std::string name()
       const = 0;                    // "cpu (AMD EPYC ..., avx512_core_bf16)"
   virtual DType dtype() const = 0;  // of products and activations
+  // How many Sessions fill the device when each runs on a thread of its own.
+  // CPU: the physical cores that this process may use (affinity mask and
+  // cgroup quota counted in), at least 1.
+  virtual int32_t preferred_sessions() const = 0;
 
   virtual absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
       LinearWeights weights) = 0;

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs the Debian or Ubuntu packages that encoderd is built from, and says
+# which before it does. Does nothing when all are there.
+#
+#   deploy/install-deps.sh            what a build needs
+#   deploy/install-deps.sh --tests    and what the tests, linters and fuzzers need
+#
+# Package names hold for Debian 12 and 13 and for Ubuntu 24.04.
+set -euo pipefail
+
+build_packages=(
+  g++ cmake make ninja-build ccache pkgconf
+  libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc
+  libprotobuf-dev libabsl-dev libssl-dev prometheus-cpp-dev
+  libdnnl-dev libicu-dev nlohmann-json3-dev
+  ca-certificates python3 python3-pip
+)
+test_packages=(
+  git python3-venv libgtest-dev libgmock-dev libbenchmark-dev
+  clang clang-tidy shellcheck procps
+)
+
+packages=("${build_packages[@]}")
+case "${1-}" in
+  '') ;;
+  --tests) packages+=("${test_packages[@]}") ;;
+  *)
+    echo "usage: deploy/install-deps.sh [--tests]" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query > /dev/null || ! command -v apt-get > /dev/null; then
+  echo "install-deps: this is not Debian or Ubuntu (no apt-get here)." >&2
+  echo "install-deps: install the counterparts of: ${packages[*]}" >&2
+  exit 1
+fi
+
+# installed PACKAGE...: prints those that are.
+installed() {
+  dpkg-query -W -f='${db:Status-Abbrev} ${Package}\n' "$@" 2> /dev/null |
+    sed -n 's/^[hi]i *//p' | sort -u
+}
+
+missing_of() {
+  comm -23 <(printf '%s\n' "$@" | sort -u) <(installed "$@")
+}
+
+as_root=()
+if [[ $(id -u) != 0 ]]; then as_root=(sudo); fi
+
+# install PACKAGE...: refreshes the package lists first.
+install() {
+  echo "install-deps: installing $*" >&2
+  if [[ ${#as_root[@]} -gt 0 ]] && ! command -v sudo > /dev/null; then
+    echo "install-deps: not root and no sudo here; run as root:" >&2
+    echo "  apt-get update && apt-get install --no-install-recommends $*" >&2
+    exit 1
+  fi
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "$@" > /dev/null
+}
+
+mapfile -t missing < <(missing_of "${packages[@]}")
+if [[ ${#missing[@]} -gt 0 ]]; then install "${missing[@]}"; fi
+
+# clang's sanitizer and fuzzer run-time is packaged once for each version.
+if [[ ${1-} == --tests ]]; then
+  version=$(clang -dumpversion)
+  runtime=libclang-rt-${version%%.*}-dev
+  mapfile -t missing < <(missing_of "$runtime")
+  if [[ ${#missing[@]} -gt 0 ]]; then install "${missing[@]}"; fi
+fi

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything, runs every test; the last lines
+# are ctest's summary. Arguments go to ctest: tests/run.sh -R Tokenizer
+#
+# ENCODERD_PRESET chooses another CMake preset (default dev; asan, tsan, clang).
+# The tests find through the environment, all set here unless already set:
+#   ENCODERD_TEST_MODEL    folder of all-MiniLM-L6-v2 (deploy/fetch-model.sh)
+#   ENCODERD_TEST_PYTHON   a Python that has tests/requirements.txt
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=${ENCODERD_PRESET:-dev}
+jobs=${ENCODERD_JOBS:-$(nproc)}
+export DEBIAN_FRONTEND=noninteractive
+
+say() { echo "run.sh: $*"; }
+
+deploy/install-deps.sh --tests
+
+if [[ -z ${ENCODERD_TEST_MODEL-} ]]; then
+  ENCODERD_TEST_MODEL=$(deploy/fetch-model.sh)
+fi
+export ENCODERD_TEST_MODEL
+
+if [[ -z ${ENCODERD_TEST_PYTHON-} ]]; then
+  venv=$PWD/.cache/venv
+  if ! cmp -s tests/requirements.txt "$venv/requirements.txt"; then
+    say "making a Python environment in .cache/venv"
+    rm -rf "$venv"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check \
+      -r tests/requirements.txt
+    cp tests/requirements.txt "$venv/requirements.txt"
+  fi
+  ENCODERD_TEST_PYTHON=$venv/bin/python
+fi
+export ENCODERD_TEST_PYTHON
+
+say "configuring and building (preset $preset, $jobs jobs)"
+started=$SECONDS
+cmake --preset "$preset" > "build-$preset.log" 2>&1 || {
+  cat "build-$preset.log"
+  exit 1
+}
+rm -f "build-$preset.log"
+cmake --build "build/$preset" --parallel "$jobs"
+say "built in $((SECONDS - started)) s"
+
+ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
+  --parallel "$jobs" "$@"

@@ -1,5 +1,7 @@
 #include "engine/error.h"
 
+#include <utility>
+
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -8,8 +10,8 @@ namespace encoderd {
 namespace {
 
 // The payload is lines of "key\tvalue", the first two keyed "reason" and
-// "field". Values are numbers and names made by this project; a tab or a line
-// break in one is replaced by a space.
+// "field"; a violation is "\tfield\tdescription". Values are numbers and names
+// made by this project; a tab or a line break in one is replaced by a space.
 constexpr char kPayloadUrl[] = "encoderd/ErrorDetail";
 
 std::string Clean(absl::string_view value) {
@@ -30,6 +32,10 @@ absl::Status MakeError(absl::StatusCode code, absl::string_view message,
   for (const auto& [key, value] : detail.metadata) {
     absl::StrAppend(&payload, "\n", Clean(key), "\t", Clean(value));
   }
+  for (const Violation& violation : detail.violations) {
+    absl::StrAppend(&payload, "\n\t", Clean(violation.field), "\t",
+                    Clean(violation.description));
+  }
   status.SetPayload(kPayloadUrl, absl::Cord(payload));
   return status;
 }
@@ -47,6 +53,11 @@ std::optional<ErrorDetail> GetErrorDetail(const absl::Status& status) {
       detail.reason = entry.second;
     } else if (line_number == 1) {
       detail.field = entry.second;
+    } else if (entry.first.empty()) {
+      std::pair<std::string, std::string> violation =
+          absl::StrSplit(entry.second, absl::MaxSplits('\t', 1));
+      detail.violations.push_back(
+          {std::move(violation.first), std::move(violation.second)});
     } else {
       detail.metadata[entry.first] = entry.second;
     }

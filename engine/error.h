@@ -11,11 +11,22 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace encoderd {
+
+// One request field to blame, for a person and for a program.
+struct Violation {
+  std::string field;        // "inputs[3].text"
+  std::string description;  // "inputs[3] has 612 tokens; ... at most 512"
+};
+
+// A Status stays under 4 KiB: longer lists are cut and the rest is counted in
+// the metadata, key "omitted_violations".
+inline constexpr int kMaxViolations = 16;
 
 struct ErrorDetail {
   std::string
@@ -23,6 +34,10 @@ struct ErrorDetail {
   std::map<std::string, std::string>
       metadata;       // every number of the message, lower_snake keys
   std::string field;  // request field to blame, e.g. "text"; may be empty
+  // When several fields are to blame: all of them (`field` and the other
+  // members describe the first), at most kMaxViolations. Empty when `field`
+  // says it all.
+  std::vector<Violation> violations = {};
 };
 
 // A status with `detail` attached. `code` must not be kOk.

@@ -32,19 +32,23 @@ struct Encoding {
   std::vector<uint8_t>
       special;  // [n], 1: added by the template, only if asked for
 
-  void Clear();
+  void Clear() {
+    token_ids.clear();
+    segment_ids.clear();
+    offsets.clear();
+    special.clear();
+  }
 };
 
 enum class TruncateSide { kStart, kEnd };  // which end of the text is cut off
 
-// Buffers and word cache of one thread; opaque. Bounded: the cache is dropped
-// when it is full.
-class TokenizerScratch;
-struct TokenizerScratchDeleter {
-  void operator()(TokenizerScratch* scratch) const;
+// Buffers and word cache of one thread; each kind of tokenizer derives its own.
+// Bounded: the cache is dropped when it is full.
+class TokenizerScratch {
+ public:
+  virtual ~TokenizerScratch() = default;
 };
-using TokenizerScratchPtr =
-    std::unique_ptr<TokenizerScratch, TokenizerScratchDeleter>;
+using TokenizerScratchPtr = std::unique_ptr<TokenizerScratch>;
 
 class Tokenizer {
  public:

@@ -40,6 +40,9 @@ struct PipelineRequest {
   SequenceOutput output;              // the same for every input
   TruncateMode truncate = TruncateMode::kNone;
   absl::Time deadline = absl::InfiniteFuture();
+  // Who asks, for fair shares: callers take turns, whatever each has queued.
+  // Any stable number (a hash of the peer's address or name); 0: one caller.
+  uint64_t caller = 0;
 };
 
 struct InputResult {
@@ -58,17 +61,27 @@ struct PipelineResult {
       compute_time;  // start of the first batch to the end of the last
 };
 
-// A submitted request. Thread-safe.
+// Texts to tokenise without computing anything. Shares the tokenizer pool and
+// its bound on waiting bytes with requests.
+struct TokenizePipelineRequest {
+  std::vector<PipelineInput> inputs;  // at least one
+  Tokenizer::EncodeOptions options;
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+// A submitted request. Thread-safe; may outlive the Pipeline.
 class PipelineCall {
  public:
   virtual ~PipelineCall() = default;
   // The caller went away: what is not computed yet never will be. `done` is
-  // still called, once.
+  // still called, once, from a pipeline thread and never from within Cancel.
   virtual void Cancel() = 0;
 };
 
 // What the pipeline reports while it works; implemented by server/observe.
-// Called from any pipeline thread, must be thread-safe and quick.
+// Called from any pipeline thread, must be thread-safe and quick. QueueChanged
+// is called with the queue's lock held, so that the last value is the right
+// one: it must not call the pipeline.
 class PipelineObserver {
  public:
   enum class Stage { kTokenize, kQueue, kBatch, kCompute };
@@ -81,7 +94,9 @@ class PipelineObserver {
                             int64_t tokens) = 0;  // now waiting, absolute
   virtual void Cancelled(Stage stage,
                          int64_t inputs) = 0;  // cancelled or expired
-  // A device fault; lost: the device will never work again.
+  // A device fault, once for each batch that failed; lost: the device will
+  // never work again. The status carries the ErrorDetail of the callers' errors
+  // (DEVICE_FAULT with the same error_id) and the device's own words.
   virtual void DeviceFault(bool lost, const absl::Status& status) = 0;
 };
 
@@ -92,27 +107,39 @@ struct PipelineOptions {
   int32_t tokenizer_threads = 1;
   int64_t max_queue_bytes =
       64 << 20;  // text waiting to be tokenised; beyond it QUEUE_FULL
+  std::string device = "cpu";  // names the threads: batch-cpu-0, ...
 };
 
 class Pipeline {
  public:
   using Done = std::function<void(absl::StatusOr<PipelineResult>)>;
+  using TokenizeDone =
+      std::function<void(absl::StatusOr<std::vector<Encoding>>)>;
 
   // `tokenizer`, `observer` outlive the pipeline; one batch thread a Session.
   static std::unique_ptr<Pipeline> Create(
       const Tokenizer* tokenizer, const IdLimits& limits,
       std::vector<std::unique_ptr<Session>> sessions,
       const PipelineOptions& options, PipelineObserver* observer);
-  // Refuses new work, waits for accepted work, joins the threads.
+  // Refuses new work, waits for accepted work, joins the threads. Must not run
+  // on a pipeline thread (within `done`).
   virtual ~Pipeline() = default;
 
   // Calls `done` exactly once, from a pipeline thread or from within Submit
   // (refusals). Errors carry an ErrorDetail (engine/error.h) with input_index
-  // where one input is to blame: those of ValidateSequence and Tokenizer;
+  // where one input is to blame (and all violations of the request, up to
+  // kMaxViolations): those of ValidateSequence and Tokenizer;
   // QUEUE_FULL and REQUEST_TOO_LARGE; EXPIRED_IN_QUEUE; CANCELLED_IN_QUEUE;
   // DRAINING; DEVICE_FAULT.
   virtual std::shared_ptr<PipelineCall> Submit(PipelineRequest request,
                                                Done done) = 0;
+
+  // As Submit, for ids only: one Encoding an input, of any length. Token id
+  // inputs are checked and given back. Errors: those of Tokenizer and of
+  // ValidateSequence but INPUT_TOO_LONG; QUEUE_FULL, REQUEST_TOO_LARGE,
+  // EXPIRED_IN_QUEUE, CANCELLED_IN_QUEUE, DRAINING.
+  virtual std::shared_ptr<PipelineCall> SubmitTokenize(
+      TokenizePipelineRequest request, TokenizeDone done) = 0;
 
   // From now on Submit answers DRAINING (UNAVAILABLE); accepted work goes on.
   virtual void StartDraining() = 0;

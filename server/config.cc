@@ -1,0 +1,163 @@
+#include "server/config.h"
+
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "server/observe/log.h"
+
+namespace encoderd {
+namespace {
+
+constexpr int64_t kMaxModelName = 128;  // bytes
+constexpr int64_t kMiB = 1 << 20;
+
+absl::Status Bad(absl::string_view flag, absl::string_view value,
+                 absl::string_view rule) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, "=", value, ": ", rule));
+}
+
+absl::Status InRange(absl::string_view flag, int64_t value, int64_t low,
+                     int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return Bad(flag, absl::StrCat(value),
+             absl::StrCat("must be ", low, " to ", high));
+}
+
+absl::Status DurationInRange(absl::string_view flag, absl::Duration value,
+                             absl::Duration high) {
+  if (value >= absl::ZeroDuration() && value <= high) return absl::OkStatus();
+  return Bad(flag, absl::FormatDuration(value),
+             absl::StrCat("must be 0 to ", absl::FormatDuration(high)));
+}
+
+absl::Status OneOf(absl::string_view flag, const std::string& value,
+                   const std::vector<std::string>& allowed) {
+  std::string list;
+  for (const std::string& choice : allowed) {
+    if (value == choice) return absl::OkStatus();
+    absl::StrAppend(&list, list.empty() ? "" : ", ", choice);
+  }
+  return Bad(flag, value, absl::StrCat("must be one of ", list));
+}
+
+absl::Status Address(absl::string_view flag, const std::string& value) {
+  std::string host;
+  int port = 0;
+  const absl::Status status = SplitHostPort(value, &host, &port);
+  if (status.ok()) return status;
+  return Bad(flag, value, std::string(status.message()));
+}
+
+}  // namespace
+
+absl::Status SplitHostPort(const std::string& address, std::string* host,
+                           int* port) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0) {
+    return absl::InvalidArgumentError("must be host:port");
+  }
+  *host = address.substr(0, colon);
+  const bool bracketed = host->front() == '[' && host->back() == ']';
+  if (bracketed) *host = host->substr(1, host->size() - 2);
+  if (host->empty() || (!bracketed && host->find(':') != std::string::npos)) {
+    return absl::InvalidArgumentError("must be host:port");
+  }
+  if (!absl::SimpleAtoi(address.substr(colon + 1), port) || *port < 0 ||
+      *port > 65535) {
+    return absl::InvalidArgumentError("the port must be 0 to 65535");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SplitModelFlag(const std::string& flag, ServerConfig* config) {
+  const size_t equals = flag.find('=');
+  config->model_folder =
+      equals == std::string::npos ? flag : flag.substr(equals + 1);
+  if (config->model_folder.empty()) {
+    return Bad("model", flag, "must be a model's folder or name=folder");
+  }
+  if (equals == std::string::npos) {
+    std::string folder = flag;
+    while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    config->model_name = folder.substr(folder.rfind('/') + 1);
+  } else {
+    config->model_name = flag.substr(0, equals);
+  }
+  const int64_t length = static_cast<int64_t>(config->model_name.size());
+  if (length < 1 || length > kMaxModelName) {
+    return Bad("model", flag,
+               absl::StrCat("the name must have 1 to ", kMaxModelName,
+                            " bytes; give one as name=folder"));
+  }
+  for (char c : config->model_name) {
+    if (!absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-' &&
+        c != '/') {
+      return Bad("model", flag,
+                 "a name has only letters, digits and . _ - /; give one as "
+                 "name=folder");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Validate(const ServerConfig& c) {
+  if (c.model_folder.empty()) {
+    return absl::InvalidArgumentError(
+        "--model is missing: give the folder of a model");
+  }
+  const std::vector<absl::Status> checks = {
+      Address("listen", c.listen),
+      c.http_listen.empty() ? absl::OkStatus()
+                            : Address("http_listen", c.http_listen),
+      OneOf("device", c.device, {"auto", "cpu"}),
+      OneOf("dtype", c.dtype, {"auto", "fp32", "bf16"}),
+      InRange("max_len", c.max_len, 0, 1 << 20),
+      InRange("threads", c.threads, 0, 1024),
+      InRange("tokenizer_threads", c.tokenizer_threads, 1, 256),
+      InRange("max_batch_tokens", c.max_batch_tokens, 0, 1 << 22),
+      InRange("max_queue_tokens", c.max_queue_tokens, 1, int64_t{1} << 32),
+      InRange("max_inputs_per_request", c.max_inputs_per_request, 1, 1 << 20),
+      InRange("max_message_bytes", c.max_message_bytes, 64 << 10, 1 << 30),
+      InRange("max_connection_memory_bytes", c.max_connection_memory_bytes,
+              256 * kMiB, int64_t{1} << 40),
+      InRange("max_connections", c.max_connections, 1, 1 << 20),
+      InRange("max_streams_per_connection", c.max_streams_per_connection, 1,
+              1 << 20),
+      DurationInRange("drain_delay", c.drain_delay, absl::Hours(1)),
+      DurationInRange("drain_timeout", c.drain_timeout, absl::Hours(1)),
+  };
+  for (const absl::Status& check : checks) {
+    if (!check.ok()) return check;
+  }
+  return absl::OkStatus();
+}
+
+std::string ServerConfig::ToString() const {
+  LogFields fields;
+  fields.Add("model", model_name)
+      .Add("folder", model_folder)
+      .Add("listen", listen)
+      .Add("http_listen", http_listen)
+      .Add("device", device)
+      .Add("dtype", dtype)
+      .Add("max_len", max_len)
+      .Add("threads", threads)
+      .Add("tokenizer_threads", tokenizer_threads)
+      .Add("max_batch_tokens", max_batch_tokens)
+      .Add("max_queue_tokens", max_queue_tokens)
+      .Add("max_inputs_per_request", max_inputs_per_request)
+      .Add("max_message_bytes", max_message_bytes)
+      .Add("max_connection_memory_bytes", max_connection_memory_bytes)
+      .Add("max_connections", max_connections)
+      .Add("max_streams_per_connection", max_streams_per_connection)
+      .Add("reflection", reflection ? "true" : "false")
+      .Add("drain_delay", absl::FormatDuration(drain_delay))
+      .Add("drain_timeout", absl::FormatDuration(drain_timeout));
+  return fields.text();
+}
+
+}  // namespace encoderd

@@ -1,0 +1,83 @@
+// Every setting of the server, in one place.
+//
+// Filled from flags by server/flags, checked once by Validate, printed once at
+// start, constant afterwards. Nobody else reads a flag or the environment.
+#ifndef ENCODERD_SERVER_CONFIG_H_
+#define ENCODERD_SERVER_CONFIG_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace encoderd {
+
+struct ServerConfig {
+  // The model served, "folder" or "name=folder". No default: required.
+  // Cost: its weights stay in memory (MiniLM 90 MB, BERT-base 440 MB in fp32).
+  std::string model_name;  // without "name=": the folder's last part
+  std::string model_folder;
+
+  // host:port of gRPC and of HTTP (metrics, health). Port 0: any free one,
+  // which the log names. Neither is encrypted or asks who is calling: give an
+  // address other than loopback only inside a network that you trust.
+  std::string listen = "127.0.0.1:8400";
+  std::string http_listen = "127.0.0.1:8401";  // empty: no HTTP
+
+  // Engine. auto: what the machine has, fp32 on a CPU.
+  std::string device = "auto";  // auto, cpu
+  std::string dtype = "auto";   // auto, fp32, bf16
+  // Tokens of one input; 0: the model's own limit. May exceed it up to the
+  // position table's rows. Cost: attention time grows with its square.
+  int32_t max_len = 0;
+
+  // Scheduling.
+  // Sessions, one compute thread each; 0: as many as fill the device. Cost:
+  // scratch memory for max_batch_tokens each.
+  int32_t threads = 0;
+  // Threads that turn text into ids. Cost: each takes a core while it works.
+  int32_t tokenizer_threads = 2;
+  // Tokens of one batch; 0: the device's own choice. Larger: more throughput on
+  // a GPU, longer waits and more scratch memory everywhere.
+  int64_t max_batch_tokens = 0;
+  // Tokens waiting and computing, over all requests; beyond it QUEUE_FULL. Also
+  // the largest request. Cost: the longest wait (this divided by the device's
+  // tokens per second) and about 16 bytes a token.
+  int64_t max_queue_tokens = 524288;
+
+  // Requests.
+  int32_t max_inputs_per_request = 1024;  // beyond it TOO_MANY_INPUTS
+  // Bytes of one request or one answer. Cost: memory, once a request in flight.
+  int64_t max_message_bytes = 16 << 20;
+  // Bytes that gRPC may hold for all connections together; at least 256 MiB.
+  int64_t max_connection_memory_bytes = 512 << 20;
+  int32_t max_connections = 1024;  // beyond it new ones wait unaccepted
+  int32_t max_streams_per_connection = 1024;  // calls in flight on one of them
+  bool reflection = true;  // lets tools list methods and messages
+
+  // Leaving. After TERM the server says NOT_SERVING, goes on accepting for
+  // drain_delay (so that load balancers see it), then refuses new work and
+  // waits for what it accepted, at most drain_timeout.
+  absl::Duration drain_delay = absl::ZeroDuration();
+  absl::Duration drain_timeout = absl::Seconds(30);
+
+  // The whole as "key=value" pairs, for the log.
+  std::string ToString() const;
+};
+
+// INVALID_ARGUMENT that names flag, value and limit. What only the model knows
+// (max_len against the position table) is checked when it is loaded.
+absl::Status Validate(const ServerConfig& config);
+
+// Splits "host:port", "[v6]:port" (port 0 allowed). INVALID_ARGUMENT otherwise.
+absl::Status SplitHostPort(const std::string& address, std::string* host,
+                           int* port);
+
+// "name=folder" or "folder" into its parts; a name is 1 to 128 of
+// [A-Za-z0-9._/-].
+absl::Status SplitModelFlag(const std::string& flag, ServerConfig* config);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_CONFIG_H_

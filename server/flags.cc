@@ -1,0 +1,156 @@
+#include "server/flags.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/version.h"
+
+namespace {
+const encoderd::ServerConfig kDefault;
+}
+
+ABSL_FLAG(std::string, model, "",
+          "The model to serve: a folder in the Hugging Face or "
+          "sentence-transformers layout, or name=folder. Required. Cost: the "
+          "weights stay in memory.");
+ABSL_FLAG(std::string, listen, kDefault.listen,
+          "host:port of gRPC; port 0 takes any free one. Plain text without "
+          "authentication: leave loopback only inside a trusted network.");
+ABSL_FLAG(std::string, http_listen, kDefault.http_listen,
+          "host:port of HTTP with /metrics, /healthz and /readyz; empty: none. "
+          "Cost: three threads that sleep.");
+ABSL_FLAG(std::string, device, kDefault.device,
+          "Where to compute: auto or cpu. auto takes the best the machine has "
+          "and the log says why.");
+ABSL_FLAG(std::string, dtype, kDefault.dtype,
+          "Number format of the matrix products: auto, fp32 or bf16. auto is "
+          "fp32 on a CPU. Cost of bf16: cosine 0.999 instead of exact; needs a "
+          "CPU that has it.");
+ABSL_FLAG(int32_t, max_len, kDefault.max_len,
+          "Most tokens of one input, special tokens included; 0: the model's "
+          "own limit. At most the position table's rows. Cost: attention time "
+          "grows with its square.");
+ABSL_FLAG(int32_t, threads, kDefault.threads,
+          "Compute threads, one Session each; 0: as many as fill the device. "
+          "Cost: scratch memory for max_batch_tokens each.");
+ABSL_FLAG(int32_t, tokenizer_threads, kDefault.tokenizer_threads,
+          "Threads that turn text into ids. Cost: each takes a core while it "
+          "works.");
+ABSL_FLAG(int64_t, max_batch_tokens, kDefault.max_batch_tokens,
+          "Tokens of one batch; 0: the device's own choice. Cost: scratch "
+          "memory, and the time a new request waits for the running batch.");
+ABSL_FLAG(int64_t, max_queue_tokens, kDefault.max_queue_tokens,
+          "Tokens waiting and computing over all requests; beyond it "
+          "RESOURCE_EXHAUSTED (QUEUE_FULL). Cost: the longest wait is this "
+          "divided by the device's tokens per second.");
+ABSL_FLAG(int32_t, max_inputs_per_request, kDefault.max_inputs_per_request,
+          "Inputs of one request; beyond it INVALID_ARGUMENT "
+          "(TOO_MANY_INPUTS). Cost: memory of one request.");
+ABSL_FLAG(int64_t, max_message_bytes, kDefault.max_message_bytes,
+          "Bytes of one request or answer. Cost: memory, once for each "
+          "request in flight.");
+ABSL_FLAG(int64_t, max_connection_memory_bytes,
+          kDefault.max_connection_memory_bytes,
+          "Bytes that gRPC may hold for all connections together; at least "
+          "256 MiB. Cost: memory under attack.");
+ABSL_FLAG(int32_t, max_connections, kDefault.max_connections,
+          "Open connections; beyond it new ones wait unaccepted. Cost: a file "
+          "descriptor and about 100 KB each.");
+ABSL_FLAG(int32_t, max_streams_per_connection,
+          kDefault.max_streams_per_connection,
+          "Calls in flight on one connection. Cost: about 10 KB each.");
+ABSL_FLAG(bool, reflection, kDefault.reflection,
+          "Serve gRPC reflection, so that tools can list methods and "
+          "messages. Cost: callers can read the (public) schema.");
+ABSL_FLAG(absl::Duration, drain_delay, kDefault.drain_delay,
+          "After TERM: how long to go on accepting work while health says "
+          "NOT_SERVING. Cost: leaving takes that much longer.");
+ABSL_FLAG(absl::Duration, drain_timeout, kDefault.drain_timeout,
+          "After TERM: how long to wait for accepted work at most. Cost: "
+          "leaving may take that long.");
+
+namespace encoderd {
+namespace {
+
+bool IsServerFlagFile(absl::string_view file) {
+  return absl::EndsWith(file, "server/flags.cc");
+}
+
+// Abseil keeps the last of repeated flags in silence; a second model must not
+// vanish like that.
+int CountModelFlags(int argc, char** argv) {
+  int count = 0;
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view arg = argv[i];
+    if (arg == "--") break;
+    while (absl::StartsWith(arg, "-")) arg.remove_prefix(1);
+    if (arg == "model" || absl::StartsWith(arg, "model=")) ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
+  absl::SetProgramUsageMessage(
+      "Serves a BERT-style encoder over gRPC: text in, embeddings out.\n"
+      "  encoderd --model=FOLDER [flags]\n"
+      "  encoderd --flagfile=FILE    one flag a line");
+  absl::FlagsUsageConfig usage;
+  usage.contains_help_flags = IsServerFlagFile;
+  usage.contains_helpshort_flags = IsServerFlagFile;
+  usage.version_string = [] {
+    return absl::StrCat("encoderd ", kVersion, "\n");
+  };
+  absl::SetFlagsUsageConfig(usage);
+  const int models = CountModelFlags(argc, argv);
+  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+  if (rest.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "unexpected argument '", rest[1], "'; every setting is a --flag"));
+  }
+  if (models > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--model is given ", models,
+                     " times; serving several models from one process is not "
+                     "supported yet, give it once"));
+  }
+
+  ServerConfig config;
+  if (const std::string model = absl::GetFlag(FLAGS_model); !model.empty()) {
+    const absl::Status status = SplitModelFlag(model, &config);
+    if (!status.ok()) return status;
+  }
+  config.listen = absl::GetFlag(FLAGS_listen);
+  config.http_listen = absl::GetFlag(FLAGS_http_listen);
+  config.device = absl::GetFlag(FLAGS_device);
+  config.dtype = absl::GetFlag(FLAGS_dtype);
+  config.max_len = absl::GetFlag(FLAGS_max_len);
+  config.threads = absl::GetFlag(FLAGS_threads);
+  config.tokenizer_threads = absl::GetFlag(FLAGS_tokenizer_threads);
+  config.max_batch_tokens = absl::GetFlag(FLAGS_max_batch_tokens);
+  config.max_queue_tokens = absl::GetFlag(FLAGS_max_queue_tokens);
+  config.max_inputs_per_request = absl::GetFlag(FLAGS_max_inputs_per_request);
+  config.max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes);
+  config.max_connection_memory_bytes =
+      absl::GetFlag(FLAGS_max_connection_memory_bytes);
+  config.max_connections = absl::GetFlag(FLAGS_max_connections);
+  config.max_streams_per_connection =
+      absl::GetFlag(FLAGS_max_streams_per_connection);
+  config.reflection = absl::GetFlag(FLAGS_reflection);
+  config.drain_delay = absl::GetFlag(FLAGS_drain_delay);
+  config.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
+  const absl::Status status = Validate(config);
+  if (!status.ok()) return status;
+  return config;
+}
+
+}  // namespace encoderd

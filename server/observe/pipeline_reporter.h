@@ -1,0 +1,35 @@
+// What the pipeline reports, turned into metrics and log lines. Thread-safe.
+#ifndef ENCODERD_SERVER_OBSERVE_PIPELINE_REPORTER_H_
+#define ENCODERD_SERVER_OBSERVE_PIPELINE_REPORTER_H_
+
+#include <functional>
+#include <utility>
+
+#include "server/observe/metrics.h"
+#include "server/pipeline/pipeline.h"
+
+namespace encoderd {
+
+class PipelineReporter final : public PipelineObserver {
+ public:
+  // `on_device_lost`: called from a pipeline thread at each fault that the
+  // device cannot recover from; must not block. `metrics` outlives this.
+  PipelineReporter(Metrics* metrics, std::function<void()> on_device_lost)
+      : metrics_(metrics), on_device_lost_(std::move(on_device_lost)) {}
+
+  void StageDuration(PipelineObserver::Stage stage,
+                     absl::Duration duration) override;
+  void InputTokens(int64_t tokens) override;
+  void BatchComputed(int64_t tokens, int64_t sequences) override;
+  void QueueChanged(int64_t inputs, int64_t tokens) override;
+  void Cancelled(PipelineObserver::Stage stage, int64_t inputs) override;
+  void DeviceFault(bool lost, const absl::Status& status) override;
+
+ private:
+  Metrics* const metrics_;
+  const std::function<void()> on_device_lost_;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_OBSERVE_PIPELINE_REPORTER_H_

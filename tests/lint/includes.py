@@ -1,0 +1,66 @@
+"""Dependencies point one way: client -> proto <- server -> engine.
+
+Every rule is a folder, what its files may not include, and why. A path in an
+#include line is matched from its start.
+"""
+
+import re
+
+INCLUDE = re.compile(r'\s*#\s*include\s+[<"]([^>"]+)[>"]')
+
+RPC = ("grpc/", "grpcpp/", "grpc++/", "google/", "encoderd/", "proto/")
+
+# (folder, forbidden beginnings, exceptions, reason)
+RULES = [
+    ("engine/", RPC + ("prometheus/", "absl/flags/"), (),
+     "the engine knows no gRPC, Protobuf, Prometheus or flags"),
+    ("engine/", ("server/", "client/", "tests/"), (),
+     "the engine depends on nothing above it"),
+    ("server/pipeline/", RPC + ("prometheus/", "absl/flags/"), (),
+     "the pipeline knows no gRPC, Protobuf, Prometheus or flags"),
+    ("server/pipeline/", ("server/",), ("server/pipeline/",),
+     "the pipeline is below the rest of the server"),
+    ("server/", ("client/", "tests/"), (),
+     "the server does not know its clients"),
+    ("server/", ("engine/",),
+     ("engine/model.h", "engine/session.h", "engine/tokenizer/tokenizer.h",
+      "engine/batch.h", "engine/error.h", "engine/pooling.h",
+      "engine/model_config.h", "engine/tensor.h"),
+     "the server reaches the engine only through Model, Session, Tokenizer "
+     "and their plain types"),
+    ("client/", ("engine/", "server/", "tests/"), (),
+     "a client knows the contract in proto/ only"),
+]
+
+# (beginning of an include, folders that may use it, reason)
+OWNERS = [
+    (("dnnl", "oneapi/dnnl"), ("engine/device/cpu/", "tests/"),
+     "only the CPU device knows oneDNN"),
+    (("engine/device/cpu/",), ("engine/device/", "tests/"),
+     "device.h is the only seam between model and device"),
+    (("nlohmann/",), ("engine/io/", "client/", "tests/"),
+     "JSON is read through engine/io, which bounds it"),
+    (("unicode/",), ("engine/tokenizer/", "tests/"),
+     "only the tokenizer knows ICU"),
+]
+
+
+def check(tree):
+    found = []
+    for path in tree.cxx():
+        for number, line in tree.lines(path):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            included = match.group(1)
+            for folder, forbidden, allowed, reason in RULES:
+                if (path.startswith(folder) and included.startswith(forbidden)
+                        and not included.startswith(allowed or ("\0",))):
+                    found.append(f"{path}:{number}: includes {included}: "
+                                 f"{reason}")
+            for beginnings, folders, reason in OWNERS:
+                if (included.startswith(beginnings)
+                        and not path.startswith(folders)):
+                    found.append(f"{path}:{number}: includes {included}: "
+                                 f"{reason}")
+    return found

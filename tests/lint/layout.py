@@ -1,0 +1,67 @@
+"""The top level, the length of files, a README in each folder, no weights."""
+
+import re
+
+TOP_LEVEL = {
+    "server", "proto", "engine", "client", "deploy", "tests",
+    "CMakeLists.txt", "CMakePresets.json", "Dockerfile", "README.md",
+    "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md",
+    ".clang-format", ".clang-tidy", ".gitignore", ".dockerignore", ".ci",
+}
+MAX_LINES = 400  # of one source file: more is two ideas
+MAX_ROOT_CMAKE = 80
+SOURCES = (".h", ".cc", ".py", ".sh", ".proto")
+MAX_BYTES = 4 << 20  # of any file: goldens are small, weights are not
+README_BELOW = ("engine", "server", "client", "proto", "tests", "deploy")
+# Folders that a README above describes file by file.
+README_ABOVE = ("proto/", "tests/unit/", "tests/fuzz/corpus", "deploy/")
+
+PICKLE = re.compile(
+    r"import (?:c?[pP]ickle|dill|cloudpickle|joblib)\b|\bfrom pickle\b"
+    r"|\bpickle\.loads?\(|\btorch\.load\(|allow_pickle\s*=\s*True")
+PICKLED = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
+
+
+def top_level(tree):
+    return [f"{name}: not one of the fixed names of the top level"
+            for name in sorted({f.split("/")[0] for f in tree.files})
+            if name not in TOP_LEVEL]
+
+
+def file_length(tree):
+    found = []
+    for path in tree.files:
+        limit = MAX_ROOT_CMAKE if path == "CMakeLists.txt" else MAX_LINES
+        if not path.endswith(SOURCES) and path != "CMakeLists.txt":
+            continue
+        lines = tree.read(path).count("\n")
+        if lines > limit:
+            found.append(f"{path}: {lines} lines, at most {limit}: is it two "
+                         "ideas?")
+    return found
+
+
+def folder_readme(tree):
+    """Every folder with sources says what lives there."""
+    files = set(tree.files)
+    folders = {f.rsplit("/", 1)[0] for f in tree.files
+               if f.endswith(SOURCES) and f.split("/")[0] in README_BELOW}
+    return [f"{folder}: has no README.md" for folder in sorted(folders)
+            if f"{folder}/README.md" not in files
+            and not folder.startswith(README_ABOVE)]
+
+
+def no_pickle(tree):
+    """Pickle runs code when read: nothing here reads or holds one."""
+    found = []
+    for path in tree.files:
+        if path.endswith(PICKLED):
+            found.append(f"{path}: a pickle")
+        if (tree.root / path).stat().st_size > MAX_BYTES:
+            found.append(f"{path}: larger than {MAX_BYTES} bytes; weights and "
+                         "generated files are not committed")
+        if path.endswith(SOURCES) and not path.startswith("tests/lint/"):
+            found += [f"{path}:{number}: reads a pickle"
+                      for number, line in tree.lines(path)
+                      if PICKLE.search(line)]
+    return found

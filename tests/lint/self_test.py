@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Plants one violation for every rule and sees that its check finds it.
+
+A check that finds nothing in a clean tree and the planted line in the other
+one can fail; each rule that is added gets its case here.
+"""
+
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+
+import cxx_tidy
+import includes
+import lint
+from tree import Tree
+
+REASONS = """enum ErrorReason {
+  ERROR_REASON_UNSPECIFIED = 0;
+  // NOT_FOUND. model; available.
+  ERROR_REASON_MODEL_NOT_FOUND = 14;
+}
+"""
+TABLES = """<!-- table: reasons -->
+| reason | code |
+|---|---|
+| `MODEL_NOT_FOUND` | NOT_FOUND |
+
+<!-- table: flags -->
+| flag | what |
+|---|---|
+| `--model` | a folder |
+| `--flagfile` | a file |
+
+<!-- table: metrics -->
+| metric | what |
+|---|---|
+| `encoderd_tokens_total` | tokens |
+"""
+CLEAN = {
+    "README.md": TABLES,
+    ".clang-format": "BasedOnStyle: Google\n",
+    ".clang-tidy": "Checks: '-*,performance-for-range-copy'\n"
+                   "WarningsAsErrors: '*'\n",
+    "engine/README.md": "# engine\n",
+    "engine/a.cc": "int A() { return 1; }\n",
+    "proto/encoderd/v1/encoder.proto": REASONS,
+    "server/README.md": "# server\n",
+    "server/flags.cc": 'ABSL_FLAG(std::string, model, "", "a folder");\n',
+    "server/observe/README.md": "# observe\n",
+    "server/observe/m.cc": 'const char* k = "encoderd_tokens_total";\n',
+}
+
+# check, planted file, its text, what the check must say
+PLANTED = [
+    ("includes", "engine/b.cc", "#include <grpcpp/grpcpp.h>\n", "b.cc:1"),
+    ("includes", "engine/b.cc", '#include "encoderd/v1/encoder.pb.h"\n', "b.cc"),
+    ("includes", "engine/b.cc", "#include <google/protobuf/message.h>\n", "b.cc"),
+    ("includes", "engine/b.cc", "#include <prometheus/counter.h>\n", "b.cc"),
+    ("includes", "engine/b.cc", '#include "absl/flags/flag.h"\n', "b.cc"),
+    ("includes", "engine/b.cc", '#  include "server/config.h"\n', "b.cc"),
+    ("includes", "engine/b.cc", '#include "client/cpp/client.h"\n', "b.cc"),
+    ("includes", "engine/b.cc", "#include <dnnl.hpp>\n", "oneDNN"),
+    ("includes", "engine/b.cc", '#include "engine/device/cpu/ops.h"\n', "seam"),
+    ("includes", "engine/b.cc", "#include <nlohmann/json.hpp>\n", "engine/io"),
+    ("includes", "engine/b.cc", "#include <unicode/uchar.h>\n", "ICU"),
+    ("includes", "server/pipeline/b.cc", "#include <grpcpp/status.h>\n", "b.cc"),
+    ("includes", "server/pipeline/b.cc", '#include "server/rpc/s.h"\n', "b.cc"),
+    ("includes", "server/b.cc", '#include "engine/weights.h"\n', "b.cc"),
+    ("includes", "server/b.cc", '#include "client/cpp/client.h"\n', "b.cc"),
+    ("includes", "client/cpp/b.cc", '#include "engine/model.h"\n', "b.cc"),
+    ("includes", "client/cpp/b.cc", '#include "server/config.h"\n', "b.cc"),
+    ("format", "engine/b.cc", "int  B( ) {return 1;}\n", "b.cc:1"),
+    ("top_level", "docs/a.txt", "a\n", "docs"),
+    ("file_length", "engine/b.cc", "// a\n" * 401, "401 lines"),
+    ("file_length", "CMakeLists.txt", "# a\n" * 81, "81 lines"),
+    ("folder_readme", "engine/io/b.cc", "int b;\n", "engine/io"),
+    ("no_pickle", "client/python/a.py", "import pickle\n", "a.py:1"),
+    ("no_pickle", "client/python/a.py", "torch.load(f)\n", "a.py:1"),
+    ("no_pickle", "tests/a.pt", "a", "a.pt"),
+    ("no_pickle", "tests/a.safetensors", "a" * (5 << 20), "larger than"),
+    ("executable", "deploy/a.sh", "#!/bin/sh\n", "not executable"),
+    ("shellcheck", "deploy/a.sh", "#!/bin/sh\nrm $1/*\n", "SC2086"),
+    ("links", "engine/README.md", "[a](b.md)\n", "b.md"),
+    ("reasons", "README.md", TABLES.replace("MODEL_NOT", "NOT"), "NOT_FOUND"),
+    ("reasons", "README.md", TABLES.replace("| NOT_FOUND", "| OK"), "code"),
+    ("flags", "README.md", TABLES.replace("--model", "--mode"), "`mode`"),
+    ("flags", "server/flags.cc", "ABSL_FLAG(int32_t, a, 1, \"\");\n", "`a`"),
+    ("metrics", "README.md", TABLES.replace("tokens_total", "to"), "_to`"),
+]
+
+
+def write(root, path, text):
+    file = pathlib.Path(root) / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+class LintTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = folder.name
+        for path, text in CLEAN.items():
+            write(self.root, path, text)
+
+    def test_finds_nothing_in_a_clean_tree(self):
+        for name, check in lint.CHECKS.items():
+            if check:
+                with self.subTest(name):
+                    self.assertEqual([], check(Tree(self.root)))
+
+    def test_finds_what_is_planted(self):
+        for name, path, text, expected in PLANTED:
+            with self.subTest(name, path=path, text=text[:60]):
+                write(self.root, path, text)
+                found = lint.CHECKS[name](Tree(self.root))
+                self.assertTrue(any(expected in f for f in found), found)
+                os.remove(f"{self.root}/{path}")
+                if path in CLEAN:
+                    write(self.root, path, CLEAN[path])
+
+    def test_finds_an_executable_without_a_first_line(self):
+        os.chmod(f"{self.root}/engine/a.cc", 0o755)
+        self.assertTrue(lint.CHECKS["executable"](Tree(self.root)))
+
+    def test_every_check_has_a_planted_violation(self):
+        self.assertEqual(set(lint.CHECKS) - {"tidy"},
+                         {case[0] for case in PLANTED})
+
+    def test_every_include_rule_has_a_planted_violation(self):
+        said = "\n".join(
+            line for name, path, text, _ in PLANTED if name == "includes"
+            for line in self._includes(path, text))
+        for rule in includes.RULES + includes.OWNERS:
+            self.assertIn(rule[-1], said)
+
+    def _includes(self, path, text):
+        write(self.root, path, text)
+        found = includes.check(Tree(self.root))
+        os.remove(f"{self.root}/{path}")
+        return found
+
+    def test_tidy_finds_a_copy_in_a_loop(self):
+        text = ("#include <string>\n#include <vector>\n"
+                "int Sum(const std::vector<std::string>& all) {\n"
+                "  int n = 0;\n"
+                "  for (const auto s : all) n += s.size();\n"
+                "  return n;\n}\n")
+        write(self.root, "engine/b.cc", text)
+        self._compile_commands("engine/a.cc")
+        self.assertEqual([], cxx_tidy.check(Tree(self.root), self.root))
+        self._compile_commands("engine/b.cc")
+        found = cxx_tidy.check(Tree(self.root), self.root)
+        self.assertTrue(any("b.cc:5" in f for f in found), found)
+
+    def _compile_commands(self, path):
+        root = str(pathlib.Path(self.root).resolve())
+        write(self.root, "compile_commands.json", json.dumps(
+            [{"directory": root, "file": f"{root}/{path}",
+              "command": f"c++ -std=c++20 -c {root}/{path}"}]))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# From a fresh clone to embeddings: installs what is missing, builds, fetches
+# the model, starts the server, embeds three sentences and leaves the server
+# running in the foreground (Ctrl-C stops it). A second start takes seconds.
+#
+#   deploy/quickstart.sh [--once] [--port N] [--http_port N]
+#
+#   --once         stop the server after the example and exit 0; takes any two
+#                  free ports unless told which
+#   --port N       gRPC on 127.0.0.1:N (default 8400)
+#   --http_port N  metrics and health on 127.0.0.1:N (default 8401)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '\n-- %s\n' "$*"; }
+fail() {
+  printf 'quickstart: %s\n' "$@" >&2
+  exit 1
+}
+
+once=false
+port=
+http_port=
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --once) once=true ;;
+    --port | --http_port)
+      [[ ${2-} =~ ^[0-9]+$ ]] || fail "$1 needs a number, not '${2-}'"
+      if [[ $1 == --port ]]; then port=$2; else http_port=$2; fi
+      shift
+      ;;
+    *) fail "unknown argument '$1'; known: --once, --port N, --http_port N" ;;
+  esac
+  shift
+done
+
+say "packages"
+deploy/install-deps.sh
+echo "all there"
+
+free_port() {
+  python3 -c 'import socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+in_use() { (exec 3<> "/dev/tcp/127.0.0.1/$1") 2> /dev/null; }
+
+if $once; then
+  port=${port:-$(free_port)}
+  http_port=${http_port:-$(free_port)}
+fi
+port=${port:-8400}
+http_port=${http_port:-8401}
+if in_use "$port"; then
+  fail "port $port of 127.0.0.1 is in use (a server that still runs?);" \
+    "stop that program or choose another: deploy/quickstart.sh --port N"
+fi
+if in_use "$http_port"; then
+  fail "port $http_port of 127.0.0.1 is in use;" \
+    "stop that program or choose another: deploy/quickstart.sh --http_port N"
+fi
+
+say "build (the first takes some minutes)"
+if [[ ! -f build/release/build.ninja ]]; then
+  cmake --preset release > /dev/null
+fi
+cmake --build build/release --parallel "$(nproc)"
+
+say "model"
+model=$(deploy/fetch-model.sh)
+echo "$model"
+
+say "server"
+server=
+stop() {
+  if [[ -n $server ]]; then
+    kill -TERM "$server" 2> /dev/null || true
+    wait "$server" || true
+    server=
+  fi
+}
+trap stop EXIT
+trap 'exit 0' INT
+trap 'exit 143' TERM
+
+# In its own session: Ctrl-C reaches this script only, which asks the server
+# once to finish what it accepted. A second signal would end it at once.
+setsid build/release/bin/encoderd --model="$model" --listen="127.0.0.1:$port" \
+  --http_listen="127.0.0.1:$http_port" &
+server=$!
+
+ctl=(build/release/bin/encoderctl --target="127.0.0.1:$port")
+ready=false
+for _ in $(seq 300); do  # 30 s
+  kill -0 "$server" 2> /dev/null ||
+    fail "the server stopped at its start; its log is above"
+  if "${ctl[@]}" health > /dev/null 2>&1; then
+    ready=true
+    break
+  fi
+  sleep 0.1
+done
+$ready || fail "the server was not ready within 30 s; its log is above"
+
+say "how similar are three sentences? (cosine)"
+"${ctl[@]}" similarity \
+  "A man is eating food." \
+  "Someone has a meal." \
+  "The stock market fell sharply today."
+
+if $once; then
+  stop
+  say "done"
+  exit 0
+fi
+
+target=
+if [[ $port != 8400 ]]; then target=" --target=127.0.0.1:$port"; fi
+cat << EOF
+
+-- the server runs; try in another terminal:
+  build/release/bin/encoderctl$target embed "Hello, world"
+  build/release/bin/encoderctl$target tokenize "Hello, world"
+  build/release/bin/encoderctl$target models
+  curl http://127.0.0.1:$http_port/metrics
+Ctrl-C stops it.
+EOF
+wait "$server"
+server=

@@ -30,6 +30,6 @@ EXPOSE 8400 8401
 STOPSIGNAL SIGTERM
 # Ready, not merely alive: NOT_SERVING while loading and while draining.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
-  CMD ["encoderctl", "--target=127.0.0.1:8400", "health"]
+  CMD ["encoderctl", "health", "--target=127.0.0.1:8400"]
 ENTRYPOINT ["encoderd"]
 CMD ["--model=/model", "--listen=0.0.0.0:8400", "--http_listen=0.0.0.0:8401"]

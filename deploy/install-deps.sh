@@ -17,7 +17,7 @@ build_packages=(
 )
 test_packages=(
   git python3-venv libgtest-dev libgmock-dev libbenchmark-dev
-  clang clang-tidy shellcheck procps
+  clang clang-tidy shellcheck procps curl
 )
 
 packages=("${build_packages[@]}")

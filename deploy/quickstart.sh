@@ -89,12 +89,15 @@ setsid build/release/bin/encoderd --model="$model" --listen="127.0.0.1:$port" \
   --http_listen="127.0.0.1:$http_port" &
 server=$!
 
-ctl=(build/release/bin/encoderctl --target="127.0.0.1:$port")
+ctl() {
+  build/release/bin/encoderctl "$1" --target="127.0.0.1:$port" "${@:2}"
+}
+
 ready=false
 for _ in $(seq 300); do  # 30 s
   kill -0 "$server" 2> /dev/null ||
     fail "the server stopped at its start; its log is above"
-  if "${ctl[@]}" health > /dev/null 2>&1; then
+  if ctl health > /dev/null 2>&1; then
     ready=true
     break
   fi
@@ -103,7 +106,7 @@ done
 $ready || fail "the server was not ready within 30 s; its log is above"
 
 say "how similar are three sentences? (cosine)"
-"${ctl[@]}" similarity \
+ctl similarity \
   "A man is eating food." \
   "Someone has a meal." \
   "The stock market fell sharply today."
@@ -119,9 +122,9 @@ if [[ $port != 8400 ]]; then target=" --target=127.0.0.1:$port"; fi
 cat << EOF
 
 -- the server runs; try in another terminal:
-  build/release/bin/encoderctl$target embed "Hello, world"
-  build/release/bin/encoderctl$target tokenize "Hello, world"
-  build/release/bin/encoderctl$target models
+  build/release/bin/encoderctl embed$target "Hello, world"
+  build/release/bin/encoderctl tokenize$target "Hello, world"
+  build/release/bin/encoderctl models$target
   curl http://127.0.0.1:$http_port/metrics
 Ctrl-C stops it.
 EOF

@@ -1,0 +1,23 @@
+# README.md's commands, run against a server, and its C++ example, compiled as it stands there. Only the address
+# in it is replaced: by that of the server under test, which the environment names.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md)
+file(READ ${PROJECT_SOURCE_DIR}/README.md readme)
+set(mark "<!-- test: cpp -->\n```cpp\n")
+string(LENGTH "${mark}" mark_length)
+string(FIND "${readme}" "${mark}" begin)
+if(begin EQUAL -1)
+  message(FATAL_ERROR "README.md has no block marked <!-- test: cpp -->")
+endif()
+math(EXPR begin "${begin} + ${mark_length}")
+string(SUBSTRING "${readme}" ${begin} -1 readme)
+string(FIND "${readme}" "```" end)
+string(SUBSTRING "${readme}" 0 ${end} example)
+string(REPLACE "\"127.0.0.1:8400\"" "std::getenv(\"README_TARGET\")" example "${example}")
+file(CONFIGURE OUTPUT readme_example.cc CONTENT "#include <cstdlib>\n${example}" @ONLY)
+
+add_executable(readme_example ${CMAKE_CURRENT_BINARY_DIR}/readme_example.cc)
+target_link_libraries(readme_example PRIVATE encoderd_client)
+add_test(NAME readme_commands
+         COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/readme_test.py
+                 --programs ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+set_tests_properties(readme_commands PROPERTIES LABELS integration TIMEOUT 300)

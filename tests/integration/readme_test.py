@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Runs every command of README.md against a server that README.md started.
+
+Each block of code in README.md stands under a mark, <!-- test: KIND -->:
+  serve   starts the server
+  run     a shell runs it to its end
+  python  the Python of the virtual environment that a `run` block made
+  cpp     was compiled into readme_example; runs
+  ci      .ci/run runs it (too long for one test)
+A text block (```text) after a block shows lines that its output must have.
+
+The commands run in a scratch folder that looks like the checkout. Only there
+do wrappers replace programs: they add the server's free ports, put the pinned
+packages in reach of pip without a network, and stand in for grpcurl.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BLOCK = re.compile(
+    r"(?:<!-- test: (?P<kind>\w+) -->\n)?```(?P<language>\w+)\n(?P<text>.*?)```"
+    r"(?:\n+```text\n(?P<shown>.*?)```)?", re.DOTALL)
+KINDS = {"serve", "run", "python", "cpp", "ci"}
+
+
+def blocks(readme):
+    found = []
+    for match in BLOCK.finditer(readme):
+        if match["kind"] not in KINDS:
+            sys.exit(f"README.md: a block of code without a known mark "
+                     f"<!-- test: ... -->:\n{match['text']}")
+        found.append((match["kind"], match["text"], match["shown"] or ""))
+    for kind in KINDS:
+        if kind not in [block[0] for block in found]:
+            sys.exit(f"README.md: no block marked <!-- test: {kind} -->")
+    return found
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class Scratch:
+    """A folder that looks like the checkout, and a server that runs in it."""
+
+    def __init__(self, folder, programs, model):
+        self.folder = pathlib.Path(folder)
+        self.port, self.http_port = free_ports(2)
+        self.server = None
+        python = pathlib.Path(sys.executable)
+        site = next(p for p in sys.path if p.endswith("site-packages"))
+        self.environment = dict(
+            os.environ, PYTHONPATH=site, PIP_NO_INDEX="1",
+            PIP_NO_BUILD_ISOLATION="0", PIP_DISABLE_PIP_VERSION_CHECK="1",
+            PATH=f"{self.folder}/path:{os.environ['PATH']}",
+            README_TARGET=f"127.0.0.1:{self.port}")
+        (self.folder / "client").symlink_to(ROOT / "client")
+        self._script("build/release/bin/encoderd",
+                     f'exec {programs}/encoderd "$@" '
+                     f'--listen=127.0.0.1:{self.port} '
+                     f'--http_listen=127.0.0.1:{self.http_port}')
+        self._script("build/release/bin/encoderctl",
+                     f'command=$1; shift; exec {programs}/encoderctl "$command" '
+                     f'--target=127.0.0.1:{self.port} "$@"')
+        self._script("deploy/fetch-model.sh", f"echo '{model}'")
+        self._script("path/python3", f'exec {python} "$@"')
+        self._script("path/grpcurl",
+                     f'exec {python} {ROOT}/tests/support/grpcurl.py "$@"')
+
+    def _script(self, path, line):
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+        file.chmod(0o755)
+
+    def ports(self, text):
+        return text.replace(":8400", f":{self.port}").replace(
+            ":8401", f":{self.http_port}")
+
+    def serve(self, command):
+        self.server = subprocess.Popen(
+            ["bash", "-c", f"exec {command}"], cwd=self.folder,
+            env=self.environment)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if self.server.poll() is not None:
+                sys.exit(f"the server stopped: exit {self.server.returncode}")
+            try:
+                with urllib.request.urlopen(
+                        f"http://127.0.0.1:{self.http_port}/readyz", timeout=5):
+                    return
+            except OSError:
+                time.sleep(0.05)
+        sys.exit("the server was not ready within 60 s")
+
+    def run(self, command, shown):
+        print(f"$ {' '.join(command)[:2000]}", flush=True)
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=120,
+            check=False)
+        print(done.stdout[:2000], flush=True)
+        if done.returncode != 0:
+            sys.exit(f"failed with exit status {done.returncode}")
+        for line in filter(None, map(str.strip, shown.splitlines())):
+            if line not in done.stdout:
+                sys.exit(f"README.md shows a line that did not come: {line}")
+
+    def stop(self):
+        if self.server:
+            self.server.terminate()
+            if self.server.wait(timeout=60) != 0:
+                sys.exit(f"TERM: exit status {self.server.returncode}")
+
+
+def check_ci(text):
+    ci = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line not in ci:
+            sys.exit(f"README.md: .ci/run does not run `{line}`")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--programs", required=True,
+                        help="folder of encoderd, encoderctl, readme_example")
+    arguments = parser.parse_args()
+    programs = pathlib.Path(arguments.programs).resolve()
+    model = os.environ.get("ENCODERD_TEST_MODEL")
+    if not model:
+        sys.exit("ENCODERD_TEST_MODEL names no model: deploy/fetch-model.sh "
+                 "fetches one, tests/run.sh sets it")
+    found = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Scratch(folder, programs, model)
+        try:
+            for kind, text, shown in sorted(found, key=lambda b: b[0] != "serve"):
+                text = scratch.ports(text)
+                if kind == "serve":
+                    scratch.serve(text.strip())
+                elif kind == "run":
+                    scratch.run(["bash", "-euo", "pipefail", "-c", text], shown)
+                elif kind == "python":
+                    scratch.run([".venv/bin/python", "-c", text], shown)
+                elif kind == "cpp":
+                    scratch.run([f"{programs}/readme_example"], shown)
+                else:
+                    check_ci(text)
+        finally:
+            scratch.stop()
+    print("every command of README.md ran")
+
+
+if __name__ == "__main__":
+    main()

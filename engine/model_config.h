@@ -33,6 +33,8 @@ const char* MaxLenSourceName(
 
 struct ModelConfig {
   std::string model_type;           // "bert"
+  std::string transformer_folder;   // holds config.json, weights, tokenizer;
+                                    // below the model folder, "": itself
   int32_t num_hidden_layers = 0;    // L
   int32_t hidden_size = 0;          // H
   int32_t num_attention_heads = 0;  // A; divides H

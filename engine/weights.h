@@ -49,7 +49,10 @@ class CheckpointReader {
   // checks, before anything is read, that every tensor the config asks for is
   // there with its shape. Errors are DATA_LOSS and name tensor, shape found and
   // shape wanted; a folder with only .bin/.pt weights is refused with
-  // UNIMPLEMENTED and the way to convert.
+  // UNIMPLEMENTED and the way to convert. Tensors beside the encoder (a pooler,
+  // a task's head) are ignored and noted; a tensor within the embeddings or the
+  // layers that the architecture does not know is refused, because it would
+  // change digits.
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
       const std::string& folder, const ModelConfig& config);
   virtual ~CheckpointReader() = default;
@@ -59,8 +62,11 @@ class CheckpointReader {
   virtual absl::StatusOr<EmbeddingWeights> ReadEmbeddings() = 0;
   virtual absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) = 0;
 
+  // For the log: tensors that the encoder does not use and that are not read.
+  virtual std::vector<std::string> notes() const { return {}; }
+
   // SHA-256 of the weight file, lower-case hex; of several shards: of their
-  // digests joined by newlines.
+  // digests, in the order of their names, joined by newlines.
   virtual absl::StatusOr<std::string> Sha256() = 0;
 };
 

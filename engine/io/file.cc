@@ -1,0 +1,177 @@
+#include "engine/io/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace encoderd {
+namespace {
+
+// The path with every link and dot resolved; nullopt with errno set.
+std::optional<std::string> RealPath(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(
+      ::realpath(path.c_str(), nullptr), &std::free);
+  if (real == nullptr) return std::nullopt;
+  return std::string(real.get());
+}
+
+bool IsInside(const std::string& path, const std::string& folder) {
+  return folder == "/" || absl::StartsWith(path, absl::StrCat(folder, "/"));
+}
+
+// models--X/blobs for models--X/snapshots/REV; nullopt elsewhere.
+std::optional<std::string> CacheBlobs(const std::string& real_folder) {
+  const size_t revision = real_folder.rfind('/');
+  if (revision == std::string::npos || revision == 0) return std::nullopt;
+  const size_t snapshots = real_folder.rfind('/', revision - 1);
+  if (snapshots == std::string::npos ||
+      real_folder.substr(snapshots, revision - snapshots) != "/snapshots") {
+    return std::nullopt;
+  }
+  return absl::StrCat(real_folder.substr(0, snapshots), "/blobs");
+}
+
+bool IsPlainRelativeName(absl::string_view name) {
+  if (name.empty() || name[0] == '/' ||
+      name.find('\0') != absl::string_view::npos) {
+    return false;
+  }
+  for (absl::string_view part : absl::StrSplit(name, '/')) {
+    if (part == "..") return false;
+  }
+  return true;
+}
+
+absl::Status Refused(absl::string_view name, absl::string_view why) {
+  return absl::DataLossError(absl::StrCat("file ", Quote(name), " ", why));
+}
+
+absl::Status OpenFailed(absl::string_view name, int error) {
+  if (error == ENOENT) {
+    return absl::NotFoundError(absl::StrCat("no file ", Quote(name)));
+  }
+  return Refused(name,
+                 absl::StrCat("cannot be opened: ", std::strerror(error)));
+}
+
+absl::StatusOr<std::string> ResolveInside(const std::string& folder,
+                                          absl::string_view name) {
+  if (!IsPlainRelativeName(name)) {
+    return Refused(name, "is not a name within the model folder");
+  }
+  const std::optional<std::string> real_folder = RealPath(folder);
+  if (!real_folder.has_value()) {
+    return absl::NotFoundError(
+        absl::StrCat("no folder ", Quote(folder), ": ", std::strerror(errno)));
+  }
+  const std::optional<std::string> real =
+      RealPath(absl::StrCat(*real_folder, "/", name));
+  if (!real.has_value()) return OpenFailed(name, errno);
+  const std::optional<std::string> blobs = CacheBlobs(*real_folder);
+  if (IsInside(*real, *real_folder) ||
+      (blobs.has_value() && IsInside(*real, *blobs))) {
+    return *real;
+  }
+  return Refused(name, "leads out of the model folder");
+}
+
+}  // namespace
+
+absl::StatusOr<File> File::Open(const std::string& folder,
+                                absl::string_view name, int64_t max_bytes) {
+  const absl::StatusOr<std::string> path = ResolveInside(folder, name);
+  if (!path.ok()) return path.status();
+  // O_NONBLOCK: a FIFO must not hang here; a regular file does not mind.
+  const int fd =
+      ::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return OpenFailed(name, errno);
+  File file(fd, std::string(name), 0);
+  struct stat info;
+  if (::fstat(fd, &info) != 0) return OpenFailed(name, errno);
+  if (!S_ISREG(info.st_mode)) return Refused(name, "is not a regular file");
+  file.size_ = info.st_size;
+  if (file.size_ == 0) return Refused(name, "is empty");
+  if (file.size_ > max_bytes) {
+    return Refused(name, absl::StrCat("has ", file.size_, " bytes; at most ",
+                                      max_bytes, " are read"));
+  }
+  return file;
+}
+
+File::File(int fd, std::string name, int64_t size)
+    : fd_(fd), name_(std::move(name)), size_(size) {}
+
+File::File(File&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      name_(std::move(other.name_)),
+      size_(other.size_) {}
+
+File& File::operator=(File&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(name_, other.name_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+File::~File() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+absl::Status File::ReadAt(int64_t offset, void* out, int64_t count) const {
+  char* to = static_cast<char*>(out);
+  while (count > 0) {
+    const ssize_t got = ::pread(fd_, to, static_cast<size_t>(count),
+                                static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return Refused(name_, absl::StrCat("cannot be read at byte ", offset,
+                                         ": ", std::strerror(errno)));
+    }
+    if (got == 0) {
+      return Refused(name_, absl::StrCat("ends at byte ", offset, "; ", count,
+                                         " more are wanted (it had ", size_,
+                                         " when it was opened)"));
+    }
+    to += got;
+    offset += got;
+    count -= got;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
+                                          absl::string_view name,
+                                          int64_t max_bytes) {
+  const absl::StatusOr<File> file = File::Open(folder, name, max_bytes);
+  if (!file.ok()) return file.status();
+  std::string content(static_cast<size_t>(file->size()), '\0');
+  const absl::Status read = file->ReadAt(0, content.data(), file->size());
+  if (!read.ok()) return read;
+  return content;
+}
+
+bool FileExists(const std::string& folder, absl::string_view name) {
+  struct stat info;
+  return ::lstat(absl::StrCat(folder, "/", name).c_str(), &info) == 0;
+}
+
+std::string Quote(absl::string_view text) {
+  constexpr size_t kLongest = 80;
+  const std::string escaped =
+      absl::Utf8SafeCHexEscape(text.substr(0, kLongest));
+  return absl::StrCat("'", escaped, text.size() > kLongest ? "..." : "", "'");
+}
+
+}  // namespace encoderd

@@ -1,0 +1,66 @@
+// Read-only files of a model folder.
+//
+// A folder's content is not trusted: only regular files are opened (a FIFO
+// would hang, a device has side effects), a name cannot lead out of the folder,
+// and sizes are capped. Reads are positioned and exact, so that a file which is
+// cut while it is being read is a status and never a SIGBUS: nothing is mapped.
+//
+// Thread rule: a File is constant after Open; ReadAt may run in parallel.
+#ifndef ENCODERD_ENGINE_IO_FILE_H_
+#define ENCODERD_ENGINE_IO_FILE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace encoderd {
+
+class File {
+ public:
+  // Opens folder/name. `name` is relative, without "..", and what it leads to
+  // after symbolic links must lie in the folder. One layout is allowed beside
+  // that: the Hugging Face cache, where models--X/snapshots/REV/NAME is a link
+  // into models--X/blobs.
+  // Errors: NOT_FOUND (no such file); DATA_LOSS (leads out of the folder, not a
+  // regular file, empty, over max_bytes, not readable), naming `name`.
+  static absl::StatusOr<File> Open(const std::string& folder,
+                                   absl::string_view name, int64_t max_bytes);
+
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  ~File();
+
+  const std::string& name() const { return name_; }
+  int64_t size() const { return size_; }  // bytes, when it was opened
+
+  // Exactly `count` bytes from `offset` into `out`; DATA_LOSS when the file
+  // ends before.
+  absl::Status ReadAt(int64_t offset, void* out, int64_t count) const;
+
+ private:
+  File(int fd, std::string name, int64_t size);
+
+  int fd_ = -1;
+  std::string name_;
+  int64_t size_ = 0;
+};
+
+// The whole file.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
+                                          absl::string_view name,
+                                          int64_t max_bytes);
+
+// True when folder/name exists, whatever it is.
+bool FileExists(const std::string& folder, absl::string_view name);
+
+// `text` for an error message: escaped, and cut after 80 bytes.
+std::string Quote(absl::string_view text);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_IO_FILE_H_

@@ -1,0 +1,144 @@
+#include "engine/model.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/device/device.h"
+#include "engine/encoder.h"
+#include "engine/sentence_modules.h"
+#include "engine/weights.h"
+
+namespace encoderd {
+namespace {
+
+// Y = X W^T + b and LayerNorm: their values, counted.
+int64_t Linear(int64_t in, int64_t out) { return in * out + out; }
+int64_t Norm(int64_t width) { return 2 * width; }
+
+void CountParameters(const ModelConfig& config, ModelInfo* info) {
+  const int64_t hidden = config.hidden_size;
+  const int64_t inner = config.intermediate_size;
+  info->token_table_parameters = config.vocab_size * hidden;
+  info->position_table_parameters = config.max_position_embeddings * hidden;
+  info->segment_table_parameters = config.type_vocab_size * hidden;
+  const int64_t layer = 4 * Linear(hidden, hidden) + Linear(hidden, inner) +
+                        Linear(inner, hidden) + 2 * Norm(hidden);
+  info->total_parameters = info->token_table_parameters +
+                           info->position_table_parameters +
+                           info->segment_table_parameters + Norm(hidden) +
+                           config.num_hidden_layers * layer;
+}
+
+IdLimits LimitsOf(const ModelConfig& config) {
+  return {.token_rows = config.vocab_size,
+          .segment_rows = config.type_vocab_size,
+          .position_rows = config.max_position_embeddings,
+          .position_offset = config.position_offset,
+          .max_len = config.max_len};
+}
+
+// An id that the tokenizer can make must have its row.
+absl::Status CheckVocabulary(const Tokenizer& tokenizer, ModelInfo* info) {
+  const int32_t words = tokenizer.vocab_size();
+  const int32_t rows = info->limits.token_rows;
+  if (words > rows) {
+    return absl::DataLossError(absl::StrCat("the tokenizer has ids for ", words,
+                                            " tokens; the token table has ",
+                                            rows, " rows"));
+  }
+  if (words < rows) {
+    info->notes.push_back(absl::StrCat(
+        rows - words, " of the token table's ", rows,
+        " rows are never used: the tokenizer has ", words, " tokens"));
+  }
+  const int32_t special = tokenizer.num_special_tokens(/*pair=*/true);
+  if (info->limits.max_len < special) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_len is ", info->limits.max_len,
+                     "; the special tokens of a pair "
+                     "alone are ",
+                     special));
+  }
+  return absl::OkStatus();
+}
+
+// Gives freed memory back to the system. Loading frees a copy of every weight
+// after the device has packed it; glibc keeps such blocks for itself, and the
+// process would hold twice the model for its whole life.
+void TrimHeap() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
+}
+
+class LoadedModel : public Model {
+ public:
+  LoadedModel(ModelInfo info, std::unique_ptr<const Tokenizer> tokenizer,
+              std::unique_ptr<const Encoder> encoder)
+      : info_(std::move(info)),
+        tokenizer_(std::move(tokenizer)),
+        encoder_(std::move(encoder)) {}
+
+  const ModelInfo& info() const override { return info_; }
+  const Tokenizer& tokenizer() const override { return *tokenizer_; }
+  absl::StatusOr<std::unique_ptr<Session>> NewSession(
+      const SessionOptions& options) const override {
+    return encoder_->NewSession(options);
+  }
+
+ private:
+  const ModelInfo info_;
+  const std::unique_ptr<const Tokenizer> tokenizer_;
+  const std::unique_ptr<const Encoder> encoder_;
+};
+
+void Append(const std::vector<std::string>& notes, ModelInfo* info) {
+  info->notes.insert(info->notes.end(), notes.begin(), notes.end());
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Model>> Model::Load(
+    const std::string& folder, const ModelOptions& options) {
+  absl::StatusOr<ModelConfig> config = LoadModelConfig(folder, options.max_len);
+  if (!config.ok()) return config.status();
+  ModelInfo info;
+  info.limits = LimitsOf(*config);
+  Append(config->notes, &info);
+  CountParameters(*config, &info);
+
+  absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
+      Tokenizer::Load(JoinName(folder, config->transformer_folder));
+  if (!tokenizer.ok()) return tokenizer.status();
+  absl::Status status = CheckVocabulary(**tokenizer, &info);
+  if (!status.ok()) return status;
+  info.tokenizer = (*tokenizer)->algorithm();
+  Append((*tokenizer)->notes(), &info);
+
+  absl::StatusOr<std::unique_ptr<CheckpointReader>> checkpoint =
+      CheckpointReader::Open(folder, *config);
+  if (!checkpoint.ok()) return checkpoint.status();
+  Append((*checkpoint)->notes(), &info);
+  absl::StatusOr<std::unique_ptr<Device>> device =
+      OpenDevice(options.device, options.dtype);
+  if (!device.ok()) return device.status();
+  absl::StatusOr<std::unique_ptr<const Encoder>> encoder = Encoder::Build(
+      *std::move(device), *config, info.limits, checkpoint->get());
+  if (!encoder.ok()) return encoder.status();
+  info.device = (*encoder)->device().name();
+  info.dtype = DTypeName((*encoder)->device().dtype());
+  absl::StatusOr<std::string> digest = (*checkpoint)->Sha256();
+  if (!digest.ok()) return digest.status();
+  info.weights_sha256 = *std::move(digest);
+  info.config = *std::move(config);
+  checkpoint->reset();
+  TrimHeap();
+  return std::make_shared<const LoadedModel>(
+      std::move(info), *std::move(tokenizer), *std::move(encoder));
+}
+
+}  // namespace encoderd

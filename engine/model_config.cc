@@ -1,0 +1,225 @@
+#include "engine/model_config.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/architecture.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
+#include "engine/sentence_modules.h"
+
+namespace encoderd {
+namespace {
+
+// Sizes far beyond any model, so that a wrong file is named as such and no
+// product of them overflows.
+constexpr int64_t kMaxLayers = 1024;
+constexpr int64_t kMaxWidth = 1 << 18;
+constexpr int64_t kMaxRows = 1 << 28;
+
+// Keeps the first error, so that a list of fields reads as a list.
+template <typename T, typename U>
+void Take(absl::StatusOr<T> value, U* out, absl::Status* status) {
+  if (value.ok()) {
+    *out = static_cast<U>(*std::move(value));
+  } else {
+    status->Update(value.status());
+  }
+}
+
+absl::Status Unsupported(const JsonFields& fields, absl::string_view key,
+                         absl::string_view supported) {
+  const Json* value = fields.Find(key);
+  return absl::UnimplementedError(absl::StrCat(
+      fields.name(), ": ", key, " ", value ? ShowJson(*value) : "",
+      " is not supported", supported.empty() ? "" : "; ", supported));
+}
+
+// Settings that would change digits, whatever the architecture.
+absl::Status CheckPlainEncoder(const JsonFields& fields) {
+  for (const char* key :
+       {"is_decoder", "add_cross_attention", "is_encoder_decoder"}) {
+    const absl::StatusOr<bool> on = fields.Bool(key, false);
+    if (!on.ok()) return on.status();
+    if (*on) return Unsupported(fields, key, "only encoders are");
+  }
+  const absl::StatusOr<std::string> positions =
+      fields.String("position_embedding_type", "absolute");
+  if (!positions.ok()) return positions.status();
+  if (*positions != "absolute") {
+    return Unsupported(fields, "position_embedding_type", "absolute is");
+  }
+  for (const char* key : {"auto_map", "quantization_config", "pruned_heads"}) {
+    const Json* value = fields.Find(key);
+    if (value != nullptr && !value->empty()) {
+      return Unsupported(fields, key, "");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Activation> ReadActivation(const JsonFields& fields,
+                                          const char* key) {
+  static constexpr std::pair<const char*, Activation> kActivations[] = {
+      {"gelu", Activation::kGeluErf},
+      {"gelu_python", Activation::kGeluErf},
+      {"gelu_new", Activation::kGeluTanh},
+      {"gelu_pytorch_tanh", Activation::kGeluTanh},
+      {"relu", Activation::kRelu},
+  };
+  const absl::StatusOr<std::string> name = fields.String(key, "gelu");
+  if (!name.ok()) return name.status();
+  for (const auto& row : kActivations) {
+    if (*name == row.first) return row.second;
+  }
+  return Unsupported(fields, key,
+                     "gelu, gelu_python, gelu_new, gelu_pytorch_tanh and relu "
+                     "are");
+}
+
+absl::Status ReadSizes(const JsonFields& fields,
+                       const Architecture& architecture, ModelConfig* config) {
+  const ConfigKeys& keys = architecture.config;
+  absl::Status status;
+  Take(fields.Int(keys.num_hidden_layers, 1, kMaxLayers),
+       &config->num_hidden_layers, &status);
+  Take(fields.Int(keys.hidden_size, 1, kMaxWidth), &config->hidden_size,
+       &status);
+  Take(fields.Int(keys.num_attention_heads, 1, kMaxWidth),
+       &config->num_attention_heads, &status);
+  Take(fields.Int(keys.intermediate_size, 1, kMaxWidth),
+       &config->intermediate_size, &status);
+  Take(fields.Int(keys.vocab_size, 1, kMaxRows), &config->vocab_size, &status);
+  Take(fields.Int(keys.max_position_embeddings, 1, kMaxRows),
+       &config->max_position_embeddings, &status);
+  Take(fields.Int(keys.type_vocab_size, 0, kMaxRows,
+                  architecture.default_type_vocab_size),
+       &config->type_vocab_size, &status);
+  Take(fields.Number(keys.layer_norm_eps, 1e-30, 1.0, 1e-12),
+       &config->layer_norm_eps, &status);
+  Take(ReadActivation(fields, keys.hidden_act), &config->hidden_act, &status);
+  if (!status.ok()) return status;
+  if (config->hidden_size % config->num_attention_heads != 0) {
+    return fields.Bad(
+        keys.num_attention_heads,
+        absl::StrCat("want a divisor of hidden_size ", config->hidden_size));
+  }
+  config->position_offset = architecture.position_offset;
+  if (config->max_position_embeddings <= config->position_offset) {
+    return fields.Bad(
+        keys.max_position_embeddings,
+        absl::StrCat("want more than the ", config->position_offset,
+                     " rows that are not for tokens"));
+  }
+  return absl::OkStatus();
+}
+
+// model_max_length; 0: says nothing. Tokenizers without a limit carry 1e30.
+absl::StatusOr<int64_t> ReadModelMaxLength(const std::string& folder,
+                                           const ModelConfig& config) {
+  const std::string name =
+      JoinName(config.transformer_folder, "tokenizer_config.json");
+  if (!FileExists(folder, name)) return 0;
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, name);
+  if (!json.ok()) return json.status();
+  const JsonFields fields(*json, name);
+  const absl::StatusOr<double> length = fields.Number(
+      "model_max_length", 1, std::numeric_limits<double>::max(), 1e30);
+  if (!length.ok()) return length.status();
+  return *length >= std::numeric_limits<int32_t>::max()
+             ? 0
+             : static_cast<int64_t>(std::floor(*length));
+}
+
+absl::Status ChooseMaxLen(const std::string& folder, int32_t flag,
+                          ModelConfig* config) {
+  const int64_t rows =
+      config->max_position_embeddings - config->position_offset;
+  const absl::StatusOr<int64_t> sentence = ReadMaxSeqLength(folder, *config);
+  if (!sentence.ok()) return sentence.status();
+  const absl::StatusOr<int64_t> tokenizer = ReadModelMaxLength(folder, *config);
+  if (!tokenizer.ok()) return tokenizer.status();
+  if (*sentence > rows) {
+    return absl::DataLossError(
+        absl::StrCat("max_seq_length is ", *sentence,
+                     "; the position table has rows for ", rows, " tokens"));
+  }
+  int64_t chosen = rows;
+  config->max_len_source = MaxLenSource::kPositionTable;
+  const auto lower = [&](int64_t limit, MaxLenSource source) {
+    if (limit == 0 || limit >= chosen) return;
+    chosen = limit;
+    config->max_len_source = source;
+  };
+  lower(*sentence, MaxLenSource::kSentenceTransformers);
+  lower(*tokenizer, MaxLenSource::kTokenizer);
+  if (*tokenizer > rows) {
+    config->notes.push_back(absl::StrCat(
+        "model_max_length ", *tokenizer,
+        " is ignored: the position table has rows for ", rows, " tokens"));
+  }
+  if (flag != 0) {
+    if (flag < 0 || flag > rows) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("max_len is ", flag,
+                       "; the position table of this model has rows "
+                       "for 1 to ",
+                       rows, " tokens"));
+    }
+    if (flag > chosen) {
+      config->notes.push_back(absl::StrCat(
+          "max_len ", flag, " is over the model's own limit of ", chosen,
+          " tokens (", MaxLenSourceName(config->max_len_source),
+          "): longer inputs than it was made for"));
+    }
+    chosen = flag;
+    config->max_len_source = MaxLenSource::kFlag;
+  }
+  config->max_len = static_cast<int32_t>(chosen);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const char* MaxLenSourceName(MaxLenSource source) {
+  switch (source) {
+    case MaxLenSource::kPositionTable:
+      return "position_table";
+    case MaxLenSource::kSentenceTransformers:
+      return "sentence_transformers";
+    case MaxLenSource::kTokenizer:
+      return "tokenizer";
+    case MaxLenSource::kFlag:
+      return "flag";
+  }
+  return "unknown";
+}
+
+absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
+                                            int32_t max_len_flag) {
+  ModelConfig config;
+  absl::Status status = ReadSentenceModules(folder, &config);
+  if (!status.ok()) return status;
+
+  const std::string name = JoinName(config.transformer_folder, "config.json");
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, name);
+  if (!json.ok()) return json.status();
+  const JsonFields fields(*json, name);
+  Take(fields.String("model_type"), &config.model_type, &status);
+  if (!status.ok()) return status;
+  const Architecture* architecture = FindArchitecture(config.model_type);
+  if (architecture == nullptr) {
+    return Unsupported(
+        fields, "model_type",
+        absl::StrCat("supported are: ", SupportedArchitectures()));
+  }
+  status = CheckPlainEncoder(fields);
+  if (status.ok()) status = ReadSizes(fields, *architecture, &config);
+  if (status.ok()) status = ChooseMaxLen(folder, max_len_flag, &config);
+  if (!status.ok()) return status;
+  return config;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,157 @@
+#include "engine/io/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+
+namespace encoderd {
+namespace {
+
+constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+constexpr auto kNotFound = absl::StatusCode::kNotFound;
+
+TEST(FileTest, ReadsBytesByPosition) {
+  const TempFolder folder;
+  folder.Write("a", "0123456789");
+  const absl::StatusOr<File> file = File::Open(folder.path(), "a", 100);
+  ASSERT_THAT(file, IsOk());
+  EXPECT_EQ(file->size(), 10);
+  char bytes[4] = {};
+  ASSERT_THAT(file->ReadAt(3, bytes, 4), IsOk());
+  EXPECT_EQ(std::string(bytes, 4), "3456");
+}
+
+TEST(FileTest, MovesItsDescriptor) {
+  const TempFolder folder;
+  folder.Write("a", "a");
+  folder.Write("b", "bb");
+  absl::StatusOr<File> a = File::Open(folder.path(), "a", 100);
+  absl::StatusOr<File> b = File::Open(folder.path(), "b", 100);
+  ASSERT_THAT(a, IsOk());
+  ASSERT_THAT(b, IsOk());
+  *a = *std::move(b);
+  const File c = *std::move(a);
+  char bytes[2] = {};
+  ASSERT_THAT(c.ReadAt(0, bytes, 2), IsOk());
+  EXPECT_EQ(std::string(bytes, 2), "bb");
+}
+
+TEST(FileTest, ReadsFilesInSubfolders) {
+  const TempFolder folder;
+  folder.Write("1_Pooling/config.json", "{}");
+  EXPECT_EQ(ReadWholeFile(folder.path(), "1_Pooling/config.json", 10).value(),
+            "{}");
+}
+
+TEST(FileTest, RefusesAFileThatIsNotThere) {
+  const TempFolder folder;
+  EXPECT_THAT(File::Open(folder.path(), "a", 100),
+              IsError(kNotFound, "no file 'a'"));
+  EXPECT_THAT(File::Open(folder.Path("none"), "a", 100),
+              IsError(kNotFound, "no folder"));
+}
+
+TEST(FileTest, RefusesNamesThatLeadOut) {
+  const TempFolder folder;
+  folder.Write("in/a", "a");
+  folder.Write("secret", "s");
+  const std::string in = folder.Path("in");
+  for (const char* name :
+       {"../secret", "x/../../secret", "..", "/etc/passwd", ""}) {
+    EXPECT_THAT(File::Open(in, name, 100),
+                IsError(kDataLoss, "not a name within the model folder"))
+        << name;
+  }
+  EXPECT_THAT(File::Open(in, absl::string_view("a\0b", 3), 100),
+              IsError(kDataLoss, "not a name within the model folder"));
+}
+
+TEST(FileTest, RefusesASymbolicLinkThatLeadsOut) {
+  const TempFolder folder;
+  folder.Write("in/a", "a");
+  folder.Write("secret", "s");
+  folder.Write("in-too/b", "b");
+  std::filesystem::create_symlink("../secret", folder.Path("in/link"));
+  std::filesystem::create_symlink(folder.Path("in-too"),
+                                  folder.Path("in/folder"));
+  std::filesystem::create_symlink("/etc/passwd", folder.Path("in/passwd"));
+  for (const char* name : {"link", "folder/b", "passwd"}) {
+    EXPECT_THAT(File::Open(folder.Path("in"), name, 1 << 20),
+                IsError(kDataLoss, "leads out of the model folder"))
+        << name;
+  }
+}
+
+TEST(FileTest, FollowsALinkThatStaysInside) {
+  const TempFolder folder;
+  folder.Write("real/a", "a");
+  std::filesystem::create_symlink("real/a", folder.Path("link"));
+  EXPECT_THAT(File::Open(folder.path(), "link", 100), IsOk());
+}
+
+TEST(FileTest, OpensAModelInTheLayoutOfTheHuggingFaceCache) {
+  const TempFolder folder;
+  folder.Write("models--X/blobs/123", "weights");
+  folder.Write("models--X/refs/main", "secret");
+  folder.Write("models--X/snapshots/rev/own", "own");
+  const std::string snapshot = folder.Path("models--X/snapshots/rev");
+  std::filesystem::create_symlink("../../blobs/123", snapshot + "/model");
+  std::filesystem::create_symlink("../../refs/main", snapshot + "/out");
+  EXPECT_THAT(File::Open(snapshot, "model", 100), IsOk());
+  EXPECT_THAT(File::Open(snapshot, "own", 100), IsOk());
+  EXPECT_THAT(File::Open(snapshot, "out", 100),
+              IsError(kDataLoss, "leads out of the model folder"));
+}
+
+TEST(FileTest, RefusesAFifoWithoutWaitingForAWriter) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkfifo(folder.Path("fifo").c_str(), 0600), 0);
+  EXPECT_THAT(File::Open(folder.path(), "fifo", 100),
+              IsError(kDataLoss, "'fifo' is not a regular file"));
+}
+
+TEST(FileTest, RefusesAFolder) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder.Path("sub"));
+  EXPECT_THAT(File::Open(folder.path(), "sub", 100),
+              IsError(kDataLoss, "'sub' is not a regular file"));
+}
+
+TEST(FileTest, RefusesAnEmptyFile) {
+  const TempFolder folder;
+  folder.Write("a", "");
+  EXPECT_THAT(File::Open(folder.path(), "a", 100),
+              IsError(kDataLoss, "'a' is empty"));
+}
+
+TEST(FileTest, RefusesAFileOverItsLimit) {
+  const TempFolder folder;
+  folder.Write("a", "12345");
+  EXPECT_THAT(File::Open(folder.path(), "a", 5), IsOk());
+  EXPECT_THAT(File::Open(folder.path(), "a", 4),
+              IsError(kDataLoss, "has 5 bytes; at most 4"));
+}
+
+TEST(FileTest, AFileCutWhileItIsReadIsAnErrorAndNoSignal) {
+  const TempFolder folder;
+  folder.Write("a", std::string(1 << 20, 'x'));
+  const absl::StatusOr<File> file = File::Open(folder.path(), "a", 1 << 20);
+  ASSERT_THAT(file, IsOk());
+  ASSERT_EQ(::truncate(folder.Path("a").c_str(), 1000), 0);
+  std::string bytes(1 << 20, '\0');
+  EXPECT_THAT(file->ReadAt(0, bytes.data(), 1 << 20),
+              IsError(kDataLoss, "ends at byte 1000"));
+}
+
+TEST(FileTest, QuotesControlCharactersAndCutsLongNames) {
+  EXPECT_EQ(Quote("a\nb"), "'a\\nb'");
+  EXPECT_EQ(Quote(std::string(81, 'x')), "'" + std::string(80, 'x') + "...'");
+}
+
+}  // namespace
+}  // namespace encoderd

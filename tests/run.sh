@@ -36,6 +36,10 @@ if [[ -z ${ENCODERD_TEST_PYTHON-} ]]; then
 fi
 export ENCODERD_TEST_PYTHON
 
+export ASAN_OPTIONS=${ASAN_OPTIONS-detect_stack_use_after_return=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS-suppressions=$PWD/tests/support/tsan.supp}
+
 say "configuring and building (preset $preset, $jobs jobs)"
 started=$SECONDS
 cmake --preset "$preset" > "build-$preset.log" 2>&1 || {

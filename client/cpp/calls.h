@@ -1,0 +1,77 @@
+// Many calls of one list: a bounded number in flight, answers in order.
+// Internal to the library. One list belongs to one thread; gRPC's own threads
+// run the calls.
+#ifndef ENCODERD_CLIENT_CPP_CALLS_H_
+#define ENCODERD_CLIENT_CPP_CALLS_H_
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/status.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
+#include "client/cpp/grpc_status.h"
+
+namespace encoderd::client {
+
+// One call, from request to answer. Stays where it is until `done`.
+template <typename Request, typename Response>
+struct Call {
+  grpc::ClientContext context;
+  Request request;
+  Response response;
+  grpc::Status status;
+  absl::Notification done;
+  int64_t first_input = 0;  // of request.inputs, in the caller's list
+};
+
+// Starts calls while fewer than `max_in_flight` are unfinished, and hands
+// finished ones to `finish` in the order in which they were made.
+//   make:   fills call.request.inputs; none: the list is at its end
+//   start:  begins the call; its end notifies call.done
+//   finish: takes the answer
+// The first error in the list's order, of a call, make or finish, is returned;
+// all calls still in flight are then cancelled and waited for. What came
+// before it has been finished.
+template <typename Request, typename Response>
+absl::Status RunCalls(
+    int max_in_flight, absl::FunctionRef<absl::Status(Request*)> make,
+    absl::FunctionRef<void(Call<Request, Response>*)> start,
+    absl::FunctionRef<absl::Status(const Call<Request, Response>&)> finish) {
+  std::deque<std::unique_ptr<Call<Request, Response>>> window;
+  int64_t inputs = 0;
+  bool more = true;
+  absl::Status made;
+  absl::Status result;
+  while (result.ok()) {
+    while (more && static_cast<int>(window.size()) < max_in_flight) {
+      auto call = std::make_unique<Call<Request, Response>>();
+      made = make(&call->request);
+      if (!made.ok() || call->request.inputs().empty()) {
+        more = false;
+        break;
+      }
+      call->first_input = inputs;
+      inputs += call->request.inputs_size();
+      window.push_back(std::move(call));
+      start(window.back().get());
+    }
+    if (window.empty()) break;
+    Call<Request, Response>& front = *window.front();
+    front.done.WaitForNotification();
+    result = FromGrpc(front.status, front.first_input);
+    if (result.ok()) result = finish(front);
+    window.pop_front();
+  }
+  for (const auto& call : window) call->context.TryCancel();
+  for (const auto& call : window) call->done.WaitForNotification();
+  return result.ok() ? made : result;
+}
+
+}  // namespace encoderd::client
+
+#endif  // ENCODERD_CLIENT_CPP_CALLS_H_

@@ -1,0 +1,118 @@
+#include "client/cpp/client.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cpp/grpc_status.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "service_config.h"
+
+namespace encoderd::client {
+namespace {
+
+// A request longer than this is sent once and never again; gRPC's own limit
+// (256 KiB) is less than a full call.
+constexpr int kRetryBufferBytes = 16 << 20;
+
+absl::Status CheckRange(absl::string_view name, int64_t value, int64_t low) {
+  if (value >= low) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is ", value, "; it must be at least ", low));
+}
+
+absl::Status Check(const std::string& target, const ClientOptions& options) {
+  if (target.empty()) {
+    return absl::InvalidArgumentError("target is empty; give host:port");
+  }
+  absl::Status status = CheckRange("texts_per_call", options.texts_per_call, 1);
+  status.Update(
+      CheckRange("texts_per_encode_call", options.texts_per_encode_call, 1));
+  status.Update(CheckRange("bytes_per_call", options.bytes_per_call, 1));
+  status.Update(CheckRange("calls_in_flight", options.calls_in_flight, 1));
+  status.Update(CheckRange("max_answer_bytes", options.max_answer_bytes, 1));
+  if (status.ok() && options.timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("timeout is ", absl::FormatDuration(options.timeout),
+                     "; it must be more than 0"));
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
+    const std::string& target, ClientOptions options) {
+  const absl::Status checked = Check(target, options);
+  if (!checked.ok()) return checked;
+  grpc::ChannelArguments arguments;
+  arguments.SetServiceConfigJSON(options.service_config_json.empty()
+                                     ? kServiceConfigJson
+                                     : options.service_config_json);
+  arguments.SetMaxReceiveMessageSize(options.max_answer_bytes);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kRetryBufferBytes);
+  arguments.SetUserAgentPrefix("encoderd-cpp");
+  const auto credentials = options.credentials
+                               ? options.credentials
+                               : grpc::InsecureChannelCredentials();
+  auto channel = grpc::CreateCustomChannel(target, credentials, arguments);
+  return std::unique_ptr<Client>(
+      new Client(std::move(channel), std::move(options)));
+}
+
+Client::Client(std::shared_ptr<grpc::Channel> channel, ClientOptions options)
+    : options_(std::move(options)),
+      channel_(std::move(channel)),
+      stub_(v1::Encoder::NewStub(channel_)) {}
+
+void Client::Prepare(grpc::ClientContext* context) const {
+  if (options_.timeout != absl::InfiniteDuration()) {
+    context->set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
+  }
+}
+
+absl::StatusOr<std::vector<v1::Model>> Client::Models() const {
+  grpc::ClientContext context;
+  Prepare(&context);
+  v1::ListModelsResponse response;
+  const grpc::Status status = stub_->ListModels(&context, {}, &response);
+  if (!status.ok()) return FromGrpc(status, 0);
+  return std::vector<v1::Model>(response.models().begin(),
+                                response.models().end());
+}
+
+absl::StatusOr<v1::Model> Client::GetModel(const std::string& name) const {
+  grpc::ClientContext context;
+  Prepare(&context);
+  v1::GetModelRequest request;
+  request.set_model(name);
+  v1::Model model;
+  const grpc::Status status = stub_->GetModel(&context, request, &model);
+  if (!status.ok()) return FromGrpc(status, 0);
+  return model;
+}
+
+absl::StatusOr<ServingStatus> Client::Health(const std::string& service) const {
+  const auto stub = grpc::health::v1::Health::NewStub(channel_);
+  grpc::ClientContext context;
+  Prepare(&context);
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(service);
+  grpc::health::v1::HealthCheckResponse response;
+  const grpc::Status status = stub->Check(&context, request, &response);
+  if (!status.ok()) return FromGrpc(status, 0);
+  switch (response.status()) {
+    case grpc::health::v1::HealthCheckResponse::SERVING:
+      return ServingStatus::kServing;
+    case grpc::health::v1::HealthCheckResponse::NOT_SERVING:
+      return ServingStatus::kNotServing;
+    default:
+      return ServingStatus::kUnknown;
+  }
+}
+
+}  // namespace encoderd::client

@@ -1,0 +1,93 @@
+// A client of encoderd.v1: lists of texts in, matrices out.
+//
+// Start here:
+//   auto client = Client::Connect("localhost:8400");
+//   auto matrix = (*client)->Embed({"first text", "second text"});
+//
+// Lists of any length: they are cut into calls (ClientOptions.texts_per_call)
+// of which a bounded number is in flight together; rows keep the order of the
+// list. The ...Each forms read and hand over piece by piece, so that memory
+// does not grow with the list.
+//
+// Errors: the server's own code and message, details in error.h. UNAVAILABLE
+// and RESOURCE_EXHAUSTED are tried again first (service_config.h).
+// Thread-safe: any thread may call anything; calls block the calling thread.
+#ifndef ENCODERD_CLIENT_CPP_CLIENT_H_
+#define ENCODERD_CLIENT_CPP_CLIENT_H_
+
+#include <grpcpp/channel.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "client/cpp/inputs.h"
+#include "client/cpp/matrix.h"
+#include "client/cpp/options.h"
+#include "encoderd/v1/encoder.grpc.pb.h"
+
+namespace encoderd::client {
+
+// What a server says of itself or of one of its services (grpc.health.v1).
+enum class ServingStatus { kUnknown, kServing, kNotServing };
+
+class Client {
+ public:
+  // `target` is a gRPC name: host:port, dns:///name:port, unix:/path. Returns
+  // at once; the connection is made by the first call. INVALID_ARGUMENT for an
+  // option out of range or an empty target.
+  static absl::StatusOr<std::unique_ptr<Client>> Connect(
+      const std::string& target, ClientOptions options = {});
+
+  // One vector for each text. An empty list gives an empty matrix.
+  absl::StatusOr<EmbeddingMatrix> Embed(absl::Span<const std::string> texts,
+                                        const EmbedOptions& options = {}) const;
+
+  // The same for a list of any length: `sink` gets the rows of call after call
+  // in order. An error of source or sink ends the list with that error.
+  absl::Status EmbedEach(
+      InputSource source, const EmbedOptions& options,
+      const std::function<absl::Status(const EmbeddingMatrix&)>& sink) const;
+
+  // The states of every token of each text at one layer.
+  absl::StatusOr<std::vector<TokenStates>> Encode(
+      absl::Span<const std::string> texts,
+      const EncodeOptions& options = {}) const;
+  absl::Status EncodeEach(
+      InputSource source, const EncodeOptions& options,
+      const std::function<absl::Status(const TokenStates&)>& sink) const;
+
+  // Ids, tokens and offsets of each text. Nothing is computed and nothing is
+  // too long.
+  absl::StatusOr<std::vector<v1::TokenizedInput>> Tokenize(
+      absl::Span<const std::string> texts,
+      const TokenizeOptions& options = {}) const;
+  absl::Status TokenizeEach(
+      InputSource source, const TokenizeOptions& options,
+      const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const;
+
+  // The models of the server, the default one first.
+  absl::StatusOr<std::vector<v1::Model>> Models() const;
+  // One model; empty: the only or the default one.
+  absl::StatusOr<v1::Model> GetModel(const std::string& name = "") const;
+
+  // Empty: the server as a whole. NOT_FOUND for a service it does not know.
+  absl::StatusOr<ServingStatus> Health(const std::string& service = "") const;
+
+ private:
+  Client(std::shared_ptr<grpc::Channel> channel, ClientOptions options);
+  // Sets the deadline of a call that begins now.
+  void Prepare(grpc::ClientContext* context) const;
+
+  const ClientOptions options_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::Encoder::Stub> stub_;
+};
+
+}  // namespace encoderd::client
+
+#endif  // ENCODERD_CLIENT_CPP_CLIENT_H_

@@ -1,0 +1,33 @@
+#include "client/cpp/encoderctl/commands.h"
+
+namespace encoderd::ctl {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"embed", "[TEXT...]", "one vector for each text",
+     "Texts are the arguments, the lines of --input, or the lines of standard "
+     "input.",
+     RunEmbed},
+    {"encode", "[TEXT...]", "the states of every token of each text",
+     "An .npy holds the rows of all texts end to end; `encoderctl tokenize` "
+     "gives the number of rows of each.",
+     RunEncode},
+    {"tokenize", "[TEXT...]", "tokens, ids and byte offsets of each text",
+     "Nothing is computed and no text is too long; \"fits\" says whether embed "
+     "would take it.",
+     RunTokenize},
+    {"similarity", "TEXT TEXT...", "the cosine between every two texts",
+     "At least two texts: arguments, the lines of --input, or of standard "
+     "input.",
+     RunSimilarity},
+    {"models", "[NAME]", "what the server serves: sizes, limits, prompts",
+     "Without a name: all of them, the default model first.", RunModels},
+    {"health", "[SERVICE]", "whether the server is ready (exit code 0) or not",
+     "Without a service: the server as a whole.", RunHealth},
+};
+
+}  // namespace
+
+absl::Span<const Command> Commands() { return kCommands; }
+
+}  // namespace encoderd::ctl

@@ -1,0 +1,35 @@
+// The commands of encoderctl. Each is one function in a file of its own;
+// commands.cc lists them. To add one: its file, a line here, a line there.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_COMMANDS_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_COMMANDS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "client/cpp/encoderctl/encoderctl.h"
+
+namespace encoderd::ctl {
+
+struct Command {
+  const char* name;
+  const char* arguments;  // "[TEXT...]"
+  const char* summary;    // one line
+  const char* details;    // for --help
+  int (*run)(const Command& command, const std::vector<std::string>& arguments,
+             Environment& environment);
+};
+
+absl::Span<const Command> Commands();
+
+using Arguments = std::vector<std::string>;
+int RunEmbed(const Command&, const Arguments&, Environment&);
+int RunEncode(const Command&, const Arguments&, Environment&);
+int RunTokenize(const Command&, const Arguments&, Environment&);
+int RunSimilarity(const Command&, const Arguments&, Environment&);
+int RunModels(const Command&, const Arguments&, Environment&);
+int RunHealth(const Command&, const Arguments&, Environment&);
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_COMMANDS_H_

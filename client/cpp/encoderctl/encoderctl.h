@@ -1,0 +1,34 @@
+// encoderctl as a function: the whole program but for main, so that tests run
+// it in their own process. Not thread-safe.
+//
+// Exit codes: 0 all was done (health: serving); 1 the server or the connection
+// failed, the server refused an input, the output could not be written, or
+// (health) not serving; 2 the command line is wrong.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_ENCODERCTL_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_ENCODERCTL_H_
+
+#include <istream>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace encoderd::ctl {
+
+enum ExitCode { kExitOk = 0, kExitFailed = 1, kExitUsage = 2 };
+
+// What the program is connected to.
+struct Environment {
+  std::istream& in;
+  std::ostream& out;  // results
+  std::ostream& err;  // errors, progress
+  bool in_is_terminal = false;
+  bool err_is_terminal = false;
+};
+
+// `arguments` without the program's name.
+int RunEncoderctl(const std::vector<std::string>& arguments,
+                  Environment& environment);
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_ENCODERCTL_H_

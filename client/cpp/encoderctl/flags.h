@@ -1,0 +1,56 @@
+// The flags of one encoderctl command: --name=value or --name value, each with
+// a help line that shows its default and unit. Not thread-safe.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_FLAGS_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_FLAGS_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace encoderd::ctl {
+
+class Flags {
+ public:
+  // Each takes where the value goes; what stands there is the default, and is
+  // shown as such. `value_name` is what --help calls the value.
+  void AddString(std::string name, std::string value_name, std::string help,
+                 std::string* value);
+  // A whole number from `low` to `high`.
+  void AddInt(std::string name, std::string value_name, std::string help,
+              int low, int high, int* value);
+  // A time with its unit, e.g. 500ms, 30s, 2m.
+  void AddDuration(std::string name, std::string help, absl::Duration* value);
+  // One of `choices`.
+  void AddChoice(std::string name, std::string help,
+                 std::vector<std::string> choices, std::string* value);
+
+  // Sets the values; what is not a flag goes to `positional`, as does
+  // everything after "--". INVALID_ARGUMENT names the flag, the value and what
+  // it takes.
+  absl::Status Parse(absl::Span<const std::string> arguments,
+                     std::vector<std::string>* positional) const;
+
+  // One line a flag, in the order in which they were added.
+  std::string Help() const;
+
+ private:
+  struct Flag {
+    std::string name;
+    std::string value_name;
+    std::string help;
+    std::string default_text;
+    std::function<absl::Status(absl::string_view)> set;
+  };
+  const Flag* Find(absl::string_view name) const;
+
+  std::vector<Flag> flags_;
+};
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_FLAGS_H_

@@ -1,0 +1,97 @@
+#include "client/cpp/encoderctl/invocation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "client/cpp/error.h"
+
+namespace encoderd::ctl {
+
+Invocation::Invocation(const Command& command, Environment& environment,
+                       absl::Duration timeout)
+    : command(command), environment(environment) {
+  settings.timeout = timeout;
+  flags.AddString("target", "HOST:PORT", "where the server listens",
+                  &settings.target);
+  flags.AddDuration("timeout", "time for one call, its retries included",
+                    &settings.timeout);
+}
+
+void Invocation::AddListFlags() {
+  flags.AddString("model", "NAME", "empty: the server's default model",
+                  &settings.model);
+  flags.AddString("input", "FILE",
+                  "read texts from here, one a line; -: standard input, unless "
+                  "texts are arguments",
+                  &settings.input);
+  flags.AddInt("batch_size", "N", "texts of one call", 1, 65536,
+               &settings.batch_size);
+  flags.AddInt("in_flight", "N", "calls that wait for answers together", 1,
+               1024, &settings.in_flight);
+  flags.AddChoice("progress",
+                  "show texts, rate and time left on standard error; auto: "
+                  "where it is a terminal",
+                  {"auto", "always", "never"}, &settings.progress);
+}
+
+void Invocation::AddOutputFlags(std::vector<std::string> formats) {
+  flags.AddChoice("format", "how results are written", std::move(formats),
+                  &settings.format);
+  flags.AddString("output", "FILE", "write results here; -: standard output",
+                  &settings.output);
+}
+
+void Invocation::AddTruncateFlag() {
+  flags.AddChoice("truncate",
+                  "what to do with a text that is too long; none: refuse it; "
+                  "start, end: cut there",
+                  {"none", "start", "end"}, &settings.truncate);
+}
+
+std::optional<int> Invocation::Parse(
+    const std::vector<std::string>& arguments) {
+  const auto ends = std::find(arguments.begin(), arguments.end(), "--");
+  if (std::find(arguments.begin(), ends, "--help") != ends) {
+    environment.out << "usage: encoderctl " << command.name << " "
+                    << command.arguments << " [--FLAG=VALUE...]\n\n"
+                    << command.summary << "\n"
+                    << command.details << "\n\n"
+                    << flags.Help();
+    return kExitOk;
+  }
+  const absl::Status status = flags.Parse(arguments, &positional);
+  if (!status.ok()) return Usage(status.message());
+  return std::nullopt;
+}
+
+absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect() const {
+  client::ClientOptions options;
+  options.timeout = settings.timeout;
+  options.texts_per_call = settings.batch_size;
+  options.texts_per_encode_call =
+      std::min(options.texts_per_encode_call, settings.batch_size);
+  options.calls_in_flight = settings.in_flight;
+  return client::Client::Connect(settings.target, options);
+}
+
+v1::Truncate Invocation::truncate() const {
+  if (settings.truncate == "start") return v1::TRUNCATE_START;
+  if (settings.truncate == "end") return v1::TRUNCATE_END;
+  return v1::TRUNCATE_NONE;
+}
+
+int Invocation::Usage(absl::string_view message) const {
+  environment.err << "encoderctl " << command.name << ": " << message
+                  << "\nsee encoderctl " << command.name << " --help\n";
+  return kExitUsage;
+}
+
+int Invocation::Fail(const absl::Status& status,
+                     absl::string_view where) const {
+  environment.err << "encoderctl " << command.name << ": ";
+  if (!where.empty()) environment.err << where << ": ";
+  environment.err << client::Describe(status) << "\n";
+  return kExitFailed;
+}
+
+}  // namespace encoderd::ctl

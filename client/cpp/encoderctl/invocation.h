@@ -1,0 +1,65 @@
+// One run of a command: its flags, its settings, its way of reporting. Not
+// thread-safe.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_INVOCATION_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_INVOCATION_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cpp/client.h"
+#include "client/cpp/encoderctl/commands.h"
+#include "client/cpp/encoderctl/flags.h"
+
+namespace encoderd::ctl {
+
+// What the flags that several commands share set.
+struct Settings {
+  std::string target = client::kDefaultTarget;
+  absl::Duration timeout;
+  std::string model;
+  int batch_size = client::ClientOptions().texts_per_call;
+  int in_flight = client::ClientOptions().calls_in_flight;
+  std::string truncate = "none";
+  std::string input = "-";
+  std::string output = "-";
+  std::string format = "text";
+  std::string progress = "auto";
+};
+
+class Invocation {
+ public:
+  // Every command knows where the server is (--target, --timeout).
+  Invocation(const Command& command, Environment& environment,
+             absl::Duration timeout = client::ClientOptions().timeout);
+
+  // Flags of commands that work on a list of texts: --model, --batch_size,
+  // --in_flight, --input, --progress.
+  void AddListFlags();
+  void AddOutputFlags(std::vector<std::string> formats);
+  void AddTruncateFlag();
+
+  // Reads the command line. An exit code if the run is over with that (help
+  // was asked for, or it is wrong), nothing to go on.
+  std::optional<int> Parse(const std::vector<std::string>& arguments);
+
+  absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
+  v1::Truncate truncate() const;
+
+  // Print the error and return the exit code.
+  int Usage(absl::string_view message) const;
+  int Fail(const absl::Status& status, absl::string_view where = "") const;
+
+  const Command& command;
+  Environment& environment;
+  Flags flags;
+  Settings settings;
+  std::vector<std::string> positional;
+};
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_INVOCATION_H_

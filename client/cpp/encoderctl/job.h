@@ -1,0 +1,31 @@
+// A command over a list of texts: source -> client -> writer, with progress,
+// in memory that does not grow with the list. Not thread-safe.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_JOB_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_JOB_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "client/cpp/encoderctl/invocation.h"
+#include "client/cpp/encoderctl/writer.h"
+
+namespace encoderd::ctl {
+
+struct Job {
+  const client::Client& client;
+  client::InputSource source;
+  Writer* writer;
+  // To be called after each text's result was written; returns its index.
+  std::function<int64_t()> text_done;
+};
+
+// Opens what the settings name, runs `work`, ends the output, and reports:
+// an error names the line of the input that is to blame. Returns the exit
+// code.
+int RunJob(const Invocation& invocation,
+           const std::function<absl::Status(Job& job)>& work);
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_JOB_H_

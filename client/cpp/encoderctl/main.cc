@@ -1,0 +1,16 @@
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+
+#include "client/cpp/encoderctl/encoderctl.h"
+
+int main(int argc, char** argv) {
+  // A reader that goes away (| head) is an error of the output, not a signal.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::ios::sync_with_stdio(false);
+  encoderd::ctl::Environment environment{std::cin, std::cout, std::cerr,
+                                         isatty(STDIN_FILENO) == 1,
+                                         isatty(STDERR_FILENO) == 1};
+  return encoderd::ctl::RunEncoderctl({argv + 1, argv + argc}, environment);
+}

@@ -1,0 +1,48 @@
+#include "client/cpp/encoderctl/progress.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace encoderd::ctl {
+namespace {
+
+constexpr absl::Duration kRedraw = absl::Milliseconds(200);
+
+}  // namespace
+
+std::string ProgressLine(int64_t texts, double share, absl::Duration spent) {
+  const double seconds = std::max(absl::ToDoubleSeconds(spent), 1e-3);
+  std::string line = absl::StrCat(
+      texts, " texts  ", static_cast<int64_t>(texts / seconds), " texts/s");
+  if (share > 0) {
+    const absl::Duration left = absl::Seconds(seconds * (1 - share) / share);
+    absl::StrAppend(&line, "  ", static_cast<int>(share * 100), " %  ",
+                    absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))),
+                    " left");
+  }
+  return line;
+}
+
+Progress::Progress(std::ostream* terminal)
+    : terminal_(terminal), start_(absl::Now()) {}
+
+void Progress::Update(int64_t texts, double share) {
+  const absl::Time now = absl::Now();
+  if (terminal_ == nullptr || now - drawn_ < kRedraw) return;
+  drawn_ = now;
+  std::string line = ProgressLine(texts, share, now - start_);
+  const size_t width = line.size();
+  line.resize(std::max(width, width_), ' ');
+  width_ = width;
+  *terminal_ << '\r' << line << std::flush;
+}
+
+void Progress::Clear() {
+  if (terminal_ == nullptr || width_ == 0) return;
+  *terminal_ << '\r' << std::string(width_, ' ') << '\r' << std::flush;
+  width_ = 0;
+}
+
+}  // namespace encoderd::ctl

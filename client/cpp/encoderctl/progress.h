@@ -1,0 +1,38 @@
+// One line on a terminal: how many texts, how fast, how long it will take.
+// Silent where no terminal looks on. Not thread-safe.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_PROGRESS_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_PROGRESS_H_
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace encoderd::ctl {
+
+// "1200 texts  600 texts/s  24 %  8s left". `share` done, 0 to 1; negative:
+// not known, and neither share nor rest is shown.
+std::string ProgressLine(int64_t texts, double share, absl::Duration spent);
+
+class Progress {
+ public:
+  // Null: silent.
+  explicit Progress(std::ostream* terminal);
+  ~Progress() { Clear(); }
+
+  // Draws the line anew, at most five times a second.
+  void Update(int64_t texts, double share);
+  // Takes the line off the terminal.
+  void Clear();
+
+ private:
+  std::ostream* const terminal_;
+  const absl::Time start_;
+  absl::Time drawn_ = absl::InfinitePast();
+  size_t width_ = 0;  // of the line on the terminal
+};
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_PROGRESS_H_

@@ -1,0 +1,119 @@
+// encoderctl similarity
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cpp/encoderctl/job.h"
+#include "client/cpp/encoderctl/number.h"
+#include "client/cpp/utf8.h"
+
+namespace encoderd::ctl {
+namespace {
+
+constexpr size_t kMaxTexts = 4096;  // the matrix grows with its square
+constexpr size_t kLabelBytes = 60;
+
+// Cosines of all pairs of rows, [n,n]. Sums in double. 0 for a zero vector.
+std::vector<float> Cosines(const client::EmbeddingMatrix& matrix) {
+  const int64_t n = matrix.rows;
+  const auto dot = [&matrix](int64_t a, int64_t b) {
+    const auto x = matrix.row(a);
+    const auto y = matrix.row(b);
+    double sum = 0;
+    for (size_t i = 0; i < x.size(); ++i) sum += double{x[i]} * y[i];
+    return sum;
+  };
+  std::vector<double> norms;
+  for (int64_t i = 0; i < n; ++i) norms.push_back(std::sqrt(dot(i, i)));
+  std::vector<float> cosines(n * n);
+  for (int64_t a = 0; a < n; ++a) {
+    for (int64_t b = a; b < n; ++b) {
+      const double scale = norms[a] * norms[b];
+      const double cosine =
+          scale > 0 ? std::clamp(dot(a, b) / scale, -1.0, 1.0) : 0.0;
+      cosines[a * n + b] = cosines[b * n + a] = static_cast<float>(cosine);
+    }
+  }
+  return cosines;
+}
+
+// The start of a text, on one line.
+std::string Label(absl::string_view text) {
+  const bool cut = text.size() > kLabelBytes;
+  text = text.substr(0, kLabelBytes);
+  std::string label(text.substr(0, client::ValidUtf8Prefix(text)));
+  for (char& c : label) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return cut ? label + "..." : label;
+}
+
+std::string ToTable(absl::Span<const float> cosines,
+                    const std::vector<std::string>& texts) {
+  std::string table = "    ";
+  for (size_t i = 0; i < texts.size(); ++i) {
+    absl::StrAppendFormat(&table, "%8d", i + 1);
+  }
+  table += '\n';
+  for (size_t i = 0; i < texts.size(); ++i) {
+    absl::StrAppendFormat(&table, "%4d", i + 1);
+    for (size_t j = 0; j < texts.size(); ++j) {
+      absl::StrAppendFormat(&table, "%8.4f", cosines[i * texts.size() + j]);
+    }
+    absl::StrAppend(&table, "  ", Label(texts[i]), "\n");
+  }
+  return table;
+}
+
+std::string ToJsonLines(absl::Span<const float> cosines, size_t n) {
+  std::string lines;
+  for (size_t i = 0; i < n; ++i) {
+    absl::StrAppend(&lines, "{\"index\":", i, ",\"similarities\":[");
+    AppendFloats(cosines.subspan(i * n, n), ",", &lines);
+    lines += "]}\n";
+  }
+  return lines;
+}
+
+}  // namespace
+
+int RunSimilarity(const Command& command, const Arguments& arguments,
+                  Environment& environment) {
+  Invocation invocation(command, environment);
+  client::EmbedOptions options;
+  invocation.AddListFlags();
+  invocation.AddOutputFlags({"text", "jsonl", "npy"});
+  invocation.AddTruncateFlag();
+  if (const auto over = invocation.Parse(arguments)) return *over;
+  if (invocation.positional.size() == 1) {
+    return invocation.Usage("one text has nothing to be compared with");
+  }
+  options.model = invocation.settings.model;
+  options.truncate = invocation.truncate();
+  return RunJob(invocation, [&](Job& job) {
+    std::vector<std::string> texts;
+    v1::Input input;
+    for (auto more = job.source(&input);; more = job.source(&input)) {
+      if (!more.ok()) return more.status();
+      if (!*more) break;
+      texts.push_back(input.text());
+      if (texts.size() > kMaxTexts) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("more than ", kMaxTexts, " texts to compare"));
+      }
+    }
+    const auto matrix = job.client.Embed(texts, options);
+    if (!matrix.ok()) return matrix.status();
+    const std::vector<float> cosines = Cosines(*matrix);
+    const int64_t n = matrix->rows;
+    if (invocation.settings.format == "npy") {
+      return job.writer->WriteRows(cosines, n, n);
+    }
+    return job.writer->Write(invocation.settings.format == "text"
+                                 ? ToTable(cosines, texts)
+                                 : ToJsonLines(cosines, n));
+  });
+}
+
+}  // namespace encoderd::ctl

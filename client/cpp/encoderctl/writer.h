@@ -1,0 +1,66 @@
+// Where results go: text, JSON lines or .npy, to a file or standard output.
+// Written as they come; nothing is kept. Not thread-safe.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_WRITER_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_WRITER_H_
+
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace encoderd::ctl {
+
+// Vectors [rows, columns] of one text, and what is known of it.
+struct VectorResult {
+  absl::Span<const float> values;
+  int64_t rows = 1;  // 1: one vector for the text
+  int64_t columns = 0;
+  uint32_t token_count = 0;
+  bool truncated = false;
+};
+
+class Writer {
+ public:
+  // Bytes to `file` ("-": `standard_output`). INVALID_ARGUMENT if it cannot be
+  // opened, or if `npy` and it is not a file: the shape of an .npy is written
+  // into its head at the end.
+  static absl::StatusOr<std::unique_ptr<Writer>> Open(
+      const std::string& file, bool npy, std::ostream& standard_output);
+
+  // DATA_LOSS if the bytes cannot be written (disk full).
+  absl::Status Write(absl::string_view bytes);
+  // Appends rows to an .npy. All rows have the same number of columns.
+  absl::Status WriteRows(absl::Span<const float> values, int64_t rows,
+                         int64_t columns);
+  // Ends the output. Call it also after an error of the work: an .npy then
+  // holds the rows that came before it.
+  absl::Status Finish();
+
+ private:
+  Writer(std::string name, bool npy) : name_(std::move(name)), npy_(npy) {}
+
+  absl::Status Check() const;
+
+  const std::string name_;
+  const bool npy_;
+  std::ofstream file_;
+  std::ostream* out_ = nullptr;
+  int64_t rows_ = 0;
+  int64_t columns_ = 0;
+};
+
+// One text's vectors in `format`. text: a line of values a row (and an empty
+// line after each text if it has many rows). jsonl: one object a text: index,
+// token_count, truncated, and "embedding", or "rows", "columns" and "states".
+absl::Status WriteVectors(absl::string_view format, int64_t index, bool states,
+                          const VectorResult& result, Writer* writer);
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_WRITER_H_

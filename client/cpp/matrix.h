@@ -1,0 +1,47 @@
+// What comes back: one matrix for a list of texts. Row-major little-endian
+// floats are copied from the answers as they are.
+#ifndef ENCODERD_CLIENT_CPP_MATRIX_H_
+#define ENCODERD_CLIENT_CPP_MATRIX_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "encoderd/v1/encoder.pb.h"
+
+namespace encoderd::client {
+
+// Embeddings of n inputs: values [n,H], row i belongs to input i.
+struct EmbeddingMatrix {
+  int64_t rows = 0;                    // n
+  int64_t columns = 0;                 // H, or the dimensions asked for
+  std::vector<float> values;           // [n,H] row-major
+  std::vector<uint32_t> token_counts;  // [n] before any cut
+  std::vector<uint8_t> truncated;      // [n] 1: cut to max_len, as asked for
+
+  absl::Span<const float> row(int64_t i) const {
+    return absl::MakeConstSpan(values).subspan(i * columns, columns);
+  }
+};
+
+// Token-level states of one input: values [rows,columns].
+struct TokenStates {
+  int64_t rows = 0;     // n, tokens after a cut
+  int64_t columns = 0;  // H
+  std::vector<float> values;
+  uint32_t token_count = 0;  // before any cut
+  bool truncated = false;
+};
+
+// Adds the rows of one answer to `matrix`. `inputs` were sent. INTERNAL if the
+// answer does not fit: another number of rows, rows of unequal length.
+absl::Status AppendRows(const v1::EmbedResponse& response, int64_t inputs,
+                        EmbeddingMatrix* matrix);
+
+// Copies one input's states. INTERNAL if the bytes are not rows x columns.
+absl::Status ReadStates(const v1::TokenStates& message, TokenStates* states);
+
+}  // namespace encoderd::client
+
+#endif  // ENCODERD_CLIENT_CPP_MATRIX_H_

@@ -1,0 +1,66 @@
+// What a caller of the client library may choose. Plain values; constant after
+// they are handed over.
+#ifndef ENCODERD_CLIENT_CPP_OPTIONS_H_
+#define ENCODERD_CLIENT_CPP_OPTIONS_H_
+
+#include <grpcpp/security/credentials.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "encoderd/v1/encoder.pb.h"
+
+namespace encoderd::client {
+
+// Where a server listens unless told otherwise.
+inline constexpr char kDefaultTarget[] = "localhost:8400";
+
+struct ClientOptions {
+  // Inputs of one call at most. Larger calls cost less for each text, but the
+  // first answer comes later. The server's own limit is in
+  // Model.max_inputs_per_request.
+  int texts_per_call = 64;
+  // The same for Encode, whose answers are as large as their tokens.
+  int texts_per_encode_call = 4;
+  // A call is also closed once it carries this many bytes of text, so that it
+  // stays under the server's message limit.
+  int64_t bytes_per_call = 1 << 20;
+  // Calls of one list that wait for their answers at the same time. More hide
+  // a longer way to the server; memory and the server's queue pay.
+  int calls_in_flight = 8;
+  // Time for one call, its retries included; not for the whole list.
+  absl::Duration timeout = absl::Seconds(60);
+  // The largest answer that is accepted, in bytes.
+  int max_answer_bytes = 256 << 20;
+  // How calls are tried again: a gRPC service config. Empty: the one of
+  // service_config.h.
+  std::string service_config_json;
+  // Null: no encryption.
+  std::shared_ptr<grpc::ChannelCredentials> credentials;
+};
+
+struct EmbedOptions {
+  std::string model;  // empty: the only or the default model
+  v1::Pooling pooling = v1::POOLING_UNSPECIFIED;     // the model's own
+  std::optional<bool> normalize;                     // unset: as the model does
+  uint32_t dimensions = 0;                           // 0: all
+  v1::Truncate truncate = v1::TRUNCATE_UNSPECIFIED;  // refuse what is too long
+  std::string prompt_name;  // empty: the model's default, if it has one
+};
+
+struct EncodeOptions {
+  std::string model;              // empty: the only or the default model
+  std::optional<uint32_t> layer;  // 0: the embedding block; unset: the last
+  v1::Truncate truncate = v1::TRUNCATE_UNSPECIFIED;
+};
+
+struct TokenizeOptions {
+  std::string model;  // empty: the only or the default model
+};
+
+}  // namespace encoderd::client
+
+#endif  // ENCODERD_CLIENT_CPP_OPTIONS_H_

@@ -1,0 +1,275 @@
+#include "tests/support/fake_encoder_service.h"
+
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+
+namespace encoderd::testing {
+namespace {
+
+std::vector<std::string> Words(const std::string& text) {
+  return absl::StrSplit(text, ' ', absl::SkipEmpty());
+}
+
+uint32_t CountTokens(const std::string& text) {
+  return static_cast<uint32_t>(Words(text).size()) + 2;
+}
+
+std::string PackFloats(const std::vector<float>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()),
+                     values.size() * sizeof(float));
+}
+
+// OK, or the contract's refusal of inputs[index].
+grpc::Status CheckInput(const v1::Input& input, int index, bool cut) {
+  const std::string field = absl::StrCat("inputs[", index, "]");
+  if (input.text().empty()) {
+    return FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                     absl::StrCat(field, " is empty"), "EMPTY_INPUT",
+                     {{"input_index", absl::StrCat(index)}}, field);
+  }
+  const uint32_t tokens = CountTokens(input.text());
+  if (cut || tokens <= FakeEncoderService::kMaxLen) return grpc::Status::OK;
+  return FakeError(
+      grpc::StatusCode::INVALID_ARGUMENT,
+      absl::StrCat(field, " has ", tokens, " tokens; this model takes at most ",
+                   FakeEncoderService::kMaxLen),
+      "INPUT_TOO_LONG",
+      {{"input_index", absl::StrCat(index)},
+       {"token_count", absl::StrCat(tokens)},
+       {"max_tokens", absl::StrCat(FakeEncoderService::kMaxLen)}},
+      field + ".text");
+}
+
+void FillModel(v1::Model* model) {
+  model->set_name("fake");
+  model->set_architecture("bert");
+  model->set_hidden_size(FakeEncoderService::kHiddenSize);
+  model->set_num_hidden_layers(FakeEncoderService::kLayers);
+  model->set_max_len(FakeEncoderService::kMaxLen);
+  model->set_max_len_source(v1::MAX_LEN_SOURCE_POSITION_TABLE);
+  model->set_pooling(v1::POOLING_MEAN);
+  model->set_dtype("fp32");
+  model->mutable_position_table()->set_rows(FakeEncoderService::kMaxLen);
+}
+
+}  // namespace
+
+std::vector<float> FakeVector(const std::string& text) {
+  uint32_t state = 2166136261u;  // FNV-1a, then a linear generator
+  for (const char c : text) {
+    state = (state ^ static_cast<uint8_t>(c)) * 16777619u;
+  }
+  std::vector<float> values;
+  for (int i = 0; i < FakeEncoderService::kHiddenSize; ++i) {
+    state = state * 1664525u + 1013904223u;
+    values.push_back(static_cast<float>(state >> 8) / (1 << 23) - 1.0f);
+  }
+  return values;
+}
+
+grpc::Status FakeError(grpc::StatusCode code, const std::string& message,
+                       const std::string& reason,
+                       const std::map<std::string, std::string>& metadata,
+                       const std::string& field) {
+  google::rpc::Status status;
+  status.set_code(code);
+  status.set_message(message);
+  google::rpc::ErrorInfo info;
+  info.set_reason(reason);
+  info.set_domain("encoderd");
+  info.mutable_metadata()->insert(metadata.begin(), metadata.end());
+  status.add_details()->PackFrom(info);
+  if (!field.empty()) {
+    google::rpc::BadRequest request;
+    auto* violation = request.add_field_violations();
+    violation->set_field(field);
+    violation->set_description(message);
+    status.add_details()->PackFrom(request);
+  }
+  return grpc::Status(code, message, status.SerializeAsString());
+}
+
+FakeEncoderService::FakeEncoderService() {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  target_ = absl::StrCat("127.0.0.1:", port);
+}
+
+FakeEncoderService::~FakeEncoderService() {
+  server_->Shutdown(absl::ToChronoTime(absl::Now()));
+  server_->Wait();
+}
+
+void FakeEncoderService::FailNext(int count, grpc::Status status) {
+  absl::MutexLock lock(&mu_);
+  failures_left_ = count;
+  failure_ = std::move(status);
+}
+
+void FakeEncoderService::SetDelay(absl::Duration delay) {
+  absl::MutexLock lock(&mu_);
+  delay_ = delay;
+}
+
+void FakeEncoderService::SetServing(bool serving) {
+  server_->GetHealthCheckService()->SetServingStatus(serving);
+}
+
+int FakeEncoderService::embed_calls() const {
+  absl::MutexLock lock(&mu_);
+  return static_cast<int>(call_sizes_.size());
+}
+
+int FakeEncoderService::max_calls_together() const {
+  absl::MutexLock lock(&mu_);
+  return max_together_;
+}
+
+std::vector<int> FakeEncoderService::call_sizes() const {
+  absl::MutexLock lock(&mu_);
+  return call_sizes_;
+}
+
+v1::EmbedOptions FakeEncoderService::last_options() const {
+  absl::MutexLock lock(&mu_);
+  return last_options_;
+}
+
+grpc::Status FakeEncoderService::Begin(const v1::EmbedRequest& request) {
+  absl::MutexLock lock(&mu_);
+  max_together_ = std::max(max_together_, ++running_);
+  call_sizes_.push_back(request.inputs_size());
+  last_options_ = request.options();
+  if (failures_left_ == 0) return grpc::Status::OK;
+  --failures_left_;
+  return failure_;
+}
+
+void FakeEncoderService::End() {
+  absl::MutexLock lock(&mu_);
+  --running_;
+}
+
+grpc::Status FakeEncoderService::Embed(grpc::ServerContext* context,
+                                       const v1::EmbedRequest* request,
+                                       v1::EmbedResponse* response) {
+  grpc::Status status = Begin(*request);
+  const bool slow =
+      request->inputs_size() > 0 && request->inputs(0).text()[0] == '~';
+  absl::Duration delay;
+  {
+    absl::MutexLock lock(&mu_);
+    delay = slow ? delay_ : absl::ZeroDuration();
+  }
+  absl::SleepFor(delay);
+  const bool cut = request->options().truncate() >= v1::TRUNCATE_START;
+  for (int i = 0; status.ok() && i < request->inputs_size(); ++i) {
+    const v1::Input& input = request->inputs(i);
+    status = CheckInput(input, i, cut);
+    if (!status.ok()) break;
+    std::vector<float> values = FakeVector(input.text());
+    if (request->options().dimensions() > 0) {
+      values.resize(request->options().dimensions());
+    }
+    v1::Embedding* embedding = response->add_embeddings();
+    if (request->options().packed()) {
+      embedding->set_packed(PackFloats(values));
+    } else {
+      embedding->mutable_floats()->mutable_values()->Add(values.begin(),
+                                                         values.end());
+    }
+    embedding->set_token_count(CountTokens(input.text()));
+    embedding->set_truncated(embedding->token_count() > kMaxLen);
+  }
+  End();
+  return status;
+}
+
+grpc::Status FakeEncoderService::Encode(grpc::ServerContext* context,
+                                        const v1::EncodeRequest* request,
+                                        v1::EncodeResponse* response) {
+  if (request->has_layer() && request->layer() > kLayers) {
+    return FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                     absl::StrCat("layer is ", request->layer(),
+                                  "; the last layer is ", kLayers),
+                     "LAYER_OUT_OF_RANGE",
+                     {{"layer", absl::StrCat(request->layer())},
+                      {"limit", absl::StrCat(kLayers)}},
+                     "layer");
+  }
+  for (int i = 0; i < request->inputs_size(); ++i) {
+    const grpc::Status status = CheckInput(request->inputs(i), i, false);
+    if (!status.ok()) return status;
+    const std::string& text = request->inputs(i).text();
+    v1::TokenStates* states = response->add_states();
+    states->set_rows(CountTokens(text));
+    states->set_columns(kHiddenSize);
+    states->set_token_count(CountTokens(text));
+    for (uint32_t row = 0; row < states->rows(); ++row) {
+      states->mutable_packed()->append(
+          PackFloats(FakeVector(absl::StrCat(text, "#", row))));
+    }
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeEncoderService::Tokenize(grpc::ServerContext* context,
+                                          const v1::TokenizeRequest* request,
+                                          v1::TokenizeResponse* response) {
+  response->set_max_len(kMaxLen);
+  for (const v1::Input& input : request->inputs()) {
+    v1::TokenizedInput* result = response->add_inputs();
+    result->add_tokens("[CLS]");
+    for (const std::string& word : Words(input.text())) {
+      result->add_tokens(word);
+    }
+    result->add_tokens("[SEP]");
+    for (int i = 0; i < result->tokens_size(); ++i) {
+      result->add_ids(100 + i);
+      result->add_segment_ids(0);
+      result->add_begin_offsets(i);
+      result->add_end_offsets(i + 1);
+    }
+    result->set_token_count(result->tokens_size());
+    result->set_fits(result->token_count() <= kMaxLen);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeEncoderService::ListModels(
+    grpc::ServerContext* context, const v1::ListModelsRequest* request,
+    v1::ListModelsResponse* response) {
+  FillModel(response->add_models());
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeEncoderService::GetModel(grpc::ServerContext* context,
+                                          const v1::GetModelRequest* request,
+                                          v1::Model* model) {
+  if (!request->model().empty() && request->model() != "fake") {
+    return FakeError(grpc::StatusCode::NOT_FOUND,
+                     absl::StrCat("model \"", request->model(),
+                                  "\" is not served here; available: fake"),
+                     "MODEL_NOT_FOUND",
+                     {{"model", request->model()}, {"available", "fake"}},
+                     "model");
+  }
+  FillModel(model);
+  return grpc::Status::OK;
+}
+
+}  // namespace encoderd::testing

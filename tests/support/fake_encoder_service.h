@@ -1,0 +1,92 @@
+// A server of encoderd.v1 without an engine, for tests of the clients.
+//
+// Vectors are a function of the text's bytes alone. A text has as many tokens
+// as words, plus two; more than kMaxLen are refused as the contract says.
+// Listens on a port of its own on 127.0.0.1 until destroyed. Thread-safe.
+#ifndef ENCODERD_TESTS_SUPPORT_FAKE_ENCODER_SERVICE_H_
+#define ENCODERD_TESTS_SUPPORT_FAKE_ENCODER_SERVICE_H_
+
+#include <grpcpp/server.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "encoderd/v1/encoder.grpc.pb.h"
+
+namespace encoderd::testing {
+
+// The vector that the fake answers for `text`, [kHiddenSize].
+std::vector<float> FakeVector(const std::string& text);
+
+// A gRPC error with ErrorInfo (domain "encoderd") and, if `field` is not
+// empty, BadRequest.
+grpc::Status FakeError(grpc::StatusCode code, const std::string& message,
+                       const std::string& reason,
+                       const std::map<std::string, std::string>& metadata,
+                       const std::string& field = "");
+
+class FakeEncoderService : public v1::Encoder::Service {
+ public:
+  static constexpr int kHiddenSize = 6;
+  static constexpr int kMaxLen = 8;  // tokens
+  static constexpr int kLayers = 2;
+
+  FakeEncoderService();
+  ~FakeEncoderService() override;
+
+  std::string target() const { return target_; }
+
+  // The next `count` calls of Embed answer `status`.
+  void FailNext(int count, grpc::Status status);
+  // Every Embed call whose first text starts with '~' takes this long.
+  void SetDelay(absl::Duration delay);
+  // What the health service says of the whole server.
+  void SetServing(bool serving);
+
+  int embed_calls() const;         // attempts, refused ones included
+  int max_calls_together() const;  // most Embed calls seen at the same time
+  std::vector<int> call_sizes() const;  // inputs of each Embed call
+  v1::EmbedOptions last_options() const;
+
+  grpc::Status Embed(grpc::ServerContext* context,
+                     const v1::EmbedRequest* request,
+                     v1::EmbedResponse* response) override;
+  grpc::Status Encode(grpc::ServerContext* context,
+                      const v1::EncodeRequest* request,
+                      v1::EncodeResponse* response) override;
+  grpc::Status Tokenize(grpc::ServerContext* context,
+                        const v1::TokenizeRequest* request,
+                        v1::TokenizeResponse* response) override;
+  grpc::Status ListModels(grpc::ServerContext* context,
+                          const v1::ListModelsRequest* request,
+                          v1::ListModelsResponse* response) override;
+  grpc::Status GetModel(grpc::ServerContext* context,
+                        const v1::GetModelRequest* request,
+                        v1::Model* model) override;
+
+ private:
+  // Counts a call in; the error that it must answer, if any.
+  grpc::Status Begin(const v1::EmbedRequest& request);
+  void End();
+
+  std::unique_ptr<grpc::Server> server_;  // constant after construction
+  std::string target_;                    // constant after construction
+  mutable absl::Mutex mu_;
+  int failures_left_ ABSL_GUARDED_BY(mu_) = 0;
+  grpc::Status failure_ ABSL_GUARDED_BY(mu_);
+  absl::Duration delay_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
+  int running_ ABSL_GUARDED_BY(mu_) = 0;
+  int max_together_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<int> call_sizes_ ABSL_GUARDED_BY(mu_);
+  v1::EmbedOptions last_options_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace encoderd::testing
+
+#endif  // ENCODERD_TESTS_SUPPORT_FAKE_ENCODER_SERVICE_H_

@@ -1,0 +1,264 @@
+// encoderctl as a whole, in this process, against the fake service.
+#include "client/cpp/encoderctl/encoderctl.h"
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/cpp/encoderctl/commands.h"
+#include "client/cpp/encoderctl/npy.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/fake_encoder_service.h"
+
+namespace encoderd::ctl {
+namespace {
+
+using encoderd::testing::FakeEncoderService;
+using encoderd::testing::FakeError;
+using encoderd::testing::FakeVector;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+class EncoderctlTest : public ::testing::Test {
+ protected:
+  // Runs a command against the fake service; what it wrote is in out_, err_.
+  int Run(std::vector<std::string> arguments, const std::string& input = "") {
+    arguments.push_back(absl::StrCat("--target=", service_.target()));
+    return RunBare(arguments, input);
+  }
+  int RunBare(const std::vector<std::string>& arguments,
+              const std::string& input = "") {
+    std::istringstream in(input);
+    std::ostringstream out;
+    std::ostringstream err;
+    Environment environment{in, out, err};
+    const int code = RunEncoderctl(arguments, environment);
+    out_ = out.str();
+    err_ = err.str();
+    return code;
+  }
+  // A file of this test's own with `content`.
+  std::string File(const std::string& name, const std::string& content) {
+    const std::string path =
+        absl::StrCat(::testing::TempDir(), "/encoderctl_", name);
+    std::ofstream(path, std::ios::binary) << content;
+    return path;
+  }
+  static std::string Read(const std::string& path) {
+    std::ostringstream content;
+    content << std::ifstream(path, std::ios::binary).rdbuf();
+    return content.str();
+  }
+  std::vector<std::string> Lines() const {
+    return absl::StrSplit(out_, '\n', absl::SkipEmpty());
+  }
+
+  FakeEncoderService service_;
+  std::string out_;
+  std::string err_;
+};
+
+// The floats of an .npy after its head.
+std::vector<float> NpyValues(const std::string& bytes) {
+  std::vector<float> values((bytes.size() - kNpyHeaderBytes) / sizeof(float));
+  std::memcpy(values.data(), bytes.data() + kNpyHeaderBytes,
+              values.size() * sizeof(float));
+  return values;
+}
+
+TEST_F(EncoderctlTest, EmbedsItsArgumentsAsText) {
+  ASSERT_EQ(Run({"embed", "one", "two words"}), kExitOk) << err_;
+  ASSERT_THAT(Lines(), SizeIs(2));
+  const std::vector<std::string> values = absl::StrSplit(Lines()[1], ' ');
+  std::vector<float> floats;
+  for (const std::string& value : values) floats.push_back(std::stof(value));
+  EXPECT_EQ(floats, FakeVector("two words"));
+  EXPECT_THAT(err_, IsEmpty());
+}
+
+TEST_F(EncoderctlTest, EmbedsStandardInputAsJsonLines) {
+  ASSERT_EQ(
+      Run({"embed", "--format=jsonl", "--batch_size=1"}, "one\ntwo words\n"),
+      kExitOk)
+      << err_;
+  ASSERT_THAT(Lines(), SizeIs(2));
+  EXPECT_THAT(Lines()[1],
+              StartsWith("{\"index\":1,\"token_count\":4,\"truncated\":false,"
+                         "\"embedding\":["));
+}
+
+TEST_F(EncoderctlTest, WritesAnNpyOfAFile) {
+  std::string lines;
+  for (int i = 0; i < 300; ++i) absl::StrAppend(&lines, "text ", i, "\n");
+  const std::string out = File("out.npy", "");
+  ASSERT_EQ(Run({"embed", absl::StrCat("--input=", File("in.txt", lines)),
+                 "--format=npy", absl::StrCat("--output=", out)}),
+            kExitOk)
+      << err_;
+  const std::string bytes = Read(out);
+  EXPECT_EQ(bytes.substr(0, kNpyHeaderBytes),
+            NpyHeader(300, FakeEncoderService::kHiddenSize));
+  const std::vector<float> values = NpyValues(bytes);
+  ASSERT_THAT(values, SizeIs(300 * FakeEncoderService::kHiddenSize));
+  const std::vector<float> last(values.end() - FakeEncoderService::kHiddenSize,
+                                values.end());
+  EXPECT_EQ(last, FakeVector("text 299"));
+}
+
+TEST_F(EncoderctlTest, NamesTheLineThatIsToBlameAndKeepsWhatCameBefore) {
+  std::string lines;
+  for (int i = 0; i < 70; ++i) absl::StrAppend(&lines, "text ", i, "\n");
+  lines += "a b c d e f g\n";
+  const std::string in = File("long.txt", lines);
+  const std::string out = File("partial.npy", "");
+  EXPECT_EQ(Run({"embed", "--input", in, "--format=npy", "--output", out}),
+            kExitFailed);
+  EXPECT_EQ(err_,
+            absl::StrCat("encoderctl embed: ", in,
+                         ":71: INVALID_ARGUMENT (INPUT_TOO_LONG): inputs[70] "
+                         "has 9 tokens; this model takes at most 8\n"));
+  EXPECT_EQ(Read(out).substr(0, kNpyHeaderBytes),
+            NpyHeader(64, FakeEncoderService::kHiddenSize));
+}
+
+TEST_F(EncoderctlTest, NamesAnEmptyLineAndOneThatIsNotUtf8) {
+  EXPECT_EQ(Run({"embed"}, "one\n\nthree\n"), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("standard input:2: INVALID_ARGUMENT "
+                              "(EMPTY_INPUT)"));
+  EXPECT_EQ(Run({"tokenize"}, "one\nab\xff\n"), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("standard input:2: INVALID_ARGUMENT "
+                              "(INVALID_UTF8): inputs[1] is not valid UTF-8 at "
+                              "byte 2"));
+}
+
+TEST_F(EncoderctlTest, CutsTextsOnlyWhenAsked) {
+  ASSERT_EQ(Run({"embed", "--truncate=end", "--format=jsonl", "a b c d e f g"}),
+            kExitOk)
+      << err_;
+  EXPECT_THAT(out_, HasSubstr("\"token_count\":9,\"truncated\":true"));
+}
+
+TEST_F(EncoderctlTest, PassesTheOptionsOfEmbedOn) {
+  ASSERT_EQ(Run({"embed", "--normalize=no", "--pooling=last_token",
+                 "--dimensions=2", "--prompt_name=query", "one"}),
+            kExitOk)
+      << err_;
+  const v1::EmbedOptions sent = service_.last_options();
+  EXPECT_TRUE(sent.has_normalize());
+  EXPECT_FALSE(sent.normalize());
+  EXPECT_EQ(sent.pooling(), v1::POOLING_LAST_TOKEN);
+  EXPECT_EQ(sent.dimensions(), 2u);
+  EXPECT_EQ(sent.prompt_name(), "query");
+}
+
+TEST_F(EncoderctlTest, EncodesTokenStates) {
+  ASSERT_EQ(Run({"encode", "one", "two words"}), kExitOk) << err_;
+  EXPECT_THAT(Lines(), SizeIs(3 + 4));
+  ASSERT_EQ(Run({"encode", "--format=jsonl", "one"}), kExitOk) << err_;
+  EXPECT_THAT(out_, HasSubstr("\"rows\":3,\"columns\":6,\"states\":[["));
+  const std::string out = File("states.npy", "");
+  ASSERT_EQ(
+      Run({"encode", "--format=npy", "--output", out, "one", "two words"}),
+      kExitOk)
+      << err_;
+  EXPECT_EQ(Read(out).substr(0, kNpyHeaderBytes),
+            NpyHeader(7, FakeEncoderService::kHiddenSize));
+  EXPECT_EQ(Run({"encode", "--layer=9", "one"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("(LAYER_OUT_OF_RANGE)"));
+}
+
+TEST_F(EncoderctlTest, ShowsTokens) {
+  ASSERT_EQ(Run({"tokenize", "two words"}), kExitOk) << err_;
+  EXPECT_EQ(out_, "[CLS] two words [SEP]\n");
+  ASSERT_EQ(Run({"tokenize", "--format=jsonl", "\xc3\xa4"}), kExitOk) << err_;
+  EXPECT_EQ(out_,
+            "{\"index\":0,\"token_count\":3,\"fits\":true,\"ids\":[100,101,102]"
+            ",\"segment_ids\":[0,0,0],\"tokens\":[\"[CLS]\",\"\xc3\xa4\","
+            "\"[SEP]\"],\"begin_offsets\":[0,1,2],\"end_offsets\":[1,2,3]}\n");
+}
+
+TEST_F(EncoderctlTest, ComparesTexts) {
+  ASSERT_EQ(Run({"similarity", "one", "two", "one"}), kExitOk) << err_;
+  ASSERT_THAT(Lines(), SizeIs(4));
+  EXPECT_THAT(Lines()[1], HasSubstr("   1  1.0000"));
+  EXPECT_THAT(Lines()[1], HasSubstr("  1.0000  one"));
+  ASSERT_EQ(Run({"similarity", "--format=jsonl"}, "one\ntwo\n"), kExitOk);
+  EXPECT_THAT(Lines()[0], StartsWith("{\"index\":0,\"similarities\":[1,"));
+  EXPECT_EQ(Run({"similarity", "one"}), kExitUsage);
+}
+
+TEST_F(EncoderctlTest, DescribesModels) {
+  ASSERT_EQ(Run({"models"}), kExitOk) << err_;
+  EXPECT_THAT(out_, HasSubstr("name                    fake\n"));
+  EXPECT_THAT(out_, HasSubstr("pooling                 mean\n"));
+  EXPECT_THAT(out_, HasSubstr("max_len_source          position_table\n"));
+  EXPECT_THAT(out_, HasSubstr("8 x 0 = 0 parameters"));
+  ASSERT_EQ(Run({"models", "--format=jsonl", "fake"}), kExitOk) << err_;
+  EXPECT_THAT(out_, StartsWith("{\"name\":\"fake\",\"architecture\":"));
+  EXPECT_EQ(Run({"models", "other"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("NOT_FOUND (MODEL_NOT_FOUND): model \"other\""));
+}
+
+TEST_F(EncoderctlTest, AnswersHealthWithItsExitCode) {
+  EXPECT_EQ(Run({"health"}), kExitOk);
+  EXPECT_EQ(out_, "SERVING\n");
+  service_.SetServing(false);
+  EXPECT_EQ(Run({"health"}), kExitFailed);
+  EXPECT_EQ(out_, "NOT_SERVING\n");
+}
+
+TEST_F(EncoderctlTest, PrintsTheServersOwnWords) {
+  service_.FailNext(1,
+                    FakeError(grpc::StatusCode::INTERNAL, "device fault 4711",
+                              "DEVICE_FAULT", {{"error_id", "4711"}}));
+  EXPECT_EQ(Run({"embed", "one"}), kExitFailed);
+  EXPECT_EQ(err_,
+            "encoderctl embed: INTERNAL (DEVICE_FAULT): device fault 4711\n");
+}
+
+TEST_F(EncoderctlTest, ShowsProgressOnlyWhereItIsWanted) {
+  ASSERT_EQ(Run({"embed", "--progress=always", "one"}), kExitOk);
+  EXPECT_THAT(err_, HasSubstr("1 texts"));
+  ASSERT_EQ(Run({"embed", "one"}), kExitOk);
+  EXPECT_THAT(err_, IsEmpty());
+}
+
+TEST_F(EncoderctlTest, SaysWhatIsWrongWithTheCommandLine) {
+  EXPECT_EQ(RunBare({}), kExitUsage);
+  EXPECT_EQ(RunBare({"frobnicate"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("unknown command \"frobnicate\""));
+  EXPECT_EQ(Run({"embed", "--format=npy", "one"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--format=npy needs --output=FILE"));
+  EXPECT_EQ(Run({"embed", "--input=/no/such/file"}), kExitUsage);
+  EXPECT_EQ(Run({"embed", "--input=x", "one"}), kExitUsage);
+  EXPECT_EQ(Run({"embed"}, ""), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("there are no texts"));
+  EXPECT_EQ(Run({"embed", "--output=/no/such/folder/x", "one"}), kExitUsage);
+}
+
+TEST_F(EncoderctlTest, FailsWhereTheOutputCannotBeWritten) {
+  EXPECT_EQ(Run({"embed", "--output=/dev/full", "one"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("cannot write to /dev/full"));
+}
+
+TEST_F(EncoderctlTest, HelpsWithEveryCommand) {
+  ASSERT_EQ(RunBare({"--help"}), kExitOk);
+  const std::string overview = out_;
+  for (const Command& command : Commands()) {
+    EXPECT_THAT(overview, HasSubstr(absl::StrCat("  ", command.name, " ")));
+    ASSERT_EQ(RunBare({command.name, "--help"}), kExitOk);
+    EXPECT_THAT(out_, HasSubstr("(default localhost:8400)"));
+  }
+  ASSERT_EQ(RunBare({"--version"}), kExitOk);
+  EXPECT_THAT(out_, StartsWith("encoderctl "));
+}
+
+}  // namespace
+}  // namespace encoderd::ctl

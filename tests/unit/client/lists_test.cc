@@ -1,0 +1,184 @@
+// Lists longer than one call: cutting, order, calls in flight, errors.
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/client.h"
+#include "client/cpp/error.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/fake_encoder_service.h"
+
+namespace encoderd::client {
+namespace {
+
+using encoderd::testing::FakeEncoderService;
+using encoderd::testing::FakeVector;
+using ::testing::Each;
+using ::testing::ElementsAreArray;
+using ::testing::UnorderedElementsAre;
+
+std::vector<std::string> Texts(int count) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < count; ++i) texts.push_back(absl::StrCat("text ", i));
+  return texts;
+}
+
+class ListsTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Client> Connect(const ClientOptions& options = {}) {
+    auto client = Client::Connect(service_.target(), options);
+    EXPECT_TRUE(client.ok()) << client.status();
+    return *std::move(client);
+  }
+
+  FakeEncoderService service_;
+};
+
+TEST_F(ListsTest, CutsALongListIntoCallsOfSixtyFour) {
+  const auto matrix = Connect()->Embed(Texts(150));
+  ASSERT_TRUE(matrix.ok()) << matrix.status();
+  EXPECT_EQ(matrix->rows, 150);
+  EXPECT_THAT(service_.call_sizes(), UnorderedElementsAre(64, 64, 22));
+}
+
+TEST_F(ListsTest, KeepsTheOrderOfTheListWhenAnEarlyCallIsSlow) {
+  service_.SetDelay(absl::Milliseconds(100));
+  std::vector<std::string> texts = Texts(40);
+  texts[0] = "~slow";
+  ClientOptions options;
+  options.texts_per_call = 4;
+  const auto matrix = Connect(options)->Embed(texts);
+  ASSERT_TRUE(matrix.ok()) << matrix.status();
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_THAT(matrix->row(i), ElementsAreArray(FakeVector(texts[i]))) << i;
+  }
+}
+
+TEST_F(ListsTest, KeepsABoundedNumberOfCallsInFlight) {
+  service_.SetDelay(absl::Milliseconds(20));
+  ClientOptions options;
+  options.texts_per_call = 1;
+  options.calls_in_flight = 3;
+  const std::vector<std::string> texts(30, "~slow");
+  ASSERT_TRUE(Connect(options)->Embed(texts).ok());
+  EXPECT_LE(service_.max_calls_together(), 3);
+  EXPECT_GE(service_.max_calls_together(), 2);
+}
+
+TEST_F(ListsTest, ClosesACallThatCarriesEnoughBytes) {
+  ClientOptions options;
+  options.bytes_per_call = 1000;
+  const std::vector<std::string> texts(5, std::string(600, 'x'));
+  ASSERT_TRUE(Connect(options)->Embed(texts).ok());
+  EXPECT_THAT(service_.call_sizes(), UnorderedElementsAre(2, 2, 1));
+}
+
+TEST_F(ListsTest, NamesTheOffendingInputOfTheWholeList) {
+  std::vector<std::string> texts = Texts(200);
+  texts[131] = "a b c d e f g";
+  const auto matrix = Connect()->Embed(texts);
+  EXPECT_EQ(matrix.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(GetInputIndex(matrix.status()), 131);
+  EXPECT_EQ(matrix.status().message(),
+            "inputs[131] has 9 tokens; this model takes at most 8");
+}
+
+TEST_F(ListsTest, ReportsTheFirstErrorOfTheListThoughALaterOneIsFaster) {
+  service_.SetDelay(absl::Milliseconds(100));
+  std::vector<std::string> texts = Texts(8);
+  texts[0] = "~slow";
+  texts[1] = "a b c d e f g";
+  texts[5] = "a b c d e f g h i";
+  ClientOptions options;
+  options.texts_per_call = 2;
+  EXPECT_EQ(GetInputIndex(Connect(options)->Embed(texts).status()), 1);
+}
+
+TEST_F(ListsTest, NamesTheTextThatIsNotUtf8WithoutSendingIt) {
+  std::vector<std::string> texts = Texts(3);
+  texts[2] = "ab\xff";
+  const auto matrix = Connect()->Embed(texts);
+  EXPECT_EQ(matrix.status().code(), absl::StatusCode::kInvalidArgument);
+  const auto details = GetErrorDetails(matrix.status());
+  ASSERT_TRUE(details.has_value());
+  EXPECT_EQ(details->reason, "INVALID_UTF8");
+  EXPECT_EQ(details->metadata.at("input_index"), "2");
+  EXPECT_EQ(details->metadata.at("byte_offset"), "2");
+}
+
+TEST_F(ListsTest, HandsOverWhatCameBeforeTheError) {
+  std::vector<std::string> texts = Texts(10);
+  texts[7] = "a b c d e f g";
+  ClientOptions options;
+  options.texts_per_call = 2;
+  int64_t rows = 0;
+  const absl::Status status = Connect(options)->EmbedEach(
+      FromTexts(texts), {}, [&](const EmbeddingMatrix& matrix) {
+        rows += matrix.rows;
+        return absl::OkStatus();
+      });
+  EXPECT_EQ(GetInputIndex(status), 7);
+  EXPECT_EQ(rows, 6);
+}
+
+TEST_F(ListsTest, ReadsNoFurtherAheadThanItsCallsInFlight) {
+  ClientOptions options;
+  options.texts_per_call = 4;
+  options.calls_in_flight = 2;
+  int64_t read = 0;
+  int64_t written = 0;
+  int64_t ahead = 0;
+  const absl::Status status = Connect(options)->EmbedEach(
+      [&](v1::Input* input) {
+        if (read == 100) return false;
+        input->set_text(absl::StrCat("text ", read++));
+        ahead = std::max(ahead, read - written);
+        return true;
+      },
+      {},
+      [&](const EmbeddingMatrix& matrix) {
+        written += matrix.rows;
+        return absl::OkStatus();
+      });
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(written, 100);
+  EXPECT_LE(ahead, 8);
+}
+
+TEST_F(ListsTest, StopsWithTheErrorOfTheSink) {
+  ClientOptions options;
+  options.texts_per_call = 1;
+  const absl::Status status = Connect(options)->EmbedEach(
+      FromTexts(Texts(50)), {}, [](const EmbeddingMatrix& matrix) {
+        return absl::ResourceExhaustedError("the disk is full");
+      });
+  EXPECT_EQ(status.message(), "the disk is full");
+}
+
+TEST_F(ListsTest, ServesManyThreadsWithOneClient) {
+  const auto client = Connect();
+  std::vector<std::string> texts = Texts(100);
+  std::vector<std::thread> threads;
+  std::vector<bool> same(4, false);
+  std::mutex mu;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const auto matrix = client->Embed(texts);
+      const bool good =
+          matrix.ok() && matrix->rows == 100 &&
+          std::vector<float>(matrix->row(99).begin(), matrix->row(99).end()) ==
+              FakeVector(texts[99]);
+      const std::lock_guard<std::mutex> lock(mu);
+      same[t] = good;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(same, Each(true));
+}
+
+}  // namespace
+}  // namespace encoderd::client

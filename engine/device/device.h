@@ -28,6 +28,12 @@ struct Matrix {
   int64_t rows = 0;
   int64_t cols = 0;
   DType dtype = DType::kF32;
+
+  // View of `count` rows from `first` on.
+  Matrix Rows(int64_t first, int64_t count) const {
+    char* from = static_cast<char*>(data) + first * cols * DTypeBytes(dtype);
+    return {from, count, cols, dtype};
+  }
 };
 
 // Constant weights on a device; opaque to the encoder.
@@ -57,21 +63,24 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // Scratch [rows, cols] in the compute dtype, taken at start and owned by the
-  // Executor.
+  // RESOURCE_EXHAUSTED when memory cannot be had. Scratch [rows, cols] in the
+  // compute dtype, taken at start and owned by the Executor.
   virtual absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) = 0;
+
+  // Rows that a chain of row-wise ops (Linear, AddLayerNorm) should take at a
+  // time, so that what lies between them stays in the device's caches.
+  virtual int64_t row_block() const = 0;
 
   // Starts a pass. `batch` must stay alive until Finish.
   virtual void Upload(const PackedBatch& batch) = 0;
   // out [T,H] = LayerNorm(token row + position row + segment row)
   virtual void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) = 0;
-  // y [T,out] = activation(x [T,in] W^T + b); y must not alias x.
-  virtual void Linear(Matrix x, const DeviceLinear& weights,
-                      Activation activation, Matrix y) = 0;
+  // y [rows,out] = activation(x [rows,in] W^T + b); y must not alias x.
+  virtual void Linear(Matrix x, const DeviceLinear& weights, Matrix y) = 0;
   // context [T,H] = softmax(Q K^T / sqrt(D)) V for each sequence and head; qkv
   // [T,3H] as Q|K|V.
   virtual void Attention(Matrix qkv, int32_t num_heads, Matrix context) = 0;
-  // y [T,H] = LayerNorm(x + residual); y may be x or residual.
+  // y [rows,H] = LayerNorm(x + residual); y may be x or residual.
   virtual void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
                             Matrix y) = 0;
   // Gives every sequence of `outputs` that wants the states of `layer` its rows
@@ -88,6 +97,8 @@ class Executor {
   virtual absl::Status Finish() = 0;
 };
 
+// Prepare from one thread; constant from then on, and then NewExecutor may be
+// called from many. Outlives what it made.
 class Device {
  public:
   virtual ~Device() = default;
@@ -99,15 +110,17 @@ class Device {
   // CPU: the physical cores that this process may use (affinity mask and
   // cgroup quota counted in), at least 1.
   virtual int32_t preferred_sessions() const = 0;
+  // Tokens of a batch from which on larger ones are no faster.
+  virtual int64_t default_batch_tokens() const = 0;
 
   virtual absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
-      LinearWeights weights) = 0;
+      LinearWeights weights, Activation activation) = 0;
   virtual absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(
       NormWeights weights, float eps) = 0;
   virtual absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
       EmbeddingWeights weights, float eps) = 0;
   virtual absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
-      const ExecutorLimits& limits) = 0;
+      const ExecutorLimits& limits) const = 0;
 };
 
 // device: "auto", "cpu" (later "cuda", "cuda:N"); dtype: "auto", "fp32",

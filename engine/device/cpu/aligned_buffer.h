@@ -1,0 +1,35 @@
+// Owner of memory aligned to a cache line, not initialised.
+#ifndef ENCODERD_ENGINE_DEVICE_CPU_ALIGNED_BUFFER_H_
+#define ENCODERD_ENGINE_DEVICE_CPU_ALIGNED_BUFFER_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+namespace encoderd {
+namespace cpu {
+
+class AlignedBuffer {
+ public:
+  static constexpr int64_t kAlignment = 64;
+
+  AlignedBuffer() = default;
+  // data() is null when the memory cannot be had.
+  explicit AlignedBuffer(int64_t bytes)
+      : data_(std::aligned_alloc(
+            kAlignment, (bytes + kAlignment) / kAlignment * kAlignment)) {}
+
+  void* data() const { return data_.get(); }
+  float* floats() const { return static_cast<float*>(data_.get()); }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<void, Free> data_;
+};
+
+}  // namespace cpu
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CPU_ALIGNED_BUFFER_H_

@@ -1,0 +1,235 @@
+// Self-attention of one sequence: context [n,H] = softmax(Q K^T / sqrt(D)) V
+// for every head; qkv [n,3H] as Q|K|V.
+//
+// For each head K is packed transposed, [D words][keys], and V as [key
+// words][D], both in panels that the inner loop (dot.h) reads straight
+// through; short sequences keep them in L1, 512 keys in L2. kGroup query rows
+// at a time: all their scores (the whole row, no online softmax), exp, product
+// with V, division by the row's sum. bf16: the products take pairs of bf16,
+// scores and sums are float, probabilities are rounded to bf16.
+//
+// 4 n^2 D FLOPs a head for (3 + 1) n D elements read and written; n^2 exps.
+// Blocking depends on n only, so a sequence's bits do not depend on its
+// company.
+#ifndef ENCODERD_ENGINE_DEVICE_CPU_ATTENTION_KERNEL_H_
+#define ENCODERD_ENGINE_DEVICE_CPU_ATTENTION_KERNEL_H_
+
+#include "engine/device/cpu/dot.h"
+#include "engine/device/cpu/kernels.h"
+#include "engine/device/cpu/simd.h"
+#include "engine/device/cpu/vector_math.h"
+
+namespace encoderd {
+namespace cpu {
+namespace ENCODERD_ISA {
+
+constexpr int64_t kGroup = 24;  // query rows at a time
+
+ENCODERD_INLINE int64_t Vectors(int64_t count) {
+  return (count + kLanes - 1) / kLanes;
+}
+
+// 32-bit words of `count` elements.
+template <typename E>
+ENCODERD_INLINE int64_t Words(int64_t count) {
+  return (count * static_cast<int64_t>(sizeof(typename E::Element)) + 3) / 4;
+}
+
+// Sizes and places of the scratch memory, in floats.
+template <typename E>
+struct AttentionScratch {
+  int64_t key_vectors, value_vectors, score_stride;
+  int64_t keys, values, scores, out, total;
+
+  AttentionScratch(int64_t n, int64_t head_size)
+      : key_vectors(Vectors(n)),
+        value_vectors(Vectors(head_size)),
+        // Off a power of two, which would put all rows into few cache sets.
+        score_stride(key_vectors * kLanes + 16) {
+    keys = 0;
+    values = keys + Words<E>(head_size) * key_vectors * kLanes;
+    scores = values + Words<E>(n) * value_vectors * kLanes;
+    out = scores + kGroup * score_stride;
+    total = out + kGroup * value_vectors * kLanes;
+  }
+};
+
+template <typename E>
+int64_t AttentionScratchBytes(int64_t max_seqlen, int64_t head_size) {
+  return AttentionScratch<E>(max_seqlen, head_size).total * 4;
+}
+
+// K rows (stride in elements) to panels [D words][vectors * kLanes].
+template <typename E>
+inline void PackKeys(const typename E::Element* keys, int64_t stride, int64_t n,
+                     int64_t head_size, float* packed) {
+  const int64_t vectors = Vectors(n), words = Words<E>(head_size);
+  const int64_t bytes = head_size * sizeof(typename E::Element);
+  const int64_t whole = bytes / 4 / kLanes * kLanes;
+  for (int64_t v = 0; v < vectors; ++v) {
+    const int64_t panel = v / kPanel * kPanel;
+    const int64_t width = vectors - panel < kPanel ? vectors - panel : kPanel;
+    float* to = packed + (panel * words + v - panel) * kLanes;
+    const int64_t rows = n - v * kLanes < kLanes ? n - v * kLanes : kLanes;
+    const typename E::Element* from = keys + v * kLanes * stride;
+    for (int64_t w = 0; w < whole; w += kLanes) {
+      F block[kLanes];
+      for (int64_t r = 0; r < kLanes; ++r) {
+        block[r] =
+            r < rows
+                ? F32::Load(reinterpret_cast<const float*>(
+                      reinterpret_cast<const char*>(from + r * stride) + w * 4))
+                : F{};
+      }
+      Transpose(block);
+      for (int64_t r = 0; r < kLanes; ++r)
+        F32::Store(block[r], to + (w + r) * width * kLanes);
+    }
+    for (int64_t w = whole; w < words; ++w) {
+      const int64_t left = bytes - w * 4 < 4 ? bytes - w * 4 : 4;
+      for (int64_t r = 0; r < kLanes; ++r) {
+        float word = 0;
+        if (r < rows) {
+          __builtin_memcpy(
+              &word, reinterpret_cast<const char*>(from + r * stride) + w * 4,
+              left);
+        }
+        to[w * width * kLanes + r] = word;
+      }
+    }
+  }
+}
+
+// One vector of V words: floats of row0, or pairs (row0, row1); row1 may be
+// null: zeros. `count` elements, the rest zeros.
+template <typename E>
+ENCODERD_INLINE void PackValueVector(const typename E::Element* row0,
+                                     const typename E::Element* row1,
+                                     int64_t count, float* to) {
+  if constexpr (sizeof(typename E::Element) == 4) {
+    if (count >= kLanes) return F32::Store(F32::Load(row0), to);
+    for (int64_t i = 0; i < kLanes; ++i) to[i] = i < count ? row0[i] : 0.0f;
+  } else {
+    if (count >= kLanes && row1 != nullptr) {
+      const U low = __builtin_convertvector(
+          static_cast<H>(*reinterpret_cast<const HAny*>(row0)), U);
+      const U high = __builtin_convertvector(
+          static_cast<H>(*reinterpret_cast<const HAny*>(row1)), U);
+      *reinterpret_cast<UAny*>(to) = low | (high << 16);
+      return;
+    }
+    for (int64_t i = 0; i < kLanes; ++i) {
+      uint32_t word = 0;
+      if (i < count) {
+        word = row0[i];
+        if (row1 != nullptr) word |= static_cast<uint32_t>(row1[i]) << 16;
+      }
+      __builtin_memcpy(to + i, &word, sizeof(word));
+    }
+  }
+}
+
+// V rows (stride in elements) to panels [key words][vectors * kLanes].
+template <typename E>
+inline void PackValues(const typename E::Element* values, int64_t stride,
+                       int64_t n, int64_t head_size, float* packed) {
+  constexpr int64_t kRows = 4 / sizeof(typename E::Element);  // in one word
+  const int64_t vectors = Vectors(head_size), words = Words<E>(n);
+  for (int64_t panel = 0; panel < vectors; panel += kPanel) {
+    const int64_t width = vectors - panel < kPanel ? vectors - panel : kPanel;
+    float* to = packed + panel * words * kLanes;
+    for (int64_t w = 0; w < words; ++w) {
+      const typename E::Element* row = values + w * kRows * stride;
+      const bool pair = kRows == 2 && w * kRows + 1 < n;
+      for (int64_t v = 0; v < width; ++v, to += kLanes) {
+        const int64_t at = (panel + v) * kLanes;
+        PackValueVector<E>(row + at, pair ? row + stride + at : nullptr,
+                           head_size - at, to);
+      }
+    }
+  }
+}
+
+// Scores [vectors * kLanes] become probabilities times the returned sum, as
+// elements E, in place. Sum and maximum in float.
+template <typename E>
+inline float SoftmaxRow(float* scores, int64_t n, int64_t vectors,
+                        float scale) {
+  for (int64_t i = n; i < vectors * kLanes; ++i) scores[i] = -3.0e38f;
+  F highest = F32::Load(scores);
+  for (int64_t v = 1; v < vectors; ++v)
+    highest = Max(highest, F32::Load(scores + v * kLanes));
+  const float to_base2 = scale * kLog2e;
+  const float offset = MaxLanes(highest) * to_base2;
+  auto* out = reinterpret_cast<typename E::Element*>(scores);
+  F sum = {};
+  for (int64_t v = 0; v < vectors; ++v) {
+    const F p = Exp2<sizeof(typename E::Element) == 4>(
+        F32::Load(scores + v * kLanes) * to_base2 - offset);
+    sum += p;
+    E::Store(p, out + v * kLanes);
+  }
+  return SumLanes(sum);
+}
+
+template <typename E, typename Op>
+void Attention(const AttentionArgs& args) {
+  using Element = typename E::Element;
+  const int64_t n = args.n, size = args.head_size;
+  const int64_t hidden = args.heads * size, stride = 3 * hidden;
+  const AttentionScratch<E> at(n, size);
+  float* const scratch = static_cast<float*>(args.scratch);
+  float* const keys = scratch + at.keys;
+  float* const values = scratch + at.values;
+  float* const scores = scratch + at.scores;
+  float* const out = scratch + at.out;
+  const int64_t out_stride = at.value_vectors * kLanes;
+  const int64_t words = Words<E>(size), key_words = Words<E>(n);
+  const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(size));
+
+  for (int64_t head = 0; head < args.heads; ++head) {
+    const Element* q = static_cast<const Element*>(args.qkv) + head * size;
+    PackKeys<E>(q + hidden, stride, n, size, keys);
+    PackValues<E>(q + 2 * hidden, stride, n, size, values);
+    for (int64_t first = 0; first < n; first += kGroup) {
+      const int64_t rows = n - first < kGroup ? n - first : kGroup;
+      for (int64_t v = 0; v < at.key_vectors; v += kPanel) {
+        const int64_t width =
+            at.key_vectors - v < kPanel ? at.key_vectors - v : kPanel;
+        DotPanel<Op>(width, rows,
+                     reinterpret_cast<const char*>(q + first * stride),
+                     stride * sizeof(Element), keys + v * words * kLanes, words,
+                     scores + v * kLanes, at.score_stride);
+      }
+      float sums[kGroup];
+      for (int64_t r = 0; r < rows; ++r) {
+        sums[r] = SoftmaxRow<E>(scores + r * at.score_stride, n, at.key_vectors,
+                                scale);
+      }
+      for (int64_t v = 0; v < at.value_vectors; v += kPanel) {
+        const int64_t width =
+            at.value_vectors - v < kPanel ? at.value_vectors - v : kPanel;
+        DotPanel<Op>(width, rows, reinterpret_cast<const char*>(scores),
+                     at.score_stride * 4, values + v * key_words * kLanes,
+                     key_words, out + v * kLanes, out_stride);
+      }
+      Element* context =
+          static_cast<Element*>(args.context) + first * hidden + head * size;
+      for (int64_t r = 0; r < rows; ++r) {
+        const float* row = out + r * out_stride;
+        const float factor = 1.0f / sums[r];
+        int64_t d = 0;
+        for (; d + kLanes <= size; d += kLanes)
+          E::Store(F32::Load(row + d) * factor, context + r * hidden + d);
+        for (; d < size; ++d)
+          E::StoreOne(row[d] * factor, context + r * hidden + d);
+      }
+    }
+  }
+}
+
+}  // namespace ENCODERD_ISA
+}  // namespace cpu
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CPU_ATTENTION_KERNEL_H_

@@ -1,0 +1,109 @@
+#include "engine/device/cpu/cpu_device.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "engine/device/cpu/cpu_executor.h"
+#include "engine/device/cpu/kernels.h"
+#include "engine/device/cpu/product.h"
+
+namespace encoderd {
+namespace cpu {
+namespace {
+
+const Kernels* FloatKernels(Isa isa) {
+  const Kernels* kernels = nullptr;
+  if (isa >= Isa::kAvx512) kernels = Avx512Kernels();
+  if (kernels == nullptr && isa >= Isa::kAvx2) kernels = Avx2Kernels();
+  return kernels == nullptr ? PortableKernels() : kernels;
+}
+
+class CpuDevice : public Device {
+ public:
+  CpuDevice(const Kernels& kernels, std::unique_ptr<ProductFactory> products,
+            Isa isa)
+      : kernels_(kernels), products_(std::move(products)), isa_(isa) {}
+
+  std::string name() const override {
+    return absl::StrCat("cpu (", CpuModelName(), ", ", IsaName(isa_), ")");
+  }
+  DType dtype() const override {
+    return kernels_.bf16 ? DType::kBF16 : DType::kF32;
+  }
+  int32_t preferred_sessions() const override { return AvailableCores(); }
+  int64_t default_batch_tokens() const override { return 1024; }
+
+  absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
+      LinearWeights weights, Activation activation) override {
+    auto linear = absl::make_unique<CpuLinear>();
+    linear->in = weights.weight.cols;
+    linear->out = weights.weight.rows;
+    linear->activation = activation;
+    absl::StatusOr<std::unique_ptr<Product>> product =
+        products_->Create(weights);
+    if (!product.ok()) return product.status();
+    linear->product = *std::move(product);
+    scratch_bytes_ = std::max(scratch_bytes_, linear->product->scratch_bytes());
+    return std::unique_ptr<DeviceLinear>(std::move(linear));
+  }
+
+  absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights weights,
+                                                          float eps) override {
+    auto norm = absl::make_unique<CpuNorm>();
+    norm->weights = std::move(weights);
+    norm->eps = eps;
+    return std::unique_ptr<DeviceNorm>(std::move(norm));
+  }
+
+  absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
+      EmbeddingWeights weights, float eps) override {
+    auto embeddings = absl::make_unique<CpuEmbeddings>();
+    embeddings->norm.weights = std::move(weights.norm);
+    embeddings->norm.eps = eps;
+    embeddings->tables = std::move(weights);
+    return std::unique_ptr<DeviceEmbeddings>(std::move(embeddings));
+  }
+
+  absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
+      const ExecutorLimits& limits) const override {
+    return CpuExecutor::Create(kernels_, limits, scratch_bytes_);
+  }
+
+ private:
+  const Kernels& kernels_;
+  const std::unique_ptr<ProductFactory> products_;
+  const Isa isa_;
+  int64_t scratch_bytes_ = 0;  // the most that a product asks for
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa) {
+  if (dtype == DType::kF32) {
+    const Kernels* kernels = FloatKernels(isa);
+    auto products = kernels == Avx512Kernels() ? OneDnnProducts(DType::kF32)
+                                               : OwnProducts(*kernels);
+    return std::unique_ptr<Device>(
+        absl::make_unique<CpuDevice>(*kernels, std::move(products), isa));
+  }
+  if (dtype != DType::kBF16) {
+    return absl::UnimplementedError(
+        absl::StrCat("dtype ", DTypeName(dtype),
+                     " is not computed on a CPU; choose fp32 or bf16"));
+  }
+  const Kernels* kernels =
+      isa >= Isa::kAvx512Bf16 ? Avx512Bf16Kernels() : nullptr;
+  if (kernels == nullptr) {
+    return absl::UnimplementedError(
+        absl::StrCat("dtype bf16 needs a CPU with avx512_bf16; this one (",
+                     CpuModelName(), ") has ", IsaName(isa), "; choose fp32"));
+  }
+  return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
+      *kernels, OneDnnProducts(DType::kBF16), isa));
+}
+
+}  // namespace cpu
+}  // namespace encoderd

@@ -1,0 +1,22 @@
+// The CPU behind the device seam (engine/device/device.h).
+#ifndef ENCODERD_ENGINE_DEVICE_CPU_CPU_DEVICE_H_
+#define ENCODERD_ENGINE_DEVICE_CPU_CPU_DEVICE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "engine/device/cpu/cpu_info.h"
+#include "engine/device/device.h"
+
+namespace encoderd {
+namespace cpu {
+
+// dtype: kF32 or kBF16. isa: at most DetectIsa(), which is what the server
+// passes; tests pass lower ones. UNIMPLEMENTED: the instruction set has no
+// native bf16 (both are named), or the dtype is neither.
+absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa);
+
+}  // namespace cpu
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CPU_CPU_DEVICE_H_

@@ -1,0 +1,97 @@
+#include "engine/device/cpu/cpu_info.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+namespace encoderd {
+namespace cpu {
+namespace {
+
+int32_t ReadInt(const std::string& path, int32_t otherwise) {
+  std::ifstream file(path);
+  int32_t value = 0;
+  return file >> value ? value : otherwise;
+}
+
+// Whole CPUs of the cgroup's quota, or a large number where there is none.
+int32_t QuotaCores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0)
+    return 1 << 20;
+  std::istringstream number(quota);
+  double microseconds = 0;
+  if (!(number >> microseconds)) return 1 << 20;
+  return std::max(1, static_cast<int32_t>(microseconds / period + 0.5));
+}
+
+}  // namespace
+
+const char* IsaName(Isa isa) {
+  switch (isa) {
+    case Isa::kPortable:
+      return "portable";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kAvx512Bf16:
+      return "avx512_bf16";
+  }
+  return "unknown";
+}
+
+Isa DetectIsa() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+    return Isa::kPortable;
+  if (!__builtin_cpu_supports("avx512f") ||
+      !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512dq") ||
+      !__builtin_cpu_supports("avx512vl"))
+    return Isa::kAvx2;
+  return __builtin_cpu_supports("avx512bf16") ? Isa::kAvx512Bf16 : Isa::kAvx512;
+#else
+  return Isa::kPortable;
+#endif
+}
+
+std::string CpuModelName() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.rfind("model name", 0) != 0) continue;
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown CPU";
+}
+
+int32_t AvailableCores() {
+  cpu_set_t mask;
+  std::set<std::pair<int32_t, int32_t>> cores;  // (package, core)
+  if (sched_getaffinity(0, sizeof(mask), &mask) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &mask)) continue;
+      const std::string topology =
+          "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+      cores.insert({ReadInt(topology + "physical_package_id", 0),
+                    ReadInt(topology + "core_id", -1 - cpu)});
+    }
+  }
+  int32_t count = static_cast<int32_t>(cores.size());
+  if (count == 0)
+    count = static_cast<int32_t>(std::thread::hardware_concurrency());
+  return std::max(1, std::min(count, QuotaCores()));
+}
+
+}  // namespace cpu
+}  // namespace encoderd

@@ -1,0 +1,227 @@
+// oneDNN's matmul behind Product: the only file that knows oneDNN, and the
+// difference between its versions 2 and 3.
+//
+// A primitive is made for a fixed number of rows (a run-time number falls to a
+// slow kernel), so a product runs as blocks of 128 rows, one block of a
+// multiple of 8, and one of 1 to 7: 23 primitives for each shape, made once at
+// load and shared by all layers. They are made for one thread and run in the
+// calling thread; none depends on how many rows its neighbours have (a test
+// checks the bits).
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "engine/device/cpu/aligned_buffer.h"
+#include "engine/device/cpu/product.h"
+
+// oneDNN runs on OpenMP and asks it how many threads to use. Declared here, as
+// clang may come without omp.h; the library is the one that oneDNN links.
+extern "C" {
+void omp_set_num_threads(int threads);
+int omp_get_max_threads(void);
+}
+
+namespace encoderd {
+namespace cpu {
+namespace {
+
+using dnnl::memory;
+
+// This thread's products use this thread only while one of these lives.
+class OneThread {
+ public:
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  const int before_;
+};
+
+absl::Status FromException(const dnnl::error& error) {
+  if (error.status == dnnl_out_of_memory) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("oneDNN is out of memory: ", error.what()));
+  }
+  return absl::InternalError(absl::StrCat("oneDNN: ", error.what()));
+}
+
+memory::data_type ToDnnl(DType dtype) {
+  return dtype == DType::kBF16 ? memory::data_type::bf16
+                               : memory::data_type::f32;
+}
+
+// Of a row-major matrix.
+memory::desc RowMajor(int64_t rows, int64_t cols, memory::data_type type) {
+  return memory::desc({rows, cols}, type, memory::format_tag::ab);
+}
+
+dnnl::matmul::primitive_desc MakePrimitiveDesc(const dnnl::engine& engine,
+                                               const memory::desc& x,
+                                               const memory::desc& weights,
+                                               const memory::desc& bias,
+                                               const memory::desc& y) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+#if DNNL_VERSION_MAJOR >= 3
+  return dnnl::matmul::primitive_desc(engine, x, weights, bias, y, attributes);
+#else
+  return dnnl::matmul::primitive_desc(dnnl::matmul::desc(x, weights, bias, y),
+                                      attributes, engine);
+#endif
+}
+
+// The primitives of one shape.
+class Plan {
+ public:
+  // One for each number of rows that Run takes at once.
+  struct Step {
+    int64_t rows;
+    memory::desc x, y;
+    dnnl::matmul primitive;
+    memory::desc scratch;
+  };
+
+  Plan(const dnnl::engine& engine, int64_t in, int64_t out, DType dtype)
+      : in(in), out(out), dtype(dtype) {
+    const memory::data_type type = ToDnnl(dtype);
+    bias =
+        memory::desc({1, out}, memory::data_type::f32, memory::format_tag::ab);
+    weights = memory::desc({in, out}, type, memory::format_tag::any);
+    Add(engine, kProductRows);  // fixes the layout of the weights
+    for (int64_t rows = kProductRows - 8; rows >= 8; rows -= 8)
+      Add(engine, rows);
+    for (int64_t rows = 7; rows >= 1; --rows) Add(engine, rows);
+  }
+
+  // The step that takes the most of `rows` rows.
+  const Step& StepFor(int64_t rows) const {
+    if (rows >= kProductRows) return steps[0];
+    const int64_t eights = kProductRows / 8;
+    return rows >= 8 ? steps[eights - rows / 8] : steps[eights + 7 - rows];
+  }
+
+  const int64_t in, out;
+  const DType dtype;
+  memory::desc bias, weights;
+  std::vector<Step> steps;
+  int64_t scratch_bytes = 0;
+
+ private:
+  void Add(const dnnl::engine& engine, int64_t rows) {
+    const memory::desc x = RowMajor(rows, in, ToDnnl(dtype));
+    const memory::desc y = RowMajor(rows, out, ToDnnl(dtype));
+    const auto desc = MakePrimitiveDesc(engine, x, weights, bias, y);
+    weights = desc.weights_desc();
+    steps.push_back({rows, x, y, dnnl::matmul(desc), desc.scratchpad_desc()});
+    scratch_bytes =
+        std::max<int64_t>(scratch_bytes, desc.scratchpad_desc().get_size());
+  }
+};
+
+class OneDnnProduct : public Product {
+ public:
+  OneDnnProduct(const dnnl::engine& engine, std::shared_ptr<const Plan> plan,
+                const LinearWeights& source, AlignedBuffer packed)
+      : engine_(engine),
+        stream_(engine),
+        plan_(std::move(plan)),
+        packed_(std::move(packed)),
+        bias_(source.bias),
+        weights_memory_(plan_->weights, engine_, packed_.data()),
+        bias_memory_(plan_->bias, engine_, bias_.data()) {
+    // [out,in] of the checkpoint is [in,out] with the first index fastest.
+    memory from(memory::desc({plan_->in, plan_->out}, memory::data_type::f32,
+                             memory::format_tag::ba),
+                engine_, const_cast<float*>(source.weight.data.data()));
+    dnnl::reorder(from, weights_memory_)
+        .execute(stream_, from, weights_memory_);
+    stream_.wait();
+  }
+
+  int64_t scratch_bytes() const override { return plan_->scratch_bytes; }
+
+  absl::Status Run(const void* x, int64_t rows, void* y,
+                   void* scratch) const override {
+    const int64_t size = DTypeBytes(plan_->dtype);
+    auto* from = static_cast<char*>(const_cast<void*>(x));
+    auto* to = static_cast<char*>(y);
+    const OneThread one_thread;
+    try {
+      dnnl::stream stream(engine_);
+      while (rows > 0) {
+        const Plan::Step& step = plan_->StepFor(rows);
+        step.primitive.execute(
+            stream,
+            {{DNNL_ARG_SRC, memory(step.x, engine_, from)},
+             {DNNL_ARG_WEIGHTS, weights_memory_},
+             {DNNL_ARG_BIAS, bias_memory_},
+             {DNNL_ARG_DST, memory(step.y, engine_, to)},
+             {DNNL_ARG_SCRATCHPAD, memory(step.scratch, engine_, scratch)}});
+        from += step.rows * plan_->in * size;
+        to += step.rows * plan_->out * size;
+        rows -= step.rows;
+      }
+      stream.wait();
+    } catch (const dnnl::error& error) {
+      return FromException(error);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const dnnl::engine engine_;
+  dnnl::stream stream_;  // packs the weights
+  const std::shared_ptr<const Plan> plan_;
+  const AlignedBuffer packed_;
+  std::vector<float> bias_;
+  memory weights_memory_;
+  memory bias_memory_;
+};
+
+class OneDnnProductFactory : public ProductFactory {
+ public:
+  explicit OneDnnProductFactory(DType dtype) : dtype_(dtype) {}
+
+  absl::StatusOr<std::unique_ptr<Product>> Create(
+      const LinearWeights& weights) override {
+    const int64_t in = weights.weight.cols, out = weights.weight.rows;
+    const OneThread one_thread;
+    try {
+      if (!engine_) engine_ = dnnl::engine(dnnl::engine::kind::cpu, 0);
+      std::shared_ptr<const Plan>& plan = plans_[{in, out}];
+      if (plan == nullptr)
+        plan = std::make_shared<Plan>(engine_, in, out, dtype_);
+      AlignedBuffer packed(plan->weights.get_size());
+      if (packed.data() == nullptr) {
+        return absl::ResourceExhaustedError(
+            "no memory for the packed weights of a layer");
+      }
+      return std::unique_ptr<Product>(absl::make_unique<OneDnnProduct>(
+          engine_, plan, weights, std::move(packed)));
+    } catch (const dnnl::error& error) {
+      return FromException(error);
+    }
+  }
+
+ private:
+  const DType dtype_;
+  dnnl::engine engine_;
+  std::map<std::pair<int64_t, int64_t>, std::shared_ptr<const Plan>> plans_;
+};
+
+}  // namespace
+
+std::unique_ptr<ProductFactory> OneDnnProducts(DType dtype) {
+  return absl::make_unique<OneDnnProductFactory>(dtype);
+}
+
+}  // namespace cpu
+}  // namespace encoderd

@@ -1,0 +1,55 @@
+// y [rows,out] = x [rows,in] W^T + b with W packed once: the matrix products.
+//
+// Two kinds. OneDnnProduct (matmul.cc) where oneDNN's packed kernels keep a
+// row's bits the same for any number of rows: AVX-512, float and bf16. The
+// other (product.cc) runs this project's own kernel, float only, on every
+// other CPU, where oneDNN's rows do depend on each other. Constant after
+// creation; Run may be called from many threads, each with its own scratch.
+#ifndef ENCODERD_ENGINE_DEVICE_CPU_PRODUCT_H_
+#define ENCODERD_ENGINE_DEVICE_CPU_PRODUCT_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/device/cpu/kernels.h"
+#include "engine/tensor.h"
+#include "engine/weights.h"
+
+namespace encoderd {
+namespace cpu {
+
+class Product {
+ public:
+  virtual ~Product() = default;
+
+  // Scratch of Run; runs of any product may share one after another.
+  virtual int64_t scratch_bytes() const = 0;
+  // x [rows,in], y [rows,out] in the element type; y must not alias x. Runs in
+  // the calling thread alone. scratch: aligned to 64. INTERNAL: oneDNN failed.
+  virtual absl::Status Run(const void* x, int64_t rows, void* y,
+                           void* scratch) const = 0;
+};
+
+// Makes products and remembers what products of one shape can share.
+class ProductFactory {
+ public:
+  virtual ~ProductFactory() = default;
+  virtual absl::StatusOr<std::unique_ptr<Product>> Create(
+      const LinearWeights& weights) = 0;
+};
+
+// dtype: kF32 or kBF16. Not thread-safe: one thread prepares a model.
+std::unique_ptr<ProductFactory> OneDnnProducts(DType dtype);
+
+// `kernels` must have a product.
+std::unique_ptr<ProductFactory> OwnProducts(const Kernels& kernels);
+
+// Most rows that one Run is tuned for; more are taken in blocks of this many.
+constexpr int64_t kProductRows = 128;
+
+}  // namespace cpu
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CPU_PRODUCT_H_

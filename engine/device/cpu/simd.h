@@ -1,0 +1,155 @@
+// Vectors of the instruction set that this file is compiled for: kLanes floats
+// (16, 8 or 4) and the same count of 32-bit integers, by the compilers' vector
+// extension, so that one source serves AVX-512, AVX2, SSE2 and NEON.
+//
+// Included by kernel sources only, which define ENCODERD_ISA: every name lives
+// in a namespace of its instruction set, so that the linker can never take one
+// set's code for another's.
+#ifndef ENCODERD_ENGINE_DEVICE_CPU_SIMD_H_
+#define ENCODERD_ENGINE_DEVICE_CPU_SIMD_H_
+
+#include <cstdint>
+#include <utility>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#ifndef ENCODERD_ISA
+#error "define ENCODERD_ISA before including a kernel header"
+#endif
+
+#define ENCODERD_INLINE inline __attribute__((always_inline))
+
+namespace encoderd {
+namespace cpu {
+namespace ENCODERD_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+constexpr int kAccumulators = 24;  // of 32 registers
+#elif defined(__AVX2__)
+constexpr int kLanes = 8;
+constexpr int kAccumulators = 12;  // of 16 registers
+#elif defined(__aarch64__)
+constexpr int kLanes = 4;
+constexpr int kAccumulators = 24;
+#else
+constexpr int kLanes = 4;
+constexpr int kAccumulators = 8;
+#endif
+
+typedef float F __attribute__((vector_size(4 * kLanes)));
+typedef int32_t I __attribute__((vector_size(4 * kLanes)));
+typedef uint32_t U __attribute__((vector_size(4 * kLanes)));
+typedef uint16_t H __attribute__((vector_size(2 * kLanes)));
+// The same at any address, over any type.
+typedef float FAny
+    __attribute__((vector_size(4 * kLanes), aligned(1), may_alias));
+typedef uint32_t UAny
+    __attribute__((vector_size(4 * kLanes), aligned(1), may_alias));
+typedef uint16_t HAny
+    __attribute__((vector_size(2 * kLanes), aligned(1), may_alias));
+
+ENCODERD_INLINE F Splat(float value) { return F{} + value; }
+ENCODERD_INLINE F Max(F a, F b) { return a > b ? a : b; }
+ENCODERD_INLINE F Min(F a, F b) { return a < b ? a : b; }
+
+// Elements in memory: float as it is; bf16 as the upper half of a float,
+// rounded to nearest even.
+struct F32 {
+  using Element = float;
+  static ENCODERD_INLINE F Load(const float* p) {
+    return *reinterpret_cast<const FAny*>(p);
+  }
+  static ENCODERD_INLINE void Store(F v, float* p) {
+    *reinterpret_cast<FAny*>(p) = v;
+  }
+  static ENCODERD_INLINE float LoadOne(const float* p) { return *p; }
+  static ENCODERD_INLINE void StoreOne(float v, float* p) { *p = v; }
+};
+
+struct BF16 {
+  using Element = uint16_t;
+  static ENCODERD_INLINE F Load(const uint16_t* p) {
+    const U wide = __builtin_convertvector(
+        static_cast<H>(*reinterpret_cast<const HAny*>(p)), U);
+    return reinterpret_cast<F>(wide << 16);
+  }
+  static ENCODERD_INLINE void Store(F v, uint16_t* p) {
+#if defined(__AVX512BF16__)
+    const __m256bh narrow = _mm512_cvtneps_pbh(reinterpret_cast<__m512>(v));
+    __builtin_memcpy(p, &narrow, sizeof(narrow));
+#else
+    U bits = reinterpret_cast<U>(v);
+    bits += 0x7fff + ((bits >> 16) & 1);
+    *reinterpret_cast<HAny*>(p) = __builtin_convertvector(bits >> 16, H);
+#endif
+  }
+  static ENCODERD_INLINE float LoadOne(const uint16_t* p) {
+    const uint32_t bits = static_cast<uint32_t>(*p) << 16;
+    float value;
+    __builtin_memcpy(&value, &bits, sizeof(value));
+    return value;
+  }
+  static ENCODERD_INLINE void StoreOne(float v, uint16_t* p) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, &v, sizeof(bits));
+    bits += 0x7fff + ((bits >> 16) & 1);
+    *p = static_cast<uint16_t>(bits >> 16);
+  }
+};
+
+// Sum and maximum over the lanes, always in the same order.
+ENCODERD_INLINE float SumLanes(F v) {
+  float lanes[kLanes];
+  F32::Store(v, lanes);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+  }
+  return lanes[0];
+}
+
+ENCODERD_INLINE float MaxLanes(F v) {
+  float lanes[kLanes];
+  F32::Store(v, lanes);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i)
+      lanes[i] = lanes[i] > lanes[i + width] ? lanes[i] : lanes[i + width];
+  }
+  return lanes[0];
+}
+
+// Transposes kLanes x kLanes 32-bit values in registers: in stage s, rows i
+// and i + s exchange the lanes whose index has the bit s.
+template <int kStride, int... kLane>
+ENCODERD_INLINE void ExchangeLanes(F* a, F* b,
+                                   std::integer_sequence<int, kLane...>) {
+  const F low = __builtin_shufflevector(
+      *a, *b, (kLane & kStride ? kLanes + kLane - kStride : kLane)...);
+  const F high = __builtin_shufflevector(
+      *a, *b, (kLane & kStride ? kLanes + kLane : kLane + kStride)...);
+  *a = low;
+  *b = high;
+}
+
+template <int kStride>
+ENCODERD_INLINE void TransposeStage(F* rows) {
+  if constexpr (kStride < kLanes) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; ++i) {
+      if (i & kStride) continue;
+      ExchangeLanes<kStride>(&rows[i], &rows[i + kStride],
+                             std::make_integer_sequence<int, kLanes>());
+    }
+    TransposeStage<kStride * 2>(rows);
+  }
+}
+
+ENCODERD_INLINE void Transpose(F* rows) { TransposeStage<1>(rows); }
+
+}  // namespace ENCODERD_ISA
+}  // namespace cpu
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CPU_SIMD_H_

@@ -1,0 +1,103 @@
+#include "engine/encoder.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "engine/encoder_layers.h"
+#include "engine/encoder_session.h"
+
+namespace encoderd {
+namespace {
+
+// Prepares one piece after another; the first error stays.
+class Preparer {
+ public:
+  explicit Preparer(Device* device) : device_(device) {}
+
+  std::unique_ptr<DeviceLinear> Linear(
+      LinearWeights weights, Activation activation = Activation::kNone) {
+    return Take(device_->PrepareLinear(std::move(weights), activation));
+  }
+  std::unique_ptr<DeviceNorm> Norm(NormWeights weights, float eps) {
+    return Take(device_->PrepareNorm(std::move(weights), eps));
+  }
+  std::unique_ptr<DeviceEmbeddings> Embeddings(EmbeddingWeights weights,
+                                               float eps) {
+    return Take(device_->PrepareEmbeddings(std::move(weights), eps));
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  template <typename T>
+  std::unique_ptr<T> Take(absl::StatusOr<std::unique_ptr<T>> prepared) {
+    if (prepared.ok()) return *std::move(prepared);
+    if (status_.ok()) status_ = prepared.status();
+    return nullptr;
+  }
+
+  Device* const device_;
+  absl::Status status_;
+};
+
+class EncoderImpl : public Encoder {
+ public:
+  EncoderImpl(std::unique_ptr<Device> device, EncoderLayers layers,
+              const IdLimits& limits)
+      : device_(std::move(device)),
+        layers_(std::move(layers)),
+        limits_(limits) {}
+
+  const Device& device() const override { return *device_; }
+  absl::StatusOr<std::unique_ptr<Session>> NewSession(
+      const SessionOptions& options) const override {
+    return NewEncoderSession(*device_, layers_, limits_, options);
+  }
+
+ private:
+  const std::unique_ptr<const Device> device_;  // outlives the layers
+  const EncoderLayers layers_;
+  const IdLimits limits_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
+    std::unique_ptr<Device> device, const ModelConfig& config,
+    const IdLimits& limits, CheckpointReader* checkpoint) {
+  Preparer prepare(device.get());
+  EncoderLayers layers;
+  layers.hidden_size = config.hidden_size;
+  layers.num_attention_heads = config.num_attention_heads;
+  layers.intermediate_size = config.intermediate_size;
+  const float eps = config.layer_norm_eps;
+
+  absl::StatusOr<EmbeddingWeights> embeddings = checkpoint->ReadEmbeddings();
+  if (!embeddings.ok()) return embeddings.status();
+  layers.embeddings = prepare.Embeddings(*std::move(embeddings), eps);
+
+  for (int32_t l = 0; l < config.num_hidden_layers; ++l) {
+    absl::StatusOr<LayerWeights> weights = checkpoint->ReadLayer(l);
+    if (!weights.ok()) return weights.status();
+    EncoderLayer layer;
+    layer.qkv = prepare.Linear(std::move(weights->qkv));
+    layer.attention_output =
+        prepare.Linear(std::move(weights->attention_output));
+    layer.attention_norm =
+        prepare.Norm(std::move(weights->attention_norm), eps);
+    layer.feed_forward_in =
+        prepare.Linear(std::move(weights->feed_forward_in), config.hidden_act);
+    layer.feed_forward_out =
+        prepare.Linear(std::move(weights->feed_forward_out));
+    layer.output_norm = prepare.Norm(std::move(weights->output_norm), eps);
+    layers.layers.push_back(std::move(layer));
+    if (!prepare.status().ok()) return prepare.status();
+  }
+  if (!prepare.status().ok()) return prepare.status();
+  return std::unique_ptr<const Encoder>(absl::make_unique<EncoderImpl>(
+      std::move(device), std::move(layers), limits));
+}
+
+}  // namespace encoderd

@@ -1,0 +1,129 @@
+#include "tests/support/random_model.h"
+
+#include <cmath>
+#include <string>
+
+#include "absl/memory/memory.h"
+
+namespace encoderd {
+namespace {
+
+class RandomReader : public CheckpointReader {
+ public:
+  RandomReader(const RandomShape& shape, uint32_t seed)
+      : shape_(shape), seed_(seed) {}
+
+  absl::StatusOr<EmbeddingWeights> ReadEmbeddings() override {
+    std::mt19937 random(seed_);
+    EmbeddingWeights weights;
+    weights.token = Values(shape_.vocabulary, shape_.hidden, 0.5f, &random);
+    weights.position = Values(shape_.positions, shape_.hidden, 0.3f, &random);
+    weights.segment = Values(shape_.segments, shape_.hidden, 0.1f, &random);
+    weights.norm = Norm(&random);
+    return weights;
+  }
+
+  absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override {
+    std::mt19937 random(seed_ + 1 + static_cast<uint32_t>(layer));
+    const int32_t h = shape_.hidden, f = shape_.inner;
+    LayerWeights weights;
+    weights.qkv = Linear(3 * h, h, &random);
+    weights.attention_output = Linear(h, h, &random);
+    weights.attention_norm = Norm(&random);
+    weights.feed_forward_in = Linear(f, h, &random);
+    weights.feed_forward_out = Linear(h, f, &random);
+    weights.output_norm = Norm(&random);
+    return weights;
+  }
+
+  absl::StatusOr<std::string> Sha256() override { return std::string(); }
+
+ private:
+  // Normal values with mean 0; own arithmetic on the generator's bits, as the
+  // standard's distributions differ between libraries.
+  static std::vector<float> Normal(int64_t count, float deviation,
+                                   std::mt19937* random) {
+    std::vector<float> values(count);
+    for (float& value : values) {
+      // Sum of four uniform values: near enough to normal, and quick.
+      const uint64_t bits =
+          (static_cast<uint64_t>((*random)()) << 32) | (*random)();
+      float sum = 0;
+      for (int i = 0; i < 4; ++i)
+        sum += static_cast<float>((bits >> (16 * i)) & 0xffff);
+      value = (sum / 65536.0f - 2.0f) * std::sqrt(3.0f) * deviation;
+    }
+    return values;
+  }
+
+  static HostMatrix Values(int64_t rows, int64_t cols, float deviation,
+                           std::mt19937* random) {
+    return {rows, cols, Normal(rows * cols, deviation, random)};
+  }
+
+  static LinearWeights Linear(int64_t out, int64_t in, std::mt19937* random) {
+    const float deviation = 1.0f / std::sqrt(static_cast<float>(in));
+    LinearWeights weights;
+    weights.weight = Values(out, in, deviation, random);
+    weights.bias = Normal(out, 0.2f, random);
+    return weights;
+  }
+
+  NormWeights Norm(std::mt19937* random) const {
+    NormWeights norm;
+    norm.gain = Normal(shape_.hidden, 0.1f, random);
+    for (float& gain : norm.gain) gain += 1.0f;
+    norm.bias = Normal(shape_.hidden, 0.1f, random);
+    return norm;
+  }
+
+  const RandomShape shape_;
+  const uint32_t seed_;
+};
+
+}  // namespace
+
+ModelConfig RandomConfig(const RandomShape& shape) {
+  ModelConfig config;
+  config.model_type = "bert";
+  config.num_hidden_layers = shape.layers;
+  config.hidden_size = shape.hidden;
+  config.num_attention_heads = shape.heads;
+  config.intermediate_size = shape.inner;
+  config.vocab_size = shape.vocabulary;
+  config.max_position_embeddings = shape.positions;
+  config.type_vocab_size = shape.segments;
+  config.hidden_act = shape.activation;
+  config.max_len = shape.positions;
+  return config;
+}
+
+IdLimits RandomLimits(const RandomShape& shape) {
+  IdLimits limits;
+  limits.token_rows = shape.vocabulary;
+  limits.segment_rows = shape.segments;
+  limits.position_rows = shape.positions;
+  limits.max_len = shape.positions;
+  return limits;
+}
+
+std::unique_ptr<CheckpointReader> RandomCheckpoint(const RandomShape& shape,
+                                                   uint32_t seed) {
+  return absl::make_unique<RandomReader>(shape, seed);
+}
+
+TokenSequence RandomSequence(int32_t length, const IdLimits& limits,
+                             std::mt19937* random) {
+  TokenSequence sequence;
+  for (int32_t i = 0; i < length; ++i) {
+    sequence.token_ids.push_back(
+        static_cast<int32_t>((*random)() % limits.token_rows));
+  }
+  if (limits.segment_rows > 1 && (*random)() % 2 == 0) {
+    for (int32_t i = 0; i < length; ++i)
+      sequence.segment_ids.push_back(i < length / 2 ? 0 : 1);
+  }
+  return sequence;
+}
+
+}  // namespace encoderd

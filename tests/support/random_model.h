@@ -1,0 +1,43 @@
+// A checkpoint of random weights of any shape, and random inputs for it.
+//
+// Weights are such that states stay near 1 and attention is neither flat nor a
+// single token. The same shape and seed give the same values.
+#ifndef ENCODERD_TESTS_SUPPORT_RANDOM_MODEL_H_
+#define ENCODERD_TESTS_SUPPORT_RANDOM_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "engine/batch.h"
+#include "engine/model_config.h"
+#include "engine/weights.h"
+
+namespace encoderd {
+
+struct RandomShape {
+  int32_t layers = 2;
+  int32_t hidden = 64;
+  int32_t heads = 4;
+  int32_t inner = 128;  // F
+  int32_t vocabulary = 101;
+  int32_t positions = 64;
+  int32_t segments = 2;
+  Activation activation = Activation::kGeluErf;
+};
+
+ModelConfig RandomConfig(const RandomShape& shape);
+IdLimits RandomLimits(const RandomShape& shape);
+
+// A reader of random weights; Sha256 is empty.
+std::unique_ptr<CheckpointReader> RandomCheckpoint(const RandomShape& shape,
+                                                   uint32_t seed);
+
+// A sequence of `length` random ids within `limits`.
+TokenSequence RandomSequence(int32_t length, const IdLimits& limits,
+                             std::mt19937* random);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_TESTS_SUPPORT_RANDOM_MODEL_H_

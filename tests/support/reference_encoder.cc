@@ -1,0 +1,195 @@
+#include "tests/support/reference_encoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+namespace encoderd {
+namespace {
+
+double Activate(double x, Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      return x;
+    case Activation::kGeluErf:
+      return x * 0.5 * std::erfc(-x / std::sqrt(2.0));
+    case Activation::kGeluTanh:
+      return 0.5 * x *
+             (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+  }
+  std::abort();
+}
+
+}  // namespace
+
+ReferenceEncoder::ReferenceEncoder(const ModelConfig& config,
+                                   CheckpointReader* checkpoint)
+    : config_(config), embeddings_(*checkpoint->ReadEmbeddings()) {
+  for (int32_t l = 0; l < config.num_hidden_layers; ++l)
+    layers_.push_back(*checkpoint->ReadLayer(l));
+}
+
+ReferenceEncoder::Rows ReferenceEncoder::Linear(
+    const Rows& x, const LinearWeights& weights) const {
+  const int64_t in = weights.weight.cols, out = weights.weight.rows;
+  const int64_t n = static_cast<int64_t>(x.size()) / in;
+  Rows y(n * out);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t o = 0; o < out; ++o) {
+      double sum = weights.bias[o];
+      for (int64_t k = 0; k < in; ++k)
+        sum += x[i * in + k] * weights.weight.Row(o)[k];
+      y[i * out + o] = sum;
+    }
+  }
+  return y;
+}
+
+// y = LayerNorm(y + x)
+void ReferenceEncoder::AddNorm(const Rows& x, const NormWeights& norm,
+                               Rows* y) const {
+  const auto size = static_cast<int64_t>(norm.gain.size());
+  for (size_t row = 0; row < y->size(); row += size) {
+    double* values = y->data() + row;
+    double mean = 0, variance = 0;
+    for (int64_t h = 0; h < size; ++h) mean += values[h] += x[row + h];
+    mean /= static_cast<double>(size);
+    for (int64_t h = 0; h < size; ++h)
+      variance += (values[h] - mean) * (values[h] - mean);
+    variance /= static_cast<double>(size);
+    for (int64_t h = 0; h < size; ++h) {
+      values[h] = (values[h] - mean) /
+                      std::sqrt(variance + config_.layer_norm_eps) *
+                      norm.gain[h] +
+                  norm.bias[h];
+    }
+  }
+}
+
+ReferenceEncoder::Rows ReferenceEncoder::Attention(const Rows& qkv,
+                                                   int64_t n) const {
+  const int64_t hidden = config_.hidden_size, size = config_.head_size();
+  Rows context(n * hidden);
+  std::vector<double> p(n);
+  for (int64_t head = 0; head < config_.num_attention_heads; ++head) {
+    const double* q = qkv.data() + head * size;
+    const double* k = q + hidden;
+    const double* v = k + hidden;
+    for (int64_t i = 0; i < n; ++i) {
+      double highest = -1e300, sum = 0;
+      for (int64_t j = 0; j < n; ++j) {
+        p[j] = 0;
+        for (int64_t d = 0; d < size; ++d)
+          p[j] += q[i * 3 * hidden + d] * k[j * 3 * hidden + d];
+        p[j] /= std::sqrt(static_cast<double>(size));
+        highest = std::max(highest, p[j]);
+      }
+      for (int64_t j = 0; j < n; ++j) sum += p[j] = std::exp(p[j] - highest);
+      for (int64_t j = 0; j < n; ++j) {
+        for (int64_t d = 0; d < size; ++d) {
+          context[i * hidden + head * size + d] +=
+              p[j] / sum * v[j * 3 * hidden + d];
+        }
+      }
+    }
+  }
+  return context;
+}
+
+std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
+                                             int32_t layer) const {
+  const int64_t n = sequence.size(), hidden = config_.hidden_size;
+  Rows states(n * hidden), position(n * hidden);
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = sequence.position_ids.empty()
+                           ? config_.position_offset + i
+                           : sequence.position_ids[i];
+    const int64_t segment =
+        sequence.segment_ids.empty() ? 0 : sequence.segment_ids[i];
+    for (int64_t h = 0; h < hidden; ++h) {
+      states[i * hidden + h] = embeddings_.token.Row(sequence.token_ids[i])[h];
+      if (embeddings_.segment.rows > 0)
+        states[i * hidden + h] += embeddings_.segment.Row(segment)[h];
+      position[i * hidden + h] = embeddings_.position.Row(at)[h];
+    }
+  }
+  AddNorm(position, embeddings_.norm, &states);
+  for (int32_t l = 0; l < layer; ++l) {
+    const LayerWeights& weights = layers_[l];
+    Rows y = Linear(Attention(Linear(states, weights.qkv), n),
+                    weights.attention_output);
+    AddNorm(states, weights.attention_norm, &y);
+    Rows inner = Linear(y, weights.feed_forward_in);
+    for (double& x : inner) x = Activate(x, config_.hidden_act);
+    states = Linear(inner, weights.feed_forward_out);
+    AddNorm(y, weights.output_norm, &states);
+  }
+  return states;
+}
+
+std::vector<double> ReferenceEncoder::Pooled(const TokenSequence& sequence,
+                                             Pooling pooling,
+                                             bool normalize) const {
+  const Rows states = States(sequence, config_.num_hidden_layers);
+  const int64_t n = sequence.size(), hidden = config_.hidden_size;
+  Rows pooled(hidden);
+  double norm = 0;
+  for (int64_t h = 0; h < hidden; ++h) {
+    double sum = 0, weighted = 0, highest = states[h];
+    for (int64_t i = 0; i < n; ++i) {
+      sum += states[i * hidden + h];
+      weighted += static_cast<double>(i + 1) * states[i * hidden + h];
+      highest = std::max(highest, states[i * hidden + h]);
+    }
+    const auto count = static_cast<double>(n);
+    switch (pooling) {
+      case Pooling::kCls:
+        pooled[h] = states[h];
+        break;
+      case Pooling::kMean:
+        pooled[h] = sum / count;
+        break;
+      case Pooling::kMax:
+        pooled[h] = highest;
+        break;
+      case Pooling::kMeanSqrtLen:
+        pooled[h] = sum / std::sqrt(count);
+        break;
+      case Pooling::kWeightedMean:
+        pooled[h] = weighted / (count * (count + 1) / 2);
+        break;
+      case Pooling::kLastToken:
+        pooled[h] = states[(n - 1) * hidden + h];
+        break;
+    }
+    norm += pooled[h] * pooled[h];
+  }
+  if (normalize) {
+    for (double& value : pooled) value /= std::max(std::sqrt(norm), 1e-12);
+  }
+  return pooled;
+}
+
+double Cosine(const float* got, const std::vector<double>& want) {
+  double dot = 0, a = 0, b = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    dot += got[i] * want[i];
+    a += static_cast<double>(got[i]) * got[i];
+    b += want[i] * want[i];
+  }
+  return dot / std::sqrt(a * b);
+}
+
+double MaxDifference(const float* got, const std::vector<double>& want) {
+  double worst = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    // Written so that a NaN counts as a difference.
+    const double d = std::abs(got[i] - want[i]);
+    if (!(d <= worst)) worst = d;
+  }
+  return worst;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,44 @@
+// The encoder in double precision, loop by loop as the papers write it; slow.
+#ifndef ENCODERD_TESTS_SUPPORT_REFERENCE_ENCODER_H_
+#define ENCODERD_TESTS_SUPPORT_REFERENCE_ENCODER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/batch.h"
+#include "engine/model_config.h"
+#include "engine/pooling.h"
+#include "engine/weights.h"
+
+namespace encoderd {
+
+class ReferenceEncoder {
+ public:
+  // Reads every layer; `checkpoint` must not fail.
+  ReferenceEncoder(const ModelConfig& config, CheckpointReader* checkpoint);
+
+  // States [n,H] of `layer` for one sequence: 0 is the embedding block's own.
+  std::vector<double> States(const TokenSequence& sequence,
+                             int32_t layer) const;
+  // Pooled, and divided by its norm if asked.
+  std::vector<double> Pooled(const TokenSequence& sequence, Pooling pooling,
+                             bool normalize) const;
+
+ private:
+  using Rows = std::vector<double>;
+  Rows Linear(const Rows& x, const LinearWeights& weights) const;
+  void AddNorm(const Rows& x, const NormWeights& norm, Rows* y) const;
+  Rows Attention(const Rows& qkv, int64_t n) const;
+
+  const ModelConfig config_;
+  EmbeddingWeights embeddings_;
+  std::vector<LayerWeights> layers_;
+};
+
+// Cosine and largest difference of a result from its reference.
+double Cosine(const float* got, const std::vector<double>& want);
+double MaxDifference(const float* got, const std::vector<double>& want);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_TESTS_SUPPORT_REFERENCE_ENCODER_H_

@@ -1,0 +1,25 @@
+// Every tolerance of the numeric tests, each with its reason.
+#ifndef ENCODERD_TESTS_SUPPORT_TOLERANCES_H_
+#define ENCODERD_TESTS_SUPPORT_TOLERANCES_H_
+
+namespace encoderd {
+
+// Largest difference of a normalised fp32 vector from the reference: the
+// project's promise.
+constexpr double kFp32Vector = 1e-5;
+// Largest difference of a token state, whose values are about 1 (a LayerNorm's
+// output): 1e-5 for a value of a few units.
+constexpr double kFp32State = 3e-5;
+// Least cosine of bf16 to the reference: the project's promise.
+constexpr double kBf16Cosine = 0.999;
+// Largest difference of GELU from x Phi(x): one rounding of x Phi(x) near 6.
+constexpr double kGelu = 1e-6;
+// One op in float against double, values of about 1.
+constexpr double kFp32Op = 5e-6;
+// One op in bf16: a bf16 has 8 bits, so half a unit in the last place of a
+// value below 4 is 2^-7; products of rounded inputs add as much again.
+constexpr double kBf16Op = 3e-2;
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_TESTS_SUPPORT_TOLERANCES_H_

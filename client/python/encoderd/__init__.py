@@ -1,0 +1,25 @@
+"""Client of encoderd: text to embeddings over gRPC.
+
+    import encoderd
+
+    with encoderd.Client("localhost:8400") as client:
+        vectors = client.encode(["first text", "second text"])  # [2, H]
+
+See Client for everything it can do and EncoderdError for what can go wrong.
+"""
+
+from encoderd.client import DEFAULT_TARGET, Client
+from encoderd.errors import (DeadlineExceededError, EncoderdError,
+                             InputTooLongError, InvalidInputError,
+                             NotFoundError, QueueFullError, ServerFaultError,
+                             UnavailableError)
+from encoderd.inputs import TokenIds
+from encoderd.results import EmbedResult, TokenizedText
+
+__version__ = "0.1.0"
+__all__ = [
+    "DEFAULT_TARGET", "Client", "DeadlineExceededError", "EmbedResult",
+    "EncoderdError", "InputTooLongError", "InvalidInputError",
+    "NotFoundError", "QueueFullError", "ServerFaultError", "TokenIds",
+    "TokenizedText", "UnavailableError",
+]

@@ -1,0 +1,135 @@
+"""What can go wrong, with the server's own words and numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import Dict, List, Optional, Tuple, Type
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+
+
+class EncoderdError(Exception):
+    """An error that the server answered, or that kept it from answering.
+
+    code: the gRPC status code.
+    message: the server's words. It names the thing, the value and the limit.
+    reason: the stable name of the error, e.g. "INPUT_TOO_LONG" (ErrorReason
+        in encoder.proto); empty if gRPC itself failed, e.g. no connection.
+    metadata: every number of the message as text, e.g. metadata["limit"].
+    violations: (field, description) of each field of the request to blame.
+    retry_delay: seconds after which trying again may help, or None.
+    input_index: place of the input to blame in the caller's list, or None.
+    """
+
+    def __init__(self, code: grpc.StatusCode, message: str, reason: str = "",
+                 metadata: Optional[Dict[str, str]] = None,
+                 violations: Optional[List[Tuple[str, str]]] = None,
+                 retry_delay: Optional[float] = None):
+        self.code = code
+        self.message = message
+        self.reason = reason
+        self.metadata = metadata or {}
+        self.violations = violations or []
+        self.retry_delay = retry_delay
+        index = self.metadata.get("input_index", "")
+        self.input_index = int(index) if index.isdecimal() else None
+        name = f"{code.name} ({reason})" if reason else code.name
+        super().__init__(f"{name}: {message}")
+
+
+class InvalidInputError(EncoderdError):
+    """INVALID_ARGUMENT: the request must be changed; see input_index."""
+
+
+class InputTooLongError(InvalidInputError):
+    """INPUT_TOO_LONG: an input has more tokens than the model takes."""
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of the input, special tokens included."""
+        return int(self.metadata["token_count"])
+
+    @property
+    def max_tokens(self) -> int:
+        """The most tokens that the model takes."""
+        return int(self.metadata["max_tokens"])
+
+
+class NotFoundError(EncoderdError):
+    """NOT_FOUND: no such model or prompt."""
+
+
+class QueueFullError(EncoderdError):
+    """RESOURCE_EXHAUSTED: the server was busy at every attempt."""
+
+
+class UnavailableError(EncoderdError):
+    """UNAVAILABLE: no connection, or the server is loading or leaving."""
+
+
+class DeadlineExceededError(EncoderdError):
+    """DEADLINE_EXCEEDED: a call took longer than the client's timeout."""
+
+
+class ServerFaultError(EncoderdError):
+    """INTERNAL: the server failed; metadata["error_id"] is in its log."""
+
+
+_BY_CODE: Dict[grpc.StatusCode, Type[EncoderdError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidInputError,
+    grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: QueueFullError,
+    grpc.StatusCode.UNAVAILABLE: UnavailableError,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
+    grpc.StatusCode.INTERNAL: ServerFaultError,
+}
+_INPUTS = re.compile(r"\binputs\[(\d+)\]")
+
+
+def _move(text: str, first_input: int) -> str:
+    """Makes each "inputs[i]" of a call count in the caller's list."""
+    return _INPUTS.sub(lambda m: f"inputs[{int(m[1]) + first_input}]", text)
+
+
+def _details(error: grpc.RpcError) -> status_pb2.Status:
+    status = status_pb2.Status()
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            status.ParseFromString(value)
+    return status
+
+
+def make_error(code: grpc.StatusCode, message: str, reason: str = "",
+               **rest) -> EncoderdError:
+    """The subclass that fits code and reason."""
+    kind = _BY_CODE.get(code, EncoderdError)
+    if reason == "INPUT_TOO_LONG":
+        kind = InputTooLongError
+    return kind(code, message, reason, **rest)
+
+
+def from_rpc_error(error: grpc.RpcError, first_input: int = 0) -> EncoderdError:
+    """A gRPC error of a call whose inputs began at `first_input`."""
+    reason = ""
+    metadata: Dict[str, str] = {}
+    violations: List[Tuple[str, str]] = []
+    retry_delay = None
+    for detail in _details(error).details:
+        info = error_details_pb2.ErrorInfo()
+        request = error_details_pb2.BadRequest()
+        retry = error_details_pb2.RetryInfo()
+        if detail.Unpack(info):
+            reason, metadata = info.reason, dict(info.metadata)
+        elif detail.Unpack(request):
+            violations += [(_move(v.field, first_input),
+                            _move(v.description, first_input))
+                           for v in request.field_violations]
+        elif detail.Unpack(retry):
+            retry_delay = retry.retry_delay.ToNanoseconds() / 1e9
+    index = metadata.get("input_index", "")
+    if index.isdecimal():
+        metadata["input_index"] = str(int(index) + first_input)
+    return make_error(error.code(), _move(error.details() or "", first_input),
+                      reason, metadata=metadata, violations=violations,
+                      retry_delay=retry_delay)

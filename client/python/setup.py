@@ -1,0 +1,82 @@
+"""Generates the messages of the contract while the package is built.
+
+encoder.proto and service_config.json stand elsewhere in the repository, once
+for all languages. A source distribution carries copies of both, so that it
+builds on its own. Nothing generated is kept in the source tree, but for an
+editable install.
+"""
+
+import pathlib
+import re
+import shutil
+import tempfile
+
+from grpc_tools import protoc
+from setuptools import setup
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROTO = "encoderd/v1/encoder.proto"
+CONFIG = "service_config.json"
+
+
+def first_with(name, folders):
+    for folder in folders:
+        if (folder / name).is_file():
+            return folder
+    raise SystemExit(f"setup.py: {name} is in none of {folders}")
+
+
+PROTO_ROOT = first_with(PROTO, [HERE / "proto", HERE.parent.parent / "proto"])
+CONFIG_ROOT = first_with(CONFIG, [HERE, HERE.parent])
+
+
+def generate(out):
+    """encoderd/v1 and the service config, below `out`."""
+    code = protoc.main([
+        "protoc", f"-I{PROTO_ROOT}", f"--python_out={out}",
+        f"--pyi_out={out}", f"--grpc_python_out={out}", PROTO])
+    if code != 0:
+        raise SystemExit(f"setup.py: protoc failed on {PROTO}")
+    package = pathlib.Path(out, "encoderd")
+    (package / "v1/__init__.py").write_text(
+        '"""Messages and stubs of encoder.proto (generated)."""\n')
+    shutil.copy(CONFIG_ROOT / CONFIG, package / CONFIG)
+
+
+def requirements():
+    """Generated code runs with its own or a later Protobuf and gRPC."""
+    with tempfile.TemporaryDirectory() as out:
+        generate(out)
+        generated = pathlib.Path(out, "encoderd/v1")
+        protobuf = re.search(r"Protobuf Python Version: ([\d.]+)",
+                             (generated / "encoder_pb2.py").read_text())
+        grpcio = re.search(r"GRPC_GENERATED_VERSION = '([\d.]+)'",
+                           (generated / "encoder_pb2_grpc.py").read_text())
+    return [
+        f"grpcio>={grpcio.group(1) if grpcio else '1.62'}",
+        f"protobuf>={protobuf.group(1) if protobuf else '4.25'}",
+        "googleapis-common-protos>=1.60",
+        "numpy>=1.21",
+    ]
+
+
+class BuildPy(build_py):
+    def run(self):
+        super().run()
+        editable = getattr(self, "editable_mode", False)
+        generate(HERE if editable else self.build_lib)
+
+
+class Sdist(sdist):
+    def make_release_tree(self, base_dir, files):
+        super().make_release_tree(base_dir, files)
+        target = pathlib.Path(base_dir, "proto", PROTO)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(PROTO_ROOT / PROTO, target)
+        shutil.copy(CONFIG_ROOT / CONFIG, pathlib.Path(base_dir, CONFIG))
+
+
+setup(cmdclass={"build_py": BuildPy, "sdist": Sdist},
+      install_requires=requirements())

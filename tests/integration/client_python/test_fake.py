@@ -1,0 +1,230 @@
+"""The Python client against a fake service: shapes, order, errors."""
+
+import io
+import itertools
+import struct
+import threading
+
+import encoderd
+import grpc
+import numpy as np
+import pytest
+from encoderd import _calls, _progress
+
+WIDTH = 6  # hidden_size of the fake
+TOO_LONG = "a b c d e f g"  # 9 tokens; the fake takes 8
+
+
+def fake_vector(text):
+    """The same function as FakeVector in tests/support."""
+    state = 2166136261
+    for byte in text.encode():
+        state = ((state ^ byte) * 16777619) % 2**32
+    values = []
+    for _ in range(WIDTH):
+        state = (state * 1664525 + 1013904223) % 2**32
+        values.append(np.float32(np.float32(state >> 8) / 2**23 - 1))
+    return np.array(values, np.float32)
+
+
+@pytest.fixture
+def client(fake):
+    with encoderd.Client(fake.target) as client:
+        yield client
+
+
+def test_a_list_gives_a_matrix_and_a_str_gives_a_vector(client):
+    matrix = client.encode(["one", "two words"])
+    assert matrix.dtype == np.float32
+    assert matrix.shape == (2, WIDTH)
+    np.testing.assert_array_equal(matrix[1], fake_vector("two words"))
+    np.testing.assert_array_equal(client.encode("one"), fake_vector("one"))
+
+
+def test_a_long_list_keeps_its_order_though_its_first_call_is_slow(client):
+    texts = ["~slow"] + [f"text {i}" for i in range(999)]
+    matrix = client.encode(texts, batch_size=16)
+    expected = np.stack([fake_vector(text) for text in texts])
+    np.testing.assert_array_equal(matrix, expected)
+
+
+def test_a_generator_is_a_list_too(client):
+    assert client.encode(f"text {i}" for i in range(70)).shape == (70, WIDTH)
+
+
+def test_an_empty_list_gives_a_matrix_without_rows(client):
+    assert client.encode([]).shape == (0, WIDTH)
+    assert client.encode([], dimensions=2).shape == (0, 2)
+
+
+def test_embed_tells_token_counts_and_cuts(client):
+    result = client.embed(["one", TOO_LONG], truncate="end")
+    assert result.token_counts.tolist() == [3, 9]
+    assert result.truncated.tolist() == [False, True]
+    assert client.embed(["one"], dimensions=4).vectors.shape == (1, 4)
+
+
+def test_too_long_an_input_is_named_by_its_place_in_the_list(client):
+    texts = [f"text {i}" for i in range(200)]
+    texts[131] = TOO_LONG
+    with pytest.raises(encoderd.InputTooLongError) as caught:
+        client.encode(texts)
+    error = caught.value
+    assert error.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.reason == "INPUT_TOO_LONG"
+    assert error.input_index == 131
+    assert (error.token_count, error.max_tokens) == (9, 8)
+    assert error.message == ("inputs[131] has 9 tokens; this model takes at "
+                             "most 8")
+    assert error.violations == [("inputs[131].text", error.message)]
+    assert str(error).startswith("INVALID_ARGUMENT (INPUT_TOO_LONG): ")
+
+
+def test_the_first_error_of_the_list_is_raised_though_a_later_one_is_faster(
+        client):
+    texts = ["~slow", TOO_LONG, "fine", TOO_LONG]
+    with pytest.raises(encoderd.InputTooLongError) as caught:
+        client.encode(texts, batch_size=2)
+    assert caught.value.input_index == 1
+
+
+def test_a_text_without_utf8_form_is_refused_by_its_place(client):
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        client.encode(["fine"] * 70 + ["\ud800"])
+    assert caught.value.reason == "INVALID_UTF8"
+    assert caught.value.input_index == 70
+
+
+def test_what_is_no_text_is_a_type_error(client):
+    with pytest.raises(TypeError, match=r"inputs\[1\] is a NoneType"):
+        client.encode(["fine", None])
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        client.encode(["fine"], batch_size=0)
+    with pytest.raises(ValueError, match="pooling is 'median'; expected one"):
+        client.encode(["fine"], pooling="median")
+
+
+def test_token_embeddings_have_a_row_for_each_token(client):
+    one, two = client.token_embeddings(["one", "two words"])
+    assert one.shape == (3, WIDTH)
+    np.testing.assert_array_equal(two[3], fake_vector("two words#3"))
+    assert client.token_embeddings("one", layer=0).shape == (3, WIDTH)
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        client.token_embeddings("one", layer=3)
+    assert caught.value.reason == "LAYER_OUT_OF_RANGE"
+    assert caught.value.metadata["limit"] == "2"
+
+
+def test_tokenize_gives_tokens_and_says_whether_they_fit(client):
+    tokens = client.tokenize("two words")
+    assert tokens.tokens == ["[CLS]", "two", "words", "[SEP]"]
+    assert tokens.ids == [100, 101, 102, 103]
+    assert tokens.offsets[1] == (1, 2)
+    assert [t.fits for t in client.tokenize(["one", TOO_LONG])] == [True, False]
+
+
+def test_models_and_health_tell_of_the_server(client):
+    assert [model.name for model in client.models()] == ["fake"]
+    assert client.model().max_len == 8
+    assert client.health() == "SERVING"
+    with pytest.raises(encoderd.NotFoundError) as caught:
+        client.model("other")
+    assert caught.value.reason == "MODEL_NOT_FOUND"
+    with pytest.raises(encoderd.NotFoundError):
+        client.health("no.such.Service")
+
+
+def test_a_busy_server_is_asked_again(busy_fake):
+    with encoderd.Client(busy_fake.target) as client:
+        assert client.encode("one").shape == (WIDTH,)
+
+
+def test_nobody_listening_is_unavailable(gone):
+    with encoderd.Client(gone) as client:
+        with pytest.raises(encoderd.UnavailableError) as caught:
+            client.encode("one")
+    assert caught.value.reason == ""
+
+
+def test_a_call_ends_at_its_timeout(fake):
+    with encoderd.Client(fake.target, timeout=0.05) as client:
+        with pytest.raises(encoderd.DeadlineExceededError):
+            client.encode("~slow")
+
+
+def test_threads_share_a_client(client):
+    texts = [f"text {i}" for i in range(300)]
+    expected = np.stack([fake_vector(text) for text in texts])
+    found = [None] * 4
+
+    def work(i):
+        found[i] = client.encode(texts)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for matrix in found:
+        np.testing.assert_array_equal(matrix, expected)
+
+
+def test_the_progress_bar_is_shown_only_where_it_is_wanted(client, capfd):
+    client.encode(["one", "two"])
+    assert capfd.readouterr().err == ""
+    client.encode(["one", "two"], show_progress_bar=True)
+    assert "2/2" in capfd.readouterr().err
+
+
+def test_without_tqdm_progress_is_one_line():
+    stream = io.StringIO()
+    line = _progress.Line(2, stream)
+    line.update(1)
+    line.update(1)
+    line.close()
+    assert stream.getvalue().split("\r")[-1].startswith("2/2 texts, ")
+
+
+def test_no_more_calls_than_allowed_are_in_flight():
+    started = itertools.count()
+    finished = 0
+    most = 0
+
+    class Call:
+        def __init__(self):
+            nonlocal most
+            most = max(most, next(started) + 1 - finished)
+
+        def result(self):
+            nonlocal finished
+            finished += 1
+
+        def cancel(self):
+            raise AssertionError("nothing was to be cancelled")
+
+    calls = ((i, ["text"]) for i in range(20))
+    order = [first for first, _, _ in
+             _calls.run_calls(calls, lambda inputs: Call(), 3)]
+    assert order == list(range(20))
+    assert most == 3
+
+
+def test_packed_bytes_are_little_endian_floats():
+    from encoderd.results import Rows
+    from encoderd.v1 import encoder_pb2
+    rows = Rows(1)
+    rows.add(0, 1, encoder_pb2.EmbedResponse(embeddings=[
+        encoder_pb2.Embedding(packed=struct.pack("<2f", 1.5, -2.0))]))
+    assert rows.result(0).vectors.tolist() == [[1.5, -2.0]]
+
+
+def test_an_answer_that_does_not_fit_is_a_fault_of_the_server():
+    from encoderd.results import Rows
+    from encoderd.v1 import encoder_pb2
+    with pytest.raises(encoderd.ServerFaultError):
+        Rows(2).add(0, 2, encoder_pb2.EmbedResponse())
+    ragged = encoder_pb2.EmbedResponse(embeddings=[
+        encoder_pb2.Embedding(packed=bytes(8)),
+        encoder_pb2.Embedding(packed=bytes(4))])
+    with pytest.raises(encoderd.ServerFaultError):
+        Rows(2).add(0, 2, ragged)

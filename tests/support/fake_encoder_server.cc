@@ -1,0 +1,27 @@
+// The fake service as a program, for tests of clients in other languages:
+// prints its address on one line and serves until standard input ends.
+//   fake_encoder_server [REFUSALS]
+// The first REFUSALS calls of Embed answer RESOURCE_EXHAUSTED (QUEUE_FULL).
+// Calls whose first text starts with '~' take 200 ms.
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "tests/support/fake_encoder_service.h"
+
+int main(int argc, char** argv) {
+  encoderd::testing::FakeEncoderService service;
+  service.SetDelay(absl::Milliseconds(200));
+  if (argc > 1) {
+    service.FailNext(std::atoi(argv[1]),
+                     encoderd::testing::FakeError(
+                         grpc::StatusCode::RESOURCE_EXHAUSTED,
+                         "the queue holds 9 of 9 tokens; try again later",
+                         "QUEUE_FULL", {{"queued_tokens", "9"}}));
+  }
+  std::cout << service.target() << std::endl;
+  std::string line;
+  while (std::getline(std::cin, line)) {
+  }
+  return 0;
+}

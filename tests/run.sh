@@ -36,7 +36,6 @@ if [[ -z ${ENCODERD_TEST_PYTHON-} ]]; then
 fi
 export ENCODERD_TEST_PYTHON
 
-export ASAN_OPTIONS=${ASAN_OPTIONS-detect_stack_use_after_return=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS-suppressions=$PWD/tests/support/tsan.supp}
 

@@ -1,0 +1,79 @@
+// Who may come in: one counter of tokens and one of text bytes, and permits
+// that hold a share of them.
+//
+// The rule. How many tokens a text has is known only once it is tokenised, so a
+// request is admitted twice. At Submit it takes its bytes and an estimate of
+// its tokens (a quarter of a text's bytes plus the special tokens, at most
+// max_len an input and at most the whole limit; id lists count exactly); after
+// tokenising the permit gives the bytes back and trades the estimate for the
+// true count. Either step is refused with QUEUE_FULL when it does not fit
+// beside what is inside, and with REQUEST_TOO_LARGE when it would not fit into
+// an empty queue. Tokens stay taken until the answer is made, so that ids and
+// results of all requests are bounded too. Refusal costs two comparisons.
+#ifndef ENCODERD_SERVER_PIPELINE_ADMISSION_H_
+#define ENCODERD_SERVER_PIPELINE_ADMISSION_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/pipeline/mutex.h"
+
+namespace encoderd {
+
+class Admission;
+
+// A share of the queue; gives itself back when destroyed. Move-only. The
+// Admission must outlive it. Not thread-safe.
+class Permit {
+ public:
+  Permit() = default;
+  Permit(Permit&& other) noexcept { *this = std::move(other); }
+  Permit& operator=(Permit&& other) noexcept;
+  ~Permit() { Release(); }
+
+  // Gives the bytes back and holds `tokens` from now on. QUEUE_FULL or
+  // REQUEST_TOO_LARGE when they do not fit: the permit is as before then.
+  absl::Status Settle(int64_t tokens);
+  void Release();
+
+  int64_t tokens() const { return tokens_; }
+
+ private:
+  friend class Admission;
+  Admission* admission_ = nullptr;
+  int64_t tokens_ = 0;
+  int64_t bytes_ = 0;
+};
+
+// Thread-safe.
+class Admission {
+ public:
+  Admission(int64_t max_tokens, int64_t max_bytes)
+      : max_tokens_(max_tokens), max_bytes_(max_bytes) {}
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+
+  // estimated: the tokens are a guess and never REQUEST_TOO_LARGE; what is over
+  // the limit is cut off.
+  absl::StatusOr<Permit> Admit(int64_t tokens, bool estimated, int64_t bytes);
+
+  int64_t tokens() const;
+  int64_t bytes() const;
+
+ private:
+  friend class Permit;
+  absl::Status Exchange(int64_t old_tokens, int64_t new_tokens,
+                        int64_t old_bytes, int64_t new_bytes);
+
+  const int64_t max_tokens_;
+  const int64_t max_bytes_;
+  mutable Mutex mutex_;
+  int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_PIPELINE_ADMISSION_H_

@@ -1,0 +1,76 @@
+// One Session at work: packs what the queue gave, runs it, hands the results to
+// their calls, and isolates what fails.
+//
+// A failed batch is run again in halves, down to single inputs: only an input
+// that fails alone fails its request (INTERNAL, DEVICE_FAULT), and since the
+// bits of an input never depend on its company, the neighbours get theirs. A
+// passing fault is thereby healed. A lost device (DATA_LOSS) is not tried
+// again: the batch's requests fail, and the queue answers everything else
+// UNAVAILABLE. A result with NaN or infinity fails its request alone.
+//
+// Not thread-safe: one thread each; holds no lock while the Session runs.
+#ifndef ENCODERD_SERVER_PIPELINE_BATCH_RUNNER_H_
+#define ENCODERD_SERVER_PIPELINE_BATCH_RUNNER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/batch.h"
+#include "engine/session.h"
+#include "server/pipeline/pipeline.h"
+#include "server/pipeline/work_queue.h"
+
+namespace encoderd {
+
+class BatchRunner {
+ public:
+  // All outlive the runner.
+  BatchRunner(Session* session, WorkQueue* queue, const IdLimits& limits,
+              PipelineObserver* observer, WorkQueue::Clock clock)
+      : session_(*session),
+        queue_(*queue),
+        limits_(limits),
+        observer_(*observer),
+        clock_(clock) {}
+
+  // Accounts for what was dropped, then computes and delivers every part, and
+  // lets go of the calls.
+  void Run(Work* work);
+
+ private:
+  struct Row {
+    Call* call = nullptr;
+    int32_t index = 0;
+  };
+
+  void DropRows(absl::Span<const Row> rows, PipelineObserver::Stage stage);
+  // Packs the rows whose calls are alive; the others are dropped.
+  void Pack(absl::Span<const Row> rows);
+  absl::Status Forward();
+  // Runs `rows`; error_id: of the batch's first failure, "" before it.
+  void Compute(absl::Span<const Row> rows, std::string error_id);
+  void DeliverPacked();
+  void FailRow(const Row& row, absl::string_view error_id,
+               absl::string_view what);
+
+  Session& session_;
+  WorkQueue& queue_;
+  const IdLimits limits_;
+  PipelineObserver& observer_;
+  const WorkQueue::Clock clock_;
+
+  // Reused from batch to batch.
+  std::vector<Row> rows_;         // of the work
+  std::vector<Row> packed_rows_;  // [B] of the batch
+  PackedBatch batch_;
+  std::vector<SequenceOutput> outputs_;  // [B]
+  ForwardResult result_;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_PIPELINE_BATCH_RUNNER_H_

@@ -1,0 +1,173 @@
+#include "server/pipeline/call.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "engine/error.h"
+#include "server/pipeline/work_queue.h"
+
+namespace encoderd {
+
+Call::Call(uint64_t id, PipelineRequest request, Pipeline::Done done,
+           CallHost* host, std::shared_ptr<WorkQueue> queue, absl::Time now)
+    : id(id),
+      caller(request.caller),
+      deadline(request.deadline),
+      output(request.output),
+      ids_only(false),
+      submitted_at(now),
+      num_inputs_(static_cast<int64_t>(request.inputs.size())),
+      truncate_(request.truncate),
+      queue_(std::move(queue)),
+      host_(host),
+      inputs_(std::move(request.inputs)),
+      sequences_(num_inputs_),
+      outputs_(num_inputs_),
+      done_(std::move(done)),
+      left_to_encode_(num_inputs_),
+      left_to_compute_(num_inputs_) {}
+
+Call::Call(uint64_t id, TokenizePipelineRequest request,
+           Pipeline::TokenizeDone done, CallHost* host,
+           std::shared_ptr<WorkQueue> queue, absl::Time now)
+    : id(id),
+      caller(0),
+      deadline(request.deadline),
+      output(),
+      ids_only(true),
+      submitted_at(now),
+      num_inputs_(static_cast<int64_t>(request.inputs.size())),
+      encode_options_(request.options),
+      queue_(std::move(queue)),
+      host_(host),
+      inputs_(std::move(request.inputs)),
+      encodings_(num_inputs_),
+      tokenize_done_(std::move(done)),
+      left_to_encode_(num_inputs_),
+      left_to_compute_(0) {}
+
+void Call::Cancel() {
+  if (Fail(Fate::kGone, CancelledError())) queue_->Discard(*this);
+}
+
+bool Call::Fail(Fate fate, const absl::Status& status) {
+  MutexLock lock(&mutex_);
+  if (finished_ || !status_.ok()) return false;
+  status_ = status;
+  fate_.store(fate, std::memory_order_release);
+  return true;
+}
+
+void Call::Finish(absl::Time now) {
+  absl::Status status;
+  {
+    MutexLock lock(&mutex_);
+    finished_ = true;
+    status = status_;
+  }
+  const int64_t tokens = permit_.tokens();
+  permit_.Release();
+  std::vector<PipelineInput>().swap(inputs_);
+  std::vector<TokenSequence>().swap(sequences_);
+  if (ids_only) {
+    Pipeline::TokenizeDone done = std::move(tokenize_done_);
+    tokenize_done_ = nullptr;
+    if (status.ok()) {
+      done(std::move(encodings_));
+    } else {
+      done(std::move(status));
+    }
+  } else {
+    Pipeline::Done done = std::move(done_);
+    done_ = nullptr;
+    if (status.ok()) {
+      done(TakeResult(tokens, now));
+    } else {
+      std::vector<InputResult>().swap(outputs_);
+      done(std::move(status));
+    }
+  }
+  host_->CallFinished();
+}
+
+PipelineResult Call::TakeResult(int64_t tokens, absl::Time now) {
+  PipelineResult result;
+  result.outputs = std::move(outputs_);
+  result.tokens = tokens;
+  result.tokenize_time =
+      absl::Nanoseconds(tokenize_ns_.load(std::memory_order_relaxed));
+  result.queue_time = first_batch_at - queued_at;
+  result.compute_time = now - first_batch_at;
+  return result;
+}
+
+bool Call::EncodeInputs(int64_t first, int64_t last,
+                        const InputEncoder& encoder, TokenizerScratch* scratch,
+                        Encoding* buffer, absl::Time now) {
+  if (now >= deadline) Fail(Fate::kGone, ExpiredError());
+  std::vector<InputFault> faults;
+  int64_t total_faults = 0;
+  for (int64_t i = first; i < last && alive(); ++i) {
+    const absl::string_view content = ContentName(inputs_[i]);
+    const absl::Status status = EncodeOne(i, encoder, scratch, buffer);
+    inputs_[i] = TextInput();  // the text is not needed any more
+    if (status.ok()) continue;
+    if (++total_faults <= kMaxViolations) {
+      faults.push_back(MakeInputFault(i, content, status));
+    }
+  }
+  if (total_faults > 0) {
+    MutexLock lock(&mutex_);
+    total_faults_ += total_faults;
+    for (InputFault& fault : faults) faults_.push_back(std::move(fault));
+    // Only the first ones are ever shown.
+    std::sort(faults_.begin(), faults_.end(),
+              [](const InputFault& a, const InputFault& b) {
+                return a.index < b.index;
+              });
+    if (faults_.size() > kMaxViolations) faults_.resize(kMaxViolations);
+  }
+  tokenize_ns_.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - now),
+                         std::memory_order_relaxed);
+  return left_to_encode_.fetch_sub(last - first, std::memory_order_acq_rel) ==
+         last - first;
+}
+
+absl::Status Call::EncodeOne(int64_t index, const InputEncoder& encoder,
+                             TokenizerScratch* scratch, Encoding* buffer) {
+  if (ids_only) {
+    return encoder.Tokenize(inputs_[index], encode_options_, scratch,
+                            &encodings_[index]);
+  }
+  EncodedInput encoded;
+  absl::Status status =
+      encoder.Encode(&inputs_[index], truncate_, scratch, buffer, &encoded);
+  if (!status.ok()) return status;
+  outputs_[index].token_count = encoded.token_count;
+  outputs_[index].truncated = encoded.truncated;
+  sequences_[index] = std::move(encoded.sequence);
+  return status;
+}
+
+absl::Status Call::InputFaults() const {
+  MutexLock lock(&mutex_);
+  if (total_faults_ == 0) return absl::OkStatus();
+  return CombineInputFaults(faults_, total_faults_);
+}
+
+void Call::Deliver(int32_t index, absl::Span<const float> values) {
+  InputResult& result = outputs_[index];
+  result.values.assign(values.begin(), values.end());
+  result.rows = output.kind == SequenceOutput::Kind::kStates
+                    ? sequences_[index].size()
+                    : 1;
+}
+
+void Call::Account(int64_t inputs, absl::Time now) {
+  if (left_to_compute_.fetch_sub(inputs, std::memory_order_acq_rel) == inputs) {
+    Finish(now);
+  }
+}
+
+}  // namespace encoderd

@@ -1,0 +1,137 @@
+#include "server/pipeline/errors.h"
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "engine/error.h"
+
+namespace encoderd {
+
+absl::Status QueueFullError(absl::string_view unit, int64_t queued,
+                            int64_t request, int64_t limit) {
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   absl::StrCat("the queue holds ", queued, " ", unit,
+                                " and this request brings ", request,
+                                "; the limit is ", limit, ": try again later"),
+                   {"QUEUE_FULL",
+                    {{absl::StrCat("queued_", unit), absl::StrCat(queued)},
+                     {absl::StrCat("request_", unit), absl::StrCat(request)},
+                     {"limit", absl::StrCat(limit)}},
+                    ""});
+}
+
+absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,
+                                  int64_t limit) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("the request has ", request, " ", unit,
+                                "; the whole queue takes ", limit,
+                                ": split it into smaller ones"),
+                   {"REQUEST_TOO_LARGE",
+                    {{absl::StrCat("request_", unit), absl::StrCat(request)},
+                     {"limit", absl::StrCat(limit)}},
+                    "inputs"});
+}
+
+absl::Status ExpiredError() {
+  return MakeError(absl::StatusCode::kDeadlineExceeded,
+                   "the deadline passed while the request was waiting",
+                   {"EXPIRED_IN_QUEUE", {}, ""});
+}
+
+absl::Status CancelledError() {
+  return MakeError(absl::StatusCode::kCancelled,
+                   "the request was cancelled while it was waiting",
+                   {"CANCELLED_IN_QUEUE", {}, ""});
+}
+
+absl::Status DrainingError() {
+  return MakeError(absl::StatusCode::kUnavailable,
+                   "the server is going away and takes no new requests",
+                   {"DRAINING", {}, ""});
+}
+
+absl::Status NoInputsError() {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "the request has no inputs; at least 1 is needed",
+                   {"NO_INPUTS", {}, "inputs"});
+}
+
+std::string NewErrorId() {
+  static const uint64_t start =
+      (uint64_t{std::random_device()()} << 32) | std::random_device()();
+  static std::atomic<uint64_t> count{0};
+  // An odd multiplier makes ids of one process differ in every digit.
+  const uint64_t id = start + count.fetch_add(1) * 0x9E3779B97F4A7C15u;
+  return absl::StrCat(absl::Hex(id, absl::kZeroPad16));
+}
+
+absl::Status DeviceFaultError(absl::StatusCode code, absl::string_view error_id,
+                              absl::string_view what) {
+  return MakeError(code, absl::StrCat(what, "; error id ", error_id),
+                   {"DEVICE_FAULT", {{"error_id", std::string(error_id)}}, ""});
+}
+
+absl::Status DeviceFaultForLog(const absl::Status& cause,
+                               absl::string_view error_id) {
+  return MakeError(cause.code(), cause.message(),
+                   {"DEVICE_FAULT", {{"error_id", std::string(error_id)}}, ""});
+}
+
+absl::Status InternalFaultError(absl::string_view error_id) {
+  return MakeError(
+      absl::StatusCode::kInternal,
+      absl::StrCat("an internal error; error id ", error_id),
+      {"INTERNAL_FAULT", {{"error_id", std::string(error_id)}}, ""});
+}
+
+InputFault MakeInputFault(int64_t index, absl::string_view content,
+                          const absl::Status& error) {
+  const std::string input = absl::StrCat("inputs[", index, "]");
+  ErrorDetail detail = GetErrorDetail(error).value_or(ErrorDetail{});
+  detail.metadata["input_index"] = absl::StrCat(index);
+  // An engine's field is the content itself ("text"), a part of a pair
+  // ("first") or a list of token ids ("tokens.ids"); ids that a tokenizer made
+  // are no field of the request.
+  absl::string_view field = detail.field;
+  if (content != "tokens" && absl::StartsWith(field, "tokens")) field = "";
+  if (field.empty()) {
+    field = content == "tokens" ? "tokens.ids" : content;
+  }
+  detail.field = absl::StrCat(
+      input, ".", content == "pair" && field != "pair" ? "pair." : "", field);
+  absl::string_view message = error.message();
+  const bool named = absl::ConsumePrefix(&message, "the input");
+  return {index,
+          MakeError(error.code(),
+                    absl::StrCat(input, named ? "" : ": ", message), detail)};
+}
+
+absl::Status CombineInputFaults(std::vector<InputFault> faults, int64_t total) {
+  std::sort(faults.begin(), faults.end(),
+            [](const InputFault& a, const InputFault& b) {
+              return a.index < b.index;
+            });
+  if (faults.size() > kMaxViolations) faults.resize(kMaxViolations);
+  const absl::Status& first = faults.front().status;
+  if (total == 1) return first;
+  ErrorDetail detail = GetErrorDetail(first).value_or(ErrorDetail{});
+  for (const InputFault& fault : faults) {
+    const std::optional<ErrorDetail> one = GetErrorDetail(fault.status);
+    detail.violations.push_back(
+        {one ? one->field : "inputs", std::string(fault.status.message())});
+  }
+  const int64_t omitted = total - static_cast<int64_t>(faults.size());
+  if (omitted > 0) {
+    detail.metadata["omitted_violations"] = absl::StrCat(omitted);
+  }
+  return MakeError(first.code(),
+                   absl::StrCat(first.message(), " (and ", total - 1, " more)"),
+                   detail);
+}
+
+}  // namespace encoderd

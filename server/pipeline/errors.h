@@ -1,0 +1,60 @@
+// The pipeline's own errors, each an absl::Status with an ErrorDetail
+// (engine/error.h). Pure functions.
+#ifndef ENCODERD_SERVER_PIPELINE_ERRORS_H_
+#define ENCODERD_SERVER_PIPELINE_ERRORS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace encoderd {
+
+// RESOURCE_EXHAUSTED, QUEUE_FULL; unit: "tokens" or "bytes", also the suffix of
+// the metadata keys queued_UNIT, request_UNIT; and limit.
+absl::Status QueueFullError(absl::string_view unit, int64_t queued,
+                            int64_t request, int64_t limit);
+// INVALID_ARGUMENT, REQUEST_TOO_LARGE: it would not fit into an empty queue.
+absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,
+                                  int64_t limit);
+absl::Status ExpiredError();    // DEADLINE_EXCEEDED, EXPIRED_IN_QUEUE
+absl::Status CancelledError();  // CANCELLED, CANCELLED_IN_QUEUE
+absl::Status DrainingError();   // UNAVAILABLE, DRAINING
+absl::Status NoInputsError();   // INVALID_ARGUMENT, NO_INPUTS
+
+// A number to find an incident by, in the answer and in the log.
+std::string NewErrorId();
+
+// INTERNAL (the request was being computed) or UNAVAILABLE (it was waiting and
+// the device is lost), DEVICE_FAULT. The message tells a caller nothing of the
+// machine; the log has the rest under the same error_id.
+absl::Status DeviceFaultError(absl::StatusCode code, absl::string_view error_id,
+                              absl::string_view what);
+// The same incident in the device's own words, for the log.
+absl::Status DeviceFaultForLog(const absl::Status& cause,
+                               absl::string_view error_id);
+// INTERNAL, INTERNAL_FAULT: something threw.
+absl::Status InternalFaultError(absl::string_view error_id);
+
+// What is wrong with one input; `status` is complete (field, input_index).
+struct InputFault {
+  int64_t index = 0;
+  absl::Status status;
+};
+
+// `error` of ValidateSequence or Tokenizer, told of input `index`: the message
+// begins with inputs[index], the field is inputs[index].CONTENT with the
+// content's name ("text", "pair", "tokens"), the metadata has input_index.
+InputFault MakeInputFault(int64_t index, absl::string_view content,
+                          const absl::Status& error);
+
+// One status for all faults of a request: that of the first input to blame,
+// with the first kMaxViolations of them listed. `faults` are not empty, in any
+// order; total counts also those that are not in `faults`.
+absl::Status CombineInputFaults(std::vector<InputFault> faults, int64_t total);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_PIPELINE_ERRORS_H_

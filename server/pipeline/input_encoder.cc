@@ -1,0 +1,135 @@
+#include "server/pipeline/input_encoder.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "server/pipeline/errors.h"
+
+namespace encoderd {
+namespace {
+
+// English text has four to five bytes a token.
+constexpr int64_t kBytesPerToken = 4;
+
+absl::Status EncodeText(const Tokenizer& tokenizer, const PipelineInput& input,
+                        const Tokenizer::EncodeOptions& options,
+                        TokenizerScratch* scratch, Encoding* out) {
+  // The one place where a tokenizer's exception (no memory for a huge text)
+  // becomes a Status.
+  try {
+    if (const auto* pair = std::get_if<PairInput>(&input)) {
+      return tokenizer.EncodePair(pair->first, pair->second, options, scratch,
+                                  out);
+    }
+    return tokenizer.Encode(std::get<TextInput>(input).text, options, scratch,
+                            out);
+  } catch (...) {
+    return InternalFaultError(NewErrorId());
+  }
+}
+
+// A model without a segment table is never told of segments.
+bool WantsSegments(const Encoding& encoding, const IdLimits& limits) {
+  return limits.segment_rows > 0 &&
+         std::any_of(encoding.segment_ids.begin(), encoding.segment_ids.end(),
+                     [](int32_t id) { return id != 0; });
+}
+
+}  // namespace
+
+absl::Status InputEncoder::Encode(PipelineInput* input, TruncateMode truncate,
+                                  TokenizerScratch* scratch, Encoding* buffer,
+                                  EncodedInput* out) const {
+  out->truncated = false;
+  if (auto* tokens = std::get_if<TokenSequence>(input)) {
+    out->sequence = std::move(*tokens);
+    out->token_count = out->sequence.size();
+    return ValidateSequence(out->sequence, limits_);
+  }
+  absl::Status status = EncodeText(tokenizer_, *input, {}, scratch, buffer);
+  if (!status.ok()) return status;
+  out->token_count = static_cast<int64_t>(buffer->token_ids.size());
+  if (out->token_count > limits_.max_len && truncate != TruncateMode::kNone) {
+    tokenizer_.Truncate(limits_.max_len,
+                        truncate == TruncateMode::kStart ? TruncateSide::kStart
+                                                         : TruncateSide::kEnd,
+                        buffer);
+    out->truncated = true;
+  }
+  const bool segments = WantsSegments(*buffer, limits_);
+  if (static_cast<int64_t>(buffer->token_ids.size()) > limits_.max_len) {
+    // Swapped, not copied: it may be long and is only looked at once.
+    std::swap(out->sequence.token_ids, buffer->token_ids);
+  } else {
+    out->sequence.token_ids.assign(buffer->token_ids.begin(),
+                                   buffer->token_ids.end());
+  }
+  if (segments) {
+    out->sequence.segment_ids.assign(buffer->segment_ids.begin(),
+                                     buffer->segment_ids.end());
+  }
+  return ValidateSequence(out->sequence, limits_);
+}
+
+absl::Status InputEncoder::Tokenize(const PipelineInput& input,
+                                    const Tokenizer::EncodeOptions& options,
+                                    TokenizerScratch* scratch,
+                                    Encoding* out) const {
+  const auto* tokens = std::get_if<TokenSequence>(&input);
+  if (tokens == nullptr) {
+    return EncodeText(tokenizer_, input, options, scratch, out);
+  }
+  IdLimits limits = limits_;
+  limits.max_len = static_cast<int32_t>(std::max<int64_t>(
+      limits.max_len, static_cast<int64_t>(tokens->token_ids.size())));
+  absl::Status status = ValidateSequence(*tokens, limits);
+  if (!status.ok()) return status;
+  out->Clear();
+  out->token_ids = tokens->token_ids;
+  out->segment_ids = tokens->segment_ids;
+  out->segment_ids.resize(out->token_ids.size(), 0);
+  return absl::OkStatus();
+}
+
+int64_t InputEncoder::EstimateTokens(const PipelineInput& input,
+                                     bool* exact) const {
+  if (const auto* tokens = std::get_if<TokenSequence>(&input)) {
+    return std::min<int64_t>(tokens->size(), limits_.max_len);
+  }
+  *exact = false;
+  int64_t bytes = 0;
+  bool pair = false;
+  if (const auto* both = std::get_if<PairInput>(&input)) {
+    bytes = static_cast<int64_t>(both->first.size() + both->second.size());
+    pair = true;
+  } else {
+    bytes = static_cast<int64_t>(std::get<TextInput>(input).text.size());
+  }
+  return std::min<int64_t>(
+      tokenizer_.num_special_tokens(pair) + bytes / kBytesPerToken,
+      limits_.max_len);
+}
+
+int64_t InputBytes(const PipelineInput& input) {
+  constexpr auto kOwn = static_cast<int64_t>(sizeof(PipelineInput));
+  if (const auto* text = std::get_if<TextInput>(&input)) {
+    return kOwn + static_cast<int64_t>(text->text.size());
+  }
+  if (const auto* pair = std::get_if<PairInput>(&input)) {
+    return kOwn +
+           static_cast<int64_t>(pair->first.size() + pair->second.size());
+  }
+  const auto& tokens = std::get<TokenSequence>(input);
+  return kOwn + static_cast<int64_t>(sizeof(int32_t)) *
+                    static_cast<int64_t>(tokens.token_ids.size() +
+                                         tokens.segment_ids.size() +
+                                         tokens.position_ids.size());
+}
+
+absl::string_view ContentName(const PipelineInput& input) {
+  if (std::holds_alternative<TextInput>(input)) return "text";
+  return std::holds_alternative<PairInput>(input) ? "pair" : "tokens";
+}
+
+}  // namespace encoderd

@@ -1,0 +1,77 @@
+// Threads tokenize-0 .. tokenize-N-1: the texts of all calls -> ids.
+//
+// A call is cut into pieces of some KiB, so that one call with many texts uses
+// every thread; calls take turns, a piece each. A text over kLargeBytes is a
+// piece of its own in a second lane: it runs when no small piece waits or after
+// kSmallPerLarge small ones, and never on all threads at once (unless there is
+// only one), so that a few huge texts do not hold up the short ones.
+// The pool has no bound of its own: admission bounds the bytes that wait here.
+#ifndef ENCODERD_SERVER_PIPELINE_TOKENIZER_POOL_H_
+#define ENCODERD_SERVER_PIPELINE_TOKENIZER_POOL_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "server/pipeline/call.h"
+#include "server/pipeline/input_encoder.h"
+#include "server/pipeline/mutex.h"
+
+namespace encoderd {
+
+class TokenizerPool {
+ public:
+  static constexpr int64_t kLargeBytes = 64 << 10;
+  static constexpr int kSmallPerLarge = 8;
+
+  // Called on a pool thread once all inputs of a call were looked at.
+  using Handler = std::function<void(std::shared_ptr<Call>)>;
+
+  // `encoder` outlives the pool. threads >= 1.
+  TokenizerPool(const InputEncoder* encoder, int threads, Handler tokenized);
+  // Finishes what waits, joins the threads.
+  ~TokenizerPool();
+  TokenizerPool(const TokenizerPool&) = delete;
+  TokenizerPool& operator=(const TokenizerPool&) = delete;
+
+  // Thread-safe; quick.
+  void Add(std::shared_ptr<Call> call);
+
+ private:
+  struct Piece {
+    int64_t first = 0;  // inputs first .. last-1
+    int64_t last = 0;
+  };
+  struct Job {
+    std::shared_ptr<Call> call;
+    std::vector<Piece> pieces;
+    size_t next = 0;
+  };
+
+  void Run(int index);
+  bool LargeMayRun() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The next piece; false: stopped. *large: to be given back when done.
+  bool Next(std::shared_ptr<Call>* call, Piece* piece, bool* large);
+  void LargeDone();
+
+  const InputEncoder& encoder_;
+  const Handler tokenized_;
+  const int num_threads_;
+
+  Mutex mutex_;
+  CondVar available_;
+  std::deque<Job> small_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Job> large_ ABSL_GUARDED_BY(mutex_);
+  int small_since_large_ ABSL_GUARDED_BY(mutex_) = 0;
+  int large_running_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_PIPELINE_TOKENIZER_POOL_H_

@@ -1,0 +1,139 @@
+#include "server/pipeline/work_queue.h"
+
+#include <utility>
+
+#include "server/pipeline/errors.h"
+
+namespace encoderd {
+namespace {
+
+absl::Status Lost(absl::string_view error_id) {
+  return DeviceFaultError(absl::StatusCode::kUnavailable, error_id,
+                          "the device is lost and this server goes away");
+}
+
+}  // namespace
+
+void WorkQueue::Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
+                    absl::Time now) {
+  const auto inputs = static_cast<int32_t>(lengths.size());
+  MutexLock lock(&mutex_);
+  call->queued_at = now;
+  if (lost()) call->Fail(Call::Fate::kFailed, Lost(lost_id_));
+  const Call::Fate fate = call->fate();
+  if (fate != Call::Fate::kAlive) {
+    // Marked since it was tokenised, when Discard did not find it here.
+    if (fate == Call::Fate::kGone) {
+      observer_.Cancelled(PipelineObserver::Stage::kQueue, inputs);
+    }
+    dropped_.push_back({std::move(call), inputs});
+    available_.NotifyOne();
+    return;
+  }
+  policy_.Add(call->id, call->caller, call->deadline, std::move(lengths));
+  const uint64_t id = call->id;
+  calls_.emplace(id, Entry{std::move(call), inputs});
+  Changed();
+  if (inputs > 1) {
+    available_.NotifyAll();
+  } else {
+    available_.NotifyOne();
+  }
+}
+
+void WorkQueue::Discard(const Call& call) {
+  MutexLock lock(&mutex_);
+  const int32_t inputs = policy_.Remove(call.id);
+  if (inputs == 0) return;
+  Drop(call.id, inputs);
+  Changed();
+  available_.NotifyOne();
+}
+
+void WorkQueue::Drop(uint64_t id, int32_t inputs) {
+  const auto found = calls_.find(id);
+  if (found->second.call->fate() == Call::Fate::kGone) {
+    observer_.Cancelled(PipelineObserver::Stage::kQueue, inputs);
+  }
+  dropped_.push_back({std::move(found->second.call), inputs});
+  calls_.erase(found);
+}
+
+bool WorkQueue::Take(const BatchLimits& limits, Clock clock, Work* work) {
+  MutexLock lock(&mutex_);
+  if (!work->parts.empty()) --busy_;
+  work->parts.clear();
+  while (policy_.empty() && dropped_.empty()) {
+    if (stopped_) return false;
+    available_.Wait(&mutex_);
+  }
+  BatchLimits here = limits;
+  here.idle_sessions = limits.sessions - busy_;
+  TakeLocked(here, clock(), work);
+  if (!work->parts.empty()) ++busy_;
+  return true;
+}
+
+void WorkQueue::TryTake(const BatchLimits& limits, absl::Time now, Work* work) {
+  MutexLock lock(&mutex_);
+  TakeLocked(limits, now, work);
+}
+
+void WorkQueue::TakeLocked(const BatchLimits& limits, absl::Time now,
+                           Work* work) {
+  const BatchDecision decision = policy_.Next(limits, now);
+  for (const auto& [id, inputs] : decision.expired) {
+    calls_.find(id)->second.call->Fail(Call::Fate::kGone, ExpiredError());
+    Drop(id, inputs);
+  }
+  work->dropped.clear();
+  work->dropped.swap(dropped_);
+  work->parts.clear();
+  for (const Slice& slice : decision.slices) {
+    const auto found = calls_.find(slice.request);
+    Entry& entry = found->second;
+    if (entry.call->first_batch_at == absl::InfinitePast()) {
+      entry.call->first_batch_at = now;
+      observer_.StageDuration(PipelineObserver::Stage::kQueue,
+                              now - entry.call->queued_at);
+    }
+    entry.left -= slice.count;
+    if (entry.left == 0) {
+      work->parts.push_back({std::move(entry.call), slice.first, slice.count});
+      calls_.erase(found);
+    } else {
+      work->parts.push_back({entry.call, slice.first, slice.count});
+    }
+  }
+  Changed();
+}
+
+void WorkQueue::Lose(absl::string_view error_id) {
+  MutexLock lock(&mutex_);
+  if (lost()) return;
+  lost_id_ = std::string(error_id);
+  lost_.store(true, std::memory_order_release);
+  for (const auto& [id, inputs] : policy_.RemoveAll()) {
+    calls_.find(id)->second.call->Fail(Call::Fate::kFailed, Lost(lost_id_));
+    Drop(id, inputs);
+  }
+  Changed();
+  available_.NotifyAll();
+}
+
+absl::Status WorkQueue::LostError() const {
+  MutexLock lock(&mutex_);
+  return Lost(lost_id_);
+}
+
+void WorkQueue::Stop() {
+  MutexLock lock(&mutex_);
+  stopped_ = true;
+  available_.NotifyAll();
+}
+
+void WorkQueue::Changed() {
+  observer_.QueueChanged(policy_.waiting_inputs(), policy_.waiting_tokens());
+}
+
+}  // namespace encoderd

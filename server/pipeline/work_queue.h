@@ -1,0 +1,98 @@
+// What waits for a device: BatchPolicy with a lock, the calls behind its ids,
+// and the Sessions' threads that sleep on it.
+//
+// Inputs leave the queue in a batch or dropped (their call was cancelled, is
+// expired or failed). Dropped ones are handed to the next thread that takes,
+// because only pipeline threads answer calls. Thread-safe; no call is answered
+// under the lock.
+#ifndef ENCODERD_SERVER_PIPELINE_WORK_QUEUE_H_
+#define ENCODERD_SERVER_PIPELINE_WORK_QUEUE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/pipeline/batch_policy.h"
+#include "server/pipeline/call.h"
+#include "server/pipeline/mutex.h"
+#include "server/pipeline/pipeline.h"
+
+namespace encoderd {
+
+// What a thread takes: a batch, and calls to tell that inputs were dropped.
+struct Work {
+  struct Part {
+    std::shared_ptr<Call> call;
+    int32_t first = 0;  // inputs first .. first+count-1
+    int32_t count = 0;
+  };
+  struct Dropped {
+    std::shared_ptr<Call> call;
+    int32_t inputs = 0;
+  };
+  std::vector<Part> parts;
+  std::vector<Dropped> dropped;
+};
+
+class WorkQueue {
+ public:
+  using Clock = absl::Time (*)();
+
+  WorkQueue(const FairShares& shares, PipelineObserver* observer)
+      : observer_(*observer), policy_(shares) {}
+
+  // All inputs of a call, tokens of each; admitted before.
+  void Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
+           absl::Time now);
+  // Drops what still waits of a call that is marked.
+  void Discard(const Call& call);
+
+  // Waits until there is something to take (true) or the queue is stopped and
+  // empty (false). limits.idle_sessions is filled in: a Session is idle unless
+  // its thread works on parts that it took. Each thread brings the same *work
+  // every time.
+  bool Take(const BatchLimits& limits, Clock clock, Work* work);
+  // Without waiting, limits as given; *work may stay empty.
+  void TryTake(const BatchLimits& limits, absl::Time now, Work* work);
+
+  // The device is lost: what waits and what comes is answered UNAVAILABLE.
+  void Lose(absl::string_view error_id);
+  bool lost() const { return lost_.load(std::memory_order_acquire); }
+  absl::Status LostError() const;
+
+  // No more Adds come; Take returns false once the queue is empty.
+  void Stop();
+
+ private:
+  struct Entry {
+    std::shared_ptr<Call> call;
+    int32_t left = 0;  // inputs that wait
+  };
+
+  void TakeLocked(const BatchLimits& limits, absl::Time now, Work* work)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The call's inputs have left the policy: on to the next thread.
+  void Drop(uint64_t id, int32_t inputs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  PipelineObserver& observer_;
+  std::atomic<bool> lost_{false};
+
+  mutable Mutex mutex_;
+  CondVar available_;
+  BatchPolicy policy_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, Entry> calls_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Work::Dropped> dropped_ ABSL_GUARDED_BY(mutex_);
+  std::string lost_id_ ABSL_GUARDED_BY(mutex_);
+  int busy_ ABSL_GUARDED_BY(mutex_) = 0;  // threads whose Work has parts
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_PIPELINE_WORK_QUEUE_H_

@@ -1,0 +1,111 @@
+// A device that computes nothing and remembers everything: Sessions for tests.
+//
+// An output's values are a hash of the sequence's own ids and of what was asked
+// for, so that the same input gives the same bits in any batch, on any Session.
+// FakeDevice is the test's handle: latency, faults, a gate, and a log of every
+// row that was computed. Thread-safe; it must outlive its Sessions.
+#ifndef ENCODERD_TESTS_SUPPORT_FAKE_SESSION_H_
+#define ENCODERD_TESTS_SUPPORT_FAKE_SESSION_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "engine/batch.h"
+#include "engine/session.h"
+
+namespace encoderd {
+
+class FakeDevice {
+ public:
+  struct Row {
+    std::vector<int32_t> token_ids;
+  };
+  struct Batch {
+    int session = 0;
+    int64_t tokens = 0;
+    bool failed = false;
+    std::vector<Row> rows;
+  };
+
+  explicit FakeDevice(int64_t max_batch_tokens, int32_t hidden_size = 8)
+      : max_batch_tokens_(max_batch_tokens), hidden_size_(hidden_size) {}
+
+  // Sessions are numbered from 0 in the order they were made.
+  std::unique_ptr<Session> NewSession();
+  std::vector<std::unique_ptr<Session>> NewSessions(int count);
+
+  // What a Session gives for `sequence`: [H], or [n,H] for states.
+  std::vector<float> Expected(const TokenSequence& sequence,
+                              const IdLimits& limits,
+                              const SequenceOutput& output) const;
+
+  // A batch sleeps `base` plus `per_token` for each of its tokens.
+  void SetLatency(absl::Duration base, absl::Duration per_token);
+  void SetLogging(bool on);  // on at first
+  void SetHashing(bool on);  // on at first; off: values are 0, for benchmarks
+
+  // Every batch that holds the token fails with INTERNAL.
+  void PoisonToken(int32_t id);
+  // Every sequence that holds the token comes out with a NaN.
+  void NanToken(int32_t id);
+  // Every batch that holds the token throws.
+  void ThrowOnToken(int32_t id);
+  // The next `batches` fail with `status`, then all is well again.
+  void FailNext(int batches, absl::Status status);
+  // Every batch from now on fails with DATA_LOSS.
+  void Lose();
+
+  // Closed: batches wait at the start of Run.
+  void CloseGate();
+  void OpenGate();
+  // Lets exactly `batches` through a closed gate.
+  void LetThrough(int batches);
+  // Waits until so many batches stand at the gate; false after ten seconds.
+  bool WaitForBatchesAtGate(int batches);
+
+  std::vector<Batch> log() const;
+  // Rows computed, those of failed batches not counted.
+  int64_t rows_computed() const;
+  // Whether a row that holds the token was computed or tried.
+  bool SawToken(int32_t id) const;
+
+  // For its Sessions.
+  absl::Status Run(int session, const PackedBatch& batch,
+                   absl::Span<const SequenceOutput> outputs,
+                   ForwardResult* result);
+  int64_t max_batch_tokens() const { return max_batch_tokens_; }
+
+ private:
+  absl::Duration PassGate(int64_t tokens);
+  absl::Status TakeFault(const PackedBatch& batch);
+
+  const int64_t max_batch_tokens_;
+  const int32_t hidden_size_;
+
+  mutable std::mutex mutex_;  // all below
+  std::condition_variable changed_;
+  int sessions_ = 0;
+  absl::Duration base_latency_;
+  absl::Duration token_latency_;
+  bool logging_ = true;
+  bool hashing_ = true;
+  std::set<int32_t> poison_, nan_, throwing_;
+  int fail_next_ = 0;
+  absl::Status fail_status_;
+  bool lost_ = false;
+  bool gate_closed_ = false;
+  int let_through_ = 0;
+  int at_gate_ = 0;
+  int64_t rows_computed_ = 0;
+  std::vector<Batch> log_;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_TESTS_SUPPORT_FAKE_SESSION_H_

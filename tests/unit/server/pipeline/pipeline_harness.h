@@ -1,0 +1,148 @@
+// A pipeline over fakes, and answers that tests can wait for.
+//
+// The harness's destructor checks the invariant of every test: each request was
+// answered exactly once and the queue is empty.
+#ifndef ENCODERD_TESTS_UNIT_SERVER_PIPELINE_PIPELINE_HARNESS_H_
+#define ENCODERD_TESTS_UNIT_SERVER_PIPELINE_PIPELINE_HARNESS_H_
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "engine/error.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/pipeline/pipeline.h"
+#include "tests/support/fake_session.h"
+#include "tests/support/fake_tokenizer.h"
+#include "tests/unit/server/pipeline/recording_observer.h"
+
+namespace encoderd {
+
+inline IdLimits FakeLimits() {
+  IdLimits limits;
+  limits.token_rows = FakeTokenizer::kVocab;
+  limits.segment_rows = 2;
+  limits.position_rows = 64;
+  limits.max_len = 64;
+  return limits;
+}
+
+inline std::string ReasonOf(const absl::Status& status) {
+  const auto detail = GetErrorDetail(status);
+  return detail ? detail->reason : "no ErrorDetail";
+}
+
+inline PipelineRequest TextRequest(std::vector<std::string> texts) {
+  PipelineRequest request;
+  for (std::string& text : texts) {
+    request.inputs.push_back(TextInput{std::move(text)});
+  }
+  return request;
+}
+
+// What the fake tokenizer makes of a text.
+inline TokenSequence FakeIds(const std::string& text) {
+  TokenSequence sequence;
+  sequence.token_ids.push_back(FakeTokenizer::kCls);
+  for (const char c : text) {
+    sequence.token_ids.push_back(FakeTokenizer::Id(c));
+  }
+  sequence.token_ids.push_back(FakeTokenizer::kSep);
+  return sequence;
+}
+
+class PipelineHarness {
+ public:
+  struct Settings {
+    int sessions = 1;
+    int64_t max_batch_tokens = 128;
+    int32_t hidden_size = 8;
+    IdLimits limits = FakeLimits();
+    PipelineOptions options;
+  };
+  using Result = absl::StatusOr<PipelineResult>;
+
+  // An answer to come.
+  struct Pending {
+    std::shared_ptr<PipelineCall> call;
+    std::future<Result> answer;
+
+    Result Get() { return answer.get(); }
+    bool answered() const {
+      return answer.wait_for(std::chrono::seconds(0)) ==
+             std::future_status::ready;
+    }
+  };
+
+  PipelineHarness() : PipelineHarness(Settings{}) {}
+  explicit PipelineHarness(const Settings& settings)
+      : limits(settings.limits),
+        device(settings.max_batch_tokens, settings.hidden_size) {
+    PipelineOptions options = settings.options;
+    if (options.max_queue_tokens == 0) options.max_queue_tokens = 1 << 20;
+    pipeline = Pipeline::Create(&tokenizer, limits,
+                                device.NewSessions(settings.sessions), options,
+                                &observer);
+  }
+  ~PipelineHarness() {
+    device.OpenGate();
+    tokenizer.OpenGate();
+    pipeline.reset();
+    EXPECT_EQ(started.load(), finished.load());
+    EXPECT_EQ(observer.seen().queue_inputs, 0);
+    EXPECT_EQ(observer.seen().queue_tokens, 0);
+  }
+
+  Pending Submit(PipelineRequest request) {
+    auto promise = std::make_shared<std::promise<Result>>();
+    Pending pending;
+    pending.answer = promise->get_future();
+    ++started;
+    pending.call =
+        pipeline->Submit(std::move(request), [this, promise](Result result) {
+          ++finished;
+          promise->set_value(std::move(result));  // throws if called twice
+        });
+    return pending;
+  }
+  Pending Submit(std::vector<std::string> texts) {
+    return Submit(TextRequest(std::move(texts)));
+  }
+  // One request that stands at the device's closed gate, so that what follows
+  // waits in the queue.
+  Pending Block() {
+    device.CloseGate();
+    Pending pending = Submit({"block"});
+    EXPECT_TRUE(device.WaitForBatchesAtGate(1));
+    return pending;
+  }
+  // Waits until so many inputs are in the queue.
+  void WaitForQueue(int64_t inputs) {
+    const absl::Time until = absl::Now() + absl::Seconds(10);
+    while (observer.seen().queue_inputs != inputs && absl::Now() < until) {
+      absl::SleepFor(absl::Microseconds(200));
+    }
+    ASSERT_EQ(observer.seen().queue_inputs, inputs);
+  }
+  std::vector<float> Expected(const std::string& text,
+                              const SequenceOutput& output = {}) const {
+    return device.Expected(FakeIds(text), limits, output);
+  }
+
+  const IdLimits limits;
+  FakeTokenizer tokenizer;
+  FakeDevice device;
+  RecordingObserver observer;
+  std::atomic<int64_t> started{0};
+  std::atomic<int64_t> finished{0};
+  std::unique_ptr<Pipeline> pipeline;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_TESTS_UNIT_SERVER_PIPELINE_PIPELINE_HARNESS_H_

@@ -1,0 +1,79 @@
+// A PipelineObserver that counts what it is told. Thread-safe.
+#ifndef ENCODERD_TESTS_UNIT_SERVER_PIPELINE_RECORDING_OBSERVER_H_
+#define ENCODERD_TESTS_UNIT_SERVER_PIPELINE_RECORDING_OBSERVER_H_
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/pipeline/pipeline.h"
+
+namespace encoderd {
+
+class RecordingObserver final : public PipelineObserver {
+ public:
+  struct Fault {
+    bool lost;
+    absl::Status status;
+  };
+  struct Seen {
+    std::map<Stage, int> durations;
+    std::map<Stage, int64_t> cancelled;
+    int64_t input_tokens = 0;
+    int64_t inputs = 0;
+    int64_t batches = 0;
+    int64_t batch_tokens = 0;
+    int64_t queue_inputs = 0;  // the latest
+    int64_t queue_tokens = 0;
+    std::vector<Fault> faults;
+
+    int64_t all_cancelled() const {
+      int64_t all = 0;
+      for (const auto& [stage, inputs] : cancelled) all += inputs;
+      return all;
+    }
+  };
+
+  Seen seen() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return seen_;
+  }
+
+  void StageDuration(Stage stage, absl::Duration duration) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++seen_.durations[stage];
+  }
+  void InputTokens(int64_t tokens) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++seen_.inputs;
+    seen_.input_tokens += tokens;
+  }
+  void BatchComputed(int64_t tokens, int64_t sequences) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++seen_.batches;
+    seen_.batch_tokens += tokens;
+  }
+  void QueueChanged(int64_t inputs, int64_t tokens) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    seen_.queue_inputs = inputs;
+    seen_.queue_tokens = tokens;
+  }
+  void Cancelled(Stage stage, int64_t inputs) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    seen_.cancelled[stage] += inputs;
+  }
+  void DeviceFault(bool lost, const absl::Status& status) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    seen_.faults.push_back({lost, status});
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Seen seen_;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_TESTS_UNIT_SERVER_PIPELINE_RECORDING_OBSERVER_H_

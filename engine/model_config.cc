@@ -200,7 +200,8 @@ const char* MaxLenSourceName(MaxLenSource source) {
 absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
                                             int32_t max_len_flag) {
   ModelConfig config;
-  absl::Status status = ReadSentenceModules(folder, &config);
+  int64_t pooling_width = 0;
+  absl::Status status = ReadSentenceModules(folder, &config, &pooling_width);
   if (!status.ok()) return status;
 
   const std::string name = JoinName(config.transformer_folder, "config.json");
@@ -219,6 +220,11 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
   if (status.ok()) status = ReadSizes(fields, *architecture, &config);
   if (status.ok()) status = ChooseMaxLen(folder, max_len_flag, &config);
   if (!status.ok()) return status;
+  if (pooling_width != 0 && pooling_width != config.hidden_size) {
+    return absl::DataLossError(absl::StrCat(
+        "the Pooling module's word_embedding_dimension is ", pooling_width,
+        "; the hidden_size is ", config.hidden_size));
+  }
   return config;
 }
 

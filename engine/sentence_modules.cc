@@ -88,7 +88,8 @@ absl::StatusOr<std::vector<std::string>> PoolingModes(
 }
 
 absl::Status ReadPooling(const std::string& folder, const std::string& path,
-                         ModelConfig* config, bool* include_prompt) {
+                         ModelConfig* config, int64_t* width,
+                         bool* include_prompt) {
   const std::string name = JoinName(path, "config.json");
   const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
   if (!json.ok()) return json.status();
@@ -113,6 +114,12 @@ absl::Status ReadPooling(const std::string& folder, const std::string& path,
   const absl::StatusOr<bool> include = fields.Bool("include_prompt", true);
   if (!include.ok()) return include.status();
   *include_prompt = *include;
+  for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
+    const absl::StatusOr<int64_t> value =
+        fields.Int(key, 1, std::numeric_limits<int32_t>::max(), *width);
+    if (!value.ok()) return value.status();
+    *width = *value;
+  }
   return absl::OkStatus();
 }
 
@@ -188,8 +195,9 @@ std::string JoinName(const std::string& folder, const std::string& name) {
   return folder.empty() ? name : absl::StrCat(folder, "/", name);
 }
 
-absl::Status ReadSentenceModules(const std::string& folder,
-                                 ModelConfig* config) {
+absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
+                                 int64_t* pooling_width) {
+  *pooling_width = 0;
   absl::Status status = ReadPrompts(folder, config);
   if (!status.ok()) return status;
   if (!FileExists(folder, kModules)) {
@@ -211,7 +219,8 @@ absl::Status ReadSentenceModules(const std::string& folder,
       config->transformer_folder = module.path;
       status = absl::OkStatus();
     } else if (stage == 1 && module.type == "Pooling") {
-      status = ReadPooling(folder, module.path, config, &include_prompt);
+      status = ReadPooling(folder, module.path, config, pooling_width,
+                           &include_prompt);
     } else if (stage >= 2 && module.type == "Normalize") {
       config->normalize = true;
       status = CheckNormalize(folder, module.path);

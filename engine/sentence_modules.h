@@ -16,8 +16,10 @@ namespace encoderd {
 // and notes of *config from modules.json, the Pooling module's config.json and
 // config_sentence_transformers.json. Without modules.json: mean pooling, not
 // normalised, and a note. UNIMPLEMENTED for a module or a mode by name.
-absl::Status ReadSentenceModules(const std::string& folder,
-                                 ModelConfig* config);
+// *pooling_width: the hidden_size that the Pooling module expects; 0: says
+// nothing.
+absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
+                                 int64_t* pooling_width);
 
 // max_seq_length of sentence_bert_config.json (or one of its older names)
 // beside the transformer; 0: says nothing. UNIMPLEMENTED for a setting there

@@ -10,6 +10,11 @@ constexpr double kFp32Vector = 1e-5;
 // Largest difference of a token state, whose values are about 1 (a LayerNorm's
 // output): 1e-5 for a value of a few units.
 constexpr double kFp32State = 3e-5;
+// The same for token states and unnormalised vectors of goldens, as a share of
+// the largest value of the reference where that is over 1.
+constexpr double kFp32Share = 1e-5;
+// Least cosine of fp32 to the reference: the project's promise.
+constexpr double kFp32Cosine = 0.999999;
 // Least cosine of bf16 to the reference: the project's promise.
 constexpr double kBf16Cosine = 0.999;
 // Largest difference of GELU from x Phi(x): one rounding of x Phi(x) near 6.

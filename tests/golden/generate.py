@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Makes the goldens in data/ and texts.json: outputs of the reference
+implementation, Hugging Face transformers in fp32 on a CPU.
+
+    pip install torch==2.15.0 transformers==5.23.0 tokenizers==0.23.3 \\
+        sentence-transformers==6.2.0 safetensors==0.8.0 numpy==2.4.6
+    tests/golden/generate.py --model FOLDER      (all-MiniLM-L6-v2)
+
+A golden is a safetensors file of
+    token_ids, segment_ids [T], cu_seqlens [B+1]   the inputs, end to end
+    pooled [B,H]                                   the pipeline's vectors
+    state_layers [N], state_sequences [K], states  the token states [n,H] of
+        layers state_layers of the sequences state_sequences, in this order
+and in its metadata, under "made", the versions and the SHA-256 of the weights. Each sequence
+is computed alone, so that no padding touches it.
+"""
+
+import argparse
+import hashlib
+import json
+import pathlib
+import sys
+import tempfile
+
+import numpy
+import safetensors.numpy
+import safetensors.torch
+import sentence_transformers
+import tokenizers
+import torch
+import transformers
+from sentence_transformers.sentence_transformer.modules import Pooling
+
+HERE = pathlib.Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "support"))
+import random_checkpoint  # noqa: E402
+
+PINNED = {"torch": "2.15.0", "transformers": "5.23.0", "tokenizers": "0.23.3",
+          "sentence_transformers": "6.2.0", "safetensors": "0.8.0",
+          "numpy": "2.4.6"}
+SINGLES = 480
+PAIRS = 100
+
+
+def check_versions():
+    for name, wanted in PINNED.items():
+        found = sys.modules[name].__version__.split("+")[0]
+        if found != wanted:
+            sys.exit(f"{name} is {found}; the goldens are made with {wanted}")
+
+
+def integers(seed, count, below):
+    return [(k + (1 << 31)) % below
+            for k in random_checkpoint.draws(seed, "golden", count, 32)]
+
+
+def make_texts(tokenizer, sentences):
+    """Lists of line numbers: [first] or [first, second]. Every sentence alone,
+    then ever longer joins of them up to 512 tokens, then pairs."""
+
+    def length(*texts):
+        parts = [" ".join(sentences[i] for i in text) for text in texts]
+        return len(tokenizer.encode(*parts).ids)
+
+    texts = [[[i]] for i in range(len(sentences))] + [[[]]]
+    picks = iter(integers(1, 100000, len(sentences)))
+
+    def grown(budget, *before):
+        """Sentences until the next one would pass the budget."""
+        text = [next(picks)]
+        while length(*before, text + [follower := next(picks)]) <= budget:
+            text.append(follower)
+        return text
+
+    for i in range(SINGLES - len(texts)):
+        budget = 16 + (512 - 16) * i * i // (SINGLES * SINGLES)
+        text = grown(budget)
+        if length(text) <= 512:
+            texts.append([text])
+    for i in range(PAIRS):
+        first = grown(8 + 2 * i)
+        second = grown(min(512, 24 + 5 * i), first)
+        if length(first, second) <= 512:
+            texts.append([first, second])
+    # Words until exactly the longest inputs: 255, 256, 257, 511, 512 tokens.
+    the = sentences.index("the")
+    for wanted in (255, 256, 257, 511, 512):
+        texts.append([[the] * (wanted - 2)])
+    return texts
+
+
+def random_sequences(spec):
+    """Lengths 1 to the table's rows, each length's neighbours included."""
+    rows = spec["positions"]
+    lengths = sorted({1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64,
+                      65, 127, 128, 129, 255, 256, 257, rows - 1, rows})
+    lengths = [n for n in lengths if n <= rows]
+    lengths += [1 + n * n // rows for n in integers(2, 60, rows)]
+    ids = iter(integers(3, sum(lengths), spec["vocab"]))
+    segments = iter(integers(4, len(lengths), max(spec["segments"], 1)))
+    sequences = []
+    for n in lengths:
+        last = next(segments)
+        sequences.append(([next(ids) for _ in range(n)],
+                          [0] * (n // 2) + [last] * (n - n // 2)))
+    return sequences
+
+
+def run(model, sequences, pooling, normalize, state_sequences, state_layers):
+    pooled, states = [], []
+    for number, (ids, segments) in enumerate(sequences):
+        with torch.no_grad():
+            out = model(input_ids=torch.tensor([ids]),
+                        token_type_ids=torch.tensor([segments]),
+                        attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+                        output_hidden_states=True)
+            features = {"token_embeddings": out.last_hidden_state,
+                        "attention_mask": torch.ones(1, len(ids),
+                                                     dtype=torch.long)}
+            vector = pooling(features)["sentence_embedding"][0]
+            if normalize:
+                vector = torch.nn.functional.normalize(vector, dim=0)
+        pooled.append(vector.numpy())
+        if number in state_sequences:
+            states += [out.hidden_states[layer][0].numpy()
+                       for layer in state_layers]
+    return numpy.stack(pooled), numpy.concatenate(states)
+
+
+def save(name, sequences, pooled, state_sequences, state_layers, states,
+         weights):
+    lengths = [len(ids) for ids, _ in sequences]
+    tensors = {
+        "token_ids": numpy.concatenate([ids for ids, _ in sequences]),
+        "segment_ids": numpy.concatenate([s for _, s in sequences]),
+        "cu_seqlens": numpy.cumsum([0] + lengths),
+        "state_layers": numpy.array(state_layers),
+        "state_sequences": numpy.array(state_sequences),
+    }
+    tensors = {key: value.astype(numpy.int32) for key, value in tensors.items()}
+    tensors["segment_ids"] = tensors["segment_ids"].astype(numpy.uint8)
+    tensors["pooled"] = pooled.astype(numpy.float32)
+    tensors["states"] = states.astype(numpy.float32)
+    path = HERE / "data" / f"{name}.safetensors"
+    # One entry: several would be written in an order that changes.
+    versions = ", ".join(f"{key} {value}" for key, value in PINNED.items())
+    safetensors.numpy.save_file(
+        tensors, path, {"made": f"{versions}; weights_sha256 {weights}"})
+    path.chmod(0o644)
+    print(f"{path.name}: {len(sequences)} sequences of {min(lengths)} to "
+          f"{max(lengths)} tokens, {sum(lengths)} in all, "
+          f"{path.stat().st_size} bytes")
+
+
+def minilm(folder):
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    sentences = (HERE / "sentences.txt").read_text().split("\n")[:-1]
+    texts = make_texts(tokenizer, sentences)
+    lines = ",\n".join(json.dumps(text) for text in texts)
+    (HERE / "texts.json").write_text(f"[\n{lines}\n]\n")
+    encodings = [tokenizer.encode(*(" ".join(sentences[i] for i in part)
+                                    for part in text)) for text in texts]
+    sequences = [(e.ids, e.type_ids) for e in encodings]
+    # Beside the texts: ids alone, of one token and of the whole table.
+    sequences += [([101], [0]), ([2003], [1]), ([i * 59 for i in range(512)],
+                                                [0] * 200 + [1] * 312)]
+    model = transformers.BertModel.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager").eval()
+    pooling = Pooling(384, "mean")
+    short = [i for i, (ids, _) in enumerate(sequences) if len(ids) <= 20]
+    state_sequences = sorted({*short[::len(short) // 8], len(sequences) - 3})
+    state_layers = [0, 1, 3, 6]
+    pooled, states = run(model, sequences, pooling, True, state_sequences,
+                         state_layers)
+    weights = hashlib.sha256((folder / "model.safetensors").read_bytes())
+    save("minilm", sequences, pooled, state_sequences, state_layers, states,
+         weights.hexdigest())
+
+
+def weights_digest(folder):
+    """As the server gives it: of one file, or of the shards' digests."""
+    digests = [hashlib.sha256(path.read_bytes()).hexdigest()
+               for path in sorted(folder.glob("*.safetensors"))]
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def random_model(spec):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        random_checkpoint.write(spec, folder)
+        state = {}
+        for path in sorted(folder.glob("*.safetensors")):
+            state.update(safetensors.torch.load_file(path))
+        state = {key.removeprefix(spec["prefix"]): value.float()
+                 for key, value in state.items()}
+        config = transformers.BertConfig(**random_checkpoint.config(spec))
+        if spec["segments"] == 0:
+            # The same sums: one segment whose row is zero.
+            config.type_vocab_size = 1
+            state["embeddings.token_type_embeddings.weight"] = torch.zeros(
+                1, spec["hidden"])
+        config._attn_implementation = "eager"
+        model = transformers.BertModel(config, add_pooling_layer=False).eval()
+        missing, unexpected = model.load_state_dict(state, strict=False)
+        assert not unexpected and all("_ids" in key for key in missing), missing
+        digest = weights_digest(folder)
+    mode = random_checkpoint.POOLING.get(spec["pooling"], spec["pooling"])
+    pooling = Pooling(spec["hidden"], mode)
+    sequences = random_sequences(spec)
+    state_sequences = [0, 4, 9, 11]
+    state_layers = list(range(spec["layers"] + 1))
+    pooled, states = run(model, sequences, pooling, spec["normalize"],
+                         state_sequences, state_layers)
+    save(spec["name"], sequences, pooled, state_sequences, state_layers, states,
+         digest)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", type=pathlib.Path, required=True)
+    arguments = parser.parse_args()
+    check_versions()
+    torch.set_num_threads(1)
+    (HERE / "data").mkdir(exist_ok=True)
+    minilm(arguments.model)
+    for spec in random_checkpoint.specs().values():
+        random_model(spec)
+
+
+if __name__ == "__main__":
+    main()

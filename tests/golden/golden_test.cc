@@ -1,0 +1,215 @@
+// The engine's numbers against the reference implementation's, from ids, so
+// that the tokenizer has no part in it.
+#include "tests/golden/golden.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "engine/device/device.h"
+#include "engine/encoder.h"
+#include "engine/model_config.h"
+#include "engine/weights.h"
+#include "tests/support/random_checkpoint.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/tolerances.h"
+
+namespace encoderd {
+namespace {
+
+struct Worst {
+  double max_difference = 0;           // of normalised vectors
+  double max_relative_difference = 0;  // of states and other vectors
+  double min_cosine = 1;
+};
+
+IdLimits LimitsOf(const ModelConfig& config) {
+  return {.token_rows = config.vocab_size,
+          .segment_rows = config.type_vocab_size,
+          .position_rows = config.max_position_embeddings,
+          .position_offset = config.position_offset,
+          .max_len = config.max_len};
+}
+
+// Runs a golden's sequences in batches of several lengths, as a server would,
+// and compares every output.
+class Run {
+ public:
+  static absl::StatusOr<Worst> Batched(const std::string& folder,
+                                       const std::string& dtype,
+                                       const Golden& golden) {
+    // All the position table's rows: goldens reach to its end.
+    absl::StatusOr<ModelConfig> config = LoadModelConfig(folder, 0);
+    if (!config.ok()) return config.status();
+    config = LoadModelConfig(
+        folder, config->max_position_embeddings - config->position_offset);
+    if (!config.ok()) return config.status();
+    auto checkpoint = CheckpointReader::Open(folder, *config);
+    if (!checkpoint.ok()) return checkpoint.status();
+    auto device = OpenDevice("cpu", dtype);
+    if (!device.ok()) return device.status();
+    auto encoder = Encoder::Build(*std::move(device), *config,
+                                  LimitsOf(*config), checkpoint->get());
+    if (!encoder.ok()) return encoder.status();
+    auto session = (*encoder)->NewSession({.max_batch_tokens = 1024});
+    if (!session.ok()) return session.status();
+    Run run(*config, golden, session->get());
+    const absl::Status status = run.Batches();
+    if (!status.ok()) return status;
+    return run.worst_;
+  }
+
+ private:
+  struct Wanted {
+    int64_t sequence;
+    SequenceOutput output;
+    const std::vector<float>* reference;
+  };
+
+  Run(const ModelConfig& config, const Golden& golden, Session* session)
+      : config_(config), golden_(golden), session_(session) {}
+
+  absl::Status Batches() {
+    std::vector<Wanted> all;
+    for (size_t b = 0; b < golden_.sequences.size(); ++b) {
+      all.push_back({static_cast<int64_t>(b),
+                     {.kind = SequenceOutput::Kind::kPooled,
+                      .pooling = config_.pooling,
+                      .normalize = config_.normalize},
+                     &golden_.pooled[b]});
+    }
+    for (const GoldenStates& states : golden_.states) {
+      all.push_back(
+          {states.sequence,
+           {.kind = SequenceOutput::Kind::kStates, .layer = states.layer},
+           &states.values});
+    }
+    std::vector<Wanted> batch;
+    int64_t tokens = 0;
+    for (const Wanted& wanted : all) {
+      const int64_t n = golden_.sequences[wanted.sequence].size();
+      if (tokens + n > session_->max_batch_tokens()) {
+        const absl::Status status = Compute(batch);
+        if (!status.ok()) return status;
+        batch.clear();
+        tokens = 0;
+      }
+      batch.push_back(wanted);
+      tokens += n;
+    }
+    return Compute(batch);
+  }
+
+  absl::Status Compute(const std::vector<Wanted>& wanted) {
+    const IdLimits limits = LimitsOf(config_);
+    PackedBatch batch;
+    std::vector<SequenceOutput> outputs;
+    for (const Wanted& one : wanted) {
+      const TokenSequence& sequence = golden_.sequences[one.sequence];
+      const absl::Status valid = ValidateSequence(sequence, limits);
+      if (!valid.ok()) return valid;
+      batch.Append(sequence, limits);
+      outputs.push_back(one.output);
+    }
+    ForwardResult result;
+    const absl::Status status = session_->Run(batch, outputs, &result);
+    if (!status.ok()) return status;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const absl::Span<const float> values = result.Output(i);
+      if (values.size() != wanted[i].reference->size()) {
+        return absl::InternalError("an output of another size");
+      }
+      const Difference difference =
+          Compare(values.data(), *wanted[i].reference);
+      const bool unit = outputs[i].kind == SequenceOutput::Kind::kPooled &&
+                        outputs[i].normalize;
+      double& worst =
+          unit ? worst_.max_difference : worst_.max_relative_difference;
+      const double size = unit ? 1.0 : std::max(1.0, difference.largest);
+      if (!(difference.max_difference / size <= worst)) {
+        worst = difference.max_difference / size;
+      }
+      if (!(difference.cosine >= worst_.min_cosine)) {
+        worst_.min_cosine = difference.cosine;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const ModelConfig& config_;
+  const Golden& golden_;
+  Session* session_;
+  Worst worst_;
+};
+
+class GoldenTest : public testing::TestWithParam<std::string> {
+ protected:
+  // The folder of the parameter's model.
+  std::string Folder() {
+    if (GetParam() == "minilm") {
+      const char* model = std::getenv("ENCODERD_TEST_MODEL");
+      return model == nullptr ? "" : model;
+    }
+    WriteCheckpoint(CheckpointSpecOf(GetParam()), folder_.path());
+    return folder_.path();
+  }
+
+  absl::StatusOr<Worst> RunAll(const std::string& dtype) {
+    const std::string folder = Folder();
+    if (folder.empty()) {
+      return absl::NotFoundError(
+          "this test needs all-MiniLM-L6-v2: run deploy/fetch-model.sh and set "
+          "ENCODERD_TEST_MODEL to the folder that it prints");
+    }
+    const absl::StatusOr<Golden> golden = ReadGolden(GetParam());
+    if (!golden.ok()) return golden.status();
+    auto worst = Run::Batched(folder, dtype, *golden);
+    if (worst.ok()) {
+      std::cout << GetParam() << " " << dtype << ": max |d| "
+                << worst->max_difference << ", relative "
+                << worst->max_relative_difference << ", min cosine 1 - "
+                << 1 - worst->min_cosine << "\n";
+    }
+    return worst;
+  }
+
+ private:
+  const TempFolder folder_;
+};
+
+TEST_P(GoldenTest, Fp32EqualsTheReferenceImplementation) {
+  const auto worst = RunAll("fp32");
+  ASSERT_THAT(worst, IsOk());
+  EXPECT_LE(worst->max_difference, kFp32Vector);
+  EXPECT_LE(worst->max_relative_difference, kFp32Share);
+  EXPECT_GE(worst->min_cosine, kFp32Cosine);
+}
+
+TEST_P(GoldenTest, Bf16StaysCloseToTheReferenceImplementation) {
+  if (OpenDevice("cpu", "bf16").status().code() ==
+      absl::StatusCode::kUnimplemented) {
+    GTEST_SKIP() << "this CPU has no native bf16";
+  }
+  const auto worst = RunAll("bf16");
+  ASSERT_THAT(worst, IsOk());
+  EXPECT_GE(worst->min_cosine, kBf16Cosine);
+}
+
+std::vector<std::string> Names() {
+  std::vector<std::string> names = {"minilm"};
+  for (const CheckpointSpec& spec : AllCheckpointSpecs()) {
+    names.push_back(spec.name);
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(Names()),
+                         [](const testing::TestParamInfo<std::string>& info) {
+                           return info.param;
+                         });
+
+}  // namespace
+}  // namespace encoderd

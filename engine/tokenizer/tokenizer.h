@@ -6,6 +6,7 @@
 #ifndef ENCODERD_ENGINE_TOKENIZER_TOKENIZER_H_
 #define ENCODERD_ENGINE_TOKENIZER_TOKENIZER_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,8 +32,13 @@ struct Encoding {
   std::vector<ByteOffset> offsets;   // [n], only if asked for
   std::vector<uint8_t>
       special;  // [n], 1: added by the template, only if asked for
+  bool pair = false;
+  std::array<int64_t, 2> text_tokens{};  // tokens of each text; sums to n less
+                                         // the template's special tokens
 
   void Clear() {
+    pair = false;
+    text_tokens = {};
     token_ids.clear();
     segment_ids.clear();
     offsets.clear();
@@ -68,8 +74,9 @@ class Tokenizer {
   virtual TokenizerScratchPtr NewScratch() const = 0;
 
   // Replaces *out. INVALID_ARGUMENT (INVALID_UTF8, with byte_offset) when a
-  // text is not UTF-8. An empty text gives the template alone. No limit on
-  // length: callers compare with max_len.
+  // text is not UTF-8; the detail's field is "text", "first" or "second". An
+  // empty text gives the template alone. No limit on tokens: callers compare
+  // with max_len. A text over 2 GiB is refused: offsets are 32-bit.
   virtual absl::Status Encode(absl::string_view text,
                               const EncodeOptions& options,
                               TokenizerScratch* scratch,

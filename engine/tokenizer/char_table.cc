@@ -1,0 +1,139 @@
+#include "engine/tokenizer/char_table.h"
+
+#include <unicode/uchar.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <map>
+#include <string>
+
+#include "engine/tokenizer/unicode_rules.h"
+#include "engine/tokenizer/utf8.h"
+
+namespace encoderd {
+namespace {
+
+constexpr char32_t kHangulFirst = 0xAC00;
+constexpr char32_t kHangulLast = 0xD7A3;
+constexpr char32_t kVowels = 21;
+constexpr char32_t kTrails = 28;
+
+bool IsHangul(char32_t c) { return c >= kHangulFirst && c <= kHangulLast; }
+
+// What becomes of one character, and whether marks in it may be reordered with
+// those of its neighbours.
+struct Outcome {
+  std::u32string chars;
+  bool reorders = false;
+};
+
+Outcome NormalizeOne(char32_t c, const NormalizerOptions& options) {
+  std::u32string parts;
+  if (options.clean_text && unicode::IsRemoved(c)) return {};
+  if (options.clean_text && unicode::IsSpace(c)) c = U' ';
+  if (options.strip_accents) {
+    unicode::AppendDecomposed(c, &parts);
+  } else {
+    parts.push_back(c);
+  }
+  Outcome outcome;
+  for (const char32_t part : parts) {
+    if (options.strip_accents) {
+      if (unicode::IsNonspacingMark(part)) continue;
+      if (unicode::CombiningClass(part) != 0) outcome.reorders = true;
+    }
+    if (options.lowercase) {
+      unicode::AppendLower(part, &outcome.chars);
+    } else {
+      outcome.chars.push_back(part);
+    }
+  }
+  return outcome;
+}
+
+}  // namespace
+
+int DecomposeHangul(char32_t syllable, char* out) {
+  const char32_t index = syllable - kHangulFirst;
+  const char32_t trail = index % kTrails;
+  utf8::Encode(0x1100 + index / (kVowels * kTrails), out);
+  utf8::Encode(0x1161 + index / kTrails % kVowels, out + 3);
+  if (trail == 0) return 2;
+  utf8::Encode(0x11A7 + trail, out + 6);
+  return 3;
+}
+
+CharTable::Entry CharTable::MakeEntry(char32_t c,
+                                      const NormalizerOptions& options,
+                                      const WordPiece& word_piece) {
+  const auto make = [](Kind kind, uint32_t payload = 0) {
+    return Entry{payload << 3 | kind};
+  };
+  if (IsHangul(c)) return make(options.strip_accents ? kHangul : kCopy);
+  // Most code points are of these two kinds; this keeps Build short.
+  const int8_t category = u_charType(static_cast<UChar32>(c));
+  if (category == U_PRIVATE_USE_CHAR) {
+    return make(options.clean_text ? kDrop : kCopy);
+  }
+  if (category == U_UNASSIGNED && c >= unicode::kNoNewCapitals &&
+      !unicode::IsCjk(c)) {
+    return make(kCopy);
+  }
+  const Outcome outcome = NormalizeOne(c, options);
+  const bool isolated = options.handle_chinese_chars && unicode::IsCjk(c);
+  if (outcome.reorders) return make(kMark);
+  if (outcome.chars.empty()) return make(kDrop);
+  if (outcome.chars.size() == 1) {
+    const char32_t only = outcome.chars[0];
+    if (unicode::IsSpace(only)) return make(kSpace);
+    if (isolated || unicode::IsPunctuation(only)) {
+      char word[4];
+      int32_t ids[4];
+      const int bytes = utf8::Encode(only, word);
+      const bool known = word_piece.options().max_word_chars >= 1 &&
+                         word_piece.Match(word, word + bytes, ids) != nullptr;
+      return make(kToken, known ? ids[0] : word_piece.unk_id());
+    }
+    if (only == c) return make(kCopy);
+  }
+  Replacement replacement;
+  for (const char32_t part : outcome.chars) {
+    if (unicode::IsSpace(part) || unicode::IsPunctuation(part)) {
+      return make(kMark);
+    }
+    if (replacement.bytes + 4 > static_cast<int>(sizeof(replacement.text))) {
+      return make(kMark);
+    }
+    replacement.bytes +=
+        utf8::Encode(part, replacement.text + replacement.bytes);
+    ++replacement.chars;
+  }
+  pool_.push_back(replacement);
+  return make(kMap, static_cast<uint32_t>(pool_.size() - 1));
+}
+
+CharTable CharTable::Build(const NormalizerOptions& options,
+                           const WordPiece& word_piece) {
+  CharTable table;
+  constexpr char32_t kBlockSize = 1 << kShift;
+  std::map<std::string, uint32_t> known;  // bytes of a block -> its place
+  Entry block[kBlockSize];
+  for (char32_t first = 0; first < unicode::kCodePoints; first += kBlockSize) {
+    for (char32_t i = 0; i < kBlockSize; ++i) {
+      block[i] = table.MakeEntry(first + i, options, word_piece);
+    }
+    const std::string bytes(reinterpret_cast<const char*>(block),
+                            sizeof(block));
+    const auto [found, is_new] =
+        known.try_emplace(bytes, static_cast<uint32_t>(table.entries_.size()));
+    if (is_new) {
+      table.entries_.insert(table.entries_.end(), std::begin(block),
+                            std::end(block));
+    }
+    table.blocks_.push_back(found->second);
+  }
+  return table;
+}
+
+}  // namespace encoderd

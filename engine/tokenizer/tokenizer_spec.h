@@ -1,0 +1,42 @@
+// What a model folder says about its tokenizer, read and checked, and nothing
+// else: the files are hostile input, this is what is left of them.
+//
+// Errors: DATA_LOSS names the file, the key and the limit; UNIMPLEMENTED names
+// a component that is not supported. Pure apart from reading the files.
+#ifndef ENCODERD_ENGINE_TOKENIZER_TOKENIZER_SPEC_H_
+#define ENCODERD_ENGINE_TOKENIZER_TOKENIZER_SPEC_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/tokenizer/added_tokens.h"
+#include "engine/tokenizer/normalizer.h"
+#include "engine/tokenizer/template.h"
+#include "engine/tokenizer/word_piece.h"
+
+namespace encoderd {
+
+struct TokenizerSpec {
+  static constexpr int64_t kMaxFileBytes = 64 << 20;
+
+  std::vector<std::string> vocabulary;  // [id], of the model
+  WordPieceOptions word_piece;
+  NormalizerOptions normalizer;
+  // Ids are those of `vocabulary`, or follow its last one without a gap.
+  std::vector<AddedToken> added_tokens;
+  Template post_processor;
+  std::vector<std::string> notes;
+};
+
+// tokenizer.json. NOT_FOUND without the file.
+absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder);
+
+// vocab.txt (one entry a line) and, if there is one, tokenizer_config.json.
+// NOT_FOUND without vocab.txt.
+absl::StatusOr<TokenizerSpec> ReadVocabulary(const std::string& folder);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_TOKENIZER_TOKENIZER_SPEC_H_

@@ -1,0 +1,259 @@
+// Builds the double array and the failure table of WordPiece, breadth first: a
+// state's failure refers to states of a smaller depth only.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "engine/tokenizer/utf8.h"
+#include "engine/tokenizer/word_piece.h"
+
+namespace encoderd {
+namespace {
+
+// A failure table grows with the product of entries and their lengths only for
+// vocabularies made to do so; real ones stay under a tenth of this.
+constexpr size_t kMaxPool = 16 << 20;
+constexpr int32_t kBlock = 256;  // states that share the upper bits of a base
+constexpr int kMaxTries = 32;    // free places looked at before a new block
+
+}  // namespace
+
+class WordPieceBuilder {
+ public:
+  explicit WordPieceBuilder(WordPiece* out) : out_(*out) {}
+
+  absl::Status Sort();
+  absl::Status Build();
+
+ private:
+  // Entries sorted_[first..last) share their first `depth` bytes (after the
+  // prefix, for continuations) and lead to `state`.
+  struct Node {
+    int32_t state;
+    int32_t first;
+    int32_t last;
+    int32_t depth;
+    bool continuing;
+  };
+  struct Child {
+    uint8_t byte;
+    int32_t first;
+    int32_t last;
+  };
+
+  absl::string_view Rest(int32_t sorted_index, bool continuing) const {
+    absl::string_view entry = out_.vocabulary_[out_.sorted_[sorted_index]];
+    if (continuing) entry.remove_prefix(out_.options_.continuing_prefix.size());
+    return entry;
+  }
+  void AddBlock();
+  void Take(int32_t state, int32_t parent);
+  int32_t FindBase(const std::vector<Child>& children);
+  absl::Status SetFailure(int32_t state, int32_t parent, uint8_t byte);
+  void Append(int32_t state, std::vector<int32_t>* ids) const;
+
+  WordPiece& out_;
+  std::vector<int32_t> next_free_, previous_free_;  // circular, from head 0
+};
+
+absl::Status WordPieceBuilder::Sort() {
+  const auto& vocabulary = out_.vocabulary_;
+  if (vocabulary.empty()) return absl::DataLossError("the vocabulary is empty");
+  if (static_cast<int64_t>(vocabulary.size()) > WordPiece::kMaxEntries) {
+    return absl::DataLossError(
+        absl::StrCat("the vocabulary has ", vocabulary.size(),
+                     " entries; at most ", WordPiece::kMaxEntries));
+  }
+  for (size_t id = 0; id < vocabulary.size(); ++id) {
+    const int64_t bytes = static_cast<int64_t>(vocabulary[id].size());
+    if (bytes == 0 || bytes > WordPiece::kMaxEntryBytes) {
+      return absl::DataLossError(absl::StrCat(
+          "vocabulary entry ", id, " has ", bytes, " bytes; it must have 1 to ",
+          WordPiece::kMaxEntryBytes));
+    }
+    if (utf8::FindInvalid(vocabulary[id]).has_value()) {
+      return absl::DataLossError(
+          absl::StrCat("vocabulary entry ", id, " is not UTF-8"));
+    }
+    out_.sorted_.push_back(static_cast<int32_t>(id));
+  }
+  auto& sorted = out_.sorted_;
+  std::sort(sorted.begin(), sorted.end(), [&](int32_t a, int32_t b) {
+    return vocabulary[a] < vocabulary[b];
+  });
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    if (vocabulary[sorted[i]] == vocabulary[sorted[i - 1]]) {
+      return absl::DataLossError(absl::StrCat(
+          "vocabulary entry \"", absl::CHexEscape(vocabulary[sorted[i]]),
+          "\" has two ids, ", sorted[i - 1], " and ", sorted[i]));
+    }
+  }
+  out_.unk_id_ = out_.Find(out_.options_.unk_token);
+  if (out_.unk_id_ < 0) {
+    return absl::DataLossError(absl::StrCat(
+        "the vocabulary lacks the unknown token \"",
+        absl::CHexEscape(out_.options_.unk_token.substr(0, 80)), "\""));
+  }
+  return absl::OkStatus();
+}
+
+void WordPieceBuilder::AddBlock() {
+  const auto old = static_cast<int32_t>(out_.states_.size());
+  const int32_t size = old + kBlock;
+  out_.states_.resize(size);
+  out_.failures_.resize(size);
+  next_free_.resize(size);
+  previous_free_.resize(size);
+  // Place 0 is the list's head and never a state.
+  if (old == 0) next_free_[0] = previous_free_[0] = 0;
+  for (int32_t i = std::max(old, 1); i < size; ++i) {
+    const int32_t tail = previous_free_[0];
+    next_free_[tail] = i;
+    previous_free_[i] = tail;
+    next_free_[i] = 0;
+    previous_free_[0] = i;
+  }
+}
+
+void WordPieceBuilder::Take(int32_t state, int32_t parent) {
+  next_free_[previous_free_[state]] = next_free_[state];
+  previous_free_[next_free_[state]] = previous_free_[state];
+  next_free_[state] = -1;
+  out_.states_[state].parent = parent;
+}
+
+int32_t WordPieceBuilder::FindBase(const std::vector<Child>& children) {
+  int tries = 0;
+  for (int32_t place = next_free_[0]; place != 0 && tries < kMaxTries;
+       place = next_free_[place], ++tries) {
+    const int32_t base = place ^ children[0].byte;
+    const bool fits =
+        std::all_of(children.begin(), children.end(), [&](const Child& child) {
+          const int32_t state = base ^ child.byte;
+          return state != 0 && next_free_[state] >= 0;
+        });
+    if (fits) return base;
+  }
+  const auto base = static_cast<int32_t>(out_.states_.size());
+  AddBlock();
+  return base;
+}
+
+void WordPieceBuilder::Append(int32_t state, std::vector<int32_t>* ids) const {
+  const int32_t from = out_.failures_[state].ids;
+  if (from < 0) {
+    ids->push_back(~from);
+  } else {
+    const auto first = out_.pool_.begin() + from + 1;
+    ids->insert(ids->end(), first, first + out_.pool_[from]);
+  }
+}
+
+absl::Status WordPieceBuilder::SetFailure(int32_t state, int32_t parent,
+                                          uint8_t byte) {
+  int32_t from = out_.failures_[parent].next;
+  if (from < 0) return absl::OkStatus();
+  std::vector<int32_t> ids;
+  Append(parent, &ids);
+  while (out_.Child(from, byte) < 0) {
+    const int32_t next = out_.failures_[from].next;
+    if (next < 0) return absl::OkStatus();
+    Append(from, &ids);
+    from = next;
+  }
+  out_.failures_[state].next = out_.Child(from, byte);
+  if (ids.size() == 1) {
+    out_.failures_[state].ids = ~ids[0];
+    return absl::OkStatus();
+  }
+  if (out_.pool_.size() + ids.size() + 1 > kMaxPool) {
+    return absl::DataLossError(absl::StrCat(
+        "the vocabulary's failure table has more than ", kMaxPool, " values"));
+  }
+  out_.failures_[state].ids = static_cast<int32_t>(out_.pool_.size());
+  out_.pool_.push_back(static_cast<int32_t>(ids.size()));
+  out_.pool_.insert(out_.pool_.end(), ids.begin(), ids.end());
+  return absl::OkStatus();
+}
+
+absl::Status WordPieceBuilder::Build() {
+  out_.pool_.push_back(0);  // place 0: no ids
+  AddBlock();
+  const std::string& prefix = out_.options_.continuing_prefix;
+  const auto count = static_cast<int32_t>(out_.sorted_.size());
+  int32_t first = 0;
+  while (first < count && out_.vocabulary_[out_.sorted_[first]] < prefix) {
+    ++first;
+  }
+  int32_t last = first;
+  while (last < count && out_.vocabulary_[out_.sorted_[last]].compare(
+                             0, prefix.size(), prefix) == 0) {
+    ++last;
+  }
+  // The entry that is the prefix alone continues no word.
+  if (first < last && Rest(first, true).empty()) ++first;
+  out_.first_root_ = next_free_[0];
+  Take(out_.first_root_, -2);
+  out_.next_root_ = next_free_[0];
+  Take(out_.next_root_, -2);
+
+  std::vector<Node> nodes = {{out_.first_root_, 0, count, 0, false},
+                             {out_.next_root_, first, last, 0, true}};
+  std::vector<Child> children;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node node = nodes[i];
+    int32_t at = node.first;
+    // Sorted: an entry that ends here comes first.
+    if (at < node.last &&
+        static_cast<int32_t>(Rest(at, node.continuing).size()) == node.depth) {
+      ++at;
+    }
+    children.clear();
+    for (; at < node.last; ++at) {
+      const auto byte =
+          static_cast<uint8_t>(Rest(at, node.continuing)[node.depth]);
+      if (children.empty() || children.back().byte != byte) {
+        children.push_back({byte, at, at});
+      }
+      children.back().last = at + 1;
+    }
+    if (children.empty()) continue;
+    const int32_t base = FindBase(children);
+    out_.states_[node.state].base = base;
+    for (const Child& child : children) {
+      const int32_t state = base ^ child.byte;
+      Take(state, node.state);
+      nodes.push_back(
+          {state, child.first, child.last, node.depth + 1, node.continuing});
+    }
+  }
+  for (const Node& node : nodes) {
+    if (node.depth == 0) continue;
+    const absl::string_view entry = Rest(node.first, node.continuing);
+    if (static_cast<int32_t>(entry.size()) == node.depth) {
+      out_.failures_[node.state] = {out_.next_root_, ~out_.sorted_[node.first]};
+      continue;
+    }
+    absl::Status status =
+        SetFailure(node.state, out_.states_[node.state].parent,
+                   static_cast<uint8_t>(entry[node.depth - 1]));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<WordPiece> WordPiece::Build(std::vector<std::string> vocabulary,
+                                           WordPieceOptions options) {
+  WordPiece out;
+  out.vocabulary_ = std::move(vocabulary);
+  out.options_ = std::move(options);
+  WordPieceBuilder builder(&out);
+  if (absl::Status status = builder.Sort(); !status.ok()) return status;
+  if (absl::Status status = builder.Build(); !status.ok()) return status;
+  return out;
+}
+
+}  // namespace encoderd

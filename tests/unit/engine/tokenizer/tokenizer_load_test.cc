@@ -1,0 +1,192 @@
+// Tokenizer::Load: files as they should be, and each way in which they are not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/tokenizer/tokenizer.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+#include "tests/unit/engine/tokenizer/small_tokenizer.h"
+
+namespace encoderd {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+
+constexpr auto kLoss = absl::StatusCode::kDataLoss;
+constexpr auto kUnsupported = absl::StatusCode::kUnimplemented;
+
+Json GoodJson() {
+  return Json::parse(R"({
+    "version": "1.0", "truncation": {"max_length": 8}, "padding": null,
+    "added_tokens": [
+      {"id": 1, "content": "[CLS]", "single_word": false, "lstrip": false,
+       "rstrip": false, "normalized": false, "special": true},
+      {"id": 5, "content": "<new>", "single_word": false, "lstrip": false,
+       "rstrip": false, "normalized": false, "special": false}],
+    "normalizer": {"type": "BertNormalizer", "clean_text": true,
+      "handle_chinese_chars": true, "strip_accents": null, "lowercase": true},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "post_processor": {"type": "TemplateProcessing",
+      "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+                 {"Sequence": {"id": "A", "type_id": 0}},
+                 {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
+      "pair": [{"Sequence": {"id": "A", "type_id": 0}},
+               {"SpecialToken": {"id": "[SEP]", "type_id": 1}},
+               {"Sequence": {"id": "B", "type_id": 1}}],
+      "special_tokens": {
+        "[CLS]": {"id": "[CLS]", "ids": [1], "tokens": ["[CLS]"]},
+        "[SEP]": {"id": "[SEP]", "ids": [2, 2], "tokens": ["x", "y"]}}},
+    "decoder": null,
+    "model": {"type": "WordPiece", "unk_token": "[UNK]",
+      "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+      "vocab": {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "a": 3, "##b": 4}}
+  })");
+}
+
+absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadJson(const Json& json) {
+  TempFolder folder;
+  folder.Write("tokenizer.json", json.dump());
+  return Tokenizer::Load(folder.path());
+}
+
+TEST(TokenizerLoadTest, ReadsTokenizerJson) {
+  const auto tokenizer = LoadJson(GoodJson());
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "\u00c1b<new>"), ElementsAre(1, 3, 4, 5, 2, 2));
+  EXPECT_EQ((*tokenizer)->vocab_size(), 6);
+  EXPECT_EQ((*tokenizer)->Token(4), "##b");
+  EXPECT_EQ((*tokenizer)->Token(5), "<new>");
+  EXPECT_EQ((*tokenizer)->Token(6), "");
+  EXPECT_EQ((*tokenizer)->Token(-1), "");
+  EXPECT_EQ((*tokenizer)->num_special_tokens(false), 3);
+  EXPECT_EQ((*tokenizer)->num_special_tokens(true), 2);
+  EXPECT_EQ((*tokenizer)->algorithm(), "WordPiece");
+  ASSERT_EQ((*tokenizer)->notes().size(), 1u);
+  EXPECT_NE((*tokenizer)->notes()[0].find("truncation"), std::string::npos);
+}
+
+TEST(TokenizerLoadTest, ReadsBertProcessing) {
+  Json json = GoodJson();
+  json["post_processor"] = {
+      {"type", "BertProcessing"}, {"sep", {"[SEP]", 2}}, {"cls", {"[CLS]", 1}}};
+  const auto tokenizer = LoadJson(json);
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "a"), ElementsAre(1, 3, 2));
+  EXPECT_EQ((*tokenizer)->num_special_tokens(true), 3);
+}
+
+TEST(TokenizerLoadTest, RefusesUnsupportedComponentsByName) {
+  const auto with = [](const char* part, const char* type) {
+    Json json = GoodJson();
+    json[part]["type"] = type;
+    return LoadJson(json).status();
+  };
+  EXPECT_THAT(with("normalizer", "Precompiled"),
+              IsError(kUnsupported, "normalizer 'Precompiled'"));
+  EXPECT_THAT(with("pre_tokenizer", "Whitespace"),
+              IsError(kUnsupported, "pre_tokenizer 'Whitespace'"));
+  EXPECT_THAT(with("post_processor", "RobertaProcessing"),
+              IsError(kUnsupported, "post_processor 'RobertaProcessing'"));
+  EXPECT_THAT(with("model", "BPE"), IsError(kUnsupported, "model 'BPE'"));
+}
+
+TEST(TokenizerLoadTest, RefusesIdsThatAreNotDense) {
+  Json json = GoodJson();
+  json["model"]["vocab"]["a"] = 9;
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= 9 must be an id of its own"));
+  json["model"]["vocab"]["a"] = 2;
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= 2 must be an id of its own"));
+  json["model"]["vocab"]["a"] = -1;
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= -1 must be an id of its own"));
+  json["model"]["vocab"]["a"] = "3";
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "an id of its own"));
+}
+
+TEST(TokenizerLoadTest, RefusesAddedTokensWithOtherIds) {
+  Json json = GoodJson();
+  json["added_tokens"][0]["id"] = 2;
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "added_tokens[0].id = 2"));
+  json = GoodJson();
+  json["added_tokens"][1]["id"] = 7;
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "added_tokens[1].id = 7"));
+  json["added_tokens"][1].erase("lstrip");
+  json["added_tokens"][1]["id"] = 5;
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "lstrip"));
+}
+
+TEST(TokenizerLoadTest, RefusesBadTemplates) {
+  Json json = GoodJson();
+  json["post_processor"]["single"][0]["SpecialToken"]["id"] = "[NONE]";
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "[NONE]"));
+  json = GoodJson();
+  json["post_processor"]["special_tokens"]["[CLS]"]["ids"] = {77};
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "token id 77"));
+  json = GoodJson();
+  json["post_processor"]["single"].erase(1);
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "exactly once"));
+  json = GoodJson();
+  json["post_processor"]["single"] = "A";
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "single must be an array"));
+}
+
+TEST(TokenizerLoadTest, RefusesAModelWithoutItsUnknownToken) {
+  Json json = GoodJson();
+  json["model"]["unk_token"] = "<unk>";
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "lacks the unknown token"));
+  json.erase("model");
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "model must be an object"));
+}
+
+TEST(TokenizerLoadTest, ReadsVocabularyAndConfig) {
+  TempFolder folder;
+  folder.Write("vocab.txt", "[PAD]\r\n<u>\n[CLS]\n<s>\na\n##B\nA");
+  folder.Write("tokenizer_config.json",
+               R"({"do_lower_case": false, "unk_token": "<u>",
+                   "sep_token": {"content": "<s>"}, "model_max_length": 512,
+                   "tokenizer_class": "BertTokenizer"})");
+  const auto tokenizer = Tokenizer::Load(folder.path());
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "aB AB <s>[PAD]z"),
+              ElementsAre(2, 4, 5, 6, 5, 3, 0, 1, 3));
+}
+
+TEST(TokenizerLoadTest, VocabularyAloneMeansBertWithLowerCase) {
+  TempFolder folder;
+  folder.Write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\n");
+  const auto tokenizer = Tokenizer::Load(folder.path());
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "\u00c1"), ElementsAre(1, 3, 2));
+}
+
+TEST(TokenizerLoadTest, RefusesConfigsThatWouldChangeIds) {
+  const auto with = [](const std::string& config) {
+    TempFolder folder;
+    folder.Write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\n");
+    folder.Write("tokenizer_config.json", config);
+    return Tokenizer::Load(folder.path()).status();
+  };
+  EXPECT_THAT(with(R"({"tokenizer_class": "MPNetTokenizer"})"),
+              IsError(kUnsupported, "MPNetTokenizer"));
+  EXPECT_THAT(with(R"({"do_basic_tokenize": false})"),
+              IsError(kUnsupported, "do_basic_tokenize"));
+  EXPECT_THAT(with(R"({"never_split": ["x"]})"),
+              IsError(kUnsupported, "never_split"));
+  EXPECT_THAT(with(R"({"added_tokens_decoder": {"9": {"content": "<x>"}}})"),
+              IsError(kUnsupported, "added_tokens_decoder"));
+  EXPECT_THAT(with(R"({"cls_token": "<c>"})"),
+              IsError(kLoss, "lacks the cls_token"));
+}
+
+TEST(TokenizerLoadTest, RefusesFoldersWithoutATokenizer) {
+  TempFolder folder;
+  EXPECT_THAT(Tokenizer::Load(folder.path()),
+              IsError(absl::StatusCode::kNotFound, "vocab.txt"));
+  folder.Write("tokenizer.json", "{\"model\": ");
+  EXPECT_THAT(Tokenizer::Load(folder.path()), IsError(kLoss, "tokenizer.json"));
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -1,0 +1,51 @@
+#include "engine/tokenizer/utf8.h"
+
+#include <gtest/gtest.h>
+
+namespace encoderd {
+namespace {
+
+TEST(Utf8Test, EveryCodePointGoesThereAndBack) {
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    if (c >= 0xD800 && c < 0xE000) continue;
+    std::string bytes;
+    utf8::Append(c, &bytes);
+    ASSERT_EQ(utf8::FindInvalid(bytes), std::nullopt);
+    int length = 0;
+    ASSERT_EQ(
+        utf8::Decode(reinterpret_cast<const uint8_t*>(bytes.data()), &length),
+        c);
+    ASSERT_EQ(length, static_cast<int>(bytes.size()));
+  }
+}
+
+TEST(Utf8Test, NamesTheFirstByteThatIsWrong) {
+  const std::string wrong[] = {"\x80",          // continuation without a lead
+                               "\xC0\x80",      // overlong
+                               "\xC3",          // cut short
+                               "\xE0\x9F\x80",  // overlong
+                               "\xED\xA0\x80",  // surrogate
+                               "\xE2\x82",      // cut short
+                               "\xF0\x8F\xBF\xBF",  // overlong
+                               "\xF4\x90\x80\x80",  // over U+10FFFF
+                               "\xF8\x88\x80\x80",
+                               "\xFF"};
+  for (const std::string& bytes : wrong) {
+    for (const size_t before : {0, 1, 15, 16, 17, 40}) {
+      const std::string text = std::string(before, 'x') + bytes;
+      EXPECT_EQ(utf8::FindInvalid(text), static_cast<int64_t>(before));
+      EXPECT_EQ(utf8::FindInvalid(text + "and more text after it"),
+                static_cast<int64_t>(before));
+    }
+  }
+}
+
+TEST(Utf8Test, GoesBackByWholeCodePoints) {
+  const std::string text = "a\u00e9\u4e2d";
+  EXPECT_EQ(utf8::Previous(text, 6), 3);
+  EXPECT_EQ(utf8::Previous(text, 3), 1);
+  EXPECT_EQ(utf8::Previous(text, 1), 0);
+}
+
+}  // namespace
+}  // namespace encoderd

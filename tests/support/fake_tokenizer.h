@@ -56,7 +56,7 @@ class FakeTokenizer final : public Tokenizer {
   void PassGate(int64_t bytes) const;
 
   const std::string algorithm_ = "Bytes";
-  const std::vector<std::string> notes_;
+  const std::vector<std::string> notes_{};
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::atomic<bool> gate_closed_{false};

@@ -1,0 +1,98 @@
+"""Servers for the clients' tests, and a way to run programs."""
+
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+import pytest
+
+PROGRAMS = pathlib.Path(os.environ["ENCODERD_TEST_PROGRAMS"])
+
+
+class FakeServer:
+    """fake_encoder_server, until close()."""
+
+    def __init__(self, refusals=0):
+        self.process = subprocess.Popen(
+            [PROGRAMS / "fake_encoder_server", str(refusals)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.target = self.process.stdout.readline().strip()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def fake():
+    server = FakeServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def busy_fake():
+    """Refuses the first three calls of Embed."""
+    server = FakeServer(refusals=3)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def gone():
+    """An address where nobody listens any more."""
+    server = FakeServer()
+    server.close()
+    return server.target
+
+
+@pytest.fixture(scope="session")
+def model_folder():
+    folder = os.environ.get("ENCODERD_TEST_MODEL")
+    assert folder, ("ENCODERD_TEST_MODEL names no model: deploy/fetch-model.sh "
+                    "fetches one, tests/run.sh sets it")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(model_folder, tmp_path_factory):
+    """The address of a real encoderd with all-MiniLM-L6-v2, once it serves."""
+    log = tmp_path_factory.mktemp("encoderd") / "log"
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            [PROGRAMS / "encoderd", f"--model=minilm={model_folder}",
+             "--listen=127.0.0.1:0", "--http_listen="], stderr=file)
+    try:
+        wait_for(r"event=serving\b", log, process)
+        yield wait_for(r"event=listening grpc=(\S+)", log, process)[1]
+    finally:
+        process.terminate()
+        assert process.wait(timeout=60) == 0, log.read_text()
+
+
+def wait_for(pattern, log, process):
+    """The first match in the log of a server that has 60 s to write it."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        match = re.search(pattern, log.read_text())
+        if match:
+            return match
+        assert process.poll() is None, f"encoderd stopped:\n{log.read_text()}"
+        time.sleep(0.02)
+    raise AssertionError(f"no {pattern} in 60 s:\n{log.read_text()}")
+
+
+def run(*command, **options):
+    """A finished program of the build: its exit code, output and errors."""
+    program, *arguments = command
+    return subprocess.run([PROGRAMS / program, *arguments], timeout=60,
+                          capture_output=True, text=True, check=False,
+                          **options)
+
+
+def encoderctl(target, command, *arguments, **options):
+    return run("encoderctl", command, f"--target={target}", *arguments,
+               **options)

@@ -1,0 +1,134 @@
+"""The Python client against a real server with all-MiniLM-L6-v2."""
+
+import encoderd
+import grpc
+import numpy as np
+import pytest
+
+WIDTH = 384
+# 254 words of one token each, [CLS] and [SEP]: exactly max_len.
+FITS = " ".join(["the"] * 254)
+TOO_LONG = FITS + " the"
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with encoderd.Client(server) as client:
+        yield client
+
+
+def test_vectors_have_length_one_and_tell_alike_from_unlike(client):
+    eating, meal, violin = client.encode([
+        "A man is eating food.", "Someone has a meal.",
+        "A woman plays the violin."])
+    assert eating.shape == (WIDTH,)
+    assert np.linalg.norm(eating) == pytest.approx(1, abs=1e-5)
+    assert eating @ meal > eating @ violin
+
+
+def test_a_text_has_the_same_bits_alone_and_in_a_long_list(client):
+    texts = [f"sentence {i} " + "word " * (i % 40) for i in range(500)]
+    matrix = client.encode(texts)
+    assert matrix.shape == (500, WIDTH)
+    for i in (0, 63, 64, 257, 499):
+        np.testing.assert_array_equal(matrix[i], client.encode(texts[i]))
+
+
+def test_max_len_tokens_work_and_one_more_is_refused_by_its_place(client):
+    assert client.encode(FITS).shape == (WIDTH,)
+    texts = ["short"] * 150
+    texts[100] = TOO_LONG
+    with pytest.raises(encoderd.InputTooLongError) as caught:
+        client.encode(texts)
+    error = caught.value
+    assert error.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert error.input_index == 100
+    assert (error.token_count, error.max_tokens) == (257, 256)
+    assert "inputs[100]" in error.message
+    assert error.violations[0][0] == "inputs[100].text"
+
+
+def test_a_long_text_is_cut_only_when_asked(client):
+    result = client.embed([TOO_LONG, "short"], truncate="end")
+    assert result.truncated.tolist() == [True, False]
+    assert result.token_counts[0] == 257
+    np.testing.assert_array_equal(result.vectors[0], client.encode(FITS))
+
+
+def test_normalisation_follows_the_caller(client):
+    raw = client.encode("A man is eating food.", normalize_embeddings=False)
+    unit = client.encode("A man is eating food.", normalize_embeddings=True)
+    assert abs(np.linalg.norm(raw) - 1) > 1e-2
+    np.testing.assert_allclose(raw / np.linalg.norm(raw), unit, atol=1e-6)
+
+
+def test_dimensions_and_pooling_follow_the_caller(client):
+    assert client.encode("text", dimensions=64).shape == (64,)
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        client.encode("text", dimensions=WIDTH + 1)
+    assert caught.value.reason == "INVALID_OPTION"
+    first = client.token_embeddings("text")[0]
+    cls = client.encode("text", pooling="cls", normalize_embeddings=False)
+    np.testing.assert_array_equal(cls, first)
+
+
+def test_token_states_give_the_vector_when_averaged(client):
+    states = client.token_embeddings("A man is eating food.")
+    assert states.shape == (8, WIDTH)
+    mean = states.mean(axis=0)
+    np.testing.assert_allclose(
+        mean / np.linalg.norm(mean), client.encode("A man is eating food."),
+        atol=1e-6)
+    block = client.token_embeddings("A man is eating food.", layer=0)
+    assert not np.array_equal(block, states)
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        client.token_embeddings("text", layer=7)
+    assert caught.value.reason == "LAYER_OUT_OF_RANGE"
+
+
+def test_tokens_can_be_sent_back_as_ids(client):
+    tokens = client.tokenize("Hello, world")
+    assert tokens.tokens == ["[CLS]", "hello", ",", "world", "[SEP]"]
+    assert tokens.offsets == [(0, 0), (0, 5), (5, 6), (7, 12), (0, 0)]
+    ids = encoderd.TokenIds(tokens.ids)
+    np.testing.assert_array_equal(client.encode(ids),
+                                  client.encode("Hello, world"))
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        client.encode(["fine", encoderd.TokenIds([101, 30522, 102])])
+    assert caught.value.reason == "TOKEN_ID_OUT_OF_RANGE"
+    assert caught.value.input_index == 1
+    assert caught.value.metadata["limit"] == "30522"
+
+
+def test_a_pair_is_read_together(client):
+    pair, single = client.embed([("first", "second"), "first second"]
+                                ).token_counts
+    assert (pair, single) == (5, 4)
+
+
+def test_an_empty_text_is_refused(client):
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        client.encode(["fine", ""])
+    assert caught.value.reason == "EMPTY_INPUT"
+    assert caught.value.input_index == 1
+
+
+def test_the_model_tells_of_itself(client):
+    model = client.model()
+    assert model.name == "minilm"
+    assert model.hidden_size == WIDTH
+    assert model.max_len == 256
+    assert [m.name for m in client.models()] == ["minilm"]
+    with pytest.raises(encoderd.NotFoundError) as caught:
+        client.encode("text", model="other")
+    assert caught.value.reason == "MODEL_NOT_FOUND"
+    with pytest.raises(encoderd.NotFoundError) as caught:
+        client.encode("text", prompt_name="other")
+    assert caught.value.reason == "PROMPT_NOT_FOUND"
+    assert client.health() == "SERVING"
+    assert client.health("encoderd.v1.Encoder") == "SERVING"
+
+
+def test_a_long_list_shows_its_progress(client, capfd):
+    client.encode(["text"] * 200, show_progress_bar=True)
+    assert "200/200" in capfd.readouterr().err

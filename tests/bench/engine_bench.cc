@@ -1,0 +1,176 @@
+// The engine alone: ids in, vectors out; one JSON object a line on stdout.
+//
+// engine_bench [--model=minilm|bert-base|FOLDER] [--dtype=fp32|bf16]
+//     [--threads=N] [--max_batch_tokens=N] [--repeats=N] [--tokens=N]
+//     [--ops]          seconds and share of the peak by op, one thread
+//     [--ids=FILE]     sequences from a file, one a line, ids in decimal;
+//                      obeys stdin: "run" prints seconds, "vectors PATH"
+//                      writes float32 [sequences,H], "peak" prints FLOP/s,
+//                      end of input ends
+//
+// Without --ids: lengths 16, 128, 512 and the mix (workload.h), each `repeats`
+// times, median, minimum and maximum.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/device/cpu/cpu_info.h"
+#include "tests/bench/peak.h"
+#include "tests/bench/timed_device.h"
+#include "tests/bench/workload.h"
+
+namespace encoderd {
+namespace {
+
+using Flags = std::map<std::string, std::string>;
+
+[[noreturn]] void Fail(const absl::Status& status) {
+  std::cerr << "engine_bench: " << status.message() << "\n";
+  std::exit(1);
+}
+
+template <typename T>
+T OrFail(absl::StatusOr<T> value) {
+  if (!value.ok()) Fail(value.status());
+  return *std::move(value);
+}
+
+Flags ParseFlags(int argc, char** argv) {
+  Flags flags = {{"model", "minilm"}, {"dtype", "fp32"},
+                 {"threads", "0"},    {"max_batch_tokens", "0"},
+                 {"repeats", "5"},    {"tokens", "32768"},
+                 {"ops", ""},         {"ids", ""}};
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const size_t equals = argument.find('=');
+    const std::string name =
+        argument.rfind("--", 0) == 0 ? argument.substr(2, equals - 2) : "";
+    if (flags.count(name) == 0) {
+      Fail(absl::InvalidArgumentError("unknown argument " + argument +
+                                      "; the top of engine_bench.cc has all"));
+    }
+    flags[name] =
+        equals == std::string::npos ? "true" : argument.substr(equals + 1);
+  }
+  return flags;
+}
+
+std::vector<TokenSequence> ReadIds(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) Fail(absl::NotFoundError("cannot read " + path));
+  std::vector<TokenSequence> sequences;
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream numbers(line);
+    TokenSequence sequence;
+    for (int32_t id; numbers >> id;) sequence.token_ids.push_back(id);
+    sequences.push_back(std::move(sequence));
+  }
+  return sequences;
+}
+
+void Obey(BenchRunner* runner, DType dtype, int32_t threads) {
+  std::cout << "ready" << std::endl;
+  std::string command;
+  while (std::cin >> command) {
+    if (command == "run") {
+      std::cout << OrFail(runner->Run()) << std::endl;
+    } else if (command == "vectors") {
+      std::string path;
+      std::cin >> path;
+      std::ofstream file(path, std::ios::binary);
+      file.write(reinterpret_cast<const char*>(runner->vectors().data()),
+                 static_cast<std::streamsize>(runner->vectors().size() * 4));
+      std::cout << (file.flush() ? "written" : "failed") << std::endl;
+    } else if (command == "peak") {
+      std::cout << MeasurePeak(dtype, threads, 0.2) << std::endl;
+    } else {
+      Fail(absl::InvalidArgumentError("unknown command " + command));
+    }
+  }
+}
+
+// One line for each op, then one for the whole.
+void PrintOps(const OpTimes& times, const std::string& workload, double peak) {
+  double total = 0;
+  for (const auto& [op, time] : times) total += time.seconds;
+  for (const auto& [op, time] : times) {
+    std::printf(
+        "{\"workload\": \"%s\", \"op\": \"%s\", \"share_of_time\": %.4f, "
+        "\"share_of_peak\": %.3f}\n",
+        workload.c_str(), op.c_str(), time.seconds / total,
+        time.flops / time.seconds / peak);
+  }
+}
+
+void RunWorkload(const Flags& flags, const std::string& workload) {
+  OpTimes times;
+  auto device = OrFail(OpenDevice("cpu", flags.at("dtype")));
+  const DType dtype = device->dtype();
+  const std::string name = device->name();
+  const bool ops = flags.at("ops") == "true";
+  if (ops) device = TimeOps(std::move(device), &times);
+  const BenchModel model =
+      OrFail(LoadBenchModel(flags.at("model"), std::move(device)));
+  int32_t threads = std::stoi(flags.at("threads"));
+  if (threads == 0 || ops)
+    threads = model.encoder->device().preferred_sessions();
+  const auto sequences = RandomSequences(
+      WorkloadLengths(workload, std::stoll(flags.at("tokens"))), model.limits);
+  auto runner = OrFail(BenchRunner::Create(
+      model, sequences, threads, std::stoll(flags.at("max_batch_tokens"))));
+  OrFail(runner->Run());  // warms up
+  times.clear();
+  std::vector<double> rates, shares;
+  double peak = 0;
+  for (int i = 0; i < std::stoi(flags.at("repeats")); ++i) {
+    peak = MeasurePeak(dtype, threads, 0.1);
+    const double seconds = OrFail(runner->Run());
+    rates.push_back(static_cast<double>(runner->tokens()) / seconds);
+    shares.push_back(runner->flops() / seconds / peak);
+  }
+  if (ops) return PrintOps(times, workload, peak);
+  std::sort(rates.begin(), rates.end());
+  std::sort(shares.begin(), shares.end());
+  std::printf(
+      "{\"model\": \"%s\", \"device\": \"%s\", \"dtype\": \"%s\", "
+      "\"threads\": %d, \"workload\": \"%s\", \"tokens_per_second\": %.0f, "
+      "\"min\": %.0f, \"max\": %.0f, \"share_of_peak\": %.3f, "
+      "\"peak_gflops\": %.0f}\n",
+      flags.at("model").c_str(), name.c_str(), DTypeName(dtype), threads,
+      workload.c_str(), rates[rates.size() / 2], rates.front(), rates.back(),
+      shares[shares.size() / 2], peak * 1e-9);
+  std::fflush(stdout);
+}
+
+void Main(int argc, char** argv) {
+  const Flags flags = ParseFlags(argc, argv);
+  if (flags.at("ids").empty()) {
+    for (const char* workload : {"16", "128", "512", "mix"})
+      RunWorkload(flags, workload);
+    return;
+  }
+  auto device = OrFail(OpenDevice("cpu", flags.at("dtype")));
+  const DType dtype = device->dtype();
+  const BenchModel model =
+      OrFail(LoadBenchModel(flags.at("model"), std::move(device)));
+  int32_t threads = std::stoi(flags.at("threads"));
+  if (threads == 0) threads = model.encoder->device().preferred_sessions();
+  auto runner =
+      OrFail(BenchRunner::Create(model, ReadIds(flags.at("ids")), threads,
+                                 std::stoll(flags.at("max_batch_tokens"))));
+  OrFail(runner->Run());  // warms up
+  Obey(runner.get(), dtype, threads);
+}
+
+}  // namespace
+}  // namespace encoderd
+
+int main(int argc, char** argv) { encoderd::Main(argc, argv); }

@@ -1,0 +1,18 @@
+// What this machine can do at most: fused multiply-adds from registers.
+#ifndef ENCODERD_TESTS_BENCH_PEAK_H_
+#define ENCODERD_TESTS_BENCH_PEAK_H_
+
+#include <cstdint>
+
+#include "engine/tensor.h"
+
+namespace encoderd {
+
+// FLOP/s that `threads` threads reach together in `dtype` by nothing but
+// independent multiply-adds of the widest instructions; 0 where the CPU has no
+// bf16 instruction. Takes about `seconds`.
+double MeasurePeak(DType dtype, int32_t threads, double seconds);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_TESTS_BENCH_PEAK_H_

@@ -72,8 +72,9 @@ void NormalizeL2(float* values, int64_t count) {
   double squares = 0.0;
   for (int64_t i = 0; i < count; ++i)
     squares += static_cast<double>(values[i]) * values[i];
-  const float norm = static_cast<float>(std::max(std::sqrt(squares), 1e-12));
-  for (int64_t i = 0; i < count; ++i) values[i] /= norm;
+  const double norm = std::max(std::sqrt(squares), 1e-12);
+  for (int64_t i = 0; i < count; ++i)
+    values[i] = static_cast<float>(values[i] / norm);
 }
 
 }  // namespace encoderd

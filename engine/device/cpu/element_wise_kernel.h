@@ -43,7 +43,7 @@ void MapElementWise(ElementWise function, int64_t count, void* values) {
     case ElementWise::kGeluTanh:
       return Map<E>([](F x) { return GeluTanh(x); }, count, v);
     case ElementWise::kRelu:
-      return Map<E>([](F x) { return Max(x, F{}); }, count, v);
+      return Map<E>([](F x) { return Max(F{}, x); }, count, v);
   }
 }
 

@@ -52,6 +52,7 @@ typedef uint16_t HAny
     __attribute__((vector_size(2 * kLanes), aligned(1), may_alias));
 
 ENCODERD_INLINE F Splat(float value) { return F{} + value; }
+// With a NaN in b the answer is b: bounds come first, so that a NaN stays one.
 ENCODERD_INLINE F Max(F a, F b) { return a > b ? a : b; }
 ENCODERD_INLINE F Min(F a, F b) { return a < b ? a : b; }
 

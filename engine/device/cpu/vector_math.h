@@ -19,7 +19,7 @@ constexpr float kLog2e = 1.44269504088896341f;
 template <bool kPrecise>
 ENCODERD_INLINE F Exp2(F t) {
   constexpr float kRound = 12582912.0f;
-  t = Max(t, Splat(-126.0f));
+  t = Max(Splat(-126.0f), t);
   const F shifted = t + kRound;
   const F f = t - (shifted - kRound);
   F p;
@@ -45,7 +45,8 @@ ENCODERD_INLINE F Exp2(F t) {
 // to 1.1e-8. Largest absolute error 6e-7, at |x| near 5.6.
 ENCODERD_INLINE F GeluErf(F x) {
   constexpr float kEnd = 5.6f;
-  const F c = Min(Max(x, Splat(-kEnd)), Splat(kEnd));
+  const F low = Max(Splat(-kEnd), x);
+  const F c = Min(Splat(kEnd), low);
   const F u = c * c * (2.0f / (kEnd * kEnd)) - 1.0f;
   F p = Splat(-0.000264554837f);
   p = p * u + 0.00080182153f;
@@ -63,14 +64,14 @@ ENCODERD_INLINE F GeluErf(F x) {
   p = p * u + 0.0469807722f;
   p = p * u + -0.0630512983f;
   p = p * u + 0.126259595f;
-  return x * (c * p + 0.5f);
+  return low * (c * p + 0.5f);
 }
 
 // 0.5 x (1 + tanh(u)) = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3).
 ENCODERD_INLINE F GeluTanh(F x) {
   constexpr float kScale = -2.0f * 0.7978845608028654f * kLog2e;
   const F u = x * (1.0f + 0.044715f * (x * x));
-  return x / (1.0f + Exp2<true>(Min(u * kScale, Splat(126.0f))));
+  return x / (1.0f + Exp2<true>(Min(Splat(126.0f), u * kScale)));
 }
 
 }  // namespace ENCODERD_ISA

@@ -1,0 +1,121 @@
+// Promise 1: the same ids give the same bits, alone or in any company, in any
+// Session, on one thread or two.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "engine/encoder.h"
+#include "tests/support/random_model.h"
+#include "tests/unit/engine/device/test_devices.h"
+
+namespace encoderd {
+namespace {
+
+constexpr int kSequences = 48;
+constexpr int kBatches = 200;
+
+class BatchInvarianceTest : public ::testing::TestWithParam<TestDevice> {
+ protected:
+  void SetUp() override {
+    RandomShape shape;
+    shape.hidden = 96;
+    shape.heads = 3;
+    shape.inner = 384;
+    shape.positions = 160;
+    limits_ = RandomLimits(shape);
+    encoder_ = Encoder::Build(GetParam().Open(), RandomConfig(shape), limits_,
+                              RandomCheckpoint(shape, 1).get())
+                   .value();
+    std::mt19937 random(11);
+    std::lognormal_distribution<double> lengths(3.0, 1.0);
+    for (int i = 0; i < kSequences; ++i) {
+      const auto length =
+          static_cast<int32_t>(std::min(160.0, 1 + lengths(random)));
+      sequences_.push_back(RandomSequence(length, limits_, &random));
+      SequenceOutput output;
+      output.normalize = i % 2 == 0;
+      if (i % 5 == 0) output.pooling = Pooling::kMax;
+      if (i % 7 == 0) {
+        output.kind = SequenceOutput::Kind::kStates;
+        output.layer = i % 3;
+      }
+      outputs_.push_back(output);
+    }
+    const auto session = encoder_->NewSession({1024}).value();
+    for (int i = 0; i < kSequences; ++i)
+      alone_.push_back(Run(session.get(), {i}).values);
+  }
+
+  ForwardResult Run(Session* session, const std::vector<int>& which) const {
+    PackedBatch batch;
+    std::vector<SequenceOutput> outputs;
+    for (const int i : which) {
+      batch.Append(sequences_[i], limits_);
+      outputs.push_back(outputs_[i]);
+    }
+    ForwardResult result;
+    const absl::Status status = session->Run(batch, outputs, &result);
+    EXPECT_TRUE(status.ok()) << status;
+    return result;
+  }
+
+  // `batches` random batches in a Session of their own; the number of outputs
+  // whose bits differ from those of the sequence alone.
+  int Differences(uint32_t seed, int batches) const {
+    const auto session = encoder_->NewSession({1024}).value();
+    std::mt19937 random(seed);
+    int differences = 0;
+    for (int b = 0; b < batches; ++b) {
+      std::vector<int> which;
+      int64_t room = 1 + static_cast<int64_t>(random() % 1024);
+      for (;;) {
+        const auto i = static_cast<int>(random() % kSequences);
+        room -= sequences_[i].size();
+        if (room < 0 && !which.empty()) break;
+        which.push_back(i);
+      }
+      const ForwardResult result = Run(session.get(), which);
+      for (size_t k = 0; k < which.size(); ++k) {
+        const absl::Span<const float> got = result.Output(k);
+        const std::vector<float>& want = alone_[which[k]];
+        if (got.size() != want.size() ||
+            std::memcmp(got.data(), want.data(), want.size() * 4) != 0)
+          ++differences;
+      }
+    }
+    return differences;
+  }
+
+  IdLimits limits_;
+  std::unique_ptr<const Encoder> encoder_;
+  std::vector<TokenSequence> sequences_;
+  std::vector<SequenceOutput> outputs_;
+  std::vector<std::vector<float>> alone_;
+};
+
+TEST_P(BatchInvarianceTest, GivesTheSameBitsInTwoHundredBatches) {
+  EXPECT_EQ(Differences(1, kBatches), 0);
+}
+
+TEST_P(BatchInvarianceTest, GivesTheSameBitsOnTwoThreads) {
+  int differences[2] = {-1, -1};
+  std::thread first([&] { differences[0] = Differences(2, kBatches / 2); });
+  std::thread second([&] { differences[1] = Differences(3, kBatches / 2); });
+  first.join();
+  second.join();
+  EXPECT_EQ(differences[0], 0);
+  EXPECT_EQ(differences[1], 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, BatchInvarianceTest,
+                         ::testing::ValuesIn(TestDevices()),
+                         [](const ::testing::TestParamInfo<TestDevice>& info) {
+                           return TestDeviceName(info.param);
+                         });
+
+}  // namespace
+}  // namespace encoderd

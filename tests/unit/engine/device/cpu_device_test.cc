@@ -1,0 +1,127 @@
+#include "engine/device/cpu/cpu_device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/device/device.h"
+
+namespace encoderd {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(OpenDeviceTest, ComputesInFp32UnlessAskedOtherwise) {
+  for (const char* device : {"auto", "cpu"}) {
+    for (const char* dtype : {"auto", "fp32"}) {
+      const auto opened = OpenDevice(device, dtype);
+      ASSERT_TRUE(opened.ok()) << opened.status();
+      EXPECT_EQ((*opened)->dtype(), DType::kF32);
+      EXPECT_THAT((*opened)->name(), HasSubstr("cpu ("));
+      EXPECT_THAT((*opened)->name(), HasSubstr(IsaName(cpu::DetectIsa())));
+      EXPECT_GE((*opened)->preferred_sessions(), 1);
+    }
+  }
+}
+
+TEST(OpenDeviceTest, GivesBf16OnlyWhereTheCpuHasIt) {
+  const auto opened = OpenDevice("cpu", "bf16");
+  if (cpu::DetectIsa() >= cpu::Isa::kAvx512Bf16) {
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    EXPECT_EQ((*opened)->dtype(), DType::kBF16);
+  } else {
+    EXPECT_EQ(opened.status().code(), absl::StatusCode::kUnimplemented);
+  }
+}
+
+TEST(OpenDeviceTest, RefusesBf16NamingWhatTheCpuHas) {
+  for (const cpu::Isa isa :
+       {cpu::Isa::kPortable, cpu::Isa::kAvx2, cpu::Isa::kAvx512}) {
+    const auto opened = cpu::OpenCpu(DType::kBF16, isa);
+    EXPECT_EQ(opened.status().code(), absl::StatusCode::kUnimplemented);
+    const std::string message(opened.status().message());
+    EXPECT_THAT(message, HasSubstr("needs a CPU with avx512_bf16"));
+    EXPECT_THAT(message, HasSubstr(std::string("has ") + IsaName(isa)));
+  }
+}
+
+TEST(OpenDeviceTest, RefusesWhatItDoesNotKnowByName) {
+  EXPECT_THAT(std::string(OpenDevice("tpu", "auto").status().message()),
+              HasSubstr("\"tpu\""));
+  EXPECT_THAT(std::string(OpenDevice("cpu", "int4").status().message()),
+              HasSubstr("\"int4\""));
+  EXPECT_EQ(cpu::OpenCpu(DType::kF16, cpu::DetectIsa()).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+// An executor for batches of up to 8 tokens, 4 wide, 2 heads.
+std::unique_ptr<Executor> SmallExecutor(const Device& device) {
+  ExecutorLimits limits;
+  limits.max_batch_tokens = 8;
+  limits.max_batch_sequences = 8;
+  limits.max_seqlen = 8;
+  limits.hidden_size = 4;
+  limits.num_attention_heads = 2;
+  return device.NewExecutor(limits).value();
+}
+
+TEST(CpuExecutorTest, TurnsToNoOpsAfterAnErrorAndBackOnUpload) {
+  const auto device = OpenDevice("cpu", "fp32").value();
+  LinearWeights weights;
+  weights.weight = {4, 4, std::vector<float>(16, 1.0f)};
+  weights.bias.assign(4, 0.0f);
+  const auto linear = device->PrepareLinear(weights, Activation::kNone).value();
+  const auto executor = SmallExecutor(*device);
+  const Matrix x = executor->Allocate(8, 4).value();
+  const Matrix y = executor->Allocate(8, 4).value();
+  auto* xs = static_cast<float*>(x.data);
+  auto* ys = static_cast<float*>(y.data);
+  std::fill(xs, xs + 32, 1.0f);
+  std::fill(ys, ys + 32, -1.0f);
+
+  PackedBatch batch;
+  TokenSequence sequence;
+  sequence.token_ids.assign(9, 0);
+  batch.Append(sequence, IdLimits());
+  executor->Upload(batch);
+  executor->Linear(x, *linear, y);
+  EXPECT_EQ(executor->Finish().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(ys[0], -1.0f);
+
+  batch.Clear();
+  sequence.token_ids.assign(8, 0);
+  batch.Append(sequence, IdLimits());
+  executor->Upload(batch);
+  executor->Linear(x, *linear, y);
+  EXPECT_TRUE(executor->Finish().ok());
+  EXPECT_EQ(ys[0], 4.0f);
+}
+
+TEST(CpuExecutorTest, MultipliesOnlyTheRowsOfItsView) {
+  const auto device = OpenDevice("cpu", "fp32").value();
+  LinearWeights weights;
+  weights.weight = {4, 4, std::vector<float>(16, 1.0f)};
+  weights.bias.assign(4, 0.5f);
+  const auto linear = device->PrepareLinear(weights, Activation::kRelu).value();
+  const auto executor = SmallExecutor(*device);
+  const Matrix x = executor->Allocate(8, 4).value();
+  const Matrix y = executor->Allocate(8, 4).value();
+  auto* xs = static_cast<float*>(x.data);
+  auto* ys = static_cast<float*>(y.data);
+  for (int i = 0; i < 32; ++i) xs[i] = static_cast<float>(i / 4 - 3);
+  std::fill(ys, ys + 32, -7.0f);
+  PackedBatch batch;
+  TokenSequence sequence;
+  sequence.token_ids.assign(8, 0);
+  batch.Append(sequence, IdLimits());
+  executor->Upload(batch);
+  executor->Linear(x.Rows(2, 4), *linear, y.Rows(2, 4));
+  EXPECT_TRUE(executor->Finish().ok());
+  const std::vector<float> want = {-7, -7, 0, 0.5f, 4.5f, 8.5f, -7, -7};
+  for (int row = 0; row < 8; ++row) EXPECT_EQ(ys[row * 4], want[row]) << row;
+}
+
+}  // namespace
+}  // namespace encoderd

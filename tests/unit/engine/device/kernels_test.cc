@@ -1,0 +1,279 @@
+// Each kernel of each instruction set against double precision.
+#include "engine/device/cpu/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/device/cpu/aligned_buffer.h"
+#include "tests/support/tolerances.h"
+#include "tests/unit/engine/device/bf16.h"
+#include "tests/unit/engine/device/test_devices.h"
+
+namespace encoderd {
+namespace cpu {
+namespace {
+
+const Kernels& KernelsOf(const TestDevice& device) {
+  if (device.dtype == DType::kBF16) return *Avx512Bf16Kernels();
+  if (device.isa == Isa::kAvx512) return *Avx512Kernels();
+  return device.isa == Isa::kAvx2 ? *Avx2Kernels() : *PortableKernels();
+}
+
+class KernelsTest : public ::testing::TestWithParam<TestDevice> {
+ protected:
+  KernelsTest() : kernels_(KernelsOf(GetParam())) {}
+
+  double tolerance() const { return kernels_.bf16 ? kBf16Op : kFp32Op; }
+
+  // Values as the kernels keep them, and back. Rounds `values` to the type.
+  std::string Elements(std::vector<float>* values) const {
+    std::string bytes(values->size() * (kernels_.bf16 ? 2 : 4), '\0');
+    for (size_t i = 0; i < values->size(); ++i) {
+      if (kernels_.bf16) {
+        const uint16_t narrow = ToBf16((*values)[i]);
+        std::memcpy(&bytes[i * 2], &narrow, 2);
+        (*values)[i] = FromBf16(narrow);
+      } else {
+        std::memcpy(&bytes[i * 4], &(*values)[i], 4);
+      }
+    }
+    return bytes;
+  }
+  std::vector<float> Floats(const std::string& bytes) const {
+    std::vector<float> values(bytes.size() / (kernels_.bf16 ? 2 : 4));
+    kernels_.to_float(bytes.data(), static_cast<int64_t>(values.size()),
+                      values.data());
+    return values;
+  }
+
+  std::vector<float> Random(int64_t count, float scale, float shift = 0) {
+    std::normal_distribution<float> normal(shift, scale);
+    std::vector<float> values(count);
+    for (float& value : values) value = normal(random_);
+    return values;
+  }
+
+  // Largest difference of `function` from `want`, relative to the spacing of
+  // bf16 where that is the type.
+  void ExpectElementWise(ElementWise function, double (*want)(double),
+                         double fp32_tolerance) {
+    std::vector<float> x;
+    for (double v = -12; v <= 12; v += 0.00037) {
+      x.push_back(static_cast<float>(v));
+    }
+    for (float v : {0.0f, -0.0f, 1e-30f, -1e-30f, 1e4f, -1e4f, 1e30f, -1e30f})
+      x.push_back(v);
+    std::string bytes = Elements(&x);
+    kernels_.element_wise(function, static_cast<int64_t>(x.size()),
+                          bytes.data());
+    const std::vector<float> y = Floats(bytes);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double expected = want(x[i]);
+      const double rounding =
+          std::abs(expected) * (kernels_.bf16 ? 1.0 / 256 : 1.2e-7);
+      ASSERT_NEAR(y[i], expected, fp32_tolerance + rounding) << x[i];
+    }
+  }
+
+  void ExpectAttention(int64_t n, int64_t heads, int64_t size, float scale) {
+    const int64_t hidden = heads * size;
+    std::vector<float> qkv = Random(n * 3 * hidden, scale);
+    const std::string bytes = Elements(&qkv);
+    std::string context(n * hidden * (kernels_.bf16 ? 2 : 4), '\0');
+    const AlignedBuffer scratch(kernels_.attention_scratch_bytes(n, size));
+    kernels_.attention(
+        {bytes.data(), context.data(), n, heads, size, scratch.data()});
+    const std::vector<float> got = Floats(context);
+    for (int64_t head = 0; head < heads; ++head) {
+      const float* q = qkv.data() + head * size;
+      for (int64_t i = 0; i < n; ++i) {
+        std::vector<double> p(n);
+        for (int64_t j = 0; j < n; ++j) {
+          for (int64_t d = 0; d < size; ++d) {
+            p[j] +=
+                double{q[i * 3 * hidden + d]} * q[j * 3 * hidden + hidden + d];
+          }
+          p[j] /= std::sqrt(static_cast<double>(size));
+        }
+        const double highest = *std::max_element(p.begin(), p.end());
+        double sum = 0;
+        for (double& value : p) sum += value = std::exp(value - highest);
+        for (int64_t d = 0; d < size; ++d) {
+          double want = 0;
+          for (int64_t j = 0; j < n; ++j)
+            want += p[j] / sum * q[j * 3 * hidden + 2 * hidden + d];
+          ASSERT_NEAR(got[i * hidden + head * size + d], want,
+                      tolerance() * std::max(1.0f, scale * scale))
+              << "n " << n << ", head " << head << ", row " << i << ", " << d;
+        }
+      }
+    }
+  }
+
+  const Kernels& kernels_;
+  std::mt19937 random_{5};
+};
+
+TEST_P(KernelsTest, ComputesGelu) {
+  ExpectElementWise(
+      ElementWise::kGeluErf,
+      [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }, kGelu);
+}
+
+TEST_P(KernelsTest, ComputesGeluByTanh) {
+  ExpectElementWise(
+      ElementWise::kGeluTanh,
+      [](double x) {
+        return 0.5 * x *
+               (1 +
+                std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+      },
+      kGelu);
+}
+
+TEST_P(KernelsTest, ComputesRelu) {
+  ExpectElementWise(
+      ElementWise::kRelu, [](double x) { return std::max(x, 0.0); }, 0);
+}
+
+TEST_P(KernelsTest, LetsNotANumberThrough) {
+  for (const ElementWise function :
+       {ElementWise::kGeluErf, ElementWise::kGeluTanh, ElementWise::kRelu}) {
+    std::vector<float> x(17, std::nanf(""));
+    std::string bytes = Elements(&x);
+    kernels_.element_wise(function, 17, bytes.data());
+    for (const float value : Floats(bytes)) EXPECT_TRUE(std::isnan(value));
+  }
+  std::vector<float> qkv(2 * 3 * 4, 1.0f);
+  qkv[5] = std::nanf("");  // in token 0's key
+  const std::string bytes = Elements(&qkv);
+  std::string context(2 * 4 * (kernels_.bf16 ? 2 : 4), '\0');
+  const AlignedBuffer scratch(kernels_.attention_scratch_bytes(2, 4));
+  kernels_.attention({bytes.data(), context.data(), 2, 1, 4, scratch.data()});
+  for (const float value : Floats(context)) EXPECT_TRUE(std::isnan(value));
+}
+
+TEST_P(KernelsTest, AppliesAnActivationToAnyCount) {
+  for (const int64_t count : {1, 3, 16, 31, 33, 70}) {
+    std::vector<float> x(count, 1.0f);
+    x.push_back(-5.0f);  // the neighbour, which must stay
+    std::string bytes = Elements(&x);
+    kernels_.element_wise(ElementWise::kRelu, count, bytes.data());
+    EXPECT_EQ(Floats(bytes), x) << count;
+  }
+}
+
+TEST_P(KernelsTest, AttendsAtManyLengthsAndHeadSizes) {
+  for (const int64_t size : {1, 3, 16, 25, 32, 40, 64, 96, 100}) {
+    for (const int64_t n : {1, 2, 5, 16, 23, 24, 25, 33, 64, 65, 130})
+      ExpectAttention(n, 2, size, 1.0f);
+  }
+}
+
+TEST_P(KernelsTest, AttendsOverFiveHundredAndTwelveTokens) {
+  ExpectAttention(512, 1, 32, 1.0f);
+  ExpectAttention(512, 1, 64, 1.0f);
+}
+
+TEST_P(KernelsTest, AttendsWithScoresThatDwarfEachOther) {
+  // Scores of thousands: only differences from the largest may reach exp.
+  ExpectAttention(40, 1, 32, 30.0f);
+}
+
+TEST_P(KernelsTest, NormalizesWithATwoPassVariance) {
+  for (const int64_t size : {1, 7, 16, 100, 384, 768}) {
+    // A mean a thousand times the deviation: E[x^2] - mean^2 would lose it.
+    const float shift = kernels_.bf16 ? 4.0f : 1000.0f;
+    const int64_t rows = 3;
+    std::vector<float> x = Random(rows * size, 1.0f, shift);
+    std::vector<float> residual = Random(rows * size, 1.0f);
+    const std::vector<float> gain = Random(size, 0.1f, 1.0f);
+    const std::vector<float> bias = Random(size, 0.1f);
+    std::string bytes = Elements(&x);
+    const std::string residual_bytes = Elements(&residual);
+    std::vector<float> row(size);
+    const NormRef norm{gain.data(), bias.data(), 1e-5f, size};
+    kernels_.add_layer_norm(bytes.data(), residual_bytes.data(), rows, norm,
+                            row.data(), bytes.data());
+    const std::vector<float> got = Floats(bytes);
+    for (int64_t r = 0; r < rows; ++r) {
+      double mean = 0, variance = 0;
+      std::vector<double> sum(size);
+      for (int64_t h = 0; h < size; ++h) {
+        // The kernels add in float; near 1000 that is 6e-5 a value.
+        sum[h] = x[r * size + h] + residual[r * size + h];
+        mean += sum[h] / static_cast<double>(size);
+      }
+      for (const double value : sum)
+        variance += (value - mean) * (value - mean) / static_cast<double>(size);
+      for (int64_t h = 0; h < size; ++h) {
+        const double want =
+            (sum[h] - mean) / std::sqrt(variance + 1e-5) * gain[h] + bias[h];
+        // Near 1000 a float's spacing is 6e-5, and the mean has that error.
+        const double allowed =
+            kernels_.bf16 ? kBf16Op : (size == 1 ? 0.05 : 5e-4);
+        ASSERT_NEAR(got[r * size + h], want, allowed)
+            << "size " << size << ", row " << r << ", value " << h;
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, EmbedsTokenPositionAndSegment) {
+  const int64_t size = 40;
+  const std::vector<float> token = Random(5 * size, 1.0f);
+  const std::vector<float> position = Random(4 * size, 1.0f);
+  const std::vector<float> segment = Random(2 * size, 1.0f);
+  const std::vector<float> gain = Random(size, 0.1f, 1.0f);
+  const std::vector<float> bias = Random(size, 0.1f);
+  const std::vector<int32_t> tokens = {4, 0, 4}, positions = {3, 1, 0},
+                             segments = {1, 0, 1};
+  for (const bool with_segments : {true, false}) {
+    EmbedArgs args{token.data(),
+                   position.data(),
+                   with_segments ? segment.data() : nullptr,
+                   tokens.data(),
+                   positions.data(),
+                   segments.data(),
+                   3,
+                   {gain.data(), bias.data(), 1e-12f, size}};
+    std::vector<float> row(size);
+    std::string out(3 * size * (kernels_.bf16 ? 2 : 4), '\0');
+    kernels_.embed(args, row.data(), out.data());
+    const std::vector<float> got = Floats(out);
+    for (int64_t r = 0; r < 3; ++r) {
+      double mean = 0, variance = 0;
+      std::vector<double> sum(size);
+      for (int64_t h = 0; h < size; ++h) {
+        sum[h] = double{token[tokens[r] * size + h]} +
+                 position[positions[r] * size + h] +
+                 (with_segments ? segment[segments[r] * size + h] : 0);
+        mean += sum[h] / size;
+      }
+      for (const double value : sum)
+        variance += (value - mean) * (value - mean) / size;
+      for (int64_t h = 0; h < size; ++h) {
+        ASSERT_NEAR(got[r * size + h],
+                    (sum[h] - mean) / std::sqrt(variance) * gain[h] + bias[h],
+                    tolerance())
+            << "row " << r << ", value " << h;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, KernelsTest,
+                         ::testing::ValuesIn(TestDevices()),
+                         [](const ::testing::TestParamInfo<TestDevice>& info) {
+                           return TestDeviceName(info.param);
+                         });
+
+}  // namespace
+}  // namespace cpu
+}  // namespace encoderd

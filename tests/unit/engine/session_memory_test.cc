@@ -1,0 +1,68 @@
+// Scratch memory is taken once for max_batch_tokens and never grows.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <random>
+#include <vector>
+
+#include "engine/encoder.h"
+#include "tests/support/random_model.h"
+#include "tests/unit/engine/device/test_devices.h"
+
+namespace encoderd {
+namespace {
+
+// Bytes that the program holds from malloc.
+int64_t HeapBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<int64_t>(info.uordblks + info.hblkhd);
+}
+
+class SessionMemoryTest : public ::testing::TestWithParam<TestDevice> {};
+
+TEST_P(SessionMemoryTest, DoesNotGrowWhileServing) {
+  RandomShape shape;
+  shape.hidden = 128;
+  shape.inner = 512;
+  shape.positions = 256;
+  const IdLimits limits = RandomLimits(shape);
+  const auto encoder = Encoder::Build(GetParam().Open(), RandomConfig(shape),
+                                      limits, RandomCheckpoint(shape, 1).get())
+                           .value();
+  const auto session = encoder->NewSession({512}).value();
+
+  std::mt19937 random(1);
+  const SequenceOutput output;
+  std::vector<SequenceOutput> outputs;
+  outputs.reserve(512);
+  PackedBatch batch;
+  ForwardResult result;
+  const auto run = [&](int32_t sequences, int32_t length) {
+    batch.Clear();
+    for (int32_t i = 0; i < sequences; ++i)
+      batch.Append(RandomSequence(length, limits, &random), limits);
+    outputs.assign(sequences, output);
+    ASSERT_TRUE(session->Run(batch, outputs, &result).ok());
+  };
+  const auto run_all = [&] {
+    for (int32_t length = 1; length <= 256; length += 5)
+      run(512 / length, length);
+    run(2, 256);
+  };
+  run_all();  // the caller's own buffers and malloc's lists reach their size
+  const int64_t before = HeapBytes();
+  run_all();
+  // malloc counts the small blocks that it keeps for reuse as held: a few
+  // hundred bytes. The smallest buffer of a pass is a row of 512, for each of
+  // up to 512 tokens.
+  EXPECT_LE(HeapBytes() - before, 4096);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, SessionMemoryTest,
+                         ::testing::ValuesIn(TestDevices()),
+                         [](const ::testing::TestParamInfo<TestDevice>& info) {
+                           return TestDeviceName(info.param);
+                         });
+
+}  // namespace
+}  // namespace encoderd

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
+#include <iostream>
 
 #include "engine/device/device.h"
 #include "engine/encoder.h"

@@ -2,14 +2,17 @@
 // itself.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/model.h"
 #include "tests/golden/golden.h"

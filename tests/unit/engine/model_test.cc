@@ -1,0 +1,156 @@
+#include "engine/model.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/random_checkpoint.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+
+namespace encoderd {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
+
+class ModelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    spec_ = CheckpointSpecOf("positions100");
+    WriteCheckpoint(spec_, folder_.path());
+  }
+
+  absl::StatusOr<std::shared_ptr<const Model>> Load(int32_t max_len = 0) {
+    return Model::Load(folder_.path(), {.device = "cpu", .max_len = max_len});
+  }
+
+  // The token ids of `text` with special tokens.
+  static TokenSequence Ids(const Model& model, const std::string& text) {
+    const TokenizerScratchPtr scratch = model.tokenizer().NewScratch();
+    Encoding encoding;
+    EXPECT_THAT(model.tokenizer().Encode(text, {}, scratch.get(), &encoding),
+                IsOk());
+    return {encoding.token_ids, encoding.segment_ids, {}};
+  }
+
+  CheckpointSpec spec_;
+  const TempFolder folder_;
+};
+
+TEST_F(ModelTest, SaysWhatItLoaded) {
+  const auto model = Load();
+  ASSERT_THAT(model, IsOk());
+  const ModelInfo& info = (*model)->info();
+  EXPECT_EQ(info.config.hidden_size, 64);
+  EXPECT_EQ(info.config.pooling, Pooling::kWeightedMean);
+  EXPECT_TRUE(info.config.normalize);
+  EXPECT_EQ(info.limits.token_rows, 400);
+  EXPECT_EQ(info.limits.segment_rows, 2);
+  EXPECT_EQ(info.limits.position_rows, 100);
+  EXPECT_EQ(info.limits.max_len, 100);
+  EXPECT_EQ(info.dtype, "fp32");
+  EXPECT_THAT(info.device, HasSubstr("cpu"));
+  EXPECT_EQ(info.tokenizer, "WordPiece");
+  EXPECT_EQ(info.weights_sha256.size(), 64u);
+}
+
+TEST_F(ModelTest, CountsTheParametersOfEachTableAndOfTheWhole) {
+  const ModelInfo info = Load().value()->info();
+  EXPECT_EQ(info.token_table_parameters, 400 * 64);
+  EXPECT_EQ(info.position_table_parameters, 100 * 64);
+  EXPECT_EQ(info.segment_table_parameters, 2 * 64);
+  // Every tensor of the checkpoint belongs to the encoder.
+  int64_t values = 0;
+  for (const TensorToWrite& tensor : CheckpointTensors(spec_)) {
+    values += static_cast<int64_t>(tensor.bytes.size()) / 4;
+  }
+  EXPECT_EQ(info.total_parameters, values);
+}
+
+TEST_F(ModelTest, EmbedsATextAsAUnitVector) {
+  const auto model = Load();
+  ASSERT_THAT(model, IsOk());
+  auto session = (*model)->NewSession({});
+  ASSERT_THAT(session, IsOk());
+  PackedBatch batch;
+  batch.Append(Ids(**model, "a b c word7"), (*model)->info().limits);
+  EXPECT_EQ(batch.num_tokens(), 6);
+  const SequenceOutput output = {.pooling = Pooling::kMean, .normalize = true};
+  ForwardResult result;
+  ASSERT_THAT((*session)->Run(batch, {&output, 1}, &result), IsOk());
+  double square = 0;
+  for (float value : result.Output(0)) square += double{value} * value;
+  EXPECT_EQ(result.Output(0).size(), 64u);
+  EXPECT_NEAR(square, 1.0, 1e-5);
+}
+
+// The experiment of the project's source documents: a table of 100 positions
+// and inputs of 50, 100 and 101 tokens.
+TEST_F(ModelTest, TakesFiftyAndAHundredTokensAndRefusesOneMore) {
+  const auto model = Load();
+  ASSERT_THAT(model, IsOk());
+  for (int tokens : {50, 100, 101}) {
+    std::string text;
+    for (int i = 0; i < tokens - 2; ++i) text += "a ";
+    const TokenSequence sequence = Ids(**model, text);
+    ASSERT_EQ(sequence.size(), tokens);
+    const absl::Status status =
+        ValidateSequence(sequence, (*model)->info().limits);
+    if (tokens <= 100) {
+      EXPECT_THAT(status, IsOk()) << tokens;
+    } else {
+      EXPECT_THAT(status, IsError(kInvalidArgument, "101"));
+    }
+  }
+}
+
+TEST_F(ModelTest, TheFlagLowersMaxLenAndCannotPassTheTable) {
+  EXPECT_EQ(Load(50).value()->info().limits.max_len, 50);
+  EXPECT_THAT(Load(101), IsError(kInvalidArgument, "max_len is 101"));
+  EXPECT_THAT(Load(2), IsError(kInvalidArgument, "special tokens of a pair"));
+}
+
+TEST_F(ModelTest, RefusesAVocabularyLargerThanTheTokenTable) {
+  spec_.vocab = 399;
+  WriteWeights(CheckpointTensors(spec_), 1, folder_.path());
+  std::ifstream file(folder_.Path("config.json"));
+  nlohmann::json config = nlohmann::json::parse(file);
+  config["vocab_size"] = 399;
+  folder_.Write("config.json", config.dump());
+  EXPECT_THAT(Load(), IsError(kDataLoss,
+                              "ids for 400 tokens; the token table has 399"));
+}
+
+TEST_F(ModelTest, NotesRowsOfTheTokenTableWithoutAToken) {
+  std::ifstream file(folder_.Path("vocab.txt"));
+  std::string words((std::istreambuf_iterator<char>(file)), {});
+  words.resize(words.size() - std::string("word322\n").size());
+  folder_.Write("vocab.txt", words);
+  const auto model = Load();
+  ASSERT_THAT(model, IsOk());
+  EXPECT_THAT((*model)->info().notes,
+              Contains(HasSubstr("1 of the token table's 400 rows")));
+}
+
+TEST_F(ModelTest, PassesOnTheErrorsOfEachStep) {
+  EXPECT_THAT(Model::Load(folder_.Path("none"), {}),
+              IsError(absl::StatusCode::kNotFound, "none"));
+  EXPECT_THAT(Model::Load(folder_.path(), {.device = "abacus"}),
+              testing::Not(IsOk()));
+  std::vector<TensorToWrite> tensors = CheckpointTensors(spec_);
+  tensors[0].bytes.replace(0, 4, FloatBytes({NAN}));
+  WriteWeights(tensors, 1, folder_.path());
+  EXPECT_THAT(Load(), IsError(kDataLoss, "has the value nan at index 0"));
+}
+
+}  // namespace
+}  // namespace encoderd

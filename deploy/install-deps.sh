@@ -18,6 +18,7 @@ build_packages=(
 test_packages=(
   git python3-venv libgtest-dev libgmock-dev libbenchmark-dev
   clang clang-tidy shellcheck procps curl
+  iso-codes installation-guide-amd64
 )
 
 packages=("${build_packages[@]}")

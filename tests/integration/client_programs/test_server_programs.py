@@ -12,7 +12,7 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "client/examples"
 
 
 def python(name, target):
-    return subprocess.run([sys.executable, EXAMPLES / "python" / name, target],
+    return subprocess.run([sys.executable, EXAMPLES / name, target],
                           timeout=60, capture_output=True, text=True,
                           check=False)
 

@@ -18,6 +18,7 @@ import argparse
 import os
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -67,7 +68,10 @@ class Scratch:
             PIP_NO_BUILD_ISOLATION="0", PIP_DISABLE_PIP_VERSION_CHECK="1",
             PATH=f"{self.folder}/path:{os.environ['PATH']}",
             README_TARGET=f"127.0.0.1:{self.port}")
-        (self.folder / "client").symlink_to(ROOT / "client")
+        # A copy: pip builds in it.
+        shutil.copytree(ROOT / "client", self.folder / "client",
+                        ignore=shutil.ignore_patterns("build", "*.egg-info"))
+        (self.folder / "proto").symlink_to(ROOT / "proto")
         self._script("build/release/bin/encoderd",
                      f'exec {programs}/encoderd "$@" '
                      f'--listen=127.0.0.1:{self.port} '

@@ -13,7 +13,7 @@ MAX_ROOT_CMAKE = 80
 SOURCES = (".h", ".cc", ".py", ".sh", ".proto")
 MAX_BYTES = 4 << 20  # of any file: goldens are small, weights are not
 README_BELOW = ("engine", "server", "client", "proto", "tests", "deploy")
-# Folders that a README above describes file by file.
+# Folders that mirror others, or hold what a README above describes.
 README_ABOVE = ("proto/", "tests/unit/", "tests/fuzz/corpus", "deploy/")
 
 PICKLE = re.compile(
@@ -42,13 +42,23 @@ def file_length(tree):
 
 
 def folder_readme(tree):
-    """Every folder with sources says what lives there."""
+    """Every folder with sources says what lives there.
+
+    Or the README of the folder above does, naming it: `folder/...`.
+    """
     files = set(tree.files)
+
+    def described(folder):
+        if f"{folder}/README.md" in files:
+            return True
+        above, _, name = folder.rpartition("/")
+        return (f"{above}/README.md" in files
+                and f"`{name}/" in tree.read(f"{above}/README.md"))
+
     folders = {f.rsplit("/", 1)[0] for f in tree.files
                if f.endswith(SOURCES) and f.split("/")[0] in README_BELOW}
     return [f"{folder}: has no README.md" for folder in sorted(folders)
-            if f"{folder}/README.md" not in files
-            and not folder.startswith(README_ABOVE)]
+            if not described(folder) and not folder.startswith(README_ABOVE)]
 
 
 def no_pickle(tree):

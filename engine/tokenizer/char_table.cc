@@ -16,6 +16,10 @@ namespace {
 
 constexpr char32_t kHangulFirst = 0xAC00;
 constexpr char32_t kHangulLast = 0xD7A3;
+// Planes 4 to 13 are empty in every Unicode version that the rules know.
+constexpr char32_t kEmptyFirst = 0x40000;
+constexpr char32_t kEmptyEnd = 0xE0000;
+
 constexpr char32_t kVowels = 21;
 constexpr char32_t kTrails = 28;
 
@@ -52,6 +56,16 @@ Outcome NormalizeOne(char32_t c, const NormalizerOptions& options) {
   return outcome;
 }
 
+// The id of a word of one character.
+uint32_t IdOf(char32_t c, const WordPiece& word_piece) {
+  char word[4];
+  int32_t ids[4];
+  const int bytes = utf8::Encode(c, word);
+  const bool known = word_piece.options().max_word_chars >= 1 &&
+                     word_piece.Match(word, word + bytes, ids) != nullptr;
+  return static_cast<uint32_t>(known ? ids[0] : word_piece.unk_id());
+}
+
 }  // namespace
 
 int DecomposeHangul(char32_t syllable, char* out) {
@@ -71,29 +85,26 @@ CharTable::Entry CharTable::MakeEntry(char32_t c,
     return Entry{payload << 3 | kind};
   };
   if (IsHangul(c)) return make(options.strip_accents ? kHangul : kCopy);
-  // Most code points are of these two kinds; this keeps Build short.
-  const int8_t category = u_charType(static_cast<UChar32>(c));
+  // Most code points are of a few plain kinds; this keeps Build short.
+  const bool isolated = options.handle_chinese_chars && unicode::IsCjk(c);
+  const auto code = static_cast<UChar32>(c);
+  const int8_t category = u_charType(code);
   if (category == U_PRIVATE_USE_CHAR) {
     return make(options.clean_text ? kDrop : kCopy);
   }
-  if (category == U_UNASSIGNED && c >= unicode::kNoNewCapitals &&
-      !unicode::IsCjk(c)) {
-    return make(kCopy);
-  }
+  const bool plain = (category == U_OTHER_LETTER &&
+                      u_getIntPropertyValue(code, UCHAR_NFD_INERT)) ||
+                     (category == U_UNASSIGNED && c >= unicode::kNoNewCapitals);
+  if (plain && !isolated) return make(kCopy);
+  if (plain) return make(kToken, IdOf(c, word_piece));
   const Outcome outcome = NormalizeOne(c, options);
-  const bool isolated = options.handle_chinese_chars && unicode::IsCjk(c);
   if (outcome.reorders) return make(kMark);
   if (outcome.chars.empty()) return make(kDrop);
   if (outcome.chars.size() == 1) {
     const char32_t only = outcome.chars[0];
     if (unicode::IsSpace(only)) return make(kSpace);
     if (isolated || unicode::IsPunctuation(only)) {
-      char word[4];
-      int32_t ids[4];
-      const int bytes = utf8::Encode(only, word);
-      const bool known = word_piece.options().max_word_chars >= 1 &&
-                         word_piece.Match(word, word + bytes, ids) != nullptr;
-      return make(kToken, known ? ids[0] : word_piece.unk_id());
+      return make(kToken, IdOf(only, word_piece));
     }
     if (only == c) return make(kCopy);
   }
@@ -120,6 +131,10 @@ CharTable CharTable::Build(const NormalizerOptions& options,
   std::map<std::string, uint32_t> known;  // bytes of a block -> its place
   Entry block[kBlockSize];
   for (char32_t first = 0; first < unicode::kCodePoints; first += kBlockSize) {
+    if (first > kEmptyFirst && first < kEmptyEnd) {
+      table.blocks_.push_back(table.blocks_.back());
+      continue;
+    }
     for (char32_t i = 0; i < kBlockSize; ++i) {
       block[i] = table.MakeEntry(first + i, options, word_piece);
     }

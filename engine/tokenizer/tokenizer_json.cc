@@ -126,15 +126,14 @@ absl::Status ReadModel(const Json* json, TokenizerSpec* out) {
   return absl::OkStatus();
 }
 
-absl::Status ReadAddedTokens(const Json* json, TokenizerSpec* out) {
+// `vocab`: the model's, { entry: id }, checked.
+absl::Status ReadAddedTokens(const Json* json, const Json& vocab,
+                             TokenizerSpec* out) {
   if (json == nullptr) return absl::OkStatus();
   if (!json->is_array()) return Bad("added_tokens", "an array");
   // Where a token is part of the vocabulary, its id is that entry's; all others
   // follow in order.
-  std::unordered_map<std::string, int64_t> ids;
-  for (size_t id = 0; id < out->vocabulary.size(); ++id) {
-    ids[out->vocabulary[id]] = static_cast<int64_t>(id);
-  }
+  std::unordered_map<std::string, int64_t> further;
   auto next = static_cast<int64_t>(out->vocabulary.size());
   for (size_t i = 0; i < json->size(); ++i) {
     const std::string where = absl::StrCat("added_tokens[", i, "]");
@@ -145,11 +144,18 @@ absl::Status ReadAddedTokens(const Json* json, TokenizerSpec* out) {
     if (!content.ok()) return content.status();
     const absl::StatusOr<int64_t> id = fields.Int("id", 0, kMaxId);
     if (!id.ok()) return id.status();
-    const auto [known, is_new] = ids.try_emplace(*content, next);
-    if (is_new) ++next;
-    if (*id != known->second) {
+    const auto entry_id = vocab.find(*content);
+    int64_t expected;
+    if (entry_id != vocab.end()) {
+      expected = entry_id->get<int64_t>();
+    } else {
+      const auto [known, is_new] = further.try_emplace(*content, next);
+      if (is_new) ++next;
+      expected = known->second;
+    }
+    if (*id != expected) {
       return Bad(absl::StrCat(where, ".id = ", *id),
-                 absl::StrCat(known->second,
+                 absl::StrCat(expected,
                               ", the token's own entry or the next free id"));
     }
     AddedToken token;
@@ -268,7 +274,9 @@ absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder) {
     status = ReadNormalizer(fields.Find("normalizer"), &spec.normalizer);
   }
   if (status.ok()) status = CheckPreTokenizer(fields.Find("pre_tokenizer"));
-  if (status.ok()) status = ReadAddedTokens(fields.Find("added_tokens"), &spec);
+  if (!status.ok()) return status;
+  status = ReadAddedTokens(fields.Find("added_tokens"),
+                           *fields.Find("model")->find("vocab"), &spec);
   if (!status.ok()) return status;
   absl::StatusOr<Template> post_processor =
       ReadPostProcessor(fields.Find("post_processor"));

@@ -66,9 +66,9 @@ absl::Status CheckVocabulary(const Tokenizer& tokenizer, ModelInfo* info) {
   return absl::OkStatus();
 }
 
-// Gives freed memory back to the system. Loading frees a copy of every weight
-// after the device has packed it; glibc keeps such blocks for itself, and the
-// process would hold twice the model for its whole life.
+// Gives freed memory back to the system: the last layer's host copy and the
+// parsed tokenizer files, which glibc would keep for the process's whole life
+// (9 MB of 122 with MiniLM in fp32; more with wider layers).
 void TrimHeap() {
 #ifdef __GLIBC__
   ::malloc_trim(0);

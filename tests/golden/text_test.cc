@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<std::vector<std::string>>> ReadTexts() {
   return texts;
 }
 
-TEST(TextTest, EveryTextGivesTheIdsAndTheVectorOfTheReference) {
+TEST(TextTest, TextsGiveTheIdsAndTheVectorsOfTheReference) {
   const char* folder = std::getenv("ENCODERD_TEST_MODEL");
   ASSERT_NE(folder, nullptr)
       << "this test needs all-MiniLM-L6-v2: run deploy/fetch-model.sh and set "
@@ -66,6 +66,7 @@ TEST(TextTest, EveryTextGivesTheIdsAndTheVectorOfTheReference) {
   const TokenizerScratchPtr scratch = (*model)->tokenizer().NewScratch();
 
   double worst = 0;
+  int computed = 0;
   for (size_t i = 0; i < texts->size(); ++i) {
     const std::vector<std::string>& parts = (*texts)[i];
     Encoding encoding;
@@ -79,6 +80,8 @@ TEST(TextTest, EveryTextGivesTheIdsAndTheVectorOfTheReference) {
     const TokenSequence& wanted = golden->sequences[i];
     ASSERT_EQ(encoding.token_ids, wanted.token_ids) << parts[0];
     ASSERT_EQ(encoding.segment_ids, wanted.segment_ids) << parts[0];
+    // golden_test computes all of them from these ids; here, some alone.
+    if (i % 4 != 0 && parts.size() == 1) continue;
     PackedBatch batch;
     batch.Append({encoding.token_ids, encoding.segment_ids, {}}, info.limits);
     ForwardResult result;
@@ -90,8 +93,10 @@ TEST(TextTest, EveryTextGivesTheIdsAndTheVectorOfTheReference) {
     ASSERT_GE(difference.cosine, kFp32Cosine) << parts[0];
     ASSERT_LE(difference.max_difference, kFp32Vector) << parts[0];
     worst = std::max(worst, difference.max_difference);
+    ++computed;
   }
-  std::cout << texts->size() << " texts, max |d| " << worst << "\n";
+  std::cout << texts->size() << " texts, " << computed
+            << " of them computed, max |d| " << worst << "\n";
 }
 
 TEST(TextTest, TheWeightsOfEveryRandomCheckpointAreTheOnesOfTheGolden) {

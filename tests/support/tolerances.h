@@ -19,6 +19,8 @@ constexpr double kFp32Cosine = 0.999999;
 constexpr double kBf16Cosine = 0.999;
 // Largest difference of GELU from x Phi(x): one rounding of x Phi(x) near 6.
 constexpr double kGelu = 1e-6;
+// The same in bf16, whose own rounding is that much for values of 0.06.
+constexpr double kGeluBf16 = 1.5e-4;
 // One op in float against double, values of about 1.
 constexpr double kFp32Op = 5e-6;
 // One op in bf16: a bf16 has 8 bits, so half a unit in the last place of a

@@ -74,14 +74,15 @@ inline void PackKeys(const typename E::Element* keys, int64_t stride, int64_t n,
     const typename E::Element* from = keys + v * kLanes * stride;
     for (int64_t w = 0; w < whole; w += kLanes) {
       F block[kLanes];
+      // Keys past the end repeat the last one; softmax leaves them out.
+#pragma GCC unroll 16
       for (int64_t r = 0; r < kLanes; ++r) {
-        block[r] =
-            r < rows
-                ? F32::Load(reinterpret_cast<const float*>(
-                      reinterpret_cast<const char*>(from + r * stride) + w * 4))
-                : F{};
+        const int64_t row = r < rows ? r : rows - 1;
+        block[r] = F32::Load(reinterpret_cast<const float*>(
+            reinterpret_cast<const char*>(from + row * stride) + w * 4));
       }
       Transpose(block);
+#pragma GCC unroll 16
       for (int64_t r = 0; r < kLanes; ++r)
         F32::Store(block[r], to + (w + r) * width * kLanes);
     }
@@ -153,23 +154,29 @@ inline void PackValues(const typename E::Element* values, int64_t stride,
 // Scores [vectors * kLanes] become probabilities times the returned sum, as
 // elements E, in place. Sum and maximum in float.
 template <typename E>
-inline float SoftmaxRow(float* scores, int64_t n, int64_t vectors,
-                        float scale) {
-  for (int64_t i = n; i < vectors * kLanes; ++i) scores[i] = -3.0e38f;
-  F highest = F32::Load(scores);
-  for (int64_t v = 1; v < vectors; ++v)
+ENCODERD_INLINE float SoftmaxRow(float* scores, int64_t n, int64_t vectors,
+                                 float scale) {
+  constexpr bool kPrecise = sizeof(typename E::Element) == 4;
+  const int64_t whole = vectors - 1, rest = n - whole * kLanes;
+  // Scores past the end count as the least float.
+  const F last =
+      FirstLanes(F32::Load(scores + whole * kLanes), rest, Splat(-3.0e38f));
+  F highest = last;
+  for (int64_t v = 0; v < whole; ++v)
     highest = Max(highest, F32::Load(scores + v * kLanes));
   const float to_base2 = scale * kLog2e;
-  const float offset = MaxLanes(highest) * to_base2;
+  const F offset = MaxInLanes(highest) * to_base2;
   auto* out = reinterpret_cast<typename E::Element*>(scores);
   F sum = {};
-  for (int64_t v = 0; v < vectors; ++v) {
-    const F p = Exp2<sizeof(typename E::Element) == 4>(
-        F32::Load(scores + v * kLanes) * to_base2 - offset);
+  for (int64_t v = 0; v < whole; ++v) {
+    const F p =
+        Exp2<kPrecise>(F32::Load(scores + v * kLanes) * to_base2 - offset);
     sum += p;
     E::Store(p, out + v * kLanes);
   }
-  return SumLanes(sum);
+  const F p = FirstLanes(Exp2<kPrecise>(last * to_base2 - offset), rest, F{});
+  E::Store(p, out + whole * kLanes);
+  return SumLanes(sum + p);
 }
 
 template <typename E, typename Op>

@@ -39,7 +39,9 @@ void MapElementWise(ElementWise function, int64_t count, void* values) {
   auto* v = static_cast<typename E::Element*>(values);
   switch (function) {
     case ElementWise::kGeluErf:
-      return Map<E>([](F x) { return GeluErf(x); }, count, v);
+      return Map<E>(
+          [](F x) { return GeluErf<sizeof(typename E::Element) == 4>(x); },
+          count, v);
     case ElementWise::kGeluTanh:
       return Map<E>([](F x) { return GeluTanh(x); }, count, v);
     case ElementWise::kRelu:

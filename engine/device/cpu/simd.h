@@ -101,24 +101,38 @@ struct BF16 {
   }
 };
 
-// Sum and maximum over the lanes, always in the same order.
-ENCODERD_INLINE float SumLanes(F v) {
-  float lanes[kLanes];
-  F32::Store(v, lanes);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-  }
-  return lanes[0];
+// The lanes moved around by kShift.
+template <int kShift, int... kLane>
+ENCODERD_INLINE F Rotate(F v, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(v, v, ((kLane + kShift) % kLanes)...);
 }
 
-ENCODERD_INLINE float MaxLanes(F v) {
-  float lanes[kLanes];
-  F32::Store(v, lanes);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int i = 0; i < width; ++i)
-      lanes[i] = lanes[i] > lanes[i + width] ? lanes[i] : lanes[i + width];
-  }
-  return lanes[0];
+// Sum and maximum over the lanes, in every lane, always in the same order.
+template <int kShift = kLanes / 2>
+ENCODERD_INLINE F SumInLanes(F v) {
+  v += Rotate<kShift>(v, std::make_integer_sequence<int, kLanes>());
+  if constexpr (kShift > 1) return SumInLanes<kShift / 2>(v);
+  return v;
+}
+
+template <int kShift = kLanes / 2>
+ENCODERD_INLINE F MaxInLanes(F v) {
+  v = Max(v, Rotate<kShift>(v, std::make_integer_sequence<int, kLanes>()));
+  if constexpr (kShift > 1) return MaxInLanes<kShift / 2>(v);
+  return v;
+}
+
+ENCODERD_INLINE float SumLanes(F v) { return SumInLanes(v)[0]; }
+
+template <int... kLane>
+ENCODERD_INLINE I LaneNumbers(std::integer_sequence<int, kLane...>) {
+  return I{kLane...};
+}
+
+// v in the first `count` lanes, `rest` in the others.
+ENCODERD_INLINE F FirstLanes(F v, int64_t count, F rest) {
+  const I lane = LaneNumbers(std::make_integer_sequence<int, kLanes>());
+  return lane < static_cast<int32_t>(count) ? v : rest;
 }
 
 // Transposes kLanes x kLanes 32-bit values in registers: in stage s, rows i

@@ -1,0 +1,233 @@
+"""Our engine and its peers on the same ids, interleaved in one run.
+
+    python tests/bench/compare_engines.py --bench build/bench/bin/engine_bench \\
+        --model models/all-MiniLM-L6-v2 --out result.jsonl
+
+For each workload every peer first tries its ways of working and batch sizes
+and keeps the fastest; then all engines run in turn, `repeats` times. Peers get
+their sequences sorted by length and padded to the longest of a batch; encoderd
+gets them as they come. tokens/s counts real tokens only. Prints a table, and
+writes one JSON object a row: losing rows too.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+import peers
+
+BATCHES = {"16": [8, 16, 32, 64], "128": [1, 2, 4, 8, 16],
+           "512": [1, 2, 4], "mix": [4, 8, 16, 32]}
+TOKENS = {"16": 16384, "128": 16384, "512": 16384, "mix": 40960}
+
+
+def lengths(workload):
+    if workload != "mix":
+        return [int(workload)] * (TOKENS[workload] // int(workload))
+    random = np.random.default_rng(42)
+    drawn = []
+    while sum(drawn) < TOKENS["mix"]:
+        drawn.append(int(np.clip(random.lognormal(np.log(24), 1.0), 4, 512)))
+    return drawn
+
+
+def sequences(workload, config):
+    """Random ids between [CLS] and [SEP]."""
+    random = np.random.default_rng(7)
+    return [[101, *random.integers(1000, config["vocab_size"], n - 2).tolist(),
+             102] for n in lengths(workload)]
+
+
+def padded(order, ids, size):
+    batches = []
+    for first in range(0, len(order), size):
+        rows = [ids[i] for i in order[first:first + size]]
+        width = max(map(len, rows))
+        batches.append((
+            np.array([row + [0] * (width - len(row)) for row in rows]),
+            np.array([[1] * len(row) + [0] * (width - len(row))
+                      for row in rows])))
+    return batches
+
+
+class Encoderd:
+    """engine_bench as a child process that runs on command."""
+
+    def __init__(self, options, dtype, ids_file):
+        self.name = f"encoderd {dtype}"
+        self.child = subprocess.Popen(
+            [options.bench, f"--model={options.model}", f"--dtype={dtype}",
+             f"--ids={ids_file}", f"--threads={options.cores}"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if self.child.stdout.readline().strip() != "ready":
+            raise RuntimeError(f"{self.name} is not available here")
+
+    def ask(self, command):
+        self.child.stdin.write(command + "\n")
+        self.child.stdin.flush()
+        return self.child.stdout.readline().strip()
+
+    def seconds(self):
+        return float(self.ask("run"))
+
+    def peak(self):
+        return float(self.ask("peak"))
+
+    def vectors(self, hidden):
+        with tempfile.TemporaryDirectory() as scratch:
+            path = os.path.join(scratch, "vectors")
+            self.ask(f"vectors {path}")
+            return np.fromfile(path, np.float32).reshape(-1, hidden)
+
+    def close(self):
+        self.child.stdin.close()
+        self.child.wait()
+
+
+class Tuned:
+    """A peer with its fastest way of working for one workload."""
+
+    def __init__(self, peer, workload, ids):
+        self.name = peer.name
+        self.version = peer.version()
+        self.order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
+        best = None
+        for variant in peer.variants():
+            for size in BATCHES[workload]:
+                # The middle of the lengths, a quarter of the work.
+                some = self.order[::4] if workload == "mix" else \
+                    self.order[:max(size * 4, len(ids) // 4)]
+                run = peer.prepare(padded(some, ids, size), variant)
+                run()
+                start = time.perf_counter()
+                run()
+                seconds = (time.perf_counter() - start) / len(some)
+                if best is None or seconds < best[0]:
+                    best = (seconds, variant, size)
+        _, variant, self.batch = best
+        self.how = f"{variant}, batches of {self.batch}"
+        self.run = peer.prepare(padded(self.order, ids, self.batch), variant)
+        self.found = self.run()  # every shape seen once
+
+    def seconds(self):
+        start = time.perf_counter()
+        self.found = self.run()
+        return time.perf_counter() - start
+
+    def vectors(self, hidden):
+        ordered = np.empty((len(self.order), hidden), np.float32)
+        ordered[self.order] = self.found
+        return ordered
+
+
+def flops(config, ids):
+    h, f = config["hidden_size"], config["intermediate_size"]
+    return sum(config["num_hidden_layers"] * len(row)
+               * (2 * (4 * h * h + 2 * h * f) + 4 * len(row) * h)
+               for row in ids)
+
+
+def quality(got, want):
+    cosine = (got * want).sum(1) / (np.linalg.norm(got, axis=1)
+                                    * np.linalg.norm(want, axis=1))
+    return {"cosine_min": float(cosine.min()),
+            "cosine_mean": float(cosine.mean()),
+            "max_difference": float(np.abs(got - want).max())}
+
+
+def compare(workload, options, config, available):
+    ids = sequences(workload, config)
+    tokens = sum(map(len, ids))
+    hidden = config["hidden_size"]
+    rows = []
+    with tempfile.NamedTemporaryFile("w", suffix=".ids") as file:
+        file.writelines(" ".join(map(str, row)) + "\n" for row in ids)
+        file.flush()
+        ours = []
+        for dtype in ("fp32", "bf16"):
+            try:
+                ours.append(Encoderd(options, dtype, file.name))
+            except RuntimeError as error:
+                print(error, file=sys.stderr)
+        tuned = [Tuned(peer, workload, ids) for peer in available]
+        engines = ours + tuned
+        times = {engine.name: [] for engine in engines}
+        peaks = {ours[i].name.split()[-1]: [] for i in range(len(ours))}
+        for _ in range(options.repeats):
+            for engine in ours:
+                peaks[engine.name.split()[-1]].append(engine.peak())
+            for engine in engines:
+                times[engine.name].append(engine.seconds())
+        truth = next(e for e in tuned if e.name == "torch fp32").vectors(hidden)
+        for engine in engines:
+            dtype = engine.name.split()[-1]
+            rate = [tokens / seconds for seconds in times[engine.name]]
+            peak = statistics.median(peaks[dtype]) if dtype in peaks else 0
+            share = flops(config, ids) / tokens * statistics.median(rate) / peak
+            rows.append({
+                "workload": workload, "engine": engine.name,
+                "version": getattr(engine, "version", options.version),
+                "how": getattr(engine, "how", "packed"),
+                "tokens_per_second": round(statistics.median(rate)),
+                "min": round(min(rate)), "max": round(max(rate)),
+                "share_of_peak": round(share, 3), "peak_gflops": peak / 1e9,
+                **quality(engine.vectors(hidden), truth)})
+        for engine in ours:
+            engine.close()
+    return rows
+
+
+def show(rows):
+    print(f"{'workload':9}{'engine':18}{'tokens/s':>10}{'min':>8}{'max':>8}"
+          f"{'of peak':>9}{'cos min':>11}{'cos mean':>11}{'max|d|':>10}  how")
+    for row in rows:
+        print(f"{row['workload']:9}{row['engine']:18}"
+              f"{row['tokens_per_second']:10}{row['min']:8}{row['max']:8}"
+              f"{row['share_of_peak']:9.1%}{row['cosine_min']:11.6f}"
+              f"{row['cosine_mean']:11.6f}{row['max_difference']:10.1e}"
+              f"  {row['how']}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bench", required=True, help="path of engine_bench")
+    parser.add_argument("--model", required=True, help="model folder")
+    parser.add_argument("--workloads", default="16,128,512,mix")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--cores", type=int,
+                        default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--out", help="file for the JSON rows, appended")
+    options = parser.parse_args()
+    with open(os.path.join(options.model, "config.json"),
+              encoding="utf-8") as file:
+        config = json.load(file)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"],
+                            cwd=os.path.dirname(os.path.abspath(__file__)),
+                            capture_output=True, text=True, check=False)
+    options.version = commit.stdout.strip() or "unknown"
+    print(f"{platform.machine()}, {options.cores} cores", file=sys.stderr)
+    available = []
+    for kind, dtype in peers.PEERS:
+        try:
+            available.append(kind(options.model, dtype, options.cores))
+        except ImportError as error:
+            print(f"left out: {kind.__name__} {dtype}: {error}",
+                  file=sys.stderr)
+    for workload in options.workloads.split(","):
+        rows = compare(workload, options, config, available)
+        show(rows)
+        if options.out:
+            with open(options.out, "a", encoding="utf-8") as file:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""The engines that encoderd is compared with, each on the same ids.
+
+Every engine has one class: prepare(batches) takes the padded batches and
+returns a function that runs them all once and returns the vectors in order;
+variants() lists the ways it may be set up, of which the benchmark takes the
+fastest. Imports are inside the classes: what is not installed is left out.
+"""
+
+import concurrent.futures
+import os
+import tempfile
+
+import numpy as np
+
+
+def _torch_model(folder, dtype="float32"):
+    import torch
+    import transformers
+
+    class Embedder(torch.nn.Module):
+        """Mean pooled and normalised, as sentence-transformers does it."""
+
+        def __init__(self):
+            super().__init__()
+            self.bert = transformers.AutoModel.from_pretrained(
+                folder, dtype=getattr(torch, dtype), add_pooling_layer=False)
+
+        def forward(self, input_ids, attention_mask):
+            states = self.bert(input_ids=input_ids,
+                               attention_mask=attention_mask)[0].float()
+            mask = attention_mask.unsqueeze(-1).float()
+            mean = (states * mask).sum(1) / mask.sum(1)
+            return torch.nn.functional.normalize(mean, dim=1)
+
+    return Embedder().eval()
+
+
+def _two_threads(run_batch, batches, workers, start=None):
+    """Runs batches on `workers` threads; the vectors in order."""
+    with concurrent.futures.ThreadPoolExecutor(
+            workers, initializer=start) as pool:
+        return np.concatenate(list(pool.map(run_batch, batches)))
+
+
+class Torch:
+    """PyTorch: one call on all cores, or one thread a core."""
+
+    def __init__(self, folder, dtype, cores):
+        self.name = f"torch {dtype}"
+        self.dtype = dtype
+        self.cores = cores
+        self.model = _torch_model(
+            folder, "bfloat16" if dtype == "bf16" else "float32")
+
+    @staticmethod
+    def version():
+        import torch
+        return torch.__version__
+
+    def variants(self):
+        return ["one call on all cores", "one thread a core"]
+
+    def prepare(self, batches, variant):
+        import torch
+        inputs = [(torch.from_numpy(ids), torch.from_numpy(mask))
+                  for ids, mask in batches]
+
+        def run_batch(batch):
+            with torch.inference_mode():
+                return self.model(*batch).numpy()
+
+        if variant == "one call on all cores":
+            def run():
+                torch.set_num_threads(self.cores)
+                return np.concatenate([run_batch(b) for b in inputs])
+            return run
+        return lambda: _two_threads(run_batch, inputs, self.cores,
+                                    lambda: torch.set_num_threads(1))
+
+
+class OpenVino:
+    """OpenVINO with the throughput hint and its asynchronous queue."""
+
+    def __init__(self, folder, dtype, cores):
+        import openvino as ov
+        import torch
+        self.name = f"OpenVINO {dtype}"
+        example = (torch.ones(2, 8, dtype=torch.int64),
+                   torch.ones(2, 8, dtype=torch.int64))
+        model = ov.convert_model(_torch_model(folder), example_input=example)
+        self.compiled = ov.Core().compile_model(model, "CPU", {
+            "PERFORMANCE_HINT": "THROUGHPUT",
+            "INFERENCE_PRECISION_HINT": "bf16" if dtype == "bf16" else "f32",
+        })
+
+    @staticmethod
+    def version():
+        import openvino
+        return openvino.__version__.split("-")[0]
+
+    def variants(self):
+        return ["throughput hint"]
+
+    def prepare(self, batches, variant):
+        import openvino as ov
+
+        def run():
+            vectors = [None] * len(batches)
+
+            def take(request, index):
+                vectors[index] = request.get_output_tensor().data.copy()
+
+            queue = ov.AsyncInferQueue(self.compiled)
+            queue.set_callback(take)
+            for index, (ids, mask) in enumerate(batches):
+                queue.start_async([ids, mask], userdata=index)
+            queue.wait_all()
+            return np.concatenate(vectors)
+        return run
+
+
+class OnnxRuntime:
+    """ONNX Runtime, exported from PyTorch and fused by its own optimiser."""
+
+    def __init__(self, folder, dtype, cores):
+        import onnxruntime
+        import torch
+        import transformers
+        from onnxruntime.transformers import optimizer
+        self.name = f"ONNX Runtime {dtype}"
+        self.cores = cores
+        config = transformers.AutoConfig.from_pretrained(folder)
+        with tempfile.TemporaryDirectory() as scratch:
+            plain = os.path.join(scratch, "model.onnx")
+            fused = os.path.join(scratch, "fused.onnx")
+            example = (torch.ones(2, 8, dtype=torch.int64),
+                       torch.ones(2, 8, dtype=torch.int64))
+            axes = {0: "batch", 1: "tokens"}
+            model = _torch_model(folder)
+            model.bert.set_attn_implementation("eager")
+            torch.onnx.export(
+                model, example, plain, dynamo=False, opset_version=17,
+                input_names=["input_ids", "attention_mask"],
+                output_names=["vectors"],
+                dynamic_axes={"input_ids": axes, "attention_mask": axes,
+                              "vectors": {0: "batch"}})
+            optimized = optimizer.optimize_model(
+                plain, model_type="bert",
+                num_heads=config.num_attention_heads,
+                hidden_size=config.hidden_size)
+            self.fusions = optimized.get_fused_operator_statistics()
+            optimized.save_model_to_file(fused)
+
+            def session(threads):
+                options = onnxruntime.SessionOptions()
+                options.intra_op_num_threads = threads
+                return onnxruntime.InferenceSession(
+                    fused, options, providers=["CPUExecutionProvider"])
+
+            self.one_thread = session(1)
+            self.all_cores = session(cores)
+
+    @staticmethod
+    def version():
+        import onnxruntime
+        return onnxruntime.__version__
+
+    def variants(self):
+        return ["one call on all cores", "one thread a core"]
+
+    def prepare(self, batches, variant):
+        feeds = [{"input_ids": ids, "attention_mask": mask}
+                 for ids, mask in batches]
+        if variant == "one call on all cores":
+            return lambda: np.concatenate(
+                [self.all_cores.run(None, feed)[0] for feed in feeds])
+        return lambda: _two_threads(
+            lambda feed: self.one_thread.run(None, feed)[0], feeds, self.cores)
+
+
+PEERS = [(OpenVino, "fp32"), (OpenVino, "bf16"), (OnnxRuntime, "fp32"),
+         (Torch, "fp32"), (Torch, "bf16")]

@@ -130,6 +130,7 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Load(
       *std::move(device), *config, info.limits, checkpoint->get());
   if (!encoder.ok()) return encoder.status();
   info.device = (*encoder)->device().name();
+  info.preferred_sessions = (*encoder)->device().preferred_sessions();
   info.dtype = DTypeName((*encoder)->device().dtype());
   absl::StatusOr<std::string> digest = (*checkpoint)->Sha256();
   if (!digest.ok()) return digest.status();

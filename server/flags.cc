@@ -26,7 +26,7 @@ ABSL_FLAG(std::string, listen, kDefault.listen,
           "authentication: leave loopback only inside a trusted network.");
 ABSL_FLAG(std::string, http_listen, kDefault.http_listen,
           "host:port of HTTP with /metrics, /healthz and /readyz; empty: none. "
-          "Cost: three threads that sleep.");
+          "Cost: a thread that sleeps.");
 ABSL_FLAG(std::string, device, kDefault.device,
           "Where to compute: auto or cpu. auto takes the best the machine has "
           "and the log says why.");
@@ -107,6 +107,10 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   absl::FlagsUsageConfig usage;
   usage.contains_help_flags = IsServerFlagFile;
   usage.contains_helpshort_flags = IsServerFlagFile;
+  // Not the path of the machine that built it.
+  usage.normalize_filename = [](absl::string_view file) {
+    return std::string(file.substr(file.rfind("server/")));
+  };
   usage.version_string = [] {
     return absl::StrCat("encoderd ", kVersion, "\n");
   };

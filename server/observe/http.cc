@@ -1,126 +1,240 @@
 #include "server/observe/http.h"
 
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include <cstring>
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <list>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "civetweb.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace encoderd {
 namespace {
 
+constexpr size_t kMaxConnections = 32;
+constexpr size_t kMaxHead = 4096;  // bytes
+constexpr absl::Duration kPatience = absl::Seconds(5);
 constexpr char kText[] = "text/plain; charset=utf-8";
 constexpr char kPrometheus[] = "text/plain; version=0.0.4; charset=utf-8";
 
-class CivetServer final : public HttpServer {
- public:
-  explicit CivetServer(HttpSources sources) : sources_(std::move(sources)) {}
-  ~CivetServer() override {
-    if (context_ != nullptr) mg_stop(context_);
-  }
+std::string Response(absl::string_view status, absl::string_view type,
+                     absl::string_view body, bool head_only) {
+  return absl::StrCat(
+      "HTTP/1.1 ", status, "\r\nContent-Type: ", type,
+      "\r\nContent-Length: ", body.size(),
+      "\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
+      head_only ? "" : body);
+}
 
-  absl::Status Listen(const std::string& address) {
-    mg_init_library(0);
-    const char* options[] = {"listening_ports",
-                             address.c_str(),
-                             "num_threads",
-                             "2",
-                             "connection_queue",
-                             "16",
-                             "request_timeout_ms",
-                             "5000",
-                             "max_request_size",
-                             "8192",
-                             "enable_keep_alive",
-                             "no",
-                             "enable_directory_listing",
-                             "no",
-                             nullptr};
-    mg_callbacks callbacks;
-    std::memset(&callbacks, 0, sizeof(callbacks));
-    callbacks.begin_request = &CivetServer::BeginRequest;
-    callbacks.init_thread = &CivetServer::NameThread;
-    callbacks.log_message = [](const mg_connection*, const char*) { return 1; };
-    context_ = mg_start(&callbacks, this, options);
-    if (context_ == nullptr) {
-      return absl::UnavailableError(absl::StrCat("cannot listen on ", address,
-                                                 " (in use, or no such "
-                                                 "address)"));
+// One caller: the head is read, then the answer is written, then it closes.
+struct Connection {
+  int fd = -1;
+  absl::Time until;
+  std::string head;
+  std::string answer;  // not empty: writing
+  size_t written = 0;
+
+  // False: done with, close it.
+  bool Read(const HttpSources& sources) {
+    char buffer[1024];
+    const ssize_t size = recv(fd, buffer, sizeof(buffer), 0);
+    if (size <= 0) return size < 0 && (errno == EAGAIN || errno == EINTR);
+    head.append(buffer, static_cast<size_t>(size));
+    const size_t end = head.find("\r\n\r\n");
+    if (end != std::string::npos) {
+      answer = AnswerHttp(absl::string_view(head).substr(0, end), sources);
+    } else if (head.size() > kMaxHead) {
+      answer = Response("431 Request Header Fields Too Large", kText,
+                        "at most 4096 bytes of request\n", false);
     }
-    mg_server_port ports[4];
-    std::memset(ports, 0, sizeof(ports));
-    if (mg_get_server_ports(context_, 4, ports) > 0) port_ = ports[0].port;
-    return absl::OkStatus();
+    return answer.empty() || Write();
+  }
+  bool Write() {
+    const ssize_t size = send(fd, answer.data() + written,
+                              answer.size() - written, MSG_NOSIGNAL);
+    if (size < 0) return errno == EAGAIN || errno == EINTR;
+    written += static_cast<size_t>(size);
+    return written < answer.size();
+  }
+};
+
+class PollServer final : public HttpServer {
+ public:
+  PollServer(int listener, int port, HttpSources sources)
+      : listener_(listener),
+        stop_(eventfd(0, EFD_CLOEXEC)),
+        port_(port),
+        sources_(std::move(sources)),
+        thread_([this] { Run(); }) {}
+  ~PollServer() override {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t size = write(stop_, &one, sizeof(one));
+    thread_.join();
+    for (const Connection& connection : connections_) close(connection.fd);
+    close(listener_);
+    close(stop_);
   }
 
   int port() const override { return port_; }
 
  private:
-  static void* NameThread(const mg_context*, int) {
+  void Run() {
     pthread_setname_np(pthread_self(), "http");
-    return nullptr;
-  }
-
-  static int BeginRequest(mg_connection* connection) {
-    const mg_request_info* request = mg_get_request_info(connection);
-    auto* self = static_cast<CivetServer*>(request->user_data);
-    return self->Answer(connection, request->request_method,
-                        request->local_uri);
-  }
-
-  // The status sent; also what civetweb wants back for "answered".
-  int Answer(mg_connection* connection, absl::string_view method,
-             absl::string_view path) {
-    if (method != "GET" && method != "HEAD") {
-      return Send(connection, 405, "Method Not Allowed", kText,
-                  "only GET is answered here\n", true);
-    }
-    const bool body = method == "GET";
-    if (path == "/metrics") {
-      return Send(connection, 200, "OK", kPrometheus, sources_.metrics_text(),
-                  body);
-    }
-    if (path == "/healthz") {
-      return Send(connection, 200, "OK", kText, "alive\n", body);
-    }
-    if (path == "/readyz") {
-      if (sources_.ready()) {
-        return Send(connection, 200, "OK", kText, "ready\n", body);
+    std::vector<pollfd> fds;
+    for (;;) {
+      const bool room = connections_.size() < kMaxConnections;
+      fds = {{stop_, POLLIN, 0},
+             {listener_, static_cast<short>(room ? POLLIN : 0), 0}};
+      for (const Connection& c : connections_) {
+        fds.push_back(
+            {c.fd, static_cast<short>(c.answer.empty() ? POLLIN : POLLOUT), 0});
       }
-      return Send(connection, 503, "Service Unavailable", kText, "not ready\n",
-                  body);
+      const int timeout_ms = connections_.empty() ? -1 : 1000;
+      if (poll(fds.data(), fds.size(), timeout_ms) < 0) continue;
+      if (fds[0].revents != 0) return;
+      Serve(fds);
+      if (fds[1].revents != 0) Accept();
     }
-    return Send(connection, 404, "Not Found", kText,
-                "only /metrics, /healthz and /readyz are here\n", body);
   }
 
-  static int Send(mg_connection* connection, int code, const char* reason,
-                  const char* type, const std::string& text, bool body) {
-    const std::string head = absl::StrCat(
-        "HTTP/1.1 ", code, " ", reason, "\r\nContent-Type: ", type,
-        "\r\nContent-Length: ", text.size(),
-        "\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n");
-    mg_write(connection, head.data(), head.size());
-    if (body) mg_write(connection, text.data(), text.size());
-    return code;
+  // fds[2 ...] are those of connections_, in order.
+  void Serve(const std::vector<pollfd>& fds) {
+    const absl::Time now = absl::Now();
+    auto connection = connections_.begin();
+    for (size_t i = 2; i < fds.size(); ++i) {
+      bool keep = now < connection->until;
+      if (keep && fds[i].revents != 0) {
+        keep = connection->answer.empty() ? connection->Read(sources_)
+                                          : connection->Write();
+      }
+      if (keep) {
+        ++connection;
+      } else {
+        close(connection->fd);
+        connection = connections_.erase(connection);
+      }
+    }
   }
 
+  void Accept() {
+    const int fd =
+        accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+      // Out of descriptors: the caller waits in the backlog, we do not spin.
+      if (errno == EMFILE || errno == ENFILE) {
+        absl::SleepFor(absl::Milliseconds(50));
+      }
+      return;
+    }
+    Connection connection;
+    connection.fd = fd;
+    connection.until = absl::Now() + kPatience;
+    connections_.push_back(std::move(connection));
+  }
+
+  const int listener_;
+  const int stop_;
+  const int port_;
   const HttpSources sources_;
-  mg_context* context_ = nullptr;
-  int port_ = 0;
+  std::list<Connection> connections_;  // the thread's own
+  std::thread thread_;
 };
+
+// A listening socket, or -1.
+int Bind(const addrinfo& address) {
+  const int fd =
+      socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  // A restart must not wait for old connections; it does not let two share.
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (bind(fd, address.ai_addr, address.ai_addrlen) == 0 &&
+      listen(fd, 64) == 0) {
+    return fd;
+  }
+  close(fd);
+  return -1;
+}
+
+int PortOf(int fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof(address);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return 0;
+  }
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
+                   : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+}
 
 }  // namespace
 
+std::string AnswerHttp(absl::string_view head, const HttpSources& sources) {
+  const absl::string_view line = head.substr(0, head.find("\r\n"));
+  const size_t first = line.find(' ');
+  const size_t second = line.rfind(' ');
+  if (first == absl::string_view::npos || second <= first + 1 ||
+      !absl::StartsWith(line.substr(second + 1), "HTTP/1.")) {
+    return Response("400 Bad Request", kText, "this is not HTTP/1.1\n", false);
+  }
+  const absl::string_view method = line.substr(0, first);
+  absl::string_view path = line.substr(first + 1, second - first - 1);
+  path = path.substr(0, path.find('?'));
+  const bool head_only = method == "HEAD";
+  if (method != "GET" && !head_only) {
+    return Response("405 Method Not Allowed", kText,
+                    "only GET is answered here\n", false);
+  }
+  if (path == "/metrics") {
+    return Response("200 OK", kPrometheus, sources.metrics_text(), head_only);
+  }
+  if (path == "/healthz") {
+    return Response("200 OK", kText, "alive\n", head_only);
+  }
+  if (path == "/readyz") {
+    return sources.ready() ? Response("200 OK", kText, "ready\n", head_only)
+                           : Response("503 Service Unavailable", kText,
+                                      "not ready\n", head_only);
+  }
+  return Response("404 Not Found", kText,
+                  "only /metrics, /healthz and /readyz are here\n", head_only);
+}
+
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
-    const std::string& address, HttpSources sources) {
-  auto server = std::make_unique<CivetServer>(std::move(sources));
-  const absl::Status status = server->Listen(address);
-  if (!status.ok()) return status;
-  return server;
+    const std::string& host, int port, HttpSources sources) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  int fd = -1;
+  if (getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found) ==
+      0) {
+    for (addrinfo* at = found; at != nullptr && fd < 0; at = at->ai_next) {
+      fd = Bind(*at);
+    }
+    freeaddrinfo(found);
+  }
+  if (fd < 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", host, ":", port,
+                     " for HTTP (in use, or no such address)"));
+  }
+  const int bound = PortOf(fd);
+  return std::make_unique<PollServer>(fd, bound, std::move(sources));
 }
 
 }  // namespace encoderd

@@ -1,9 +1,9 @@
 // HTTP beside gRPC: GET /metrics (Prometheus text), /healthz (the process
 // lives), /readyz (200 while serving, 503 otherwise).
 //
-// Bounded: two worker threads and an acceptor, all named "http", 16 waiting
-// connections, 5 s a request, 8 KiB of headers, no keep-alive. Plain text, no
-// authentication.
+// One thread named "http" and no more: three fixed answers need no web server,
+// and this one stops at once. Bounded: 32 connections, 4 KiB of request, 5 s a
+// connection, one request each. Plain text, no authentication.
 #ifndef ENCODERD_SERVER_OBSERVE_HTTP_H_
 #define ENCODERD_SERVER_OBSERVE_HTTP_H_
 
@@ -12,25 +12,30 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace encoderd {
 
 struct HttpSources {
-  std::function<std::string()> metrics_text;  // called on an http thread
-  std::function<bool()> ready;                // called on an http thread
+  std::function<std::string()> metrics_text;  // called on the http thread
+  std::function<bool()> ready;                // called on the http thread
 };
 
 class HttpServer {
  public:
-  // address: host:port, port 0 for any. INVALID_ARGUMENT for a bad address;
-  // UNAVAILABLE when it cannot be bound. The sources outlive the server.
+  // host: a numeric address or a name that resolves to one; port 0 for any.
+  // UNAVAILABLE when it cannot be bound. What the sources use outlives the
+  // server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
-      const std::string& address, HttpSources sources);
-  // Stops listening and joins the threads.
+      const std::string& host, int port, HttpSources sources);
+  // Closes everything and joins the thread.
   virtual ~HttpServer() = default;
 
   virtual int port() const = 0;  // the one bound
 };
+
+// The whole answer to a request's head (all up to the empty line). Pure.
+std::string AnswerHttp(absl::string_view head, const HttpSources& sources);
 
 }  // namespace encoderd
 

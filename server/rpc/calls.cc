@@ -1,0 +1,237 @@
+#include "server/rpc/calls.h"
+
+#include <bit>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "engine/error.h"
+#include "engine/pooling.h"
+#include "google/protobuf/arena.h"
+#include "server/rpc/wire.h"
+
+namespace encoderd {
+namespace {
+
+using google::protobuf::Arena;
+
+// The field number of `inputs` in every request that has inputs.
+constexpr int kInputsField = 2;
+static_assert(v1::EmbedRequest::kInputsFieldNumber == kInputsField);
+static_assert(v1::EncodeRequest::kInputsFieldNumber == kInputsField);
+static_assert(v1::TokenizeRequest::kInputsFieldNumber == kInputsField);
+
+// Counts before it parses: each input costs memory however small it is.
+absl::Status ParseInputs(const CallEnvironment& environment,
+                         const grpc::ByteBuffer& bytes,
+                         google::protobuf::Message* request) {
+  const int64_t count = CountEntries(bytes, kInputsField);
+  const absl::Status status = CheckInputCount(count, environment.limits);
+  // An empty list is told after parsing: garbage has no inputs either.
+  if (!status.ok() && count > 0) return status;
+  return ParseMessage(bytes, request);
+}
+
+void SetUsage(const PipelineResult& result, v1::Usage* usage) {
+  usage->set_tokens(static_cast<uint64_t>(result.tokens));
+  usage->set_tokenize_ms(absl::ToDoubleMilliseconds(result.tokenize_time));
+  usage->set_queue_ms(absl::ToDoubleMilliseconds(result.queue_time));
+  usage->set_compute_ms(absl::ToDoubleMilliseconds(result.compute_time));
+}
+
+}  // namespace
+
+void PackFloats(const float* values, int64_t count, std::string* bytes) {
+  bytes->resize(static_cast<size_t>(count) * sizeof(float));
+  if constexpr (std::endian::native == std::endian::little) {
+    std::memcpy(bytes->data(), values, bytes->size());
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t bits = std::bit_cast<uint32_t>(values[i]);
+      for (int byte = 0; byte < 4; ++byte) {
+        (*bytes)[4 * i + byte] = static_cast<char>(bits >> (8 * byte));
+      }
+    }
+  }
+}
+
+absl::Status EmbedCall::Handle(const grpc::ByteBuffer& bytes) {
+  Arena arena;
+  auto* request = Arena::CreateMessage<v1::EmbedRequest>(&arena);
+  absl::Status status = ParseInputs(environment(), bytes, request);
+  if (!status.ok()) return status;
+  const auto model = environment().models->Find(request->model());
+  if (!model.ok()) return model.status();
+  auto plan =
+      ConvertEmbed((*model)->model->info(), environment().limits, request);
+  if (!plan.ok()) return plan.status();
+
+  model_ = *model;
+  request_id_ = request->request_id();
+  dimensions_ = plan->dimensions;
+  normalize_ = plan->request.output.normalize;
+  packed_ = plan->packed;
+  plan->request.deadline = deadline();
+  plan->request.caller = caller();
+  CancelWith(model_->pipeline->Submit(
+      std::move(plan->request), [this](absl::StatusOr<PipelineResult> result) {
+        Continue([&] { return Reply(std::move(result)); });
+      }));
+  return absl::OkStatus();
+}
+
+absl::Status EmbedCall::Reply(absl::StatusOr<PipelineResult> result) {
+  if (!result.ok()) return result.status();
+  const absl::Time start = absl::Now();
+  Arena arena;
+  auto* response = Arena::CreateMessage<v1::EmbedResponse>(&arena);
+  response->set_model(model_->name);
+  response->set_request_id(request_id_);
+  SetUsage(*result, response->mutable_usage());
+  response->mutable_embeddings()->Reserve(
+      static_cast<int>(result->outputs.size()));
+  for (InputResult& output : result->outputs) {
+    float* values = output.values.data();
+    if (static_cast<size_t>(dimensions_) < output.values.size() && normalize_) {
+      NormalizeL2(values, dimensions_);
+    }
+    v1::Embedding* embedding = response->add_embeddings();
+    if (packed_) {
+      PackFloats(values, dimensions_, embedding->mutable_packed());
+    } else {
+      embedding->mutable_floats()->mutable_values()->Add(values,
+                                                         values + dimensions_);
+    }
+    embedding->set_token_count(static_cast<uint32_t>(output.token_count));
+    embedding->set_truncated(output.truncated);
+  }
+  environment().metrics->StageDuration(Stage::kReply, absl::Now() - start);
+  Answer(*response);
+  return absl::OkStatus();
+}
+
+absl::Status EncodeCall::Handle(const grpc::ByteBuffer& bytes) {
+  Arena arena;
+  auto* request = Arena::CreateMessage<v1::EncodeRequest>(&arena);
+  absl::Status status = ParseInputs(environment(), bytes, request);
+  if (!status.ok()) return status;
+  const auto model = environment().models->Find(request->model());
+  if (!model.ok()) return model.status();
+  auto converted =
+      ConvertEncode((*model)->model->info(), environment().limits, request);
+  if (!converted.ok()) return converted.status();
+
+  model_ = *model;
+  request_id_ = request->request_id();
+  converted->deadline = deadline();
+  converted->caller = caller();
+  CancelWith(model_->pipeline->Submit(
+      std::move(*converted), [this](absl::StatusOr<PipelineResult> result) {
+        Continue([&] { return Reply(std::move(result)); });
+      }));
+  return absl::OkStatus();
+}
+
+absl::Status EncodeCall::Reply(absl::StatusOr<PipelineResult> result) {
+  if (!result.ok()) return result.status();
+  const absl::Time start = absl::Now();
+  Arena arena;
+  auto* response = Arena::CreateMessage<v1::EncodeResponse>(&arena);
+  response->set_model(model_->name);
+  response->set_request_id(request_id_);
+  SetUsage(*result, response->mutable_usage());
+  for (InputResult& output : result->outputs) {
+    v1::TokenStates* states = response->add_states();
+    states->set_rows(static_cast<uint32_t>(output.rows));
+    states->set_columns(model_->description.hidden_size());
+    PackFloats(output.values.data(), static_cast<int64_t>(output.values.size()),
+               states->mutable_packed());
+    output.values = {};
+    states->set_token_count(static_cast<uint32_t>(output.token_count));
+    states->set_truncated(output.truncated);
+  }
+  environment().metrics->StageDuration(Stage::kReply, absl::Now() - start);
+  Answer(*response);
+  return absl::OkStatus();
+}
+
+absl::Status TokenizeCall::Handle(const grpc::ByteBuffer& bytes) {
+  Arena arena;
+  auto* request = Arena::CreateMessage<v1::TokenizeRequest>(&arena);
+  absl::Status status = ParseInputs(environment(), bytes, request);
+  if (!status.ok()) return status;
+  const auto model = environment().models->Find(request->model());
+  if (!model.ok()) return model.status();
+  auto inputs =
+      ConvertTokenize((*model)->model->info(), environment().limits, request);
+  if (!inputs.ok()) return inputs.status();
+
+  model_ = *model;
+  TokenizePipelineRequest tokenize;
+  tokenize.inputs = std::move(*inputs);
+  tokenize.options.offsets = true;
+  tokenize.deadline = deadline();
+  CancelWith(model_->pipeline->SubmitTokenize(
+      std::move(tokenize),
+      [this](absl::StatusOr<std::vector<Encoding>> result) {
+        Continue([&] { return Reply(std::move(result)); });
+      }));
+  return absl::OkStatus();
+}
+
+absl::Status TokenizeCall::Reply(absl::StatusOr<std::vector<Encoding>> result) {
+  if (!result.ok()) return result.status();
+  const absl::Time start = absl::Now();
+  const Tokenizer& tokenizer = model_->model->tokenizer();
+  const uint32_t max_len = model_->description.max_len();
+  Arena arena;
+  auto* response = Arena::CreateMessage<v1::TokenizeResponse>(&arena);
+  response->set_model(model_->name);
+  response->set_max_len(max_len);
+  for (const Encoding& encoding : *result) {
+    v1::TokenizedInput* input = response->add_inputs();
+    input->mutable_ids()->Add(encoding.token_ids.begin(),
+                              encoding.token_ids.end());
+    input->mutable_segment_ids()->Add(encoding.segment_ids.begin(),
+                                      encoding.segment_ids.end());
+    for (int32_t id : encoding.token_ids) {
+      input->add_tokens(std::string(tokenizer.Token(id)));
+    }
+    for (const ByteOffset& offset : encoding.offsets) {
+      input->add_begin_offsets(static_cast<uint32_t>(offset.begin));
+      input->add_end_offsets(static_cast<uint32_t>(offset.end));
+    }
+    const auto count = static_cast<uint32_t>(encoding.token_ids.size());
+    input->set_token_count(count);
+    input->set_fits(count <= max_len);
+  }
+  environment().metrics->StageDuration(Stage::kReply, absl::Now() - start);
+  Answer(*response);
+  return absl::OkStatus();
+}
+
+absl::Status ListModelsCall::Handle(const grpc::ByteBuffer& bytes) {
+  v1::ListModelsRequest request;
+  const absl::Status status = ParseMessage(bytes, &request);
+  if (!status.ok()) return status;
+  v1::ListModelsResponse response;
+  for (const ServedModel* model : environment().models->All()) {
+    *response.add_models() = model->description;
+  }
+  Answer(response);
+  return absl::OkStatus();
+}
+
+absl::Status GetModelCall::Handle(const grpc::ByteBuffer& bytes) {
+  v1::GetModelRequest request;
+  const absl::Status status = ParseMessage(bytes, &request);
+  if (!status.ok()) return status;
+  const auto model = environment().models->Find(request.model());
+  if (!model.ok()) return model.status();
+  Answer((*model)->description);
+  return absl::OkStatus();
+}
+
+}  // namespace encoderd

@@ -1,0 +1,87 @@
+#include "server/rpc/grpc_server.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "grpc/compression.h"
+#include "grpc/grpc.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/impl/server_builder_option.h"
+#include "grpcpp/impl/server_builder_plugin.h"
+#include "grpcpp/resource_quota.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+
+namespace encoderd {
+namespace {
+
+// The reflection library adds its plugin to every builder as soon as it is
+// linked; this takes it out again.
+class WithoutReflection final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*
+                         plugins) override {
+    plugins->erase(
+        std::remove_if(plugins->begin(), plugins->end(),
+                       [](const std::unique_ptr<grpc::ServerBuilderPlugin>& p) {
+                         return p->name() == "proto_server_reflection";
+                       }),
+        plugins->end());
+  }
+};
+
+void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
+  // A message at the limit still fits when gRPC counts its own few bytes.
+  builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
+  builder->SetMaxSendMessageSize(static_cast<int>(config.max_message_bytes) +
+                                 1024);
+  grpc::ResourceQuota quota("encoderd");
+  quota.Resize(static_cast<size_t>(config.max_connection_memory_bytes));
+  builder->SetResourceQuota(quota);
+
+  // A small compressed message must not become a large one in memory.
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder->SetDefaultCompressionAlgorithm(GRPC_COMPRESS_NONE);
+
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                              config.max_streams_per_connection);
+  // A peer that sends nothing is closed before it has spoken HTTP/2.
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
+  // A dead peer is noticed within a minute; one that pings in a hurry is told
+  // too_many_pings.
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 40000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
+  builder->AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 3);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16384);
+}
+
+}  // namespace
+
+absl::StatusOr<ListeningServer> StartGrpcServer(
+    const ServerConfig& config, const std::vector<grpc::Service*>& services) {
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  if (!config.reflection) {
+    builder.SetOption(std::make_unique<WithoutReflection>());
+  }
+  SetBounds(config, &builder);
+  ListeningServer listening;
+  builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(),
+                           &listening.port);
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  listening.server = builder.BuildAndStart();
+  if (listening.server == nullptr || listening.port == 0) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on ", config.listen, " (in use, or no such address)"));
+  }
+  return listening;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,28 @@
+// gRPC's server with every bound set: message size, memory of all connections,
+// streams and keepalive of one connection, no compression.
+#ifndef ENCODERD_SERVER_RPC_GRPC_SERVER_H_
+#define ENCODERD_SERVER_RPC_GRPC_SERVER_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "grpcpp/impl/service_type.h"
+#include "grpcpp/server.h"
+#include "server/config.h"
+
+namespace encoderd {
+
+struct ListeningServer {
+  std::unique_ptr<grpc::Server> server;
+  int port = 0;  // the one bound
+};
+
+// The services outlive the server. UNAVAILABLE when the address cannot be
+// bound, also when another process has the port: two servers never share one.
+absl::StatusOr<ListeningServer> StartGrpcServer(
+    const ServerConfig& config, const std::vector<grpc::Service*>& services);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_RPC_GRPC_SERVER_H_

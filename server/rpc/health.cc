@@ -1,0 +1,146 @@
+#include "server/rpc/health.h"
+
+#include "absl/strings/str_cat.h"
+#include "engine/error.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/status.h"
+
+namespace encoderd {
+namespace {
+
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+bool Known(const std::string& service) {
+  return service.empty() || service == "encoderd.v1.Encoder" ||
+         service == "readiness";
+}
+
+HealthCheckResponse::ServingStatus ToStatus(bool serving) {
+  return serving ? HealthCheckResponse::SERVING
+                 : HealthCheckResponse::NOT_SERVING;
+}
+
+}  // namespace
+
+// One open Watch. Writes one message at a time, always the newest status; ends
+// when the service or the caller says so. Deletes itself.
+class HealthService::Watcher final
+    : public grpc::ServerWriteReactor<HealthCheckResponse> {
+ public:
+  Watcher(HealthService* service, bool known)
+      : service_(service), known_(known) {}
+
+  // The status now; called with the service's lock held, as all changes are, so
+  // that the last one wins.
+  void Update(bool serving) {
+    absl::MutexLock lock(&mu_);
+    wanted_ = known_ ? ToStatus(serving) : HealthCheckResponse::SERVICE_UNKNOWN;
+    WriteNext();
+  }
+  void End() {
+    absl::MutexLock lock(&mu_);
+    ending_ = true;
+    WriteNext();
+  }
+
+ private:
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (writing_ || finished_) return;
+    if (wanted_ != written_ && !gone_) {
+      written_ = wanted_;
+      message_.set_status(wanted_);
+      writing_ = true;
+      StartWrite(&message_);
+    } else if (ending_ || gone_) {
+      finished_ = true;
+      Finish(gone_ ? grpc::Status::CANCELLED
+                   : ToGrpcStatus(MakeError(absl::StatusCode::kUnavailable,
+                                            "the server is going away",
+                                            {"DRAINING", {}, ""})));
+    }
+  }
+
+  void OnWriteDone(bool ok) override {
+    absl::MutexLock lock(&mu_);
+    writing_ = false;
+    if (!ok) gone_ = true;
+    WriteNext();
+  }
+  void OnCancel() override {
+    absl::MutexLock lock(&mu_);
+    gone_ = true;
+    WriteNext();
+  }
+  void OnDone() override {
+    service_->Remove(this);
+    delete this;
+  }
+
+  HealthService* const service_;
+  const bool known_;
+  absl::Mutex mu_;
+  HealthCheckResponse message_;  // stable while a write is under way
+  HealthCheckResponse::ServingStatus wanted_ ABSL_GUARDED_BY(mu_) =
+      HealthCheckResponse::UNKNOWN;
+  HealthCheckResponse::ServingStatus written_ ABSL_GUARDED_BY(mu_) =
+      HealthCheckResponse::UNKNOWN;
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;
+  bool gone_ ABSL_GUARDED_BY(mu_) = false;
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+HealthService::~HealthService() = default;
+
+void HealthService::SetServing(bool serving) {
+  absl::MutexLock lock(&mu_);
+  serving_ = serving;
+  for (Watcher* watcher : watchers_) watcher->Update(serving);
+}
+
+bool HealthService::serving() const {
+  absl::MutexLock lock(&mu_);
+  return serving_;
+}
+
+void HealthService::EndWatches() {
+  absl::MutexLock lock(&mu_);
+  ending_ = true;
+  for (Watcher* watcher : watchers_) watcher->End();
+}
+
+void HealthService::Remove(Watcher* watcher) {
+  absl::MutexLock lock(&mu_);
+  watchers_.erase(watcher);
+}
+
+grpc::ServerUnaryReactor* HealthService::Check(
+    grpc::CallbackServerContext* context, const HealthCheckRequest* request,
+    HealthCheckResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (Known(request->service())) {
+    response->set_status(ToStatus(serving()));
+    reactor->Finish(grpc::Status::OK);
+  } else {
+    const std::string name = ForMessage(request->service());
+    reactor->Finish(ToGrpcStatus(
+        MakeError(absl::StatusCode::kNotFound,
+                  absl::StrCat("no health of a service '", name, "'"),
+                  {"SERVICE_NOT_FOUND", {{"service", name}}, "service"})));
+  }
+  return reactor;
+}
+
+grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
+    grpc::CallbackServerContext* context, const HealthCheckRequest* request) {
+  auto* watcher = new Watcher(this, Known(request->service()));
+  absl::MutexLock lock(&mu_);
+  watchers_.insert(watcher);
+  watcher->Update(serving_);
+  if (ending_) watcher->End();
+  return watcher;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,54 @@
+// grpc.health.v1. Three names with one answer: "" (the server),
+// "encoderd.v1.Encoder" and "readiness"; NOT_SERVING from the first moment
+// until SetServing(true).
+//
+// Our own service, not gRPC's: that one says SERVING until told otherwise, and
+// its open Watch calls hold up a shutdown. Thread-safe.
+#ifndef ENCODERD_SERVER_RPC_HEALTH_H_
+#define ENCODERD_SERVER_RPC_HEALTH_H_
+
+#include <string>
+#include <unordered_set>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+
+namespace encoderd {
+
+class HealthService final : public grpc::health::v1::Health::CallbackService {
+ public:
+  HealthService() = default;
+  ~HealthService() override;
+
+  // Tells all open Watch calls.
+  void SetServing(bool serving);
+  bool serving() const;
+
+  // Ends all Watch calls, so that the server can shut down; later ones end
+  // after their first answer.
+  void EndWatches();
+
+  grpc::ServerUnaryReactor* Check(
+      grpc::CallbackServerContext* context,
+      const grpc::health::v1::HealthCheckRequest* request,
+      grpc::health::v1::HealthCheckResponse* response) override;
+  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
+      grpc::CallbackServerContext* context,
+      const grpc::health::v1::HealthCheckRequest* request) override;
+
+ private:
+  class Watcher;
+  friend class Watcher;
+
+  void Remove(Watcher* watcher);
+
+  mutable absl::Mutex mu_;
+  bool serving_ ABSL_GUARDED_BY(mu_) = false;
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;
+  std::unordered_set<Watcher*> watchers_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_RPC_HEALTH_H_

@@ -1,0 +1,56 @@
+#include "server/rpc/service.h"
+
+#include "server/rpc/calls.h"
+
+namespace encoderd {
+namespace {
+
+template <typename Call>
+grpc::ServerUnaryReactor* StartCall(const CallEnvironment& environment,
+                                    Method method,
+                                    grpc::CallbackServerContext* context,
+                                    const grpc::ByteBuffer* request,
+                                    grpc::ByteBuffer* reply) {
+  auto* call = new Call(environment, method, context, reply);  // deletes itself
+  call->Start(*request);
+  return call;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* EncoderService::Embed(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* reply) {
+  return StartCall<EmbedCall>(environment_, Method::kEmbed, context, request,
+                              reply);
+}
+
+grpc::ServerUnaryReactor* EncoderService::Encode(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* reply) {
+  return StartCall<EncodeCall>(environment_, Method::kEncode, context, request,
+                               reply);
+}
+
+grpc::ServerUnaryReactor* EncoderService::Tokenize(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* reply) {
+  return StartCall<TokenizeCall>(environment_, Method::kTokenize, context,
+                                 request, reply);
+}
+
+grpc::ServerUnaryReactor* EncoderService::ListModels(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* reply) {
+  return StartCall<ListModelsCall>(environment_, Method::kListModels, context,
+                                   request, reply);
+}
+
+grpc::ServerUnaryReactor* EncoderService::GetModel(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* reply) {
+  return StartCall<GetModelCall>(environment_, Method::kGetModel, context,
+                                 request, reply);
+}
+
+}  // namespace encoderd

@@ -1,0 +1,30 @@
+#include "server/rpc/serving_state.h"
+
+#include "engine/error.h"
+
+namespace encoderd {
+
+bool ServingState::Advance(Phase phase) {
+  Phase now = phase_.load();
+  while (static_cast<int>(now) < static_cast<int>(phase)) {
+    if (phase_.compare_exchange_weak(now, phase)) return true;
+  }
+  return false;
+}
+
+absl::Status ServingState::Admit() const {
+  switch (phase()) {
+    case Phase::kServing:
+      return absl::OkStatus();
+    case Phase::kLoading:
+      return MakeError(absl::StatusCode::kUnavailable,
+                       "the model is still loading", {"LOADING", {}, ""});
+    case Phase::kDraining:
+    case Phase::kDeviceLost:
+      break;
+  }
+  return MakeError(absl::StatusCode::kUnavailable, "the server is going away",
+                   {"DRAINING", {}, ""});
+}
+
+}  // namespace encoderd

@@ -1,0 +1,43 @@
+// Whether the server takes work, and how much of it is under way.
+//
+//   loading -> serving -> draining;  any -> device_lost
+//
+// Thread-safe; Enter and Leave are the hot path: two atomics.
+#ifndef ENCODERD_SERVER_RPC_SERVING_STATE_H_
+#define ENCODERD_SERVER_RPC_SERVING_STATE_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/status/status.h"
+
+namespace encoderd {
+
+class ServingState {
+ public:
+  enum class Phase { kLoading, kServing, kDraining, kDeviceLost };
+
+  Phase phase() const { return phase_.load(); }
+  // Serving ends for good with draining or a lost device: a later phase is
+  // never left for an earlier one. False: the phase stayed as it was.
+  bool Advance(Phase phase);
+
+  // Every call enters, refused ones too, and leaves when its answer has gone
+  // to the transport: at zero there is nothing left to lose.
+  void Enter() { in_flight_.fetch_add(1); }
+  void Leave() { in_flight_.fetch_sub(1); }
+  int64_t in_flight() const { return in_flight_.load(); }
+
+  // OK while serving; UNAVAILABLE (LOADING or DRAINING) otherwise. Called after
+  // Enter, so that whoever sees draining and then in_flight() == 0 knows that
+  // no accepted call is left.
+  absl::Status Admit() const;
+
+ private:
+  std::atomic<Phase> phase_{Phase::kLoading};
+  std::atomic<int64_t> in_flight_{0};
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_RPC_SERVING_STATE_H_

@@ -1,0 +1,141 @@
+#include "server/rpc/status.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "engine/error.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "server/observe/log.h"
+#include "server/pipeline/errors.h"
+
+namespace encoderd {
+namespace {
+
+constexpr size_t kMaxText = 512;  // bytes of one message or metadata value
+
+// Cuts at a character's boundary.
+std::string Shorten(const std::string& text, size_t limit) {
+  if (text.size() <= limit) return text;
+  size_t end = limit;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
+    --end;
+  }
+  return text.substr(0, end) + "...";
+}
+
+// The fields to blame, and how many more there are than are listed.
+std::vector<Violation> ListViolations(const absl::Status& status,
+                                      int64_t* omitted) {
+  *omitted = 0;
+  const auto detail = GetErrorDetail(status);
+  if (!detail.has_value()) return {};
+  const auto more = detail->metadata.find("omitted_violations");
+  if (more != detail->metadata.end() &&
+      !absl::SimpleAtoi(more->second, omitted)) {
+    *omitted = 0;
+  }
+  if (!detail->violations.empty()) return detail->violations;
+  if (detail->field.empty()) return {};
+  return {{detail->field, std::string(status.message())}};
+}
+
+google::rpc::Status Details(const absl::Status& status, size_t max_violations) {
+  google::rpc::Status details;
+  details.set_code(static_cast<int>(status.code()));
+  details.set_message(Shorten(std::string(status.message()), kMaxText));
+
+  google::rpc::ErrorInfo info;
+  info.set_reason(ReasonOf(status));
+  info.set_domain(kErrorDomain);
+  if (const auto detail = GetErrorDetail(status); detail.has_value()) {
+    for (const auto& [key, value] : detail->metadata) {
+      (*info.mutable_metadata())[key] = Shorten(value, kMaxText);
+    }
+  }
+  details.add_details()->PackFrom(info);
+
+  int64_t omitted = 0;
+  const std::vector<Violation> violations = ListViolations(status, &omitted);
+  if (!violations.empty() && max_violations > 0) {
+    google::rpc::BadRequest bad;
+    for (const Violation& violation : violations) {
+      if (static_cast<size_t>(bad.field_violations_size()) == max_violations) {
+        ++omitted;
+        continue;
+      }
+      auto* entry = bad.add_field_violations();
+      entry->set_field(violation.field);
+      entry->set_description(Shorten(violation.description, kMaxText));
+    }
+    if (omitted > 0) {
+      bad.add_field_violations()->set_description(
+          absl::StrCat("and ", omitted, " more"));
+    }
+    details.add_details()->PackFrom(bad);
+  }
+
+  if (const auto delay = RetryDelay(status); delay.has_value()) {
+    google::rpc::RetryInfo retry;
+    const int64_t ms = absl::ToInt64Milliseconds(*delay);
+    retry.mutable_retry_delay()->set_seconds(ms / 1000);
+    retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(ms % 1000) *
+                                           1000000);
+    details.add_details()->PackFrom(retry);
+  }
+  return details;
+}
+
+}  // namespace
+
+std::string ReasonOf(const absl::Status& status) {
+  const auto detail = GetErrorDetail(status);
+  return detail.has_value() && !detail->reason.empty() ? detail->reason
+                                                       : "INTERNAL_FAULT";
+}
+
+std::optional<absl::Duration> RetryDelay(const absl::Status& status) {
+  if (status.code() == absl::StatusCode::kResourceExhausted) {
+    return absl::Milliseconds(100);
+  }
+  if (status.code() != absl::StatusCode::kUnavailable) return std::nullopt;
+  return ReasonOf(status) == "LOADING" ? absl::Milliseconds(500)
+                                       : absl::Seconds(1);
+}
+
+absl::Status Publish(const absl::Status& status) {
+  const auto detail = GetErrorDetail(status);
+  const bool named = detail.has_value() && !detail->reason.empty();
+  const bool fault = status.code() == absl::StatusCode::kInternal ||
+                     status.code() == absl::StatusCode::kUnknown;
+  if (named && !fault) return status;
+  if (named && detail->metadata.count("error_id") != 0) {
+    Log(LogLevel::kError, "call_failed",
+        LogFields()
+            .Add("error_id", detail->metadata.at("error_id"))
+            .Add("reason", detail->reason));
+    return status;
+  }
+  const std::string id = NewErrorId();
+  Log(LogLevel::kError, "internal_error",
+      LogFields().Add("error_id", id).Add("status", status.ToString()));
+  return InternalFaultError(id);
+}
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  const std::string message = Shorten(std::string(status.message()), kMaxText);
+  std::string packed;
+  for (size_t violations = kMaxViolations;; violations /= 2) {
+    packed = Details(status, violations).SerializeAsString();
+    if (packed.size() + message.size() <= kMaxStatusBytes || violations == 0) {
+      break;
+    }
+  }
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message,
+                      packed);
+}
+
+}  // namespace encoderd

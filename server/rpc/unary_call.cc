@@ -1,0 +1,121 @@
+#include "server/rpc/unary_call.h"
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "engine/error.h"
+#include "server/observe/log.h"
+#include "server/rpc/status.h"
+#include "server/rpc/wire.h"
+
+namespace encoderd {
+
+UnaryCall::UnaryCall(const CallEnvironment& environment, Method method,
+                     grpc::CallbackServerContext* context,
+                     grpc::ByteBuffer* reply)
+    : environment_(environment),
+      method_(method),
+      arrival_(absl::Now()),
+      context_(context),
+      reply_(reply) {
+  environment_.state->Enter();
+}
+
+void UnaryCall::Start(const grpc::ByteBuffer& request) {
+  Continue([this, &request] {
+    const absl::Status admitted = environment_.state->Admit();
+    return admitted.ok() ? Handle(request) : admitted;
+  });
+}
+
+void UnaryCall::Continue(const std::function<absl::Status()>& body) {
+  absl::Status status;
+  try {
+    status = body();
+  } catch (const std::exception& error) {
+    status = absl::InternalError(absl::StrCat("exception: ", error.what()));
+  } catch (...) {
+    status = absl::InternalError("exception of an unknown type");
+  }
+  if (!status.ok()) Fail(status);
+}
+
+void UnaryCall::Answer(const google::protobuf::Message& reply) {
+  const int64_t size = static_cast<int64_t>(reply.ByteSizeLong());
+  const int64_t limit = environment_.limits.max_message_bytes;
+  if (size > limit) {
+    Fail(MakeError(
+        absl::StatusCode::kInvalidArgument,
+        absl::StrCat("the answer has ", size, " bytes; at most ", limit,
+                     " are sent: ask for fewer inputs at once"),
+        {"REQUEST_TOO_LARGE",
+         {{"reply_bytes", absl::StrCat(size)}, {"limit", absl::StrCat(limit)}},
+         "inputs"}));
+    return;
+  }
+  *reply_ = SerializeMessage(reply);
+  if (answered_.exchange(true)) return;
+  Finished(absl::StatusCode::kOk, "");
+  Finish(grpc::Status::OK);
+}
+
+void UnaryCall::Fail(const absl::Status& status) {
+  if (answered_.exchange(true)) return;
+  const absl::Status published = Publish(status);
+  if (published.code() == absl::StatusCode::kResourceExhausted) {
+    // Clients with gRPC's retry policy come back when they are told to.
+    const auto delay = RetryDelay(published);
+    context_->AddTrailingMetadata(
+        "grpc-retry-pushback-ms",
+        absl::StrCat(absl::ToInt64Milliseconds(*delay)));
+  }
+  Finished(published.code(), ReasonOf(published));
+  Finish(ToGrpcStatus(published));
+}
+
+// Counted before the answer leaves, so that a caller who has it finds it
+// counted.
+void UnaryCall::Finished(absl::StatusCode code, absl::string_view reason) {
+  environment_.metrics->RequestDone(method_, code, reason,
+                                    absl::Now() - arrival_);
+}
+
+void UnaryCall::CancelWith(std::shared_ptr<PipelineCall> call) {
+  bool cancelled = false;
+  {
+    absl::MutexLock lock(&mu_);
+    cancelled = cancelled_;
+    pipeline_call_ = call;
+  }
+  if (cancelled && call != nullptr) call->Cancel();
+}
+
+absl::Time UnaryCall::deadline() const {
+  return absl::FromChrono(context_->deadline());
+}
+
+uint64_t UnaryCall::caller() const {
+  return std::hash<std::string>()(context_->peer());
+}
+
+void UnaryCall::OnCancel() {
+  std::shared_ptr<PipelineCall> call;
+  {
+    absl::MutexLock lock(&mu_);
+    cancelled_ = true;
+    call = pipeline_call_;
+  }
+  if (call != nullptr) call->Cancel();
+}
+
+void UnaryCall::OnDone() {
+  ServingState* const state = environment_.state;
+  delete this;
+  state->Leave();
+}
+
+}  // namespace encoderd

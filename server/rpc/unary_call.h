@@ -1,0 +1,88 @@
+// What every call has in common: admission, the one place that catches, the
+// answer (exactly once), cancellation and the count of calls in flight.
+//
+// One object a call, made by the service on a gRPC thread; deletes itself when
+// gRPC is done with it. Nothing here blocks.
+#ifndef ENCODERD_SERVER_RPC_UNARY_CALL_H_
+#define ENCODERD_SERVER_RPC_UNARY_CALL_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "google/protobuf/message.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/observe/metrics.h"
+#include "server/pipeline/pipeline.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/model_registry.h"
+#include "server/rpc/serving_state.h"
+
+namespace encoderd {
+
+// What calls work with. Everything in it outlives every call.
+struct CallEnvironment {
+  ServingState* state = nullptr;
+  const ModelRegistry* models = nullptr;
+  Metrics* metrics = nullptr;
+  RequestLimits limits;
+};
+
+class UnaryCall : public grpc::ServerUnaryReactor {
+ public:
+  UnaryCall(const CallEnvironment& environment, Method method,
+            grpc::CallbackServerContext* context, grpc::ByteBuffer* reply);
+
+  // The first half, on the gRPC thread: admission, then Handle. Call once,
+  // before the reactor is handed to gRPC.
+  void Start(const grpc::ByteBuffer& request);
+
+ protected:
+  // Parses and submits. OK: an answer was given or will be, from any thread, by
+  // Answer or Fail. Any other status is answered with. May throw.
+  virtual absl::Status Handle(const grpc::ByteBuffer& request) = 0;
+
+  // The second half: runs `body` where exceptions are caught; a status that is
+  // not OK is answered with. For continuations on other threads.
+  void Continue(const std::function<absl::Status()>& body);
+
+  // Each call ends in exactly one of these; a second one is a bug and ignored.
+  // REQUEST_TOO_LARGE instead of an answer above the limit.
+  void Answer(const google::protobuf::Message& reply);
+  void Fail(const absl::Status& status);
+
+  // The pipeline's handle, so that a caller that goes away takes its work
+  // along; also when it went before this was called.
+  void CancelWith(std::shared_ptr<PipelineCall> call);
+
+  const CallEnvironment& environment() const { return environment_; }
+  absl::Time deadline() const;
+  // The same for all calls of one connection.
+  uint64_t caller() const;
+
+ private:
+  void OnCancel() final;
+  void OnDone() final;
+  void Finished(absl::StatusCode code, absl::string_view reason);
+
+  const CallEnvironment& environment_;
+  const Method method_;
+  const absl::Time arrival_;
+  grpc::CallbackServerContext* const context_;
+  grpc::ByteBuffer* const reply_;
+  std::atomic<bool> answered_{false};
+
+  absl::Mutex mu_;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+  std::shared_ptr<PipelineCall> pipeline_call_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_RPC_UNARY_CALL_H_

@@ -1,0 +1,40 @@
+// Bytes of a message looked at before and after the parser.
+//
+// Before: the number of entries of a repeated field is counted without building
+// anything, so that a small message cannot become a large one in memory. After
+// a failed parse: which text is not UTF-8, or that the bytes are no message at
+// all. Thread-safe: plain functions.
+#ifndef ENCODERD_SERVER_RPC_WIRE_H_
+#define ENCODERD_SERVER_RPC_WIRE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+
+namespace encoderd {
+
+// Entries of length-delimited field `number` at the top level, up to the first
+// byte that makes no sense.
+int64_t CountEntries(const grpc::ByteBuffer& bytes, int number);
+
+// Parses `bytes`; `message` is of the type that the method takes. Errors:
+// INVALID_ARGUMENT, INVALID_UTF8 (field; byte_offset; input_index where an
+// input is to blame) or MALFORMED_MESSAGE.
+absl::Status ParseMessage(const grpc::ByteBuffer& bytes,
+                          google::protobuf::Message* message);
+
+// Why `bytes` did not parse as a `type`.
+absl::Status ExplainParseFailure(absl::string_view bytes,
+                                 const google::protobuf::Descriptor& type);
+
+// One copy: the message straight into what gRPC sends.
+grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_RPC_WIRE_H_

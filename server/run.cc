@@ -1,0 +1,132 @@
+#include "server/run.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "server/flags.h"
+#include "server/observe/log.h"
+#include "server/version.h"
+
+namespace encoderd {
+namespace {
+
+// What the main thread sleeps on: signals, and news of other threads.
+class Events {
+ public:
+  // Blocks TERM and INT in this thread and, by inheritance, in all that it
+  // starts; they arrive in WaitForSignal only.
+  Events() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    signal_fd_ = signalfd(-1, &signals_, SFD_CLOEXEC);
+    news_fd_ = eventfd(0, EFD_CLOEXEC);
+  }
+
+  // From any thread.
+  void Wake() {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(news_fd_, &one, sizeof(one));
+  }
+
+  // Sleeps until a signal came (true) or Wake was called (false).
+  bool WaitForSignal() {
+    pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {news_fd_, POLLIN, 0}};
+    while (poll(fds, 2, -1) < 0) {
+    }
+    char taken[sizeof(signalfd_siginfo)];
+    const bool signalled = fds[0].revents != 0;
+    [[maybe_unused]] const ssize_t size =
+        read(signalled ? signal_fd_ : news_fd_, taken, sizeof(taken));
+    return signalled;
+  }
+
+  // From now on the next TERM or INT ends the process at once.
+  void NextSignalExits() {
+    struct sigaction action = {};
+    action.sa_handler = [](int) { _exit(kExitHurried); };
+    sigaction(SIGTERM, &action, nullptr);
+    sigaction(SIGINT, &action, nullptr);
+    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+  }
+
+ private:
+  sigset_t signals_;
+  int signal_fd_ = -1;
+  int news_fd_ = -1;
+};
+
+int StartFailed(const absl::Status& status) {
+  Log(LogLevel::kError, "start_failed",
+      LogFields()
+          .Add("code", absl::StatusCodeToString(status.code()))
+          .Add("message", status.message()));
+  return kExitStartFailed;
+}
+
+std::string WithPort(const std::string& address, int port) {
+  return absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
+}
+
+}  // namespace
+
+int RunServer(int argc, char** argv, const ModelLoader& loader) {
+  signal(SIGPIPE, SIG_IGN);
+  const auto config = ConfigFromFlags(argc, argv);
+  if (!config.ok()) return StartFailed(config.status());
+  Events events;
+  Log(LogLevel::kInfo, "start",
+      LogFields().Add("version", kVersion).Append(config->ToString()));
+
+  std::atomic<bool> device_lost{false};
+  auto server = Server::Start(*config, [&] {
+    device_lost = true;
+    events.Wake();
+  });
+  if (!server.ok()) return StartFailed(server.status());
+  LogFields ports;
+  ports.Add("grpc", WithPort(config->listen, (*server)->grpc_port()));
+  if (!config->http_listen.empty()) {
+    ports.Add("http", WithPort(config->http_listen, (*server)->http_port()));
+  }
+  Log(LogLevel::kInfo, "listening", ports);
+
+  absl::Status load_status;
+  std::atomic<bool> loaded{false};
+  std::thread load([&] {
+    pthread_setname_np(pthread_self(), "load");
+    load_status = (*server)->Load(loader);
+    loaded = true;
+    events.Wake();
+  });
+  bool signalled = false;
+  while (!signalled && !loaded) signalled = events.WaitForSignal();
+  if (!loaded) {
+    // Loading cannot be interrupted; nothing was accepted, nothing is lost.
+    Log(LogLevel::kInfo, "stopped_while_loading");
+    _exit(kExitOk);
+  }
+  load.join();
+  if (!load_status.ok()) return StartFailed(load_status);
+
+  while (!signalled && !device_lost) signalled = events.WaitForSignal();
+  events.NextSignalExits();
+  Log(LogLevel::kInfo, "draining",
+      LogFields().Add("in_flight", (*server)->in_flight()));
+  (*server)->Drain();
+  Log(LogLevel::kInfo, "stopped");
+  return device_lost ? kExitDeviceLost : kExitOk;
+}
+
+}  // namespace encoderd

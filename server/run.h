@@ -1,0 +1,22 @@
+// The process: flags, signals, exit code. main.cc is this with the real engine;
+// tests run it with an engine of their own.
+#ifndef ENCODERD_SERVER_RUN_H_
+#define ENCODERD_SERVER_RUN_H_
+
+#include "server/server.h"
+
+namespace encoderd {
+
+inline constexpr int kExitOk = 0;           // after TERM or INT
+inline constexpr int kExitStartFailed = 1;  // settings, address or model
+inline constexpr int kExitDeviceLost = 3;  // a supervisor should start it again
+inline constexpr int kExitHurried = 4;     // a second TERM or INT
+
+// Runs until a signal, a failed start or a lost device. Call once, from main,
+// before any thread exists. Never returns while the model is loading after a
+// signal: the process ends at once.
+int RunServer(int argc, char** argv, const ModelLoader& loader);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_RUN_H_

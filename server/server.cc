@@ -1,0 +1,204 @@
+#include "server/server.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/observe/log.h"
+#include "server/observe/pipeline_reporter.h"
+#include "server/rpc/grpc_server.h"
+
+namespace encoderd {
+namespace {
+
+constexpr absl::Duration kPoll = absl::Milliseconds(2);
+// For streams that neither side ends, and for answers still on their way.
+constexpr std::chrono::milliseconds kShutdownGrace(500);
+constexpr int kWarmUpTokens = 16;
+
+// One short pass, so that the first caller does not pay for first touches and a
+// broken checkpoint is found before anyone asks.
+absl::Status WarmUp(const ModelInfo& info, Session* session) {
+  TokenSequence sequence;
+  sequence.token_ids.assign(std::min(kWarmUpTokens, info.limits.max_len), 0);
+  PackedBatch batch;
+  batch.Append(sequence, info.limits);
+  SequenceOutput output;
+  output.pooling = info.config.pooling;
+  output.normalize = info.config.normalize;
+  ForwardResult result;
+  const absl::Status status = session->Run(batch, {output}, &result);
+  if (!status.ok()) return status;
+  for (float value : result.values) {
+    if (!std::isfinite(value)) {
+      return absl::DataLossError(
+          "the model gives values that are not finite; its weights are broken");
+    }
+  }
+  return absl::OkStatus();
+}
+
+void LogServing(const v1::Model& description, const ModelInfo& info,
+                size_t sessions, absl::Duration took) {
+  const std::string& name = description.name();
+  for (const std::string& note : info.notes) {
+    Log(LogLevel::kInfo, "model_note",
+        LogFields().Add("model", name).Add("note", note));
+  }
+  Log(LogLevel::kInfo, "serving",
+      LogFields()
+          .Add("model", name)
+          .Add("device", info.device)
+          .Add("dtype", info.dtype)
+          .Add("sessions", sessions)
+          .Add("max_len", info.limits.max_len)
+          .Add("max_len_source",
+               v1::MaxLenSource_Name(description.max_len_source()))
+          .Add("parameters", info.total_parameters)
+          .Add("weights_sha256", info.weights_sha256)
+          .Add("load_ms", absl::ToInt64Milliseconds(took)));
+}
+
+}  // namespace
+
+Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
+    : config_(config), on_device_lost_(std::move(on_device_lost)) {
+  environment_.state = &state_;
+  environment_.models = &models_;
+  environment_.metrics = &metrics_;
+  environment_.limits.max_inputs = config_.max_inputs_per_request;
+  environment_.limits.max_message_bytes = config_.max_message_bytes;
+}
+
+Server::~Server() {
+  if (!drained_) {
+    state_.Advance(ServingState::Phase::kDraining);
+    health_.SetServing(false);
+    health_.EndWatches();
+    if (grpc_ != nullptr) grpc_->Shutdown(std::chrono::system_clock::now());
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(
+    const ServerConfig& config, std::function<void()> on_device_lost) {
+  std::unique_ptr<Server> server(new Server(config, std::move(on_device_lost)));
+  const absl::Status status = server->Listen();
+  if (!status.ok()) return status;
+  return server;
+}
+
+absl::Status Server::Listen() {
+  service_ = std::make_unique<EncoderService>(environment_);
+  auto listening = StartGrpcServer(config_, {service_.get(), &health_});
+  if (!listening.ok()) return listening.status();
+  grpc_ = std::move(listening->server);
+  grpc_port_ = listening->port;
+  if (!config_.http_listen.empty()) {
+    std::string host;
+    int port = 0;
+    const absl::Status split = SplitHostPort(config_.http_listen, &host, &port);
+    if (!split.ok()) return split;
+    auto http = HttpServer::Start(host, port,
+                                  {[this] { return metrics_.Text(); },
+                                   [this] { return health_.serving(); }});
+    if (!http.ok()) return http.status();
+    http_ = std::move(*http);
+    http_port_ = http_->port();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Server::Load(const ModelLoader& loader) {
+  const absl::Time start = absl::Now();
+  ModelOptions model_options;
+  model_options.device = config_.device;
+  model_options.dtype = config_.dtype;
+  model_options.max_len = config_.max_len;
+  auto model = loader(config_.model_folder, model_options);
+  if (!model.ok()) return model.status();
+  const ModelInfo& info = (*model)->info();
+
+  const int32_t count =
+      config_.threads > 0 ? config_.threads : info.preferred_sessions;
+  SessionOptions session_options;
+  session_options.max_batch_tokens = config_.max_batch_tokens;
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int32_t i = 0; i < count; ++i) {
+    auto session = (*model)->NewSession(session_options);
+    if (!session.ok()) return session.status();
+    const absl::Status warm = WarmUp(info, session->get());
+    if (!warm.ok()) return warm;
+    sessions.push_back(std::move(*session));
+  }
+
+  auto served = std::make_unique<ServedModel>();
+  served->name = config_.model_name;
+  served->model = *model;
+  served->observer =
+      std::make_unique<PipelineReporter>(&metrics_, [this] { DeviceLost(); });
+  served->description = DescribeModel(config_.model_name, info,
+                                      (*model)->tokenizer().vocab_size(),
+                                      config_.max_inputs_per_request);
+  PipelineOptions options;
+  options.max_batch_tokens = config_.max_batch_tokens;
+  options.max_queue_tokens = config_.max_queue_tokens;
+  options.tokenizer_threads = config_.tokenizer_threads;
+  // Any one message fits, and some more wait.
+  options.max_queue_bytes = 4 * config_.max_message_bytes;
+  served->pipeline =
+      Pipeline::Create(&(*model)->tokenizer(), info.limits, std::move(sessions),
+                       options, served->observer.get());
+  const v1::Model& description = served->description;
+  models_.Add(std::move(served));
+
+  metrics_.SetModel({{"model", config_.model_name},
+                     {"architecture", info.config.model_type},
+                     {"device", info.device},
+                     {"dtype", info.dtype},
+                     {"max_len", absl::StrCat(info.limits.max_len)},
+                     {"weights_sha256", info.weights_sha256}});
+  LogServing(description, info, static_cast<size_t>(count),
+             absl::Now() - start);
+  if (state_.Advance(ServingState::Phase::kServing)) health_.SetServing(true);
+  return absl::OkStatus();
+}
+
+void Server::DeviceLost() {
+  state_.Advance(ServingState::Phase::kDeviceLost);
+  health_.SetServing(false);
+  if (on_device_lost_ != nullptr) on_device_lost_();
+}
+
+bool Server::WaitIdle(absl::Duration patience) const {
+  const absl::Time until = absl::Now() + patience;
+  while (state_.in_flight() > 0) {
+    if (absl::Now() >= until) return false;
+    absl::SleepFor(kPoll);
+  }
+  return true;
+}
+
+bool Server::Drain() {
+  drained_ = true;
+  const absl::Time start = absl::Now();
+  health_.SetServing(false);
+  absl::SleepFor(config_.drain_delay);
+  state_.Advance(ServingState::Phase::kDraining);
+  for (const ServedModel* model : models_.All()) {
+    model->pipeline->StartDraining();
+  }
+  const bool idle = WaitIdle(config_.drain_timeout);
+  health_.EndWatches();
+  grpc_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+  Log(idle ? LogLevel::kInfo : LogLevel::kWarning, "drained",
+      LogFields()
+          .Add("unanswered", state_.in_flight())
+          .Add("drain_ms", absl::ToInt64Milliseconds(absl::Now() - start)));
+  return idle;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,82 @@
+// The server without the process around it: ports, model, life. main (run.cc)
+// adds flags, signals and the exit code; tests start one in their own process.
+//
+//   Start   ports answer, health says NOT_SERVING, calls get LOADING
+//   Load    model and warm-up, then SERVING
+//   Drain   NOT_SERVING, no new work, waits for accepted work, ports close
+#ifndef ENCODERD_SERVER_SERVER_H_
+#define ENCODERD_SERVER_SERVER_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/model.h"
+#include "grpcpp/server.h"
+#include "server/config.h"
+#include "server/observe/http.h"
+#include "server/observe/metrics.h"
+#include "server/rpc/health.h"
+#include "server/rpc/model_registry.h"
+#include "server/rpc/service.h"
+#include "server/rpc/serving_state.h"
+
+namespace encoderd {
+
+// Model::Load, or a test's own.
+using ModelLoader = std::function<absl::StatusOr<std::shared_ptr<const Model>>(
+    const std::string& folder, const ModelOptions& options)>;
+
+// Start, Load and Drain are called by one thread at a time; the rest is
+// thread-safe.
+class Server {
+ public:
+  // Returns once the ports answer, before any model is read. on_device_lost is
+  // called from a pipeline thread and must not block. Errors: UNAVAILABLE, an
+  // address that cannot be bound.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(
+      const ServerConfig& config, std::function<void()> on_device_lost);
+  // Drains with no patience if that has not been done.
+  ~Server();
+
+  // Loads and warms up, for as long as it takes; SERVING when it returns OK.
+  // Errors: the loader's; DATA_LOSS when the warm-up gives values that are not
+  // finite.
+  absl::Status Load(const ModelLoader& loader);
+
+  // The way out, see config.drain_*. True: every accepted call was answered.
+  bool Drain();
+
+  int grpc_port() const { return grpc_port_; }
+  int http_port() const { return http_port_; }  // 0: no HTTP
+  bool serving() const { return health_.serving(); }
+  int64_t in_flight() const { return state_.in_flight(); }
+
+ private:
+  Server(const ServerConfig& config, std::function<void()> on_device_lost);
+  absl::Status Listen();
+  void DeviceLost();
+  bool WaitIdle(absl::Duration patience) const;
+
+  const ServerConfig config_;
+  const std::function<void()> on_device_lost_;
+  // In this order: calls use all above them; the gRPC server ends first.
+  Metrics metrics_;
+  ServingState state_;
+  ModelRegistry models_;
+  CallEnvironment environment_;
+  HealthService health_;
+  std::unique_ptr<EncoderService> service_;
+  std::unique_ptr<grpc::Server> grpc_;
+  std::unique_ptr<HttpServer> http_;
+  int grpc_port_ = 0;
+  int http_port_ = 0;
+  bool drained_ = false;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_SERVER_H_

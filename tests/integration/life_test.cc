@@ -1,0 +1,221 @@
+// Loading, health, draining, metrics and HTTP of a server in this process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/create_channel.h"
+#include "tests/support/test_server.h"
+
+namespace encoderd {
+namespace {
+
+using grpc::health::v1::Health;
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
+
+grpc::Status Check(TestServer* server, const std::string& name,
+                   HealthCheckResponse::ServingStatus* status) {
+  grpc::ClientContext context;
+  HealthCheckRequest request;
+  request.set_service(name);
+  HealthCheckResponse response;
+  const grpc::Status rpc =
+      Health::NewStub(server->channel())->Check(&context, request, &response);
+  *status = response.status();
+  return rpc;
+}
+
+TEST(LifeTest, AnswersBeforeTheModelIsLoaded) {
+  TestServer server(TestServer::NotLoaded(), {});
+  HealthCheckResponse::ServingStatus health;
+  for (const char* name : {"", "encoderd.v1.Encoder", "readiness"}) {
+    ASSERT_TRUE(Check(&server, name, &health).ok()) << name;
+    EXPECT_EQ(health, HealthCheckResponse::NOT_SERVING) << name;
+  }
+  EXPECT_EQ(server.Get("/readyz").first, 503);
+  EXPECT_EQ(server.Get("/healthz").first, 200);
+  v1::EmbedResponse response;
+  const RpcError error = ReadError(server.Embed(TextRequest({"x"}), &response));
+  EXPECT_EQ(error.code, grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(error.reason, "LOADING");
+  EXPECT_TRUE(error.retry_delay.has_value());
+
+  ASSERT_TRUE(server.Load().ok());
+  for (const char* name : {"", "encoderd.v1.Encoder", "readiness"}) {
+    ASSERT_TRUE(Check(&server, name, &health).ok()) << name;
+    EXPECT_EQ(health, HealthCheckResponse::SERVING) << name;
+  }
+  EXPECT_EQ(server.Get("/readyz").first, 200);
+  EXPECT_TRUE(server.Embed(TextRequest({"x"}), &response).ok());
+}
+
+TEST(LifeTest, HealthOfAnUnknownServiceIsNotFound) {
+  TestServer server;
+  HealthCheckResponse::ServingStatus health;
+  EXPECT_EQ(ReadError(Check(&server, "nope", &health)).code,
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST(LifeTest, AWatchSeesEveryChangeAndDoesNotHoldUpLeaving) {
+  ServerConfig config = TestConfig();
+  config.drain_delay = absl::Milliseconds(300);
+  TestServer server(TestServer::NotLoaded(), {}, config);
+  grpc::ClientContext context;
+  auto watch = Health::NewStub(server.channel())->Watch(&context, {});
+  HealthCheckResponse response;
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  ASSERT_TRUE(server.Load().ok());
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+
+  std::atomic<bool> drained{false};
+  std::thread drain([&] {
+    EXPECT_TRUE(server.server().Drain());
+    drained = true;
+  });
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+  // Told first: work is still taken for drain_delay.
+  EXPECT_FALSE(drained);
+  v1::EmbedResponse embedded;
+  EXPECT_TRUE(server.Embed(TextRequest({"x"}), &embedded).ok());
+  EXPECT_FALSE(watch->Read(&response));
+  EXPECT_EQ(ReadError(watch->Finish()).reason, "DRAINING");
+  drain.join();
+}
+
+TEST(LifeTest, DrainingAnswersWhatWasAcceptedAndRefusesTheRest) {
+  TestServer server;
+  server.model().device().CloseGate();
+  std::vector<std::thread> calls;
+  std::atomic<int> answered{0};
+  for (int i = 0; i < 20; ++i) {
+    calls.emplace_back([&] {
+      v1::EmbedResponse response;
+      if (server.Embed(TextRequest({"accepted"}), &response).ok()) ++answered;
+    });
+  }
+  while (server.server().in_flight() < 20) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  std::thread drain([&] { EXPECT_TRUE(server.server().Drain()); });
+  grpc::Status refused;
+  do {
+    refused = server.CallRaw("ListModels", "");
+  } while (refused.ok());
+  const RpcError error = ReadError(refused);
+  EXPECT_EQ(error.code, grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(error.reason, "DRAINING");
+  EXPECT_TRUE(error.retry_delay.has_value());
+  server.model().device().OpenGate();
+  drain.join();
+  for (std::thread& call : calls) call.join();
+  EXPECT_EQ(answered, 20);
+  EXPECT_EQ(server.server().in_flight(), 0);
+}
+
+TEST(LifeTest, TheSecondServerOnAPortFails) {
+  TestServer first;
+  ServerConfig config = TestConfig();
+  config.listen = absl::StrCat("127.0.0.1:", first.server().grpc_port());
+  EXPECT_EQ(Server::Start(config, nullptr).status().code(),
+            absl::StatusCode::kUnavailable);
+  config = TestConfig();
+  config.http_listen = absl::StrCat("127.0.0.1:", first.server().http_port());
+  EXPECT_EQ(Server::Start(config, nullptr).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST(MetricsTest, EverySeriesIsThereAtZeroFromTheFirstScrape) {
+  TestServer server(TestServer::NotLoaded(), {});
+  const std::string text = server.MetricsText();
+  for (const char* family :
+       {"encoderd_requests_total", "encoderd_rejections_total",
+        "encoderd_request_duration_seconds", "encoderd_stage_duration_seconds",
+        "encoderd_batch_tokens", "encoderd_batch_sequences",
+        "encoderd_input_tokens", "encoderd_tokens_total",
+        "encoderd_queue_inputs", "encoderd_queue_tokens",
+        "encoderd_cancelled_total", "encoderd_model_info",
+        "encoderd_build_info"}) {
+    EXPECT_TRUE(absl::StrContains(text, absl::StrCat("# HELP ", family, " ")))
+        << family;
+    EXPECT_TRUE(absl::StrContains(text, absl::StrCat("# TYPE ", family, " ")))
+        << family;
+  }
+  int samples = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    if (absl::StartsWith(line, "#")) continue;
+    ++samples;
+    if (absl::StartsWith(line, "encoderd_build_info")) continue;
+    EXPECT_TRUE(absl::EndsWith(line, " 0")) << line;
+  }
+  EXPECT_GT(samples, 100);
+  for (const char* stage : {"tokenize", "queue", "batch", "compute", "reply"}) {
+    EXPECT_EQ(
+        TestServer::Sample(
+            text, absl::StrCat("encoderd_stage_duration_seconds_count{stage=\"",
+                               stage, "\"}")),
+        0);
+  }
+}
+
+TEST(MetricsTest, SumsEqualWhatTheCallerCounted) {
+  TestServer server;
+  v1::EmbedResponse response;
+  int64_t tokens = 0;
+  for (int i = 0; i < 25; ++i) {
+    ASSERT_TRUE(
+        server.Embed(TextRequest({Letters(5 + i), "xy"}), &response).ok());
+    tokens += static_cast<int64_t>(response.usage().tokens());
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(server.Embed(TextRequest({Letters(400)}), &response).ok());
+  }
+  EXPECT_FALSE(server.Embed(v1::EmbedRequest(), &response).ok());
+  server.CallRaw("Tokenize", "\xFF");
+  const std::string text = server.MetricsText();
+  const auto sample = [&](const std::string& series) {
+    return TestServer::Sample(text, series);
+  };
+  EXPECT_EQ(sample("encoderd_requests_total{code=\"OK\",method=\"Embed\"}"),
+            25);
+  EXPECT_EQ(sample("encoderd_requests_total{code=\"INVALID_ARGUMENT\","
+                   "method=\"Embed\"}"),
+            4);
+  EXPECT_EQ(sample("encoderd_requests_total{code=\"INVALID_ARGUMENT\","
+                   "method=\"Tokenize\"}"),
+            1);
+  EXPECT_EQ(sample("encoderd_rejections_total{reason=\"INPUT_TOO_LONG\"}"), 3);
+  EXPECT_EQ(sample("encoderd_rejections_total{reason=\"NO_INPUTS\"}"), 1);
+  EXPECT_EQ(sample("encoderd_rejections_total{reason=\"MALFORMED_MESSAGE\"}"),
+            1);
+  EXPECT_EQ(sample("encoderd_request_duration_seconds_count"), 30);
+  EXPECT_EQ(sample("encoderd_tokens_total"), static_cast<double>(tokens));
+  EXPECT_EQ(sample("encoderd_batch_tokens_sum"), static_cast<double>(tokens));
+  EXPECT_EQ(sample("encoderd_batch_sequences_sum"), 50);
+  EXPECT_EQ(sample("encoderd_input_tokens_count"), 50);
+  EXPECT_EQ(sample("encoderd_stage_duration_seconds_count{stage=\"reply\"}"),
+            25);
+  EXPECT_TRUE(absl::StrContains(text, "encoderd_model_info{"));
+  EXPECT_TRUE(absl::StrContains(text, "model=\"fake\""));
+}
+
+TEST(HttpTest, OnlyThreePathsAndOnlyReading) {
+  TestServer server;
+  EXPECT_EQ(server.Get("/").first, 404);
+  EXPECT_EQ(server.Get("/etc/passwd").first, 404);
+  EXPECT_EQ(server.Get("/metrics/").first, 404);
+  EXPECT_EQ(server.Get("/metrics").first, 200);
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -1,0 +1,207 @@
+// The server with all-MiniLM-L6-v2 over real gRPC: limits, bits, description.
+#include "engine/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "encoderd/v1/encoder.grpc.pb.h"
+#include "grpcpp/create_channel.h"
+#include "server/server.h"
+#include "tests/support/test_server.h"
+
+namespace encoderd {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string ModelFolder() {
+  const char* folder = std::getenv("ENCODERD_TEST_MODEL");
+  EXPECT_NE(folder, nullptr)
+      << "ENCODERD_TEST_MODEL is not set: it is the folder that "
+         "deploy/fetch-model.sh prints";
+  return folder == nullptr ? "" : folder;
+}
+
+// "hello hello ..." of so many tokens, [CLS] and [SEP] included.
+std::string Hellos(int tokens) {
+  std::string text;
+  for (int i = 0; i < tokens - 2; ++i) text += "hello ";
+  return text;
+}
+
+class ModelTest : public ::testing::Test {
+ protected:
+  absl::Status Start(int max_len) {
+    ServerConfig config = TestConfig();
+    config.model_name = "all-MiniLM-L6-v2";
+    config.model_folder = ModelFolder();
+    config.max_len = max_len;
+    auto server = Server::Start(config, nullptr);
+    if (!server.ok()) return server.status();
+    server_ = std::move(*server);
+    const absl::Status status = server_->Load(&Model::Load);
+    stub_ = v1::Encoder::NewStub(
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_->grpc_port()),
+                            grpc::InsecureChannelCredentials()));
+    return status;
+  }
+  grpc::Status Embed(const v1::EmbedRequest& request) {
+    grpc::ClientContext context;
+    response_.Clear();
+    return stub_->Embed(&context, request, &response_);
+  }
+  std::vector<float> Vector(const std::string& text) {
+    grpc::ClientContext context;
+    v1::EmbedRequest request = TextRequest({text});
+    request.mutable_options()->set_packed(true);
+    v1::EmbedResponse response;
+    EXPECT_TRUE(stub_->Embed(&context, request, &response).ok());
+    if (response.embeddings_size() != 1) return {};
+    const std::string& packed = response.embeddings(0).packed();
+    std::vector<float> values(packed.size() / sizeof(float));
+    std::memcpy(values.data(), packed.data(), packed.size());
+    return values;
+  }
+
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<v1::Encoder::Stub> stub_;
+  v1::EmbedResponse response_;
+};
+
+TEST_F(ModelTest, TakesExactly256TokensAndRefuses257) {
+  ASSERT_TRUE(Start(0).ok());
+  ASSERT_TRUE(Embed(TextRequest({Hellos(256)})).ok());
+  EXPECT_EQ(response_.embeddings(0).token_count(), 256u);
+  EXPECT_EQ(response_.embeddings(0).floats().values_size(), 384);
+  const RpcError error = ReadError(Embed(TextRequest({"fine", Hellos(257)})));
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "INPUT_TOO_LONG");
+  EXPECT_EQ(error.metadata.at("input_index"), "1");
+  EXPECT_EQ(error.metadata.at("token_count"), "257");
+  EXPECT_EQ(error.metadata.at("max_tokens"), "256");
+}
+
+TEST_F(ModelTest, Takes512AndRefuses513UnderTheFlag) {
+  ASSERT_TRUE(Start(512).ok());
+  EXPECT_TRUE(Embed(TextRequest({Hellos(512)})).ok());
+  const RpcError error = ReadError(Embed(TextRequest({Hellos(513)})));
+  EXPECT_EQ(error.reason, "INPUT_TOO_LONG");
+  EXPECT_EQ(error.metadata.at("token_count"), "513");
+  EXPECT_EQ(error.metadata.at("max_tokens"), "512");
+}
+
+TEST_F(ModelTest, MaxLenBeyondTheTableIsRefusedAtStart) {
+  const absl::Status status = Start(513);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("513"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("512"));
+}
+
+TEST_F(ModelTest, ABusyServerGivesTheBitsOfAnIdleOne) {
+  ASSERT_TRUE(Start(0).ok());
+  const std::vector<std::string> texts = {
+      "a neighbour", "Die Katze sitzt auf der Matte.", Hellos(200),
+      "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E"};
+  std::vector<std::vector<float>> alone;
+  for (const std::string& text : texts) alone.push_back(Vector(text));
+
+  std::atomic<bool> stop{false};
+  std::thread refused([&] {
+    while (!stop) {
+      grpc::ClientContext context;
+      v1::EmbedResponse response;
+      EXPECT_FALSE(stub_
+                       ->Embed(&context, TextRequest({"ok", Hellos(257), "ok"}),
+                               &response)
+                       .ok());
+    }
+  });
+  std::thread company([&] {
+    for (int i = 0; !stop; ++i) {
+      Vector(absl::StrCat("company number ", i, Hellos(3 + i % 100)));
+    }
+  });
+  for (int round = 0; round < 10; ++round) {
+    for (size_t i = 0; i < texts.size(); ++i) {
+      EXPECT_EQ(Vector(texts[i]), alone[i]) << texts[i];
+    }
+  }
+  stop = true;
+  refused.join();
+  company.join();
+}
+
+TEST_F(ModelTest, SimilarSentencesLieCloserThanOthers) {
+  ASSERT_TRUE(Start(0).ok());
+  const std::vector<float> a = Vector("A man is eating food.");
+  const std::vector<float> b = Vector("A man eats something.");
+  const std::vector<float> c = Vector("The stock market fell sharply today.");
+  const auto dot = [](const std::vector<float>& x,
+                      const std::vector<float>& y) {
+    double sum = 0;
+    for (size_t i = 0; i < x.size(); ++i) sum += double{x[i]} * y[i];
+    return sum;
+  };
+  EXPECT_NEAR(dot(a, a), 1, 1e-5);
+  EXPECT_GT(dot(a, b), 0.6);
+  EXPECT_LT(dot(a, c), 0.3);
+}
+
+TEST_F(ModelTest, WrongIdsNameTheirTable) {
+  ASSERT_TRUE(Start(0).ok());
+  const auto refused = [&](uint32_t id, uint32_t segment, uint32_t position) {
+    v1::EmbedRequest request;
+    v1::TokenIds* tokens = request.add_inputs()->mutable_tokens();
+    tokens->add_ids(id);
+    tokens->add_segment_ids(segment);
+    tokens->add_position_ids(position);
+    const grpc::Status status = Embed(request);
+    return status.ok() ? "OK" : ReadError(status).reason;
+  };
+  EXPECT_EQ(refused(30521, 1, 511), "OK");
+  EXPECT_EQ(refused(30522, 0, 0), "TOKEN_ID_OUT_OF_RANGE");
+  EXPECT_EQ(refused(0, 2, 0), "SEGMENT_ID_OUT_OF_RANGE");
+  EXPECT_EQ(refused(0, 0, 512), "POSITION_ID_OUT_OF_RANGE");
+}
+
+TEST_F(ModelTest, IdsGiveTheBitsOfTheirText) {
+  ASSERT_TRUE(Start(0).ok());
+  grpc::ClientContext context;
+  v1::TokenizeRequest tokenize;
+  tokenize.add_inputs()->set_text("The same text, twice.");
+  v1::TokenizeResponse tokenized;
+  ASSERT_TRUE(stub_->Tokenize(&context, tokenize, &tokenized).ok());
+  v1::EmbedRequest request = TextRequest({"The same text, twice."});
+  *request.add_inputs()->mutable_tokens()->mutable_ids() =
+      tokenized.inputs(0).ids();
+  ASSERT_TRUE(Embed(request).ok());
+  EXPECT_EQ(response_.embeddings(0).SerializeAsString(),
+            response_.embeddings(1).SerializeAsString());
+}
+
+TEST_F(ModelTest, DescribesItselfWithTheFiguresOfItsTables) {
+  ASSERT_TRUE(Start(0).ok());
+  grpc::ClientContext context;
+  v1::Model model;
+  ASSERT_TRUE(stub_->GetModel(&context, {}, &model).ok());
+  EXPECT_EQ(model.max_len(), 256u);
+  EXPECT_EQ(model.max_len_source(), v1::MAX_LEN_SOURCE_SENTENCE_TRANSFORMERS);
+  EXPECT_EQ(model.token_table().parameters(), 30522u * 384);
+  EXPECT_EQ(model.position_table().parameters(), 512u * 384);
+  EXPECT_EQ(model.segment_table().parameters(), 2u * 384);
+  EXPECT_EQ(model.vocab_size(), 30522u);
+  EXPECT_EQ(model.weights_sha256(),
+            "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db");
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -1,0 +1,200 @@
+// The server as a process, with a fake engine: signals, ports, exit codes, log.
+#include "tests/support/process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "encoderd/v1/encoder.grpc.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/create_channel.h"
+#include "server/run.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/test_server.h"
+
+namespace encoderd {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<std::string> Arguments(const std::string& fake,
+                                   std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments = {
+      ENCODERD_FAKE_SERVER, absl::StrCat("--model=fake=", fake),
+      "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt("grpc.use_local_subchannel_pool", 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+class Served {
+ public:
+  explicit Served(const std::string& fake, std::vector<std::string> more = {})
+      : process(Arguments(fake, more)) {
+    address = LogValue(process.WaitForLine("event=listening"), "grpc");
+    EXPECT_NE(address, "") << process.log();
+    channel = Connect(address);
+  }
+  grpc::Status Embed(const std::string& text,
+                     absl::Duration timeout = absl::Seconds(20)) const {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    v1::EmbedResponse response;
+    return v1::Encoder::NewStub(channel)->Embed(&context, TextRequest({text}),
+                                                &response);
+  }
+
+  Process process;
+  std::string address;
+  std::shared_ptr<grpc::Channel> channel;
+};
+
+TEST(ProcessTest, PortAnswersWhileTheModelLoads) {
+  Served served("load_ms:3000");
+  const absl::Time start = absl::Now();
+  grpc::ClientContext context;
+  grpc::health::v1::HealthCheckResponse response;
+  ASSERT_TRUE(grpc::health::v1::Health::NewStub(served.channel)
+                  ->Check(&context, {}, &response)
+                  .ok());
+  EXPECT_EQ(response.status(),
+            grpc::health::v1::HealthCheckResponse::NOT_SERVING);
+  EXPECT_EQ(ReadError(served.Embed("x")).reason, "LOADING");
+  // Both came long before the three seconds of loading were over.
+  EXPECT_LT(absl::Now() - start, absl::Seconds(2));
+}
+
+TEST(ProcessTest, TermWhileLoadingEndsAtOnce) {
+  for (int number : {SIGTERM, SIGINT}) {
+    Served served("load_ms:60000");
+    served.process.Signal(number);
+    EXPECT_EQ(served.process.Wait(absl::Seconds(10)), kExitOk)
+        << served.process.log();
+  }
+}
+
+TEST(ProcessTest, TermEndsAnIdleServerWithExitCodeZero) {
+  for (int number : {SIGTERM, SIGINT}) {
+    Served served("load_ms:0");
+    ASSERT_NE(served.process.WaitForLine("event=serving"), "");
+    ASSERT_TRUE(served.Embed("x").ok());
+    served.process.Signal(number);
+    EXPECT_EQ(served.process.Wait(), kExitOk) << served.process.log();
+    EXPECT_THAT(served.process.log(), HasSubstr("unanswered=0"));
+  }
+}
+
+TEST(ProcessTest, ASecondTermEndsTheDrainAtOnce) {
+  Served served("load_ms:0", {"--drain_delay=1h"});
+  ASSERT_NE(served.process.WaitForLine("event=serving"), "");
+  served.process.Signal(SIGTERM);
+  ASSERT_NE(served.process.WaitForLine("event=draining"), "");
+  served.process.Signal(SIGTERM);
+  EXPECT_EQ(served.process.Wait(absl::Seconds(10)), kExitHurried);
+}
+
+TEST(ProcessTest, TheSecondProcessOnAPortFails) {
+  Served first("load_ms:0");
+  Process second({ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
+                  absl::StrCat("--listen=", first.address), "--http_listen="});
+  EXPECT_EQ(second.Wait(), kExitStartFailed);
+  EXPECT_THAT(second.log(), HasSubstr("event=start_failed"));
+  EXPECT_THAT(second.log(), HasSubstr(first.address));
+}
+
+TEST(ProcessTest, ALostDeviceExitsForTheSupervisor) {
+  Served served("lost_after_ms:50");
+  ASSERT_NE(served.process.WaitForLine("event=serving"), "");
+  grpc::Status status;
+  do {
+    status = served.Embed("x");
+  } while (status.ok());
+  EXPECT_EQ(served.process.Wait(), kExitDeviceLost) << served.process.log();
+  EXPECT_THAT(served.process.log(), HasSubstr("event=device_lost"));
+}
+
+TEST(ProcessTest, BadSettingsAreNamedWithValueAndLimit) {
+  const struct {
+    std::string flag;
+    std::string message;
+  } kCases[] = {
+      {"--max_len=513", "513"},
+      {"--max_queue_tokens=0", "must be 1 to"},
+      {"--listen=nowhere", "must be host:port"},
+      {"--device=tpu", "must be one of auto, cpu"},
+      {"--drain_timeout=2h", "must be 0 to 1h"},
+      {"--model=one --model=two", "not supported yet"},
+      {"stray", "unexpected argument"},
+  };
+  for (const auto& test : kCases) {
+    std::vector<std::string> more;
+    size_t space = test.flag.find(' ');
+    more.push_back(test.flag.substr(0, space));
+    if (space != std::string::npos) more.push_back(test.flag.substr(space + 1));
+    Process process(Arguments("positions:512", more));
+    EXPECT_EQ(process.Wait(), kExitStartFailed) << test.flag;
+    EXPECT_THAT(process.log(), HasSubstr(test.message)) << test.flag;
+  }
+}
+
+TEST(ProcessTest, AFlagfileIsReadLikeTheCommandLine) {
+  const TempFolder folder;
+  folder.Write("flags", "--max_len=100\n--threads=1\n");
+  Served served("positions:512",
+                {absl::StrCat("--flagfile=", folder.Path("flags"))});
+  const std::string line = served.process.WaitForLine("event=serving");
+  EXPECT_EQ(LogValue(line, "max_len"), "100") << served.process.log();
+}
+
+TEST(ProcessTest, StartsAgainAfterKillNine) {
+  std::string address = "127.0.0.1:0";
+  for (int i = 0; i < 10; ++i) {
+    Process process({ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
+                     absl::StrCat("--listen=", address), "--http_listen="});
+    const std::string listening = process.WaitForLine("event=listening");
+    ASSERT_NE(listening, "") << process.log();
+    address = LogValue(listening, "grpc");
+    process.Signal(SIGKILL);
+    EXPECT_EQ(process.Wait(), -SIGKILL);
+  }
+}
+
+TEST(ProcessTest, TheLogHoldsNoInput) {
+  Served served("batch_us:1000");
+  ASSERT_NE(served.process.WaitForLine("event=serving"), "");
+  const std::string canary = "canary-7f3a";
+  EXPECT_TRUE(served.Embed(canary).ok());
+  EXPECT_FALSE(served.Embed(canary + std::string(600, 'x')).ok());
+  EXPECT_FALSE(served.Embed(canary, absl::Microseconds(1)).ok());
+  grpc::ClientContext context;
+  v1::EmbedRequest request = TextRequest({canary});
+  request.set_model(canary);
+  request.set_request_id(canary);
+  v1::EmbedResponse response;
+  EXPECT_FALSE(v1::Encoder::NewStub(served.channel)
+                   ->Embed(&context, request, &response)
+                   .ok());
+  EXPECT_FALSE(served.Embed("throw").ok());  // logged, with an error_id
+  served.process.Signal(SIGTERM);
+  EXPECT_EQ(served.process.Wait(), kExitOk);
+  EXPECT_THAT(served.process.log(), HasSubstr("error_id="));
+  EXPECT_THAT(served.process.log(), Not(HasSubstr("canary")));
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -1,0 +1,224 @@
+// Overload, deadlines, cancellation and faults, with the device's gate in the
+// test's hand: no test here depends on how fast the machine is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/support/test_server.h"
+
+namespace encoderd {
+namespace {
+
+bool Eventually(const std::function<bool()>& condition) {
+  for (int i = 0; i < 2000; ++i) {
+    if (condition()) return true;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return false;
+}
+
+double QueuedInputs(const TestServer& server) {
+  return TestServer::Sample(server.MetricsText(), "encoderd_queue_inputs");
+}
+
+// An Embed call under way on a thread of its own.
+class Call {
+ public:
+  Call(TestServer* server, const v1::EmbedRequest& request,
+       absl::Duration timeout = absl::Seconds(10)) {
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    thread_ = std::thread([this, server, request] {
+      status_ = server->stub().Embed(&context_, request, &response_);
+    });
+  }
+  ~Call() {
+    if (thread_.joinable()) thread_.join();
+  }
+  void Cancel() { context_.TryCancel(); }
+  const grpc::Status& Wait() {
+    if (thread_.joinable()) thread_.join();
+    return status_;
+  }
+  // Once waited for.
+  std::string Trailer(const std::string& key) const {
+    const auto& trailers = context_.GetServerTrailingMetadata();
+    const auto at = trailers.find(key);
+    return at == trailers.end()
+               ? ""
+               : std::string(at->second.data(), at->second.size());
+  }
+
+ private:
+  grpc::ClientContext context_;
+  v1::EmbedResponse response_;
+  grpc::Status status_;
+  std::thread thread_;
+};
+
+TEST(QueueTest, AFullQueueSaysWhenToComeBack) {
+  ServerConfig config = TestConfig();
+  config.max_queue_tokens = 512;
+  TestServer server({}, config);
+  server.model().device().CloseGate();
+  Call first(&server, TextRequest({Letters(256)}));
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+  Call second(&server, TextRequest({Letters(256)}));
+  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 1; }));
+
+  Call third(&server, TextRequest({Letters(256)}));
+  const RpcError error = ReadError(third.Wait());
+  EXPECT_EQ(error.code, grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(error.reason, "QUEUE_FULL");
+  ASSERT_TRUE(error.retry_delay.has_value());
+  EXPECT_GT(*error.retry_delay, absl::ZeroDuration());
+  EXPECT_EQ(third.Trailer("grpc-retry-pushback-ms"), "100");
+
+  server.model().device().OpenGate();
+  EXPECT_TRUE(first.Wait().ok());
+  EXPECT_TRUE(second.Wait().ok());
+}
+
+TEST(QueueTest, ARequestLargerThanTheQueueIsTheCallersMistake) {
+  ServerConfig config = TestConfig();
+  config.max_queue_tokens = 512;
+  TestServer server({}, config);
+  v1::EmbedResponse response;
+  v1::EmbedRequest request;
+  for (int i = 0; i < 3; ++i) {
+    auto* ids = request.add_inputs()->mutable_tokens()->mutable_ids();
+    ids->Resize(256, 1);
+  }
+  const RpcError error = ReadError(server.Embed(request, &response));
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "REQUEST_TOO_LARGE");
+  EXPECT_FALSE(error.retry_delay.has_value());
+}
+
+TEST(QueueTest, WhatExpiresInTheQueueIsNeverComputed) {
+  TestServer server;
+  server.model().device().CloseGate();
+  Call first(&server, TextRequest({"first"}));
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+  Call late(&server, TextRequest({"Z"}), absl::Milliseconds(200));
+  EXPECT_EQ(late.Wait().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  server.model().device().OpenGate();
+  EXPECT_TRUE(first.Wait().ok());
+  ASSERT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));
+  EXPECT_FALSE(server.model().device().SawToken(FakeTokenizer::Id('Z')));
+  const std::string metrics = server.MetricsText();
+  EXPECT_EQ(
+      TestServer::Sample(metrics, "encoderd_cancelled_total{stage=\"queue\"}"),
+      1);
+  EXPECT_EQ(TestServer::Sample(metrics, "encoderd_queue_inputs"), 0);
+}
+
+TEST(QueueTest, ADeadlineThatThePipelineSeesFirstHasAReason) {
+  TestServer server;
+  server.model().device().CloseGate();
+  Call first(&server, TextRequest({"first"}));
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+  Call late(&server, TextRequest({"Z"}), absl::Milliseconds(100));
+  late.Wait();
+  server.model().device().OpenGate();
+  first.Wait();
+  ASSERT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));
+  const std::string metrics = server.MetricsText();
+  // gRPC cancels the call at its deadline, or the pipeline expires it before.
+  EXPECT_EQ(
+      TestServer::Sample(
+          metrics, "encoderd_rejections_total{reason=\"EXPIRED_IN_QUEUE\"}") +
+          TestServer::Sample(
+              metrics,
+              "encoderd_rejections_total{reason=\"CANCELLED_IN_QUEUE\"}"),
+      1);
+}
+
+TEST(QueueTest, WhatIsCancelledInTheQueueIsNeverComputed) {
+  TestServer server;
+  server.model().device().CloseGate();
+  Call first(&server, TextRequest({"first"}));
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+  Call gone(&server, TextRequest({"Y", "Y"}));
+  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 2; }));
+  gone.Cancel();
+  EXPECT_EQ(gone.Wait().error_code(), grpc::StatusCode::CANCELLED);
+  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 0; }));
+  server.model().device().OpenGate();
+  EXPECT_TRUE(first.Wait().ok());
+  EXPECT_FALSE(server.model().device().SawToken(FakeTokenizer::Id('Y')));
+  EXPECT_EQ(TestServer::Sample(server.MetricsText(),
+                               "encoderd_cancelled_total{stage=\"queue\"}"),
+            2);
+}
+
+TEST(QueueTest, CancelsAtAnyMomentLeaveNothingBehind) {
+  FakeModelOptions fake;
+  fake.batch_time = absl::Microseconds(200);
+  TestServer server(fake);
+  for (int i = 0; i < 300; ++i) {
+    Call call(&server, TextRequest({"a", "b", "c"}));
+    absl::SleepFor(absl::Microseconds(17 * (i % 40)));
+    call.Cancel();
+    call.Wait();
+  }
+  ASSERT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));
+  const std::string metrics = server.MetricsText();
+  EXPECT_EQ(TestServer::Sample(metrics, "encoderd_queue_inputs"), 0);
+  EXPECT_EQ(TestServer::Sample(metrics, "encoderd_queue_tokens"), 0);
+  v1::EmbedResponse response;
+  EXPECT_TRUE(server.Embed(TextRequest({"still here"}), &response).ok());
+}
+
+TEST(FaultTest, APassingFaultFailsItsBatchAndTheNextSucceeds) {
+  TestServer server;
+  server.model().device().FailNext(1, absl::InternalError("/secret/path"));
+  v1::EmbedResponse response;
+  const RpcError error = ReadError(server.Embed(TextRequest({"x"}), &response));
+  EXPECT_EQ(error.code, grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(error.reason, "DEVICE_FAULT");
+  EXPECT_FALSE(error.metadata.at("error_id").empty());
+  EXPECT_THAT(error.message, ::testing::Not(::testing::HasSubstr("secret")));
+  EXPECT_TRUE(server.Embed(TextRequest({"x"}), &response).ok());
+  EXPECT_TRUE(server.server().serving());
+  EXPECT_FALSE(server.device_lost());
+}
+
+TEST(FaultTest, AThrowingTokenizerIsInternalWithAnErrorId) {
+  TestServer server;
+  v1::EmbedResponse response;
+  const RpcError error =
+      ReadError(server.Embed(TextRequest({"throw"}), &response));
+  EXPECT_EQ(error.code, grpc::StatusCode::INTERNAL);
+  EXPECT_FALSE(error.metadata.at("error_id").empty());
+  EXPECT_TRUE(server.Embed(TextRequest({"x"}), &response).ok());
+}
+
+TEST(FaultTest, ALostDeviceEndsServingAtOnce) {
+  TestServer server;
+  server.model().device().CloseGate();
+  Call computing(&server, TextRequest({"computing"}));
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+  Call queued(&server, TextRequest({"queued"}));
+  ASSERT_TRUE(Eventually([&] { return server.server().in_flight() == 2; }));
+  server.model().device().Lose();
+  server.model().device().OpenGate();
+  EXPECT_EQ(ReadError(computing.Wait()).reason, "DEVICE_FAULT");
+  const RpcError error = ReadError(queued.Wait());
+  EXPECT_EQ(error.code, grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(error.retry_delay.has_value());
+  EXPECT_TRUE(Eventually([&] { return server.device_lost(); }));
+  EXPECT_FALSE(server.server().serving());
+  v1::EmbedResponse response;
+  const RpcError later =
+      ReadError(server.Embed(TextRequest({"later"}), &response));
+  EXPECT_EQ(later.code, grpc::StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(later.retry_delay.has_value());
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -1,0 +1,214 @@
+// What the server refuses, and how it says so. ReadError checks of every error
+// that it has an ErrorInfo with a listed reason and stays below 4 KiB.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/test_server.h"
+
+namespace encoderd {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RefusalTest : public ::testing::Test {
+ protected:
+  RpcError Refused(const v1::EmbedRequest& request) {
+    v1::EmbedResponse response;
+    const grpc::Status status = server_.Embed(request, &response);
+    EXPECT_FALSE(status.ok());
+    return ReadError(status);
+  }
+  RpcError RefusedIds(std::vector<uint32_t> ids,
+                      std::vector<uint32_t> segments = {},
+                      std::vector<uint32_t> positions = {}) {
+    v1::EmbedRequest request = TextRequest({"a neighbour"});
+    v1::TokenIds* tokens = request.add_inputs()->mutable_tokens();
+    tokens->mutable_ids()->Add(ids.begin(), ids.end());
+    tokens->mutable_segment_ids()->Add(segments.begin(), segments.end());
+    tokens->mutable_position_ids()->Add(positions.begin(), positions.end());
+    const RpcError error = Refused(request);
+    EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(error.metadata.at("input_index"), "1");
+    return error;
+  }
+
+  TestServer server_;
+};
+
+TEST_F(RefusalTest, AnEmptyListHasNoInputs) {
+  const RpcError error = Refused(v1::EmbedRequest());
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "NO_INPUTS");
+  ASSERT_EQ(error.violations.size(), 1u);
+  EXPECT_EQ(error.violations[0].first, "inputs");
+}
+
+TEST_F(RefusalTest, MoreInputsThanAllowedAreCounted) {
+  const RpcError error =
+      Refused(TextRequest(std::vector<std::string>(1025, "x")));
+  EXPECT_EQ(error.reason, "TOO_MANY_INPUTS");
+  EXPECT_EQ(error.metadata.at("count"), "1025");
+  EXPECT_EQ(error.metadata.at("limit"), "1024");
+}
+
+TEST_F(RefusalTest, AMillionEmptyInputsAreRefusedUnparsed) {
+  std::string bytes;
+  for (int i = 0; i < 1000000; ++i) bytes += std::string("\x12\x00", 2);
+  const RpcError error = ReadError(server_.CallRaw("Embed", bytes));
+  EXPECT_EQ(error.reason, "TOO_MANY_INPUTS");
+  EXPECT_EQ(error.metadata.at("count"), "1000000");
+}
+
+TEST_F(RefusalTest, EmptyContentIsNamed) {
+  v1::EmbedRequest request = TextRequest({"fine", ""});
+  request.add_inputs();
+  request.add_inputs()->mutable_tokens();
+  const RpcError error = Refused(request);
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "EMPTY_INPUT");
+  EXPECT_EQ(error.metadata.at("input_index"), "1");
+  ASSERT_EQ(error.violations.size(), 3u);
+  EXPECT_THAT(error.violations[0].first, HasSubstr("inputs[1]"));
+  EXPECT_THAT(error.violations[1].first, HasSubstr("inputs[2]"));
+  EXPECT_THAT(error.violations[2].first, HasSubstr("inputs[3].tokens"));
+}
+
+TEST_F(RefusalTest, AThousandBadInputsFitIntoOneAnswer) {
+  const RpcError error =
+      Refused(TextRequest(std::vector<std::string>(1000, Letters(300))));
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "INPUT_TOO_LONG");
+  ASSERT_GE(error.violations.size(), 2u);
+  EXPECT_LE(error.violations.size(), 17u);
+  const size_t listed = error.violations.size() - 1;
+  EXPECT_EQ(error.violations.back().second,
+            absl::StrCat("and ", 1000 - listed, " more"));
+}
+
+TEST_F(RefusalTest, IdsOutsideTheirTables) {
+  RpcError error = RefusedIds({1, 259, 2});
+  EXPECT_EQ(error.reason, "TOKEN_ID_OUT_OF_RANGE");
+  EXPECT_EQ(error.metadata.at("index"), "1");
+  EXPECT_EQ(error.metadata.at("id"), "259");
+  EXPECT_EQ(error.metadata.at("limit"), "259");
+  ASSERT_EQ(error.violations.size(), 1u);
+  EXPECT_EQ(error.violations[0].first, "inputs[1].tokens.ids");
+
+  EXPECT_EQ(RefusedIds({4294967295u}).reason, "TOKEN_ID_OUT_OF_RANGE");
+
+  error = RefusedIds({1, 2}, {0, 2});
+  EXPECT_EQ(error.reason, "SEGMENT_ID_OUT_OF_RANGE");
+  EXPECT_EQ(error.metadata.at("limit"), "2");
+  EXPECT_EQ(error.violations[0].first, "inputs[1].tokens.segment_ids");
+
+  error = RefusedIds({1, 2}, {}, {511, 512});
+  EXPECT_EQ(error.reason, "POSITION_ID_OUT_OF_RANGE");
+  EXPECT_EQ(error.metadata.at("limit"), "512");
+  EXPECT_EQ(error.violations[0].first, "inputs[1].tokens.position_ids");
+}
+
+TEST_F(RefusalTest, IdListsOfAnotherLength) {
+  EXPECT_EQ(RefusedIds({1, 2}, {0}).reason, "SEGMENT_IDS_LENGTH");
+  EXPECT_EQ(RefusedIds({1, 2}, {}, {0, 1, 2}).reason, "POSITION_IDS_LENGTH");
+  EXPECT_EQ(RefusedIds(std::vector<uint32_t>(257, 1)).reason, "INPUT_TOO_LONG");
+}
+
+TEST_F(RefusalTest, UnknownModelAndPrompt) {
+  v1::EmbedRequest request = TextRequest({"x"});
+  request.set_model("other");
+  RpcError error = Refused(request);
+  EXPECT_EQ(error.code, grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(error.reason, "MODEL_NOT_FOUND");
+  EXPECT_EQ(error.metadata.at("model"), "other");
+  EXPECT_EQ(error.metadata.at("available"), "fake");
+
+  request.set_model(std::string(100000, 'm') + "\xC3\xA9");
+  EXPECT_EQ(Refused(request).reason, "MODEL_NOT_FOUND");
+
+  request = TextRequest({"x"});
+  request.mutable_options()->set_prompt_name("nope");
+  error = Refused(request);
+  EXPECT_EQ(error.code, grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(error.reason, "PROMPT_NOT_FOUND");
+
+  grpc::ClientContext context;
+  v1::GetModelRequest get;
+  get.set_model("other");
+  v1::Model model;
+  EXPECT_EQ(ReadError(server_.stub().GetModel(&context, get, &model)).reason,
+            "MODEL_NOT_FOUND");
+}
+
+TEST_F(RefusalTest, OptionsOutOfRange) {
+  v1::EmbedRequest request = TextRequest({"x"});
+  request.mutable_options()->set_dimensions(9);
+  RpcError error = Refused(request);
+  EXPECT_EQ(error.reason, "INVALID_OPTION");
+  EXPECT_EQ(error.metadata.at("value"), "9");
+  EXPECT_EQ(error.metadata.at("limit"), "8");
+  EXPECT_EQ(error.violations[0].first, "options.dimensions");
+
+  request = TextRequest({"x"});
+  request.mutable_options()->set_pooling(static_cast<v1::Pooling>(99));
+  EXPECT_EQ(Refused(request).violations[0].first, "options.pooling");
+
+  request = TextRequest({"x"});
+  request.mutable_options()->set_truncate(static_cast<v1::Truncate>(99));
+  EXPECT_EQ(Refused(request).violations[0].first, "options.truncate");
+
+  request = TextRequest({"x"});
+  request.set_request_id(std::string(129, 'r'));
+  error = Refused(request);
+  EXPECT_EQ(error.metadata.at("value"), "129");
+  EXPECT_EQ(error.violations[0].first, "request_id");
+}
+
+TEST_F(RefusalTest, InvalidUtf8NamesItsPlace) {
+  // inputs[1].text = "ok\xC3("
+  const std::string bytes("\x12\x03\x0A\x01x\x12\x06\x0A\x04ok\xC3(", 13);
+  const RpcError error = ReadError(server_.CallRaw("Embed", bytes));
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "INVALID_UTF8");
+  EXPECT_EQ(error.metadata.at("input_index"), "1");
+  EXPECT_EQ(error.metadata.at("byte_offset"), "2");
+  ASSERT_EQ(error.violations.size(), 1u);
+  EXPECT_EQ(error.violations[0].first, "inputs[1].text");
+}
+
+TEST_F(RefusalTest, GarbageIsNoMessageToAnyMethod) {
+  for (const char* method :
+       {"Embed", "Encode", "Tokenize", "ListModels", "GetModel"}) {
+    for (const std::string& bytes :
+         {std::string("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"),
+          std::string("\x12\x7F\x0A"), std::string(1000, '\x07')}) {
+      const RpcError error = ReadError(server_.CallRaw(method, bytes));
+      EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT) << method;
+      EXPECT_EQ(error.reason, "MALFORMED_MESSAGE") << method;
+    }
+  }
+}
+
+TEST_F(RefusalTest, TheNextCallIsFineAfterEveryRefusal) {
+  ReadError(server_.CallRaw("Embed", "\xFF\xFF"));
+  Refused(v1::EmbedRequest());
+  v1::EmbedResponse response;
+  EXPECT_TRUE(server_.Embed(TextRequest({"x"}), &response).ok());
+}
+
+// Made by gRPC itself, so without an ErrorInfo: an unknown method, a message
+// above the limit.
+TEST_F(RefusalTest, AnUnknownMethodIsUnimplemented) {
+  EXPECT_EQ(server_.CallRaw("Nope", "").error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(RefusalTest, AMessageAboveTheLimitIsResourceExhausted) {
+  v1::EmbedResponse response;
+  const grpc::Status status =
+      server_.Embed(TextRequest({std::string(16 << 20, 'x')}), &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+}  // namespace
+}  // namespace encoderd

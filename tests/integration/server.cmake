@@ -1,0 +1,14 @@
+# The server over real gRPC, in the test's process, with a device whose every bit is known.
+foreach(theme embed refusal queue life)
+  encoderd_test(NAME server_${theme}_test SOURCES ${theme}_test.cc LIBS encoderd_test_server)
+endforeach()
+
+# The server as a process of its own.
+encoderd_test(NAME server_process_test SOURCES process_test.cc LIBS encoderd_test_server encoderd_process)
+target_compile_definitions(server_process_test PRIVATE ENCODERD_FAKE_SERVER="$<TARGET_FILE:encoderd_fake_server>")
+add_dependencies(server_process_test encoderd_fake_server)
+
+# The server with the model of ENCODERD_TEST_MODEL.
+if(TARGET encoderd_model)
+  encoderd_test(NAME server_model_test SOURCES model_test.cc LIBS encoderd_test_server encoderd_model)
+endif()

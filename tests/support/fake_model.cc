@@ -1,0 +1,108 @@
+#include "tests/support/fake_model.h"
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+
+namespace encoderd {
+
+FakeModel::FakeModel(const FakeModelOptions& options)
+    : device_(options.max_batch_tokens, options.hidden_size) {
+  device_.SetLatency(options.batch_time, options.token_time);
+  ModelConfig& config = info_.config;
+  config.model_type = "bert";
+  config.num_hidden_layers = options.layers;
+  config.hidden_size = options.hidden_size;
+  config.num_attention_heads = 2;
+  config.intermediate_size = 4 * options.hidden_size;
+  config.vocab_size = FakeTokenizer::kVocab;
+  config.max_position_embeddings = options.positions;
+  config.type_vocab_size = options.segments;
+  config.pooling = Pooling::kMean;
+  config.normalize = true;
+  config.prompts = {{"query", "q: "}, {"passage", "p: "}};
+  config.max_len = options.max_len;
+  config.max_len_source = MaxLenSource::kSentenceTransformers;
+  info_.limits.token_rows = config.vocab_size;
+  info_.limits.segment_rows = options.segments;
+  info_.limits.position_rows = options.positions;
+  info_.limits.max_len = options.max_len;
+  info_.device = "fake";
+  info_.dtype = "fp32";
+  info_.weights_sha256 = std::string(64, '0');
+  info_.tokenizer = tokenizer_.algorithm();
+  info_.preferred_sessions = options.sessions;
+  const int64_t hidden = options.hidden_size;
+  info_.token_table_parameters = config.vocab_size * hidden;
+  info_.position_table_parameters = options.positions * hidden;
+  info_.segment_table_parameters = options.segments * hidden;
+  info_.total_parameters = info_.token_table_parameters +
+                           info_.position_table_parameters +
+                           info_.segment_table_parameters;
+}
+
+absl::StatusOr<std::shared_ptr<FakeModel>> FakeModel::Load(
+    const FakeModelOptions& fake, const ModelOptions& options) {
+  absl::SleepFor(fake.load_time);
+  if (options.max_len > fake.positions) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max_len is ", options.max_len,
+                     "; the position table has ", fake.positions, " rows"));
+  }
+  FakeModelOptions used = fake;
+  if (options.max_len > 0) used.max_len = options.max_len;
+  auto model = std::make_shared<FakeModel>(used);
+  if (fake.lost_after > absl::ZeroDuration()) {
+    // Lives as long as the test program, as the thread does.
+    std::thread([model, after = fake.lost_after] {
+      absl::SleepFor(after);
+      model->device().Lose();
+    }).detach();
+  }
+  return model;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> FakeModel::NewSession(
+    const SessionOptions&) const {
+  return device_.NewSession();
+}
+
+absl::StatusOr<FakeModelOptions> ParseFakeModelOptions(
+    const std::string& text) {
+  FakeModelOptions options;
+  for (absl::string_view entry : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(entry, absl::MaxSplits(':', 1));
+    int32_t value = 0;
+    if (!absl::SimpleAtoi(parts.second, &value)) {
+      return absl::InvalidArgumentError(absl::StrCat("no number: ", entry));
+    }
+    if (parts.first == "positions") {
+      options.positions = value;
+    } else if (parts.first == "max_len") {
+      options.max_len = value;
+    } else if (parts.first == "sessions") {
+      options.sessions = value;
+    } else if (parts.first == "hidden_size") {
+      options.hidden_size = value;
+    } else if (parts.first == "load_ms") {
+      options.load_time = absl::Milliseconds(value);
+    } else if (parts.first == "batch_us") {
+      options.batch_time = absl::Microseconds(value);
+    } else if (parts.first == "token_us") {
+      options.token_time = absl::Microseconds(value);
+    } else if (parts.first == "lost_after_ms") {
+      options.lost_after = absl::Milliseconds(value);
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat("unknown: ", entry));
+    }
+  }
+  return options;
+}
+
+}  // namespace encoderd

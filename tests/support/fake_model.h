@@ -1,0 +1,63 @@
+// A Model that computes nothing: FakeDevice and FakeTokenizer behind the
+// engine's front door, for tests of the server.
+#ifndef ENCODERD_TESTS_SUPPORT_FAKE_MODEL_H_
+#define ENCODERD_TESTS_SUPPORT_FAKE_MODEL_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "engine/model.h"
+#include "tests/support/fake_session.h"
+#include "tests/support/fake_tokenizer.h"
+
+namespace encoderd {
+
+struct FakeModelOptions {
+  int32_t positions = 512;  // rows of the position table
+  int32_t max_len = 256;    // without ModelOptions::max_len
+  int32_t segments = 2;
+  int32_t layers = 2;
+  int32_t hidden_size = 8;
+  int64_t max_batch_tokens = 2048;
+  int32_t sessions = 1;
+  absl::Duration load_time;   // Load sleeps so long
+  absl::Duration batch_time;  // each batch sleeps so long ...
+  absl::Duration token_time;  // ... and so long for each of its tokens
+  absl::Duration lost_after;  // 0: never; else the device is lost so long
+                              // after loading
+};
+
+// Has the prompts "query" ("q: ") and "passage" ("p: "), mean pooling,
+// normalised.
+class FakeModel final : public Model {
+ public:
+  explicit FakeModel(const FakeModelOptions& options);
+
+  // As Model::Load: sleeps, applies max_len, refuses one above the table.
+  static absl::StatusOr<std::shared_ptr<FakeModel>> Load(
+      const FakeModelOptions& fake, const ModelOptions& options);
+
+  const ModelInfo& info() const override { return info_; }
+  const Tokenizer& tokenizer() const override { return tokenizer_; }
+  absl::StatusOr<std::unique_ptr<Session>> NewSession(
+      const SessionOptions& options) const override;
+
+  FakeDevice& device() { return device_; }
+  FakeTokenizer& fake_tokenizer() { return tokenizer_; }
+
+ private:
+  ModelInfo info_;
+  FakeTokenizer tokenizer_;
+  mutable FakeDevice device_;
+};
+
+// "name:number,name:number" -> options, for programs that get them as the
+// folder of --model: positions, max_len, load_ms, batch_us, token_us,
+// lost_after_ms, sessions, hidden_size. INVALID_ARGUMENT for another name.
+absl::StatusOr<FakeModelOptions> ParseFakeModelOptions(const std::string& text);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_TESTS_SUPPORT_FAKE_MODEL_H_

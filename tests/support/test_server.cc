@@ -1,0 +1,235 @@
+#include "tests/support/test_server.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/security/credentials.h"
+#include "server/observe/metrics.h"
+#include "server/rpc/status.h"
+
+namespace encoderd {
+namespace {
+
+void SetDeadline(grpc::ClientContext* context) {
+  context->set_deadline(std::chrono::system_clock::now() +
+                        std::chrono::seconds(10));
+}
+
+}  // namespace
+
+RpcError ReadError(const grpc::Status& status) {
+  RpcError error;
+  error.code = status.error_code();
+  error.message = status.error_message();
+  error.details_bytes = status.error_details().size();
+  EXPECT_LE(error.details_bytes + error.message.size(),
+            static_cast<size_t>(kMaxStatusBytes));
+  google::rpc::Status details;
+  EXPECT_TRUE(details.ParseFromString(status.error_details()));
+  for (const google::protobuf::Any& any : details.details()) {
+    google::rpc::ErrorInfo info;
+    google::rpc::BadRequest bad;
+    google::rpc::RetryInfo retry;
+    if (any.UnpackTo(&info)) {
+      error.reason = info.reason();
+      error.domain = info.domain();
+      error.metadata.insert(info.metadata().begin(), info.metadata().end());
+    } else if (any.UnpackTo(&bad)) {
+      for (const auto& violation : bad.field_violations()) {
+        error.violations.emplace_back(violation.field(),
+                                      violation.description());
+      }
+    } else if (any.UnpackTo(&retry)) {
+      error.retry_delay = absl::Seconds(retry.retry_delay().seconds()) +
+                          absl::Nanoseconds(retry.retry_delay().nanos());
+    }
+  }
+  EXPECT_EQ(error.domain, kErrorDomain) << status.error_message();
+  v1::ErrorReason listed;
+  EXPECT_TRUE(v1::ErrorReason_Parse("ERROR_REASON_" + error.reason, &listed))
+      << "reason '" << error.reason << "' of: " << status.error_message();
+  return error;
+}
+
+ServerConfig TestConfig() {
+  ServerConfig config;
+  config.model_name = "fake";
+  config.model_folder = "fake";
+  config.listen = "127.0.0.1:0";
+  config.http_listen = "127.0.0.1:0";
+  config.drain_timeout = absl::Seconds(10);
+  return config;
+}
+
+TestServer::TestServer(const FakeModelOptions& fake, const ServerConfig& config)
+    : TestServer(NotLoaded(), fake, config) {
+  const absl::Status status = Load();
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TestServer::TestServer(NotLoaded, const FakeModelOptions& fake,
+                       const ServerConfig& config)
+    : fake_(fake) {
+  auto server = Server::Start(config, [this] { device_lost_ = true; });
+  EXPECT_TRUE(server.ok()) << server.status();
+  if (!server.ok()) std::abort();
+  server_ = std::move(*server);
+  channel_ = NewChannel();
+  stub_ = v1::Encoder::NewStub(channel_);
+}
+
+TestServer::~TestServer() {
+  if (model_ != nullptr) {
+    model_->device().OpenGate();
+    model_->fake_tokenizer().OpenGate();
+  }
+  server_.reset();
+}
+
+absl::Status TestServer::Load() {
+  return server_->Load([this](const std::string&, const ModelOptions& options)
+                           -> absl::StatusOr<std::shared_ptr<const Model>> {
+    auto model = FakeModel::Load(fake_, options);
+    if (!model.ok()) return model.status();
+    model_ = *model;
+    return model_;
+  });
+}
+
+std::shared_ptr<grpc::Channel> TestServer::NewChannel() const {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt("grpc.use_local_subchannel_pool", 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetMaxReceiveMessageSize(-1);
+  return grpc::CreateCustomChannel(
+      absl::StrCat("127.0.0.1:", server_->grpc_port()),
+      grpc::InsecureChannelCredentials(), arguments);
+}
+
+std::vector<float> TestServer::Expected(const std::string& text) const {
+  Encoding encoding;
+  const auto scratch = model_->tokenizer().NewScratch();
+  EXPECT_TRUE(
+      model_->tokenizer().Encode(text, {}, scratch.get(), &encoding).ok());
+  TokenSequence sequence;
+  sequence.token_ids = encoding.token_ids;
+  sequence.segment_ids = encoding.segment_ids;
+  SequenceOutput output;
+  output.pooling = model_->info().config.pooling;
+  output.normalize = model_->info().config.normalize;
+  return model_->device().Expected(sequence, model_->info().limits, output);
+}
+
+grpc::Status TestServer::Embed(const v1::EmbedRequest& request,
+                               v1::EmbedResponse* response) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  return stub_->Embed(&context, request, response);
+}
+
+grpc::Status TestServer::Encode(const v1::EncodeRequest& request,
+                                v1::EncodeResponse* response) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  return stub_->Encode(&context, request, response);
+}
+
+grpc::Status TestServer::Tokenize(const v1::TokenizeRequest& request,
+                                  v1::TokenizeResponse* response) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  return stub_->Tokenize(&context, request, response);
+}
+
+grpc::Status TestServer::CallRaw(const std::string& method,
+                                 const std::string& bytes) {
+  grpc::GenericStub stub(channel_);
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  grpc::CompletionQueue queue;
+  const grpc::Slice slice(bytes);
+  const grpc::ByteBuffer request(&slice, 1);
+  auto call = stub.PrepareUnaryCall(&context, "/encoderd.v1.Encoder/" + method,
+                                    request, &queue);
+  call->StartCall();
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  call->Finish(&reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  return status;
+}
+
+std::pair<int, std::string> TestServer::Get(const std::string& path) const {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(server_->http_port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) ==
+      0) {
+    const std::string request =
+        absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: test\r\n\r\n");
+    EXPECT_EQ(write(fd, request.data(), request.size()),
+              static_cast<ssize_t>(request.size()));
+    char buffer[4096];
+    ssize_t size = 0;
+    while ((size = read(fd, buffer, sizeof(buffer))) > 0) {
+      answer.append(buffer, static_cast<size_t>(size));
+    }
+  }
+  close(fd);
+  int code = 0;
+  const size_t body = answer.find("\r\n\r\n");
+  if (answer.size() < 12 || body == std::string::npos ||
+      !absl::SimpleAtoi(answer.substr(9, 3), &code)) {
+    return {0, ""};
+  }
+  return {code, answer.substr(body + 4)};
+}
+
+std::string TestServer::MetricsText() const { return Get("/metrics").second; }
+
+double TestServer::Sample(const std::string& text, const std::string& series) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    const size_t space = line.rfind(' ');
+    double value = 0;
+    if (space != absl::string_view::npos && line.substr(0, space) == series &&
+        absl::SimpleAtod(line.substr(space + 1), &value)) {
+      return value;
+    }
+  }
+  return -1;
+}
+
+v1::EmbedRequest TextRequest(const std::vector<std::string>& texts) {
+  v1::EmbedRequest request;
+  for (const std::string& text : texts) request.add_inputs()->set_text(text);
+  return request;
+}
+
+std::string Letters(int tokens) {
+  std::string text;
+  for (int i = 0; i < tokens - 2; ++i) {
+    text += static_cast<char>('a' + i % 26);
+  }
+  return text;
+}
+
+}  // namespace encoderd

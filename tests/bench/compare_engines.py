@@ -6,7 +6,9 @@
 For each workload every peer first tries its ways of working and batch sizes
 and keeps the fastest; then all engines run in turn, `repeats` times. Peers get
 their sequences sorted by length and padded to the longest of a batch; encoderd
-gets them as they come. tokens/s counts real tokens only. Prints a table, and
+gets them as they come. tokens/s counts real tokens only. A run during which
+other programs took more than 3 % of the cores is repeated, up to 20 times; the
+column `disturbed` counts runs that never found quiet. Prints a table, and
 writes one JSON object a row: losing rows too.
 """
 
@@ -128,6 +130,32 @@ class Tuned:
         return ordered
 
 
+def cpu_seconds_of_others(children):
+    """Seconds of all cores that neither this process nor its children used."""
+    tick = os.sysconf("SC_CLK_TCK")
+    with open("/proc/stat", encoding="ascii") as file:
+        # user nice system idle iowait irq softirq steal
+        fields = [int(value) for value in file.readline().split()[1:9]]
+    busy = sum(fields) - fields[3] - fields[4]
+    for pid in (os.getpid(), *children):
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            stat = file.read().rsplit(")", 1)[1].split()
+        busy -= int(stat[11]) + int(stat[12])
+    return busy / tick
+
+
+def quiet_seconds(engine, children, cores):
+    """Seconds of a run, and whether other programs disturbed it."""
+    for _ in range(20):
+        before = cpu_seconds_of_others(children)
+        seconds = engine.seconds()
+        others = cpu_seconds_of_others(children) - before
+        if others <= 0.03 * seconds * cores:
+            return seconds, False
+        time.sleep(1)
+    return seconds, True
+
+
 def flops(config, ids):
     h, f = config["hidden_size"], config["intermediate_size"]
     return sum(config["num_hidden_layers"] * len(row)
@@ -159,18 +187,22 @@ def compare(workload, options, config, available):
                 print(error, file=sys.stderr)
         tuned = [Tuned(peer, workload, ids) for peer in available]
         engines = ours + tuned
+        children = [engine.child.pid for engine in ours]
         times = {engine.name: [] for engine in engines}
+        disturbed = {engine.name: 0 for engine in engines}
         peaks = {ours[i].name.split()[-1]: [] for i in range(len(ours))}
         for _ in range(options.repeats):
             for engine in ours:
                 peaks[engine.name.split()[-1]].append(engine.peak())
             for engine in engines:
-                times[engine.name].append(engine.seconds())
+                seconds, loud = quiet_seconds(engine, children, options.cores)
+                times[engine.name].append(seconds)
+                disturbed[engine.name] += loud
         truth = next(e for e in tuned if e.name == "torch fp32").vectors(hidden)
         for engine in engines:
             dtype = engine.name.split()[-1]
             rate = [tokens / seconds for seconds in times[engine.name]]
-            peak = statistics.median(peaks[dtype]) if dtype in peaks else 0
+            peak = max(peaks[dtype]) if dtype in peaks else float("inf")
             share = flops(config, ids) / tokens * statistics.median(rate) / peak
             rows.append({
                 "workload": workload, "engine": engine.name,
@@ -178,7 +210,9 @@ def compare(workload, options, config, available):
                 "how": getattr(engine, "how", "packed"),
                 "tokens_per_second": round(statistics.median(rate)),
                 "min": round(min(rate)), "max": round(max(rate)),
-                "share_of_peak": round(share, 3), "peak_gflops": peak / 1e9,
+                "share_of_peak": round(share, 3),
+                "peak_gflops": round(peak / 1e9, 1),
+                "disturbed": disturbed[engine.name],
                 **quality(engine.vectors(hidden), truth)})
         for engine in ours:
             engine.close()
@@ -187,11 +221,11 @@ def compare(workload, options, config, available):
 
 def show(rows):
     print(f"{'workload':9}{'engine':18}{'tokens/s':>10}{'min':>8}{'max':>8}"
-          f"{'of peak':>9}{'cos min':>11}{'cos mean':>11}{'max|d|':>10}  how")
+          f"{'of peak':>9}{'disturbed':>10}{'cos min':>11}{'cos mean':>11}{'max|d|':>10}  how")
     for row in rows:
         print(f"{row['workload']:9}{row['engine']:18}"
               f"{row['tokens_per_second']:10}{row['min']:8}{row['max']:8}"
-              f"{row['share_of_peak']:9.1%}{row['cosine_min']:11.6f}"
+              f"{row['share_of_peak']:9.1%}{row['disturbed']:10}{row['cosine_min']:11.6f}"
               f"{row['cosine_mean']:11.6f}{row['max_difference']:10.1e}"
               f"  {row['how']}", flush=True)
 

@@ -1,0 +1,160 @@
+#include "server/pipeline/batch_policy.h"
+
+#include <map>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace encoderd {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+constexpr absl::Time kNever = absl::InfiniteFuture();
+const absl::Time kNow = absl::FromUnixSeconds(1000);
+
+MATCHER_P3(SliceOf, request, first, count, "") {
+  *result_listener << "request " << arg.request << " " << arg.first << "+"
+                   << arg.count;
+  return arg.request == static_cast<uint64_t>(request) && arg.first == first &&
+         arg.count == count;
+}
+
+std::vector<int32_t> Lengths(int count, int32_t length) {
+  return std::vector<int32_t>(count, length);
+}
+
+// One Session that takes whatever fits.
+BatchLimits Greedy(int64_t max_tokens) {
+  BatchLimits limits;
+  limits.max_tokens = max_tokens;
+  limits.min_tokens = max_tokens;
+  return limits;
+}
+
+TEST(BatchPolicyTest, GivesAtOnceWhatWaitsHoweverLittle) {
+  BatchPolicy policy({100, 100});
+  policy.Add(1, 0, kNever, {7});
+  const BatchDecision decision = policy.Next(Greedy(1000), kNow);
+  EXPECT_THAT(decision.slices, ElementsAre(SliceOf(1, 0, 1)));
+  EXPECT_EQ(decision.tokens, 7);
+  EXPECT_TRUE(policy.empty());
+  EXPECT_THAT(policy.Next(Greedy(1000), kNow).slices, IsEmpty());
+}
+
+TEST(BatchPolicyTest, ServesSmallRequestsWholeAndOldestFirst) {
+  BatchPolicy policy({100, 100});
+  for (int i = 1; i <= 4; ++i) policy.Add(i, 0, kNever, Lengths(3, 10));
+  EXPECT_THAT(
+      policy.Next(Greedy(70), kNow).slices,
+      ElementsAre(SliceOf(1, 0, 3), SliceOf(2, 0, 3), SliceOf(3, 0, 1)));
+  EXPECT_THAT(policy.Next(Greedy(70), kNow).slices,
+              ElementsAre(SliceOf(3, 1, 2), SliceOf(4, 0, 3)));
+}
+
+TEST(BatchPolicyTest, SlicesALongRequestAndLetsAShortOneThroughAfterItsTurn) {
+  BatchPolicy policy({1000, 40});
+  policy.Add(1, 0, kNever, Lengths(100, 10));
+  policy.Add(2, 0, kNever, {10});
+  EXPECT_THAT(policy.Next(Greedy(40), kNow).slices,
+              ElementsAre(SliceOf(1, 0, 4)));
+  EXPECT_THAT(policy.Next(Greedy(40), kNow).slices,
+              ElementsAre(SliceOf(2, 0, 1), SliceOf(1, 4, 3)));
+}
+
+TEST(BatchPolicyTest, ServesANewcomerInTheNextBatchWhateverAnotherHasQueued) {
+  BatchPolicy policy({32, 128});
+  for (int i = 0; i < 1000; ++i) policy.Add(i, 7, kNever, Lengths(10, 8));
+  policy.Next(Greedy(128), kNow);
+  policy.Add(5000, 8, kNever, Lengths(2, 8));
+  const BatchDecision decision = policy.Next(Greedy(128), kNow);
+  bool served = false;
+  for (const Slice& slice : decision.slices) served |= slice.request == 5000;
+  EXPECT_TRUE(served);
+}
+
+TEST(BatchPolicyTest, GivesEqualCallersEqualTokensWhateverTheirShapes) {
+  BatchPolicy policy({32, 128});
+  policy.Add(1, 1, kNever, Lengths(20000, 3));  // one huge request
+  for (int i = 0; i < 5000; ++i) policy.Add(10 + i, 2, kNever, {11, 2});
+  policy.Add(2, 3, kNever, Lengths(2000, 29));
+  std::map<int, int64_t> tokens;
+  for (int batch = 0; batch < 100; ++batch) {
+    for (const Slice& slice : policy.Next(Greedy(128), kNow).slices) {
+      for (int32_t i = slice.first; i < slice.first + slice.count; ++i) {
+        if (slice.request == 1) tokens[1] += 3;
+        if (slice.request == 2) tokens[3] += 29;
+        if (slice.request >= 10) tokens[2] += i == 0 ? 11 : 2;
+      }
+    }
+  }
+  // Shares differ by a turn and one input at most.
+  EXPECT_NEAR(tokens[1], tokens[2], 32 + 29);
+  EXPECT_NEAR(tokens[2], tokens[3], 32 + 29);
+}
+
+TEST(BatchPolicyTest, NeverExceedsTheTokensOfABatch) {
+  BatchPolicy policy({64, 64});
+  policy.Add(1, 0, kNever, {50, 50, 14, 50, 1});
+  EXPECT_EQ(policy.Next(Greedy(64), kNow).tokens, 50);
+  EXPECT_EQ(policy.Next(Greedy(64), kNow).tokens, 64);
+  EXPECT_EQ(policy.Next(Greedy(64), kNow).tokens, 51);
+}
+
+TEST(BatchPolicyTest, SplitsWhatWaitsEvenlyOverIdleSessions) {
+  BatchPolicy policy({1024, 4096});
+  policy.Add(1, 0, kNever, Lengths(64, 20));
+  BatchLimits limits;
+  limits.max_tokens = 4096;
+  limits.min_tokens = 2000;
+  limits.sessions = 2;
+  limits.idle_sessions = 2;
+  EXPECT_EQ(policy.Next(limits, kNow).tokens, 640);
+  limits.idle_sessions = 1;
+  EXPECT_EQ(policy.Next(limits, kNow).tokens, 640);
+}
+
+TEST(BatchPolicyTest, LeavesHalfToABusySessionUnlessThatIsTooLittle) {
+  BatchPolicy policy({1024, 4096});
+  policy.Add(1, 0, kNever, Lengths(80, 10));
+  BatchLimits limits;
+  limits.max_tokens = 4096;
+  limits.min_tokens = 150;
+  limits.sessions = 2;
+  EXPECT_EQ(policy.Next(limits, kNow).tokens, 400);
+  EXPECT_EQ(policy.Next(limits, kNow).tokens, 200);
+  EXPECT_EQ(policy.Next(limits, kNow).tokens, 150);
+  EXPECT_EQ(policy.Next(limits, kNow).tokens, 50);
+}
+
+TEST(BatchPolicyTest, ExpiredRequestsLeaveBeforeAnythingIsPicked) {
+  BatchPolicy policy({100, 100});
+  policy.Add(1, 0, kNow, Lengths(2, 5));
+  policy.Add(2, 0, kNow + absl::Nanoseconds(1), Lengths(3, 5));
+  policy.Add(3, 1, kNow - absl::Seconds(1), Lengths(4, 5));
+  const BatchDecision decision = policy.Next(Greedy(100), kNow);
+  EXPECT_THAT(decision.expired, ElementsAre(Pair(3, 4), Pair(1, 2)));
+  EXPECT_THAT(decision.slices, ElementsAre(SliceOf(2, 0, 3)));
+  EXPECT_TRUE(policy.empty());
+}
+
+TEST(BatchPolicyTest, WhatIsRemovedIsNotPickedAndIsCounted) {
+  BatchPolicy policy({100, 100});
+  policy.Add(1, 0, kNow + absl::Hours(1), Lengths(9, 10));
+  policy.Add(2, 0, kNever, Lengths(1, 10));
+  policy.Next(Greedy(50), kNow);
+  EXPECT_EQ(policy.Remove(1), 4);
+  EXPECT_EQ(policy.Remove(1), 0);
+  EXPECT_EQ(policy.Remove(77), 0);
+  EXPECT_EQ(policy.waiting_inputs(), 1);
+  EXPECT_EQ(policy.waiting_tokens(), 10);
+  EXPECT_THAT(policy.RemoveAll(), ElementsAre(Pair(2, 1)));
+  EXPECT_TRUE(policy.empty());
+  EXPECT_EQ(policy.waiting_tokens(), 0);
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -1,0 +1,101 @@
+#include "server/pipeline/errors.h"
+
+#include <set>
+#include <string>
+
+#include "engine/error.h"
+#include "gtest/gtest.h"
+
+namespace encoderd {
+namespace {
+
+absl::Status EngineError(const std::string& message, const std::string& field) {
+  return MakeError(absl::StatusCode::kInvalidArgument, message,
+                   {"REASON", {{"limit", "3"}}, field});
+}
+
+std::string FieldOf(const InputFault& fault) {
+  return GetErrorDetail(fault.status)->field;
+}
+
+TEST(InputFaultTest, NamesTheInputInMessageFieldAndMetadata) {
+  const InputFault fault = MakeInputFault(
+      3, "text", EngineError("the input has 9 tokens; at most 3", ""));
+  EXPECT_EQ(fault.status.message(), "inputs[3] has 9 tokens; at most 3");
+  const auto detail = GetErrorDetail(fault.status);
+  EXPECT_EQ(detail->reason, "REASON");
+  EXPECT_EQ(detail->field, "inputs[3].text");
+  EXPECT_EQ(detail->metadata.at("input_index"), "3");
+  EXPECT_EQ(detail->metadata.at("limit"), "3");
+}
+
+TEST(InputFaultTest, BlamesTheFieldThatTheCallerFilled) {
+  const auto error = [](const char* field) {
+    return EngineError("token id 9 at index 0 is outside", field);
+  };
+  EXPECT_EQ(MakeInputFault(0, "tokens", error("tokens.ids")).status.message(),
+            "inputs[0]: token id 9 at index 0 is outside");
+  EXPECT_EQ(FieldOf(MakeInputFault(0, "tokens", error("tokens.ids"))),
+            "inputs[0].tokens.ids");
+  EXPECT_EQ(FieldOf(MakeInputFault(0, "tokens", error("tokens.segment_ids"))),
+            "inputs[0].tokens.segment_ids");
+  EXPECT_EQ(FieldOf(MakeInputFault(0, "tokens", error(""))),
+            "inputs[0].tokens.ids");
+  EXPECT_EQ(FieldOf(MakeInputFault(1, "text", error("text"))),
+            "inputs[1].text");
+  EXPECT_EQ(FieldOf(MakeInputFault(1, "text", error("tokens.ids"))),
+            "inputs[1].text");
+  EXPECT_EQ(FieldOf(MakeInputFault(1, "pair", error("first"))),
+            "inputs[1].pair.first");
+  EXPECT_EQ(FieldOf(MakeInputFault(1, "pair", error(""))), "inputs[1].pair");
+}
+
+TEST(InputFaultTest, ASingleFaultStandsAsItIs) {
+  const InputFault fault = MakeInputFault(4, "text", EngineError("bad", ""));
+  EXPECT_EQ(CombineInputFaults({fault}, 1), fault.status);
+}
+
+TEST(InputFaultTest, ManyFaultsFitIntoAStatusAndTheRestIsCounted) {
+  std::vector<InputFault> faults;
+  for (int i = 40; i > 0; --i) {
+    faults.push_back(MakeInputFault(
+        i, "text",
+        EngineError("the input has 1000000 tokens; this model takes at most 3",
+                    "")));
+  }
+  const absl::Status status = CombineInputFaults(faults, 1000);
+  const auto detail = GetErrorDetail(status);
+  ASSERT_EQ(detail->violations.size(), size_t{kMaxViolations});
+  EXPECT_EQ(detail->violations.front().field, "inputs[1].text");
+  EXPECT_EQ(detail->violations.back().field, "inputs[16].text");
+  EXPECT_EQ(detail->metadata.at("omitted_violations"), "984");
+  EXPECT_EQ(status.message(),
+            "inputs[1] has 1000000 tokens; this model takes at most 3 (and 999 "
+            "more)");
+  size_t bytes = status.message().size();
+  for (const Violation& violation : detail->violations) {
+    bytes += violation.field.size() + violation.description.size();
+  }
+  EXPECT_LT(bytes, 2048u);
+}
+
+TEST(ErrorIdTest, IsNeverTheSameTwice) {
+  std::set<std::string> ids;
+  for (int i = 0; i < 1000; ++i) ids.insert(NewErrorId());
+  EXPECT_EQ(ids.size(), 1000u);
+  EXPECT_EQ(ids.begin()->size(), 16u);
+}
+
+TEST(DeviceFaultTest, TellsTheCallerNothingOfTheMachineButTheIdOfTheLog) {
+  const absl::Status cause = absl::InternalError("/dev/secret is on fire");
+  const absl::Status told =
+      DeviceFaultError(absl::StatusCode::kInternal, "abc", "the device failed");
+  EXPECT_EQ(told.message(), "the device failed; error id abc");
+  EXPECT_EQ(GetErrorDetail(told)->metadata.at("error_id"), "abc");
+  const absl::Status logged = DeviceFaultForLog(cause, "abc");
+  EXPECT_EQ(logged.message(), cause.message());
+  EXPECT_EQ(GetErrorDetail(logged)->metadata.at("error_id"), "abc");
+}
+
+}  // namespace
+}  // namespace encoderd

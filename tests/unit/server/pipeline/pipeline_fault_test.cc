@@ -1,0 +1,132 @@
+// Device faults: who fails, who does not, and what is said.
+#include <string>
+#include <vector>
+
+#include "tests/unit/server/pipeline/pipeline_harness.h"
+
+namespace encoderd {
+namespace {
+
+TEST(PipelineFaultTest, OnePoisonousInputFailsAlone) {
+  PipelineHarness harness;
+  harness.device.PoisonToken(FakeTokenizer::Id('!'));
+  auto blocker = harness.Block();
+  std::vector<PipelineHarness::Pending> good;
+  for (int i = 0; i < 6; ++i) {
+    good.push_back(harness.Submit({"good " + std::to_string(i), "x"}));
+    if (i == 2) good.push_back(harness.Submit({"bad!", "its neighbour"}));
+  }
+  harness.WaitForQueue(14);
+  harness.device.OpenGate();
+  for (size_t i = 0; i < good.size(); ++i) {
+    const auto result = good[i].Get();
+    if (i == 3) {
+      EXPECT_EQ(result.status().code(), absl::StatusCode::kInternal);
+      EXPECT_EQ(ReasonOf(result.status()), "DEVICE_FAULT");
+      continue;
+    }
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->outputs[0].values,
+              harness.Expected("good " + std::to_string(i < 3 ? i : i - 1)));
+    EXPECT_EQ(result->outputs[1].values, harness.Expected("x"));
+  }
+}
+
+TEST(PipelineFaultTest, TheAnswerAndTheLogShareAnErrorId) {
+  PipelineHarness harness;
+  harness.device.PoisonToken(FakeTokenizer::Id('!'));
+  const absl::Status status = harness.Submit({"!"}).Get().status();
+  const auto seen = harness.observer.seen();
+  ASSERT_EQ(seen.faults.size(), 1u);
+  EXPECT_FALSE(seen.faults[0].lost);
+  EXPECT_EQ(seen.faults[0].status.message(),
+            "the batch holds a poisonous token");
+  EXPECT_EQ(status.message().find("poisonous"), absl::string_view::npos);
+  EXPECT_EQ(GetErrorDetail(status)->metadata.at("error_id"),
+            GetErrorDetail(seen.faults[0].status)->metadata.at("error_id"));
+}
+
+TEST(PipelineFaultTest, APassingFaultOfABatchIsHealedByTryingItsHalves) {
+  PipelineHarness harness;
+  harness.device.FailNext(1, absl::InternalError("hiccup"));
+  const auto result = harness.Submit({"a", "b", "c"}).Get();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->outputs[2].values, harness.Expected("c"));
+  EXPECT_EQ(harness.observer.seen().faults.size(), 1u);
+}
+
+TEST(PipelineFaultTest, AfterAFailedBatchTheNextOneSucceeds) {
+  PipelineHarness harness;
+  harness.device.FailNext(1, absl::InternalError("hiccup"));
+  EXPECT_EQ(ReasonOf(harness.Submit({"a"}).Get().status()), "DEVICE_FAULT");
+  EXPECT_TRUE(harness.Submit({"a"}).Get().ok());
+}
+
+TEST(PipelineFaultTest, TheRestOfAFailedRequestIsNotComputed) {
+  PipelineHarness harness;
+  harness.device.PoisonToken(FakeTokenizer::Id('!'));
+  std::vector<std::string> texts(200, "12345678");
+  texts[0] = "!";
+  EXPECT_EQ(ReasonOf(harness.Submit(texts).Get().status()), "DEVICE_FAULT");
+  EXPECT_LT(harness.device.rows_computed(), 13);  // of the first batch
+}
+
+TEST(PipelineFaultTest, AThrowingSessionFailsItsRequestAndLivesOn) {
+  PipelineHarness harness;
+  harness.device.ThrowOnToken(FakeTokenizer::Id('!'));
+  EXPECT_EQ(ReasonOf(harness.Submit({"!"}).Get().status()), "DEVICE_FAULT");
+  EXPECT_TRUE(harness.Submit({"a"}).Get().ok());
+}
+
+TEST(PipelineFaultTest, AResultThatIsNoNumberFailsItsRequestAlone) {
+  PipelineHarness harness;
+  harness.device.NanToken(FakeTokenizer::Id('!'));
+  auto blocker = harness.Block();
+  auto good = harness.Submit({"good"});
+  auto bad = harness.Submit({"fine", "bad!"});
+  harness.WaitForQueue(3);
+  harness.device.OpenGate();
+  const auto result = good.Get();
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->outputs[0].values, harness.Expected("good"));
+  const absl::Status status = bad.Get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(ReasonOf(status), "DEVICE_FAULT");
+  EXPECT_EQ(harness.observer.seen().faults.size(), 1u);
+}
+
+TEST(PipelineFaultTest, ALostDeviceAnswersEverythingAtOnce) {
+  PipelineHarness harness;
+  auto computing = harness.Block();
+  auto queued = harness.Submit(std::vector<std::string>(500, "waits"));
+  harness.WaitForQueue(500);
+  harness.device.Lose();
+  harness.device.OpenGate();
+  EXPECT_EQ(computing.Get().status().code(), absl::StatusCode::kInternal);
+  const absl::Status status = queued.Get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ReasonOf(status), "DEVICE_FAULT");
+  const auto after = harness.Submit({"late"}).Get();
+  EXPECT_EQ(after.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ReasonOf(after.status()), "DEVICE_FAULT");
+  const auto seen = harness.observer.seen();
+  ASSERT_EQ(seen.faults.size(), 1u);
+  EXPECT_TRUE(seen.faults[0].lost);
+  EXPECT_EQ(harness.device.log().size(), 1u);  // not tried again
+}
+
+TEST(PipelineFaultTest, WhatIsBeingTokenizedWhenTheDeviceIsLostIsAnsweredToo) {
+  PipelineHarness harness;
+  auto computing = harness.Block();
+  harness.tokenizer.CloseGate();
+  auto tokenizing = harness.Submit({"text"});
+  ASSERT_TRUE(harness.tokenizer.WaitForTextsAtGate(1));
+  harness.device.Lose();
+  harness.device.OpenGate();
+  EXPECT_FALSE(computing.Get().ok());
+  harness.tokenizer.OpenGate();
+  EXPECT_EQ(tokenizing.Get().status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace encoderd

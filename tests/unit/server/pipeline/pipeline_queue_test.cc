@@ -1,0 +1,212 @@
+// What happens to requests that wait: full queue, cancel, deadline, fair share.
+#include <string>
+#include <vector>
+
+#include "tests/unit/server/pipeline/pipeline_harness.h"
+
+namespace encoderd {
+namespace {
+
+using Stage = PipelineObserver::Stage;
+
+PipelineRequest WithDeadline(PipelineRequest request, absl::Duration in) {
+  request.deadline = absl::Now() + in;
+  return request;
+}
+
+TEST(PipelineQueueTest, RefusesFromWithinSubmitWhenTheQueueIsFull) {
+  PipelineHarness::Settings settings;
+  settings.options.max_queue_tokens = 100;
+  PipelineHarness harness(settings);
+  auto blocker = harness.Block();  // 7 tokens
+  auto fills = harness.Submit({std::string(60, 'x')});
+  harness.WaitForQueue(1);
+  // Both the device and the tokenizer stand still: only Submit can answer.
+  harness.tokenizer.CloseGate();
+  TokenSequence ids;
+  ids.token_ids.assign(40, 5);
+  PipelineRequest request;
+  request.inputs = {ids};
+  auto refused = harness.Submit(request);
+  ASSERT_TRUE(refused.answered());
+  const absl::Status status = refused.Get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReasonOf(status), "QUEUE_FULL");
+  const auto detail = GetErrorDetail(status);
+  EXPECT_EQ(detail->metadata.at("queued_tokens"), "69");
+  EXPECT_EQ(detail->metadata.at("request_tokens"), "40");
+  EXPECT_EQ(detail->metadata.at("limit"), "100");
+  harness.tokenizer.OpenGate();
+  harness.device.OpenGate();
+  EXPECT_TRUE(blocker.Get().ok());
+  EXPECT_TRUE(fills.Get().ok());
+  EXPECT_TRUE(harness.Submit(request).Get().ok());  // there is room again
+}
+
+TEST(PipelineQueueTest, RefusesARequestLargerThanTheWholeQueue) {
+  PipelineHarness::Settings settings;
+  settings.options.max_queue_tokens = 100;
+  settings.options.max_queue_bytes = 10000;
+  PipelineHarness harness(settings);
+  const auto tokens =
+      harness.Submit(std::vector<std::string>(3, std::string(40, 'x'))).Get();
+  EXPECT_EQ(ReasonOf(tokens.status()), "REQUEST_TOO_LARGE");
+  EXPECT_EQ(GetErrorDetail(tokens.status())->metadata.at("request_tokens"),
+            "126");
+  const auto bytes = harness.Submit({std::string(20000, 'x')}).Get();
+  EXPECT_EQ(ReasonOf(bytes.status()), "REQUEST_TOO_LARGE");
+}
+
+TEST(PipelineQueueTest, BoundsTheBytesThatWaitForTheTokenizer) {
+  PipelineHarness::Settings settings;
+  settings.options.max_queue_bytes = 10000;
+  PipelineHarness harness(settings);
+  harness.tokenizer.CloseGate();
+  PipelineRequest request = TextRequest({std::string(9000, 'x')});
+  request.truncate = TruncateMode::kEnd;
+  auto waiting = harness.Submit(request);
+  auto refused = harness.Submit({std::string(2000, 'x')});
+  ASSERT_TRUE(refused.answered());
+  EXPECT_EQ(ReasonOf(refused.Get().status()), "QUEUE_FULL");
+  harness.tokenizer.OpenGate();
+  EXPECT_TRUE(waiting.Get().ok());
+}
+
+TEST(PipelineQueueTest, ACancelledRequestIsNeverComputed) {
+  PipelineHarness harness;
+  auto blocker = harness.Block();
+  auto cancelled = harness.Submit({"zz", "zzz"});
+  auto stays = harness.Submit({"a"});
+  harness.WaitForQueue(3);
+  cancelled.call->Cancel();
+  cancelled.call->Cancel();
+  EXPECT_EQ(harness.observer.seen().queue_inputs, 1);  // left at once
+  harness.device.OpenGate();
+  const absl::Status status = cancelled.Get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(ReasonOf(status), "CANCELLED_IN_QUEUE");
+  EXPECT_TRUE(stays.Get().ok());
+  EXPECT_FALSE(harness.device.SawToken(FakeTokenizer::Id('z')));
+  EXPECT_EQ(harness.observer.seen().cancelled.at(Stage::kQueue), 2);
+  cancelled.call->Cancel();  // too late is fine
+}
+
+TEST(PipelineQueueTest, CancellingWhileASliceIsComputedDropsTheOthers) {
+  PipelineHarness harness;
+  harness.device.CloseGate();
+  auto pending = harness.Submit(std::vector<std::string>(50, "12345678"));
+  ASSERT_TRUE(harness.device.WaitForBatchesAtGate(1));
+  const int64_t waiting = harness.observer.seen().queue_inputs;
+  ASSERT_GT(waiting, 0);
+  pending.call->Cancel();
+  harness.device.OpenGate();
+  EXPECT_EQ(ReasonOf(pending.Get().status()), "CANCELLED_IN_QUEUE");
+  EXPECT_EQ(harness.device.rows_computed(), 50 - waiting);
+  const auto seen = harness.observer.seen();
+  EXPECT_EQ(seen.cancelled.at(Stage::kQueue), waiting);
+  EXPECT_EQ(seen.cancelled.at(Stage::kCompute), 50 - waiting);
+}
+
+TEST(PipelineQueueTest, CancellingWhileTokenizingStopsThere) {
+  PipelineHarness harness;
+  harness.tokenizer.CloseGate();
+  auto pending = harness.Submit({"one", "two", "three"});
+  ASSERT_TRUE(harness.tokenizer.WaitForTextsAtGate(1));
+  pending.call->Cancel();
+  harness.tokenizer.OpenGate();
+  EXPECT_EQ(ReasonOf(pending.Get().status()), "CANCELLED_IN_QUEUE");
+  EXPECT_EQ(harness.device.rows_computed(), 0);
+  EXPECT_EQ(harness.observer.seen().cancelled.at(Stage::kTokenize), 3);
+}
+
+TEST(PipelineQueueTest, AHandleMayOutliveThePipeline) {
+  std::shared_ptr<PipelineCall> call;
+  {
+    PipelineHarness harness;
+    auto pending = harness.Submit({"a"});
+    call = pending.call;
+    EXPECT_TRUE(pending.Get().ok());
+  }
+  call->Cancel();
+}
+
+TEST(PipelineQueueTest, WhatExpiresInTheQueueIsNeverComputed) {
+  PipelineHarness harness;
+  auto blocker = harness.Block();
+  auto expiring = harness.Submit(
+      WithDeadline(TextRequest({"zz", "z"}), absl::Milliseconds(300)));
+  harness.WaitForQueue(2);
+  absl::SleepFor(absl::Milliseconds(320));
+  harness.device.OpenGate();
+  const absl::Status status = expiring.Get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(ReasonOf(status), "EXPIRED_IN_QUEUE");
+  EXPECT_FALSE(harness.device.SawToken(FakeTokenizer::Id('z')));
+  EXPECT_EQ(harness.observer.seen().cancelled.at(Stage::kQueue), 2);
+}
+
+TEST(PipelineQueueTest, AnExpiredRequestIsRefusedFromWithinSubmit) {
+  PipelineHarness harness;
+  auto late =
+      harness.Submit(WithDeadline(TextRequest({"a"}), -absl::Seconds(1)));
+  ASSERT_TRUE(late.answered());
+  EXPECT_EQ(ReasonOf(late.Get().status()), "EXPIRED_IN_QUEUE");
+}
+
+TEST(PipelineQueueTest, ADeadlineThatHoldsChangesNothing) {
+  PipelineHarness harness;
+  EXPECT_TRUE(harness.Submit(WithDeadline(TextRequest({"a"}), absl::Hours(1)))
+                  .Get()
+                  .ok());
+}
+
+TEST(PipelineQueueTest, AFloodingCallerDelaysAnotherByOneBatchOnly) {
+  PipelineHarness harness;  // 128 tokens a batch
+  auto blocker = harness.Block();
+  std::vector<PipelineHarness::Pending> flood;
+  for (int i = 0; i < 100; ++i) {
+    PipelineRequest request =
+        TextRequest(std::vector<std::string>(100, "ffffff"));
+    request.caller = 1;
+    flood.push_back(harness.Submit(request));
+  }
+  harness.WaitForQueue(10000);
+  PipelineRequest request = TextRequest({"g"});
+  request.caller = 2;
+  auto other = harness.Submit(request);
+  harness.WaitForQueue(10001);
+  harness.device.OpenGate();
+  EXPECT_TRUE(other.Get().ok());
+  for (auto& pending : flood) EXPECT_TRUE(pending.Get().ok());
+  const auto log = harness.device.log();
+  size_t at = 0;
+  while (at < log.size()) {
+    bool found = false;
+    for (const auto& row : log[at].rows) {
+      found |= row.token_ids[1] == FakeTokenizer::Id('g');
+    }
+    if (found) break;
+    ++at;
+  }
+  EXPECT_LE(at, 1u);  // 0 is the blocker's batch
+}
+
+TEST(PipelineQueueTest, HugeTextsDoNotHoldUpShortOnes) {
+  PipelineHarness::Settings settings;
+  settings.options.tokenizer_threads = 2;
+  PipelineHarness harness(settings);
+  harness.tokenizer.CloseGate(/*min_bytes=*/100000);
+  auto huge =
+      harness.Submit({std::string(200000, 'x'), std::string(200000, 'x'),
+                      std::string(200000, 'x')});
+  ASSERT_TRUE(harness.tokenizer.WaitForTextsAtGate(1));
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(harness.Submit({"short", "texts"}).Get().ok());
+  }
+  EXPECT_FALSE(huge.answered());
+  harness.tokenizer.OpenGate();
+  EXPECT_EQ(ReasonOf(huge.Get().status()), "INPUT_TOO_LONG");
+}
+
+}  // namespace
+}  // namespace encoderd

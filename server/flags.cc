@@ -61,9 +61,10 @@ ABSL_FLAG(int64_t, max_connection_memory_bytes,
           kDefault.max_connection_memory_bytes,
           "Bytes that gRPC may hold for all connections together; at least "
           "256 MiB. Cost: memory under attack.");
-ABSL_FLAG(int32_t, max_connections, kDefault.max_connections,
-          "Open connections; beyond it new ones wait unaccepted. Cost: a file "
-          "descriptor and about 100 KB each.");
+ABSL_FLAG(
+    int32_t, max_connections, kDefault.max_connections,
+    "Open connections; beyond it new ones wait unaccepted. Cost: two file "
+    "descriptors and about 100 KB each.");
 ABSL_FLAG(int32_t, max_streams_per_connection,
           kDefault.max_streams_per_connection,
           "Calls in flight on one connection. Cost: about 10 KB each.");

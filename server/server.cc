@@ -16,8 +16,9 @@ namespace encoderd {
 namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(2);
-// For streams that neither side ends, and for answers still on their way.
-constexpr std::chrono::milliseconds kShutdownGrace(500);
+// For callers to hang up once they have been told; streams that they keep open
+// end after it.
+constexpr absl::Duration kGoodbye = absl::Milliseconds(400);
 constexpr int kWarmUpTokens = 16;
 
 // One short pass, so that the first caller does not pay for first touches and a
@@ -79,6 +80,7 @@ Server::~Server() {
     state_.Advance(ServingState::Phase::kDraining);
     health_.SetServing(false);
     health_.EndWatches();
+    acceptor_.reset();
     if (grpc_ != nullptr) grpc_->Shutdown(std::chrono::system_clock::now());
   }
 }
@@ -96,6 +98,7 @@ absl::Status Server::Listen() {
   auto listening = StartGrpcServer(config_, {service_.get(), &health_});
   if (!listening.ok()) return listening.status();
   grpc_ = std::move(listening->server);
+  acceptor_ = std::move(listening->acceptor);
   grpc_port_ = listening->port;
   if (!config_.http_listen.empty()) {
     std::string host;
@@ -193,7 +196,10 @@ bool Server::Drain() {
   }
   const bool idle = WaitIdle(config_.drain_timeout);
   health_.EndWatches();
-  grpc_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+  const absl::Time until = absl::Now() + kGoodbye;
+  while (health_.watches() > 0 && absl::Now() < until) absl::SleepFor(kPoll);
+  acceptor_->Goodbye(kGoodbye);
+  grpc_->Shutdown(std::chrono::system_clock::now());
   Log(idle ? LogLevel::kInfo : LogLevel::kWarning, "drained",
       LogFields()
           .Add("unanswered", state_.in_flight())

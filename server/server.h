@@ -19,6 +19,7 @@
 #include "server/config.h"
 #include "server/observe/http.h"
 #include "server/observe/metrics.h"
+#include "server/rpc/acceptor.h"
 #include "server/rpc/health.h"
 #include "server/rpc/model_registry.h"
 #include "server/rpc/service.h"
@@ -54,6 +55,7 @@ class Server {
   int http_port() const { return http_port_; }  // 0: no HTTP
   bool serving() const { return health_.serving(); }
   int64_t in_flight() const { return state_.in_flight(); }
+  int64_t connections() const { return acceptor_->connections(); }
 
  private:
   Server(const ServerConfig& config, std::function<void()> on_device_lost);
@@ -71,6 +73,7 @@ class Server {
   HealthService health_;
   std::unique_ptr<EncoderService> service_;
   std::unique_ptr<grpc::Server> grpc_;
+  std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<HttpServer> http_;
   int grpc_port_ = 0;
   int http_port_ = 0;

@@ -1,8 +1,6 @@
 #include "server/observe/http.h"
 
 #include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
@@ -21,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/observe/listen_socket.h"
 
 namespace encoderd {
 namespace {
@@ -154,33 +153,6 @@ class PollServer final : public HttpServer {
   std::thread thread_;
 };
 
-// A listening socket, or -1.
-int Bind(const addrinfo& address) {
-  const int fd =
-      socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
-  // A restart must not wait for old connections; it does not let two share.
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (bind(fd, address.ai_addr, address.ai_addrlen) == 0 &&
-      listen(fd, 64) == 0) {
-    return fd;
-  }
-  close(fd);
-  return -1;
-}
-
-int PortOf(int fd) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof(address);
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return 0;
-  }
-  return ntohs(address.ss_family == AF_INET6
-                   ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
-                   : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
-}
-
 }  // namespace
 
 std::string AnswerHttp(absl::string_view head, const HttpSources& sources) {
@@ -216,25 +188,10 @@ std::string AnswerHttp(absl::string_view head, const HttpSources& sources) {
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
     const std::string& host, int port, HttpSources sources) {
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  int fd = -1;
-  if (getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found) ==
-      0) {
-    for (addrinfo* at = found; at != nullptr && fd < 0; at = at->ai_next) {
-      fd = Bind(*at);
-    }
-    freeaddrinfo(found);
-  }
-  if (fd < 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", host, ":", port,
-                     " for HTTP (in use, or no such address)"));
-  }
-  const int bound = PortOf(fd);
-  return std::make_unique<PollServer>(fd, bound, std::move(sources));
+  const auto socket = Listen(host, port);
+  if (!socket.ok()) return socket.status();
+  return std::make_unique<PollServer>(socket->fd, socket->port,
+                                      std::move(sources));
 }
 
 }  // namespace encoderd

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "grpc/compression.h"
 #include "grpc/grpc.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -12,6 +11,7 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "server/observe/listen_socket.h"
 
 namespace encoderd {
 namespace {
@@ -46,7 +46,6 @@ void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetDefaultCompressionAlgorithm(GRPC_COMPRESS_NONE);
 
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                               config.max_streams_per_connection);
   // A peer that sends nothing is closed before it has spoken HTTP/2.
@@ -72,15 +71,25 @@ absl::StatusOr<ListeningServer> StartGrpcServer(
     builder.SetOption(std::make_unique<WithoutReflection>());
   }
   SetBounds(config, &builder);
+  std::string host;
+  int port = 0;
+  const absl::Status split = SplitHostPort(config.listen, &host, &port);
+  if (!split.ok()) return split;
+  const auto socket = Listen(host, port);
+  if (!socket.ok()) return socket.status();
   ListeningServer listening;
-  builder.AddListeningPort(config.listen, grpc::InsecureServerCredentials(),
-                           &listening.port);
+  listening.port = socket->port;
+  using FromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  listening.acceptor = std::make_unique<Acceptor>(
+      socket->fd, config.max_connections,
+      builder.experimental().AddExternalConnectionAcceptor(
+          FromFd::FROM_FD, grpc::InsecureServerCredentials()));
   for (grpc::Service* service : services) builder.RegisterService(service);
   listening.server = builder.BuildAndStart();
-  if (listening.server == nullptr || listening.port == 0) {
-    return absl::UnavailableError(absl::StrCat(
-        "cannot listen on ", config.listen, " (in use, or no such address)"));
+  if (listening.server == nullptr) {
+    return absl::InternalError("gRPC did not start its server");
   }
+  listening.acceptor->Start();
   return listening;
 }
 

@@ -10,12 +10,14 @@
 #include "grpcpp/impl/service_type.h"
 #include "grpcpp/server.h"
 #include "server/config.h"
+#include "server/rpc/acceptor.h"
 
 namespace encoderd {
 
 struct ListeningServer {
   std::unique_ptr<grpc::Server> server;
-  int port = 0;  // the one bound
+  std::unique_ptr<Acceptor> acceptor;  // to be destroyed first
+  int port = 0;                        // the one bound
 };
 
 // The services outlive the server. UNAVAILABLE when the address cannot be

@@ -111,6 +111,11 @@ void HealthService::EndWatches() {
   for (Watcher* watcher : watchers_) watcher->End();
 }
 
+int64_t HealthService::watches() const {
+  absl::MutexLock lock(&mu_);
+  return static_cast<int64_t>(watchers_.size());
+}
+
 void HealthService::Remove(Watcher* watcher) {
   absl::MutexLock lock(&mu_);
   watchers_.erase(watcher);

@@ -7,6 +7,7 @@
 #ifndef ENCODERD_SERVER_RPC_HEALTH_H_
 #define ENCODERD_SERVER_RPC_HEALTH_H_
 
+#include <cstdint>
 #include <string>
 #include <unordered_set>
 
@@ -28,6 +29,7 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   // Ends all Watch calls, so that the server can shut down; later ones end
   // after their first answer.
   void EndWatches();
+  int64_t watches() const;  // open now
 
   grpc::ServerUnaryReactor* Check(
       grpc::CallbackServerContext* context,

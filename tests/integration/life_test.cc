@@ -135,6 +135,28 @@ TEST(LifeTest, TheSecondServerOnAPortFails) {
             absl::StatusCode::kUnavailable);
 }
 
+TEST(LifeTest, AConnectionBeyondTheCapWaitsForAnother) {
+  ServerConfig config = TestConfig();
+  config.max_connections = 1;
+  TestServer server({}, config);
+  v1::EmbedResponse response;
+  ASSERT_TRUE(server.Embed(TextRequest({"first"}), &response).ok());
+  EXPECT_EQ(server.server().connections(), 1);
+
+  auto second = v1::Encoder::NewStub(server.NewChannel());
+  grpc::ClientContext soon;
+  soon.set_deadline(absl::ToChronoTime(absl::Now() + absl::Milliseconds(300)));
+  EXPECT_EQ(second->Embed(&soon, TextRequest({"x"}), &response).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(server.Embed(TextRequest({"first"}), &response).ok());
+
+  server.Disconnect();
+  grpc::ClientContext later;
+  later.set_wait_for_ready(true);
+  later.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+  EXPECT_TRUE(second->Embed(&later, TextRequest({"x"}), &response).ok());
+}
+
 TEST(MetricsTest, EverySeriesIsThereAtZeroFromTheFirstScrape) {
   TestServer server(TestServer::NotLoaded(), {});
   const std::string text = server.MetricsText();

@@ -3,13 +3,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "encoderd/v1/encoder.grpc.pb.h"
@@ -41,6 +45,26 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
                                    arguments);
 }
+
+// A caller that connects and says nothing.
+class RawConnection {
+ public:
+  explicit RawConnection(const std::string& address)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    int port = 0;
+    EXPECT_TRUE(
+        absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<uint16_t>(port));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof(to));
+  }
+  ~RawConnection() { close(fd_); }
+
+ private:
+  const int fd_;
+};
 
 class Served {
  public:
@@ -159,6 +183,82 @@ TEST(ProcessTest, AFlagfileIsReadLikeTheCommandLine) {
                 {absl::StrCat("--flagfile=", folder.Path("flags"))});
   const std::string line = served.process.WaitForLine("event=serving");
   EXPECT_EQ(LogValue(line, "max_len"), "100") << served.process.log();
+}
+
+// 200 calls in flight and a steady stream of new ones while TERM arrives at a
+// random moment: each ends OK or UNAVAILABLE, and the latter, where it comes
+// from us and not from a closed port, says when to come back.
+TEST(ProcessTest, TermUnderLoadLosesNothing) {
+  std::mt19937 random(20260131);
+  for (int round = 0; round < 10; ++round) {
+    Served served("batch_us:2000");
+    ASSERT_NE(served.process.WaitForLine("event=serving"), "");
+    std::atomic<int> ok{0}, refused{0}, closed{0}, wrong{0};
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> callers;
+    for (int i = 0; i < 200; ++i) {
+      callers.emplace_back([&] {
+        while (!stop) {
+          const grpc::Status status = served.Embed("some text");
+          if (status.ok()) {
+            ++ok;
+          } else if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+            if (status.error_details().empty()) {
+              ++closed;
+              return;  // the port is gone
+            }
+            ++refused;
+            if (!ReadError(status).retry_delay.has_value()) ++wrong;
+          } else {
+            ++wrong;
+            ADD_FAILURE() << status.error_code() << " "
+                          << status.error_message();
+            return;
+          }
+        }
+      });
+    }
+    absl::SleepFor(absl::Milliseconds(50 + random() % 200));
+    served.process.Signal(SIGTERM);
+    EXPECT_EQ(served.process.Wait(), kExitOk) << served.process.log();
+    stop = true;
+    for (std::thread& caller : callers) caller.join();
+    EXPECT_GT(ok, 0);
+    EXPECT_EQ(wrong, 0);
+    EXPECT_THAT(served.process.log(), HasSubstr("unanswered=0"));
+  }
+}
+
+// 200 descriptors for 400 callers that only connect: who was served is served,
+// and new callers are once the others have gone.
+TEST(ProcessTest, OutlivesAFloodOfConnections) {
+  std::vector<std::string> arguments = {"/bin/sh", "-c",
+                                        "ulimit -n 200; exec \"$@\"", "sh"};
+  for (const std::string& argument : Arguments("load_ms:0")) {
+    arguments.push_back(argument);
+  }
+  Process process(arguments);
+  const std::string address =
+      LogValue(process.WaitForLine("event=listening"), "grpc");
+  ASSERT_NE(process.WaitForLine("event=serving"), "") << process.log();
+  const auto embed = [](const std::shared_ptr<grpc::Channel>& channel) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+    context.set_wait_for_ready(true);
+    v1::EmbedResponse response;
+    return v1::Encoder::NewStub(channel)->Embed(&context, TextRequest({"x"}),
+                                                &response);
+  };
+  const auto old_channel = Connect(address);
+  ASSERT_TRUE(embed(old_channel).ok());
+  {
+    std::vector<std::unique_ptr<RawConnection>> flood;
+    for (int i = 0; i < 400; ++i) {
+      flood.push_back(std::make_unique<RawConnection>(address));
+    }
+    EXPECT_TRUE(embed(old_channel).ok());
+  }
+  EXPECT_TRUE(embed(Connect(address)).ok());
 }
 
 TEST(ProcessTest, StartsAgainAfterKillNine) {

@@ -120,6 +120,11 @@ std::shared_ptr<grpc::Channel> TestServer::NewChannel() const {
       grpc::InsecureChannelCredentials(), arguments);
 }
 
+void TestServer::Disconnect() {
+  stub_.reset();
+  channel_.reset();
+}
+
 std::vector<float> TestServer::Expected(const std::string& text) const {
   Encoding encoding;
   const auto scratch = model_->tokenizer().NewScratch();

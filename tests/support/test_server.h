@@ -61,6 +61,8 @@ class TestServer {
   // A channel of its own connection.
   std::shared_ptr<grpc::Channel> NewChannel() const;
 
+  void Disconnect();  // drops channel() and stub()
+
   // The bits that the fake device gives for a text alone.
   std::vector<float> Expected(const std::string& text) const;
 

@@ -1,0 +1,112 @@
+#include "server/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/support/status_matchers.h"
+
+namespace encoderd {
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+ServerConfig Good() {
+  ServerConfig config;
+  EXPECT_THAT(SplitModelFlag("/models/all-MiniLM-L6-v2", &config), IsOk());
+  return config;
+}
+
+TEST(ConfigTest, TheDefaultsAreValidOnceAModelIsGiven) {
+  EXPECT_THAT(Validate(Good()), IsOk());
+  EXPECT_THAT(Validate(ServerConfig()), IsError(kInvalid, "--model"));
+}
+
+TEST(ConfigTest, EveryRangeNamesItsFlagValueAndLimit) {
+  const struct {
+    std::function<void(ServerConfig*)> spoil;
+    const char* message;
+  } kCases[] = {
+      {[](ServerConfig* c) { c->max_len = -1; }, "--max_len=-1: must be 0 to"},
+      {[](ServerConfig* c) { c->threads = 1025; },
+       "--threads=1025: must be 0 to 1024"},
+      {[](ServerConfig* c) { c->tokenizer_threads = 0; },
+       "--tokenizer_threads=0: must be 1 to 256"},
+      {[](ServerConfig* c) { c->max_queue_tokens = 0; },
+       "--max_queue_tokens=0: must be 1"},
+      {[](ServerConfig* c) { c->max_inputs_per_request = 0; },
+       "--max_inputs_per_request=0"},
+      {[](ServerConfig* c) { c->max_message_bytes = 1; },
+       "--max_message_bytes=1: must be 65536"},
+      {[](ServerConfig* c) { c->max_connection_memory_bytes = 1 << 20; },
+       "must be 268435456"},
+      {[](ServerConfig* c) { c->max_connections = 0; }, "--max_connections=0"},
+      {[](ServerConfig* c) { c->device = "tpu"; },
+       "--device=tpu: must be one of auto, cpu"},
+      {[](ServerConfig* c) { c->dtype = "int4"; },
+       "--dtype=int4: must be one of auto, fp32, bf16"},
+      {[](ServerConfig* c) { c->listen = "host"; },
+       "--listen=host: must be host:port"},
+      {[](ServerConfig* c) { c->http_listen = "host:70000"; },
+       "--http_listen=host:70000: the port must be 0 to 65535"},
+      {[](ServerConfig* c) { c->drain_timeout = absl::Hours(2); },
+       "--drain_timeout=2h: must be 0 to 1h"},
+      {[](ServerConfig* c) { c->drain_delay = -absl::Seconds(1); },
+       "--drain_delay=-1s"},
+  };
+  for (const auto& test : kCases) {
+    ServerConfig config = Good();
+    test.spoil(&config);
+    EXPECT_THAT(Validate(config), IsError(kInvalid, test.message));
+  }
+}
+
+TEST(ConfigTest, TheModelsNameIsGivenOrTheFoldersLastPart) {
+  ServerConfig config;
+  ASSERT_THAT(SplitModelFlag("/models/mini/", &config), IsOk());
+  EXPECT_EQ(config.model_name, "mini");
+  EXPECT_EQ(config.model_folder, "/models/mini/");
+  ASSERT_THAT(SplitModelFlag("team/mini=/models/x", &config), IsOk());
+  EXPECT_EQ(config.model_name, "team/mini");
+  EXPECT_EQ(config.model_folder, "/models/x");
+  EXPECT_THAT(SplitModelFlag("name=", &config), IsError(kInvalid, "folder"));
+  EXPECT_THAT(SplitModelFlag("=folder", &config),
+              IsError(kInvalid, "1 to 128"));
+  EXPECT_THAT(SplitModelFlag("a b=folder", &config),
+              IsError(kInvalid, "letters"));
+  EXPECT_THAT(SplitModelFlag(std::string(129, 'n') + "=folder", &config),
+              IsError(kInvalid, "1 to 128"));
+}
+
+TEST(ConfigTest, AddressesHaveAHostAndAPort) {
+  std::string host;
+  int port = 0;
+  ASSERT_THAT(SplitHostPort("127.0.0.1:0", &host, &port), IsOk());
+  EXPECT_EQ(host, "127.0.0.1");
+  EXPECT_EQ(port, 0);
+  ASSERT_THAT(SplitHostPort("[::1]:8400", &host, &port), IsOk());
+  EXPECT_EQ(host, "::1");
+  EXPECT_EQ(port, 8400);
+  for (const char* bad : {"", ":1", "host", "host:", "host:x", "::1:80", "[]:1",
+                          "host:-1", "host:65536"}) {
+    EXPECT_FALSE(SplitHostPort(bad, &host, &port).ok()) << bad;
+  }
+}
+
+TEST(ConfigTest, ItsTextNamesEverySettingOnOneLine) {
+  const std::string text = Good().ToString();
+  for (const char* key :
+       {"model=", "folder=", "listen=", "http_listen=", "device=", "dtype=",
+        "max_len=", "threads=", "tokenizer_threads=", "max_batch_tokens=",
+        "max_queue_tokens=", "max_inputs_per_request=", "max_message_bytes=",
+        "max_connection_memory_bytes=", "max_connections=",
+        "max_streams_per_connection=", "reflection=", "drain_delay=",
+        "drain_timeout="}) {
+    EXPECT_THAT(text, ::testing::HasSubstr(key));
+  }
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("\n")));
+}
+
+}  // namespace
+}  // namespace encoderd

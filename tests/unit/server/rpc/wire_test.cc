@@ -1,0 +1,140 @@
+#include "server/rpc/wire.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "encoderd/v1/encoder.pb.h"
+#include "engine/error.h"
+
+namespace encoderd {
+namespace {
+
+grpc::ByteBuffer Bytes(const std::string& text) {
+  const grpc::Slice slice(text);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+// In slices of one byte, as a slow network may deliver it.
+grpc::ByteBuffer Crumbs(const std::string& text) {
+  std::vector<grpc::Slice> slices;
+  for (char c : text) slices.emplace_back(std::string(1, c));
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+std::string Flat(const grpc::ByteBuffer& bytes) {
+  grpc::Slice slice;
+  EXPECT_TRUE(bytes.DumpToSingleSlice(&slice).ok());
+  return std::string(reinterpret_cast<const char*>(slice.begin()),
+                     slice.size());
+}
+
+ErrorDetail DetailOf(const std::string& bytes,
+                     google::protobuf::Message* message) {
+  const absl::Status status = ParseMessage(Bytes(bytes), message);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return GetErrorDetail(status).value_or(ErrorDetail());
+}
+
+TEST(WireTest, SerialisesWhatParses) {
+  v1::EmbedRequest request;
+  request.add_inputs()->set_text("text");
+  request.mutable_options()->set_dimensions(7);
+  const grpc::ByteBuffer bytes = SerializeMessage(request);
+  EXPECT_EQ(Flat(bytes), request.SerializeAsString());
+  v1::EmbedRequest parsed;
+  ASSERT_TRUE(ParseMessage(bytes, &parsed).ok());
+  EXPECT_EQ(parsed.SerializeAsString(), request.SerializeAsString());
+  ASSERT_TRUE(ParseMessage(Crumbs(Flat(bytes)), &parsed).ok());
+  EXPECT_EQ(parsed.SerializeAsString(), request.SerializeAsString());
+}
+
+TEST(WireTest, AnEmptyMessageIsAMessage) {
+  v1::ListModelsRequest request;
+  EXPECT_TRUE(ParseMessage(Bytes(""), &request).ok());
+  EXPECT_EQ(Flat(SerializeMessage(request)), "");
+}
+
+TEST(WireTest, CountsEntriesWithoutParsingThem) {
+  v1::EmbedRequest request;
+  request.set_model("model");
+  for (int i = 0; i < 1000; ++i) request.add_inputs();
+  request.set_request_id("id");
+  EXPECT_EQ(CountEntries(SerializeMessage(request), 2), 1000);
+  EXPECT_EQ(CountEntries(SerializeMessage(request), 9), 0);
+  EXPECT_EQ(CountEntries(Bytes("\xFF\xFF"), 2), 0);
+}
+
+TEST(WireTest, NamesTheTextThatIsNotUtf8) {
+  const std::string bad_sequences[] = {"\x80",          // a continuation alone
+                                       "\xC0\xAF",      // not the shortest form
+                                       "\xE0\x80\xAF",  // nor this
+                                       "\xED\xA0\x80",  // a surrogate
+                                       "\xF4\x90\x80\x80",  // past U+10FFFF
+                                       "\xF8\x88\x80\x80\x80",
+                                       "\xC3",
+                                       "\xE2\x82",
+                                       "\xF0\x9F\x98"};
+  for (const std::string& bad : bad_sequences) {
+    v1::EmbedRequest request;
+    request.add_inputs()->set_text("fine");
+    request.add_inputs()->mutable_pair()->set_second("ABCDE");
+    std::string bytes = request.SerializeAsString();
+    // Same length, other bytes: "AB" and then the bad sequence.
+    bytes.replace(bytes.find("ABCDE") + 2, 3, bad.substr(0, 3));
+    if (bad.size() != 3) {
+      v1::TextPair pair;
+      const std::string second = "AB" + bad;
+      const std::string inner =
+          std::string("\x12") + static_cast<char>(second.size()) + second;
+      const std::string input =
+          std::string("\x12") + static_cast<char>(inner.size()) + inner;
+      v1::EmbedRequest first;
+      first.add_inputs()->set_text("fine");
+      bytes = first.SerializeAsString() + "\x12" +
+              static_cast<char>(input.size()) + input;
+    }
+    v1::EmbedRequest parsed;
+    const ErrorDetail detail = DetailOf(bytes, &parsed);
+    EXPECT_EQ(detail.reason, "INVALID_UTF8");
+    EXPECT_EQ(detail.field, "inputs[1].pair.second");
+    EXPECT_EQ(detail.metadata.at("input_index"), "1");
+    EXPECT_EQ(detail.metadata.at("byte_offset"), "2");
+  }
+}
+
+TEST(WireTest, NamesAModelThatIsNotUtf8WithoutAnIndex) {
+  v1::EmbedRequest parsed;
+  const ErrorDetail detail = DetailOf("\x0A\x01\xFF", &parsed);
+  EXPECT_EQ(detail.reason, "INVALID_UTF8");
+  EXPECT_EQ(detail.field, "model");
+  EXPECT_EQ(detail.metadata.count("input_index"), 0u);
+}
+
+TEST(WireTest, GarbageIsMalformedAndNeverMore) {
+  std::mt19937 random(7);
+  int malformed = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string bytes(random() % 40, '\0');
+    for (char& c : bytes) c = static_cast<char>(random());
+    v1::EmbedRequest parsed;
+    const absl::Status status = ParseMessage(Bytes(bytes), &parsed);
+    if (status.ok()) continue;
+    const std::string reason = GetErrorDetail(status)->reason;
+    EXPECT_TRUE(reason == "MALFORMED_MESSAGE" || reason == "INVALID_UTF8");
+    malformed += reason == "MALFORMED_MESSAGE" ? 1 : 0;
+    CountEntries(Bytes(bytes), 2);
+  }
+  EXPECT_GT(malformed, 1000);
+}
+
+TEST(WireTest, DeepNestingIsMalformedNotACrash) {
+  // Groups within groups, a hundred thousand deep.
+  v1::EmbedRequest parsed;
+  EXPECT_EQ(DetailOf(std::string(100000, '\x0B'), &parsed).reason,
+            "MALFORMED_MESSAGE");
+}
+
+}  // namespace
+}  // namespace encoderd

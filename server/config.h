@@ -52,7 +52,9 @@ struct ServerConfig {
   int64_t max_message_bytes = 16 << 20;
   // Bytes that gRPC may hold for all connections together; at least 256 MiB.
   int64_t max_connection_memory_bytes = 512 << 20;
-  int32_t max_connections = 1024;  // beyond it new ones wait unaccepted
+  // Beyond it new ones wait unaccepted. Lowered where the process may not open
+  // enough files. Cost: two file descriptors and about 100 KB each.
+  int32_t max_connections = 1024;
   int32_t max_streams_per_connection = 1024;  // calls in flight on one of them
   bool reflection = true;  // lets tools list methods and messages
 

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/flags.h"
 #include "server/observe/log.h"
+#include "server/rpc/wire.h"
 #include "server/version.h"
 
 namespace encoderd {
@@ -83,6 +84,7 @@ std::string WithPort(const std::string& address, int port) {
 
 int RunServer(int argc, char** argv, const ModelLoader& loader) {
   signal(SIGPIPE, SIG_IGN);
+  QuietProtobuf();
   const auto config = ConfigFromFlags(argc, argv);
   if (!config.ok()) return StartFailed(config.status());
   Events events;
@@ -112,7 +114,7 @@ int RunServer(int argc, char** argv, const ModelLoader& loader) {
   });
   bool signalled = false;
   while (!signalled && !loaded) signalled = events.WaitForSignal();
-  if (!loaded) {
+  if (!loaded && (*server)->AbandonLoading()) {
     // Loading cannot be interrupted; nothing was accepted, nothing is lost.
     Log(LogLevel::kInfo, "stopped_while_loading");
     _exit(kExitOk);

@@ -164,9 +164,10 @@ absl::Status Server::Load(const ModelLoader& loader) {
                      {"dtype", info.dtype},
                      {"max_len", absl::StrCat(info.limits.max_len)},
                      {"weights_sha256", info.weights_sha256}});
+  if (!state_.Advance(ServingState::Phase::kServing)) return absl::OkStatus();
+  health_.SetServing(true);
   LogServing(description, info, static_cast<size_t>(count),
              absl::Now() - start);
-  if (state_.Advance(ServingState::Phase::kServing)) health_.SetServing(true);
   return absl::OkStatus();
 }
 

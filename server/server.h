@@ -48,6 +48,10 @@ class Server {
   // finite.
   absl::Status Load(const ModelLoader& loader);
 
+  // For the way out while Load still runs: true when no call was admitted so
+  // far and none will be, so that nothing is lost by ending at once.
+  bool AbandonLoading() { return state_.AbandonLoading(); }
+
   // The way out, see config.drain_*. True: every accepted call was answered.
   bool Drain();
 

@@ -1,5 +1,7 @@
 #include "server/rpc/grpc_server.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <string>
 
@@ -12,6 +14,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "server/observe/listen_socket.h"
+#include "server/observe/log.h"
 
 namespace encoderd {
 namespace {
@@ -31,6 +34,26 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
         plugins->end());
   }
 };
+
+// Never so many that descriptors run out: each connection takes two, the rest
+// of the process some dozens.
+int ConnectionCap(int wanted) {
+  constexpr int64_t kReserved = 100;
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
+  const int64_t room =
+      (static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 30)) -
+       kReserved) /
+      2;
+  if (room >= wanted) return wanted;
+  const int cap = static_cast<int>(std::max<int64_t>(room, 8));
+  Log(LogLevel::kWarning, "fewer_connections",
+      LogFields()
+          .Add("max_connections", wanted)
+          .Add("used", cap)
+          .Add("file_descriptors", static_cast<int64_t>(limit.rlim_cur)));
+  return cap;
+}
 
 void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
   // A message at the limit still fits when gRPC counts its own few bytes.
@@ -81,7 +104,7 @@ absl::StatusOr<ListeningServer> StartGrpcServer(
   listening.port = socket->port;
   using FromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   listening.acceptor = std::make_unique<Acceptor>(
-      socket->fd, config.max_connections,
+      socket->fd, ConnectionCap(config.max_connections),
       builder.experimental().AddExternalConnectionAcceptor(
           FromFd::FROM_FD, grpc::InsecureServerCredentials()));
   for (grpc::Service* service : services) builder.RegisterService(service);

@@ -12,6 +12,11 @@ bool ServingState::Advance(Phase phase) {
   return false;
 }
 
+bool ServingState::AbandonLoading() {
+  Phase loading = Phase::kLoading;
+  return phase_.compare_exchange_strong(loading, Phase::kDraining);
+}
+
 absl::Status ServingState::Admit() const {
   switch (phase()) {
     case Phase::kServing:

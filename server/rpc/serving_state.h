@@ -22,6 +22,10 @@ class ServingState {
   // never left for an earlier one. False: the phase stayed as it was.
   bool Advance(Phase phase);
 
+  // From loading straight to draining. True: no call was ever admitted and none
+  // will be. False: it serves already, or is past that.
+  bool AbandonLoading();
+
   // Every call enters, refused ones too, and leaves when its answer has gone
   // to the transport: at zero there is nothing left to lose.
   void Enter() { in_flight_.fetch_add(1); }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/error.h"
 #include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/stubs/common.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "grpcpp/support/proto_buffer_reader.h"
 
@@ -142,6 +143,12 @@ absl::Status ExplainParseFailure(absl::string_view bytes,
                                  const google::protobuf::Descriptor& type) {
   const absl::Status status = Walk(bytes, type, "", -1, 0);
   return status.ok() ? Malformed() : status;
+}
+
+void QuietProtobuf() {
+#if GOOGLE_PROTOBUF_VERSION < 4000000
+  google::protobuf::SetLogHandler(nullptr);
+#endif
 }
 
 grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message) {

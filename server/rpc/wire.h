@@ -32,6 +32,11 @@ absl::Status ParseMessage(const grpc::ByteBuffer& bytes,
 absl::Status ExplainParseFailure(absl::string_view bytes,
                                  const google::protobuf::Descriptor& type);
 
+// Keeps the Protobuf library from writing a line of its own to standard error
+// for each text that is not UTF-8: callers must not be able to fill the log.
+// Where the library has no such switch (from version 22 on), does nothing.
+void QuietProtobuf();
+
 // One copy: the message straight into what gRPC sends.
 grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message);
 

@@ -35,6 +35,16 @@ TEST(ServingStateTest, NeverGoesBack) {
   EXPECT_EQ(state.phase(), Phase::kDeviceLost);
 }
 
+TEST(ServingStateTest, LoadingIsAbandonedOnlyBeforeServing) {
+  ServingState loading;
+  EXPECT_TRUE(loading.AbandonLoading());
+  EXPECT_FALSE(loading.Advance(Phase::kServing));
+  ServingState serving;
+  serving.Advance(Phase::kServing);
+  EXPECT_FALSE(serving.AbandonLoading());
+  EXPECT_EQ(serving.phase(), Phase::kServing);
+}
+
 TEST(ServingStateTest, CountsCallsInFlight) {
   ServingState state;
   state.Enter();

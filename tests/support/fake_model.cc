@@ -14,6 +14,8 @@ namespace encoderd {
 FakeModel::FakeModel(const FakeModelOptions& options)
     : device_(options.max_batch_tokens, options.hidden_size) {
   device_.SetLatency(options.batch_time, options.token_time);
+  device_.SetHashing(options.hashing);
+  device_.SetLogging(options.hashing);
   ModelConfig& config = info_.config;
   config.model_type = "bert";
   config.num_hidden_layers = options.layers;
@@ -90,6 +92,8 @@ absl::StatusOr<FakeModelOptions> ParseFakeModelOptions(
       options.sessions = value;
     } else if (parts.first == "hidden_size") {
       options.hidden_size = value;
+    } else if (parts.first == "hashing") {
+      options.hashing = value != 0;
     } else if (parts.first == "load_ms") {
       options.load_time = absl::Milliseconds(value);
     } else if (parts.first == "batch_us") {

@@ -22,6 +22,8 @@ struct FakeModelOptions {
   int32_t hidden_size = 8;
   int64_t max_batch_tokens = 2048;
   int32_t sessions = 1;
+  bool hashing = true;        // false: values are 0 and nothing is logged, for
+                              // benchmarks
   absl::Duration load_time;   // Load sleeps so long
   absl::Duration batch_time;  // each batch sleeps so long ...
   absl::Duration token_time;  // ... and so long for each of its tokens
@@ -55,7 +57,8 @@ class FakeModel final : public Model {
 
 // "name:number,name:number" -> options, for programs that get them as the
 // folder of --model: positions, max_len, load_ms, batch_us, token_us,
-// lost_after_ms, sessions, hidden_size. INVALID_ARGUMENT for another name.
+// lost_after_ms, sessions, hidden_size, hashing. INVALID_ARGUMENT for another
+// name.
 absl::StatusOr<FakeModelOptions> ParseFakeModelOptions(const std::string& text);
 
 }  // namespace encoderd

@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -36,7 +37,10 @@ const char* LevelName(LogLevel level) {
 LogFields& LogFields::Add(absl::string_view key, const absl::AlphaNum& value) {
   if (!text_.empty()) text_ += ' ';
   if (NeedsQuotes(value.Piece())) {
-    absl::StrAppend(&text_, key, "=\"", absl::Utf8SafeCEscape(value.Piece()),
+    // Within double quotes a single one needs no escape.
+    absl::StrAppend(&text_, key, "=\"",
+                    absl::StrReplaceAll(absl::Utf8SafeCEscape(value.Piece()),
+                                        {{"\\'", "'"}}),
                     "\"");
   } else {
     absl::StrAppend(&text_, key, "=", value);

@@ -16,6 +16,8 @@
 #include "encoderd/v1/encoder.grpc.pb.h"
 #include "grpcpp/create_channel.h"
 #include "server/server.h"
+#include "tests/support/random_checkpoint.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
@@ -40,10 +42,11 @@ std::string Hellos(int tokens) {
 
 class ModelTest : public ::testing::Test {
  protected:
-  absl::Status Start(int max_len) {
+  absl::Status Start(int max_len) { return Start(max_len, ModelFolder()); }
+  absl::Status Start(int max_len, const std::string& folder) {
     ServerConfig config = TestConfig();
-    config.model_name = "all-MiniLM-L6-v2";
-    config.model_folder = ModelFolder();
+    config.model_name = "model";
+    config.model_folder = folder;
     config.max_len = max_len;
     auto server = Server::Start(config, nullptr);
     if (!server.ok()) return server.status();
@@ -104,6 +107,24 @@ TEST_F(ModelTest, MaxLenBeyondTheTableIsRefusedAtStart) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("513"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("512"));
+}
+
+TEST_F(ModelTest, AHundredPositionsTakeFiftyAndAHundredButNotOneMore) {
+  const TempFolder folder;
+  WriteCheckpoint(CheckpointSpecOf("positions100"), folder.path());
+  ASSERT_TRUE(Start(0, folder.path()).ok());
+  const auto embed = [this](int tokens) {
+    v1::EmbedRequest request;
+    request.add_inputs()->mutable_tokens()->mutable_ids()->Resize(tokens, 7);
+    return Embed(request);
+  };
+  EXPECT_TRUE(embed(50).ok());
+  EXPECT_TRUE(embed(100).ok());
+  const RpcError error = ReadError(embed(101));
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "INPUT_TOO_LONG");
+  EXPECT_EQ(error.metadata.at("token_count"), "101");
+  EXPECT_EQ(error.metadata.at("max_tokens"), "100");
 }
 
 TEST_F(ModelTest, ABusyServerGivesTheBitsOfAnIdleOne) {

@@ -10,5 +10,5 @@ add_dependencies(server_process_test encoderd_fake_server)
 
 # The server with the model of ENCODERD_TEST_MODEL.
 if(TARGET encoderd_model)
-  encoderd_test(NAME server_model_test SOURCES model_test.cc LIBS encoderd_test_server encoderd_model)
+  encoderd_test(NAME server_model_test SOURCES model_test.cc LIBS encoderd_test_server encoderd_test_support encoderd_model)
 endif()

@@ -12,6 +12,7 @@ TEST(LogTest, PlainValuesStandAsTheyAre) {
 
 TEST(LogTest, OtherValuesAreQuotedAndStayOnOneLine) {
   EXPECT_EQ(LogFields().Add("a", "two words").text(), "a=\"two words\"");
+  EXPECT_EQ(LogFields().Add("a", "it's 'so'").text(), "a=\"it's 'so'\"");
   EXPECT_EQ(LogFields().Add("a", "").text(), "a=\"\"");
   EXPECT_EQ(LogFields().Add("a", "1\nlevel=error \"x\"").text(),
             "a=\"1\\nlevel=error \\\"x\\\"\"");

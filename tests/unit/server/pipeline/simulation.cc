@@ -15,6 +15,7 @@
 #include "server/pipeline/batch_runner.h"
 #include "server/pipeline/call.h"
 #include "server/pipeline/work_queue.h"
+#include "tests/support/fake_tokenizer.h"
 
 namespace encoderd {
 namespace {
@@ -103,6 +104,7 @@ class Simulation final : public CallHost, public PipelineObserver {
   int64_t max_tokens_;
   FairShares shares_;
   std::unique_ptr<Admission> admission_;
+  FakeTokenizer tokenizer_;  // never asked: all inputs are ids
   std::unique_ptr<InputEncoder> encoder_;
   std::shared_ptr<WorkQueue> queue_;
   std::vector<Lane> lanes_;
@@ -127,7 +129,7 @@ Simulation::Simulation(uint64_t seed, SimulationCounts* counts)
   shares_ = {1 + Pick(static_cast<int>(max_tokens_)),
              1 + Pick(2 * static_cast<int>(max_tokens_))};
   admission_ = std::make_unique<Admission>(200 + Pick(2000), 1 << 20);
-  encoder_ = std::make_unique<InputEncoder>(nullptr, limits_);
+  encoder_ = std::make_unique<InputEncoder>(&tokenizer_, limits_);
   queue_ = std::make_shared<WorkQueue>(shares_, this);
   lanes_.resize(1 + Pick(3));
   for (Lane& lane : lanes_) {

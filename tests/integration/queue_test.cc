@@ -14,6 +14,9 @@
 namespace encoderd {
 namespace {
 
+// Short to wait for, and long for a loaded machine to bring a call to the queue.
+constexpr absl::Duration kShortDeadline = absl::Seconds(1);
+
 bool Eventually(const std::function<bool()>& condition) {
   for (int i = 0; i < 2000; ++i) {
     if (condition()) return true;
@@ -109,8 +112,10 @@ TEST(QueueTest, WhatExpiresInTheQueueIsNeverComputed) {
   server.model().device().CloseGate();
   Call first(&server, TextRequest({"first"}));
   ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
-  Call late(&server, TextRequest({"Z"}), absl::Milliseconds(200));
+  Call late(&server, TextRequest({"Z"}), kShortDeadline);
+  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 1; }));
   EXPECT_EQ(late.Wait().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 0; }));
   server.model().device().OpenGate();
   EXPECT_TRUE(first.Wait().ok());
   ASSERT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));
@@ -124,8 +129,10 @@ TEST(QueueTest, ADeadlineThatThePipelineSeesFirstHasAReason) {
   server.model().device().CloseGate();
   Call first(&server, TextRequest({"first"}));
   ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
-  Call late(&server, TextRequest({"Z"}), absl::Milliseconds(100));
+  Call late(&server, TextRequest({"Z"}), kShortDeadline);
+  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 1; }));
   late.Wait();
+  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 0; }));
   server.model().device().OpenGate();
   first.Wait();
   ASSERT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));

@@ -50,8 +50,10 @@ struct ServerConfig {
   int32_t max_inputs_per_request = 1024;  // beyond it TOO_MANY_INPUTS
   // Bytes of one request or one answer. Cost: memory, once a request in flight.
   int64_t max_message_bytes = 16 << 20;
-  // Bytes that gRPC may hold for all connections together; at least 256 MiB.
-  int64_t max_connection_memory_bytes = 512 << 20;
+  // Bytes that gRPC may hold for all connections together; at least 256 MiB. It
+  // takes a message in whole before it measures it: this, not
+  // max_message_bytes, bounds what hostile callers can make it hold.
+  int64_t max_connection_memory_bytes = 256 << 20;
   // Beyond it new ones wait unaccepted. Lowered where the process may not open
   // enough files. Cost: two file descriptors and about 100 KB each.
   int32_t max_connections = 1024;

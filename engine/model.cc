@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/device/device.h"
 #include "engine/encoder.h"
+#include "engine/io/manifest.h"
 #include "engine/sentence_modules.h"
 #include "engine/weights.h"
 
@@ -104,9 +105,15 @@ void Append(const std::vector<std::string>& notes, ModelInfo* info) {
 
 absl::StatusOr<std::shared_ptr<const Model>> Model::Load(
     const std::string& folder, const ModelOptions& options) {
+  absl::StatusOr<int64_t> manifest = CheckManifest(folder);
+  if (!manifest.ok()) return manifest.status();
   absl::StatusOr<ModelConfig> config = LoadModelConfig(folder, options.max_len);
   if (!config.ok()) return config.status();
   ModelInfo info;
+  if (*manifest > 0) {
+    info.notes.push_back(absl::StrCat("the SHA-256 of ", *manifest,
+                                      " files is as ", kManifestName, " says"));
+  }
   info.limits = LimitsOf(*config);
   Append(config->notes, &info);
   CountParameters(*config, &info);

@@ -46,8 +46,10 @@ struct ModelInfo {
 
 class Model {
  public:
-  // Errors as in LoadModelConfig, CheckpointReader and Tokenizer; also
-  // DATA_LOSS when the tokenizer's vocabulary is larger than the token table.
+  // Where the folder holds a SHA256SUMS, its files are checked against it
+  // first. Errors as in CheckManifest, LoadModelConfig, CheckpointReader and
+  // Tokenizer; also DATA_LOSS when the tokenizer's vocabulary is larger than
+  // the token table.
   static absl::StatusOr<std::shared_ptr<const Model>> Load(
       const std::string& folder, const ModelOptions& options);
   virtual ~Model() = default;

@@ -46,6 +46,11 @@ class ModelTest : public testing::Test {
   const TempFolder folder_;
 };
 
+TEST_F(ModelTest, AFileThatIsNotAsTheManifestSaysIsRefusedByName) {
+  folder_.Write("SHA256SUMS", std::string(64, '0') + "  config.json\n");
+  EXPECT_THAT(Load().status(), IsError(kDataLoss, "'config.json'"));
+}
+
 TEST_F(ModelTest, SaysWhatItLoaded) {
   const auto model = Load();
   ASSERT_THAT(model, IsOk());

@@ -1,0 +1,70 @@
+#include "engine/io/manifest.h"
+
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "engine/io/file.h"
+#include "engine/io/sha256.h"
+
+namespace encoderd {
+namespace {
+
+constexpr int64_t kMaxManifestBytes = 1 << 20;
+constexpr size_t kDigestLength = 64;
+
+absl::Status BadLine(int64_t line, absl::string_view what) {
+  return absl::DataLossError(
+      absl::StrCat(kManifestName, " line ", line, ": ", what));
+}
+
+// "DIGEST  NAME" or "DIGEST *NAME".
+absl::Status CheckLine(const std::string& folder, int64_t number,
+                       absl::string_view line) {
+  const std::string digest =
+      absl::AsciiStrToLower(line.substr(0, kDigestLength));
+  if (digest.find_first_not_of("0123456789abcdef") != std::string::npos ||
+      line.size() < kDigestLength + 3 || line[kDigestLength] != ' ' ||
+      (line[kDigestLength + 1] != ' ' && line[kDigestLength + 1] != '*')) {
+    return BadLine(number, "not 64 hexadecimal digits, two blanks and a name");
+  }
+  const absl::string_view name = line.substr(kDigestLength + 2);
+  absl::StatusOr<File> file =
+      File::Open(folder, name, std::numeric_limits<int64_t>::max());
+  if (!file.ok()) return BadLine(number, file.status().message());
+  absl::StatusOr<std::string> found = Sha256OfFile(*file);
+  if (!found.ok()) return BadLine(number, found.status().message());
+  if (*found != digest) {
+    return BadLine(number,
+                   absl::StrCat("the SHA-256 of ", Quote(name), " is ", *found,
+                                "; the manifest says ", digest));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> CheckManifest(const std::string& folder) {
+  if (!FileExists(folder, kManifestName)) return 0;
+  absl::StatusOr<std::string> text =
+      ReadWholeFile(folder, kManifestName, kMaxManifestBytes);
+  if (!text.ok()) return text.status();
+  int64_t number = 0;
+  int64_t checked = 0;
+  for (absl::string_view line : absl::StrSplit(*text, '\n')) {
+    ++number;
+    line = absl::StripSuffix(line, "\r");
+    if (line.empty()) continue;
+    absl::Status status = CheckLine(folder, number, line);
+    if (!status.ok()) return status;
+    ++checked;
+  }
+  if (checked == 0) {
+    return absl::DataLossError(absl::StrCat(kManifestName, " names no file"));
+  }
+  return checked;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,72 @@
+#include "engine/io/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+
+namespace encoderd {
+namespace {
+
+constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+
+// Of "abc" (FIPS 180-2, appendix B.1).
+constexpr char kAbc[] =
+    "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+TEST(ManifestTest, AFolderWithoutOneIsAsItIs) {
+  const TempFolder folder;
+  const absl::StatusOr<int64_t> checked = CheckManifest(folder.path());
+  ASSERT_THAT(checked, IsOk());
+  EXPECT_EQ(*checked, 0);
+}
+
+TEST(ManifestTest, CountsTheFilesThatAreAsItSays) {
+  const TempFolder folder;
+  folder.Write("model.safetensors", "abc");
+  folder.Write("1_Pooling/config.json", "abc");
+  folder.Write("SHA256SUMS", std::string(kAbc) + "  model.safetensors\n\n" +
+                                 kAbc + " *1_Pooling/config.json\r\n");
+  const absl::StatusOr<int64_t> checked = CheckManifest(folder.path());
+  ASSERT_THAT(checked, IsOk());
+  EXPECT_EQ(*checked, 2);
+}
+
+TEST(ManifestTest, NamesTheFileThatDiffersWithBothDigests) {
+  const TempFolder folder;
+  folder.Write("a", "abc");
+  folder.Write("b", "abd");
+  folder.Write("SHA256SUMS", std::string(kAbc) + "  a\n" + kAbc + "  b\n");
+  const absl::Status status = CheckManifest(folder.path()).status();
+  EXPECT_THAT(status, IsError(kDataLoss, "line 2"));
+  EXPECT_THAT(status, IsError(kDataLoss, "'b'"));
+  EXPECT_THAT(status, IsError(kDataLoss, kAbc));
+}
+
+TEST(ManifestTest, RefusesAFileThatIsNotThereOrLiesOutside) {
+  const TempFolder folder;
+  folder.Write("SHA256SUMS", std::string(kAbc) + "  gone\n");
+  EXPECT_THAT(CheckManifest(folder.path()).status(),
+              IsError(kDataLoss, "no file 'gone'"));
+  folder.Write("SHA256SUMS", std::string(kAbc) + "  ../../etc/passwd\n");
+  EXPECT_THAT(CheckManifest(folder.path()).status(),
+              IsError(kDataLoss, "line 1"));
+}
+
+TEST(ManifestTest, RefusesWhatIsNotAManifest) {
+  const TempFolder folder;
+  folder.Write("a", "abc");
+  for (const std::string& text :
+       {std::string("\n"), std::string(kAbc), std::string(kAbc) + " a",
+        std::string(kAbc) + "  ", std::string("x") + kAbc + "  a",
+        "SHA256 (a) = " + std::string(kAbc)}) {
+    folder.Write("SHA256SUMS", text);
+    EXPECT_THAT(CheckManifest(folder.path()).status(), IsError(kDataLoss, ""))
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace encoderd

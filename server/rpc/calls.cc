@@ -1,15 +1,11 @@
 #include "server/rpc/calls.h"
 
-#include <bit>
-#include <cstring>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "engine/error.h"
-#include "engine/pooling.h"
 #include "google/protobuf/arena.h"
+#include "server/rpc/request.h"
 #include "server/rpc/wire.h"
 
 namespace encoderd {
@@ -17,97 +13,28 @@ namespace {
 
 using google::protobuf::Arena;
 
-// The field number of `inputs` in every request that has inputs.
-constexpr int kInputsField = 2;
-static_assert(v1::EmbedRequest::kInputsFieldNumber == kInputsField);
-static_assert(v1::EncodeRequest::kInputsFieldNumber == kInputsField);
-static_assert(v1::TokenizeRequest::kInputsFieldNumber == kInputsField);
-
-// Counts before it parses: each input costs memory however small it is.
-absl::Status ParseInputs(const CallEnvironment& environment,
-                         const grpc::ByteBuffer& bytes,
-                         google::protobuf::Message* request) {
-  const int64_t count = CountEntries(bytes, kInputsField);
-  const absl::Status status = CheckInputCount(count, environment.limits);
-  // An empty list is told after parsing: garbage has no inputs either.
-  if (!status.ok() && count > 0) return status;
-  return ParseMessage(bytes, request);
-}
-
-void SetUsage(const PipelineResult& result, v1::Usage* usage) {
-  usage->set_tokens(static_cast<uint64_t>(result.tokens));
-  usage->set_tokenize_ms(absl::ToDoubleMilliseconds(result.tokenize_time));
-  usage->set_queue_ms(absl::ToDoubleMilliseconds(result.queue_time));
-  usage->set_compute_ms(absl::ToDoubleMilliseconds(result.compute_time));
-}
-
 }  // namespace
-
-void PackFloats(const float* values, int64_t count, std::string* bytes) {
-  bytes->resize(static_cast<size_t>(count) * sizeof(float));
-  if constexpr (std::endian::native == std::endian::little) {
-    std::memcpy(bytes->data(), values, bytes->size());
-  } else {
-    for (int64_t i = 0; i < count; ++i) {
-      const uint32_t bits = std::bit_cast<uint32_t>(values[i]);
-      for (int byte = 0; byte < 4; ++byte) {
-        (*bytes)[4 * i + byte] = static_cast<char>(bits >> (8 * byte));
-      }
-    }
-  }
-}
 
 absl::Status EmbedCall::Handle(const grpc::ByteBuffer& bytes) {
   Arena arena;
   auto* request = Arena::CreateMessage<v1::EmbedRequest>(&arena);
-  absl::Status status = ParseInputs(environment(), bytes, request);
+  absl::Status status = ParseInputs(environment().limits, bytes, request);
   if (!status.ok()) return status;
-  const auto model = environment().models->Find(request->model());
-  if (!model.ok()) return model.status();
-  auto plan =
-      ConvertEmbed((*model)->model->info(), environment().limits, request);
-  if (!plan.ok()) return plan.status();
-
-  model_ = *model;
-  request_id_ = request->request_id();
-  dimensions_ = plan->dimensions;
-  normalize_ = plan->request.output.normalize;
-  packed_ = plan->packed;
-  plan->request.deadline = deadline();
-  plan->request.caller = caller();
-  CancelWith(model_->pipeline->Submit(
-      std::move(plan->request), [this](absl::StatusOr<PipelineResult> result) {
-        Continue([&] { return Reply(std::move(result)); });
-      }));
+  auto job = EmbedJob::Make(environment(), request);
+  if (!job.ok()) return job.status();
+  job_ = *std::move(job);
+  CancelWith(job_->Submit(deadline(), caller(),
+                          [this](absl::StatusOr<PipelineResult> result) {
+                            Continue([&] { return Reply(std::move(result)); });
+                          }));
   return absl::OkStatus();
 }
 
 absl::Status EmbedCall::Reply(absl::StatusOr<PipelineResult> result) {
   if (!result.ok()) return result.status();
-  const absl::Time start = absl::Now();
   Arena arena;
   auto* response = Arena::CreateMessage<v1::EmbedResponse>(&arena);
-  response->set_model(model_->name);
-  response->set_request_id(request_id_);
-  SetUsage(*result, response->mutable_usage());
-  response->mutable_embeddings()->Reserve(
-      static_cast<int>(result->outputs.size()));
-  for (InputResult& output : result->outputs) {
-    float* values = output.values.data();
-    if (static_cast<size_t>(dimensions_) < output.values.size() && normalize_) {
-      NormalizeL2(values, dimensions_);
-    }
-    v1::Embedding* embedding = response->add_embeddings();
-    if (packed_) {
-      PackFloats(values, dimensions_, embedding->mutable_packed());
-    } else {
-      embedding->mutable_floats()->mutable_values()->Add(values,
-                                                         values + dimensions_);
-    }
-    embedding->set_token_count(static_cast<uint32_t>(output.token_count));
-    embedding->set_truncated(output.truncated);
-  }
-  environment().metrics->StageDuration(Stage::kReply, absl::Now() - start);
+  job_->Answer(*std::move(result), response);
   Answer(*response);
   return absl::OkStatus();
 }
@@ -115,7 +42,7 @@ absl::Status EmbedCall::Reply(absl::StatusOr<PipelineResult> result) {
 absl::Status EncodeCall::Handle(const grpc::ByteBuffer& bytes) {
   Arena arena;
   auto* request = Arena::CreateMessage<v1::EncodeRequest>(&arena);
-  absl::Status status = ParseInputs(environment(), bytes, request);
+  absl::Status status = ParseInputs(environment().limits, bytes, request);
   if (!status.ok()) return status;
   const auto model = environment().models->Find(request->model());
   if (!model.ok()) return model.status();
@@ -160,7 +87,7 @@ absl::Status EncodeCall::Reply(absl::StatusOr<PipelineResult> result) {
 absl::Status TokenizeCall::Handle(const grpc::ByteBuffer& bytes) {
   Arena arena;
   auto* request = Arena::CreateMessage<v1::TokenizeRequest>(&arena);
-  absl::Status status = ParseInputs(environment(), bytes, request);
+  absl::Status status = ParseInputs(environment().limits, bytes, request);
   if (!status.ok()) return status;
   const auto model = environment().models->Find(request->model());
   if (!model.ok()) return model.status();

@@ -3,10 +3,12 @@
 #ifndef ENCODERD_SERVER_RPC_CALLS_H_
 #define ENCODERD_SERVER_RPC_CALLS_H_
 
-#include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/rpc/embed_job.h"
 #include "server/rpc/unary_call.h"
 
 namespace encoderd {
@@ -19,12 +21,7 @@ class EmbedCall final : public UnaryCall {
   absl::Status Handle(const grpc::ByteBuffer& request) override;
   absl::Status Reply(absl::StatusOr<PipelineResult> result);
 
-  // Constant once submitted.
-  const ServedModel* model_ = nullptr;
-  std::string request_id_;
-  int32_t dimensions_ = 0;
-  bool normalize_ = false;
-  bool packed_ = false;
+  std::optional<EmbedJob> job_;  // constant once submitted
 };
 
 class EncodeCall final : public UnaryCall {
@@ -65,9 +62,6 @@ class GetModelCall final : public UnaryCall {
  private:
   absl::Status Handle(const grpc::ByteBuffer& request) override;
 };
-
-// Little-endian float32 whatever the machine is.
-void PackFloats(const float* values, int64_t count, std::string* bytes);
 
 }  // namespace encoderd
 

@@ -125,17 +125,25 @@ absl::Status Publish(const absl::Status& status) {
   return InternalFaultError(id);
 }
 
-grpc::Status ToGrpcStatus(const absl::Status& status) {
-  const std::string message = Shorten(std::string(status.message()), kMaxText);
-  std::string packed;
+google::rpc::Status ToRpcStatus(const absl::Status& status, int max_bytes) {
+  google::rpc::Status details;
   for (size_t violations = kMaxViolations;; violations /= 2) {
-    packed = Details(status, violations).SerializeAsString();
-    if (packed.size() + message.size() <= kMaxStatusBytes || violations == 0) {
-      break;
+    details = Details(status, violations);
+    if (static_cast<int>(details.ByteSizeLong()) <= max_bytes ||
+        violations == 0) {
+      return details;
     }
   }
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message,
-                      packed);
+}
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  // The message travels twice: beside the details, and within them.
+  const int message =
+      static_cast<int>(Shorten(std::string(status.message()), kMaxText).size());
+  const google::rpc::Status details =
+      ToRpcStatus(status, kMaxStatusBytes - message);
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
+                      details.message(), details.SerializeAsString());
 }
 
 }  // namespace encoderd

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "google/rpc/status.pb.h"
 #include "grpcpp/support/status.h"
 
 namespace encoderd {
@@ -32,6 +33,12 @@ std::optional<absl::Duration> RetryDelay(const absl::Status& status);
 // without an error_id, becomes INTERNAL_FAULT with an error_id and without its
 // message, which goes to the log under that id. Every other stays as it is.
 absl::Status Publish(const absl::Status& status);
+
+// `status` is not OK and went through Publish. Never above max_bytes as long as
+// a message and its metadata are not: violations give way. For answers that
+// carry an error within them.
+google::rpc::Status ToRpcStatus(const absl::Status& status,
+                                int max_bytes = kMaxStatusBytes);
 
 // `status` is not OK and went through Publish. Never above kMaxStatusBytes:
 // violations, then metadata, then the message give way.

@@ -20,19 +20,9 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/observe/metrics.h"
 #include "server/pipeline/pipeline.h"
-#include "server/rpc/convert.h"
-#include "server/rpc/model_registry.h"
-#include "server/rpc/serving_state.h"
+#include "server/rpc/call_environment.h"
 
 namespace encoderd {
-
-// What calls work with. Everything in it outlives every call.
-struct CallEnvironment {
-  ServingState* state = nullptr;
-  const ModelRegistry* models = nullptr;
-  Metrics* metrics = nullptr;
-  RequestLimits limits;
-};
 
 class UnaryCall : public grpc::ServerUnaryReactor {
  public:

@@ -75,6 +75,16 @@ TEST(StatusTest, StaysBelowFourKibibytesWhateverItIsGiven) {
             absl::StrCat("and ", 1000 - listed, " more"));
 }
 
+TEST(StatusTest, GivesTheSameDetailsInsideAnAnswerAsInAStatus) {
+  const absl::Status status =
+      MakeError(absl::StatusCode::kInvalidArgument, "inputs[3] is long",
+                {"INPUT_TOO_LONG", {{"max_tokens", "512"}}, "inputs[3].text"});
+  const google::rpc::Status inside = ToRpcStatus(status);
+  EXPECT_EQ(inside.code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(inside.message(), "inputs[3] is long");
+  EXPECT_EQ(inside.SerializeAsString(), ToGrpcStatus(status).error_details());
+}
+
 TEST(StatusTest, CutsTextBetweenCharacters) {
   std::string message(511, 'x');
   message += "\xC3\xA9 and more";

@@ -1,0 +1,27 @@
+#include "server/rpc/request.h"
+
+#include "encoderd/v1/encoder.pb.h"
+#include "server/rpc/wire.h"
+
+namespace encoderd {
+namespace {
+
+// The field number of `inputs` in every request that has inputs.
+constexpr int kInputsField = 2;
+static_assert(v1::EmbedRequest::kInputsFieldNumber == kInputsField);
+static_assert(v1::EncodeRequest::kInputsFieldNumber == kInputsField);
+static_assert(v1::TokenizeRequest::kInputsFieldNumber == kInputsField);
+
+}  // namespace
+
+absl::Status ParseInputs(const RequestLimits& limits,
+                         const grpc::ByteBuffer& bytes,
+                         google::protobuf::Message* request) {
+  const int64_t count = CountEntries(bytes, kInputsField);
+  const absl::Status status = CheckInputCount(count, limits);
+  // An empty list is told after parsing: garbage has no inputs either.
+  if (!status.ok() && count > 0) return status;
+  return ParseMessage(bytes, request);
+}
+
+}  // namespace encoderd

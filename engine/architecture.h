@@ -22,6 +22,13 @@ struct ConfigKeys {
   const char* hidden_act;
 };
 
+// Which token stands for padding in the position table's eyes: its row is the
+// table's row of its own id, and positions of tokens start one row after it.
+enum class PaddingRow {
+  kNone,        // positions start at row 0
+  kPadTokenId,  // pad_token_id of config.json, 1 when it does not say
+};
+
 // Names of modules in a checkpoint, below the checkpoint's prefix; each has
 // ".weight" and, tables excepted, ".bias". A layer's stand below `layer` with
 // its number.
@@ -47,8 +54,7 @@ struct Architecture {
   TensorNames tensors;
   // What config.json means when it does not say.
   int default_type_vocab_size;
-  // Rows of the position table that are not for tokens, at its start.
-  int position_offset;
+  PaddingRow padding_row;
 };
 
 // nullptr for an architecture that is not supported.

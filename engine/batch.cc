@@ -108,8 +108,10 @@ void PackedBatch::Append(const TokenSequence& sequence,
                        sequence.segment_ids.end());
   }
   if (sequence.position_ids.empty()) {
-    for (int32_t i = 0; i < n; ++i)
-      position_ids.push_back(limits.position_offset + i);
+    const int32_t padding = limits.position_offset - 1;
+    int32_t next = limits.position_offset;
+    for (const int32_t id : sequence.token_ids)
+      position_ids.push_back(id == padding ? padding : next++);
   } else {
     position_ids.insert(position_ids.end(), sequence.position_ids.begin(),
                         sequence.position_ids.end());

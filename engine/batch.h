@@ -19,7 +19,7 @@ struct TokenSequence {
   std::vector<int32_t> token_ids;     // [n]
   std::vector<int32_t> segment_ids;   // [n], or empty: all 0
   std::vector<int32_t> position_ids;  // [n], or empty: offset, offset+1, ...
-                                      // (IdLimits::position_offset)
+                                      // (see IdLimits::position_offset)
 
   int64_t size() const { return static_cast<int64_t>(token_ids.size()); }
 };
@@ -31,8 +31,10 @@ struct IdLimits {
   int32_t segment_rows =
       0;  // 0: a model without segments; only segment id 0 is accepted
   int32_t position_rows = 0;
-  int32_t position_offset =
-      0;  // first default position id (RoBERTa family: padding_idx + 1)
+  // First default position id. RoBERTa family: padding_idx + 1; there the token
+  // padding_idx itself, where an input holds it, takes the position padding_idx
+  // and the tokens after it count on as if it were not there.
+  int32_t position_offset = 0;
   int32_t max_len = 0;  // most tokens of one input, special tokens included
 };
 

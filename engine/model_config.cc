@@ -79,6 +79,23 @@ absl::StatusOr<Activation> ReadActivation(const JsonFields& fields,
                      "are");
 }
 
+absl::Status ReadPositionOffset(const JsonFields& fields,
+                                const Architecture& architecture,
+                                ModelConfig* config) {
+  if (architecture.padding_row == PaddingRow::kNone) return absl::OkStatus();
+  const absl::StatusOr<int64_t> padding =
+      fields.Int("pad_token_id", 0, config->vocab_size - 1, 1);
+  if (!padding.ok()) return padding.status();
+  config->position_offset = static_cast<int32_t>(*padding) + 1;
+  if (config->max_position_embeddings <= config->position_offset) {
+    return fields.Bad(
+        architecture.config.max_position_embeddings,
+        absl::StrCat("want more than the ", config->position_offset,
+                     " rows that are not for tokens"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadSizes(const JsonFields& fields,
                        const Architecture& architecture, ModelConfig* config) {
   const ConfigKeys& keys = architecture.config;
@@ -106,14 +123,7 @@ absl::Status ReadSizes(const JsonFields& fields,
         keys.num_attention_heads,
         absl::StrCat("want a divisor of hidden_size ", config->hidden_size));
   }
-  config->position_offset = architecture.position_offset;
-  if (config->max_position_embeddings <= config->position_offset) {
-    return fields.Bad(
-        keys.max_position_embeddings,
-        absl::StrCat("want more than the ", config->position_offset,
-                     " rows that are not for tokens"));
-  }
-  return absl::OkStatus();
+  return ReadPositionOffset(fields, architecture, config);
 }
 
 // model_max_length; 0: says nothing. Tokenizers without a limit carry 1e30.

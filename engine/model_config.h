@@ -45,7 +45,7 @@ struct ModelConfig {
   int32_t type_vocab_size = 0;  // S; 0: no segment table
   float layer_norm_eps = 1e-12f;
   Activation hidden_act = Activation::kGeluErf;
-  int32_t position_offset = 0;
+  int32_t position_offset = 0;  // as in IdLimits
 
   Pooling pooling = Pooling::kMean;
   bool normalize = false;  // the pipeline ends in a Normalize module

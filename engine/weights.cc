@@ -177,6 +177,16 @@ class Reader : public CheckpointReader {
     return absl::OkStatus();
   }
 
+  // Is the module part of what the forward pass runs through: of the tables or
+  // the layers, or something between them?
+  bool InStack(absl::string_view name) const {
+    for (const absl::string_view part : {names_.token, names_.layer}) {
+      if (absl::StartsWith(name, part.substr(0, part.find('.') + 1)))
+        return true;
+    }
+    return false;
+  }
+
   // Tensors that were not asked for.
   absl::Status CheckRest() {
     std::vector<std::string> ignored;
@@ -188,8 +198,7 @@ class Reader : public CheckpointReader {
             std::find(std::begin(kIdBuffers), std::end(kIdBuffers), rest) !=
             std::end(kIdBuffers);
         if (buffer) continue;
-        if (absl::StartsWith(rest, "embeddings.") ||
-            absl::StartsWith(rest, names_.layer)) {
+        if (InStack(rest)) {
           return absl::UnimplementedError(
               absl::StrCat("checkpoint: the tensor ", Quote(name), " ",
                            ShapeText(tensor.entry->shape),

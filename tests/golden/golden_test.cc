@@ -35,7 +35,7 @@ IdLimits LimitsOf(const ModelConfig& config) {
 }
 
 // Runs a golden's sequences in batches of several lengths, as a server would,
-// and compares every output.
+// then the shortest and longest alone, and compares every output.
 class Run {
  public:
   static absl::StatusOr<Worst> Batched(const std::string& folder,
@@ -100,7 +100,12 @@ class Run {
       batch.push_back(wanted);
       tokens += n;
     }
-    return Compute(batch);
+    absl::Status status = Compute(batch);
+    for (const Wanted& wanted : all) {
+      const int64_t n = golden_.sequences[wanted.sequence].size();
+      if (n <= 2 || n + 1 >= config_.max_len) status.Update(Compute({wanted}));
+    }
+    return status;
   }
 
   absl::Status Compute(const std::vector<Wanted>& wanted) {

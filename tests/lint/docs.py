@@ -1,4 +1,5 @@
-"""Pages name only what exists: files, error reasons, flags, metrics."""
+"""Pages name only what exists: files, error reasons, flags, metrics,
+architectures."""
 
 import re
 
@@ -39,7 +40,7 @@ def _table(tree, name):
         if line.strip() == f"<!-- table: {name} -->":
             inside = True
         elif inside and line.startswith("|"):
-            match = re.match(r"\|\s*`(?:--)?([A-Za-z0-9_]+)", line)
+            match = re.match(r"\|\s*`(?:--)?([A-Za-z0-9_-]+)", line)
             if match:
                 names[match.group(1)] = line
         elif inside and names:
@@ -94,3 +95,12 @@ def metrics(tree):
     for path in tree.below("server/observe/", ends=".cc"):
         real |= set(re.findall(r'"(encoderd_[a-z0-9_]+)"', tree.read(path)))
     return _compare("metric", set(_table(tree, "metrics")), real)
+
+
+def architectures(tree):
+    """Architectures are those of engine/architecture.cc."""
+    real = set()
+    for path in tree.below("engine/", ends="architecture.cc"):
+        real |= set(re.findall(r'(?:model_type = |Roberta\()"([a-z0-9-]+)"',
+                               tree.read(path)))
+    return _compare("architecture", set(_table(tree, "architectures")), real)

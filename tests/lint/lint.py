@@ -32,6 +32,7 @@ CHECKS = {
     "reasons": docs.reasons,
     "flags": docs.flags,
     "metrics": docs.metrics,
+    "architectures": docs.architectures,
     "tidy": None,  # takes the build too
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 
 namespace encoderd {
 namespace {
@@ -84,7 +85,8 @@ TensorToWrite MakeTensor(const CheckpointSpec& spec, const std::string& name,
   int gain_bits = 16;
   if (spec.dtype == "F16") bits = 11, gain_bits = 8;
   if (spec.dtype == "BF16") bits = 8, gain_bits = 5;
-  const bool gain = absl::EndsWith(name, "LayerNorm.weight");
+  const bool gain = absl::EndsWith(name, "LayerNorm.weight") ||
+                    absl::EndsWith(name, "layer_norm.weight");
   int scale = 0;
   if (gain) {
     scale = 3;
@@ -129,22 +131,57 @@ std::string Vocabulary(int64_t size) {
   return text;
 }
 
+// A JSON file of this folder; ends the program when it cannot be read.
+Json ReadTable(const std::string& name) {
+  std::ifstream file(absl::StrCat(ENCODERD_SOURCE_DIR "/tests/support/", name));
+  Json table = Json::parse(file, nullptr, false);
+  if (table.is_discarded()) {
+    std::cerr << "cannot read tests/support/" << name << "\n";
+    std::abort();
+  }
+  return table;
+}
+
+// The names of an architecture; a row may point to another's.
+Json Names(const std::string& model_type) {
+  const Json table = ReadTable("checkpoint_names.json");
+  const Json row = table.at(model_type);
+  return row.is_string() ? table.at(row.get<std::string>()) : row;
+}
+
+Json CheckpointConfig(const CheckpointSpec& spec) {
+  const Json values = {{"num_hidden_layers", spec.layers},
+                       {"hidden_size", spec.hidden},
+                       {"num_attention_heads", spec.heads},
+                       {"intermediate_size", spec.inner},
+                       {"vocab_size", spec.vocab},
+                       {"max_position_embeddings", spec.positions},
+                       {"type_vocab_size", spec.segments},
+                       {"hidden_act", spec.act},
+                       {"layer_norm_eps", spec.eps}};
+  const Json keys = Names(spec.model_type).at("keys");
+  Json config = {{"model_type", spec.model_type}};
+  for (const auto& value : values.items()) {
+    const Json key = keys.value(value.key(), Json(value.key()));
+    // null: the architecture has no such key.
+    if (key.is_string()) config[key.get<std::string>()] = value.value();
+  }
+  config.update(Json::parse(spec.config));
+  return config;
+}
+
 }  // namespace
 
 std::vector<CheckpointSpec> AllCheckpointSpecs() {
-  std::ifstream file(ENCODERD_SOURCE_DIR "/tests/support/checkpoints.json");
-  const Json list = Json::parse(file, nullptr, false);
-  if (!list.is_array()) {
-    std::cerr << "cannot read tests/support/checkpoints.json\n";
-    std::abort();
-  }
+  const Json list = ReadTable("checkpoints.json");
   std::vector<CheckpointSpec> specs;
   for (const Json& row : list) {
     specs.push_back({row["name"], row["seed"], row["dtype"], row["prefix"],
                      row["shards"], row["layers"], row["hidden"], row["heads"],
                      row["inner"], row["vocab"], row["positions"],
                      row["segments"], row["act"], row["eps"], row["pooling"],
-                     row["normalize"]});
+                     row["normalize"], row.value("model_type", "bert"),
+                     row.value("config", Json::object()).dump()});
   }
   return specs;
 }
@@ -158,35 +195,38 @@ CheckpointSpec CheckpointSpecOf(const std::string& name) {
 }
 
 std::vector<TensorToWrite> CheckpointTensors(const CheckpointSpec& spec) {
+  const Json names = Names(spec.model_type);
+  const auto name = [&](const char* role) {
+    return names.at(role).get<std::string>();
+  };
   const int64_t h = spec.hidden;
   std::vector<TensorToWrite> tensors;
-  const auto add = [&](const std::string& name, std::vector<int64_t> shape) {
-    tensors.push_back(MakeTensor(spec, name, std::move(shape)));
+  const auto add = [&](const std::string& tensor, std::vector<int64_t> shape) {
+    tensors.push_back(MakeTensor(spec, tensor, std::move(shape)));
   };
-  const auto norm = [&](const std::string& name) {
-    add(name + ".weight", {h});
-    add(name + ".bias", {h});
+  const auto norm = [&](const std::string& module) {
+    add(module + ".weight", {h});
+    add(module + ".bias", {h});
   };
-  const auto linear = [&](const std::string& name, int64_t out, int64_t in) {
-    add(name + ".weight", {out, in});
-    add(name + ".bias", {out});
+  const auto linear = [&](const std::string& module, int64_t out, int64_t in) {
+    add(module + ".weight", {out, in});
+    add(module + ".bias", {out});
   };
-  add("embeddings.word_embeddings.weight", {spec.vocab, h});
-  add("embeddings.position_embeddings.weight", {spec.positions, h});
-  if (spec.segments > 0) {
-    add("embeddings.token_type_embeddings.weight", {spec.segments, h});
-  }
-  norm("embeddings.LayerNorm");
+  add(name("token") + ".weight", {spec.vocab, h});
+  add(name("position") + ".weight", {spec.positions, h});
+  if (spec.segments > 0) add(name("segment") + ".weight", {spec.segments, h});
+  norm(name("embedding_norm"));
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
-    const std::string at = absl::StrCat("encoder.layer.", layer, ".");
+    const std::string at =
+        absl::StrReplaceAll(name("layer"), {{"{layer}", absl::StrCat(layer)}});
     for (const char* part : {"query", "key", "value"}) {
-      linear(absl::StrCat(at, "attention.self.", part), h, h);
+      linear(at + name(part), h, h);
     }
-    linear(at + "attention.output.dense", h, h);
-    norm(at + "attention.output.LayerNorm");
-    linear(at + "intermediate.dense", spec.inner, h);
-    linear(at + "output.dense", h, spec.inner);
-    norm(at + "output.LayerNorm");
+    linear(at + name("attention_output"), h, h);
+    norm(at + name("attention_norm"));
+    linear(at + name("feed_forward_in"), spec.inner, h);
+    linear(at + name("feed_forward_out"), h, spec.inner);
+    norm(at + name("output_norm"));
   }
   return tensors;
 }
@@ -214,18 +254,7 @@ void WriteWeights(const std::vector<TensorToWrite>& tensors, int shards,
 
 void WriteCheckpoint(const CheckpointSpec& spec, const std::string& folder) {
   WriteWeights(CheckpointTensors(spec), spec.shards, folder);
-  WriteFile(folder, "config.json",
-            Json{{"model_type", "bert"},
-                 {"num_hidden_layers", spec.layers},
-                 {"hidden_size", spec.hidden},
-                 {"num_attention_heads", spec.heads},
-                 {"intermediate_size", spec.inner},
-                 {"vocab_size", spec.vocab},
-                 {"max_position_embeddings", spec.positions},
-                 {"type_vocab_size", spec.segments},
-                 {"hidden_act", spec.act},
-                 {"layer_norm_eps", spec.eps}}
-                .dump());
+  WriteFile(folder, "config.json", CheckpointConfig(spec).dump());
   Json modules = Json::array();
   const auto module = [&](const std::string& type, const std::string& path) {
     modules.push_back(

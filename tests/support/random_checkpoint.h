@@ -1,6 +1,6 @@
 // Model folders of random weights, the same bits everywhere; the C++ twin of
 // random_checkpoint.py, where the rule is written down. Shapes stand in
-// checkpoints.json.
+// checkpoints.json, names in checkpoint_names.json.
 #ifndef ENCODERD_TESTS_SUPPORT_RANDOM_CHECKPOINT_H_
 #define ENCODERD_TESTS_SUPPORT_RANDOM_CHECKPOINT_H_
 
@@ -29,6 +29,8 @@ struct CheckpointSpec {
   double eps = 0;
   std::string pooling;  // as in engine/pooling.h
   bool normalize = false;
+  std::string model_type = "bert";
+  std::string config = "{}";  // more of config.json, an object
 };
 
 // All of checkpoints.json; ends the program when it cannot be read.

@@ -4,7 +4,8 @@
     random_checkpoint.py NAME FOLDER      one of checkpoints.json
     random_checkpoint.py --list
 
-checkpoints.json names the shapes. A value is drawn from splitmix64, seeded by
+checkpoints.json names the shapes, checkpoint_names.json each architecture's
+names of tensors and keys of config.json. A value is drawn from splitmix64, seeded by
 the model's seed and the tensor's name, as an integer of so few bits that it
 fits the tensor's dtype without rounding: no library decides a bit of it.
 random_checkpoint.cc writes the same bytes; the goldens hold their SHA-256.
@@ -22,6 +23,8 @@ MASK = (1 << 64) - 1
 STEP = 0x9E3779B97F4A7C15
 # dtype: bits of a weight, bits of a LayerNorm's gain.
 BITS = {"F32": (24, 16), "F16": (11, 8), "BF16": (8, 5)}
+# Weights of a LayerNorm, in one architecture or another.
+GAINS = ("LayerNorm.weight", "layer_norm.weight")
 POOLING = {"mean_sqrt_len": "mean_sqrt_len_tokens"}
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -30,6 +33,18 @@ CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 def specs():
     path = pathlib.Path(__file__).with_name("checkpoints.json")
     return {spec["name"]: spec for spec in json.loads(path.read_text())}
+
+
+def names(spec):
+    """The names of the spec's architecture; a row may point to another's."""
+    path = pathlib.Path(__file__).with_name("checkpoint_names.json")
+    table = json.loads(path.read_text())
+    row = table[model_type(spec)]
+    return table[row] if isinstance(row, str) else row
+
+
+def model_type(spec):
+    return spec.get("model_type", "bert")
 
 
 def name_hash(name):
@@ -62,29 +77,29 @@ def weight_scale(fan_in):
 
 def shapes(spec):
     """Pairs of tensor name (without prefix) and shape, in the file's order."""
-    h, f = spec["hidden"], spec["inner"]
-    rows = [("embeddings.word_embeddings.weight", [spec["vocab"], h]),
-            ("embeddings.position_embeddings.weight", [spec["positions"], h])]
+    h, f, name = spec["hidden"], spec["inner"], names(spec)
+    rows = [(name["token"] + ".weight", [spec["vocab"], h]),
+            (name["position"] + ".weight", [spec["positions"], h])]
     if spec["segments"]:
-        rows.append(("embeddings.token_type_embeddings.weight",
-                     [spec["segments"], h]))
+        rows.append((name["segment"] + ".weight", [spec["segments"], h]))
 
-    def norm(name):
-        rows.extend([(name + ".weight", [h]), (name + ".bias", [h])])
+    def norm(module):
+        rows.extend([(module + ".weight", [h]), (module + ".bias", [h])])
 
-    def linear(name, out, inputs):
-        rows.extend([(name + ".weight", [out, inputs]), (name + ".bias", [out])])
+    def linear(module, out, inputs):
+        rows.extend([(module + ".weight", [out, inputs]),
+                     (module + ".bias", [out])])
 
-    norm("embeddings.LayerNorm")
+    norm(name["embedding_norm"])
     for layer in range(spec["layers"]):
-        at = f"encoder.layer.{layer}."
+        at = name["layer"].replace("{layer}", str(layer))
         for part in ("query", "key", "value"):
-            linear(f"{at}attention.self.{part}", h, h)
-        linear(at + "attention.output.dense", h, h)
-        norm(at + "attention.output.LayerNorm")
-        linear(at + "intermediate.dense", f, h)
-        linear(at + "output.dense", h, f)
-        norm(at + "output.LayerNorm")
+            linear(at + name[part], h, h)
+        linear(at + name["attention_output"], h, h)
+        norm(at + name["attention_norm"])
+        linear(at + name["feed_forward_in"], f, h)
+        linear(at + name["feed_forward_out"], h, f)
+        norm(at + name["output_norm"])
     return rows
 
 
@@ -94,7 +109,7 @@ def values(spec, name, shape):
     count = 1
     for extent in shape:
         count *= extent
-    if name.endswith("LayerNorm.weight"):
+    if name.endswith(GAINS):
         unit = 2.0 ** -(gain_bits - 1 + 3)
         return [1 + k * unit for k in draws(spec["seed"], name, count, gain_bits)]
     if len(shape) == 1:
@@ -134,12 +149,17 @@ def safetensors(dtype, tensors):
 
 
 def config(spec):
-    return {"model_type": "bert", "num_hidden_layers": spec["layers"],
-            "hidden_size": spec["hidden"], "num_attention_heads": spec["heads"],
-            "intermediate_size": spec["inner"], "vocab_size": spec["vocab"],
-            "max_position_embeddings": spec["positions"],
-            "type_vocab_size": spec["segments"], "hidden_act": spec["act"],
-            "layer_norm_eps": spec["eps"]}
+    values = {"num_hidden_layers": spec["layers"], "hidden_size": spec["hidden"],
+              "num_attention_heads": spec["heads"],
+              "intermediate_size": spec["inner"], "vocab_size": spec["vocab"],
+              "max_position_embeddings": spec["positions"],
+              "type_vocab_size": spec["segments"], "hidden_act": spec["act"],
+              "layer_norm_eps": spec["eps"]}
+    # null: the architecture has no such key.
+    keys = names(spec)["keys"]
+    values = {keys.get(key, key): value for key, value in values.items()}
+    values.pop(None, None)
+    return {"model_type": model_type(spec), **values, **spec.get("config", {})}
 
 
 def vocabulary(spec):

@@ -102,10 +102,12 @@ std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
                                              int32_t layer) const {
   const int64_t n = sequence.size(), hidden = config_.hidden_size;
   Rows states(n * hidden), position(n * hidden);
+  const int64_t padding = config_.position_offset - 1;
+  int64_t next = config_.position_offset;
   for (int64_t i = 0; i < n; ++i) {
-    const int64_t at = sequence.position_ids.empty()
-                           ? config_.position_offset + i
-                           : sequence.position_ids[i];
+    const int64_t at = !sequence.position_ids.empty() ? sequence.position_ids[i]
+                       : sequence.token_ids[i] == padding ? padding
+                                                          : next++;
     const int64_t segment =
         sequence.segment_ids.empty() ? 0 : sequence.segment_ids[i];
     for (int64_t h = 0; h < hidden; ++h) {

@@ -103,6 +103,20 @@ TEST(ValidateSequenceTest, RefusesListsOfDifferentLengths) {
             "POSITION_IDS_LENGTH");
 }
 
+// As the RoBERTa family counts: padding inside an input has the row of its own
+// id and counts for no other.
+TEST(PackedBatchTest, CountsPositionsOverTheTokensThatAreNoPadding) {
+  IdLimits limits = SmallLimits();
+  limits.position_offset = 2;
+  PackedBatch batch;
+  batch.Append(Tokens({7, 1, 8, 1, 1, 9}), limits);
+  EXPECT_THAT(batch.position_ids, ElementsAre(2, 1, 3, 1, 1, 4));
+  limits.position_offset = 0;
+  batch.Clear();
+  batch.Append(Tokens({1, 0, 1}), limits);
+  EXPECT_THAT(batch.position_ids, ElementsAre(0, 1, 2));
+}
+
 TEST(PackedBatchTest, LaysSequencesEndToEnd) {
   IdLimits limits = SmallLimits();
   limits.position_offset = 2;

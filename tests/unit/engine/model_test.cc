@@ -118,6 +118,38 @@ TEST_F(ModelTest, TakesFiftyAndAHundredTokensAndRefusesOneMore) {
   }
 }
 
+// RoBERTa's table of 514 rows: the first two are not for tokens.
+TEST_F(ModelTest, TakesFiveHundredAndTwelveTokensOf514Rows) {
+  WriteCheckpoint(CheckpointSpecOf("xlm_roberta"), folder_.path());
+  const auto model = Load();
+  ASSERT_THAT(model, IsOk());
+  const IdLimits& limits = (*model)->info().limits;
+  auto session = (*model)->NewSession({});
+  ASSERT_THAT(session, IsOk());
+  TokenSequence sequence;
+  sequence.token_ids.assign(512, 7);
+  ASSERT_THAT(ValidateSequence(sequence, limits), IsOk());
+  PackedBatch batch;
+  batch.Append(sequence, limits);
+  EXPECT_EQ(batch.position_ids.front(), 2);
+  EXPECT_EQ(batch.position_ids.back(), 513);
+  const SequenceOutput output;
+  ForwardResult result;
+  EXPECT_THAT((*session)->Run(batch, {&output, 1}, &result), IsOk());
+
+  sequence.token_ids.push_back(7);
+  EXPECT_THAT(ValidateSequence(sequence, limits),
+              IsError(kInvalidArgument,
+                      "513 tokens; this model takes at most "
+                      "512"));
+  sequence.token_ids = {7, 7};
+  sequence.position_ids = {0, 513};
+  EXPECT_THAT(ValidateSequence(sequence, limits), IsOk());
+  sequence.position_ids = {0, 514};
+  EXPECT_THAT(ValidateSequence(sequence, limits),
+              IsError(kInvalidArgument, "position id 514"));
+}
+
 TEST_F(ModelTest, TheFlagLowersMaxLenAndCannotPassTheTable) {
   EXPECT_EQ(Load(50).value()->info().limits.max_len, 50);
   EXPECT_THAT(Load(101), IsError(kInvalidArgument, "max_len is 101"));

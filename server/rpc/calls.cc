@@ -73,7 +73,7 @@ absl::Status EncodeCall::Reply(absl::StatusOr<PipelineResult> result) {
     v1::TokenStates* states = response->add_states();
     states->set_rows(static_cast<uint32_t>(output.rows));
     states->set_columns(model_->description.hidden_size());
-    PackFloats(output.values.data(), static_cast<int64_t>(output.values.size()),
+    PackVector(VectorFormat::kFloat32, {}, output.values,
                states->mutable_packed());
     output.values = {};
     states->set_token_count(static_cast<uint32_t>(output.token_count));

@@ -4,94 +4,14 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "engine/batch.h"
 #include "engine/error.h"
 #include "server/pipeline/errors.h"
+#include "server/rpc/options.h"
 
 namespace encoderd {
 namespace {
-
-constexpr size_t kMaxNameInMessage = 64;  // bytes
-
-absl::Status BadOption(absl::string_view field, absl::string_view message,
-                       int64_t value, int64_t limit) {
-  return MakeError(
-      absl::StatusCode::kInvalidArgument, absl::StrCat(field, " ", message),
-      {"INVALID_OPTION",
-       {{"value", absl::StrCat(value)}, {"limit", absl::StrCat(limit)}},
-       std::string(field)});
-}
-
-absl::Status CheckRequestId(const std::string& request_id) {
-  const int64_t size = static_cast<int64_t>(request_id.size());
-  if (size <= kMaxRequestIdBytes) return absl::OkStatus();
-  return BadOption("request_id",
-                   absl::StrCat("has ", size, " bytes; at most ",
-                                kMaxRequestIdBytes, " are allowed"),
-                   size, kMaxRequestIdBytes);
-}
-
-absl::StatusOr<Pooling> ToPooling(int value, Pooling model_pooling) {
-  switch (value) {
-    case v1::POOLING_UNSPECIFIED:
-      return model_pooling;
-    case v1::POOLING_CLS:
-      return Pooling::kCls;
-    case v1::POOLING_MEAN:
-      return Pooling::kMean;
-    case v1::POOLING_MAX:
-      return Pooling::kMax;
-    case v1::POOLING_MEAN_SQRT_LEN:
-      return Pooling::kMeanSqrtLen;
-    case v1::POOLING_WEIGHTED_MEAN:
-      return Pooling::kWeightedMean;
-    case v1::POOLING_LAST_TOKEN:
-      return Pooling::kLastToken;
-    default:
-      return BadOption("options.pooling",
-                       absl::StrCat("is ", value, "; this server knows 0 to ",
-                                    v1::Pooling_MAX),
-                       value, v1::Pooling_MAX);
-  }
-}
-
-absl::StatusOr<TruncateMode> ToTruncate(absl::string_view field, int value) {
-  switch (value) {
-    case v1::TRUNCATE_UNSPECIFIED:
-    case v1::TRUNCATE_NONE:
-      return TruncateMode::kNone;
-    case v1::TRUNCATE_START:
-      return TruncateMode::kStart;
-    case v1::TRUNCATE_END:
-      return TruncateMode::kEnd;
-    default:
-      return BadOption(field,
-                       absl::StrCat("is ", value, "; this server knows 0 to ",
-                                    v1::Truncate_MAX),
-                       value, v1::Truncate_MAX);
-  }
-}
-
-absl::StatusOr<std::string> FindPrompt(const ModelConfig& config,
-                                       const std::string& asked) {
-  const std::string& name = asked.empty() ? config.default_prompt_name : asked;
-  if (name.empty()) return std::string();
-  const auto at = config.prompts.find(name);
-  if (at != config.prompts.end()) return at->second;
-  std::string available;
-  for (const auto& entry : config.prompts) {
-    absl::StrAppend(&available, available.empty() ? "" : ", ", entry.first);
-  }
-  return MakeError(
-      absl::StatusCode::kNotFound,
-      absl::StrCat("no prompt '", ForMessage(name), "'; this model has ",
-                   available.empty() ? "none" : available),
-      {"PROMPT_NOT_FOUND",
-       {{"prompt", ForMessage(name)}, {"available", available}},
-       "options.prompt_name"});
-}
 
 // Ids beyond int32 lie beyond every table too: they become its largest value.
 void Narrow(const google::protobuf::RepeatedField<uint32_t>& from,
@@ -219,17 +139,6 @@ v1::Pooling PoolingToProto(Pooling pooling) {
   return v1::POOLING_UNSPECIFIED;
 }
 
-std::string ForMessage(absl::string_view name) {
-  size_t end = std::min(name.size(), kMaxNameInMessage);
-  const bool cut = end < name.size();
-  while (cut && end > 0 &&
-         (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) {
-    --end;
-  }
-  return absl::StrCat(absl::Utf8SafeCEscape(name.substr(0, end)),
-                      cut ? "..." : "");
-}
-
 absl::StatusOr<EmbedPlan> ConvertEmbed(const ModelInfo& model,
                                        const RequestLimits& limits,
                                        v1::EmbedRequest* request) {
@@ -240,7 +149,8 @@ absl::StatusOr<EmbedPlan> ConvertEmbed(const ModelInfo& model,
   if (!status.ok()) return status;
 
   EmbedPlan plan;
-  const auto pooling = ToPooling(options.pooling(), model.config.pooling);
+  const auto pooling =
+      ToPooling("options.pooling", options.pooling(), model.config.pooling);
   if (!pooling.ok()) return pooling.status();
   plan.request.output.pooling = *pooling;
   plan.request.output.normalize =
@@ -248,17 +158,24 @@ absl::StatusOr<EmbedPlan> ConvertEmbed(const ModelInfo& model,
   const auto truncate = ToTruncate("options.truncate", options.truncate());
   if (!truncate.ok()) return truncate.status();
   plan.request.truncate = *truncate;
-  const int64_t hidden = model.config.hidden_size;
-  if (options.dimensions() > hidden) {
-    return BadOption(
-        "options.dimensions",
-        absl::StrCat("is ", options.dimensions(), "; this model has ", hidden),
-        options.dimensions(), hidden);
-  }
-  plan.dimensions = static_cast<int32_t>(
-      options.dimensions() == 0 ? hidden : options.dimensions());
-  plan.packed = options.packed();
-  const auto prompt = FindPrompt(model.config, options.prompt_name());
+  const auto dimensions = ToDimensions(
+      "options.dimensions", options.dimensions(), model.config.hidden_size);
+  if (!dimensions.ok()) return dimensions.status();
+  plan.dimensions = *dimensions;
+  const auto format = ToFormat("options.encoding", options.encoding());
+  if (!format.ok()) return format.status();
+  plan.format = *format;
+  plan.packed = options.packed() || plan.format != VectorFormat::kFloat32;
+  auto ranges = ToRanges(options, plan.format, plan.dimensions);
+  if (!ranges.ok()) return ranges.status();
+  plan.ranges = *std::move(ranges);
+  status = RefuseUnserved("options.windows", options.has_windows());
+  if (!status.ok()) return status;
+  status = RefuseUnserved("options.on_error",
+                          options.on_error() > v1::ON_ERROR_FAIL_REQUEST);
+  if (!status.ok()) return status;
+  const auto prompt =
+      FindPrompt("options.prompt_name", model.config, options.prompt_name());
   if (!prompt.ok()) return prompt.status();
 
   status = ConvertInputs(*prompt, model.limits, request->mutable_inputs(),
@@ -292,6 +209,13 @@ absl::StatusOr<PipelineRequest> ConvertEncode(const ModelInfo& model,
   const auto truncate = ToTruncate("truncate", request->truncate());
   if (!truncate.ok()) return truncate.status();
   converted.truncate = *truncate;
+  status = RefuseUnserved("span", request->span() > v1::TOKEN_SPAN_ALL);
+  if (!status.ok()) return status;
+  status = RefuseUnserved("before_norm", request->before_norm());
+  if (!status.ok()) return status;
+  status = RefuseUnserved("on_error",
+                          request->on_error() > v1::ON_ERROR_FAIL_REQUEST);
+  if (!status.ok()) return status;
   status = ConvertInputs("", model.limits, request->mutable_inputs(),
                          &converted.inputs);
   if (!status.ok()) return status;

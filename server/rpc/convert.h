@@ -17,11 +17,10 @@
 #include "absl/strings/string_view.h"
 #include "encoderd/v1/encoder.pb.h"
 #include "engine/model.h"
+#include "engine/quantize.h"
 #include "server/pipeline/pipeline.h"
 
 namespace encoderd {
-
-inline constexpr int kMaxRequestIdBytes = 128;
 
 struct RequestLimits {
   int32_t max_inputs = 0;  // of one request
@@ -33,15 +32,13 @@ absl::Status CheckInputCount(int64_t count, const RequestLimits& limits);
 
 v1::Pooling PoolingToProto(Pooling pooling);
 
-// A name that a caller sent, fit for a message: at most 64 bytes, control
-// bytes escaped.
-std::string ForMessage(absl::string_view name);
-
 // What an Embed call asks for beyond the pipeline's part.
 struct EmbedPlan {
   PipelineRequest request;
   int32_t dimensions = 0;  // 1 .. H
-  bool packed = false;
+  bool packed = false;     // as bytes; false: a list of floats
+  VectorFormat format = VectorFormat::kFloat32;
+  ByteRanges ranges;
 };
 
 // The pipeline request's deadline is left to the caller, here and below.

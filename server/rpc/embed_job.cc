@@ -16,18 +16,17 @@ void SetUsage(const PipelineResult& result, v1::Usage* usage) {
   usage->set_compute_ms(absl::ToDoubleMilliseconds(result.compute_time));
 }
 
-void PackFloats(const float* values, int64_t count, std::string* bytes) {
-  bytes->resize(static_cast<size_t>(count) * sizeof(float));
+float PackVector(VectorFormat format, const ByteRanges& ranges,
+                 absl::Span<const float> values, std::string* bytes) {
+  bytes->resize(FormatBytes(format, static_cast<int64_t>(values.size())));
   if constexpr (std::endian::native == std::endian::little) {
-    std::memcpy(bytes->data(), values, bytes->size());
-  } else {
-    for (int64_t i = 0; i < count; ++i) {
-      const uint32_t bits = std::bit_cast<uint32_t>(values[i]);
-      for (int byte = 0; byte < 4; ++byte) {
-        (*bytes)[4 * i + byte] = static_cast<char>(bits >> (8 * byte));
-      }
+    if (format == VectorFormat::kFloat32) {
+      std::memcpy(bytes->data(), values.data(), bytes->size());
+      return 0;
     }
   }
+  return WriteVector(format, ranges, values,
+                     reinterpret_cast<uint8_t*>(bytes->data()));
 }
 
 absl::StatusOr<EmbedJob> EmbedJob::Make(const CallEnvironment& environment,
@@ -72,7 +71,10 @@ void EmbedJob::Answer(PipelineResult result,
     }
     v1::Embedding* embedding = response->add_embeddings();
     if (plan_.packed) {
-      PackFloats(values, dimensions, embedding->mutable_packed());
+      embedding->set_scale(PackVector(
+          plan_.format, plan_.ranges,
+          absl::MakeConstSpan(values, static_cast<size_t>(dimensions)),
+          embedding->mutable_packed()));
     } else {
       embedding->mutable_floats()->mutable_values()->Add(values,
                                                          values + dimensions);

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "encoderd/v1/encoder.pb.h"
 #include "server/rpc/call_environment.h"
 
@@ -51,8 +52,9 @@ class EmbedJob {
 // Usage of the contract.
 void SetUsage(const PipelineResult& result, v1::Usage* usage);
 
-// Little-endian float32 whatever the machine is.
-void PackFloats(const float* values, int64_t count, std::string* bytes);
+// WriteVector into a message's bytes.
+float PackVector(VectorFormat format, const ByteRanges& ranges,
+                 absl::Span<const float> values, std::string* bytes);
 
 }  // namespace encoderd
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/error.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/options.h"
 
 namespace encoderd {
 namespace {

@@ -25,7 +25,7 @@ RULES = [
     ("server/", ("engine/",),
      ("engine/model.h", "engine/session.h", "engine/tokenizer/tokenizer.h",
       "engine/batch.h", "engine/error.h", "engine/pooling.h",
-      "engine/model_config.h", "engine/tensor.h"),
+      "engine/quantize.h", "engine/model_config.h", "engine/tensor.h"),
      "the server reaches the engine only through Model, Session, Tokenizer "
      "and their plain types"),
     ("client/", ("engine/", "server/", "tests/"), (),

@@ -43,6 +43,10 @@ class EncoderSession : public Session {
     const int64_t tokens = batch.num_tokens();
     const Matrix hidden = hidden_.Rows(0, tokens);
     executor_->Upload(batch);
+    if (WantsTableSum(outputs)) {
+      executor_->SumTables(*layers_.embeddings, hidden);
+      executor_->TakeStates(hidden, kTableSum, outputs, result);
+    }
     executor_->EmbedTokens(*layers_.embeddings, hidden);
     executor_->TakeStates(hidden, 0, outputs, result);
     for (int32_t l = 0; l < last_layer; ++l) {
@@ -75,7 +79,7 @@ class EncoderSession : public Session {
     const auto num_layers = static_cast<int32_t>(layers_.layers.size());
     for (const SequenceOutput& output : outputs) {
       if (output.kind == SequenceOutput::Kind::kStates &&
-          (output.layer < 0 || output.layer > num_layers)) {
+          (output.layer < kTableSum || output.layer > num_layers)) {
         return absl::InternalError(
             absl::StrCat("layer ", output.layer,
                          " is asked for; this model has 0 to ", num_layers));
@@ -87,6 +91,14 @@ class EncoderSession : public Session {
                        " tokens; this model takes at most ", limits_.max_len));
     }
     return ValidateBatch(batch, limits_);
+  }
+
+  static bool WantsTableSum(absl::Span<const SequenceOutput> outputs) {
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [](const SequenceOutput& output) {
+                         return output.kind == SequenceOutput::Kind::kStates &&
+                                output.layer == kTableSum;
+                       });
   }
 
   // Sizes `result`; the layers that have to run.

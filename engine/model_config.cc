@@ -1,7 +1,9 @@
 #include "engine/model_config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -45,12 +47,6 @@ absl::Status CheckPlainEncoder(const JsonFields& fields) {
     if (!on.ok()) return on.status();
     if (*on) return Unsupported(fields, key, "only encoders are");
   }
-  const absl::StatusOr<std::string> positions =
-      fields.String("position_embedding_type", "absolute");
-  if (!positions.ok()) return positions.status();
-  if (*positions != "absolute") {
-    return Unsupported(fields, "position_embedding_type", "absolute is");
-  }
   for (const char* key : {"auto_map", "quantization_config", "pruned_heads"}) {
     const Json* value = fields.Find(key);
     if (value != nullptr && !value->empty()) {
@@ -58,6 +54,17 @@ absl::Status CheckPlainEncoder(const JsonFields& fields) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status ReadPositionScheme(const JsonFields& fields, ModelConfig* config) {
+  constexpr char kKey[] = "position_embedding_type";
+  const absl::StatusOr<std::string> type = fields.String(kKey, "absolute");
+  if (!type.ok()) return type.status();
+  config->position_scheme = FindPositionScheme(*type);
+  if (config->position_scheme != nullptr) return absl::OkStatus();
+  return Unsupported(
+      fields, kKey,
+      absl::StrCat("supported are: ", SupportedPositionSchemes()));
 }
 
 absl::StatusOr<Activation> ReadActivation(const JsonFields& fields,
@@ -87,7 +94,8 @@ absl::Status ReadPositionOffset(const JsonFields& fields,
       fields.Int("pad_token_id", 0, config->vocab_size - 1, 1);
   if (!padding.ok()) return padding.status();
   config->position_offset = static_cast<int32_t>(*padding) + 1;
-  if (config->max_position_embeddings <= config->position_offset) {
+  if (config->position_scheme->has_table() &&
+      config->max_position_embeddings <= config->position_offset) {
     return fields.Bad(
         architecture.config.max_position_embeddings,
         absl::StrCat("want more than the ", config->position_offset,
@@ -109,7 +117,9 @@ absl::Status ReadSizes(const JsonFields& fields,
   Take(fields.Int(keys.intermediate_size, 1, kMaxWidth),
        &config->intermediate_size, &status);
   Take(fields.Int(keys.vocab_size, 1, kMaxRows), &config->vocab_size, &status);
-  Take(fields.Int(keys.max_position_embeddings, 1, kMaxRows),
+  std::optional<int64_t> rows_if_unset;
+  if (!config->position_scheme->has_table()) rows_if_unset = 0;
+  Take(fields.Int(keys.max_position_embeddings, 1, kMaxRows, rows_if_unset),
        &config->max_position_embeddings, &status);
   Take(fields.Int(keys.type_vocab_size, 0, kMaxRows,
                   architecture.default_type_vocab_size),
@@ -143,69 +153,30 @@ absl::StatusOr<int64_t> ReadModelMaxLength(const std::string& folder,
              : static_cast<int64_t>(std::floor(*length));
 }
 
-absl::Status ChooseMaxLen(const std::string& folder, int32_t flag,
-                          ModelConfig* config) {
-  const int64_t rows =
-      config->max_position_embeddings - config->position_offset;
+absl::Status SetMaxLen(const std::string& folder, int32_t flag,
+                       ModelConfig* config) {
   const absl::StatusOr<int64_t> sentence = ReadMaxSeqLength(folder, *config);
   if (!sentence.ok()) return sentence.status();
   const absl::StatusOr<int64_t> tokenizer = ReadModelMaxLength(folder, *config);
   if (!tokenizer.ok()) return tokenizer.status();
-  if (*sentence > rows) {
-    return absl::DataLossError(
-        absl::StrCat("max_seq_length is ", *sentence,
-                     "; the position table has rows for ", rows, " tokens"));
-  }
-  int64_t chosen = rows;
-  config->max_len_source = MaxLenSource::kPositionTable;
-  const auto lower = [&](int64_t limit, MaxLenSource source) {
-    if (limit == 0 || limit >= chosen) return;
-    chosen = limit;
-    config->max_len_source = source;
-  };
-  lower(*sentence, MaxLenSource::kSentenceTransformers);
-  lower(*tokenizer, MaxLenSource::kTokenizer);
-  if (*tokenizer > rows) {
-    config->notes.push_back(absl::StrCat(
-        "model_max_length ", *tokenizer,
-        " is ignored: the position table has rows for ", rows, " tokens"));
-  }
-  if (flag != 0) {
-    if (flag < 0 || flag > rows) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("max_len is ", flag,
-                       "; the position table of this model has rows "
-                       "for 1 to ",
-                       rows, " tokens"));
-    }
-    if (flag > chosen) {
-      config->notes.push_back(absl::StrCat(
-          "max_len ", flag, " is over the model's own limit of ", chosen,
-          " tokens (", MaxLenSourceName(config->max_len_source),
-          "): longer inputs than it was made for"));
-    }
-    chosen = flag;
-    config->max_len_source = MaxLenSource::kFlag;
-  }
-  config->max_len = static_cast<int32_t>(chosen);
+  const bool has_table = config->position_scheme->has_table();
+  const int32_t offset = config->position_offset;
+  absl::StatusOr<MaxLen> max_len = ChooseMaxLen(
+      {.table = std::max(config->max_position_embeddings - offset, 0),
+       .table_bounds = has_table,
+       .max_seq_length = *sentence,
+       .model_max_length = *tokenizer,
+       .flag = flag});
+  if (!max_len.ok()) return max_len.status();
+  config->max_len = max_len->tokens;
+  config->max_len_source = max_len->source;
+  config->notes.insert(config->notes.end(), max_len->notes.begin(),
+                       max_len->notes.end());
+  if (!has_table) config->max_position_embeddings = config->max_len + offset;
   return absl::OkStatus();
 }
 
 }  // namespace
-
-const char* MaxLenSourceName(MaxLenSource source) {
-  switch (source) {
-    case MaxLenSource::kPositionTable:
-      return "position_table";
-    case MaxLenSource::kSentenceTransformers:
-      return "sentence_transformers";
-    case MaxLenSource::kTokenizer:
-      return "tokenizer";
-    case MaxLenSource::kFlag:
-      return "flag";
-  }
-  return "unknown";
-}
 
 absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
                                             int32_t max_len_flag) {
@@ -227,8 +198,9 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
         absl::StrCat("supported are: ", SupportedArchitectures()));
   }
   status = CheckPlainEncoder(fields);
+  if (status.ok()) status = ReadPositionScheme(fields, &config);
   if (status.ok()) status = ReadSizes(fields, *architecture, &config);
-  if (status.ok()) status = ChooseMaxLen(folder, max_len_flag, &config);
+  if (status.ok()) status = SetMaxLen(folder, max_len_flag, &config);
   if (!status.ok()) return status;
   if (pooling_width != 0 && pooling_width != config.hidden_size) {
     return absl::DataLossError(absl::StrCat(

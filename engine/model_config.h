@@ -15,21 +15,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/max_len.h"
 #include "engine/pooling.h"
+#include "engine/positions.h"
 
 namespace encoderd {
 
 enum class Activation { kNone, kGeluErf, kGeluTanh, kRelu };
-
-// Which limit became max_len.
-enum class MaxLenSource {
-  kPositionTable,         // rows less the position offset
-  kSentenceTransformers,  // max_seq_length
-  kTokenizer,             // model_max_length
-  kFlag,                  // --max_len
-};
-const char* MaxLenSourceName(
-    MaxLenSource source);  // "position_table", "sentence_transformers", ...
 
 struct ModelConfig {
   std::string model_type;           // "bert"
@@ -40,8 +32,10 @@ struct ModelConfig {
   int32_t num_attention_heads = 0;  // A; divides H
   int32_t intermediate_size = 0;    // F
   int32_t vocab_size = 0;           // V
-  int32_t max_position_embeddings =
-      0;  // P, as config.json claims; the table itself is checked against it
+  // P, as config.json claims; a table is checked against it. Generated rows
+  // are as many as max_len needs, whatever config.json claims.
+  int32_t max_position_embeddings = 0;
+  const PositionScheme* position_scheme = &LearnedPositions();
   int32_t type_vocab_size = 0;  // S; 0: no segment table
   float layer_norm_eps = 1e-12f;
   Activation hidden_act = Activation::kGeluErf;
@@ -59,14 +53,15 @@ struct ModelConfig {
   // differ between files.
   std::vector<std::string> notes;
 
+  // Values of an embedding.
+  int32_t dimensions() const { return hidden_size; }
   int32_t head_size() const { return hidden_size / num_attention_heads; }
 };
 
-// max_len_flag: 0 for the rule (smallest of position table, max_seq_length,
-// model_max_length); else it replaces the rule's answer, and is refused with
-// INVALID_ARGUMENT above the position table's rows. Errors: NOT_FOUND (no such
-// folder or no config.json), DATA_LOSS (a bad file: name, value, limit),
-// UNIMPLEMENTED (a thing by name that is not supported).
+// max_len_flag: 0 for the rule of max_len.h; else it replaces the rule's
+// answer, and is refused with INVALID_ARGUMENT above the position table's rows.
+// Errors: NOT_FOUND (no such folder or no config.json), DATA_LOSS (a bad file:
+// name, value, limit), UNIMPLEMENTED (a thing by name that is not supported).
 absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
                                             int32_t max_len_flag);
 

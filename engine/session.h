@@ -17,6 +17,10 @@
 
 namespace encoderd {
 
+// Layer of SequenceOutput: the sum of the table rows before the embedding
+// block's LayerNorm.
+inline constexpr int32_t kTableSum = -1;
+
 // What one sequence of a batch is to give.
 struct SequenceOutput {
   enum class Kind {
@@ -27,7 +31,7 @@ struct SequenceOutput {
   Pooling pooling = Pooling::kMean;
   bool normalize = false;
   int32_t layer = 0;  // kStates: 0 = the embedding block's output, l = the
-                      // output of encoder layer l
+                      // output of encoder layer l; or kTableSum
 };
 
 // Results of a batch, in order; reused from call to call without new

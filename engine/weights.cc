@@ -57,6 +57,7 @@ class Reader : public CheckpointReader {
         hidden_(config.hidden_size),
         feed_forward_(config.intermediate_size),
         token_rows_(config.vocab_size),
+        position_scheme_(*config.position_scheme),
         position_rows_(config.max_position_embeddings),
         segment_rows_(config.type_vocab_size),
         layers_(config.num_hidden_layers) {}
@@ -72,7 +73,9 @@ class Reader : public CheckpointReader {
       }
     };
     want(names_.token, {token_rows_, hidden_}, false);
-    want(names_.position, {position_rows_, hidden_}, false);
+    if (position_scheme_.has_table()) {
+      want(names_.position, {position_rows_, hidden_}, false);
+    }
     if (segment_rows_ > 0) {
       want(names_.segment, {segment_rows_, hidden_}, false);
     }
@@ -95,8 +98,7 @@ class Reader : public CheckpointReader {
     absl::Status status;
     status.Update(
         ReadMatrix(names_.token, token_rows_, hidden_, &weights.token));
-    status.Update(ReadMatrix(names_.position, position_rows_, hidden_,
-                             &weights.position));
+    status.Update(ReadPositions(&weights.position));
     weights.segment.cols = hidden_;
     if (segment_rows_ > 0) {
       status.Update(
@@ -203,7 +205,8 @@ class Reader : public CheckpointReader {
               absl::StrCat("checkpoint: the tensor ", Quote(name), " ",
                            ShapeText(tensor.entry->shape),
                            " is no part of this architecture with ", layers_,
-                           " layers and ", segment_rows_, " segments"));
+                           " layers, ", segment_rows_, " segments and ",
+                           position_scheme_.name(), " positions"));
         }
       }
       ignored.push_back(name);
@@ -228,6 +231,20 @@ class Reader : public CheckpointReader {
                           HostMatrix* out) const {
     *out = {rows, cols, std::vector<float>(rows * cols)};
     return ReadInto(module, ".weight", out->data.data());
+  }
+
+  absl::Status ReadPositions(HostMatrix* out) const {
+    const auto read = [this]() -> absl::StatusOr<HostMatrix> {
+      HostMatrix table;
+      const absl::Status status =
+          ReadMatrix(names_.position, position_rows_, hidden_, &table);
+      if (!status.ok()) return status;
+      return table;
+    };
+    absl::StatusOr<HostMatrix> rows =
+        position_scheme_.Rows(position_rows_, hidden_, read);
+    if (rows.ok()) *out = *std::move(rows);
+    return rows.status();
   }
 
   absl::Status ReadNorm(const std::string& module, NormWeights* out) const {
@@ -260,6 +277,7 @@ class Reader : public CheckpointReader {
   const int64_t hidden_;
   const int64_t feed_forward_;
   const int64_t token_rows_;
+  const PositionScheme& position_scheme_;
   const int64_t position_rows_;
   const int64_t segment_rows_;
   const int32_t layers_;

@@ -29,7 +29,7 @@ struct LinearWeights {
 
 struct EmbeddingWeights {
   HostMatrix token;     // [V,H]
-  HostMatrix position;  // [P,H]
+  HostMatrix position;  // [P,H]; zero rows: the scheme adds nothing here
   HostMatrix segment;   // [S,H]; zero rows: the model has no segments
   NormWeights norm;
 };

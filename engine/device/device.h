@@ -75,6 +75,8 @@ class Executor {
   virtual void Upload(const PackedBatch& batch) = 0;
   // out [T,H] = LayerNorm(token row + position row + segment row)
   virtual void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) = 0;
+  // out [T,H] = token row + position row + segment row, without the LayerNorm
+  virtual void SumTables(const DeviceEmbeddings& tables, Matrix out) = 0;
   // y [rows,out] = activation(x [rows,in] W^T + b); y must not alias x.
   virtual void Linear(Matrix x, const DeviceLinear& weights, Matrix y) = 0;
   // context [T,H] = softmax(Q K^T / sqrt(D)) V for each sequence and head; qkv

@@ -51,6 +51,9 @@ class TimedExecutor : public Executor {
     const Timer timer(times_, "embed", 0);
     executor_->EmbedTokens(tables, out);
   }
+  void SumTables(const DeviceEmbeddings& tables, Matrix out) override {
+    executor_->SumTables(tables, out);
+  }
   void Linear(Matrix x, const DeviceLinear& weights, Matrix y) override {
     const Timer timer(times_, absl::StrCat("linear ", x.cols, " -> ", y.cols),
                       2.0 * x.rows * x.cols * y.cols);

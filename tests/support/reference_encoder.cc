@@ -117,6 +117,10 @@ std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
       position[i * hidden + h] = embeddings_.position.Row(at)[h];
     }
   }
+  if (layer == kTableSum) {
+    for (size_t i = 0; i < states.size(); ++i) states[i] += position[i];
+    return states;
+  }
   AddNorm(position, embeddings_.norm, &states);
   for (int32_t l = 0; l < layer; ++l) {
     const LayerWeights& weights = layers_[l];

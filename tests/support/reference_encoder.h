@@ -8,6 +8,7 @@
 #include "engine/batch.h"
 #include "engine/model_config.h"
 #include "engine/pooling.h"
+#include "engine/session.h"
 #include "engine/weights.h"
 
 namespace encoderd {
@@ -17,7 +18,8 @@ class ReferenceEncoder {
   // Reads every layer; `checkpoint` must not fail.
   ReferenceEncoder(const ModelConfig& config, CheckpointReader* checkpoint);
 
-  // States [n,H] of `layer` for one sequence: 0 is the embedding block's own.
+  // States [n,H] of `layer` for one sequence: 0 is the embedding block's own,
+  // kTableSum the sum before its LayerNorm.
   std::vector<double> States(const TokenSequence& sequence,
                              int32_t layer) const;
   // Pooled, and divided by its norm if asked.

@@ -10,6 +10,9 @@ constexpr double kFp32Vector = 1e-5;
 // Largest difference of a token state, whose values are about 1 (a LayerNorm's
 // output): 1e-5 for a value of a few units.
 constexpr double kFp32State = 3e-5;
+// The sum of three table rows in float against double: two roundings of half a
+// unit in the last place of values below 4.
+constexpr double kFp32TableSum = 5e-7;
 // The same for token states and unnormalised vectors of goldens, as a share of
 // the largest value of the reference where that is over 1.
 constexpr double kFp32Share = 1e-5;

@@ -70,21 +70,32 @@ void CpuExecutor::Upload(const PackedBatch& batch) {
   }
 }
 
-void CpuExecutor::EmbedTokens(const DeviceEmbeddings& tables, Matrix out) {
+void CpuExecutor::Embed(const CpuEmbeddings& embeddings, const NormRef& norm,
+                        Matrix out) {
   if (Failed()) return;
-  const auto& embeddings = static_cast<const CpuEmbeddings&>(tables);
+  const EmbeddingWeights& tables = embeddings.tables;
   EmbedArgs args;
-  args.token = embeddings.tables.token.data.data();
-  args.position = embeddings.tables.position.data.data();
-  args.segment = embeddings.tables.segment.rows == 0
-                     ? nullptr
-                     : embeddings.tables.segment.data.data();
+  args.token = tables.token.data.data();
+  args.position =
+      tables.position.rows == 0 ? nullptr : tables.position.data.data();
+  args.segment =
+      tables.segment.rows == 0 ? nullptr : tables.segment.data.data();
   args.token_ids = batch_->token_ids.data();
   args.position_ids = batch_->position_ids.data();
   args.segment_ids = batch_->segment_ids.data();
   args.rows = batch_->num_tokens();
-  args.norm = embeddings.norm.ref();
+  args.norm = norm;
   kernels_.embed(args, row_.floats(), out.data);
+}
+
+void CpuExecutor::EmbedTokens(const DeviceEmbeddings& tables, Matrix out) {
+  const auto& embeddings = static_cast<const CpuEmbeddings&>(tables);
+  Embed(embeddings, embeddings.norm.ref(), out);
+}
+
+void CpuExecutor::SumTables(const DeviceEmbeddings& tables, Matrix out) {
+  Embed(static_cast<const CpuEmbeddings&>(tables),
+        {nullptr, nullptr, 0, out.cols}, out);
 }
 
 void CpuExecutor::Linear(Matrix x, const DeviceLinear& weights, Matrix y) {

@@ -51,6 +51,7 @@ class CpuExecutor : public Executor {
   int64_t row_block() const override { return kProductRows; }
   void Upload(const PackedBatch& batch) override;
   void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) override;
+  void SumTables(const DeviceEmbeddings& tables, Matrix out) override;
   void Linear(Matrix x, const DeviceLinear& weights, Matrix y) override;
   void Attention(Matrix qkv, int32_t num_heads, Matrix context) override;
   void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
@@ -67,6 +68,7 @@ class CpuExecutor : public Executor {
       : kernels_(kernels), limits_(limits) {}
 
   DType dtype() const { return kernels_.bf16 ? DType::kBF16 : DType::kF32; }
+  void Embed(const CpuEmbeddings& embeddings, const NormRef& norm, Matrix out);
   // The rows of sequence b of x as floats: in place, or widened into states_.
   const float* SequenceStates(Matrix x, int64_t b);
   bool Failed() const { return !status_.ok(); }

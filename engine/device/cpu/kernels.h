@@ -26,13 +26,13 @@ struct NormRef {
 
 struct EmbedArgs {
   const float* token;     // [V,H]
-  const float* position;  // [P,H]
+  const float* position;  // [P,H], or null: the scheme adds no rows
   const float* segment;   // [S,H], or null: no segments
   const int32_t* token_ids;
   const int32_t* position_ids;
   const int32_t* segment_ids;
   int64_t rows;
-  NormRef norm;
+  NormRef norm;  // gain null: the sums themselves
 };
 
 // One sequence, every head. qkv and context point to its first row.

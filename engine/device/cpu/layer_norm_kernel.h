@@ -1,6 +1,7 @@
 // LayerNorm over rows [rows,H], after an addition:
 //   AddLayerNorm: y = LayerNorm(x + residual); y may be x or residual.
-//   Embed:        y = LayerNorm(token row + segment row + position row).
+//   Embed:        y = LayerNorm(token row + segment row + position row), or
+//                 the sum itself.
 //
 // Sums in float; two-pass variance, never E[x^2] - mean^2. The summed row
 // stays in one row of scratch (L1), so memory is touched once: 3 H elements a
@@ -66,11 +67,22 @@ void AddLayerNorm(const void* x, const void* residual, int64_t rows,
 }
 
 template <typename E>
+ENCODERD_INLINE void CopyRow(const float* row, int64_t size,
+                             typename E::Element* y) {
+  const int64_t whole = size / kLanes * kLanes;
+  for (int64_t h = 0; h < whole; h += kLanes)
+    E::Store(F32::Load(row + h), y + h);
+  for (int64_t h = whole; h < size; ++h) E::StoreOne(row[h], y + h);
+}
+
+template <typename E>
 void Embed(const EmbedArgs& args, float* row, void* out) {
   const int64_t size = args.norm.size, whole = size / kLanes * kLanes;
   for (int64_t r = 0; r < args.rows; ++r) {
     const float* token = args.token + args.token_ids[r] * size;
-    const float* position = args.position + args.position_ids[r] * size;
+    const float* position = args.position == nullptr
+                                ? nullptr
+                                : args.position + args.position_ids[r] * size;
     const float* segment = args.segment == nullptr
                                ? nullptr
                                : args.segment + args.segment_ids[r] * size;
@@ -78,7 +90,7 @@ void Embed(const EmbedArgs& args, float* row, void* out) {
     for (int64_t h = 0; h < whole; h += kLanes) {
       F v = F32::Load(token + h);
       if (segment != nullptr) v += F32::Load(segment + h);
-      v += F32::Load(position + h);
+      if (position != nullptr) v += F32::Load(position + h);
       F32::Store(v, row + h);
       sums += v;
     }
@@ -86,11 +98,15 @@ void Embed(const EmbedArgs& args, float* row, void* out) {
     for (int64_t h = whole; h < size; ++h) {
       row[h] = token[h];
       if (segment != nullptr) row[h] += segment[h];
-      row[h] += position[h];
+      if (position != nullptr) row[h] += position[h];
       sum += row[h];
     }
-    NormalizeRow<E>(row, sum, args.norm,
-                    static_cast<typename E::Element*>(out) + r * size);
+    auto* y = static_cast<typename E::Element*>(out) + r * size;
+    if (args.norm.gain == nullptr) {
+      CopyRow<E>(row, size, y);
+    } else {
+      NormalizeRow<E>(row, sum, args.norm, y);
+    }
   }
 }
 

@@ -160,6 +160,37 @@ TEST_P(EncoderTest, GivesTheStatesOfEveryLayer) {
              "pooled beside states");
 }
 
+TEST_P(EncoderTest, GivesTheSumOfTheTableRowsBeforeTheLayerNorm) {
+  for (int32_t segments : {0, 2}) {
+    RandomShape shape;
+    shape.hidden = 75;
+    shape.heads = 3;
+    shape.segments = segments;
+    TestModel model = Load(GetParam(), shape);
+    const ReferenceEncoder reference(RandomConfig(shape),
+                                     RandomCheckpoint(shape, 1).get());
+    std::mt19937 random(3);
+    std::vector<TokenSequence> sequences;
+    for (int32_t length : {7, 64, 1, 9})
+      sequences.push_back(RandomSequence(length, model.limits, &random));
+    const std::vector<SequenceOutput> outputs = {
+        StatesOf(kTableSum), StatesOf(kTableSum), StatesOf(0),
+        Pooled(Pooling::kMean, true)};
+    ForwardResult result;
+    ASSERT_TRUE(
+        model.session->Run(Pack(sequences, model.limits), outputs, &result)
+            .ok());
+    for (int b : {0, 1, 2}) {
+      ExpectNear(
+          result.Output(b), reference.States(sequences[b], outputs[b].layer),
+          b < 2 ? kFp32TableSum : kFp32State, "sequence " + std::to_string(b));
+    }
+    ExpectNear(result.Output(3),
+               reference.Pooled(sequences[3], Pooling::kMean, true),
+               kFp32Vector, "pooled beside sums");
+  }
+}
+
 TEST_P(EncoderTest, PoolsInEveryWay) {
   const RandomShape shape;
   TestModel model = Load(GetParam(), shape);
@@ -273,6 +304,48 @@ INSTANTIATE_TEST_SUITE_P(Devices, EncoderTest,
                          [](const ::testing::TestParamInfo<TestDevice>& info) {
                            return TestDeviceName(info.param);
                          });
+
+// The checkpoint with another position table.
+class RowsReader : public CheckpointReader {
+ public:
+  RowsReader(std::unique_ptr<CheckpointReader> reader, HostMatrix rows)
+      : reader_(std::move(reader)), rows_(std::move(rows)) {}
+  absl::StatusOr<EmbeddingWeights> ReadEmbeddings() override {
+    auto weights = reader_->ReadEmbeddings();
+    if (weights.ok()) weights->position = rows_;
+    return weights;
+  }
+  absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override {
+    return reader_->ReadLayer(layer);
+  }
+  absl::StatusOr<std::string> Sha256() override { return reader_->Sha256(); }
+
+ private:
+  const std::unique_ptr<CheckpointReader> reader_;
+  const HostMatrix rows_;
+};
+
+// What a scheme that works in attention alone asks of the embedding block.
+TEST_P(EncoderTest, NoPositionRowsAreRowsOfZeros) {
+  const RandomShape shape;
+  const IdLimits limits = RandomLimits(shape);
+  const HostMatrix zeros = {shape.positions, shape.hidden,
+                            std::vector<float>(shape.positions * shape.hidden)};
+  std::mt19937 random(3);
+  const PackedBatch batch = Pack({RandomSequence(40, limits, &random)}, limits);
+  std::vector<std::vector<float>> values;
+  for (const HostMatrix& rows : {HostMatrix{0, shape.hidden, {}}, zeros}) {
+    RowsReader reader(RandomCheckpoint(shape, 1), rows);
+    const auto encoder =
+        Encoder::Build(GetParam().Open(), RandomConfig(shape), limits, &reader)
+            .value();
+    const auto session = encoder->NewSession({}).value();
+    ForwardResult result;
+    ASSERT_TRUE(session->Run(batch, {StatesOf(2)}, &result).ok());
+    values.push_back(result.values);
+  }
+  EXPECT_EQ(values[0], values[1]);
+}
 
 class FailingReader : public CheckpointReader {
  public:

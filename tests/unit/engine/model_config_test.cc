@@ -121,7 +121,19 @@ TEST_F(ModelConfigTest, RefusesOtherPositionSchemesByName) {
     EXPECT_THAT(Load(), IsError(kUnimplemented, scheme));
   }
   config_["position_embedding_type"] = "absolute";
-  EXPECT_THAT(Load(), IsOk());
+  EXPECT_EQ(Load().value().position_scheme, &LearnedPositions());
+}
+
+TEST_F(ModelConfigTest, ReadsASinusoidalSchemeAndMakesRowsForMaxLen) {
+  config_["position_embedding_type"] = "sinusoidal";
+  folder_.Write("sentence_bert_config.json", R"({"max_seq_length":1024})");
+  const auto config = Load();
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->position_scheme, &SinusoidalPositions());
+  EXPECT_EQ(config->max_len, 1024);
+  EXPECT_EQ(config->max_len_source, MaxLenSource::kSentenceTransformers);
+  EXPECT_EQ(config->max_position_embeddings, 1024);
+  EXPECT_EQ(Load(3000).value().max_position_embeddings, 3000);
 }
 
 TEST_F(ModelConfigTest, ReadsActivationsAndRefusesOthersByName) {

@@ -16,24 +16,6 @@
 namespace encoderd {
 namespace {
 
-// Y = X W^T + b and LayerNorm: their values, counted.
-int64_t Linear(int64_t in, int64_t out) { return in * out + out; }
-int64_t Norm(int64_t width) { return 2 * width; }
-
-void CountParameters(const ModelConfig& config, ModelInfo* info) {
-  const int64_t hidden = config.hidden_size;
-  const int64_t inner = config.intermediate_size;
-  info->token_table_parameters = config.vocab_size * hidden;
-  info->position_table_parameters = config.max_position_embeddings * hidden;
-  info->segment_table_parameters = config.type_vocab_size * hidden;
-  const int64_t layer = 4 * Linear(hidden, hidden) + Linear(hidden, inner) +
-                        Linear(inner, hidden) + 2 * Norm(hidden);
-  info->total_parameters = info->token_table_parameters +
-                           info->position_table_parameters +
-                           info->segment_table_parameters + Norm(hidden) +
-                           config.num_hidden_layers * layer;
-}
-
 IdLimits LimitsOf(const ModelConfig& config) {
   return {.token_rows = config.vocab_size,
           .segment_rows = config.type_vocab_size,
@@ -116,7 +98,7 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Load(
   }
   info.limits = LimitsOf(*config);
   Append(config->notes, &info);
-  CountParameters(*config, &info);
+  info.parameters = CountParameters(*config);
 
   absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
       Tokenizer::Load(JoinName(folder, config->transformer_folder));

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "engine/batch.h"
 #include "engine/model_config.h"
+#include "engine/parameters.h"
 #include "engine/session.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -34,12 +35,7 @@ struct ModelInfo {
   int32_t preferred_sessions = 1;
   std::string weights_sha256;  // lower-case hex
   std::string tokenizer;       // "WordPiece"
-  // Parameters: values of each table and of the whole encoder, LayerNorms and
-  // biases included.
-  int64_t token_table_parameters = 0;     // V * H
-  int64_t position_table_parameters = 0;  // P * H
-  int64_t segment_table_parameters = 0;   // S * H
-  int64_t total_parameters = 0;
+  ParameterCounts parameters;
   std::vector<std::string>
       notes;  // for the log: what was ignored or chosen, and why
 };

@@ -59,7 +59,7 @@ void LogServing(const v1::Model& description, const ModelInfo& info,
           .Add("max_len", info.limits.max_len)
           .Add("max_len_source",
                v1::MaxLenSource_Name(description.max_len_source()))
-          .Add("parameters", info.total_parameters)
+          .Add("parameters", info.parameters.total)
           .Add("weights_sha256", info.weights_sha256)
           .Add("load_ms", absl::ToInt64Milliseconds(took)));
 }

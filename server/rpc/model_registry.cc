@@ -37,6 +37,7 @@ v1::Model DescribeModel(const std::string& name, const ModelInfo& info,
                         int32_t tokenizer_vocab_size,
                         int32_t max_inputs_per_request) {
   const ModelConfig& config = info.config;
+  const ParameterCounts& parameters = info.parameters;
   v1::Model model;
   model.set_name(name);
   model.set_architecture(config.model_type);
@@ -47,13 +48,19 @@ v1::Model DescribeModel(const std::string& name, const ModelInfo& info,
   model.set_max_len(info.limits.max_len);
   model.set_max_len_source(ToProto(config.max_len_source));
   model.set_position_offset(info.limits.position_offset);
-  SetTable(info.limits.token_rows, config.hidden_size,
-           info.token_table_parameters, model.mutable_token_table());
+  SetTable(info.limits.token_rows, config.hidden_size, parameters.token_table,
+           model.mutable_token_table());
   SetTable(info.limits.position_rows, config.hidden_size,
-           info.position_table_parameters, model.mutable_position_table());
+           parameters.position_table, model.mutable_position_table());
   SetTable(info.limits.segment_rows, config.hidden_size,
-           info.segment_table_parameters, model.mutable_segment_table());
-  model.set_total_parameters(static_cast<uint64_t>(info.total_parameters));
+           parameters.segment_table, model.mutable_segment_table());
+  model.set_total_parameters(static_cast<uint64_t>(parameters.total));
+  model.set_embedding_parameters(static_cast<uint64_t>(parameters.embedding));
+  model.mutable_layer_parameters()->Add(parameters.layers.begin(),
+                                        parameters.layers.end());
+  model.set_head_parameters(static_cast<uint64_t>(parameters.head));
+  model.set_dimensions(static_cast<uint32_t>(config.dimensions()));
+  model.set_position_scheme(config.position_scheme->name());
   model.set_pooling(PoolingToProto(config.pooling));
   model.set_normalize(config.normalize);
   model.set_dtype(info.dtype);

@@ -276,7 +276,13 @@ TEST(ModelsTest, DescribeTheModelInFull) {
   EXPECT_EQ(model.position_table().columns(), 8u);
   EXPECT_EQ(model.position_table().parameters(), 4096u);
   EXPECT_EQ(model.segment_table().rows(), 2u);
-  EXPECT_EQ(model.total_parameters(), (259 + 512 + 2) * 8u);
+  EXPECT_EQ(model.embedding_parameters(), (259 + 512 + 2 + 2) * 8u);
+  const uint64_t layer = 4 * (8 * 8 + 8) + 2 * 8 * 32 + 32 + 8 + 4 * 8;
+  EXPECT_THAT(model.layer_parameters(), ElementsAre(layer, layer));
+  EXPECT_EQ(model.head_parameters(), 0u);
+  EXPECT_EQ(model.total_parameters(), model.embedding_parameters() + 2 * layer);
+  EXPECT_EQ(model.dimensions(), 8u);
+  EXPECT_EQ(model.position_scheme(), "learned");
   EXPECT_EQ(model.pooling(), v1::POOLING_MEAN);
   EXPECT_TRUE(model.normalize());
   EXPECT_EQ(model.dtype(), "fp32");

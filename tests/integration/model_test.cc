@@ -219,6 +219,10 @@ TEST_F(ModelTest, DescribesItselfWithTheFiguresOfItsTables) {
   EXPECT_EQ(model.token_table().parameters(), 30522u * 384);
   EXPECT_EQ(model.position_table().parameters(), 512u * 384);
   EXPECT_EQ(model.segment_table().parameters(), 2u * 384);
+  EXPECT_EQ(model.layer_parameters_size(), 6);
+  EXPECT_EQ(model.total_parameters(), 22'565'376u);
+  EXPECT_EQ(model.dimensions(), 384u);
+  EXPECT_EQ(model.position_scheme(), "learned");
   EXPECT_EQ(model.vocab_size(), 30522u);
   EXPECT_EQ(model.weights_sha256(),
             "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db");

@@ -39,13 +39,7 @@ FakeModel::FakeModel(const FakeModelOptions& options)
   info_.weights_sha256 = std::string(64, '0');
   info_.tokenizer = tokenizer_.algorithm();
   info_.preferred_sessions = options.sessions;
-  const int64_t hidden = options.hidden_size;
-  info_.token_table_parameters = config.vocab_size * hidden;
-  info_.position_table_parameters = options.positions * hidden;
-  info_.segment_table_parameters = options.segments * hidden;
-  info_.total_parameters = info_.token_table_parameters +
-                           info_.position_table_parameters +
-                           info_.segment_table_parameters;
+  info_.parameters = CountParameters(config);
 }
 
 absl::StatusOr<std::shared_ptr<FakeModel>> FakeModel::Load(

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -41,6 +42,12 @@ Json ToJson(const v1::Model& model) {
   json["position_table"] = TableJson(model.position_table());
   json["segment_table"] = TableJson(model.segment_table());
   json["total_parameters"] = model.total_parameters();
+  json["embedding_parameters"] = model.embedding_parameters();
+  json["layer_parameters"] = std::vector<uint64_t>(
+      model.layer_parameters().begin(), model.layer_parameters().end());
+  json["head_parameters"] = model.head_parameters();
+  json["dimensions"] = model.dimensions();
+  json["position_scheme"] = model.position_scheme();
   json["pooling"] = Word(v1::Pooling_Name(model.pooling()), "POOLING_");
   json["normalize"] = model.normalize();
   json["dtype"] = model.dtype();

@@ -70,15 +70,15 @@ TEST_F(ModelTest, SaysWhatItLoaded) {
 
 TEST_F(ModelTest, CountsTheParametersOfEachTableAndOfTheWhole) {
   const ModelInfo info = Load().value()->info();
-  EXPECT_EQ(info.token_table_parameters, 400 * 64);
-  EXPECT_EQ(info.position_table_parameters, 100 * 64);
-  EXPECT_EQ(info.segment_table_parameters, 2 * 64);
+  EXPECT_EQ(info.parameters.token_table, 400 * 64);
+  EXPECT_EQ(info.parameters.position_table, 100 * 64);
+  EXPECT_EQ(info.parameters.segment_table, 2 * 64);
   // Every tensor of the checkpoint belongs to the encoder.
   int64_t values = 0;
   for (const TensorToWrite& tensor : CheckpointTensors(spec_)) {
     values += static_cast<int64_t>(tensor.bytes.size()) / 4;
   }
-  EXPECT_EQ(info.total_parameters, values);
+  EXPECT_EQ(info.parameters.total, values);
 }
 
 TEST_F(ModelTest, EmbedsATextAsAUnitVector) {

@@ -1,0 +1,35 @@
+#include "engine/parameters.h"
+
+#include <numeric>
+
+#include "engine/positions.h"
+
+namespace encoderd {
+namespace {
+
+// Y = X W^T + b and LayerNorm: their values, counted.
+int64_t Linear(int64_t in, int64_t out) { return in * out + out; }
+int64_t Norm(int64_t width) { return 2 * width; }
+
+}  // namespace
+
+ParameterCounts CountParameters(const ModelConfig& config) {
+  const int64_t hidden = config.hidden_size;
+  const int64_t inner = config.intermediate_size;
+  ParameterCounts counts;
+  counts.token_table = config.vocab_size * hidden;
+  if (config.position_scheme->has_table()) {
+    counts.position_table = config.max_position_embeddings * hidden;
+  }
+  counts.segment_table = config.type_vocab_size * hidden;
+  counts.embedding = counts.token_table + counts.position_table +
+                     counts.segment_table + Norm(hidden);
+  counts.layers.assign(config.num_hidden_layers,
+                       4 * Linear(hidden, hidden) + Linear(hidden, inner) +
+                           Linear(inner, hidden) + 2 * Norm(hidden));
+  counts.total = std::accumulate(counts.layers.begin(), counts.layers.end(),
+                                 counts.embedding + counts.head);
+  return counts;
+}
+
+}  // namespace encoderd

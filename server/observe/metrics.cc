@@ -20,7 +20,7 @@ constexpr Spec kRequests = {"encoderd_requests_total",
                             "Calls answered, by method and status code."};
 constexpr Spec kRejections = {
     "encoderd_rejections_total",
-    "Calls answered with an error, by the reason of its ErrorInfo."};
+    "Calls, and inputs of PER_INPUT, answered with an error, by its reason."};
 constexpr Spec kRequestDuration = {
     "encoderd_request_duration_seconds",
     "From a call's arrival to the end of its answer, all methods."};
@@ -158,7 +158,10 @@ void Metrics::RequestDone(Method method, absl::StatusCode code,
                                                 : at - kAnswerCodes.begin();
   requests_[static_cast<int>(method)][index]->Increment();
   request_duration_->Observe(absl::ToDoubleSeconds(duration));
-  if (code == absl::StatusCode::kOk) return;
+  if (code != absl::StatusCode::kOk) InputRejected(reason);
+}
+
+void Metrics::InputRejected(absl::string_view reason) {
   auto rejection = rejections_.find(reason);
   if (rejection == rejections_.end()) {
     rejection = rejections_.find("INTERNAL_FAULT");

@@ -51,6 +51,9 @@ class Metrics {
   void RequestDone(Method method, absl::StatusCode code,
                    absl::string_view reason, absl::Duration duration);
 
+  // An input that was refused within a call that was not.
+  void InputRejected(absl::string_view reason);
+
   void StageDuration(Stage stage, absl::Duration duration);
   void Batch(int64_t tokens, int64_t sequences);
   void InputTokens(int64_t tokens);

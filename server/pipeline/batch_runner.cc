@@ -56,7 +56,7 @@ void BatchRunner::Pack(absl::Span<const Row> rows) {
       DropRows({&row, 1}, Stage::kBatch);
       continue;
     }
-    batch_.Append(row.call->sequence(row.index), limits_);
+    batch_.Append(row.call->sequence(row.unit), limits_);
     outputs_.push_back(row.call->output);
     packed_rows_.push_back(row);
   }
@@ -93,7 +93,14 @@ void BatchRunner::Compute(absl::Span<const Row> rows, std::string error_id) {
   const std::vector<Row> failed = packed_rows_;
   if (lost || failed.size() == 1) {
     for (const Row& row : failed) {
-      FailRow(row, error_id, "the device failed while computing this request");
+      constexpr char kWhat[] = "the device failed while computing this request";
+      if (lost) {
+        row.call->Fail(
+            Call::Fate::kFailed,
+            DeviceFaultError(absl::StatusCode::kInternal, error_id, kWhat));
+      } else {
+        FailRow(row, error_id, kWhat);
+      }
       DropRows({&row, 1}, Stage::kCompute);
     }
     return;
@@ -112,7 +119,7 @@ void BatchRunner::DeliverPacked() {
     if (row.call->fate() == Call::Fate::kGone) {
       observer_.Cancelled(Stage::kCompute, 1);
     } else if (AllFinite(values)) {
-      row.call->Deliver(row.index, values);
+      row.call->Deliver(row.unit, values);
     } else {
       const std::string error_id = NewErrorId();
       observer_.DeviceFault(
@@ -132,8 +139,9 @@ void BatchRunner::DeliverPacked() {
 
 void BatchRunner::FailRow(const Row& row, absl::string_view error_id,
                           absl::string_view what) {
-  row.call->Fail(Call::Fate::kFailed,
-                 DeviceFaultError(absl::StatusCode::kInternal, error_id, what));
+  const absl::Status status =
+      DeviceFaultError(absl::StatusCode::kInternal, error_id, what);
+  if (row.call->FailUnit(row.unit, status)) return;
   queue_.Discard(*row.call);  // the rest of it is not computed any more
 }
 

@@ -44,7 +44,7 @@ class BatchRunner {
  private:
   struct Row {
     Call* call = nullptr;
-    int32_t index = 0;
+    int32_t unit = 0;
   };
 
   void DropRows(absl::Span<const Row> rows, PipelineObserver::Stage stage);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "absl/time/clock.h"
 #include "engine/error.h"
@@ -19,11 +20,11 @@ Call::Call(uint64_t id, PipelineRequest request, Pipeline::Done done,
       submitted_at(now),
       num_inputs_(static_cast<int64_t>(request.inputs.size())),
       truncate_(request.truncate),
+      errors_per_input_(request.errors_per_input),
       queue_(std::move(queue)),
       host_(host),
       inputs_(std::move(request.inputs)),
-      sequences_(num_inputs_),
-      outputs_(num_inputs_),
+      encoded_(num_inputs_),
       done_(std::move(done)),
       left_to_encode_(num_inputs_),
       left_to_compute_(num_inputs_) {}
@@ -69,7 +70,6 @@ void Call::Finish(absl::Time now) {
   const int64_t tokens = permit_.tokens();
   permit_.Release();
   std::vector<PipelineInput>().swap(inputs_);
-  std::vector<TokenSequence>().swap(sequences_);
   if (ids_only) {
     Pipeline::TokenizeDone done = std::move(tokenize_done_);
     tokenize_done_ = nullptr;
@@ -84,7 +84,8 @@ void Call::Finish(absl::Time now) {
     if (status.ok()) {
       done(TakeResult(tokens, now));
     } else {
-      std::vector<InputResult>().swap(outputs_);
+      std::vector<EncodedInput>().swap(encoded_);
+      std::vector<Unit>().swap(units_);
       done(std::move(status));
     }
   }
@@ -93,12 +94,16 @@ void Call::Finish(absl::Time now) {
 
 PipelineResult Call::TakeResult(int64_t tokens, absl::Time now) {
   PipelineResult result;
-  result.outputs = std::move(outputs_);
+  result.outputs = JoinUnits(encoded_, output, &units_);
+  std::vector<EncodedInput>().swap(encoded_);
+  std::vector<Unit>().swap(units_);
   result.tokens = tokens;
   result.tokenize_time =
       absl::Nanoseconds(tokenize_ns_.load(std::memory_order_relaxed));
-  result.queue_time = first_batch_at - queued_at;
-  result.compute_time = now - first_batch_at;
+  if (first_batch_at != absl::InfinitePast()) {
+    result.queue_time = first_batch_at - queued_at;
+    result.compute_time = now - first_batch_at;
+  }
   return result;
 }
 
@@ -113,6 +118,10 @@ bool Call::EncodeInputs(int64_t first, int64_t last,
     const absl::Status status = EncodeOne(i, encoder, scratch, buffer);
     inputs_[i] = TextInput();  // the text is not needed any more
     if (status.ok()) continue;
+    if (errors_per_input_) {
+      encoded_[i].status = MakeInputFault(i, content, status).status;
+      continue;
+    }
     if (++total_faults <= kMaxViolations) {
       faults.push_back(MakeInputFault(i, content, status));
     }
@@ -140,14 +149,12 @@ absl::Status Call::EncodeOne(int64_t index, const InputEncoder& encoder,
     return encoder.Tokenize(inputs_[index], encode_options_, scratch,
                             &encodings_[index]);
   }
-  EncodedInput encoded;
-  absl::Status status =
-      encoder.Encode(&inputs_[index], truncate_, scratch, buffer, &encoded);
-  if (!status.ok()) return status;
-  outputs_[index].token_count = encoded.token_count;
-  outputs_[index].truncated = encoded.truncated;
-  sequences_[index] = std::move(encoded.sequence);
-  return status;
+  if (auto* refused = std::get_if<RefusedInput>(&inputs_[index])) {
+    encoded_[index].status = std::move(refused->error);
+    return absl::OkStatus();
+  }
+  return encoder.Encode(&inputs_[index], truncate_, scratch, buffer,
+                        &encoded_[index]);
 }
 
 absl::Status Call::InputFaults() const {
@@ -156,16 +163,42 @@ absl::Status Call::InputFaults() const {
   return CombineInputFaults(faults_, total_faults_);
 }
 
-void Call::Deliver(int32_t index, absl::Span<const float> values) {
-  InputResult& result = outputs_[index];
-  result.values.assign(values.begin(), values.end());
-  result.rows = output.kind == SequenceOutput::Kind::kStates
-                    ? sequences_[index].size()
-                    : 1;
+int64_t Call::tokens() const {
+  int64_t tokens = 0;
+  for (const EncodedInput& input : encoded_) {
+    if (input.status.ok()) tokens += input.sequence.size();
+  }
+  return tokens;
 }
 
-void Call::Account(int64_t inputs, absl::Time now) {
-  if (left_to_compute_.fetch_sub(inputs, std::memory_order_acq_rel) == inputs) {
+std::vector<int32_t> Call::StartComputing() {
+  units_ = MakeUnits(&encoded_);
+  std::vector<int32_t> lengths(units_.size());
+  for (size_t i = 0; i < units_.size(); ++i) {
+    lengths[i] = static_cast<int32_t>(units_[i].sequence.size());
+  }
+  left_to_compute_.store(static_cast<int64_t>(units_.size()),
+                         std::memory_order_release);
+  return lengths;
+}
+
+void Call::Deliver(int32_t unit, absl::Span<const float> values) {
+  units_[unit].values.assign(values.begin(), values.end());
+}
+
+bool Call::FailUnit(int32_t unit, const absl::Status& status) {
+  if (!errors_per_input_) {
+    Fail(Fate::kFailed, status);
+    return false;
+  }
+  MutexLock lock(&mutex_);
+  absl::Status& error = encoded_[units_[unit].input].status;
+  if (error.ok()) error = status;
+  return true;
+}
+
+void Call::Account(int64_t units, absl::Time now) {
+  if (left_to_compute_.fetch_sub(units, std::memory_order_acq_rel) == units) {
     Finish(now);
   }
 }

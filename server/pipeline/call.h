@@ -1,14 +1,14 @@
 // One request on its way: its inputs, its ids, its results, and the joiner that
 // answers exactly once.
 //
-// Who answers is decided by counting: every input of a stage (tokenising, then
-// computing) is accounted for exactly once, computed or dropped, and the thread
-// that accounts for the last one finishes the call. Cancelling, expiry and
-// faults only mark the call and take its inputs out of the queue; whoever holds
-// the others drops them when it sees the mark.
+// Who answers is decided by counting: every input (tokenising), then every unit
+// (computing; units.h) is accounted for exactly once, computed or dropped, and
+// the thread that accounts for the last one finishes the call. Cancelling,
+// expiry and faults only mark the call and take its units out of the queue;
+// whoever holds the others drops them when it sees the mark.
 //
-// Thread rule: different threads may work on different inputs of one call; the
-// rest is atomic or guarded. Finish runs `done` without any lock.
+// Thread rule: different threads may work on different inputs or units of one
+// call; the rest is atomic or guarded. Finish runs `done` without any lock.
 #ifndef ENCODERD_SERVER_PIPELINE_CALL_H_
 #define ENCODERD_SERVER_PIPELINE_CALL_H_
 
@@ -25,6 +25,7 @@
 #include "server/pipeline/input_encoder.h"
 #include "server/pipeline/mutex.h"
 #include "server/pipeline/pipeline.h"
+#include "server/pipeline/units.h"
 
 namespace encoderd {
 
@@ -67,15 +68,24 @@ class Call final : public PipelineCall {
   bool EncodeInputs(int64_t first, int64_t last, const InputEncoder& encoder,
                     TokenizerScratch* scratch, Encoding* buffer,
                     absl::Time now);
-  // After the last one: OK, or the faults of all inputs in one status.
+  // After the last one: OK, or the faults of all inputs in one status. With
+  // errors_per_input always OK.
   absl::Status InputFaults() const;
+  // After the last one: tokens to compute.
+  int64_t tokens() const;
+  // After the last one, before anything is computed: makes the units and gives
+  // their lengths in tokens. May be none.
+  std::vector<int32_t> StartComputing();
 
   // --- Computing.
-  // The result of one input; values are copied.
-  void Deliver(int32_t index, absl::Span<const float> values);
-  // Counts inputs that are done with, computed or dropped; finishes the call
+  // The result of one unit; values are copied.
+  void Deliver(int32_t unit, absl::Span<const float> values);
+  // One unit cannot be computed: its input's error with errors_per_input
+  // (true), else it marks the call (false).
+  bool FailUnit(int32_t unit, const absl::Status& status);
+  // Counts units that are done with, computed or dropped; finishes the call
   // after the last one, so the caller must hold a reference of its own.
-  void Account(int64_t inputs, absl::Time now);
+  void Account(int64_t units, absl::Time now);
 
   const uint64_t id;
   const uint64_t caller;
@@ -86,8 +96,8 @@ class Call final : public PipelineCall {
 
   const std::vector<PipelineInput>& inputs() const { return inputs_; }
   int64_t num_inputs() const { return num_inputs_; }
-  const TokenSequence& sequence(int32_t index) const {
-    return sequences_[index];
+  const TokenSequence& sequence(int32_t unit) const {
+    return units_[unit].sequence;
   }
   Permit& permit() { return permit_; }
 
@@ -102,15 +112,17 @@ class Call final : public PipelineCall {
 
   const int64_t num_inputs_;
   const TruncateMode truncate_ = TruncateMode::kNone;
+  const bool errors_per_input_ = false;
   const Tokenizer::EncodeOptions encode_options_;
   const std::shared_ptr<WorkQueue> queue_;
   CallHost* const host_;
 
   // One element an input, each touched by one thread at a time.
   std::vector<PipelineInput> inputs_;
-  std::vector<TokenSequence> sequences_;
-  std::vector<InputResult> outputs_;
+  std::vector<EncodedInput> encoded_;
   std::vector<Encoding> encodings_;  // ids only
+  // Constant but for each unit's values once computing started.
+  std::vector<Unit> units_;
 
   // Touched by the finishing thread only.
   Pipeline::Done done_;

@@ -97,6 +97,7 @@ int64_t InputEncoder::EstimateTokens(const PipelineInput& input,
   if (const auto* tokens = std::get_if<TokenSequence>(&input)) {
     return std::min<int64_t>(tokens->size(), limits_.max_len);
   }
+  if (std::holds_alternative<RefusedInput>(input)) return 0;
   *exact = false;
   int64_t bytes = 0;
   bool pair = false;
@@ -113,6 +114,7 @@ int64_t InputEncoder::EstimateTokens(const PipelineInput& input,
 
 int64_t InputBytes(const PipelineInput& input) {
   constexpr auto kOwn = static_cast<int64_t>(sizeof(PipelineInput));
+  if (std::holds_alternative<RefusedInput>(input)) return kOwn;
   if (const auto* text = std::get_if<TextInput>(&input)) {
     return kOwn + static_cast<int64_t>(text->text.size());
   }

@@ -17,6 +17,8 @@
 namespace encoderd {
 
 struct EncodedInput {
+  absl::Status status;  // complete (MakeInputFault); the rest but token_count
+                        // means nothing unless it is OK
   TokenSequence sequence;
   int64_t token_count = 0;  // before any cut
   bool truncated = false;

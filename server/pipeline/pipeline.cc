@@ -178,11 +178,7 @@ absl::Status PipelineImpl::Accept(Call* call) {
 absl::Status PipelineImpl::CheckTokenized(Call* call) {
   absl::Status status = call->InputFaults();
   if (!status.ok() || call->ids_only) return status;
-  int64_t tokens = 0;
-  for (int32_t i = 0; i < call->num_inputs(); ++i) {
-    tokens += call->sequence(i).size();
-  }
-  return call->permit().Settle(tokens);
+  return call->permit().Settle(call->tokens());
 }
 
 void PipelineImpl::Tokenized(std::shared_ptr<Call> call) {
@@ -199,10 +195,11 @@ void PipelineImpl::Tokenized(std::shared_ptr<Call> call) {
     call->Finish(now);
     return;
   }
-  std::vector<int32_t> lengths(call->num_inputs());
-  for (int32_t i = 0; i < call->num_inputs(); ++i) {
-    lengths[i] = static_cast<int32_t>(call->sequence(i).size());
-    observer_.InputTokens(lengths[i]);
+  std::vector<int32_t> lengths = call->StartComputing();
+  for (const int32_t length : lengths) observer_.InputTokens(length);
+  if (lengths.empty()) {  // every input has its own error
+    call->Finish(now);
+    return;
   }
   queue_->Add(std::move(call), std::move(lengths), now);
 }

@@ -33,12 +33,22 @@ struct PairInput {
   std::string first;
   std::string second;
 };
-using PipelineInput = std::variant<TextInput, PairInput, TokenSequence>;
+// An input found at fault before it came here, for a request with
+// errors_per_input; `error` is complete.
+struct RefusedInput {
+  absl::Status error;
+};
+using PipelineInput =
+    std::variant<TextInput, PairInput, TokenSequence, RefusedInput>;
 
 struct PipelineRequest {
   std::vector<PipelineInput> inputs;  // at least one
   SequenceOutput output;              // the same for every input
   TruncateMode truncate = TruncateMode::kNone;
+  // What an input at fault (too long, not UTF-8, ids out of range; one that
+  // makes the device fail) does. false: the request fails, naming every such
+  // input. true: its own result has the error, the others are computed.
+  bool errors_per_input = false;
   absl::Time deadline = absl::InfiniteFuture();
   // Who asks, for fair shares: callers take turns, whatever each has queued.
   // Any stable number (a hash of the peer's address or name); 0: one caller.
@@ -46,6 +56,7 @@ struct PipelineRequest {
 };
 
 struct InputResult {
+  absl::Status status;        // not OK only with errors_per_input: no values
   std::vector<float> values;  // [H] pooled, or [n,H] states
   int64_t rows = 1;           // 1 pooled, or n
   int64_t token_count = 0;    // before any cut

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "google/protobuf/arena.h"
+#include "server/rpc/answer.h"
 #include "server/rpc/request.h"
 #include "server/rpc/wire.h"
 
@@ -18,9 +19,11 @@ using google::protobuf::Arena;
 absl::Status EmbedCall::Handle(const grpc::ByteBuffer& bytes) {
   Arena arena;
   auto* request = Arena::CreateMessage<v1::EmbedRequest>(&arena);
-  absl::Status status = ParseInputs(environment().limits, bytes, request);
+  std::vector<InputFault> bad_texts;
+  const absl::Status status =
+      ParseInputs(environment().limits, bytes, request, &bad_texts);
   if (!status.ok()) return status;
-  auto job = EmbedJob::Make(environment(), request);
+  auto job = EmbedJob::Make(environment(), request, std::move(bad_texts));
   if (!job.ok()) return job.status();
   job_ = *std::move(job);
   CancelWith(job_->Submit(deadline(), caller(),
@@ -42,12 +45,14 @@ absl::Status EmbedCall::Reply(absl::StatusOr<PipelineResult> result) {
 absl::Status EncodeCall::Handle(const grpc::ByteBuffer& bytes) {
   Arena arena;
   auto* request = Arena::CreateMessage<v1::EncodeRequest>(&arena);
-  absl::Status status = ParseInputs(environment().limits, bytes, request);
+  std::vector<InputFault> bad_texts;
+  const absl::Status status =
+      ParseInputs(environment().limits, bytes, request, &bad_texts);
   if (!status.ok()) return status;
   const auto model = environment().models->Find(request->model());
   if (!model.ok()) return model.status();
-  auto converted =
-      ConvertEncode((*model)->model->info(), environment().limits, request);
+  auto converted = ConvertEncode((*model)->model->info(), environment().limits,
+                                 request, std::move(bad_texts));
   if (!converted.ok()) return converted.status();
 
   model_ = *model;
@@ -71,12 +76,17 @@ absl::Status EncodeCall::Reply(absl::StatusOr<PipelineResult> result) {
   SetUsage(*result, response->mutable_usage());
   for (InputResult& output : result->outputs) {
     v1::TokenStates* states = response->add_states();
+    states->set_token_count(static_cast<uint32_t>(output.token_count));
+    if (!output.status.ok()) {
+      *states->mutable_error() =
+          InputError(output.status, environment().metrics);
+      continue;
+    }
     states->set_rows(static_cast<uint32_t>(output.rows));
     states->set_columns(model_->description.hidden_size());
     PackVector(VectorFormat::kFloat32, {}, output.values,
                states->mutable_packed());
     output.values = {};
-    states->set_token_count(static_cast<uint32_t>(output.token_count));
     states->set_truncated(output.truncated);
   }
   environment().metrics->StageDuration(Stage::kReply, absl::Now() - start);

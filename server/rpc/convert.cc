@@ -83,20 +83,43 @@ absl::string_view ContentName(const v1::Input& input) {
   }
 }
 
+// What the inputs of one request have in common.
+struct InputRules {
+  std::string prompt;
+  IdLimits limits;
+  bool errors_per_input = false;
+};
+
+// bad_texts: by index.
 absl::Status ConvertInputs(
-    const std::string& prompt, const IdLimits& limits,
+    const InputRules& rules, const std::vector<InputFault>& bad_texts,
     google::protobuf::RepeatedPtrField<v1::Input>* inputs,
     std::vector<PipelineInput>* converted) {
+  if (!bad_texts.empty() && !rules.errors_per_input) {
+    return bad_texts.front().status;
+  }
   std::vector<InputFault> faults;
   int64_t total = 0;
   converted->resize(inputs->size());
+  auto bad = bad_texts.begin();
   for (int i = 0; i < inputs->size(); ++i) {
     v1::Input* input = inputs->Mutable(i);
+    PipelineInput* const into = &(*converted)[i];
+    if (bad != bad_texts.end() && bad->index == i) {
+      *into = RefusedInput{(bad++)->status};
+      continue;
+    }
     const absl::Status status =
-        ConvertInput(prompt, limits, input, &(*converted)[i]);
+        ConvertInput(rules.prompt, rules.limits, input, into);
     if (status.ok()) continue;
-    if (++total > kMaxViolations) continue;
-    faults.push_back(MakeInputFault(i, ContentName(*input), status));
+    const auto fault = [&] {
+      return MakeInputFault(i, ContentName(*input), status);
+    };
+    if (rules.errors_per_input) {
+      *into = RefusedInput{fault().status};
+    } else if (++total <= kMaxViolations) {
+      faults.push_back(fault());
+    }
   }
   if (total == 0) return absl::OkStatus();
   return CombineInputFaults(std::move(faults), total);
@@ -141,7 +164,8 @@ v1::Pooling PoolingToProto(Pooling pooling) {
 
 absl::StatusOr<EmbedPlan> ConvertEmbed(const ModelInfo& model,
                                        const RequestLimits& limits,
-                                       v1::EmbedRequest* request) {
+                                       v1::EmbedRequest* request,
+                                       std::vector<InputFault> bad_texts) {
   const v1::EmbedOptions& options = request->options();
   absl::Status status = CheckInputCount(request->inputs_size(), limits);
   if (!status.ok()) return status;
@@ -171,22 +195,23 @@ absl::StatusOr<EmbedPlan> ConvertEmbed(const ModelInfo& model,
   plan.ranges = *std::move(ranges);
   status = RefuseUnserved("options.windows", options.has_windows());
   if (!status.ok()) return status;
-  status = RefuseUnserved("options.on_error",
-                          options.on_error() > v1::ON_ERROR_FAIL_REQUEST);
-  if (!status.ok()) return status;
+  const auto per_input =
+      ToErrorsPerInput("options.on_error", options.on_error());
+  if (!per_input.ok()) return per_input.status();
+  plan.request.errors_per_input = *per_input;
   const auto prompt =
       FindPrompt("options.prompt_name", model.config, options.prompt_name());
   if (!prompt.ok()) return prompt.status();
 
-  status = ConvertInputs(*prompt, model.limits, request->mutable_inputs(),
-                         &plan.request.inputs);
+  status = ConvertInputs({*prompt, model.limits, *per_input}, bad_texts,
+                         request->mutable_inputs(), &plan.request.inputs);
   if (!status.ok()) return status;
   return plan;
 }
 
-absl::StatusOr<PipelineRequest> ConvertEncode(const ModelInfo& model,
-                                              const RequestLimits& limits,
-                                              v1::EncodeRequest* request) {
+absl::StatusOr<PipelineRequest> ConvertEncode(
+    const ModelInfo& model, const RequestLimits& limits,
+    v1::EncodeRequest* request, std::vector<InputFault> bad_texts) {
   absl::Status status = CheckInputCount(request->inputs_size(), limits);
   if (!status.ok()) return status;
   status = CheckRequestId(request->request_id());
@@ -213,11 +238,11 @@ absl::StatusOr<PipelineRequest> ConvertEncode(const ModelInfo& model,
   if (!status.ok()) return status;
   status = RefuseUnserved("before_norm", request->before_norm());
   if (!status.ok()) return status;
-  status = RefuseUnserved("on_error",
-                          request->on_error() > v1::ON_ERROR_FAIL_REQUEST);
-  if (!status.ok()) return status;
-  status = ConvertInputs("", model.limits, request->mutable_inputs(),
-                         &converted.inputs);
+  const auto per_input = ToErrorsPerInput("on_error", request->on_error());
+  if (!per_input.ok()) return per_input.status();
+  converted.errors_per_input = *per_input;
+  status = ConvertInputs({"", model.limits, *per_input}, bad_texts,
+                         request->mutable_inputs(), &converted.inputs);
   if (!status.ok()) return status;
   return converted;
 }
@@ -230,7 +255,8 @@ absl::StatusOr<std::vector<PipelineInput>> ConvertTokenize(
   IdLimits any_length = model.limits;
   any_length.max_len = std::numeric_limits<int32_t>::max();
   std::vector<PipelineInput> inputs;
-  status = ConvertInputs("", any_length, request->mutable_inputs(), &inputs);
+  status = ConvertInputs({"", any_length, false}, {}, request->mutable_inputs(),
+                         &inputs);
   if (!status.ok()) return status;
   return inputs;
 }

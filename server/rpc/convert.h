@@ -18,6 +18,7 @@
 #include "encoderd/v1/encoder.pb.h"
 #include "engine/model.h"
 #include "engine/quantize.h"
+#include "server/pipeline/errors.h"
 #include "server/pipeline/pipeline.h"
 
 namespace encoderd {
@@ -42,13 +43,16 @@ struct EmbedPlan {
 };
 
 // The pipeline request's deadline is left to the caller, here and below.
+// bad_texts: inputs that are not UTF-8, by index (request.h): with PER_INPUT
+// they and the other inputs at fault go on as RefusedInput.
 absl::StatusOr<EmbedPlan> ConvertEmbed(const ModelInfo& model,
                                        const RequestLimits& limits,
-                                       v1::EmbedRequest* request);
+                                       v1::EmbedRequest* request,
+                                       std::vector<InputFault> bad_texts = {});
 
-absl::StatusOr<PipelineRequest> ConvertEncode(const ModelInfo& model,
-                                              const RequestLimits& limits,
-                                              v1::EncodeRequest* request);
+absl::StatusOr<PipelineRequest> ConvertEncode(
+    const ModelInfo& model, const RequestLimits& limits,
+    v1::EncodeRequest* request, std::vector<InputFault> bad_texts = {});
 
 // No limit on an input's length: nothing is computed.
 absl::StatusOr<std::vector<PipelineInput>> ConvertTokenize(

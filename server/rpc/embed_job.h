@@ -10,11 +10,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "encoderd/v1/encoder.pb.h"
 #include "server/rpc/call_environment.h"
 
@@ -23,10 +23,11 @@ namespace encoderd {
 class EmbedJob {
  public:
   // Finds the model and checks everything that can be checked before anything
-  // is spent; texts are moved out of `request`. The environment outlives the
-  // job.
+  // is spent; texts are moved out of `request`. bad_texts: of ParseInputs. The
+  // environment outlives the job.
   static absl::StatusOr<EmbedJob> Make(const CallEnvironment& environment,
-                                       v1::EmbedRequest* request);
+                                       v1::EmbedRequest* request,
+                                       std::vector<InputFault> bad_texts = {});
 
   // Hands the inputs to the model's pipeline; once. `done` as in
   // Pipeline::Submit.
@@ -48,13 +49,6 @@ class EmbedJob {
   std::string request_id_;
   EmbedPlan plan_;
 };
-
-// Usage of the contract.
-void SetUsage(const PipelineResult& result, v1::Usage* usage);
-
-// WriteVector into a message's bytes.
-float PackVector(VectorFormat format, const ByteRanges& ranges,
-                 absl::Span<const float> values, std::string* bytes);
 
 }  // namespace encoderd
 

@@ -96,6 +96,18 @@ absl::StatusOr<TruncateMode> ToTruncate(absl::string_view field, int value) {
   }
 }
 
+absl::StatusOr<bool> ToErrorsPerInput(absl::string_view field, int value) {
+  switch (value) {
+    case v1::ON_ERROR_UNSPECIFIED:
+    case v1::ON_ERROR_FAIL_REQUEST:
+      return false;
+    case v1::ON_ERROR_PER_INPUT:
+      return true;
+    default:
+      return UnknownEnum(field, value, v1::OnError_MAX);
+  }
+}
+
 absl::StatusOr<VectorFormat> ToFormat(absl::string_view field, int value) {
   switch (value) {
     case v1::ENCODING_UNSPECIFIED:

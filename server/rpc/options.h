@@ -35,6 +35,8 @@ absl::Status CheckRequestId(const std::string& request_id);
 absl::StatusOr<Pooling> ToPooling(absl::string_view field, int value,
                                   Pooling model_pooling);
 absl::StatusOr<TruncateMode> ToTruncate(absl::string_view field, int value);
+// FAIL_REQUEST: false; PER_INPUT: true.
+absl::StatusOr<bool> ToErrorsPerInput(absl::string_view field, int value);
 absl::StatusOr<VectorFormat> ToFormat(absl::string_view field, int value);
 
 // OK where the field is unset: what the contract has and this server does not

@@ -1,6 +1,9 @@
 #include "server/rpc/request.h"
 
+#include <string>
+
 #include "encoderd/v1/encoder.pb.h"
+#include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
 namespace encoderd {
@@ -16,12 +19,23 @@ static_assert(v1::TokenizeRequest::kInputsFieldNumber == kInputsField);
 
 absl::Status ParseInputs(const RequestLimits& limits,
                          const grpc::ByteBuffer& bytes,
-                         google::protobuf::Message* request) {
+                         google::protobuf::Message* request,
+                         std::vector<InputFault>* bad_texts) {
   const int64_t count = CountEntries(bytes, kInputsField);
   const absl::Status status = CheckInputCount(count, limits);
   // An empty list is told after parsing: garbage has no inputs either.
   if (!status.ok() && count > 0) return status;
-  return ParseMessage(bytes, request);
+  const absl::Status parsed = ParseMessage(bytes, request);
+  if (parsed.ok() || bad_texts == nullptr) return parsed;
+  std::string mended;
+  if (ReasonOf(parsed) == "INVALID_UTF8" &&
+      EmptyInvalidEntries(bytes, *request->GetDescriptor(), kInputsField,
+                          &mended, bad_texts) &&
+      request->ParseFromString(mended)) {
+    return absl::OkStatus();
+  }
+  bad_texts->clear();
+  return parsed;
 }
 
 }  // namespace encoderd

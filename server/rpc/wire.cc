@@ -145,6 +145,49 @@ absl::Status ExplainParseFailure(absl::string_view bytes,
   return status.ok() ? Malformed() : status;
 }
 
+bool EmptyInvalidEntries(const grpc::ByteBuffer& bytes,
+                         const google::protobuf::Descriptor& type, int number,
+                         std::string* mended, std::vector<InputFault>* bad) {
+  const FieldDescriptor* field = type.FindFieldByNumber(number);
+  grpc::Slice slice;
+  if (field == nullptr || !bytes.DumpToSingleSlice(&slice).ok()) return false;
+  const absl::string_view all(reinterpret_cast<const char*>(slice.begin()),
+                              slice.size());
+  const uint32_t wanted = WireFormatLite::MakeTag(
+      number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+  CodedInputStream stream(slice.begin(), static_cast<int>(slice.size()));
+  mended->reserve(all.size());
+  int64_t index = 0;
+  size_t begin = 0;  // of the field at hand
+  while (const uint32_t tag = stream.ReadTag()) {
+    const auto value = static_cast<size_t>(stream.CurrentPosition());
+    if (!WireFormatLite::SkipField(&stream, tag)) return false;
+    const auto end = static_cast<size_t>(stream.CurrentPosition());
+    absl::Status status;
+    if (tag == wanted) {
+      CodedInputStream head(slice.begin() + value,
+                            static_cast<int>(end - value));
+      uint32_t length = 0;
+      if (!head.ReadVarint32(&length)) return false;
+      status = Walk(all.substr(end - length, length), *field->message_type(),
+                    absl::StrCat(std::string(field->name()), "[", index, "]"),
+                    index, 1);
+    }
+    if (status.ok()) {
+      mended->append(all.data() + begin, end - begin);
+    } else if (GetErrorDetail(status)->reason != "INVALID_UTF8") {
+      return false;
+    } else {
+      mended->append(all.data() + begin, value - begin);
+      mended->push_back('\0');  // a length of none
+      bad->push_back({index, status});
+    }
+    if (tag == wanted) ++index;
+    begin = end;
+  }
+  return stream.ConsumedEntireMessage() && !bad->empty();
+}
+
 void QuietProtobuf() {
 #if GOOGLE_PROTOBUF_VERSION < 4000000
   google::protobuf::SetLogHandler(nullptr);

@@ -8,6 +8,8 @@
 #define ENCODERD_SERVER_RPC_WIRE_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -15,6 +17,7 @@
 #include "google/protobuf/message.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
+#include "server/pipeline/errors.h"
 
 namespace encoderd {
 
@@ -31,6 +34,14 @@ absl::Status ParseMessage(const grpc::ByteBuffer& bytes,
 // Why `bytes` did not parse as a `type`.
 absl::Status ExplainParseFailure(absl::string_view bytes,
                                  const google::protobuf::Descriptor& type);
+
+// For a message that did not parse: the same bytes with every entry of the
+// repeated message field `number` at the top level that holds a text which is
+// not UTF-8 made empty; *bad has their indexes and errors (those of
+// ParseMessage). False: the bytes make no sense otherwise.
+bool EmptyInvalidEntries(const grpc::ByteBuffer& bytes,
+                         const google::protobuf::Descriptor& type, int number,
+                         std::string* mended, std::vector<InputFault>* bad);
 
 // Keeps the Protobuf library from writing a line of its own to standard error
 // for each text that is not UTF-8: callers must not be able to fill the log.

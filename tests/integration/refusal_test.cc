@@ -158,6 +158,13 @@ TEST_F(RefusalTest, OptionsOutOfRange) {
   EXPECT_EQ(Refused(request).violations[0].first, "options.truncate");
 
   request = TextRequest({"x"});
+  request.mutable_options()->set_on_error(static_cast<v1::OnError>(3));
+  error = Refused(request);
+  EXPECT_EQ(error.metadata.at("value"), "3");
+  EXPECT_EQ(error.metadata.at("limit"), "2");
+  EXPECT_EQ(error.violations[0].first, "options.on_error");
+
+  request = TextRequest({"x"});
   request.set_request_id(std::string(129, 'r'));
   error = Refused(request);
   EXPECT_EQ(error.metadata.at("value"), "129");
@@ -169,10 +176,6 @@ TEST_F(RefusalTest, WhatIsNotServedYetIsRefusedNotIgnored) {
   request.mutable_options()->mutable_windows();
   EXPECT_EQ(Refused(request).violations[0].first, "options.windows");
 
-  request = TextRequest({"x"});
-  request.mutable_options()->set_on_error(v1::ON_ERROR_PER_INPUT);
-  EXPECT_EQ(Refused(request).violations[0].first, "options.on_error");
-
   v1::EncodeRequest encode;
   v1::EncodeResponse response;
   encode.add_inputs()->set_text("x");
@@ -183,10 +186,6 @@ TEST_F(RefusalTest, WhatIsNotServedYetIsRefusedNotIgnored) {
   encode.set_before_norm(true);
   EXPECT_EQ(ReadError(server_.Encode(encode, &response)).violations[0].first,
             "before_norm");
-  encode.clear_before_norm();
-  encode.set_on_error(v1::ON_ERROR_PER_INPUT);
-  EXPECT_EQ(ReadError(server_.Encode(encode, &response)).violations[0].first,
-            "on_error");
 }
 
 TEST_F(RefusalTest, InvalidUtf8NamesItsPlace) {

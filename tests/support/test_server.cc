@@ -65,6 +65,11 @@ RpcError ReadError(const grpc::Status& status) {
   return error;
 }
 
+RpcError ReadError(const google::rpc::Status& status) {
+  return ReadError(grpc::Status(static_cast<grpc::StatusCode>(status.code()),
+                                status.message(), status.SerializeAsString()));
+}
+
 ServerConfig TestConfig() {
   ServerConfig config;
   config.model_name = "fake";
@@ -161,7 +166,8 @@ grpc::Status TestServer::Tokenize(const v1::TokenizeRequest& request,
 }
 
 grpc::Status TestServer::CallRaw(const std::string& method,
-                                 const std::string& bytes) {
+                                 const std::string& bytes,
+                                 google::protobuf::Message* response) {
   grpc::GenericStub stub(channel_);
   grpc::ClientContext context;
   SetDeadline(&context);
@@ -177,6 +183,12 @@ grpc::Status TestServer::CallRaw(const std::string& method,
   void* tag = nullptr;
   bool ok = false;
   queue.Next(&tag, &ok);
+  if (status.ok() && response != nullptr) {
+    grpc::Slice bytes_of_reply;
+    EXPECT_TRUE(reply.DumpToSingleSlice(&bytes_of_reply).ok());
+    EXPECT_TRUE(response->ParseFromArray(
+        bytes_of_reply.begin(), static_cast<int>(bytes_of_reply.size())));
+  }
   return status;
 }
 

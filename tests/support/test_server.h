@@ -14,6 +14,7 @@
 
 #include "absl/time/time.h"
 #include "encoderd/v1/encoder.grpc.pb.h"
+#include "google/rpc/status.pb.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -38,6 +39,8 @@ struct RpcError {
 // Fails the test when an error has no ErrorInfo, an unlisted reason or details
 // above 4 KiB: the rule for every error of the whole suite.
 RpcError ReadError(const grpc::Status& status);
+// The same for an error within an answer.
+RpcError ReadError(const google::rpc::Status& status);
 
 ServerConfig TestConfig();  // free ports, everything else as it is shipped
 
@@ -74,7 +77,8 @@ class TestServer {
   grpc::Status Tokenize(const v1::TokenizeRequest& request,
                         v1::TokenizeResponse* response);
   // Any bytes to any method of the service.
-  grpc::Status CallRaw(const std::string& method, const std::string& bytes);
+  grpc::Status CallRaw(const std::string& method, const std::string& bytes,
+                       google::protobuf::Message* response = nullptr);
 
   // The text of /metrics, and one sample of it (-1: no such series).
   std::string MetricsText() const;

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "server/pipeline/errors.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
 namespace encoderd {
@@ -126,6 +127,51 @@ TEST(PipelineFaultTest, WhatIsBeingTokenizedWhenTheDeviceIsLostIsAnsweredToo) {
   EXPECT_FALSE(computing.Get().ok());
   harness.tokenizer.OpenGate();
   EXPECT_EQ(tokenizing.Get().status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST(PipelineFaultTest, WithErrorsPerInputTheOthersAreComputed) {
+  PipelineHarness harness;
+  harness.device.PoisonToken(FakeTokenizer::Id('#'));
+  const absl::Status refused = DrainingError();  // any
+  PipelineRequest request = TextRequest({"one", std::string(63, 'x'), "#"});
+  request.inputs.push_back(RefusedInput{refused});
+  request.inputs.push_back(TextInput{"two"});
+  request.errors_per_input = true;
+  const auto result = harness.Submit(request).Get();
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->outputs.size(), 5u);
+  EXPECT_EQ(result->outputs[0].values, harness.Expected("one"));
+  EXPECT_EQ(ReasonOf(result->outputs[1].status), "INPUT_TOO_LONG");
+  EXPECT_EQ(result->outputs[1].token_count, 65);
+  EXPECT_TRUE(result->outputs[1].values.empty());
+  EXPECT_EQ(ReasonOf(result->outputs[2].status), "DEVICE_FAULT");
+  EXPECT_TRUE(result->outputs[2].values.empty());
+  EXPECT_EQ(result->outputs[3].status, refused);
+  EXPECT_EQ(result->outputs[4].values, harness.Expected("two"));
+  EXPECT_EQ(result->tokens, 5 + 3 + 5);
+}
+
+TEST(PipelineFaultTest, ARequestWithoutAnInputToComputeIsAnsweredAtOnce) {
+  PipelineHarness harness;
+  PipelineRequest request;
+  request.inputs = {RefusedInput{DrainingError()},
+                    RefusedInput{ExpiredError()}};
+  request.errors_per_input = true;
+  const auto result = harness.Submit(request).Get();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->outputs[0].status, DrainingError());
+  EXPECT_EQ(result->outputs[1].status, ExpiredError());
+  EXPECT_EQ(result->tokens, 0);
+  EXPECT_EQ(harness.device.rows_computed(), 0);
+}
+
+TEST(PipelineFaultTest, ALostDeviceFailsTheCallEvenWithErrorsPerInput) {
+  PipelineHarness harness;
+  harness.device.Lose();
+  PipelineRequest request = TextRequest({"one", "two"});
+  request.errors_per_input = true;
+  const auto result = harness.Submit(request).Get();
+  EXPECT_EQ(ReasonOf(result.status()), "DEVICE_FAULT");
 }
 
 }  // namespace

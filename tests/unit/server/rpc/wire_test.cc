@@ -136,5 +136,57 @@ TEST(WireTest, DeepNestingIsMalformedNotACrash) {
             "MALFORMED_MESSAGE");
 }
 
+TEST(WireTest, EmptiesTheEntriesThatAreNotUtf8AndLeavesTheRest) {
+  v1::EmbedRequest request;
+  request.add_inputs()->set_text("fine");
+  request.add_inputs()->set_text("bad text");
+  request.add_inputs()->mutable_pair()->set_second("bad text");
+  request.add_inputs()->mutable_tokens()->add_ids(7);
+  request.mutable_options()->set_dimensions(7);
+  request.set_request_id("id");
+  std::string bytes = request.SerializeAsString();
+  for (size_t at = 0; (at = bytes.find("bad text", at)) != std::string::npos;) {
+    bytes[at] = '\xFF';
+  }
+  std::string mended;
+  std::vector<InputFault> bad;
+  ASSERT_TRUE(EmptyInvalidEntries(Crumbs(bytes), *request.GetDescriptor(), 2,
+                                  &mended, &bad));
+  ASSERT_EQ(bad.size(), 2u);
+  EXPECT_EQ(bad[0].index, 1);
+  EXPECT_EQ(GetErrorDetail(bad[0].status)->field, "inputs[1].text");
+  EXPECT_EQ(bad[1].index, 2);
+  EXPECT_EQ(GetErrorDetail(bad[1].status)->field, "inputs[2].pair.second");
+  request.mutable_inputs(1)->Clear();
+  request.mutable_inputs(2)->Clear();
+  EXPECT_EQ(mended, request.SerializeAsString());
+}
+
+TEST(WireTest, MendsAnyBytesWithoutLosingAnEntry) {
+  v1::EmbedRequest request;
+  request.add_inputs()->set_text("one");
+  request.add_inputs()->mutable_pair()->set_second("two");
+  request.set_request_id("id");
+  const std::string whole = request.SerializeAsString();
+  std::mt19937 random(7);
+  int mended_some = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string bytes = whole;
+    for (int k = 0; k < 3; ++k) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    std::string mended;
+    std::vector<InputFault> bad;
+    if (!EmptyInvalidEntries(Bytes(bytes), *request.GetDescriptor(), 2, &mended,
+                             &bad)) {
+      continue;
+    }
+    ++mended_some;
+    ASSERT_FALSE(bad.empty());
+    ASSERT_EQ(CountEntries(Bytes(mended), 2), CountEntries(Bytes(bytes), 2));
+  }
+  EXPECT_GT(mended_some, 100);
+}
+
 }  // namespace
 }  // namespace encoderd

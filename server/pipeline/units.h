@@ -1,0 +1,37 @@
+// What the device computes of a request: units, each one sequence. An input is
+// one unit; a text that is too long and asked for in windows is one for each
+// window; an input at fault is none.
+//
+// Plain functions over plain values, no thread: a unit is written by one thread
+// at a time (Call).
+#ifndef ENCODERD_SERVER_PIPELINE_UNITS_H_
+#define ENCODERD_SERVER_PIPELINE_UNITS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/batch.h"
+#include "engine/session.h"
+#include "server/pipeline/input_encoder.h"
+#include "server/pipeline/pipeline.h"
+
+namespace encoderd {
+
+struct Unit {
+  int32_t input = 0;
+  TokenSequence sequence;
+  std::vector<float> values;  // what the device gave; [H] or [n,H]
+};
+
+// Units of all inputs, in order; takes the sequences out of *inputs.
+std::vector<Unit> MakeUnits(std::vector<EncodedInput>* inputs);
+
+// The answers of all inputs from what the device gave for their units, in the
+// order of MakeUnits; takes the values.
+std::vector<InputResult> JoinUnits(const std::vector<EncodedInput>& inputs,
+                                   const SequenceOutput& output,
+                                   std::vector<Unit>* units);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_PIPELINE_UNITS_H_

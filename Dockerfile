@@ -20,7 +20,7 @@ FROM debian:12-slim
 RUN apt-get update \
   && apt-get install -y --no-install-recommends \
     libgrpc++1.51 libprotobuf32 libabsl20220623 libprometheus-cpp-core1.0 \
-    libdnnl2 libicu72 \
+    libdnnl2 libicu72 libpng16-16 \
   && rm -rf /var/lib/apt/lists/*
 COPY --from=build /src/build/release/bin/encoderd \
   /src/build/release/bin/encoderctl /usr/local/bin/

@@ -12,7 +12,7 @@ build_packages=(
   g++ cmake make ninja-build ccache pkgconf
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc
   libprotobuf-dev libabsl-dev libssl-dev prometheus-cpp-dev
-  libdnnl-dev libicu-dev nlohmann-json3-dev
+  libdnnl-dev libicu-dev nlohmann-json3-dev libpng-dev
   ca-certificates python3 python3-pip
 )
 test_packages=(

@@ -45,12 +45,14 @@ class Preparer {
 class EncoderImpl : public Encoder {
  public:
   EncoderImpl(std::unique_ptr<Device> device, EncoderLayers layers,
-              const IdLimits& limits)
+              HostMatrix position_rows, const IdLimits& limits)
       : device_(std::move(device)),
         layers_(std::move(layers)),
+        position_rows_(std::move(position_rows)),
         limits_(limits) {}
 
   const Device& device() const override { return *device_; }
+  const HostMatrix& position_rows() const override { return position_rows_; }
   absl::StatusOr<std::unique_ptr<Session>> NewSession(
       const SessionOptions& options) const override {
     return NewEncoderSession(*device_, layers_, limits_, options);
@@ -59,6 +61,7 @@ class EncoderImpl : public Encoder {
  private:
   const std::unique_ptr<const Device> device_;  // outlives the layers
   const EncoderLayers layers_;
+  const HostMatrix position_rows_;
   const IdLimits limits_;
 };
 
@@ -76,6 +79,7 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
 
   absl::StatusOr<EmbeddingWeights> embeddings = checkpoint->ReadEmbeddings();
   if (!embeddings.ok()) return embeddings.status();
+  HostMatrix position_rows = embeddings->position;
   layers.embeddings = prepare.Embeddings(*std::move(embeddings), eps);
 
   for (int32_t l = 0; l < config.num_hidden_layers; ++l) {
@@ -97,7 +101,7 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
   }
   if (!prepare.status().ok()) return prepare.status();
   return std::unique_ptr<const Encoder>(absl::make_unique<EncoderImpl>(
-      std::move(device), std::move(layers), limits));
+      std::move(device), std::move(layers), std::move(position_rows), limits));
 }
 
 }  // namespace encoderd

@@ -26,6 +26,9 @@ class Encoder {
   virtual ~Encoder() = default;
 
   virtual const Device& device() const = 0;
+  // A copy on the host of the rows that the embedding block adds, for looking
+  // at; zero rows: none.
+  virtual const HostMatrix& position_rows() const = 0;
   virtual absl::StatusOr<std::unique_ptr<Session>> NewSession(
       const SessionOptions& options) const = 0;
 };

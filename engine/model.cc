@@ -68,6 +68,9 @@ class LoadedModel : public Model {
 
   const ModelInfo& info() const override { return info_; }
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
+  const HostMatrix& position_rows() const override {
+    return encoder_->position_rows();
+  }
   absl::StatusOr<std::unique_ptr<Session>> NewSession(
       const SessionOptions& options) const override {
     return encoder_->NewSession(options);

@@ -14,6 +14,7 @@
 #include "engine/model_config.h"
 #include "engine/parameters.h"
 #include "engine/session.h"
+#include "engine/tensor.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace encoderd {
@@ -52,6 +53,9 @@ class Model {
 
   virtual const ModelInfo& info() const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
+  // The rows [P,H] that the embedding block adds to the tokens', as the
+  // position scheme gave them, for looking at (position_inspection.h).
+  virtual const HostMatrix& position_rows() const = 0;
   // RESOURCE_EXHAUSTED when memory cannot be had. The Model must outlive its
   // Sessions.
   virtual absl::StatusOr<std::unique_ptr<Session>> NewSession(

@@ -96,6 +96,23 @@ absl::StatusOr<v1::Model> Client::GetModel(const std::string& name) const {
   return model;
 }
 
+absl::StatusOr<v1::InspectPositionsResponse> Client::InspectPositions(
+    const InspectOptions& options) const {
+  grpc::ClientContext context;
+  Prepare(&context);
+  v1::InspectPositionsRequest request;
+  request.set_model(options.model);
+  request.set_first_row(options.first_row);
+  request.set_row_count(options.row_count);
+  request.set_cosine(options.cosine);
+  request.set_values(options.values);
+  v1::InspectPositionsResponse response;
+  const grpc::Status status =
+      stub_->InspectPositions(&context, request, &response);
+  if (!status.ok()) return FromGrpc(status, 0);
+  return response;
+}
+
 absl::StatusOr<ServingStatus> Client::Health(const std::string& service) const {
   const auto stub = grpc::health::v1::Health::NewStub(channel_);
   grpc::ClientContext context;

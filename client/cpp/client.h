@@ -75,6 +75,10 @@ class Client {
   // One model; empty: the only or the default one.
   absl::StatusOr<v1::Model> GetModel(const std::string& name = "") const;
 
+  // Norms, similarities and a verdict on rows of the position table.
+  absl::StatusOr<v1::InspectPositionsResponse> InspectPositions(
+      const InspectOptions& options = {}) const;
+
   // Empty: the server as a whole. NOT_FOUND for a service it does not know.
   absl::StatusOr<ServingStatus> Health(const std::string& service = "") const;
 

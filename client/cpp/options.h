@@ -57,6 +57,14 @@ struct EncodeOptions {
   v1::Truncate truncate = v1::TRUNCATE_UNSPECIFIED;
 };
 
+struct InspectOptions {
+  std::string model;       // empty: the only or the default model
+  uint32_t first_row = 0;  // of the position table
+  uint32_t row_count = 0;  // 0: to the table's end, but 1024 at most
+  bool cosine = false;     // give the cosine matrix
+  bool values = false;     // give the rows themselves
+};
+
 struct TokenizeOptions {
   std::string model;  // empty: the only or the default model
 };

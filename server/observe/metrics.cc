@@ -80,8 +80,9 @@ prometheus::Histogram* Histogram(
 }  // namespace
 
 const char* MethodName(Method method) {
-  constexpr const char* kNames[kNumMethods] = {"Embed", "Encode", "Tokenize",
-                                               "ListModels", "GetModel"};
+  constexpr const char* kNames[kNumMethods] = {"Embed",    "Encode",
+                                               "Tokenize", "ListModels",
+                                               "GetModel", "InspectPositions"};
   return kNames[static_cast<int>(method)];
 }
 
@@ -99,6 +100,7 @@ const std::vector<std::string>& RejectionReasons() {
                                    "POSITION_ID_OUT_OF_RANGE",
                                    "SEGMENT_IDS_LENGTH",
                                    "POSITION_IDS_LENGTH",
+                                   "ROWS_OUT_OF_RANGE",
                                    "NO_INPUTS",
                                    "TOO_MANY_INPUTS",
                                    "EMPTY_INPUT",

@@ -23,8 +23,15 @@
 
 namespace encoderd {
 
-enum class Method { kEmbed, kEncode, kTokenize, kListModels, kGetModel };
-inline constexpr int kNumMethods = 5;
+enum class Method {
+  kEmbed,
+  kEncode,
+  kTokenize,
+  kListModels,
+  kGetModel,
+  kInspectPositions
+};
+inline constexpr int kNumMethods = 6;
 const char* MethodName(Method method);  // "Embed"
 
 enum class Stage { kTokenize, kQueue, kBatch, kCompute, kReply };

@@ -45,6 +45,9 @@ class PipelineImpl final : public Pipeline, public CallHost {
                                        Done done) override;
   std::shared_ptr<PipelineCall> SubmitTokenize(TokenizePipelineRequest request,
                                                TokenizeDone done) override;
+  std::shared_ptr<PipelineCall> SubmitWork(
+      absl::Time deadline,
+      std::function<void(const absl::Status&)> work) override;
   void StartDraining() override;
   int64_t in_flight() const override;
   bool WaitIdle(absl::Time until) override;
@@ -137,6 +140,18 @@ std::shared_ptr<PipelineCall> PipelineImpl::SubmitTokenize(
   return Start(std::make_shared<Call>(next_id_.fetch_add(1), std::move(request),
                                       std::move(done), this, queue_,
                                       absl::Now()));
+}
+
+std::shared_ptr<PipelineCall> PipelineImpl::SubmitWork(
+    absl::Time deadline, std::function<void(const absl::Status&)> work) {
+  TokenizePipelineRequest request;
+  request.inputs.push_back(TokenSequence{{0}, {}, {}});
+  request.deadline = deadline;
+  return SubmitTokenize(
+      std::move(request),
+      [work = std::move(work)](absl::StatusOr<std::vector<Encoding>> result) {
+        work(result.status());
+      });
 }
 
 std::shared_ptr<PipelineCall> PipelineImpl::Start(std::shared_ptr<Call> call) {

@@ -152,6 +152,14 @@ class Pipeline {
   virtual std::shared_ptr<PipelineCall> SubmitTokenize(
       TokenizePipelineRequest request, TokenizeDone done) = 0;
 
+  // Runs `work` once on a tokenizer thread, or from within SubmitWork when it
+  // is refused, with OK or with the status that it must answer instead of
+  // working. For work that takes longer than a gRPC thread may; counted,
+  // refused while draining and given up past `deadline` as a SubmitTokenize of
+  // one token.
+  virtual std::shared_ptr<PipelineCall> SubmitWork(
+      absl::Time deadline, std::function<void(const absl::Status&)> work) = 0;
+
   // From now on Submit answers DRAINING (UNAVAILABLE); accepted work goes on.
   virtual void StartDraining() = 0;
   // Requests accepted and not yet answered.

@@ -1,6 +1,7 @@
 #include "server/rpc/service.h"
 
 #include "server/rpc/calls.h"
+#include "server/rpc/inspect_call.h"
 
 namespace encoderd {
 namespace {
@@ -51,6 +52,13 @@ grpc::ServerUnaryReactor* EncoderService::GetModel(
     grpc::ByteBuffer* reply) {
   return StartCall<GetModelCall>(environment_, Method::kGetModel, context,
                                  request, reply);
+}
+
+grpc::ServerUnaryReactor* EncoderService::InspectPositions(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* reply) {
+  return StartCall<InspectPositionsCall>(
+      environment_, Method::kInspectPositions, context, request, reply);
 }
 
 }  // namespace encoderd

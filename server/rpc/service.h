@@ -14,7 +14,8 @@ class EncoderService final
               v1::Encoder::WithRawCallbackMethod_Tokenize<
                   v1::Encoder::WithRawCallbackMethod_ListModels<
                       v1::Encoder::WithRawCallbackMethod_GetModel<
-                          v1::Encoder::Service>>>>> {
+                          v1::Encoder::WithRawCallbackMethod_InspectPositions<
+                              v1::Encoder::Service>>>>>> {
  public:
   // What `environment` points to outlives the gRPC server.
   explicit EncoderService(const CallEnvironment& environment)
@@ -35,6 +36,9 @@ class EncoderService final
   grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context,
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* reply) override;
+  grpc::ServerUnaryReactor* InspectPositions(
+      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+      grpc::ByteBuffer* reply) override;
 
  private:
   const CallEnvironment environment_;

@@ -25,7 +25,8 @@ RULES = [
     ("server/", ("engine/",),
      ("engine/model.h", "engine/session.h", "engine/tokenizer/tokenizer.h",
       "engine/batch.h", "engine/error.h", "engine/pooling.h",
-      "engine/quantize.h", "engine/model_config.h", "engine/tensor.h"),
+      "engine/quantize.h", "engine/model_config.h", "engine/tensor.h",
+      "engine/position_inspection.h"),
      "the server reaches the engine only through Model, Session, Tokenizer "
      "and their plain types"),
     ("client/", ("engine/", "server/", "tests/"), (),
@@ -40,6 +41,8 @@ OWNERS = [
      "device.h is the only seam between model and device"),
     (("nlohmann/",), ("engine/io/", "client/", "tests/"),
      "JSON is read through engine/io, which bounds it"),
+    (("png.h",), ("client/cpp/encoderctl/image.cc", "tests/"),
+     "pictures are written in one place"),
     (("unicode/",), ("engine/tokenizer/", "tests/"),
      "only the tokenizer knows ICU"),
 ]

@@ -65,6 +65,7 @@ PLANTED = [
     ("includes", "engine/b.cc", '#include "engine/device/cpu/ops.h"\n', "seam"),
     ("includes", "engine/b.cc", "#include <nlohmann/json.hpp>\n", "engine/io"),
     ("includes", "engine/b.cc", "#include <unicode/uchar.h>\n", "ICU"),
+    ("includes", "client/cpp/b.cc", "#include <png.h>\n", "one place"),
     ("includes", "server/pipeline/b.cc", "#include <grpcpp/status.h>\n", "b.cc"),
     ("includes", "server/pipeline/b.cc", '#include "server/rpc/s.h"\n', "b.cc"),
     ("includes", "server/b.cc", '#include "engine/weights.h"\n', "b.cc"),

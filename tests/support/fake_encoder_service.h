@@ -69,6 +69,11 @@ class FakeEncoderService : public v1::Encoder::Service {
   grpc::Status GetModel(grpc::ServerContext* context,
                         const v1::GetModelRequest* request,
                         v1::Model* model) override;
+  // A table [kMaxLen,kHiddenSize] whose first half is trained; value r + c / 8.
+  // Rows past its end are refused.
+  grpc::Status InspectPositions(
+      grpc::ServerContext* context, const v1::InspectPositionsRequest* request,
+      v1::InspectPositionsResponse* response) override;
 
  private:
   // Counts a call in; the error that it must answer, if any.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "engine/positions.h"
 
 namespace encoderd {
 
@@ -40,6 +41,9 @@ FakeModel::FakeModel(const FakeModelOptions& options)
   info_.tokenizer = tokenizer_.algorithm();
   info_.preferred_sessions = options.sessions;
   info_.parameters = CountParameters(config);
+  position_rows_ = SinusoidalPositions()
+                       .Rows(options.positions, options.hidden_size, nullptr)
+                       .value();
 }
 
 absl::StatusOr<std::shared_ptr<FakeModel>> FakeModel::Load(

@@ -43,6 +43,8 @@ class FakeModel final : public Model {
 
   const ModelInfo& info() const override { return info_; }
   const Tokenizer& tokenizer() const override { return tokenizer_; }
+  // Sinusoids.
+  const HostMatrix& position_rows() const override { return position_rows_; }
   absl::StatusOr<std::unique_ptr<Session>> NewSession(
       const SessionOptions& options) const override;
 
@@ -52,6 +54,7 @@ class FakeModel final : public Model {
  private:
   ModelInfo info_;
   FakeTokenizer tokenizer_;
+  HostMatrix position_rows_;
   mutable FakeDevice device_;
 };
 

@@ -22,6 +22,10 @@ constexpr Command kCommands[] = {
      RunSimilarity},
     {"models", "[NAME]", "what the server serves: sizes, limits, prompts",
      "Without a name: all of them, the default model first.", RunModels},
+    {"inspect", "", "what the position table looks like, and if it is trained",
+     "Prints norms, mean cosines of rows 1, 2, 4, ... apart, and a verdict; "
+     "--png draws the table and the cosines of its rows.",
+     RunInspect},
     {"health", "[SERVICE]", "whether the server is ready (exit code 0) or not",
      "Without a service: the server as a whole.", RunHealth},
 };

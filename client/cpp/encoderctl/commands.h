@@ -28,6 +28,7 @@ int RunEncode(const Command&, const Arguments&, Environment&);
 int RunTokenize(const Command&, const Arguments&, Environment&);
 int RunSimilarity(const Command&, const Arguments&, Environment&);
 int RunModels(const Command&, const Arguments&, Environment&);
+int RunInspect(const Command&, const Arguments&, Environment&);
 int RunHealth(const Command&, const Arguments&, Environment&);
 
 }  // namespace encoderd::ctl

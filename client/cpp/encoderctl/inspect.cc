@@ -1,0 +1,178 @@
+// encoderctl inspect
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cpp/encoderctl/heatmap.h"
+#include "client/cpp/encoderctl/invocation.h"
+#include "client/cpp/encoderctl/writer.h"
+
+namespace encoderd::ctl {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMost = std::numeric_limits<int>::max();
+
+const char* VerdictWord(v1::PositionVerdict verdict) {
+  switch (verdict) {
+    case v1::POSITION_VERDICT_TRAINED:
+      return "trained";
+    case v1::POSITION_VERDICT_LOOKS_RANDOM:
+      return "looks random";
+    case v1::POSITION_VERDICT_PARTLY_TRAINED:
+      return "partly trained";
+    default:
+      return "undecided";
+  }
+}
+
+// The sentence that the figures come to.
+std::string Conclusion(const v1::InspectPositionsResponse& response) {
+  const std::string figures =
+      absl::StrFormat("mean cosine of neighbouring rows %.4f, threshold %.4f",
+                      response.verdict_cosine(), response.threshold());
+  switch (response.verdict()) {
+    case v1::POSITION_VERDICT_TRAINED:
+      return absl::StrCat("trained: ", figures);
+    case v1::POSITION_VERDICT_LOOKS_RANDOM:
+      return absl::StrCat("WARNING: these rows look random: ", figures);
+    case v1::POSITION_VERDICT_PARTLY_TRAINED:
+      return absl::StrCat("WARNING: trained up to row ",
+                          response.change_row() - 1, ", random from row ",
+                          response.change_row(), " on: before it ", figures);
+    default:
+      return "undecided: one row has no neighbours";
+  }
+}
+
+std::string ToText(const v1::InspectPositionsResponse& response) {
+  double least = 0, most = 0, sum = 0;
+  if (response.norms_size() > 0) least = most = response.norms(0);
+  for (const double norm : response.norms()) {
+    least = std::min(least, norm);
+    most = std::max(most, norm);
+    sum += norm;
+  }
+  std::string text = absl::StrCat(
+      "model            ", response.model(), "\nposition scheme  ",
+      response.position_scheme(), "\nrows             ", response.first_row(),
+      " to ", response.first_row() + response.row_count() - 1, " of ",
+      response.table_rows(), ", ", response.columns(), " columns\n");
+  absl::StrAppendFormat(&text,
+                        "norms            least %.4f, mean %.4f, most %.4f\n",
+                        least, sum / std::max(1, response.norms_size()), most);
+  absl::StrAppend(&text, "distance   mean cosine\n");
+  for (const auto& entry : response.profile()) {
+    absl::StrAppendFormat(&text, "%8d   %11.4f\n", entry.distance(),
+                          entry.mean_cosine());
+  }
+  return absl::StrCat(text, Conclusion(response), "\n");
+}
+
+std::string ToJson(const v1::InspectPositionsResponse& response) {
+  Json json;
+  json["model"] = response.model();
+  json["position_scheme"] = response.position_scheme();
+  json["table_rows"] = response.table_rows();
+  json["columns"] = response.columns();
+  json["first_row"] = response.first_row();
+  json["row_count"] = response.row_count();
+  json["verdict"] = VerdictWord(response.verdict());
+  json["verdict_cosine"] = response.verdict_cosine();
+  json["threshold"] = response.threshold();
+  if (response.verdict() == v1::POSITION_VERDICT_PARTLY_TRAINED) {
+    json["change_row"] = response.change_row();
+  }
+  json["norms"] =
+      std::vector<float>(response.norms().begin(), response.norms().end());
+  json["profile"] = Json::array();
+  for (const auto& entry : response.profile()) {
+    json["profile"].push_back(
+        {{"distance", entry.distance()}, {"mean_cosine", entry.mean_cosine()}});
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Both heatmaps. INTERNAL: the answer's bytes are not the matrices they should
+// be.
+absl::Status WritePicture(const v1::InspectPositionsResponse& response,
+                          const std::string& file) {
+  const int64_t rows = response.row_count(), columns = response.columns();
+  const auto floats = [](const std::string& bytes) {
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+    return values;
+  };
+  const std::vector<float> table = floats(response.values());
+  const std::vector<float> cosine = floats(response.cosine());
+  if (static_cast<int64_t>(table.size()) != rows * columns ||
+      static_cast<int64_t>(cosine.size()) != rows * rows || rows == 0 ||
+      columns == 0) {
+    return absl::InternalError(absl::StrCat(
+        "the answer has ", table.size(), " values and ", cosine.size(),
+        " cosines of ", rows, " rows of ", columns, " columns"));
+  }
+  const int64_t first = response.first_row();
+  const Heatmap maps[] = {
+      {"POSITION TABLE", "COLUMN", table, rows, columns, first, 0,
+       BulkLimit(table)},
+      {"COSINE OF ROWS", "ROW", cosine, rows, rows, first, first, 1.0f}};
+  return DrawHeatmaps(maps).WritePng(file);
+}
+
+absl::Status WriteFile(const std::string& file, const std::string& text,
+                       std::ostream& standard_output) {
+  auto writer = Writer::Open(file, false, standard_output);
+  if (!writer.ok()) return writer.status();
+  absl::Status status = (*writer)->Write(text);
+  status.Update((*writer)->Finish());
+  return status;
+}
+
+}  // namespace
+
+int RunInspect(const Command& command, const Arguments& arguments,
+               Environment& environment) {
+  Invocation invocation(command, environment);
+  client::InspectOptions options;
+  int first_row = 0, row_count = 0;
+  std::string png, json;
+  invocation.flags.AddString(
+      "model", "NAME", "the model; empty: the default one", &options.model);
+  invocation.flags.AddInt("first_row", "N", "first row of the table", 0, kMost,
+                          &first_row);
+  invocation.flags.AddInt("row_count", "N",
+                          "rows; 0: to the table's end, at most 1024", 0, kMost,
+                          &row_count);
+  invocation.flags.AddString(
+      "png", "FILE", "draw the table and its cosines into this file", &png);
+  invocation.flags.AddString("json", "FILE",
+                             "write the figures into this file; -: print them "
+                             "instead of the text",
+                             &json);
+  if (const auto over = invocation.Parse(arguments)) return *over;
+  if (!invocation.positional.empty()) {
+    return invocation.Usage("takes no argument beside its flags");
+  }
+  const auto client = invocation.Connect();
+  if (!client.ok()) return invocation.Usage(client.status().message());
+  options.first_row = static_cast<uint32_t>(first_row);
+  options.row_count = static_cast<uint32_t>(row_count);
+  options.cosine = options.values = !png.empty();
+  const auto response = (*client)->InspectPositions(options);
+  if (!response.ok()) return invocation.Fail(response.status());
+  absl::Status status;
+  if (json != "-") status = WriteFile("-", ToText(*response), environment.out);
+  if (!json.empty()) {
+    status.Update(WriteFile(json, ToJson(*response), environment.out));
+  }
+  if (!png.empty()) status.Update(WritePicture(*response, png));
+  return status.ok() ? kExitOk : invocation.Fail(status);
+}
+
+}  // namespace encoderd::ctl

@@ -1,0 +1,141 @@
+// InspectPositions over gRPC; the fake model's rows are sinusoids.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "encoderd/v1/encoder.grpc.pb.h"
+#include "engine/positions.h"
+#include "tests/support/test_server.h"
+
+namespace encoderd {
+namespace {
+
+class InspectTest : public ::testing::Test {
+ protected:
+  explicit InspectTest(int32_t positions = 512) : server_(Fake(positions)) {}
+
+  static FakeModelOptions Fake(int32_t positions) {
+    FakeModelOptions options;
+    options.positions = positions;
+    return options;
+  }
+
+  grpc::Status Inspect(uint32_t first, uint32_t count, bool matrices = false) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::seconds(10));
+    v1::InspectPositionsRequest request;
+    request.set_first_row(first);
+    request.set_row_count(count);
+    request.set_cosine(matrices);
+    request.set_values(matrices);
+    response_.Clear();
+    return server_.stub().InspectPositions(&context, request, &response_);
+  }
+
+  static std::vector<float> Floats(const std::string& bytes) {
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+
+  TestServer server_;
+  v1::InspectPositionsResponse response_;
+};
+
+TEST_F(InspectTest, GivesFiguresAndAVerdictOfTheWholeTable) {
+  ASSERT_TRUE(Inspect(0, 0).ok());
+  EXPECT_EQ(response_.model(), "fake");
+  EXPECT_EQ(response_.position_scheme(), "learned");
+  EXPECT_EQ(response_.table_rows(), 512u);
+  EXPECT_EQ(response_.columns(), 8u);
+  EXPECT_EQ(response_.first_row(), 0u);
+  EXPECT_EQ(response_.row_count(), 512u);
+  ASSERT_EQ(response_.norms_size(), 512);
+  for (const float norm : response_.norms()) EXPECT_NEAR(norm, 2.0f, 1e-6);
+  ASSERT_EQ(response_.profile_size(), 9);  // 1, 2, 4 ... 256
+  EXPECT_EQ(response_.profile(8).distance(), 256u);
+  EXPECT_EQ(response_.verdict(), v1::POSITION_VERDICT_TRAINED);
+  EXPECT_EQ(response_.verdict_cosine(), response_.profile(0).mean_cosine());
+  EXPECT_NEAR(response_.threshold(), 6 / std::sqrt(8.0 * 511), 1e-6);
+  EXPECT_TRUE(response_.cosine().empty());
+  EXPECT_TRUE(response_.values().empty());
+}
+
+TEST_F(InspectTest, GivesTheRowsAndTheirCosinesWhenAsked) {
+  ASSERT_TRUE(Inspect(100, 3, true).ok());
+  const std::vector<float> values = Floats(response_.values());
+  ASSERT_EQ(values.size(), 24u);
+  std::vector<float> row(8);
+  SinusoidalRow(101, 8, row.data());
+  EXPECT_EQ(std::vector<float>(values.begin() + 8, values.begin() + 16), row);
+  const std::vector<float> cosine = Floats(response_.cosine());
+  ASSERT_EQ(cosine.size(), 9u);
+  EXPECT_NEAR(cosine[4], 1, 1e-6);
+  EXPECT_EQ(cosine[1], cosine[3]);
+  EXPECT_NEAR(cosine[1], response_.verdict_cosine(), 1e-4);
+}
+
+TEST_F(InspectTest, RefusesRowsThatTheTableDoesNotHave) {
+  EXPECT_TRUE(Inspect(511, 1).ok());
+  EXPECT_EQ(response_.verdict(), v1::POSITION_VERDICT_UNSPECIFIED);
+  RpcError error = ReadError(Inspect(512, 0));
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "ROWS_OUT_OF_RANGE");
+  EXPECT_EQ(error.metadata.at("first_row"), "512");
+  EXPECT_EQ(error.metadata.at("row_count"), "0");
+  EXPECT_EQ(error.metadata.at("limit"), "512");
+  error = ReadError(Inspect(510, 3));
+  EXPECT_EQ(error.reason, "ROWS_OUT_OF_RANGE");
+  EXPECT_EQ(error.metadata.at("row_count"), "3");
+  error = ReadError(Inspect(4294967295u, 1024));
+  EXPECT_EQ(error.reason, "ROWS_OUT_OF_RANGE");
+}
+
+TEST_F(InspectTest, CountsCallsAndRefusalsInTheMetrics) {
+  ASSERT_TRUE(Inspect(0, 4).ok());
+  ASSERT_FALSE(Inspect(600, 4).ok());
+  const std::string text = server_.MetricsText();
+  EXPECT_EQ(TestServer::Sample(text,
+                               "encoderd_requests_total{code=\"OK\","
+                               "method=\"InspectPositions\"}"),
+            1);
+  EXPECT_EQ(
+      TestServer::Sample(
+          text, "encoderd_rejections_total{reason=\"ROWS_OUT_OF_RANGE\"}"),
+      1);
+}
+
+TEST_F(InspectTest, KnowsTheModelsName) {
+  grpc::ClientContext context;
+  v1::InspectPositionsRequest request;
+  request.set_model("other");
+  const RpcError error =
+      ReadError(server_.stub().InspectPositions(&context, request, &response_));
+  EXPECT_EQ(error.reason, "MODEL_NOT_FOUND");
+}
+
+class LongTableTest : public InspectTest {
+ protected:
+  LongTableTest() : InspectTest(3000) {}
+};
+
+TEST_F(LongTableTest, GivesAThousandAndTwentyFourRowsAtMost) {
+  ASSERT_TRUE(Inspect(0, 0).ok());
+  EXPECT_EQ(response_.row_count(), 1024u);
+  ASSERT_TRUE(Inspect(1976, 1024, true).ok());
+  EXPECT_EQ(response_.cosine().size(), 4u * 1024 * 1024);
+  ASSERT_TRUE(Inspect(2500, 0).ok());
+  EXPECT_EQ(response_.row_count(), 500u);
+  const RpcError error = ReadError(Inspect(0, 1025));
+  EXPECT_EQ(error.reason, "INVALID_OPTION");
+  EXPECT_EQ(error.metadata.at("value"), "1025");
+  EXPECT_EQ(error.metadata.at("limit"), "1024");
+}
+
+}  // namespace
+}  // namespace encoderd

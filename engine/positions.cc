@@ -71,7 +71,7 @@ std::string SupportedPositionSchemes() {
 void SinusoidalRow(int64_t position, int64_t hidden_size, float* out) {
   for (int64_t h = 0; h < hidden_size; ++h) {
     const double exponent =
-        static_cast<double>(h / 2 * 2) / static_cast<double>(hidden_size);
+        static_cast<double>(h - h % 2) / static_cast<double>(hidden_size);
     const double angle =
         static_cast<double>(position) / std::pow(10000.0, exponent);
     out[h] = static_cast<float>(h % 2 == 0 ? std::sin(angle) : std::cos(angle));

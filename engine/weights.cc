@@ -243,8 +243,9 @@ class Reader : public CheckpointReader {
     };
     absl::StatusOr<HostMatrix> rows =
         position_scheme_.Rows(position_rows_, hidden_, read);
-    if (rows.ok()) *out = *std::move(rows);
-    return rows.status();
+    if (!rows.ok()) return rows.status();
+    *out = *std::move(rows);
+    return absl::OkStatus();
   }
 
   absl::Status ReadNorm(const std::string& module, NormWeights* out) const {

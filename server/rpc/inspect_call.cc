@@ -8,7 +8,7 @@
 #include "engine/error.h"
 #include "engine/position_inspection.h"
 #include "google/protobuf/arena.h"
-#include "server/rpc/embed_job.h"
+#include "server/rpc/answer.h"
 #include "server/rpc/wire.h"
 
 namespace encoderd {

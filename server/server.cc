@@ -71,6 +71,7 @@ Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
   environment_.state = &state_;
   environment_.models = &models_;
   environment_.metrics = &metrics_;
+  environment_.streams = &streams_;
   environment_.limits.max_inputs = config_.max_inputs_per_request;
   environment_.limits.max_message_bytes = config_.max_message_bytes;
 }
@@ -195,10 +196,13 @@ bool Server::Drain() {
   for (const ServedModel* model : models_.All()) {
     model->pipeline->StartDraining();
   }
+  streams_.DrainAll();
   const bool idle = WaitIdle(config_.drain_timeout);
   health_.EndWatches();
   const absl::Time until = absl::Now() + kGoodbye;
-  while (health_.watches() > 0 && absl::Now() < until) absl::SleepFor(kPoll);
+  while (health_.watches() + streams_.count() > 0 && absl::Now() < until) {
+    absl::SleepFor(kPoll);
+  }
   acceptor_->Goodbye(kGoodbye);
   grpc_->Shutdown(std::chrono::system_clock::now());
   Log(idle ? LogLevel::kInfo : LogLevel::kWarning, "drained",

@@ -60,6 +60,7 @@ class Server {
   bool serving() const { return health_.serving(); }
   int64_t in_flight() const { return state_.in_flight(); }
   int64_t connections() const { return acceptor_->connections(); }
+  int64_t streams() const { return streams_.count(); }
 
  private:
   Server(const ServerConfig& config, std::function<void()> on_device_lost);
@@ -73,6 +74,7 @@ class Server {
   Metrics metrics_;
   ServingState state_;
   ModelRegistry models_;
+  OpenStreams streams_;
   CallEnvironment environment_;
   HealthService health_;
   std::unique_ptr<EncoderService> service_;

@@ -80,9 +80,9 @@ prometheus::Histogram* Histogram(
 }  // namespace
 
 const char* MethodName(Method method) {
-  constexpr const char* kNames[kNumMethods] = {"Embed",    "Encode",
-                                               "Tokenize", "ListModels",
-                                               "GetModel", "InspectPositions"};
+  constexpr const char* kNames[kNumMethods] = {
+      "Embed",      "EmbedStream", "Encode",          "Tokenize",
+      "ListModels", "GetModel",    "InspectPositions"};
   return kNames[static_cast<int>(method)];
 }
 
@@ -117,6 +117,7 @@ const std::vector<std::string>& RejectionReasons() {
                                    "EXPIRED_IN_QUEUE",
                                    "CANCELLED_IN_QUEUE",
                                    "DEVICE_FAULT",
+                                   "ROWS_OUT_OF_RANGE",
                                    "INTERNAL_FAULT"};
   return *kReasons;
 }

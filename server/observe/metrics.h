@@ -25,13 +25,14 @@ namespace encoderd {
 
 enum class Method {
   kEmbed,
+  kEmbedStream,  // each request of a stream
   kEncode,
   kTokenize,
   kListModels,
   kGetModel,
   kInspectPositions
 };
-inline constexpr int kNumMethods = 6;
+inline constexpr int kNumMethods = 7;
 const char* MethodName(Method method);  // "Embed"
 
 enum class Stage { kTokenize, kQueue, kBatch, kCompute, kReply };

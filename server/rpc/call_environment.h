@@ -5,6 +5,7 @@
 #include "server/observe/metrics.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/model_registry.h"
+#include "server/rpc/open_streams.h"
 #include "server/rpc/serving_state.h"
 
 namespace encoderd {
@@ -13,6 +14,7 @@ struct CallEnvironment {
   ServingState* state = nullptr;
   const ModelRegistry* models = nullptr;
   Metrics* metrics = nullptr;
+  OpenStreams* streams = nullptr;
   RequestLimits limits;
 };
 

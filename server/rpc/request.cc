@@ -1,8 +1,12 @@
 #include "server/rpc/request.h"
 
+#include <cstdint>
+#include <exception>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "encoderd/v1/encoder.pb.h"
+#include "engine/error.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
@@ -36,6 +40,30 @@ absl::Status ParseInputs(const RequestLimits& limits,
   }
   bad_texts->clear();
   return parsed;
+}
+
+absl::Status CheckAnswerSize(const google::protobuf::Message& answer,
+                             const RequestLimits& limits) {
+  const int64_t size = static_cast<int64_t>(answer.ByteSizeLong());
+  const int64_t limit = limits.max_message_bytes;
+  if (size <= limit) return absl::OkStatus();
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat("the answer has ", size, " bytes; at most ", limit,
+                   " are sent: ask for fewer inputs at once"),
+      {"REQUEST_TOO_LARGE",
+       {{"reply_bytes", absl::StrCat(size)}, {"limit", absl::StrCat(limit)}},
+       "inputs"});
+}
+
+absl::Status CatchAll(const std::function<absl::Status()>& body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("exception: ", error.what()));
+  } catch (...) {
+    return absl::InternalError("exception of an unknown type");
+  }
 }
 
 }  // namespace encoderd

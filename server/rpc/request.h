@@ -1,7 +1,9 @@
-// Bytes -> a request with inputs.
+// What every way of carrying a request needs: bytes -> a request with inputs,
+// the limit on an answer, and the one place that catches.
 #ifndef ENCODERD_SERVER_RPC_REQUEST_H_
 #define ENCODERD_SERVER_RPC_REQUEST_H_
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,6 +25,13 @@ absl::Status ParseInputs(const RequestLimits& limits,
                          const grpc::ByteBuffer& bytes,
                          google::protobuf::Message* request,
                          std::vector<InputFault>* bad_texts = nullptr);
+
+// REQUEST_TOO_LARGE (reply_bytes, limit) for an answer above the limit.
+absl::Status CheckAnswerSize(const google::protobuf::Message& answer,
+                             const RequestLimits& limits);
+
+// Runs `body`; what it throws becomes INTERNAL.
+absl::Status CatchAll(const std::function<absl::Status()>& body);
 
 }  // namespace encoderd
 

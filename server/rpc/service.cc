@@ -1,6 +1,7 @@
 #include "server/rpc/service.h"
 
 #include "server/rpc/calls.h"
+#include "server/rpc/embed_stream.h"
 #include "server/rpc/inspect_call.h"
 
 namespace encoderd {
@@ -24,6 +25,11 @@ grpc::ServerUnaryReactor* EncoderService::Embed(
     grpc::ByteBuffer* reply) {
   return StartCall<EmbedCall>(environment_, Method::kEmbed, context, request,
                               reply);
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
+EncoderService::EmbedStream(grpc::CallbackServerContext* context) {
+  return encoderd::EmbedStream::Start(environment_, context);
 }
 
 grpc::ServerUnaryReactor* EncoderService::Encode(

@@ -10,12 +10,14 @@ namespace encoderd {
 
 class EncoderService final
     : public v1::Encoder::WithRawCallbackMethod_Embed<
-          v1::Encoder::WithRawCallbackMethod_Encode<
-              v1::Encoder::WithRawCallbackMethod_Tokenize<
-                  v1::Encoder::WithRawCallbackMethod_ListModels<
-                      v1::Encoder::WithRawCallbackMethod_GetModel<
-                          v1::Encoder::WithRawCallbackMethod_InspectPositions<
-                              v1::Encoder::Service>>>>>> {
+          v1::Encoder::WithRawCallbackMethod_EmbedStream<
+              v1::Encoder::WithRawCallbackMethod_Encode<
+                  v1::Encoder::WithRawCallbackMethod_Tokenize<
+                      v1::Encoder::WithRawCallbackMethod_ListModels<
+                          v1::Encoder::WithRawCallbackMethod_GetModel<
+                              v1::Encoder::
+                                  WithRawCallbackMethod_InspectPositions<
+                                      v1::Encoder::Service>>>>>>> {
  public:
   // What `environment` points to outlives the gRPC server.
   explicit EncoderService(const CallEnvironment& environment)
@@ -24,6 +26,8 @@ class EncoderService final
   grpc::ServerUnaryReactor* Embed(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer* request,
                                   grpc::ByteBuffer* reply) override;
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EmbedStream(
+      grpc::CallbackServerContext* context) override;
   grpc::ServerUnaryReactor* Encode(grpc::CallbackServerContext* context,
                                    const grpc::ByteBuffer* request,
                                    grpc::ByteBuffer* reply) override;

@@ -1,14 +1,12 @@
 #include "server/rpc/unary_call.h"
 
-#include <exception>
 #include <functional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "engine/error.h"
-#include "server/observe/log.h"
+#include "server/rpc/request.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
@@ -33,28 +31,14 @@ void UnaryCall::Start(const grpc::ByteBuffer& request) {
 }
 
 void UnaryCall::Continue(const std::function<absl::Status()>& body) {
-  absl::Status status;
-  try {
-    status = body();
-  } catch (const std::exception& error) {
-    status = absl::InternalError(absl::StrCat("exception: ", error.what()));
-  } catch (...) {
-    status = absl::InternalError("exception of an unknown type");
-  }
+  const absl::Status status = CatchAll(body);
   if (!status.ok()) Fail(status);
 }
 
 void UnaryCall::Answer(const google::protobuf::Message& reply) {
-  const int64_t size = static_cast<int64_t>(reply.ByteSizeLong());
-  const int64_t limit = environment_.limits.max_message_bytes;
-  if (size > limit) {
-    Fail(MakeError(
-        absl::StatusCode::kInvalidArgument,
-        absl::StrCat("the answer has ", size, " bytes; at most ", limit,
-                     " are sent: ask for fewer inputs at once"),
-        {"REQUEST_TOO_LARGE",
-         {{"reply_bytes", absl::StrCat(size)}, {"limit", absl::StrCat(limit)}},
-         "inputs"}));
+  const absl::Status fits = CheckAnswerSize(reply, environment_.limits);
+  if (!fits.ok()) {
+    Fail(fits);
     return;
   }
   *reply_ = SerializeMessage(reply);

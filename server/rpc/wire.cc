@@ -123,6 +123,28 @@ int64_t CountEntries(const grpc::ByteBuffer& bytes, int number) {
   return count;
 }
 
+std::string FindString(const grpc::ByteBuffer& bytes, int number,
+                       size_t max_bytes) {
+  grpc::ProtoBufferReader reader(const_cast<grpc::ByteBuffer*>(&bytes));
+  if (!reader.status().ok()) return "";
+  CodedInputStream stream(&reader);
+  std::string found;
+  while (const uint32_t tag = stream.ReadTag()) {
+    if (WireFormatLite::GetTagFieldNumber(tag) != number ||
+        WireFormatLite::GetTagWireType(tag) !=
+            WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+      if (!WireFormatLite::SkipField(&stream, tag)) break;
+      continue;
+    }
+    uint32_t length = 0;
+    if (!stream.ReadVarint32(&length) || length > max_bytes ||
+        !stream.ReadString(&found, static_cast<int>(length))) {
+      return "";
+    }
+  }
+  return FirstInvalidUtf8(found) < 0 ? found : "";
+}
+
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes,
                           google::protobuf::Message* message) {
   {

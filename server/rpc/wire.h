@@ -7,6 +7,7 @@
 #ifndef ENCODERD_SERVER_RPC_WIRE_H_
 #define ENCODERD_SERVER_RPC_WIRE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,6 +25,12 @@ namespace encoderd {
 // Entries of length-delimited field `number` at the top level, up to the first
 // byte that makes no sense.
 int64_t CountEntries(const grpc::ByteBuffer& bytes, int number);
+
+// The string of field `number` at the top level (the last one, as the parser
+// takes it), of bytes that may be no message. Empty: there is none, it is
+// longer than max_bytes, or it is not UTF-8.
+std::string FindString(const grpc::ByteBuffer& bytes, int number,
+                       size_t max_bytes);
 
 // Parses `bytes`; `message` is of the type that the method takes. Errors:
 // INVALID_ARGUMENT, INVALID_UTF8 (field; byte_offset; input_index where an

@@ -14,7 +14,8 @@
 namespace encoderd {
 namespace {
 
-// Short to wait for, and long for a loaded machine to bring a call to the queue.
+// Short to wait for, and long for a loaded machine to bring a call to the
+// queue.
 constexpr absl::Duration kShortDeadline = absl::Seconds(1);
 
 bool Eventually(const std::function<bool()>& condition) {

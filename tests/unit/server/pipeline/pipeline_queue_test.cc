@@ -133,8 +133,8 @@ TEST(PipelineQueueTest, AHandleMayOutliveThePipeline) {
 TEST(PipelineQueueTest, WhatExpiresInTheQueueIsNeverComputed) {
   PipelineHarness harness;
   auto blocker = harness.Block();
-  auto expiring = harness.Submit(
-      WithDeadline(TextRequest({"zz", "z"}), absl::Seconds(1)));
+  auto expiring =
+      harness.Submit(WithDeadline(TextRequest({"zz", "z"}), absl::Seconds(1)));
   harness.WaitForQueue(2);
   absl::SleepFor(absl::Milliseconds(1020));
   harness.device.OpenGate();

@@ -1,0 +1,294 @@
+#include "server/rpc/embed_stream.h"
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "engine/error.h"
+#include "google/protobuf/arena.h"
+#include "server/rpc/options.h"
+#include "server/rpc/request.h"
+#include "server/rpc/status.h"
+#include "server/rpc/wire.h"
+
+namespace encoderd {
+namespace {
+
+using google::protobuf::Arena;
+
+absl::Status NoRequestId() {
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      "request_id is empty: in a stream it says which request an answer is of",
+      {"INVALID_OPTION", {{"value", ""}, {"limit", "1"}}, "request_id"});
+}
+
+// What the answer will take, about: four bytes a value.
+int64_t AnswerBytes(const v1::EmbedRequest& request, const ServedModel& model) {
+  return int64_t{request.inputs_size()} * model.description.hidden_size() * 4;
+}
+
+}  // namespace
+
+EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
+                                grpc::CallbackServerContext* context) {
+  std::shared_ptr<EmbedStream> stream(new EmbedStream(environment, context));
+  stream->self_ = stream;
+  const absl::Status admitted = environment.state->Admit();
+  if (!admitted.ok()) stream->End(admitted);
+  environment.streams->Add(stream);
+  stream->Pump();
+  return stream.get();
+}
+
+void EmbedStream::OnReadDone(bool ok) {
+  {
+    absl::MutexLock lock(&mu_);
+    reading_ = false;
+    if (!ok) half_closed_ = true;
+    taking_ = ok && !gone_ && !end_.has_value();
+    ok = taking_;
+  }
+  if (ok) {
+    Take(incoming_);
+    incoming_.Clear();
+    absl::MutexLock lock(&mu_);
+    taking_ = false;
+  }
+  Pump();
+}
+
+void EmbedStream::Take(const grpc::ByteBuffer& bytes) {
+  environment_.state->Enter();
+  const absl::Time arrival = absl::Now();
+  const absl::Status status = CatchAll([&] { return Submit(bytes, arrival); });
+  if (status.ok()) return;
+  const std::string request_id = FindString(
+      bytes, v1::EmbedRequest::kRequestIdFieldNumber, kMaxRequestIdBytes);
+  if (request_id.empty() && ReasonOf(status) == "MALFORMED_MESSAGE") {
+    const absl::Status published = Publish(status);
+    Count(published, arrival);
+    End(published);
+    environment_.state->Leave();
+    return;
+  }
+  AnswerError(request_id, arrival, status);
+}
+
+absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
+                                 absl::Time arrival) {
+  absl::Status status = environment_.state->Admit();
+  if (!status.ok()) return status;
+  Arena arena;
+  auto* request = Arena::CreateMessage<v1::EmbedRequest>(&arena);
+  std::vector<InputFault> bad_texts;
+  status = ParseInputs(environment_.limits, bytes, request, &bad_texts);
+  if (!status.ok()) return status;
+  if (request->request_id().empty()) return NoRequestId();
+  auto job = EmbedJob::Make(environment_, request, std::move(bad_texts));
+  if (!job.ok()) return job.status();
+
+  auto held =
+      std::make_shared<Held>(Held{*std::move(job), arrival, 0, nullptr});
+  held->bytes = static_cast<int64_t>(bytes.Length()) +
+                AnswerBytes(*request, held->job.model());
+  int64_t id = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    id = next_id_++;
+    held_[id] = held;
+    held_bytes_ += held->bytes;
+  }
+  std::shared_ptr<PipelineCall> call = held->job.Submit(
+      absl::FromChrono(context_->deadline()),
+      std::hash<std::string>()(context_->peer()),
+      [self = shared_from_this(), id](absl::StatusOr<PipelineResult> result) {
+        self->Done(id, std::move(result));
+      });
+  bool gone = false;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto at = held_.find(id);
+    if (at == held_.end()) return absl::OkStatus();  // answered already
+    at->second->call = call;
+    gone = gone_;
+  }
+  if (gone) call->Cancel();
+  return absl::OkStatus();
+}
+
+void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
+  std::shared_ptr<Held> held;
+  {
+    absl::MutexLock lock(&mu_);
+    held = held_.at(id);
+  }
+  Arena arena;
+  auto* response = Arena::CreateMessage<v1::EmbedResponse>(&arena);
+  grpc::ByteBuffer answer;
+  const absl::Status status = CatchAll([&]() -> absl::Status {
+    if (!result.ok()) return result.status();
+    held->job.Answer(*std::move(result), response);
+    const absl::Status fits = CheckAnswerSize(*response, environment_.limits);
+    if (fits.ok()) answer = SerializeMessage(*response);
+    return fits;
+  });
+  const absl::Status published = status.ok() ? status : Publish(status);
+  if (!published.ok()) {
+    response->Clear();
+    response->set_request_id(held->job.request_id());
+    *response->mutable_error() = ToRpcStatus(published);
+    answer = SerializeMessage(*response);
+  }
+  Count(published, held->arrival);
+  Push(id, std::move(answer));
+}
+
+void EmbedStream::AnswerError(const std::string& request_id, absl::Time arrival,
+                              const absl::Status& status) {
+  const absl::Status published = Publish(status);
+  Count(published, arrival);
+  v1::EmbedResponse response;
+  response.set_request_id(request_id);
+  *response.mutable_error() = ToRpcStatus(published);
+  Push(-1, SerializeMessage(response));
+}
+
+void EmbedStream::Count(const absl::Status& published,
+                        absl::Time arrival) const {
+  environment_.metrics->RequestDone(Method::kEmbedStream, published.code(),
+                                    published.ok() ? "" : ReasonOf(published),
+                                    absl::Now() - arrival);
+}
+
+void EmbedStream::Push(int64_t id, grpc::ByteBuffer answer) {
+  bool dropped = false;
+  {
+    absl::MutexLock lock(&mu_);
+    if (const auto at = held_.find(id); at != held_.end()) {
+      held_bytes_ -= at->second->bytes;
+      held_.erase(at);
+    }
+    dropped = gone_;
+    if (!dropped) {
+      held_bytes_ += static_cast<int64_t>(answer.Length());
+      answers_.push_back(std::move(answer));
+    }
+  }
+  if (dropped) environment_.state->Leave();
+  Pump();
+}
+
+void EmbedStream::OnWriteDone(bool ok) {
+  {
+    absl::MutexLock lock(&mu_);
+    writing_ = false;
+    held_bytes_ -= static_cast<int64_t>(outgoing_.Length());
+    outgoing_.Clear();
+  }
+  environment_.state->Leave();
+  if (!ok) Gone();
+  Pump();
+}
+
+void EmbedStream::OnCancel() {
+  Gone();
+  Pump();
+}
+
+// Takes the stream's work along.
+void EmbedStream::Gone() {
+  std::vector<std::shared_ptr<PipelineCall>> calls;
+  size_t dropped = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    gone_ = true;
+    for (const auto& entry : held_) {
+      if (entry.second->call != nullptr) calls.push_back(entry.second->call);
+    }
+    for (const grpc::ByteBuffer& answer : answers_) {
+      held_bytes_ -= static_cast<int64_t>(answer.Length());
+    }
+    dropped = answers_.size();
+    answers_.clear();
+  }
+  for (; dropped > 0; --dropped) environment_.state->Leave();
+  for (const auto& call : calls) call->Cancel();
+}
+
+void EmbedStream::Drain() {
+  End(MakeError(absl::StatusCode::kUnavailable, "the server is going away",
+                {"DRAINING", {}, ""}));
+  Pump();
+}
+
+// The first reason stays.
+void EmbedStream::End(const absl::Status& status) {
+  absl::MutexLock lock(&mu_);
+  if (!end_.has_value()) end_ = status;
+}
+
+void EmbedStream::Pump() {
+  {
+    absl::MutexLock lock(&mu_);
+    if (pumping_) return;  // whoever does will see what we did
+    pumping_ = true;
+  }
+  while (true) {
+    Action action = Action::kNone;
+    grpc::Status outcome;
+    {
+      absl::MutexLock lock(&mu_);
+      action = NextAction();
+      if (action == Action::kNone) pumping_ = false;
+      if (action == Action::kFinish) outcome = Outcome();
+    }
+    if (action == Action::kRead) {
+      StartRead(&incoming_);
+    } else if (action == Action::kWrite) {
+      StartWrite(&outgoing_);
+    } else {
+      if (action == Action::kFinish) Finish(outcome);
+      return;
+    }
+  }
+}
+
+bool EmbedStream::Room() const {
+  const auto requests =
+      static_cast<int64_t>(held_.size() + answers_.size()) + (writing_ ? 1 : 0);
+  return requests == 0 ||
+         (requests < kMaxHeldRequests && held_bytes_ < kMaxHeldBytes);
+}
+
+EmbedStream::Action EmbedStream::NextAction() {
+  if (!writing_ && !answers_.empty()) {
+    outgoing_.Swap(&answers_.front());
+    answers_.pop_front();
+    writing_ = true;
+    return Action::kWrite;
+  }
+  const bool ending = half_closed_ || gone_ || end_.has_value();
+  if (!ending && !reading_ && !taking_ && Room()) {
+    reading_ = true;
+    return Action::kRead;
+  }
+  if (ending && !taking_ && !writing_ && held_.empty() && answers_.empty()) {
+    return Action::kFinish;
+  }
+  return Action::kNone;
+}
+
+grpc::Status EmbedStream::Outcome() const {
+  if (gone_) return grpc::Status::CANCELLED;
+  if (end_.has_value()) return ToGrpcStatus(Publish(*end_));
+  return grpc::Status::OK;
+}
+
+void EmbedStream::OnDone() {
+  environment_.streams->Remove(this);
+  const std::shared_ptr<EmbedStream> last = std::move(self_);
+}
+
+}  // namespace encoderd

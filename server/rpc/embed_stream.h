@@ -1,0 +1,116 @@
+// EmbedStream: many EmbedRequests over one call, each answered by its
+// request_id as soon as it is done.
+//
+// The next request is read only while the stream holds few (kMaxHeldRequests)
+// and small ones (kMaxHeldBytes): under way, or answered and not yet taken by
+// the transport. So a caller that stops reading its answers soon finds its
+// requests unread, and its memory here is bounded; no other stream notices.
+// A request that fails is answered with its error and the stream goes on. Bytes
+// that are no message end it, as nobody could say which request they were.
+//
+// Thread rule: gRPC's reactions and the pipeline's threads meet under mu_;
+// operations on the stream are started by one thread at a time (Pump), without
+// the lock. Lives until OnDone and the last answer of the pipeline.
+#ifndef ENCODERD_SERVER_RPC_EMBED_STREAM_H_
+#define ENCODERD_SERVER_RPC_EMBED_STREAM_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/rpc/call_environment.h"
+#include "server/rpc/embed_job.h"
+#include "server/rpc/open_streams.h"
+
+namespace encoderd {
+
+class EmbedStream final
+    : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+      public OpenStream,
+      public std::enable_shared_from_this<EmbedStream> {
+ public:
+  // Enough to keep a device busy with requests of one text each, and with
+  // requests of a hundred. A larger request is held alone.
+  static constexpr int64_t kMaxHeldRequests = 64;
+  static constexpr int64_t kMaxHeldBytes = 1 << 20;
+
+  // For gRPC, which owns it until OnDone.
+  static EmbedStream* Start(const CallEnvironment& environment,
+                            grpc::CallbackServerContext* context);
+
+  void Drain() override;
+
+ private:
+  // A request in the pipeline.
+  struct Held {
+    EmbedJob job;
+    absl::Time arrival;
+    int64_t bytes = 0;  // of the request, and about those of its answer
+    std::shared_ptr<PipelineCall> call;
+  };
+  enum class Action { kNone, kRead, kWrite, kFinish };
+
+  EmbedStream(const CallEnvironment& environment,
+              grpc::CallbackServerContext* context)
+      : environment_(environment), context_(context) {}
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+  // One request: into the pipeline, or answered with its error.
+  void Take(const grpc::ByteBuffer& bytes);
+  absl::Status Submit(const grpc::ByteBuffer& bytes, absl::Time arrival);
+  void Done(int64_t id, absl::StatusOr<PipelineResult> result);
+  void AnswerError(const std::string& request_id, absl::Time arrival,
+                   const absl::Status& status);
+  void Count(const absl::Status& published, absl::Time arrival) const;
+  // An answer on its way to the transport, `id` of what it answers or -1.
+  void Push(int64_t id, grpc::ByteBuffer answer);
+  void Gone();
+  void End(const absl::Status& status);
+
+  // Starts what can be started now.
+  void Pump();
+  Action NextAction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Room() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  grpc::Status Outcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const CallEnvironment& environment_;
+  grpc::CallbackServerContext* const context_;
+  std::shared_ptr<EmbedStream> self_;  // until OnDone
+
+  // Each touched by one operation under way.
+  grpc::ByteBuffer incoming_;
+  grpc::ByteBuffer outgoing_;
+
+  absl::Mutex mu_;
+  std::map<int64_t, std::shared_ptr<Held>> held_ ABSL_GUARDED_BY(mu_);
+  int64_t next_id_ ABSL_GUARDED_BY(mu_) = 0;
+  std::deque<grpc::ByteBuffer> answers_ ABSL_GUARDED_BY(mu_);
+  int64_t held_bytes_ ABSL_GUARDED_BY(mu_) =
+      0;  // of held_, answers_, outgoing_
+  bool reading_ ABSL_GUARDED_BY(mu_) = false;
+  bool taking_ ABSL_GUARDED_BY(mu_) = false;  // between a read and its Submit
+  bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  bool half_closed_ ABSL_GUARDED_BY(mu_) = false;
+  bool gone_ ABSL_GUARDED_BY(mu_) = false;  // nobody takes answers any more
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
+  bool pumping_ ABSL_GUARDED_BY(mu_) = false;  // stays true from Finish on
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_RPC_EMBED_STREAM_H_

@@ -1,0 +1,92 @@
+// A client of EmbedStream for tests, and what they ask of a server's metrics.
+#ifndef ENCODERD_TESTS_INTEGRATION_STREAM_CLIENT_H_
+#define ENCODERD_TESTS_INTEGRATION_STREAM_CLIENT_H_
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tests/support/test_server.h"
+
+namespace encoderd {
+
+inline bool Eventually(const std::function<bool()>& condition) {
+  for (int i = 0; i < 2000; ++i) {
+    if (condition()) return true;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return false;
+}
+
+inline v1::EmbedRequest Request(const std::string& id,
+                                const std::vector<std::string>& texts) {
+  v1::EmbedRequest request = TextRequest(texts);
+  request.set_request_id(id);
+  return request;
+}
+
+inline std::vector<float> Values(const v1::EmbedResponse& response,
+                                 int index = 0) {
+  const auto& values = response.embeddings(index).floats().values();
+  return {values.begin(), values.end()};
+}
+
+// The error within an answer, as ReadError takes it.
+inline RpcError ErrorOf(const v1::EmbedResponse& response) {
+  return ReadError(grpc::Status(
+      static_cast<grpc::StatusCode>(response.error().code()),
+      response.error().message(), response.error().SerializeAsString()));
+}
+
+class Stream {
+ public:
+  explicit Stream(TestServer* server,
+                  absl::Duration timeout = absl::Seconds(30)) {
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    stream_ = server->stub().EmbedStream(&context_);
+  }
+
+  bool Write(const v1::EmbedRequest& request) {
+    return stream_->Write(request);
+  }
+  void HalfClose() { stream_->WritesDone(); }
+  bool Read(v1::EmbedResponse* response) { return stream_->Read(response); }
+  // All answers that are left, by id.
+  std::map<std::string, v1::EmbedResponse> ReadAll() {
+    std::map<std::string, v1::EmbedResponse> answers;
+    v1::EmbedResponse response;
+    while (stream_->Read(&response)) {
+      EXPECT_TRUE(answers.emplace(response.request_id(), response).second)
+          << "answered twice: " << response.request_id();
+    }
+    return answers;
+  }
+  void Cancel() { context_.TryCancel(); }
+  grpc::Status Finish() { return stream_->Finish(); }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::EmbedRequest, v1::EmbedResponse>>
+      stream_;
+};
+
+inline double Streamed(const TestServer& server, const std::string& code) {
+  return TestServer::Sample(server.MetricsText(),
+                            absl::StrCat("encoderd_requests_total{code=\"",
+                                         code, "\",method=\"EmbedStream\"}"));
+}
+
+inline double Queued(const TestServer& server) {
+  return TestServer::Sample(server.MetricsText(), "encoderd_queue_inputs");
+}
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_TESTS_INTEGRATION_STREAM_CLIENT_H_

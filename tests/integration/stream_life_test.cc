@@ -1,0 +1,158 @@
+// EmbedStream: callers that do not read, cancel or wait too long; many of them;
+// leaving. The device's gate is in the test's hand.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/rpc/embed_stream.h"
+#include "tests/integration/stream_client.h"
+
+namespace encoderd {
+namespace {
+
+TEST(StreamLifeTest, ACallerThatDoesNotReadIsNotServedAndHoldsUpNobody) {
+  constexpr int kRequests = 1000;
+  FakeModelOptions fake;
+  fake.hidden_size = 384;
+  TestServer server(fake);
+  const std::vector<std::string> texts(100, "a");
+
+  Stream stalled(&server, absl::Seconds(120));
+  std::thread writer([&] {
+    for (int i = 0; i < kRequests; ++i) {
+      ASSERT_TRUE(stalled.Write(Request(absl::StrCat(i), texts)));
+    }
+    stalled.HalfClose();
+  });
+  Stream reading(&server, absl::Seconds(120));
+  v1::EmbedResponse response;
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(reading.Write(Request(absl::StrCat("other ", i), texts)));
+    ASSERT_TRUE(reading.Read(&response));
+    EXPECT_EQ(response.request_id(), absl::StrCat("other ", i));
+  }
+  reading.HalfClose();
+  EXPECT_FALSE(reading.Read(&response));
+  EXPECT_TRUE(reading.Finish().ok());
+  // Held here, and as much again and more in the transport's windows.
+  EXPECT_LE(Streamed(server, "OK"), 300 + 3 * EmbedStream::kMaxHeldRequests);
+
+  EXPECT_EQ(stalled.ReadAll().size(), kRequests);
+  writer.join();
+  EXPECT_TRUE(stalled.Finish().ok());
+}
+
+TEST(StreamLifeTest, CancelsAtAnyMomentLeaveNothingBehind) {
+  FakeModelOptions fake;
+  fake.batch_time = absl::Microseconds(200);
+  TestServer server(fake);
+  for (int i = 0; i < 200; ++i) {
+    Stream stream(&server);
+    for (int k = 0; k < i % 7; ++k) {
+      stream.Write(Request(absl::StrCat(k), {"a", "b", "c"}));
+    }
+    absl::SleepFor(absl::Microseconds(23 * (i % 40)));
+    if (i % 3 == 0) stream.HalfClose();
+    stream.Cancel();
+    stream.Finish();
+  }
+  ASSERT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));
+  ASSERT_TRUE(Eventually([&] { return server.server().streams() == 0; }));
+  const std::string metrics = server.MetricsText();
+  EXPECT_EQ(TestServer::Sample(metrics, "encoderd_queue_inputs"), 0);
+  EXPECT_EQ(TestServer::Sample(metrics, "encoderd_queue_tokens"), 0);
+  v1::EmbedResponse response;
+  EXPECT_TRUE(server.Embed(TextRequest({"still here"}), &response).ok());
+}
+
+TEST(StreamLifeTest, WhatACancelledStreamHasInTheQueueIsNeverComputed) {
+  TestServer server;
+  server.model().device().CloseGate();
+  Stream first(&server);
+  ASSERT_TRUE(first.Write(Request("first", {"first"})));
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+  Stream gone(&server);
+  ASSERT_TRUE(gone.Write(Request("gone", {"Y", "Y"})));
+  ASSERT_TRUE(Eventually([&] { return Queued(server) == 2; }));
+  gone.Cancel();
+  EXPECT_EQ(gone.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  ASSERT_TRUE(Eventually([&] { return Queued(server) == 0; }));
+  server.model().device().OpenGate();
+  v1::EmbedResponse response;
+  ASSERT_TRUE(first.Read(&response));
+  EXPECT_FALSE(server.model().device().SawToken(FakeTokenizer::Id('Y')));
+}
+
+TEST(StreamLifeTest, DrainingAnswersWhatWasTakenAndEndsEveryStream) {
+  TestServer server;
+  server.model().device().CloseGate();
+  Stream idle(&server);
+  Stream busy(&server);
+  ASSERT_TRUE(busy.Write(Request("taken", {"a"})));
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+  ASSERT_TRUE(Eventually([&] { return server.server().streams() == 2; }));
+  std::thread drain([&] { EXPECT_TRUE(server.server().Drain()); });
+  v1::EmbedResponse response;
+  EXPECT_FALSE(idle.Read(&response));
+  EXPECT_EQ(ReadError(idle.Finish()).reason, "DRAINING");
+  server.model().device().OpenGate();
+  ASSERT_TRUE(busy.Read(&response));
+  EXPECT_EQ(Values(response), server.Expected("a"));
+  EXPECT_FALSE(busy.Read(&response));
+  EXPECT_EQ(ReadError(busy.Finish()).reason, "DRAINING");
+  drain.join();
+}
+
+TEST(StreamLifeTest, BeforeTheModelIsLoadedItEndsAtOnce) {
+  TestServer server(TestServer::NotLoaded(), {});
+  Stream stream(&server);
+  v1::EmbedResponse response;
+  EXPECT_FALSE(stream.Read(&response));
+  const RpcError error = ReadError(stream.Finish());
+  EXPECT_EQ(error.code, grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(error.reason, "LOADING");
+}
+
+TEST(StreamLifeTest, TheDeadlineTakesQueuedWorkAlong) {
+  TestServer server;
+  server.model().device().CloseGate();
+  Stream first(&server);
+  ASSERT_TRUE(first.Write(Request("first", {"first"})));
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+  Stream late(&server, absl::Seconds(1));
+  ASSERT_TRUE(late.Write(Request("late", {"Z"})));
+  ASSERT_TRUE(Eventually([&] { return Queued(server) == 1; }));
+  EXPECT_EQ(late.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  ASSERT_TRUE(Eventually([&] { return Queued(server) == 0; }));
+  server.model().device().OpenGate();
+  v1::EmbedResponse response;
+  ASSERT_TRUE(first.Read(&response));
+  EXPECT_FALSE(server.model().device().SawToken(FakeTokenizer::Id('Z')));
+}
+
+TEST(StreamLifeTest, AThousandIdleStreamsAreOpenAtOnce) {
+  TestServer server;
+  std::vector<std::unique_ptr<Stream>> streams;
+  v1::EmbedResponse response;
+  for (int i = 0; i < 1000; ++i) {
+    streams.push_back(std::make_unique<Stream>(&server, absl::Seconds(120)));
+    ASSERT_TRUE(streams.back()->Write(Request("first", {"a"})));
+    ASSERT_TRUE(streams.back()->Read(&response));
+  }
+  EXPECT_EQ(server.server().streams(), 1000);
+  EXPECT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));
+  ASSERT_TRUE(streams[0]->Write(Request("again", {"b"})));
+  ASSERT_TRUE(streams[0]->Read(&response));
+  EXPECT_EQ(Values(response), server.Expected("b"));
+  for (auto& stream : streams) {
+    stream->HalfClose();
+    EXPECT_FALSE(stream->Read(&response));
+    EXPECT_TRUE(stream->Finish().ok());
+  }
+}
+
+}  // namespace
+}  // namespace encoderd

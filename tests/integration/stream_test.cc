@@ -1,0 +1,222 @@
+// EmbedStream: matching by id, the bits, errors in place.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "tests/integration/stream_client.h"
+
+namespace encoderd {
+namespace {
+
+TEST(StreamTest, AnswersEveryRequestOnceWithTheBitsThatItHasAlone) {
+  TestServer server;
+  Stream stream(&server);
+  std::thread writer([&] {
+    for (int i = 0; i < 300; ++i) {
+      ASSERT_TRUE(stream.Write(
+          Request(absl::StrCat("r", i), {absl::StrCat("text ", i), "same"})));
+    }
+    stream.HalfClose();
+  });
+  const auto answers = stream.ReadAll();
+  writer.join();
+  EXPECT_TRUE(stream.Finish().ok());
+  ASSERT_EQ(answers.size(), 300);
+  for (int i = 0; i < 300; ++i) {
+    const v1::EmbedResponse& answer = answers.at(absl::StrCat("r", i));
+    EXPECT_FALSE(answer.has_error());
+    ASSERT_EQ(answer.embeddings_size(), 2);
+    EXPECT_EQ(Values(answer, 0), server.Expected(absl::StrCat("text ", i)));
+    EXPECT_EQ(Values(answer, 1), server.Expected("same"));
+    EXPECT_EQ(answer.model(), "fake");
+  }
+  EXPECT_EQ(Streamed(server, "OK"), 300);
+  EXPECT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));
+}
+
+TEST(StreamTest, OptionsHoldWithinAStream) {
+  TestServer server;
+  Stream stream(&server);
+  v1::EmbedRequest request = Request("bits", {"a"});
+  request.mutable_options()->set_encoding(v1::ENCODING_UBINARY);
+  ASSERT_TRUE(stream.Write(request));
+  request = Request("errors", {"a", Letters(257)});
+  request.mutable_options()->set_on_error(v1::ON_ERROR_PER_INPUT);
+  ASSERT_TRUE(stream.Write(request));
+  stream.HalfClose();
+  const auto answers = stream.ReadAll();
+  EXPECT_EQ(answers.at("bits").embeddings(0).packed().size(), 1);
+  EXPECT_EQ(Values(answers.at("errors")), server.Expected("a"));
+  EXPECT_TRUE(answers.at("errors").embeddings(1).has_error());
+  EXPECT_FALSE(answers.at("errors").has_error());
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST(StreamTest, AnEmptyStreamEndsWell) {
+  TestServer server;
+  Stream stream(&server);
+  stream.HalfClose();
+  EXPECT_THAT(stream.ReadAll(), ::testing::IsEmpty());
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST(StreamTest, ARequestThatFailsIsAnsweredAndTheStreamGoesOn) {
+  TestServer server;
+  Stream stream(&server);
+  v1::EmbedRequest unknown = Request("unknown", {"a"});
+  unknown.set_model("nobody");
+  v1::EmbedRequest empty = Request("empty", {});
+  for (const v1::EmbedRequest& request :
+       {Request("first", {"a"}), Request("long", {"a", Letters(257)}), unknown,
+        empty, Request("", {"a"}), Request("last", {"b"})}) {
+    ASSERT_TRUE(stream.Write(request));
+  }
+  stream.HalfClose();
+  const auto answers = stream.ReadAll();
+  EXPECT_TRUE(stream.Finish().ok());
+  ASSERT_EQ(answers.size(), 6);
+  EXPECT_EQ(Values(answers.at("first")), server.Expected("a"));
+  EXPECT_EQ(Values(answers.at("last")), server.Expected("b"));
+
+  const RpcError too_long = ErrorOf(answers.at("long"));
+  EXPECT_EQ(too_long.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(too_long.reason, "INPUT_TOO_LONG");
+  EXPECT_EQ(too_long.metadata.at("input_index"), "1");
+  EXPECT_EQ(too_long.metadata.at("token_count"), "257");
+  EXPECT_EQ(too_long.violations.at(0).first, "inputs[1].text");
+  EXPECT_EQ(answers.at("long").embeddings_size(), 0);
+  EXPECT_EQ(ErrorOf(answers.at("unknown")).reason, "MODEL_NOT_FOUND");
+  EXPECT_EQ(ErrorOf(answers.at("empty")).reason, "NO_INPUTS");
+  const RpcError no_id = ErrorOf(answers.at(""));
+  EXPECT_EQ(no_id.reason, "INVALID_OPTION");
+  EXPECT_EQ(no_id.violations.at(0).first, "request_id");
+  EXPECT_EQ(Streamed(server, "OK"), 2);
+  EXPECT_EQ(Streamed(server, "INVALID_ARGUMENT"), 3);
+  EXPECT_EQ(Streamed(server, "NOT_FOUND"), 1);
+}
+
+// A stream of any bytes.
+class RawStream {
+ public:
+  explicit RawStream(TestServer* server) : stub_(server->channel()) {
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+    stream_ =
+        stub_.PrepareCall(&context_, "/encoderd.v1.Encoder/EmbedStream", &cq_);
+    stream_->StartCall(nullptr);
+    Next();
+  }
+  bool Write(const std::string& bytes) {
+    const grpc::Slice slice(bytes);
+    stream_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    return Next();
+  }
+  bool Read(v1::EmbedResponse* response) {
+    grpc::ByteBuffer buffer;
+    stream_->Read(&buffer, nullptr);
+    grpc::Slice slice;
+    return Next() && buffer.DumpToSingleSlice(&slice).ok() &&
+           response->ParseFromArray(slice.begin(),
+                                    static_cast<int>(slice.size()));
+  }
+  grpc::Status Finish() {
+    grpc::Status status;
+    stream_->Finish(&status, nullptr);
+    Next();
+    return status;
+  }
+
+ private:
+  bool Next() {
+    void* tag = nullptr;
+    bool ok = false;
+    return cq_.Next(&tag, &ok) && ok;
+  }
+
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue cq_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+};
+
+TEST(StreamTest, BytesThatAreNoMessageEndItAfterWhatWasTaken) {
+  TestServer server;
+  server.model().device().CloseGate();
+  RawStream stream(&server);
+  ASSERT_TRUE(stream.Write(Request("taken", {"a"}).SerializeAsString()));
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+  ASSERT_TRUE(stream.Write("\xff\xff\xff garbage"));
+  ASSERT_TRUE(
+      Eventually([&] { return Streamed(server, "INVALID_ARGUMENT") == 1; }));
+  server.model().device().OpenGate();
+  v1::EmbedResponse response;
+  ASSERT_TRUE(stream.Read(&response));
+  EXPECT_EQ(response.request_id(), "taken");
+  EXPECT_EQ(Values(response), server.Expected("a"));
+  EXPECT_FALSE(stream.Read(&response));
+  EXPECT_EQ(ReadError(stream.Finish()).reason, "MALFORMED_MESSAGE");
+}
+
+TEST(StreamTest, ATextThatIsNotUtf8FailsItsRequestOnly) {
+  TestServer server;
+  RawStream stream(&server);
+  std::string bad = Request("bad", {"good", "b?d"}).SerializeAsString();
+  bad[bad.find("b?d") + 1] = '\xff';
+  ASSERT_TRUE(stream.Write(bad));
+  ASSERT_TRUE(stream.Write(Request("next", {"a"}).SerializeAsString()));
+  v1::EmbedResponse response;
+  ASSERT_TRUE(stream.Read(&response));
+  EXPECT_EQ(response.request_id(), "bad");
+  const RpcError error = ErrorOf(response);
+  EXPECT_EQ(error.reason, "INVALID_UTF8");
+  EXPECT_EQ(error.metadata.at("input_index"), "1");
+  ASSERT_TRUE(stream.Read(&response));
+  EXPECT_EQ(Values(response), server.Expected("a"));
+}
+
+TEST(StreamTest, AFullQueueIsToldInPlaceAndTheStreamGoesOn) {
+  ServerConfig config = TestConfig();
+  config.max_queue_tokens = 512;
+  TestServer server({}, config);
+  server.model().device().CloseGate();
+  Stream stream(&server);
+  ASSERT_TRUE(stream.Write(Request("0", {Letters(256)})));
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+  ASSERT_TRUE(stream.Write(Request("1", {Letters(256)})));
+  ASSERT_TRUE(Eventually([&] { return Queued(server) == 1; }));
+  ASSERT_TRUE(stream.Write(Request("2", {Letters(256)})));
+  v1::EmbedResponse response;
+  ASSERT_TRUE(stream.Read(&response));
+  EXPECT_EQ(response.request_id(), "2");
+  const RpcError error = ErrorOf(response);
+  EXPECT_EQ(error.code, grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(error.reason, "QUEUE_FULL");
+  EXPECT_TRUE(error.retry_delay.has_value());
+  server.model().device().OpenGate();
+  stream.HalfClose();
+  EXPECT_EQ(stream.ReadAll().size(), 2);
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST(StreamTest, ARequestAboveTheLimitOfAnAnswerFailsAlone) {
+  FakeModelOptions fake;
+  fake.hidden_size = 1024;
+  ServerConfig config = TestConfig();
+  config.max_message_bytes = 1 << 16;
+  TestServer server(fake, config);
+  Stream stream(&server);
+  ASSERT_TRUE(
+      stream.Write(Request("large", std::vector<std::string>(100, "a"))));
+  ASSERT_TRUE(stream.Write(Request("small", {"a"})));
+  stream.HalfClose();
+  const auto answers = stream.ReadAll();
+  EXPECT_EQ(ErrorOf(answers.at("large")).reason, "REQUEST_TOO_LARGE");
+  EXPECT_EQ(Values(answers.at("small")), server.Expected("a"));
+}
+
+}  // namespace
+}  // namespace encoderd

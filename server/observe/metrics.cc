@@ -100,7 +100,6 @@ const std::vector<std::string>& RejectionReasons() {
                                    "POSITION_ID_OUT_OF_RANGE",
                                    "SEGMENT_IDS_LENGTH",
                                    "POSITION_IDS_LENGTH",
-                                   "ROWS_OUT_OF_RANGE",
                                    "NO_INPUTS",
                                    "TOO_MANY_INPUTS",
                                    "EMPTY_INPUT",

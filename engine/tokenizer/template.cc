@@ -101,6 +101,8 @@ void Template::Apply(const TextTokens& first, const TextTokens* second,
       const TextTokens& text =
           piece.kind == TemplatePiece::kFirst ? first : *second;
       added = text.ids.size();
+      out->text_begins[piece.kind == TemplatePiece::kFirst ? 0 : 1] =
+          static_cast<int64_t>(out->token_ids.size());
       out->token_ids.insert(out->token_ids.end(), text.ids.begin(),
                             text.ids.end());
       if (offsets) {
@@ -145,6 +147,7 @@ void Template::Truncate(int64_t max_len, TruncateSide side,
     Keep(at, count, kept[text], side, &encoding->segment_ids);
     Keep(at, count, kept[text], side, &encoding->offsets);
     Keep(at, count, kept[text], side, &encoding->special);
+    encoding->text_begins[text] = at;
     encoding->text_tokens[text] = kept[text];
     at += kept[text];
   }

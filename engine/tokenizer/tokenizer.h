@@ -35,10 +35,13 @@ struct Encoding {
   bool pair = false;
   std::array<int64_t, 2> text_tokens{};  // tokens of each text; sums to n less
                                          // the template's special tokens
+  std::array<int64_t, 2> text_begins{};  // first token of each text; of a
+                                         // single text, [1] means nothing
 
   void Clear() {
     pair = false;
     text_tokens = {};
+    text_begins = {};
     token_ids.clear();
     segment_ids.clear();
     offsets.clear();

@@ -57,7 +57,7 @@ void BatchRunner::Pack(absl::Span<const Row> rows) {
       continue;
     }
     batch_.Append(row.call->sequence(row.unit), limits_);
-    outputs_.push_back(row.call->output);
+    outputs_.push_back(row.call->output(row.unit));
     packed_rows_.push_back(row);
   }
 }

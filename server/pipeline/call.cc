@@ -15,11 +15,11 @@ Call::Call(uint64_t id, PipelineRequest request, Pipeline::Done done,
     : id(id),
       caller(request.caller),
       deadline(request.deadline),
-      output(request.output),
+      rules{request.truncate, request.window_overlap},
       ids_only(false),
       submitted_at(now),
       num_inputs_(static_cast<int64_t>(request.inputs.size())),
-      truncate_(request.truncate),
+      output_(request.output),
       errors_per_input_(request.errors_per_input),
       queue_(std::move(queue)),
       host_(host),
@@ -35,7 +35,7 @@ Call::Call(uint64_t id, TokenizePipelineRequest request,
     : id(id),
       caller(0),
       deadline(request.deadline),
-      output(),
+      rules(),
       ids_only(true),
       submitted_at(now),
       num_inputs_(static_cast<int64_t>(request.inputs.size())),
@@ -94,7 +94,7 @@ void Call::Finish(absl::Time now) {
 
 PipelineResult Call::TakeResult(int64_t tokens, absl::Time now) {
   PipelineResult result;
-  result.outputs = JoinUnits(encoded_, output, &units_);
+  result.outputs = JoinUnits(encoded_, output_, &units_);
   std::vector<EncodedInput>().swap(encoded_);
   std::vector<Unit>().swap(units_);
   result.tokens = tokens;
@@ -153,8 +153,15 @@ absl::Status Call::EncodeOne(int64_t index, const InputEncoder& encoder,
     encoded_[index].status = std::move(refused->error);
     return absl::OkStatus();
   }
-  return encoder.Encode(&inputs_[index], truncate_, scratch, buffer,
-                        &encoded_[index]);
+  EncodedInput& encoded = encoded_[index];
+  absl::Status status =
+      encoder.Encode(&inputs_[index], rules, scratch, buffer, &encoded);
+  if (encoded.windows > 0 &&
+      window_ids_.fetch_add(encoded.token_count) + encoded.token_count >
+          encoder.max_request_tokens()) {
+    encoded.sequence = TokenSequence();  // Settle will refuse the request
+  }
+  return status;
 }
 
 absl::Status Call::InputFaults() const {
@@ -166,13 +173,14 @@ absl::Status Call::InputFaults() const {
 int64_t Call::tokens() const {
   int64_t tokens = 0;
   for (const EncodedInput& input : encoded_) {
-    if (input.status.ok()) tokens += input.sequence.size();
+    if (input.status.ok()) tokens += input.tokens;
   }
   return tokens;
 }
 
-std::vector<int32_t> Call::StartComputing() {
-  units_ = MakeUnits(&encoded_);
+std::vector<int32_t> Call::StartComputing(const InputEncoder& encoder) {
+  units_ =
+      MakeUnits(encoder.RuleOf(rules.window_overlap.value_or(0)), &encoded_);
   std::vector<int32_t> lengths(units_.size());
   for (size_t i = 0; i < units_.size(); ++i) {
     lengths[i] = static_cast<int32_t>(units_[i].sequence.size());

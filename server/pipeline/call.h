@@ -75,7 +75,7 @@ class Call final : public PipelineCall {
   int64_t tokens() const;
   // After the last one, before anything is computed: makes the units and gives
   // their lengths in tokens. May be none.
-  std::vector<int32_t> StartComputing();
+  std::vector<int32_t> StartComputing(const InputEncoder& encoder);
 
   // --- Computing.
   // The result of one unit; values are copied.
@@ -90,7 +90,7 @@ class Call final : public PipelineCall {
   const uint64_t id;
   const uint64_t caller;
   const absl::Time deadline;
-  const SequenceOutput output;
+  const EncodeRules rules;
   const bool ids_only;
   const absl::Time submitted_at;
 
@@ -98,6 +98,9 @@ class Call final : public PipelineCall {
   int64_t num_inputs() const { return num_inputs_; }
   const TokenSequence& sequence(int32_t unit) const {
     return units_[unit].sequence;
+  }
+  SequenceOutput output(int32_t unit) const {
+    return UnitOutput(output_, encoded_[units_[unit].input]);
   }
   Permit& permit() { return permit_; }
 
@@ -111,7 +114,7 @@ class Call final : public PipelineCall {
   PipelineResult TakeResult(int64_t tokens, absl::Time now);
 
   const int64_t num_inputs_;
-  const TruncateMode truncate_ = TruncateMode::kNone;
+  const SequenceOutput output_;
   const bool errors_per_input_ = false;
   const Tokenizer::EncodeOptions encode_options_;
   const std::shared_ptr<WorkQueue> queue_;
@@ -133,6 +136,7 @@ class Call final : public PipelineCall {
   std::atomic<int64_t> left_to_encode_;
   std::atomic<int64_t> left_to_compute_;
   std::atomic<int64_t> tokenize_ns_{0};
+  std::atomic<int64_t> window_ids_{0};  // kept of texts in windows
 
   mutable Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

@@ -38,22 +38,33 @@ bool WantsSegments(const Encoding& encoding, const IdLimits& limits) {
 
 }  // namespace
 
-absl::Status InputEncoder::Encode(PipelineInput* input, TruncateMode truncate,
+absl::Status InputEncoder::Encode(PipelineInput* input,
+                                  const EncodeRules& rules,
                                   TokenizerScratch* scratch, Encoding* buffer,
                                   EncodedInput* out) const {
   out->truncated = false;
   if (auto* tokens = std::get_if<TokenSequence>(input)) {
     out->sequence = std::move(*tokens);
-    out->token_count = out->sequence.size();
+    out->token_count = out->tokens = out->sequence.size();
     return ValidateSequence(out->sequence, limits_);
   }
   absl::Status status = EncodeText(tokenizer_, *input, {}, scratch, buffer);
   if (!status.ok()) return status;
   out->token_count = static_cast<int64_t>(buffer->token_ids.size());
-  if (out->token_count > limits_.max_len && truncate != TruncateMode::kNone) {
+  IdLimits limits = limits_;
+  const bool too_long = out->token_count > limits_.max_len;
+  if (too_long && rules.window_overlap.has_value() && !buffer->pair) {
+    const WindowRule rule = RuleOf(*rules.window_overlap);
+    out->text_begin = buffer->text_begins[0];
+    out->text_tokens = buffer->text_tokens[0];
+    out->windows = CountWindows(rule, out->text_tokens);
+    out->tokens = WindowTokens(rule, out->text_tokens);
+    limits.max_len = static_cast<int32_t>(out->token_count);
+  } else if (too_long && rules.truncate != TruncateMode::kNone) {
     tokenizer_.Truncate(limits_.max_len,
-                        truncate == TruncateMode::kStart ? TruncateSide::kStart
-                                                         : TruncateSide::kEnd,
+                        rules.truncate == TruncateMode::kStart
+                            ? TruncateSide::kStart
+                            : TruncateSide::kEnd,
                         buffer);
     out->truncated = true;
   }
@@ -69,7 +80,8 @@ absl::Status InputEncoder::Encode(PipelineInput* input, TruncateMode truncate,
     out->sequence.segment_ids.assign(buffer->segment_ids.begin(),
                                      buffer->segment_ids.end());
   }
-  return ValidateSequence(out->sequence, limits_);
+  if (out->windows == 0) out->tokens = out->sequence.size();
+  return ValidateSequence(out->sequence, limits);
 }
 
 absl::Status InputEncoder::Tokenize(const PipelineInput& input,
@@ -93,6 +105,7 @@ absl::Status InputEncoder::Tokenize(const PipelineInput& input,
 }
 
 int64_t InputEncoder::EstimateTokens(const PipelineInput& input,
+                                     const EncodeRules& rules,
                                      bool* exact) const {
   if (const auto* tokens = std::get_if<TokenSequence>(&input)) {
     return std::min<int64_t>(tokens->size(), limits_.max_len);
@@ -107,9 +120,10 @@ int64_t InputEncoder::EstimateTokens(const PipelineInput& input,
   } else {
     bytes = static_cast<int64_t>(std::get<TextInput>(input).text.size());
   }
-  return std::min<int64_t>(
-      tokenizer_.num_special_tokens(pair) + bytes / kBytesPerToken,
-      limits_.max_len);
+  const int64_t tokens =
+      tokenizer_.num_special_tokens(pair) + bytes / kBytesPerToken;
+  if (rules.window_overlap.has_value() && !pair) return tokens;
+  return std::min<int64_t>(tokens, limits_.max_len);
 }
 
 int64_t InputBytes(const PipelineInput& input) {

@@ -7,32 +7,50 @@
 #define ENCODERD_SERVER_PIPELINE_INPUT_ENCODER_H_
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "engine/batch.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "server/pipeline/pipeline.h"
+#include "server/pipeline/windows.h"
 
 namespace encoderd {
 
 struct EncodedInput {
   absl::Status status;  // complete (MakeInputFault); the rest but token_count
                         // means nothing unless it is OK
-  TokenSequence sequence;
+  TokenSequence sequence;   // with windows: the whole text, uncut
   int64_t token_count = 0;  // before any cut
   bool truncated = false;
+  int64_t tokens = 0;      // to compute, those of all windows
+  int64_t windows = 0;     // 0: it fits, or windows were not asked for
+  int64_t text_begin = 0;  // with windows: of the text's own tokens
+  int64_t text_tokens = 0;
+};
+
+// What the inputs of one request have in common (PipelineRequest).
+struct EncodeRules {
+  TruncateMode truncate = TruncateMode::kNone;
+  std::optional<int32_t> window_overlap;
 };
 
 class InputEncoder {
  public:
-  InputEncoder(const Tokenizer* tokenizer, const IdLimits& limits)
-      : tokenizer_(*tokenizer), limits_(limits) {}
+  // max_request_tokens: of one request; ids of texts in windows beyond it are
+  // counted, not kept.
+  InputEncoder(const Tokenizer* tokenizer, const IdLimits& limits,
+               int64_t max_request_tokens = std::numeric_limits<int64_t>::max())
+      : tokenizer_(*tokenizer),
+        limits_(limits),
+        max_request_tokens_(max_request_tokens) {}
 
   // Errors of Tokenizer::Encode and ValidateSequence; INTERNAL_FAULT if
   // something throws. buffer: any Encoding, reused from call to call. An id
   // list is moved out of `input`.
-  absl::Status Encode(PipelineInput* input, TruncateMode truncate,
+  absl::Status Encode(PipelineInput* input, const EncodeRules& rules,
                       TokenizerScratch* scratch, Encoding* buffer,
                       EncodedInput* out) const;
 
@@ -44,14 +62,22 @@ class InputEncoder {
 
   // Tokens as far as they can be known before tokenising: exact for id lists
   // (*exact stays as it is), else a guess (*exact becomes false).
-  int64_t EstimateTokens(const PipelineInput& input, bool* exact) const;
+  int64_t EstimateTokens(const PipelineInput& input, const EncodeRules& rules,
+                         bool* exact) const;
+
+  // How a text is cut into windows.
+  WindowRule RuleOf(int32_t overlap) const {
+    return {limits_.max_len, tokenizer_.num_special_tokens(false), overlap};
+  }
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const IdLimits& limits() const { return limits_; }
+  int64_t max_request_tokens() const { return max_request_tokens_; }
 
  private:
   const Tokenizer& tokenizer_;
   const IdLimits limits_;
+  const int64_t max_request_tokens_;
 };
 
 // Bytes that `input` holds while it waits.

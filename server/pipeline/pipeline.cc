@@ -100,12 +100,11 @@ PipelineImpl::PipelineImpl(const Tokenizer* tokenizer, const IdLimits& limits,
                            std::vector<std::unique_ptr<Session>> sessions,
                            const PipelineOptions& options,
                            PipelineObserver* observer)
-    : encoder_(tokenizer, limits),
+    : encoder_(tokenizer, limits, QueueTokens(sessions, limits, options)),
       options_(options),
       observer_(*observer),
       sessions_(std::move(sessions)),
-      admission_(QueueTokens(sessions_, limits, options),
-                 options.max_queue_bytes),
+      admission_(encoder_.max_request_tokens(), options.max_queue_bytes),
       queue_(std::make_shared<WorkQueue>(Shares(sessions_, limits, options),
                                          observer)) {
   pool_ = std::make_unique<TokenizerPool>(
@@ -182,7 +181,8 @@ absl::Status PipelineImpl::Accept(Call* call) {
   int64_t bytes = 0;
   for (const PipelineInput& input : call->inputs()) {
     bytes += InputBytes(input);
-    if (!call->ids_only) tokens += encoder_.EstimateTokens(input, &exact);
+    if (!call->ids_only)
+      tokens += encoder_.EstimateTokens(input, call->rules, &exact);
   }
   absl::StatusOr<Permit> permit = admission_.Admit(tokens, !exact, bytes);
   if (!permit.ok()) return permit.status();
@@ -210,7 +210,7 @@ void PipelineImpl::Tokenized(std::shared_ptr<Call> call) {
     call->Finish(now);
     return;
   }
-  std::vector<int32_t> lengths = call->StartComputing();
+  std::vector<int32_t> lengths = call->StartComputing(encoder_);
   for (const int32_t length : lengths) observer_.InputTokens(length);
   if (lengths.empty()) {  // every input has its own error
     call->Finish(now);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -45,6 +46,11 @@ struct PipelineRequest {
   std::vector<PipelineInput> inputs;  // at least one
   SequenceOutput output;              // the same for every input
   TruncateMode truncate = TruncateMode::kNone;
+  // A text longer than max_len is computed in windows (windows.h) that share so
+  // many tokens, and their vectors averaged, each weighing its tokens without
+  // the special ones, then normalised if `output` says so. Pooled output, no
+  // truncation; below max_len less the special tokens of a text.
+  std::optional<int32_t> window_overlap;
   // What an input at fault (too long, not UTF-8, ids out of range; one that
   // makes the device fail) does. false: the request fails, naming every such
   // input. true: its own result has the error, the others are computed.
@@ -61,6 +67,7 @@ struct InputResult {
   int64_t rows = 1;           // 1 pooled, or n
   int64_t token_count = 0;    // before any cut
   bool truncated = false;
+  int64_t windows = 0;  // averaged; 0: the input fitted
 };
 
 struct PipelineResult {

@@ -20,11 +20,18 @@ namespace encoderd {
 struct Unit {
   int32_t input = 0;
   TokenSequence sequence;
+  int64_t weight = 1;         // of a window: its tokens without special ones
   std::vector<float> values;  // what the device gave; [H] or [n,H]
 };
 
 // Units of all inputs, in order; takes the sequences out of *inputs.
-std::vector<Unit> MakeUnits(std::vector<EncodedInput>* inputs);
+std::vector<Unit> MakeUnits(const WindowRule& rule,
+                            std::vector<EncodedInput>* inputs);
+
+// What the device is to give for a unit of `input`: of a window, its vector
+// before it is normalised.
+SequenceOutput UnitOutput(const SequenceOutput& output,
+                          const EncodedInput& input);
 
 // The answers of all inputs from what the device gave for their units, in the
 // order of MakeUnits; takes the values.

@@ -163,6 +163,7 @@ v1::Pooling PoolingToProto(Pooling pooling) {
 }
 
 absl::StatusOr<EmbedPlan> ConvertEmbed(const ModelInfo& model,
+                                       int32_t special_tokens,
                                        const RequestLimits& limits,
                                        v1::EmbedRequest* request,
                                        std::vector<InputFault> bad_texts) {
@@ -193,8 +194,9 @@ absl::StatusOr<EmbedPlan> ConvertEmbed(const ModelInfo& model,
   auto ranges = ToRanges(options, plan.format, plan.dimensions);
   if (!ranges.ok()) return ranges.status();
   plan.ranges = *std::move(ranges);
-  status = RefuseUnserved("options.windows", options.has_windows());
-  if (!status.ok()) return status;
+  const auto windows = ToWindows(options, model.limits.max_len, special_tokens);
+  if (!windows.ok()) return windows.status();
+  plan.request.window_overlap = *windows;
   const auto per_input =
       ToErrorsPerInput("options.on_error", options.on_error());
   if (!per_input.ok()) return per_input.status();

@@ -43,9 +43,11 @@ struct EmbedPlan {
 };
 
 // The pipeline request's deadline is left to the caller, here and below.
-// bad_texts: inputs that are not UTF-8, by index (request.h): with PER_INPUT
-// they and the other inputs at fault go on as RefusedInput.
+// special_tokens: those that the tokenizer adds to a text. bad_texts: inputs
+// that are not UTF-8, by index (request.h): with PER_INPUT they and the other
+// inputs at fault go on as RefusedInput.
 absl::StatusOr<EmbedPlan> ConvertEmbed(const ModelInfo& model,
+                                       int32_t special_tokens,
                                        const RequestLimits& limits,
                                        v1::EmbedRequest* request,
                                        std::vector<InputFault> bad_texts = {});

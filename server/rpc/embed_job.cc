@@ -13,8 +13,10 @@ absl::StatusOr<EmbedJob> EmbedJob::Make(const CallEnvironment& environment,
                                         std::vector<InputFault> bad_texts) {
   const auto model = environment.models->Find(request->model());
   if (!model.ok()) return model.status();
-  auto plan = ConvertEmbed((*model)->model->info(), environment.limits, request,
-                           std::move(bad_texts));
+  const Model& served = *(*model)->model;
+  auto plan =
+      ConvertEmbed(served.info(), served.tokenizer().num_special_tokens(false),
+                   environment.limits, request, std::move(bad_texts));
   if (!plan.ok()) return plan.status();
   EmbedJob job;
   job.environment_ = &environment;
@@ -52,6 +54,7 @@ void EmbedJob::Answer(PipelineResult result,
       continue;
     }
     embedding->set_truncated(output.truncated);
+    embedding->set_windows(static_cast<uint32_t>(output.windows));
     float* values = output.values.data();
     if (static_cast<size_t>(dimensions) < output.values.size() &&
         plan_.request.output.normalize) {

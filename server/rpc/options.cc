@@ -148,6 +148,29 @@ absl::StatusOr<std::string> FindPrompt(absl::string_view field,
        std::string(field)});
 }
 
+absl::StatusOr<std::optional<int32_t>> ToWindows(
+    const v1::EmbedOptions& options, int32_t max_len, int32_t special_tokens) {
+  if (!options.has_windows()) return std::nullopt;
+  if (options.truncate() > v1::TRUNCATE_NONE) {
+    const std::string truncate = v1::Truncate_Name(options.truncate());
+    return BadOption("options.windows",
+                     absl::StrCat("are asked for together with ", truncate,
+                                  "; a long text is either cut or computed in "
+                                  "windows"),
+                     truncate, "TRUNCATE_NONE");
+  }
+  const int32_t most = std::max(max_len - special_tokens - 1, 0);
+  const uint32_t overlap = options.windows().overlap();
+  if (overlap > static_cast<uint32_t>(most)) {
+    return BadOption(
+        "options.windows.overlap",
+        absl::StrCat("is ", overlap, "; windows of ", max_len, " tokens, ",
+                     special_tokens, " of them special, share at most ", most),
+        overlap, most);
+  }
+  return static_cast<int32_t>(overlap);
+}
+
 absl::Status RefuseUnserved(absl::string_view field, bool set) {
   if (!set) return absl::OkStatus();
   return BadOption(field, "is not served by this version", "set", "unset");

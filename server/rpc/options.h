@@ -9,6 +9,7 @@
 #define ENCODERD_SERVER_RPC_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -38,6 +39,11 @@ absl::StatusOr<TruncateMode> ToTruncate(absl::string_view field, int value);
 // FAIL_REQUEST: false; PER_INPUT: true.
 absl::StatusOr<bool> ToErrorsPerInput(absl::string_view field, int value);
 absl::StatusOr<VectorFormat> ToFormat(absl::string_view field, int value);
+
+// Tokens that neighbouring windows share; unset: no windows. max_len and
+// special_tokens: of one window.
+absl::StatusOr<std::optional<int32_t>> ToWindows(
+    const v1::EmbedOptions& options, int32_t max_len, int32_t special_tokens);
 
 // OK where the field is unset: what the contract has and this server does not
 // serve yet is refused, never ignored.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -224,6 +225,56 @@ TEST_F(ModelTest, ItsPositionTableLooksTrained) {
     EXPECT_LT(response.profile(i).mean_cosine(), response.verdict_cosine());
   }
   EXPECT_NEAR(response.profile(8).mean_cosine(), -0.0308, 1e-4);
+}
+
+TEST_F(ModelTest, WindowsAreTheAverageOfSingleCallsAndTheSameInAnyCompany) {
+  ASSERT_TRUE(Start(0).ok());
+  constexpr int kOverlap = 32, kRoom = 254;
+  std::string text;
+  for (int i = 0; i < 300; ++i) absl::StrAppend(&text, "number ", i * i, " ");
+  v1::TokenizeRequest tokenize;
+  tokenize.add_inputs()->set_text(text);
+  v1::TokenizeResponse tokenized;
+  grpc::ClientContext context;
+  ASSERT_TRUE(stub_->Tokenize(&context, tokenize, &tokenized).ok());
+  const auto& ids = tokenized.inputs(0).ids();
+  v1::EmbedRequest single;
+  single.mutable_options()->set_normalize(false);
+  const int tokens = ids.size() - 2;
+  for (int begin = 0; begin + kOverlap < tokens; begin += kRoom - kOverlap) {
+    auto* window = single.add_inputs()->mutable_tokens()->mutable_ids();
+    window->Add(ids[0]);
+    for (int i = begin; i < std::min(begin + kRoom, tokens); ++i) {
+      window->Add(ids[i + 1]);
+    }
+    window->Add(ids[ids.size() - 1]);
+  }
+  ASSERT_GT(single.inputs_size(), 3);
+  ASSERT_TRUE(Embed(single).ok());
+  std::vector<double> sums(384, 0.0);
+  double squares = 0;
+  for (int k = 0; k < single.inputs_size(); ++k) {
+    for (int h = 0; h < 384; ++h) {
+      sums[h] += (single.inputs(k).tokens().ids_size() - 2) *
+                 double{response_.embeddings(k).floats().values(h)};
+    }
+  }
+  for (const double sum : sums) squares += sum * sum;
+
+  v1::EmbedRequest request = TextRequest({text});
+  request.mutable_options()->mutable_windows()->set_overlap(kOverlap);
+  ASSERT_TRUE(Embed(request).ok());
+  const v1::Embedding alone = response_.embeddings(0);
+  EXPECT_EQ(static_cast<int>(alone.windows()), single.inputs_size());
+  for (int h = 0; h < 384; ++h) {
+    EXPECT_NEAR(alone.floats().values(h), sums[h] / std::sqrt(squares), 1e-7);
+  }
+  request.mutable_inputs(0)->set_text("short");
+  request.add_inputs()->set_text(text);
+  request.add_inputs()->set_text(Hellos(100));
+  ASSERT_TRUE(Embed(request).ok());
+  EXPECT_EQ(response_.embeddings(1).SerializeAsString(),
+            alone.SerializeAsString());
 }
 
 TEST_F(ModelTest, DescribesItselfWithTheFiguresOfItsTables) {

@@ -172,10 +172,6 @@ TEST_F(RefusalTest, OptionsOutOfRange) {
 }
 
 TEST_F(RefusalTest, WhatIsNotServedYetIsRefusedNotIgnored) {
-  v1::EmbedRequest request = TextRequest({"x"});
-  request.mutable_options()->mutable_windows();
-  EXPECT_EQ(Refused(request).violations[0].first, "options.windows");
-
   v1::EncodeRequest encode;
   v1::EncodeResponse response;
   encode.add_inputs()->set_text("x");

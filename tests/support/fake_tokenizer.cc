@@ -87,6 +87,8 @@ absl::Status FakeTokenizer::Encode(absl::string_view text,
   if (text == "throw") throw std::runtime_error("told to throw");
   out->Clear();
   AppendSpecial(kCls, 0, options.offsets, out);
+  out->text_begins[0] = 1;
+  out->text_tokens[0] = static_cast<int64_t>(text.size());
   absl::Status status = AppendText(text, 0, options.offsets, out);
   AppendSpecial(kSep, 0, options.offsets, out);
   return status;
@@ -99,6 +101,9 @@ absl::Status FakeTokenizer::EncodePair(absl::string_view first,
                                        Encoding* out) const {
   absl::Status status = Encode(first, options, scratch, out);
   if (!status.ok()) return status;
+  out->pair = true;
+  out->text_begins[1] = static_cast<int64_t>(out->token_ids.size());
+  out->text_tokens[1] = static_cast<int64_t>(second.size());
   status = AppendText(second, 1, options.offsets, out);
   AppendSpecial(kSep, 1, options.offsets, out);
   return status;
@@ -126,6 +131,8 @@ void FakeTokenizer::Truncate(int64_t max_len, TruncateSide side,
     EraseRange(at, count, &encoding->special);
     EraseRange(at, count, &encoding->segment_ids);
     EraseRange(at, count, &encoding->token_ids);
+    encoding->text_tokens[cut_second ? 1 : 0] -= count;
+    if (!cut_second) encoding->text_begins[1] -= count;
   }
 }
 

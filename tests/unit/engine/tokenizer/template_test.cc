@@ -77,6 +77,19 @@ TEST(TemplateTest, CutsTheLongerOfTwoTextsFirst) {
   EXPECT_THAT(out.segment_ids, ElementsAre(0, 0, 0, 1, 1, 1));
 }
 
+TEST(TemplateTest, SaysWhereEachTextBeginsAlsoAfterACut) {
+  const Template made = Template::Bert(kCls, kSep);
+  const std::vector<int32_t> second = {5, 6};
+  Encoding out = Apply(made, {1, 2, 3, 4}, &second);
+  EXPECT_THAT(out.text_begins, ElementsAre(1, 6));
+  EXPECT_THAT(out.text_tokens, ElementsAre(4, 2));
+  made.Truncate(7, TruncateSide::kStart, &out);
+  EXPECT_THAT(out.text_begins, ElementsAre(1, 4));
+  EXPECT_THAT(out.text_tokens, ElementsAre(2, 2));
+  out = Apply(made, {1, 2, 3});
+  EXPECT_EQ(out.text_begins[0], 1);
+}
+
 TEST(TemplateTest, RefusesTemplatesThatDoNotFit) {
   using Piece = TemplatePiece;
   const std::vector<Piece> a = {{Piece::kFirst, 0, 0}};

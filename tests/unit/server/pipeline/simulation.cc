@@ -247,7 +247,7 @@ void Simulation::Submit() {
   }
   story->taken_before = taken_tokens_;
   story->most_ahead = MostAhead(story->call->caller);
-  Check(story->call->StartComputing() == story->lengths,
+  Check(story->call->StartComputing(*encoder_) == story->lengths,
         "a unit is not as long as its input");
   queue_->Add(story->call, story->lengths, virtual_now);
 }

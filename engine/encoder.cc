@@ -70,6 +70,18 @@ class EncoderImpl : public Encoder {
 absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
     std::unique_ptr<Device> device, const ModelConfig& config,
     const IdLimits& limits, CheckpointReader* checkpoint) {
+  ModelSizes sizes;
+  sizes.num_layers = config.num_hidden_layers;
+  sizes.hidden_size = config.hidden_size;
+  sizes.num_attention_heads = config.num_attention_heads;
+  sizes.intermediate_size = config.intermediate_size;
+  sizes.token_rows = limits.token_rows;
+  sizes.position_rows = limits.position_rows;
+  sizes.segment_rows = limits.segment_rows;
+  sizes.max_len = limits.max_len;
+  const absl::Status expected = device->ExpectModel(sizes);
+  if (!expected.ok()) return expected;
+
   Preparer prepare(device.get());
   EncoderLayers layers;
   layers.hidden_size = config.hidden_size;

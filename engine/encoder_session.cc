@@ -171,6 +171,7 @@ absl::StatusOr<std::unique_ptr<Session>> NewEncoderSession(
   executor_limits.max_seqlen = limits.max_len;
   executor_limits.hidden_size = layers.hidden_size;
   executor_limits.num_attention_heads = layers.num_attention_heads;
+  executor_limits.intermediate_size = layers.intermediate_size;
   absl::StatusOr<std::unique_ptr<Executor>> executor =
       device.NewExecutor(executor_limits);
   if (!executor.ok()) return executor.status();

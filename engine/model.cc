@@ -122,6 +122,7 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Load(
       *std::move(device), *config, info.limits, checkpoint->get());
   if (!encoder.ok()) return encoder.status();
   info.device = (*encoder)->device().name();
+  Append((*encoder)->device().notes(), &info);
   info.preferred_sessions = (*encoder)->device().preferred_sessions();
   info.dtype = DTypeName((*encoder)->device().dtype());
   absl::StatusOr<std::string> digest = (*checkpoint)->Sha256();

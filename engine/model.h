@@ -20,8 +20,9 @@
 namespace encoderd {
 
 struct ModelOptions {
-  std::string device = "auto";  // auto, cpu
-  std::string dtype = "auto";   // auto (fp32 on a CPU), fp32, bf16
+  std::string device = "auto";  // auto, cpu, cuda, cuda:N
+  std::string dtype = "auto";   // auto (fp32 on a CPU, bf16 on a GPU), fp32,
+                                // bf16, fp16
   int32_t max_len =
       0;  // tokens; 0: the model's own limit; at most the position table's rows
 };

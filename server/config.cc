@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "server/observe/log.h"
 
 namespace encoderd {
@@ -42,6 +43,19 @@ absl::Status OneOf(absl::string_view flag, const std::string& value,
     absl::StrAppend(&list, list.empty() ? "" : ", ", choice);
   }
   return Bad(flag, value, absl::StrCat("must be one of ", list));
+}
+
+// auto, cpu, cuda or cuda:N.
+absl::Status DeviceWord(const std::string& value) {
+  absl::string_view ordinal = value;
+  int32_t n = 0;
+  if (absl::ConsumePrefix(&ordinal, "cuda:") && absl::SimpleAtoi(ordinal, &n) &&
+      n >= 0)
+    return absl::OkStatus();
+  const absl::Status status = OneOf("device", value, {"auto", "cpu", "cuda"});
+  return status.ok()
+             ? status
+             : Bad("device", value, "must be one of auto, cpu, cuda, cuda:N");
 }
 
 absl::Status Address(absl::string_view flag, const std::string& value) {
@@ -113,8 +127,8 @@ absl::Status Validate(const ServerConfig& c) {
       Address("listen", c.listen),
       c.http_listen.empty() ? absl::OkStatus()
                             : Address("http_listen", c.http_listen),
-      OneOf("device", c.device, {"auto", "cpu"}),
-      OneOf("dtype", c.dtype, {"auto", "fp32", "bf16"}),
+      DeviceWord(c.device),
+      OneOf("dtype", c.dtype, {"auto", "fp32", "bf16", "fp16"}),
       InRange("max_len", c.max_len, 0, 1 << 20),
       InRange("threads", c.threads, 0, 1024),
       InRange("tokenizer_threads", c.tokenizer_threads, 1, 256),

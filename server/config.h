@@ -25,9 +25,9 @@ struct ServerConfig {
   std::string listen = "127.0.0.1:8400";
   std::string http_listen = "127.0.0.1:8401";  // empty: no HTTP
 
-  // Engine. auto: what the machine has, fp32 on a CPU.
-  std::string device = "auto";  // auto, cpu
-  std::string dtype = "auto";   // auto, fp32, bf16
+  // Engine. auto: what the machine has, fp32 on a CPU, bf16 on a GPU.
+  std::string device = "auto";  // auto, cpu, cuda, cuda:N
+  std::string dtype = "auto";   // auto, fp32, bf16, fp16
   // Tokens of one input; 0: the model's own limit. May exceed it up to the
   // position table's rows. Cost: attention time grows with its square.
   int32_t max_len = 0;

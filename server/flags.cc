@@ -28,12 +28,13 @@ ABSL_FLAG(std::string, http_listen, kDefault.http_listen,
           "host:port of HTTP with /metrics, /healthz and /readyz; empty: none. "
           "Cost: a thread that sleeps.");
 ABSL_FLAG(std::string, device, kDefault.device,
-          "Where to compute: auto or cpu. auto takes the best the machine has "
-          "and the log says why.");
-ABSL_FLAG(std::string, dtype, kDefault.dtype,
-          "Number format of the matrix products: auto, fp32 or bf16. auto is "
-          "fp32 on a CPU. Cost of bf16: cosine 0.999 instead of exact; needs a "
-          "CPU that has it.");
+          "Where to compute: auto, cpu, cuda (the first GPU) or cuda:N. auto "
+          "takes the best the machine has and the log says why.");
+ABSL_FLAG(
+    std::string, dtype, kDefault.dtype,
+    "Number format of the matrix products: auto, fp32, bf16 or fp16. auto "
+    "is fp32 on a CPU and bf16 on a GPU. Cost of bf16 and fp16: cosine "
+    "0.999 instead of exact; a CPU may have bf16, never fp16.");
 ABSL_FLAG(int32_t, max_len, kDefault.max_len,
           "Most tokens of one input, special tokens included; 0: the model's "
           "own limit. At most the position table's rows. Cost: attention time "

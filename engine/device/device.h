@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -57,6 +59,19 @@ struct ExecutorLimits {
   int32_t max_seqlen = 0;
   int32_t hidden_size = 0;
   int32_t num_attention_heads = 0;
+  int32_t intermediate_size = 0;
+};
+
+// What a Device is told before any weight is prepared.
+struct ModelSizes {
+  int32_t num_layers = 0;
+  int32_t hidden_size = 0;
+  int32_t num_attention_heads = 0;
+  int32_t intermediate_size = 0;
+  int32_t token_rows = 0;
+  int32_t position_rows = 0;
+  int32_t segment_rows = 0;  // 0: none
+  int32_t max_len = 0;
 };
 
 class Executor {
@@ -114,7 +129,17 @@ class Device {
   virtual int32_t preferred_sessions() const = 0;
   // Tokens of a batch from which on larger ones are no faster.
   virtual int64_t default_batch_tokens() const = 0;
+  // For the log: why this device, and what the model that it was told to
+  // expect takes.
+  const std::vector<std::string>& notes() const { return notes_; }
+  void AddNote(std::string note) { notes_.push_back(std::move(note)); }
 
+  // Called once before the Prepare functions. UNIMPLEMENTED: shapes that the
+  // device does not compute; RESOURCE_EXHAUSTED: the model and one Session do
+  // not fit in its memory, with the numbers.
+  virtual absl::Status ExpectModel(const ModelSizes& sizes) {
+    return absl::OkStatus();
+  }
   virtual absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
       LinearWeights weights, Activation activation) = 0;
   virtual absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(
@@ -123,11 +148,16 @@ class Device {
       EmbeddingWeights weights, float eps) = 0;
   virtual absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const = 0;
+
+ private:
+  std::vector<std::string> notes_;
 };
 
-// device: "auto", "cpu" (later "cuda", "cuda:N"); dtype: "auto", "fp32",
-// "bf16". "auto" is fp32 on a CPU. bf16 on a CPU without native bf16 is refused
-// with UNIMPLEMENTED, naming what the CPU has.
+// device: "auto", "cpu", "cuda" (the first card) or "cuda:N". "auto" is the
+// first card where this build has CUDA, a driver, a card and cuBLASLt are
+// there, and else the CPU; notes() says why. dtype: "auto", "fp32", "bf16",
+// "fp16". "auto" is fp32 on a CPU and bf16 on a card. A device or dtype that is
+// not there is refused, naming what is.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& device,
                                                    const std::string& dtype);
 

@@ -1,22 +1,53 @@
 // Words of --device and --dtype -> a Device.
+#include <utility>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "engine/device/cpu/cpu_device.h"
+#include "engine/device/cuda/cuda_device.h"
 #include "engine/device/device.h"
 
 namespace encoderd {
+namespace {
 
-absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& device,
-                                                   const std::string& dtype) {
-  if (device != "auto" && device != "cpu") {
-    return absl::UnimplementedError(absl::StrCat(
-        "device \"", device, "\" is not supported; choose auto or cpu"));
-  }
+absl::StatusOr<std::unique_ptr<Device>> OpenCpuBy(const std::string& dtype) {
   if (dtype == "auto" || dtype == "fp32")
     return cpu::OpenCpu(DType::kF32, cpu::DetectIsa());
   if (dtype == "bf16") return cpu::OpenCpu(DType::kBF16, cpu::DetectIsa());
   return absl::UnimplementedError(
       absl::StrCat("dtype \"", dtype,
                    "\" is not supported on a CPU; choose auto, fp32 or bf16"));
+}
+
+// The first card, or the CPU where there is none that serves.
+absl::StatusOr<std::unique_ptr<Device>> OpenAny(const std::string& dtype) {
+  absl::StatusOr<std::unique_ptr<Device>> card = cuda::OpenCuda(0, dtype);
+  if (card.ok()) {
+    (*card)->AddNote("device auto: the first card");
+    return card;
+  }
+  absl::StatusOr<std::unique_ptr<Device>> cpu = OpenCpuBy(dtype);
+  if (!cpu.ok()) return cpu.status();
+  (*cpu)->AddNote(
+      absl::StrCat("device auto: the CPU, since ", card.status().message()));
+  return cpu;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& device,
+                                                   const std::string& dtype) {
+  if (device == "auto") return OpenAny(dtype);
+  if (device == "cpu") return OpenCpuBy(dtype);
+  absl::string_view ordinal = device;
+  int32_t n = 0;
+  if (device == "cuda" || (absl::ConsumePrefix(&ordinal, "cuda:") &&
+                           absl::SimpleAtoi(ordinal, &n) && n >= 0))
+    return cuda::OpenCuda(n, dtype);
+  return absl::UnimplementedError(
+      absl::StrCat("device \"", device,
+                   "\" is not supported; choose auto, cpu, cuda or cuda:N"));
 }
 
 }  // namespace encoderd

@@ -26,6 +26,7 @@ def check(tree, build):
     sources = sorted({entry["file"]
                       for entry in json.loads(database.read_text())
                       if entry["file"].startswith(root)
+                      and entry["file"].endswith(".cc")
                       and entry["file"][len(root):].startswith(FOLDERS)})
     if not sources:
         return [f"{database} names no source of {', '.join(FOLDERS)}"]

@@ -37,7 +37,9 @@ RULES = [
 OWNERS = [
     (("dnnl", "oneapi/dnnl"), ("engine/device/cpu/", "tests/"),
      "only the CPU device knows oneDNN"),
-    (("engine/device/cpu/",), ("engine/device/", "tests/"),
+    (("cublas", "cuda_", "cuda."), ("engine/device/cuda/", "tests/"),
+     "only the CUDA device knows CUDA's libraries"),
+    (("engine/device/cpu/", "engine/device/cuda/"), ("engine/device/", "tests/"),
      "device.h is the only seam between model and device"),
     (("nlohmann/",), ("engine/io/", "client/", "tests/"),
      "JSON is read through engine/io, which bounds it"),

@@ -10,7 +10,7 @@ TOP_LEVEL = {
 }
 MAX_LINES = 400  # of one source file: more is two ideas
 MAX_ROOT_CMAKE = 80
-SOURCES = (".h", ".cc", ".py", ".sh", ".proto")
+SOURCES = (".h", ".cc", ".cu", ".py", ".sh", ".proto")
 MAX_BYTES = 4 << 20  # of any file: goldens are small, weights are not
 README_BELOW = ("engine", "server", "client", "proto", "tests", "deploy")
 # Folders that mirror others, or hold what a README above describes.

@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 
 SKIPPED = {".git", ".cache", "__pycache__"}
-CXX = (".h", ".cc")
+CXX = (".h", ".cc", ".cu")
 
 
 class Tree:

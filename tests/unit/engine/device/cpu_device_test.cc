@@ -14,16 +14,34 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(OpenDeviceTest, ComputesInFp32UnlessAskedOtherwise) {
-  for (const char* device : {"auto", "cpu"}) {
-    for (const char* dtype : {"auto", "fp32"}) {
-      const auto opened = OpenDevice(device, dtype);
-      ASSERT_TRUE(opened.ok()) << opened.status();
-      EXPECT_EQ((*opened)->dtype(), DType::kF32);
-      EXPECT_THAT((*opened)->name(), HasSubstr("cpu ("));
-      EXPECT_THAT((*opened)->name(), HasSubstr(IsaName(cpu::DetectIsa())));
-      EXPECT_GE((*opened)->preferred_sessions(), 1);
-    }
+  for (const char* dtype : {"auto", "fp32"}) {
+    const auto opened = OpenDevice("cpu", dtype);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    EXPECT_EQ((*opened)->dtype(), DType::kF32);
+    EXPECT_THAT((*opened)->name(), HasSubstr("cpu ("));
+    EXPECT_THAT((*opened)->name(), HasSubstr(IsaName(cpu::DetectIsa())));
+    EXPECT_GE((*opened)->preferred_sessions(), 1);
   }
+}
+
+TEST(OpenDeviceTest, TakesACardThatServesAndElseTheCpuSayingWhy) {
+  const auto card = OpenDevice("cuda", "auto");
+  const auto chosen = OpenDevice("auto", "auto");
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  ASSERT_FALSE((*chosen)->notes().empty());
+  const std::string& why = (*chosen)->notes()[0];
+  if (card.ok()) {
+    EXPECT_EQ((*chosen)->name(), (*card)->name());
+    EXPECT_EQ(why, "device auto: the first card");
+  } else {
+    EXPECT_THAT((*chosen)->name(), HasSubstr("cpu ("));
+    EXPECT_THAT(why, HasSubstr("device auto: the CPU, since "));
+    EXPECT_THAT(why, HasSubstr(std::string(card.status().message())));
+  }
+}
+
+TEST(OpenDeviceTest, RefusesACardThatNoMachineHas) {
+  EXPECT_FALSE(OpenDevice("cuda:9999", "auto").ok());
 }
 
 TEST(OpenDeviceTest, GivesBf16OnlyWhereTheCpuHasIt) {
@@ -48,8 +66,10 @@ TEST(OpenDeviceTest, RefusesBf16NamingWhatTheCpuHas) {
 }
 
 TEST(OpenDeviceTest, RefusesWhatItDoesNotKnowByName) {
-  EXPECT_THAT(std::string(OpenDevice("tpu", "auto").status().message()),
-              HasSubstr("\"tpu\""));
+  for (const std::string device : {"tpu", "cuda:", "cuda:x", "cuda:-1"}) {
+    EXPECT_THAT(std::string(OpenDevice(device, "auto").status().message()),
+                HasSubstr("\"" + device + "\" is not supported"));
+  }
   EXPECT_THAT(std::string(OpenDevice("cpu", "int4").status().message()),
               HasSubstr("\"int4\""));
   EXPECT_EQ(cpu::OpenCpu(DType::kF16, cpu::DetectIsa()).status().code(),

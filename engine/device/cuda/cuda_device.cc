@@ -1,0 +1,236 @@
+#include "engine/device/cuda/cuda_device.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "engine/device/cuda/cuda_executor.h"
+#include "engine/device/cuda/memory.h"
+#include "engine/device/cuda/memory_plan.h"
+#include "engine/device/cuda/narrow.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+constexpr int64_t kColumnMultiple = 8;
+// Two Sessions: while one computes, the other's batch is packed, copied and its
+// results taken.
+constexpr int32_t kSessions = 2;
+constexpr int64_t kBatchTokens = 8192;
+
+class CudaDevice : public Device {
+ public:
+  CudaDevice(std::shared_ptr<Context> context,
+             std::unique_ptr<ProductFactory> products, const Card& card)
+      : context_(std::move(context)),
+        runtime_(context_->runtime.get()),
+        products_(std::move(products)),
+        card_(card) {}
+
+  std::string name() const override {
+    return absl::StrCat("cuda:", context_->ordinal, " (", card_.name,
+                        ", compute capability ", card_.compute_major, ".",
+                        card_.compute_minor, ", ", BytesText(card_.total_bytes),
+                        ", ", products_->name(), ")");
+  }
+  DType dtype() const override { return context_->dtype; }
+  int32_t preferred_sessions() const override { return kSessions; }
+  int64_t default_batch_tokens() const override { return kBatchTokens; }
+
+  absl::Status ExpectModel(const ModelSizes& sizes) override {
+    absl::Status status = CheckSizes(sizes);
+    if (!status.ok()) return status;
+    status = UseDevice();
+    if (!status.ok()) return status;
+    int64_t free_bytes = 0;
+    const int code = runtime_->FreeBytes(&free_bytes);
+    if (code != 0)
+      return RuntimeError(runtime_, code, "asking for free memory");
+    ExecutorLimits limits;
+    limits.max_batch_tokens = std::max<int64_t>(kBatchTokens, sizes.max_len);
+    limits.max_batch_sequences = limits.max_batch_tokens;
+    limits.hidden_size = sizes.hidden_size;
+    limits.intermediate_size = sizes.intermediate_size;
+    const int64_t model_bytes = ModelBytes(sizes, dtype());
+    const SessionPlan plan = PlanSession(limits, dtype());
+    AddNote(absl::StrCat(
+        "the model takes ", BytesText(model_bytes), " of the card, a session ",
+        BytesText(plan.device_bytes()), " and ", BytesText(plan.pinned_bytes()),
+        " of pinned host memory (", limits.max_batch_tokens, " tokens); ",
+        BytesText(free_bytes), " are free"));
+    return CheckMemory(model_bytes, plan.device_bytes(), 1, free_bytes);
+  }
+
+  absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
+      LinearWeights weights, Activation activation) override;
+  absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights weights,
+                                                          float eps) override {
+    auto norm = absl::make_unique<CudaNorm>();
+    absl::Status status = Put(weights, eps, norm.get());
+    if (!status.ok()) return status;
+    return std::unique_ptr<DeviceNorm>(std::move(norm));
+  }
+  absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
+      EmbeddingWeights weights, float eps) override;
+
+  absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
+      const ExecutorLimits& limits) const override {
+    return CudaExecutor::Create(context_, limits);
+  }
+
+ private:
+  absl::Status UseDevice() const {
+    const int code = runtime_->UseDevice(context_->ordinal);
+    return code == 0 ? absl::OkStatus()
+                     : RuntimeError(runtime_, code, "choosing the device");
+  }
+
+  // UNIMPLEMENTED for shapes that the kernels do not take.
+  absl::Status CheckSizes(const ModelSizes& sizes) const;
+
+  // values as `dtype` on the card.
+  absl::Status Put(absl::Span<const float> values, DType dtype,
+                   absl::string_view what, DeviceBuffer* buffer) const {
+    const std::vector<char> bytes = Narrow(values, dtype);
+    const auto size = static_cast<int64_t>(bytes.size());
+    absl::Status status = UseDevice();
+    status.Update(buffer->Take(runtime_, size, what));
+    if (!status.ok()) return status;
+    const int code =
+        runtime_->CopyToDeviceAndWait(bytes.data(), size, buffer->data());
+    return code == 0 ? status : RuntimeError(runtime_, code, what);
+  }
+  absl::Status Put(const NormWeights& weights, float eps,
+                   CudaNorm* norm) const {
+    norm->eps = eps;
+    absl::Status status =
+        Put(weights.gain, DType::kF32, "a norm's gain", &norm->gain);
+    status.Update(Put(weights.bias, DType::kF32, "a norm's bias", &norm->bias));
+    return status;
+  }
+
+  const std::shared_ptr<Context> context_;
+  Runtime* const runtime_;
+  const std::unique_ptr<ProductFactory> products_;
+  const Card card_;
+};
+
+absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
+  const int64_t hidden = sizes.hidden_size, inner = sizes.intermediate_size;
+  const int64_t head_size = hidden / sizes.num_attention_heads;
+  if (hidden % kColumnMultiple != 0 || hidden > kMaxHidden ||
+      inner % kColumnMultiple != 0) {
+    return absl::UnimplementedError(
+        absl::StrCat("hidden_size ", hidden, " and intermediate_size ", inner,
+                     " are not computed on a GPU: both must be multiples of ",
+                     kColumnMultiple, " and the first at most ", kMaxHidden,
+                     "; choose device cpu"));
+  }
+  if (head_size > kMaxHeadSize ||
+      (dtype() != DType::kF32 && head_size % kColumnMultiple != 0)) {
+    return absl::UnimplementedError(
+        absl::StrCat("head size ", head_size, " is not computed on a GPU in ",
+                     DTypeName(dtype()), ": at most ", kMaxHeadSize,
+                     ", and in a 16-bit dtype a multiple of ", kColumnMultiple,
+                     "; choose device cpu"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
+    LinearWeights weights, Activation activation) {
+  auto linear = absl::make_unique<CudaLinear>();
+  linear->out = weights.weight.rows;
+  ProductArgs args;
+  args.element = ElementOf(dtype());
+  args.in = weights.weight.cols;
+  args.out = weights.weight.rows;
+  switch (activation) {
+    case Activation::kNone:
+      args.epilogue = Epilogue::kBias;
+      break;
+    case Activation::kRelu:
+      args.epilogue = Epilogue::kBiasRelu;
+      break;
+    case Activation::kGeluTanh:
+      args.epilogue = Epilogue::kBiasGeluTanh;
+      break;
+    case Activation::kGeluErf:  // cuBLASLt has none: our own kernel
+      linear->activate = true;
+      linear->function = ElementWise::kGeluErf;
+      break;
+  }
+  absl::Status status =
+      Put(weights.weight.data, dtype(), "weights", &linear->weight);
+  status.Update(Put(weights.bias, linear->activate ? DType::kF32 : dtype(),
+                    "a bias", &linear->bias));
+  if (!status.ok()) return status;
+  args.weight = linear->weight.data();
+  if (!linear->activate) args.bias = linear->bias.data();
+  absl::StatusOr<std::unique_ptr<Product>> product = products_->Create(args);
+  if (!product.ok()) return product.status();
+  linear->product = *std::move(product);
+  return std::unique_ptr<DeviceLinear>(std::move(linear));
+}
+
+absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> CudaDevice::PrepareEmbeddings(
+    EmbeddingWeights weights, float eps) {
+  auto tables = absl::make_unique<CudaEmbeddings>();
+  absl::Status status =
+      Put(weights.token.data, dtype(), "the token table", &tables->token);
+  if (weights.position.rows > 0) {
+    status.Update(Put(weights.position.data, dtype(), "the position table",
+                      &tables->position));
+  }
+  if (weights.segment.rows > 0) {
+    status.Update(Put(weights.segment.data, dtype(), "the segment table",
+                      &tables->segment));
+  }
+  status.Update(Put(weights.norm, eps, &tables->norm));
+  if (!status.ok()) return status;
+  return std::unique_ptr<DeviceEmbeddings>(std::move(tables));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
+    std::shared_ptr<Runtime> runtime, std::unique_ptr<ProductFactory> products,
+    int32_t ordinal, const std::string& dtype) {
+  auto context = std::make_shared<Context>();
+  context->ordinal = ordinal;
+  if (dtype == "auto" || dtype == "bf16") {
+    context->dtype = DType::kBF16;
+  } else if (dtype == "fp16") {
+    context->dtype = DType::kF16;
+  } else if (dtype != "fp32") {
+    return absl::UnimplementedError(
+        absl::StrCat("dtype \"", dtype,
+                     "\" is not supported on a GPU; choose auto, bf16, fp16 or "
+                     "fp32"));
+  }
+  int32_t count = 0;
+  int code = runtime->CountDevices(&count);
+  if (code != 0) return RuntimeError(runtime.get(), code, "counting devices");
+  if (ordinal < 0 || ordinal >= count) {
+    return absl::NotFoundError(absl::StrCat("cuda:", ordinal, " is not there; ",
+                                            count, " devices are visible"));
+  }
+  Card card;
+  code = runtime->Describe(ordinal, &card);
+  if (code != 0) return RuntimeError(runtime.get(), code, "asking what it is");
+  if (card.compute_major < kLeastComputeMajor) {
+    return absl::UnimplementedError(absl::StrCat(
+        "cuda:", ordinal, " (", card.name, ") has compute capability ",
+        card.compute_major, ".", card.compute_minor, "; at least ",
+        kLeastComputeMajor, ".0 is needed"));
+  }
+  context->runtime = std::move(runtime);
+  return std::unique_ptr<Device>(absl::make_unique<CudaDevice>(
+      std::move(context), std::move(products), card));
+}
+
+}  // namespace cuda
+}  // namespace encoderd

@@ -1,0 +1,36 @@
+// NVIDIA cards behind the device seam (engine/device/device.h).
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_CUDA_DEVICE_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_CUDA_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/device/cuda/products.h"
+#include "engine/device/cuda/runtime.h"
+#include "engine/device/device.h"
+
+namespace encoderd {
+namespace cuda {
+
+// The least compute capability that the kernels are compiled for.
+constexpr int32_t kLeastComputeMajor = 8;
+
+// Card `ordinal` of `runtime`. dtype: "auto" (bf16), "bf16", "fp16", "fp32".
+// NOT_FOUND: no such card; UNIMPLEMENTED: a card or dtype that is not
+// supported, named.
+absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
+    std::shared_ptr<Runtime> runtime, std::unique_ptr<ProductFactory> products,
+    int32_t ordinal, const std::string& dtype);
+
+// The same on the real runtime. UNAVAILABLE, saying why: no driver, no card, no
+// cuBLASLt; UNIMPLEMENTED: a build without CUDA.
+absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int32_t ordinal,
+                                                 const std::string& dtype);
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_CUDA_DEVICE_H_

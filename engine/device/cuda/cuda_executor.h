@@ -1,0 +1,119 @@
+// One forward pass at a time on a stream of its own; the constant weights that
+// it reads. Internal to engine/device/cuda.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_CUDA_EXECUTOR_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_CUDA_EXECUTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/device/cuda/memory.h"
+#include "engine/device/cuda/memory_plan.h"
+#include "engine/device/cuda/ops.h"
+#include "engine/device/cuda/products.h"
+#include "engine/device/cuda/runtime.h"
+#include "engine/device/device.h"
+
+namespace encoderd {
+namespace cuda {
+
+Element ElementOf(DType dtype);
+
+// What a device and its Executors share.
+struct Context {
+  std::shared_ptr<Runtime> runtime;
+  int32_t ordinal = 0;  // cuda:N
+  DType dtype = DType::kF32;
+  // Set by the first error that loses the context; nothing works after it.
+  std::atomic<bool> lost{false};
+};
+
+struct CudaLinear : DeviceLinear {
+  int64_t out = 0;
+  DeviceBuffer weight;    // [out,in] in the device's dtype
+  DeviceBuffer bias;      // [out], float, or the dtype if in the epilogue
+  bool activate = false;  // with a kernel of our own, bias included
+  ElementWise function = ElementWise::kGeluErf;
+  std::unique_ptr<Product> product;
+};
+
+struct CudaNorm : DeviceNorm {
+  DeviceBuffer gain;  // [H]
+  DeviceBuffer bias;  // [H]
+  float eps = 0;
+
+  NormArgs args() const { return {gain.as<float>(), bias.as<float>(), eps}; }
+};
+
+struct CudaEmbeddings : DeviceEmbeddings {
+  DeviceBuffer token;     // [V,H] in the device's dtype
+  DeviceBuffer position;  // [P,H]
+  DeviceBuffer segment;   // [S,H], or nothing
+  CudaNorm norm;
+};
+
+class CudaExecutor : public Executor {
+ public:
+  // RESOURCE_EXHAUSTED with the numbers when the whole Session does not fit.
+  static absl::StatusOr<std::unique_ptr<Executor>> Create(
+      std::shared_ptr<Context> context, const ExecutorLimits& limits);
+  ~CudaExecutor() override;
+
+  absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
+  int64_t row_block() const override { return limits_.max_batch_tokens; }
+  void Upload(const PackedBatch& batch) override;
+  void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) override;
+  void SumTables(const DeviceEmbeddings& tables, Matrix out) override;
+  void Linear(Matrix x, const DeviceLinear& weights, Matrix y) override;
+  void Attention(Matrix qkv, int32_t num_heads, Matrix context) override;
+  void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
+                    Matrix y) override;
+  void TakeStates(Matrix x, int32_t layer,
+                  absl::Span<const SequenceOutput> outputs,
+                  ForwardResult* result) override;
+  void Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
+            ForwardResult* result) override;
+  absl::Status Finish() override;
+
+ private:
+  CudaExecutor(std::shared_ptr<Context> context, const ExecutorLimits& limits);
+
+  bool Failed() const { return !status_.ok(); }
+  // norm.gain null: the sums themselves.
+  void Embed(const CudaEmbeddings& tables, const NormArgs& norm, Matrix out);
+  // Keeps the first error; marks the device lost where it is.
+  void Record(int code, const char* what);
+  void Record(const absl::Status& status);
+  void AddPoolWork(int64_t b, PoolKind kind, bool normalize,
+                   const ForwardResult& result);
+  // Sends and runs the work added since the last call.
+  void RunPoolWork(Matrix x, ForwardResult* result);
+
+  // Constant after Create.
+  const std::shared_ptr<Context> context_;
+  Runtime& runtime_;
+  const ExecutorLimits limits_;
+  const SessionPlan plan_;
+  const Element element_;
+  OwnedStream stream_;
+  DeviceBuffer batch_memory_, pool_work_, output_;
+  PinnedBuffer batch_staging_, pool_staging_, output_staging_;
+  std::vector<DeviceBuffer> matrices_;
+
+  // Of the pass that runs.
+  const PackedBatch* batch_ = nullptr;
+  ForwardResult* result_ = nullptr;
+  std::vector<int32_t> order_;
+  int64_t attention_work_ = 0;  // pieces
+  int64_t pool_begin_ = 0;      // pieces that ran
+  int64_t pool_end_ = 0;        // pieces staged
+  absl::Status status_;
+};
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_CUDA_EXECUTOR_H_

@@ -1,0 +1,95 @@
+#include "engine/device/cuda/cudart_runtime.h"
+
+#include <cuda_runtime.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+cudaStream_t Of(Stream stream) { return static_cast<cudaStream_t>(stream); }
+
+class CudartRuntime : public Runtime {
+ public:
+  int CountDevices(int32_t* count) override {
+    const int code = cudaGetDeviceCount(count);
+    if (code != cudaSuccess) cudaGetLastError();  // it is reported here
+    return code;
+  }
+  int Describe(int32_t device, Card* card) override {
+    cudaDeviceProp properties;
+    const int code = cudaGetDeviceProperties(&properties, device);
+    if (code != cudaSuccess) return code;
+    card->name = properties.name;
+    card->compute_major = properties.major;
+    card->compute_minor = properties.minor;
+    card->total_bytes = static_cast<int64_t>(properties.totalGlobalMem);
+    return code;
+  }
+  int UseDevice(int32_t device) override { return cudaSetDevice(device); }
+  int FreeBytes(int64_t* bytes) override {
+    size_t free_bytes = 0, total = 0;
+    const int code = cudaMemGetInfo(&free_bytes, &total);
+    *bytes = static_cast<int64_t>(free_bytes);
+    return code;
+  }
+
+  int Allocate(int64_t bytes, void** memory) override {
+    return Forget(cudaMalloc(memory, bytes));
+  }
+  void Free(void* memory) override { cudaFree(memory); }
+  int AllocatePinned(int64_t bytes, void** memory) override {
+    return Forget(cudaHostAlloc(memory, bytes, cudaHostAllocDefault));
+  }
+  void FreePinned(void* memory) override { cudaFreeHost(memory); }
+
+  int NewStream(Stream* stream) override {
+    cudaStream_t made = nullptr;
+    const int code = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+    *stream = made;
+    return code;
+  }
+  void FreeStream(Stream stream) override { cudaStreamDestroy(Of(stream)); }
+  int CopyToDevice(const void* from, int64_t bytes, void* to,
+                   Stream stream) override {
+    return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, Of(stream));
+  }
+  int CopyToHost(const void* from, int64_t bytes, void* to,
+                 Stream stream) override {
+    return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, Of(stream));
+  }
+  int CopyToDeviceAndWait(const void* from, int64_t bytes, void* to) override {
+    const int code = cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice);
+    if (code != cudaSuccess) return code;
+    // A copy from pageable memory may return before its last part arrived;
+    // streams that do not wait for the default one read it next.
+    return cudaStreamSynchronize(nullptr);
+  }
+  int Synchronize(Stream stream) override {
+    return cudaStreamSynchronize(Of(stream));
+  }
+
+  std::string ErrorText(int code) override {
+    const auto error = static_cast<cudaError_t>(code);
+    return absl::StrCat(cudaGetErrorString(error), " (",
+                        cudaGetErrorName(error), ")");
+  }
+
+ private:
+  // An allocation that was refused is reported by its caller; the next launch
+  // must not find it as its own.
+  static int Forget(cudaError_t code) {
+    if (code == cudaErrorMemoryAllocation) cudaGetLastError();
+    return code;
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<Runtime> NewCudartRuntime() {
+  return std::make_shared<CudartRuntime>();
+}
+
+}  // namespace cuda
+}  // namespace encoderd

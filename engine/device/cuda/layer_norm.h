@@ -1,0 +1,107 @@
+// LayerNorm of a row that a warp holds in registers: what embed_tokens.cu and
+// add_layer_norm.cu share.
+//
+// Lane l holds columns 8l + 256c .. 8l + 256c + 7 for c < kChunks, so that a
+// warp reads whole lines; columns past `hidden` count nothing. Sums in float;
+// two-pass variance, never E[x^2] - mean^2.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_LAYER_NORM_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_LAYER_NORM_H_
+
+#include "engine/device/cuda/ops.h"
+#include "engine/device/cuda/primitives.h"
+#include "engine/device/cuda/warp.h"
+
+namespace encoderd {
+namespace cuda {
+
+constexpr int32_t kRowsPerBlock = 4;  // one warp each
+constexpr int32_t kNormThreads = 32 * kRowsPerBlock;
+constexpr int32_t kChunkColumns = 256;
+
+// First column of this lane's chunk c.
+ENCODERD_DEVICE int32_t ChunkColumn(int32_t c) {
+  return c * kChunkColumns + ThreadIndex() % 32 * 8;
+}
+
+// values += the row at `row`.
+template <int kChunks, typename T>
+ENCODERD_DEVICE void AddRow(const T* row, int32_t hidden,
+                            float (&values)[kChunks][8]) {
+  ENCODERD_UNROLL
+  for (int32_t c = 0; c < kChunks; ++c) {
+    if (ChunkColumn(c) >= hidden) continue;
+    const Vector8<T> loaded = LoadVector8(row + ChunkColumn(c));
+    ENCODERD_UNROLL
+    for (int32_t i = 0; i < 8; ++i) values[c][i] += ToFloat(loaded.values[i]);
+  }
+}
+
+// y = values.
+template <int kChunks, typename T>
+ENCODERD_DEVICE void StoreRow(const float (&values)[kChunks][8], int32_t hidden,
+                              T* y) {
+  ENCODERD_UNROLL
+  for (int32_t c = 0; c < kChunks; ++c) {
+    if (ChunkColumn(c) >= hidden) continue;
+    Vector8<T> out;
+    ENCODERD_UNROLL
+    for (int32_t i = 0; i < 8; ++i) FromFloat(values[c][i], &out.values[i]);
+    StoreVector8(out, y + ChunkColumn(c));
+  }
+}
+
+// y = LayerNorm(values). All 32 lanes call it.
+template <int kChunks, typename T>
+ENCODERD_DEVICE void NormaliseRow(float (&values)[kChunks][8], int32_t hidden,
+                                  const NormArgs& norm, T* y) {
+  float sum = 0.0f;
+  ENCODERD_UNROLL
+  for (int32_t c = 0; c < kChunks; ++c) {
+    ENCODERD_UNROLL
+    for (int32_t i = 0; i < 8; ++i) sum += values[c][i];  // 0 past hidden
+  }
+  const float mean = WarpSum(sum) / static_cast<float>(hidden);
+  float squares = 0.0f;
+  ENCODERD_UNROLL
+  for (int32_t c = 0; c < kChunks; ++c) {
+    if (ChunkColumn(c) >= hidden) continue;
+    ENCODERD_UNROLL
+    for (int32_t i = 0; i < 8; ++i) {
+      values[c][i] -= mean;
+      squares += values[c][i] * values[c][i];
+    }
+  }
+  const float variance = WarpSum(squares) / static_cast<float>(hidden);
+  const float scale = 1.0f / Sqrt(variance + norm.eps);
+  ENCODERD_UNROLL
+  for (int32_t c = 0; c < kChunks; ++c) {
+    const int32_t column = ChunkColumn(c);
+    if (column >= hidden) continue;
+    const Vector8<float> gain = LoadVector8(norm.gain + column);
+    const Vector8<float> bias = LoadVector8(norm.bias + column);
+    Vector8<T> out;
+    ENCODERD_UNROLL
+    for (int32_t i = 0; i < 8; ++i) {
+      FromFloat(values[c][i] * scale * gain.values[i] + bias.values[i],
+                &out.values[i]);
+    }
+    StoreVector8(out, y + column);
+  }
+}
+
+// Calls launch.template operator()<kChunks>() with the least kChunks that
+// holds a row of `hidden` columns.
+template <typename LaunchWith>
+int WithChunks(int32_t hidden, const LaunchWith& launch) {
+  if (hidden <= 1 * kChunkColumns) return launch.template operator()<1>();
+  if (hidden <= 2 * kChunkColumns) return launch.template operator()<2>();
+  if (hidden <= 3 * kChunkColumns) return launch.template operator()<3>();
+  if (hidden <= 4 * kChunkColumns) return launch.template operator()<4>();
+  if (hidden <= 8 * kChunkColumns) return launch.template operator()<8>();
+  return launch.template operator()<kMaxHidden / kChunkColumns>();
+}
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_LAYER_NORM_H_

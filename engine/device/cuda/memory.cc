@@ -1,0 +1,71 @@
+#include "engine/device/cuda/memory.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+constexpr int kMemoryAllocation = 2;  // cudaErrorMemoryAllocation
+
+}  // namespace
+
+bool CanGoOnAfter(int code) {
+  switch (code) {
+    case 0:
+    case 1:                  // cudaErrorInvalidValue
+    case kMemoryAllocation:  // nothing was taken
+    case 9:                  // cudaErrorInvalidConfiguration
+    case 98:                 // cudaErrorInvalidDeviceFunction
+    case 209:                // cudaErrorNoKernelImageForDevice
+    case 701:                // cudaErrorLaunchOutOfResources
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::Status RuntimeError(Runtime* runtime, int code, absl::string_view what) {
+  const std::string message =
+      absl::StrCat(what, ": ", runtime->ErrorText(code));
+  return CanGoOnAfter(code) ? absl::InternalError(message)
+                            : absl::DataLossError(message);
+}
+
+template <Memory kMemory>
+absl::Status Buffer<kMemory>::Take(Runtime* runtime, int64_t bytes,
+                                   absl::string_view what) {
+  constexpr bool kOfDevice = kMemory == Memory::kDevice;
+  const int code = kOfDevice ? runtime->Allocate(bytes, &data_)
+                             : runtime->AllocatePinned(bytes, &data_);
+  if (code == 0) {
+    runtime_ = runtime;
+    return absl::OkStatus();
+  }
+  data_ = nullptr;
+  if (code != kMemoryAllocation) return RuntimeError(runtime, code, what);
+  int64_t free_bytes = 0;
+  const std::string left =
+      kOfDevice && runtime->FreeBytes(&free_bytes) == 0
+          ? absl::StrCat("; ", free_bytes, " bytes of the card are free")
+          : "";
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no ", kOfDevice ? "device" : "pinned", " memory for ",
+                   bytes, " bytes of ", what, left));
+}
+
+template class Buffer<Memory::kDevice>;
+template class Buffer<Memory::kPinned>;
+
+absl::Status OwnedStream::Take(Runtime* runtime) {
+  const int code = runtime->NewStream(&stream_);
+  if (code != 0) {
+    stream_ = nullptr;
+    return RuntimeError(runtime, code, "a new stream");
+  }
+  runtime_ = runtime;
+  return absl::OkStatus();
+}
+
+}  // namespace cuda
+}  // namespace encoderd

@@ -1,0 +1,79 @@
+// Owners of device and pinned memory and of a stream: move-only, taken once,
+// given back when they go. RESOURCE_EXHAUSTED with the bytes when memory
+// cannot be had, INTERNAL for any other error.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_MEMORY_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_MEMORY_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "engine/device/cuda/runtime.h"
+
+namespace encoderd {
+namespace cuda {
+
+// INTERNAL, or DATA_LOSS where the context is lost, naming `what` and the
+// error.
+absl::Status RuntimeError(Runtime* runtime, int code, absl::string_view what);
+
+enum class Memory { kDevice, kPinned };
+
+template <Memory kMemory>
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(runtime_, other.runtime_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_ == nullptr) return;
+    if (kMemory == Memory::kDevice) {
+      runtime_->Free(data_);
+    } else {
+      runtime_->FreePinned(data_);
+    }
+  }
+
+  // `what`: for the message. Call once.
+  absl::Status Take(Runtime* runtime, int64_t bytes, absl::string_view what);
+
+  void* data() const { return data_; }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  Runtime* runtime_ = nullptr;
+  void* data_ = nullptr;
+};
+
+using DeviceBuffer = Buffer<Memory::kDevice>;
+using PinnedBuffer = Buffer<Memory::kPinned>;
+
+class OwnedStream {
+ public:
+  OwnedStream() = default;
+  OwnedStream(const OwnedStream&) = delete;
+  OwnedStream& operator=(const OwnedStream&) = delete;
+  ~OwnedStream() {
+    if (stream_ != nullptr) runtime_->FreeStream(stream_);
+  }
+
+  absl::Status Take(Runtime* runtime);
+  Stream get() const { return stream_; }
+
+ private:
+  Runtime* runtime_ = nullptr;
+  Stream stream_ = nullptr;
+};
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_MEMORY_H_

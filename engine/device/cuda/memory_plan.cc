@@ -1,0 +1,86 @@
+#include "engine/device/cuda/memory_plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/device/cuda/ops.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+constexpr int64_t kAlignment = 256;
+
+int64_t Aligned(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Weight [out,in], and its bias in both forms that a product may want.
+int64_t LinearBytes(int64_t in, int64_t out, int64_t element) {
+  return Aligned(in * out * element) + Aligned(out * 4);
+}
+
+int64_t NormBytes(int64_t hidden) { return 2 * Aligned(hidden * 4); }
+
+}  // namespace
+
+int64_t ModelBytes(const ModelSizes& sizes, DType dtype) {
+  const int64_t element = DTypeBytes(dtype);
+  const int64_t hidden = sizes.hidden_size, inner = sizes.intermediate_size;
+  int64_t bytes = NormBytes(hidden);
+  for (const int64_t rows :
+       {sizes.token_rows, sizes.position_rows, sizes.segment_rows})
+    bytes += Aligned(rows * hidden * element);
+  const int64_t layer = LinearBytes(hidden, 3 * hidden, element) +
+                        LinearBytes(hidden, hidden, element) +
+                        LinearBytes(hidden, inner, element) +
+                        LinearBytes(inner, hidden, element) +
+                        2 * NormBytes(hidden);
+  return bytes + sizes.num_layers * layer;
+}
+
+SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype) {
+  const int64_t tokens = limits.max_batch_tokens;
+  const int64_t hidden = limits.hidden_size;
+  SessionPlan plan;
+  plan.position_ids = plan.token_ids + Aligned(4 * tokens);
+  plan.segment_ids = plan.position_ids + Aligned(4 * tokens);
+  plan.attention_work = plan.segment_ids + Aligned(4 * tokens);
+  // Every piece of work has a query of its own.
+  plan.batch_bytes =
+      plan.attention_work +
+      Aligned(static_cast<int64_t>(sizeof(AttentionWork)) * tokens);
+  plan.pool_work_bytes = Aligned(static_cast<int64_t>(sizeof(PoolWork)) *
+                                 limits.max_batch_sequences);
+  plan.output_bytes = Aligned(4 * tokens * hidden);
+  const int64_t columns = 6 * hidden + limits.intermediate_size;
+  plan.activation_bytes = columns * tokens * DTypeBytes(dtype);
+  return plan;
+}
+
+absl::Status CheckMemory(int64_t model_bytes, int64_t session_bytes,
+                         int32_t sessions, int64_t free_bytes) {
+  if (model_bytes + sessions * session_bytes <= free_bytes)
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the model takes ", BytesText(model_bytes), " and each of ", sessions,
+      " sessions ", BytesText(session_bytes), " (",
+      model_bytes + sessions * session_bytes, " bytes in all); ", free_bytes,
+      " bytes (", BytesText(free_bytes),
+      ") of the card are free: fewer threads, a smaller max_batch_tokens or a "
+      "16-bit dtype take less"));
+}
+
+std::string BytesText(int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= int64_t{1} << 30) {
+    return absl::StrFormat("%.2f GiB",
+                           value / static_cast<double>(int64_t{1} << 30));
+  }
+  return absl::StrFormat("%.1f MiB",
+                         value / static_cast<double>(int64_t{1} << 20));
+}
+
+}  // namespace cuda
+}  // namespace encoderd

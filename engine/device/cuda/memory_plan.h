@@ -1,0 +1,54 @@
+// How many bytes of a card a model and one of its Sessions take, computed
+// before anything is allocated. Pure functions.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_MEMORY_PLAN_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_MEMORY_PLAN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "engine/device/device.h"
+#include "engine/tensor.h"
+
+namespace encoderd {
+namespace cuda {
+
+// Tables and weights in `dtype`; biases and norms as the kernels want them.
+int64_t ModelBytes(const ModelSizes& sizes, DType dtype);
+
+// Where the pieces of an Executor's memory lie; each begins at a multiple of
+// 256 bytes.
+struct SessionPlan {
+  // One upload: ids, then attention's work list.
+  int64_t token_ids = 0;  // offsets in bytes
+  int64_t position_ids = 0;
+  int64_t segment_ids = 0;
+  int64_t attention_work = 0;
+  int64_t batch_bytes = 0;
+  int64_t pool_work_bytes = 0;
+  int64_t output_bytes = 0;  // results as floats
+  // What Allocate will be asked for: states, Q|K|V, context, the projection
+  // and the feed-forward layer's inner rows.
+  int64_t activation_bytes = 0;
+
+  int64_t device_bytes() const {
+    return batch_bytes + pool_work_bytes + output_bytes + activation_bytes;
+  }
+  int64_t pinned_bytes() const {
+    return batch_bytes + pool_work_bytes + output_bytes;
+  }
+};
+SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype);
+
+// OK, or RESOURCE_EXHAUSTED with the numbers: the model and `sessions` of its
+// Sessions must fit in what is free.
+absl::Status CheckMemory(int64_t model_bytes, int64_t session_bytes,
+                         int32_t sessions, int64_t free_bytes);
+
+// "1.2 GiB": for people.
+std::string BytesText(int64_t bytes);
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_MEMORY_PLAN_H_

@@ -1,0 +1,14 @@
+// In the place of open_cuda.cc in a build without CUDA.
+#include "engine/device/cuda/cuda_device.h"
+
+namespace encoderd {
+namespace cuda {
+
+absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int32_t ordinal,
+                                                 const std::string& dtype) {
+  return absl::UnimplementedError(
+      "this build has no CUDA (configure with ENCODERD_CUDA=ON)");
+}
+
+}  // namespace cuda
+}  // namespace encoderd

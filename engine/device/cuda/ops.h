@@ -1,0 +1,128 @@
+// The ops of a forward pass on a card, but for the matrix products: each
+// starts one kernel on a stream and returns the runtime's error code, 0 for
+// success. Pointers are device memory; nothing is checked here: cuda_executor
+// does. A row's bits never depend on the rows beside it.
+//
+// Elements are what `element` says; gains, biases, sums, softmax, pooling and
+// normalisation are float. hidden (H) is a multiple of 8, at most kMaxHidden;
+// head_size (D) at most 128, for 16-bit elements a multiple of 8.
+//
+// Plain types only: this header is read by nvcc.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_OPS_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_OPS_H_
+
+#include <cstdint>
+
+namespace encoderd {
+namespace cuda {
+
+enum class Element { kFloat, kHalf, kBf16 };
+
+constexpr int32_t kMaxHidden = 4096;
+constexpr int32_t kMaxHeadSize = 128;
+
+// y [rows,H] = (x - mean) / sqrt(var + eps) * gain + bias
+struct NormArgs {
+  const float* gain;
+  const float* bias;
+  float eps;
+};
+
+struct EmbedTokensArgs {
+  Element element;
+  const void* token;     // [V,H]
+  const void* position;  // [P,H], or null: positions add no rows
+  const void* segment;   // [S,H], or null: no segments
+  const int32_t* token_ids;
+  const int32_t* position_ids;
+  const int32_t* segment_ids;
+  int64_t rows;
+  int32_t hidden;
+  NormArgs norm;  // gain null: the sums themselves
+  void* out;      // [rows,H]
+};
+int EmbedTokens(const EmbedTokensArgs& args, void* stream);
+
+struct AddLayerNormArgs {
+  Element element;
+  const void* x;         // [rows,H]
+  const void* residual;  // [rows,H]
+  int64_t rows;
+  int32_t hidden;
+  NormArgs norm;
+  void* y;  // [rows,H]; may be x or residual
+};
+int AddLayerNorm(const AddLayerNormArgs& args, void* stream);
+
+// One block's share of attention: queries query_block * AttentionQueries(...)
+// and on of a sequence of `length` tokens that begins at row `first`. Padded
+// to 16 bytes.
+struct AttentionWork {
+  int32_t first;
+  int32_t length;
+  int32_t query_block;
+  int32_t unused;
+};
+// Queries of one AttentionWork.
+constexpr int32_t AttentionQueries(Element element) {
+  return element == Element::kFloat ? 16 : 64;
+}
+
+struct AttentionArgs {
+  Element element;
+  const void* qkv;            // [T,3H] as Q|K|V
+  const AttentionWork* work;  // [work_count], every query of the batch once
+  int64_t work_count;
+  int32_t heads;
+  int32_t head_size;
+  void* context;  // [T,H], must not alias qkv
+};
+int Attention(const AttentionArgs& args, void* stream);
+
+enum class ElementWise { kGeluErf, kGeluTanh, kRelu };
+
+// y [rows,cols] = function(y + bias), in place; cols a multiple of 8.
+struct BiasActivationArgs {
+  Element element;
+  ElementWise function;
+  const float* bias;  // [cols]
+  int64_t rows;
+  int32_t cols;
+  void* y;
+};
+int BiasActivation(const BiasActivationArgs& args, void* stream);
+
+enum class PoolKind : int32_t {
+  kCls,
+  kMean,
+  kMax,
+  kMeanSqrtLen,
+  kWeightedMean,
+  kLastToken,
+  kStates,  // no pooling: the sequence's rows as floats
+};
+
+// One sequence's result: rows first .. first+length-1, written to
+// out[out_offset ...]. Padded to 24 bytes.
+struct PoolWork {
+  int64_t out_offset;
+  int32_t first;
+  int32_t length;
+  PoolKind kind;
+  int32_t normalize;
+};
+
+struct PoolArgs {
+  Element element;
+  const void* x;         // [T,H]
+  const PoolWork* work;  // [work_count]
+  int64_t work_count;
+  int32_t hidden;
+  float* out;
+};
+int Pool(const PoolArgs& args, void* stream);
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_OPS_H_

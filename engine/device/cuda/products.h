@@ -1,0 +1,56 @@
+// Matrix products on a card, as an interface: cublaslt_products.cc is the real
+// one; tests put loops on the host behind it.
+//
+// y [rows,out] = epilogue(x [rows,in] weight^T), weight [out,in], all of one
+// element, sums in float (fp32 without TF32). One algorithm without split-K
+// serves a (in,out,epilogue) at any number of rows, so that a row's bits never
+// depend on the rows beside it.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/device/cuda/ops.h"
+#include "engine/device/cuda/runtime.h"
+
+namespace encoderd {
+namespace cuda {
+
+enum class Epilogue { kNone, kBias, kBiasGeluTanh, kBiasRelu };
+
+struct ProductArgs {
+  Element element = Element::kFloat;
+  int64_t in = 0;   // a multiple of 8
+  int64_t out = 0;  // a multiple of 8
+  Epilogue epilogue = Epilogue::kNone;
+  const void* weight = nullptr;  // [out,in], device memory, aligned to 16
+  const void* bias = nullptr;    // [out], of the element; null for kNone
+};
+
+class Product {
+ public:
+  virtual ~Product() = default;
+  // Thread-safe. x and y are aligned to 16 and must not alias.
+  virtual absl::Status Run(const void* x, int64_t rows, void* y,
+                           Stream stream) const = 0;
+};
+
+class ProductFactory {
+ public:
+  virtual ~ProductFactory() = default;
+  // Chooses the algorithm. Weights and bias are borrowed.
+  virtual absl::StatusOr<std::unique_ptr<Product>> Create(
+      const ProductArgs& args) = 0;
+  // "cuBLASLt 13.0.0": for the device's name.
+  virtual std::string name() const = 0;
+};
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_H_

@@ -1,0 +1,188 @@
+#include "tests/support/cuda/emulated_card.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "engine/device/cuda/elements.h"
+#include "engine/device/cuda/primitives.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+constexpr int kMemoryAllocation = 2;
+constexpr int kInvalidDevice = 101;
+
+float Apply(Epilogue epilogue, float value) {
+  switch (epilogue) {
+    case Epilogue::kBiasRelu:
+      return std::fmax(value, 0.0f);
+    case Epilogue::kBiasGeluTanh:
+      return 0.5f * value *
+             (1.0f + std::tanh(0.79788456f *
+                               (value + 0.044715f * value * value * value)));
+    case Epilogue::kBias:
+    case Epilogue::kNone:
+      break;
+  }
+  return value;
+}
+
+class EmulatedProduct : public Product {
+ public:
+  explicit EmulatedProduct(const ProductArgs& args) : args_(args) {}
+
+  absl::Status Run(const void* x, int64_t rows, void* y,
+                   Stream stream) const override {
+    if (x == y) return absl::InternalError("a product in place");
+    WithElement(args_.element, [&]<typename T>() {
+      Multiply(static_cast<const T*>(x), rows, static_cast<T*>(y));
+      return 0;
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  template <typename T>
+  void Multiply(const T* x, int64_t rows, T* y) const {
+    const auto* weight = static_cast<const T*>(args_.weight);
+    const auto* bias = static_cast<const T*>(args_.bias);
+    std::vector<float> w(args_.in), wide(rows * args_.in);
+    for (size_t i = 0; i < wide.size(); ++i) wide[i] = ToFloat(x[i]);
+    for (int64_t n = 0; n < args_.out; ++n) {
+      for (int64_t k = 0; k < args_.in; ++k)
+        w[k] = ToFloat(weight[n * args_.in + k]);
+      for (int64_t r = 0; r < rows; ++r) {
+        float sum = 0.0f;
+        for (int64_t k = 0; k < args_.in; ++k)
+          sum += wide[r * args_.in + k] * w[k];
+        if (args_.epilogue != Epilogue::kNone) sum += ToFloat(bias[n]);
+        FromFloat(Apply(args_.epilogue, sum), y + r * args_.out + n);
+      }
+    }
+  }
+
+  const ProductArgs args_;
+};
+
+}  // namespace
+
+EmulatedRuntime::~EmulatedRuntime() {
+  // Whoever allocates gives back: AddressSanitizer reports what is left.
+}
+
+void EmulatedRuntime::Fail(const std::string& name, int code, int number,
+                           bool for_ever) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  failures_[name] = {code, number, for_ever};
+}
+
+int EmulatedRuntime::Call(const std::string& name) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = failures_.find(name);
+  if (found == failures_.end() || found->second.number-- > 0) return 0;
+  const int code = found->second.code;
+  if (!found->second.for_ever) failures_.erase(found);
+  return code;
+}
+
+int EmulatedRuntime::CountDevices(int32_t* count) {
+  *count = devices;
+  return Call("CountDevices");
+}
+
+int EmulatedRuntime::Describe(int32_t device, Card* described) {
+  *described = card;
+  return Call("Describe");
+}
+
+int EmulatedRuntime::UseDevice(int32_t device) {
+  if (device < 0 || device >= devices) return kInvalidDevice;
+  return Call("UseDevice");
+}
+
+int EmulatedRuntime::FreeBytes(int64_t* bytes) {
+  *bytes = free_bytes - allocated_bytes_;
+  return Call("FreeBytes");
+}
+
+int EmulatedRuntime::Allocate(int64_t bytes, void** memory) {
+  const int code = Call("Allocate");
+  if (code != 0) return code;
+  if (allocated_bytes_ + bytes > free_bytes) return kMemoryAllocation;
+  if (posix_memalign(memory, 256, bytes) != 0) return kMemoryAllocation;
+  std::memset(*memory, 0xff, bytes);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  sizes_[*memory] = bytes;
+  allocated_bytes_ += bytes;
+  ++allocations_;
+  return 0;
+}
+
+void EmulatedRuntime::Free(void* memory) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  allocated_bytes_ -= sizes_.at(memory);
+  sizes_.erase(memory);
+  --allocations_;
+  free(memory);
+}
+
+int EmulatedRuntime::AllocatePinned(int64_t bytes, void** memory) {
+  const int code = Call("AllocatePinned");
+  if (code != 0) return code;
+  *memory = malloc(bytes);
+  ++allocations_;
+  return 0;
+}
+
+void EmulatedRuntime::FreePinned(void* memory) {
+  --allocations_;
+  free(memory);
+}
+
+int EmulatedRuntime::NewStream(Stream* stream) {
+  const int code = Call("NewStream");
+  if (code != 0) return code;
+  *stream = malloc(1);
+  ++streams_;
+  return 0;
+}
+
+void EmulatedRuntime::FreeStream(Stream stream) {
+  --streams_;
+  free(stream);
+}
+
+int EmulatedRuntime::CopyToDevice(const void* from, int64_t bytes, void* to,
+                                  Stream stream) {
+  std::memcpy(to, from, bytes);
+  return Call("CopyToDevice");
+}
+
+int EmulatedRuntime::CopyToHost(const void* from, int64_t bytes, void* to,
+                                Stream stream) {
+  std::memcpy(to, from, bytes);
+  return Call("CopyToHost");
+}
+
+int EmulatedRuntime::CopyToDeviceAndWait(const void* from, int64_t bytes,
+                                         void* to) {
+  std::memcpy(to, from, bytes);
+  return Call("CopyToDeviceAndWait");
+}
+
+int EmulatedRuntime::Synchronize(Stream stream) { return Call("Synchronize"); }
+
+std::string EmulatedRuntime::ErrorText(int code) {
+  return "emulated error " + std::to_string(code);
+}
+
+absl::StatusOr<std::unique_ptr<Product>> EmulatedProducts::Create(
+    const ProductArgs& args) {
+  return std::unique_ptr<Product>(new EmulatedProduct(args));
+}
+
+}  // namespace cuda
+}  // namespace encoderd

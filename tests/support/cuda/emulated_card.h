@@ -1,0 +1,85 @@
+// A card on the host: memory, copies and products that run at once, kernels by
+// the emulation. Any call can be made to fail.
+#ifndef ENCODERD_TESTS_SUPPORT_CUDA_EMULATED_CARD_H_
+#define ENCODERD_TESTS_SUPPORT_CUDA_EMULATED_CARD_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "engine/device/cuda/products.h"
+#include "engine/device/cuda/runtime.h"
+
+namespace encoderd {
+namespace cuda {
+
+// Memory is of exactly the size asked for and begins as NaNs, so that
+// AddressSanitizer sees a kernel leave it and a result shows what was never
+// written. Thread-safe.
+class EmulatedRuntime : public Runtime {
+ public:
+  ~EmulatedRuntime() override;
+
+  int32_t devices = 1;
+  Card card = {"Emulated Card", 9, 0, int64_t{1} << 30};
+  int64_t free_bytes = int64_t{1} << 30;  // less what is allocated
+
+  // The call named `name` ("Allocate", "CopyToDevice", ...) gives `code` the
+  // `number`th time from now on (0: the next) and, if `for_ever`, always after
+  // it.
+  void Fail(const std::string& name, int code, int number = 0,
+            bool for_ever = false);
+
+  int64_t allocated_bytes() const { return allocated_bytes_; }
+  int64_t allocations() const { return allocations_; }  // alive, pinned too
+  int64_t streams() const { return streams_; }          // alive
+
+  int CountDevices(int32_t* count) override;
+  int Describe(int32_t device, Card* card) override;
+  int UseDevice(int32_t device) override;
+  int FreeBytes(int64_t* bytes) override;
+  int Allocate(int64_t bytes, void** memory) override;
+  void Free(void* memory) override;
+  int AllocatePinned(int64_t bytes, void** memory) override;
+  void FreePinned(void* memory) override;
+  int NewStream(Stream* stream) override;
+  void FreeStream(Stream stream) override;
+  int CopyToDevice(const void* from, int64_t bytes, void* to,
+                   Stream stream) override;
+  int CopyToHost(const void* from, int64_t bytes, void* to,
+                 Stream stream) override;
+  int CopyToDeviceAndWait(const void* from, int64_t bytes, void* to) override;
+  int Synchronize(Stream stream) override;
+  std::string ErrorText(int code) override;
+
+ private:
+  struct Failure {
+    int code;
+    int number;
+    bool for_ever;
+  };
+  int Call(const std::string& name);
+
+  std::mutex mutex_;
+  std::map<std::string, Failure> failures_;
+  std::map<void*, int64_t> sizes_;
+  std::atomic<int64_t> allocated_bytes_{0};
+  std::atomic<int64_t> allocations_{0};
+  std::atomic<int64_t> streams_{0};
+};
+
+// Loops: float sums in order, then the epilogue, then one rounding.
+class EmulatedProducts : public ProductFactory {
+ public:
+  absl::StatusOr<std::unique_ptr<Product>> Create(
+      const ProductArgs& args) override;
+  std::string name() const override { return "loops"; }
+};
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_TESTS_SUPPORT_CUDA_EMULATED_CARD_H_

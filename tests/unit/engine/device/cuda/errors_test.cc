@@ -1,0 +1,191 @@
+// What goes wrong on a card, by a runtime that fails when it is told to.
+#include <gmock/gmock.h>
+
+#include "engine/encoder.h"
+#include "tests/support/cuda/emulated_card.h"
+#include "tests/support/random_model.h"
+#include "tests/unit/engine/device/cuda/test_card.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kLaunchOutOfResources = 701;
+constexpr int kIllegalAddress = 700;
+constexpr int kNoDevice = 100;
+
+absl::StatusOr<std::unique_ptr<Device>> Open(
+    std::shared_ptr<EmulatedRuntime> runtime, int32_t ordinal,
+    const std::string& dtype) {
+  return NewCudaDevice(std::move(runtime), std::make_unique<EmulatedProducts>(),
+                       ordinal, dtype);
+}
+
+class CudaErrorTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<std::unique_ptr<const Encoder>> Build(
+      const RandomShape& shape) const {
+    return Encoder::Build(Open(runtime_, 0, "bf16").value(),
+                          RandomConfig(shape), RandomLimits(shape),
+                          RandomCheckpoint(shape, 1).get());
+  }
+
+  absl::Status RunPass(Session* session) const {
+    PackedBatch batch;
+    TokenSequence sequence;
+    sequence.token_ids = {1, 2, 3};
+    batch.Append(sequence, RandomLimits(shape_));
+    ForwardResult result;
+    return session->Run(batch, {SequenceOutput()}, &result);
+  }
+
+  RandomShape shape_;
+  const std::shared_ptr<EmulatedRuntime> runtime_ =
+      std::make_shared<EmulatedRuntime>();
+};
+
+TEST_F(CudaErrorTest, NamesTheCardThatIsNotThere) {
+  for (const int32_t ordinal : {1, -1}) {
+    const auto opened = Open(runtime_, ordinal, "auto");
+    EXPECT_EQ(opened.status().code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(std::string(opened.status().message()),
+                HasSubstr("1 devices are visible"));
+  }
+}
+
+TEST_F(CudaErrorTest, RefusesACardThatIsTooOldAndADtypeItLacks) {
+  runtime_->card = {"Old Card", 7, 5, 1 << 30};
+  const auto old = Open(runtime_, 0, "auto");
+  EXPECT_EQ(old.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(old.status().message()),
+              HasSubstr("compute capability 7.5; at least 8.0"));
+  EXPECT_THAT(std::string(Open(runtime_, 0, "int8").status().message()),
+              HasSubstr("\"int8\""));
+}
+
+TEST_F(CudaErrorTest, TakesBf16UnlessAskedOtherwiseAndSaysWhatItIs) {
+  EXPECT_EQ(Open(runtime_, 0, "auto").value()->dtype(), DType::kBF16);
+  EXPECT_EQ(Open(runtime_, 0, "fp16").value()->dtype(), DType::kF16);
+  EXPECT_EQ(Open(runtime_, 0, "fp32").value()->dtype(), DType::kF32);
+  EXPECT_EQ(Open(runtime_, 0, "auto").value()->name(),
+            "cuda:0 (Emulated Card, compute capability 9.0, 1.00 GiB, loops)");
+}
+
+TEST_F(CudaErrorTest, RefusesShapesThatTheKernelsDoNotTake) {
+  RandomShape narrow;
+  narrow.hidden = 60;
+  RandomShape odd_heads;
+  odd_heads.hidden = 48;  // head size 12
+  RandomShape wide_heads;
+  wide_heads.hidden = 272;
+  wide_heads.heads = 2;
+  for (const RandomShape& shape : {narrow, odd_heads, wide_heads}) {
+    const absl::Status status = Build(shape).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("choose device cpu"));
+  }
+}
+
+TEST_F(CudaErrorTest, ReportsEveryCallThatFailsWhileItLoads) {
+  for (const char* call :
+       {"UseDevice", "FreeBytes", "Allocate", "CopyToDeviceAndWait"}) {
+    for (int number = 0;; ++number) {
+      runtime_->Fail(call, kLaunchOutOfResources, number);
+      const auto built = Build(shape_);
+      if (built.ok()) {
+        EXPECT_GT(number, 0) << call;
+        runtime_->Fail(call, 0);  // forgets what did not come about
+        break;
+      }
+      EXPECT_EQ(built.status().code(), absl::StatusCode::kInternal) << call;
+    }
+    EXPECT_EQ(runtime_->allocations(), 0);
+  }
+}
+
+TEST_F(CudaErrorTest, ReportsEveryCallThatFailsInANewSession) {
+  const auto encoder = Build(shape_).value();
+  const int64_t before = runtime_->allocations();
+  for (const char* call :
+       {"UseDevice", "FreeBytes", "NewStream", "Allocate", "AllocatePinned"}) {
+    for (int number = 0;; ++number) {
+      runtime_->Fail(call, kLaunchOutOfResources, number);
+      const bool made = encoder->NewSession({100}).ok();
+      EXPECT_EQ(runtime_->allocations(), before);
+      EXPECT_EQ(runtime_->streams(), 0);
+      if (!made) continue;
+      EXPECT_GT(number, 0) << call;
+      runtime_->Fail(call, 0);
+      break;
+    }
+  }
+}
+
+TEST_F(CudaErrorTest, FailsOnePassAndServesTheNextAfterAnErrorThatPasses) {
+  const auto encoder = Build(shape_).value();
+  const auto session = encoder->NewSession({100}).value();
+  for (const char* call : {"CopyToDevice", "CopyToHost", "UseDevice"}) {
+    runtime_->Fail(call, kLaunchOutOfResources);
+    const absl::Status status = RunPass(session.get());
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << call;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("error 701"));
+    EXPECT_TRUE(RunPass(session.get()).ok());
+  }
+}
+
+TEST_F(CudaErrorTest, LosesTheDeviceForEverySessionAfterAnErrorThatStays) {
+  const auto encoder = Build(shape_).value();
+  const auto session = encoder->NewSession({100}).value();
+  const auto other = encoder->NewSession({100}).value();
+  EXPECT_TRUE(RunPass(other.get()).ok());
+  runtime_->Fail("Synchronize", kIllegalAddress);
+  const absl::Status first = RunPass(session.get());
+  EXPECT_EQ(first.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(first.message()), HasSubstr("error 700"));
+  for (Session* any : {session.get(), other.get()}) {
+    const absl::Status later = RunPass(any);
+    EXPECT_EQ(later.code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(later.message()), HasSubstr("cuda:0 was lost"));
+  }
+}
+
+TEST_F(CudaErrorTest, ReportsTheFirstErrorOfAPass) {
+  const auto encoder = Build(shape_).value();
+  const auto session = encoder->NewSession({100}).value();
+  runtime_->Fail("CopyToDevice", kLaunchOutOfResources);
+  runtime_->Fail("Synchronize", 9);
+  EXPECT_THAT(std::string(RunPass(session.get()).message()),
+              HasSubstr("upload: emulated error 701"));
+}
+
+TEST_F(CudaErrorTest, RefusesABatchOverTheExecutorsLimits) {
+  const auto device = Open(runtime_, 0, "bf16").value();
+  ExecutorLimits limits;
+  limits.max_batch_tokens = 8;
+  limits.max_batch_sequences = 8;
+  limits.max_seqlen = 8;
+  limits.hidden_size = 8;
+  limits.num_attention_heads = 1;
+  limits.intermediate_size = 8;
+  const auto executor = device->NewExecutor(limits).value();
+  PackedBatch batch;
+  TokenSequence sequence;
+  sequence.token_ids.assign(9, 0);
+  batch.Append(sequence, IdLimits());
+  executor->Upload(batch);
+  const absl::Status status = executor->Finish();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("9 tokens"));
+}
+
+TEST_F(CudaErrorTest, SaysWhyThereIsNoDevice) {
+  runtime_->Fail("CountDevices", kNoDevice);
+  EXPECT_THAT(std::string(Open(runtime_, 0, "auto").status().message()),
+              HasSubstr("error 100"));
+}
+
+}  // namespace
+}  // namespace cuda
+}  // namespace encoderd

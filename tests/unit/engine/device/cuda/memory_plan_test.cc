@@ -1,0 +1,137 @@
+#include "engine/device/cuda/memory_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/encoder.h"
+#include "tests/support/cuda/emulated_card.h"
+#include "tests/support/random_model.h"
+#include "tests/unit/engine/device/cuda/test_card.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+ModelSizes BertBase() {
+  ModelSizes sizes;
+  sizes.num_layers = 12;
+  sizes.hidden_size = 768;
+  sizes.num_attention_heads = 12;
+  sizes.intermediate_size = 3072;
+  sizes.token_rows = 30522;
+  sizes.position_rows = 512;
+  sizes.segment_rows = 2;
+  sizes.max_len = 512;
+  return sizes;
+}
+
+TEST(MemoryPlanTest, CountsTheParametersOfBertBase) {
+  // 108,891,648 parameters of the encoder; alignment adds under 1 %.
+  const int64_t parameters = 108891648;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const int64_t bytes = ModelBytes(BertBase(), dtype);
+    EXPECT_GE(bytes, parameters * DTypeBytes(dtype));
+    EXPECT_LE(bytes, parameters * DTypeBytes(dtype) * 101 / 100);
+  }
+}
+
+TEST(MemoryPlanTest, LaysABatchOutWithoutOverlap) {
+  ExecutorLimits limits;
+  limits.max_batch_tokens = 1001;
+  limits.max_batch_sequences = 1001;
+  limits.hidden_size = 768;
+  limits.intermediate_size = 3072;
+  const SessionPlan plan = PlanSession(limits, DType::kBF16);
+  EXPECT_EQ(plan.token_ids, 0);
+  EXPECT_GE(plan.position_ids, 4004);
+  EXPECT_GE(plan.segment_ids - plan.position_ids, 4004);
+  EXPECT_GE(plan.attention_work - plan.segment_ids, 4004);
+  EXPECT_GE(plan.batch_bytes - plan.attention_work, 16 * 1001);
+  for (const int64_t offset :
+       {plan.position_ids, plan.segment_ids, plan.attention_work})
+    EXPECT_EQ(offset % 256, 0);
+  EXPECT_EQ(plan.activation_bytes, (6 * 768 + 3072) * 1001 * 2);
+}
+
+TEST(MemoryPlanTest, RefusesWhatDoesNotFitWithTheNumbers) {
+  EXPECT_TRUE(CheckMemory(1000, 500, 2, 2000).ok());
+  const absl::Status status = CheckMemory(1000, 500, 3, 2000);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("2500 bytes in all"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("2000 bytes"));
+}
+
+TEST(MemoryPlanTest, IsWhatAModelAndASessionReallyTake) {
+  RandomShape shape;
+  const auto runtime = std::make_shared<EmulatedRuntime>();
+  for (const DType dtype : kDTypes) {
+    ModelSizes sizes;
+    sizes.num_layers = shape.layers;
+    sizes.hidden_size = shape.hidden;
+    sizes.num_attention_heads = shape.heads;
+    sizes.intermediate_size = shape.inner;
+    sizes.token_rows = shape.vocabulary;
+    sizes.position_rows = shape.positions;
+    sizes.segment_rows = shape.segments;
+    const auto encoder =
+        Encoder::Build(
+            NewCudaDevice(runtime, std::make_unique<EmulatedProducts>(), 0,
+                          DTypeName(dtype))
+                .value(),
+            RandomConfig(shape), RandomLimits(shape),
+            RandomCheckpoint(shape, 1).get())
+            .value();
+    const int64_t model_bytes = runtime->allocated_bytes();
+    EXPECT_LE(model_bytes, ModelBytes(sizes, dtype));
+    // Small pieces, each rounded up to 256 bytes.
+    EXPECT_GE(model_bytes + 256 * 64, ModelBytes(sizes, dtype));
+
+    const auto session = encoder->NewSession({300}).value();
+    ExecutorLimits limits;
+    limits.max_batch_tokens = limits.max_batch_sequences = 300;
+    limits.hidden_size = shape.hidden;
+    limits.intermediate_size = shape.inner;
+    EXPECT_EQ(runtime->allocated_bytes() - model_bytes,
+              PlanSession(limits, dtype).device_bytes());
+  }
+  EXPECT_EQ(runtime->allocations(), 0);
+  EXPECT_EQ(runtime->streams(), 0);
+}
+
+TEST(MemoryPlanTest, RefusesAModelBeforeItTakesAnything) {
+  const RandomShape shape;
+  const auto runtime = std::make_shared<EmulatedRuntime>();
+  runtime->free_bytes = 1 << 20;
+  const auto encoder = Encoder::Build(
+      NewCudaDevice(runtime, std::make_unique<EmulatedProducts>(), 0, "bf16")
+          .value(),
+      RandomConfig(shape), RandomLimits(shape),
+      RandomCheckpoint(shape, 1).get());
+  EXPECT_EQ(encoder.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(encoder.status().message()),
+              HasSubstr("1048576 bytes"));
+  EXPECT_EQ(runtime->allocations(), 0);
+}
+
+TEST(MemoryPlanTest, RefusesASessionThatDoesNotFitBeforeItTakesAnything) {
+  const RandomShape shape;
+  const auto runtime = std::make_shared<EmulatedRuntime>();
+  const auto encoder =
+      Encoder::Build(
+          NewCudaDevice(runtime, std::make_unique<EmulatedProducts>(), 0,
+                        "bf16")
+              .value(),
+          RandomConfig(shape), RandomLimits(shape),
+          RandomCheckpoint(shape, 1).get())
+          .value();
+  const int64_t before = runtime->allocations();
+  const auto session = encoder->NewSession({10000000});
+  EXPECT_EQ(session.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(runtime->allocations(), before);
+}
+
+}  // namespace
+}  // namespace cuda
+}  // namespace encoderd

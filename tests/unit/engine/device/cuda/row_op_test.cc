@@ -1,0 +1,252 @@
+// The ops on rows and sequences but attention, against their formulas in
+// double.
+#include <cmath>
+
+#include "engine/pooling.h"
+#include "tests/unit/engine/device/cuda/test_card.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+constexpr float kEps = 1e-12f;
+const int32_t kHidden[] = {8, 64, 256, 264, 384, 768, 1024, 1032, 2048, 4096};
+
+struct Norm {
+  Norm(int32_t hidden, std::mt19937* random)
+      : gain(RandomValues(hidden, DType::kF32, random)),
+        bias(RandomValues(hidden, DType::kF32, random)),
+        gain_on_card(gain, DType::kF32),
+        bias_on_card(bias, DType::kF32) {}
+  NormArgs args() const {
+    return {gain_on_card.as<float>(), bias_on_card.as<float>(), kEps};
+  }
+  const std::vector<float> gain, bias;
+  const OnCard gain_on_card, bias_on_card;
+};
+
+// LayerNorm of `sum` is within one rounding of `got`; float sums of values of
+// about 1 add less than 1e-5.
+void ExpectNorm(const std::vector<double>& sum, const Norm& norm,
+                const float* got, DType dtype) {
+  const auto hidden = static_cast<double>(sum.size());
+  double mean = 0, variance = 0;
+  for (const double value : sum) mean += value / hidden;
+  for (const double value : sum)
+    variance += (value - mean) * (value - mean) / hidden;
+  for (size_t h = 0; h < sum.size(); ++h) {
+    const double want =
+        (sum[h] - mean) / std::sqrt(variance + kEps) * norm.gain[h] +
+        norm.bias[h];
+    ASSERT_TRUE(std::fabs(got[h] - want) <=
+                1e-5 + std::fabs(want) * Epsilon(dtype))
+        << DTypeName(dtype) << ", column " << h << " of " << sum.size() << ": "
+        << got[h] << " for " << want;
+  }
+}
+
+TEST(AddLayerNormOpTest, EqualsItsFormulaAtEveryWidth) {
+  std::mt19937 random(1);
+  for (const DType dtype : kDTypes) {
+    for (const int32_t hidden : kHidden) {
+      const int64_t rows = 5;  // not a multiple of a block's
+      const Norm norm(hidden, &random);
+      const auto x = RandomValues(rows * hidden, dtype, &random);
+      const auto residual = RandomValues(rows * hidden, dtype, &random);
+      const OnCard x_card(x, dtype), residual_card(residual, dtype);
+      const AddLayerNormArgs args = {
+          ElementOf(dtype), x_card.data(), residual_card.data(), rows,
+          hidden,           norm.args(),   residual_card.data()};
+      ASSERT_EQ(AddLayerNorm(args, nullptr), 0);
+      const std::vector<float> got = residual_card.Values(dtype);
+      for (int64_t r = 0; r < rows; ++r) {
+        std::vector<double> sum(hidden);
+        for (int32_t h = 0; h < hidden; ++h)
+          sum[h] = double{x[r * hidden + h]} + residual[r * hidden + h];
+        ExpectNorm(sum, norm, got.data() + r * hidden, dtype);
+      }
+    }
+  }
+}
+
+TEST(AddLayerNormOpTest, KeepsPrecisionFarFromZero) {
+  // Mean 1000, deviation 1: E[x^2] - mean^2 would lose every digit in float.
+  std::mt19937 random(2);
+  const int32_t hidden = 384;
+  const Norm norm(hidden, &random);
+  std::vector<float> x = RandomValues(hidden, DType::kF32, &random);
+  for (float& value : x) value += 1000.0f;
+  const OnCard x_card(x, DType::kF32);
+  const OnCard zero(std::vector<float>(hidden, 0.0f), DType::kF32);
+  const AddLayerNormArgs args = {
+      Element::kFloat, x_card.data(), zero.data(),  1,
+      hidden,          norm.args(),   x_card.data()};
+  ASSERT_EQ(AddLayerNorm(args, nullptr), 0);
+  const std::vector<float> got = x_card.Values(DType::kF32);
+  double mean = 0, variance = 0;
+  for (const float value : x) mean += double{value} / hidden;
+  for (const float value : x)
+    variance += (value - mean) * (value - mean) / hidden;
+  for (int32_t h = 0; h < hidden; ++h) {
+    const double want =
+        (x[h] - mean) / std::sqrt(variance) * norm.gain[h] + norm.bias[h];
+    // A mean of 1000 in float is off by up to 3e-5.
+    ASSERT_NEAR(got[h], want, 2e-4 * (1 + std::fabs(norm.gain[h])));
+  }
+}
+
+TEST(EmbedTokensOpTest, AddsTheRowsOfThreeTablesAndNormalises) {
+  std::mt19937 random(3);
+  for (const DType dtype : kDTypes) {
+    for (const int32_t hidden : {8, 384, 1024}) {
+      for (const bool with_norm : {true, false}) {
+        for (const bool with_others : {true, false}) {
+          const auto token = RandomValues(11 * hidden, dtype, &random);
+          const auto position = RandomValues(7 * hidden, dtype, &random);
+          const auto segment = RandomValues(2 * hidden, dtype, &random);
+          const OnCard tokens(token, dtype), positions(position, dtype),
+              segments(segment, dtype);
+          const std::vector<int32_t> token_ids = {10, 0, 3, 10, 9};
+          const std::vector<int32_t> position_ids = {6, 0, 1, 2, 6};
+          const std::vector<int32_t> segment_ids = {0, 1, 1, 0, 1};
+          const OnCard t = OnCard::Of(token_ids), p = OnCard::Of(position_ids),
+                       s = OnCard::Of(segment_ids);
+          const OnCard out(5 * hidden * DTypeBytes(dtype));
+          const Norm norm(hidden, &random);
+          EmbedTokensArgs args = {};
+          args.element = ElementOf(dtype);
+          args.token = tokens.data();
+          args.position = with_others ? positions.data() : nullptr;
+          args.segment = with_others ? segments.data() : nullptr;
+          args.token_ids = t.as<int32_t>();
+          args.position_ids = p.as<int32_t>();
+          args.segment_ids = s.as<int32_t>();
+          args.rows = 5;
+          args.hidden = hidden;
+          if (with_norm) args.norm = norm.args();
+          args.out = out.data();
+          ASSERT_EQ(EmbedTokens(args, nullptr), 0);
+          const std::vector<float> got = out.Values(dtype);
+          for (int64_t r = 0; r < 5; ++r) {
+            std::vector<double> sum(hidden);
+            for (int32_t h = 0; h < hidden; ++h) {
+              sum[h] = token[token_ids[r] * hidden + h];
+              if (!with_others) continue;
+              sum[h] += position[position_ids[r] * hidden + h];
+              sum[h] += segment[segment_ids[r] * hidden + h];
+            }
+            const float* row = got.data() + r * hidden;
+            if (with_norm) {
+              ExpectNorm(sum, norm, row, dtype);
+              continue;
+            }
+            for (int32_t h = 0; h < hidden; ++h) {
+              ASSERT_NEAR(row[h], sum[h],
+                          1e-6 + std::fabs(sum[h]) * Epsilon(dtype));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+double Formula(ElementWise function, double x) {
+  if (function == ElementWise::kRelu) return std::max(x, 0.0);
+  if (function == ElementWise::kGeluErf)
+    return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+  return 0.5 * x *
+         (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+TEST(BiasActivationOpTest, EqualsItsFormulaInPlace) {
+  std::mt19937 random(4);
+  for (const DType dtype : kDTypes) {
+    for (const ElementWise function :
+         {ElementWise::kGeluErf, ElementWise::kGeluTanh, ElementWise::kRelu}) {
+      const int64_t rows = 37, cols = 136;  // not a multiple of a block's
+      const auto x = RandomValues(rows * cols, dtype, &random, 3.0f);
+      const auto bias = RandomValues(cols, DType::kF32, &random);
+      const OnCard y(x, dtype), bias_card(bias, DType::kF32);
+      const BiasActivationArgs args = {
+          ElementOf(dtype), function, bias_card.as<float>(), rows, cols,
+          y.data()};
+      ASSERT_EQ(BiasActivation(args, nullptr), 0);
+      const std::vector<float> got = y.Values(dtype);
+      for (int64_t i = 0; i < rows * cols; ++i) {
+        const double want =
+            Formula(function, double{x[i]} + double{bias[i % cols]});
+        ASSERT_NEAR(got[i], want, 3e-6 + std::fabs(want) * Epsilon(dtype));
+      }
+    }
+  }
+}
+
+TEST(PoolOpTest, EqualsTheHostsPoolingInEveryWay) {
+  std::mt19937 random(5);
+  const std::vector<std::pair<PoolKind, Pooling>> kinds = {
+      {PoolKind::kCls, Pooling::kCls},
+      {PoolKind::kMean, Pooling::kMean},
+      {PoolKind::kMax, Pooling::kMax},
+      {PoolKind::kMeanSqrtLen, Pooling::kMeanSqrtLen},
+      {PoolKind::kWeightedMean, Pooling::kWeightedMean},
+      {PoolKind::kLastToken, Pooling::kLastToken}};
+  for (const DType dtype : kDTypes) {
+    for (const int32_t hidden : {8, 384, 768}) {
+      const auto x = RandomValues(100 * hidden, dtype, &random);
+      const OnCard x_card(x, dtype);
+      std::vector<PoolWork> work;
+      for (const auto& [kind, pooling] : kinds) {
+        for (const int32_t length : {1, 2, 33}) {
+          for (const int32_t normalize : {0, 1}) {
+            const auto at = static_cast<int64_t>(work.size()) * hidden;
+            work.push_back({at, 100 - length, length, kind, normalize});
+          }
+        }
+      }
+      const OnCard list = OnCard::Of(work);
+      const OnCard out(4 * static_cast<int64_t>(work.size()) * hidden);
+      const PoolArgs args = {ElementOf(dtype),
+                             x_card.data(),
+                             list.as<PoolWork>(),
+                             static_cast<int64_t>(work.size()),
+                             hidden,
+                             out.as<float>()};
+      ASSERT_EQ(Pool(args, nullptr), 0);
+      const std::vector<float> got = out.Values(DType::kF32);
+      for (size_t w = 0; w < work.size(); ++w) {
+        std::vector<float> want(hidden);
+        PoolStates(kinds[w / 6].second, x.data() + work[w].first * hidden,
+                   work[w].length, hidden, want.data());
+        if (work[w].normalize != 0) NormalizeL2(want.data(), hidden);
+        for (int32_t h = 0; h < hidden; ++h)
+          ASSERT_NEAR(got[work[w].out_offset + h], want[h], 5e-6) << w;
+      }
+    }
+  }
+}
+
+TEST(PoolOpTest, WidensStatesAndLeavesAZeroVectorZero) {
+  for (const DType dtype : kDTypes) {
+    const int32_t hidden = 264;
+    std::mt19937 random(6);
+    std::vector<float> x = RandomValues(4 * hidden, dtype, &random);
+    std::fill(x.begin() + 3 * hidden, x.end(), 0.0f);
+    const OnCard x_card(x, dtype);
+    const OnCard list = OnCard::Of(
+        std::vector<PoolWork>{{0, 1, 2, PoolKind::kStates, 0},
+                              {2 * hidden, 3, 1, PoolKind::kCls, 1}});
+    const OnCard out(4 * 3 * hidden);
+    const PoolArgs args = {
+        ElementOf(dtype), x_card.data(),  list.as<PoolWork>(), 2,
+        hidden,           out.as<float>()};
+    ASSERT_EQ(Pool(args, nullptr), 0);
+    const std::vector<float> got = out.Values(DType::kF32);
+    for (int32_t i = 0; i < 2 * hidden; ++i) ASSERT_EQ(got[i], x[hidden + i]);
+    for (int32_t i = 2 * hidden; i < 3 * hidden; ++i) ASSERT_EQ(got[i], 0.0f);
+  }
+}
+
+}  // namespace
+}  // namespace cuda
+}  // namespace encoderd

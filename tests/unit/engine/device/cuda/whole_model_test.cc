@@ -1,0 +1,143 @@
+// Whole forward passes on a card, against the encoder in double; promise 1.
+#include <gmock/gmock.h>
+
+#include "engine/encoder.h"
+#include "tests/support/random_model.h"
+#include "tests/support/reference_encoder.h"
+#include "tests/support/tolerances.h"
+#include "tests/unit/engine/device/cuda/test_card.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+RandomShape SmallShape() {
+  RandomShape shape;
+  shape.hidden = 64;
+  shape.heads = 2;
+  shape.inner = 136;
+  shape.positions = 96;
+  return shape;
+}
+
+std::unique_ptr<const Encoder> Build(const RandomShape& shape, DType dtype) {
+  return Encoder::Build(OpenTestCard(dtype), RandomConfig(shape),
+                        RandomLimits(shape), RandomCheckpoint(shape, 1).get())
+      .value();
+}
+
+std::vector<TokenSequence> Sequences(const RandomShape& shape,
+                                     const std::vector<int32_t>& lengths) {
+  std::mt19937 random(7);
+  std::vector<TokenSequence> sequences;
+  for (const int32_t length : lengths)
+    sequences.push_back(RandomSequence(length, RandomLimits(shape), &random));
+  return sequences;
+}
+
+ForwardResult RunPass(Session* session, const RandomShape& shape,
+                      const std::vector<TokenSequence>& sequences,
+                      const std::vector<SequenceOutput>& outputs) {
+  PackedBatch batch;
+  for (const TokenSequence& sequence : sequences)
+    batch.Append(sequence, RandomLimits(shape));
+  ForwardResult result;
+  const absl::Status status = session->Run(batch, outputs, &result);
+  EXPECT_TRUE(status.ok()) << status;
+  return result;
+}
+
+void ExpectNear(absl::Span<const float> got, const std::vector<double>& want,
+                DType dtype) {
+  ASSERT_EQ(got.size(), want.size());
+  if (dtype == DType::kF32) {
+    EXPECT_LE(MaxDifference(got.data(), want), kFp32State);
+  } else {
+    EXPECT_GE(Cosine(got.data(), want), kBf16Cosine);
+  }
+}
+
+TEST(CudaModelTest, EqualsTheReferenceForEveryActivationAndOutput) {
+  for (const DType dtype : kDTypes) {
+    for (const Activation activation :
+         {Activation::kGeluErf, Activation::kGeluTanh, Activation::kRelu}) {
+      RandomShape shape = SmallShape();
+      shape.activation = activation;
+      shape.segments = activation == Activation::kRelu ? 0 : 2;
+      const auto encoder = Build(shape, dtype);
+      const auto session = encoder->NewSession({256}).value();
+      const ReferenceEncoder reference(RandomConfig(shape),
+                                       RandomCheckpoint(shape, 1).get());
+      const auto sequences = Sequences(shape, {1, 16, 33, 96, 7, 2});
+      std::vector<SequenceOutput> outputs(sequences.size());
+      outputs[0].normalize = true;
+      outputs[2].pooling = Pooling::kCls;
+      for (const int32_t layer : {0, 1, 2}) {
+        outputs[3 + layer].kind = SequenceOutput::Kind::kStates;
+        outputs[3 + layer].layer = layer;
+      }
+      const ForwardResult result =
+          RunPass(session.get(), shape, sequences, outputs);
+      for (size_t b = 0; b < sequences.size(); ++b) {
+        SCOPED_TRACE(std::string(DTypeName(dtype)) + ", sequence " +
+                     std::to_string(b));
+        const bool pooled = outputs[b].kind == SequenceOutput::Kind::kPooled;
+        ExpectNear(result.Output(b),
+                   pooled ? reference.Pooled(sequences[b], outputs[b].pooling,
+                                             outputs[b].normalize)
+                          : reference.States(sequences[b], outputs[b].layer),
+                   dtype);
+      }
+    }
+  }
+}
+
+TEST(CudaModelTest, GivesTheSameBitsInAnyCompanyAndSession) {
+  const RandomShape shape = SmallShape();
+  const auto sequences =
+      Sequences(shape, {1, 3, 8, 15, 16, 17, 31, 40, 64, 65, 80, 96});
+  const int batches = IsEmulated() ? 4 : 200;
+  for (const DType dtype : kDTypes) {
+    const auto encoder = Build(shape, dtype);
+    std::vector<std::vector<float>> alone;
+    const auto first = encoder->NewSession({256}).value();
+    SequenceOutput output;
+    output.normalize = true;
+    for (const TokenSequence& sequence : sequences)
+      alone.push_back(RunPass(first.get(), shape, {sequence}, {output}).values);
+    const auto second = encoder->NewSession({256}).value();
+    std::mt19937 random(3);
+    for (int b = 0; b < batches; ++b) {
+      std::vector<size_t> which;
+      std::vector<TokenSequence> batch;
+      int64_t room = 1 + static_cast<int64_t>(random() % 256);
+      for (;;) {
+        const size_t i = random() % sequences.size();
+        room -= sequences[i].size();
+        if (room < 0 && !which.empty()) break;
+        which.push_back(i);
+        batch.push_back(sequences[i]);
+      }
+      const std::vector<SequenceOutput> outputs(batch.size(), output);
+      const ForwardResult result = RunPass(second.get(), shape, batch, outputs);
+      for (size_t k = 0; k < which.size(); ++k) {
+        const std::vector<float>& want = alone[which[k]];
+        ASSERT_EQ(
+            std::memcmp(result.Output(k).data(), want.data(), want.size() * 4),
+            0)
+            << DTypeName(dtype) << ", batch " << b << ", sequence " << k;
+      }
+    }
+  }
+}
+
+TEST(CudaModelTest, TellsWhatItTakesBeforeItTakesIt) {
+  const auto encoder = Build(SmallShape(), DType::kBF16);
+  ASSERT_EQ(encoder->device().notes().size(), 1u);
+  EXPECT_THAT(encoder->device().notes()[0],
+              ::testing::HasSubstr("the model takes"));
+}
+
+}  // namespace
+}  // namespace cuda
+}  // namespace encoderd

@@ -27,9 +27,9 @@ def rows(command):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def start_server(options):
+def start_server(options, program="encoderd"):
     server = subprocess.Popen(
-        [options.bin / "encoderd", f"--model={options.model}", "--max_len=512",
+        [options.bin / program, f"--model={options.model}", "--max_len=512",
          "--listen=127.0.0.1:0", "--http_listen=", f"--dtype={options.dtype}"],
         stderr=subprocess.PIPE, text=True)
     for line in server.stderr:

@@ -2,8 +2,14 @@
 // object a line on stdout.
 //
 // grpc_bench --target=HOST:PORT [--texts=64] [--in_flight=8] [--seconds=10]
-//     [--lengths=16|128|512|mix] [--ids]
+//     [--lengths=N|mix] [--ids]
+// grpc_bench --stream=STREAMS [--total=TEXTS] [--stall=SECONDS] [as above]
 //
+// --stream sends the requests over EmbedStream, as fast as the server reads,
+// for
+// --seconds or until --total texts are sent, and checks that every request_id
+// is answered once. --stall (needs --total) adds a stream of a tenth of the
+// texts that stops reading halfway for so long.
 // --ids sends token ids instead of text: what the way costs without the
 // tokenizer. Against encoderd_fake_server the result is the ceiling of the way
 // itself. Texts are common English words of one token each.
@@ -17,6 +23,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -24,6 +31,7 @@
 #include "absl/time/time.h"
 #include "encoderd/v1/encoder.grpc.pb.h"
 #include "grpcpp/create_channel.h"
+#include "tests/bench/stream_load.h"
 #include "tests/bench/workload.h"
 
 namespace encoderd {
@@ -37,9 +45,15 @@ constexpr const char* kWords[] = {
 constexpr int kWordCount = sizeof(kWords) / sizeof(kWords[0]);
 
 Flags ParseFlags(int argc, char** argv) {
-  Flags flags = {{"target", "127.0.0.1:8400"}, {"texts", "64"},
-                 {"in_flight", "8"},           {"seconds", "10"},
-                 {"lengths", "mix"},           {"ids", ""}};
+  Flags flags = {{"target", "127.0.0.1:8400"},
+                 {"texts", "64"},
+                 {"in_flight", "8"},
+                 {"seconds", "10"},
+                 {"lengths", "mix"},
+                 {"ids", ""},
+                 {"stream", ""},
+                 {"total", ""},
+                 {"stall", ""}};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const size_t equals = argument.find('=');
@@ -63,6 +77,11 @@ int64_t Number(const Flags& flags, const std::string& name) {
     std::exit(1);
   }
   return value;
+}
+
+// 0 where the flag is not given.
+int64_t NumberOrZero(const Flags& flags, const std::string& name) {
+  return flags.at(name).empty() ? 0 : Number(flags, name);
 }
 
 // Requests of `texts` inputs each, of the lengths that engine_bench runs.
@@ -183,6 +202,43 @@ class ClosedLoop {
   std::vector<double> latencies_;  // ms
 };
 
+void PrintStream(const Flags& flags, const char* reader,
+                 const StreamLoadResult& result) {
+  std::printf(
+      "{\"bench\": \"grpc_stream\", \"reader\": \"%s\", \"lengths\": \"%s\", "
+      "\"input\": \"%s\", \"texts_a_request\": %s, \"streams\": %s, "
+      "\"requests\": %ld, \"texts\": %ld, \"errors\": %ld, "
+      "\"seconds\": %.2f, \"texts_per_s\": %.1f, \"tokens_per_s\": %.0f}\n",
+      reader, flags.at("lengths").c_str(),
+      flags.at("ids").empty() ? "text" : "ids", flags.at("texts").c_str(),
+      flags.at("stream").c_str(), static_cast<long>(result.requests),
+      static_cast<long>(result.texts), static_cast<long>(result.errors),
+      result.seconds, static_cast<double>(result.texts) / result.seconds,
+      static_cast<double>(result.tokens) / result.seconds);
+  if (result.errors > 0) {
+    std::printf("{\"first_error\": \"%s\"}\n", result.first_error.c_str());
+  }
+}
+
+int MainStream(const Flags& flags, v1::Encoder::Stub* stub,
+               const std::vector<v1::EmbedRequest>& requests) {
+  StreamLoadOptions options;
+  options.streams = Number(flags, "stream");
+  options.total_texts = NumberOrZero(flags, "total");
+  options.time = absl::Seconds(Number(flags, "seconds"));
+  options.stall = absl::Seconds(NumberOrZero(flags, "stall"));
+  if (options.stall > absl::ZeroDuration() && options.total_texts == 0) {
+    std::cerr << "grpc_bench: --stall needs --total\n";
+    return 1;
+  }
+  const StreamLoadResults results = RunStreams(stub, requests, options);
+  PrintStream(flags, "reading", results.reading);
+  if (options.stall > absl::ZeroDuration()) {
+    PrintStream(flags, "stalled", results.stalled);
+  }
+  return results.reading.errors + results.stalled.errors > 0 ? 1 : 0;
+}
+
 int Main(int argc, char** argv) {
   const Flags flags = ParseFlags(argc, argv);
   grpc::ChannelArguments arguments;
@@ -199,9 +255,12 @@ int Main(int argc, char** argv) {
               << status.error_message() << "\n";
     return 1;
   }
-  ClosedLoop loop(stub.get(),
-                  MakeRequests(flags, static_cast<int32_t>(model.max_len())),
-                  Number(flags, "in_flight"));
+  std::vector<v1::EmbedRequest> requests =
+      MakeRequests(flags, static_cast<int32_t>(model.max_len()));
+  if (!flags.at("stream").empty()) {
+    return MainStream(flags, stub.get(), requests);
+  }
+  ClosedLoop loop(stub.get(), std::move(requests), Number(flags, "in_flight"));
   loop.Run(absl::Seconds(1));  // warms both sides up
   const double seconds = loop.Run(absl::Seconds(Number(flags, "seconds")));
   loop.Print(flags, seconds);

@@ -24,6 +24,7 @@ struct AddedToken {
   bool lstrip = false;       // takes the white space before it along
   bool rstrip = false;       // ... and after it
   bool normalized = false;   // is looked for in the normalised text
+  bool special = false;      // stands for no text: [CLS], [PAD], ...
 };
 
 class AddedTokens {

@@ -1,5 +1,6 @@
 #include "engine/tokenizer/bert_tokenizer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -121,7 +122,9 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> BertTokenizer::Create(
   if (!word_piece.ok()) return word_piece.status();
   std::vector<AddedToken> raw, normalized;
   std::vector<std::string> beyond;
+  std::vector<int32_t> special;
   for (AddedToken& token : spec.added_tokens) {
+    if (token.special) special.push_back(token.id);
     const size_t known = word_piece->vocabulary().size() + beyond.size();
     if (static_cast<size_t>(token.id) == known) {
       beyond.push_back(token.content);
@@ -146,6 +149,8 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> BertTokenizer::Create(
                         *std::move(raw_tokens), *std::move(normalized_tokens)));
   tokenizer->template_ = std::move(spec.post_processor);
   tokenizer->beyond_ = std::move(beyond);
+  std::sort(special.begin(), special.end());
+  tokenizer->special_ids_ = std::move(special);
   tokenizer->notes_ = std::move(spec.notes);
   absl::Status status = tokenizer->template_.Validate(tokenizer->vocab_size());
   if (!status.ok()) return status;
@@ -298,6 +303,10 @@ absl::string_view BertTokenizer::Token(int32_t id) const {
   const auto index = static_cast<size_t>(id);
   return index < entries.size() ? entries[index]
                                 : beyond_[index - entries.size()];
+}
+
+bool BertTokenizer::is_special(int32_t id) const {
+  return std::binary_search(special_ids_.begin(), special_ids_.end(), id);
 }
 
 int32_t BertTokenizer::num_special_tokens(bool pair) const {

@@ -35,6 +35,7 @@ class BertTokenizer : public Tokenizer {
                 Encoding* encoding) const override;
   int32_t vocab_size() const override;
   absl::string_view Token(int32_t id) const override;
+  bool is_special(int32_t id) const override;
   int32_t num_special_tokens(bool pair) const override;
   const std::string& algorithm() const override;
   const std::vector<std::string>& notes() const override { return notes_; }
@@ -60,7 +61,8 @@ class BertTokenizer : public Tokenizer {
   AddedTokens raw_tokens_;         // looked for in the text as it is
   AddedTokens normalized_tokens_;  // looked for in the normalised text
   Template template_;
-  std::vector<std::string> beyond_;  // added tokens after the vocabulary [i]
+  std::vector<std::string> beyond_;   // added tokens after the vocabulary [i]
+  std::vector<int32_t> special_ids_;  // sorted
   std::vector<std::string> notes_;
 };
 

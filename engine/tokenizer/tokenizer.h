@@ -99,6 +99,8 @@ class Tokenizer {
   virtual int32_t vocab_size() const = 0;  // ids are 0 .. vocab_size - 1
   virtual absl::string_view Token(
       int32_t id) const = 0;  // "" for an id out of range
+  // A token that stands for no text ([CLS], [PAD], [UNK], ...), wherever it is.
+  virtual bool is_special(int32_t id) const = 0;
   virtual int32_t num_special_tokens(bool pair) const = 0;
   virtual const std::string& algorithm() const = 0;           // "WordPiece"
   virtual const std::vector<std::string>& notes() const = 0;  // for the log

@@ -165,6 +165,7 @@ absl::Status ReadAddedTokens(const Json* json, const Json& vocab,
     if (status.ok()) status = ReadBool(fields, "lstrip", &token.lstrip);
     if (status.ok()) status = ReadBool(fields, "rstrip", &token.rstrip);
     if (status.ok()) status = ReadBool(fields, "normalized", &token.normalized);
+    if (status.ok()) status = ReadBool(fields, "special", &token.special);
     if (!status.ok()) return status;
     out->added_tokens.push_back(std::move(token));
   }

@@ -106,6 +106,7 @@ absl::Status ReadConfig(const JsonFields& config, TokenizerSpec* out) {
         [&](const AddedToken& other) { return other.content == *token; });
     if (known && !twice) {
       out->added_tokens.push_back({*std::move(token), id});
+      out->added_tokens.back().special = true;
     }
   }
   out->post_processor = Template::Bert(cls, sep);

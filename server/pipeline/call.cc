@@ -15,7 +15,8 @@ Call::Call(uint64_t id, PipelineRequest request, Pipeline::Done done,
     : id(id),
       caller(request.caller),
       deadline(request.deadline),
-      rules{request.truncate, request.window_overlap},
+      rules{request.truncate, request.window_overlap,
+            request.without_special_tokens},
       ids_only(false),
       submitted_at(now),
       num_inputs_(static_cast<int64_t>(request.inputs.size())),
@@ -94,7 +95,7 @@ void Call::Finish(absl::Time now) {
 
 PipelineResult Call::TakeResult(int64_t tokens, absl::Time now) {
   PipelineResult result;
-  result.outputs = JoinUnits(encoded_, output_, &units_);
+  result.outputs = JoinUnits(encoded_, output_.normalize, &units_);
   std::vector<EncodedInput>().swap(encoded_);
   std::vector<Unit>().swap(units_);
   result.tokens = tokens;
@@ -191,7 +192,8 @@ std::vector<int32_t> Call::StartComputing(const InputEncoder& encoder) {
 }
 
 void Call::Deliver(int32_t unit, absl::Span<const float> values) {
-  units_[unit].values.assign(values.begin(), values.end());
+  Unit& done = units_[unit];
+  TakeValues(rules, output_, encoded_[done.input], values, &done);
 }
 
 bool Call::FailUnit(int32_t unit, const absl::Status& status) {

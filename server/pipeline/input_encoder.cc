@@ -36,6 +36,27 @@ bool WantsSegments(const Encoding& encoding, const IdLimits& limits) {
                      [](int32_t id) { return id != 0; });
 }
 
+std::vector<TextRange> SpanOfTexts(const Encoding& encoding) {
+  std::vector<TextRange> span;
+  for (int text = 0; text < (encoding.pair ? 2 : 1); ++text) {
+    const int64_t begin = encoding.text_begins[text];
+    span.push_back({begin, begin + encoding.text_tokens[text]});
+  }
+  return span;
+}
+
+std::vector<TextRange> SpanOfIds(const Tokenizer& tokenizer,
+                                 const std::vector<int32_t>& ids) {
+  std::vector<TextRange> span;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (tokenizer.is_special(ids[i])) continue;
+    const auto at = static_cast<int64_t>(i);
+    if (span.empty() || span.back().end != at) span.push_back({at, at});
+    ++span.back().end;
+  }
+  return span;
+}
+
 }  // namespace
 
 absl::Status InputEncoder::Encode(PipelineInput* input,
@@ -46,6 +67,9 @@ absl::Status InputEncoder::Encode(PipelineInput* input,
   if (auto* tokens = std::get_if<TokenSequence>(input)) {
     out->sequence = std::move(*tokens);
     out->token_count = out->tokens = out->sequence.size();
+    if (rules.without_special_tokens) {
+      out->span = SpanOfIds(tokenizer_, out->sequence.token_ids);
+    }
     return ValidateSequence(out->sequence, limits_);
   }
   absl::Status status = EncodeText(tokenizer_, *input, {}, scratch, buffer);
@@ -68,6 +92,7 @@ absl::Status InputEncoder::Encode(PipelineInput* input,
                         buffer);
     out->truncated = true;
   }
+  if (rules.without_special_tokens) out->span = SpanOfTexts(*buffer);
   const bool segments = WantsSegments(*buffer, limits_);
   if (static_cast<int64_t>(buffer->token_ids.size()) > limits_.max_len) {
     // Swapped, not copied: it may be long and is only looked at once.

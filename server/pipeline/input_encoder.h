@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -29,12 +30,14 @@ struct EncodedInput {
   int64_t windows = 0;     // 0: it fits, or windows were not asked for
   int64_t text_begin = 0;  // with windows: of the text's own tokens
   int64_t text_tokens = 0;
+  std::vector<TextRange> span;  // without_special_tokens: rows to give
 };
 
 // What the inputs of one request have in common (PipelineRequest).
 struct EncodeRules {
   TruncateMode truncate = TruncateMode::kNone;
   std::optional<int32_t> window_overlap;
+  bool without_special_tokens = false;
 };
 
 class InputEncoder {

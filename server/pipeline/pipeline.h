@@ -51,6 +51,9 @@ struct PipelineRequest {
   // the special ones, then normalised if `output` says so. Pooled output, no
   // truncation; below max_len less the special tokens of a text.
   std::optional<int32_t> window_overlap;
+  // Of states: without the rows of the special tokens, those that the template
+  // adds to texts, and those of the tokenizer in token ids.
+  bool without_special_tokens = false;
   // What an input at fault (too long, not UTF-8, ids out of range; one that
   // makes the device fail) does. false: the request fails, naming every such
   // input. true: its own result has the error, the others are computed.
@@ -64,7 +67,7 @@ struct PipelineRequest {
 struct InputResult {
   absl::Status status;        // not OK only with errors_per_input: no values
   std::vector<float> values;  // [H] pooled, or [n,H] states
-  int64_t rows = 1;           // 1 pooled, or n
+  int64_t rows = 1;           // 1 pooled, or n, or those of the span
   int64_t token_count = 0;    // before any cut
   bool truncated = false;
   int64_t windows = 0;  // averaged; 0: the input fitted

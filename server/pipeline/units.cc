@@ -84,10 +84,29 @@ SequenceOutput UnitOutput(const SequenceOutput& output,
   return own;
 }
 
-std::vector<InputResult> JoinUnits(const std::vector<EncodedInput>& inputs,
-                                   const SequenceOutput& output,
-                                   std::vector<Unit>* units) {
+void TakeValues(const EncodeRules& rules, const SequenceOutput& output,
+                const EncodedInput& input, absl::Span<const float> values,
+                Unit* unit) {
   const bool states = output.kind == SequenceOutput::Kind::kStates;
+  if (!states || !rules.without_special_tokens) {
+    unit->values.assign(values.begin(), values.end());
+    unit->rows = states ? unit->sequence.size() : 1;
+    return;
+  }
+  const auto width =
+      static_cast<int64_t>(values.size()) / unit->sequence.size();
+  unit->rows = 0;
+  unit->values.clear();
+  for (const TextRange& range : input.span) {
+    unit->rows += range.end - range.begin;
+    unit->values.insert(unit->values.end(),
+                        values.begin() + range.begin * width,
+                        values.begin() + range.end * width);
+  }
+}
+
+std::vector<InputResult> JoinUnits(const std::vector<EncodedInput>& inputs,
+                                   bool normalize, std::vector<Unit>* units) {
   std::vector<InputResult> results(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     results[i].status = inputs[i].status;
@@ -102,13 +121,13 @@ std::vector<InputResult> JoinUnits(const std::vector<EncodedInput>& inputs,
     if (windows > 0) {
       if (result.status.ok()) {
         result.values = Average(
-            absl::MakeConstSpan(*units).subspan(at, windows), output.normalize);
+            absl::MakeConstSpan(*units).subspan(at, windows), normalize);
       }
       at += windows - 1;
       continue;
     }
     if (!result.status.ok()) continue;
-    result.rows = states ? unit.sequence.size() : 1;
+    result.rows = unit.rows;
     result.values = std::move(unit.values);
   }
   return results;

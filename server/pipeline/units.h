@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "engine/batch.h"
 #include "engine/session.h"
 #include "server/pipeline/input_encoder.h"
@@ -21,7 +22,8 @@ struct Unit {
   int32_t input = 0;
   TokenSequence sequence;
   int64_t weight = 1;         // of a window: its tokens without special ones
-  std::vector<float> values;  // what the device gave; [H] or [n,H]
+  std::vector<float> values;  // what the device gave; [H] or [rows,H]
+  int64_t rows = 1;
 };
 
 // Units of all inputs, in order; takes the sequences out of *inputs.
@@ -33,11 +35,16 @@ std::vector<Unit> MakeUnits(const WindowRule& rule,
 SequenceOutput UnitOutput(const SequenceOutput& output,
                           const EncodedInput& input);
 
+// Copies what the device gave for a unit of `input`, of states only the rows
+// that the request takes.
+void TakeValues(const EncodeRules& rules, const SequenceOutput& output,
+                const EncodedInput& input, absl::Span<const float> values,
+                Unit* unit);
+
 // The answers of all inputs from what the device gave for their units, in the
 // order of MakeUnits; takes the values.
 std::vector<InputResult> JoinUnits(const std::vector<EncodedInput>& inputs,
-                                   const SequenceOutput& output,
-                                   std::vector<Unit>* units);
+                                   bool normalize, std::vector<Unit>* units);
 
 }  // namespace encoderd
 

@@ -236,10 +236,19 @@ absl::StatusOr<PipelineRequest> ConvertEncode(
   const auto truncate = ToTruncate("truncate", request->truncate());
   if (!truncate.ok()) return truncate.status();
   converted.truncate = *truncate;
-  status = RefuseUnserved("span", request->span() > v1::TOKEN_SPAN_ALL);
-  if (!status.ok()) return status;
-  status = RefuseUnserved("before_norm", request->before_norm());
-  if (!status.ok()) return status;
+  const auto span = ToWithoutSpecialTokens("span", request->span());
+  if (!span.ok()) return span.status();
+  converted.without_special_tokens = *span;
+  if (request->before_norm()) {
+    if (converted.output.layer != 0) {
+      return BadOption(
+          "before_norm",
+          absl::StrCat("is asked for with layer ", converted.output.layer,
+                       "; only layer 0 has a sum before its norm"),
+          converted.output.layer, 0);
+    }
+    converted.output.layer = kTableSum;
+  }
   const auto per_input = ToErrorsPerInput("on_error", request->on_error());
   if (!per_input.ok()) return per_input.status();
   converted.errors_per_input = *per_input;

@@ -108,6 +108,19 @@ absl::StatusOr<bool> ToErrorsPerInput(absl::string_view field, int value) {
   }
 }
 
+absl::StatusOr<bool> ToWithoutSpecialTokens(absl::string_view field,
+                                            int value) {
+  switch (value) {
+    case v1::TOKEN_SPAN_UNSPECIFIED:
+    case v1::TOKEN_SPAN_ALL:
+      return false;
+    case v1::TOKEN_SPAN_WITHOUT_SPECIAL_TOKENS:
+      return true;
+    default:
+      return UnknownEnum(field, value, v1::TokenSpan_MAX);
+  }
+}
+
 absl::StatusOr<VectorFormat> ToFormat(absl::string_view field, int value) {
   switch (value) {
     case v1::ENCODING_UNSPECIFIED:
@@ -169,11 +182,6 @@ absl::StatusOr<std::optional<int32_t>> ToWindows(
         overlap, most);
   }
   return static_cast<int32_t>(overlap);
-}
-
-absl::Status RefuseUnserved(absl::string_view field, bool set) {
-  if (!set) return absl::OkStatus();
-  return BadOption(field, "is not served by this version", "set", "unset");
 }
 
 absl::StatusOr<int32_t> ToDimensions(absl::string_view field, uint32_t asked,

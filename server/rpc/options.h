@@ -38,16 +38,14 @@ absl::StatusOr<Pooling> ToPooling(absl::string_view field, int value,
 absl::StatusOr<TruncateMode> ToTruncate(absl::string_view field, int value);
 // FAIL_REQUEST: false; PER_INPUT: true.
 absl::StatusOr<bool> ToErrorsPerInput(absl::string_view field, int value);
+// ALL: false; WITHOUT_SPECIAL_TOKENS: true.
+absl::StatusOr<bool> ToWithoutSpecialTokens(absl::string_view field, int value);
 absl::StatusOr<VectorFormat> ToFormat(absl::string_view field, int value);
 
 // Tokens that neighbouring windows share; unset: no windows. max_len and
 // special_tokens: of one window.
 absl::StatusOr<std::optional<int32_t>> ToWindows(
     const v1::EmbedOptions& options, int32_t max_len, int32_t special_tokens);
-
-// OK where the field is unset: what the contract has and this server does not
-// serve yet is refused, never ignored.
-absl::Status RefuseUnserved(absl::string_view field, bool set);
 
 // What is put before each text; empty: nothing. Asked for nothing: the model's
 // default prompt, if it has one.

@@ -171,19 +171,6 @@ TEST_F(RefusalTest, OptionsOutOfRange) {
   EXPECT_EQ(error.violations[0].first, "request_id");
 }
 
-TEST_F(RefusalTest, WhatIsNotServedYetIsRefusedNotIgnored) {
-  v1::EncodeRequest encode;
-  v1::EncodeResponse response;
-  encode.add_inputs()->set_text("x");
-  encode.set_span(v1::TOKEN_SPAN_WITHOUT_SPECIAL_TOKENS);
-  EXPECT_EQ(ReadError(server_.Encode(encode, &response)).violations[0].first,
-            "span");
-  encode.clear_span();
-  encode.set_before_norm(true);
-  EXPECT_EQ(ReadError(server_.Encode(encode, &response)).violations[0].first,
-            "before_norm");
-}
-
 TEST_F(RefusalTest, InvalidUtf8NamesItsPlace) {
   // inputs[1].text = "ok\xC3("
   const std::string bytes("\x12\x03\x0A\x01x\x12\x06\x0A\x04ok\xC3(", 13);

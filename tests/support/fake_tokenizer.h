@@ -48,6 +48,7 @@ class FakeTokenizer final : public Tokenizer {
                 Encoding* encoding) const override;
   int32_t vocab_size() const override { return kVocab; }
   absl::string_view Token(int32_t id) const override;
+  bool is_special(int32_t id) const override { return id < kFirstByte; }
   int32_t num_special_tokens(bool pair) const override { return pair ? 3 : 2; }
   const std::string& algorithm() const override { return algorithm_; }
   const std::vector<std::string>& notes() const override { return notes_; }

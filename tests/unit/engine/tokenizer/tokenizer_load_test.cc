@@ -68,6 +68,24 @@ TEST(TokenizerLoadTest, ReadsTokenizerJson) {
   EXPECT_NE((*tokenizer)->notes()[0].find("truncation"), std::string::npos);
 }
 
+TEST(TokenizerLoadTest, KnowsWhichTokensStandForNoText) {
+  const auto tokenizer = LoadJson(GoodJson());
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_TRUE((*tokenizer)->is_special(1));   // "special": true
+  EXPECT_FALSE((*tokenizer)->is_special(5));  // "special": false
+  for (const int32_t id : {-1, 0, 3, 6}) {
+    EXPECT_FALSE((*tokenizer)->is_special(id));
+  }
+  TempFolder folder;
+  folder.Write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");
+  const auto from_vocab = Tokenizer::Load(folder.path());
+  ASSERT_THAT(from_vocab, IsOk());
+  for (const int32_t id : {0, 1, 2, 3}) {
+    EXPECT_TRUE((*from_vocab)->is_special(id));
+  }
+  EXPECT_FALSE((*from_vocab)->is_special(4));
+}
+
 TEST(TokenizerLoadTest, ReadsBertProcessing) {
   Json json = GoodJson();
   json["post_processor"] = {

@@ -1,7 +1,9 @@
 // The engine alone: ids in, vectors out; one JSON object a line on stdout.
 //
-// engine_bench [--model=minilm|bert-base|FOLDER] [--dtype=fp32|bf16]
+// engine_bench [--model=minilm|bert-base|bert-large|FOLDER]
+//     [--device=cpu|cuda|cuda:N] [--dtype=fp32|bf16|fp16]
 //     [--threads=N] [--max_batch_tokens=N] [--repeats=N] [--tokens=N]
+//     [--peak_tflops=N] what to quote shares of; 0: measured on the CPU
 //     [--ops]          seconds and share of the peak by op, one thread
 //     [--ids=FILE]     sequences from a file, one a line, ids in decimal;
 //                      obeys stdin: "run" prints seconds, "vectors PATH"
@@ -43,10 +45,11 @@ T OrFail(absl::StatusOr<T> value) {
 }
 
 Flags ParseFlags(int argc, char** argv) {
-  Flags flags = {{"model", "minilm"}, {"dtype", "fp32"},
-                 {"threads", "0"},    {"max_batch_tokens", "0"},
-                 {"repeats", "5"},    {"tokens", "32768"},
-                 {"ops", ""},         {"ids", ""}};
+  Flags flags = {{"model", "minilm"}, {"device", "cpu"},
+                 {"dtype", "fp32"},   {"threads", "0"},
+                 {"repeats", "5"},    {"max_batch_tokens", "0"},
+                 {"ops", ""},         {"tokens", "32768"},
+                 {"ids", ""},         {"peak_tflops", "0"}};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const size_t equals = argument.find('=');
@@ -76,7 +79,13 @@ std::vector<TokenSequence> ReadIds(const std::string& path) {
   return sequences;
 }
 
-void Obey(BenchRunner* runner, DType dtype, int32_t threads) {
+double Peak(const Flags& flags, DType dtype, int32_t threads, double seconds) {
+  const double given = std::stod(flags.at("peak_tflops")) * 1e12;
+  return given > 0 ? given : MeasurePeak(dtype, threads, seconds);
+}
+
+void Obey(const Flags& flags, BenchRunner* runner, DType dtype,
+          int32_t threads) {
   std::cout << "ready" << std::endl;
   std::string command;
   while (std::cin >> command) {
@@ -90,7 +99,7 @@ void Obey(BenchRunner* runner, DType dtype, int32_t threads) {
                  static_cast<std::streamsize>(runner->vectors().size() * 4));
       std::cout << (file.flush() ? "written" : "failed") << std::endl;
     } else if (command == "peak") {
-      std::cout << MeasurePeak(dtype, threads, 0.2) << std::endl;
+      std::cout << Peak(flags, dtype, threads, 0.2) << std::endl;
     } else {
       Fail(absl::InvalidArgumentError("unknown command " + command));
     }
@@ -112,10 +121,15 @@ void PrintOps(const OpTimes& times, const std::string& workload, double peak) {
 
 void RunWorkload(const Flags& flags, const std::string& workload) {
   OpTimes times;
-  auto device = OrFail(OpenDevice("cpu", flags.at("dtype")));
+  auto device = OrFail(OpenDevice(flags.at("device"), flags.at("dtype")));
   const DType dtype = device->dtype();
   const std::string name = device->name();
   const bool ops = flags.at("ops") == "true";
+  if (ops && flags.at("device") != "cpu") {
+    Fail(absl::UnimplementedError(
+        "--ops times calls on the CPU; a GPU's work runs later than it is "
+        "called for: use nsys"));
+  }
   if (ops) device = TimeOps(std::move(device), &times);
   const BenchModel model =
       OrFail(LoadBenchModel(flags.at("model"), std::move(device)));
@@ -131,7 +145,7 @@ void RunWorkload(const Flags& flags, const std::string& workload) {
   std::vector<double> rates, shares;
   double peak = 0;
   for (int i = 0; i < std::stoi(flags.at("repeats")); ++i) {
-    peak = MeasurePeak(dtype, threads, 0.1);
+    peak = Peak(flags, dtype, threads, 0.1);
     const double seconds = OrFail(runner->Run());
     rates.push_back(static_cast<double>(runner->tokens()) / seconds);
     shares.push_back(runner->flops() / seconds / peak);
@@ -157,7 +171,7 @@ void Main(int argc, char** argv) {
       RunWorkload(flags, workload);
     return;
   }
-  auto device = OrFail(OpenDevice("cpu", flags.at("dtype")));
+  auto device = OrFail(OpenDevice(flags.at("device"), flags.at("dtype")));
   const DType dtype = device->dtype();
   const BenchModel model =
       OrFail(LoadBenchModel(flags.at("model"), std::move(device)));
@@ -167,7 +181,7 @@ void Main(int argc, char** argv) {
       OrFail(BenchRunner::Create(model, ReadIds(flags.at("ids")), threads,
                                  std::stoll(flags.at("max_batch_tokens"))));
   OrFail(runner->Run());  // warms up
-  Obey(runner.get(), dtype, threads);
+  Obey(flags, runner.get(), dtype, threads);
 }
 
 }  // namespace

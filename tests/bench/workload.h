@@ -18,8 +18,8 @@ struct BenchModel {
   std::unique_ptr<const Encoder> encoder;
 };
 
-// name: "minilm" or "bert-base" (random weights of that shape) or a model
-// folder. max_len is raised to all rows of the position table.
+// name: "minilm", "bert-base" or "bert-large" (random weights of that shape) or
+// a model folder. max_len is raised to all rows of the position table.
 absl::StatusOr<BenchModel> LoadBenchModel(const std::string& name,
                                           std::unique_ptr<Device> device);
 

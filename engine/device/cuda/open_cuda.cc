@@ -19,6 +19,15 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int32_t ordinal,
         absl::StrCat("no CUDA device: ",
                      code == 0 ? "none is visible" : runtime->ErrorText(code)));
   }
+  // cuBLASLt's handle is of the device in use; NewCudaDevice names one that is
+  // not there.
+  if (ordinal >= 0 && ordinal < count) {
+    const int used = runtime->UseDevice(ordinal);
+    if (used != 0) {
+      return absl::UnavailableError(
+          absl::StrCat("cuda:", ordinal, ": ", runtime->ErrorText(used)));
+    }
+  }
   absl::StatusOr<std::unique_ptr<ProductFactory>> products =
       NewCublasLtProducts();
   if (!products.ok()) return products.status();

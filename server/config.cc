@@ -1,10 +1,12 @@
 #include "server/config.h"
 
+#include <set>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "server/observe/log.h"
@@ -87,27 +89,27 @@ absl::Status SplitHostPort(const std::string& address, std::string* host,
   return absl::OkStatus();
 }
 
-absl::Status SplitModelFlag(const std::string& flag, ServerConfig* config) {
+absl::StatusOr<ModelSource> SplitModelFlag(const std::string& flag) {
+  ModelSource source;
   const size_t equals = flag.find('=');
-  config->model_folder =
-      equals == std::string::npos ? flag : flag.substr(equals + 1);
-  if (config->model_folder.empty()) {
+  source.folder = equals == std::string::npos ? flag : flag.substr(equals + 1);
+  if (source.folder.empty()) {
     return Bad("model", flag, "must be a model's folder or name=folder");
   }
   if (equals == std::string::npos) {
     std::string folder = flag;
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-    config->model_name = folder.substr(folder.rfind('/') + 1);
+    source.name = folder.substr(folder.rfind('/') + 1);
   } else {
-    config->model_name = flag.substr(0, equals);
+    source.name = flag.substr(0, equals);
   }
-  const int64_t length = static_cast<int64_t>(config->model_name.size());
+  const int64_t length = static_cast<int64_t>(source.name.size());
   if (length < 1 || length > kMaxModelName) {
     return Bad("model", flag,
                absl::StrCat("the name must have 1 to ", kMaxModelName,
                             " bytes; give one as name=folder"));
   }
-  for (char c : config->model_name) {
+  for (char c : source.name) {
     if (!absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-' &&
         c != '/') {
       return Bad("model", flag,
@@ -115,15 +117,39 @@ absl::Status SplitModelFlag(const std::string& flag, ServerConfig* config) {
                  "name=folder");
     }
   }
-  return absl::OkStatus();
+  return source;
 }
 
-absl::Status Validate(const ServerConfig& c) {
-  if (c.model_folder.empty()) {
+namespace {
+
+absl::Status CheckModels(const std::vector<ModelSource>& models) {
+  if (models.empty()) {
     return absl::InvalidArgumentError(
         "--model is missing: give the folder of a model");
   }
+  std::set<std::string> names;
+  for (const ModelSource& model : models) {
+    if (!names.insert(model.name).second) {
+      return Bad("model", absl::StrCat(model.name, "=", model.folder),
+                 "another model has this name; give one as name=folder");
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string Join(const std::vector<ModelSource>& models,
+                 std::string ModelSource::*part) {
+  return absl::StrJoin(models, ",",
+                       [part](std::string* out, const ModelSource& model) {
+                         out->append(model.*part);
+                       });
+}
+
+}  // namespace
+
+absl::Status Validate(const ServerConfig& c) {
   const std::vector<absl::Status> checks = {
+      CheckModels(c.models),
       Address("listen", c.listen),
       c.http_listen.empty() ? absl::OkStatus()
                             : Address("http_listen", c.http_listen),
@@ -152,8 +178,8 @@ absl::Status Validate(const ServerConfig& c) {
 
 std::string ServerConfig::ToString() const {
   LogFields fields;
-  fields.Add("model", model_name)
-      .Add("folder", model_folder)
+  fields.Add("model", Join(models, &ModelSource::name))
+      .Add("folder", Join(models, &ModelSource::folder))
       .Add("listen", listen)
       .Add("http_listen", http_listen)
       .Add("device", device)

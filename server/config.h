@@ -7,17 +7,25 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 namespace encoderd {
 
+// "folder" or "name=folder".
+struct ModelSource {
+  std::string name;  // without "name=": the folder's last part
+  std::string folder;
+};
+
 struct ServerConfig {
-  // The model served, "folder" or "name=folder". No default: required.
-  // Cost: its weights stay in memory (MiniLM 90 MB, BERT-base 440 MB in fp32).
-  std::string model_name;  // without "name=": the folder's last part
-  std::string model_folder;
+  // The models served; the first is the default. No default: required. Each
+  // has Sessions, threads and a queue of its own, all with the settings below.
+  // Cost: weights stay in memory (MiniLM 90 MB, BERT-base 440 MB in fp32).
+  std::vector<ModelSource> models;
 
   // host:port of gRPC and of HTTP (metrics, health). Port 0: any free one,
   // which the log names. Neither is encrypted or asks who is calling: give an
@@ -80,7 +88,7 @@ absl::Status SplitHostPort(const std::string& address, std::string* host,
 
 // "name=folder" or "folder" into its parts; a name is 1 to 128 of
 // [A-Za-z0-9._/-].
-absl::Status SplitModelFlag(const std::string& flag, ServerConfig* config);
+absl::StatusOr<ModelSource> SplitModelFlag(const std::string& flag);
 
 }  // namespace encoderd
 

@@ -9,18 +9,39 @@
 #include "absl/flags/usage_config.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/version.h"
 
 namespace {
+
 const encoderd::ServerConfig kDefault;
+
+// Every --model, on the command line or in a flag file. Abseil parses each
+// occurrence into a fresh value and keeps the last: this one collects.
+struct ModelFlags {
+  std::vector<std::string> values;
+};
+
+bool AbslParseFlag(absl::string_view text, ModelFlags* flags, std::string*) {
+  static auto* const kAll = new std::vector<std::string>;
+  if (!text.empty()) kAll->push_back(std::string(text));
+  flags->values = *kAll;
+  return true;
 }
 
-ABSL_FLAG(std::string, model, "",
-          "The model to serve: a folder in the Hugging Face or "
-          "sentence-transformers layout, or name=folder. Required. Cost: the "
-          "weights stay in memory.");
+std::string AbslUnparseFlag(const ModelFlags& flags) {
+  return absl::StrJoin(flags.values, " ");
+}
+
+}  // namespace
+
+ABSL_FLAG(ModelFlags, model, {},
+          "A model to serve: a folder in the Hugging Face or "
+          "sentence-transformers layout, or name=folder. Required; given "
+          "again, another model beside it, the first being the default. Cost: "
+          "the weights stay in memory, and each has threads of its own.");
 ABSL_FLAG(std::string, listen, kDefault.listen,
           "host:port of gRPC; port 0 takes any free one. Plain text without "
           "authentication: leave loopback only inside a trusted network.");
@@ -86,25 +107,12 @@ bool IsServerFlagFile(absl::string_view file) {
   return absl::EndsWith(file, "server/flags.cc");
 }
 
-// Abseil keeps the last of repeated flags in silence; a second model must not
-// vanish like that.
-int CountModelFlags(int argc, char** argv) {
-  int count = 0;
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view arg = argv[i];
-    if (arg == "--") break;
-    while (absl::StartsWith(arg, "-")) arg.remove_prefix(1);
-    if (arg == "model" || absl::StartsWith(arg, "model=")) ++count;
-  }
-  return count;
-}
-
 }  // namespace
 
 absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "Serves a BERT-style encoder over gRPC: text in, embeddings out.\n"
-      "  encoderd --model=FOLDER [flags]\n"
+      "  encoderd --model=FOLDER [--model=NAME=FOLDER ...] [flags]\n"
       "  encoderd --flagfile=FILE    one flag a line");
   absl::FlagsUsageConfig usage;
   usage.contains_help_flags = IsServerFlagFile;
@@ -117,23 +125,16 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
     return absl::StrCat("encoderd ", kVersion, "\n");
   };
   absl::SetFlagsUsageConfig(usage);
-  const int models = CountModelFlags(argc, argv);
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
   if (rest.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "unexpected argument '", rest[1], "'; every setting is a --flag"));
   }
-  if (models > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--model is given ", models,
-                     " times; serving several models from one process is not "
-                     "supported yet, give it once"));
-  }
-
   ServerConfig config;
-  if (const std::string model = absl::GetFlag(FLAGS_model); !model.empty()) {
-    const absl::Status status = SplitModelFlag(model, &config);
-    if (!status.ok()) return status;
+  for (const std::string& flag : absl::GetFlag(FLAGS_model).values) {
+    auto model = SplitModelFlag(flag);
+    if (!model.ok()) return model.status();
+    config.models.push_back(*std::move(model));
   }
   config.listen = absl::GetFlag(FLAGS_listen);
   config.http_listen = absl::GetFlag(FLAGS_http_listen);

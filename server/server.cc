@@ -43,31 +43,37 @@ absl::Status WarmUp(const ModelInfo& info, Session* session) {
   return absl::OkStatus();
 }
 
-void LogServing(const v1::Model& description, const ModelInfo& info,
-                size_t sessions, absl::Duration took) {
-  const std::string& name = description.name();
-  for (const std::string& note : info.notes) {
-    Log(LogLevel::kInfo, "model_note",
-        LogFields().Add("model", name).Add("note", note));
+// One for each compute thread, warmed up.
+absl::StatusOr<std::vector<std::unique_ptr<Session>>> NewSessions(
+    const ServerConfig& config, const Model& model) {
+  const ModelInfo& info = model.info();
+  const int32_t count =
+      config.threads > 0 ? config.threads : info.preferred_sessions;
+  SessionOptions options;
+  options.max_batch_tokens = config.max_batch_tokens;
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int32_t i = 0; i < count; ++i) {
+    auto session = model.NewSession(options);
+    if (!session.ok()) return session.status();
+    const absl::Status warm = WarmUp(info, session->get());
+    if (!warm.ok()) return warm;
+    sessions.push_back(*std::move(session));
   }
-  Log(LogLevel::kInfo, "serving",
-      LogFields()
-          .Add("model", name)
-          .Add("device", info.device)
-          .Add("dtype", info.dtype)
-          .Add("sessions", sessions)
-          .Add("max_len", info.limits.max_len)
-          .Add("max_len_source",
-               v1::MaxLenSource_Name(description.max_len_source()))
-          .Add("parameters", info.parameters.total)
-          .Add("weights_sha256", info.weights_sha256)
-          .Add("load_ms", absl::ToInt64Milliseconds(took)));
+  return sessions;
+}
+
+std::vector<std::string> NamesOf(const std::vector<ModelSource>& models) {
+  std::vector<std::string> names;
+  for (const ModelSource& model : models) names.push_back(model.name);
+  return names;
 }
 
 }  // namespace
 
 Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
-    : config_(config), on_device_lost_(std::move(on_device_lost)) {
+    : config_(config),
+      on_device_lost_(std::move(on_device_lost)),
+      metrics_(NamesOf(config.models)) {
   environment_.state = &state_;
   environment_.models = &models_;
   environment_.metrics = &metrics_;
@@ -117,36 +123,44 @@ absl::Status Server::Listen() {
 }
 
 absl::Status Server::Load(const ModelLoader& loader) {
+  std::vector<Loaded> loaded;
+  for (const ModelSource& source : config_.models) {
+    auto model = LoadModel(source, loader);
+    if (!model.ok()) {
+      return absl::Status(model.status().code(),
+                          absl::StrCat("model '", source.name,
+                                       "': ", model.status().message()));
+    }
+    loaded.push_back(*model);
+  }
+  if (!state_.Advance(ServingState::Phase::kServing)) return absl::OkStatus();
+  health_.SetServing(true);
+  for (const Loaded& model : loaded) LogServing(model);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
+                                                 const ModelLoader& loader) {
   const absl::Time start = absl::Now();
   ModelOptions model_options;
   model_options.device = config_.device;
   model_options.dtype = config_.dtype;
   model_options.max_len = config_.max_len;
-  auto model = loader(config_.model_folder, model_options);
+  auto model = loader(source.folder, model_options);
   if (!model.ok()) return model.status();
   const ModelInfo& info = (*model)->info();
-
-  const int32_t count =
-      config_.threads > 0 ? config_.threads : info.preferred_sessions;
-  SessionOptions session_options;
-  session_options.max_batch_tokens = config_.max_batch_tokens;
-  std::vector<std::unique_ptr<Session>> sessions;
-  for (int32_t i = 0; i < count; ++i) {
-    auto session = (*model)->NewSession(session_options);
-    if (!session.ok()) return session.status();
-    const absl::Status warm = WarmUp(info, session->get());
-    if (!warm.ok()) return warm;
-    sessions.push_back(std::move(*session));
-  }
+  auto sessions = NewSessions(config_, **model);
+  if (!sessions.ok()) return sessions.status();
+  const size_t count = sessions->size();
 
   auto served = std::make_unique<ServedModel>();
-  served->name = config_.model_name;
+  served->name = source.name;
   served->model = *model;
-  served->observer =
-      std::make_unique<PipelineReporter>(&metrics_, [this] { DeviceLost(); });
-  served->description = DescribeModel(config_.model_name, info,
-                                      (*model)->tokenizer().vocab_size(),
-                                      config_.max_inputs_per_request);
+  served->observer = std::make_unique<PipelineReporter>(
+      &metrics_, source.name, [this] { DeviceLost(); });
+  served->description =
+      DescribeModel(source.name, info, (*model)->tokenizer().vocab_size(),
+                    config_.max_inputs_per_request);
   PipelineOptions options;
   options.max_batch_tokens = config_.max_batch_tokens;
   options.max_queue_tokens = config_.max_queue_tokens;
@@ -154,22 +168,40 @@ absl::Status Server::Load(const ModelLoader& loader) {
   // Any one message fits, and some more wait.
   options.max_queue_bytes = 4 * config_.max_message_bytes;
   served->pipeline =
-      Pipeline::Create(&(*model)->tokenizer(), info.limits, std::move(sessions),
-                       options, served->observer.get());
-  const v1::Model& description = served->description;
+      Pipeline::Create(&(*model)->tokenizer(), info.limits,
+                       *std::move(sessions), options, served->observer.get());
+  const ServedModel* const added = served.get();
   models_.Add(std::move(served));
 
-  metrics_.SetModel({{"model", config_.model_name},
+  metrics_.SetModel({{"model", source.name},
                      {"architecture", info.config.model_type},
                      {"device", info.device},
                      {"dtype", info.dtype},
                      {"max_len", absl::StrCat(info.limits.max_len)},
                      {"weights_sha256", info.weights_sha256}});
-  if (!state_.Advance(ServingState::Phase::kServing)) return absl::OkStatus();
-  health_.SetServing(true);
-  LogServing(description, info, static_cast<size_t>(count),
-             absl::Now() - start);
-  return absl::OkStatus();
+  return Loaded{added, count, absl::Now() - start};
+}
+
+void Server::LogServing(const Loaded& loaded) {
+  const std::string& name = loaded.served->name;
+  const ModelInfo& info = loaded.served->model->info();
+  for (const std::string& note : info.notes) {
+    Log(LogLevel::kInfo, "model_note",
+        LogFields().Add("model", name).Add("note", note));
+  }
+  Log(LogLevel::kInfo, "serving",
+      LogFields()
+          .Add("model", name)
+          .Add("device", info.device)
+          .Add("dtype", info.dtype)
+          .Add("sessions", loaded.sessions)
+          .Add("max_len", info.limits.max_len)
+          .Add("max_len_source",
+               v1::MaxLenSource_Name(
+                   loaded.served->description.max_len_source()))
+          .Add("parameters", info.parameters.total)
+          .Add("weights_sha256", info.weights_sha256)
+          .Add("load_ms", absl::ToInt64Milliseconds(loaded.took)));
 }
 
 void Server::DeviceLost() {

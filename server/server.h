@@ -43,8 +43,9 @@ class Server {
   // Drains with no patience if that has not been done.
   ~Server();
 
-  // Loads and warms up, for as long as it takes; SERVING when it returns OK.
-  // Errors: the loader's; DATA_LOSS when the warm-up gives values that are not
+  // Loads every model, one after the other, and warms it up, for as long as it
+  // takes; SERVING when it returns OK. The first error ends it and names the
+  // model: the loader's; DATA_LOSS when the warm-up gives values that are not
   // finite.
   absl::Status Load(const ModelLoader& loader);
 
@@ -65,6 +66,15 @@ class Server {
  private:
   Server(const ServerConfig& config, std::function<void()> on_device_lost);
   absl::Status Listen();
+  // A model on its way to be served.
+  struct Loaded {
+    const ServedModel* served;
+    size_t sessions;
+    absl::Duration took;
+  };
+  absl::StatusOr<Loaded> LoadModel(const ModelSource& source,
+                                   const ModelLoader& loader);
+  static void LogServing(const Loaded& loaded);
   void DeviceLost();
   bool WaitIdle(absl::Duration patience) const;
 

@@ -44,8 +44,8 @@ constexpr Spec kCancelled = {
     "encoderd_cancelled_total",
     "Inputs dropped because their caller went away or their deadline passed, "
     "by the stage they had reached."};
-constexpr Spec kModelInfo = {"encoderd_model_info",
-                             "1 for the model served, 0 before it is loaded."};
+constexpr Spec kModelInfo = {
+    "encoderd_model_info", "1 for each model served, 0 before one is loaded."};
 constexpr Spec kBuildInfo = {"encoderd_build_info", "Always 1."};
 
 const Buckets kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -67,8 +67,9 @@ prometheus::Counter* Counter(const Spec& spec, prometheus::Registry& to,
   return &Family(prometheus::BuildCounter(), spec, to).Add(labels);
 }
 
-prometheus::Gauge* Gauge(const Spec& spec, prometheus::Registry& to) {
-  return &Family(prometheus::BuildGauge(), spec, to).Add({});
+prometheus::Gauge* Gauge(const Spec& spec, prometheus::Registry& to,
+                         const std::map<std::string, std::string>& labels) {
+  return &Family(prometheus::BuildGauge(), spec, to).Add(labels);
 }
 
 prometheus::Histogram* Histogram(
@@ -121,7 +122,7 @@ const std::vector<std::string>& RejectionReasons() {
   return *kReasons;
 }
 
-Metrics::Metrics() {
+Metrics::Metrics(const std::vector<std::string>& models) {
   for (int method = 0; method < kNumMethods; ++method) {
     for (size_t code = 0; code < kAnswerCodes.size(); ++code) {
       requests_[method][code] =
@@ -137,15 +138,24 @@ Metrics::Metrics() {
     const char* name = StageName(static_cast<Stage>(stage));
     stage_duration_[stage] =
         Histogram(kStageDuration, registry_, kStageSeconds, {{"stage", name}});
-    cancelled_[stage] = Counter(kCancelled, registry_, {{"stage", name}});
   }
   request_duration_ = Histogram(kRequestDuration, registry_, kSeconds);
-  batch_tokens_ = Histogram(kBatchTokens, registry_, kTokenCounts);
-  batch_sequences_ = Histogram(kBatchSequences, registry_, kSequenceCounts);
-  input_tokens_ = Histogram(kInputTokens, registry_, kTokenCounts);
-  tokens_ = Counter(kTokens, registry_, {});
-  queue_inputs_ = Gauge(kQueueInputs, registry_);
-  queue_tokens_ = Gauge(kQueueTokens, registry_);
+  for (const std::string& model : models) {
+    const std::map<std::string, std::string> labels = {{"model", model}};
+    ModelMetrics& of = models_[model];
+    of.batch_tokens_ = Histogram(kBatchTokens, registry_, kTokenCounts, labels);
+    of.batch_sequences_ =
+        Histogram(kBatchSequences, registry_, kSequenceCounts, labels);
+    of.input_tokens_ = Histogram(kInputTokens, registry_, kTokenCounts, labels);
+    of.tokens_ = Counter(kTokens, registry_, labels);
+    of.queue_inputs_ = Gauge(kQueueInputs, registry_, labels);
+    of.queue_tokens_ = Gauge(kQueueTokens, registry_, labels);
+    for (int stage = 0; stage < kNumStages; ++stage) {
+      of.cancelled_[stage] = Counter(
+          kCancelled, registry_,
+          {{"model", model}, {"stage", StageName(static_cast<Stage>(stage))}});
+    }
+  }
   model_info_ = &Family(prometheus::BuildGauge(), kModelInfo, registry_);
   model_info_empty_ = &model_info_->Add({});
   Family(prometheus::BuildGauge(), kBuildInfo, registry_)
@@ -176,23 +186,27 @@ void Metrics::StageDuration(Stage stage, absl::Duration duration) {
       absl::ToDoubleSeconds(duration));
 }
 
-void Metrics::Batch(int64_t tokens, int64_t sequences) {
+void ModelMetrics::Batch(int64_t tokens, int64_t sequences) {
   batch_tokens_->Observe(static_cast<double>(tokens));
   batch_sequences_->Observe(static_cast<double>(sequences));
   tokens_->Increment(static_cast<double>(tokens));
 }
 
-void Metrics::InputTokens(int64_t tokens) {
+void ModelMetrics::InputTokens(int64_t tokens) {
   input_tokens_->Observe(static_cast<double>(tokens));
 }
 
-void Metrics::Queue(int64_t inputs, int64_t tokens) {
+void ModelMetrics::Queue(int64_t inputs, int64_t tokens) {
   queue_inputs_->Set(static_cast<double>(inputs));
   queue_tokens_->Set(static_cast<double>(tokens));
 }
 
-void Metrics::Cancelled(Stage stage, int64_t inputs) {
+void ModelMetrics::Cancelled(Stage stage, int64_t inputs) {
   cancelled_[static_cast<int>(stage)]->Increment(static_cast<double>(inputs));
+}
+
+ModelMetrics* Metrics::ForModel(const std::string& model) {
+  return &models_.at(model);
 }
 
 void Metrics::SetModel(const std::map<std::string, std::string>& labels) {

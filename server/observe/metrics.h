@@ -51,9 +51,31 @@ inline constexpr std::array<absl::StatusCode, 8> kAnswerCodes = {
 // reason counts as INTERNAL_FAULT.
 const std::vector<std::string>& RejectionReasons();
 
+// What is counted of one model. Thread-safe.
+class ModelMetrics {
+ public:
+  void Batch(int64_t tokens, int64_t sequences);
+  void InputTokens(int64_t tokens);
+  void Queue(int64_t inputs, int64_t tokens);
+  void Cancelled(Stage stage, int64_t inputs);
+
+ private:
+  friend class Metrics;
+
+  // Owned by the registry.
+  prometheus::Histogram* batch_tokens_;
+  prometheus::Histogram* batch_sequences_;
+  prometheus::Histogram* input_tokens_;
+  prometheus::Counter* tokens_;
+  prometheus::Gauge* queue_inputs_;
+  prometheus::Gauge* queue_tokens_;
+  std::array<prometheus::Counter*, kNumStages> cancelled_;
+};
+
 class Metrics {
  public:
-  Metrics();
+  // The names of the models that will be served.
+  explicit Metrics(const std::vector<std::string>& models);
 
   // One answered call. `reason`: of a call that was not OK.
   void RequestDone(Method method, absl::StatusCode code,
@@ -63,10 +85,8 @@ class Metrics {
   void InputRejected(absl::string_view reason);
 
   void StageDuration(Stage stage, absl::Duration duration);
-  void Batch(int64_t tokens, int64_t sequences);
-  void InputTokens(int64_t tokens);
-  void Queue(int64_t inputs, int64_t tokens);
-  void Cancelled(Stage stage, int64_t inputs);
+  // Of a model named at construction; lives as long as this.
+  ModelMetrics* ForModel(const std::string& model);
 
   // What is served: replaces the series that stood for "not loaded yet".
   void SetModel(const std::map<std::string, std::string>& labels);
@@ -82,13 +102,7 @@ class Metrics {
   std::map<std::string, prometheus::Counter*, std::less<>> rejections_;
   prometheus::Histogram* request_duration_;
   std::array<prometheus::Histogram*, kNumStages> stage_duration_;
-  prometheus::Histogram* batch_tokens_;
-  prometheus::Histogram* batch_sequences_;
-  prometheus::Histogram* input_tokens_;
-  prometheus::Counter* tokens_;
-  prometheus::Gauge* queue_inputs_;
-  prometheus::Gauge* queue_tokens_;
-  std::array<prometheus::Counter*, kNumStages> cancelled_;
+  std::map<std::string, ModelMetrics> models_;  // constant after construction
   prometheus::Family<prometheus::Gauge>* model_info_;
   prometheus::Gauge* model_info_empty_;
 };

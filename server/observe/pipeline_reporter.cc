@@ -27,25 +27,25 @@ void PipelineReporter::StageDuration(PipelineObserver::Stage stage,
 }
 
 void PipelineReporter::InputTokens(int64_t tokens) {
-  metrics_->InputTokens(tokens);
+  model_metrics_->InputTokens(tokens);
 }
 
 void PipelineReporter::BatchComputed(int64_t tokens, int64_t sequences) {
-  metrics_->Batch(tokens, sequences);
+  model_metrics_->Batch(tokens, sequences);
 }
 
 void PipelineReporter::QueueChanged(int64_t inputs, int64_t tokens) {
-  metrics_->Queue(inputs, tokens);
+  model_metrics_->Queue(inputs, tokens);
 }
 
 void PipelineReporter::Cancelled(PipelineObserver::Stage stage,
                                  int64_t inputs) {
-  metrics_->Cancelled(ToStage(stage), inputs);
+  model_metrics_->Cancelled(ToStage(stage), inputs);
 }
 
 void PipelineReporter::DeviceFault(bool lost, const absl::Status& status) {
   Log(LogLevel::kError, lost ? "device_lost" : "device_fault",
-      LogFields().Add("status", status.ToString()));
+      LogFields().Add("model", model_).Add("status", status.ToString()));
   if (lost) on_device_lost_();
 }
 

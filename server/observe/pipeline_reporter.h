@@ -3,6 +3,7 @@
 #define ENCODERD_SERVER_OBSERVE_PIPELINE_REPORTER_H_
 
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "server/observe/metrics.h"
@@ -14,8 +15,12 @@ class PipelineReporter final : public PipelineObserver {
  public:
   // `on_device_lost`: called from a pipeline thread at each fault that the
   // device cannot recover from; must not block. `metrics` outlives this.
-  PipelineReporter(Metrics* metrics, std::function<void()> on_device_lost)
-      : metrics_(metrics), on_device_lost_(std::move(on_device_lost)) {}
+  PipelineReporter(Metrics* metrics, const std::string& model,
+                   std::function<void()> on_device_lost)
+      : metrics_(metrics),
+        model_metrics_(metrics->ForModel(model)),
+        model_(model),
+        on_device_lost_(std::move(on_device_lost)) {}
 
   void StageDuration(PipelineObserver::Stage stage,
                      absl::Duration duration) override;
@@ -27,6 +32,8 @@ class PipelineReporter final : public PipelineObserver {
 
  private:
   Metrics* const metrics_;
+  ModelMetrics* const model_metrics_;
+  const std::string model_;
   const std::function<void()> on_device_lost_;
 };
 

@@ -46,8 +46,7 @@ class ModelTest : public ::testing::Test {
   absl::Status Start(int max_len) { return Start(max_len, ModelFolder()); }
   absl::Status Start(int max_len, const std::string& folder) {
     ServerConfig config = TestConfig();
-    config.model_name = "model";
-    config.model_folder = folder;
+    config.models = {{"model", folder}};
     config.max_len = max_len;
     auto server = Server::Start(config, nullptr);
     if (!server.ok()) return server.status();

@@ -162,7 +162,8 @@ TEST(ProcessTest, BadSettingsAreNamedWithValueAndLimit) {
       {"--listen=nowhere", "must be host:port"},
       {"--device=tpu", "must be one of auto, cpu"},
       {"--drain_timeout=2h", "must be 0 to 1h"},
-      {"--model=one --model=two", "not supported yet"},
+      {"--model=fake=load_ms:0", "another model has this name"},
+      {"--model=other=nonsense:1", "model 'other': "},
       {"stray", "unexpected argument"},
   };
   for (const auto& test : kCases) {
@@ -183,6 +184,20 @@ TEST(ProcessTest, AFlagfileIsReadLikeTheCommandLine) {
                 {absl::StrCat("--flagfile=", folder.Path("flags"))});
   const std::string line = served.process.WaitForLine("event=serving");
   EXPECT_EQ(LogValue(line, "max_len"), "100") << served.process.log();
+}
+
+TEST(ProcessTest, ModelsAreCollectedFromCommandLineAndFlagfile) {
+  const TempFolder folder;
+  folder.Write("flags", "--model=b=max_len:20\n--model=c=max_len:30\n");
+  Served served("max_len:10",
+                {absl::StrCat("--flagfile=", folder.Path("flags")),
+                 "--model=d=max_len:40"});
+  for (const char* name : {"fake", "b", "c", "d"}) {
+    EXPECT_NE(served.process.WaitForLine(
+                  absl::StrCat("event=serving model=", name, " ")),
+              "")
+        << served.process.log();
+  }
 }
 
 // 200 calls in flight and a steady stream of new ones while TERM arrives at a

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -72,8 +73,7 @@ RpcError ReadError(const google::rpc::Status& status) {
 
 ServerConfig TestConfig() {
   ServerConfig config;
-  config.model_name = "fake";
-  config.model_folder = "fake";
+  config.models = {{"fake", "fake"}};
   config.listen = "127.0.0.1:0";
   config.http_listen = "127.0.0.1:0";
   config.drain_timeout = absl::Seconds(10);
@@ -224,15 +224,25 @@ std::pair<int, std::string> TestServer::Get(const std::string& path) const {
 std::string TestServer::MetricsText() const { return Get("/metrics").second; }
 
 double TestServer::Sample(const std::string& text, const std::string& series) {
+  // "name{a="b",c="d"}" -> the name and its labels, each `a="b"`.
+  const auto parts = [](absl::string_view of) {
+    std::vector<absl::string_view> all =
+        absl::StrSplit(of, absl::ByAnyChar("{},"), absl::SkipEmpty());
+    return std::set<absl::string_view>(all.begin(), all.end());
+  };
+  const std::set<absl::string_view> asked = parts(series);
+  double sum = -1;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     const size_t space = line.rfind(' ');
+    if (space == absl::string_view::npos || line[0] == '#') continue;
+    const std::set<absl::string_view> found = parts(line.substr(0, space));
     double value = 0;
-    if (space != absl::string_view::npos && line.substr(0, space) == series &&
+    if (std::includes(found.begin(), found.end(), asked.begin(), asked.end()) &&
         absl::SimpleAtod(line.substr(space + 1), &value)) {
-      return value;
+      sum = std::max(sum, 0.0) + value;
     }
   }
-  return -1;
+  return sum;
 }
 
 v1::EmbedRequest TextRequest(const std::vector<std::string>& texts) {

@@ -80,7 +80,8 @@ class TestServer {
   grpc::Status CallRaw(const std::string& method, const std::string& bytes,
                        google::protobuf::Message* response = nullptr);
 
-  // The text of /metrics, and one sample of it (-1: no such series).
+  // The text of /metrics, and the sum of the samples that have the series' name
+  // and labels (-1: there is none).
   std::string MetricsText() const;
   static double Sample(const std::string& text, const std::string& series);
   // Status and body of an HTTP GET.

@@ -14,7 +14,7 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 ServerConfig Good() {
   ServerConfig config;
-  EXPECT_THAT(SplitModelFlag("/models/all-MiniLM-L6-v2", &config), IsOk());
+  config.models = {{"all-MiniLM-L6-v2", "/models/all-MiniLM-L6-v2"}};
   return config;
 }
 
@@ -65,20 +65,27 @@ TEST(ConfigTest, EveryRangeNamesItsFlagValueAndLimit) {
 }
 
 TEST(ConfigTest, TheModelsNameIsGivenOrTheFoldersLastPart) {
-  ServerConfig config;
-  ASSERT_THAT(SplitModelFlag("/models/mini/", &config), IsOk());
-  EXPECT_EQ(config.model_name, "mini");
-  EXPECT_EQ(config.model_folder, "/models/mini/");
-  ASSERT_THAT(SplitModelFlag("team/mini=/models/x", &config), IsOk());
-  EXPECT_EQ(config.model_name, "team/mini");
-  EXPECT_EQ(config.model_folder, "/models/x");
-  EXPECT_THAT(SplitModelFlag("name=", &config), IsError(kInvalid, "folder"));
-  EXPECT_THAT(SplitModelFlag("=folder", &config),
+  const auto folder = SplitModelFlag("/models/mini/");
+  ASSERT_THAT(folder, IsOk());
+  EXPECT_EQ(folder->name, "mini");
+  EXPECT_EQ(folder->folder, "/models/mini/");
+  const auto named = SplitModelFlag("team/mini=/models/x");
+  ASSERT_THAT(named, IsOk());
+  EXPECT_EQ(named->name, "team/mini");
+  EXPECT_EQ(named->folder, "/models/x");
+  EXPECT_THAT(SplitModelFlag("name=").status(), IsError(kInvalid, "folder"));
+  EXPECT_THAT(SplitModelFlag("=folder").status(),
               IsError(kInvalid, "1 to 128"));
-  EXPECT_THAT(SplitModelFlag("a b=folder", &config),
+  EXPECT_THAT(SplitModelFlag("a b=folder").status(),
               IsError(kInvalid, "letters"));
-  EXPECT_THAT(SplitModelFlag(std::string(129, 'n') + "=folder", &config),
+  EXPECT_THAT(SplitModelFlag(std::string(129, 'n') + "=folder").status(),
               IsError(kInvalid, "1 to 128"));
+}
+
+TEST(ConfigTest, TwoModelsOfOneNameAreRefused) {
+  ServerConfig config = Good();
+  config.models = {{"mini", "/a"}, {"large", "/b"}, {"mini", "/c"}};
+  EXPECT_THAT(Validate(config), IsError(kInvalid, "mini=/c"));
 }
 
 TEST(ConfigTest, AddressesHaveAHostAndAPort) {

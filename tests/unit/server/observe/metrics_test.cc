@@ -28,7 +28,7 @@ TEST(MetricsTest, KnowsEveryReasonOfTheContract) {
 }
 
 TEST(MetricsTest, CountsAnswersByMethodAndCodeAndRefusalsByReason) {
-  Metrics metrics;
+  Metrics metrics({"mini"});
   metrics.RequestDone(Method::kEncode, absl::StatusCode::kOk, "",
                       absl::Milliseconds(3));
   metrics.RequestDone(Method::kEmbed, absl::StatusCode::kNotFound,
@@ -46,7 +46,7 @@ TEST(MetricsTest, CountsAnswersByMethodAndCodeAndRefusalsByReason) {
 }
 
 TEST(MetricsTest, AnythingUnlistedCountsAsAnInternalFault) {
-  Metrics metrics;
+  Metrics metrics({"mini"});
   metrics.RequestDone(Method::kEmbed, absl::StatusCode::kAborted, "SURPRISE",
                       absl::Milliseconds(3));
   const std::string text = metrics.Text();
@@ -59,7 +59,7 @@ TEST(MetricsTest, AnythingUnlistedCountsAsAnInternalFault) {
 }
 
 TEST(MetricsTest, TheModelReplacesItsEmptySeries) {
-  Metrics metrics;
+  Metrics metrics({"mini"});
   EXPECT_THAT(metrics.Text(), HasSubstr("\nencoderd_model_info 0\n"));
   metrics.SetModel({{"model", "mini"}});
   EXPECT_THAT(metrics.Text(),
@@ -67,8 +67,20 @@ TEST(MetricsTest, TheModelReplacesItsEmptySeries) {
   EXPECT_THAT(metrics.Text(), Not(HasSubstr("\nencoderd_model_info 0\n")));
 }
 
+TEST(MetricsTest, WhatBelongsToAModelIsThereForEachFromTheStart) {
+  Metrics metrics({"mini", "large"});
+  metrics.ForModel("large")->Queue(3, 40);
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("encoderd_queue_inputs{model=\"mini\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("encoderd_queue_inputs{model=\"large\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("encoderd_queue_tokens{model=\"large\"} 40\n"));
+  EXPECT_THAT(text, HasSubstr("encoderd_tokens_total{model=\"mini\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("encoderd_cancelled_total{model=\"mini\","
+                              "stage=\"queue\"} 0\n"));
+}
+
 TEST(MetricsTest, NoFamilyHasMoreThanAHundredSeries) {
-  const std::string text = Metrics().Text();
+  const std::string text = Metrics({"mini"}).Text();
   std::map<std::string, int> series;
   size_t begin = 0;
   for (size_t end = 0; (end = text.find('\n', begin)) != std::string::npos;

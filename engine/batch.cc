@@ -13,15 +13,15 @@ namespace {
 absl::Status OutOfRange(absl::string_view kind, absl::string_view reason,
                         absl::string_view field, int64_t index, int32_t id,
                         int32_t limit) {
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   absl::StrCat(kind, " id ", id, " at index ", index,
-                                " is outside the ", kind, " table of ", limit,
-                                " rows; ids are 0 to ", limit - 1),
-                   {std::string(reason),
-                    {{"index", absl::StrCat(index)},
-                     {"id", absl::StrCat(id)},
-                     {"limit", absl::StrCat(limit)}},
-                    std::string(field)});
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat(kind, " id ", id, " at index ", index, " is outside the ",
+                   kind, " table of ", limit, " rows; ids are below ", limit),
+      {std::string(reason),
+       {{"index", absl::StrCat(index)},
+        {"id", absl::StrCat(id)},
+        {"limit", absl::StrCat(limit)}},
+       std::string(field)});
 }
 
 absl::Status CheckLength(absl::string_view name, absl::string_view reason,

@@ -125,6 +125,7 @@ absl::Status CombineInputFaults(std::vector<InputFault> faults, int64_t total) {
     detail.violations.push_back(
         {one ? one->field : "inputs", std::string(fault.status.message())});
   }
+  detail.metadata["more_inputs"] = absl::StrCat(total - 1);
   const int64_t omitted = total - static_cast<int64_t>(faults.size());
   if (omitted > 0) {
     detail.metadata["omitted_violations"] = absl::StrCat(omitted);

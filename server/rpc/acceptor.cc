@@ -102,7 +102,10 @@ void Acceptor::AcceptAll() {
         accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       // Out of descriptors: callers wait in the backlog, we do not spin.
-      if (errno == EMFILE || errno == ENFILE) absl::SleepFor(kBreather);
+      // Out of descriptors or memory: the listener would wake us at once.
+      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+        absl::SleepFor(kBreather);
+      }
       return;
     }
     const int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -116,6 +119,7 @@ void Acceptor::AcceptAll() {
     {
       absl::MutexLock lock(&mu_);
       open_.insert(duplicate);
+      if (closed_) shutdown(duplicate, SHUT_WR);
     }
     // EPOLLHUP always comes: once both sides are closed, as gRPC does when a
     // connection ends for whatever reason.
@@ -138,13 +142,13 @@ void Acceptor::Ended(int duplicate) {
 }
 
 void Acceptor::Goodbye(absl::Duration patience) {
-  closed_ = true;
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t size = write(wake_, &one, sizeof(one));
   {
     absl::MutexLock lock(&mu_);
+    closed_ = true;
     for (int duplicate : open_) shutdown(duplicate, SHUT_WR);
   }
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t size = write(wake_, &one, sizeof(one));
   const absl::Time until = absl::Now() + patience;
   while (connections() > 0 && absl::Now() < until) absl::SleepFor(kPoll);
 }

@@ -95,9 +95,6 @@ absl::Status ConvertInputs(
     const InputRules& rules, const std::vector<InputFault>& bad_texts,
     google::protobuf::RepeatedPtrField<v1::Input>* inputs,
     std::vector<PipelineInput>* converted) {
-  if (!bad_texts.empty() && !rules.errors_per_input) {
-    return bad_texts.front().status;
-  }
   std::vector<InputFault> faults;
   int64_t total = 0;
   converted->resize(inputs->size());
@@ -105,20 +102,19 @@ absl::Status ConvertInputs(
   for (int i = 0; i < inputs->size(); ++i) {
     v1::Input* input = inputs->Mutable(i);
     PipelineInput* const into = &(*converted)[i];
+    InputFault fault;
     if (bad != bad_texts.end() && bad->index == i) {
-      *into = RefusedInput{(bad++)->status};
-      continue;
+      fault = *bad++;
+    } else {
+      const absl::Status status =
+          ConvertInput(rules.prompt, rules.limits, input, into);
+      if (status.ok()) continue;
+      fault = MakeInputFault(i, ContentName(*input), status);
     }
-    const absl::Status status =
-        ConvertInput(rules.prompt, rules.limits, input, into);
-    if (status.ok()) continue;
-    const auto fault = [&] {
-      return MakeInputFault(i, ContentName(*input), status);
-    };
     if (rules.errors_per_input) {
-      *into = RefusedInput{fault().status};
+      *into = RefusedInput{fault.status};
     } else if (++total <= kMaxViolations) {
-      faults.push_back(fault());
+      faults.push_back(std::move(fault));
     }
   }
   if (total == 0) return absl::OkStatus();

@@ -64,7 +64,7 @@ absl::StatusOr<RowRange> ConvertInspect(
     return MakeError(
         absl::StatusCode::kInvalidArgument,
         absl::StrCat("first_row is ", first, " and row_count ", asked,
-                     "; the position table has rows 0 to ", rows - 1),
+                     "; the position table has ", rows, " rows"),
         {"ROWS_OUT_OF_RANGE",
          {{"first_row", absl::StrCat(first)},
           {"row_count", absl::StrCat(asked)},

@@ -48,6 +48,13 @@ google::rpc::Status Details(const absl::Status& status, size_t max_violations) {
   details.set_code(static_cast<int>(status.code()));
   details.set_message(Shorten(std::string(status.message()), kMaxText));
 
+  int64_t omitted = 0;
+  std::vector<Violation> violations = ListViolations(status, &omitted);
+  if (violations.size() > max_violations) {
+    omitted += static_cast<int64_t>(violations.size() - max_violations);
+    violations.resize(max_violations);
+  }
+
   google::rpc::ErrorInfo info;
   info.set_reason(ReasonOf(status));
   info.set_domain(kErrorDomain);
@@ -56,17 +63,14 @@ google::rpc::Status Details(const absl::Status& status, size_t max_violations) {
       (*info.mutable_metadata())[key] = Shorten(value, kMaxText);
     }
   }
+  if (omitted > 0) {
+    (*info.mutable_metadata())["omitted_violations"] = absl::StrCat(omitted);
+  }
   details.add_details()->PackFrom(info);
 
-  int64_t omitted = 0;
-  const std::vector<Violation> violations = ListViolations(status, &omitted);
-  if (!violations.empty() && max_violations > 0) {
+  if (!violations.empty()) {
     google::rpc::BadRequest bad;
     for (const Violation& violation : violations) {
-      if (static_cast<size_t>(bad.field_violations_size()) == max_violations) {
-        ++omitted;
-        continue;
-      }
       auto* entry = bad.add_field_violations();
       entry->set_field(violation.field);
       entry->set_description(Shorten(violation.description, kMaxText));

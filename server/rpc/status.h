@@ -41,7 +41,7 @@ google::rpc::Status ToRpcStatus(const absl::Status& status,
                                 int max_bytes = kMaxStatusBytes);
 
 // `status` is not OK and went through Publish. Never above kMaxStatusBytes:
-// violations, then metadata, then the message give way.
+// violations give way, and texts are cut at 512 bytes.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 }  // namespace encoderd

@@ -12,5 +12,5 @@ foreach(name IN ITEMS fake encoderctl server server_programs)
   set_tests_properties(client_${name} PROPERTIES FIXTURES_REQUIRED client_python)
   list(APPEND client_tests client_${name})
 endforeach()
-set_tests_properties(${client_tests} PROPERTIES LABELS integration TIMEOUT 300 ENVIRONMENT
+set_tests_properties(${client_tests} PROPERTIES LABELS integration TIMEOUT 900 ENVIRONMENT
   "PYTHONPATH=${client_site}/site;PYTHONDONTWRITEBYTECODE=1;ENCODERD_TEST_PROGRAMS=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")

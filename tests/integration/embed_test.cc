@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
@@ -173,9 +174,14 @@ TEST(EmbedTest, NeighboursOfARefusedInputKeepTheirBits) {
   std::thread one([&] {
     EXPECT_TRUE(server.Embed(TextRequest({"neighbour one"}), &first).ok());
   });
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
   std::thread two([&] {
     EXPECT_TRUE(server.Embed(TextRequest({"neighbour two"}), &second).ok());
   });
+  while (TestServer::Sample(server.MetricsText(), "encoderd_queue_inputs") <
+         1) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
   bad_status = server.Embed(TextRequest({"in between", Letters(257)}), &bad);
   server.model().device().OpenGate();
   one.join();

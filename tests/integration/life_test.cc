@@ -66,7 +66,7 @@ TEST(LifeTest, HealthOfAnUnknownServiceIsNotFound) {
 
 TEST(LifeTest, AWatchSeesEveryChangeAndDoesNotHoldUpLeaving) {
   ServerConfig config = TestConfig();
-  config.drain_delay = absl::Seconds(1);
+  config.drain_delay = absl::Seconds(5);
   TestServer server(TestServer::NotLoaded(), {}, config);
   grpc::ClientContext context;
   auto watch = Health::NewStub(server.channel())->Watch(&context, {});

@@ -89,8 +89,7 @@ class Served {
 };
 
 TEST(ProcessTest, PortAnswersWhileTheModelLoads) {
-  Served served("load_ms:3000");
-  const absl::Time start = absl::Now();
+  Served served("load_ms:60000");
   grpc::ClientContext context;
   grpc::health::v1::HealthCheckResponse response;
   ASSERT_TRUE(grpc::health::v1::Health::NewStub(served.channel)
@@ -99,8 +98,6 @@ TEST(ProcessTest, PortAnswersWhileTheModelLoads) {
   EXPECT_EQ(response.status(),
             grpc::health::v1::HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(ReadError(served.Embed("x")).reason, "LOADING");
-  // Both came long before the three seconds of loading were over.
-  EXPECT_LT(absl::Now() - start, absl::Seconds(2));
 }
 
 TEST(ProcessTest, TermWhileLoadingEndsAtOnce) {
@@ -233,7 +230,8 @@ TEST(ProcessTest, TermUnderLoadLosesNothing) {
         }
       });
     }
-    absl::SleepFor(absl::Milliseconds(50 + random() % 200));
+    while (ok == 0 && wrong == 0) absl::SleepFor(absl::Milliseconds(1));
+    absl::SleepFor(absl::Milliseconds(random() % 200));
     served.process.Signal(SIGTERM);
     EXPECT_EQ(served.process.Wait(), kExitOk) << served.process.log();
     stop = true;

@@ -20,4 +20,4 @@ target_link_libraries(readme_example PRIVATE encoderd_client)
 add_test(NAME readme_commands
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/readme_test.py
                  --programs ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
-set_tests_properties(readme_commands PROPERTIES LABELS integration TIMEOUT 300)
+set_tests_properties(readme_commands PROPERTIES LABELS integration TIMEOUT 900)

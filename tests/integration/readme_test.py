@@ -114,7 +114,7 @@ class Scratch:
         print(f"$ {' '.join(command)[:2000]}", flush=True)
         done = subprocess.run(
             command, cwd=self.folder, env=self.environment, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=120,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=600,
             check=False)
         print(done.stdout[:2000], flush=True)
         if done.returncode != 0:

@@ -122,7 +122,7 @@ TEST(StreamLifeTest, TheDeadlineTakesQueuedWorkAlong) {
   Stream first(&server);
   ASSERT_TRUE(first.Write(Request("first", {"first"})));
   ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
-  Stream late(&server, absl::Seconds(1));
+  Stream late(&server, absl::Seconds(2));
   ASSERT_TRUE(late.Write(Request("late", {"Z"})));
   ASSERT_TRUE(Eventually([&] { return Queued(server) == 1; }));
   EXPECT_EQ(late.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);

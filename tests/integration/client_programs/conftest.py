@@ -88,7 +88,7 @@ def wait_for(pattern, log, process):
 def run(*command, **options):
     """A finished program of the build: its exit code, output and errors."""
     program, *arguments = command
-    return subprocess.run([PROGRAMS / program, *arguments], timeout=60,
+    return subprocess.run([PROGRAMS / program, *arguments], timeout=300,
                           capture_output=True, text=True, check=False,
                           **options)
 

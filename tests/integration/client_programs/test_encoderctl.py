@@ -2,10 +2,11 @@
 
 import os
 import pty
-import resource
 import subprocess
+import threading
 
 import numpy as np
+import pytest
 from conftest import PROGRAMS, encoderctl
 
 
@@ -49,16 +50,33 @@ def test_a_reader_that_goes_away_is_an_error_not_a_signal(fake):
 def test_a_terminal_shows_progress(fake, tmp_path):
     texts = tmp_path / "texts.txt"
     texts.write_text("one two three\n" * 5000)
-    leader, follower = pty.openpty()
-    done = subprocess.run(
-        [PROGRAMS / "encoderctl", "embed", f"--target={fake.target}",
-         f"--input={texts}"], stdout=subprocess.DEVNULL, stderr=follower,
-        timeout=60, check=False)
-    shown = os.read(leader, 1 << 16).decode()
-    os.close(leader)
-    os.close(follower)
+    try:
+        leader, follower = pty.openpty()
+    except OSError as error:
+        pytest.skip(f"this system has no pseudo-terminals: {error}")
+    shown = []
+
+    def watch():
+        # Until nobody holds the other end: Linux says so by an error.
+        try:
+            while piece := os.read(leader, 1 << 16):
+                shown.append(piece.decode())
+        except OSError:
+            pass
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        done = subprocess.run(
+            [PROGRAMS / "encoderctl", "embed", f"--target={fake.target}",
+             f"--input={texts}"], stdout=subprocess.DEVNULL, stderr=follower,
+            timeout=300, check=False)
+    finally:
+        os.close(follower)
+        watcher.join()
+        os.close(leader)
     assert done.returncode == 0
-    assert "texts/s" in shown
+    assert "texts/s" in "".join(shown)
 
 
 def test_a_big_file_does_not_need_big_memory(fake, tmp_path):
@@ -69,12 +87,14 @@ def test_a_big_file_does_not_need_big_memory(fake, tmp_path):
             file.write(line * 100)
     assert texts.stat().st_size > 190 << 20
     sanitizer = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=8"
-    done = encoderctl(fake.target, "embed", f"--input={texts}", "--format=npy",
-                      f"--output={tmp_path}/vectors.npy",
-                      env=dict(os.environ, ASAN_OPTIONS=sanitizer))
+    with subprocess.Popen(
+            [PROGRAMS / "encoderctl", "embed", f"--target={fake.target}",
+             f"--input={texts}", "--format=npy",
+             f"--output={tmp_path}/vectors.npy"],
+            env=dict(os.environ, ASAN_OPTIONS=sanitizer)) as ctl:
+        _, status, usage = os.wait4(ctl.pid, 0)
+        ctl.returncode = os.waitstatus_to_exitcode(status)
     texts.unlink()
-    assert done.returncode == 0, done.stderr
+    assert ctl.returncode == 0
     assert np.load(tmp_path / "vectors.npy").shape == (50000, 6)
-    # The most that any child of this test used, this one included.
-    peak_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    assert peak_kib < 150 << 10
+    assert usage.ru_maxrss < 150 << 10  # KiB

@@ -13,7 +13,7 @@ EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "client/examples"
 
 def python(name, target):
     return subprocess.run([sys.executable, EXAMPLES / name, target],
-                          timeout=60, capture_output=True, text=True,
+                          timeout=300, capture_output=True, text=True,
                           check=False)
 
 

@@ -134,9 +134,9 @@ TEST(PipelineQueueTest, WhatExpiresInTheQueueIsNeverComputed) {
   PipelineHarness harness;
   auto blocker = harness.Block();
   auto expiring =
-      harness.Submit(WithDeadline(TextRequest({"zz", "z"}), absl::Seconds(1)));
+      harness.Submit(WithDeadline(TextRequest({"zz", "z"}), absl::Seconds(2)));
   harness.WaitForQueue(2);
-  absl::SleepFor(absl::Milliseconds(1020));
+  absl::SleepFor(absl::Milliseconds(2020));
   harness.device.OpenGate();
   const absl::Status status = expiring.Get().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);

@@ -119,7 +119,8 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   usage.contains_helpshort_flags = IsServerFlagFile;
   // Not the path of the machine that built it.
   usage.normalize_filename = [](absl::string_view file) {
-    return std::string(file.substr(file.rfind("server/")));
+    const size_t start = file.rfind("server/");
+    return std::string(start == file.npos ? file : file.substr(start));
   };
   usage.version_string = [] {
     return absl::StrCat("encoderd ", kVersion, "\n");

@@ -11,6 +11,7 @@ import re
 import shutil
 import tempfile
 
+import grpc_tools
 from grpc_tools import protoc
 from setuptools import setup
 from setuptools.command.build_py import build_py
@@ -18,6 +19,10 @@ from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROTO = "encoderd/v1/encoder.proto"
+# What PROTO imports; its Python is that of googleapis-common-protos.
+IMPORTED = "google/rpc/status.proto"
+# google/protobuf/*.proto come with protoc.
+WELL_KNOWN = pathlib.Path(grpc_tools.__file__).parent / "_proto"
 CONFIG = "service_config.json"
 
 
@@ -35,7 +40,7 @@ CONFIG_ROOT = first_with(CONFIG, [HERE, HERE.parent])
 def generate(out):
     """encoderd/v1 and the service config, below `out`."""
     code = protoc.main([
-        "protoc", f"-I{PROTO_ROOT}", f"--python_out={out}",
+        "protoc", f"-I{PROTO_ROOT}", f"-I{WELL_KNOWN}", f"--python_out={out}",
         f"--pyi_out={out}", f"--grpc_python_out={out}", PROTO])
     if code != 0:
         raise SystemExit(f"setup.py: protoc failed on {PROTO}")
@@ -72,9 +77,10 @@ class BuildPy(build_py):
 class Sdist(sdist):
     def make_release_tree(self, base_dir, files):
         super().make_release_tree(base_dir, files)
-        target = pathlib.Path(base_dir, "proto", PROTO)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(PROTO_ROOT / PROTO, target)
+        for name in (PROTO, IMPORTED):
+            target = pathlib.Path(base_dir, "proto", name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(PROTO_ROOT / name, target)
         shutil.copy(CONFIG_ROOT / CONFIG, pathlib.Path(base_dir, CONFIG))
 
 

@@ -137,6 +137,18 @@ def check_ci(text):
             sys.exit(f"README.md: .ci/run does not run `{line}`")
 
 
+def check_flags(readme, encoderd):
+    """The table of flags and --help name the same flags and defaults."""
+    shown = subprocess.run([encoderd, "--help"], text=True, timeout=60,
+                           stdout=subprocess.PIPE, check=False).stdout
+    flags = dict(re.findall(r"^    --(\w+) \(.*?default: \"?(.*?)\"?;$", shown,
+                            re.DOTALL | re.MULTILINE))
+    table = dict(re.findall(r"^\| `--(\w+)` \| (.*?) ?\|", readme, re.MULTILINE))
+    table.pop("flagfile")  # Abseil's own
+    if not flags or flags != table:
+        sys.exit(f"flags of --help: {flags}\nflags of README.md: {table}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--programs", required=True,
@@ -147,7 +159,9 @@ def main():
     if not model:
         sys.exit("ENCODERD_TEST_MODEL names no model: deploy/fetch-model.sh "
                  "fetches one, tests/run.sh sets it")
-    found = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    check_flags(readme, programs / "encoderd")
+    found = blocks(readme)
     with tempfile.TemporaryDirectory() as folder:
         scratch = Scratch(folder, programs, model)
         try:

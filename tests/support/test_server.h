@@ -36,9 +36,8 @@ struct RpcError {
   size_t details_bytes = 0;
 };
 
-// Fails the test when an error has no ErrorInfo, an unlisted reason, a number
-// in its message that its metadata lacks, or details above 4 KiB: the rule for
-// every error of the whole suite.
+// Fails the test when an error has no ErrorInfo, an unlisted reason or details
+// above 4 KiB: the rule for every error of the whole suite.
 RpcError ReadError(const grpc::Status& status);
 // The same for an error within an answer.
 RpcError ReadError(const google::rpc::Status& status);

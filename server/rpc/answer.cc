@@ -20,7 +20,10 @@ float PackVector(VectorFormat format, const ByteRanges& ranges,
   bytes->resize(FormatBytes(format, static_cast<int64_t>(values.size())));
   if constexpr (std::endian::native == std::endian::little) {
     if (format == VectorFormat::kFloat32) {
-      std::memcpy(bytes->data(), values.data(), bytes->size());
+      // A span of no tokens has no data to point at.
+      if (!values.empty()) {
+        std::memcpy(bytes->data(), values.data(), bytes->size());
+      }
       return 0;
     }
   }

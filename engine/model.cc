@@ -7,9 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/device/device.h"
 #include "engine/encoder.h"
+#include "engine/head_files.h"
 #include "engine/io/manifest.h"
+#include "engine/io/sha256.h"
 #include "engine/sentence_modules.h"
 #include "engine/weights.h"
 
@@ -61,10 +64,12 @@ void TrimHeap() {
 class LoadedModel : public Model {
  public:
   LoadedModel(ModelInfo info, std::unique_ptr<const Tokenizer> tokenizer,
-              std::unique_ptr<const Encoder> encoder)
+              std::unique_ptr<const Encoder> encoder,
+              std::unique_ptr<const Head> head)
       : info_(std::move(info)),
         tokenizer_(std::move(tokenizer)),
-        encoder_(std::move(encoder)) {}
+        encoder_(std::move(encoder)),
+        head_(std::move(head)) {}
 
   const ModelInfo& info() const override { return info_; }
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
@@ -73,14 +78,27 @@ class LoadedModel : public Model {
   }
   absl::StatusOr<std::unique_ptr<Session>> NewSession(
       const SessionOptions& options) const override {
-    return encoder_->NewSession(options);
+    auto session = encoder_->NewSession(options);
+    if (!session.ok() || head_ == nullptr) return session;
+    return NewHeadSession(*std::move(session), head_.get());
   }
 
  private:
   const ModelInfo info_;
   const std::unique_ptr<const Tokenizer> tokenizer_;
   const std::unique_ptr<const Encoder> encoder_;
+  const std::unique_ptr<const Head> head_;  // null: nothing after pooling
 };
+
+// Of the encoder's weights; with weights after pooling: of all their digests,
+// joined by newlines.
+absl::StatusOr<std::string> Digest(CheckpointReader* checkpoint,
+                                   const HeadCheckpoint& head) {
+  absl::StatusOr<std::string> digest = checkpoint->Sha256();
+  if (!digest.ok() || head.sha256.empty()) return digest;
+  return Sha256OfString(
+      absl::StrCat(*digest, "\n", absl::StrJoin(head.sha256, "\n")));
+}
 
 void Append(const std::vector<std::string>& notes, ModelInfo* info) {
   info->notes.insert(info->notes.end(), notes.begin(), notes.end());
@@ -125,14 +143,17 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Load(
   Append((*encoder)->device().notes(), &info);
   info.preferred_sessions = (*encoder)->device().preferred_sessions();
   info.dtype = DTypeName((*encoder)->device().dtype());
-  absl::StatusOr<std::string> digest = (*checkpoint)->Sha256();
+  absl::StatusOr<HeadCheckpoint> head = ReadHead(folder, config->head);
+  if (!head.ok()) return head.status();
+  absl::StatusOr<std::string> digest = Digest(checkpoint->get(), *head);
   if (!digest.ok()) return digest.status();
   info.weights_sha256 = *std::move(digest);
   info.config = *std::move(config);
   checkpoint->reset();
   TrimHeap();
   return std::make_shared<const LoadedModel>(
-      std::move(info), *std::move(tokenizer), *std::move(encoder));
+      std::move(info), *std::move(tokenizer), *std::move(encoder),
+      std::move(head->head));
 }
 
 }  // namespace encoderd

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/architecture.h"
+#include "engine/head_files.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/sentence_modules.h"
@@ -207,6 +208,8 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
         "the Pooling module's word_embedding_dimension is ", pooling_width,
         "; the hidden_size is ", config.hidden_size));
   }
+  status = FitHead(config.hidden_size, &config.head);
+  if (!status.ok()) return status;
   return config;
 }
 

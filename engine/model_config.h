@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/head.h"
 #include "engine/max_len.h"
 #include "engine/pooling.h"
 #include "engine/positions.h"
@@ -42,7 +43,9 @@ struct ModelConfig {
   int32_t position_offset = 0;  // as in IdLimits
 
   Pooling pooling = Pooling::kMean;
-  bool normalize = false;  // the pipeline ends in a Normalize module
+  std::vector<HeadModule> head;  // modules after pooling, but for a Normalize
+                                 // at the end; their widths fit
+  bool normalize = false;        // the pipeline ends in a Normalize module
   std::map<std::string, std::string> prompts;
   std::string default_prompt_name;  // empty: none
 
@@ -54,7 +57,9 @@ struct ModelConfig {
   std::vector<std::string> notes;
 
   // Values of an embedding.
-  int32_t dimensions() const { return hidden_size; }
+  int32_t dimensions() const {
+    return head.empty() ? hidden_size : head.back().out;
+  }
   int32_t head_size() const { return hidden_size / num_attention_heads; }
 };
 

@@ -27,6 +27,14 @@ ParameterCounts CountParameters(const ModelConfig& config) {
   counts.layers.assign(config.num_hidden_layers,
                        4 * Linear(hidden, hidden) + Linear(hidden, inner) +
                            Linear(inner, hidden) + 2 * Norm(hidden));
+  for (const HeadModule& module : config.head) {
+    if (module.kind == HeadModule::Kind::kDense) {
+      const int64_t weights = int64_t{module.in} * module.out;
+      counts.head += weights + (module.bias ? module.out : 0);
+    } else if (module.kind == HeadModule::Kind::kLayerNorm) {
+      counts.head += Norm(module.in);
+    }
+  }
   counts.total = std::accumulate(counts.layers.begin(), counts.layers.end(),
                                  counts.embedding + counts.head);
   return counts;

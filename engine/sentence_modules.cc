@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/head_files.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 
@@ -142,6 +143,27 @@ absl::Status CheckNormalize(const std::string& folder,
   return absl::OkStatus();
 }
 
+bool IsHeadModule(absl::string_view type) {
+  return type == "Dense" || type == "LayerNorm" || type == "Dropout" ||
+         type == "Normalize";
+}
+
+absl::Status ReadHeadModule(const std::string& folder, const Module& module,
+                            ModelConfig* config) {
+  if (module.type == "Dropout") return absl::OkStatus();  // only in training
+  if (module.type == "Normalize") {
+    HeadModule normalize;
+    normalize.folder = module.path;
+    config->head.push_back(normalize);
+    return CheckNormalize(folder, module.path);
+  }
+  absl::StatusOr<HeadModule> head =
+      module.type == "Dense" ? ReadDenseConfig(folder, module.path)
+                             : ReadLayerNormConfig(folder, module.path);
+  if (head.ok()) config->head.push_back(*std::move(head));
+  return head.status();
+}
+
 absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {
   if (!FileExists(folder, kSettings)) return absl::OkStatus();
   const absl::StatusOr<Json> json = ReadJsonObject(folder, kSettings, kSmall);
@@ -208,25 +230,31 @@ absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
   }
   const absl::StatusOr<std::vector<Module>> modules = ReadModules(folder);
   if (!modules.ok()) return modules.status();
-  // Transformer, Pooling, and Normalize or not: in this order.
+  // Transformer, Pooling, then any of the modules of a head.
   bool include_prompt = true;
   size_t stage = 0;
   for (const Module& module : *modules) {
-    status = absl::UnimplementedError(absl::StrCat(
-        "modules.json: the module ", Quote(module.type), " at place ", stage,
-        " is not supported; want Transformer, Pooling and perhaps Normalize"));
     if (stage == 0 && module.type == "Transformer") {
       config->transformer_folder = module.path;
-      status = absl::OkStatus();
     } else if (stage == 1 && module.type == "Pooling") {
       status = ReadPooling(folder, module.path, config, pooling_width,
                            &include_prompt);
-    } else if (stage >= 2 && module.type == "Normalize") {
-      config->normalize = true;
-      status = CheckNormalize(folder, module.path);
+    } else if (stage >= 2 && IsHeadModule(module.type)) {
+      status = ReadHeadModule(folder, module, config);
+    } else {
+      status = absl::UnimplementedError(absl::StrCat(
+          "modules.json: the module ", Quote(module.type), " at place ", stage,
+          " is not supported; want Transformer, Pooling and perhaps Dense, "
+          "LayerNorm, Dropout or Normalize"));
     }
     if (!status.ok()) return status;
     ++stage;
+  }
+  // What the caller may switch off is a Normalize at the end.
+  while (!config->head.empty() &&
+         config->head.back().kind == HeadModule::Kind::kNormalize) {
+    config->normalize = true;
+    config->head.pop_back();
   }
   if (stage < 2) {
     return absl::UnimplementedError(

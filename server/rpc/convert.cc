@@ -180,7 +180,7 @@ absl::StatusOr<EmbedPlan> ConvertEmbed(const ModelInfo& model,
   if (!truncate.ok()) return truncate.status();
   plan.request.truncate = *truncate;
   const auto dimensions = ToDimensions(
-      "options.dimensions", options.dimensions(), model.config.hidden_size);
+      "options.dimensions", options.dimensions(), model.config.dimensions());
   if (!dimensions.ok()) return dimensions.status();
   plan.dimensions = *dimensions;
   const auto format = ToFormat("options.encoding", options.encoding());

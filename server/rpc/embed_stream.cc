@@ -26,7 +26,7 @@ absl::Status NoRequestId() {
 
 // What the answer will take, about: four bytes a value.
 int64_t AnswerBytes(const v1::EmbedRequest& request, const ServedModel& model) {
-  return int64_t{request.inputs_size()} * model.description.hidden_size() * 4;
+  return int64_t{request.inputs_size()} * model.description.dimensions() * 4;
 }
 
 }  // namespace

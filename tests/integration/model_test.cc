@@ -18,6 +18,7 @@
 #include "grpcpp/create_channel.h"
 #include "server/server.h"
 #include "tests/support/random_checkpoint.h"
+#include "tests/support/safetensors_writer.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_server.h"
 
@@ -274,6 +275,42 @@ TEST_F(ModelTest, WindowsAreTheAverageOfSingleCallsAndTheSameInAnyCompany) {
   ASSERT_TRUE(Embed(request).ok());
   EXPECT_EQ(response_.embeddings(1).SerializeAsString(),
             alone.SerializeAsString());
+}
+
+TEST_F(ModelTest, ADenseModuleGivesVectorsOfItsOwnWidth) {
+  const TempFolder folder;
+  WriteCheckpoint(CheckpointSpecOf("positions100"), folder.path());
+  folder.Write("modules.json", R"([
+    {"path": "", "type": "sentence_transformers.models.Transformer"},
+    {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+    {"path": "2_Dense", "type": "sentence_transformers.models.Dense"}])");
+  folder.Write("2_Dense/config.json",
+               R"({"in_features": 64, "out_features": 3})");
+  folder.Write("2_Dense/model.safetensors",
+               SafetensorsBytes({FloatTensor("linear.weight", {3, 64},
+                                             std::vector<float>(192, 0.01f)),
+                                 FloatTensor("linear.bias", {3}, {0, 1, 2})}));
+  ASSERT_TRUE(Start(0, folder.path()).ok());
+  grpc::ClientContext context;
+  v1::Model model;
+  ASSERT_TRUE(stub_->GetModel(&context, {}, &model).ok());
+  EXPECT_EQ(model.dimensions(), 3u);
+  EXPECT_EQ(model.hidden_size(), 64u);
+  EXPECT_EQ(model.head_parameters(), 195u);
+  EXPECT_FALSE(model.normalize());
+  v1::EmbedRequest request = TextRequest({"a b c"});
+  ASSERT_TRUE(Embed(request).ok());
+  ASSERT_EQ(response_.embeddings(0).floats().values_size(), 3);
+  // Equal rows of weights: what differs is the bias, before Tanh.
+  const auto& values = response_.embeddings(0).floats().values();
+  EXPECT_NEAR(std::atanh(values[1]) - std::atanh(values[0]), 1, 1e-4);
+  request.mutable_options()->set_dimensions(2);
+  ASSERT_TRUE(Embed(request).ok());
+  EXPECT_EQ(response_.embeddings(0).floats().values_size(), 2);
+  request.mutable_options()->set_dimensions(4);
+  const RpcError error = ReadError(Embed(request));
+  EXPECT_EQ(error.reason, "INVALID_OPTION");
+  EXPECT_EQ(error.metadata.at("limit"), "3");
 }
 
 TEST_F(ModelTest, DescribesItselfWithTheFiguresOfItsTables) {

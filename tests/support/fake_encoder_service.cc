@@ -53,6 +53,7 @@ void FillModel(v1::Model* model) {
   model->set_name("fake");
   model->set_architecture("bert");
   model->set_hidden_size(FakeEncoderService::kHiddenSize);
+  model->set_dimensions(FakeEncoderService::kHiddenSize);
   model->set_num_hidden_layers(FakeEncoderService::kLayers);
   model->set_max_len(FakeEncoderService::kMaxLen);
   model->set_max_len_source(v1::MAX_LEN_SOURCE_POSITION_TABLE);

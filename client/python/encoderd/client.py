@@ -160,7 +160,7 @@ class Client:
             progress.close()
         width = 0
         if not values:
-            width = dimensions or self.model(name).hidden_size
+            width = dimensions or self.model(name).dimensions
         return rows.result(width)
 
     def token_embeddings(self, texts: Union[Input, Iterable[Input]], *,

@@ -221,8 +221,10 @@ TEST_F(ModelConfigTest, RefusesAPoolingOfAnotherWidth) {
 }
 
 TEST_F(ModelConfigTest, RefusesOtherModulesByName) {
-  modules_ = Modules({"Transformer", "Pooling", "Dense", "Normalize"});
-  EXPECT_THAT(Load(), IsError(kUnimplemented, "'Dense' at place 2"));
+  modules_ = Modules({"Transformer", "Pooling", "LSTM", "Normalize"});
+  EXPECT_THAT(Load(), IsError(kUnimplemented, "'LSTM' at place 2"));
+  modules_ = Modules({"Transformer", "Dense", "Pooling"});
+  EXPECT_THAT(Load(), IsError(kUnimplemented, "'Dense' at place 1"));
   modules_ = Modules({"WordEmbeddings", "Pooling"});
   EXPECT_THAT(Load(), IsError(kUnimplemented, "'WordEmbeddings' at place 0"));
   modules_ = Modules({"Transformer", "Normalize", "Pooling"});

@@ -135,6 +135,9 @@ absl::StatusOr<TokenizerSpec> ReadVocabulary(const std::string& folder) {
   status = ReadConfig(fields, &spec);
   if (!status.ok()) return status;
   if (added == nullptr) return spec;
+  if (!added->is_object()) {
+    return fields.Bad("added_tokens_decoder", "want an object");
+  }
   // Only what ReadConfig knows already may be listed; a further token would
   // change ids silently.
   for (auto entry = added->begin(); entry != added->end(); ++entry) {

@@ -32,7 +32,7 @@ struct Outcome {
   bool reorders = false;
 };
 
-Outcome NormalizeOne(char32_t c, const NormalizerOptions& options) {
+Outcome NormalizeOne(char32_t c, const BertNormalizerOptions& options) {
   std::u32string parts;
   if (options.clean_text && unicode::IsRemoved(c)) return {};
   if (options.clean_text && unicode::IsSpace(c)) c = U' ';
@@ -79,7 +79,7 @@ int DecomposeHangul(char32_t syllable, char* out) {
 }
 
 CharTable::Entry CharTable::MakeEntry(char32_t c,
-                                      const NormalizerOptions& options,
+                                      const BertNormalizerOptions& options,
                                       const WordPiece& word_piece) {
   const auto make = [](Kind kind, uint32_t payload = 0) {
     return Entry{payload << 3 | kind};
@@ -124,7 +124,7 @@ CharTable::Entry CharTable::MakeEntry(char32_t c,
   return make(kMap, static_cast<uint32_t>(pool_.size() - 1));
 }
 
-CharTable CharTable::Build(const NormalizerOptions& options,
+CharTable CharTable::Build(const BertNormalizerOptions& options,
                            const WordPiece& word_piece) {
   CharTable table;
   constexpr char32_t kBlockSize = 1 << kShift;

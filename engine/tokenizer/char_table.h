@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/tokenizer/normalizer.h"
+#include "engine/tokenizer/bert_normalizer.h"
 #include "engine/tokenizer/word_piece.h"
 
 namespace encoderd {
@@ -26,7 +26,7 @@ class CharTable {
     kDrop = 1,    // removed
     kMap = 2,     // part of a word, replaced; payload: place in the pool
     kHangul = 3,  // part of a word, a syllable to be decomposed
-    kMark = 4,    // may be reordered: needs Normalize()
+    kMark = 4,    // may be reordered: needs BertNormalize()
     kSpace = 5,   // boundary
     kToken = 6,   // boundary, a word of its own; payload: its token id
   };
@@ -39,7 +39,7 @@ class CharTable {
   };
 
   // Token ids are those of `word_piece`, each word of one character.
-  static CharTable Build(const NormalizerOptions& options,
+  static CharTable Build(const BertNormalizerOptions& options,
                          const WordPiece& word_piece);
 
   Entry operator[](char32_t c) const {
@@ -58,7 +58,7 @@ class CharTable {
   static constexpr int kShift = 7;
   static constexpr char32_t kMask = (1 << kShift) - 1;
 
-  Entry MakeEntry(char32_t c, const NormalizerOptions& options,
+  Entry MakeEntry(char32_t c, const BertNormalizerOptions& options,
                   const WordPiece& word_piece);
 
   std::vector<uint32_t> blocks_;  // [code points / 128], index into entries_

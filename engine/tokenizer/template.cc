@@ -67,6 +67,15 @@ Template Template::Bert(int32_t cls_id, int32_t sep_id) {
                    {Piece::kSpecial, sep_id, 1}});
 }
 
+Template Template::Roberta(int32_t cls_id, int32_t sep_id) {
+  using Piece = TemplatePiece;
+  const Piece cls = {Piece::kSpecial, cls_id, 0};
+  const Piece sep = {Piece::kSpecial, sep_id, 0};
+  return Template(
+      {cls, {Piece::kFirst, 0, 0}, sep},
+      {cls, {Piece::kFirst, 0, 0}, sep, sep, {Piece::kSecond, 0, 0}, sep});
+}
+
 absl::Status Template::Validate(int32_t vocab_size) const {
   absl::Status status = ValidatePieces(single_, 0, vocab_size);
   if (status.ok()) status = ValidatePieces(pair_, 1, vocab_size);

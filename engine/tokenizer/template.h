@@ -39,6 +39,9 @@ class Template {
   // BERT's: [CLS] A [SEP], and [CLS] A [SEP] B:1 [SEP]:1.
   static Template Bert(int32_t cls_id, int32_t sep_id);
 
+  // RoBERTa's: cls A sep, and cls A sep sep B sep, all of segment 0.
+  static Template Roberta(int32_t cls_id, int32_t sep_id);
+
   // DATA_LOSS unless each text occurs exactly once, ids are < vocab_size,
   // segments are 0 or 1 and the pieces at most kMaxPieces.
   absl::Status Validate(int32_t vocab_size) const;

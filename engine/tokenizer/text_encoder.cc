@@ -15,7 +15,7 @@ inline char32_t DecodeAt(const char* p, int* length) {
 
 }  // namespace
 
-TextEncoder::TextEncoder(NormalizerOptions options, WordPiece word_piece)
+TextEncoder::TextEncoder(BertNormalizerOptions options, WordPiece word_piece)
     : options_(options),
       word_piece_(std::move(word_piece)),
       table_(CharTable::Build(options_, word_piece_)) {
@@ -154,8 +154,8 @@ int32_t* TextEncoder::EncodeStretch(const char* begin, const char* end,
         break;
       }
       case CharTable::kMark:
-        Normalize(absl::string_view(begin, end - begin), 0, options_,
-                  &scratch->normal);
+        BertNormalize(absl::string_view(begin, end - begin), 0, options_,
+                      &scratch->normal);
         return EncodeNormal(scratch->normal, ids, nullptr, scratch);
       default:  // removed
         break;

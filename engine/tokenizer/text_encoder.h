@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/tokenizer/bert_normalizer.h"
 #include "engine/tokenizer/char_table.h"
-#include "engine/tokenizer/normalizer.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/tokenizer/word_cache.h"
 #include "engine/tokenizer/word_piece.h"
@@ -27,10 +27,10 @@ class TextEncoder {
   struct Scratch {
     WordCache cache;
     std::string word;                // one word, normalised
-    std::vector<NormalChar> normal;  // a stretch that needs Normalize()
+    std::vector<NormalChar> normal;  // a stretch that needs BertNormalize()
   };
 
-  TextEncoder(NormalizerOptions options, WordPiece word_piece);
+  TextEncoder(BertNormalizerOptions options, WordPiece word_piece);
 
   // Writes the ids of well-formed UTF-8 at [begin, end), where *end is a space
   // and kTextSlack bytes follow; returns their end. There is room for end -
@@ -38,13 +38,13 @@ class TextEncoder {
   int32_t* Encode(const char* begin, const char* end, Scratch* scratch,
                   int32_t* ids) const;
 
-  // The same for text that Normalize() has dealt with, slower, with the places
-  // of the tokens (`offsets` may be nullptr).
+  // The same for text that BertNormalize() has dealt with, slower, with the
+  // places of the tokens (`offsets` may be nullptr).
   int32_t* EncodeNormal(absl::Span<const NormalChar> chars, int32_t* ids,
                         std::vector<ByteOffset>* offsets,
                         Scratch* scratch) const;
 
-  const NormalizerOptions& options() const { return options_; }
+  const BertNormalizerOptions& options() const { return options_; }
   const WordPiece& word_piece() const { return word_piece_; }
   const CharTable& table() const { return table_; }
 
@@ -58,7 +58,7 @@ class TextEncoder {
   int32_t* EncodeWord(const char* begin, const char* end, int64_t chars,
                       int32_t* ids) const;
 
-  NormalizerOptions options_;
+  BertNormalizerOptions options_;
   WordPiece word_piece_;
   CharTable table_;
   std::array<uint8_t, 256> byte_kinds_{};

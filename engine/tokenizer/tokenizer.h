@@ -65,10 +65,10 @@ class Tokenizer {
     bool offsets = false;  // fill Encoding::offsets and ::special (slower)
   };
 
-  // From tokenizer.json or, without one, vocab.txt and tokenizer_config.json.
-  // Components that are not supported are refused by name (UNIMPLEMENTED); a
-  // bad file is DATA_LOSS. Leftover `truncation` and `padding` blocks are
-  // ignored and mentioned in notes().
+  // From tokenizer.json or, without one, vocab.txt or vocab.json and
+  // merges.txt, with tokenizer_config.json. Components that are not supported
+  // are refused by name (UNIMPLEMENTED); a bad file is DATA_LOSS. Leftover
+  // `truncation` and `padding` blocks are ignored and mentioned in notes().
   static absl::StatusOr<std::unique_ptr<const Tokenizer>> Load(
       const std::string& folder);
 
@@ -102,7 +102,7 @@ class Tokenizer {
   // A token that stands for no text ([CLS], [PAD], [UNK], ...), wherever it is.
   virtual bool is_special(int32_t id) const = 0;
   virtual int32_t num_special_tokens(bool pair) const = 0;
-  virtual const std::string& algorithm() const = 0;           // "WordPiece"
+  virtual const std::string& algorithm() const = 0;  // "WordPiece", ...
   virtual const std::vector<std::string>& notes() const = 0;  // for the log
 };
 

@@ -8,30 +8,42 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/tokenizer/added_tokens.h"
-#include "engine/tokenizer/normalizer.h"
-#include "engine/tokenizer/template.h"
+#include "engine/tokenizer/bert_normalizer.h"
+#include "engine/tokenizer/byte_pair.h"
+#include "engine/tokenizer/post_processor.h"
+#include "engine/tokenizer/pre_tokenizer.h"
 #include "engine/tokenizer/word_piece.h"
 
 namespace encoderd {
 
+using ModelSpec = std::variant<WordPieceOptions, BytePairOptions>;
+using NormalizerStep = std::variant<BertNormalizerOptions>;
+
 struct TokenizerSpec {
   static constexpr int64_t kMaxFileBytes = 64 << 20;
 
-  std::vector<std::string> vocabulary;  // [id], of the model
-  WordPieceOptions word_piece;
-  NormalizerOptions normalizer;
+  std::vector<NormalizerStep> normalizer;  // one after the other; none: empty
+  std::vector<PreTokenizerStep> pre_tokenizer;  // likewise
+  std::vector<std::string> vocabulary;          // [id], of the model
+  ModelSpec model;
+  PostProcessor post_processor;
   // Ids are those of `vocabulary`, or follow its last one without a gap.
   std::vector<AddedToken> added_tokens;
-  Template post_processor;
   std::vector<std::string> notes;
 };
 
 // tokenizer.json. NOT_FOUND without the file.
 absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder);
+
+// vocab.json, merges.txt and, if there is one, tokenizer_config.json: RoBERTa's
+// older files. NOT_FOUND without one of the two.
+absl::StatusOr<TokenizerSpec> ReadVocabularyAndMerges(
+    const std::string& folder);
 
 // vocab.txt (one entry a line) and, if there is one, tokenizer_config.json.
 // NOT_FOUND without vocab.txt.

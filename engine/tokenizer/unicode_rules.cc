@@ -54,6 +54,23 @@ constexpr Range kNewWordChars[] = {
     {0x1E5D0, 0x1E5FA}, {0x2EBF0, 0x2EE5D},
 };
 
+// Letters and numbers of the same versions, likewise.
+constexpr Range kNewLetters[] = {
+    {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},
+    {0x105C0, 0x105F3}, {0x10D4A, 0x10D65}, {0x10D6F, 0x10D85},
+    {0x10EC2, 0x10EC4}, {0x11380, 0x11389}, {0x1138B, 0x1138B},
+    {0x1138E, 0x1138E}, {0x11390, 0x113B5}, {0x113B7, 0x113B7},
+    {0x113D1, 0x113D1}, {0x113D3, 0x113D3}, {0x11BC0, 0x11BE0},
+    {0x13460, 0x143FA}, {0x16100, 0x1611D}, {0x16D40, 0x16D6C},
+    {0x18CFF, 0x18CFF}, {0x1E5D0, 0x1E5ED}, {0x1E5F0, 0x1E5F0},
+    {0x2EBF0, 0x2EE5D},
+};
+constexpr Range kNewNumbers[] = {
+    {0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9},
+    {0x16130, 0x16139}, {0x16D70, 0x16D79}, {0x1CCF0, 0x1CCF9},
+    {0x1E5F1, 0x1E5FA},
+};
+
 // Capitals of Unicode 16.0 and 17.0, for an ICU that is older.
 struct LowerRange {
   char32_t first;
@@ -106,6 +123,16 @@ bool IsWordChar(char32_t c) {
   return (u_isUAlphabetic(static_cast<UChar32>(c)) ||
           HasCategory(c, U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK)) &&
          AssignedBy(c, kWordVersion);
+}
+
+bool IsLetter(char32_t c) {
+  return (HasCategory(c, U_GC_L_MASK) && AssignedBy(c, kWordVersion)) ||
+         Contains(kNewLetters, c);
+}
+
+bool IsNumber(char32_t c) {
+  return (HasCategory(c, U_GC_N_MASK) && AssignedBy(c, kWordVersion)) ||
+         Contains(kNewNumbers, c);
 }
 
 uint8_t CombiningClass(char32_t c) {

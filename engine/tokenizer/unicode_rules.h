@@ -4,7 +4,7 @@
 // different ages, and ids are equal only if ours agree on every code point:
 //   categories (control, mark, punctuation)  Unicode 8.0
 //   canonical decomposition and order        Unicode 9.0
-//   letters of a "word" (\w)                 Unicode 16.0
+//   letters of a "word" (\w), \p{L}, \p{N}  Unicode 16.0
 //   lower case, white space                  Unicode 17.0
 // The values come from ICU, whichever version is installed; u_charAge hides
 // what an older table cannot know, and short lists add what ICU cannot know yet
@@ -42,6 +42,10 @@ bool IsNonspacingMark(char32_t c);
 
 // \w of a regular expression: what makes an added token's neighbour a word.
 bool IsWordChar(char32_t c);
+
+// \p{L} and \p{N} of the expression that cuts byte-level words.
+bool IsLetter(char32_t c);
+bool IsNumber(char32_t c);
 
 // Class of canonical ordering; 0: a starter, which nothing is moved across.
 uint8_t CombiningClass(char32_t c);

@@ -1,13 +1,13 @@
 // Builds the double array and the failure table of WordPiece, breadth first: a
 // state's failure refers to states of a smaller depth only.
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "engine/tokenizer/utf8.h"
+#include "engine/tokenizer/vocabulary.h"
 #include "engine/tokenizer/word_piece.h"
 
 namespace encoderd {
@@ -61,42 +61,19 @@ class WordPieceBuilder {
 
 absl::Status WordPieceBuilder::Sort() {
   const auto& vocabulary = out_.vocabulary_;
-  if (vocabulary.empty()) return absl::DataLossError("the vocabulary is empty");
-  if (static_cast<int64_t>(vocabulary.size()) > WordPiece::kMaxEntries) {
-    return absl::DataLossError(
-        absl::StrCat("the vocabulary has ", vocabulary.size(),
-                     " entries; at most ", WordPiece::kMaxEntries));
-  }
-  for (size_t id = 0; id < vocabulary.size(); ++id) {
-    const int64_t bytes = static_cast<int64_t>(vocabulary[id].size());
-    if (bytes == 0 || bytes > WordPiece::kMaxEntryBytes) {
-      return absl::DataLossError(absl::StrCat(
-          "vocabulary entry ", id, " has ", bytes, " bytes; it must have 1 to ",
-          WordPiece::kMaxEntryBytes));
-    }
-    if (utf8::FindInvalid(vocabulary[id]).has_value()) {
-      return absl::DataLossError(
-          absl::StrCat("vocabulary entry ", id, " is not UTF-8"));
-    }
-    out_.sorted_.push_back(static_cast<int32_t>(id));
-  }
+  absl::Status status = CheckVocabulary(
+      vocabulary, {WordPiece::kMaxEntries, WordPiece::kMaxEntryBytes});
+  if (!status.ok()) return status;
   auto& sorted = out_.sorted_;
+  sorted.resize(vocabulary.size());
+  std::iota(sorted.begin(), sorted.end(), 0);
   std::sort(sorted.begin(), sorted.end(), [&](int32_t a, int32_t b) {
     return vocabulary[a] < vocabulary[b];
   });
-  for (size_t i = 1; i < sorted.size(); ++i) {
-    if (vocabulary[sorted[i]] == vocabulary[sorted[i - 1]]) {
-      return absl::DataLossError(absl::StrCat(
-          "vocabulary entry \"", absl::CHexEscape(vocabulary[sorted[i]]),
-          "\" has two ids, ", sorted[i - 1], " and ", sorted[i]));
-    }
-  }
-  out_.unk_id_ = out_.Find(out_.options_.unk_token);
-  if (out_.unk_id_ < 0) {
-    return absl::DataLossError(absl::StrCat(
-        "the vocabulary lacks the unknown token \"",
-        absl::CHexEscape(out_.options_.unk_token.substr(0, 80)), "\""));
-  }
+  const absl::StatusOr<int32_t> unk =
+      FindUnknownToken(vocabulary, out_.options_.unk_token);
+  if (!unk.ok()) return unk.status();
+  out_.unk_id_ = *unk;
   return absl::OkStatus();
 }
 

@@ -1,5 +1,6 @@
 // A tokenizer's files. The first byte says which: 'j' tokenizer.json follows;
-// 'v' vocab.txt, and after a line of three dashes tokenizer_config.json.
+// 'v' vocab.txt, and after a line of three dashes tokenizer_config.json; 'm'
+// vocab.json, merges.txt and tokenizer_config.json, cut likewise.
 // Whatever they say, the answer is a status, or parts that can be used. The
 // table of all code points is left out: it depends on four switches only and
 // takes too long for millions of runs.
@@ -10,13 +11,16 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "engine/tokenizer/tokenizer_spec.h"
 
 namespace {
 
-constexpr const char* kFiles[] = {"tokenizer.json", "vocab.txt",
-                                  "tokenizer_config.json"};
+constexpr const char* kFiles[] = {"tokenizer.json", "vocab.txt", "vocab.json",
+                                  "merges.txt", "tokenizer_config.json"};
 
 void Require(bool condition) {
   if (!condition) abort();
@@ -55,15 +59,13 @@ void Put(const char* name, const std::string& content) {
   Require(fclose(file) == 0);
 }
 
-void Use(encoderd::TokenizerSpec spec) {
-  const size_t entries = spec.vocabulary.size();
-  const size_t added = spec.added_tokens.size();
-  for (const encoderd::AddedToken& token : spec.added_tokens) {
-    Require(token.id >= 0 && static_cast<size_t>(token.id) < entries + added);
-  }
-  const auto words = encoderd::WordPiece::Build(std::move(spec.vocabulary),
-                                                std::move(spec.word_piece));
-  if (!words.ok()) return;
+// Each entry is its own token.
+bool UseWordPiece(encoderd::TokenizerSpec* spec) {
+  const size_t entries = spec->vocabulary.size();
+  const auto words = encoderd::WordPiece::Build(
+      std::move(spec->vocabulary),
+      std::get<encoderd::WordPieceOptions>(std::move(spec->model)));
+  if (!words.ok()) return false;
   for (size_t id = 0; id < entries; ++id) {
     const std::string& word = words->vocabulary()[id];
     std::string ids(sizeof(int32_t) * (word.size() + 1), '\0');
@@ -72,6 +74,43 @@ void Use(encoderd::TokenizerSpec spec) {
         words->Match(word.data(), word.data() + word.size(), first);
     Require(end == first + 1 && *first == static_cast<int32_t>(id));
   }
+  return true;
+}
+
+// The tokens of any word are ids of the vocabulary, in order.
+bool UseBytePair(encoderd::TokenizerSpec* spec) {
+  const auto model = encoderd::BytePair::Build(
+      std::move(spec->vocabulary),
+      std::get<encoderd::BytePairOptions>(std::move(spec->model)));
+  if (!model.ok()) return false;
+  const auto scratch = (*model)->NewScratch();
+  std::vector<std::string> words = (*model)->vocabulary();
+  words.push_back(std::string(100, 'a') + "\xFF\x01");
+  for (const std::string& word : words) {
+    (*model)->Encode(word, scratch.get());
+    int32_t at = 0;
+    for (const auto& piece : scratch->pieces) {
+      Require(piece.id >= 0 &&
+              static_cast<size_t>(piece.id) < words.size() - 1);
+      Require(piece.begin == at && piece.end > at);
+      at = piece.end;
+    }
+    Require(static_cast<size_t>(at) <= word.size());
+  }
+  return true;
+}
+
+void Use(encoderd::TokenizerSpec spec) {
+  const size_t entries = spec.vocabulary.size();
+  const size_t added = spec.added_tokens.size();
+  for (const encoderd::AddedToken& token : spec.added_tokens) {
+    Require(token.id >= 0 && static_cast<size_t>(token.id) < entries + added);
+  }
+  if (std::holds_alternative<encoderd::WordPieceOptions>(spec.model)) {
+    if (!UseWordPiece(&spec)) return;
+  } else if (!UseBytePair(&spec)) {
+    return;
+  }
   const auto tokens = encoderd::AddedTokens::Build(spec.added_tokens);
   if (tokens.ok()) {
     std::vector<encoderd::AddedTokens::Piece> pieces;
@@ -79,15 +118,15 @@ void Use(encoderd::TokenizerSpec spec) {
     Require(!pieces.empty());
   }
   const auto vocab_size = static_cast<int32_t>(entries + added);
-  if (!spec.post_processor.Validate(vocab_size).ok()) return;
+  const encoderd::Template& pieces = spec.post_processor.pieces;
+  if (!pieces.Validate(vocab_size).ok()) return;
   const int32_t ids[] = {0, 0, 0};
   const encoderd::TextTokens text{ids, {}};
   encoderd::Encoding encoding;
-  spec.post_processor.Apply(text, &text, false, &encoding);
-  const int32_t special = spec.post_processor.num_special_tokens(true);
+  pieces.Apply(text, &text, false, &encoding);
+  const int32_t special = pieces.num_special_tokens(true);
   Require(encoding.token_ids.size() == static_cast<size_t>(6 + special));
-  spec.post_processor.Truncate(special + 1, encoderd::TruncateSide::kEnd,
-                               &encoding);
+  pieces.Truncate(special + 1, encoderd::TruncateSide::kEnd, &encoding);
   Require(encoding.token_ids.size() == static_cast<size_t>(1 + special));
 }
 
@@ -96,18 +135,26 @@ void Use(encoderd::TokenizerSpec spec) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string input(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const bool json = data[0] == 'j';
-  if (json) {
+  const std::string cut = "\n---\n";
+  const auto put_parts = [&](const std::vector<const char*>& names) {
+    size_t begin = 0;
+    for (const char* name : names) {
+      const size_t end = std::min(input.find(cut, begin), input.size());
+      Put(name, input.substr(begin, end - begin));
+      begin = std::min(end + cut.size(), input.size());
+    }
+  };
+  absl::StatusOr<encoderd::TokenizerSpec> spec;
+  if (data[0] == 'j') {
     Put("tokenizer.json", input);
+    spec = encoderd::ReadTokenizerJson(Folder());
+  } else if (data[0] == 'm') {
+    put_parts({"vocab.json", "merges.txt", "tokenizer_config.json"});
+    spec = encoderd::ReadVocabularyAndMerges(Folder());
   } else {
-    const std::string cut = "\n---\n";
-    const size_t end = std::min(input.find(cut), input.size());
-    Put("vocab.txt", input.substr(0, end));
-    Put("tokenizer_config.json",
-        input.substr(std::min(end + cut.size(), input.size())));
+    put_parts({"vocab.txt", "tokenizer_config.json"});
+    spec = encoderd::ReadVocabulary(Folder());
   }
-  auto spec = json ? encoderd::ReadTokenizerJson(Folder())
-                   : encoderd::ReadVocabulary(Folder());
   Require(spec.ok() || !spec.status().message().empty());
   if (spec.ok()) Use(*std::move(spec));
   return 0;

@@ -34,7 +34,9 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "support"))
+sys.path.insert(0, str(HERE.parent / "integration"))
 import random_checkpoint  # noqa: E402
+import tokenizer_models  # noqa: E402
 
 PINNED = {"torch": "2.15.0", "transformers": "5.23.0", "tokenizers": "0.23.3",
           "sentence_transformers": "6.2.0", "safetensors": "0.8.0",
@@ -42,6 +44,8 @@ PINNED = {"torch": "2.15.0", "transformers": "5.23.0", "tokenizers": "0.23.3",
 SINGLES = 480
 PAIRS = 100
 ROBERTA_FAMILY = ("roberta", "xlm-roberta", "camembert")
+# Random checkpoints that get a tokenizer of their own, and what trains it.
+TOKENIZERS = {"roberta": tokenizer_models.roberta}
 
 
 def check_versions():
@@ -198,7 +202,8 @@ def weights_digest(folder):
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def random_model(spec):
+def load_random(spec):
+    """The transformers model of a spec, and its weights' digest."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         random_checkpoint.write(spec, folder)
@@ -220,9 +225,17 @@ def random_model(spec):
         # The pooler is beside the encoder: nothing here looks at it.
         missing = [key for key in missing if not key.startswith("pooler.")]
         assert not unexpected and all("_ids" in key for key in missing), missing
-        digest = weights_digest(folder)
+        return model, weights_digest(folder)
+
+
+def pooling_of(spec):
     mode = random_checkpoint.POOLING.get(spec["pooling"], spec["pooling"])
-    pooling = Pooling(spec["hidden"], mode)
+    return Pooling(spec["hidden"], mode)
+
+
+def random_model(spec):
+    model, digest = load_random(spec)
+    pooling = pooling_of(spec)
     sequences = random_sequences(spec)
     state_sequences = [0, 4, 9, 11]
     state_layers = list(range(spec["layers"] + 1))
@@ -230,6 +243,23 @@ def random_model(spec):
                          state_sequences, state_layers)
     save(spec["name"], sequences, pooled, state_sequences, state_layers, states,
          digest)
+
+
+def text_model(spec):
+    """A random checkpoint with a tokenizer trained on the sentences: NAME_text
+    has the sentences that fit the position table, in their order."""
+    sentences = (HERE / "sentences.txt").read_text().split("\n")[:-1]
+    tokenizer = TOKENIZERS[spec["name"]](sentences, vocab_size=spec["vocab"])
+    assert tokenizer.get_vocab_size() == spec["vocab"]
+    (HERE / "data" / f"{spec['name']}_tokenizer.json").write_text(
+        tokenizer.to_str() + "\n")
+    encodings = tokenizer.encode_batch(sentences)
+    rows = spec["positions"] - position_offset(spec)
+    sequences = [(e.ids, e.type_ids) for e in encodings if len(e.ids) <= rows]
+    model, digest = load_random(spec)
+    pooled, states = run(model, sequences, pooling_of(spec), spec["normalize"],
+                         [0], [0])
+    save(f"{spec['name']}_text", sequences, pooled, [0], [0], states, digest)
 
 
 def main():
@@ -247,6 +277,8 @@ def main():
     for name, spec in random_checkpoint.specs().items():
         if arguments.only is None or name in arguments.only:
             random_model(spec)
+            if name in TOKENIZERS:
+                text_model(spec)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,64 @@ TEST(TextTest, TextsGiveTheIdsAndTheVectorsOfTheReference) {
             << " of them computed, max |d| " << worst << "\n";
 }
 
+// Random weights with a tokenizer of their own: each sentence that fits gives
+// the golden's ids and vector, and each other one is too long indeed.
+class OwnTokenizerTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(OwnTokenizerTest, TextsGiveTheIdsAndTheVectorsOfTheReference) {
+  const std::string name = GetParam();
+  const TempFolder folder;
+  WriteCheckpoint(CheckpointSpecOf(name), folder.path());
+  const auto tokenizer_json = ReadWholeFile(
+      kData, absl::StrCat("data/", name, "_tokenizer.json"), 4 << 20);
+  ASSERT_THAT(tokenizer_json, IsOk());
+  folder.Write("tokenizer.json", *tokenizer_json);
+  const auto golden = ReadGolden(absl::StrCat(name, "_text"));
+  ASSERT_THAT(golden, IsOk());
+  const auto model =
+      Model::Load(folder.path(), {.device = "cpu", .dtype = "fp32"});
+  ASSERT_THAT(model, IsOk());
+  const ModelInfo& info = (*model)->info();
+  auto session = (*model)->NewSession({});
+  ASSERT_THAT(session, IsOk());
+  const TokenizerScratchPtr scratch = (*model)->tokenizer().NewScratch();
+
+  std::ifstream file(absl::StrCat(kData, "/sentences.txt"));
+  size_t next = 0;
+  for (std::string line; std::getline(file, line);) {
+    Encoding encoding;
+    ASSERT_THAT(
+        (*model)->tokenizer().Encode(line, {}, scratch.get(), &encoding),
+        IsOk());
+    const int32_t room =
+        info.limits.position_rows - info.limits.position_offset;
+    if (encoding.token_ids.size() > static_cast<size_t>(room)) continue;
+    ASSERT_LT(next, golden->sequences.size());
+    const TokenSequence& wanted = golden->sequences[next];
+    ASSERT_TRUE(absl::MakeConstSpan(encoding.token_ids) == wanted.token_ids)
+        << line;
+    ASSERT_TRUE(absl::MakeConstSpan(encoding.segment_ids) == wanted.segment_ids)
+        << line;
+    PackedBatch batch;
+    batch.Append({encoding.token_ids, encoding.segment_ids, {}}, info.limits);
+    ForwardResult result;
+    const SequenceOutput output = {.pooling = info.config.pooling,
+                                   .normalize = info.config.normalize};
+    ASSERT_THAT((*session)->Run(batch, {&output, 1}, &result), IsOk());
+    const Difference difference =
+        Compare(result.Output(0).data(), golden->pooled[next]);
+    ASSERT_GE(difference.cosine, kFp32Cosine) << line;
+    ASSERT_LE(difference.max_difference, kFp32Vector) << line;
+    ++next;
+  }
+  EXPECT_EQ(next, golden->sequences.size());
+  EXPECT_GE(next, 50u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, OwnTokenizerTest,
+                         ::testing::Values("roberta"),
+                         [](const auto& param) { return param.param; });
+
 TEST(TextTest, TheWeightsOfEveryRandomCheckpointAreTheOnesOfTheGolden) {
   for (const CheckpointSpec& spec : AllCheckpointSpecs()) {
     const TempFolder folder;

@@ -2,8 +2,13 @@
 add_executable(tokenize_lines tokenize_lines.cc)
 target_link_libraries(tokenize_lines PRIVATE encoderd_options encoderd_tokenizer)
 
-add_test(NAME tokenizer_differential
-         COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh -m pytest -q -p no:cacheprovider
-                 ${CMAKE_CURRENT_LIST_DIR}/tokenizer_test.py)
-set_tests_properties(tokenizer_differential PROPERTIES LABELS integration TIMEOUT 900 ENVIRONMENT
-  "PYTHONDONTWRITEBYTECODE=1;ENCODERD_TEST_PROGRAMS=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+foreach(pair differential:tokenizer_test byte_pair:tokenizer_byte_pair_test)
+  string(REPLACE ":" ";" pair ${pair})
+  list(GET pair 0 name)
+  list(GET pair 1 file)
+  add_test(NAME tokenizer_${name}
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh -m pytest -q -p no:cacheprovider
+                   ${CMAKE_CURRENT_LIST_DIR}/${file}.py)
+  set_tests_properties(tokenizer_${name} PROPERTIES LABELS integration TIMEOUT 900 ENVIRONMENT
+    "PYTHONDONTWRITEBYTECODE=1;ENCODERD_TEST_PROGRAMS=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+endforeach()

@@ -8,6 +8,7 @@ import collections
 import functools
 import gettext
 import html.parser
+import itertools
 import pathlib
 import sys
 import unicodedata
@@ -78,6 +79,12 @@ def script(text):
     counts = collections.Counter(map(script_of_char, text))
     counts.pop(None, None)
     return counts.most_common(1)[0][0] if counts else None
+
+
+def all_lines():
+    """Every paragraph of the book and every name."""
+    groups = [*guide_lines().values(), *names().values()]
+    return list(itertools.chain.from_iterable(groups))
 
 
 def by_script():

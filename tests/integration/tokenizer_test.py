@@ -1,6 +1,5 @@
 """Ids, segments and offsets equal Hugging Face `tokenizers` on every line."""
 
-import itertools
 import json
 import os
 import random
@@ -38,8 +37,7 @@ def test_the_reference_is_the_version_that_we_promise_to_equal():
 
 @pytest.fixture(scope="module")
 def lines():
-    groups = [*corpus.guide_lines().values(), *corpus.names().values()]
-    return list(itertools.chain.from_iterable(groups))
+    return corpus.all_lines()
 
 
 def test_real_text_in_many_scripts(lines):

@@ -49,11 +49,11 @@ TEST(BertTokenizerTest, RemovedCharactersDoNotEndAWord) {
 
 TEST(BertTokenizerTest, AccentsAndCaseStayWhenTheSwitchesSaySo) {
   TokenizerSpec spec = SmallSpec();
-  spec.normalizer.strip_accents = false;
+  spec.normalizer = {BertNormalizerOptions{true, true, false, true}};
   const auto accents = MakeTokenizer(spec);
   EXPECT_THAT(Ids(*accents, "caf\u00e9"), ElementsAre(kCls, kUnk, kSep));
   EXPECT_THAT(Ids(*accents, "\u0130"), ElementsAre(kCls, kI, 15, kSep));
-  spec.normalizer = {false, false, false, false};
+  spec.normalizer = {};
   const auto nothing = MakeTokenizer(spec);
   EXPECT_THAT(Ids(*nothing, "A a\u4e2d"), ElementsAre(kCls, kUnk, kUnk, kSep));
   EXPECT_THAT(Ids(*nothing, "a\u00a0b"), ElementsAre(kCls, kA, kB, kSep));

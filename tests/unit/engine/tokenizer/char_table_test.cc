@@ -8,10 +8,10 @@
 namespace encoderd {
 namespace {
 
-// The table and Normalize() must say the same of every code point, and what the
-// buffers of TextEncoder count on must hold: a character never becomes more
+// The table and BertNormalize() must say the same of every code point, and what
+// the buffers of TextEncoder count on must hold: a character never becomes more
 // tokens than it has bytes, nor more than three times its bytes.
-void CheckEveryCodePoint(const NormalizerOptions& options) {
+void CheckEveryCodePoint(const BertNormalizerOptions& options) {
   absl::StatusOr<WordPiece> words = WordPiece::Build({"[UNK]", "a", ","}, {});
   ASSERT_TRUE(words.ok());
   const CharTable table = CharTable::Build(options, *words);
@@ -20,7 +20,7 @@ void CheckEveryCodePoint(const NormalizerOptions& options) {
     if (c >= 0xD800 && c < 0xE000) continue;
     std::string source;
     utf8::Append(c, &source);
-    Normalize(source, 0, options, &normal);
+    BertNormalize(source, 0, options, &normal);
     const bool isolated = options.handle_chinese_chars && unicode::IsCjk(c);
     if (isolated) {
       ASSERT_GE(normal.size(), 3u);
@@ -64,7 +64,7 @@ void CheckEveryCodePoint(const NormalizerOptions& options) {
       case CharTable::kToken:
         ASSERT_TRUE(normal.size() == 1 && (signs == 1 || isolated));
         break;
-      case CharTable::kMark:  // Normalize() is asked again while encoding
+      case CharTable::kMark:  // BertNormalize() is asked again while encoding
         ASSERT_TRUE(options.strip_accents) << std::hex << uint32_t{c};
         break;
     }

@@ -23,7 +23,9 @@ inline TokenizerSpec SmallSpec() {
   for (int id = 0; id < 4; ++id) {
     spec.added_tokens.push_back({spec.vocabulary[id], id});
   }
-  spec.post_processor = Template::Bert(2, 3);
+  spec.normalizer = {BertNormalizerOptions{}};
+  spec.pre_tokenizer = {BertSplit{}};
+  spec.post_processor.pieces = Template::Bert(2, 3);
   return spec;
 }
 inline constexpr int kUnk = 1, kCls = 2, kSep = 3, kUn = 4, kAff = 5, kAble = 6,

@@ -1,4 +1,4 @@
-#include "engine/tokenizer/normalizer.h"
+#include "engine/tokenizer/bert_normalizer.h"
 
 #include <algorithm>
 #include <string>
@@ -95,8 +95,9 @@ std::vector<NormalChar> Lower(const std::vector<NormalChar>& chars) {
 
 }  // namespace
 
-void Normalize(absl::string_view text, int32_t origin,
-               const NormalizerOptions& options, std::vector<NormalChar>* out) {
+void BertNormalize(absl::string_view text, int32_t origin,
+                   const BertNormalizerOptions& options,
+                   std::vector<NormalChar>* out) {
   *out = Decode(text, origin, options.clean_text);
   if (options.handle_chinese_chars) *out = SpaceIdeographs(*out);
   if (options.strip_accents) *out = StripAccents(*out);

@@ -5,8 +5,8 @@
 // space plain; handle_chinese_chars puts spaces around ideographs;
 // strip_accents decomposes (NFD) and drops nonspacing marks; lowercase. Pure
 // function; thread-safe.
-#ifndef ENCODERD_ENGINE_TOKENIZER_NORMALIZER_H_
-#define ENCODERD_ENGINE_TOKENIZER_NORMALIZER_H_
+#ifndef ENCODERD_ENGINE_TOKENIZER_BERT_NORMALIZER_H_
+#define ENCODERD_ENGINE_TOKENIZER_BERT_NORMALIZER_H_
 
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,7 @@
 
 namespace encoderd {
 
-struct NormalizerOptions {
+struct BertNormalizerOptions {
   bool clean_text = true;
   bool handle_chinese_chars = true;
   bool strip_accents = true;
@@ -31,9 +31,10 @@ struct NormalChar {
 };
 
 // Normalises well-formed UTF-8; replaces *out. Offsets count from `origin`.
-void Normalize(absl::string_view text, int32_t origin,
-               const NormalizerOptions& options, std::vector<NormalChar>* out);
+void BertNormalize(absl::string_view text, int32_t origin,
+                   const BertNormalizerOptions& options,
+                   std::vector<NormalChar>* out);
 
 }  // namespace encoderd
 
-#endif  // ENCODERD_ENGINE_TOKENIZER_NORMALIZER_H_
+#endif  // ENCODERD_ENGINE_TOKENIZER_BERT_NORMALIZER_H_

@@ -1,0 +1,39 @@
+#include "engine/tokenizer/normal_text.h"
+
+#include "engine/tokenizer/buffer.h"
+#include "engine/tokenizer/utf8.h"
+
+namespace encoderd {
+
+void NormalText::Assign(absl::string_view text, int32_t origin, bool tracked) {
+  Reset(tracked);
+  text_.assign(text.data(), text.size());
+  if (!tracked) return;
+  places_.reserve(text.size());
+  int length = 0;
+  for (size_t at = 0; at < text.size(); at += length) {
+    utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()) + at, &length);
+    const auto begin = origin + static_cast<int32_t>(at);
+    places_.insert(places_.end(), length, {begin, begin + length});
+  }
+}
+
+void NormalText::Append(absl::string_view text, ByteOffset place) {
+  text_.append(text.data(), text.size());
+  if (tracked_) places_.insert(places_.end(), text.size(), place);
+}
+
+void NormalText::Append(const NormalText& from, TextRange range) {
+  const absl::string_view part = from.text(range);
+  text_.append(part.data(), part.size());
+  if (!tracked_) return;
+  places_.insert(places_.end(), from.places_.begin() + range.begin,
+                 from.places_.begin() + range.end);
+}
+
+void NormalText::Shrink() {
+  ShrinkBuffer(&text_);
+  ShrinkBuffer(&places_);
+}
+
+}  // namespace encoderd

@@ -1,0 +1,59 @@
+// A Tokenizer of parts that know nothing of each other: pre-tokeniser, model,
+// post-processor, as tokenizer.json names them. Words seen lately come from a
+// cache. Tokenizer::Load makes one.
+#ifndef ENCODERD_ENGINE_TOKENIZER_PIPELINE_TOKENIZER_H_
+#define ENCODERD_ENGINE_TOKENIZER_PIPELINE_TOKENIZER_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine/tokenizer/composed_tokenizer.h"
+#include "engine/tokenizer/normal_text.h"
+#include "engine/tokenizer/pre_tokenizer.h"
+#include "engine/tokenizer/token_model.h"
+#include "engine/tokenizer/tokenizer_spec.h"
+
+namespace encoderd {
+
+class PipelineTokenizer : public ComposedTokenizer {
+ public:
+  // DATA_LOSS where the parts of `spec` do not fit each other.
+  static absl::StatusOr<std::unique_ptr<const Tokenizer>> Create(
+      TokenizerSpec spec);
+
+  TokenizerScratchPtr NewScratch() const override;
+  const std::string& algorithm() const override { return model_->algorithm(); }
+
+ private:
+  class OwnScratch;
+
+  PipelineTokenizer(PreTokenizer pre_tokenizer,
+                    std::unique_ptr<const TokenModel> model,
+                    AddedVocabulary added, PostProcessor post,
+                    std::vector<std::string> notes)
+      : ComposedTokenizer(std::move(added), std::move(post), std::move(notes)),
+        pre_tokenizer_(std::move(pre_tokenizer)),
+        model_(std::move(model)) {}
+
+  void EncodeText(absl::string_view text, bool offsets, Scratch* scratch,
+                  TextIds* out) const override;
+  const std::vector<std::string>& vocabulary() const override {
+    return model_->vocabulary();
+  }
+
+  // Appends the tokens of a part of scratch->normal.
+  void EncodePart(absl::string_view text, TextRange part, bool offsets,
+                  OwnScratch* scratch, std::vector<ByteOffset>* places) const;
+  void EncodeWords(const PreTokenizer::Words& words, OwnScratch* scratch) const;
+
+  PreTokenizer pre_tokenizer_;
+  std::unique_ptr<const TokenModel> model_;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_TOKENIZER_PIPELINE_TOKENIZER_H_

@@ -1,0 +1,57 @@
+// Cuts normalised text into the words that a model encodes one by one: the
+// "pre_tokenizer" of tokenizer.json, a sequence of steps.
+//
+// Every step sees the words of the one before. Some change text as they cut it
+// (a space put before the first word), so words may lie in another text than
+// the one that came in. Constant after construction; thread-safe, each thread
+// with its own Scratch. Linear time.
+#ifndef ENCODERD_ENGINE_TOKENIZER_PRE_TOKENIZER_H_
+#define ENCODERD_ENGINE_TOKENIZER_PRE_TOKENIZER_H_
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/tokenizer/normal_text.h"
+
+namespace encoderd {
+
+// "ByteLevel": cuts as GPT-2 does. A model that reads bytes follows.
+struct ByteLevelSplit {
+  bool add_prefix_space = true;  // unless there is one
+  bool use_regex = true;         // else words stay whole
+};
+
+// "BertPreTokenizer": white space separates, punctuation stands alone.
+struct BertSplit {};
+
+using PreTokenizerStep = std::variant<ByteLevelSplit, BertSplit>;
+
+class PreTokenizer {
+ public:
+  struct Scratch {
+    NormalText texts[2];
+    std::vector<TextRange> ranges[2];
+    void Shrink();
+  };
+
+  // Not empty, in the order of the text. Valid until the scratch is used again.
+  struct Words {
+    const NormalText* text = nullptr;
+    absl::Span<const TextRange> words;
+  };
+
+  explicit PreTokenizer(std::vector<PreTokenizerStep> steps)
+      : steps_(std::move(steps)) {}
+
+  // The words of a part of `text`.
+  Words Split(const NormalText& text, TextRange part, Scratch* scratch) const;
+
+ private:
+  std::vector<PreTokenizerStep> steps_;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_TOKENIZER_PRE_TOKENIZER_H_

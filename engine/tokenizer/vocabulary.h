@@ -1,0 +1,36 @@
+// Checks that every model makes of its vocabulary. Pure functions.
+#ifndef ENCODERD_ENGINE_TOKENIZER_VOCABULARY_H_
+#define ENCODERD_ENGINE_TOKENIZER_VOCABULARY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace encoderd {
+
+struct VocabularyLimits {
+  int64_t max_entries = 0;
+  int64_t max_entry_bytes = 0;
+};
+
+// DATA_LOSS: no entry or too many, one that is empty, too long, not UTF-8 or
+// there twice. `vocabulary` [id].
+absl::Status CheckVocabulary(const std::vector<std::string>& vocabulary,
+                             const VocabularyLimits& limits);
+
+// The id of the unknown token; DATA_LOSS when the vocabulary lacks it.
+absl::StatusOr<int32_t> FindUnknownToken(
+    const std::vector<std::string>& vocabulary, absl::string_view token);
+
+// Entry -> id. The vocabulary must outlive it.
+using VocabularyIndex = absl::flat_hash_map<absl::string_view, int32_t>;
+VocabularyIndex IndexVocabulary(const std::vector<std::string>& vocabulary);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_TOKENIZER_VOCABULARY_H_

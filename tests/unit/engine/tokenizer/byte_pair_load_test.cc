@@ -1,0 +1,186 @@
+// Tokenizer::Load of byte-level BPE: files as they should be, and each way in
+// which they are not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/tokenizer/tokenizer.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+#include "tests/unit/engine/tokenizer/small_tokenizer.h"
+
+namespace encoderd {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+
+constexpr auto kLoss = absl::StatusCode::kDataLoss;
+constexpr auto kUnsupported = absl::StatusCode::kUnimplemented;
+
+Json GoodJson() {
+  return Json::parse(R"({
+    "version": "1.0",
+    "added_tokens": [
+      {"id": 0, "content": "<s>", "single_word": false, "lstrip": false,
+       "rstrip": false, "normalized": true, "special": true}],
+    "normalizer": null,
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false,
+                      "trim_offsets": true, "use_regex": true},
+    "post_processor": {"type": "RobertaProcessing", "sep": ["</s>", 1],
+                       "cls": ["<s>", 0], "trim_offsets": true,
+                       "add_prefix_space": false},
+    "model": {"type": "BPE", "dropout": null, "unk_token": null,
+      "continuing_subword_prefix": "", "end_of_word_suffix": "",
+      "fuse_unk": false, "byte_fallback": false,
+      "vocab": {"<s>": 0, "</s>": 1, "a": 2, "b": 3, "ab": 4, "\u0120": 5},
+      "merges": ["a b"]}
+  })");
+}
+
+absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadJson(const Json& json) {
+  TempFolder folder;
+  folder.Write("tokenizer.json", json.dump());
+  return Tokenizer::Load(folder.path());
+}
+
+TEST(BytePairLoadTest, ReadsMergesOfEitherForm) {
+  Json json = GoodJson();
+  auto tokenizer = LoadJson(json);
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_EQ((*tokenizer)->algorithm(), "BPE");
+  EXPECT_THAT(Ids(**tokenizer, "ab a<s>"), ElementsAre(0, 4, 5, 2, 0, 1));
+  json["model"]["merges"] = Json::parse(R"([["a", "b"]])");
+  tokenizer = LoadJson(json);
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "ab"), ElementsAre(0, 4, 1));
+}
+
+TEST(BytePairLoadTest, RefusesMergesThatCannotBe) {
+  const auto with = [](const char* merges) {
+    Json json = GoodJson();
+    json["model"]["merges"] = Json::parse(merges);
+    return LoadJson(json).status();
+  };
+  EXPECT_THAT(
+      with(R"(["a b", "x b"])"),
+      IsError(kLoss, "merges[1] names 'x', which the vocabulary lacks"));
+  EXPECT_THAT(
+      with(R"(["b a"])"),
+      IsError(kLoss, "merges[0] makes 'ba', which the vocabulary lacks"));
+  for (const char* merge : {"ab", "a  b", "", " "}) {
+    EXPECT_THAT(with(Json({merge}).dump().c_str()), IsError(kLoss, "merges[0]"))
+        << merge;
+  }
+  EXPECT_THAT(with(R"(["ab"])"), IsError(kLoss, "two entries and one space"));
+  EXPECT_THAT(with(R"([["a", 7]])"), IsError(kLoss, "merges[0] ="));
+  EXPECT_THAT(with(R"([["a", "b", "c"]])"), IsError(kLoss, "merges[0] ="));
+  EXPECT_THAT(with("[7]"), IsError(kLoss, "merges[0] = 7"));
+  EXPECT_THAT(with("7"), IsError(kLoss, "merges must be an array"));
+}
+
+TEST(BytePairLoadTest, RefusesByNameWhatWouldChangeIds) {
+  const auto with = [](const char* key, const Json& value) {
+    Json json = GoodJson();
+    json["model"][key] = value;
+    return LoadJson(json).status();
+  };
+  EXPECT_THAT(with("dropout", 0.1), IsError(kUnsupported, "dropout '0.1'"));
+  EXPECT_THAT(with("dropout", 0), IsOk());
+  EXPECT_THAT(with("byte_fallback", true),
+              IsError(kUnsupported, "byte_fallback"));
+  EXPECT_THAT(with("end_of_word_suffix", "</w>"),
+              IsError(kUnsupported, "end_of_word_suffix '</w>'"));
+  EXPECT_THAT(with("continuing_subword_prefix", "##"),
+              IsError(kUnsupported, "continuing_subword_prefix"));
+  EXPECT_THAT(with("unk_token", "<unk>"), IsError(kLoss, "<unk>"));
+  EXPECT_THAT(with("ignore_merges", "yes"), IsError(kLoss, "ignore_merges"));
+  EXPECT_THAT(with("vocab", {{"a", 0}, {"b", 0}}),
+              IsError(kLoss, "an id of its own"));
+  Json json = GoodJson();
+  json["pre_tokenizer"] = nullptr;
+  EXPECT_THAT(LoadJson(json), IsError(kUnsupported, "BPE without"));
+}
+
+TEST(BytePairLoadTest, ReadsPostProcessorsInSequence) {
+  Json json = GoodJson();
+  const Json roberta = json["post_processor"];
+  const Json trim = {{"type", "ByteLevel"},
+                     {"add_prefix_space", true},
+                     {"trim_offsets", true}};
+  const Json bert = {
+      {"type", "BertProcessing"}, {"sep", {"</s>", 1}}, {"cls", {"<s>", 0}}};
+  const auto with = [&json](const Json& processors) {
+    json["post_processor"] = {{"type", "Sequence"}, {"processors", processors}};
+    return LoadJson(json).status();
+  };
+  EXPECT_THAT(with({trim, bert}), IsOk());
+  EXPECT_THAT(with(Json::array()), IsOk());
+  EXPECT_THAT(with({bert, trim}),
+              IsError(kUnsupported, "ByteLevel after another"));
+  EXPECT_THAT(with({trim, roberta}),
+              IsError(kUnsupported, "RobertaProcessing after another"));
+  EXPECT_THAT(with(Json(std::vector<Json>(40, trim))),
+              IsError(kLoss, "at most 32"));
+  EXPECT_THAT(with(7), IsError(kLoss, "processors must be an array"));
+  json["post_processor"] = roberta;
+  json["post_processor"]["sep"] = {"</s>", 99};
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "token id 99"));
+  json["post_processor"]["sep"] = "</s>";
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "post_processor.sep"));
+}
+
+class MergesFileTest : public ::testing::Test {
+ protected:
+  MergesFileTest() {
+    folder_.Write("vocab.json", R"({"<s>": 0, "</s>": 1, "a": 2, "b": 3,
+        "ab": 4, "\u0120": 5, "<mask>": 6})");
+    folder_.Write("merges.txt", "#version: 0.2\na b\n");
+  }
+  absl::StatusOr<std::unique_ptr<const Tokenizer>> Load() const {
+    return Tokenizer::Load(folder_.path());
+  }
+  TempFolder folder_;
+};
+
+TEST_F(MergesFileTest, ReadsVocabularyAndMerges) {
+  auto tokenizer = Load();
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "ab <mask>"), ElementsAre(0, 4, 5, 6, 1));
+  EXPECT_TRUE((*tokenizer)->is_special(6));
+  folder_.Write("tokenizer_config.json",
+                R"({"add_prefix_space": true, "mask_token":
+                    {"content": "<mask>", "lstrip": true}})");
+  tokenizer = Load();
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "ab <mask>"), ElementsAre(0, 5, 4, 6, 1));
+}
+
+TEST_F(MergesFileTest, NamesTheLineAtFault) {
+  folder_.Write("merges.txt", "#version: 0.2\r\na b\r\na x\r\n");
+  EXPECT_THAT(Load(), IsError(kLoss, "merges.txt line 3 names 'x'"));
+  folder_.Write("merges.txt", "a b\n\n");
+  EXPECT_THAT(Load(), IsError(kLoss, "merges.txt line 2 is ''"));
+}
+
+TEST_F(MergesFileTest, RefusesConfigsThatWouldChangeIds) {
+  folder_.Write("tokenizer_config.json",
+                R"({"tokenizer_class": "GPT2Tokenizer"})");
+  EXPECT_THAT(Load(), IsError(kUnsupported, "GPT2Tokenizer"));
+  folder_.Write("tokenizer_config.json", R"({"cls_token": "[CLS]"})");
+  EXPECT_THAT(Load(), IsError(kLoss, "vocab.json lacks the cls_token '[CLS]'"));
+  folder_.Write("tokenizer_config.json",
+                R"({"added_tokens_decoder": {"9": {"content": "<x>"}}})");
+  EXPECT_THAT(Load(), IsError(kUnsupported, "added_tokens_decoder"));
+}
+
+TEST_F(MergesFileTest, BothFilesAreNeeded) {
+  TempFolder folder;
+  folder.Write("merges.txt", "a b\n");
+  EXPECT_THAT(Tokenizer::Load(folder.path()),
+              IsError(absl::StatusCode::kNotFound, "vocab.json"));
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -4,6 +4,8 @@
 #include <malloc.h>
 #endif
 
+#include <exception>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -104,9 +106,7 @@ void Append(const std::vector<std::string>& notes, ModelInfo* info) {
   info->notes.insert(info->notes.end(), notes.begin(), notes.end());
 }
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Model>> Model::Load(
+absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
     const std::string& folder, const ModelOptions& options) {
   absl::StatusOr<int64_t> manifest = CheckManifest(folder);
   if (!manifest.ok()) return manifest.status();
@@ -154,6 +154,22 @@ absl::StatusOr<std::shared_ptr<const Model>> Model::Load(
   return std::make_shared<const LoadedModel>(
       std::move(info), *std::move(tokenizer), *std::move(encoder),
       std::move(head->head));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Model>> Model::Load(
+    const std::string& folder, const ModelOptions& options) {
+  // What a library throws at a file that nobody thought of ends here.
+  try {
+    return LoadFolder(folder, options);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory to load the model in ", folder));
+  } catch (const std::exception& error) {
+    return absl::DataLossError(absl::StrCat("the model in ", folder,
+                                            " cannot be read: ", error.what()));
+  }
 }
 
 }  // namespace encoderd

@@ -47,7 +47,8 @@ class Model {
   // Where the folder holds a SHA256SUMS, its files are checked against it
   // first. Errors as in CheckManifest, LoadModelConfig, CheckpointReader and
   // Tokenizer; also DATA_LOSS when the tokenizer's vocabulary is larger than
-  // the token table.
+  // the token table. RESOURCE_EXHAUSTED when memory cannot be had. Throws
+  // nothing.
   static absl::StatusOr<std::shared_ptr<const Model>> Load(
       const std::string& folder, const ModelOptions& options);
   virtual ~Model() = default;

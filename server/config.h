@@ -50,8 +50,10 @@ struct ServerConfig {
   // a GPU, longer waits and more scratch memory everywhere.
   int64_t max_batch_tokens = 0;
   // Tokens waiting and computing, over all requests; beyond it QUEUE_FULL. Also
-  // the largest request. Cost: the longest wait (this divided by the device's
-  // tokens per second) and about 16 bytes a token.
+  // the largest request, and what Tokenize may give. Cost: the longest wait
+  // (this divided by the device's tokens per second) and about 16 bytes a
+  // token; of Encode four bytes a value of each token's state until it is
+  // answered.
   int64_t max_queue_tokens = 524288;
 
   // Requests.

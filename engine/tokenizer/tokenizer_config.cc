@@ -68,6 +68,9 @@ absl::Status CheckAddedTokens(const std::string& folder,
   }
   const Json* added = config.Find("added_tokens_decoder");
   if (added == nullptr) return absl::OkStatus();
+  if (!added->is_object()) {
+    return config.Bad("added_tokens_decoder", "want an object");
+  }
   for (auto entry = added->begin(); entry != added->end(); ++entry) {
     const bool is_known =
         entry->is_object() &&
@@ -78,8 +81,7 @@ absl::Status CheckAddedTokens(const std::string& folder,
         });
     if (!is_known) {
       return absl::UnimplementedError(absl::StrCat(
-          kFile, ": added_tokens_decoder[",
-          Quote(added->is_object() ? entry.key() : "?"), "] beside ",
+          kFile, ": added_tokens_decoder[", Quote(entry.key()), "] beside ",
           vocabulary_file,
           " is not supported; save the tokenizer as tokenizer.json"));
     }

@@ -16,12 +16,13 @@ Call::Call(uint64_t id, PipelineRequest request, Pipeline::Done done,
       caller(request.caller),
       deadline(request.deadline),
       rules{request.truncate, request.window_overlap,
-            request.without_special_tokens},
+            request.without_special_tokens, false},
       ids_only(false),
       submitted_at(now),
       num_inputs_(static_cast<int64_t>(request.inputs.size())),
       output_(request.output),
       errors_per_input_(request.errors_per_input),
+      answer_limit_(request.answer),
       queue_(std::move(queue)),
       host_(host),
       inputs_(std::move(request.inputs)),
@@ -36,11 +37,12 @@ Call::Call(uint64_t id, TokenizePipelineRequest request,
     : id(id),
       caller(0),
       deadline(request.deadline),
-      rules(),
+      rules{TruncateMode::kNone, std::nullopt, false, true},
       ids_only(true),
       submitted_at(now),
       num_inputs_(static_cast<int64_t>(request.inputs.size())),
       encode_options_(request.options),
+      answer_limit_(request.answer),
       queue_(std::move(queue)),
       host_(host),
       inputs_(std::move(request.inputs)),
@@ -144,12 +146,22 @@ bool Call::EncodeInputs(int64_t first, int64_t last,
          last - first;
 }
 
+absl::Status Call::TokenizeOne(int64_t index, const InputEncoder& encoder,
+                               TokenizerScratch* scratch) {
+  Encoding& out = encodings_[index];
+  const int64_t most =
+      std::min(encoder.max_request_tokens(), answer_limit_.max_rows());
+  absl::Status status = encoder.Tokenize(inputs_[index], encode_options_,
+                                         most - only_ids_, scratch, &out);
+  const auto ids = static_cast<int64_t>(out.token_ids.size());
+  // The request will be refused by the count of all.
+  if (!status.ok() || only_ids_.fetch_add(ids) + ids > most) out = Encoding();
+  return status;
+}
+
 absl::Status Call::EncodeOne(int64_t index, const InputEncoder& encoder,
                              TokenizerScratch* scratch, Encoding* buffer) {
-  if (ids_only) {
-    return encoder.Tokenize(inputs_[index], encode_options_, scratch,
-                            &encodings_[index]);
-  }
+  if (ids_only) return TokenizeOne(index, encoder, scratch);
   if (auto* refused = std::get_if<RefusedInput>(&inputs_[index])) {
     encoded_[index].status = std::move(refused->error);
     return absl::OkStatus();
@@ -172,11 +184,34 @@ absl::Status Call::InputFaults() const {
 }
 
 int64_t Call::tokens() const {
+  if (ids_only) return only_ids_;
   int64_t tokens = 0;
   for (const EncodedInput& input : encoded_) {
     if (input.status.ok()) tokens += input.tokens;
   }
   return tokens;
+}
+
+int64_t Call::AnswerRows() const {
+  if (ids_only) return only_ids_;
+  int64_t rows = 0;
+  for (const EncodedInput& input : encoded_) {
+    if (!input.status.ok()) continue;
+    if (output_.kind != SequenceOutput::Kind::kStates) {
+      ++rows;
+    } else if (!rules.without_special_tokens) {
+      rows += input.sequence.size();
+    }
+    for (const TextRange& range : input.span) rows += range.end - range.begin;
+  }
+  return rows;
+}
+
+absl::Status Call::AnswerFits() const {
+  const int64_t rows = AnswerRows();
+  if (rows <= answer_limit_.max_rows()) return absl::OkStatus();
+  return AnswerTooLargeError(rows * answer_limit_.row_bytes,
+                             answer_limit_.max_bytes);
 }
 
 std::vector<int32_t> Call::StartComputing(const InputEncoder& encoder) {

@@ -71,8 +71,11 @@ class Call final : public PipelineCall {
   // After the last one: OK, or the faults of all inputs in one status. With
   // errors_per_input always OK.
   absl::Status InputFaults() const;
-  // After the last one: tokens to compute.
+  // After the last one: tokens to compute, or made where they are all that is
+  // asked for.
   int64_t tokens() const;
+  // After the last one: REQUEST_TOO_LARGE if the answer cannot fit.
+  absl::Status AnswerFits() const;
   // After the last one, before anything is computed: makes the units and gives
   // their lengths in tokens. May be none.
   std::vector<int32_t> StartComputing(const InputEncoder& encoder);
@@ -109,14 +112,18 @@ class Call final : public PipelineCall {
   absl::Time first_batch_at = absl::InfinitePast();
 
  private:
+  absl::Status TokenizeOne(int64_t index, const InputEncoder& encoder,
+                           TokenizerScratch* scratch);
   absl::Status EncodeOne(int64_t index, const InputEncoder& encoder,
                          TokenizerScratch* scratch, Encoding* buffer);
+  int64_t AnswerRows() const;
   PipelineResult TakeResult(int64_t tokens, absl::Time now);
 
   const int64_t num_inputs_;
   const SequenceOutput output_;
   const bool errors_per_input_ = false;
   const Tokenizer::EncodeOptions encode_options_;
+  const AnswerLimit answer_limit_;
   const std::shared_ptr<WorkQueue> queue_;
   CallHost* const host_;
 
@@ -137,6 +144,7 @@ class Call final : public PipelineCall {
   std::atomic<int64_t> left_to_compute_;
   std::atomic<int64_t> tokenize_ns_{0};
   std::atomic<int64_t> window_ids_{0};  // kept of texts in windows
+  std::atomic<int64_t> only_ids_{0};    // ids only: made, kept or not
 
   mutable Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

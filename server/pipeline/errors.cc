@@ -37,6 +37,16 @@ absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,
                     "inputs"});
 }
 
+absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit) {
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat("the answer has at least ", bytes, " bytes; at most ", limit,
+                   " are sent: ask for fewer inputs at once"),
+      {"REQUEST_TOO_LARGE",
+       {{"reply_bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit)}},
+       "inputs"});
+}
+
 absl::Status ExpiredError() {
   return MakeError(absl::StatusCode::kDeadlineExceeded,
                    "the deadline passed while the request was waiting",

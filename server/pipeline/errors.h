@@ -19,6 +19,9 @@ absl::Status QueueFullError(absl::string_view unit, int64_t queued,
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE: it would not fit into an empty queue.
 absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,
                                   int64_t limit);
+// INVALID_ARGUMENT, REQUEST_TOO_LARGE (reply_bytes, limit): the answer would
+// have at least so many bytes, and one message may have `limit`.
+absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit);
 absl::Status ExpiredError();    // DEADLINE_EXCEEDED, EXPIRED_IN_QUEUE
 absl::Status CancelledError();  // CANCELLED, CANCELLED_IN_QUEUE
 absl::Status DrainingError();   // UNAVAILABLE, DRAINING

@@ -12,6 +12,10 @@ namespace {
 // English text has four to five bytes a token.
 constexpr int64_t kBytesPerToken = 4;
 
+// Larger texts are tokenised twice where offsets are asked for: the first time
+// only counts.
+constexpr int64_t kCountFirstBytes = 64 << 10;
+
 absl::Status EncodeText(const Tokenizer& tokenizer, const PipelineInput& input,
                         const Tokenizer::EncodeOptions& options,
                         TokenizerScratch* scratch, Encoding* out) {
@@ -63,6 +67,19 @@ absl::Status InputEncoder::Encode(PipelineInput* input,
                                   const EncodeRules& rules,
                                   TokenizerScratch* scratch, Encoding* buffer,
                                   EncodedInput* out) const {
+  absl::Status status = EncodeKept(input, rules, scratch, buffer, out);
+  if (!status.ok()) {
+    out->sequence = TokenSequence();
+    out->span = std::vector<TextRange>();
+  }
+  return status;
+}
+
+absl::Status InputEncoder::EncodeKept(PipelineInput* input,
+                                      const EncodeRules& rules,
+                                      TokenizerScratch* scratch,
+                                      Encoding* buffer,
+                                      EncodedInput* out) const {
   out->truncated = false;
   if (auto* tokens = std::get_if<TokenSequence>(input)) {
     out->sequence = std::move(*tokens);
@@ -111,10 +128,17 @@ absl::Status InputEncoder::Encode(PipelineInput* input,
 
 absl::Status InputEncoder::Tokenize(const PipelineInput& input,
                                     const Tokenizer::EncodeOptions& options,
-                                    TokenizerScratch* scratch,
+                                    int64_t max_ids, TokenizerScratch* scratch,
                                     Encoding* out) const {
   const auto* tokens = std::get_if<TokenSequence>(&input);
   if (tokens == nullptr) {
+    if (options.offsets && InputBytes(input) > kCountFirstBytes) {
+      absl::Status status = EncodeText(tokenizer_, input, {}, scratch, out);
+      if (!status.ok() ||
+          static_cast<int64_t>(out->token_ids.size()) > max_ids) {
+        return status;
+      }
+    }
     return EncodeText(tokenizer_, input, options, scratch, out);
   }
   IdLimits limits = limits_;
@@ -133,7 +157,9 @@ int64_t InputEncoder::EstimateTokens(const PipelineInput& input,
                                      const EncodeRules& rules,
                                      bool* exact) const {
   if (const auto* tokens = std::get_if<TokenSequence>(&input)) {
-    return std::min<int64_t>(tokens->size(), limits_.max_len);
+    return rules.any_length
+               ? tokens->size()
+               : std::min<int64_t>(tokens->size(), limits_.max_len);
   }
   if (std::holds_alternative<RefusedInput>(input)) return 0;
   *exact = false;
@@ -147,7 +173,9 @@ int64_t InputEncoder::EstimateTokens(const PipelineInput& input,
   }
   const int64_t tokens =
       tokenizer_.num_special_tokens(pair) + bytes / kBytesPerToken;
-  if (rules.window_overlap.has_value() && !pair) return tokens;
+  if (rules.any_length || (rules.window_overlap.has_value() && !pair)) {
+    return tokens;
+  }
   return std::min<int64_t>(tokens, limits_.max_len);
 }
 

@@ -38,12 +38,13 @@ struct EncodeRules {
   TruncateMode truncate = TruncateMode::kNone;
   std::optional<int32_t> window_overlap;
   bool without_special_tokens = false;
+  bool any_length = false;  // ids only: max_len is no limit
 };
 
 class InputEncoder {
  public:
-  // max_request_tokens: of one request; ids of texts in windows beyond it are
-  // counted, not kept.
+  // max_request_tokens: of one request; ids of texts in windows, and of texts
+  // only tokenised, beyond it are counted, not kept.
   InputEncoder(const Tokenizer* tokenizer, const IdLimits& limits,
                int64_t max_request_tokens = std::numeric_limits<int64_t>::max())
       : tokenizer_(*tokenizer),
@@ -52,16 +53,20 @@ class InputEncoder {
 
   // Errors of Tokenizer::Encode and ValidateSequence; INTERNAL_FAULT if
   // something throws. buffer: any Encoding, reused from call to call. An id
-  // list is moved out of `input`.
+  // list is moved out of `input`. A refused input keeps its token_count and no
+  // ids: it may be one of a thousand long ones.
   absl::Status Encode(PipelineInput* input, const EncodeRules& rules,
                       TokenizerScratch* scratch, Encoding* buffer,
                       EncodedInput* out) const;
 
   // The same without max_len and without a cut, for people to look at. An id
-  // list comes back with its segments filled in.
+  // list comes back with its segments filled in. Offsets, which take several
+  // times the memory of ids, are left out of a large text with more than
+  // max_ids.
   absl::Status Tokenize(const PipelineInput& input,
                         const Tokenizer::EncodeOptions& options,
-                        TokenizerScratch* scratch, Encoding* out) const;
+                        int64_t max_ids, TokenizerScratch* scratch,
+                        Encoding* out) const;
 
   // Tokens as far as they can be known before tokenising: exact for id lists
   // (*exact stays as it is), else a guess (*exact becomes false).
@@ -78,6 +83,10 @@ class InputEncoder {
   int64_t max_request_tokens() const { return max_request_tokens_; }
 
  private:
+  absl::Status EncodeKept(PipelineInput* input, const EncodeRules& rules,
+                          TokenizerScratch* scratch, Encoding* buffer,
+                          EncodedInput* out) const;
+
   const Tokenizer& tokenizer_;
   const IdLimits limits_;
   const int64_t max_request_tokens_;

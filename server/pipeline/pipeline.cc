@@ -181,8 +181,7 @@ absl::Status PipelineImpl::Accept(Call* call) {
   int64_t bytes = 0;
   for (const PipelineInput& input : call->inputs()) {
     bytes += InputBytes(input);
-    if (!call->ids_only)
-      tokens += encoder_.EstimateTokens(input, call->rules, &exact);
+    tokens += encoder_.EstimateTokens(input, call->rules, &exact);
   }
   absl::StatusOr<Permit> permit = admission_.Admit(tokens, !exact, bytes);
   if (!permit.ok()) return permit.status();
@@ -192,7 +191,9 @@ absl::Status PipelineImpl::Accept(Call* call) {
 
 absl::Status PipelineImpl::CheckTokenized(Call* call) {
   absl::Status status = call->InputFaults();
-  if (!status.ok() || call->ids_only) return status;
+  if (!status.ok()) return status;
+  status = call->AnswerFits();
+  if (!status.ok()) return status;
   return call->permit().Settle(call->tokens());
 }
 

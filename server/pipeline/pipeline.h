@@ -3,12 +3,13 @@
 //
 // Pipeline owns every thread that it starts (tokenize-N, batch-DEVICE-N).
 // Submit never blocks: it may be called on a gRPC thread. Memory is bounded by
-// max_queue_tokens, not by load.
+// max_queue_tokens and max_queue_bytes, not by load, whatever is asked for.
 #ifndef ENCODERD_SERVER_PIPELINE_PIPELINE_H_
 #define ENCODERD_SERVER_PIPELINE_PIPELINE_H_
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +43,19 @@ struct RefusedInput {
 using PipelineInput =
     std::variant<TextInput, PairInput, TokenSequence, RefusedInput>;
 
+// What is known of the answer's size before it is made: a request whose rows
+// cannot fit is REQUEST_TOO_LARGE as soon as their number is known.
+struct AnswerLimit {
+  int64_t row_bytes = 0;  // at least so many for each row; 0: not known
+  int64_t max_bytes = std::numeric_limits<int64_t>::max();
+
+  // The most rows that may fit.
+  int64_t max_rows() const {
+    return row_bytes > 0 ? max_bytes / row_bytes
+                         : std::numeric_limits<int64_t>::max();
+  }
+};
+
 struct PipelineRequest {
   std::vector<PipelineInput> inputs;  // at least one
   SequenceOutput output;              // the same for every input
@@ -58,6 +72,7 @@ struct PipelineRequest {
   // makes the device fail) does. false: the request fails, naming every such
   // input. true: its own result has the error, the others are computed.
   bool errors_per_input = false;
+  AnswerLimit answer;  // a row is a vector, or a token's state
   absl::Time deadline = absl::InfiniteFuture();
   // Who asks, for fair shares: callers take turns, whatever each has queued.
   // Any stable number (a hash of the peer's address or name); 0: one caller.
@@ -83,10 +98,12 @@ struct PipelineResult {
 };
 
 // Texts to tokenise without computing anything. Shares the tokenizer pool and
-// its bound on waiting bytes with requests.
+// the bounds on waiting bytes and on tokens with requests: ids beyond
+// max_queue_tokens are counted, not kept.
 struct TokenizePipelineRequest {
   std::vector<PipelineInput> inputs;  // at least one
   Tokenizer::EncodeOptions options;
+  AnswerLimit answer;  // a row is a token
   absl::Time deadline = absl::InfiniteFuture();
 };
 

@@ -5,6 +5,8 @@
 
 #include "absl/time/clock.h"
 #include "google/protobuf/arena.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "server/pipeline/errors.h"
 #include "server/rpc/answer.h"
 #include "server/rpc/request.h"
 #include "server/rpc/wire.h"
@@ -13,6 +15,46 @@ namespace encoderd {
 namespace {
 
 using google::protobuf::Arena;
+
+// A token in the answer: its id and segment, the tag and length of its text.
+constexpr int64_t kLeastTokenBytes = 4;
+
+int64_t VarintBytes(int32_t value) {
+  return google::protobuf::io::CodedOutputStream::VarintSize32(
+      static_cast<uint32_t>(value));
+}
+
+// The lists of a TokenizedInput on the wire, without building them; a little
+// less than the whole message.
+int64_t TokenizedBytes(const Encoding& encoding, const Tokenizer& tokenizer) {
+  int64_t bytes = 0;
+  for (const int32_t id : encoding.token_ids) {
+    const auto text = static_cast<int32_t>(tokenizer.Token(id).size());
+    bytes += VarintBytes(id) + 1 + VarintBytes(text) + text;
+  }
+  for (const int32_t id : encoding.segment_ids) bytes += VarintBytes(id);
+  for (const ByteOffset& offset : encoding.offsets) {
+    bytes += VarintBytes(offset.begin) + VarintBytes(offset.end);
+  }
+  return bytes;
+}
+
+void FillTokenized(const Encoding& encoding, const Tokenizer& tokenizer,
+                   v1::TokenizedInput* input) {
+  input->mutable_ids()->Add(encoding.token_ids.begin(),
+                            encoding.token_ids.end());
+  input->mutable_segment_ids()->Add(encoding.segment_ids.begin(),
+                                    encoding.segment_ids.end());
+  input->mutable_tokens()->Reserve(static_cast<int>(encoding.token_ids.size()));
+  for (int32_t id : encoding.token_ids) {
+    input->add_tokens(std::string(tokenizer.Token(id)));
+  }
+  for (const ByteOffset& offset : encoding.offsets) {
+    input->add_begin_offsets(static_cast<uint32_t>(offset.begin));
+    input->add_end_offsets(static_cast<uint32_t>(offset.end));
+  }
+  input->set_token_count(static_cast<uint32_t>(encoding.token_ids.size()));
+}
 
 }  // namespace
 
@@ -109,6 +151,7 @@ absl::Status TokenizeCall::Handle(const grpc::ByteBuffer& bytes) {
   TokenizePipelineRequest tokenize;
   tokenize.inputs = std::move(*inputs);
   tokenize.options.offsets = true;
+  tokenize.answer = {kLeastTokenBytes, environment().limits.max_message_bytes};
   tokenize.deadline = deadline();
   CancelWith(model_->pipeline->SubmitTokenize(
       std::move(tokenize),
@@ -127,22 +170,15 @@ absl::Status TokenizeCall::Reply(absl::StatusOr<std::vector<Encoding>> result) {
   auto* response = Arena::CreateMessage<v1::TokenizeResponse>(&arena);
   response->set_model(model_->name);
   response->set_max_len(max_len);
-  for (const Encoding& encoding : *result) {
+  const int64_t limit = environment().limits.max_message_bytes;
+  int64_t bytes = 0;
+  for (Encoding& encoding : *result) {
+    bytes += TokenizedBytes(encoding, tokenizer);
+    if (bytes > limit) return AnswerTooLargeError(bytes, limit);
     v1::TokenizedInput* input = response->add_inputs();
-    input->mutable_ids()->Add(encoding.token_ids.begin(),
-                              encoding.token_ids.end());
-    input->mutable_segment_ids()->Add(encoding.segment_ids.begin(),
-                                      encoding.segment_ids.end());
-    for (int32_t id : encoding.token_ids) {
-      input->add_tokens(std::string(tokenizer.Token(id)));
-    }
-    for (const ByteOffset& offset : encoding.offsets) {
-      input->add_begin_offsets(static_cast<uint32_t>(offset.begin));
-      input->add_end_offsets(static_cast<uint32_t>(offset.end));
-    }
-    const auto count = static_cast<uint32_t>(encoding.token_ids.size());
-    input->set_token_count(count);
-    input->set_fits(count <= max_len);
+    FillTokenized(encoding, tokenizer, input);
+    encoding = Encoding();
+    input->set_fits(input->token_count() <= max_len);
   }
   environment().metrics->StageDuration(Stage::kReply, absl::Now() - start);
   Answer(*response);

@@ -190,6 +190,8 @@ absl::StatusOr<EmbedPlan> ConvertEmbed(const ModelInfo& model,
   auto ranges = ToRanges(options, plan.format, plan.dimensions);
   if (!ranges.ok()) return ranges.status();
   plan.ranges = *std::move(ranges);
+  plan.request.answer = {FormatBytes(plan.format, plan.dimensions),
+                         limits.max_message_bytes};
   const auto windows = ToWindows(options, model.limits.max_len, special_tokens);
   if (!windows.ok()) return windows.status();
   plan.request.window_overlap = *windows;
@@ -248,6 +250,8 @@ absl::StatusOr<PipelineRequest> ConvertEncode(
   const auto per_input = ToErrorsPerInput("on_error", request->on_error());
   if (!per_input.ok()) return per_input.status();
   converted.errors_per_input = *per_input;
+  converted.answer = {model.config.hidden_size * int64_t{sizeof(float)},
+                      limits.max_message_bytes};
   status = ConvertInputs({"", model.limits, *per_input}, bad_texts,
                          request->mutable_inputs(), &converted.inputs);
   if (!status.ok()) return status;

@@ -47,13 +47,7 @@ absl::Status CheckAnswerSize(const google::protobuf::Message& answer,
   const int64_t size = static_cast<int64_t>(answer.ByteSizeLong());
   const int64_t limit = limits.max_message_bytes;
   if (size <= limit) return absl::OkStatus();
-  return MakeError(
-      absl::StatusCode::kInvalidArgument,
-      absl::StrCat("the answer has ", size, " bytes; at most ", limit,
-                   " are sent: ask for fewer inputs at once"),
-      {"REQUEST_TOO_LARGE",
-       {{"reply_bytes", absl::StrCat(size)}, {"limit", absl::StrCat(limit)}},
-       "inputs"});
+  return AnswerTooLargeError(size, limit);
 }
 
 absl::Status CatchAll(const std::function<absl::Status()>& body) {

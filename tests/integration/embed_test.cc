@@ -264,6 +264,23 @@ TEST(TokenizeTest, GivesIdsTokensAndOffsetsOfAnyLength) {
   EXPECT_EQ(server.model().device().rows_computed(), 1);  // the warm-up's
 }
 
+TEST(TokenizeTest, RefusesAnAnswerAboveTheMessageLimit) {
+  ServerConfig config = TestConfig();
+  config.max_message_bytes = 64 << 10;
+  TestServer server(FakeModelOptions(), config);
+  v1::TokenizeRequest request;
+  request.add_inputs()->set_text(std::string(3000, 'x'));
+  v1::TokenizeResponse response;
+  ASSERT_TRUE(server.Tokenize(request, &response).ok());
+
+  request.mutable_inputs(0)->set_text(std::string(8000, 'x'));
+  const RpcError error = ReadError(server.Tokenize(request, &response));
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "REQUEST_TOO_LARGE");
+  EXPECT_EQ(error.metadata.at("limit"), "65536");
+  EXPECT_GT(std::stol(error.metadata.at("reply_bytes")), 65536);
+}
+
 TEST(ModelsTest, DescribeTheModelInFull) {
   TestServer server;
   grpc::ClientContext context;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "tests/support/test_server.h"
 
@@ -138,6 +140,43 @@ TEST_F(EncodeSpanTest, AnUnknownSpanIsRefused) {
   EXPECT_EQ(error.violations[0].first, "span");
   EXPECT_EQ(error.metadata.at("value"), "3");
   EXPECT_EQ(error.metadata.at("limit"), "2");
+}
+
+TEST(EncodeBoundsTest, StatesAboveTheMessageLimitAreRefusedBeforeCompute) {
+  ServerConfig config = TestConfig();
+  config.max_message_bytes = 64 << 10;
+  TestServer server(FakeModelOptions(), config);
+  v1::EncodeRequest request;
+  for (int i = 0; i < 9; ++i) request.add_inputs()->set_text(Letters(250));
+  v1::EncodeResponse response;
+  const int64_t warm_up = server.model().device().rows_computed();
+  const RpcError error = ReadError(server.Encode(request, &response));
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "REQUEST_TOO_LARGE");
+  EXPECT_EQ(error.metadata.at("reply_bytes"), "72000");  // 9 x 250 rows
+  EXPECT_EQ(error.metadata.at("limit"), "65536");
+  EXPECT_EQ(error.violations[0].first, "inputs");
+  EXPECT_EQ(server.model().device().rows_computed(), warm_up);
+  request.mutable_inputs()->RemoveLast();
+  EXPECT_TRUE(server.Encode(request, &response).ok());
+}
+
+TEST(EncodeBoundsTest, VectorsAboveTheMessageLimitAreRefusedBeforeCompute) {
+  ServerConfig config = TestConfig();
+  config.max_message_bytes = 64 << 10;
+  FakeModelOptions fake;
+  fake.hidden_size = 2048;
+  TestServer server(fake, config);
+  v1::EmbedResponse response;
+  const int64_t warm_up = server.model().device().rows_computed();
+  const RpcError error = ReadError(
+      server.Embed(TextRequest(std::vector<std::string>(9, "x")), &response));
+  EXPECT_EQ(error.reason, "REQUEST_TOO_LARGE");
+  EXPECT_EQ(error.metadata.at("reply_bytes"), "73728");
+  EXPECT_EQ(server.model().device().rows_computed(), warm_up);
+  EXPECT_TRUE(
+      server.Embed(TextRequest(std::vector<std::string>(7, "x")), &response)
+          .ok());
 }
 
 }  // namespace

@@ -2,9 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "engine/tokenizer/tokenizer.h"
+#include "engine/tokenizer/tokenizer_spec.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
 #include "tests/unit/engine/tokenizer/small_tokenizer.h"
@@ -195,6 +199,10 @@ TEST(TokenizerLoadTest, RefusesConfigsThatWouldChangeIds) {
               IsError(kUnsupported, "never_split"));
   EXPECT_THAT(with(R"({"added_tokens_decoder": {"9": {"content": "<x>"}}})"),
               IsError(kUnsupported, "added_tokens_decoder"));
+  for (const std::string decoder : {"[1]", "5", R"("x")", "true", "[]"}) {
+    EXPECT_THAT(with(R"({"added_tokens_decoder": )" + decoder + "}"),
+                IsError(kLoss, "added_tokens_decoder"));
+  }
   EXPECT_THAT(with(R"({"cls_token": "<c>"})"),
               IsError(kLoss, "lacks the cls_token"));
 }
@@ -205,6 +213,56 @@ TEST(TokenizerLoadTest, RefusesFoldersWithoutATokenizer) {
               IsError(absl::StatusCode::kNotFound, "vocab.txt"));
   folder.Write("tokenizer.json", "{\"model\": ");
   EXPECT_THAT(Tokenizer::Load(folder.path()), IsError(kLoss, "tokenizer.json"));
+}
+
+// Every member of a document, in turn, replaced by a value of every type.
+void ForEachMutation(const Json& good,
+                     const std::function<void(const Json&)>& use) {
+  const Json others = Json::parse(
+      R"([null, true, 5, -1, 1e300, "x", [], [1], [[]], {}, {"x": 1}])");
+  std::vector<Json::json_pointer> places = {Json::json_pointer()};
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Json::json_pointer place = places[i];
+    const Json& value = good.at(place);
+    if (value.is_object()) {
+      for (const auto& item : value.items()) {
+        places.push_back(place / item.key());
+      }
+    }
+    for (size_t k = 0; value.is_array() && k < value.size(); ++k) {
+      places.push_back(place / k);
+    }
+    if (i == 0) continue;  // the document itself stays
+    for (const Json& other : others) {
+      Json mutated = good;
+      mutated[place] = other;
+      use(mutated);
+    }
+  }
+}
+
+TEST(TokenizerLoadTest, AMemberOfAnyTypeIsReadOrRefusedAndNeverThrows) {
+  TempFolder folder;
+  folder.Write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");
+  int loads = 0;
+  ForEachMutation(GoodJson(), [&](const Json& json) {
+    folder.Write("tokenizer.json", json.dump());
+    EXPECT_NO_THROW(static_cast<void>(ReadTokenizerJson(folder.path())))
+        << json;
+    ++loads;
+  });
+  const Json config = Json::parse(R"({
+    "tokenizer_class": "BertTokenizer", "do_basic_tokenize": true,
+    "never_split": [], "do_lower_case": true, "strip_accents": null,
+    "tokenize_chinese_chars": true, "model_max_length": 8,
+    "cls_token": {"content": "[CLS]"}, "sep_token": "[SEP]",
+    "added_tokens_decoder": {"1": {"content": "[UNK]", "special": true}}})");
+  ForEachMutation(config, [&](const Json& json) {
+    folder.Write("tokenizer_config.json", json.dump());
+    EXPECT_NO_THROW(static_cast<void>(ReadVocabulary(folder.path()))) << json;
+    ++loads;
+  });
+  EXPECT_GT(loads, 600);
 }
 
 }  // namespace

@@ -113,6 +113,15 @@ class PipelineHarness {
   Pending Submit(std::vector<std::string> texts) {
     return Submit(TextRequest(std::move(texts)));
   }
+  // The same for ids only; the answer is waited for.
+  absl::StatusOr<std::vector<Encoding>> Tokenize(
+      TokenizePipelineRequest request) {
+    std::promise<absl::StatusOr<std::vector<Encoding>>> promise;
+    pipeline->SubmitTokenize(std::move(request), [&](auto result) {
+      promise.set_value(std::move(result));
+    });
+    return promise.get_future().get();
+  }
   // One request that stands at the device's closed gate, so that what follows
   // waits in the queue.
   Pending Block() {

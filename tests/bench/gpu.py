@@ -1,0 +1,381 @@
+"""What tests/gpu.sh runs: every check and measurement, one report.
+
+Writes gpu.json and gpu.md. A step that fails is told and the next one runs; a
+step that cannot run here says why.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import torch
+import transformers
+
+import gpu_torch
+
+# Gates: largest difference in fp32, least cosine in 16 bits.
+FP32_DIFFERENCE = 1e-5
+LEAST_COSINE = 0.999
+# FLOP/s and bytes/s of one H200, to quote shares of.
+PEAK_TFLOPS = {"bf16": 790.0, "fp16": 790.0}
+
+
+class NotRun(Exception):
+    """The step cannot run on this machine; the reason."""
+
+
+class Engine:
+    """engine_bench over a file of ids, obeying line by line."""
+
+    def __init__(self, run, model, ids, dtype, threads=0, batch_tokens=0):
+        self.file = tempfile.NamedTemporaryFile("w", suffix=".ids")
+        for sequence in ids:
+            self.file.write(" ".join(map(str, sequence)) + "\n")
+        self.file.flush()
+        self.width = None
+        self.count = len(ids)
+        self.process = subprocess.Popen(
+            [run.program("engine_bench"), f"--model={model}",
+             f"--device={run.device}", f"--dtype={dtype}",
+             f"--threads={threads}", f"--max_batch_tokens={batch_tokens}",
+             f"--ids={self.file.name}"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=run.environment)
+        self._read("engine_bench did not start")
+
+    def _read(self, failure):
+        line = self.process.stdout.readline().strip()
+        if not line:
+            raise RuntimeError(f"{failure}: exit {self.process.wait(30)}")
+        return line
+
+    def _say(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        return self._read(command)
+
+    def run(self):
+        return float(self._say("run"))
+
+    def vectors(self):
+        with tempfile.NamedTemporaryFile() as file:
+            self._say(f"vectors {file.name}")
+            data = bytearray(pathlib.Path(file.name).read_bytes())
+        return torch.frombuffer(data, dtype=torch.float32).reshape(
+            self.count, -1)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(60)
+        self.file.close()
+
+
+class Run:
+    def __init__(self, options):
+        self.root = pathlib.Path(options.root)
+        self.device = options.device
+        self.quick = options.quick
+        self.model = options.model
+        self.out = pathlib.Path(options.out)
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.on_card = options.device.startswith("cuda")
+        self.dtypes = ["fp32", "fp16", "bf16"] if self.on_card else ["fp32"]
+        self.environment = dict(os.environ)
+        self.environment["LD_LIBRARY_PATH"] = os.environ.get(
+            "ENCODERD_LIBRARY_PATH", "")
+        self.steps, self.rows = [], []
+
+    def program(self, name):
+        return str(self.root / "bin" / name)
+
+    def step(self, name, function):
+        started = time.monotonic()
+        print(f"gpu.sh: {name} ...", flush=True)
+        try:
+            status, detail = "passed", function()
+        except NotRun as reason:
+            status, detail = "not run", str(reason)
+        except Exception as failure:  # told, and the next step runs
+            status, detail = "FAILED", f"{type(failure).__name__}: {failure}"
+        seconds = time.monotonic() - started
+        self.steps.append({"step": name, "status": status, "detail": detail,
+                           "seconds": round(seconds, 1)})
+        print(f"gpu.sh: {name}: {status} ({seconds:.0f} s): {detail}",
+              flush=True)
+
+    def call(self, name, command, timeout=240):
+        with open(self.out / f"{name}.log", "w", encoding="utf-8") as log:
+            code = subprocess.run(command, stdout=log, stderr=log, check=False,
+                                  env=self.environment,
+                                  timeout=timeout).returncode
+        return code, (self.out / f"{name}.log").read_text(errors="replace")
+
+
+def tests(run, name):
+    if not run.on_card:
+        raise NotRun("needs a card")
+    code, log = run.call(name, [run.program(name)])
+    if code == 77:
+        raise NotRun(log.strip().splitlines()[-1])
+    if code != 0:
+        raise RuntimeError(f"exit {code}, see {name}.log")
+    return re.findall(r"\[  PASSED  \] (.*)", log)[-1]
+
+
+def sanitizer(run, tool):
+    program = shutil.which("compute-sanitizer")
+    if not run.on_card or not program:
+        raise NotRun("needs a card and compute-sanitizer")
+    small = "*EveryHeadSize*:*InPlace*:*ThreeTables*:*ZeroVector*"
+    found = []
+    for name in ("gpu_attention_op_test", "gpu_row_op_test"):
+        code, log = run.call(
+            f"{tool}-{name}",
+            [program, f"--tool={tool}", "--error-exitcode=9",
+             run.program(name), f"--gtest_filter={small}"])
+        if "not supported" in log and code != 0:
+            raise NotRun("compute-sanitizer refuses this device")
+        if code != 0:
+            raise RuntimeError(f"exit {code}, see {tool}-{name}.log")
+        found.append(re.findall(r"=+ (.*SUMMARY.*)", log)[-1])
+    return "; ".join(found)
+
+
+def goldens(run):
+    """Random models of every head size and activation against torch."""
+    told = []
+    count = 12 if run.quick else 1000
+    cases = {
+        "d32 gelu": gpu_torch.config_of("minilm", num_hidden_layers=6),
+        "d64 gelu_new": gpu_torch.config_of(
+            "bert-base", num_hidden_layers=2, hidden_act="gelu_new"),
+        "d128 relu": gpu_torch.config_of(
+            "minilm", num_attention_heads=3, hidden_act="relu"),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        models = {}
+        for number, (name, config) in enumerate(cases.items()):
+            path = os.path.join(folder, str(number))
+            models[name] = (path, gpu_torch.write_model(config, path))
+        if run.model:
+            models["given"] = (run.model, gpu_torch.load_model(run.model))
+        for name, (path, model) in models.items():
+            lengths = gpu_torch.lengths_of("mix", count * 40)[:count]
+            lengths[:4] = [1, 2, 511, 512]
+            ids = gpu_torch.random_ids(lengths, model.config.vocab_size)
+            want = gpu_torch.vectors(model, ids)
+            for dtype in run.dtypes:
+                told.append(compare(run, f"{name} {dtype}", path, ids, want,
+                                    dtype))
+    return "; ".join(told)
+
+
+def compare(run, name, path, ids, want, dtype):
+    engine = Engine(run, path, ids, dtype)
+    got = engine.vectors()
+    engine.close()
+    # The same in another order and in batches of another size: same bits.
+    order = torch.randperm(len(ids), generator=torch.Generator().manual_seed(1))
+    engine = Engine(run, path, [ids[i] for i in order], dtype,
+                    batch_tokens=1024)
+    again = engine.vectors()
+    engine.close()
+    if not torch.equal(again.view(torch.int32),
+                       got[order].contiguous().view(torch.int32)):
+        raise RuntimeError(f"{name}: other bits in other company")
+    difference = (got - want).abs().max().item()
+    cosine = torch.nn.functional.cosine_similarity(
+        got.double(), want.double()).min().item()
+    told = f"{name}: max |d| {difference:.1e}, min cosine {cosine:.6f}"
+    good = (difference <= FP32_DIFFERENCE if dtype == "fp32"
+            else cosine >= LEAST_COSINE)
+    if not good:
+        raise RuntimeError(told)
+    return told
+
+
+def median(times):
+    return statistics.median(times), min(times), max(times)
+
+
+def baselines(run):
+    """(name, how to make it) of what is installed here."""
+    if not run.on_card:
+        return [("transformers sdpa fp32", torch.float32, "sdpa", False)]
+    kinds = [("transformers sdpa bf16", torch.bfloat16, "sdpa", False),
+             ("transformers sdpa fp16", torch.float16, "sdpa", False)]
+    try:
+        import flash_attn  # noqa: F401
+        kinds.append(("transformers flash bf16", torch.bfloat16,
+                      "flash_attention_2", False))
+    except ImportError:
+        pass
+    if not run.quick:
+        kinds.append(("torch.compile sdpa bf16", torch.bfloat16, "sdpa", True))
+    return kinds
+
+
+def speed(run, name):
+    """Engine and baselines on the same ids, interleaved."""
+    dtype = "bf16" if run.on_card else "fp32"
+    tokens = 1 << (20 if run.on_card and not run.quick else 12)
+    repeats = 2 if run.quick else 5
+    others = {}
+    for kind, precision, attention, compiled in baselines(run):
+        if compiled and name != "bert-base":
+            continue  # compiling takes a minute for each
+        try:
+            others[kind] = gpu_torch.Baseline(
+                name, precision, attention, compiled,
+                device="cuda" if run.on_card else "cpu",
+                max_tokens=65536 if run.on_card else 2048)
+        except Exception as failure:
+            run.rows.append({"model": name, "what": kind,
+                             "note": str(failure)[:200]})
+    for workload in ("16", "128", "512", "normal", "mix"):
+        lengths = gpu_torch.lengths_of(workload, tokens)
+        ids = gpu_torch.random_ids(lengths)
+        engine = Engine(run, name, ids, dtype)
+        times = {f"encoderd {dtype}": []}
+        runners = {f"encoderd {dtype}": engine.run}
+        for kind, other in others.items():
+            other.prepare(ids)
+            other.run()  # warms up
+            runners[kind] = other.run
+            times[kind] = []
+        for _ in range(repeats):
+            for kind, runner in runners.items():
+                times[kind].append(runner())
+        engine.close()
+        layers, h, _, f = gpu_torch.SHAPES[name]
+        flops = sum(layers * n * (2 * (4 * h * h + 2 * h * f) + 4 * n * h)
+                    for n in lengths)
+        for kind, seconds in times.items():
+            middle, low, high = median(seconds)
+            row = {"model": name, "workload": workload, "what": kind,
+                   "tokens_per_second": round(sum(lengths) / middle),
+                   "min": round(sum(lengths) / high),
+                   "max": round(sum(lengths) / low)}
+            if run.on_card:
+                row["share_of_peak"] = round(
+                    flops / middle / PEAK_TFLOPS[dtype] / 1e12, 3)
+            run.rows.append(row)
+    latency(run, name, dtype, repeats)
+    return f"{len(others)} baselines beside it"
+
+
+def latency(run, name, dtype, repeats):
+    engine = Engine(run, name, gpu_torch.random_ids([128]), dtype, threads=1)
+    times = [engine.run() for _ in range(100 * repeats)]
+    engine.close()
+    run.rows.append({"model": name, "workload": "one text of 128 tokens",
+                     "what": f"encoderd {dtype}",
+                     "milliseconds": round(1e3 * statistics.median(times), 3),
+                     "min_ms": round(1e3 * min(times), 3)})
+
+
+def served(run, name):
+    """The server over loopback, 64 inputs of ids a call."""
+    dtype = "bf16" if run.on_card else "fp32"
+    with tempfile.TemporaryDirectory() as folder:
+        gpu_torch.write_model(gpu_torch.config_of(name), folder)
+        with open(run.out / f"served-{name}.log", "w+",
+                  encoding="utf-8") as log:
+            server = subprocess.Popen(
+                [run.program("encoderd"), f"--model={folder}",
+                 f"--device={run.device}", f"--dtype={dtype}",
+                 "--listen=127.0.0.1:0", "--http_listen="],
+                stdout=log, stderr=log, env=run.environment)
+            try:
+                port = serving_port(server, log.name)
+                rates = []
+                for lengths in ("128", "mix"):
+                    bench = subprocess.run(
+                        [run.program("grpc_bench"),
+                         f"--target=127.0.0.1:{port}", "--ids",
+                         f"--lengths={lengths}",
+                         f"--in_flight={32 if run.on_card else 2}",
+                         f"--seconds={3 if run.quick else 8}"],
+                        capture_output=True, text=True, check=True,
+                        env=run.environment, timeout=120)
+                    told = json.loads(bench.stdout.splitlines()[-1])
+                    run.rows.append({"model": name, "workload": lengths,
+                                     "what": f"encoderd {dtype} over gRPC",
+                                     **told})
+                    rates.append(str(told.get("tokens_per_s")))
+            finally:
+                server.terminate()
+                code = server.wait(60)
+    if code != 0:
+        raise RuntimeError(f"the server left with {code}")
+    return f"tokens/s: {', '.join(rates)}"
+
+
+def serving_port(server, log, timeout=180):
+    """The port, once the model is served."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline and server.poll() is None:
+        text = pathlib.Path(log).read_text(errors="replace")
+        found = re.search(r'grpc"?[=:]\s*"?127\.0\.0\.1:(\d+)', text)
+        if found and re.search(r"\bserving\b", text):
+            return int(found.group(1))
+        time.sleep(0.1)
+    raise RuntimeError(f"the server does not serve, see {log}")
+
+
+def report(run, facts):
+    failed = any(step["status"] == "FAILED" for step in run.steps)
+    (run.out / "gpu.json").write_text(json.dumps(
+        {"facts": facts, "steps": run.steps, "rows": run.rows}, indent=1))
+    lines = ["| step | status | seconds | |", "|---|---|---|---|"]
+    lines += [f"| {s['step']} | {s['status']} | {s['seconds']} | "
+              f"{str(s['detail']).replace('|', ' ')} |" for s in run.steps]
+    keys = list(dict.fromkeys(key for row in run.rows for key in row))
+    lines += ["", "| " + " | ".join(keys) + " |", "|---" * len(keys) + "|"]
+    lines += ["| " + " | ".join(str(row.get(key, "")) for key in keys) + " |"
+              for row in run.rows]
+    lines += ["", *(f"- {key}: {value}" for key, value in facts.items())]
+    (run.out / "gpu.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+    return 1 if failed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--root", required=True)
+    parser.add_argument("--out", default="gpu-report")
+    parser.add_argument("--model", default="")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--quick", action="store_true")
+    run = Run(parser.parse_args())
+    facts = {"machine": platform.platform(), "python": sys.version.split()[0],
+             "torch": torch.__version__,
+             "transformers": transformers.__version__,
+             "card": (torch.cuda.get_device_name(0)
+                      if torch.cuda.is_available() else "none"),
+             "bundle": (run.root / "VERSION").read_text().split("\n")[0]}
+    models = ["minilm"] if run.quick else list(gpu_torch.SHAPES)
+    for name in ("gpu_row_op_test", "gpu_attention_op_test",
+                 "gpu_whole_model_test"):
+        run.step(name, lambda name=name: tests(run, name))
+    run.step("goldens and batch invariance", lambda: goldens(run))
+    for tool in ("memcheck", "racecheck"):
+        run.step(tool, lambda tool=tool: sanitizer(run, tool))
+    for name in models:
+        run.step(f"speed of {name}", lambda name=name: speed(run, name))
+    for name in models:
+        run.step(f"{name} served", lambda name=name: served(run, name))
+    sys.exit(report(run, facts))
+
+
+if __name__ == "__main__":
+    main()

@@ -33,26 +33,94 @@ constexpr TensorNames kBertNames = {
     .output_norm = "output.LayerNorm",
 };
 
-// RoBERTa and its children differ from BERT in where positions start.
+constexpr ConfigKeys FactoredKeys(bool grouped) {
+  ConfigKeys keys = kBertKeys;
+  keys.embedding_size = "embedding_size";
+  if (grouped) {
+    keys.num_hidden_groups = "num_hidden_groups";
+    keys.inner_group_num = "inner_group_num";
+  }
+  return keys;
+}
+
+// BERT, with positions that start after the padding's row.
 constexpr Architecture Roberta(const char* model_type) {
   return {.model_type = model_type,
           .config = kBertKeys,
           .tensors = kBertNames,
-          .default_type_vocab_size = 2,
           .padding_row = PaddingRow::kPadTokenId};
 }
 
+// BERT without segments, under names of its own. `sinusoidal_pos_embds` says
+// how the position table was first filled; the checkpoint has the table.
+constexpr Architecture DistilBert() {
+  return {.model_type = "distilbert",
+          .config = {.num_hidden_layers = "n_layers",
+                     .hidden_size = "dim",
+                     .num_attention_heads = "n_heads",
+                     .intermediate_size = "hidden_dim",
+                     .vocab_size = "vocab_size",
+                     .max_position_embeddings = "max_position_embeddings",
+                     .type_vocab_size = nullptr,
+                     .layer_norm_eps = nullptr,
+                     .hidden_act = "activation"},
+          .tensors = {.token = kBertNames.token,
+                      .position = kBertNames.position,
+                      .segment = nullptr,
+                      .embedding_norm = kBertNames.embedding_norm,
+                      .layer = "transformer.layer.",
+                      .query = "attention.q_lin",
+                      .key = "attention.k_lin",
+                      .value = "attention.v_lin",
+                      .attention_output = "attention.out_lin",
+                      .attention_norm = "sa_layer_norm",
+                      .feed_forward_in = "ffn.lin1",
+                      .feed_forward_out = "ffn.lin2",
+                      .output_norm = "output_layer_norm"}};
+}
+
+// BERT with tables that may be narrower or wider than the layers.
+constexpr Architecture Electra() {
+  TensorNames names = kBertNames;
+  names.projection = "embeddings_project";
+  return {.model_type = "electra",
+          .config = FactoredKeys(/*grouped=*/false),
+          .tensors = names};
+}
+
+// Narrow tables, and layers that share weights in groups.
+constexpr Architecture Albert() {
+  return {
+      .model_type = "albert",
+      .config = FactoredKeys(/*grouped=*/true),
+      .tensors = {.token = kBertNames.token,
+                  .position = kBertNames.position,
+                  .segment = kBertNames.segment,
+                  .embedding_norm = kBertNames.embedding_norm,
+                  .layer = "encoder.albert_layer_groups.",
+                  .query = "attention.query",
+                  .key = "attention.key",
+                  .value = "attention.value",
+                  .attention_output = "attention.dense",
+                  .attention_norm = "attention.LayerNorm",
+                  .feed_forward_in = "ffn",
+                  .feed_forward_out = "ffn_output",
+                  .output_norm = "full_layer_layer_norm",
+                  .inner_layer = "albert_layers.",
+                  .projection = "encoder.embedding_hidden_mapping_in"},
+      .default_hidden_act = "gelu_new",
+      .always_projects = true,
+  };
+}
+
 constexpr Architecture kArchitectures[] = {
-    {
-        .model_type = "bert",
-        .config = kBertKeys,
-        .tensors = kBertNames,
-        .default_type_vocab_size = 2,
-        .padding_row = PaddingRow::kNone,
-    },
+    {.model_type = "bert", .config = kBertKeys, .tensors = kBertNames},
     Roberta("roberta"),
     Roberta("xlm-roberta"),
     Roberta("camembert"),
+    DistilBert(),
+    Electra(),
+    Albert(),
 };
 
 }  // namespace

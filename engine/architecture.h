@@ -9,7 +9,7 @@
 
 namespace encoderd {
 
-// Keys of config.json.
+// Keys of config.json; nullptr: the architecture has no such setting.
 struct ConfigKeys {
   const char* num_hidden_layers;
   const char* hidden_size;
@@ -17,9 +17,12 @@ struct ConfigKeys {
   const char* intermediate_size;
   const char* vocab_size;
   const char* max_position_embeddings;
-  const char* type_vocab_size;
-  const char* layer_norm_eps;
+  const char* type_vocab_size;  // nullptr: no segments
+  const char* layer_norm_eps;   // nullptr: 1e-12
   const char* hidden_act;
+  const char* embedding_size = nullptr;     // nullptr: hidden_size
+  const char* num_hidden_groups = nullptr;  // nullptr: no layers are shared
+  const char* inner_group_num = nullptr;
 };
 
 // Which token stands for padding in the position table's eyes: its row is the
@@ -31,13 +34,13 @@ enum class PaddingRow {
 
 // Names of modules in a checkpoint, below the checkpoint's prefix; each has
 // ".weight" and, tables excepted, ".bias". A layer's stand below `layer` with
-// its number.
+// its number; nullptr: the architecture has no such module.
 struct TensorNames {
   const char* token;
   const char* position;
   const char* segment;
   const char* embedding_norm;
-  const char* layer;  // "encoder.layer."
+  const char* layer;  // "encoder.layer."; where layers are shared, the groups'
   const char* query;
   const char* key;
   const char* value;
@@ -46,6 +49,8 @@ struct TensorNames {
   const char* feed_forward_in;
   const char* feed_forward_out;
   const char* output_norm;
+  const char* inner_layer = nullptr;  // the layers of a group, below its number
+  const char* projection = nullptr;   // from the tables' columns to hidden_size
 };
 
 struct Architecture {
@@ -53,8 +58,12 @@ struct Architecture {
   ConfigKeys config;
   TensorNames tensors;
   // What config.json means when it does not say.
-  int default_type_vocab_size;
-  PaddingRow padding_row;
+  int default_type_vocab_size = 2;
+  int default_embedding_size = 128;
+  const char* default_hidden_act = "gelu";
+  PaddingRow padding_row = PaddingRow::kNone;
+  // The projection is there even where it changes no width.
+  bool always_projects = false;
 };
 
 // nullptr for an architecture that is not supported.

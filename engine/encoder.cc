@@ -71,8 +71,9 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
     std::unique_ptr<Device> device, const ModelConfig& config,
     const IdLimits& limits, CheckpointReader* checkpoint) {
   ModelSizes sizes;
-  sizes.num_layers = config.num_hidden_layers;
+  sizes.num_layers = config.distinct_layers();
   sizes.hidden_size = config.hidden_size;
+  sizes.embedding_size = config.embedding_size;
   sizes.num_attention_heads = config.num_attention_heads;
   sizes.intermediate_size = config.intermediate_size;
   sizes.token_rows = limits.token_rows;
@@ -85,6 +86,7 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
   Preparer prepare(device.get());
   EncoderLayers layers;
   layers.hidden_size = config.hidden_size;
+  layers.embedding_size = sizes.embedding_size;
   layers.num_attention_heads = config.num_attention_heads;
   layers.intermediate_size = config.intermediate_size;
   const float eps = config.layer_norm_eps;
@@ -93,8 +95,15 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
   if (!embeddings.ok()) return embeddings.status();
   HostMatrix position_rows = embeddings->position;
   layers.embeddings = prepare.Embeddings(*std::move(embeddings), eps);
+  if (config.embedding_size > 0) {
+    absl::StatusOr<LinearWeights> projection = checkpoint->ReadProjection();
+    if (!projection.ok()) return projection.status();
+    layers.projection = prepare.Linear(*std::move(projection));
+  }
 
-  for (int32_t l = 0; l < config.num_hidden_layers; ++l) {
+  for (int32_t l = 0; l < config.num_hidden_layers; ++l)
+    layers.order.push_back(config.layer_weights_of(l));
+  for (int32_t l = 0; l < config.distinct_layers(); ++l) {
     absl::StatusOr<LayerWeights> weights = checkpoint->ReadLayer(l);
     if (!weights.ok()) return weights.status();
     EncoderLayer layer;

@@ -24,6 +24,8 @@ class EncoderSession : public Session {
     const int64_t tokens = max_batch_tokens_, hidden = layers_.hidden_size;
     const int64_t block = std::min(tokens, executor_->row_block());
     absl::Status status = Allocate(tokens, hidden, &hidden_);
+    if (layers_.projection != nullptr)
+      status.Update(Allocate(tokens, layers_.embedding_size, &embedded_));
     status.Update(Allocate(tokens, 3 * hidden, &qkv_));
     status.Update(Allocate(tokens, hidden, &context_));
     status.Update(Allocate(block, hidden, &projected_));
@@ -43,14 +45,10 @@ class EncoderSession : public Session {
     const int64_t tokens = batch.num_tokens();
     const Matrix hidden = hidden_.Rows(0, tokens);
     executor_->Upload(batch);
-    if (WantsTableSum(outputs)) {
-      executor_->SumTables(*layers_.embeddings, hidden);
-      executor_->TakeStates(hidden, kTableSum, outputs, result);
-    }
-    executor_->EmbedTokens(*layers_.embeddings, hidden);
+    Embed(outputs, hidden, result);
     executor_->TakeStates(hidden, 0, outputs, result);
     for (int32_t l = 0; l < last_layer; ++l) {
-      RunLayer(layers_.layers[l], hidden);
+      RunLayer(layers_.layers[layers_.order[l]], hidden);
       executor_->TakeStates(hidden, l + 1, outputs, result);
     }
     executor_->Pool(hidden, outputs, result);
@@ -76,7 +74,7 @@ class EncoderSession : public Session {
           absl::StrCat("a batch of ", batch.num_sequences(), " sequences with ",
                        outputs.size(), " outputs"));
     }
-    const auto num_layers = static_cast<int32_t>(layers_.layers.size());
+    const auto num_layers = static_cast<int32_t>(layers_.order.size());
     for (const SequenceOutput& output : outputs) {
       if (output.kind == SequenceOutput::Kind::kStates &&
           (output.layer < kTableSum || output.layer > num_layers)) {
@@ -114,13 +112,29 @@ class EncoderSession : public Session {
       const int64_t rows =
           pooled ? 1 : batch.cu_seqlens[b + 1] - batch.cu_seqlens[b];
       last_layer = std::max(last_layer,
-                            pooled ? static_cast<int32_t>(layers_.layers.size())
+                            pooled ? static_cast<int32_t>(layers_.order.size())
                                    : outputs[b].layer);
-      end += rows * layers_.hidden_size;
+      end += rows * (!pooled && outputs[b].layer == kTableSum
+                         ? layers_.table_columns()
+                         : layers_.hidden_size);
       result->offsets.push_back(end);
     }
     result->values.resize(end);
     return last_layer;
+  }
+
+  // The embedding block: hidden [T,H], projected from [T,E] where it is
+  // factored.
+  void Embed(absl::Span<const SequenceOutput> outputs, Matrix hidden,
+             ForwardResult* result) {
+    const bool projects = layers_.projection != nullptr;
+    const Matrix rows = projects ? embedded_.Rows(0, hidden.rows) : hidden;
+    if (WantsTableSum(outputs)) {
+      executor_->SumTables(*layers_.embeddings, rows);
+      executor_->TakeStates(rows, kTableSum, outputs, result);
+    }
+    executor_->EmbedTokens(*layers_.embeddings, rows);
+    if (projects) executor_->Linear(rows, *layers_.projection, hidden);
   }
 
   // hidden [T,H] -> the layer's output, in place. What comes after attention
@@ -149,6 +163,7 @@ class EncoderSession : public Session {
   const int64_t max_batch_tokens_;
   const std::unique_ptr<Executor> executor_;
   // Scratch, owned by the executor.
+  Matrix embedded_;      // [max T,E], only with a projection
   Matrix hidden_;        // [max T,H]
   Matrix qkv_;           // [max T,3H]
   Matrix context_;       // [max T,H]
@@ -170,6 +185,7 @@ absl::StatusOr<std::unique_ptr<Session>> NewEncoderSession(
   executor_limits.max_batch_sequences = tokens;
   executor_limits.max_seqlen = limits.max_len;
   executor_limits.hidden_size = layers.hidden_size;
+  executor_limits.embedding_size = layers.embedding_size;
   executor_limits.num_attention_heads = layers.num_attention_heads;
   executor_limits.intermediate_size = layers.intermediate_size;
   absl::StatusOr<std::unique_ptr<Executor>> executor =

@@ -69,7 +69,8 @@ absl::Status ReadPositionScheme(const JsonFields& fields, ModelConfig* config) {
 }
 
 absl::StatusOr<Activation> ReadActivation(const JsonFields& fields,
-                                          const char* key) {
+                                          const char* key,
+                                          const char* if_unset) {
   static constexpr std::pair<const char*, Activation> kActivations[] = {
       {"gelu", Activation::kGeluErf},
       {"gelu_python", Activation::kGeluErf},
@@ -77,7 +78,7 @@ absl::StatusOr<Activation> ReadActivation(const JsonFields& fields,
       {"gelu_pytorch_tanh", Activation::kGeluTanh},
       {"relu", Activation::kRelu},
   };
-  const absl::StatusOr<std::string> name = fields.String(key, "gelu");
+  const absl::StatusOr<std::string> name = fields.String(key, if_unset);
   if (!name.ok()) return name.status();
   for (const auto& row : kActivations) {
     if (*name == row.first) return row.second;
@@ -105,6 +106,45 @@ absl::Status ReadPositionOffset(const JsonFields& fields,
   return absl::OkStatus();
 }
 
+// ALBERT: num_hidden_layers steps, each a whole group of inner_group_num
+// layers; neighbouring steps share a group.
+absl::Status ReadGroups(const JsonFields& fields, const ConfigKeys& keys,
+                        ModelConfig* config) {
+  if (keys.num_hidden_groups == nullptr) return absl::OkStatus();
+  const int32_t steps = config->num_hidden_layers;
+  int32_t groups = 0;
+  absl::Status status;
+  Take(fields.Int(keys.num_hidden_groups, 1, steps, 1), &groups, &status);
+  Take(fields.Int(keys.inner_group_num, 1, kMaxLayers / steps, 1),
+       &config->inner_group_num, &status);
+  if (!status.ok()) return status;
+  for (int32_t step = 0; step < steps; ++step) {
+    // The quotient of a quotient, as transformers has it: it may round
+    // differently from step * groups / steps.
+    const auto group = static_cast<int32_t>(
+        step / (static_cast<double>(steps) / static_cast<double>(groups)));
+    for (int32_t inner = 0; inner < config->inner_group_num; ++inner)
+      config->layer_weights.push_back(group * config->inner_group_num + inner);
+  }
+  config->num_hidden_layers = steps * config->inner_group_num;
+  return absl::OkStatus();
+}
+
+absl::Status ReadFactoring(const JsonFields& fields,
+                           const Architecture& architecture,
+                           ModelConfig* config) {
+  const char* key = architecture.config.embedding_size;
+  if (key == nullptr) return absl::OkStatus();
+  absl::Status status;
+  Take(fields.Int(key, 1, kMaxWidth, architecture.default_embedding_size),
+       &config->embedding_size, &status);
+  if (config->embedding_size == config->hidden_size &&
+      !architecture.always_projects) {
+    config->embedding_size = 0;
+  }
+  return status;
+}
+
 absl::Status ReadSizes(const JsonFields& fields,
                        const Architecture& architecture, ModelConfig* config) {
   const ConfigKeys& keys = architecture.config;
@@ -122,17 +162,25 @@ absl::Status ReadSizes(const JsonFields& fields,
   if (!config->position_scheme->has_table()) rows_if_unset = 0;
   Take(fields.Int(keys.max_position_embeddings, 1, kMaxRows, rows_if_unset),
        &config->max_position_embeddings, &status);
-  Take(fields.Int(keys.type_vocab_size, 0, kMaxRows,
-                  architecture.default_type_vocab_size),
-       &config->type_vocab_size, &status);
-  Take(fields.Number(keys.layer_norm_eps, 1e-30, 1.0, 1e-12),
-       &config->layer_norm_eps, &status);
-  Take(ReadActivation(fields, keys.hidden_act), &config->hidden_act, &status);
+  if (keys.type_vocab_size != nullptr) {
+    Take(fields.Int(keys.type_vocab_size, 0, kMaxRows,
+                    architecture.default_type_vocab_size),
+         &config->type_vocab_size, &status);
+  }
+  if (keys.layer_norm_eps != nullptr) {
+    Take(fields.Number(keys.layer_norm_eps, 1e-30, 1.0, 1e-12),
+         &config->layer_norm_eps, &status);
+  }
+  Take(ReadActivation(fields, keys.hidden_act, architecture.default_hidden_act),
+       &config->hidden_act, &status);
+  if (!status.ok()) return status;
+  status = ReadFactoring(fields, architecture, config);
+  if (status.ok()) status = ReadGroups(fields, keys, config);
   if (!status.ok()) return status;
   if (config->hidden_size % config->num_attention_heads != 0) {
-    return fields.Bad(
-        keys.num_attention_heads,
-        absl::StrCat("want a divisor of hidden_size ", config->hidden_size));
+    return fields.Bad(keys.num_attention_heads,
+                      absl::StrCat("want a divisor of ", keys.hidden_size, " ",
+                                   config->hidden_size));
   }
   return ReadPositionOffset(fields, architecture, config);
 }

@@ -28,7 +28,7 @@ struct ModelConfig {
   std::string model_type;           // "bert"
   std::string transformer_folder;   // holds config.json, weights, tokenizer;
                                     // below the model folder, "": itself
-  int32_t num_hidden_layers = 0;    // L
+  int32_t num_hidden_layers = 0;    // L, as many as run
   int32_t hidden_size = 0;          // H
   int32_t num_attention_heads = 0;  // A; divides H
   int32_t intermediate_size = 0;    // F
@@ -41,6 +41,15 @@ struct ModelConfig {
   float layer_norm_eps = 1e-12f;
   Activation hidden_act = Activation::kGeluErf;
   int32_t position_offset = 0;  // as in IdLimits
+
+  // E of a factored embedding (ELECTRA, ALBERT): a linear [E] -> [H] follows
+  // the tables' LayerNorm; 0: it is not factored, the tables have H columns.
+  int32_t embedding_size = 0;
+  // Layers that share weights (ALBERT): for each of the L layers, which of the
+  // checkpoint's it runs; empty: every layer has its own. The checkpoint has
+  // groups of inner_group_num layers.
+  std::vector<int32_t> layer_weights;
+  int32_t inner_group_num = 1;
 
   Pooling pooling = Pooling::kMean;
   std::vector<HeadModule> head;  // modules after pooling, but for a Normalize
@@ -61,6 +70,17 @@ struct ModelConfig {
     return head.empty() ? hidden_size : head.back().out;
   }
   int32_t head_size() const { return hidden_size / num_attention_heads; }
+  int32_t table_columns() const {
+    return embedding_size > 0 ? embedding_size : hidden_size;
+  }
+  // Which of the checkpoint's layers the l-th one runs.
+  int32_t layer_weights_of(int32_t l) const {
+    return layer_weights.empty() ? l : layer_weights[l];
+  }
+  // Layers with weights of their own, in the order in which they first run.
+  int32_t distinct_layers() const {
+    return layer_weights.empty() ? num_hidden_layers : layer_weights.back() + 1;
+  }
 };
 
 // max_len_flag: 0 for the rule of max_len.h; else it replaces the rule's

@@ -15,18 +15,25 @@ int64_t Norm(int64_t width) { return 2 * width; }
 
 ParameterCounts CountParameters(const ModelConfig& config) {
   const int64_t hidden = config.hidden_size;
+  const int64_t columns = config.table_columns();
   const int64_t inner = config.intermediate_size;
   ParameterCounts counts;
-  counts.token_table = config.vocab_size * hidden;
+  counts.token_table = config.vocab_size * columns;
   if (config.position_scheme->has_table()) {
-    counts.position_table = config.max_position_embeddings * hidden;
+    counts.position_table = config.max_position_embeddings * columns;
   }
-  counts.segment_table = config.type_vocab_size * hidden;
+  counts.segment_table = config.type_vocab_size * columns;
   counts.embedding = counts.token_table + counts.position_table +
-                     counts.segment_table + Norm(hidden);
-  counts.layers.assign(config.num_hidden_layers,
-                       4 * Linear(hidden, hidden) + Linear(hidden, inner) +
-                           Linear(inner, hidden) + 2 * Norm(hidden));
+                     counts.segment_table + Norm(columns) +
+                     (config.embedding_size > 0 ? Linear(columns, hidden) : 0);
+  const int64_t layer = 4 * Linear(hidden, hidden) + Linear(hidden, inner) +
+                        Linear(inner, hidden) + 2 * Norm(hidden);
+  int32_t seen = 0;  // of the layers with weights of their own
+  for (int32_t l = 0; l < config.num_hidden_layers; ++l) {
+    const bool first = config.layer_weights_of(l) == seen;
+    counts.layers.push_back(first ? layer : 0);
+    if (first) ++seen;
+  }
   for (const HeadModule& module : config.head) {
     if (module.kind == HeadModule::Kind::kDense) {
       const int64_t weights = int64_t{module.in} * module.out;

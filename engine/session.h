@@ -25,13 +25,16 @@ inline constexpr int32_t kTableSum = -1;
 struct SequenceOutput {
   enum class Kind {
     kPooled,  // [H]: the last layer pooled, then normalised if asked
-    kStates,  // [n,H]: the token states of `layer`
+    kStates,  // [n,H]: the token states of `layer`; kTableSum: [n,E]
   };
   Kind kind = Kind::kPooled;
   Pooling pooling = Pooling::kMean;
   bool normalize = false;
-  int32_t layer = 0;  // kStates: 0 = the embedding block's output, l = the
-                      // output of encoder layer l; or kTableSum
+  // kStates: l = the output of encoder layer l; 0 = what the first layer reads,
+  // the embedding block's own output: after its LayerNorm and, where the tables
+  // have other columns than the layers (ELECTRA, ALBERT), after the projection
+  // to H (hidden_states[0] of transformers); or kTableSum.
+  int32_t layer = 0;
 };
 
 // Results of a batch, in order; reused from call to call without new

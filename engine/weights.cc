@@ -55,12 +55,15 @@ class Reader : public CheckpointReader {
         prefix_(std::move(prefix)),
         names_(architecture.tensors),
         hidden_(config.hidden_size),
+        embedding_(config.table_columns()),
         feed_forward_(config.intermediate_size),
         token_rows_(config.vocab_size),
         position_scheme_(*config.position_scheme),
         position_rows_(config.max_position_embeddings),
         segment_rows_(config.type_vocab_size),
-        layers_(config.num_hidden_layers) {}
+        layers_(config.distinct_layers()),
+        inner_layers_(config.inner_group_num),
+        projection_(config.embedding_size > 0) {}
 
   // Every tensor that the reads below will ask for, and none beside them.
   absl::Status Check() {
@@ -72,14 +75,15 @@ class Reader : public CheckpointReader {
         status = CheckTensor(module, ".bias", {weight[0]});
       }
     };
-    want(names_.token, {token_rows_, hidden_}, false);
+    want(names_.token, {token_rows_, embedding_}, false);
     if (position_scheme_.has_table()) {
-      want(names_.position, {position_rows_, hidden_}, false);
+      want(names_.position, {position_rows_, embedding_}, false);
     }
     if (segment_rows_ > 0) {
-      want(names_.segment, {segment_rows_, hidden_}, false);
+      want(names_.segment, {segment_rows_, embedding_}, false);
     }
-    want(names_.embedding_norm, {hidden_}, true);
+    want(names_.embedding_norm, {embedding_}, true);
+    if (projection_) want(names_.projection, {hidden_, embedding_}, true);
     for (int32_t l = 0; l < layers_; ++l) {
       want(InLayer(l, names_.query), {hidden_, hidden_}, true);
       want(InLayer(l, names_.key), {hidden_, hidden_}, true);
@@ -97,14 +101,23 @@ class Reader : public CheckpointReader {
     EmbeddingWeights weights;
     absl::Status status;
     status.Update(
-        ReadMatrix(names_.token, token_rows_, hidden_, &weights.token));
+        ReadMatrix(names_.token, token_rows_, embedding_, &weights.token));
     status.Update(ReadPositions(&weights.position));
-    weights.segment.cols = hidden_;
+    weights.segment.cols = embedding_;
     if (segment_rows_ > 0) {
-      status.Update(
-          ReadMatrix(names_.segment, segment_rows_, hidden_, &weights.segment));
+      status.Update(ReadMatrix(names_.segment, segment_rows_, embedding_,
+                               &weights.segment));
     }
-    status.Update(ReadNorm(names_.embedding_norm, &weights.norm));
+    status.Update(ReadNorm(names_.embedding_norm, embedding_, &weights.norm));
+    if (!status.ok()) return status;
+    return weights;
+  }
+
+  absl::StatusOr<LinearWeights> ReadProjection() override {
+    LinearWeights weights;
+    if (!projection_) return weights;
+    const absl::Status status =
+        ReadLinear({names_.projection}, hidden_, embedding_, &weights);
     if (!status.ok()) return status;
     return weights;
   }
@@ -124,14 +137,14 @@ class Reader : public CheckpointReader {
                    hidden_, hidden_, &weights.qkv));
     status.Update(ReadLinear({InLayer(layer, names_.attention_output)}, hidden_,
                              hidden_, &weights.attention_output));
-    status.Update(ReadNorm(InLayer(layer, names_.attention_norm),
+    status.Update(ReadNorm(InLayer(layer, names_.attention_norm), hidden_,
                            &weights.attention_norm));
     status.Update(ReadLinear({InLayer(layer, names_.feed_forward_in)},
                              feed_forward_, hidden_, &weights.feed_forward_in));
     status.Update(ReadLinear({InLayer(layer, names_.feed_forward_out)}, hidden_,
                              feed_forward_, &weights.feed_forward_out));
-    status.Update(
-        ReadNorm(InLayer(layer, names_.output_norm), &weights.output_norm));
+    status.Update(ReadNorm(InLayer(layer, names_.output_norm), hidden_,
+                           &weights.output_norm));
     if (!status.ok()) return status;
     return weights;
   }
@@ -141,7 +154,11 @@ class Reader : public CheckpointReader {
 
  private:
   std::string InLayer(int32_t layer, const char* module) const {
-    return absl::StrCat(names_.layer, layer, ".", module);
+    if (names_.inner_layer == nullptr) {
+      return absl::StrCat(names_.layer, layer, ".", module);
+    }
+    return absl::StrCat(names_.layer, layer / inner_layers_, ".",
+                        names_.inner_layer, layer % inner_layers_, ".", module);
   }
 
   // The tensor, under its name of today or the one that LayerNorms had in
@@ -182,11 +199,12 @@ class Reader : public CheckpointReader {
   // Is the module part of what the forward pass runs through: of the tables or
   // the layers, or something between them?
   bool InStack(absl::string_view name) const {
-    for (const absl::string_view part : {names_.token, names_.layer}) {
-      if (absl::StartsWith(name, part.substr(0, part.find('.') + 1)))
-        return true;
-    }
-    return false;
+    const auto root = [](absl::string_view part) {
+      return part.substr(0, part.find('.'));
+    };
+    const absl::string_view part = root(name);
+    return part == root(names_.token) || part == root(names_.layer) ||
+           (names_.projection != nullptr && part == root(names_.projection));
   }
 
   // Tensors that were not asked for.
@@ -237,20 +255,21 @@ class Reader : public CheckpointReader {
     const auto read = [this]() -> absl::StatusOr<HostMatrix> {
       HostMatrix table;
       const absl::Status status =
-          ReadMatrix(names_.position, position_rows_, hidden_, &table);
+          ReadMatrix(names_.position, position_rows_, embedding_, &table);
       if (!status.ok()) return status;
       return table;
     };
     absl::StatusOr<HostMatrix> rows =
-        position_scheme_.Rows(position_rows_, hidden_, read);
+        position_scheme_.Rows(position_rows_, embedding_, read);
     if (!rows.ok()) return rows.status();
     *out = *std::move(rows);
     return absl::OkStatus();
   }
 
-  absl::Status ReadNorm(const std::string& module, NormWeights* out) const {
-    out->gain.resize(hidden_);
-    out->bias.resize(hidden_);
+  absl::Status ReadNorm(const std::string& module, int64_t size,
+                        NormWeights* out) const {
+    out->gain.resize(size);
+    out->bias.resize(size);
     absl::Status status = ReadInto(module, ".weight", out->gain.data());
     status.Update(ReadInto(module, ".bias", out->bias.data()));
     return status;
@@ -276,12 +295,15 @@ class Reader : public CheckpointReader {
   const std::string prefix_;
   const TensorNames names_;
   const int64_t hidden_;
+  const int64_t embedding_;
   const int64_t feed_forward_;
   const int64_t token_rows_;
   const PositionScheme& position_scheme_;
   const int64_t position_rows_;
   const int64_t segment_rows_;
-  const int32_t layers_;
+  const int32_t layers_;        // that the checkpoint has
+  const int32_t inner_layers_;  // of each group
+  const bool projection_;
   std::set<std::string> used_;
   std::vector<std::string> notes_;
 };

@@ -17,8 +17,8 @@ namespace encoderd {
 
 // y = (x - mean) / sqrt(var + eps) * gain + bias
 struct NormWeights {
-  std::vector<float> gain;  // [H]
-  std::vector<float> bias;  // [H]
+  std::vector<float> gain;  // one for each column
+  std::vector<float> bias;
 };
 
 // y = x weight^T + bias
@@ -28,10 +28,10 @@ struct LinearWeights {
 };
 
 struct EmbeddingWeights {
-  HostMatrix token;     // [V,H]
-  HostMatrix position;  // [P,H]; zero rows: the scheme adds nothing here
-  HostMatrix segment;   // [S,H]; zero rows: the model has no segments
-  NormWeights norm;
+  HostMatrix token;     // [V,E]
+  HostMatrix position;  // [P,E]; zero rows: the scheme adds nothing here
+  HostMatrix segment;   // [S,E]; zero rows: the model has no segments
+  NormWeights norm;     // [E]
 };
 
 struct LayerWeights {
@@ -60,6 +60,12 @@ class CheckpointReader {
   // DATA_LOSS when the file ends early or a value is NaN or infinite (the
   // tensor and index are named).
   virtual absl::StatusOr<EmbeddingWeights> ReadEmbeddings() = 0;
+  // The linear [H,E] between the tables' LayerNorm and the layers; zero rows:
+  // the architecture has none.
+  virtual absl::StatusOr<LinearWeights> ReadProjection() {
+    return LinearWeights();
+  }
+  // layer: 0 to ModelConfig::distinct_layers() - 1.
   virtual absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) = 0;
 
   // For the log: tensors that the encoder does not use and that are not read.

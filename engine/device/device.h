@@ -4,7 +4,8 @@
 // a time. Matrices are rank two; what `data` points to is the device's
 // business. Ops record the first device error and turn into no-ops after it;
 // Finish returns it. Shapes: T tokens, B sequences, H hidden, F feed-forward,
-// A heads, D = H/A.
+// A heads, D = H/A, E columns of the tables (H unless a linear from E to H
+// follows).
 #ifndef ENCODERD_ENGINE_DEVICE_DEVICE_H_
 #define ENCODERD_ENGINE_DEVICE_DEVICE_H_
 
@@ -58,14 +59,16 @@ struct ExecutorLimits {
   int64_t max_batch_sequences = 0;  // B
   int32_t max_seqlen = 0;
   int32_t hidden_size = 0;
+  int32_t embedding_size = 0;  // E of a factored embedding; 0: it is not
   int32_t num_attention_heads = 0;
   int32_t intermediate_size = 0;
 };
 
 // What a Device is told before any weight is prepared.
 struct ModelSizes {
-  int32_t num_layers = 0;
+  int32_t num_layers = 0;  // with weights of their own
   int32_t hidden_size = 0;
+  int32_t embedding_size = 0;  // E of a factored embedding; 0: it is not
   int32_t num_attention_heads = 0;
   int32_t intermediate_size = 0;
   int32_t token_rows = 0;
@@ -88,9 +91,9 @@ class Executor {
 
   // Starts a pass. `batch` must stay alive until Finish.
   virtual void Upload(const PackedBatch& batch) = 0;
-  // out [T,H] = LayerNorm(token row + position row + segment row)
+  // out [T,E] = LayerNorm(token row + position row + segment row)
   virtual void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) = 0;
-  // out [T,H] = token row + position row + segment row, without the LayerNorm
+  // out [T,E] = token row + position row + segment row, without the LayerNorm
   virtual void SumTables(const DeviceEmbeddings& tables, Matrix out) = 0;
   // y [rows,out] = activation(x [rows,in] W^T + b); y must not alias x.
   virtual void Linear(Matrix x, const DeviceLinear& weights, Matrix y) = 0;

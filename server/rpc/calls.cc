@@ -125,7 +125,10 @@ absl::Status EncodeCall::Reply(absl::StatusOr<PipelineResult> result) {
       continue;
     }
     states->set_rows(static_cast<uint32_t>(output.rows));
-    states->set_columns(model_->description.hidden_size());
+    states->set_columns(
+        output.rows == 0
+            ? model_->description.hidden_size()
+            : static_cast<uint32_t>(output.values.size() / output.rows));
     PackVector(VectorFormat::kFloat32, {}, output.values,
                states->mutable_packed());
     output.values = {};

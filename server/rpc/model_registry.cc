@@ -48,11 +48,11 @@ v1::Model DescribeModel(const std::string& name, const ModelInfo& info,
   model.set_max_len(info.limits.max_len);
   model.set_max_len_source(ToProto(config.max_len_source));
   model.set_position_offset(info.limits.position_offset);
-  SetTable(info.limits.token_rows, config.hidden_size, parameters.token_table,
-           model.mutable_token_table());
-  SetTable(info.limits.position_rows, config.hidden_size,
+  SetTable(info.limits.token_rows, config.table_columns(),
+           parameters.token_table, model.mutable_token_table());
+  SetTable(info.limits.position_rows, config.table_columns(),
            parameters.position_table, model.mutable_position_table());
-  SetTable(info.limits.segment_rows, config.hidden_size,
+  SetTable(info.limits.segment_rows, config.table_columns(),
            parameters.segment_table, model.mutable_segment_table());
   model.set_total_parameters(static_cast<uint64_t>(parameters.total));
   model.set_embedding_parameters(static_cast<uint64_t>(parameters.embedding));

@@ -124,8 +124,11 @@ def run(model, sequences, pooling, normalize, state_sequences, state_layers):
     pooled, states = [], []
     for number, (ids, segments) in enumerate(sequences):
         with torch.no_grad():
-            out = model(input_ids=torch.tensor([ids]),
-                        token_type_ids=torch.tensor([segments]),
+            # Some architectures know no segments.
+            more = ({"token_type_ids": torch.tensor([segments])}
+                    if hasattr(model.embeddings, "token_type_embeddings")
+                    else {})
+            out = model(input_ids=torch.tensor([ids]), **more,
                         attention_mask=torch.ones(1, len(ids), dtype=torch.long),
                         output_hidden_states=True)
             features = {"token_embeddings": out.last_hidden_state,
@@ -214,7 +217,7 @@ def load_random(spec):
                  for key, value in state.items()}
         config = transformers.AutoConfig.for_model(
             **random_checkpoint.config(spec))
-        if spec["segments"] == 0:
+        if spec["segments"] == 0 and hasattr(config, "type_vocab_size"):
             # The same sums: one segment whose row is zero.
             config.type_vocab_size = 1
             state["embeddings.token_type_embeddings.weight"] = torch.zeros(
@@ -238,7 +241,9 @@ def random_model(spec):
     pooling = pooling_of(spec)
     sequences = random_sequences(spec)
     state_sequences = [0, 4, 9, 11]
-    state_layers = list(range(spec["layers"] + 1))
+    # ALBERT runs a whole group of layers for each of its num_hidden_layers.
+    steps = spec["layers"] * spec.get("config", {}).get("inner_group_num", 1)
+    state_layers = list(range(steps + 1))
     pooled, states = run(model, sequences, pooling, spec["normalize"],
                          state_sequences, state_layers)
     save(spec["name"], sequences, pooled, state_sequences, state_layers, states,

@@ -199,34 +199,43 @@ std::vector<TensorToWrite> CheckpointTensors(const CheckpointSpec& spec) {
   const auto name = [&](const char* role) {
     return names.at(role).get<std::string>();
   };
-  const int64_t h = spec.hidden;
+  const Json settings = Json::parse(spec.config);
+  const int64_t h = spec.hidden, e = settings.value("embedding_size", h);
   std::vector<TensorToWrite> tensors;
   const auto add = [&](const std::string& tensor, std::vector<int64_t> shape) {
     tensors.push_back(MakeTensor(spec, tensor, std::move(shape)));
   };
-  const auto norm = [&](const std::string& module) {
-    add(module + ".weight", {h});
-    add(module + ".bias", {h});
+  const auto norm = [&](const std::string& module, int64_t size) {
+    add(module + ".weight", {size});
+    add(module + ".bias", {size});
   };
   const auto linear = [&](const std::string& module, int64_t out, int64_t in) {
     add(module + ".weight", {out, in});
     add(module + ".bias", {out});
   };
-  add(name("token") + ".weight", {spec.vocab, h});
-  add(name("position") + ".weight", {spec.positions, h});
-  if (spec.segments > 0) add(name("segment") + ".weight", {spec.segments, h});
-  norm(name("embedding_norm"));
-  for (int64_t layer = 0; layer < spec.layers; ++layer) {
-    const std::string at =
-        absl::StrReplaceAll(name("layer"), {{"{layer}", absl::StrCat(layer)}});
+  add(name("token") + ".weight", {spec.vocab, e});
+  add(name("position") + ".weight", {spec.positions, e});
+  if (spec.segments > 0) add(name("segment") + ".weight", {spec.segments, e});
+  norm(name("embedding_norm"), e);
+  if (names.contains("projection") && (name("projects") == "always" || e != h))
+    linear(name("projection"), h, e);
+  // Layers with weights of their own: all, or groups of some.
+  const int64_t inner = settings.value("inner_group_num", int64_t{1});
+  const int64_t layers =
+      settings.value("num_hidden_groups", spec.layers) * inner;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const std::string at = absl::StrReplaceAll(
+        name("layer"), {{"{layer}", absl::StrCat(layer)},
+                        {"{group}", absl::StrCat(layer / inner)},
+                        {"{inner}", absl::StrCat(layer % inner)}});
     for (const char* part : {"query", "key", "value"}) {
       linear(at + name(part), h, h);
     }
     linear(at + name("attention_output"), h, h);
-    norm(at + name("attention_norm"));
+    norm(at + name("attention_norm"), h);
     linear(at + name("feed_forward_in"), spec.inner, h);
     linear(at + name("feed_forward_out"), h, spec.inner);
-    norm(at + name("output_norm"));
+    norm(at + name("output_norm"), h);
   }
   return tensors;
 }

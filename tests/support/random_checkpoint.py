@@ -78,21 +78,29 @@ def weight_scale(fan_in):
 def shapes(spec):
     """Pairs of tensor name (without prefix) and shape, in the file's order."""
     h, f, name = spec["hidden"], spec["inner"], names(spec)
-    rows = [(name["token"] + ".weight", [spec["vocab"], h]),
-            (name["position"] + ".weight", [spec["positions"], h])]
+    settings = spec.get("config", {})
+    e = settings.get("embedding_size", h)
+    rows = [(name["token"] + ".weight", [spec["vocab"], e]),
+            (name["position"] + ".weight", [spec["positions"], e])]
     if spec["segments"]:
-        rows.append((name["segment"] + ".weight", [spec["segments"], h]))
+        rows.append((name["segment"] + ".weight", [spec["segments"], e]))
 
-    def norm(module):
-        rows.extend([(module + ".weight", [h]), (module + ".bias", [h])])
+    def norm(module, size=h):
+        rows.extend([(module + ".weight", [size]), (module + ".bias", [size])])
 
     def linear(module, out, inputs):
         rows.extend([(module + ".weight", [out, inputs]),
                      (module + ".bias", [out])])
 
-    norm(name["embedding_norm"])
-    for layer in range(spec["layers"]):
+    norm(name["embedding_norm"], e)
+    if "projection" in name and (name["projects"] == "always" or e != h):
+        linear(name["projection"], h, e)
+    # Layers with weights of their own: all, or groups of some.
+    inner = settings.get("inner_group_num", 1)
+    for layer in range(settings.get("num_hidden_groups", spec["layers"]) * inner):
         at = name["layer"].replace("{layer}", str(layer))
+        at = at.replace("{group}", str(layer // inner))
+        at = at.replace("{inner}", str(layer % inner))
         for part in ("query", "key", "value"):
             linear(at + name[part], h, h)
         linear(at + name["attention_output"], h, h)

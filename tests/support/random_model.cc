@@ -8,6 +8,10 @@
 namespace encoderd {
 namespace {
 
+int32_t Columns(const RandomShape& shape) {
+  return shape.embedding == 0 ? shape.hidden : shape.embedding;
+}
+
 class RandomReader : public CheckpointReader {
  public:
   RandomReader(const RandomShape& shape, uint32_t seed)
@@ -16,11 +20,17 @@ class RandomReader : public CheckpointReader {
   absl::StatusOr<EmbeddingWeights> ReadEmbeddings() override {
     std::mt19937 random(seed_);
     EmbeddingWeights weights;
-    weights.token = Values(shape_.vocabulary, shape_.hidden, 0.5f, &random);
-    weights.position = Values(shape_.positions, shape_.hidden, 0.3f, &random);
-    weights.segment = Values(shape_.segments, shape_.hidden, 0.1f, &random);
-    weights.norm = Norm(&random);
+    const int32_t columns = Columns(shape_);
+    weights.token = Values(shape_.vocabulary, columns, 0.5f, &random);
+    weights.position = Values(shape_.positions, columns, 0.3f, &random);
+    weights.segment = Values(shape_.segments, columns, 0.1f, &random);
+    weights.norm = Norm(columns, &random);
     return weights;
+  }
+
+  absl::StatusOr<LinearWeights> ReadProjection() override {
+    std::mt19937 random(seed_ + 1000);
+    return Linear(shape_.hidden, Columns(shape_), &random);
   }
 
   absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override {
@@ -29,10 +39,10 @@ class RandomReader : public CheckpointReader {
     LayerWeights weights;
     weights.qkv = Linear(3 * h, h, &random);
     weights.attention_output = Linear(h, h, &random);
-    weights.attention_norm = Norm(&random);
+    weights.attention_norm = Norm(h, &random);
     weights.feed_forward_in = Linear(f, h, &random);
     weights.feed_forward_out = Linear(h, f, &random);
-    weights.output_norm = Norm(&random);
+    weights.output_norm = Norm(h, &random);
     return weights;
   }
 
@@ -69,11 +79,11 @@ class RandomReader : public CheckpointReader {
     return weights;
   }
 
-  NormWeights Norm(std::mt19937* random) const {
+  static NormWeights Norm(int64_t size, std::mt19937* random) {
     NormWeights norm;
-    norm.gain = Normal(shape_.hidden, 0.1f, random);
+    norm.gain = Normal(size, 0.1f, random);
     for (float& gain : norm.gain) gain += 1.0f;
-    norm.bias = Normal(shape_.hidden, 0.1f, random);
+    norm.bias = Normal(size, 0.1f, random);
     return norm;
   }
 
@@ -88,6 +98,9 @@ ModelConfig RandomConfig(const RandomShape& shape) {
   config.model_type = "bert";
   config.num_hidden_layers = shape.layers;
   config.hidden_size = shape.hidden;
+  config.embedding_size = shape.embedding;
+  for (int32_t l = 0; shape.distinct_layers > 0 && l < shape.layers; ++l)
+    config.layer_weights.push_back(l * shape.distinct_layers / shape.layers);
   config.num_attention_heads = shape.heads;
   config.intermediate_size = shape.inner;
   config.vocab_size = shape.vocabulary;

@@ -25,6 +25,8 @@ struct RandomShape {
   int32_t positions = 64;
   int32_t segments = 2;
   Activation activation = Activation::kGeluErf;
+  int32_t embedding = 0;        // E; 0: hidden, and no projection
+  int32_t distinct_layers = 0;  // shared by `layers`; 0: none are shared
 };
 
 ModelConfig RandomConfig(const RandomShape& shape);

@@ -27,7 +27,8 @@ double Activate(double x, Activation activation) {
 ReferenceEncoder::ReferenceEncoder(const ModelConfig& config,
                                    CheckpointReader* checkpoint)
     : config_(config), embeddings_(*checkpoint->ReadEmbeddings()) {
-  for (int32_t l = 0; l < config.num_hidden_layers; ++l)
+  if (config.embedding_size > 0) projection_ = *checkpoint->ReadProjection();
+  for (int32_t l = 0; l < config.distinct_layers(); ++l)
     layers_.push_back(*checkpoint->ReadLayer(l));
 }
 
@@ -100,8 +101,8 @@ ReferenceEncoder::Rows ReferenceEncoder::Attention(const Rows& qkv,
 
 std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
                                              int32_t layer) const {
-  const int64_t n = sequence.size(), hidden = config_.hidden_size;
-  Rows states(n * hidden), position(n * hidden);
+  const int64_t n = sequence.size(), columns = config_.table_columns();
+  Rows states(n * columns), position(n * columns);
   const int64_t padding = config_.position_offset - 1;
   int64_t next = config_.position_offset;
   for (int64_t i = 0; i < n; ++i) {
@@ -110,11 +111,12 @@ std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
                                                           : next++;
     const int64_t segment =
         sequence.segment_ids.empty() ? 0 : sequence.segment_ids[i];
-    for (int64_t h = 0; h < hidden; ++h) {
-      states[i * hidden + h] = embeddings_.token.Row(sequence.token_ids[i])[h];
+    for (int64_t e = 0; e < columns; ++e) {
+      double& sum = states[i * columns + e];
+      sum = embeddings_.token.Row(sequence.token_ids[i])[e];
       if (embeddings_.segment.rows > 0)
-        states[i * hidden + h] += embeddings_.segment.Row(segment)[h];
-      position[i * hidden + h] = embeddings_.position.Row(at)[h];
+        sum += embeddings_.segment.Row(segment)[e];
+      position[i * columns + e] = embeddings_.position.Row(at)[e];
     }
   }
   if (layer == kTableSum) {
@@ -122,8 +124,9 @@ std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
     return states;
   }
   AddNorm(position, embeddings_.norm, &states);
+  if (config_.embedding_size > 0) states = Linear(states, projection_);
   for (int32_t l = 0; l < layer; ++l) {
-    const LayerWeights& weights = layers_[l];
+    const LayerWeights& weights = layers_[config_.layer_weights_of(l)];
     Rows y = Linear(Attention(Linear(states, weights.qkv), n),
                     weights.attention_output);
     AddNorm(states, weights.attention_norm, &y);

@@ -34,6 +34,7 @@ class ReferenceEncoder {
 
   const ModelConfig config_;
   EmbeddingWeights embeddings_;
+  LinearWeights projection_;
   std::vector<LayerWeights> layers_;
 };
 

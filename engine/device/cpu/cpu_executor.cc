@@ -37,7 +37,8 @@ absl::StatusOr<std::unique_ptr<Executor>> CpuExecutor::Create(
                 "attention scratch", &executor->attention_scratch_);
   }
   if (status.ok())
-    status = Reserve(limits.hidden_size * 4, "row scratch", &executor->row_);
+    status = Reserve(std::max(limits.hidden_size, limits.embedding_size) * 4,
+                     "row scratch", &executor->row_);
   if (status.ok() && kernels.bf16) {
     status = Reserve(int64_t{4} * limits.max_seqlen * limits.hidden_size,
                      "pooling scratch", &executor->states_);

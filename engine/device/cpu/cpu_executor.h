@@ -78,7 +78,7 @@ class CpuExecutor : public Executor {
   const ExecutorLimits limits_;
   AlignedBuffer product_scratch_;
   AlignedBuffer attention_scratch_;
-  AlignedBuffer row_;     // [H]
+  AlignedBuffer row_;     // [H] or [E], whichever is more
   AlignedBuffer states_;  // [max_seqlen,H], bf16 only
   std::vector<AlignedBuffer> matrices_;
 

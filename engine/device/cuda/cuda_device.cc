@@ -53,6 +53,7 @@ class CudaDevice : public Device {
     limits.max_batch_tokens = std::max<int64_t>(kBatchTokens, sizes.max_len);
     limits.max_batch_sequences = limits.max_batch_tokens;
     limits.hidden_size = sizes.hidden_size;
+    limits.embedding_size = sizes.embedding_size;
     limits.intermediate_size = sizes.intermediate_size;
     const int64_t model_bytes = ModelBytes(sizes, dtype());
     const SessionPlan plan = PlanSession(limits, dtype());
@@ -128,6 +129,13 @@ absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
                      " are not computed on a GPU: both must be multiples of ",
                      kColumnMultiple, " and the first at most ", kMaxHidden,
                      "; choose device cpu"));
+  }
+  const int64_t embedding = sizes.embedding_size;
+  if (embedding % kColumnMultiple != 0 || embedding > kMaxHidden) {
+    return absl::UnimplementedError(absl::StrCat(
+        "embedding_size ", embedding,
+        " is not computed on a GPU: it must be a multiple of ", kColumnMultiple,
+        ", at most ", kMaxHidden, "; choose device cpu"));
   }
   if (head_size > kMaxHeadSize ||
       (dtype() != DType::kF32 && head_size % kColumnMultiple != 0)) {

@@ -28,10 +28,13 @@ int64_t NormBytes(int64_t hidden) { return 2 * Aligned(hidden * 4); }
 int64_t ModelBytes(const ModelSizes& sizes, DType dtype) {
   const int64_t element = DTypeBytes(dtype);
   const int64_t hidden = sizes.hidden_size, inner = sizes.intermediate_size;
-  int64_t bytes = NormBytes(hidden);
+  const bool factored = sizes.embedding_size > 0;
+  const int64_t columns = factored ? sizes.embedding_size : hidden;
+  int64_t bytes = NormBytes(columns);
+  if (factored) bytes += LinearBytes(columns, hidden, element);
   for (const int64_t rows :
        {sizes.token_rows, sizes.position_rows, sizes.segment_rows})
-    bytes += Aligned(rows * hidden * element);
+    bytes += Aligned(rows * columns * element);
   const int64_t layer = LinearBytes(hidden, 3 * hidden, element) +
                         LinearBytes(hidden, hidden, element) +
                         LinearBytes(hidden, inner, element) +
@@ -53,8 +56,9 @@ SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype) {
       Aligned(static_cast<int64_t>(sizeof(AttentionWork)) * tokens);
   plan.pool_work_bytes = Aligned(static_cast<int64_t>(sizeof(PoolWork)) *
                                  limits.max_batch_sequences);
-  plan.output_bytes = Aligned(4 * tokens * hidden);
-  const int64_t columns = 6 * hidden + limits.intermediate_size;
+  const int64_t embedding = limits.embedding_size;
+  plan.output_bytes = Aligned(4 * tokens * std::max(hidden, embedding));
+  const int64_t columns = embedding + 6 * hidden + limits.intermediate_size;
   plan.activation_bytes = columns * tokens * DTypeBytes(dtype);
   return plan;
 }

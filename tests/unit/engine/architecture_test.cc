@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -53,11 +54,11 @@ class ArchitectureTest : public testing::Test {
   // The config of a checkpoint with other or further members.
   absl::StatusOr<ModelConfig> Config(const std::string& name,
                                      const Json& members) {
-    CheckpointSpec spec = CheckpointSpecOf(name);
-    Json config = Json::parse(spec.config);
+    WriteCheckpoint(CheckpointSpecOf(name), folder_.path());
+    std::ifstream file(folder_.Path("config.json"));
+    Json config = Json::parse(file);
     config.update(members);
-    spec.config = config.dump();
-    WriteCheckpoint(spec, folder_.path());
+    folder_.Write("config.json", config.dump());
     return LoadModelConfig(folder_.path(), 0);
   }
 
@@ -156,6 +157,86 @@ TEST_F(ArchitectureTest, RefusesAPaddingTokenWithoutARow) {
               IsError(kDataLoss, "pad_token_id is 300"));
   EXPECT_THAT(Config("roberta", {{"pad_token_id", -1}}),
               IsError(kDataLoss, "pad_token_id is -1"));
+}
+
+TEST_F(ArchitectureTest, DistilBertHasNoSegmentsAndAnEpsilonOfItsOwn) {
+  const auto config = Config(
+      "distilbert",
+      {{"layer_norm_eps", 0.5}, {"type_vocab_size", 2}, {"hidden_size", 12}});
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->hidden_size, 64);
+  EXPECT_EQ(config->type_vocab_size, 0);
+  EXPECT_EQ(config->layer_norm_eps, 1e-12f);
+  EXPECT_THAT(Config("distilbert", {{"n_heads", 7}}),
+              IsError(kDataLoss, "n_heads is 7; want a divisor of dim 64"));
+  EXPECT_THAT(Config("distilbert", {{"activation", "silu"}}),
+              IsError(kUnimplemented, "activation 'silu'"));
+}
+
+TEST_F(ArchitectureTest, ElectraProjectsOnlyBetweenDifferentSizes) {
+  EXPECT_EQ(Config("electra", Json::object())->embedding_size, 32);
+  EXPECT_EQ(Config("electra_plain", Json::object())->embedding_size, 0);
+  EXPECT_EQ(Config("electra_plain", Json::object())->table_columns(), 64);
+  EXPECT_EQ(Config("electra", {{"embedding_size", nullptr}})->embedding_size,
+            128);
+  EXPECT_THAT(Config("electra", {{"embedding_size", 0}}),
+              IsError(kDataLoss, "embedding_size is 0"));
+  // What config.json and checkpoint say of the projection must agree.
+  const CheckpointSpec spec = CheckpointSpecOf("electra_plain");
+  WriteCheckpoint(spec, folder_.path());
+  std::vector<TensorToWrite> tensors = CheckpointTensors(spec);
+  tensors.push_back(FloatTensor("electra.embeddings_project.bias", {1}, {1}));
+  EXPECT_THAT(Open(tensors), IsError(kUnimplemented, "embeddings_project"));
+}
+
+TEST_F(ArchitectureTest, AlbertSharesLayersInGroups) {
+  auto config = Config("albert", Json::object());
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->num_hidden_layers, 4);
+  EXPECT_EQ(config->distinct_layers(), 1);
+  EXPECT_THAT(config->layer_weights, testing::ElementsAre(0, 0, 0, 0));
+  EXPECT_EQ(config->embedding_size, 24);
+  config = Config("albert_groups", Json::object());
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->num_hidden_layers, 6);
+  EXPECT_EQ(config->distinct_layers(), 4);
+  EXPECT_THAT(config->layer_weights, testing::ElementsAre(0, 1, 0, 1, 2, 3));
+  EXPECT_EQ(config->embedding_size, 48) << "even between equal sizes";
+  config = Config("albert", {{"num_hidden_groups", nullptr},
+                             {"inner_group_num", nullptr},
+                             {"hidden_act", nullptr}});
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->distinct_layers(), 1);
+  EXPECT_EQ(config->hidden_act, Activation::kGeluTanh);
+}
+
+TEST_F(ArchitectureTest, RefusesMoreGroupsThanLayers) {
+  EXPECT_THAT(Config("albert", {{"num_hidden_groups", 5}}),
+              IsError(kDataLoss,
+                      "num_hidden_groups is 5; want a whole number from 1 to "
+                      "4"));
+  EXPECT_THAT(Config("albert", {{"inner_group_num", 0}}),
+              IsError(kDataLoss, "inner_group_num is 0"));
+  EXPECT_THAT(Config("albert", {{"inner_group_num", 1000}}),
+              IsError(kDataLoss, "inner_group_num is 1000"));
+}
+
+// Every number of groups that fits: each group runs, and in order.
+TEST_F(ArchitectureTest, RunsEveryGroupOfEveryDivision) {
+  for (const int steps : {1, 2, 3, 7, 12, 49}) {
+    for (int groups = 1; groups <= steps; ++groups) {
+      const auto config = Config("albert", {{"num_hidden_layers", steps},
+                                            {"num_hidden_groups", groups}});
+      ASSERT_THAT(config, IsOk());
+      ASSERT_EQ(config->distinct_layers(), groups) << steps;
+      for (int step = 1; step < steps; ++step) {
+        const int next = config->layer_weights[step];
+        const int before = config->layer_weights[step - 1];
+        EXPECT_TRUE(next == before || next == before + 1)
+            << groups << " of " << steps;
+      }
+    }
+  }
 }
 
 TEST_F(ArchitectureTest, FiveHundredAndFourteenRowsHoldFiveHundredAndTwelve) {

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "engine/encoder.h"
@@ -18,16 +20,31 @@ namespace {
 constexpr int kSequences = 48;
 constexpr int kBatches = 200;
 
-class BatchInvarianceTest : public ::testing::TestWithParam<TestDevice> {
+struct TestModel {
+  std::string name;
+  RandomShape shape;
+};
+
+std::vector<TestModel> TestModels() {
+  RandomShape bert;
+  bert.hidden = 96;
+  bert.heads = 3;
+  bert.inner = 384;
+  bert.positions = 160;
+  RandomShape albert = bert;
+  albert.embedding = 40;
+  albert.distinct_layers = 1;
+  return {{"bert", bert}, {"albert", albert}};
+}
+
+class BatchInvarianceTest
+    : public ::testing::TestWithParam<std::tuple<TestDevice, TestModel>> {
  protected:
   void SetUp() override {
-    RandomShape shape;
-    shape.hidden = 96;
-    shape.heads = 3;
-    shape.inner = 384;
-    shape.positions = 160;
+    const auto& [device, model] = GetParam();
+    const RandomShape& shape = model.shape;
     limits_ = RandomLimits(shape);
-    encoder_ = Encoder::Build(GetParam().Open(), RandomConfig(shape), limits_,
+    encoder_ = Encoder::Build(device.Open(), RandomConfig(shape), limits_,
                               RandomCheckpoint(shape, 1).get())
                    .value();
     std::mt19937 random(11);
@@ -111,11 +128,14 @@ TEST_P(BatchInvarianceTest, GivesTheSameBitsOnTwoThreads) {
   EXPECT_EQ(differences[1], 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, BatchInvarianceTest,
-                         ::testing::ValuesIn(TestDevices()),
-                         [](const ::testing::TestParamInfo<TestDevice>& info) {
-                           return TestDeviceName(info.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Devices, BatchInvarianceTest,
+    ::testing::Combine(::testing::ValuesIn(TestDevices()),
+                       ::testing::ValuesIn(TestModels())),
+    [](const ::testing::TestParamInfo<BatchInvarianceTest::ParamType>& info) {
+      return TestDeviceName(std::get<0>(info.param)) + "_" +
+             std::get<1>(info.param).name;
+    });
 
 }  // namespace
 }  // namespace encoderd

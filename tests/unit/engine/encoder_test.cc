@@ -123,6 +123,23 @@ TEST_P(EncoderTest, EqualsTheReferenceAtOddSizes) {
   CheckShape(shape);
 }
 
+TEST_P(EncoderTest, EqualsTheReferenceWithTablesOfAnotherWidth) {
+  RandomShape shape;
+  for (const int32_t embedding : {1, 19, 64, 200}) {
+    shape.embedding = embedding;
+    CheckShape(shape);
+  }
+}
+
+TEST_P(EncoderTest, EqualsTheReferenceWithSharedLayers) {
+  RandomShape shape;
+  shape.layers = 4;
+  for (const int32_t distinct : {1, 3}) {
+    shape.distinct_layers = distinct;
+    CheckShape(shape);
+  }
+}
+
 TEST_P(EncoderTest, EqualsTheReferenceAtManyHeadSizes) {
   for (int32_t head_size : {4, 8, 12, 24, 40, 48, 80, 96, 128}) {
     RandomShape shape;
@@ -161,11 +178,12 @@ TEST_P(EncoderTest, GivesTheStatesOfEveryLayer) {
 }
 
 TEST_P(EncoderTest, GivesTheSumOfTheTableRowsBeforeTheLayerNorm) {
-  for (int32_t segments : {0, 2}) {
+  for (int32_t embedding : {0, 19, 100}) {
     RandomShape shape;
     shape.hidden = 75;
     shape.heads = 3;
-    shape.segments = segments;
+    shape.segments = embedding == 0 ? 0 : 2;
+    shape.embedding = embedding;
     TestModel model = Load(GetParam(), shape);
     const ReferenceEncoder reference(RandomConfig(shape),
                                      RandomCheckpoint(shape, 1).get());

@@ -81,6 +81,28 @@ TEST_F(ModelTest, CountsTheParametersOfEachTableAndOfTheWhole) {
   EXPECT_EQ(info.parameters.total, values);
 }
 
+// Tables of embedding_size columns; weights that layers share count once.
+TEST_F(ModelTest, CountsFactoredTablesAndSharedLayersAsTheyAre) {
+  for (const char* name : {"electra", "albert_groups", "distilbert"}) {
+    const CheckpointSpec spec = CheckpointSpecOf(name);
+    WriteCheckpoint(spec, folder_.path());
+    const ModelInfo info = Load().value()->info();
+    int64_t values = 0;
+    for (const TensorToWrite& tensor : CheckpointTensors(spec)) {
+      values += static_cast<int64_t>(tensor.bytes.size()) / 4;
+    }
+    EXPECT_EQ(info.parameters.total, values) << name;
+    EXPECT_EQ(info.parameters.token_table,
+              spec.vocab * info.config.table_columns())
+        << name;
+  }
+  WriteCheckpoint(CheckpointSpecOf("electra"), folder_.path());
+  const ModelInfo info = Load().value()->info();
+  EXPECT_EQ(info.parameters.token_table, 250 * 32);
+  EXPECT_EQ(info.parameters.position_table, 80 * 32);
+  EXPECT_EQ(info.parameters.segment_table, 2 * 32);
+}
+
 TEST_F(ModelTest, EmbedsATextAsAUnitVector) {
   const auto model = Load();
   ASSERT_THAT(model, IsOk());

@@ -49,6 +49,27 @@ TEST(ParametersTest, BertBaseIsCountedInFull) {
   EXPECT_EQ(counts.total, 109'482'240 - (768 * 768 + 768));
 }
 
+TEST(ParametersTest, WhatLayersShareIsCountedWhereItFirstRuns) {
+  ModelConfig config = Shapes(30000, 512, 768);
+  config.embedding_size = 128;
+  config.layer_weights = std::vector<int32_t>(12, 0);
+  ParameterCounts counts = CountParameters(config);
+  EXPECT_EQ(counts.token_table, 30000 * 128);
+  EXPECT_EQ(counts.position_table, 512 * 128);
+  EXPECT_EQ(counts.segment_table, 2 * 128);
+  EXPECT_EQ(counts.layers.front(), 7'087'872);
+  EXPECT_EQ(std::accumulate(counts.layers.begin() + 1, counts.layers.end(), 0),
+            0);
+  // ALBERT-base as published: 11,683,584 with the pooler.
+  EXPECT_EQ(counts.total, 11'683'584 - (768 * 768 + 768));
+  config.layer_weights = {0, 1, 0, 1, 2, 3, 2, 3, 4, 5, 4, 5};
+  counts = CountParameters(config);
+  EXPECT_EQ(counts.layers[1], 7'087'872);
+  EXPECT_EQ(counts.layers[2], 0);
+  EXPECT_EQ(counts.layers[9], 7'087'872);
+  EXPECT_EQ(counts.layers[11], 0);
+}
+
 TEST(ParametersTest, GeneratedRowsAreNoParameters) {
   ModelConfig config = Shapes(30522, 512, 768);
   const int64_t learned = CountParameters(config).total;

@@ -160,8 +160,9 @@ absl::Status ReadHeadModule(const std::string& folder, const Module& module,
   absl::StatusOr<HeadModule> head =
       module.type == "Dense" ? ReadDenseConfig(folder, module.path)
                              : ReadLayerNormConfig(folder, module.path);
-  if (head.ok()) config->head.push_back(*std::move(head));
-  return head.status();
+  if (!head.ok()) return head.status();
+  config->head.push_back(*std::move(head));
+  return absl::OkStatus();
 }
 
 absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {

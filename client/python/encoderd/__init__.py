@@ -8,6 +8,7 @@
 See Client for everything it can do and EncoderdError for what can go wrong.
 """
 
+from encoderd.async_client import AsyncClient
 from encoderd.client import DEFAULT_TARGET, Client
 from encoderd.errors import (DeadlineExceededError, EncoderdError,
                              InputTooLongError, InvalidInputError,
@@ -18,8 +19,8 @@ from encoderd.results import EmbedResult, TokenizedText
 
 __version__ = "0.1.0"
 __all__ = [
-    "DEFAULT_TARGET", "Client", "DeadlineExceededError", "EmbedResult",
-    "EncoderdError", "InputTooLongError", "InvalidInputError",
+    "DEFAULT_TARGET", "AsyncClient", "Client", "DeadlineExceededError",
+    "EmbedResult", "EncoderdError", "InputTooLongError", "InvalidInputError",
     "NotFoundError", "QueueFullError", "ServerFaultError", "TokenIds",
     "TokenizedText", "UnavailableError",
 ]

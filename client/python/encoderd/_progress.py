@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TextIO
+from typing import Any, TextIO
 
 
 class Line:
@@ -41,7 +41,7 @@ class Silent:
         pass
 
 
-def make_progress(total: int, show: bool):
+def make_progress(total: int, show: bool) -> Any:
     """Something with update(count) and close()."""
     if not show:
         return Silent()

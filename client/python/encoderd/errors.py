@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Optional, Tuple, Type
+from typing import Any, Dict, List, Optional, Tuple, Type
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
@@ -101,7 +101,7 @@ def _details(error: grpc.RpcError) -> status_pb2.Status:
 
 
 def make_error(code: grpc.StatusCode, message: str, reason: str = "",
-               **rest) -> EncoderdError:
+               **rest: Any) -> EncoderdError:
     """The subclass that fits code and reason."""
     kind = _BY_CODE.get(code, EncoderdError)
     if reason == "INPUT_TOO_LONG":

@@ -58,6 +58,8 @@ def to_message(value: Input, index: int) -> encoder_pb2.Input:
 def cut(values: Sequence[Input], batch_size: int
         ) -> Iterator[Tuple[int, List[encoder_pb2.Input]]]:
     """(index of the first, inputs) of each call, at most batch_size each."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
     first = 0
     size = 0
     call: List[encoder_pb2.Input] = []

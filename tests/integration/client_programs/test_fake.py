@@ -9,7 +9,7 @@ import encoderd
 import grpc
 import numpy as np
 import pytest
-from encoderd import _calls, _progress
+from encoderd import _calls, _jobs, _progress
 
 WIDTH = 6  # hidden_size of the fake
 TOO_LONG = "a b c d e f g"  # 9 tokens; the fake takes 8
@@ -195,16 +195,17 @@ def test_no_more_calls_than_allowed_are_in_flight():
             nonlocal most
             most = max(most, next(started) + 1 - finished)
 
-        def result(self):
+        def result(self, first):
             nonlocal finished
             finished += 1
 
         def cancel(self):
             raise AssertionError("nothing was to be cancelled")
 
-    calls = ((i, ["text"]) for i in range(20))
+    many = _jobs.Many("Embed", ((i, ["text"]) for i in range(20)),
+                      lambda inputs: inputs, lambda *answer: None)
     order = [first for first, _, _ in
-             _calls.run_calls(calls, lambda inputs: Call(), 3)]
+             _calls.run_calls(many, lambda request: Call(), 3)]
     assert order == list(range(20))
     assert most == 3
 

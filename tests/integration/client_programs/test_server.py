@@ -56,7 +56,8 @@ def test_a_long_text_is_cut_only_when_asked(client):
 
 
 def test_normalisation_follows_the_caller(client):
-    raw = client.encode("A man is eating food.", normalize_embeddings=False)
+    raw = client.embed("A man is eating food.",
+                       normalize_embeddings=False).vectors[0]
     unit = client.encode("A man is eating food.", normalize_embeddings=True)
     assert abs(np.linalg.norm(raw) - 1) > 1e-2
     np.testing.assert_allclose(raw / np.linalg.norm(raw), unit, atol=1e-6)
@@ -68,8 +69,8 @@ def test_dimensions_and_pooling_follow_the_caller(client):
         client.encode("text", dimensions=WIDTH + 1)
     assert caught.value.reason == "INVALID_OPTION"
     first = client.token_embeddings("text")[0]
-    cls = client.encode("text", pooling="cls", normalize_embeddings=False)
-    np.testing.assert_array_equal(cls, first)
+    cls = client.embed("text", pooling="cls", normalize_embeddings=False)
+    np.testing.assert_array_equal(cls.vectors[0], first)
 
 
 def test_token_states_give_the_vector_when_averaged(client):

@@ -1,0 +1,29 @@
+"""int8 and uint8 with ranges that come from the list at hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def calibrate(vectors: np.ndarray, precision: str) -> np.ndarray:
+    """The least and the largest value of each dimension, float32 [2, D]."""
+    if len(vectors) < 2:
+        raise ValueError(
+            f"precision={precision!r}: ranges cannot be taken from a single "
+            "text; give ranges=, the least and the largest value of each "
+            "dimension over a representative list")
+    return np.stack([vectors.min(axis=0), vectors.max(axis=0)])
+
+
+def quantize(vectors: np.ndarray, precision: str, ranges: Any) -> np.ndarray:
+    """256 steps between the ends of each dimension's range; what lies outside
+    becomes its end. [n, D] of int8 or uint8."""
+    low, high = np.asarray(ranges, np.float32)
+    steps = (high - low) / np.float32(255)
+    steps[steps == 0] = 1  # a dimension that never changes
+    levels = np.clip(np.floor((vectors - low) / steps), 0, 255)
+    if precision == "int8":
+        return (levels - 128).astype(np.int8)
+    return levels.astype(np.uint8)

@@ -1,0 +1,189 @@
+"""encode() as SentenceTransformer.encode does it, in terms of _jobs."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import grpc
+import numpy as np
+
+from encoderd import _jobs
+from encoderd._jobs import Job
+from encoderd._quantize import calibrate, quantize
+from encoderd.errors import make_error
+from encoderd.inputs import Input
+from encoderd.v1 import encoder_pb2
+
+PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
+# Answers of Encode are as large as their tokens.
+ENCODE_BATCH = 4
+
+_LOGGER = logging.getLogger("encoderd")
+
+
+def _prefixed(values: Sequence[Input], prompt: str) -> List[Input]:
+    """As the server does it: before texts, not before pairs or ids."""
+    return [prompt + value if isinstance(value, str) else value
+            for value in values]
+
+
+def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
+                     prompt_name: Optional[str], model: str
+                     ) -> Job[Tuple[Sequence[Input], str]]:
+    """What to send, and the prompt that the server puts before it."""
+    if prompt is None:
+        return values, prompt_name or ""
+    info = yield _jobs.get_model(model)
+    if not info.default_prompt_name:
+        return _prefixed(values, prompt), ""
+    for name, text in info.prompts.items():
+        if text == prompt:
+            return values, name
+    raise ValueError(
+        "prompt: this model puts its prompt "
+        f"{info.default_prompt_name!r} before every text that names no other; "
+        "a text of your own cannot replace it; use prompt_name")
+
+
+def _prompt_of_encode(values: Sequence[Input], prompt: Optional[str],
+                      prompt_name: Optional[str], model: str
+                      ) -> Job[Sequence[Input]]:
+    """The texts behind their prompt: Encode and Tokenize put none."""
+    if prompt is None:
+        info = yield _jobs.get_model(model)
+        name = prompt_name or info.default_prompt_name
+        if name and name not in info.prompts:
+            raise _jobs.unknown_prompt(name, info)
+        prompt = info.prompts[name] if name else ""
+    return _prefixed(values, prompt) if prompt else values
+
+
+def _cut(vectors: np.ndarray, truncate_dim: int) -> np.ndarray:
+    if not 0 < truncate_dim <= vectors.shape[1]:
+        raise make_error(
+            grpc.StatusCode.INVALID_ARGUMENT,
+            f"truncate_dim is {truncate_dim}; this model gives "
+            f"{vectors.shape[1]} dimensions", "INVALID_OPTION",
+            metadata={"value": str(truncate_dim),
+                      "limit": str(vectors.shape[1])})
+    return np.ascontiguousarray(vectors[:, :truncate_dim])
+
+
+def _sentences(values: Sequence[Input], *, prompt: Optional[str],
+               prompt_name: Optional[str], precision: str, normalize: bool,
+               truncate_dim: Optional[int], dimensions: int,
+               ranges: Optional[Any], model: str, **rest: Any
+               ) -> Job[np.ndarray]:
+    values, prompt_name = yield from _prompt_of_embed(
+        values, prompt, prompt_name, model)
+    # A model that normalises does so before sentence-transformers cuts, and
+    # not again after it, unless told to. The server always does both: so a
+    # mere cut is made here. Bits do not depend on the length.
+    here = truncate_dim is not None and not (
+        normalize or precision.endswith("binary"))
+    by_scale = precision in ("int8", "uint8")
+    quantize_here = by_scale and (here or ranges is None)
+    if truncate_dim is not None and not here:
+        dimensions = truncate_dim
+    result = yield from _jobs.embed(
+        values, model=model, dimensions=dimensions,
+        precision="float32" if quantize_here else precision,
+        normalize=True if normalize else None, prompt_name=prompt_name,
+        ranges=None if quantize_here else ranges, **rest)
+    vectors = result.vectors
+    if here and truncate_dim is not None and len(vectors) > 0:
+        vectors = _cut(vectors, truncate_dim)
+    if quantize_here and len(vectors) > 0:
+        if ranges is None:
+            ranges = calibrate(vectors, precision)
+        vectors = quantize(vectors, precision, ranges)
+    return vectors
+
+
+def _everything(values: Sequence[Input], *, prompt: Optional[str],
+                prompt_name: Optional[str], truncate_dim: Optional[int],
+                model: str, batch_size: int, pooling: Optional[str],
+                show_progress: bool) -> Job[List[Dict[str, np.ndarray]]]:
+    """output_value=None: a dict for each text."""
+    vectors = yield from _sentences(
+        values, prompt=prompt, prompt_name=prompt_name, precision="float32",
+        normalize=False, truncate_dim=truncate_dim, dimensions=0, ranges=None,
+        model=model, batch_size=batch_size, pooling=pooling,
+        show_progress=show_progress)
+    texts = yield from _prompt_of_encode(values, prompt, prompt_name, model)
+    states = yield from _jobs.token_embeddings(
+        texts, model=model, batch_size=min(batch_size, ENCODE_BATCH))
+    tokens = yield from _jobs.tokenize(texts, model=model,
+                                       batch_size=batch_size)
+    return [{"input_ids": np.array(token.ids, np.int64),
+             "token_type_ids": np.array(token.segment_ids, np.int64),
+             "attention_mask": np.ones(len(token.ids), np.int64),
+             "token_embeddings": state, "sentence_embedding": vector}
+            for token, state, vector in zip(tokens, states, vectors)]
+
+
+def _tensor(value: Any) -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError("convert_to_tensor=True and convert_to_numpy=False "
+                          "give torch tensors; torch is not installed"
+                          ) from error
+    if isinstance(value, dict):
+        return {name: _tensor(array) for name, array in value.items()}
+    return torch.from_numpy(value)
+
+
+def encode(inputs: Any, prompt_name: Optional[str], prompt: Optional[str],
+           batch_size: int, show_progress_bar: Optional[bool],
+           output_value: Optional[str], precision: Optional[str],
+           convert_to_numpy: bool, convert_to_tensor: bool,
+           normalize_embeddings: bool, truncate_dim: Optional[int], *,
+           truncate: Optional[str], dimensions: int, pooling: Optional[str],
+           ranges: Optional[Any], model: str) -> Job[Any]:
+    """Client.encode says what each argument means."""
+    precision = precision or "float32"
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision is {precision!r}; expected one of "
+                         f"{', '.join(PRECISIONS)}")
+    if dimensions and truncate_dim is not None:
+        raise ValueError("give dimensions or truncate_dim, not both")
+    if output_value != "sentence_embedding" and precision != "float32":
+        raise ValueError(f"precision is {precision!r}; with output_value "
+                         f"{output_value!r} it can only be 'float32'")
+    if show_progress_bar is None:
+        level = _LOGGER.getEffectiveLevel()
+        show_progress_bar = level in (logging.INFO, logging.DEBUG)
+    single = isinstance(inputs, (str, _jobs.TokenIds))
+    values = _jobs.as_list(inputs)
+    found: Any
+    if output_value == "sentence_embedding":
+        found = yield from _sentences(
+            values, prompt=prompt, prompt_name=prompt_name,
+            precision=precision, normalize=normalize_embeddings,
+            truncate_dim=truncate_dim, dimensions=dimensions, ranges=ranges,
+            model=model, batch_size=batch_size, truncate=truncate,
+            pooling=pooling, show_progress=show_progress_bar)
+    elif output_value == "token_embeddings":
+        texts = yield from _prompt_of_encode(values, prompt, prompt_name,
+                                             model)
+        found = yield from _jobs.token_embeddings(
+            texts, model=model, batch_size=min(batch_size, ENCODE_BATCH),
+            truncate=truncate, show_progress=show_progress_bar)
+    elif output_value is None:
+        if truncate is not None:
+            raise ValueError("truncate needs an output_value: with None, the "
+                             "ids would not be those of the cut text")
+        found = yield from _everything(
+            values, prompt=prompt, prompt_name=prompt_name,
+            truncate_dim=truncate_dim, model=model, batch_size=batch_size,
+            pooling=pooling, show_progress=show_progress_bar)
+    else:
+        raise ValueError(f"output_value is {output_value!r}; expected "
+                         "'sentence_embedding', 'token_embeddings' or None")
+    if convert_to_tensor and output_value == "sentence_embedding":
+        found = _tensor(found)
+    elif convert_to_tensor or not convert_to_numpy:
+        found = [_tensor(value) for value in found]
+    return found[0] if single else found

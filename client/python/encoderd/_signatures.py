@@ -1,0 +1,27 @@
+"""Types that the signatures of both clients use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Iterable, Literal, Optional, Union
+
+from encoderd.inputs import Input
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeAlias
+
+Inputs: TypeAlias = Union[Input, Iterable[Input]]
+Precision: TypeAlias = Literal["float32", "float16", "int8", "uint8", "binary",
+                               "ubinary"]
+OutputValue: TypeAlias = Optional[Literal["sentence_embedding",
+                                          "token_embeddings"]]
+
+
+def one_of(inputs: Any, sentences: Any, pool: Any) -> Any:
+    """What is to be embedded: `sentences` is an older name of `inputs`."""
+    if pool is not None:
+        raise ValueError("pool: there are no processes to share; the server "
+                         "computes on all of its cores")
+    if (inputs is None) == (sentences is None):
+        raise TypeError("encode() takes inputs, or sentences by their older "
+                        "name")
+    return sentences if inputs is None else inputs

@@ -1,0 +1,161 @@
+"""The client for asyncio: the methods of Client, awaited."""
+
+from __future__ import annotations
+
+from typing import Any, List, Literal, Optional, Union, overload
+
+import grpc
+import numpy as np
+
+from encoderd import _aio, _jobs, _sentence_transformers
+from encoderd._channel import Methods, channel_options, check_in_flight
+from encoderd._signatures import Inputs, OutputValue, Precision, one_of
+from encoderd.client import DEFAULT_TARGET
+from encoderd.inputs import TokenIds
+from encoderd.results import EmbedResult, TokenizedText
+from encoderd.v1 import encoder_pb2
+
+
+class AsyncClient:
+    """Client, for asyncio: every method of it, to be awaited.
+
+    Make it where the event loop runs; it belongs to that loop, and any task
+    of it may call anything. A task that is cancelled cancels its calls.
+    Arrays are made on the loop's thread.
+    """
+
+    def __init__(self, target: str = DEFAULT_TARGET, *, model: str = "",
+                 timeout: Optional[float] = 60.0, calls_in_flight: int = 8,
+                 max_answer_bytes: int = 256 << 20,
+                 credentials: Optional[grpc.ChannelCredentials] = None):
+        """As Client's."""
+        self._calls_in_flight = check_in_flight(calls_in_flight)
+        options = channel_options(max_answer_bytes)
+        if credentials is None:
+            self._channel = grpc.aio.insecure_channel(target, options)
+        else:
+            self._channel = grpc.aio.secure_channel(target, credentials,
+                                                    options)
+        self._methods = Methods(self._channel)
+        self._model = model
+        self._timeout = timeout
+
+    async def close(self) -> None:
+        """Ends the connection and every call on it."""
+        await self._channel.close()
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(self, *unused: Any) -> None:
+        await self.close()
+
+    @overload
+    async def encode(
+            self, inputs: Optional[Inputs] = ...,
+            prompt_name: Optional[str] = ..., prompt: Optional[str] = ...,
+            batch_size: int = ..., show_progress_bar: Optional[bool] = ...,
+            output_value: Literal["sentence_embedding"] = ...,
+            precision: Optional[Precision] = ...,
+            convert_to_numpy: Literal[True] = ...,
+            convert_to_tensor: Literal[False] = ..., device: Any = ...,
+            normalize_embeddings: bool = ...,
+            truncate_dim: Optional[int] = ..., pool: None = ...,
+            chunk_size: Optional[int] = ..., *,
+            sentences: Optional[Inputs] = ..., truncate: Optional[str] = ...,
+            dimensions: int = ..., pooling: Optional[str] = ...,
+            ranges: Any = ..., model: Optional[str] = ...
+            ) -> np.ndarray: ...
+
+    @overload
+    async def encode(
+            self, inputs: Optional[Inputs] = None,
+            prompt_name: Optional[str] = None, prompt: Optional[str] = None,
+            batch_size: int = 64, show_progress_bar: Optional[bool] = None,
+            output_value: OutputValue = "sentence_embedding",
+            precision: Optional[Precision] = "float32",
+            convert_to_numpy: bool = True, convert_to_tensor: bool = False,
+            device: Any = None, normalize_embeddings: bool = False,
+            truncate_dim: Optional[int] = None, pool: None = None,
+            chunk_size: Optional[int] = None, *,
+            sentences: Optional[Inputs] = None, truncate: Optional[str] = None,
+            dimensions: int = 0, pooling: Optional[str] = None,
+            ranges: Any = None, model: Optional[str] = None
+            ) -> Any: ...
+
+    async def encode(
+            self, inputs: Optional[Inputs] = None,
+            prompt_name: Optional[str] = None, prompt: Optional[str] = None,
+            batch_size: int = 64, show_progress_bar: Optional[bool] = None,
+            output_value: OutputValue = "sentence_embedding",
+            precision: Optional[Precision] = "float32",
+            convert_to_numpy: bool = True, convert_to_tensor: bool = False,
+            device: Any = None, normalize_embeddings: bool = False,
+            truncate_dim: Optional[int] = None, pool: None = None,
+            chunk_size: Optional[int] = None, *,
+            sentences: Optional[Inputs] = None, truncate: Optional[str] = None,
+            dimensions: int = 0, pooling: Optional[str] = None,
+            ranges: Any = None, model: Optional[str] = None
+            ) -> Any:
+        """As Client.encode."""
+        return await self._run(_sentence_transformers.encode(
+            one_of(inputs, sentences, pool), prompt_name, prompt, batch_size,
+            show_progress_bar, output_value, precision, convert_to_numpy,
+            convert_to_tensor, normalize_embeddings, truncate_dim,
+            truncate=truncate, dimensions=dimensions, pooling=pooling,
+            ranges=ranges, model=self._name(model)))
+
+    async def embed(
+            self, inputs: Inputs, *, batch_size: int = 64,
+            normalize_embeddings: Optional[bool] = None,
+            show_progress_bar: bool = False, truncate: Optional[str] = None,
+            dimensions: int = 0, pooling: Optional[str] = None,
+            prompt_name: str = "", precision: Precision = "float32",
+            ranges: Any = None, model: Optional[str] = None) -> EmbedResult:
+        """As Client.embed."""
+        return await self._run(_jobs.embed(
+            _jobs.as_list(inputs), model=self._name(model),
+            batch_size=batch_size, precision=precision,
+            show_progress=show_progress_bar, normalize=normalize_embeddings,
+            truncate=truncate, dimensions=dimensions, pooling=pooling,
+            prompt_name=prompt_name, ranges=ranges))
+
+    async def token_embeddings(
+            self, inputs: Inputs, *, layer: Optional[int] = None,
+            truncate: Optional[str] = None, batch_size: int = 4,
+            model: Optional[str] = None
+            ) -> Union[np.ndarray, List[np.ndarray]]:
+        """As Client.token_embeddings."""
+        found = await self._run(_jobs.token_embeddings(
+            _jobs.as_list(inputs), model=self._name(model),
+            batch_size=batch_size, layer=layer, truncate=truncate))
+        return found[0] if isinstance(inputs, (str, TokenIds)) else found
+
+    async def tokenize(
+            self, inputs: Inputs, *, batch_size: int = 64,
+            model: Optional[str] = None
+            ) -> Union[TokenizedText, List[TokenizedText]]:
+        """As Client.tokenize."""
+        found = await self._run(_jobs.tokenize(
+            _jobs.as_list(inputs), model=self._name(model),
+            batch_size=batch_size))
+        return found[0] if isinstance(inputs, (str, TokenIds)) else found
+
+    async def models(self) -> List[encoder_pb2.Model]:
+        """The models of the server, the default one first."""
+        return await self._run(_jobs.models())
+
+    async def model(self, name: Optional[str] = None) -> encoder_pb2.Model:
+        """Sizes, limits and prompts of one model. None: the client's."""
+        return await self._run(_jobs.model(self._name(name)))
+
+    async def health(self, service: str = "") -> str:
+        """"SERVING", "NOT_SERVING" or "UNKNOWN". Empty: the whole server."""
+        return await self._run(_jobs.health(service))
+
+    def _name(self, model: Optional[str]) -> str:
+        return self._model if model is None else model
+
+    async def _run(self, job: _jobs.Job[_jobs.T]) -> _jobs.T:
+        return await _aio.run_job(job, self._methods, self._timeout,
+                                  self._calls_in_flight)

@@ -1,0 +1,105 @@
+"""AsyncClient against the fake service: the same answers as Client's."""
+
+import asyncio
+
+import encoderd
+import numpy as np
+import pytest
+
+TOO_LONG = "a b c d e f g"  # 9 tokens; the fake takes 8
+
+
+def with_client(target, work, **options):
+    """Runs work(client) in an event loop of its own."""
+    async def main():
+        async with encoderd.AsyncClient(target, **options) as client:
+            return await work(client)
+    return asyncio.run(main())
+
+
+def test_every_method_answers_as_the_blocking_client_does(fake):
+    texts = ["~slow"] + [f"text {i}" for i in range(299)]
+
+    async def work(client):
+        return (await client.encode(texts, batch_size=16),
+                await client.encode("one"),
+                await client.embed(["one", TOO_LONG], truncate="end"),
+                await client.token_embeddings("two words"),
+                await client.tokenize("two words"),
+                [model.name for model in await client.models()],
+                (await client.model()).max_len,
+                await client.health())
+
+    matrix, one, cut, states, tokens, *rest = with_client(fake.target, work)
+    assert rest == [["fake"], 8, "SERVING"]
+    with encoderd.Client(fake.target) as client:
+        np.testing.assert_array_equal(matrix, client.encode(texts))
+        np.testing.assert_array_equal(one, client.encode("one"))
+        assert cut.truncated.tolist() == [False, True]
+        np.testing.assert_array_equal(states,
+                                      client.token_embeddings("two words"))
+        assert tokens == client.tokenize("two words")
+
+
+def test_both_clients_have_the_same_methods():
+    def public(kind):
+        return {name for name in dir(kind) if not name.startswith("_")}
+    assert public(encoderd.Client) == public(encoderd.AsyncClient)
+
+
+def test_tasks_share_a_client(fake):
+    texts = [f"text {i}" for i in range(200)]
+
+    async def work(client):
+        return await asyncio.gather(*(client.encode(texts) for _ in range(4)))
+
+    first, *others = with_client(fake.target, work)
+    for matrix in others:
+        np.testing.assert_array_equal(matrix, first)
+
+
+def test_the_first_error_of_the_list_is_raised(fake):
+    texts = ["~slow", TOO_LONG, "fine", TOO_LONG]
+
+    async def work(client):
+        with pytest.raises(encoderd.InputTooLongError) as caught:
+            await client.encode(texts, batch_size=2)
+        return caught.value.input_index
+
+    assert with_client(fake.target, work) == 1
+
+
+def test_what_is_no_text_is_a_type_error(fake):
+    async def work(client):
+        with pytest.raises(TypeError, match=r"inputs\[1\] is a NoneType"):
+            await client.encode(["fine", None])
+        with pytest.raises(ValueError, match="batch_size is 0"):
+            await client.encode(["fine"], batch_size=0)
+
+    with_client(fake.target, work)
+
+
+def test_a_cancelled_task_cancels_its_calls(fake):
+    async def work(client):
+        task = asyncio.ensure_future(client.encode(["~slow"] * 64,
+                                                   batch_size=1))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return await client.encode("one")
+
+    assert with_client(fake.target, work).shape == (6,)
+
+
+def test_a_busy_server_is_asked_again_and_a_gone_one_is_unavailable(
+        busy_fake, gone):
+    async def encode(client):
+        return await client.encode("one")
+
+    assert with_client(busy_fake.target, encode).shape == (6,)
+    with pytest.raises(encoderd.UnavailableError):
+        with_client(gone, encode)
+    with pytest.raises(encoderd.DeadlineExceededError):
+        with_client(busy_fake.target, lambda c: c.encode("~slow"),
+                    timeout=0.05)

@@ -1,0 +1,101 @@
+"""A server with a full queue says when to come again; both clients do."""
+
+import asyncio
+from concurrent import futures
+
+import encoderd
+import grpc
+import pytest
+from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
+from google.rpc import error_details_pb2, status_pb2
+
+GRPCS_OWN_ATTEMPTS = 5
+
+
+class Busy(encoder_pb2_grpc.EncoderServicer):
+    """Refuses so many calls, naming a pause of 10 ms or none at all."""
+
+    def __init__(self, refusals, pause):
+        self.calls = 0
+        self._refusals = refusals
+        self._pause = pause
+
+    def Embed(self, request, context):
+        self.calls += 1
+        if self.calls > self._refusals:
+            return encoder_pb2.EmbedResponse(embeddings=[
+                encoder_pb2.Embedding(packed=bytes(8))
+                for _ in request.inputs])
+        status = status_pb2.Status(code=8, message="the queue is full")
+        status.details.add().Pack(error_details_pb2.ErrorInfo(
+            reason="QUEUE_FULL", domain="encoderd", metadata={"limit": "9"}))
+        trailing = []
+        if self._pause:
+            info = error_details_pb2.RetryInfo()
+            info.retry_delay.FromMilliseconds(10)
+            status.details.add().Pack(info)
+            trailing.append(("grpc-retry-pushback-ms", "10"))
+        trailing.append(("grpc-status-details-bin",
+                         status.SerializeToString()))
+        context.set_trailing_metadata(trailing)
+        context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, status.message)
+
+
+@pytest.fixture
+def serve():
+    servers = []
+
+    def start(refusals, pause=True):
+        service = Busy(refusals, pause)
+        server = grpc.server(futures.ThreadPoolExecutor(4))
+        encoder_pb2_grpc.add_EncoderServicer_to_server(service, server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        servers.append(server)
+        return service, f"127.0.0.1:{port}"
+
+    yield start
+    for server in servers:
+        server.stop(None).wait()
+
+
+def encode(target, timeout=60.0):
+    with encoderd.Client(target, timeout=timeout) as client:
+        return client.encode(["one", "two"])
+
+
+def encode_async(target, timeout=60.0):
+    async def main():
+        async with encoderd.AsyncClient(target, timeout=timeout) as client:
+            return await client.encode(["one", "two"])
+    return asyncio.run(main())
+
+
+BOTH = pytest.mark.parametrize("work", [encode, encode_async])
+
+
+@BOTH
+def test_more_refusals_than_grpc_tries_are_waited_for(serve, work):
+    service, target = serve(refusals=3 * GRPCS_OWN_ATTEMPTS)
+    assert work(target).shape == (2, 2)
+    assert service.calls == 3 * GRPCS_OWN_ATTEMPTS + 1
+
+
+@BOTH
+def test_the_timeout_ends_the_waiting(serve, work):
+    service, target = serve(refusals=10**9)
+    with pytest.raises((encoderd.QueueFullError,
+                        encoderd.DeadlineExceededError)):
+        work(target, timeout=3.0)
+    assert service.calls > GRPCS_OWN_ATTEMPTS
+
+
+@BOTH
+def test_without_a_pause_the_error_comes_with_reason_and_metadata(serve, work):
+    service, target = serve(refusals=10**9, pause=False)
+    with pytest.raises(encoderd.QueueFullError) as caught:
+        work(target)
+    assert caught.value.reason == "QUEUE_FULL"
+    assert caught.value.metadata == {"limit": "9"}
+    assert caught.value.message == "the queue is full"
+    assert service.calls == GRPCS_OWN_ATTEMPTS

@@ -1,0 +1,52 @@
+"""The package is typed: mypy finds nothing in it, and knows what comes back."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import encoderd
+import pytest
+
+USER = '''
+import asyncio
+from typing import List
+import numpy as np
+import encoderd
+
+client = encoderd.Client()
+matrix: np.ndarray = client.encode(["a", "b"], normalize_embeddings=True)
+count: np.ndarray = client.embed("a").token_counts
+async def main() -> None:
+    twin = encoderd.AsyncClient()
+    vector: np.ndarray = await twin.encode("a")
+    wrong: int = await twin.encode("a")
+'''
+
+
+def test_mypy_is_content_and_sees_a_wrong_type(tmp_path):
+    pytest.importorskip("mypy")
+    package = pathlib.Path(encoderd.__file__).parent
+    assert (package / "py.typed").exists()
+    (tmp_path / "user.py").write_text(USER)
+    (tmp_path / "mypy.ini").write_text(
+        "[mypy]\ncheck_untyped_defs = True\ndisallow_untyped_defs = True\n"
+        "warn_unused_ignores = True\n"
+        "[mypy-encoderd.v1.*]\nignore_errors = True\n"
+        # Optional, or without types of their own.
+        + "".join(f"[mypy-{name}.*]\nignore_missing_imports = True\n"
+                  for name in ("grpc", "google", "torch", "tqdm")))
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file=mypy.ini",
+         "--cache-dir=cache", "-p", "encoderd"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env=dict(os.environ, MYPYPATH=str(package.parent)))
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file=mypy.ini",
+         "--cache-dir=cache", "user.py"], cwd=tmp_path, capture_output=True,
+        text=True, check=False,
+        env=dict(os.environ, MYPYPATH=str(package.parent)))
+    assert done.returncode == 1
+    assert done.stdout.count("error:") == 1, done.stdout
+    assert "user.py:13" in done.stdout

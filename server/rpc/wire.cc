@@ -10,6 +10,7 @@
 #include "google/protobuf/stubs/common.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "grpcpp/support/proto_buffer_reader.h"
+#include "server/rpc/spare_bytes.h"
 
 namespace encoderd {
 namespace {
@@ -147,6 +148,8 @@ std::string FindString(const grpc::ByteBuffer& bytes, int number,
 
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes,
                           google::protobuf::Message* message) {
+  absl::Status spare = CheckSpareBytes(bytes, *message->GetDescriptor());
+  if (!spare.ok()) return spare;
   {
     grpc::ProtoBufferReader reader(const_cast<grpc::ByteBuffer*>(&bytes));
     if (reader.status().ok() && message->ParseFromZeroCopyStream(&reader)) {

@@ -34,7 +34,7 @@ std::string FindString(const grpc::ByteBuffer& bytes, int number,
 
 // Parses `bytes`; `message` is of the type that the method takes. Errors:
 // INVALID_ARGUMENT, INVALID_UTF8 (field; byte_offset; input_index where an
-// input is to blame) or MALFORMED_MESSAGE.
+// input is to blame) or MALFORMED_MESSAGE (limit, of spare_bytes.h).
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes,
                           google::protobuf::Message* message);
 

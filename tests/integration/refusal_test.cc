@@ -184,8 +184,8 @@ TEST_F(RefusalTest, InvalidUtf8NamesItsPlace) {
 }
 
 TEST_F(RefusalTest, GarbageIsNoMessageToAnyMethod) {
-  for (const char* method :
-       {"Embed", "Encode", "Tokenize", "ListModels", "GetModel"}) {
+  for (const char* method : {"Embed", "Encode", "Tokenize", "ListModels",
+                             "GetModel", "InspectPositions"}) {
     for (const std::string& bytes :
          {std::string("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"),
           std::string("\x12\x7F\x0A"), std::string(1000, '\x07')}) {

@@ -71,8 +71,8 @@ struct ServerConfig {
   bool reflection = true;  // lets tools list methods and messages
 
   // Leaving. After TERM the server says NOT_SERVING, goes on accepting for
-  // drain_delay (so that load balancers see it), then refuses new work and
-  // waits for what it accepted, at most drain_timeout.
+  // drain_delay (so that load balancers see it; not with a lost device), then
+  // refuses new work and waits for what it accepted, at most drain_timeout.
   absl::Duration drain_delay = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(30);
 

@@ -11,6 +11,7 @@
 #include "server/observe/log.h"
 #include "server/observe/pipeline_reporter.h"
 #include "server/rpc/grpc_server.h"
+#include "server/rpc/request.h"
 
 namespace encoderd {
 namespace {
@@ -125,16 +126,22 @@ absl::Status Server::Listen() {
 absl::Status Server::Load(const ModelLoader& loader) {
   std::vector<Loaded> loaded;
   for (const ModelSource& source : config_.models) {
-    auto model = LoadModel(source, loader);
-    if (!model.ok()) {
-      return absl::Status(model.status().code(),
-                          absl::StrCat("model '", source.name,
-                                       "': ", model.status().message()));
+    const absl::Status status = CatchAll([&] {
+      const auto model = LoadModel(source, loader);
+      if (model.ok()) loaded.push_back(*model);
+      return model.status();
+    });
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("model '", source.name,
+                                                      "': ", status.message()));
     }
-    loaded.push_back(*model);
   }
   if (!state_.Advance(ServingState::Phase::kServing)) return absl::OkStatus();
   health_.SetServing(true);
+  // A device lost in between has said false before this said true.
+  if (state_.phase() != ServingState::Phase::kServing) {
+    health_.SetServing(false);
+  }
   for (const Loaded& model : loaded) LogServing(model);
   return absl::OkStatus();
 }
@@ -223,7 +230,13 @@ bool Server::Drain() {
   drained_ = true;
   const absl::Time start = absl::Now();
   health_.SetServing(false);
-  absl::SleepFor(config_.drain_delay);
+  // A lost device computes nothing for late callers: the sooner we are gone,
+  // the sooner there is another.
+  const absl::Time refuse = start + config_.drain_delay;
+  while (absl::Now() < refuse &&
+         state_.phase() != ServingState::Phase::kDeviceLost) {
+    absl::SleepFor(std::min(kPoll, refuse - absl::Now()));
+  }
   state_.Advance(ServingState::Phase::kDraining);
   for (const ServedModel* model : models_.All()) {
     model->pipeline->StartDraining();

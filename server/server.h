@@ -46,7 +46,7 @@ class Server {
   // Loads every model, one after the other, and warms it up, for as long as it
   // takes; SERVING when it returns OK. The first error ends it and names the
   // model: the loader's; DATA_LOSS when the warm-up gives values that are not
-  // finite.
+  // finite; INTERNAL with the words of an exception.
   absl::Status Load(const ModelLoader& loader);
 
   // For the way out while Load still runs: true when no call was admitted so

@@ -23,12 +23,23 @@ TokenizerPool::TokenizerPool(const InputEncoder* encoder, int threads,
     : encoder_(*encoder),
       tokenized_(std::move(tokenized)),
       num_threads_(std::max(threads, 1)) {
+  // Made here, where a failure is one of the start.
   for (int i = 0; i < num_threads_; ++i) {
-    threads_.emplace_back([this, i] { Run(i); });
+    scratches_.push_back(encoder_.tokenizer().NewScratch());
+  }
+  try {
+    for (int i = 0; i < num_threads_; ++i) {
+      threads_.emplace_back([this, i] { Run(i); });
+    }
+  } catch (...) {
+    End();
+    throw;
   }
 }
 
-TokenizerPool::~TokenizerPool() {
+TokenizerPool::~TokenizerPool() { End(); }
+
+void TokenizerPool::End() {
   {
     MutexLock lock(&mutex_);
     stopped_ = true;
@@ -118,14 +129,14 @@ void TokenizerPool::LargeDone() {
 
 void TokenizerPool::Run(int index) {
   SetThreadName(absl::StrCat("tokenize-", index));
-  const TokenizerScratchPtr scratch = encoder_.tokenizer().NewScratch();
+  TokenizerScratch* const scratch = scratches_[index].get();
   Encoding buffer;
   std::shared_ptr<Call> call;
   Piece piece;
   bool large = false;
   while (Next(&call, &piece, &large)) {
     const bool last = call->EncodeInputs(piece.first, piece.last, encoder_,
-                                         scratch.get(), &buffer, absl::Now());
+                                         scratch, &buffer, absl::Now());
     if (large) {
       LargeDone();
       buffer = Encoding();  // memory of a huge text is not kept

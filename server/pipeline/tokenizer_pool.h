@@ -30,7 +30,8 @@ class TokenizerPool {
   // Called on a pool thread once all inputs of a call were looked at.
   using Handler = std::function<void(std::shared_ptr<Call>)>;
 
-  // `encoder` outlives the pool. threads >= 1.
+  // `encoder` outlives the pool. threads >= 1. Throws what NewScratch and the
+  // start of a thread throw.
   TokenizerPool(const InputEncoder* encoder, int threads, Handler tokenized);
   // Finishes what waits, joins the threads.
   ~TokenizerPool();
@@ -52,6 +53,7 @@ class TokenizerPool {
   };
 
   void Run(int index);
+  void End();
   bool LargeMayRun() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The next piece; false: stopped. *large: to be given back when done.
   bool Next(std::shared_ptr<Call>* call, Piece* piece, bool* large);
@@ -69,6 +71,7 @@ class TokenizerPool {
   int large_running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 
+  std::vector<TokenizerScratchPtr> scratches_;  // one a thread
   std::vector<std::thread> threads_;
 };
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -55,6 +57,30 @@ TEST(LifeTest, AnswersBeforeTheModelIsLoaded) {
   }
   EXPECT_EQ(server.Get("/readyz").first, 200);
   EXPECT_TRUE(server.Embed(TextRequest({"x"}), &response).ok());
+}
+
+TEST(LifeTest, WhatThrowsWhileLoadingIsANamedFailureOfStart) {
+  TestServer server(TestServer::NotLoaded(), {});
+  absl::Status status = server.server().Load(
+      [](const std::string&,
+         const ModelOptions&) -> absl::StatusOr<std::shared_ptr<const Model>> {
+        throw std::runtime_error("a surprise");
+      });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(status.message(), "model 'fake': exception: a surprise");
+  EXPECT_FALSE(server.server().serving());
+
+  // The tokenizer's threads cannot be had.
+  std::shared_ptr<FakeModel> model;
+  status =
+      server.server().Load([&](const std::string&, const ModelOptions& options)
+                               -> absl::StatusOr<std::shared_ptr<const Model>> {
+        model = *FakeModel::Load({}, options);
+        model->fake_tokenizer().ThrowForScratch();
+        return model;
+      });
+  EXPECT_EQ(status.message(), "model 'fake': exception: no scratch");
+  EXPECT_FALSE(server.server().serving());
 }
 
 TEST(LifeTest, HealthOfAnUnknownServiceIsNotFound) {

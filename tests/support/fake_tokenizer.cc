@@ -76,6 +76,7 @@ void FakeTokenizer::PassGate(int64_t bytes) const {
 }
 
 TokenizerScratchPtr FakeTokenizer::NewScratch() const {
+  if (no_scratch_) throw std::runtime_error("no scratch");
   return std::make_unique<TokenizerScratch>();
 }
 
@@ -111,6 +112,13 @@ absl::Status FakeTokenizer::EncodePair(absl::string_view first,
 
 void FakeTokenizer::Truncate(int64_t max_len, TruncateSide side,
                              Encoding* encoding) const {
+  const std::vector<int32_t>& all = encoding->token_ids;
+  constexpr absl::string_view kThrow = "throw";
+  if (all.size() > kThrow.size() &&
+      std::equal(kThrow.begin(), kThrow.end(), all.begin() + 1,
+                 [](char c, int32_t id) { return Id(c) == id; })) {
+    throw std::runtime_error("told to throw");
+  }
   while (static_cast<int64_t>(encoding->token_ids.size()) > max_len) {
     const std::vector<int32_t>& ids = encoding->token_ids;
     const int64_t first =

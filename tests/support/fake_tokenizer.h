@@ -2,7 +2,8 @@
 //
 // Byte c is token kFirstByte + c, between kCls and kSep; of a pair, kCls first
 // kSep second kSep, segments 0 and 1. The byte 0xFF is refused with
-// INVALID_UTF8, the text "throw" throws. A gate lets tests hold texts back.
+// INVALID_UTF8; the text "throw" throws, and a longer one that begins with it
+// when it is cut. A gate lets tests hold texts back.
 // Thread-safe.
 #ifndef ENCODERD_TESTS_SUPPORT_FAKE_TOKENIZER_H_
 #define ENCODERD_TESTS_SUPPORT_FAKE_TOKENIZER_H_
@@ -37,6 +38,8 @@ class FakeTokenizer final : public Tokenizer {
   // Waits until so many texts stand at the gate; false after ten seconds.
   bool WaitForTextsAtGate(int texts);
 
+  void ThrowForScratch() { no_scratch_ = true; }
+
   TokenizerScratchPtr NewScratch() const override;
   absl::Status Encode(absl::string_view text, const EncodeOptions& options,
                       TokenizerScratch* scratch, Encoding* out) const override;
@@ -61,6 +64,7 @@ class FakeTokenizer final : public Tokenizer {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::atomic<bool> gate_closed_{false};
+  std::atomic<bool> no_scratch_{false};
   int64_t gate_min_bytes_ = 0;
   mutable int at_gate_ = 0;
 };

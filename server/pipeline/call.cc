@@ -84,13 +84,16 @@ void Call::Finish(absl::Time now) {
   } else {
     Pipeline::Done done = std::move(done_);
     done_ = nullptr;
-    if (status.ok()) {
-      done(TakeResult(tokens, now));
-    } else {
-      std::vector<EncodedInput>().swap(encoded_);
-      std::vector<Unit>().swap(units_);
-      done(std::move(status));
+    absl::StatusOr<PipelineResult> result = PipelineResult();
+    if (!status.ok()) result = std::move(status);
+    try {
+      if (result.ok()) result = TakeResult(tokens, now);
+    } catch (...) {
+      result = InternalFaultError(NewErrorId());
     }
+    std::vector<EncodedInput>().swap(encoded_);
+    std::vector<Unit>().swap(units_);
+    done(std::move(result));
   }
   host_->CallFinished();
 }
@@ -114,6 +117,19 @@ bool Call::EncodeInputs(int64_t first, int64_t last,
                         const InputEncoder& encoder, TokenizerScratch* scratch,
                         Encoding* buffer, absl::Time now) {
   if (now >= deadline) Fail(Fate::kGone, ExpiredError());
+  try {
+    EncodePiece(first, last, encoder, scratch, buffer);
+  } catch (...) {  // no memory: the thread and the other calls go on
+    Fail(Fate::kFailed, InternalFaultError(NewErrorId()));
+  }
+  tokenize_ns_.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - now),
+                         std::memory_order_relaxed);
+  return left_to_encode_.fetch_sub(last - first, std::memory_order_acq_rel) ==
+         last - first;
+}
+
+void Call::EncodePiece(int64_t first, int64_t last, const InputEncoder& encoder,
+                       TokenizerScratch* scratch, Encoding* buffer) {
   std::vector<InputFault> faults;
   int64_t total_faults = 0;
   for (int64_t i = first; i < last && alive(); ++i) {
@@ -140,10 +156,6 @@ bool Call::EncodeInputs(int64_t first, int64_t last,
               });
     if (faults_.size() > kMaxViolations) faults_.resize(kMaxViolations);
   }
-  tokenize_ns_.fetch_add(absl::ToInt64Nanoseconds(absl::Now() - now),
-                         std::memory_order_relaxed);
-  return left_to_encode_.fetch_sub(last - first, std::memory_order_acq_rel) ==
-         last - first;
 }
 
 absl::Status Call::TokenizeOne(int64_t index, const InputEncoder& encoder,

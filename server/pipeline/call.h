@@ -112,6 +112,8 @@ class Call final : public PipelineCall {
   absl::Time first_batch_at = absl::InfinitePast();
 
  private:
+  void EncodePiece(int64_t first, int64_t last, const InputEncoder& encoder,
+                   TokenizerScratch* scratch, Encoding* buffer);
   absl::Status TokenizeOne(int64_t index, const InputEncoder& encoder,
                            TokenizerScratch* scratch);
   absl::Status EncodeOne(int64_t index, const InputEncoder& encoder,

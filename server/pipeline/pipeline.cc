@@ -14,6 +14,7 @@
 #include "server/pipeline/errors.h"
 #include "server/pipeline/input_encoder.h"
 #include "server/pipeline/mutex.h"
+#include "server/pipeline/side_lane.h"
 #include "server/pipeline/thread_name.h"
 #include "server/pipeline/tokenizer_pool.h"
 #include "server/pipeline/work_queue.h"
@@ -46,7 +47,7 @@ class PipelineImpl final : public Pipeline, public CallHost {
   std::shared_ptr<PipelineCall> SubmitTokenize(TokenizePipelineRequest request,
                                                TokenizeDone done) override;
   std::shared_ptr<PipelineCall> SubmitWork(
-      absl::Time deadline,
+      uint64_t caller, absl::Time deadline,
       std::function<void(const absl::Status&)> work) override;
   void StartDraining() override;
   int64_t in_flight() const override;
@@ -54,10 +55,16 @@ class PipelineImpl final : public Pipeline, public CallHost {
 
  private:
   std::shared_ptr<PipelineCall> Start(std::shared_ptr<Call> call);
+  // Counts a call; then OK unless none is taken any more.
+  absl::Status Enter();
   // Lets a call in or says why not; counts it in any case.
   absl::Status Accept(Call* call);
   void Tokenized(std::shared_ptr<Call> call);
   absl::Status CheckTokenized(Call* call);
+  // The lengths of what is to be computed; none: the call is done.
+  absl::StatusOr<std::vector<int32_t>> Prepare(Call* call, absl::Time now);
+  void StartThreads();
+  void EndThreads();
   void BatchLoop(int index, BatchLimits limits);
   void CallFinished() override;
 
@@ -75,6 +82,7 @@ class PipelineImpl final : public Pipeline, public CallHost {
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::unique_ptr<TokenizerPool> pool_;
+  std::unique_ptr<SideLane> aside_;
   std::vector<std::thread> threads_;  // batch-DEVICE-N
 };
 
@@ -107,22 +115,37 @@ PipelineImpl::PipelineImpl(const Tokenizer* tokenizer, const IdLimits& limits,
       admission_(encoder_.max_request_tokens(), options.max_queue_bytes),
       queue_(std::make_shared<WorkQueue>(Shares(sessions_, limits, options),
                                          observer)) {
-  pool_ = std::make_unique<TokenizerPool>(
-      &encoder_, options.tokenizer_threads,
-      [this](std::shared_ptr<Call> call) { Tokenized(std::move(call)); });
-  for (size_t i = 0; i < sessions_.size(); ++i) {
-    BatchLimits batch;
-    batch.max_tokens = BatchTokens(*sessions_[i], limits, options);
-    batch.min_tokens = batch.max_tokens / 8;
-    batch.sessions = static_cast<int>(sessions_.size());
-    threads_.emplace_back([this, i, batch] { BatchLoop(i, batch); });
+  try {
+    StartThreads();
+  } catch (...) {
+    EndThreads();
+    throw;
   }
 }
 
 PipelineImpl::~PipelineImpl() {
   StartDraining();
   WaitIdle(absl::InfiniteFuture());
+  EndThreads();
+}
+
+void PipelineImpl::StartThreads() {
+  pool_ = std::make_unique<TokenizerPool>(
+      &encoder_, options_.tokenizer_threads,
+      [this](std::shared_ptr<Call> call) { Tokenized(std::move(call)); });
+  aside_ = std::make_unique<SideLane>(this, &observer_);
+  for (size_t i = 0; i < sessions_.size(); ++i) {
+    BatchLimits batch;
+    batch.max_tokens = BatchTokens(*sessions_[i], encoder_.limits(), options_);
+    batch.min_tokens = batch.max_tokens / 8;
+    batch.sessions = static_cast<int>(sessions_.size());
+    threads_.emplace_back([this, i, batch] { BatchLoop(i, batch); });
+  }
+}
+
+void PipelineImpl::EndThreads() {
   pool_.reset();
+  aside_.reset();
   queue_->Stop();
   for (std::thread& thread : threads_) thread.join();
 }
@@ -142,15 +165,13 @@ std::shared_ptr<PipelineCall> PipelineImpl::SubmitTokenize(
 }
 
 std::shared_ptr<PipelineCall> PipelineImpl::SubmitWork(
-    absl::Time deadline, std::function<void(const absl::Status&)> work) {
-  TokenizePipelineRequest request;
-  request.inputs.push_back(TokenSequence{{0}, {}, {}});
-  request.deadline = deadline;
-  return SubmitTokenize(
-      std::move(request),
-      [work = std::move(work)](absl::StatusOr<std::vector<Encoding>> result) {
-        work(result.status());
-      });
+    uint64_t caller, absl::Time deadline,
+    std::function<void(const absl::Status&)> work) {
+  const absl::Status status = Enter();
+  if (status.ok()) return aside_->Add(caller, deadline, std::move(work));
+  work(status);
+  CallFinished();
+  return nullptr;
 }
 
 std::shared_ptr<PipelineCall> PipelineImpl::Start(std::shared_ptr<Call> call) {
@@ -164,13 +185,18 @@ std::shared_ptr<PipelineCall> PipelineImpl::Start(std::shared_ptr<Call> call) {
   return call;
 }
 
-absl::Status PipelineImpl::Accept(Call* call) {
+absl::Status PipelineImpl::Enter() {
   {
     MutexLock lock(&mutex_);
     ++in_flight_;
     if (draining_) return DrainingError();
   }
-  if (queue_->lost()) return queue_->LostError();
+  return queue_->lost() ? queue_->LostError() : absl::OkStatus();
+}
+
+absl::Status PipelineImpl::Accept(Call* call) {
+  const absl::Status entered = Enter();
+  if (!entered.ok()) return entered;
   if (call->num_inputs() == 0) return NoInputsError();
   if (call->submitted_at >= call->deadline) {
     observer_.Cancelled(Stage::kTokenize, call->num_inputs());
@@ -197,27 +223,35 @@ absl::Status PipelineImpl::CheckTokenized(Call* call) {
   return call->permit().Settle(call->tokens());
 }
 
-void PipelineImpl::Tokenized(std::shared_ptr<Call> call) {
-  const absl::Time now = absl::Now();
+absl::StatusOr<std::vector<int32_t>> PipelineImpl::Prepare(Call* call,
+                                                           absl::Time now) {
   observer_.StageDuration(Stage::kTokenize, now - call->submitted_at);
   if (call->fate() == Call::Fate::kGone) {
     observer_.Cancelled(Stage::kTokenize, call->num_inputs());
-    call->Finish(now);
-    return;
+    return std::vector<int32_t>();
   }
-  const absl::Status status = CheckTokenized(call.get());
-  if (!status.ok() || call->ids_only) {
-    if (!status.ok()) call->Fail(Call::Fate::kFailed, status);
-    call->Finish(now);
-    return;
-  }
+  const absl::Status status = CheckTokenized(call);
+  if (!status.ok()) return status;
+  if (call->ids_only) return std::vector<int32_t>();
   std::vector<int32_t> lengths = call->StartComputing(encoder_);
   for (const int32_t length : lengths) observer_.InputTokens(length);
-  if (lengths.empty()) {  // every input has its own error
+  return lengths;  // none: every input has its own error
+}
+
+void PipelineImpl::Tokenized(std::shared_ptr<Call> call) {
+  const absl::Time now = absl::Now();
+  absl::StatusOr<std::vector<int32_t>> lengths;
+  try {
+    lengths = Prepare(call.get(), now);
+  } catch (...) {
+    lengths = InternalFaultError(NewErrorId());
+  }
+  if (!lengths.ok()) call->Fail(Call::Fate::kFailed, lengths.status());
+  if (!lengths.ok() || lengths->empty()) {
     call->Finish(now);
     return;
   }
-  queue_->Add(std::move(call), std::move(lengths), now);
+  queue_->Add(std::move(call), *std::move(lengths), now);
 }
 
 void PipelineImpl::BatchLoop(int index, BatchLimits limits) {

@@ -1,7 +1,8 @@
 // The way of a request behind RPC: tokenizer pool -> admission -> batcher ->
 // Session. Knows no gRPC.
 //
-// Pipeline owns every thread that it starts (tokenize-N, batch-DEVICE-N).
+// Pipeline owns every thread that it starts (tokenize-N,
+// batch-DEVICE-N, aside).
 // Submit never blocks: it may be called on a gRPC thread. Memory is bounded by
 // max_queue_tokens and max_queue_bytes, not by load, whatever is asked for.
 #ifndef ENCODERD_SERVER_PIPELINE_PIPELINE_H_
@@ -155,6 +156,7 @@ class Pipeline {
       std::function<void(absl::StatusOr<std::vector<Encoding>>)>;
 
   // `tokenizer`, `observer` outlive the pipeline; one batch thread a Session.
+  // Throws where memory or a thread cannot be had, and leaves nothing behind.
   static std::unique_ptr<Pipeline> Create(
       const Tokenizer* tokenizer, const IdLimits& limits,
       std::vector<std::unique_ptr<Session>> sessions,
@@ -179,13 +181,15 @@ class Pipeline {
   virtual std::shared_ptr<PipelineCall> SubmitTokenize(
       TokenizePipelineRequest request, TokenizeDone done) = 0;
 
-  // Runs `work` once on a tokenizer thread, or from within SubmitWork when it
-  // is refused, with OK or with the status that it must answer instead of
-  // working. For work that takes longer than a gRPC thread may; counted,
-  // refused while draining and given up past `deadline` as a SubmitTokenize of
-  // one token.
+  // Runs `work` once on a thread of its own kind (side_lane.h), or from within
+  // SubmitWork when it is refused, with OK or with the status that it must
+  // answer instead of working. For work that takes longer than a gRPC thread
+  // may. One at a time, the others wait in order. Null where it was refused by
+  // a pipeline that takes nothing more. Errors: QUEUE_FULL (calls),
+  // EXPIRED_IN_QUEUE, CANCELLED_IN_QUEUE, DRAINING.
   virtual std::shared_ptr<PipelineCall> SubmitWork(
-      absl::Time deadline, std::function<void(const absl::Status&)> work) = 0;
+      uint64_t caller, absl::Time deadline,
+      std::function<void(const absl::Status&)> work) = 0;
 
   // From now on Submit answers DRAINING (UNAVAILABLE); accepted work goes on.
   virtual void StartDraining() = 0;

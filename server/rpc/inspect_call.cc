@@ -91,7 +91,7 @@ absl::Status InspectPositionsCall::Handle(const grpc::ByteBuffer& bytes) {
   cosine_ = request.cosine();
   values_ = request.values();
   CancelWith(model_->pipeline->SubmitWork(
-      deadline(), [this](const absl::Status& status) {
+      caller(), deadline(), [this](const absl::Status& status) {
         Continue([&] { return status.ok() ? Reply() : status; });
       }));
   return absl::OkStatus();

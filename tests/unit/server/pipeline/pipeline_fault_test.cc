@@ -174,5 +174,25 @@ TEST(PipelineFaultTest, ALostDeviceFailsTheCallEvenWithErrorsPerInput) {
   EXPECT_EQ(ReasonOf(result.status()), "DEVICE_FAULT");
 }
 
+TEST(PipelineFaultTest, WhatThrowsOnATokenizerThreadFailsItsCallAlone) {
+  PipelineHarness harness;
+  PipelineRequest request = TextRequest({"throw" + std::string(70, 'x')});
+  request.truncate = TruncateMode::kEnd;
+  EXPECT_EQ(ReasonOf(harness.Submit(request).Get().status()), "INTERNAL_FAULT");
+  request.errors_per_input = true;
+  EXPECT_EQ(ReasonOf(harness.Submit(request).Get().status()), "INTERNAL_FAULT");
+  EXPECT_TRUE(harness.Submit({"after it"}).Get().ok());
+}
+
+TEST(PipelineFaultTest, WhatThrowsBetweenTokenizingAndComputingFailsItsCall) {
+  PipelineHarness harness;
+  harness.observer.ThrowOnce();  // as if there were no memory
+  const absl::Status status = harness.Submit({"a", "b"}).Get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(ReasonOf(status), "INTERNAL_FAULT");
+  EXPECT_EQ(harness.device.rows_computed(), 0);
+  EXPECT_TRUE(harness.Submit({"after it"}).Get().ok());
+}
+
 }  // namespace
 }  // namespace encoderd

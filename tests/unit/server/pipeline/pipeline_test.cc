@@ -2,7 +2,6 @@
 #include "server/pipeline/pipeline.h"
 
 #include <future>
-#include <thread>
 #include <utility>
 
 #include "tests/unit/server/pipeline/pipeline_harness.h"
@@ -215,26 +214,6 @@ TEST(PipelineTest, TokenizesWithoutComputing) {
   EXPECT_EQ((*result)[1].token_ids.size(), 502u);  // past max_len, on purpose
   EXPECT_EQ((*result)[2].token_ids, ids.token_ids);
   EXPECT_EQ((*result)[2].segment_ids.size(), 2u);
-  EXPECT_EQ(harness.device.rows_computed(), 0);
-}
-
-TEST(PipelineTest, DoesOtherWorkOnATokenizerThread) {
-  PipelineHarness harness;
-  const auto submit = [&harness](absl::Time deadline) {
-    std::promise<std::pair<absl::Status, std::thread::id>> promise;
-    harness.pipeline->SubmitWork(deadline, [&](const absl::Status& status) {
-      promise.set_value({status, std::this_thread::get_id()});
-    });
-    return promise.get_future().get();
-  };
-  const auto [done, thread] = submit(absl::InfiniteFuture());
-  EXPECT_TRUE(done.ok()) << done;
-  EXPECT_NE(thread, std::this_thread::get_id());
-  EXPECT_EQ(submit(absl::Now() - absl::Seconds(1)).first.code(),
-            absl::StatusCode::kDeadlineExceeded);
-  harness.pipeline->StartDraining();
-  EXPECT_EQ(submit(absl::InfiniteFuture()).first.code(),
-            absl::StatusCode::kUnavailable);
   EXPECT_EQ(harness.device.rows_computed(), 0);
 }
 

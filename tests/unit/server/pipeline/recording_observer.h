@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <new>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -41,8 +43,15 @@ class RecordingObserver final : public PipelineObserver {
     return seen_;
   }
 
+  // The next report of a duration throws, once.
+  void ThrowOnce() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    throw_once_ = true;
+  }
+
   void StageDuration(Stage stage, absl::Duration duration) override {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (std::exchange(throw_once_, false)) throw std::bad_alloc();
     ++seen_.durations[stage];
   }
   void InputTokens(int64_t tokens) override {
@@ -71,6 +80,7 @@ class RecordingObserver final : public PipelineObserver {
 
  private:
   mutable std::mutex mutex_;
+  bool throw_once_ = false;
   Seen seen_;
 };
 

@@ -1,0 +1,94 @@
+#include "server/pipeline/side_lane.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/pipeline/errors.h"
+#include "server/pipeline/thread_name.h"
+
+namespace encoderd {
+
+struct SideLane::Job final : public PipelineCall {
+  Job(uint64_t caller, absl::Time deadline, Work work)
+      : caller(caller), deadline(deadline), work(std::move(work)) {}
+
+  void Cancel() override { cancelled = true; }
+
+  const uint64_t caller;
+  const absl::Time deadline;
+  Work work;
+  std::atomic<bool> cancelled{false};
+};
+
+SideLane::SideLane(CallHost* host, PipelineObserver* observer)
+    : host_(*host), observer_(*observer), thread_([this] { Run(); }) {}
+
+SideLane::~SideLane() {
+  {
+    MutexLock lock(&mutex_);
+    stopped_ = true;
+    available_.NotifyAll();
+  }
+  thread_.join();
+}
+
+std::shared_ptr<PipelineCall> SideLane::Add(uint64_t caller,
+                                            absl::Time deadline, Work work) {
+  auto job = std::make_shared<Job>(caller, deadline, std::move(work));
+  int64_t waiting = 0;
+  int64_t limit = 0;
+  {
+    MutexLock lock(&mutex_);
+    const auto own = std::count_if(
+        waiting_.begin(), waiting_.end(),
+        [&](const auto& other) { return other->caller == caller; });
+    if (own >= kMaxWaitingOfOne) {
+      waiting = own;
+      limit = kMaxWaitingOfOne;
+    } else if (static_cast<int64_t>(waiting_.size()) >= kMaxWaiting) {
+      waiting = limit = kMaxWaiting;
+    } else {
+      waiting_.push_back(job);
+      available_.NotifyOne();
+    }
+  }
+  if (limit > 0) Finish(job.get(), QueueFullError("calls", waiting, 1, limit));
+  return job;
+}
+
+void SideLane::Finish(Job* job, const absl::Status& status) {
+  try {
+    job->work(status);
+  } catch (...) {  // the answer is the work's own to give
+  }
+  job->work = nullptr;
+  host_.CallFinished();
+}
+
+void SideLane::Run() {
+  SetThreadName("aside");
+  while (true) {
+    std::shared_ptr<Job> job;
+    {
+      MutexLock lock(&mutex_);
+      while (waiting_.empty()) {
+        if (stopped_) return;
+        available_.Wait(&mutex_);
+      }
+      job = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
+    absl::Status status;
+    if (job->cancelled) {
+      status = CancelledError();
+    } else if (absl::Now() >= job->deadline) {
+      status = ExpiredError();
+    }
+    if (!status.ok()) observer_.Cancelled(PipelineObserver::Stage::kQueue, 1);
+    Finish(job.get(), status);
+  }
+}
+
+}  // namespace encoderd

@@ -1,0 +1,64 @@
+// Thread "aside": long work that is neither tokenising nor a batch (looking
+// through a table). One at a time, so that it never takes more than one core
+// and keeps no text waiting; the others wait in order, at most kMaxWaiting, and
+// at most kMaxWaitingOfOne of one caller.
+//
+// What is cancelled or past its deadline is answered when its turn comes and
+// keeps its place until then: that is what bounds a caller who cancels and
+// comes again. Thread-safe.
+#ifndef ENCODERD_SERVER_PIPELINE_SIDE_LANE_H_
+#define ENCODERD_SERVER_PIPELINE_SIDE_LANE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/pipeline/call.h"
+#include "server/pipeline/mutex.h"
+#include "server/pipeline/pipeline.h"
+
+namespace encoderd {
+
+class SideLane {
+ public:
+  // Told why not to work, or OK. What it throws is dropped.
+  using Work = std::function<void(const absl::Status&)>;
+
+  static constexpr int64_t kMaxWaiting = 16;
+  static constexpr int64_t kMaxWaitingOfOne = 4;
+
+  // Both outlive the lane; the host is told of each Add once its work has run.
+  SideLane(CallHost* host, PipelineObserver* observer);
+  // Finishes what waits, joins the thread.
+  ~SideLane();
+  SideLane(const SideLane&) = delete;
+  SideLane& operator=(const SideLane&) = delete;
+
+  // Runs `work` on the thread, or here with QUEUE_FULL.
+  std::shared_ptr<PipelineCall> Add(uint64_t caller, absl::Time deadline,
+                                    Work work);
+
+ private:
+  struct Job;
+
+  void Run();
+  void Finish(Job* job, const absl::Status& status);
+
+  CallHost& host_;
+  PipelineObserver& observer_;
+
+  Mutex mutex_;
+  CondVar available_;
+  std::deque<std::shared_ptr<Job>> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::thread thread_;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_PIPELINE_SIDE_LANE_H_

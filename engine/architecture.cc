@@ -113,6 +113,27 @@ constexpr Architecture Albert() {
   };
 }
 
+// BERT without segments, with positions that start at row 2 and a bias in
+// attention.
+constexpr Architecture MpNet() {
+  ConfigKeys keys = kBertKeys;
+  keys.type_vocab_size = nullptr;
+  keys.attention_bias_rows = "relative_attention_num_buckets";
+  TensorNames names = kBertNames;
+  names.segment = nullptr;
+  names.query = "attention.attn.q";
+  names.key = "attention.attn.k";
+  names.value = "attention.attn.v";
+  names.attention_output = "attention.attn.o";
+  names.attention_norm = "attention.LayerNorm";
+  names.attention_bias = "encoder.relative_attention_bias";
+  return {.model_type = "mpnet",
+          .config = keys,
+          .tensors = names,
+          .padding_row = PaddingRow::kOne,
+          .position_scheme = &RelativeBiasPositions};
+}
+
 constexpr Architecture kArchitectures[] = {
     {.model_type = "bert", .config = kBertKeys, .tensors = kBertNames},
     Roberta("roberta"),
@@ -121,6 +142,7 @@ constexpr Architecture kArchitectures[] = {
     DistilBert(),
     Electra(),
     Albert(),
+    MpNet(),
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "engine/positions.h"
 
 namespace encoderd {
 
@@ -23,12 +24,14 @@ struct ConfigKeys {
   const char* embedding_size = nullptr;     // nullptr: hidden_size
   const char* num_hidden_groups = nullptr;  // nullptr: no layers are shared
   const char* inner_group_num = nullptr;
+  const char* attention_bias_rows = nullptr;  // nullptr: it has no such table
 };
 
 // Which token stands for padding in the position table's eyes: its row is the
 // table's row of its own id, and positions of tokens start one row after it.
 enum class PaddingRow {
   kNone,        // positions start at row 0
+  kOne,         // token 1, whatever config.json says
   kPadTokenId,  // pad_token_id of config.json, 1 when it does not say
 };
 
@@ -51,6 +54,7 @@ struct TensorNames {
   const char* output_norm;
   const char* inner_layer = nullptr;  // the layers of a group, below its number
   const char* projection = nullptr;   // from the tables' columns to hidden_size
+  const char* attention_bias = nullptr;  // a table that all layers share
 };
 
 struct Architecture {
@@ -62,6 +66,8 @@ struct Architecture {
   int default_embedding_size = 128;
   const char* default_hidden_act = "gelu";
   PaddingRow padding_row = PaddingRow::kNone;
+  // The only scheme, where position_embedding_type does not say it.
+  const PositionScheme& (*position_scheme)() = nullptr;
   // The projection is there even where it changes no width.
   bool always_projects = false;
 };

@@ -28,6 +28,9 @@ class Preparer {
                                                float eps) {
     return Take(device_->PrepareEmbeddings(std::move(weights), eps));
   }
+  std::unique_ptr<DeviceAttentionBias> AttentionBias(HostMatrix biases) {
+    return Take(device_->PrepareAttentionBias(std::move(biases)));
+  }
   const absl::Status& status() const { return status_; }
 
  private:
@@ -80,6 +83,7 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
   sizes.position_rows = limits.position_rows;
   sizes.segment_rows = limits.segment_rows;
   sizes.max_len = limits.max_len;
+  sizes.attention_bias = config.position_scheme->biases_attention();
   const absl::Status expected = device->ExpectModel(sizes);
   if (!expected.ok()) return expected;
 
@@ -99,6 +103,14 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
     absl::StatusOr<LinearWeights> projection = checkpoint->ReadProjection();
     if (!projection.ok()) return projection.status();
     layers.projection = prepare.Linear(*std::move(projection));
+  }
+
+  if (sizes.attention_bias) {
+    const absl::StatusOr<HostMatrix> table = checkpoint->ReadAttentionBias();
+    if (!table.ok()) return table.status();
+    layers.attention_bias =
+        prepare.AttentionBias(config.position_scheme->Biases(
+            *table, config.num_attention_heads, limits.max_len));
   }
 
   for (int32_t l = 0; l < config.num_hidden_layers; ++l)

@@ -26,9 +26,10 @@ struct EncoderLayers {
   int32_t intermediate_size = 0;
   int32_t embedding_size = 0;  // E; 0: not factored
   std::unique_ptr<DeviceEmbeddings> embeddings;
-  std::unique_ptr<DeviceLinear> projection;  // [E] -> [H]; or null
-  std::vector<EncoderLayer> layers;          // those with weights of their own
-  std::vector<int32_t> order;                // [L] into layers, as they run
+  std::unique_ptr<DeviceLinear> projection;             // [E] -> [H]; or null
+  std::unique_ptr<DeviceAttentionBias> attention_bias;  // of all; or null
+  std::vector<EncoderLayer> layers;  // those with weights of their own
+  std::vector<int32_t> order;        // [L] into layers, as they run
 
   int32_t table_columns() const {
     return embedding_size > 0 ? embedding_size : hidden_size;

@@ -144,7 +144,8 @@ class EncoderSession : public Session {
     const Matrix qkv = qkv_.Rows(0, tokens);
     const Matrix context = context_.Rows(0, tokens);
     executor_->Linear(hidden, *layer.qkv, qkv);
-    executor_->Attention(qkv, layers_.num_attention_heads, context);
+    executor_->Attention(qkv, layers_.num_attention_heads,
+                         layers_.attention_bias.get(), context);
     for (int64_t r = 0; r < tokens; r += projected_.rows) {
       const int64_t rows = std::min(projected_.rows, tokens - r);
       const Matrix x = hidden.Rows(r, rows);

@@ -57,10 +57,19 @@ absl::Status CheckPlainEncoder(const JsonFields& fields) {
   return absl::OkStatus();
 }
 
-absl::Status ReadPositionScheme(const JsonFields& fields, ModelConfig* config) {
+absl::Status ReadPositionScheme(const JsonFields& fields,
+                                const Architecture& architecture,
+                                ModelConfig* config) {
   constexpr char kKey[] = "position_embedding_type";
   const absl::StatusOr<std::string> type = fields.String(kKey, "absolute");
   if (!type.ok()) return type.status();
+  if (architecture.position_scheme != nullptr) {
+    config->position_scheme = &architecture.position_scheme();
+    if (*type == "absolute") return absl::OkStatus();
+    return Unsupported(
+        fields, kKey,
+        absl::StrCat(architecture.model_type, " has none but absolute"));
+  }
   config->position_scheme = FindPositionScheme(*type);
   if (config->position_scheme != nullptr) return absl::OkStatus();
   return Unsupported(
@@ -92,10 +101,14 @@ absl::Status ReadPositionOffset(const JsonFields& fields,
                                 const Architecture& architecture,
                                 ModelConfig* config) {
   if (architecture.padding_row == PaddingRow::kNone) return absl::OkStatus();
-  const absl::StatusOr<int64_t> padding =
-      fields.Int("pad_token_id", 0, config->vocab_size - 1, 1);
-  if (!padding.ok()) return padding.status();
-  config->position_offset = static_cast<int32_t>(*padding) + 1;
+  int32_t padding = 1;
+  if (architecture.padding_row == PaddingRow::kPadTokenId) {
+    absl::Status status;
+    Take(fields.Int("pad_token_id", 0, config->vocab_size - 1, 1), &padding,
+         &status);
+    if (!status.ok()) return status;
+  }
+  config->position_offset = padding + 1;
   if (config->position_scheme->has_table() &&
       config->max_position_embeddings <= config->position_offset) {
     return fields.Bad(
@@ -170,6 +183,11 @@ absl::Status ReadSizes(const JsonFields& fields,
   if (keys.layer_norm_eps != nullptr) {
     Take(fields.Number(keys.layer_norm_eps, 1e-30, 1.0, 1e-12),
          &config->layer_norm_eps, &status);
+  }
+  if (keys.attention_bias_rows != nullptr) {
+    const int32_t rows = config->position_scheme->bias_rows();
+    Take(fields.Int(keys.attention_bias_rows, rows, kMaxWidth, rows),
+         &config->attention_bias_rows, &status);
   }
   Take(ReadActivation(fields, keys.hidden_act, architecture.default_hidden_act),
        &config->hidden_act, &status);
@@ -247,7 +265,7 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
         absl::StrCat("supported are: ", SupportedArchitectures()));
   }
   status = CheckPlainEncoder(fields);
-  if (status.ok()) status = ReadPositionScheme(fields, &config);
+  if (status.ok()) status = ReadPositionScheme(fields, *architecture, &config);
   if (status.ok()) status = ReadSizes(fields, *architecture, &config);
   if (status.ok()) status = SetMaxLen(folder, max_len_flag, &config);
   if (!status.ok()) return status;

@@ -38,6 +38,8 @@ struct ModelConfig {
   int32_t max_position_embeddings = 0;
   const PositionScheme* position_scheme = &LearnedPositions();
   int32_t type_vocab_size = 0;  // S; 0: no segment table
+  // Rows of the checkpoint's table of attention's biases [rows,A]; 0: none.
+  int32_t attention_bias_rows = 0;
   float layer_norm_eps = 1e-12f;
   Activation hidden_act = Activation::kGeluErf;
   int32_t position_offset = 0;  // as in IdLimits

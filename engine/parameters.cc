@@ -23,7 +23,9 @@ ParameterCounts CountParameters(const ModelConfig& config) {
     counts.position_table = config.max_position_embeddings * columns;
   }
   counts.segment_table = config.type_vocab_size * columns;
-  counts.embedding = counts.token_table + counts.position_table +
+  const int64_t biases =
+      int64_t{config.attention_bias_rows} * config.num_attention_heads;
+  counts.embedding = biases + counts.token_table + counts.position_table +
                      counts.segment_table + Norm(columns) +
                      (config.embedding_size > 0 ? Linear(columns, hidden) : 0);
   const int64_t layer = 4 * Linear(hidden, hidden) + Linear(hidden, inner) +

@@ -16,7 +16,7 @@ struct ParameterCounts {
   int64_t token_table = 0;      // V * E
   int64_t position_table = 0;   // P * E
   int64_t segment_table = 0;    // S * E
-  int64_t embedding = 0;        // the tables, their LayerNorm and projection
+  int64_t embedding = 0;        // all tables, LayerNorm and projection
   std::vector<int64_t> layers;  // [L]; shared weights where they first run
   int64_t head = 0;             // the modules after pooling
   int64_t total = 0;            // embedding, layers and head

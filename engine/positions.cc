@@ -1,6 +1,7 @@
 #include "engine/positions.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,24 @@ class Learned : public PositionScheme {
   absl::StatusOr<HostMatrix> Rows(int64_t, int64_t,
                                   const ReadTable& read) const override {
     return read();
+  }
+};
+
+class RelativeBias : public Learned {
+ public:
+  const char* name() const override { return "learned + relative bias"; }
+  bool biases_attention() const override { return true; }
+  int32_t bias_rows() const override { return kRelativeBuckets; }
+  HostMatrix Biases(const HostMatrix& table, int32_t heads,
+                    int64_t max_len) const override {
+    const int64_t columns = 2 * max_len - 1;
+    HostMatrix biases = {heads, columns, std::vector<float>(heads * columns)};
+    for (int64_t column = 0; column < columns; ++column) {
+      const float* row = table.Row(RelativeBucket(column - (max_len - 1)));
+      for (int32_t head = 0; head < heads; ++head)
+        biases.data[head * columns + column] = row[head];
+    }
+    return biases;
   }
 };
 
@@ -43,6 +62,10 @@ constexpr Entry kSchemes[] = {{"absolute", &LearnedPositions},
 
 }  // namespace
 
+HostMatrix PositionScheme::Biases(const HostMatrix&, int32_t, int64_t) const {
+  return {};
+}
+
 const PositionScheme& LearnedPositions() {
   static const Learned* const scheme = new Learned;
   return *scheme;
@@ -50,6 +73,11 @@ const PositionScheme& LearnedPositions() {
 
 const PositionScheme& SinusoidalPositions() {
   static const Sinusoidal* const scheme = new Sinusoidal;
+  return *scheme;
+}
+
+const PositionScheme& RelativeBiasPositions() {
+  static const RelativeBias* const scheme = new RelativeBias;
   return *scheme;
 }
 
@@ -66,6 +94,21 @@ std::string SupportedPositionSchemes() {
     absl::StrAppend(&types, types.empty() ? "" : ", ", entry.type);
   }
   return types;
+}
+
+int32_t RelativeBucket(int64_t distance) {
+  constexpr int32_t kHalf = kRelativeBuckets / 2;  // of each direction
+  constexpr int32_t kExact = kHalf / 2;
+  const int32_t first = distance > 0 ? kHalf : 0;
+  const int64_t far = std::abs(distance);
+  if (far < kExact) return first + static_cast<int32_t>(far);
+  // kExact + 8 log(far / 8) / log(128 / 8), rounded down: 2 log2(far / 8).
+  int32_t bucket = kExact;
+  while (bucket < kHalf - 1 && far * far >= int64_t{kExact * kExact}
+                                                << (bucket - kExact + 1)) {
+    ++bucket;
+  }
+  return first + bucket;
 }
 
 void SinusoidalRow(int64_t position, int64_t hidden_size, float* out) {

@@ -63,7 +63,9 @@ class Reader : public CheckpointReader {
         segment_rows_(config.type_vocab_size),
         layers_(config.distinct_layers()),
         inner_layers_(config.inner_group_num),
-        projection_(config.embedding_size > 0) {}
+        projection_(config.embedding_size > 0),
+        heads_(config.num_attention_heads),
+        bias_rows_(config.attention_bias_rows) {}
 
   // Every tensor that the reads below will ask for, and none beside them.
   absl::Status Check() {
@@ -84,6 +86,8 @@ class Reader : public CheckpointReader {
     }
     want(names_.embedding_norm, {embedding_}, true);
     if (projection_) want(names_.projection, {hidden_, embedding_}, true);
+    if (bias_rows_ > 0)
+      want(names_.attention_bias, {bias_rows_, heads_}, false);
     for (int32_t l = 0; l < layers_; ++l) {
       want(InLayer(l, names_.query), {hidden_, hidden_}, true);
       want(InLayer(l, names_.key), {hidden_, hidden_}, true);
@@ -120,6 +124,15 @@ class Reader : public CheckpointReader {
         ReadLinear({names_.projection}, hidden_, embedding_, &weights);
     if (!status.ok()) return status;
     return weights;
+  }
+
+  absl::StatusOr<HostMatrix> ReadAttentionBias() override {
+    HostMatrix table;
+    if (bias_rows_ == 0) return table;
+    const absl::Status status =
+        ReadMatrix(names_.attention_bias, bias_rows_, heads_, &table);
+    if (!status.ok()) return status;
+    return table;
   }
 
   absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override {
@@ -304,6 +317,8 @@ class Reader : public CheckpointReader {
   const int32_t layers_;        // that the checkpoint has
   const int32_t inner_layers_;  // of each group
   const bool projection_;
+  const int64_t heads_;
+  const int64_t bias_rows_;
   std::set<std::string> used_;
   std::vector<std::string> notes_;
 };

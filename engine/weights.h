@@ -65,6 +65,11 @@ class CheckpointReader {
   virtual absl::StatusOr<LinearWeights> ReadProjection() {
     return LinearWeights();
   }
+  // The table of attention's biases [attention_bias_rows,A]; zero rows: the
+  // architecture has none.
+  virtual absl::StatusOr<HostMatrix> ReadAttentionBias() {
+    return HostMatrix();
+  }
   // layer: 0 to ModelConfig::distinct_layers() - 1.
   virtual absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) = 0;
 

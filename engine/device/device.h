@@ -52,6 +52,10 @@ class DeviceEmbeddings {
  public:
   virtual ~DeviceEmbeddings() = default;
 };
+class DeviceAttentionBias {
+ public:
+  virtual ~DeviceAttentionBias() = default;
+};
 
 // Sizes for which an Executor takes its memory, once.
 struct ExecutorLimits {
@@ -75,6 +79,7 @@ struct ModelSizes {
   int32_t position_rows = 0;
   int32_t segment_rows = 0;  // 0: none
   int32_t max_len = 0;
+  bool attention_bias = false;
 };
 
 class Executor {
@@ -97,9 +102,10 @@ class Executor {
   virtual void SumTables(const DeviceEmbeddings& tables, Matrix out) = 0;
   // y [rows,out] = activation(x [rows,in] W^T + b); y must not alias x.
   virtual void Linear(Matrix x, const DeviceLinear& weights, Matrix y) = 0;
-  // context [T,H] = softmax(Q K^T / sqrt(D)) V for each sequence and head; qkv
-  // [T,3H] as Q|K|V.
-  virtual void Attention(Matrix qkv, int32_t num_heads, Matrix context) = 0;
+  // context [T,H] = softmax(Q K^T / sqrt(D) + bias) V for each sequence and
+  // head; qkv [T,3H] as Q|K|V; bias null: none.
+  virtual void Attention(Matrix qkv, int32_t num_heads,
+                         const DeviceAttentionBias* bias, Matrix context) = 0;
   // y [rows,H] = LayerNorm(x + residual); y may be x or residual.
   virtual void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
                             Matrix y) = 0;
@@ -149,6 +155,12 @@ class Device {
       NormWeights weights, float eps) = 0;
   virtual absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
       EmbeddingWeights weights, float eps) = 0;
+  // biases [A,2n-1] as PositionScheme::Biases gives them, for sequences of up
+  // to n tokens. UNIMPLEMENTED: this device adds none.
+  virtual absl::StatusOr<std::unique_ptr<DeviceAttentionBias>>
+  PrepareAttentionBias(HostMatrix biases) {
+    return absl::UnimplementedError("a bias in attention is not computed here");
+  }
   virtual absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const = 0;
 

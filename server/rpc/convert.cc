@@ -250,7 +250,10 @@ absl::StatusOr<PipelineRequest> ConvertEncode(
   const auto per_input = ToErrorsPerInput("on_error", request->on_error());
   if (!per_input.ok()) return per_input.status();
   converted.errors_per_input = *per_input;
-  converted.answer = {model.config.hidden_size * int64_t{sizeof(float)},
+  const int32_t columns = converted.output.layer == kTableSum
+                              ? model.config.table_columns()
+                              : model.config.hidden_size;
+  converted.answer = {columns * int64_t{sizeof(float)},
                       limits.max_message_bytes};
   status = ConvertInputs({"", model.limits, *per_input}, bad_texts,
                          request->mutable_inputs(), &converted.inputs);

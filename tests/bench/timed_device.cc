@@ -59,14 +59,15 @@ class TimedExecutor : public Executor {
                       2.0 * x.rows * x.cols * y.cols);
     executor_->Linear(x, weights, y);
   }
-  void Attention(Matrix qkv, int32_t num_heads, Matrix context) override {
+  void Attention(Matrix qkv, int32_t num_heads, const DeviceAttentionBias* bias,
+                 Matrix context) override {
     double pairs = 0;
     for (int64_t b = 0; b < batch_->num_sequences(); ++b) {
       const double n = batch_->cu_seqlens[b + 1] - batch_->cu_seqlens[b];
       pairs += n * n;
     }
     const Timer timer(times_, "attention", 4.0 * pairs * context.cols);
-    executor_->Attention(qkv, num_heads, context);
+    executor_->Attention(qkv, num_heads, bias, context);
   }
   void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
                     Matrix y) override {
@@ -113,6 +114,10 @@ class TimedDevice : public Device {
   absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
       EmbeddingWeights weights, float eps) override {
     return device_->PrepareEmbeddings(std::move(weights), eps);
+  }
+  absl::StatusOr<std::unique_ptr<DeviceAttentionBias>> PrepareAttentionBias(
+      HostMatrix biases) override {
+    return device_->PrepareAttentionBias(std::move(biases));
   }
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {

@@ -99,6 +99,8 @@ def position_offset(spec):
     """Rows of the position table that are for padding alone."""
     if random_checkpoint.model_type(spec) in ROBERTA_FAMILY:
         return spec["config"]["pad_token_id"] + 1
+    if random_checkpoint.model_type(spec) == "mpnet":
+        return 2  # whatever pad_token_id says
     return 0
 
 

@@ -219,6 +219,11 @@ std::vector<TensorToWrite> CheckpointTensors(const CheckpointSpec& spec) {
   norm(name("embedding_norm"), e);
   if (names.contains("projection") && (name("projects") == "always" || e != h))
     linear(name("projection"), h, e);
+  if (names.contains("attention_bias")) {
+    add(name("attention_bias") + ".weight",
+        {settings.at("relative_attention_num_buckets").get<int64_t>(),
+         spec.heads});
+  }
   // Layers with weights of their own: all, or groups of some.
   const int64_t inner = settings.value("inner_group_num", int64_t{1});
   const int64_t layers =

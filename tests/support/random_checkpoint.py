@@ -95,6 +95,9 @@ def shapes(spec):
     norm(name["embedding_norm"], e)
     if "projection" in name and (name["projects"] == "always" or e != h):
         linear(name["projection"], h, e)
+    if "attention_bias" in name:
+        rows.append((name["attention_bias"] + ".weight",
+                     [settings["relative_attention_num_buckets"], spec["heads"]]))
     # Layers with weights of their own: all, or groups of some.
     inner = settings.get("inner_group_num", 1)
     for layer in range(settings.get("num_hidden_groups", spec["layers"]) * inner):

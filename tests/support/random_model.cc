@@ -33,6 +33,11 @@ class RandomReader : public CheckpointReader {
     return Linear(shape_.hidden, Columns(shape_), &random);
   }
 
+  absl::StatusOr<HostMatrix> ReadAttentionBias() override {
+    std::mt19937 random(seed_ + 2000);
+    return Values(kRelativeBuckets, shape_.heads, 1.0f, &random);
+  }
+
   absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override {
     std::mt19937 random(seed_ + 1 + static_cast<uint32_t>(layer));
     const int32_t h = shape_.hidden, f = shape_.inner;
@@ -107,6 +112,10 @@ ModelConfig RandomConfig(const RandomShape& shape) {
   config.max_position_embeddings = shape.positions;
   config.type_vocab_size = shape.segments;
   config.hidden_act = shape.activation;
+  if (shape.relative_bias) {
+    config.position_scheme = &RelativeBiasPositions();
+    config.attention_bias_rows = kRelativeBuckets;
+  }
   config.max_len = shape.positions;
   return config;
 }

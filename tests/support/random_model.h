@@ -27,6 +27,7 @@ struct RandomShape {
   Activation activation = Activation::kGeluErf;
   int32_t embedding = 0;        // E; 0: hidden, and no projection
   int32_t distinct_layers = 0;  // shared by `layers`; 0: none are shared
+  bool relative_bias = false;   // as MPNet has it
 };
 
 ModelConfig RandomConfig(const RandomShape& shape);

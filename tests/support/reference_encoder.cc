@@ -22,12 +22,24 @@ double Activate(double x, Activation activation) {
   std::abort();
 }
 
+// MPNet's bucket by its formula, with logarithms.
+int64_t Bucket(int64_t query, int64_t key) {
+  const int64_t first = key > query ? 16 : 0, far = std::abs(key - query);
+  if (far < 8) return first + far;
+  const double steps =
+      8 * std::log(static_cast<double>(far) / 8) / std::log(128.0 / 8);
+  // 1e-9: where the quotient is whole but for its rounding.
+  return first + std::min<int64_t>(8 + static_cast<int64_t>(steps + 1e-9), 15);
+}
+
 }  // namespace
 
 ReferenceEncoder::ReferenceEncoder(const ModelConfig& config,
                                    CheckpointReader* checkpoint)
     : config_(config), embeddings_(*checkpoint->ReadEmbeddings()) {
   if (config.embedding_size > 0) projection_ = *checkpoint->ReadProjection();
+  if (config.attention_bias_rows > 0)
+    attention_bias_ = *checkpoint->ReadAttentionBias();
   for (int32_t l = 0; l < config.distinct_layers(); ++l)
     layers_.push_back(*checkpoint->ReadLayer(l));
 }
@@ -85,6 +97,8 @@ ReferenceEncoder::Rows ReferenceEncoder::Attention(const Rows& qkv,
         for (int64_t d = 0; d < size; ++d)
           p[j] += q[i * 3 * hidden + d] * k[j * 3 * hidden + d];
         p[j] /= std::sqrt(static_cast<double>(size));
+        if (attention_bias_.rows > 0)
+          p[j] += attention_bias_.Row(Bucket(i, j))[head];
         highest = std::max(highest, p[j]);
       }
       for (int64_t j = 0; j < n; ++j) sum += p[j] = std::exp(p[j] - highest);

@@ -35,6 +35,7 @@ class ReferenceEncoder {
   const ModelConfig config_;
   EmbeddingWeights embeddings_;
   LinearWeights projection_;
+  HostMatrix attention_bias_;  // [buckets,A], or no rows
   std::vector<LayerWeights> layers_;
 };
 

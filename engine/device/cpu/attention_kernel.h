@@ -1,5 +1,6 @@
-// Self-attention of one sequence: context [n,H] = softmax(Q K^T / sqrt(D)) V
-// for every head; qkv [n,3H] as Q|K|V.
+// Self-attention of one sequence: context [n,H] = softmax(Q K^T / sqrt(D) + b)
+// V for every head; qkv [n,3H] as Q|K|V; b, where there is one, depends on head
+// and distance alone, so one row of 2n - 1 values a head holds it.
 //
 // For each head K is packed transposed, [D words][keys], and V as [key
 // words][D], both in panels that the inner loop (dot.h) reads straight
@@ -151,6 +152,16 @@ inline void PackValues(const typename E::Element* values, int64_t stride,
   }
 }
 
+// scores [vectors * kLanes] += bias * factor, before they are scaled.
+ENCODERD_INLINE void AddBias(const float* bias, int64_t vectors, float factor,
+                             float* scores) {
+  for (int64_t v = 0; v < vectors; ++v) {
+    F32::Store(
+        F32::Load(scores + v * kLanes) + F32::Load(bias + v * kLanes) * factor,
+        scores + v * kLanes);
+  }
+}
+
 // Scores [vectors * kLanes] become probabilities times the returned sum, as
 // elements E, in place. Sum and maximum in float.
 template <typename E>
@@ -192,7 +203,8 @@ void Attention(const AttentionArgs& args) {
   float* const out = scratch + at.out;
   const int64_t out_stride = at.value_vectors * kLanes;
   const int64_t words = Words<E>(size), key_words = Words<E>(n);
-  const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(size));
+  const float root = __builtin_sqrtf(static_cast<float>(size));
+  const float scale = 1.0f / root;
 
   for (int64_t head = 0; head < args.heads; ++head) {
     const Element* q = static_cast<const Element*>(args.qkv) + head * size;
@@ -207,6 +219,12 @@ void Attention(const AttentionArgs& args) {
                      reinterpret_cast<const char*>(q + first * stride),
                      stride * sizeof(Element), keys + v * words * kLanes, words,
                      scores + v * kLanes, at.score_stride);
+      }
+      if (args.bias != nullptr) {
+        const float* bias = args.bias + head * args.bias_stride - first;
+        for (int64_t r = 0; r < rows; ++r) {
+          AddBias(bias - r, at.key_vectors, root, scores + r * at.score_stride);
+        }
       }
       float sums[kGroup];
       for (int64_t r = 0; r < rows; ++r) {

@@ -67,6 +67,20 @@ class CpuDevice : public Device {
     return std::unique_ptr<DeviceEmbeddings>(std::move(embeddings));
   }
 
+  absl::StatusOr<std::unique_ptr<DeviceAttentionBias>> PrepareAttentionBias(
+      HostMatrix biases) override {
+    auto prepared = absl::make_unique<CpuAttentionBias>();
+    prepared->zero = biases.cols / 2;
+    HostMatrix& rows = prepared->rows;
+    rows = {biases.rows, biases.cols + kBiasPadding, {}};
+    rows.data.resize(rows.rows * rows.cols);
+    for (int64_t head = 0; head < biases.rows; ++head) {
+      std::copy_n(biases.Row(head), biases.cols,
+                  rows.data.begin() + head * rows.cols);
+    }
+    return std::unique_ptr<DeviceAttentionBias>(std::move(prepared));
+  }
+
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {
     return CpuExecutor::Create(kernels_, limits, scratch_bytes_);

@@ -123,13 +123,24 @@ void CpuExecutor::Linear(Matrix x, const DeviceLinear& weights, Matrix y) {
   }
 }
 
-void CpuExecutor::Attention(Matrix qkv, int32_t num_heads, Matrix context) {
+void CpuExecutor::Attention(Matrix qkv, int32_t num_heads,
+                            const DeviceAttentionBias* bias, Matrix context) {
   if (Failed()) return;
+  AttentionArgs args = {};
+  args.heads = num_heads;
+  args.head_size = context.cols / num_heads;
+  args.scratch = attention_scratch_.data();
+  if (bias != nullptr) {
+    const auto& biases = static_cast<const CpuAttentionBias&>(*bias);
+    args.bias = biases.rows.data.data() + biases.zero;
+    args.bias_stride = biases.rows.cols;
+  }
   for (int64_t b = 0; b < batch_->num_sequences(); ++b) {
     const int64_t first = batch_->cu_seqlens[b];
-    kernels_.attention({qkv.Rows(first, 0).data, context.Rows(first, 0).data,
-                        batch_->cu_seqlens[b + 1] - first, num_heads,
-                        context.cols / num_heads, attention_scratch_.data()});
+    args.qkv = qkv.Rows(first, 0).data;
+    args.context = context.Rows(first, 0).data;
+    args.n = batch_->cu_seqlens[b + 1] - first;
+    kernels_.attention(args);
   }
 }
 

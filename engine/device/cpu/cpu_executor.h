@@ -39,6 +39,11 @@ struct CpuEmbeddings : DeviceEmbeddings {
   CpuNorm norm;
 };
 
+struct CpuAttentionBias : DeviceAttentionBias {
+  HostMatrix rows;   // [A,2n-1], each padded with kBiasPadding zeros
+  int64_t zero = 0;  // column of distance 0: n-1
+};
+
 class CpuExecutor : public Executor {
  public:
   // product_scratch_bytes: the most that any product asks for.
@@ -53,7 +58,8 @@ class CpuExecutor : public Executor {
   void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) override;
   void SumTables(const DeviceEmbeddings& tables, Matrix out) override;
   void Linear(Matrix x, const DeviceLinear& weights, Matrix y) override;
-  void Attention(Matrix qkv, int32_t num_heads, Matrix context) override;
+  void Attention(Matrix qkv, int32_t num_heads, const DeviceAttentionBias* bias,
+                 Matrix context) override;
   void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
                     Matrix y) override;
   void TakeStates(Matrix x, int32_t layer,

@@ -35,6 +35,8 @@ struct EmbedArgs {
   NormRef norm;  // gain null: the sums themselves
 };
 
+constexpr int64_t kBiasPadding = 16;
+
 // One sequence, every head. qkv and context point to its first row.
 struct AttentionArgs {
   const void* qkv;  // [n,3H] as Q|K|V
@@ -43,6 +45,10 @@ struct AttentionArgs {
   int64_t heads;
   int64_t head_size;
   void* scratch;  // attention_scratch_bytes(n or more, head_size), aligned 64
+  // Added to the scores of query i and key j: bias[head * bias_stride + j - i];
+  // null: nothing is. kBiasPadding floats beyond j = n - 1 are read too.
+  const float* bias = nullptr;
+  int64_t bias_stride = 0;
 };
 
 enum class ElementWise { kGeluErf, kGeluTanh, kRelu };

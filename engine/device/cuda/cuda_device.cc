@@ -130,6 +130,11 @@ absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
                      kColumnMultiple, " and the first at most ", kMaxHidden,
                      "; choose device cpu"));
   }
+  if (sizes.attention_bias) {
+    return absl::UnimplementedError(
+        "a relative bias in attention (MPNet) is not computed on a GPU yet; "
+        "choose device cpu");
+  }
   const int64_t embedding = sizes.embedding_size;
   if (embedding % kColumnMultiple != 0 || embedding > kMaxHidden) {
     return absl::UnimplementedError(absl::StrCat(

@@ -190,7 +190,9 @@ void CudaExecutor::Linear(Matrix x, const DeviceLinear& weights, Matrix y) {
   Record(BiasActivation(args, stream_.get()), "bias_gelu");
 }
 
-void CudaExecutor::Attention(Matrix qkv, int32_t num_heads, Matrix context) {
+void CudaExecutor::Attention(Matrix qkv, int32_t num_heads,
+                             const DeviceAttentionBias* /*none is prepared*/,
+                             Matrix context) {
   if (Failed()) return;
   AttentionArgs args;
   args.element = element_;

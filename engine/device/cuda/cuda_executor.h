@@ -68,7 +68,8 @@ class CudaExecutor : public Executor {
   void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) override;
   void SumTables(const DeviceEmbeddings& tables, Matrix out) override;
   void Linear(Matrix x, const DeviceLinear& weights, Matrix y) override;
-  void Attention(Matrix qkv, int32_t num_heads, Matrix context) override;
+  void Attention(Matrix qkv, int32_t num_heads, const DeviceAttentionBias* bias,
+                 Matrix context) override;
   void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
                     Matrix y) override;
   void TakeStates(Matrix x, int32_t layer,

@@ -239,6 +239,24 @@ TEST_F(ArchitectureTest, RunsEveryGroupOfEveryDivision) {
   }
 }
 
+TEST_F(ArchitectureTest, MpNetHasABiasAndPositionsAfterRowOne) {
+  auto config = Config("mpnet", {{"type_vocab_size", 2}});
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->type_vocab_size, 0);
+  EXPECT_EQ(config->position_offset, 2);
+  EXPECT_EQ(config->max_len, 200);
+  EXPECT_EQ(config->position_scheme, &RelativeBiasPositions());
+  EXPECT_EQ(config->attention_bias_rows, 32);
+  EXPECT_EQ(Config("mpnet", {{"pad_token_id", 9}})->position_offset, 2);
+  config = Config("mpnet", {{"relative_attention_num_buckets", nullptr}});
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->attention_bias_rows, 32);
+  EXPECT_THAT(Config("mpnet", {{"relative_attention_num_buckets", 31}}),
+              IsError(kDataLoss, "relative_attention_num_buckets is 31"));
+  EXPECT_THAT(Config("mpnet", {{"position_embedding_type", "sinusoidal"}}),
+              IsError(kUnimplemented, "mpnet has none but absolute"));
+}
+
 TEST_F(ArchitectureTest, FiveHundredAndFourteenRowsHoldFiveHundredAndTwelve) {
   WriteCheckpoint(CheckpointSpecOf("xlm_roberta"), folder_.path());
   const auto config = LoadModelConfig(folder_.path(), 0);

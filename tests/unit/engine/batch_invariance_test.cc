@@ -31,10 +31,11 @@ std::vector<TestModel> TestModels() {
   bert.heads = 3;
   bert.inner = 384;
   bert.positions = 160;
-  RandomShape albert = bert;
-  albert.embedding = 40;
-  albert.distinct_layers = 1;
-  return {{"bert", bert}, {"albert", albert}};
+  RandomShape other = bert;
+  other.embedding = 40;
+  other.distinct_layers = 1;
+  other.relative_bias = true;
+  return {{"bert", bert}, {"factored_shared_biased", other}};
 }
 
 class BatchInvarianceTest

@@ -78,7 +78,7 @@ class EncoderTest : public ::testing::TestWithParam<TestDevice> {
     const ReferenceEncoder reference(config, RandomCheckpoint(shape, 1).get());
     std::mt19937 random(7);
     std::vector<TokenSequence> sequences;
-    for (int32_t length : {1, 2, 3, 15, 16, 17, 31, 33, 48, 64}) {
+    for (int32_t length : {1, 2, 3, 15, 16, 17, 31, 33, 48, 64, 91, 200}) {
       if (length <= shape.positions)
         sequences.push_back(RandomSequence(length, model.limits, &random));
     }
@@ -131,9 +131,11 @@ TEST_P(EncoderTest, EqualsTheReferenceWithTablesOfAnotherWidth) {
   }
 }
 
-TEST_P(EncoderTest, EqualsTheReferenceWithSharedLayers) {
+TEST_P(EncoderTest, EqualsTheReferenceWithSharedLayersAndARelativeBias) {
   RandomShape shape;
   shape.layers = 4;
+  shape.relative_bias = true;
+  shape.positions = 200;  // beyond where the last bucket begins
   for (const int32_t distinct : {1, 3}) {
     shape.distinct_layers = distinct;
     CheckShape(shape);

@@ -83,7 +83,7 @@ TEST_F(ModelTest, CountsTheParametersOfEachTableAndOfTheWhole) {
 
 // Tables of embedding_size columns; weights that layers share count once.
 TEST_F(ModelTest, CountsFactoredTablesAndSharedLayersAsTheyAre) {
-  for (const char* name : {"electra", "albert_groups", "distilbert"}) {
+  for (const char* name : {"electra", "albert_groups", "distilbert", "mpnet"}) {
     const CheckpointSpec spec = CheckpointSpecOf(name);
     WriteCheckpoint(spec, folder_.path());
     const ModelInfo info = Load().value()->info();

@@ -53,6 +53,37 @@ TEST(PositionsTest, SinusoidalRowsHaveTheLengthOfTheirSineCosinePairs) {
   }
 }
 
+// As MPNetEncoder.relative_position_bucket of transformers gives them.
+TEST(PositionsTest, RelativeBucketsBeginWhereTheReferenceHasThem) {
+  const std::vector<int64_t> begins = {0, 1,  2,  3,  4,  5,  6,  7,
+                                       8, 12, 16, 23, 32, 46, 64, 91};
+  for (int32_t bucket = 0; bucket < 16; ++bucket) {
+    const int64_t end = bucket == 15 ? 100000 : begins[bucket + 1];
+    for (int64_t far = begins[bucket]; far < end; ++far) {
+      ASSERT_EQ(RelativeBucket(-far), bucket) << far;
+      if (far == 0) continue;
+      ASSERT_EQ(RelativeBucket(far), 16 + bucket) << far;
+    }
+  }
+}
+
+TEST(PositionsTest, BiasesAreTheTablesRowsByDistance) {
+  HostMatrix table = {kRelativeBuckets, 2, {}};
+  for (int32_t bucket = 0; bucket < kRelativeBuckets; ++bucket) {
+    table.data.push_back(static_cast<float>(bucket));
+    table.data.push_back(static_cast<float>(100 + bucket));
+  }
+  ASSERT_TRUE(RelativeBiasPositions().biases_attention());
+  const HostMatrix biases = RelativeBiasPositions().Biases(table, 2, 3);
+  EXPECT_EQ(biases.rows, 2);
+  EXPECT_EQ(biases.cols, 5);
+  EXPECT_THAT(biases.data,
+              testing::ElementsAre(2, 1, 0, 17, 18, 102, 101, 100, 117, 118));
+  EXPECT_EQ(RelativeBiasPositions().Biases(table, 2, 1).cols, 1);
+  EXPECT_FALSE(LearnedPositions().biases_attention());
+  EXPECT_FALSE(SinusoidalPositions().biases_attention());
+}
+
 TEST(PositionsTest, ALearnedTableIsReadAndItsErrorsPassedOn) {
   const HostMatrix table = {2, 2, {1, 2, 3, 4}};
   const auto rows = LearnedPositions().Rows(2, 2, [&] { return table; });

@@ -81,14 +81,24 @@ class KernelsTest : public ::testing::TestWithParam<TestDevice> {
     }
   }
 
-  void ExpectAttention(int64_t n, int64_t heads, int64_t size, float scale) {
+  // bias: the deviation of a bias by distance; 0: no bias.
+  void ExpectAttention(int64_t n, int64_t heads, int64_t size, float scale,
+                       float bias = 0) {
     const int64_t hidden = heads * size;
     std::vector<float> qkv = Random(n * 3 * hidden, scale);
     const std::string bytes = Elements(&qkv);
     std::string context(n * hidden * (kernels_.bf16 ? 2 : 4), '\0');
     const AlignedBuffer scratch(kernels_.attention_scratch_bytes(n, size));
-    kernels_.attention(
-        {bytes.data(), context.data(), n, heads, size, scratch.data()});
+    // Longer than the sequence needs, as of a model that takes longer ones.
+    const int64_t columns = 2 * n + 6, zero = n + 2;
+    std::vector<float> biases = Random(heads * (columns + kBiasPadding), bias);
+    AttentionArgs args = {bytes.data(), context.data(), n,
+                          heads,        size,           scratch.data()};
+    if (bias != 0) {
+      args.bias = biases.data() + zero;
+      args.bias_stride = columns + kBiasPadding;
+    }
+    kernels_.attention(args);
     const std::vector<float> got = Floats(context);
     for (int64_t head = 0; head < heads; ++head) {
       const float* q = qkv.data() + head * size;
@@ -100,6 +110,10 @@ class KernelsTest : public ::testing::TestWithParam<TestDevice> {
                 double{q[i * 3 * hidden + d]} * q[j * 3 * hidden + hidden + d];
           }
           p[j] /= std::sqrt(static_cast<double>(size));
+          if (bias != 0) {
+            p[j] +=
+                double{biases[head * (columns + kBiasPadding) + zero + j - i]};
+          }
         }
         const double highest = *std::max_element(p.begin(), p.end());
         double sum = 0;
@@ -174,6 +188,13 @@ TEST_P(KernelsTest, AttendsAtManyLengthsAndHeadSizes) {
   for (const int64_t size : {1, 3, 16, 25, 32, 40, 64, 96, 100}) {
     for (const int64_t n : {1, 2, 5, 16, 23, 24, 25, 33, 64, 65, 130})
       ExpectAttention(n, 2, size, 1.0f);
+  }
+}
+
+TEST_P(KernelsTest, AttendsWithABiasByDistance) {
+  for (const int64_t size : {1, 25, 32, 64}) {
+    for (const int64_t n : {1, 2, 15, 16, 17, 24, 25, 64, 130})
+      ExpectAttention(n, 3, size, 1.0f, 2.0f);
   }
 }
 

@@ -81,11 +81,27 @@ TEST_F(CudaErrorTest, RefusesShapesThatTheKernelsDoNotTake) {
   RandomShape wide_heads;
   wide_heads.hidden = 272;
   wide_heads.heads = 2;
-  for (const RandomShape& shape : {narrow, odd_heads, wide_heads}) {
+  RandomShape odd_tables;
+  odd_tables.embedding = 12;
+  RandomShape wide_tables;
+  wide_tables.embedding = 4104;
+  for (const RandomShape& shape :
+       {narrow, odd_heads, wide_heads, odd_tables, wide_tables}) {
     const absl::Status status = Build(shape).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
     EXPECT_THAT(std::string(status.message()), HasSubstr("choose device cpu"));
   }
+}
+
+TEST_F(CudaErrorTest, RefusesARelativeBiasInAttentionBeforeItTakesAnything) {
+  RandomShape biased;
+  biased.relative_bias = true;
+  const absl::Status status = Build(biased).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("a relative bias in attention (MPNet) is not computed "
+                        "on a GPU yet; choose device cpu"));
+  EXPECT_EQ(runtime_->allocations(), 0);
 }
 
 TEST_F(CudaErrorTest, ReportsEveryCallThatFailsWhileItLoads) {

@@ -65,9 +65,11 @@ TEST(MemoryPlanTest, RefusesWhatDoesNotFitWithTheNumbers) {
 
 TEST(MemoryPlanTest, IsWhatAModelAndASessionReallyTake) {
   RandomShape shape;
+  shape.embedding = 32;
   const auto runtime = std::make_shared<EmulatedRuntime>();
   for (const DType dtype : kDTypes) {
     ModelSizes sizes;
+    sizes.embedding_size = shape.embedding;
     sizes.num_layers = shape.layers;
     sizes.hidden_size = shape.hidden;
     sizes.num_attention_heads = shape.heads;
@@ -92,6 +94,7 @@ TEST(MemoryPlanTest, IsWhatAModelAndASessionReallyTake) {
     ExecutorLimits limits;
     limits.max_batch_tokens = limits.max_batch_sequences = 300;
     limits.hidden_size = shape.hidden;
+    limits.embedding_size = shape.embedding;
     limits.intermediate_size = shape.inner;
     EXPECT_EQ(runtime->allocated_bytes() - model_bytes,
               PlanSession(limits, dtype).device_bytes());

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/flags.h"
+#include "server/memory.h"
 #include "server/observe/log.h"
 #include "server/rpc/wire.h"
 #include "server/version.h"
@@ -41,10 +42,18 @@ class Events {
     [[maybe_unused]] const ssize_t written = write(news_fd_, &one, sizeof(one));
   }
 
+  // From now on WaitForSignal gives back memory above what is held now.
+  void StartLookingAtMemory() {
+    look_ms_ = static_cast<int>(absl::ToInt64Milliseconds(TrimRule::kLook));
+    LookAtMemory(&trim_rule_);
+  }
+
   // Sleeps until a signal came (true) or Wake was called (false).
   bool WaitForSignal() {
     pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {news_fd_, POLLIN, 0}};
-    while (poll(fds, 2, -1) < 0) {
+    for (int ready = 0; ready <= 0;) {
+      ready = poll(fds, 2, look_ms_);
+      if (ready == 0) LookAtMemory(&trim_rule_);
     }
     char taken[sizeof(signalfd_siginfo)];
     const bool signalled = fds[0].revents != 0;
@@ -64,6 +73,8 @@ class Events {
 
  private:
   sigset_t signals_;
+  TrimRule trim_rule_;
+  int look_ms_ = -1;  // never
   int signal_fd_ = -1;
   int news_fd_ = -1;
 };
@@ -121,6 +132,7 @@ int RunServer(int argc, char** argv, const ModelLoader& loader) {
   }
   load.join();
   if (!load_status.ok()) return StartFailed(load_status);
+  events.StartLookingAtMemory();
 
   while (!signalled && !device_lost) signalled = events.WaitForSignal();
   events.NextSignalExits();

@@ -1,0 +1,51 @@
+// Memory that a burst has left free, back to the system. The C library keeps
+// what was freed between blocks that are still used; a server that once held
+// hundreds of megabytes of requests would hold them for good.
+//
+// Looked at every kLook by the main thread. The rule is pure: it sees the
+// resident size only. Not thread-safe.
+#ifndef ENCODERD_SERVER_MEMORY_H_
+#define ENCODERD_SERVER_MEMORY_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace encoderd {
+
+class TrimRule {
+ public:
+  static constexpr absl::Duration kLook = absl::Seconds(5);
+  // Above the least seen: less is not worth the walk through the free lists.
+  static constexpr int64_t kWorthBytes = 32 << 20;
+  // Looks between two trims of which the first gave nothing: memory in use.
+  static constexpr int kMaxPause = 12;
+
+  // At each look: whether to trim now.
+  bool Look(int64_t resident_bytes) {
+    least_ = std::min(least_, resident_bytes);
+    if (wait_ > 0) --wait_;
+    return wait_ == 0 && resident_bytes - least_ > kWorthBytes;
+  }
+  // After a trim.
+  void Trimmed(int64_t before_bytes, int64_t after_bytes) {
+    const bool gave = before_bytes - after_bytes > kWorthBytes / 4;
+    pause_ = gave ? 1 : std::min(2 * pause_, kMaxPause);
+    wait_ = pause_;
+    least_ = std::min(least_, after_bytes);
+  }
+
+ private:
+  int64_t least_ = INT64_MAX;
+  int pause_ = 1;  // looks
+  int wait_ = 0;
+};
+
+// Asks the rule, and trims if it says so. Does nothing where the system has no
+// such call.
+void LookAtMemory(TrimRule* rule);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_MEMORY_H_

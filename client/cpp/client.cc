@@ -55,6 +55,10 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
   arguments.SetMaxReceiveMessageSize(options.max_answer_bytes);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kRetryBufferBytes);
+  // A server that was restarted is found again soon.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetUserAgentPrefix("encoderd-cpp");
   const auto credentials = options.credentials
                                ? options.credentials

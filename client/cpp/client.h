@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "client/cpp/bulk.h"
 #include "client/cpp/inputs.h"
 #include "client/cpp/matrix.h"
 #include "client/cpp/options.h"
@@ -52,6 +53,13 @@ class Client {
   absl::Status EmbedEach(
       InputSource source, const EmbedOptions& options,
       const std::function<absl::Status(const EmbeddingMatrix&)>& sink) const;
+
+  // The same over one EmbedStream call, for work in bulk (bulk.h): survives a
+  // restart of the server, and one bad input costs its own answer only. `sink`
+  // gets answers in the list's order; its error ends the work.
+  absl::Status EmbedBulk(
+      BulkSource source, const BulkOptions& options,
+      const std::function<absl::Status(const BulkAnswer&)>& sink) const;
 
   // The states of every token of each text at one layer.
   absl::StatusOr<std::vector<TokenStates>> Encode(

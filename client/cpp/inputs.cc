@@ -20,14 +20,14 @@ absl::Status CheckText(absl::string_view text, int64_t index) {
        {"byte_offset", absl::StrCat(valid)}});
 }
 
-absl::Status CheckInput(const v1::Input& input, int64_t index) {
+}  // namespace
+
+absl::Status CheckUtf8(const v1::Input& input, int64_t index) {
   if (input.has_text()) return CheckText(input.text(), index);
   if (!input.has_pair()) return absl::OkStatus();
   const absl::Status first = CheckText(input.pair().first(), index);
   return first.ok() ? CheckText(input.pair().second(), index) : first;
 }
-
-}  // namespace
 
 InputSource FromTexts(absl::Span<const std::string> texts) {
   return [texts, at = size_t{0}](v1::Input* input) mutable {
@@ -43,7 +43,7 @@ absl::Status InputCutter::Next(
   while (!ended_ && inputs->size() < max_inputs_ && bytes < max_bytes_) {
     v1::Input input;
     const absl::StatusOr<bool> more = source_(&input);
-    if (more.ok() && *more) pending_ = CheckInput(input, index_);
+    if (more.ok() && *more) pending_ = CheckUtf8(input, index_);
     if (!more.ok()) pending_ = more.status();
     if (!more.ok() || !*more || !pending_.ok()) {
       ended_ = true;

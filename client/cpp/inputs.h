@@ -20,6 +20,10 @@ using InputSource = std::function<absl::StatusOr<bool>(v1::Input* input)>;
 // A source over `texts`, which must outlive it.
 InputSource FromTexts(absl::Span<const std::string> texts);
 
+// INVALID_ARGUMENT (INVALID_UTF8) for a text of `input` that is not UTF-8; the
+// input is called inputs[index].
+absl::Status CheckUtf8(const v1::Input& input, int64_t index);
+
 // Cuts a source into calls of at most `max_inputs` inputs and about
 // `max_bytes` bytes of text (a single larger input still makes a call).
 class InputCutter {

@@ -1,5 +1,6 @@
 // The fake service as a program, for tests of clients in other languages:
-// prints its address on one line and serves until standard input ends.
+// prints its address on one line and serves until standard input ends. A line
+// of standard input asks for the number of texts that came over streams.
 //   fake_encoder_server [REFUSALS]
 // The first REFUSALS calls of Embed answer RESOURCE_EXHAUSTED (QUEUE_FULL).
 // Calls whose first text starts with '~' take 200 ms.
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   std::cout << service.target() << std::endl;
   std::string line;
   while (std::getline(std::cin, line)) {
+    std::cout << service.stream_texts() << std::endl;
   }
   return 0;
 }

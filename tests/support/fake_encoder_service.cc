@@ -99,15 +99,14 @@ grpc::Status FakeError(grpc::StatusCode code, const std::string& message,
   return grpc::Status(code, message, status.SerializeAsString());
 }
 
-FakeEncoderService::FakeEncoderService() {
+FakeEncoderService::FakeEncoderService(int port) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port);
+  builder.AddListeningPort(absl::StrCat("127.0.0.1:", port),
+                           grpc::InsecureServerCredentials(), &port_);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
-  target_ = absl::StrCat("127.0.0.1:", port);
+  target_ = absl::StrCat("127.0.0.1:", port_);
 }
 
 FakeEncoderService::~FakeEncoderService() {
@@ -124,6 +123,35 @@ void FakeEncoderService::FailNext(int count, grpc::Status status) {
 void FakeEncoderService::SetDelay(absl::Duration delay) {
   absl::MutexLock lock(&mu_);
   delay_ = delay;
+}
+
+void FakeEncoderService::FailAfterStreamTexts(int64_t texts) {
+  absl::MutexLock lock(&mu_);
+  fail_after_ = texts;
+}
+
+void FakeEncoderService::BreakStreams(int count, int requests) {
+  absl::MutexLock lock(&mu_);
+  breaks_left_ = count;
+  break_after_ = requests;
+}
+
+absl::Duration FakeEncoderService::DelayOf(
+    const v1::EmbedRequest& request) const {
+  const bool slow =
+      request.inputs_size() > 0 && request.inputs(0).text()[0] == '~';
+  absl::MutexLock lock(&mu_);
+  return slow ? delay_ : absl::ZeroDuration();
+}
+
+int FakeEncoderService::streams() const {
+  absl::MutexLock lock(&mu_);
+  return streams_;
+}
+
+int64_t FakeEncoderService::stream_texts() const {
+  absl::MutexLock lock(&mu_);
+  return stream_texts_;
 }
 
 void FakeEncoderService::SetServing(bool serving) {
@@ -169,14 +197,7 @@ grpc::Status FakeEncoderService::Embed(grpc::ServerContext* context,
                                        const v1::EmbedRequest* request,
                                        v1::EmbedResponse* response) {
   grpc::Status status = Begin(*request);
-  const bool slow =
-      request->inputs_size() > 0 && request->inputs(0).text()[0] == '~';
-  absl::Duration delay;
-  {
-    absl::MutexLock lock(&mu_);
-    delay = slow ? delay_ : absl::ZeroDuration();
-  }
-  absl::SleepFor(delay);
+  absl::SleepFor(DelayOf(*request));
   const bool cut = request->options().truncate() >= v1::TRUNCATE_START;
   for (int i = 0; status.ok() && i < request->inputs_size(); ++i) {
     const v1::Input& input = request->inputs(i);
@@ -198,6 +219,59 @@ grpc::Status FakeEncoderService::Embed(grpc::ServerContext* context,
   }
   End();
   return status;
+}
+
+grpc::Status FakeEncoderService::EmbedStream(
+    grpc::ServerContext* context,
+    grpc::ServerReaderWriter<v1::EmbedResponse, v1::EmbedRequest>* stream) {
+  int left = -1;  // answers until it breaks
+  {
+    absl::MutexLock lock(&mu_);
+    ++streams_;
+    if (breaks_left_ > 0) {
+      --breaks_left_;
+      left = break_after_;
+    }
+  }
+  v1::EmbedRequest request;
+  while (stream->Read(&request)) {
+    if (left == 0) {
+      return FakeError(grpc::StatusCode::UNAVAILABLE, "the server goes away",
+                       "DRAINING", {});
+    }
+    --left;
+    v1::EmbedResponse response;
+    response.set_request_id(request.request_id());
+    grpc::Status refused = Begin(request);
+    {
+      absl::MutexLock lock(&mu_);
+      if (fail_after_ >= 0 && stream_texts_ >= fail_after_) {
+        refused = FakeError(grpc::StatusCode::INTERNAL, "device fault 4711",
+                            "DEVICE_FAULT", {{"error_id", "4711"}});
+      } else {
+        stream_texts_ += request.inputs_size();
+      }
+    }
+    absl::SleepFor(DelayOf(request));
+    if (!refused.ok()) {
+      response.mutable_error()->ParseFromString(refused.error_details());
+    }
+    for (int i = 0; refused.ok() && i < request.inputs_size(); ++i) {
+      const v1::Input& input = request.inputs(i);
+      v1::Embedding* embedding = response.add_embeddings();
+      const grpc::Status bad =
+          CheckInput(input, i, request.options().truncate() > 1);
+      if (!bad.ok()) {
+        embedding->mutable_error()->ParseFromString(bad.error_details());
+        continue;
+      }
+      embedding->set_packed(PackFloats(FakeVector(input.text())));
+      embedding->set_token_count(CountTokens(input.text()));
+    }
+    End();
+    stream->Write(response);
+  }
+  return grpc::Status::OK;
 }
 
 grpc::Status FakeEncoderService::Encode(grpc::ServerContext* context,

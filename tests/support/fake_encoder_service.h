@@ -37,13 +37,21 @@ class FakeEncoderService : public v1::Encoder::Service {
   static constexpr int kMaxLen = 8;  // tokens
   static constexpr int kLayers = 2;
 
-  FakeEncoderService();
+  // port 0: a free one.
+  explicit FakeEncoderService(int port = 0);
   ~FakeEncoderService() override;
 
   std::string target() const { return target_; }
+  int port() const { return port_; }
 
   // The next `count` calls of Embed answer `status`.
   void FailNext(int count, grpc::Status status);
+  // Each of the next `count` streams ends with UNAVAILABLE once it has
+  // answered `requests` requests.
+  void BreakStreams(int count, int requests);
+  // Requests of streams fail with DEVICE_FAULT once this many texts came over
+  // streams in all; negative: never.
+  void FailAfterStreamTexts(int64_t texts);
   // Every Embed call whose first text starts with '~' takes this long.
   void SetDelay(absl::Duration delay);
   // What the health service says of the whole server.
@@ -51,12 +59,20 @@ class FakeEncoderService : public v1::Encoder::Service {
 
   int embed_calls() const;         // attempts, refused ones included
   int max_calls_together() const;  // most Embed calls seen at the same time
+  int streams() const;             // that were opened
+  int64_t stream_texts() const;    // that came over streams
   std::vector<int> call_sizes() const;  // inputs of each Embed call
   v1::EmbedOptions last_options() const;
 
   grpc::Status Embed(grpc::ServerContext* context,
                      const v1::EmbedRequest* request,
                      v1::EmbedResponse* response) override;
+  // Answers in the order of the requests; bad texts always cost only
+  // themselves. FailNext and SetDelay are for its requests as for calls.
+  grpc::Status EmbedStream(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::EmbedResponse, v1::EmbedRequest>* stream)
+      override;
   grpc::Status Encode(grpc::ServerContext* context,
                       const v1::EncodeRequest* request,
                       v1::EncodeResponse* response) override;
@@ -76,16 +92,24 @@ class FakeEncoderService : public v1::Encoder::Service {
       v1::InspectPositionsResponse* response) override;
 
  private:
+  // The delay of this request, if it is to be slow.
+  absl::Duration DelayOf(const v1::EmbedRequest& request) const;
   // Counts a call in; the error that it must answer, if any.
   grpc::Status Begin(const v1::EmbedRequest& request);
   void End();
 
   std::unique_ptr<grpc::Server> server_;  // constant after construction
   std::string target_;                    // constant after construction
+  int port_ = 0;                          // constant after construction
   mutable absl::Mutex mu_;
   int failures_left_ ABSL_GUARDED_BY(mu_) = 0;
   grpc::Status failure_ ABSL_GUARDED_BY(mu_);
   absl::Duration delay_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
+  int breaks_left_ ABSL_GUARDED_BY(mu_) = 0;
+  int break_after_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t fail_after_ ABSL_GUARDED_BY(mu_) = -1;
+  int streams_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t stream_texts_ ABSL_GUARDED_BY(mu_) = 0;
   int running_ ABSL_GUARDED_BY(mu_) = 0;
   int max_together_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<int> call_sizes_ ABSL_GUARDED_BY(mu_);

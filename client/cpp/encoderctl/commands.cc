@@ -6,7 +6,8 @@ namespace {
 constexpr Command kCommands[] = {
     {"embed", "[TEXT...]", "one vector for each text",
      "Texts are the arguments, the lines of --input, or the lines of standard "
-     "input.",
+     "input. Into an .npy they travel in bulk: with --input=FILE, a run that "
+     "broke off is gone on with by the same command.",
      RunEmbed},
     {"encode", "[TEXT...]", "the states of every token of each text",
      "An .npy holds the rows of all texts end to end; `encoderctl tokenize` "

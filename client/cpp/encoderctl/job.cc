@@ -5,7 +5,6 @@
 #include "client/cpp/error.h"
 
 namespace encoderd::ctl {
-namespace {
 
 bool ShowProgress(const Invocation& invocation) {
   const std::string& wanted = invocation.settings.progress;
@@ -13,7 +12,6 @@ bool ShowProgress(const Invocation& invocation) {
          (wanted == "auto" && invocation.environment.err_is_terminal);
 }
 
-// What a person waiting at a silent terminal needs to know.
 void ExplainSilence(const Invocation& invocation) {
   if (invocation.positional.empty() && invocation.settings.input == "-" &&
       invocation.environment.in_is_terminal) {
@@ -21,8 +19,6 @@ void ExplainSilence(const Invocation& invocation) {
         << "reading texts from standard input, one a line; end with Ctrl-D\n";
   }
 }
-
-}  // namespace
 
 int RunJob(const Invocation& invocation,
            const std::function<absl::Status(Job& job)>& work) {

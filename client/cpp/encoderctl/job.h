@@ -20,6 +20,11 @@ struct Job {
   std::function<int64_t()> text_done;
 };
 
+// Whether a person is to see how the work goes on.
+bool ShowProgress(const Invocation& invocation);
+// Tells a person waiting at a silent terminal what it waits for.
+void ExplainSilence(const Invocation& invocation);
+
 // Opens what the settings name, runs `work`, ends the output, and reports:
 // an error names the line of the input that is to blame. Returns the exit
 // code.

@@ -4,12 +4,12 @@
 
 namespace encoderd::ctl {
 
-std::string NpyHeader(int64_t rows, int64_t columns) {
+std::string NpyHeader(int64_t rows, int64_t columns, absl::string_view descr) {
   constexpr int kPrefixBytes = 10;
   constexpr int kRestBytes = kNpyHeaderBytes - kPrefixBytes;
-  std::string rest =
-      absl::StrCat("{'descr': '<f4', 'fortran_order': False, 'shape': (", rows,
-                   ", ", columns, "), }");
+  std::string rest = absl::StrCat("{'descr': '", descr,
+                                  "', 'fortran_order': False, 'shape': (", rows,
+                                  ", ", columns, "), }");
   rest.resize(kRestBytes - 1, ' ');
   std::string header("\x93NUMPY\x01\x00", 8);
   header.push_back(static_cast<char>(kRestBytes));

@@ -9,30 +9,36 @@ namespace encoderd::ctl {
 namespace {
 
 constexpr absl::Duration kRedraw = absl::Milliseconds(200);
+constexpr int kBarWidth = 20;
 
 }  // namespace
 
-std::string ProgressLine(int64_t texts, double share, absl::Duration spent) {
+std::string ProgressLine(int64_t texts, double share, absl::Duration spent,
+                         double before) {
   const double seconds = std::max(absl::ToDoubleSeconds(spent), 1e-3);
   std::string line = absl::StrCat(
       texts, " texts  ", static_cast<int64_t>(texts / seconds), " texts/s");
-  if (share > 0) {
-    const absl::Duration left = absl::Seconds(seconds * (1 - share) / share);
-    absl::StrAppend(&line, "  ", static_cast<int>(share * 100), " %  ",
+  if (share > before) {
+    const absl::Duration left =
+        absl::Seconds(seconds * (1 - share) / (share - before));
+    const int filled = static_cast<int>(share * kBarWidth);
+    absl::StrAppend(&line, "  [", std::string(filled, '#'),
+                    std::string(kBarWidth - filled, '-'), "]  ",
+                    static_cast<int>(share * 100), " %  ",
                     absl::FormatDuration(absl::Ceil(left, absl::Seconds(1))),
                     " left");
   }
   return line;
 }
 
-Progress::Progress(std::ostream* terminal)
-    : terminal_(terminal), start_(absl::Now()) {}
+Progress::Progress(std::ostream* terminal, double before)
+    : terminal_(terminal), before_(before), start_(absl::Now()) {}
 
 void Progress::Update(int64_t texts, double share) {
   const absl::Time now = absl::Now();
   if (terminal_ == nullptr || now - drawn_ < kRedraw) return;
   drawn_ = now;
-  std::string line = ProgressLine(texts, share, now - start_);
+  std::string line = ProgressLine(texts, share, now - start_, before_);
   const size_t width = line.size();
   line.resize(std::max(width, width_), ' ');
   width_ = width;

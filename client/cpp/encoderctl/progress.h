@@ -11,14 +11,16 @@
 
 namespace encoderd::ctl {
 
-// "1200 texts  600 texts/s  24 %  8s left". `share` done, 0 to 1; negative:
-// not known, and neither share nor rest is shown.
-std::string ProgressLine(int64_t texts, double share, absl::Duration spent);
+// "1200 texts  600 texts/s  [#####---------------]  25 %  6s left". `share`
+// done, 0 to 1; negative: not known, and neither share nor rest is shown.
+// `before`: the share that an earlier run did; `texts` are of this one.
+std::string ProgressLine(int64_t texts, double share, absl::Duration spent,
+                         double before = 0);
 
 class Progress {
  public:
   // Null: silent.
-  explicit Progress(std::ostream* terminal);
+  explicit Progress(std::ostream* terminal, double before = 0);
   ~Progress() { Clear(); }
 
   // Draws the line anew, at most five times a second.
@@ -28,6 +30,7 @@ class Progress {
 
  private:
   std::ostream* const terminal_;
+  const double before_;
   const absl::Time start_;
   absl::Time drawn_ = absl::InfinitePast();
   size_t width_ = 0;  // of the line on the terminal

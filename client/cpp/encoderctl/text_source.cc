@@ -44,6 +44,12 @@ absl::StatusOr<bool> TextSource::Next(std::string* text) {
   return true;
 }
 
+void TextSource::Skip(int64_t texts, int64_t bytes) {
+  stream_->seekg(bytes);
+  texts_read_ = texts;
+  bytes_read_ = bytes;
+}
+
 absl::StatusOr<bool> TextSource::NextLine(std::string* text) {
   text->clear();
   std::streambuf* buffer = stream_->rdbuf();

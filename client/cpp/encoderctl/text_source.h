@@ -33,6 +33,11 @@ class TextSource {
   // What a person calls the text with this index: "big.txt:12", "argument 3".
   std::string NameOf(int64_t index) const;
 
+  // Passes over the first `texts` texts of a file, which take `bytes` bytes
+  // with their line ends. Only before the first Next.
+  void Skip(int64_t texts, int64_t bytes);
+
+  int64_t bytes_read() const { return bytes_read_; }
   int64_t texts_read() const { return texts_read_; }
   // The share that was read, 0 to 1; negative where the end is not known.
   double Progress() const;

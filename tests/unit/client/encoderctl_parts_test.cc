@@ -89,7 +89,10 @@ TEST(NumberTest, WritesTheShortestTextThatReadsBack) {
 
 TEST(ProgressTest, ShowsRateShareAndRest) {
   EXPECT_EQ(ProgressLine(1200, 0.25, absl::Seconds(2)),
-            "1200 texts  600 texts/s  25 %  6s left");
+            "1200 texts  600 texts/s  [#####---------------]  25 %  6s left");
+  // Half was done before: the rest takes as long as the quarter since.
+  EXPECT_EQ(ProgressLine(1200, 0.75, absl::Seconds(2), 0.5),
+            "1200 texts  600 texts/s  [###############-----]  75 %  2s left");
   EXPECT_EQ(ProgressLine(10, -1, absl::Seconds(2)), "10 texts  5 texts/s");
 }
 

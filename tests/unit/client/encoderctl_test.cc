@@ -1,6 +1,7 @@
 // encoderctl as a whole, in this process, against the fake service.
 #include "client/cpp/encoderctl/encoderctl.h"
 
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -118,6 +119,7 @@ TEST_F(EncoderctlTest, NamesTheLineThatIsToBlameAndKeepsWhatCameBefore) {
   lines += "a b c d e f g\n";
   const std::string in = File("long.txt", lines);
   const std::string out = File("partial.npy", "");
+  std::remove((out + ".journal").c_str());  // of an earlier run of this test
   EXPECT_EQ(Run({"embed", "--input", in, "--format=npy", "--output", out}),
             kExitFailed);
   EXPECT_EQ(err_,
@@ -125,7 +127,9 @@ TEST_F(EncoderctlTest, NamesTheLineThatIsToBlameAndKeepsWhatCameBefore) {
                          ":71: INVALID_ARGUMENT (INPUT_TOO_LONG): inputs[70] "
                          "has 9 tokens; this model takes at most 8\n"));
   EXPECT_EQ(Read(out).substr(0, kNpyHeaderBytes),
-            NpyHeader(64, FakeEncoderService::kHiddenSize));
+            NpyHeader(70, FakeEncoderService::kHiddenSize));
+  EXPECT_EQ(Run({"embed", "--input", in}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("long.txt:71: INVALID_ARGUMENT"));
 }
 
 TEST_F(EncoderctlTest, NamesAnEmptyLineAndOneThatIsNotUtf8) {
@@ -269,6 +273,7 @@ TEST_F(EncoderctlTest, SaysWhatIsWrongWithTheCommandLine) {
   EXPECT_EQ(RunBare({}), kExitUsage);
   EXPECT_EQ(RunBare({"frobnicate"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("unknown command \"frobnicate\""));
+  EXPECT_EQ(Run({"embed", "--encoding=int8", "one"}), kExitUsage);
   EXPECT_EQ(Run({"embed", "--format=npy", "one"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--format=npy needs --output=FILE"));
   EXPECT_EQ(Run({"embed", "--input=/no/such/file"}), kExitUsage);

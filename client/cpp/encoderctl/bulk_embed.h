@@ -1,0 +1,27 @@
+// encoderctl embed into an .npy: over EmbedStream, in memory that does not grow
+// with the list, going on where an earlier run of the same work broke off.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_BULK_EMBED_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_BULK_EMBED_H_
+
+#include <string>
+
+#include "client/cpp/encoderctl/invocation.h"
+
+namespace encoderd::ctl {
+
+struct BulkChoices {
+  v1::EmbedOptions options;  // of every request
+  std::string encoding = "float32";
+  std::string input_format = "auto";  // auto, lines, jsonl
+  std::string field = "text";         // of a JSON object
+  bool skip_bad = false;  // a bad text costs its own row only: zeros
+  bool resume = true;
+};
+
+// Writes settings.output and, for int8 and uint8, OUTPUT.scales.npy. While it
+// works, OUTPUT.journal says what is done. Returns the exit code.
+int RunBulkEmbed(const Invocation& invocation, const BulkChoices& choices);
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_BULK_EMBED_H_

@@ -1,0 +1,26 @@
+// Ctrl-C as a wish to stop: while a StopOnSignal lives, the first SIGINT or
+// SIGTERM is remembered; a second one ends the process as ever. One at a time.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_SIGNALS_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_SIGNALS_H_
+
+#include <csignal>
+
+namespace encoderd::ctl {
+
+class StopOnSignal {
+ public:
+  StopOnSignal();
+  ~StopOnSignal();
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+  bool wanted() const;
+
+ private:
+  struct sigaction interrupt_before_;
+  struct sigaction terminate_before_;
+};
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_SIGNALS_H_

@@ -1,0 +1,104 @@
+"""encoderctl embed into an .npy, broken in the middle and gone on with."""
+
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+from conftest import PROGRAMS, FakeServer, encoderctl
+
+TEXTS = 3000
+BATCH = 10
+IN_FLIGHT = 8
+WINDOW = BATCH * IN_FLIGHT
+
+
+@pytest.fixture
+def own_fake():
+    server = FakeServer()
+    yield server
+    server.close()
+
+
+def texts_seen(server):
+    server.process.stdin.write("\n")
+    server.process.stdin.flush()
+    return int(server.process.stdout.readline())
+
+
+def arguments(texts, out):
+    return [f"--input={texts}", f"--output={out}", f"--batch_size={BATCH}",
+            f"--in_flight={IN_FLIGHT}"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM,
+                                    signal.SIGKILL])
+def test_a_broken_run_is_gone_on_with(own_fake, tmp_path, number):
+    texts = tmp_path / "texts.txt"
+    # Each 100th text makes its request take 200 ms.
+    texts.write_text("".join(
+        f"{'~' if i % 100 == 0 else ''}text {i}\n" for i in range(TEXTS)))
+    whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
+    fast = tmp_path / "fast.txt"
+    fast.write_text(texts.read_text())
+    assert encoderctl(own_fake.target, "embed",
+                      *arguments(fast, whole)).returncode == 0
+    seen = texts_seen(own_fake)
+    assert seen == TEXTS
+
+    journal = tmp_path / "out.npy.journal"
+    with subprocess.Popen(
+            [PROGRAMS / "encoderctl", "embed", f"--target={own_fake.target}",
+             *arguments(texts, out)], stderr=subprocess.PIPE, text=True) as ctl:
+        deadline = time.monotonic() + 60
+        while not (journal.exists()
+                   and journal.read_text().count("\n") > 60):
+            assert ctl.poll() is None and time.monotonic() < deadline
+            time.sleep(0.005)
+        ctl.send_signal(number)
+        _, errors = ctl.communicate(timeout=60)
+    if number == signal.SIGKILL:
+        assert ctl.returncode == -number
+    else:
+        assert ctl.returncode == 1
+        assert "the same command goes on from there" in errors
+        rows = np.load(out)  # valid, though not whole
+        assert 0 < len(rows) < TEXTS
+        np.testing.assert_array_equal(rows, np.load(whole)[:len(rows)])
+
+    done = encoderctl(own_fake.target, "embed", *arguments(texts, out))
+    assert done.returncode == 0, done.stderr
+    assert "going on after" in done.stderr
+    assert out.read_bytes() == whole.read_bytes()
+    assert not journal.exists()
+    assert texts_seen(own_fake) - seen <= TEXTS + WINDOW
+
+
+def test_a_real_server_gives_in_bulk_what_it_gives_one_by_one(server, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("".join(f"sentence {i} {'word ' * (i % 30)}\n"
+                             for i in range(300)))
+    out = tmp_path / "out.npy"
+    done = encoderctl(server, "embed", f"--input={texts}", f"--output={out}")
+    assert done.returncode == 0, done.stderr
+    rows = np.load(out)
+    one = encoderctl(server, "embed", f"--input={texts}").stdout
+    np.testing.assert_array_equal(
+        rows, np.array([line.split() for line in one.splitlines()],
+                       np.float32))
+    for encoding, kind, columns in (
+            ("float16", np.float16, 384), ("int8", np.int8, 384),
+            ("uint8", np.uint8, 384), ("binary", np.int8, 48),
+            ("ubinary", np.uint8, 48)):
+        done = encoderctl(server, "embed", f"--input={texts}",
+                          f"--output={out}", f"--encoding={encoding}")
+        assert done.returncode == 0, done.stderr
+        packed = np.load(out)
+        assert packed.dtype == kind and packed.shape == (300, columns)
+        if encoding == "ubinary":
+            np.testing.assert_array_equal(packed, np.packbits(rows > 0, axis=1))
+        if encoding == "int8":
+            scales = np.load(f"{out}.scales.npy")
+            assert np.all(np.abs((packed + 1.0) * scales - rows)
+                          <= scales * 0.501)

@@ -1,0 +1,187 @@
+// EmbedBulk: order, bounded window, broken streams, refused requests.
+#include "client/cpp/bulk.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/client.h"
+#include "client/cpp/error.h"
+#include "gmock/gmock.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "gtest/gtest.h"
+#include "tests/support/fake_encoder_service.h"
+
+namespace encoderd::client {
+namespace {
+
+using encoderd::testing::FakeEncoderService;
+using encoderd::testing::FakeError;
+using encoderd::testing::FakeVector;
+using ::testing::HasSubstr;
+
+constexpr int kTexts = 500;
+
+class BulkTest : public ::testing::Test {
+ protected:
+  BulkTest() {
+    options_.texts_per_request = 4;
+    options_.requests_in_flight = 8;
+    for (int i = 0; i < kTexts; ++i) texts_.push_back(absl::StrCat("text ", i));
+  }
+
+  // Embeds texts_; what came is in vectors_ and errors_.
+  absl::Status Run(const std::function<void(int64_t done)>& after = nullptr) {
+    const auto client = Client::Connect(service_->target(), connection_);
+    EXPECT_TRUE(client.ok()) << client.status();
+    size_t next = 0;
+    return (*client)->EmbedBulk(
+        [&](v1::Input* input, absl::Status*) {
+          if (next == texts_.size()) return false;
+          input->set_text(texts_[next++]);
+          return true;
+        },
+        options_,
+        [&](const BulkAnswer& answer) {
+          EXPECT_EQ(answer.first_input, static_cast<int64_t>(vectors_.size()));
+          for (size_t i = 0; i < answer.errors.size(); ++i) {
+            vectors_.push_back(answer.embeddings[i].packed());
+            errors_.push_back(answer.errors[i]);
+          }
+          if (after != nullptr) after(static_cast<int64_t>(vectors_.size()));
+          return absl::OkStatus();
+        });
+  }
+
+  void ExpectAll() const {
+    ASSERT_EQ(vectors_.size(), texts_.size());
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      const std::vector<float> values = FakeVector(texts_[i]);
+      EXPECT_EQ(vectors_[i],
+                std::string(reinterpret_cast<const char*>(values.data()),
+                            values.size() * sizeof(float)))
+          << i;
+    }
+  }
+
+  // Texts that a broken stream may have carried in vain.
+  int64_t Window() const {
+    return int64_t{options_.texts_per_request} * options_.requests_in_flight;
+  }
+
+  std::unique_ptr<FakeEncoderService> service_ =
+      std::make_unique<FakeEncoderService>();
+  ClientOptions connection_;
+  BulkOptions options_;
+  std::vector<std::string> texts_;
+  std::vector<std::string> vectors_;
+  std::vector<absl::Status> errors_;
+};
+
+TEST_F(BulkTest, GivesEveryTextOnceAndInOrderOverOneStream) {
+  ASSERT_TRUE(Run().ok());
+  ExpectAll();
+  EXPECT_EQ(service_->stream_texts(), kTexts);
+  EXPECT_EQ(service_->streams(), 1);
+}
+
+TEST_F(BulkTest, AnEmptyListNeedsNoServer) {
+  texts_.clear();
+  service_.reset();
+  service_ = std::make_unique<FakeEncoderService>();
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(service_->streams(), 0);
+}
+
+TEST_F(BulkTest, SendsOnlyWhatWasNotAnsweredOnceMoreWhenStreamsBreak) {
+  service_->BreakStreams(3, 20);
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectAll();
+  EXPECT_EQ(service_->streams(), 4);
+  EXPECT_LE(service_->stream_texts(), kTexts + 3 * Window());
+}
+
+TEST_F(BulkTest, SurvivesARestartOfTheServer) {
+  int64_t before = 0;
+  const absl::Status status = Run([&](int64_t done) {
+    if (before > 0 || done < 100) return;
+    before = service_->stream_texts();
+    const int port = service_->port();
+    service_.reset();
+    service_ = std::make_unique<FakeEncoderService>(port);
+    ASSERT_EQ(service_->port(), port);
+  });
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectAll();
+  EXPECT_LE(before + service_->stream_texts(), kTexts + 2 * Window());
+}
+
+TEST_F(BulkTest, WaitsWhereTheQueueIsFull) {
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_nanos(5'000'000);
+  const grpc::Status full = FakeError(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                      "the queue is full", "QUEUE_FULL", {});
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(full.error_details()));
+  details.add_details()->PackFrom(retry);
+  service_->FailNext(30, grpc::Status(full.error_code(), full.error_message(),
+                                      details.SerializeAsString()));
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectAll();
+}
+
+TEST_F(BulkTest, ABadTextCostsItsOwnAnswerOnly) {
+  texts_[7] = "a b c d e f g";
+  texts_[9] = "not utf-8 \xff";
+  texts_[11] = "";
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(errors_.size(), texts_.size());
+  for (const int bad : {7, 9, 11}) {
+    EXPECT_EQ(GetInputIndex(errors_[bad]), bad);
+    EXPECT_THAT(std::string(errors_[bad].message()),
+                HasSubstr(absl::StrCat("inputs[", bad, "]")));
+    texts_.erase(texts_.begin() + bad);
+    vectors_.erase(vectors_.begin() + bad);
+    texts_.insert(texts_.begin() + bad, "good");
+    const std::vector<float> good = FakeVector("good");
+    vectors_.insert(vectors_.begin() + bad,
+                    std::string(reinterpret_cast<const char*>(good.data()),
+                                good.size() * sizeof(float)));
+  }
+  ExpectAll();
+}
+
+TEST_F(BulkTest, WhatTryingAgainDoesNotHelpEndsTheWork) {
+  service_->FailNext(1, FakeError(grpc::StatusCode::NOT_FOUND, "no prompt",
+                                  "PROMPT_NOT_FOUND", {}));
+  EXPECT_EQ(Run().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(BulkTest, StopsWhenAsked) {
+  options_.stop = [this] { return vectors_.size() >= 40; };
+  EXPECT_TRUE(absl::IsCancelled(Run()));
+  EXPECT_GE(vectors_.size(), 40u);
+  EXPECT_LT(vectors_.size(), texts_.size());
+}
+
+TEST_F(BulkTest, LosesPatienceWithTheLastErrorInItsHand) {
+  connection_.service_config_json = "{}";  // gRPC itself tries once
+  options_.patience = absl::Seconds(2);
+  service_->BreakStreams(1 << 30, 0);
+  const absl::Status status = Run();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(GetErrorDetails(status)->reason, "DRAINING");
+}
+
+TEST_F(BulkTest, RefusesAWindowThatTheServerWouldNotRead) {
+  options_.requests_in_flight = 65;
+  EXPECT_THAT(std::string(Run().message()), HasSubstr("from 1 to 64"));
+}
+
+}  // namespace
+}  // namespace encoderd::client

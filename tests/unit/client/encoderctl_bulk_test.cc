@@ -1,0 +1,164 @@
+// encoderctl embed into an .npy: going on after a break, bad texts, formats.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/encoderctl.h"
+#include "client/cpp/encoderctl/npy.h"
+#include "tests/support/fake_encoder_service.h"
+
+namespace encoderd::ctl {
+namespace {
+
+using encoderd::testing::FakeEncoderService;
+using encoderd::testing::FakeError;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int kTexts = 2000;
+constexpr int64_t kWindow = 8 * 16;  // --in_flight x --batch_size
+
+std::string Read(const std::string& path) {
+  std::ostringstream content;
+  content << std::ifstream(path, std::ios::binary).rdbuf();
+  return content.str();
+}
+
+class EncoderctlBulkTest : public ::testing::Test {
+ protected:
+  EncoderctlBulkTest() {
+    folder_ = absl::StrCat(
+        ::testing::TempDir(), "/bulk_",
+        ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    std::string lines;
+    for (int i = 0; i < kTexts; ++i) {
+      absl::StrAppend(&lines, "{\"text\": \"text ", i, "\"}\n");
+    }
+    Write("in.jsonl", lines);
+  }
+  ~EncoderctlBulkTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const {
+    return absl::StrCat(folder_, "/", name);
+  }
+  void Write(const std::string& name, const std::string& content) {
+    std::ofstream(Path(name), std::ios::binary) << content;
+  }
+  int Run(const std::string& output, std::vector<std::string> flags = {},
+          const std::string& input = "in.jsonl") {
+    std::istringstream in;
+    std::ostringstream out, err;
+    Environment environment{in, out, err};
+    std::vector<std::string> all = {
+        "embed",        absl::StrCat("--target=", service_.target()),
+        "--batch_size", "16",
+        "--in_flight",  "8",
+        "--input",      Path(input),
+        "--output",     Path(output)};
+    all.insert(all.end(), flags.begin(), flags.end());
+    const int code = RunEncoderctl(all, environment);
+    err_ = err.str();
+    return code;
+  }
+
+  FakeEncoderService service_;
+  std::string folder_;
+  std::string err_;
+};
+
+TEST_F(EncoderctlBulkTest, GoesOnWhereItBrokeOffAndGivesTheSameBytes) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  EXPECT_THAT(err_, IsEmpty());
+  const std::string whole = Read(Path("whole.npy"));
+  EXPECT_EQ(whole.size(), kNpyHeaderBytes + kTexts * 6 * sizeof(float));
+  EXPECT_FALSE(std::filesystem::exists(Path("whole.npy.journal")));
+
+  const int64_t before = service_.stream_texts();
+  service_.BreakStreams(1 << 30, 40);
+  EXPECT_EQ(Run("out.npy", {"--timeout=1s"}), kExitOk) << err_;
+  EXPECT_EQ(Read(Path("out.npy")), whole);
+  service_.BreakStreams(0, 0);
+  EXPECT_LE(service_.stream_texts() - before, kTexts + 4 * kWindow);
+}
+
+TEST_F(EncoderctlBulkTest, ALaterRunDoesNotDoFinishedWorkAgain) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  const int64_t before = service_.stream_texts();
+  service_.FailAfterStreamTexts(before + 700);
+  EXPECT_EQ(Run("out.npy"), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("DEVICE_FAULT"));
+  const std::string half = Read(Path("out.npy"));
+  EXPECT_GT(half.size(), static_cast<size_t>(kNpyHeaderBytes));
+  EXPECT_EQ(half.substr(0, kNpyHeaderBytes),
+            NpyHeader((half.size() - kNpyHeaderBytes) / 24, 6));
+  service_.FailAfterStreamTexts(-1);
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("going on after "));
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+  EXPECT_LE(service_.stream_texts() - before, kTexts + kWindow);
+}
+
+TEST_F(EncoderctlBulkTest, OtherOptionsOrAnotherInputBeginAnew) {
+  for (const bool other_input : {false, true}) {
+    service_.FailAfterStreamTexts(service_.stream_texts() + 700);
+    EXPECT_EQ(Run("out.npy"), kExitFailed);
+    service_.FailAfterStreamTexts(-1);
+    if (other_input) Write("in.jsonl", Read(Path("in.jsonl")) + "\"more\"\n");
+    const int64_t before = service_.stream_texts();
+    EXPECT_EQ(
+        Run("out.npy", {other_input ? "--normalize=model" : "--normalize=yes"}),
+        kExitOk)
+        << err_;
+    EXPECT_THAT(err_, HasSubstr("is of other work"));
+    EXPECT_EQ(service_.stream_texts() - before, kTexts + other_input);
+  }
+}
+
+TEST_F(EncoderctlBulkTest, AHalfWrittenJournalOrALostOutputCostsNoWrongRow) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  service_.FailAfterStreamTexts(service_.stream_texts() + 700);
+  EXPECT_EQ(Run("out.npy"), kExitFailed);
+  service_.FailAfterStreamTexts(-1);
+  const std::string journal = Read(Path("out.npy.journal"));
+  Write("out.npy.journal", absl::StrCat(journal, "1999 99"));
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+  Write("out.npy.journal", journal);
+  Write("out.npy", "short");
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+}
+
+TEST_F(EncoderctlBulkTest, ABadTextIsNamedByItsLineAndSkippedWhenAsked) {
+  Write("bad.jsonl",
+        "\"one\"\n{\"text\": \"a b c d e f g\"}\n{\"other\": 1}\n\"four\"\n");
+  EXPECT_EQ(Run("bad.npy", {}, "bad.jsonl"), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("bad.jsonl:2: INVALID_ARGUMENT "
+                              "(INPUT_TOO_LONG): inputs[1] has 9 tokens"));
+  EXPECT_EQ(Read(Path("bad.npy")).substr(0, kNpyHeaderBytes), NpyHeader(1, 6));
+  // What was done stays done; the bad one is met again, and passed over.
+  EXPECT_EQ(Run("bad.npy", {"--on_error=skip"}, "bad.jsonl"), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("bad.jsonl:2: skipped: INVALID_ARGUMENT"));
+  EXPECT_THAT(err_, HasSubstr("bad.jsonl:3: skipped: INVALID_ARGUMENT: "
+                              "inputs[2] is no JSON string"));
+  EXPECT_THAT(err_, HasSubstr("2 of 3 texts were skipped"));
+  const std::string bytes = Read(Path("bad.npy"));
+  EXPECT_EQ(bytes.substr(0, kNpyHeaderBytes), NpyHeader(4, 6));
+  EXPECT_EQ(bytes.substr(kNpyHeaderBytes + 24, 48), std::string(48, '\0'));
+}
+
+TEST_F(EncoderctlBulkTest, SaysWhereTheOutputCannotBeWritten) {
+  EXPECT_EQ(Run("none/out.npy"), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("cannot open"));
+}
+
+}  // namespace
+}  // namespace encoderd::ctl

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <variant>
@@ -125,9 +126,9 @@ void Use(encoderd::TokenizerSpec spec) {
   encoderd::Encoding encoding;
   pieces.Apply(text, &text, false, &encoding);
   const int32_t special = pieces.num_special_tokens(true);
-  Require(encoding.token_ids.size() == static_cast<size_t>(6 + special));
+  Require(std::ssize(encoding.token_ids) == 6 + special);
   pieces.Truncate(special + 1, encoderd::TruncateSide::kEnd, &encoding);
-  Require(encoding.token_ids.size() == static_cast<size_t>(1 + special));
+  Require(std::ssize(encoding.token_ids) == 1 + special);
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ Json ReadTable(const std::string& name) {
 // The names of an architecture; a row may point to another's.
 Json Names(const std::string& model_type) {
   const Json table = ReadTable("checkpoint_names.json");
-  const Json row = table.at(model_type);
+  const Json& row = table.at(model_type);
   return row.is_string() ? table.at(row.get<std::string>()) : row;
 }
 

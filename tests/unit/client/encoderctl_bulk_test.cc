@@ -17,7 +17,6 @@ namespace encoderd::ctl {
 namespace {
 
 using encoderd::testing::FakeEncoderService;
-using encoderd::testing::FakeError;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 

@@ -19,9 +19,10 @@ constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
 
 // The formula as it is written, in long double.
 long double Formula(int64_t position, int64_t h, int64_t size) {
+  const int64_t pair = h / 2;
   const long double angle =
       static_cast<long double>(position) /
-      std::pow(10000.0L, 2.0L * static_cast<long double>(h / 2) /
+      std::pow(10000.0L, 2.0L * static_cast<long double>(pair) /
                              static_cast<long double>(size));
   return h % 2 == 0 ? std::sin(angle) : std::cos(angle);
 }

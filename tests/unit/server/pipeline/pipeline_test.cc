@@ -9,7 +9,6 @@
 namespace encoderd {
 namespace {
 
-using ::testing::HasSubstr;
 using Stage = PipelineObserver::Stage;
 
 TEST(PipelineTest, GivesEveryInputItsOwnVectorInOrder) {

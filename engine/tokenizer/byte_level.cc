@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
+#include "engine/tokenizer/code_point_table.h"
 #include "engine/tokenizer/unicode_rules.h"
 #include "engine/tokenizer/utf8.h"
 
@@ -42,42 +42,14 @@ const Alphabet& TheAlphabet() {
 
 enum Class : uint8_t { kLetter, kNumber, kSpace, kOther };
 
-// The class of every code point, in blocks of 256 of which equal ones are
-// stored once.
-class ClassTable {
- public:
-  ClassTable() {
-    std::map<Block, uint16_t> known;
-    for (char32_t first = 0; first < unicode::kCodePoints; first += kBlock) {
-      Block block;
-      for (char32_t i = 0; i < kBlock; ++i) block[i] = ClassOf(first + i);
-      const auto [found, is_new] = known.try_emplace(
-          block, static_cast<uint16_t>(classes_.size() / kBlock));
-      if (is_new) classes_.insert(classes_.end(), block.begin(), block.end());
-      blocks_[first / kBlock] = found->second;
-    }
-  }
+uint8_t ClassOf(char32_t c) {
+  if (unicode::IsLetter(c)) return kLetter;
+  if (unicode::IsNumber(c)) return kNumber;
+  return unicode::IsSpace(c) ? kSpace : kOther;
+}
 
-  uint8_t operator[](char32_t c) const {
-    return classes_[blocks_[c / kBlock] * kBlock + c % kBlock];
-  }
-
- private:
-  static constexpr char32_t kBlock = 256;
-  using Block = std::array<uint8_t, kBlock>;
-
-  static uint8_t ClassOf(char32_t c) {
-    if (unicode::IsLetter(c)) return kLetter;
-    if (unicode::IsNumber(c)) return kNumber;
-    return unicode::IsSpace(c) ? kSpace : kOther;
-  }
-
-  std::array<uint16_t, unicode::kCodePoints / kBlock> blocks_{};
-  std::vector<uint8_t> classes_;
-};
-
-const ClassTable& Classes() {
-  static const ClassTable* const table = new ClassTable;
+const CodePointTable& Classes() {
+  static const CodePointTable* const table = new CodePointTable(&ClassOf);
   return *table;
 }
 
@@ -147,7 +119,7 @@ class Scanner {
     return classes_[c];
   }
 
-  const ClassTable& classes_;
+  const CodePointTable& classes_;
   const char* p_;
   const char* const end_;
   int length_ = 0;

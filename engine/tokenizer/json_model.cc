@@ -4,8 +4,13 @@
 //              "max_input_chars_per_word"
 //   BPE:       "vocab": { entry: id }, "merges": ["a b"] or [["a", "b"]],
 //              "unk_token", "fuse_unk", "ignore_merges"
+//   Unigram:   "vocab": [[entry, score]], "unk_id", "byte_fallback"
+#include <charconv>
+#include <cmath>
+#include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "engine/io/file.h"
 #include "engine/tokenizer/json_parts.h"
@@ -105,6 +110,76 @@ absl::Status ReadBytePair(const JsonFields& fields, TokenizerSpec* out) {
   return absl::OkStatus();
 }
 
+// A score as the reference reads it: its digits as a whole number, times or
+// divided by a power of ten, which is not always the nearest double. Sums of
+// scores that are equal but for the last bit decide how a word is cut.
+double ScoreOfReference(double score) {
+  char text[32];
+  const std::to_chars_result end =
+      std::to_chars(text, text + sizeof(text), std::abs(score),
+                    std::chars_format::scientific);
+  uint64_t digits = 0;
+  int exponent = 0;
+  bool in_fraction = false;
+  for (const char* p = text; p < end.ptr; ++p) {
+    if (*p == '.') {
+      in_fraction = true;
+    } else if (*p == 'e') {
+      const char* const sign = p + 1;
+      int power = 0;
+      std::from_chars(*sign == '+' ? sign + 1 : sign, end.ptr, power);
+      exponent += power;
+      break;
+    } else {
+      digits = digits * 10 + static_cast<uint64_t>(*p - '0');
+      if (in_fraction) --exponent;
+    }
+  }
+  // Beyond the table of powers of a double nothing real is found.
+  if (std::abs(exponent) > 308) return score;
+  double power = 1;
+  const std::string one = absl::StrCat("1e", std::abs(exponent));
+  if (!absl::SimpleAtod(one, &power)) return score;
+  const auto whole = static_cast<double>(digits);
+  const double value = exponent < 0 ? whole / power : whole * power;
+  return std::signbit(score) ? -value : value;
+}
+
+absl::Status ReadUnigram(const JsonFields& fields, TokenizerSpec* out) {
+  const Json* vocab = fields.Find("vocab");
+  if (vocab == nullptr || !vocab->is_array()) {
+    return Bad("model.vocab", "an array");
+  }
+  if (static_cast<int64_t>(vocab->size()) > Unigram::kMaxEntries) {
+    return Bad("model.vocab",
+               absl::StrCat("an array of at most ", Unigram::kMaxEntries,
+                            ", not ", vocab->size()));
+  }
+  UnigramOptions options;
+  for (size_t id = 0; id < vocab->size(); ++id) {
+    const Json& entry = (*vocab)[id];
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() ||
+        !entry[1].is_number()) {
+      return Bad(absl::StrCat("model.vocab[", id, "] = ", ShowJson(entry)),
+                 "[entry, score]");
+    }
+    out->vocabulary.push_back(entry[0].get<std::string>());
+    options.scores.push_back(ScoreOfReference(entry[1].get<double>()));
+  }
+  if (fields.Find("unk_id") == nullptr) {
+    return Unsupported("model.unk_id", "null", "the id of the unknown token");
+  }
+  const absl::StatusOr<int64_t> unk =
+      fields.Int("unk_id", 0, static_cast<int64_t>(options.scores.size()) - 1);
+  if (!unk.ok()) return unk.status();
+  options.unk_id = static_cast<int32_t>(*unk);
+  const absl::StatusOr<bool> fallback = fields.Bool("byte_fallback", false);
+  if (!fallback.ok()) return fallback.status();
+  options.byte_fallback = *fallback;
+  out->model = std::move(options);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ReadEntries(const Json& json, absl::string_view name,
@@ -170,7 +245,8 @@ absl::Status ReadModel(const Json* json, TokenizerSpec* out) {
   const JsonFields fields(*json, kWhere);
   if (*type == "WordPiece") return ReadWordPiece(fields, out);
   if (*type == "BPE") return ReadBytePair(fields, out);
-  return Unsupported("model", *type, "WordPiece, BPE");
+  if (*type == "Unigram") return ReadUnigram(fields, out);
+  return Unsupported("model", *type, "WordPiece, BPE, Unigram");
 }
 
 }  // namespace encoderd::json_parts

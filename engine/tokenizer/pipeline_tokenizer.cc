@@ -7,6 +7,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/tokenizer/byte_pair.h"
+#include "engine/tokenizer/unigram.h"
 #include "engine/tokenizer/word_cache.h"
 
 namespace encoderd {
@@ -14,6 +15,12 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<const TokenModel>> BuildModel(
     TokenizerSpec* spec) {
+  if (auto* const unigram = std::get_if<UnigramOptions>(&spec->model)) {
+    absl::StatusOr<std::unique_ptr<const Unigram>> model =
+        Unigram::Build(std::move(spec->vocabulary), std::move(*unigram));
+    if (!model.ok()) return model.status();
+    return *std::move(model);
+  }
   absl::StatusOr<std::unique_ptr<const BytePair>> model =
       BytePair::Build(std::move(spec->vocabulary),
                       std::get<BytePairOptions>(std::move(spec->model)));
@@ -37,12 +44,14 @@ class PipelineTokenizer::OwnScratch : public ComposedTokenizer::Scratch {
   void Shrink() override {
     Scratch::Shrink();
     normal.Shrink();
+    normalizer.Shrink();
     pre_tokenizer.Shrink();
     model->Shrink();
     ShrinkBuffer(&ids);
   }
 
   NormalText normal;  // one piece of the text
+  Normalizer::Scratch normalizer;
   PreTokenizer::Scratch pre_tokenizer;
   std::unique_ptr<TokenModel::Scratch> model;
   WordCache cache;
@@ -55,13 +64,14 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> PipelineTokenizer::Create(
     TokenizerSpec spec) {
   absl::StatusOr<std::unique_ptr<const TokenModel>> model = BuildModel(&spec);
   if (!model.ok()) return model.status();
+  Normalizer normalizer(std::move(spec.normalizer));
   absl::StatusOr<AddedVocabulary> added = AddedVocabulary::Build(
       std::move(spec.added_tokens), (*model)->vocabulary().size(),
-      [](const std::string& content) { return content; });
+      [&](const std::string& content) { return normalizer.Apply(content); });
   if (!added.ok()) return added.status();
   auto tokenizer = absl::WrapUnique(new PipelineTokenizer(
-      PreTokenizer(std::move(spec.pre_tokenizer)), *std::move(model),
-      *std::move(added), std::move(spec.post_processor),
+      std::move(normalizer), PreTokenizer(std::move(spec.pre_tokenizer)),
+      *std::move(model), *std::move(added), std::move(spec.post_processor),
       std::move(spec.notes)));
   absl::Status status = tokenizer->Validate();
   if (!status.ok()) return status;
@@ -93,7 +103,8 @@ void PipelineTokenizer::EncodeText(absl::string_view text, bool offsets,
       continue;
     }
     NormalText& normal = own->normal;
-    normal.Assign(source, begin, offsets);
+    normal.Assign(source, begin, offsets || pre_tokenizer_.needs_places());
+    normalizer_.Apply(&normal, &own->normalizer);
     if (added().normalized.empty()) {
       EncodePart(text, normal.all(), offsets, own, &out->offsets);
       continue;

@@ -1,6 +1,6 @@
-// A Tokenizer of parts that know nothing of each other: pre-tokeniser, model,
-// post-processor, as tokenizer.json names them. Words seen lately come from a
-// cache. Tokenizer::Load makes one.
+// A Tokenizer of parts that know nothing of each other: normaliser,
+// pre-tokeniser, model, post-processor, as tokenizer.json names them. Words
+// seen lately come from a cache. Tokenizer::Load makes one.
 #ifndef ENCODERD_ENGINE_TOKENIZER_PIPELINE_TOKENIZER_H_
 #define ENCODERD_ENGINE_TOKENIZER_PIPELINE_TOKENIZER_H_
 
@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/tokenizer/composed_tokenizer.h"
 #include "engine/tokenizer/normal_text.h"
+#include "engine/tokenizer/normalizer.h"
 #include "engine/tokenizer/pre_tokenizer.h"
 #include "engine/tokenizer/token_model.h"
 #include "engine/tokenizer/tokenizer_spec.h"
@@ -31,11 +32,12 @@ class PipelineTokenizer : public ComposedTokenizer {
  private:
   class OwnScratch;
 
-  PipelineTokenizer(PreTokenizer pre_tokenizer,
+  PipelineTokenizer(Normalizer normalizer, PreTokenizer pre_tokenizer,
                     std::unique_ptr<const TokenModel> model,
                     AddedVocabulary added, PostProcessor post,
                     std::vector<std::string> notes)
       : ComposedTokenizer(std::move(added), std::move(post), std::move(notes)),
+        normalizer_(std::move(normalizer)),
         pre_tokenizer_(std::move(pre_tokenizer)),
         model_(std::move(model)) {}
 
@@ -50,6 +52,7 @@ class PipelineTokenizer : public ComposedTokenizer {
                   OwnScratch* scratch, std::vector<ByteOffset>* places) const;
   void EncodeWords(const PreTokenizer::Words& words, OwnScratch* scratch) const;
 
+  Normalizer normalizer_;
   PreTokenizer pre_tokenizer_;
   std::unique_ptr<const TokenModel> model_;
 };

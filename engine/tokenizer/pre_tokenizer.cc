@@ -1,5 +1,7 @@
 #include "engine/tokenizer/pre_tokenizer.h"
 
+#include <algorithm>
+
 #include "engine/tokenizer/buffer.h"
 #include "engine/tokenizer/byte_level.h"
 #include "engine/tokenizer/unicode_rules.h"
@@ -55,23 +57,116 @@ Words Apply(const ByteLevelSplit& step, const Words& in, const Room& room) {
   return {room.text, *room.words};
 }
 
-Words Apply(const BertSplit&, const Words& in, const Room& room) {
+// Calls visit(character, begin, end) for each character of a word.
+template <typename Visit>
+void ForEach(const NormalText& text, TextRange word, const Visit& visit) {
+  const auto* const bytes =
+      reinterpret_cast<const uint8_t*>(text.text().data());
   int length = 0;
+  for (int32_t at = word.begin; at < word.end; at += length) {
+    const char32_t c = utf8::Decode(bytes + at, &length);
+    visit(c, at, at + length);
+  }
+}
+
+Words Apply(const BertSplit&, const Words& in, const Room& room) {
   for (const TextRange& word : in.words) {
     int32_t first = word.begin;
-    for (int32_t at = word.begin; at < word.end; at += length) {
-      const char32_t c = utf8::Decode(
-          reinterpret_cast<const uint8_t*>(in.text->text().data()) + at,
-          &length);
+    ForEach(*in.text, word, [&](char32_t c, int32_t at, int32_t end) {
       const bool space = unicode::IsSpace(c);
-      if (!space && !unicode::IsPunctuation(c)) continue;
+      if (!space && !unicode::IsPunctuation(c)) return;
       if (first < at) room.words->push_back({first, at});
-      if (!space) room.words->push_back({at, at + length});
-      first = at + length;
-    }
+      if (!space) room.words->push_back({at, end});
+      first = end;
+    });
     if (first < word.end) room.words->push_back({first, word.end});
   }
   return {in.text, *room.words};
+}
+
+Words Apply(const WhitespaceSplit&, const Words& in, const Room& room) {
+  for (const TextRange& word : in.words) {
+    int32_t first = word.begin;
+    ForEach(*in.text, word, [&](char32_t c, int32_t at, int32_t end) {
+      if (!unicode::IsSpace(c)) return;
+      if (first < at) room.words->push_back({first, at});
+      first = end;
+    });
+    if (first < word.end) room.words->push_back({first, word.end});
+  }
+  return {in.text, *room.words};
+}
+
+Words Apply(const WordSplit&, const Words& in, const Room& room) {
+  enum Kind { kSpace, kWord, kOther };
+  for (const TextRange& word : in.words) {
+    Kind before = kSpace;
+    ForEach(*in.text, word, [&](char32_t c, int32_t at, int32_t end) {
+      const Kind kind = unicode::IsWordChar(c) ? kWord
+                        : unicode::IsSpace(c)  ? kSpace
+                                               : kOther;
+      if (kind != kSpace) {
+        if (kind == before) {
+          room.words->back().end = end;
+        } else {
+          room.words->push_back({at, end});
+        }
+      }
+      before = kind;
+    });
+  }
+  return {in.text, *room.words};
+}
+
+Words Apply(const MetaspaceSplit& step, const Words& in, const Room& room) {
+  NormalText& out = *room.text;
+  const bool tracked = in.text->tracked();
+  char encoded[4];
+  const int32_t mark_bytes = utf8::Encode(step.mark, encoded);
+  const absl::string_view mark(encoded, mark_bytes);
+  const auto place = [&](int32_t begin, int32_t end) {
+    return tracked ? in.text->Place({begin, end}) : ByteOffset{};
+  };
+  out.Reset(tracked);
+  for (const TextRange& word : in.words) {
+    const absl::string_view text = in.text->text();
+    const int32_t first = out.all().end;
+    int32_t begin = first;  // of the word that is being written
+    const auto cut = [&] {
+      if (step.split && begin < out.all().end) {
+        room.words->push_back({begin, out.all().end});
+        begin = out.all().end;
+      }
+    };
+    const auto has_mark = [&](int32_t at) {
+      return text.substr(at, std::min(mark_bytes, word.end - at)) == mark;
+    };
+    int length = 0;
+    utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()) + word.begin,
+                 &length);
+    const bool prepends = step.prepend == MetaspaceSplit::kAlways ||
+                          (step.prepend == MetaspaceSplit::kFirst &&
+                           in.text->Place({word.begin, word.end}).begin == 0);
+    if (prepends && text[word.begin] != ' ' && !has_mark(word.begin)) {
+      out.Append(mark, place(word.begin, word.begin + length));
+    }
+    int32_t copied = word.begin;
+    for (int32_t at = word.begin; at < word.end;) {
+      const bool space = text[at] == ' ';
+      if (!space && !has_mark(at)) {
+        ++at;
+        continue;
+      }
+      if (copied < at) out.Append(*in.text, {copied, at});
+      cut();
+      const int32_t next = space ? at + 1 : at + mark_bytes;
+      out.Append(mark, place(at, next));
+      at = copied = next;
+    }
+    if (copied < word.end) out.Append(*in.text, {copied, word.end});
+    room.words->push_back({begin, out.all().end});
+  }
+  return {&out, *room.words};
 }
 
 }  // namespace
@@ -79,6 +174,15 @@ Words Apply(const BertSplit&, const Words& in, const Room& room) {
 void PreTokenizer::Scratch::Shrink() {
   for (NormalText& text : texts) text.Shrink();
   for (std::vector<TextRange>& words : ranges) ShrinkBuffer(&words);
+}
+
+bool PreTokenizer::needs_places() const {
+  return std::any_of(
+      steps_.begin(), steps_.end(), [](const PreTokenizerStep& step) {
+        const auto* const metaspace = std::get_if<MetaspaceSplit>(&step);
+        return metaspace != nullptr &&
+               metaspace->prepend == MetaspaceSplit::kFirst;
+      });
 }
 
 Words PreTokenizer::Split(const NormalText& text, TextRange part,

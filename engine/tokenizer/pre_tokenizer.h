@@ -26,7 +26,23 @@ struct ByteLevelSplit {
 // "BertPreTokenizer": white space separates, punctuation stands alone.
 struct BertSplit {};
 
-using PreTokenizerStep = std::variant<ByteLevelSplit, BertSplit>;
+// "WhitespaceSplit": white space separates.
+struct WhitespaceSplit {};
+// "Whitespace": likewise, and runs of word characters from runs of others.
+struct WordSplit {};
+
+// "Metaspace": spaces become a mark, one may be put before a word, and words
+// begin at each.
+struct MetaspaceSplit {
+  enum Prepend { kAlways, kFirst, kNever };  // unless there is one
+  char32_t mark = 0x2581;
+  Prepend prepend = kAlways;  // kFirst: where the original text begins
+  bool split = true;
+};
+
+using PreTokenizerStep =
+    std::variant<ByteLevelSplit, BertSplit, WhitespaceSplit, WordSplit,
+                 MetaspaceSplit>;
 
 class PreTokenizer {
  public:
@@ -44,6 +60,9 @@ class PreTokenizer {
 
   explicit PreTokenizer(std::vector<PreTokenizerStep> steps)
       : steps_(std::move(steps)) {}
+
+  // A step looks at places: text must be tracked.
+  bool needs_places() const;
 
   // The words of a part of `text`.
   Words Split(const NormalText& text, TextRange part, Scratch* scratch) const;

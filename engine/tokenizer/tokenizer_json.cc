@@ -3,6 +3,7 @@
 //     "added_tokens": [{ "id", "content", "single_word", "lstrip", "rstrip",
 //                        "normalized", "special" }],
 //     "normalizer", "pre_tokenizer", "post_processor", "model": json_parts.h }
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -66,23 +67,28 @@ absl::Status ReadAddedTokens(const Json* json, TokenizerSpec* out) {
 
 // Parts that are there, each by itself, but not with each other.
 absl::Status CheckTogether(const TokenizerSpec& spec) {
-  const bool ends_in_bytes =
-      !spec.pre_tokenizer.empty() &&
-      std::holds_alternative<ByteLevelSplit>(spec.pre_tokenizer.back());
+  const auto is_byte_level = [](const PreTokenizerStep& step) {
+    return std::holds_alternative<ByteLevelSplit>(step);
+  };
+  const auto& steps = spec.pre_tokenizer;
+  const auto bytes = std::count_if(steps.begin(), steps.end(), is_byte_level);
   if (std::holds_alternative<BytePairOptions>(spec.model)) {
-    if (!ends_in_bytes) {
+    if (bytes != 1 || !is_byte_level(steps.back())) {
       return Unsupported("model", "BPE without pre_tokenizer ByteLevel",
-                         "BPE with ByteLevel");
-    }
-    if (!spec.normalizer.empty()) {
-      return Unsupported("normalizer", "BertNormalizer with model BPE", "null");
+                         "BPE with ByteLevel, the last of a sequence");
     }
     return absl::OkStatus();
   }
-  if (!BertTokenizer::Fits(spec)) {
+  if (bytes > 0) {
+    return Unsupported("pre_tokenizer", "ByteLevel without model BPE",
+                       "ByteLevel with BPE");
+  }
+  if (std::holds_alternative<WordPieceOptions>(spec.model) &&
+      !BertTokenizer::Fits(spec)) {
     return Unsupported("model",
-                       "WordPiece without pre_tokenizer BertPreTokenizer",
-                       "WordPiece with BertPreTokenizer");
+                       "WordPiece without BertNormalizer (or none) and "
+                       "BertPreTokenizer",
+                       "WordPiece with them");
   }
   return absl::OkStatus();
 }

@@ -13,16 +13,17 @@
 
 #include "absl/status/statusor.h"
 #include "engine/tokenizer/added_tokens.h"
-#include "engine/tokenizer/bert_normalizer.h"
 #include "engine/tokenizer/byte_pair.h"
+#include "engine/tokenizer/normalizer.h"
 #include "engine/tokenizer/post_processor.h"
 #include "engine/tokenizer/pre_tokenizer.h"
+#include "engine/tokenizer/unigram.h"
 #include "engine/tokenizer/word_piece.h"
 
 namespace encoderd {
 
-using ModelSpec = std::variant<WordPieceOptions, BytePairOptions>;
-using NormalizerStep = std::variant<BertNormalizerOptions>;
+using ModelSpec =
+    std::variant<WordPieceOptions, BytePairOptions, UnigramOptions>;
 
 struct TokenizerSpec {
   static constexpr int64_t kMaxFileBytes = 64 << 20;

@@ -71,6 +71,16 @@ constexpr Range kNewNumbers[] = {
     {0x1E5F1, 0x1E5FA},
 };
 
+constexpr Range kNewMarks[] = {
+    {0x897, 0x897},     {0x1ACF, 0x1ADD},   {0x1AE0, 0x1AEB},
+    {0x10D69, 0x10D6D}, {0x10EFA, 0x10EFC}, {0x113B8, 0x113C0},
+    {0x113C2, 0x113C2}, {0x113C5, 0x113C5}, {0x113C7, 0x113CA},
+    {0x113CC, 0x113D0}, {0x113D2, 0x113D2}, {0x113E1, 0x113E2},
+    {0x11B60, 0x11B67}, {0x11F5A, 0x11F5A}, {0x1611E, 0x1612F},
+    {0x1E5EE, 0x1E5EF}, {0x1E6E3, 0x1E6E3}, {0x1E6E6, 0x1E6E6},
+    {0x1E6EE, 0x1E6EF}, {0x1E6F5, 0x1E6F5},
+};
+
 // Capitals of Unicode 16.0 and 17.0, for an ICU that is older.
 struct LowerRange {
   char32_t first;
@@ -89,6 +99,27 @@ constexpr Range kCjk[] = {
     {0x20000, 0x2A6DF}, {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF},
     {0x2F800, 0x2FA1F},
 };
+
+// Appends what `form` decomposes `c` to, if the version had it.
+void AppendDecomposition(const UNormalizer2* form, char32_t c,
+                         std::u32string* out) {
+  UErrorCode error = U_ZERO_ERROR;
+  UChar units[32];  // the longest has 18
+  const int32_t length = form == nullptr ? -1
+                                         : unorm2_getDecomposition(
+                                               form, static_cast<UChar32>(c),
+                                               units, std::size(units), &error);
+  if (U_FAILURE(error) || length <= 0 ||
+      !AssignedBy(c, kDecompositionVersion)) {
+    out->push_back(c);
+    return;
+  }
+  for (int32_t i = 0; i < length;) {
+    UChar32 part;
+    U16_NEXT(units, i, length, part);
+    out->push_back(static_cast<char32_t>(part));
+  }
+}
 
 }  // namespace
 
@@ -135,6 +166,8 @@ bool IsNumber(char32_t c) {
          Contains(kNewNumbers, c);
 }
 
+bool IsNewMark(char32_t c) { return Contains(kNewMarks, c); }
+
 uint8_t CombiningClass(char32_t c) {
   const uint8_t combining_class = u_getCombiningClass(static_cast<UChar32>(c));
   if (combining_class == 0) return 0;
@@ -144,22 +177,31 @@ uint8_t CombiningClass(char32_t c) {
 void AppendDecomposed(char32_t c, std::u32string* out) {
   UErrorCode error = U_ZERO_ERROR;
   const UNormalizer2* nfd = unorm2_getNFDInstance(&error);
-  UChar units[16];
-  const int32_t length =
-      U_FAILURE(error)
-          ? -1
-          : unorm2_getDecomposition(nfd, static_cast<UChar32>(c), units,
-                                    std::size(units), &error);
-  if (U_FAILURE(error) || length <= 0 ||
-      !AssignedBy(c, kDecompositionVersion)) {
-    out->push_back(c);
-    return;
-  }
-  for (int32_t i = 0; i < length;) {
-    UChar32 part;
-    U16_NEXT(units, i, length, part);
-    out->push_back(static_cast<char32_t>(part));
-  }
+  AppendDecomposition(U_FAILURE(error) ? nullptr : nfd, c, out);
+}
+
+void AppendCompatible(char32_t c, std::u32string* out) {
+  UErrorCode error = U_ZERO_ERROR;
+  const UNormalizer2* nfkd = unorm2_getNFKDInstance(&error);
+  AppendDecomposition(U_FAILURE(error) ? nullptr : nfkd, c, out);
+}
+
+char32_t Compose(char32_t first, char32_t second) {
+  UErrorCode error = U_ZERO_ERROR;
+  const UNormalizer2* nfc = unorm2_getNFCInstance(&error);
+  if (U_FAILURE(error)) return 0;
+  const UChar32 composed = unorm2_composePair(nfc, static_cast<UChar32>(first),
+                                              static_cast<UChar32>(second));
+  if (composed < 0) return 0;
+  const auto c = static_cast<char32_t>(composed);
+  return AssignedBy(c, kDecompositionVersion) ? c : 0;
+}
+
+bool IsMark(char32_t c) {
+  // Categories that changed after Unicode 9.0.
+  if (c == 0x1CF2 || c == 0x1CF3) return true;
+  if (c == 0x111C9) return false;
+  return HasCategory(c, U_GC_M_MASK) && AssignedBy(c, kDecompositionVersion);
 }
 
 void AppendLower(char32_t c, std::u32string* out) {

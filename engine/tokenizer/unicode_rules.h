@@ -3,9 +3,9 @@
 // Hugging Face `tokenizers` has its properties from four Unicode tables of
 // different ages, and ids are equal only if ours agree on every code point:
 //   categories (control, mark, punctuation)  Unicode 8.0
-//   canonical decomposition and order        Unicode 9.0
+//   normal forms, marks (StripAccents)       Unicode 9.0
 //   letters of a "word" (\w), \p{L}, \p{N}  Unicode 16.0
-//   lower case, white space                  Unicode 17.0
+//   lower case, white space, graphemes       Unicode 17.0
 // The values come from ICU, whichever version is installed; u_charAge hides
 // what an older table cannot know, and short lists add what ICU cannot know yet
 // or what changed in between. The differential test compares all code points.
@@ -47,11 +47,24 @@ bool IsWordChar(char32_t c);
 bool IsLetter(char32_t c);
 bool IsNumber(char32_t c);
 
+// A combining mark of Unicode 16.0 or 17.0 that an older ICU does not know; it
+// extends the grapheme cluster before it.
+bool IsNewMark(char32_t c);
+
 // Class of canonical ordering; 0: a starter, which nothing is moved across.
 uint8_t CombiningClass(char32_t c);
 
 // Appends the full canonical decomposition, or `c` itself.
 void AppendDecomposed(char32_t c, std::u32string* out);
+
+// Appends the full compatibility decomposition, or `c` itself.
+void AppendCompatible(char32_t c, std::u32string* out);
+
+// The character that the two compose to; 0: none.
+char32_t Compose(char32_t first, char32_t second);
+
+// Any mark: what the normaliser StripAccents drops.
+bool IsMark(char32_t c);
 
 // Appends the lower case of `c` alone: no context, no language (a final sigma
 // is like any other; U+0130 becomes i and U+0307).

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/tokenizer/double_array.h"
 
 namespace encoderd {
 
@@ -57,10 +58,6 @@ class WordPiece {
   int32_t Find(absl::string_view entry) const;
 
  private:
-  struct State {
-    int32_t base = 0;     // the child by `byte` is base ^ byte,
-    int32_t parent = -1;  // if that state's parent is this one
-  };
   struct Failure {
     int32_t next = -1;  // go on from here; -1: the word is unknown
     int32_t ids = 0;    // >= 0: put out ids of pool_ from here, the first of
@@ -76,7 +73,7 @@ class WordPiece {
 
   std::vector<std::string> vocabulary_;
   WordPieceOptions options_;
-  std::vector<State> states_;
+  std::vector<DoubleArray::State> states_;
   std::vector<Failure> failures_;  // [states]
   std::vector<int32_t> pool_;
   std::vector<int32_t> sorted_;  // ids in the order of their entries' bytes

@@ -16,8 +16,6 @@ namespace {
 // A failure table grows with the product of entries and their lengths only for
 // vocabularies made to do so; real ones stay under a tenth of this.
 constexpr size_t kMaxPool = 16 << 20;
-constexpr int32_t kBlock = 256;  // states that share the upper bits of a base
-constexpr int kMaxTries = 32;    // free places looked at before a new block
 
 }  // namespace
 
@@ -49,14 +47,11 @@ class WordPieceBuilder {
     if (continuing) entry.remove_prefix(out_.options_.continuing_prefix.size());
     return entry;
   }
-  void AddBlock();
-  void Take(int32_t state, int32_t parent);
-  int32_t FindBase(const std::vector<Child>& children);
   absl::Status SetFailure(int32_t state, int32_t parent, uint8_t byte);
   void Append(int32_t state, std::vector<int32_t>* ids) const;
 
   WordPiece& out_;
-  std::vector<int32_t> next_free_, previous_free_;  // circular, from head 0
+  DoubleArray places_;
 };
 
 absl::Status WordPieceBuilder::Sort() {
@@ -75,48 +70,6 @@ absl::Status WordPieceBuilder::Sort() {
   if (!unk.ok()) return unk.status();
   out_.unk_id_ = *unk;
   return absl::OkStatus();
-}
-
-void WordPieceBuilder::AddBlock() {
-  const auto old = static_cast<int32_t>(out_.states_.size());
-  const int32_t size = old + kBlock;
-  out_.states_.resize(size);
-  out_.failures_.resize(size);
-  next_free_.resize(size);
-  previous_free_.resize(size);
-  // Place 0 is the list's head and never a state.
-  if (old == 0) next_free_[0] = previous_free_[0] = 0;
-  for (int32_t i = std::max(old, 1); i < size; ++i) {
-    const int32_t tail = previous_free_[0];
-    next_free_[tail] = i;
-    previous_free_[i] = tail;
-    next_free_[i] = 0;
-    previous_free_[0] = i;
-  }
-}
-
-void WordPieceBuilder::Take(int32_t state, int32_t parent) {
-  next_free_[previous_free_[state]] = next_free_[state];
-  previous_free_[next_free_[state]] = previous_free_[state];
-  next_free_[state] = -1;
-  out_.states_[state].parent = parent;
-}
-
-int32_t WordPieceBuilder::FindBase(const std::vector<Child>& children) {
-  int tries = 0;
-  for (int32_t place = next_free_[0]; place != 0 && tries < kMaxTries;
-       place = next_free_[place], ++tries) {
-    const int32_t base = place ^ children[0].byte;
-    const bool fits =
-        std::all_of(children.begin(), children.end(), [&](const Child& child) {
-          const int32_t state = base ^ child.byte;
-          return state != 0 && next_free_[state] >= 0;
-        });
-    if (fits) return base;
-  }
-  const auto base = static_cast<int32_t>(out_.states_.size());
-  AddBlock();
-  return base;
 }
 
 void WordPieceBuilder::Append(int32_t state, std::vector<int32_t>* ids) const {
@@ -158,7 +111,6 @@ absl::Status WordPieceBuilder::SetFailure(int32_t state, int32_t parent,
 
 absl::Status WordPieceBuilder::Build() {
   out_.pool_.push_back(0);  // place 0: no ids
-  AddBlock();
   const std::string& prefix = out_.options_.continuing_prefix;
   const auto count = static_cast<int32_t>(out_.sorted_.size());
   int32_t first = 0;
@@ -172,14 +124,13 @@ absl::Status WordPieceBuilder::Build() {
   }
   // The entry that is the prefix alone continues no word.
   if (first < last && Rest(first, true).empty()) ++first;
-  out_.first_root_ = next_free_[0];
-  Take(out_.first_root_, -2);
-  out_.next_root_ = next_free_[0];
-  Take(out_.next_root_, -2);
+  out_.first_root_ = places_.TakeRoot();
+  out_.next_root_ = places_.TakeRoot();
 
   std::vector<Node> nodes = {{out_.first_root_, 0, count, 0, false},
                              {out_.next_root_, first, last, 0, true}};
   std::vector<Child> children;
+  std::vector<uint8_t> bytes;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node node = nodes[i];
     int32_t at = node.first;
@@ -198,15 +149,16 @@ absl::Status WordPieceBuilder::Build() {
       children.back().last = at + 1;
     }
     if (children.empty()) continue;
-    const int32_t base = FindBase(children);
-    out_.states_[node.state].base = base;
+    bytes.clear();
+    for (const Child& child : children) bytes.push_back(child.byte);
+    const int32_t base = places_.PlaceChildren(node.state, bytes);
     for (const Child& child : children) {
-      const int32_t state = base ^ child.byte;
-      Take(state, node.state);
-      nodes.push_back(
-          {state, child.first, child.last, node.depth + 1, node.continuing});
+      nodes.push_back({base ^ child.byte, child.first, child.last,
+                       node.depth + 1, node.continuing});
     }
   }
+  out_.states_ = places_.TakeStates();
+  out_.failures_.resize(out_.states_.size());
   for (const Node& node : nodes) {
     if (node.depth == 0) continue;
     const absl::string_view entry = Rest(node.first, node.continuing);

@@ -79,26 +79,48 @@ bool UseWordPiece(encoderd::TokenizerSpec* spec) {
 }
 
 // The tokens of any word are ids of the vocabulary, in order.
-bool UseBytePair(encoderd::TokenizerSpec* spec) {
-  const auto model = encoderd::BytePair::Build(
-      std::move(spec->vocabulary),
-      std::get<encoderd::BytePairOptions>(std::move(spec->model)));
+template <typename Model, typename Options>
+bool UseModel(encoderd::TokenizerSpec* spec) {
+  const auto model = Model::Build(std::move(spec->vocabulary),
+                                  std::get<Options>(std::move(spec->model)));
   if (!model.ok()) return false;
   const auto scratch = (*model)->NewScratch();
   std::vector<std::string> words = (*model)->vocabulary();
-  words.push_back(std::string(100, 'a') + "\xFF\x01");
+  words.push_back(std::string(100, 'a') + "\u00ff\x01");
   for (const std::string& word : words) {
     (*model)->Encode(word, scratch.get());
     int32_t at = 0;
     for (const auto& piece : scratch->pieces) {
       Require(piece.id >= 0 &&
               static_cast<size_t>(piece.id) < words.size() - 1);
-      Require(piece.begin == at && piece.end > at);
+      Require(piece.begin <= at && piece.end >= at);
+      Require(piece.begin < piece.end);
       at = piece.end;
     }
     Require(static_cast<size_t>(at) <= word.size());
   }
   return true;
+}
+
+// Normaliser and words: without places the same text as with them.
+void UseSteps(const encoderd::TokenizerSpec& spec) {
+  const encoderd::Normalizer normalizer(spec.normalizer);
+  const encoderd::PreTokenizer pre_tokenizer(spec.pre_tokenizer);
+  const std::string text = "\u00c9a  b\u0301 \r\n\uac00x\u00a0\u0301.";
+  encoderd::NormalText plain, tracked;
+  encoderd::Normalizer::Scratch scratch;
+  plain.Assign(text, 0, false);
+  normalizer.Apply(&plain, &scratch);
+  tracked.Assign(text, 0, true);
+  normalizer.Apply(&tracked, &scratch);
+  Require(plain.text() == tracked.text());
+  encoderd::PreTokenizer::Scratch room;
+  const auto words = pre_tokenizer.Split(tracked, tracked.all(), &room);
+  for (const encoderd::TextRange& word : words.words) {
+    Require(word.begin < word.end && word.end <= words.text->all().end);
+    const encoderd::ByteOffset place = words.text->Place(word);
+    Require(place.begin >= 0 && static_cast<size_t>(place.end) <= text.size());
+  }
 }
 
 void Use(encoderd::TokenizerSpec spec) {
@@ -109,9 +131,12 @@ void Use(encoderd::TokenizerSpec spec) {
   }
   if (std::holds_alternative<encoderd::WordPieceOptions>(spec.model)) {
     if (!UseWordPiece(&spec)) return;
-  } else if (!UseBytePair(&spec)) {
+  } else if (std::holds_alternative<encoderd::BytePairOptions>(spec.model)) {
+    if (!UseModel<encoderd::BytePair, encoderd::BytePairOptions>(&spec)) return;
+  } else if (!UseModel<encoderd::Unigram, encoderd::UnigramOptions>(&spec)) {
     return;
   }
+  UseSteps(spec);
   const auto tokens = encoderd::AddedTokens::Build(spec.added_tokens);
   if (tokens.ok()) {
     std::vector<encoderd::AddedTokens::Piece> pieces;

@@ -30,9 +30,7 @@ Subject MakeSubject(int switches) {
     spec.added_tokens.push_back({"\u00c9 a", 25, false, true, false, true});
   }
   spec.post_processor.pieces = encoderd::Template::Bert(2, 3);
-  encoderd::WordPieceOptions word_piece;
-  word_piece.max_word_chars = 12;
-  spec.model = word_piece;
+  spec.model.emplace<encoderd::WordPieceOptions>().max_word_chars = 12;
   spec.pre_tokenizer = {encoderd::BertSplit{}};
   spec.normalizer = {encoderd::BertNormalizerOptions{
       (switches & 1) == 0, (switches & 2) == 0, (switches & 4) == 0,

@@ -2,7 +2,7 @@
 add_executable(tokenize_lines tokenize_lines.cc)
 target_link_libraries(tokenize_lines PRIVATE encoderd_options encoderd_tokenizer)
 
-foreach(pair differential:tokenizer_test byte_pair:tokenizer_byte_pair_test)
+foreach(pair differential:tokenizer_test byte_pair:tokenizer_byte_pair_test unigram:tokenizer_unigram_test)
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 name)
   list(GET pair 1 file)

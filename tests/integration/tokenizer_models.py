@@ -1,9 +1,19 @@
 """Small tokenizers of other kinds than BERT's, trained on the corpus."""
 
+import base64
 import json
 
+import tokenizer_charsmap as charsmap
 import tokenizers
-from tokenizers import models, pre_tokenizers, processors, trainers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 ROBERTA_SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 
@@ -22,10 +32,97 @@ def roberta(lines, vocab_size=6000, add_prefix_space=False):
     )
     made.train_from_iterator(lines, trainer)
     made.add_special_tokens(
-        [tokenizers.AddedToken("<mask>", lstrip=True, normalized=False)]
+        [AddedToken("<mask>", lstrip=True, normalized=False)]
     )
     made.post_processor = processors.RobertaProcessing(
         ("</s>", 2), ("<s>", 0), add_prefix_space=add_prefix_space
+    )
+    return made
+
+
+def precompiled(packed):
+    return normalizers.Precompiled(base64.b64decode(packed))
+
+
+def unigram(lines, normalizer, pre_tokenizer, special, unk, vocab_size):
+    made = tokenizers.Tokenizer(models.Unigram())
+    made.normalizer = normalizer
+    made.pre_tokenizer = pre_tokenizer
+    trainer = trainers.UnigramTrainer(
+        vocab_size=vocab_size,
+        special_tokens=special,
+        unk_token=unk,
+        show_progress=False,
+    )
+    made.train_from_iterator(lines, trainer)
+    return made
+
+
+def xlm_roberta(lines, vocab_size=6000):
+    """Unigram as XLM-RoBERTa's converter makes it."""
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    made = unigram(
+        lines,
+        normalizers.Sequence(
+            [precompiled(charsmap.nmt_nfkc()),
+             normalizers.Replace(Regex(" {2,}"), " ")]
+        ),
+        pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always"),
+        special,
+        "<unk>",
+        vocab_size,
+    )
+    made.add_special_tokens(
+        [AddedToken("<mask>", lstrip=True, normalized=False)]
+    )
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[("<s>", 0), ("</s>", 2)],
+    )
+    return made
+
+
+def camembert(lines, vocab_size=4000):
+    """The same with white space cut before, as newer versions write it."""
+    made = unigram(
+        lines,
+        precompiled(charsmap.nmt_nfkc()),
+        pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(),
+             pre_tokenizers.Metaspace(replacement="▁")]
+        ),
+        ["<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<s>", "</s>"],
+        "<unk>",
+        vocab_size,
+    )
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>",
+        pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[("<s>", 4), ("</s>", 5)],
+    )
+    return made
+
+
+def albert(lines, vocab_size=4000):
+    """Lower case without accents."""
+    made = unigram(
+        lines,
+        normalizers.Sequence(
+            [normalizers.Replace("``", '"'), normalizers.Replace("''", '"'),
+             normalizers.NFKD(), normalizers.StripAccents(),
+             normalizers.Lowercase(), precompiled(charsmap.nmt_nfkc()),
+             normalizers.Replace(Regex(" {2,}"), " ")]
+        ),
+        pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="first"),
+        ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"],
+        "<unk>",
+        vocab_size,
+    )
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS]:0 $A:0 [SEP]:0",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
     return made
 

@@ -1,0 +1,190 @@
+#include "engine/tokenizer/normalizer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/tokenizer/buffer.h"
+#include "engine/tokenizer/text_change.h"
+#include "engine/tokenizer/unicode_rules.h"
+#include "engine/tokenizer/utf8.h"
+
+namespace encoderd {
+namespace {
+
+struct Char {
+  char32_t c;
+  int32_t begin;
+  int32_t end;
+};
+
+// Calls visit(Char) for each character.
+template <typename Visit>
+void ForEach(absl::string_view text, const Visit& visit) {
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(text.data());
+  int length = 0;
+  for (size_t at = 0; at < text.size(); at += length) {
+    const char32_t c = utf8::Decode(bytes + at, &length);
+    visit(Char{c, static_cast<int32_t>(at), static_cast<int32_t>(at) + length});
+  }
+}
+
+bool IsAscii(absl::string_view text) {
+  return std::none_of(text.begin(), text.end(),
+                      [](char c) { return (c & 0x80) != 0; });
+}
+
+// Each returns whether the result is in *out; if not, the text stays.
+
+bool Apply(const BertNormalizerOptions& step, const NormalText& in,
+           NormalText* out, std::vector<NormalChar>* chars) {
+  BertNormalize(in.text(), 0, step, chars);
+  out->Reset(in.tracked());
+  char bytes[4];
+  for (const NormalChar& x : *chars) {
+    ByteOffset place;
+    // The reference gives what has no source the first character's place.
+    if (in.tracked()) place = in.Place({x.begin, std::max(x.end, x.begin + 1)});
+    out->Append(absl::string_view(bytes, utf8::Encode(x.c, bytes)), place);
+  }
+  return true;
+}
+
+bool Apply(const CharsMap& step, const NormalText& in, NormalText* out,
+           std::vector<NormalChar>*) {
+  return step.Apply(in, out);
+}
+
+bool Apply(const UnicodeFormStep& step, const NormalText& in, NormalText* out,
+           std::vector<NormalChar>*) {
+  if (IsAscii(in.text())) return false;
+  TextChange change(in, out);
+  unicode::Normalize(in.text(), step.form,
+                     [&change](char32_t c, int32_t by) { change.Put(c, by); });
+  change.Finish();
+  return true;
+}
+
+bool Apply(const LowercaseStep&, const NormalText& in, NormalText* out,
+           std::vector<NormalChar>*) {
+  TextChange change(in, out);
+  std::u32string lower;
+  ForEach(in.text(), [&](const Char& x) {
+    if (x.c < 0x80) {
+      change.Put(x.c >= 'A' && x.c <= 'Z' ? x.c + ('a' - 'A') : x.c, 0);
+      return;
+    }
+    lower.clear();
+    unicode::AppendLower(x.c, &lower);
+    for (size_t i = 0; i < lower.size(); ++i) {
+      change.Put(lower[i], i > 0 ? 1 : 0);
+    }
+  });
+  change.Finish();
+  return true;
+}
+
+bool Apply(const StripAccentsStep&, const NormalText& in, NormalText* out,
+           std::vector<NormalChar>*) {
+  if (IsAscii(in.text())) return false;
+  out->Reset(in.tracked());
+  ForEach(in.text(), [&](const Char& x) {
+    if (!unicode::IsMark(x.c)) out->Append(in, {x.begin, x.end});
+  });
+  return true;
+}
+
+bool Apply(const StripStep& step, const NormalText& in, NormalText* out,
+           std::vector<NormalChar>*) {
+  const absl::string_view text = in.text();
+  const auto space_at = [text](int64_t at, int* length) {
+    return unicode::IsSpace(utf8::Decode(
+        reinterpret_cast<const uint8_t*>(text.data()) + at, length));
+  };
+  TextRange kept = in.all();
+  int length = 0;
+  while (step.left && kept.begin < kept.end && space_at(kept.begin, &length)) {
+    kept.begin += length;
+  }
+  while (step.right && kept.begin < kept.end) {
+    const int64_t last = utf8::Previous(text, kept.end);
+    if (!space_at(last, &length)) break;
+    kept.end = static_cast<int32_t>(last);
+  }
+  out->Reset(in.tracked());
+  if (kept.begin < kept.end) out->Append(in, kept);
+  return true;
+}
+
+bool Apply(const PrependStep& step, const NormalText& in, NormalText* out,
+           std::vector<NormalChar>*) {
+  if (in.text().empty()) return false;
+  int length = 0;
+  utf8::Decode(reinterpret_cast<const uint8_t*>(in.text().data()), &length);
+  out->Reset(in.tracked());
+  out->Append(step.text, in.tracked() ? in.Place({0, length}) : ByteOffset{});
+  out->Append(in, in.all());
+  return true;
+}
+
+bool Apply(const ReplaceStep& step, const NormalText& in, NormalText* out,
+           std::vector<NormalChar>*) {
+  const absl::string_view text = in.text();
+  size_t found = text.find(step.pattern);
+  if (found == absl::string_view::npos) return false;
+  out->Reset(in.tracked());
+  size_t done = 0;
+  for (; found != absl::string_view::npos;
+       found = text.find(step.pattern, done)) {
+    size_t end = found + step.pattern.size();
+    int32_t run = 1;
+    if (step.min_run > 0) {
+      while (text.substr(end, step.pattern.size()) == step.pattern) {
+        end += step.pattern.size();
+        ++run;
+      }
+    }
+    const auto first = static_cast<int32_t>(found);
+    const auto last = static_cast<int32_t>(end);
+    if (done < found) out->Append(in, {static_cast<int32_t>(done), first});
+    if (run < step.min_run) {
+      out->Append(in, {first, last});
+    } else {
+      // What is put there stands for the last byte's character.
+      out->Append(step.content,
+                  in.tracked() ? in.Place({last - 1, last}) : ByteOffset{});
+    }
+    done = end;
+  }
+  if (done < text.size()) {
+    out->Append(in, {static_cast<int32_t>(done), in.all().end});
+  }
+  return true;
+}
+
+}  // namespace
+
+void Normalizer::Scratch::Shrink() {
+  other.Shrink();
+  ShrinkBuffer(&chars);
+}
+
+void Normalizer::Apply(NormalText* text, Scratch* scratch) const {
+  for (const NormalizerStep& step : steps_) {
+    const bool changed = std::visit(
+        [&](const auto& kind) {
+          return encoderd::Apply(kind, *text, &scratch->other, &scratch->chars);
+        },
+        step);
+    if (changed) std::swap(*text, scratch->other);
+  }
+}
+
+std::string Normalizer::Apply(const std::string& text) const {
+  NormalText normal;
+  normal.Assign(text, 0, false);
+  Scratch scratch;
+  Apply(&normal, &scratch);
+  return std::string(normal.text());
+}
+
+}  // namespace encoderd

@@ -1,0 +1,124 @@
+// Tokenizer::Load of Unigram and of the steps before it: files as they should
+// be, and each way in which they are not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/tokenizer/tokenizer.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+#include "tests/unit/engine/tokenizer/small_tokenizer.h"
+
+namespace encoderd {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+
+constexpr auto kLoss = absl::StatusCode::kDataLoss;
+constexpr auto kUnsupported = absl::StatusCode::kUnimplemented;
+
+Json GoodJson() {
+  return Json::parse(R"({
+    "version": "1.0", "added_tokens": [],
+    "normalizer": {"type": "Sequence", "normalizers": [
+      {"type": "Lowercase"},
+      {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]},
+    "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581",
+                      "prepend_scheme": "always", "split": true},
+    "post_processor": null,
+    "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0],
+      ["\u2581a", -1.5], ["b", -2], ["\u2581", -3]]}
+  })");
+}
+
+absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadJson(const Json& json) {
+  TempFolder folder;
+  folder.Write("tokenizer.json", json.dump());
+  return Tokenizer::Load(folder.path());
+}
+
+TEST(UnigramLoadTest, ReadsUnigramAndWhatComesBeforeIt) {
+  const auto tokenizer = LoadJson(GoodJson());
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_EQ((*tokenizer)->algorithm(), "Unigram");
+  EXPECT_THAT(Ids(**tokenizer, "AB   ab"), ElementsAre(1, 2, 1, 2));
+  EXPECT_THAT(Ids(**tokenizer, "c"), ElementsAre(3, 0));
+  EXPECT_THAT(Ids(**tokenizer, ""), ElementsAre());
+}
+
+TEST(UnigramLoadTest, RefusesVocabulariesThatCannotBe) {
+  const auto with = [](const char* key, const char* value) {
+    Json json = GoodJson();
+    json["model"][key] = Json::parse(value);
+    return LoadJson(json).status();
+  };
+  EXPECT_THAT(with("vocab", R"([["a", "x"]])"),
+              IsError(kLoss, "vocab[0] = an array must be"));
+  EXPECT_THAT(with("vocab", R"([["a", null]])"), IsError(kLoss, "vocab[0]"));
+  EXPECT_THAT(with("vocab", R"([["a"]])"), IsError(kLoss, "vocab[0]"));
+  EXPECT_THAT(with("vocab", R"([[1, 1]])"), IsError(kLoss, "vocab[0]"));
+  EXPECT_THAT(with("vocab", R"({"a": 0})"), IsError(kLoss, "an array"));
+  EXPECT_THAT(with("vocab", R"([["a", 0], ["a", 0]])"),
+              IsError(kLoss, "two ids"));
+  EXPECT_THAT(with("vocab", "[]"), IsError(kLoss, "unk_id"));
+  EXPECT_THAT(with("unk_id", "4"), IsError(kLoss, "unk_id"));
+  EXPECT_THAT(with("unk_id", "-1"), IsError(kLoss, "unk_id"));
+  EXPECT_THAT(with("unk_id", "null"), IsError(kUnsupported, "unk_id 'null'"));
+  EXPECT_THAT(with("byte_fallback", "1"), IsError(kLoss, "byte_fallback"));
+}
+
+TEST(UnigramLoadTest, RefusesNormalizersByName) {
+  const auto with = [](const char* normalizer) {
+    Json json = GoodJson();
+    json["normalizer"] = Json::parse(normalizer);
+    return LoadJson(json).status();
+  };
+  EXPECT_THAT(with(R"({"type": "Nmt"})"), IsError(kUnsupported, "'Nmt'"));
+  EXPECT_THAT(with(R"({"type": "Sequence", "normalizers": 1})"),
+              IsError(kLoss, "normalizers must be an array"));
+  for (const char* regex : {"\\s+", "a|b", " {2,3}", "ab+", "", " {0,}", ".+",
+                            " {,}", " {-1,}", "[a]"}) {
+    const Json step = {
+        {"type", "Replace"}, {"pattern", {{"Regex", regex}}}, {"content", ""}};
+    EXPECT_THAT(with(step.dump().c_str()),
+                IsError(kUnsupported, "Replace of the expression"))
+        << regex;
+  }
+  EXPECT_THAT(
+      with(R"({"type": "Replace", "pattern": {"String": ""}, "content": ""})"),
+      IsError(kLoss, "not empty"));
+  EXPECT_THAT(with(R"({"type": "Replace", "pattern": "a", "content": ""})"),
+              IsError(kLoss, "normalizer.pattern"));
+  EXPECT_THAT(with(R"({"type": "Prepend", "prepend": ""})"),
+              IsError(kUnsupported, "Prepend of ''"));
+  EXPECT_THAT(with(R"({"type": "Precompiled", "precompiled_charsmap": "%"})"),
+              IsError(kLoss, "base64"));
+  EXPECT_THAT(
+      with(R"({"type": "Precompiled", "precompiled_charsmap": "AAAA"})"),
+      IsError(kLoss, "precompiled_charsmap: the character map has 3 bytes"));
+}
+
+TEST(UnigramLoadTest, RefusesPreTokenizersByName) {
+  const auto with = [](const char* step) {
+    Json json = GoodJson();
+    json["pre_tokenizer"] = Json::parse(step);
+    return LoadJson(json).status();
+  };
+  EXPECT_THAT(with(R"({"type": "Digits"})"), IsError(kUnsupported, "'Digits'"));
+  EXPECT_THAT(with(R"({"type": "Metaspace", "replacement": "ab"})"),
+              IsError(kLoss, "one character"));
+  EXPECT_THAT(with(R"({"type": "Metaspace", "replacement": "_",
+                       "prepend_scheme": "last"})"),
+              IsError(kUnsupported, "prepend_scheme 'last'"));
+  EXPECT_THAT(with(R"({"type": "Metaspace", "replacement": "_",
+                       "prepend_scheme": "always", "add_prefix_space": false})"),
+              IsError(kLoss, "add_prefix_space"));
+  EXPECT_THAT(with(R"({"type": "ByteLevel", "add_prefix_space": true})"),
+              IsError(kUnsupported, "ByteLevel without model BPE"));
+  EXPECT_THAT(with("null"), IsOk());
+}
+
+}  // namespace
+}  // namespace encoderd

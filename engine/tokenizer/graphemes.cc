@@ -1,11 +1,11 @@
 #include "engine/tokenizer/graphemes.h"
 
 #include <unicode/uchar.h>
-#include <unicode/uscript.h>
 
 #include <cstdint>
 
 #include "engine/tokenizer/code_point_table.h"
+#include "engine/tokenizer/conjuncts.h"
 #include "engine/tokenizer/utf8.h"
 
 namespace encoderd::unicode {
@@ -17,7 +17,8 @@ enum Class : uint8_t {
   kLf,
   kControl,
   kExtend,
-  kLinker,  // an Extend that joins two consonants
+  kLinker,     // an Extend that joins two consonants
+  kNonJoiner,  // an Extend that keeps consonants apart
   kZwj,
   kSpacingMark,
   kPrepend,
@@ -31,25 +32,15 @@ enum Class : uint8_t {
   kLvt,
 };
 
-// Scripts in which a virama joins consonants into one cluster.
-bool HasConjuncts(UChar32 c) {
-  UErrorCode error = U_ZERO_ERROR;
-  switch (uscript_getScript(c, &error)) {
-    case USCRIPT_BENGALI:
-    case USCRIPT_DEVANAGARI:
-    case USCRIPT_GUJARATI:
-    case USCRIPT_MALAYALAM:
-    case USCRIPT_ORIYA:
-    case USCRIPT_TELUGU:
-      return true;
-    default:
-      return false;
-  }
-}
+constexpr char32_t kZwnj = 0x200C;
+// Of Unicode 16.0; an older ICU does not know it.
+constexpr char32_t kNewPrepend = 0x113D1;
 
 uint8_t ClassOf(char32_t code_point) {
   const auto c = static_cast<UChar32>(code_point);
-  const int syllabic = u_getIntPropertyValue(c, UCHAR_INDIC_SYLLABIC_CATEGORY);
+  if (IsConjunctLinker(code_point)) return kLinker;
+  if (code_point == kNewPrepend) return kPrepend;
+  if (code_point == kZwnj) return kNonJoiner;
   switch (u_getIntPropertyValue(c, UCHAR_GRAPHEME_CLUSTER_BREAK)) {
     case U_GCB_CR:
       return kCr;
@@ -58,7 +49,7 @@ uint8_t ClassOf(char32_t code_point) {
     case U_GCB_CONTROL:
       return kControl;
     case U_GCB_EXTEND:
-      return syllabic == U_INSC_VIRAMA && HasConjuncts(c) ? kLinker : kExtend;
+      return kExtend;
     case U_GCB_ZWJ:
       return kZwj;
     case U_GCB_SPACING_MARK:
@@ -82,7 +73,7 @@ uint8_t ClassOf(char32_t code_point) {
   }
   if (IsNewMark(code_point)) return kExtend;
   if (u_hasBinaryProperty(c, UCHAR_EXTENDED_PICTOGRAPHIC)) return kPictograph;
-  if (syllabic == U_INSC_CONSONANT && HasConjuncts(c)) return kConsonant;
+  if (IsConjunctConsonant(code_point)) return kConsonant;
   return kOther;
 }
 
@@ -106,6 +97,7 @@ class Cluster {
         return false;
       case kExtend:
       case kLinker:
+      case kNonJoiner:
       case kZwj:
       case kSpacingMark:
         return true;
@@ -134,10 +126,11 @@ class Cluster {
   }
 
   void Add(uint8_t next) {
-    const bool extends = next == kExtend || next == kLinker || next == kZwj;
+    const bool extends = next == kExtend || next == kLinker ||
+                         next == kNonJoiner || next == kZwj;
     // A consonant, then extenders, a linker among them.
     if (next == kLinker) linked_ = consonant_;
-    if (!extends) {
+    if (!extends || next == kNonJoiner) {
       consonant_ = next == kConsonant;
       linked_ = false;
     }

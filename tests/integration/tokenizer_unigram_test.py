@@ -15,7 +15,8 @@ PROGRAM = os.environ["ENCODERD_TEST_PROGRAMS"] + "/tokenize_lines"
 KINDS = ["xlm_roberta", "camembert", "albert"]
 EXTRA = ["▁", "▁▁", " ▁", "``", "''", "<s>", "<mask>", "<unk>", "[MASK]", "  ",
          "   ", "\r\n", "\n\n", "\u00a0\u0301", "\u00a0\u0897", "e\u0301",
-         "x\u0301\u0316", "\u1100\u1161\u11a8", "\u0958\u0301", "\u095c\u094d\u0915"]
+         "x\u0301\u0316", "\u1100\u1161\u11a8", "\u0958\u0301", "\u095c\u094d\u0915",
+         "\u1780\u17d2\u0958\u0301", "\u0915\u094d\u200c\u0958\u0301"]
 
 
 def compare(folder, items, offsets=False):

@@ -26,8 +26,8 @@ constexpr Spec kRequestDuration = {
     "From a call's arrival to the end of its answer, all methods."};
 constexpr Spec kStageDuration = {
     "encoderd_stage_duration_seconds",
-    "Time of one stage: tokenize and queue of an input, batch and compute of "
-    "a batch, reply of a call."};
+    "Time of one stage: tokenize, queue and reply of a call, batch and compute "
+    "of a batch."};
 constexpr Spec kBatchTokens = {"encoderd_batch_tokens",
                                "Tokens of a computed batch."};
 constexpr Spec kBatchSequences = {"encoderd_batch_sequences",

@@ -97,9 +97,11 @@ class BulkRun {
     const RowLayout scale_layout{"<f4", 1, 4};
     const bool from_file =
         invocation_.positional.empty() && invocation_.settings.input != "-";
+    resumable_ = from_file && choices_.resume;
+    most_texts_ = static_cast<int>(model.max_inputs_per_request());
     const std::string journal = absl::StrCat(output, ".journal");
     const std::string work = NameWork(invocation_, choices_, model);
-    if (from_file && choices_.resume) {
+    if (resumable_) {
       bool other = false;
       done_ = ReadJournal(journal, work, &other);
       if (!RowFile::Holds(output, layout_, done_.rows) ||
@@ -155,6 +157,10 @@ class BulkRun {
     options.options = choices_.options;
     options.first_input = done_.rows;
     options.texts_per_request = invocation_.settings.batch_size;
+    if (most_texts_ > 0) {
+      options.texts_per_request =
+          std::min(options.texts_per_request, most_texts_);
+    }
     options.requests_in_flight = invocation_.settings.in_flight;
     options.patience = invocation_.settings.timeout;
     options.stop = [&stop] { return stop.wanted(); };
@@ -208,7 +214,8 @@ class BulkRun {
     if (scales_ != nullptr) status.Update(scales_->Flush());
     if (status.ok()) status = journal_.Add(done_);
     status.Update(bad);
-    progress_->Update(done_.rows - before_, source_->Progress());
+    progress_->Update(done_.rows - before_,
+                      source_->Share(done_.rows, done_.bytes));
     return status;
   }
 
@@ -220,16 +227,27 @@ class BulkRun {
                                 << "\n";
   }
 
+  const char* HowToGoOn() const {
+    return resumable_ ? "; the same command goes on from there" : "";
+  }
+
   int Report(const absl::Status& status) {
     if (absl::IsCancelled(status)) {
-      invocation_.environment.err
-          << "encoderctl " << invocation_.command.name << ": stopped after "
-          << done_.rows << " texts; the same command goes on from there\n";
+      invocation_.environment.err << "encoderctl " << invocation_.command.name
+                                  << ": stopped after " << done_.rows
+                                  << " texts" << HowToGoOn() << "\n";
       return kExitFailed;
     }
     if (!status.ok()) {
       const bool blames = bad_line_ >= 0 && !choices_.skip_bad;
-      return invocation_.Fail(status, blames ? source_->NameOf(bad_line_) : "");
+      const int code =
+          invocation_.Fail(status, blames ? source_->NameOf(bad_line_) : "");
+      // A bad text must change first, and then it is other work.
+      if (!blames && resumable_ && done_.rows > 0) {
+        invocation_.environment.err << done_.rows << " texts are done"
+                                    << HowToGoOn() << "\n";
+      }
+      return code;
     }
     journal_.Remove();
     if (source_->texts_read() == 0) {
@@ -251,6 +269,8 @@ class BulkRun {
   Journal journal_;
   std::deque<int64_t> ends_;  // of each text that was read and not answered
   Progressed done_;
+  bool resumable_ = false;
+  int most_texts_ = 0;  // of one request, as the server has it; 0: not known
   int64_t before_ = 0;  // rows of earlier runs
   int64_t skipped_ = 0;
   int64_t bad_line_ = -1;

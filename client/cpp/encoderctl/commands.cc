@@ -14,8 +14,8 @@ constexpr Command kCommands[] = {
      "gives the number of rows of each.",
      RunEncode},
     {"tokenize", "[TEXT...]", "tokens, ids and byte offsets of each text",
-     "Nothing is computed and no text is too long; \"fits\" says whether embed "
-     "would take it.",
+     "Nothing is computed and no text is too long. --format=jsonl has ids and "
+     "offsets, and \"fits\": whether embed would take it.",
      RunTokenize},
     {"similarity", "TEXT TEXT...", "the cosine between every two texts",
      "At least two texts: arguments, the lines of --input, or of standard "

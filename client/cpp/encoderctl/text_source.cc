@@ -80,12 +80,12 @@ std::string TextSource::NameOf(int64_t index) const {
                             : absl::StrCat(name_, ":", index + 1);
 }
 
-double TextSource::Progress() const {
+double TextSource::Share(int64_t texts, int64_t bytes) const {
   if (stream_ == nullptr) {
-    return static_cast<double>(texts_read_) / arguments_.size();
+    return static_cast<double>(texts) / arguments_.size();
   }
   if (bytes_total_ <= 0) return -1;
-  return std::min(1.0, static_cast<double>(bytes_read_) / bytes_total_);
+  return std::min(1.0, static_cast<double>(bytes) / bytes_total_);
 }
 
 }  // namespace encoderd::ctl

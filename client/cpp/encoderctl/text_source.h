@@ -40,7 +40,9 @@ class TextSource {
   int64_t bytes_read() const { return bytes_read_; }
   int64_t texts_read() const { return texts_read_; }
   // The share that was read, 0 to 1; negative where the end is not known.
-  double Progress() const;
+  double Progress() const { return Share(texts_read_, bytes_read_); }
+  // The same of the first `texts` texts, which take `bytes` bytes.
+  double Share(int64_t texts, int64_t bytes) const;
 
  private:
   TextSource(std::vector<std::string> arguments, std::string name)

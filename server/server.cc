@@ -249,10 +249,11 @@ bool Server::Drain() {
     absl::SleepFor(kPoll);
   }
   acceptor_->Goodbye(kGoodbye);
+  const int64_t unanswered = state_.in_flight();  // the shutdown ends them
   grpc_->Shutdown(std::chrono::system_clock::now());
   Log(idle ? LogLevel::kInfo : LogLevel::kWarning, "drained",
       LogFields()
-          .Add("unanswered", state_.in_flight())
+          .Add("unanswered", unanswered)
           .Add("drain_ms", absl::ToInt64Milliseconds(absl::Now() - start)));
   return idle;
 }

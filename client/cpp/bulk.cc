@@ -38,8 +38,11 @@ absl::Status FromDetails(const google::rpc::Status& error, int64_t first) {
                   first);
 }
 
+// A RESOURCE_EXHAUSTED of the server's own, such as QUEUE_FULL, passes; one of
+// gRPC's, without details, says that a message is too large.
 bool WorthAnotherTry(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+  return absl::IsUnavailable(status) || (absl::IsResourceExhausted(status) &&
+                                         GetErrorDetails(status).has_value());
 }
 
 class Work {
@@ -59,7 +62,10 @@ class Work {
 
   absl::Status Run() {
     while (true) {
+      const absl::Time asked = absl::Now();
       Fill();
+      // What the source takes is not the server's silence.
+      last_answer_ += absl::Now() - asked;
       const absl::Status status = Deliver();
       if (!status.ok()) return status;
       if (window_.empty() && ended_) {

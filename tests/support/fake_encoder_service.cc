@@ -120,6 +120,11 @@ void FakeEncoderService::FailNext(int count, grpc::Status status) {
   failure_ = std::move(status);
 }
 
+void FakeEncoderService::SetPooling(v1::Pooling pooling) {
+  absl::MutexLock lock(&mu_);
+  pooling_ = pooling;
+}
+
 void FakeEncoderService::SetDelay(absl::Duration delay) {
   absl::MutexLock lock(&mu_);
   delay_ = delay;
@@ -131,7 +136,15 @@ void FakeEncoderService::FailAfterStreamTexts(int64_t texts) {
 }
 
 void FakeEncoderService::BreakStreams(int count, int requests) {
+  BreakStreams(count, requests,
+               FakeError(grpc::StatusCode::UNAVAILABLE, "the server goes away",
+                         "DRAINING", {}));
+}
+
+void FakeEncoderService::BreakStreams(int count, int requests,
+                                      grpc::Status status) {
   absl::MutexLock lock(&mu_);
+  broken_ = std::move(status);
   breaks_left_ = count;
   break_after_ = requests;
 }
@@ -225,9 +238,11 @@ grpc::Status FakeEncoderService::EmbedStream(
     grpc::ServerContext* context,
     grpc::ServerReaderWriter<v1::EmbedResponse, v1::EmbedRequest>* stream) {
   int left = -1;  // answers until it breaks
+  grpc::Status broken;
   {
     absl::MutexLock lock(&mu_);
     ++streams_;
+    broken = broken_;
     if (breaks_left_ > 0) {
       --breaks_left_;
       left = break_after_;
@@ -236,8 +251,7 @@ grpc::Status FakeEncoderService::EmbedStream(
   v1::EmbedRequest request;
   while (stream->Read(&request)) {
     if (left == 0) {
-      return FakeError(grpc::StatusCode::UNAVAILABLE, "the server goes away",
-                       "DRAINING", {});
+      return broken;
     }
     --left;
     v1::EmbedResponse response;
@@ -344,51 +358,8 @@ grpc::Status FakeEncoderService::GetModel(grpc::ServerContext* context,
                      "model");
   }
   FillModel(model);
-  return grpc::Status::OK;
-}
-
-grpc::Status FakeEncoderService::InspectPositions(
-    grpc::ServerContext* context, const v1::InspectPositionsRequest* request,
-    v1::InspectPositionsResponse* response) {
-  const uint32_t first = request->first_row();
-  if (first >= kMaxLen || request->row_count() > kMaxLen - first) {
-    return FakeError(grpc::StatusCode::INVALID_ARGUMENT,
-                     absl::StrCat("first_row is ", first), "ROWS_OUT_OF_RANGE",
-                     {{"first_row", absl::StrCat(first)}}, "first_row");
-  }
-  const uint32_t count =
-      request->row_count() == 0 ? kMaxLen - first : request->row_count();
-  response->set_model("fake");
-  response->set_position_scheme("learned");
-  response->set_table_rows(kMaxLen);
-  response->set_columns(kHiddenSize);
-  response->set_first_row(first);
-  response->set_row_count(count);
-  std::vector<float> values, cosine;
-  for (uint32_t r = 0; r < count; ++r) {
-    response->add_norms(static_cast<float>(first + r));
-    for (int c = 0; c < kHiddenSize; ++c) {
-      values.push_back(static_cast<float>(first + r) +
-                       static_cast<float>(c) / 8);
-    }
-    for (uint32_t o = 0; o < count; ++o)
-      cosine.push_back(r == o ? 1.0f : -0.5f);
-  }
-  const auto bytes = [](const std::vector<float>& from) {
-    return std::string(reinterpret_cast<const char*>(from.data()),
-                       from.size() * sizeof(float));
-  };
-  if (request->values()) response->set_values(bytes(values));
-  if (request->cosine()) response->set_cosine(bytes(cosine));
-  for (uint32_t distance = 1; distance < count; distance *= 2) {
-    v1::NeighbourSimilarity* entry = response->add_profile();
-    entry->set_distance(distance);
-    entry->set_mean_cosine(0.5f / static_cast<float>(distance));
-  }
-  response->set_verdict(v1::POSITION_VERDICT_PARTLY_TRAINED);
-  response->set_verdict_cosine(0.5f);
-  response->set_threshold(0.125f);
-  response->set_change_row(kMaxLen / 2);
+  absl::MutexLock lock(&mu_);
+  model->set_pooling(pooling_);
   return grpc::Status::OK;
 }
 

@@ -46,14 +46,17 @@ class FakeEncoderService : public v1::Encoder::Service {
 
   // The next `count` calls of Embed answer `status`.
   void FailNext(int count, grpc::Status status);
-  // Each of the next `count` streams ends with UNAVAILABLE once it has
-  // answered `requests` requests.
+  // Each of the next `count` streams ends with UNAVAILABLE (DRAINING), or with
+  // `status`, once it has answered `requests` requests.
   void BreakStreams(int count, int requests);
+  void BreakStreams(int count, int requests, grpc::Status status);
   // Requests of streams fail with DEVICE_FAULT once this many texts came over
   // streams in all; negative: never.
   void FailAfterStreamTexts(int64_t texts);
   // Every Embed call whose first text starts with '~' takes this long.
   void SetDelay(absl::Duration delay);
+  // What GetModel tells; vectors stay as they are.
+  void SetPooling(v1::Pooling pooling);
   // What the health service says of the whole server.
   void SetServing(bool serving);
 
@@ -102,10 +105,12 @@ class FakeEncoderService : public v1::Encoder::Service {
   std::string target_;                    // constant after construction
   int port_ = 0;                          // constant after construction
   mutable absl::Mutex mu_;
+  v1::Pooling pooling_ ABSL_GUARDED_BY(mu_) = v1::POOLING_MEAN;
   int failures_left_ ABSL_GUARDED_BY(mu_) = 0;
   grpc::Status failure_ ABSL_GUARDED_BY(mu_);
   absl::Duration delay_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
   int breaks_left_ ABSL_GUARDED_BY(mu_) = 0;
+  grpc::Status broken_ ABSL_GUARDED_BY(mu_);
   int break_after_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t fail_after_ ABSL_GUARDED_BY(mu_) = -1;
   int streams_ ABSL_GUARDED_BY(mu_) = 0;

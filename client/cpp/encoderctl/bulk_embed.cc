@@ -1,7 +1,10 @@
 #include "client/cpp/encoderctl/bulk_embed.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <deque>
 #include <nlohmann/json.hpp>
 
@@ -43,6 +46,17 @@ RowLayout LayoutOf(const std::string& encoding, int64_t dimensions) {
   return {"<f4", dimensions, 4};
 }
 
+// The same bytes for the same message, maps included.
+std::string Deterministic(const google::protobuf::MessageLite& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream coded(&stream);
+  coded.SetSerializationDeterministic(true);
+  message.SerializePartialToCodedStream(&coded);
+  coded.Trim();
+  return bytes;
+}
+
 // Names the work: any change of input, model or options is other work.
 std::string NameWork(const Invocation& invocation, const BulkChoices& choices,
                      const v1::Model& model) {
@@ -55,8 +69,10 @@ std::string NameWork(const Invocation& invocation, const BulkChoices& choices,
   json["modified"] = {file.st_mtim.tv_sec, file.st_mtim.tv_nsec};
   json["input_format"] = choices.input_format;
   json["field"] = choices.field;
-  json["model"] = model.name();
-  json["weights_sha256"] = model.weights_sha256();
+  // Weights, pooling, dtype, max_len, prompts: whatever the server tells.
+  v1::Model told = model;
+  told.clear_max_inputs_per_request();
+  json["model"] = absl::BytesToHexString(Deterministic(told));
   json["options"] = absl::BytesToHexString(choices.options.SerializeAsString());
   return json.dump(-1, ' ', false,
                    nlohmann::ordered_json::error_handler_t::replace);

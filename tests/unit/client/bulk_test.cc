@@ -178,6 +178,39 @@ TEST_F(BulkTest, LosesPatienceWithTheLastErrorInItsHand) {
   EXPECT_EQ(GetErrorDetails(status)->reason, "DRAINING");
 }
 
+TEST_F(BulkTest, ASlowSourceIsNotASilentServer) {
+  options_.patience = absl::Seconds(2);
+  const auto client = Client::Connect(service_->target(), connection_);
+  ASSERT_TRUE(client.ok()) << client.status();
+  int given = 0;
+  int64_t rows = 0;
+  EXPECT_TRUE((*client)
+                  ->EmbedBulk(
+                      [&](v1::Input* input, absl::Status*) {
+                        if (given == 2) return false;
+                        if (given++ == 1) absl::SleepFor(absl::Seconds(3));
+                        input->set_text("text");
+                        return true;
+                      },
+                      options_,
+                      [&](const BulkAnswer& answer) {
+                        rows += static_cast<int64_t>(answer.errors.size());
+                        return absl::OkStatus();
+                      })
+                  .ok());
+  EXPECT_EQ(rows, 2);
+}
+
+TEST_F(BulkTest, AMessageThatGrpcRefusesIsNotSentAgain) {
+  connection_.service_config_json = "{}";  // gRPC itself tries once
+  service_->BreakStreams(1 << 30, 0,
+                         grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                      "Received message larger than max"));
+  const absl::Status status = Run();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(service_->streams(), 1);
+}
+
 TEST_F(BulkTest, RefusesAWindowThatTheServerWouldNotRead) {
   options_.requests_in_flight = 65;
   EXPECT_THAT(std::string(Run().message()), HasSubstr("from 1 to 64"));

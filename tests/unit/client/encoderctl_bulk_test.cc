@@ -121,6 +121,17 @@ TEST_F(EncoderctlBulkTest, OtherOptionsOrAnotherInputBeginAnew) {
   }
 }
 
+TEST_F(EncoderctlBulkTest, AnotherModelOfTheSameNameBeginsAnew) {
+  service_.FailAfterStreamTexts(service_.stream_texts() + 700);
+  EXPECT_EQ(Run("out.npy"), kExitFailed);
+  service_.FailAfterStreamTexts(-1);
+  service_.SetPooling(v1::POOLING_CLS);
+  const int64_t before = service_.stream_texts();
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("is of other work"));
+  EXPECT_EQ(service_.stream_texts() - before, kTexts);
+}
+
 TEST_F(EncoderctlBulkTest, AHalfWrittenJournalOrALostOutputCostsNoWrongRow) {
   ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
   service_.FailAfterStreamTexts(service_.stream_texts() + 700);

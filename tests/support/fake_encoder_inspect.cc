@@ -1,0 +1,52 @@
+// What the fake service tells of its position table.
+#include "absl/strings/str_cat.h"
+#include "tests/support/fake_encoder_service.h"
+
+namespace encoderd::testing {
+
+grpc::Status FakeEncoderService::InspectPositions(
+    grpc::ServerContext* context, const v1::InspectPositionsRequest* request,
+    v1::InspectPositionsResponse* response) {
+  const uint32_t first = request->first_row();
+  if (first >= kMaxLen || request->row_count() > kMaxLen - first) {
+    return FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                     absl::StrCat("first_row is ", first), "ROWS_OUT_OF_RANGE",
+                     {{"first_row", absl::StrCat(first)}}, "first_row");
+  }
+  const uint32_t count =
+      request->row_count() == 0 ? kMaxLen - first : request->row_count();
+  response->set_model("fake");
+  response->set_position_scheme("learned");
+  response->set_table_rows(kMaxLen);
+  response->set_columns(kHiddenSize);
+  response->set_first_row(first);
+  response->set_row_count(count);
+  std::vector<float> values, cosine;
+  for (uint32_t r = 0; r < count; ++r) {
+    response->add_norms(static_cast<float>(first + r));
+    for (int c = 0; c < kHiddenSize; ++c) {
+      values.push_back(static_cast<float>(first + r) +
+                       static_cast<float>(c) / 8);
+    }
+    for (uint32_t o = 0; o < count; ++o)
+      cosine.push_back(r == o ? 1.0f : -0.5f);
+  }
+  const auto bytes = [](const std::vector<float>& from) {
+    return std::string(reinterpret_cast<const char*>(from.data()),
+                       from.size() * sizeof(float));
+  };
+  if (request->values()) response->set_values(bytes(values));
+  if (request->cosine()) response->set_cosine(bytes(cosine));
+  for (uint32_t distance = 1; distance < count; distance *= 2) {
+    v1::NeighbourSimilarity* entry = response->add_profile();
+    entry->set_distance(distance);
+    entry->set_mean_cosine(0.5f / static_cast<float>(distance));
+  }
+  response->set_verdict(v1::POSITION_VERDICT_PARTLY_TRAINED);
+  response->set_verdict_cosine(0.5f);
+  response->set_threshold(0.125f);
+  response->set_change_row(kMaxLen / 2);
+  return grpc::Status::OK;
+}
+
+}  // namespace encoderd::testing

@@ -243,13 +243,14 @@ bool Server::Drain() {
   }
   streams_.DrainAll();
   const bool idle = WaitIdle(config_.drain_timeout);
+  // Of what was accepted; what comes later is refused and counts no more.
+  const int64_t unanswered = idle ? 0 : state_.in_flight();
   health_.EndWatches();
   const absl::Time until = absl::Now() + kGoodbye;
   while (health_.watches() + streams_.count() > 0 && absl::Now() < until) {
     absl::SleepFor(kPoll);
   }
   acceptor_->Goodbye(kGoodbye);
-  const int64_t unanswered = state_.in_flight();  // the shutdown ends them
   grpc_->Shutdown(std::chrono::system_clock::now());
   Log(idle ? LogLevel::kInfo : LogLevel::kWarning, "drained",
       LogFields()

@@ -19,7 +19,9 @@ std::string Pack(const std::vector<uint32_t>& units, const std::string& texts,
   const auto bytes = static_cast<uint32_t>(4 * units.size() + more_bytes);
   std::string packed(4 + 4 * units.size(), '\0');
   std::memcpy(packed.data(), &bytes, 4);
-  std::memcpy(packed.data() + 4, units.data(), 4 * units.size());
+  if (!units.empty()) {
+    std::memcpy(packed.data() + 4, units.data(), 4 * units.size());
+  }
   return packed + texts;
 }
 

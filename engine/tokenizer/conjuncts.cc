@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "engine/tokenizer/code_point_ranges.h"
+
 namespace encoderd::unicode {
 namespace {
-
-struct Range {
-  char32_t first;
-  char32_t last;
-};
 
 // Both ascending.
 constexpr char32_t kLinkers[] = {
@@ -52,11 +49,6 @@ bool IsConjunctLinker(char32_t c) {
   return std::binary_search(std::begin(kLinkers), std::end(kLinkers), c);
 }
 
-bool IsConjunctConsonant(char32_t c) {
-  const Range* const range = std::lower_bound(
-      std::begin(kConsonants), std::end(kConsonants), c,
-      [](const Range& before, char32_t value) { return before.last < value; });
-  return range != std::end(kConsonants) && range->first <= c;
-}
+bool IsConjunctConsonant(char32_t c) { return Contains(kConsonants, c); }
 
 }  // namespace encoderd::unicode

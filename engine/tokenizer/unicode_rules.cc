@@ -3,25 +3,12 @@
 #include <unicode/uchar.h>
 #include <unicode/unorm2.h>
 
-#include <algorithm>
 #include <iterator>
+
+#include "engine/tokenizer/code_point_ranges.h"
 
 namespace encoderd::unicode {
 namespace {
-
-struct Range {
-  char32_t first;
-  char32_t last;
-};
-
-// Sorted, disjoint ranges.
-template <size_t n>
-bool Contains(const Range (&ranges)[n], char32_t c) {
-  const Range* after =
-      std::upper_bound(std::begin(ranges), std::end(ranges), c,
-                       [](char32_t x, const Range& r) { return x < r.first; });
-  return after != std::begin(ranges) && c <= std::prev(after)->last;
-}
 
 // True when Unicode major.0 (as an integer) had `c`.
 bool AssignedBy(char32_t c, int major) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
@@ -162,6 +163,12 @@ int FakeEncoderService::streams() const {
   return streams_;
 }
 
+void FakeEncoderService::AwaitEndOfStreams() const {
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(
+      +[](const int* open) { return *open == 0; }, &open_streams_));
+}
+
 int64_t FakeEncoderService::stream_texts() const {
   absl::MutexLock lock(&mu_);
   return stream_texts_;
@@ -242,12 +249,17 @@ grpc::Status FakeEncoderService::EmbedStream(
   {
     absl::MutexLock lock(&mu_);
     ++streams_;
+    ++open_streams_;
     broken = broken_;
     if (breaks_left_ > 0) {
       --breaks_left_;
       left = break_after_;
     }
   }
+  const absl::Cleanup closed = [this] {
+    absl::MutexLock lock(&mu_);
+    --open_streams_;
+  };
   v1::EmbedRequest request;
   while (stream->Read(&request)) {
     if (left == 0) {

@@ -64,6 +64,9 @@ class FakeEncoderService : public v1::Encoder::Service {
   int max_calls_together() const;  // most Embed calls seen at the same time
   int streams() const;             // that were opened
   int64_t stream_texts() const;    // that came over streams
+  // Returns once no stream is open. A client may be done with a stream before
+  // the service is.
+  void AwaitEndOfStreams() const;
   std::vector<int> call_sizes() const;  // inputs of each Embed call
   v1::EmbedOptions last_options() const;
 
@@ -114,6 +117,7 @@ class FakeEncoderService : public v1::Encoder::Service {
   int break_after_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t fail_after_ ABSL_GUARDED_BY(mu_) = -1;
   int streams_ ABSL_GUARDED_BY(mu_) = 0;
+  int open_streams_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t stream_texts_ ABSL_GUARDED_BY(mu_) = 0;
   int running_ ABSL_GUARDED_BY(mu_) = 0;
   int max_together_ ABSL_GUARDED_BY(mu_) = 0;

@@ -90,6 +90,10 @@ class Client {
   // Empty: the server as a whole. NOT_FOUND for a service it does not know.
   absl::StatusOr<ServingStatus> Health(const std::string& service = "") const;
 
+  // For calls that this class does not make: the contract as generated, on the
+  // same connection and with the same retries.
+  v1::Encoder::Stub* stub() const { return stub_.get(); }
+
  private:
   Client(std::shared_ptr<grpc::Channel> channel, ClientOptions options);
   // Sets the deadline of a call that begins now.

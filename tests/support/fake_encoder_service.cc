@@ -50,6 +50,11 @@ grpc::Status CheckInput(const v1::Input& input, int index, bool cut) {
       field + ".text");
 }
 
+void CountUsage(const v1::Embedding& embedding, v1::EmbedResponse* response) {
+  v1::Usage& usage = *response->mutable_usage();
+  usage.set_tokens(usage.tokens() + embedding.token_count());
+}
+
 void FillModel(v1::Model* model) {
   model->set_name("fake");
   model->set_architecture("bert");
@@ -236,6 +241,7 @@ grpc::Status FakeEncoderService::Embed(grpc::ServerContext* context,
     }
     embedding->set_token_count(CountTokens(input.text()));
     embedding->set_truncated(embedding->token_count() > kMaxLen);
+    CountUsage(*embedding, response);
   }
   End();
   return status;
@@ -293,6 +299,7 @@ grpc::Status FakeEncoderService::EmbedStream(
       }
       embedding->set_packed(PackFloats(FakeVector(input.text())));
       embedding->set_token_count(CountTokens(input.text()));
+      CountUsage(*embedding, &response);
     }
     End();
     stream->Write(response);

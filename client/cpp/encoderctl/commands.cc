@@ -27,6 +27,13 @@ constexpr Command kCommands[] = {
      "Prints norms, mean cosines of rows 1, 2, 4, ... apart, and a verdict; "
      "--png draws the table and the cosines of its rows.",
      RunInspect},
+    {"bench", "[TEXT...]", "how many texts a second the server answers",
+     "A closed loop over the texts of the arguments, of --input, or of "
+     "--words words: --concurrency calls are always under way, each end begins "
+     "the next. Counted is what ends between the warm-up and --duration or "
+     "--count; Ctrl-C ends it with what was measured so far. No call is made "
+     "twice; one that fails is followed by a pause.",
+     RunBench},
     {"health", "[SERVICE]", "whether the server is ready (exit code 0) or not",
      "Without a service: the server as a whole.", RunHealth},
 };

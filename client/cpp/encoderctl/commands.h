@@ -29,6 +29,7 @@ int RunTokenize(const Command&, const Arguments&, Environment&);
 int RunSimilarity(const Command&, const Arguments&, Environment&);
 int RunModels(const Command&, const Arguments&, Environment&);
 int RunInspect(const Command&, const Arguments&, Environment&);
+int RunBench(const Command&, const Arguments&, Environment&);
 int RunHealth(const Command&, const Arguments&, Environment&);
 
 }  // namespace encoderd::ctl

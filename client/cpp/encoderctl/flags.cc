@@ -36,20 +36,34 @@ void Flags::AddInt(std::string name, std::string value_name, std::string help,
 }
 
 void Flags::AddDuration(std::string name, std::string help,
-                        absl::Duration* value) {
+                        absl::Duration* value, bool or_none) {
   flags_.push_back({std::move(name), "TIME", std::move(help),
                     absl::FormatDuration(*value),
-                    [value](absl::string_view text) {
+                    [value, or_none](absl::string_view text) {
                       absl::Duration parsed;
                       if (!absl::ParseDuration(text, &parsed) ||
-                          parsed <= absl::ZeroDuration()) {
-                        return absl::InvalidArgumentError(
-                            "a time above 0 with its unit, such as 500ms, 30s "
-                            "or 2m");
+                          parsed < absl::ZeroDuration() ||
+                          (!or_none && parsed == absl::ZeroDuration())) {
+                        return absl::InvalidArgumentError(absl::StrCat(
+                            "a time ", or_none ? "" : "above 0 ",
+                            "with its unit, such as 500ms, 30s or 2m"));
                       }
                       *value = parsed;
                       return absl::OkStatus();
                     }});
+}
+
+void Flags::AddSwitch(std::string name, std::string help, bool* value) {
+  flags_.push_back({std::move(name), "yes|no", std::move(help),
+                    *value ? "yes" : "no",
+                    [value](absl::string_view text) {
+                      if (text != "yes" && text != "no") {
+                        return absl::InvalidArgumentError("yes or no");
+                      }
+                      *value = text == "yes";
+                      return absl::OkStatus();
+                    },
+                    /*alone=*/true});
 }
 
 void Flags::AddChoice(std::string name, std::string help,
@@ -94,13 +108,16 @@ absl::Status Flags::Parse(absl::Span<const std::string> arguments,
     if (flag == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat("unknown flag --", name));
     }
-    if (equals == absl::string_view::npos && i + 1 == arguments.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", name, " needs a value: ", flag->value_name));
+    absl::string_view value = "yes";
+    if (equals != absl::string_view::npos) {
+      value = argument.substr(equals + 1);
+    } else if (!flag->alone) {
+      if (i + 1 == arguments.size()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--", name, " needs a value: ", flag->value_name));
+      }
+      value = arguments[++i];
     }
-    const absl::string_view value = equals == absl::string_view::npos
-                                        ? absl::string_view(arguments[++i])
-                                        : argument.substr(equals + 1);
     const absl::Status status = flag->set(value);
     if (!status.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -113,7 +130,8 @@ absl::Status Flags::Parse(absl::Span<const std::string> arguments,
 std::string Flags::Help() const {
   std::string help;
   for (const Flag& flag : flags_) {
-    absl::StrAppend(&help, "  --", flag.name, "=", flag.value_name, "\n      ",
+    absl::StrAppend(&help, "  --", flag.name, flag.alone ? "[=" : "=",
+                    flag.value_name, flag.alone ? "]" : "", "\n      ",
                     flag.help);
     if (!flag.default_text.empty()) {
       absl::StrAppend(&help, " (default ", flag.default_text, ")");

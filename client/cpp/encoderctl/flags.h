@@ -23,8 +23,11 @@ class Flags {
   // A whole number from `low` to `high`.
   void AddInt(std::string name, std::string value_name, std::string help,
               int low, int high, int* value);
-  // A time with its unit, e.g. 500ms, 30s, 2m.
-  void AddDuration(std::string name, std::string help, absl::Duration* value);
+  // A time with its unit, e.g. 500ms, 30s, 2m; above 0, or, with `or_none`, 0.
+  void AddDuration(std::string name, std::string help, absl::Duration* value,
+                   bool or_none = false);
+  // On where the flag stands alone; --NAME=yes and --NAME=no say it in words.
+  void AddSwitch(std::string name, std::string help, bool* value);
   // One of `choices`.
   void AddChoice(std::string name, std::string help,
                  std::vector<std::string> choices, std::string* value);
@@ -45,6 +48,7 @@ class Flags {
     std::string help;
     std::string default_text;
     std::function<absl::Status(absl::string_view)> set;
+    bool alone = false;  // needs no value
   };
   const Flag* Find(absl::string_view name) const;
 

@@ -17,9 +17,20 @@ Invocation::Invocation(const Command& command, Environment& environment,
                     &settings.timeout);
 }
 
-void Invocation::AddListFlags() {
+void Invocation::AddModelFlag() {
   flags.AddString("model", "NAME", "empty: the server's default model",
                   &settings.model);
+}
+
+void Invocation::AddProgressFlag() {
+  flags.AddChoice("progress",
+                  "show texts, rate and time left on standard error; auto: "
+                  "where it is a terminal",
+                  {"auto", "always", "never"}, &settings.progress);
+}
+
+void Invocation::AddListFlags() {
+  AddModelFlag();
   flags.AddString("input", "FILE",
                   "read texts from here, one a line; -: standard input, unless "
                   "texts are arguments",
@@ -28,10 +39,7 @@ void Invocation::AddListFlags() {
                &settings.batch_size);
   flags.AddInt("in_flight", "N", "calls that wait for answers together", 1,
                1024, &settings.in_flight);
-  flags.AddChoice("progress",
-                  "show texts, rate and time left on standard error; auto: "
-                  "where it is a terminal",
-                  {"auto", "always", "never"}, &settings.progress);
+  AddProgressFlag();
 }
 
 void Invocation::AddOutputFlags(std::vector<std::string> formats) {

@@ -39,6 +39,9 @@ class Invocation {
   // Flags of commands that work on a list of texts: --model, --batch_size,
   // --in_flight, --input, --progress.
   void AddListFlags();
+  // Some of them, for commands that need no more.
+  void AddModelFlag();
+  void AddProgressFlag();
   void AddOutputFlags(std::vector<std::string> formats);
   void AddTruncateFlag();
 

@@ -1,0 +1,251 @@
+// encoderctl bench
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "client/cpp/encoderctl/job.h"
+#include "client/cpp/encoderctl/load.h"
+#include "client/cpp/encoderctl/progress.h"
+#include "client/cpp/encoderctl/signals.h"
+#include "client/cpp/encoderctl/text_source.h"
+#include "client/cpp/encoderctl/writer.h"
+
+namespace encoderd::ctl {
+namespace {
+
+constexpr int kSyntheticTexts = 1024;
+constexpr int kMostWords = 100000;
+// Of texts that are read; the first are taken.
+constexpr size_t kMostTexts = 100000;
+constexpr int64_t kMostBytes = 64 << 20;
+// The server reads no more requests of a stream ahead.
+constexpr int kMostOfAStream = 64;
+
+struct Choices {
+  Load load;
+  MeasureLimits limits{absl::Seconds(1), absl::Seconds(10), 0};
+  int words = 16;
+  int count = 1000000;
+};
+
+// Common English words, one token each in most vocabularies; no two texts of
+// some length alike.
+std::vector<std::string> MakeTexts(int words) {
+  constexpr const char* kWords[] = {
+      "time",  "people", "water", "world", "music", "house", "river", "light",
+      "money", "night",  "woman", "child", "paper", "group", "party", "story"};
+  std::vector<std::string> texts(kSyntheticTexts);
+  uint32_t state = 1;  // a linear generator: the same texts on every machine
+  for (std::string& text : texts) {
+    for (int i = 0; i < words; ++i) {
+      state = state * 1664525u + 1013904223u;
+      absl::StrAppend(&text, i == 0 ? "" : " ", kWords[state >> 28]);
+    }
+  }
+  return texts;
+}
+
+absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
+                                                   std::ostream& err) {
+  std::vector<std::string> texts;
+  std::string text;
+  while (texts.size() < kMostTexts && source.bytes_read() < kMostBytes) {
+    const absl::StatusOr<bool> more = source.Next(&text);
+    if (!more.ok()) return more.status();
+    if (!*more) return texts;
+    texts.push_back(text);
+  }
+  err << "the first " << texts.size() << " texts are used\n";
+  return texts;
+}
+
+double Milliseconds(absl::Duration duration) {
+  return absl::ToDoubleMilliseconds(duration);
+}
+
+// Why the measurement ended.
+const char* EndedBy(const Figures& figures, const Choices& choices,
+                    bool stopped) {
+  if (stopped) return "interrupted";
+  return figures.answered + figures.failed >= choices.limits.calls ? "count"
+                                                                   : "duration";
+}
+
+std::string ToText(const Figures& figures, const Choices& choices,
+                   const std::string& model, bool stopped) {
+  const Load& load = choices.load;
+  std::string text = absl::StrFormat(
+      "model         %s\n"
+      "load          %d %s under way, %d texts each, %s\n"
+      "measured      %.2f s after a warm-up of %s, ended by %s\n"
+      "calls         %d answered, %d failed, %d cut off at the end\n"
+      "texts/s       %.1f\n"
+      "tokens/s      %.0f\n",
+      model, load.concurrency, load.stream ? "requests of one stream" : "calls",
+      load.texts_per_call, load.stream ? "EmbedStream" : "Embed",
+      absl::ToDoubleSeconds(figures.measured),
+      absl::FormatDuration(choices.limits.warm_up),
+      EndedBy(figures, choices, stopped), figures.answered, figures.failed,
+      figures.cut_off, figures.PerSecond(static_cast<double>(figures.texts)),
+      figures.PerSecond(static_cast<double>(figures.tokens)));
+  if (figures.answered > 0) {
+    absl::StrAppendFormat(
+        &text,
+        "latency, ms   mean %.2f, p50 %.2f, p90 %.2f, p99 %.2f, max %.2f\n",
+        Milliseconds(figures.Mean()), Milliseconds(figures.Quantile(0.5)),
+        Milliseconds(figures.Quantile(0.9)),
+        Milliseconds(figures.Quantile(0.99)),
+        Milliseconds(figures.Quantile(1)));
+  }
+  for (const auto& [reason, failure] : figures.failures) {
+    absl::StrAppend(&text, "failed        ", failure.calls, " ", reason,
+                    "; the first: ", failure.first, "\n");
+  }
+  return text;
+}
+
+std::string ToJson(const Figures& figures, const Choices& choices,
+                   const std::string& model, bool stopped) {
+  const Load& load = choices.load;
+  nlohmann::ordered_json json;
+  json["model"] = model;
+  json["method"] = load.stream ? "EmbedStream" : "Embed";
+  json["concurrency"] = load.concurrency;
+  json["batch_size"] = load.texts_per_call;
+  json["warm_up_s"] = absl::ToDoubleSeconds(choices.limits.warm_up);
+  json["measured_s"] = absl::ToDoubleSeconds(figures.measured);
+  json["ended_by"] = EndedBy(figures, choices, stopped);
+  json["calls_answered"] = figures.answered;
+  json["calls_failed"] = figures.failed;
+  json["calls_cut_off"] = figures.cut_off;
+  json["texts"] = figures.texts;
+  json["tokens"] = figures.tokens;
+  json["texts_per_s"] = figures.PerSecond(static_cast<double>(figures.texts));
+  json["tokens_per_s"] = figures.PerSecond(static_cast<double>(figures.tokens));
+  json["latency_ms"] = {{"mean", Milliseconds(figures.Mean())},
+                        {"p50", Milliseconds(figures.Quantile(0.5))},
+                        {"p90", Milliseconds(figures.Quantile(0.9))},
+                        {"p99", Milliseconds(figures.Quantile(0.99))},
+                        {"max", Milliseconds(figures.Quantile(1))}};
+  json["failures"] = nlohmann::ordered_json::object();
+  for (const auto& [reason, failure] : figures.failures) {
+    json["failures"][reason] = failure.calls;
+  }
+  return json.dump(-1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+void AddFlags(Invocation* invocation, Choices* choices) {
+  Flags& flags = invocation->flags;
+  Settings& settings = invocation->settings;
+  settings.input = "";
+  choices->load.concurrency = settings.in_flight;
+  invocation->AddModelFlag();
+  flags.AddInt("concurrency", "N", "calls under way together", 1, 1024,
+               &choices->load.concurrency);
+  flags.AddInt("batch_size", "N", "texts of one call", 1, 65536,
+               &settings.batch_size);
+  flags.AddSwitch("stream",
+                  "send the texts over one EmbedStream; a call is then one of "
+                  "its requests",
+                  &choices->load.stream);
+  flags.AddString("input", "FILE",
+                  "texts, one a line, over and over; -: standard input; empty: "
+                  "the arguments, else texts of --words words",
+                  &settings.input);
+  flags.AddInt("words", "N", "words of a text that is made up", 1, kMostWords,
+               &choices->words);
+  flags.AddDuration("warm_up", "load before anything is counted",
+                    &choices->limits.warm_up, /*or_none=*/true);
+  flags.AddDuration("duration", "ends it after so long",
+                    &choices->limits.duration);
+  flags.AddInt("count", "N", "ends it after so many calls", 1, 10000000,
+               &choices->count);
+  invocation->AddTruncateFlag();
+  invocation->AddProgressFlag();
+  invocation->AddOutputFlags({"text", "jsonl"});
+}
+
+absl::Status CheckSizes(const Choices& choices, const v1::Model& model) {
+  const Load& load = choices.load;
+  if (load.stream && load.concurrency > kMostOfAStream) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--concurrency is ", load.concurrency, "; a server reads at most ",
+        kMostOfAStream, " requests of a stream ahead"));
+  }
+  const auto most = static_cast<int64_t>(model.max_inputs_per_request());
+  if (most > 0 && load.texts_per_call > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--batch_size is ", load.texts_per_call,
+                     "; this server takes at most ", most, " texts a call"));
+  }
+  return absl::OkStatus();
+}
+
+// The texts of the load; OK and none where there were none.
+absl::StatusOr<std::vector<std::string>> GetTexts(const Invocation& invocation,
+                                                  int words) {
+  const std::string& file = invocation.settings.input;
+  if (file.empty() && invocation.positional.empty()) return MakeTexts(words);
+  auto source =
+      TextSource::Open(invocation.positional, file.empty() ? "-" : file,
+                       invocation.environment.in);
+  if (!source.ok()) return source.status();
+  return ReadTexts(**source, invocation.environment.err);
+}
+
+}  // namespace
+
+int RunBench(const Command& command, const Arguments& arguments,
+             Environment& environment) {
+  Invocation invocation(command, environment);
+  const Settings& settings = invocation.settings;
+  Choices choices;
+  AddFlags(&invocation, &choices);
+  if (const auto over = invocation.Parse(arguments)) return *over;
+  Load& load = choices.load;
+  choices.limits.calls = choices.count;
+  load.texts_per_call = settings.batch_size;
+  load.timeout = settings.timeout;
+  load.blank.set_model(settings.model);
+  load.blank.mutable_options()->set_truncate(invocation.truncate());
+  load.blank.mutable_options()->set_packed(true);
+  auto texts = GetTexts(invocation, choices.words);
+  if (!texts.ok()) return invocation.Usage(texts.status().message());
+  if (texts->empty()) {
+    return invocation.Usage("there are no texts to work on");
+  }
+  load.texts = *std::move(texts);
+  client::ClientOptions options;
+  options.timeout = settings.timeout;
+  options.service_config_json = "{}";  // no call is made twice
+  const auto client = client::Client::Connect(settings.target, options);
+  if (!client.ok()) return invocation.Usage(client.status().message());
+  const auto model = (*client)->GetModel(settings.model);
+  if (!model.ok()) return invocation.Fail(model.status());
+  const absl::Status sizes = CheckSizes(choices, *model);
+  if (!sizes.ok()) return invocation.Usage(sizes.message());
+  auto writer = Writer::Open(settings.output, false, environment.out);
+  if (!writer.ok()) return invocation.Usage(writer.status().message());
+
+  const StopOnSignal stop;
+  Progress progress(ShowProgress(invocation) ? &environment.err : nullptr);
+  const Figures figures = RunLoad((*client)->stub(), load, choices.limits,
+                                  [&](int64_t answered, double share) {
+                                    progress.Update(answered, share);
+                                    return !stop.wanted();
+                                  });
+  progress.Clear();
+  const auto report = settings.format == "jsonl" ? ToJson : ToText;
+  absl::Status status =
+      (*writer)->Write(report(figures, choices, model->name(), stop.wanted()));
+  status.Update((*writer)->Finish());
+  if (!status.ok()) return invocation.Fail(status);
+  return figures.answered > 0 && figures.failed == 0 ? kExitOk : kExitFailed;
+}
+
+}  // namespace encoderd::ctl

@@ -1,0 +1,38 @@
+// A closed loop: so many calls of Embed are always under way, or so many
+// requests on one EmbedStream; each end begins the next. A call is made once
+// and never again; one that fails is followed by a pause, as long as the server
+// asks for.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_LOAD_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_LOAD_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/cpp/encoderctl/measure.h"
+#include "encoderd/v1/encoder.grpc.pb.h"
+
+namespace encoderd::ctl {
+
+struct Load {
+  v1::EmbedRequest blank;          // of every call: model and options
+  std::vector<std::string> texts;  // used in turn, over and over; not empty
+  int texts_per_call = 1;
+  int concurrency = 1;  // calls, or requests of the stream, under way
+  bool stream = false;
+  absl::Duration timeout;  // of one call
+};
+
+// Told some ten times a second of texts answered and the share that is done;
+// false ends the work.
+using GoOn = std::function<bool(int64_t texts, double share)>;
+
+// Loads the server until the limits are reached or `go_on` says so. Returns
+// once nothing is under way any more.
+Figures RunLoad(v1::Encoder::Stub* stub, const Load& load,
+                const MeasureLimits& limits, const GoOn& go_on);
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_LOAD_H_

@@ -1,0 +1,82 @@
+// What a measurement counts: the calls that end inside a window of time, after
+// a warm-up whose calls are the load's but not the figures'. The window closes
+// when its time is up or enough calls have ended in it. What is under way then
+// is cut off and counts for nothing; calls begun in the warm-up count if they
+// end in the window, so that neither edge bends the rate.
+// Rules only: no clock and no thread, every time is given. Not thread-safe.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_MEASURE_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_MEASURE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace encoderd::ctl {
+
+struct MeasureLimits {
+  absl::Duration warm_up;   // 0: none
+  absl::Duration duration;  // of the window
+  int64_t calls = 0;        // that end in the window, answered or failed
+};
+
+struct Figures {
+  absl::Duration measured;  // the window, as far as it went
+  int64_t answered = 0;     // calls
+  int64_t failed = 0;
+  int64_t cut_off = 0;
+  int64_t texts = 0;                      // of answered calls
+  uint64_t tokens = 0;                    // computed for them
+  std::vector<absl::Duration> latencies;  // of answered calls, ascending
+  struct Failure {
+    int64_t calls = 0;
+    std::string first;  // the first one in words
+  };
+  std::map<std::string, Failure> failures;  // by reason, else by code
+
+  double PerSecond(double count) const;
+  // The smallest latency that `share` of the answered calls do not exceed; 0
+  // if none was answered.
+  absl::Duration Quantile(double share) const;
+  absl::Duration Mean() const;
+};
+
+class Measure {
+ public:
+  Measure(const MeasureLimits& limits, absl::Time begin);
+
+  // Whether one more call may begin, and counts it as under way: not once as
+  // many as are wanted have ended or are about to.
+  bool Begin(absl::Time now);
+  // The end of a call that began at `began`.
+  void Answered(absl::Time began, absl::Time now, int64_t texts,
+                uint64_t tokens);
+  void Failed(absl::Time now, const absl::Status& status);
+
+  bool Over(absl::Time now) const;
+  // The share of the window that is past, 0 to 1, by time or by calls.
+  double Share(absl::Time now) const;
+  int64_t texts() const { return figures_.texts; }
+
+  // Nothing may be told after it.
+  Figures Close(absl::Time now);
+
+ private:
+  int64_t ended() const { return figures_.answered + figures_.failed; }
+  // Takes a call off those under way; whether it ended in the window.
+  bool End(absl::Time now);
+
+  const MeasureLimits limits_;
+  const absl::Time open_;
+  const absl::Time close_;
+  int64_t under_way_ = 0;
+  absl::Time last_end_;
+  Figures figures_;
+};
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_MEASURE_H_

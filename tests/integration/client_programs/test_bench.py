@@ -1,0 +1,60 @@
+"""encoderctl bench as a process of its own: Ctrl-C, and a real server."""
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import PROGRAMS, FakeServer, encoderctl
+
+
+@pytest.fixture
+def own_fake():
+    server = FakeServer()
+    yield server
+    server.close()
+
+
+def texts_seen(server):
+    server.process.stdin.write("\n")
+    server.process.stdin.flush()
+    return int(server.process.stdout.readline())
+
+
+def test_ctrl_c_ends_it_with_what_was_measured_so_far(own_fake):
+    with subprocess.Popen(
+            [PROGRAMS / "encoderctl", "bench", f"--target={own_fake.target}",
+             "--stream", "--words=3", "--batch_size=2", "--warm_up=0s",
+             "--duration=1h", "--count=10000000", "--format=jsonl"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ctl:
+        deadline = time.monotonic() + 60
+        while texts_seen(own_fake) < 100:
+            assert ctl.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        ctl.send_signal(signal.SIGINT)
+        out, errors = ctl.communicate(timeout=60)
+    assert (ctl.returncode, errors) == (0, "")
+    figures = json.loads(out)
+    assert figures["ended_by"] == "interrupted"
+    assert figures["texts"] == 2 * figures["calls_answered"] > 0
+    assert 0 < figures["measured_s"] < 3600
+
+
+@pytest.mark.parametrize("way", ["--stream=no", "--stream=yes"])
+def test_a_real_server_counts_the_tokens(server, way):
+    done = encoderctl(server, "bench", way, "--words=6", "--batch_size=4",
+                      "--count=10", "--warm_up=0s", "--duration=5m",
+                      "--format=jsonl")
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["calls_answered"] == 10
+    assert figures["tokens"] == 10 * 4 * (6 + 2)
+
+
+def test_a_text_that_is_too_long_is_a_failure_with_its_reason(server):
+    done = encoderctl(server, "bench", "--words=600", "--batch_size=1",
+                      "--count=2", "--warm_up=0s", "--duration=5m")
+    assert done.returncode == 1
+    assert "0 answered, 2 failed" in done.stdout
+    assert "2 INPUT_TOO_LONG" in done.stdout

@@ -1,0 +1,143 @@
+// encoderctl bench against the fake service: what is sent, counted, reported.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/encoderctl.h"
+#include "tests/support/fake_encoder_service.h"
+
+namespace encoderd::ctl {
+namespace {
+
+using encoderd::testing::FakeEncoderService;
+using encoderd::testing::FakeError;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class EncoderctlBenchTest : public ::testing::Test {
+ protected:
+  int Run(const std::vector<std::string>& arguments,
+          const std::string& input = "") {
+    std::istringstream in(input);
+    std::ostringstream out, err;
+    Environment environment{in, out, err};
+    std::vector<std::string> all = {
+        "bench", absl::StrCat("--target=", service_.target()), "--words=3"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const int code = RunEncoderctl(all, environment);
+    out_ = out.str();
+    err_ = err.str();
+    return code;
+  }
+  // The same with figures for programs.
+  int RunJson(std::vector<std::string> arguments,
+              const std::string& input = "") {
+    arguments.push_back("--format=jsonl");
+    const int code = Run(arguments, input);
+    json_ = nlohmann::json::parse(out_, nullptr, false);
+    return code;
+  }
+
+  FakeEncoderService service_;
+  std::string out_;
+  std::string err_;
+  nlohmann::json json_;
+};
+
+TEST_F(EncoderctlBenchTest, MakesAsManyCallsAsAreAskedForAndCountsAll) {
+  ASSERT_EQ(RunJson({"--count=20", "--batch_size=3", "--concurrency=4",
+                     "--warm_up=0s", "--duration=10m"}),
+            kExitOk)
+      << err_;
+  EXPECT_THAT(service_.call_sizes(), SizeIs(20));
+  EXPECT_THAT(service_.call_sizes(), Each(3));
+  EXPECT_LE(service_.max_calls_together(), 4);
+  EXPECT_EQ(json_["calls_answered"], 20);
+  EXPECT_EQ(json_["calls_failed"], 0);
+  EXPECT_EQ(json_["calls_cut_off"], 0);
+  EXPECT_EQ(json_["texts"], 60);
+  EXPECT_EQ(json_["tokens"], 60 * 5);
+  EXPECT_EQ(json_["ended_by"], "count");
+  EXPECT_EQ(json_["method"], "Embed");
+  EXPECT_GT(json_["texts_per_s"], 0);
+  EXPECT_GT(json_["latency_ms"]["p50"], 0);
+  EXPECT_LE(json_["latency_ms"]["p99"], json_["latency_ms"]["max"]);
+}
+
+TEST_F(EncoderctlBenchTest, SendsTheSameOverOneStream) {
+  ASSERT_EQ(RunJson({"--stream", "--count=20", "--batch_size=3",
+                     "--concurrency=4", "--warm_up=0s", "--duration=10m"}),
+            kExitOk)
+      << err_;
+  EXPECT_EQ(service_.streams(), 1);
+  EXPECT_EQ(service_.stream_texts(), 60);
+  EXPECT_EQ(json_["calls_answered"], 20);
+  EXPECT_EQ(json_["texts"], 60);
+  EXPECT_EQ(json_["tokens"], 60 * 5);
+  EXPECT_EQ(json_["method"], "EmbedStream");
+}
+
+TEST_F(EncoderctlBenchTest, EndsWhenItsTimeIsUp) {
+  for (const std::string stream : {"no", "yes"}) {
+    // However little a slow machine gets done in that time.
+    RunJson({"--stream=" + stream, "--warm_up=50ms", "--duration=300ms"});
+    EXPECT_EQ(json_["ended_by"], "duration") << err_;
+    EXPECT_DOUBLE_EQ(json_["measured_s"], 0.3);
+    EXPECT_EQ(json_["calls_failed"], 0);
+  }
+}
+
+TEST_F(EncoderctlBenchTest, CountsFailuresByReasonAndTriesNoCallTwice) {
+  const grpc::Status full = FakeError(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                      "the queue is full", "QUEUE_FULL", {});
+  for (const bool stream : {false, true}) {
+    service_.FailNext(2, full);
+    EXPECT_EQ(Run({stream ? "--stream=yes" : "--stream=no", "--count=6",
+                   "--concurrency=1", "--warm_up=0s", "--duration=10m"}),
+              kExitFailed);
+    EXPECT_THAT(out_, HasSubstr("4 answered, 2 failed, 0 cut off"));
+    EXPECT_THAT(out_, HasSubstr("failed        2 QUEUE_FULL; the first: "
+                                "RESOURCE_EXHAUSTED (QUEUE_FULL): the queue"));
+  }
+}
+
+TEST_F(EncoderctlBenchTest, GoesOnWhereAStreamBreaks) {
+  service_.BreakStreams(1, 2);
+  EXPECT_EQ(RunJson({"--stream", "--count=6", "--concurrency=1", "--warm_up=0s",
+                     "--duration=10m"}),
+            kExitFailed);
+  EXPECT_EQ(json_["failures"]["DRAINING"], 1);
+  EXPECT_EQ(json_["calls_answered"], 5);
+  EXPECT_EQ(service_.streams(), 2);
+}
+
+TEST_F(EncoderctlBenchTest, UsesTheTextsItIsGivenOverAndOver) {
+  ASSERT_EQ(RunJson({"--input=-", "--count=3", "--batch_size=2",
+                     "--concurrency=1", "--warm_up=0s", "--duration=10m"},
+                    "one\ntwo words\n"),
+            kExitOk)
+      << err_;
+  EXPECT_EQ(json_["tokens"], 3 * (3 + 4));
+  EXPECT_THAT(err_, IsEmpty());
+  EXPECT_EQ(Run({"--input=-"}, ""), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("there are no texts"));
+}
+
+TEST_F(EncoderctlBenchTest, SaysWhatItCannotDo) {
+  EXPECT_EQ(Run({"--stream", "--concurrency=65"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--concurrency is 65; a server reads at most"));
+  EXPECT_EQ(Run({"--model=other"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("MODEL_NOT_FOUND"));
+  EXPECT_EQ(Run({"--stream=maybe"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("it takes yes or no"));
+}
+
+}  // namespace
+}  // namespace encoderd::ctl

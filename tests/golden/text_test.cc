@@ -154,7 +154,8 @@ TEST_P(OwnTokenizerTest, TextsGiveTheIdsAndTheVectorsOfTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, OwnTokenizerTest,
-                         ::testing::Values("roberta"),
+                         ::testing::Values("roberta", "xlm_roberta",
+                                           "camembert", "albert", "mpnet"),
                          [](const auto& param) { return param.param; });
 
 TEST(TextTest, TheWeightsOfEveryRandomCheckpointAreTheOnesOfTheGolden) {

@@ -68,11 +68,12 @@ def pack(rules):
 
 
 @functools.lru_cache(maxsize=None)
-def nmt_nfkc():
+def nmt_nfkc(end=0x30000):
     """As sentencepiece's rule of that name: NFKC of each character and of what
-    composes from two, controls removed, every white space a space."""
+    composes from two, controls removed, every white space a space. `end`: the
+    first code point that stays as it is."""
     rules = {}
-    for code in range(1, 0x30000):
+    for code in range(1, end):
         if 0xD800 <= code < 0xE000:
             continue
         c = chr(code)

@@ -58,13 +58,32 @@ def unigram(lines, normalizer, pre_tokenizer, special, unk, vocab_size):
     return made
 
 
-def xlm_roberta(lines, vocab_size=6000):
-    """Unigram as XLM-RoBERTa's converter makes it."""
+def mpnet(lines, vocab_size=6000):
+    """BERT's WordPiece between RoBERTa's tokens."""
+    made = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    made.normalizer = normalizers.BertNormalizer()
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size - 1,  # <mask> comes after
+        special_tokens=["<s>", "<pad>", "</s>", "[UNK]"],
+        show_progress=False,
+    )
+    made.train_from_iterator(lines, trainer)
+    made.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    made.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), add_prefix_space=False
+    )
+    return made
+
+
+def xlm_roberta(lines, vocab_size=6000, packed=None):
+    """Unigram as XLM-RoBERTa's converter makes it; `packed`: another map of
+    characters than nmt_nfkc's."""
     special = ["<s>", "<pad>", "</s>", "<unk>"]
     made = unigram(
         lines,
         normalizers.Sequence(
-            [precompiled(charsmap.nmt_nfkc()),
+            [precompiled(packed or charsmap.nmt_nfkc()),
              normalizers.Replace(Regex(" {2,}"), " ")]
         ),
         pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always"),
@@ -83,11 +102,11 @@ def xlm_roberta(lines, vocab_size=6000):
     return made
 
 
-def camembert(lines, vocab_size=4000):
+def camembert(lines, vocab_size=4000, packed=None):
     """The same with white space cut before, as newer versions write it."""
     made = unigram(
         lines,
-        precompiled(charsmap.nmt_nfkc()),
+        precompiled(packed or charsmap.nmt_nfkc()),
         pre_tokenizers.Sequence(
             [pre_tokenizers.WhitespaceSplit(),
              pre_tokenizers.Metaspace(replacement="▁")]
@@ -104,14 +123,14 @@ def camembert(lines, vocab_size=4000):
     return made
 
 
-def albert(lines, vocab_size=4000):
+def albert(lines, vocab_size=4000, packed=None):
     """Lower case without accents."""
     made = unigram(
         lines,
         normalizers.Sequence(
             [normalizers.Replace("``", '"'), normalizers.Replace("''", '"'),
              normalizers.NFKD(), normalizers.StripAccents(),
-             normalizers.Lowercase(), precompiled(charsmap.nmt_nfkc()),
+             normalizers.Lowercase(), precompiled(packed or charsmap.nmt_nfkc()),
              normalizers.Replace(Regex(" {2,}"), " ")]
         ),
         pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="first"),

@@ -15,12 +15,13 @@ from encoderd.errors import (DeadlineExceededError, EncoderdError,
                              NotFoundError, QueueFullError, ServerFaultError,
                              UnavailableError)
 from encoderd.inputs import TokenIds
-from encoderd.results import EmbedResult, TokenizedText
+from encoderd.positions import PositionReport
+from encoderd.results import EmbedResult, TokenizedText, TokenStates
 
 __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_TARGET", "AsyncClient", "Client", "DeadlineExceededError",
     "EmbedResult", "EncoderdError", "InputTooLongError", "InvalidInputError",
-    "NotFoundError", "QueueFullError", "ServerFaultError", "TokenIds",
-    "TokenizedText", "UnavailableError",
+    "NotFoundError", "PositionReport", "QueueFullError", "ServerFaultError",
+    "TokenIds", "TokenStates", "TokenizedText", "UnavailableError",
 ]

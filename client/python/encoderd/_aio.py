@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import collections
 import math
 import time
-from typing import Any, Deque, List, Optional, Tuple, TypeVar
+from typing import Any, Optional, Sequence, TypeVar
 
 import grpc
 
 from encoderd._channel import pause
 from encoderd._jobs import Job, Many, One
+from encoderd._window import Window
+from encoderd.inputs import Part
 
 T = TypeVar("T")
 
 
 async def call(method: Any, request: Any, timeout: Optional[float],
-               first: int = 0) -> Any:
-    """The answer; made again when the server asks for that. An EncoderdError
-    whose inputs count from `first`."""
+               places: Sequence[int] = ()) -> Any:
+    """The answer; made again when the server asks for that. places: of the
+    request's inputs, in the caller's list."""
     end = time.monotonic() + (math.inf if timeout is None else timeout)
     while True:
         try:
             return await method(request, timeout=timeout)
         except grpc.RpcError as error:
-            found, delay = pause(error, first, end - time.monotonic())
+            found, delay = pause(error, places, end - time.monotonic())
             if delay < 0:
                 raise found from error
         await asyncio.sleep(delay)
@@ -36,34 +37,22 @@ async def run_many(many: Many, method: Any, timeout: Optional[float],
                    max_in_flight: int) -> None:
     """Hands the answers over in order. The first error in the list's order is
     raised; what is still in flight then is cancelled and waited for."""
-    window: Deque[Tuple[int, int, Any]] = collections.deque()
-    remaining = iter(many.calls)
-    late: List[BaseException] = []  # of `calls`: raised after what came before
+
+    def start(part: Part) -> "asyncio.Future[Any]":
+        return asyncio.ensure_future(call(method, many.make(part.inputs),
+                                          timeout, part.places))
+
+    window = Window(many.parts, start, max_in_flight)
     try:
-        while True:
-            while len(window) < max_in_flight and not late:
-                try:
-                    first, inputs = next(remaining)
-                except StopIteration:
-                    break
-                except Exception as error:
-                    late.append(error)
-                    break
-                window.append((first, len(inputs), asyncio.ensure_future(
-                    call(method, many.make(inputs), timeout, first))))
-            if not window:
-                break
-            first, count, task = window[0]
+        while window.fill():
+            part, task = window.first
             answer = await task
-            window.popleft()
-            many.take(first, count, answer)
-        if late:
-            raise late[0]
+            window.pop()
+            many.take(part, answer)
     finally:
-        for _, _, task in window:
+        for task in window.calls():
             task.cancel()
-        await asyncio.gather(*(task for _, _, task in window),
-                             return_exceptions=True)
+        await asyncio.gather(*window.calls(), return_exceptions=True)
 
 
 async def run_job(job: Job[T], methods: Any, timeout: Optional[float],
@@ -85,4 +74,5 @@ async def run_job(job: Job[T], methods: Any, timeout: Optional[float],
             else:
                 wanted = job.send(answer)
     except StopIteration as end:
-        return end.value
+        found: T = end.value
+        return found

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import collections
 import math
 import time
-from typing import (Any, Callable, Deque, Iterator, List, Optional, Tuple,
-                    TypeVar)
+from typing import Any, Callable, Optional, Sequence, TypeVar, Union
 
 import grpc
 
 from encoderd._channel import pause
 from encoderd._jobs import Job, Many, One
+from encoderd._window import Window
+from encoderd.inputs import Part
 
 T = TypeVar("T")
 
@@ -26,14 +26,15 @@ class Call:
                                         else timeout)
         self._future = method.future(request, timeout=timeout)
 
-    def result(self, first: int = 0) -> Any:
-        """The answer; an EncoderdError whose inputs count from `first`."""
+    def result(self, places: Sequence[int] = ()) -> Any:
+        """The answer; or an EncoderdError. places: of the request's inputs,
+        in the caller's list."""
         while True:
             try:
                 return self._future.result()
             except grpc.RpcError as error:
                 remaining = self._end - time.monotonic()
-                found, delay = pause(error, first, remaining)
+                found, delay = pause(error, places, remaining)
                 if delay < 0:
                     raise found from error
             time.sleep(delay)
@@ -45,36 +46,24 @@ class Call:
         self._future.cancel()
 
 
-def run_calls(many: Many, start: Callable[[Any], Any],
-              max_in_flight: int) -> Iterator[Tuple[int, int, Any]]:
-    """Yields (index of the first input, inputs, answer) of each call, in order.
+def run_many(many: Many, start: Callable[[Part], Any],
+             max_in_flight: int) -> None:
+    """Hands the answers over in order.
 
-    start: begins a call; gives what has result(first) and cancel().
+    start: begins the call of a part; gives what has result(places) and
+        cancel().
     The first error in the list's order is raised; what is still in flight
-    then, or when the caller stops early, is cancelled.
+    then is cancelled.
     """
-    window: Deque[Tuple[int, int, Any]] = collections.deque()
-    remaining = iter(many.calls)
-    late: List[BaseException] = []  # of `calls`: raised after what came before
+    window = Window(many.parts, start, max_in_flight)
     try:
-        while True:
-            while len(window) < max_in_flight and not late:
-                try:
-                    first, inputs = next(remaining)
-                except StopIteration:
-                    break
-                except Exception as error:
-                    late.append(error)
-                    break
-                window.append((first, len(inputs), start(many.make(inputs))))
-            if not window:
-                break
-            first, count, call = window.popleft()
-            yield first, count, call.result(first)
-        if late:
-            raise late[0]
+        while window.fill():
+            part, call = window.first
+            answer = call.result(part.places)
+            window.pop()
+            many.take(part, answer)
     finally:
-        for _, _, call in window:
+        for call in window.calls():
             call.cancel()
 
 
@@ -82,16 +71,14 @@ def run_job(job: Job[T], methods: Any, timeout: Optional[float],
             max_in_flight: int) -> T:
     """The job's result."""
 
-    def start(name: str, request: Any) -> Call:
-        return Call(methods[name], request, timeout)
-
-    def perform(wanted: Any) -> Any:
+    def perform(wanted: Union[One, Many]) -> Any:
+        method = methods[wanted.method]
         if isinstance(wanted, One):
-            return start(wanted.method, wanted.request).result()
-        for first, count, answer in run_calls(
-                wanted, lambda request: start(wanted.method, request),
-                max_in_flight):
-            wanted.take(first, count, answer)
+            return Call(method, wanted.request, timeout).result()
+        make = wanted.make
+        run_many(wanted,
+                 lambda part: Call(method, make(part.inputs), timeout),
+                 max_in_flight)
         return None
 
     try:
@@ -104,4 +91,5 @@ def run_job(job: Job[T], methods: Any, timeout: Optional[float],
             else:
                 wanted = job.send(answer)
     except StopIteration as end:
-        return end.value
+        found: T = end.value
+        return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
-from typing import Any, List, Tuple
+from typing import Any, List, Sequence, Tuple
 
 import grpc
 from google.protobuf import wrappers_pb2
@@ -20,6 +20,10 @@ def channel_options(max_answer_bytes: int) -> List[Tuple[str, Any]]:
         ("grpc.enable_retries", 1),
         # A request longer than this is sent once and never again.
         ("grpc.per_rpc_retry_buffer_size", 16 << 20),
+        # A server that was restarted is found again soon.
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", 1000),
+        ("grpc.max_reconnect_backoff_ms", 2000),
         ("grpc.max_receive_message_length", max_answer_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.primary_user_agent", "encoderd-python"),
@@ -30,7 +34,8 @@ class Methods:
     """The methods of a channel by name, grpc.health.v1's too."""
 
     def __init__(self, channel: Any):
-        self._stub = encoder_pb2_grpc.EncoderStub(channel)
+        stub: Any = encoder_pb2_grpc.EncoderStub  # generated without types
+        self._stub = stub(channel)
         self._health = channel.unary_unary(
             "/grpc.health.v1.Health/Check",
             # The same on the wire as HealthCheckRequest and -Response.
@@ -41,7 +46,7 @@ class Methods:
         return self._health if name == "Health" else getattr(self._stub, name)
 
 
-def pause(error: grpc.RpcError, first: int, remaining: float
+def pause(error: grpc.RpcError, places: Sequence[int], remaining: float
           ) -> Tuple[EncoderdError, float]:
     """What an error says, and for how many seconds to wait before the call is
     made once more; negative: not at all.
@@ -50,7 +55,7 @@ def pause(error: grpc.RpcError, first: int, remaining: float
     says when to come again (RetryInfo), and is taken at its word as long as
     `remaining` seconds allow.
     """
-    found = from_rpc_error(error, first)
+    found = from_rpc_error(error, places)
     delay = found.retry_delay
     if (found.code is not grpc.StatusCode.RESOURCE_EXHAUSTED or delay is None
             or delay >= remaining):

@@ -8,8 +8,8 @@ and AsyncClient run the same jobs, each in its own way.
 from __future__ import annotations
 
 import dataclasses
-from typing import (Any, Callable, Generator, Iterable, List, Optional,
-                    Sequence, Tuple, TypeVar, Union)
+from typing import (Any, Callable, Dict, Generator, Iterable, Iterator, List,
+                    Optional, Sequence, TypeVar, Union)
 
 import grpc
 import numpy as np
@@ -17,9 +17,10 @@ from google.protobuf import wrappers_pb2
 
 from encoderd._progress import make_progress
 from encoderd.errors import make_error
-from encoderd.inputs import Input, TokenIds, cut
-from encoderd.results import (EmbedResult, Rows, TokenizedText, check_count,
-                              read_states, read_tokens)
+from encoderd.inputs import Input, Part, TokenIds, cut
+from encoderd.positions import PositionReport, read_positions
+from encoderd.results import (EmbedResult, Rows, TokenizedText, TokenStates,
+                              check_count, no_states, read_states, read_tokens)
 from encoderd.v1 import encoder_pb2
 
 _HEALTH = {1: "SERVING", 2: "NOT_SERVING"}
@@ -38,9 +39,9 @@ class Many:
     """The calls of one list, several in flight; the job is sent None."""
 
     method: str
-    calls: Iterable[Tuple[int, List[Any]]]  # (index of the first, inputs)
-    make: Callable[[List[Any]], Any]  # a request of these inputs
-    take: Callable[[int, int, Any], None]  # (first, count, answer), in order
+    parts: Iterable[Part]  # each with inputs
+    make: Callable[[List[Any]], Any]  # a request of a part's inputs
+    take: Callable[[Part, Any], None]  # the answer of a part, in order
 
 
 T = TypeVar("T")
@@ -65,75 +66,117 @@ def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
     return list(values)
 
 
+def embed_options(*, precision: str = "float32",
+                  normalize: Optional[bool] = None,
+                  truncate: Optional[str] = None, dimensions: int = 0,
+                  pooling: Optional[str] = None, prompt_name: str = "",
+                  ranges: Optional[Any] = None, windows: Optional[int] = None,
+                  on_error: Optional[str] = None) -> encoder_pb2.EmbedOptions:
+    """Client.embed says what each argument means."""
+    options = encoder_pb2.EmbedOptions(
+        pooling=enum_value(encoder_pb2.Pooling, "POOLING_", pooling),
+        normalize=normalize, dimensions=dimensions,
+        truncate=enum_value(encoder_pb2.Truncate, "TRUNCATE_", truncate),
+        encoding=enum_value(encoder_pb2.Encoding, "ENCODING_", precision),
+        prompt_name=prompt_name, packed=True,
+        on_error=enum_value(encoder_pb2.OnError, "ON_ERROR_", on_error))
+    if ranges is not None:
+        low, high = np.asarray(ranges, np.float32)
+        options.ranges.minimum.extend(low.tolist())
+        options.ranges.maximum.extend(high.tolist())
+    if windows is not None:
+        options.windows.overlap = windows
+        options.windows.SetInParent()  # an overlap of 0 asks for windows too
+    return options
+
+
 def get_model(name: str) -> One:
     return One("GetModel", encoder_pb2.GetModelRequest(model=name))
 
 
 def embed(values: Sequence[Input], *, model: str, batch_size: int,
           precision: str = "float32", show_progress: bool = False,
-          normalize: Optional[bool] = None, truncate: Optional[str] = None,
-          dimensions: int = 0, pooling: Optional[str] = None,
-          prompt_name: str = "", ranges: Optional[Any] = None
+          on_error: Optional[str] = None, dimensions: int = 0, **rest: Any
           ) -> Job[EmbedResult]:
-    options = encoder_pb2.EmbedOptions(
-        pooling=enum_value(encoder_pb2.Pooling, "POOLING_", pooling),
-        normalize=normalize, dimensions=dimensions,
-        truncate=enum_value(encoder_pb2.Truncate, "TRUNCATE_", truncate),
-        encoding=enum_value(encoder_pb2.Encoding, "ENCODING_", precision),
-        prompt_name=prompt_name, packed=True)
-    if ranges is not None:
-        low, high = np.asarray(ranges, np.float32)
-        options.ranges.minimum.extend(low.tolist())
-        options.ranges.maximum.extend(high.tolist())
-    calls = cut(values, batch_size)
+    options = embed_options(precision=precision, on_error=on_error,
+                            dimensions=dimensions, **rest)
     rows = Rows(len(values), precision)
     progress = make_progress(len(values), show_progress)
 
-    def take(first: int, count: int, answer: Any) -> None:
-        rows.add(first, count, answer)
-        progress.update(count)
+    def parts() -> Iterator[Part]:
+        for part in cut(values, batch_size, on_error == "per_input"):
+            rows.refuse(part.errors)
+            progress.update(len(part.errors))
+            if part.inputs:
+                yield part
+
+    def take(part: Part, answer: Any) -> None:
+        rows.add(part, answer)
+        progress.update(len(part.inputs))
 
     try:
-        yield Many("Embed", calls,
+        yield Many("Embed", parts(),
                    lambda inputs: encoder_pb2.EmbedRequest(
                        model=model, inputs=inputs, options=options), take)
     finally:
         progress.close()
     width = 0
-    if not values:
+    if rows.without_width:
         width = dimensions or (yield get_model(model)).dimensions
     return rows.result(width)
 
 
-def token_embeddings(values: Sequence[Input], *, model: str, batch_size: int,
-                     layer: Optional[int] = None,
-                     truncate: Optional[str] = None,
-                     show_progress: bool = False) -> Job[List[np.ndarray]]:
-    cutting = enum_value(encoder_pb2.Truncate, "TRUNCATE_", truncate)
-    arrays: List[np.ndarray] = []
+def token_states(values: Sequence[Input], *, model: str, batch_size: int,
+                 layer: Optional[int] = None, truncate: Optional[str] = None,
+                 span: Optional[str] = None, before_norm: bool = False,
+                 on_error: Optional[str] = None, show_progress: bool = False
+                 ) -> Job[List[TokenStates]]:
+    blank = encoder_pb2.EncodeRequest(
+        model=model, layer=layer, before_norm=before_norm,
+        truncate=enum_value(encoder_pb2.Truncate, "TRUNCATE_", truncate),
+        span=enum_value(encoder_pb2.TokenSpan, "TOKEN_SPAN_", span),
+        on_error=enum_value(encoder_pb2.OnError, "ON_ERROR_", on_error))
+    found: Dict[int, TokenStates] = {}
     progress = make_progress(len(values), show_progress)
 
-    def take(_: int, count: int, answer: Any) -> None:
-        check_count(len(answer.states), count)
-        arrays.extend(read_states(states) for states in answer.states)
-        progress.update(count)
+    def parts() -> Iterator[Part]:
+        for part in cut(values, batch_size, on_error == "per_input"):
+            for place, error in part.errors.items():
+                found[place] = no_states(error)
+            progress.update(len(part.errors))
+            if part.inputs:
+                yield part
+
+    def make(inputs: List[Any]) -> encoder_pb2.EncodeRequest:
+        request = encoder_pb2.EncodeRequest(inputs=inputs)
+        request.MergeFrom(blank)
+        return request
+
+    def take(part: Part, answer: Any) -> None:
+        check_count(len(answer.states), len(part.inputs))
+        for place, states in zip(part.places, answer.states):
+            found[place] = read_states(states, part)
+        progress.update(len(part.inputs))
 
     try:
-        yield Many("Encode", cut(values, batch_size),
-                   lambda inputs: encoder_pb2.EncodeRequest(
-                       model=model, inputs=inputs, layer=layer,
-                       truncate=cutting), take)
+        yield Many("Encode", parts(), make, take)
     finally:
         progress.close()
-    return arrays
+    return [found[place] for place in range(len(values))]
+
+
+def token_embeddings(values: Sequence[Input], **rest: Any
+                     ) -> Job[List[np.ndarray]]:
+    found = yield from token_states(values, **rest)
+    return [states.states for states in found]
 
 
 def tokenize(values: Sequence[Input], *, model: str, batch_size: int
              ) -> Job[List[TokenizedText]]:
     found: List[TokenizedText] = []
 
-    def take(_: int, count: int, answer: Any) -> None:
-        check_count(len(answer.inputs), count)
+    def take(part: Part, answer: Any) -> None:
+        check_count(len(answer.inputs), len(part.inputs))
         found.extend(read_tokens(tokens) for tokens in answer.inputs)
 
     yield Many("Tokenize", cut(values, batch_size),
@@ -142,13 +185,22 @@ def tokenize(values: Sequence[Input], *, model: str, batch_size: int
     return found
 
 
+def inspect_positions(*, model: str, first_row: int, row_count: int,
+                      cosine: bool, values: bool) -> Job[PositionReport]:
+    answer = yield One("InspectPositions", encoder_pb2.InspectPositionsRequest(
+        model=model, first_row=first_row, row_count=row_count, cosine=cosine,
+        values=values))
+    return read_positions(answer)
+
+
 def models() -> Job[List[encoder_pb2.Model]]:
     answer = yield One("ListModels", encoder_pb2.ListModelsRequest())
     return list(answer.models)
 
 
 def model(name: str) -> Job[encoder_pb2.Model]:
-    return (yield get_model(name))
+    found: encoder_pb2.Model = yield get_model(name)
+    return found
 
 
 def health(service: str) -> Job[str]:

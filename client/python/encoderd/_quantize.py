@@ -23,7 +23,7 @@ def quantize(vectors: np.ndarray, precision: str, ranges: Any) -> np.ndarray:
     low, high = np.asarray(ranges, np.float32)
     steps = (high - low) / np.float32(255)
     steps[steps == 0] = 1  # a dimension that never changes
-    levels = np.clip(np.floor((vectors - low) / steps), 0, 255)
+    levels: np.ndarray = np.clip(np.floor((vectors - low) / steps), 0, 255)
     if precision == "int8":
         return (levels - 128).astype(np.int8)
     return levels.astype(np.uint8)

@@ -14,6 +14,8 @@ Precision: TypeAlias = Literal["float32", "float16", "int8", "uint8", "binary",
                                "ubinary"]
 OutputValue: TypeAlias = Optional[Literal["sentence_embedding",
                                           "token_embeddings"]]
+OnError: TypeAlias = Optional[Literal["fail_request", "per_input"]]
+Span: TypeAlias = Optional[Literal["all", "without_special_tokens"]]
 
 
 def one_of(inputs: Any, sentences: Any, pool: Any) -> Any:

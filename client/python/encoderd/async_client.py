@@ -9,10 +9,12 @@ import numpy as np
 
 from encoderd import _aio, _jobs, _sentence_transformers
 from encoderd._channel import Methods, channel_options, check_in_flight
-from encoderd._signatures import Inputs, OutputValue, Precision, one_of
+from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
+                                  Span, one_of)
 from encoderd.client import DEFAULT_TARGET
 from encoderd.inputs import TokenIds
-from encoderd.results import EmbedResult, TokenizedText
+from encoderd.positions import PositionReport
+from encoderd.results import EmbedResult, TokenizedText, TokenStates
 from encoderd.v1 import encoder_pb2
 
 
@@ -111,24 +113,42 @@ class AsyncClient:
             show_progress_bar: bool = False, truncate: Optional[str] = None,
             dimensions: int = 0, pooling: Optional[str] = None,
             prompt_name: str = "", precision: Precision = "float32",
-            ranges: Any = None, model: Optional[str] = None) -> EmbedResult:
+            ranges: Any = None, windows: Optional[int] = None,
+            on_error: OnError = None, model: Optional[str] = None
+            ) -> EmbedResult:
         """As Client.embed."""
         return await self._run(_jobs.embed(
             _jobs.as_list(inputs), model=self._name(model),
             batch_size=batch_size, precision=precision,
             show_progress=show_progress_bar, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
-            prompt_name=prompt_name, ranges=ranges))
+            prompt_name=prompt_name, ranges=ranges, windows=windows,
+            on_error=on_error))
 
     async def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,
-            truncate: Optional[str] = None, batch_size: int = 4,
+            truncate: Optional[str] = None, span: Span = None,
+            before_norm: bool = False, batch_size: int = 4,
             model: Optional[str] = None
             ) -> Union[np.ndarray, List[np.ndarray]]:
         """As Client.token_embeddings."""
         found = await self._run(_jobs.token_embeddings(
             _jobs.as_list(inputs), model=self._name(model),
-            batch_size=batch_size, layer=layer, truncate=truncate))
+            batch_size=batch_size, layer=layer, truncate=truncate, span=span,
+            before_norm=before_norm))
+        return found[0] if isinstance(inputs, (str, TokenIds)) else found
+
+    async def token_states(
+            self, inputs: Inputs, *, layer: Optional[int] = None,
+            truncate: Optional[str] = None, span: Span = None,
+            before_norm: bool = False, on_error: OnError = None,
+            batch_size: int = 4, model: Optional[str] = None
+            ) -> Union[TokenStates, List[TokenStates]]:
+        """As Client.token_states."""
+        found = await self._run(_jobs.token_states(
+            _jobs.as_list(inputs), model=self._name(model),
+            batch_size=batch_size, layer=layer, truncate=truncate, span=span,
+            before_norm=before_norm, on_error=on_error))
         return found[0] if isinstance(inputs, (str, TokenIds)) else found
 
     async def tokenize(
@@ -140,6 +160,15 @@ class AsyncClient:
             _jobs.as_list(inputs), model=self._name(model),
             batch_size=batch_size))
         return found[0] if isinstance(inputs, (str, TokenIds)) else found
+
+    async def inspect_positions(
+            self, first_row: int = 0, row_count: int = 0, *,
+            cosine: bool = False, values: bool = False,
+            model: Optional[str] = None) -> PositionReport:
+        """As Client.inspect_positions."""
+        return await self._run(_jobs.inspect_positions(
+            model=self._name(model), first_row=first_row,
+            row_count=row_count, cosine=cosine, values=values))
 
     async def models(self) -> List[encoder_pb2.Model]:
         """The models of the server, the default one first."""

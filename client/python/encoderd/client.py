@@ -9,9 +9,11 @@ import numpy as np
 
 from encoderd import _calls, _jobs, _sentence_transformers
 from encoderd._channel import Methods, channel_options, check_in_flight
-from encoderd._signatures import Inputs, OutputValue, Precision, one_of
+from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
+                                  Span, one_of)
 from encoderd.inputs import TokenIds
-from encoderd.results import EmbedResult, TokenizedText
+from encoderd.positions import PositionReport
+from encoderd.results import EmbedResult, TokenizedText, TokenStates
 from encoderd.v1 import encoder_pb2
 
 DEFAULT_TARGET = "localhost:8400"
@@ -160,7 +162,9 @@ class Client:
             show_progress_bar: bool = False, truncate: Optional[str] = None,
             dimensions: int = 0, pooling: Optional[str] = None,
             prompt_name: str = "", precision: Precision = "float32",
-            ranges: Any = None, model: Optional[str] = None) -> EmbedResult:
+            ranges: Any = None, windows: Optional[int] = None,
+            on_error: OnError = None, model: Optional[str] = None
+            ) -> EmbedResult:
         """The server's own options, and with each vector its token count and
         whether the text was cut.
 
@@ -174,6 +178,14 @@ class Client:
         precision: int8 and uint8 without `ranges` take those of each vector
             alone; EmbedResult.scales then has the steps.
         ranges: [2, D], least and largest value of each dimension.
+        windows: a text that is too long is read in windows that share this
+            many tokens, and their vectors are averaged; EmbedResult.windows
+            tells how many. Not together with truncate. None: no windows.
+        on_error: None: the first bad input of the list raises. "per_input":
+            it has its error in EmbedResult.errors, by its place in the list,
+            and the others have their vectors. What is wrong with the request
+            itself (an option, the model, the connection) raises in any case,
+            and so does what is no input at all (TypeError).
         model: None: the client's.
         """
         return self._run(_jobs.embed(
@@ -181,11 +193,13 @@ class Client:
             batch_size=batch_size, precision=precision,
             show_progress=show_progress_bar, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
-            prompt_name=prompt_name, ranges=ranges))
+            prompt_name=prompt_name, ranges=ranges, windows=windows,
+            on_error=on_error))
 
     def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,
-            truncate: Optional[str] = None, batch_size: int = 4,
+            truncate: Optional[str] = None, span: Span = None,
+            before_norm: bool = False, batch_size: int = 4,
             model: Optional[str] = None
             ) -> Union[np.ndarray, List[np.ndarray]]:
         """The states of every token: float32 [n, H] for each text, in a list;
@@ -193,10 +207,30 @@ class Client:
 
         layer: 0: the embedding block's own output; l: encoder layer l's;
             None: the last.
+        truncate: as in embed().
+        span: None, "all": of all tokens; "without_special_tokens": without
+            those that the model puts around a text.
+        before_norm: with layer 0: the sum of the table rows, before the
+            block's LayerNorm; as wide as the tables are.
         """
         found = self._run(_jobs.token_embeddings(
             _jobs.as_list(inputs), model=self._name(model),
-            batch_size=batch_size, layer=layer, truncate=truncate))
+            batch_size=batch_size, layer=layer, truncate=truncate, span=span,
+            before_norm=before_norm))
+        return found[0] if isinstance(inputs, (str, TokenIds)) else found
+
+    def token_states(
+            self, inputs: Inputs, *, layer: Optional[int] = None,
+            truncate: Optional[str] = None, span: Span = None,
+            before_norm: bool = False, on_error: OnError = None,
+            batch_size: int = 4, model: Optional[str] = None
+            ) -> Union[TokenStates, List[TokenStates]]:
+        """token_embeddings, and with each text its token count, whether it was
+        cut, and, as on_error="per_input" asks for, its error."""
+        found = self._run(_jobs.token_states(
+            _jobs.as_list(inputs), model=self._name(model),
+            batch_size=batch_size, layer=layer, truncate=truncate, span=span,
+            before_norm=before_norm, on_error=on_error))
         return found[0] if isinstance(inputs, (str, TokenIds)) else found
 
     def tokenize(
@@ -209,6 +243,25 @@ class Client:
             _jobs.as_list(inputs), model=self._name(model),
             batch_size=batch_size))
         return found[0] if isinstance(inputs, (str, TokenIds)) else found
+
+    def inspect_positions(
+            self, first_row: int = 0, row_count: int = 0, *,
+            cosine: bool = False, values: bool = False,
+            model: Optional[str] = None) -> PositionReport:
+        """What the rows of the position table look like, and whether they
+        look trained.
+
+        first_row: of the table as stored, the model's offset included.
+        row_count: 0: to the table's end, at most 1024.
+        cosine, values: give the cosines of all pairs of rows; the rows.
+        model: None: the client's.
+
+        Rows that the table does not have raise InvalidInputError
+        (ROWS_OUT_OF_RANGE).
+        """
+        return self._run(_jobs.inspect_positions(
+            model=self._name(model), first_row=first_row,
+            row_count=row_count, cosine=cosine, values=values))
 
     def models(self) -> List[encoder_pb2.Model]:
         """The models of the server, the default one first."""

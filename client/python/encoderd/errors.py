@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Optional, Tuple, Type
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Type
 
 import grpc
 from google.rpc import error_details_pb2, status_pb2
@@ -84,20 +84,19 @@ _BY_CODE: Dict[grpc.StatusCode, Type[EncoderdError]] = {
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
     grpc.StatusCode.INTERNAL: ServerFaultError,
 }
+_CODES = {code.value[0]: code for code in grpc.StatusCode}
 _INPUTS = re.compile(r"\binputs\[(\d+)\]")
 
 
-def _move(text: str, first_input: int) -> str:
-    """Makes each "inputs[i]" of a call count in the caller's list."""
-    return _INPUTS.sub(lambda m: f"inputs[{int(m[1]) + first_input}]", text)
+def _place(index: str, places: Sequence[int]) -> int:
+    """Where an input of a request stands in the caller's list."""
+    at = int(index)
+    return places[at] if at < len(places) else at
 
 
-def _details(error: grpc.RpcError) -> status_pb2.Status:
-    status = status_pb2.Status()
-    for key, value in error.trailing_metadata() or ():
-        if key == "grpc-status-details-bin":
-            status.ParseFromString(value)
-    return status
+def _move(text: str, places: Sequence[int]) -> str:
+    """Makes each "inputs[i]" of a request count in the caller's list."""
+    return _INPUTS.sub(lambda m: f"inputs[{_place(m[1], places)}]", text)
 
 
 def make_error(code: grpc.StatusCode, message: str, reason: str = "",
@@ -109,27 +108,44 @@ def make_error(code: grpc.StatusCode, message: str, reason: str = "",
     return kind(code, message, reason, **rest)
 
 
-def from_rpc_error(error: grpc.RpcError, first_input: int = 0) -> EncoderdError:
-    """A gRPC error of a call whose inputs began at `first_input`."""
+def from_status(status: status_pb2.Status, places: Sequence[int] = ()
+                ) -> EncoderdError:
+    """What a google.rpc.Status says.
+
+    places: of each input of its request, in the caller's list.
+    """
     reason = ""
     metadata: Dict[str, str] = {}
     violations: List[Tuple[str, str]] = []
     retry_delay = None
-    for detail in _details(error).details:
+    for detail in status.details:
         info = error_details_pb2.ErrorInfo()
         request = error_details_pb2.BadRequest()
         retry = error_details_pb2.RetryInfo()
         if detail.Unpack(info):
             reason, metadata = info.reason, dict(info.metadata)
         elif detail.Unpack(request):
-            violations += [(_move(v.field, first_input),
-                            _move(v.description, first_input))
+            violations += [(_move(v.field, places),
+                            _move(v.description, places))
                            for v in request.field_violations]
         elif detail.Unpack(retry):
             retry_delay = retry.retry_delay.ToNanoseconds() / 1e9
     index = metadata.get("input_index", "")
     if index.isdecimal():
-        metadata["input_index"] = str(int(index) + first_input)
-    return make_error(error.code(), _move(error.details() or "", first_input),
-                      reason, metadata=metadata, violations=violations,
+        metadata["input_index"] = str(_place(index, places))
+    code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
+    return make_error(code, _move(status.message, places), reason,
+                      metadata=metadata, violations=violations,
                       retry_delay=retry_delay)
+
+
+def from_rpc_error(error: grpc.RpcError, places: Sequence[int] = ()
+                   ) -> EncoderdError:
+    """from_status of a gRPC error, which has the same on its trailers."""
+    status = status_pb2.Status()
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            status.ParseFromString(value)
+    status.code = error.code().value[0]
+    status.message = error.details() or ""
+    return from_status(status, places)

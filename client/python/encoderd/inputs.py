@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Iterator, List, Sequence, Tuple, Union
+from typing import (Dict, Iterable, Iterator, List, Optional, Sequence, Tuple,
+                    Union)
 
 import grpc
 
-from encoderd.errors import make_error
+from encoderd.errors import EncoderdError, make_error
 from encoderd.v1 import encoder_pb2
 
 # A call is also closed once it carries this many bytes, so that it stays
@@ -55,19 +56,74 @@ def to_message(value: Input, index: int) -> encoder_pb2.Input:
                     "str, a pair of str, or TokenIds")
 
 
-def cut(values: Sequence[Input], batch_size: int
-        ) -> Iterator[Tuple[int, List[encoder_pb2.Input]]]:
-    """(index of the first, inputs) of each call, at most batch_size each."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}; it must be at least 1")
-    first = 0
-    size = 0
-    call: List[encoder_pb2.Input] = []
-    for index, value in enumerate(values):
-        if len(call) == batch_size or size >= BYTES_PER_CALL:
-            yield first, call
-            first, size, call = index, 0, []
-        call.append(to_message(value, index))
-        size += call[-1].ByteSize()
-    if call:
-        yield first, call
+@dataclasses.dataclass
+class Part:
+    """Consecutive inputs of a list, for one request.
+
+    inputs: those that can be sent; places: of each, in the caller's list.
+    errors: by place, why an input cannot be sent.
+    """
+
+    first: int
+    values: List[Input] = dataclasses.field(default_factory=list)
+    inputs: List[encoder_pb2.Input] = dataclasses.field(default_factory=list)
+    places: List[int] = dataclasses.field(default_factory=list)
+    errors: Dict[int, EncoderdError] = dataclasses.field(default_factory=dict)
+
+
+class Cutter:
+    """Cuts a list that is seen one input at a time.
+
+    keep_errors: an input without UTF-8 form is put in Part.errors; else
+        it is raised. TypeError and ValueError are raised in any case.
+    """
+
+    def __init__(self, batch_size: int, keep_errors: bool = False):
+        if batch_size < 1:
+            raise ValueError(
+                f"batch_size is {batch_size}; it must be at least 1")
+        self._batch_size = batch_size
+        self._keep_errors = keep_errors
+        self._part = Part(0)
+        self._bytes = 0
+
+    def add(self, value: Input) -> Optional[Part]:
+        """The part that is full with this input, if it is."""
+        part = self._part
+        place = part.first + len(part.values)
+        try:
+            message = to_message(value, place)
+        except EncoderdError as error:
+            if not self._keep_errors:
+                raise
+            part.errors[place] = error
+        else:
+            part.inputs.append(message)
+            part.places.append(place)
+            self._bytes += message.ByteSize()
+        part.values.append(value)
+        full = (len(part.values) == self._batch_size
+                or self._bytes >= BYTES_PER_CALL)
+        return self.rest() if full else None
+
+    def rest(self) -> Optional[Part]:
+        """What was added since the last part, if anything was."""
+        part = self._part
+        if not part.values:
+            return None
+        self._part = Part(part.first + len(part.values))
+        self._bytes = 0
+        return part
+
+
+def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False
+        ) -> Iterator[Part]:
+    """The parts of a list: at most batch_size inputs in each."""
+    cutter = Cutter(batch_size, keep_errors)
+    for value in values:
+        part = cutter.add(value)
+        if part is not None:
+            yield part
+    last = cutter.rest()
+    if last is not None:
+        yield last

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import grpc
 import numpy as np
 
-from encoderd.errors import make_error
+from encoderd.errors import EncoderdError, from_status, make_error
+from encoderd.inputs import Part
 from encoderd.v1 import encoder_pb2
 
 
@@ -17,19 +18,51 @@ class EmbedResult:
     """Embeddings of n inputs; row i belongs to input i.
 
     vectors: [n, H] (or [n, dimensions]) of the precision asked for; of bits,
-        eight dimensions in a byte: [n, H / 8], rounded up.
+        eight dimensions in a byte: [n, H / 8], rounded up. The row of an
+        input in `errors` has no meaning: NaN, or 0 where bytes have none.
     token_counts: int64 [n], tokens of each input before any cut, special
         tokens included.
     truncated: bool [n], whether the input was cut, as asked for.
     scales: float32 [n], the step of each vector of int8 or uint8 without
         ranges: (byte + 1) x scale (uint8: byte - 127) is half a step from the
         value at most; else 0.
+    windows: int64 [n], the windows that were averaged; 0 where the input
+        fitted, or windows were not asked for.
+    errors: why inputs have no vector, by their places in the list; empty
+        unless on_error="per_input" asked for it.
     """
 
     vectors: np.ndarray
     token_counts: np.ndarray
     truncated: np.ndarray
     scales: np.ndarray
+    windows: np.ndarray
+    errors: Dict[int, EncoderdError]
+
+    @property
+    def ok(self) -> np.ndarray:
+        """bool [n], which rows are vectors: vectors[ok] drops the others."""
+        found = np.ones(len(self.token_counts), bool)
+        found[list(self.errors)] = False
+        return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TokenStates:
+    """The states of one input's tokens.
+
+    states: float32 [n, H], a row for each token that the span takes; with
+        before_norm the columns of the tables, which may not be H.
+    token_count: tokens of the input, special tokens included, before a cut.
+    truncated: whether the input was cut, as asked for.
+    error: why there are none (states is [0, 0] then); None unless
+        on_error="per_input" asked for it.
+    """
+
+    states: np.ndarray
+    token_count: int = 0
+    truncated: bool = False
+    error: Optional[EncoderdError] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,46 +108,76 @@ class Rows:
         self._token_counts = np.zeros(count, np.int64)
         self._truncated = np.zeros(count, bool)
         self._scales = np.zeros(count, np.float32)
+        self._windows = np.zeros(count, np.int64)
+        self._errors: Dict[int, EncoderdError] = {}
 
-    def add(self, first: int, inputs: int,
-            response: encoder_pb2.EmbedResponse) -> None:
-        embeddings = response.embeddings
-        check_count(len(embeddings), inputs)
+    def refuse(self, errors: Dict[int, EncoderdError]) -> None:
+        """Inputs, by their places, that have no vector."""
+        self._errors.update(errors)
+
+    def add(self, part: Part, response: encoder_pb2.EmbedResponse) -> None:
+        check_count(len(response.embeddings), len(part.inputs))
+        rows = []
+        embeddings = []
+        for place, embedding in zip(part.places, response.embeddings):
+            if embedding.HasField("error"):
+                self._errors[place] = from_status(embedding.error, part.places)
+            else:
+                rows.append(place)
+                embeddings.append(embedding)
+        if not rows:
+            return
         packed = b"".join(e.packed for e in embeddings)
         size = self._type.itemsize
         columns = len(embeddings[0].packed) // size
         if self._vectors is None:
-            self._vectors = np.empty((len(self._truncated), columns),
-                                     self._type.newbyteorder("="))
+            self._vectors = self._matrix(columns)
         width = self._vectors.shape[1] * size
         if columns == 0 or any(len(e.packed) != width for e in embeddings):
-            raise _misfit(f"the server answered {len(packed)} bytes of "
-                          f"vectors for {inputs} inputs, not {inputs * width}")
-        rows = slice(first, first + inputs)
+            raise _misfit(f"the server answered {len(packed)} bytes of vectors "
+                          f"for {len(rows)} inputs, not {len(rows) * width}")
         self._vectors[rows] = np.frombuffer(packed, self._type).reshape(
-            inputs, -1)
+            len(rows), -1)
         self._token_counts[rows] = [e.token_count for e in embeddings]
         self._truncated[rows] = [e.truncated for e in embeddings]
         self._scales[rows] = [e.scale for e in embeddings]
+        self._windows[rows] = [e.windows for e in embeddings]
 
-    def result(self, dimensions_if_empty: int) -> EmbedResult:
+    @property
+    def without_width(self) -> bool:
+        """Whether no vector came that would tell how many columns there are."""
+        return self._vectors is None
+
+    def result(self, dimensions: int) -> EmbedResult:
+        """dimensions: of a vector, if none came."""
         vectors = self._vectors
         if vectors is None:
-            columns = dimensions_if_empty
-            if self._bits:
-                columns = (columns + 7) // 8
-            vectors = np.empty((0, columns), self._type.newbyteorder("="))
+            vectors = self._matrix((dimensions + 7) // 8 if self._bits
+                                   else dimensions)
+        vectors[list(self._errors)] = (np.nan if self._type.kind == "f" else 0)
         return EmbedResult(vectors, self._token_counts, self._truncated,
-                           self._scales)
+                           self._scales, self._windows,
+                           dict(sorted(self._errors.items())))
+
+    def _matrix(self, columns: int) -> np.ndarray:
+        return np.empty((len(self._truncated), columns),
+                        self._type.newbyteorder("="))
 
 
-def read_states(states: encoder_pb2.TokenStates) -> np.ndarray:
-    """float32 [n, H] of one input."""
+def read_states(states: encoder_pb2.TokenStates, part: Part) -> TokenStates:
+    """Of one input of a part."""
+    if states.HasField("error"):
+        return no_states(from_status(states.error, part.places))
     if len(states.packed) != states.rows * states.columns * 4:
         raise _misfit(f"the server answered {len(states.packed)} bytes for "
                       f"{states.rows} x {states.columns} states")
     values = np.frombuffer(states.packed, "<f4").astype(np.float32)
-    return values.reshape(states.rows, states.columns)
+    return TokenStates(values.reshape(states.rows, states.columns),
+                       states.token_count, states.truncated)
+
+
+def no_states(error: EncoderdError) -> TokenStates:
+    return TokenStates(np.empty((0, 0), np.float32), error=error)
 
 
 def read_tokens(tokens: encoder_pb2.TokenizedInput) -> TokenizedText:

@@ -26,12 +26,13 @@ def test_every_method_answers_as_the_blocking_client_does(fake):
                 await client.embed(["one", TOO_LONG], truncate="end"),
                 await client.token_embeddings("two words"),
                 await client.tokenize("two words"),
+                (await client.inspect_positions(2, 4)).norms.tolist(),
                 [model.name for model in await client.models()],
                 (await client.model()).max_len,
                 await client.health())
 
     matrix, one, cut, states, tokens, *rest = with_client(fake.target, work)
-    assert rest == [["fake"], 8, "SERVING"]
+    assert rest == [[2, 3, 4, 5], ["fake"], 8, "SERVING"]
     with encoderd.Client(fake.target) as client:
         np.testing.assert_array_equal(matrix, client.encode(texts))
         np.testing.assert_array_equal(one, client.encode("one"))

@@ -10,6 +10,7 @@ import grpc
 import numpy as np
 import pytest
 from encoderd import _calls, _jobs, _progress
+from encoderd.inputs import cut
 
 WIDTH = 6  # hidden_size of the fake
 TOO_LONG = "a b c d e f g"  # 9 tokens; the fake takes 8
@@ -123,6 +124,25 @@ def test_tokenize_gives_tokens_and_says_whether_they_fit(client):
     assert [t.fits for t in client.tokenize(["one", TOO_LONG])] == [True, False]
 
 
+def test_the_position_table_is_told_of(client):
+    report = client.inspect_positions(2, 4, cosine=True, values=True)
+    assert (report.model, report.position_scheme) == ("fake", "learned")
+    assert (report.table_rows, report.first_row) == (8, 2)
+    assert report.norms.tolist() == [2, 3, 4, 5]
+    assert report.cosine.tolist()[1] == [-0.5, 1, -0.5, -0.5]
+    assert report.values.shape == (4, WIDTH)
+    assert report.values[3, 1] == 5.125
+    assert report.profile == {1: 0.5, 2: 0.25}
+    assert (report.verdict, report.change_row) == ("partly_trained", 4)
+    assert (report.verdict_cosine, report.threshold) == (0.5, 0.125)
+    whole = client.inspect_positions()
+    assert whole.norms.shape == (8,)
+    assert whole.cosine is None and whole.values is None
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        client.inspect_positions(7, 2)
+    assert caught.value.reason == "ROWS_OUT_OF_RANGE"
+
+
 def test_models_and_health_tell_of_the_server(client):
     assert [model.name for model in client.models()] == ["fake"]
     assert client.model().max_len == 8
@@ -195,17 +215,17 @@ def test_no_more_calls_than_allowed_are_in_flight():
             nonlocal most
             most = max(most, next(started) + 1 - finished)
 
-        def result(self, first):
+        def result(self, places):
             nonlocal finished
             finished += 1
 
         def cancel(self):
             raise AssertionError("nothing was to be cancelled")
 
-    many = _jobs.Many("Embed", ((i, ["text"]) for i in range(20)),
-                      lambda inputs: inputs, lambda *answer: None)
-    order = [first for first, _, _ in
-             _calls.run_calls(many, lambda request: Call(), 3)]
+    order = []
+    many = _jobs.Many("Embed", cut(["text"] * 20, 1), lambda inputs: inputs,
+                      lambda part, answer: order.append(part.first))
+    _calls.run_many(many, lambda part: Call(), 3)
     assert order == list(range(20))
     assert most == 3
 
@@ -214,7 +234,7 @@ def test_packed_bytes_are_little_endian_floats():
     from encoderd.results import Rows
     from encoderd.v1 import encoder_pb2
     rows = Rows(1)
-    rows.add(0, 1, encoder_pb2.EmbedResponse(embeddings=[
+    rows.add(*cut(["text"], 1), encoder_pb2.EmbedResponse(embeddings=[
         encoder_pb2.Embedding(packed=struct.pack("<2f", 1.5, -2.0))]))
     assert rows.result(0).vectors.tolist() == [[1.5, -2.0]]
 
@@ -222,10 +242,11 @@ def test_packed_bytes_are_little_endian_floats():
 def test_an_answer_that_does_not_fit_is_a_fault_of_the_server():
     from encoderd.results import Rows
     from encoderd.v1 import encoder_pb2
+    two, = cut(["one", "two"], 2)
     with pytest.raises(encoderd.ServerFaultError):
-        Rows(2).add(0, 2, encoder_pb2.EmbedResponse())
+        Rows(2).add(two, encoder_pb2.EmbedResponse())
     ragged = encoder_pb2.EmbedResponse(embeddings=[
         encoder_pb2.Embedding(packed=bytes(8)),
         encoder_pb2.Embedding(packed=bytes(4))])
     with pytest.raises(encoderd.ServerFaultError):
-        Rows(2).add(0, 2, ragged)
+        Rows(2).add(two, ragged)

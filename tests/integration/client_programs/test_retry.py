@@ -1,18 +1,20 @@
 """A server with a full queue says when to come again; both clients do."""
 
 import asyncio
-from concurrent import futures
+import contextlib
 
 import encoderd
 import grpc
 import pytest
-from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
+from encoderd.v1 import encoder_pb2
 from google.rpc import error_details_pb2, status_pb2
+from python_service import Service
+from python_service import serve as serving
 
 GRPCS_OWN_ATTEMPTS = 5
 
 
-class Busy(encoder_pb2_grpc.EncoderServicer):
+class Busy(Service):
     """Refuses so many calls, naming a pause of 10 ms or none at all."""
 
     def __init__(self, refusals, pause):
@@ -43,20 +45,12 @@ class Busy(encoder_pb2_grpc.EncoderServicer):
 
 @pytest.fixture
 def serve():
-    servers = []
+    with contextlib.ExitStack() as services:
+        def start(refusals, pause=True):
+            service = services.enter_context(serving(Busy(refusals, pause)))
+            return service, service.target
 
-    def start(refusals, pause=True):
-        service = Busy(refusals, pause)
-        server = grpc.server(futures.ThreadPoolExecutor(4))
-        encoder_pb2_grpc.add_EncoderServicer_to_server(service, server)
-        port = server.add_insecure_port("127.0.0.1:0")
-        server.start()
-        servers.append(server)
-        return service, f"127.0.0.1:{port}"
-
-    yield start
-    for server in servers:
-        server.stop(None).wait()
+        yield start
 
 
 def encode(target, timeout=60.0):

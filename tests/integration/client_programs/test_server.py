@@ -101,6 +101,69 @@ def test_tokens_can_be_sent_back_as_ids(client):
     assert caught.value.metadata["limit"] == "30522"
 
 
+def test_windows_read_a_long_text_to_its_end(client):
+    half = " ".join(f"word{i}" for i in range(40))
+    result = client.embed([TOO_LONG, "short", " ".join([half] * 8)],
+                          windows=16)
+    assert result.windows.tolist()[:2] == [2, 0]
+    assert result.windows[2] > 2
+    assert result.truncated.tolist() == [False] * 3
+    np.testing.assert_array_equal(result.vectors[1], client.encode("short"))
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        client.embed(TOO_LONG, windows=0, truncate="end")
+    assert caught.value.reason == "INVALID_OPTION"
+
+
+def test_one_bad_text_costs_its_own_place_only(client):
+    texts = [f"text {i}" for i in range(100)]
+    texts[3], texts[40], texts[70] = "", "\ud800", TOO_LONG
+    result = client.embed(texts, batch_size=16, on_error="per_input")
+    assert {place: error.reason for place, error in result.errors.items()} == {
+        3: "EMPTY_INPUT", 40: "INVALID_UTF8", 70: "INPUT_TOO_LONG"}
+    long = result.errors[70]
+    assert (long.input_index, long.token_count, long.max_tokens) == (70, 257,
+                                                                     256)
+    assert "inputs[70]" in long.message
+    assert np.isnan(result.vectors[~result.ok]).all()
+    good = [text for text, ok in zip(texts, result.ok) if ok]
+    np.testing.assert_array_equal(result.vectors[result.ok],
+                                  client.encode(good))
+    none = client.embed(["", ""], precision="ubinary", on_error="per_input")
+    assert list(none.errors) == [0, 1]
+    assert none.vectors.tolist() == [[0] * 48] * 2
+
+
+def test_token_states_follow_span_norm_and_cut(client):
+    text = "A man is eating food."
+    states = client.token_embeddings(text)
+    inner = client.token_states(text, span="without_special_tokens")
+    np.testing.assert_array_equal(inner.states, states[1:-1])
+    assert (inner.token_count, inner.truncated) == (8, False)
+    block = client.token_embeddings(text, layer=0)
+    summed = client.token_embeddings(text, layer=0, before_norm=True)
+    assert summed.shape == block.shape
+    assert not np.array_equal(summed, block)
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        client.token_embeddings(text, before_norm=True)
+    assert caught.value.reason == "INVALID_OPTION"
+    cut, bad, fine = client.token_states(
+        [TOO_LONG, "", text], truncate="end", on_error="per_input")
+    assert cut.states.shape == (256, WIDTH)
+    assert (cut.token_count, cut.truncated) == (257, True)
+    assert bad.states.size == 0
+    assert (bad.error.reason, bad.error.input_index) == ("EMPTY_INPUT", 1)
+    assert fine.error is None
+    np.testing.assert_array_equal(fine.states, states)
+
+
+def test_the_position_table_was_trained(client):
+    report = client.inspect_positions(0, 256, cosine=True)
+    assert report.table_rows == 512
+    assert report.verdict == "trained"
+    assert report.verdict_cosine > report.threshold
+    np.testing.assert_allclose(np.diag(report.cosine), 1, atol=1e-5)
+
+
 def test_a_pair_is_read_together(client):
     pair, single = client.embed([("first", "second"), "first second"]
                                 ).token_counts

@@ -16,7 +16,8 @@ import encoderd
 
 client = encoderd.Client()
 matrix: np.ndarray = client.encode(["a", "b"], normalize_embeddings=True)
-count: np.ndarray = client.embed("a").token_counts
+count: np.ndarray = client.embed("a", on_error="per_input").token_counts
+reasons: List[str] = [e.reason for e in client.embed("a").errors.values()]
 async def main() -> None:
     twin = encoderd.AsyncClient()
     vector: np.ndarray = await twin.encode("a")
@@ -30,8 +31,7 @@ def test_mypy_is_content_and_sees_a_wrong_type(tmp_path):
     assert (package / "py.typed").exists()
     (tmp_path / "user.py").write_text(USER)
     (tmp_path / "mypy.ini").write_text(
-        "[mypy]\ncheck_untyped_defs = True\ndisallow_untyped_defs = True\n"
-        "warn_unused_ignores = True\n"
+        "[mypy]\nstrict = True\n"
         "[mypy-encoderd.v1.*]\nignore_errors = True\n"
         # Optional, or without types of their own.
         + "".join(f"[mypy-{name}.*]\nignore_missing_imports = True\n"
@@ -49,4 +49,4 @@ def test_mypy_is_content_and_sees_a_wrong_type(tmp_path):
         env=dict(os.environ, MYPYPATH=str(package.parent)))
     assert done.returncode == 1
     assert done.stdout.count("error:") == 1, done.stdout
-    assert "user.py:13" in done.stdout
+    assert "user.py:14" in done.stdout

@@ -1,0 +1,28 @@
+"""Services of encoderd.v1 written in Python, where a test needs more say than
+fake_encoder_server gives."""
+
+import contextlib
+from concurrent import futures
+
+import grpc
+from encoderd.v1 import encoder_pb2_grpc
+
+
+class Service(encoder_pb2_grpc.EncoderServicer):
+    """target: where it serves."""
+
+    target = ""
+
+
+@contextlib.contextmanager
+def serve(service):
+    """The service, while it listens on a free port of 127.0.0.1."""
+    server = grpc.server(futures.ThreadPoolExecutor(8))
+    encoder_pb2_grpc.add_EncoderServicer_to_server(service, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    service.target = f"127.0.0.1:{port}"
+    server.start()
+    try:
+        yield service
+    finally:
+        server.stop(None).wait()

@@ -1,0 +1,175 @@
+"""Every option of the contract travels as the caller means it, and each answer
+is read, by both clients, against a service that keeps what it was asked."""
+
+import asyncio
+
+import encoderd
+import grpc
+import numpy as np
+import pytest
+from encoderd.v1 import encoder_pb2
+from google.rpc import error_details_pb2
+from python_service import Service, serve
+
+TWO = bytes(np.array([1, 2], "<f4"))
+
+
+def too_long(index):
+    """What the server says of a bad input of a request."""
+    embedding = encoder_pb2.Embedding()
+    embedding.error.code = 3
+    embedding.error.message = f"inputs[{index}] has 9 tokens"
+    embedding.error.details.add().Pack(error_details_pb2.ErrorInfo(
+        reason="INPUT_TOO_LONG", domain="encoderd", metadata={
+            "input_index": str(index), "token_count": "9", "max_tokens": "8"}))
+    return embedding
+
+
+class Recorder(Service):
+    """Answers [1, 2] for each text; an error for those that begin with "!"."""
+
+    def __init__(self):
+        self.embeds = []
+        self.encodes = []
+        self.gone = False
+
+    def Embed(self, request, context):
+        self.embeds.append(request)
+        if self.gone:
+            context.abort(grpc.StatusCode.NOT_FOUND, "no such model")
+        return encoder_pb2.EmbedResponse(embeddings=[
+            too_long(i) if value.text.startswith("!") else
+            encoder_pb2.Embedding(packed=TWO, token_count=9, windows=3)
+            for i, value in enumerate(request.inputs)])
+
+    def Encode(self, request, context):
+        self.encodes.append(request)
+        return encoder_pb2.EncodeResponse(states=[
+            encoder_pb2.TokenStates(error=too_long(i).error)
+            if value.text.startswith("!") else
+            encoder_pb2.TokenStates(rows=2, columns=1, packed=TWO,
+                                    token_count=9, truncated=True)
+            for i, value in enumerate(request.inputs)])
+
+    def GetModel(self, request, context):
+        return encoder_pb2.Model(dimensions=2)
+
+
+@pytest.fixture
+def service():
+    with serve(Recorder()) as started:
+        yield started
+
+
+def blocking(target, method, *arguments, **options):
+    with encoderd.Client(target) as client:
+        return getattr(client, method)(*arguments, **options)
+
+
+def awaited(target, method, *arguments, **options):
+    async def main():
+        async with encoderd.AsyncClient(target) as client:
+            return await getattr(client, method)(*arguments, **options)
+    return asyncio.run(main())
+
+
+BOTH = pytest.mark.parametrize("ask", [blocking, awaited])
+
+
+@BOTH
+def test_windows_travel_and_their_number_comes_back(service, ask):
+    result = ask(service.target, "embed", ["one", "two"], windows=0)
+    options = service.embeds[0].options
+    assert options.HasField("windows") and options.windows.overlap == 0
+    assert result.windows.tolist() == [3, 3]
+    ask(service.target, "embed", "one", windows=5)
+    assert service.embeds[1].options.windows.overlap == 5
+    ask(service.target, "embed", "one")
+    assert not service.embeds[2].options.HasField("windows")
+    with pytest.raises(ValueError):
+        ask(service.target, "embed", "one", windows=-1)
+
+
+@BOTH
+def test_a_bad_input_has_its_error_in_its_place(service, ask):
+    texts = ["fine", "\ud800", "!bad", "fine", "\udfff", "fine", "!bad"]
+    result = ask(service.target, "embed", texts, batch_size=3,
+                 on_error="per_input")
+    assert {request.options.on_error for request in service.embeds} == {
+        encoder_pb2.ON_ERROR_PER_INPUT}
+    assert list(result.errors) == [1, 2, 4, 6]
+    assert result.ok.tolist() == [True, False, False, True, False, True, False]
+    # Sent as the second of its request, because one before it was not sent.
+    bad = result.errors[2]
+    assert isinstance(bad, encoderd.InputTooLongError)
+    assert (bad.input_index, bad.max_tokens) == (2, 8)
+    assert bad.message == "inputs[2] has 9 tokens"
+    assert result.errors[4].reason == "INVALID_UTF8"
+    assert result.errors[6].input_index == 6
+    np.testing.assert_array_equal(result.vectors[result.ok], [[1, 2]] * 3)
+    assert np.isnan(result.vectors[~result.ok]).all()
+    assert result.token_counts.tolist() == [9, 0, 0, 9, 0, 9, 0]
+
+
+@BOTH
+def test_a_list_of_bad_inputs_alone_has_rows_too(service, ask):
+    result = ask(service.target, "embed", ["!", "\ud800"],
+                 on_error="per_input")
+    assert list(result.errors) == [0, 1]
+    assert result.vectors.shape == (2, 2)
+    unsent = ask(service.target, "embed", ["\ud800"], on_error="per_input")
+    assert unsent.vectors.shape == (1, 2)
+    assert len(service.embeds) == 1
+
+
+@BOTH
+def test_without_per_input_the_first_bad_text_raises(service, ask):
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        ask(service.target, "embed", ["fine", "\ud800"])
+    assert caught.value.input_index == 1
+    with pytest.raises(TypeError, match=r"inputs\[1\]"):
+        ask(service.target, "embed", ["fine", 7], on_error="per_input")
+    with pytest.raises(ValueError, match="on_error is 'skip'; expected one "
+                                         "of fail_request, per_input"):
+        ask(service.target, "embed", "fine", on_error="skip")
+
+
+@BOTH
+def test_token_states_carry_their_options_counts_and_errors(service, ask):
+    states = ask(service.target, "token_states",
+                 ["fine", "\ud800", "!bad", "fine"], batch_size=3, layer=0,
+                 before_norm=True, span="without_special_tokens",
+                 truncate="start", on_error="per_input")
+    request = service.encodes[0]
+    assert request.HasField("layer") and request.layer == 0
+    assert request.before_norm
+    assert request.span == encoder_pb2.TOKEN_SPAN_WITHOUT_SPECIAL_TOKENS
+    assert request.truncate == encoder_pb2.TRUNCATE_START
+    assert request.on_error == encoder_pb2.ON_ERROR_PER_INPUT
+    assert [s.error and s.error.input_index for s in states] == [
+        None, 1, 2, None]
+    np.testing.assert_array_equal(states[3].states, [[1], [2]])
+    assert (states[3].token_count, states[3].truncated) == (9, True)
+    assert states[1].states.shape == states[2].states.shape == (0, 0)
+
+
+@BOTH
+def test_unset_options_of_token_states_stay_unset(service, ask):
+    alone = ask(service.target, "token_states", "fine")
+    assert alone.states.shape == (2, 1)
+    assert service.encodes[0] == encoder_pb2.EncodeRequest(
+        inputs=[encoder_pb2.Input(text="fine")])
+    rows = ask(service.target, "token_embeddings", ["fine"], span="all",
+               before_norm=True, layer=0)
+    assert [row.shape for row in rows] == [(2, 1)]
+    assert service.encodes[1].span == encoder_pb2.TOKEN_SPAN_ALL
+    with pytest.raises(ValueError, match="token_span is 'some'"):
+        ask(service.target, "token_embeddings", "fine", span="some")
+
+
+@BOTH
+def test_what_is_wrong_with_the_request_raises_under_per_input_too(
+        service, ask):
+    service.gone = True
+    with pytest.raises(encoderd.NotFoundError):
+        ask(service.target, "embed", "fine", on_error="per_input")

@@ -29,7 +29,8 @@ for program in "${programs[@]}"; do
   strip -o "$bundle/bin/$program" "build/bundle/bin/$program"
 done
 cp tests/gpu.sh "$bundle/tests/"
-cp tests/bench/gpu.py tests/bench/gpu_torch.py "$bundle/tests/bench/"
+cp tests/bench/gpu.py tests/bench/gpu_run.py tests/bench/gpu_torch.py \
+  "$bundle/tests/bench/"
 cp LICENSE "$bundle/"
 
 # What a program loads, less what every machine or the driver brings.

@@ -134,7 +134,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   if (!checkpoint.ok()) return checkpoint.status();
   Append((*checkpoint)->notes(), &info);
   absl::StatusOr<std::unique_ptr<Device>> device =
-      OpenDevice(options.device, options.dtype);
+      OpenDevice(options.device, options.dtype, options.tuning_folder);
   if (!device.ok()) return device.status();
   absl::StatusOr<std::unique_ptr<const Encoder>> encoder = Encoder::Build(
       *std::move(device), *config, info.limits, checkpoint->get());

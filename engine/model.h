@@ -23,6 +23,9 @@ struct ModelOptions {
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
   std::string dtype = "auto";   // auto (fp32 on a CPU, bf16 on a GPU), fp32,
                                 // bf16, fp16
+  // Where a card keeps which algorithms of matrix products were fastest; empty:
+  // none are timed.
+  std::string tuning_folder;
   int32_t max_len =
       0;  // tokens; 0: the model's own limit; at most the position table's rows
 };

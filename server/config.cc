@@ -184,6 +184,7 @@ std::string ServerConfig::ToString() const {
       .Add("http_listen", http_listen)
       .Add("device", device)
       .Add("dtype", dtype)
+      .Add("tuning_folder", tuning_folder)
       .Add("max_len", max_len)
       .Add("threads", threads)
       .Add("tokenizer_threads", tokenizer_threads)

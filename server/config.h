@@ -36,6 +36,11 @@ struct ServerConfig {
   // Engine. auto: what the machine has, fp32 on a CPU, bf16 on a GPU.
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
   std::string dtype = "auto";   // auto, fp32, bf16, fp16
+  // A folder where a GPU keeps which algorithms of matrix products were
+  // fastest, timed at the first start; empty: none are timed, the library's own
+  // choice is taken. Cost: some seconds at that start; a choice made anew, on a
+  // folder that was lost, may give other last bits.
+  std::string tuning_folder;
   // Tokens of one input; 0: the model's own limit. May exceed it up to the
   // position table's rows. Cost: attention time grows with its square.
   int32_t max_len = 0;

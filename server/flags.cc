@@ -56,6 +56,11 @@ ABSL_FLAG(
     "Number format of the matrix products: auto, fp32, bf16 or fp16. auto "
     "is fp32 on a CPU and bf16 on a GPU. Cost of bf16 and fp16: cosine "
     "0.999 instead of exact; a CPU may have bf16, never fp16.");
+ABSL_FLAG(
+    std::string, tuning_folder, kDefault.tuning_folder,
+    "Folder where a GPU keeps which algorithms of matrix products were "
+    "fastest, timed at the first start; empty: none are timed. Cost: some "
+    "seconds at that start, and other last bits if the folder is lost.");
 ABSL_FLAG(int32_t, max_len, kDefault.max_len,
           "Most tokens of one input, special tokens included; 0: the model's "
           "own limit. At most the position table's rows. Cost: attention time "
@@ -141,6 +146,7 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   config.http_listen = absl::GetFlag(FLAGS_http_listen);
   config.device = absl::GetFlag(FLAGS_device);
   config.dtype = absl::GetFlag(FLAGS_dtype);
+  config.tuning_folder = absl::GetFlag(FLAGS_tuning_folder);
   config.max_len = absl::GetFlag(FLAGS_max_len);
   config.threads = absl::GetFlag(FLAGS_threads);
   config.tokenizer_threads = absl::GetFlag(FLAGS_tokenizer_threads);

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Tests and measures encoderd on a machine with a GPU: op tests, whole models
-# against torch, the same bits in any company, compute-sanitizer, a served model
-# over loopback, the benchmark. Needs no network and no gRPC: only python3 with
-# torch and transformers, and the bundle of deploy/bundle.sh, from which it runs:
+# against torch, the same bits in any company, compute-sanitizer, algorithms
+# kept from start to start, a served model over loopback, the benchmark. Needs no
+# network and no gRPC: only python3 with torch and transformers, and the bundle
+# of deploy/bundle.sh, from which it runs:
 #
 #   tar xf encoderd-bundle.tar.gz && encoderd-bundle/tests/gpu.sh
 #

@@ -172,9 +172,11 @@ class Device {
 // first card where this build has CUDA, a driver, a card and cuBLASLt are
 // there, and else the CPU; notes() says why. dtype: "auto", "fp32", "bf16",
 // "fp16". "auto" is fp32 on a CPU and bf16 on a card. A device or dtype that is
-// not there is refused, naming what is.
-absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& device,
-                                                   const std::string& dtype);
+// not there is refused, naming what is. tuning_folder: where a card keeps which
+// algorithms were fastest; empty: it times none.
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
+    const std::string& device, const std::string& dtype,
+    const std::string& tuning_folder = "");
 
 }  // namespace encoderd
 

@@ -21,8 +21,10 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpuBy(const std::string& dtype) {
 }
 
 // The first card, or the CPU where there is none that serves.
-absl::StatusOr<std::unique_ptr<Device>> OpenAny(const std::string& dtype) {
-  absl::StatusOr<std::unique_ptr<Device>> card = cuda::OpenCuda(0, dtype);
+absl::StatusOr<std::unique_ptr<Device>> OpenAny(
+    const std::string& dtype, const std::string& tuning_folder) {
+  absl::StatusOr<std::unique_ptr<Device>> card =
+      cuda::OpenCuda(0, dtype, tuning_folder);
   if (card.ok()) {
     (*card)->AddNote("device auto: the first card");
     return card;
@@ -36,15 +38,16 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAny(const std::string& dtype) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& device,
-                                                   const std::string& dtype) {
-  if (device == "auto") return OpenAny(dtype);
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
+    const std::string& device, const std::string& dtype,
+    const std::string& tuning_folder) {
+  if (device == "auto") return OpenAny(dtype, tuning_folder);
   if (device == "cpu") return OpenCpuBy(dtype);
   absl::string_view ordinal = device;
   int32_t n = 0;
   if (device == "cuda" || (absl::ConsumePrefix(&ordinal, "cuda:") &&
                            absl::SimpleAtoi(ordinal, &n) && n >= 0))
-    return cuda::OpenCuda(n, dtype);
+    return cuda::OpenCuda(n, dtype, tuning_folder);
   return absl::UnimplementedError(
       absl::StrCat("device \"", device,
                    "\" is not supported; choose auto, cpu, cuda or cuda:N"));

@@ -3,6 +3,7 @@
 // engine_bench [--model=minilm|bert-base|bert-large|FOLDER]
 //     [--device=cpu|cuda|cuda:N] [--dtype=fp32|bf16|fp16]
 //     [--threads=N] [--max_batch_tokens=N] [--repeats=N] [--tokens=N]
+//     [--tuning_folder=FOLDER] of a card's timed choices; empty: none are timed
 //     [--peak_tflops=N] what to quote shares of; 0: measured on the CPU
 //     [--ops]          seconds and share of the peak by op, one thread
 //     [--ids=FILE]     sequences from a file, one a line, ids in decimal;
@@ -45,11 +46,11 @@ T OrFail(absl::StatusOr<T> value) {
 }
 
 Flags ParseFlags(int argc, char** argv) {
-  Flags flags = {{"model", "minilm"}, {"device", "cpu"},
-                 {"dtype", "fp32"},   {"threads", "0"},
-                 {"repeats", "5"},    {"max_batch_tokens", "0"},
-                 {"ops", ""},         {"tokens", "32768"},
-                 {"ids", ""},         {"peak_tflops", "0"}};
+  Flags flags = {
+      {"model", "minilm"},  {"device", "cpu"},    {"dtype", "fp32"},
+      {"threads", "0"},     {"repeats", "5"},     {"max_batch_tokens", "0"},
+      {"ops", ""},          {"tokens", "32768"},  {"ids", ""},
+      {"peak_tflops", "0"}, {"tuning_folder", ""}};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const size_t equals = argument.find('=');
@@ -121,7 +122,8 @@ void PrintOps(const OpTimes& times, const std::string& workload, double peak) {
 
 void RunWorkload(const Flags& flags, const std::string& workload) {
   OpTimes times;
-  auto device = OrFail(OpenDevice(flags.at("device"), flags.at("dtype")));
+  auto device = OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
+                                  flags.at("tuning_folder")));
   const DType dtype = device->dtype();
   const std::string name = device->name();
   const bool ops = flags.at("ops") == "true";
@@ -171,7 +173,8 @@ void Main(int argc, char** argv) {
       RunWorkload(flags, workload);
     return;
   }
-  auto device = OrFail(OpenDevice(flags.at("device"), flags.at("dtype")));
+  auto device = OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
+                                  flags.at("tuning_folder")));
   const DType dtype = device->dtype();
   const BenchModel model =
       OrFail(LoadBenchModel(flags.at("model"), std::move(device)));

@@ -21,103 +21,13 @@ import torch
 import transformers
 
 import gpu_torch
+from gpu_run import Engine, NotRun, Run
 
 # Gates: largest difference in fp32, least cosine in 16 bits.
 FP32_DIFFERENCE = 1e-5
 LEAST_COSINE = 0.999
 # FLOP/s and bytes/s of one H200, to quote shares of.
 PEAK_TFLOPS = {"bf16": 790.0, "fp16": 790.0}
-
-
-class NotRun(Exception):
-    """The step cannot run on this machine; the reason."""
-
-
-class Engine:
-    """engine_bench over a file of ids, obeying line by line."""
-
-    def __init__(self, run, model, ids, dtype, threads=0, batch_tokens=0):
-        self.file = tempfile.NamedTemporaryFile("w", suffix=".ids")
-        for sequence in ids:
-            self.file.write(" ".join(map(str, sequence)) + "\n")
-        self.file.flush()
-        self.width = None
-        self.count = len(ids)
-        self.process = subprocess.Popen(
-            [run.program("engine_bench"), f"--model={model}",
-             f"--device={run.device}", f"--dtype={dtype}",
-             f"--threads={threads}", f"--max_batch_tokens={batch_tokens}",
-             f"--ids={self.file.name}"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=run.environment)
-        self._read("engine_bench did not start")
-
-    def _read(self, failure):
-        line = self.process.stdout.readline().strip()
-        if not line:
-            raise RuntimeError(f"{failure}: exit {self.process.wait(30)}")
-        return line
-
-    def _say(self, command):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
-        return self._read(command)
-
-    def run(self):
-        return float(self._say("run"))
-
-    def vectors(self):
-        with tempfile.NamedTemporaryFile() as file:
-            self._say(f"vectors {file.name}")
-            data = bytearray(pathlib.Path(file.name).read_bytes())
-        return torch.frombuffer(data, dtype=torch.float32).reshape(
-            self.count, -1)
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait(60)
-        self.file.close()
-
-
-class Run:
-    def __init__(self, options):
-        self.root = pathlib.Path(options.root)
-        self.device = options.device
-        self.quick = options.quick
-        self.model = options.model
-        self.out = pathlib.Path(options.out)
-        self.out.mkdir(parents=True, exist_ok=True)
-        self.on_card = options.device.startswith("cuda")
-        self.dtypes = ["fp32", "fp16", "bf16"] if self.on_card else ["fp32"]
-        self.environment = dict(os.environ)
-        self.environment["LD_LIBRARY_PATH"] = os.environ.get(
-            "ENCODERD_LIBRARY_PATH", "")
-        self.steps, self.rows = [], []
-
-    def program(self, name):
-        return str(self.root / "bin" / name)
-
-    def step(self, name, function):
-        started = time.monotonic()
-        print(f"gpu.sh: {name} ...", flush=True)
-        try:
-            status, detail = "passed", function()
-        except NotRun as reason:
-            status, detail = "not run", str(reason)
-        except Exception as failure:  # told, and the next step runs
-            status, detail = "FAILED", f"{type(failure).__name__}: {failure}"
-        seconds = time.monotonic() - started
-        self.steps.append({"step": name, "status": status, "detail": detail,
-                           "seconds": round(seconds, 1)})
-        print(f"gpu.sh: {name}: {status} ({seconds:.0f} s): {detail}",
-              flush=True)
-
-    def call(self, name, command, timeout=240):
-        with open(self.out / f"{name}.log", "w", encoding="utf-8") as log:
-            code = subprocess.run(command, stdout=log, stderr=log, check=False,
-                                  env=self.environment,
-                                  timeout=timeout).returncode
-        return code, (self.out / f"{name}.log").read_text(errors="replace")
 
 
 def tests(run, name):
@@ -203,6 +113,38 @@ def compare(run, name, path, ids, want, dtype):
     return told
 
 
+def kept_algorithms(run):
+    """Timed at the first start only; a file that is damaged is made anew."""
+    ids = gpu_torch.random_ids([1, 16, 100, 512])
+    dtype = run.dtypes[-1]
+    folder = run.out / "tuning-check"
+    shutil.rmtree(folder, ignore_errors=True)
+
+    def start():
+        engine = Engine(run, "minilm", ids, dtype, tuning=folder)
+        vectors = engine.vectors()
+        engine.close()
+        files = list(folder.iterdir()) if folder.exists() else []
+        return vectors.view(torch.int32), {f: f.read_bytes() for f in files}
+
+    vectors, files = start()
+    if not run.on_card:
+        if files:
+            raise RuntimeError(f"the CPU wrote {files}")
+        return "the CPU has none"
+    if len(files) != 1:
+        raise RuntimeError(f"{len(files)} files in {folder}")
+    again, files_again = start()
+    if files != files_again or not torch.equal(vectors, again):
+        raise RuntimeError("another choice, or other bits, at the second start")
+    path = next(iter(files))
+    path.write_bytes(files[path][:-30])
+    _, repaired = start()
+    if not repaired[path].endswith(b"\n") or len(repaired) != 1:
+        raise RuntimeError("a damaged file was not replaced")
+    return f"{path.name}: {files[path].count(b' bias ')} with bias"
+
+
 def median(times):
     return statistics.median(times), min(times), max(times)
 
@@ -247,6 +189,10 @@ def speed(run, name):
         engine = Engine(run, name, ids, dtype)
         times = {f"encoderd {dtype}": []}
         runners = {f"encoderd {dtype}": engine.run}
+        if run.on_card:
+            timed = Engine(run, name, ids, dtype, tuning=run.tuning)
+            times[f"encoderd {dtype}, timed algorithms"] = []
+            runners[f"encoderd {dtype}, timed algorithms"] = timed.run
         for kind, other in others.items():
             other.prepare(ids)
             other.run()  # warms up
@@ -256,6 +202,8 @@ def speed(run, name):
             for kind, runner in runners.items():
                 times[kind].append(runner())
         engine.close()
+        if run.on_card:
+            timed.close()
         layers, h, _, f = gpu_torch.SHAPES[name]
         flops = sum(layers * n * (2 * (4 * h * h + 2 * h * f) + 4 * n * h)
                     for n in lengths)
@@ -293,6 +241,7 @@ def served(run, name):
             server = subprocess.Popen(
                 [run.program("encoderd"), f"--model={folder}",
                  f"--device={run.device}", f"--dtype={dtype}",
+                 f"--tuning_folder={run.tuning}",
                  "--listen=127.0.0.1:0", "--http_listen="],
                 stdout=log, stderr=log, env=run.environment)
             try:
@@ -368,6 +317,7 @@ def main():
                  "gpu_whole_model_test"):
         run.step(name, lambda name=name: tests(run, name))
     run.step("goldens and batch invariance", lambda: goldens(run))
+    run.step("kept algorithms", lambda: kept_algorithms(run))
     for tool in ("memcheck", "racecheck"):
         run.step(tool, lambda tool=tool: sanitizer(run, tool))
     for name in models:

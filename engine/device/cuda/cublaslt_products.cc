@@ -1,9 +1,10 @@
 #include "engine/device/cuda/cublaslt_products.h"
 
-#include <map>
+#include <algorithm>
+#include <cstring>
 #include <string>
-#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -13,10 +14,13 @@ namespace encoderd {
 namespace cuda {
 namespace {
 
-// Rows for which the algorithm is chosen, once for every count of rows: a
-// middling batch. Small batches are bound by launches and weights anyway.
-constexpr int64_t kTypicalRows = 4096;
-constexpr int kCandidates = 16;
+// Counts of rows that the library is asked about; the first one's first answer
+// is taken where nothing is timed: a middling batch. Small batches are bound by
+// launches and weights anyway.
+constexpr int64_t kAskedRows[] = {4096, 128, 1024, 8192};
+constexpr int kAnswers = 8;  // to each
+// An algorithm serves all counts of rows if it serves these.
+constexpr int64_t kCheckedRows[] = {1, 7, 128, 1024, 8192};
 
 cudaDataType TypeOf(Element element) {
   switch (element) {
@@ -45,9 +49,9 @@ cublasLtEpilogue_t EpilogueOf(Epilogue epilogue) {
 }
 
 // cuBLASLt's handle, shared by the products; it may be used by many threads.
-struct Library {
-  explicit Library(const CublasLt& functions) : lt(functions) {}
-  ~Library() {
+struct Handle {
+  explicit Handle(const CublasLt& functions) : lt(functions) {}
+  ~Handle() {
     if (handle != nullptr) lt.cublasLtDestroy(handle);
   }
   absl::Status Check(cublasStatus_t status, const char* what) const {
@@ -87,7 +91,7 @@ class Layout {
 // y' [out,T] = (W' [in,out])^T x' [in,T].
 class CublasLtProduct : public Product {
  public:
-  CublasLtProduct(std::shared_ptr<const Library> library,
+  CublasLtProduct(std::shared_ptr<const Handle> library,
                   const ProductArgs& args)
       : library_(std::move(library)),
         args_(args),
@@ -99,8 +103,11 @@ class CublasLtProduct : public Product {
   }
 
   absl::Status Describe();
-  absl::StatusOr<cublasLtMatmulAlgo_t> Choose() const;
+  // What the library offers for `rows` rows, its first choice first.
+  absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> Ask(int64_t rows) const;
+  absl::Status Check(const cublasLtMatmulAlgo_t& algorithm) const;
   void Use(const cublasLtMatmulAlgo_t& algorithm) { algorithm_ = algorithm; }
+  const cublasLtMatmulAlgo_t& algorithm() const { return algorithm_; }
 
   absl::Status Run(const void* x, int64_t rows, void* y,
                    Stream stream) const override {
@@ -128,7 +135,7 @@ class CublasLtProduct : public Product {
                            "describing a product");
   }
 
-  const std::shared_ptr<const Library> library_;
+  const std::shared_ptr<const Handle> library_;
   const ProductArgs args_;
   const cudaDataType type_;
   Layout weight_;  // [in,out]
@@ -152,15 +159,29 @@ absl::Status CublasLtProduct::Describe() {
   return status;
 }
 
-// The library's first choice that takes no workspace and adds no partial sums:
-// the order of a row's sum is then fixed by the algorithm alone.
-absl::StatusOr<cublasLtMatmulAlgo_t> CublasLtProduct::Choose() const {
+// Without workspace and partial sums the order of a row's sum is fixed by the
+// algorithm alone.
+bool AddsNoPartialSums(const CublasLt& lt,
+                       const cublasLtMatmulAlgo_t& algorithm) {
+  int32_t split = 0;
+  uint32_t reduction = 0;
+  size_t written = 0;
+  return lt.cublasLtMatmulAlgoConfigGetAttribute(
+             &algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof(split),
+             &written) == CUBLAS_STATUS_SUCCESS &&
+         lt.cublasLtMatmulAlgoConfigGetAttribute(
+             &algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &reduction,
+             sizeof(reduction), &written) == CUBLAS_STATUS_SUCCESS &&
+         split <= 1 && reduction == CUBLASLT_REDUCTION_SCHEME_NONE;
+}
+
+absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> CublasLtProduct::Ask(
+    int64_t rows) const {
   const CublasLt& lt = library_->lt;
   Layout from(lt), to(lt);
   absl::Status status =
-      library_->Check(from.Make(type_, args_.in, kTypicalRows), "a layout");
-  status.Update(
-      library_->Check(to.Make(type_, args_.out, kTypicalRows), "a layout"));
+      library_->Check(from.Make(type_, args_.in, rows), "a layout");
+  status.Update(library_->Check(to.Make(type_, args_.out, rows), "a layout"));
   cublasLtMatmulPreference_t preference = nullptr;
   status.Update(library_->Check(lt.cublasLtMatmulPreferenceCreate(&preference),
                                 "a preference"));
@@ -177,77 +198,135 @@ absl::StatusOr<cublasLtMatmulAlgo_t> CublasLtProduct::Choose() const {
           preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction,
           sizeof(reduction)),
       "a preference"));
-  cublasLtMatmulHeuristicResult_t found[kCandidates] = {};
+  cublasLtMatmulHeuristicResult_t found[kAnswers] = {};
   int count = 0;
   if (status.ok()) {
     status = library_->Check(
         lt.cublasLtMatmulAlgoGetHeuristic(
             library_->handle, operation_, weight_.get(), from.get(), to.get(),
-            to.get(), preference, kCandidates, found, &count),
+            to.get(), preference, kAnswers, found, &count),
         "asking for an algorithm");
   }
   lt.cublasLtMatmulPreferenceDestroy(preference);
   if (!status.ok()) return status;
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
   for (int i = 0; i < count; ++i) {
-    int32_t split = 0;
-    size_t written = 0;
-    const cublasStatus_t known = lt.cublasLtMatmulAlgoConfigGetAttribute(
-        &found[i].algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &split, sizeof(split),
-        &written);
     if (found[i].state == CUBLAS_STATUS_SUCCESS &&
-        known == CUBLAS_STATUS_SUCCESS && split <= 1)
-      return found[i].algo;
+        AddsNoPartialSums(lt, found[i].algo))
+      algorithms.push_back(found[i].algo);
   }
-  return absl::UnimplementedError(absl::StrCat(
-      "cuBLASLt has no algorithm without partial sums for products of ",
-      args_.in, " by ", args_.out));
+  return algorithms;
 }
 
-class CublasLtProducts : public ProductFactory {
- public:
-  explicit CublasLtProducts(std::shared_ptr<const Library> library)
-      : library_(std::move(library)) {}
-
-  absl::StatusOr<std::unique_ptr<Product>> Create(
-      const ProductArgs& args) override {
-    auto product = absl::make_unique<CublasLtProduct>(library_, args);
-    absl::Status status = product->Describe();
+absl::Status CublasLtProduct::Check(
+    const cublasLtMatmulAlgo_t& algorithm) const {
+  const CublasLt& lt = library_->lt;
+  if (!AddsNoPartialSums(lt, algorithm))
+    return absl::InvalidArgumentError("it adds partial sums");
+  for (const int64_t rows : kCheckedRows) {
+    Layout from(lt), to(lt);
+    absl::Status status =
+        library_->Check(from.Make(type_, args_.in, rows), "a layout");
+    status.Update(library_->Check(to.Make(type_, args_.out, rows), "a layout"));
     if (!status.ok()) return status;
-    const auto key =
-        std::make_tuple(args.element, args.in, args.out, args.epilogue);
-    auto chosen = chosen_.find(key);
-    if (chosen == chosen_.end()) {
-      absl::StatusOr<cublasLtMatmulAlgo_t> algorithm = product->Choose();
-      if (!algorithm.ok()) return algorithm.status();
-      chosen = chosen_.emplace(key, *algorithm).first;
-    }
-    product->Use(chosen->second);
-    return std::unique_ptr<Product>(std::move(product));
+    cublasLtMatmulHeuristicResult_t result = {};
+    status = library_->Check(
+        lt.cublasLtMatmulAlgoCheck(library_->handle, operation_, weight_.get(),
+                                   from.get(), to.get(), to.get(), &algorithm,
+                                   &result),
+        "checking an algorithm");
+    if (!status.ok()) return status;
+    if (result.workspaceSize != 0)
+      return absl::InvalidArgumentError("it takes workspace");
   }
+  return absl::OkStatus();
+}
+
+Algorithm BytesOf(const cublasLtMatmulAlgo_t& algorithm) {
+  return Algorithm(reinterpret_cast<const char*>(&algorithm),
+                   sizeof(algorithm));
+}
+
+class CublasLtLibrary : public AlgorithmLibrary {
+ public:
+  explicit CublasLtLibrary(std::shared_ptr<const Handle> handle)
+      : handle_(std::move(handle)) {}
 
   std::string name() const override {
-    const size_t version = library_->lt.cublasLtGetVersion();
-    return absl::StrCat("cuBLASLt ", version);
+    return absl::StrCat("cuBLASLt ", handle_->lt.cublasLtGetVersion());
+  }
+
+  absl::StatusOr<std::vector<Algorithm>> Candidates(
+      const ProductArgs& args) override {
+    CublasLtProduct product(handle_, args);
+    absl::Status status = product.Describe();
+    if (!status.ok()) return status;
+    std::vector<Algorithm> candidates;
+    for (const int64_t rows : kAskedRows) {
+      const auto answers = product.Ask(rows);
+      if (!answers.ok()) {
+        status.Update(answers.status());
+        continue;
+      }
+      for (const cublasLtMatmulAlgo_t& answer : *answers) {
+        const Algorithm bytes = BytesOf(answer);
+        if (std::find(candidates.begin(), candidates.end(), bytes) ==
+            candidates.end())
+          candidates.push_back(bytes);
+      }
+    }
+    if (!candidates.empty()) return candidates;
+    if (!status.ok()) return status;
+    return absl::UnimplementedError(absl::StrCat(
+        "cuBLASLt has no algorithm without partial sums for products of ",
+        args.in, " by ", args.out));
+  }
+
+  absl::Status Check(const ProductArgs& args,
+                     const Algorithm& algorithm) override {
+    const auto product = Make(args, algorithm);
+    return product.ok() ? (*product)->Check((*product)->algorithm())
+                        : product.status();
+  }
+
+  absl::StatusOr<std::unique_ptr<Product>> Create(
+      const ProductArgs& args, const Algorithm& algorithm) override {
+    auto product = Make(args, algorithm);
+    if (!product.ok()) return product.status();
+    return std::unique_ptr<Product>(*std::move(product));
   }
 
  private:
-  const std::shared_ptr<const Library> library_;
-  std::map<std::tuple<Element, int64_t, int64_t, Epilogue>,
-           cublasLtMatmulAlgo_t>
-      chosen_;
+  absl::StatusOr<std::unique_ptr<CublasLtProduct>> Make(
+      const ProductArgs& args, const Algorithm& algorithm) const {
+    cublasLtMatmulAlgo_t known;
+    if (algorithm.size() != sizeof(known)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("an algorithm has ", sizeof(known), " bytes, not ",
+                       algorithm.size()));
+    }
+    std::memcpy(&known, algorithm.data(), sizeof(known));
+    auto product = absl::make_unique<CublasLtProduct>(handle_, args);
+    const absl::Status status = product->Describe();
+    if (!status.ok()) return status;
+    product->Use(known);
+    return product;
+  }
+
+  const std::shared_ptr<const Handle> handle_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ProductFactory>> NewCublasLtProducts() {
+absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> NewCublasLtLibrary() {
   absl::StatusOr<const CublasLt*> functions = LoadCublasLt();
   if (!functions.ok()) return functions.status();
-  auto library = std::make_shared<Library>(**functions);
-  absl::Status status = library->Check(
-      library->lt.cublasLtCreate(&library->handle), "a new handle");
+  auto handle = std::make_shared<Handle>(**functions);
+  absl::Status status =
+      handle->Check(handle->lt.cublasLtCreate(&handle->handle), "a new handle");
   if (!status.ok()) return status;
-  return std::unique_ptr<ProductFactory>(
-      absl::make_unique<CublasLtProducts>(std::move(library)));
+  return std::unique_ptr<AlgorithmLibrary>(
+      absl::make_unique<CublasLtLibrary>(std::move(handle)));
 }
 
 }  // namespace cuda

@@ -6,14 +6,14 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "engine/device/cuda/products.h"
+#include "engine/device/cuda/tuned_products.h"
 
 namespace encoderd {
 namespace cuda {
 
 // UNAVAILABLE, naming the library and why, where it cannot be loaded. For the
-// device that the calling thread uses.
-absl::StatusOr<std::unique_ptr<ProductFactory>> NewCublasLtProducts();
+// device that the calling thread uses; an Algorithm is a cublasLtMatmulAlgo_t.
+absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> NewCublasLtLibrary();
 
 }  // namespace cuda
 }  // namespace encoderd

@@ -184,6 +184,7 @@ absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
   args.weight = linear->weight.data();
   if (!linear->activate) args.bias = linear->bias.data();
   absl::StatusOr<std::unique_ptr<Product>> product = products_->Create(args);
+  for (std::string& note : products_->TakeNotes()) AddNote(std::move(note));
   if (!product.ok()) return product.status();
   linear->product = *std::move(product);
   return std::unique_ptr<DeviceLinear>(std::move(linear));
@@ -209,6 +210,11 @@ absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> CudaDevice::PrepareEmbeddings(
 
 }  // namespace
 
+absl::Status NoSuchCard(int32_t ordinal, int32_t count) {
+  return absl::NotFoundError(absl::StrCat("cuda:", ordinal, " is not there; ",
+                                          count, " devices are visible"));
+}
+
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
     std::shared_ptr<Runtime> runtime, std::unique_ptr<ProductFactory> products,
     int32_t ordinal, const std::string& dtype) {
@@ -228,8 +234,7 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
   int code = runtime->CountDevices(&count);
   if (code != 0) return RuntimeError(runtime.get(), code, "counting devices");
   if (ordinal < 0 || ordinal >= count) {
-    return absl::NotFoundError(absl::StrCat("cuda:", ordinal, " is not there; ",
-                                            count, " devices are visible"));
+    return NoSuchCard(ordinal, count);
   }
   Card card;
   code = runtime->Describe(ordinal, &card);

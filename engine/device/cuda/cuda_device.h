@@ -25,10 +25,15 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
     std::shared_ptr<Runtime> runtime, std::unique_ptr<ProductFactory> products,
     int32_t ordinal, const std::string& dtype);
 
-// The same on the real runtime. UNAVAILABLE, saying why: no driver, no card, no
-// cuBLASLt; UNIMPLEMENTED: a build without CUDA.
-absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int32_t ordinal,
-                                                 const std::string& dtype);
+// "cuda:7 is not there; 2 devices are visible"
+absl::Status NoSuchCard(int32_t ordinal, int32_t count);
+
+// The same on the real runtime. tuning_folder: where the choice of algorithms
+// by timing is kept; empty: nothing is timed. UNAVAILABLE, saying why: no
+// driver, no card, no cuBLASLt; UNIMPLEMENTED: a build without CUDA.
+absl::StatusOr<std::unique_ptr<Device>> OpenCuda(
+    int32_t ordinal, const std::string& dtype,
+    const std::string& tuning_folder);
 
 }  // namespace cuda
 }  // namespace encoderd

@@ -46,8 +46,10 @@ class ProductFactory {
   // Chooses the algorithm. Weights and bias are borrowed.
   virtual absl::StatusOr<std::unique_ptr<Product>> Create(
       const ProductArgs& args) = 0;
-  // "cuBLASLt 13.0.0": for the device's name.
+  // "cuBLASLt 130000": for the device's name.
   virtual std::string name() const = 0;
+  // For the log: how algorithms were chosen, since the last call.
+  virtual std::vector<std::string> TakeNotes() { return {}; }
 };
 
 }  // namespace cuda

@@ -184,5 +184,22 @@ absl::StatusOr<std::unique_ptr<Product>> EmulatedProducts::Create(
   return std::unique_ptr<Product>(new EmulatedProduct(args));
 }
 
+absl::StatusOr<std::vector<Algorithm>> EmulatedLibrary::Candidates(
+    const ProductArgs& args) {
+  return std::vector<Algorithm>{"loops", "more loops"};
+}
+
+absl::Status EmulatedLibrary::Check(const ProductArgs& args,
+                                    const Algorithm& algorithm) {
+  return algorithm == "loops" || algorithm == "more loops"
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError("no algorithm of this library");
+}
+
+absl::StatusOr<std::unique_ptr<Product>> EmulatedLibrary::Create(
+    const ProductArgs& args, const Algorithm& algorithm) {
+  return EmulatedProducts().Create(args);
+}
+
 }  // namespace cuda
 }  // namespace encoderd

@@ -9,9 +9,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "engine/device/cuda/products.h"
 #include "engine/device/cuda/runtime.h"
+#include "engine/device/cuda/tuned_products.h"
 
 namespace encoderd {
 namespace cuda {
@@ -77,6 +79,19 @@ class EmulatedProducts : public ProductFactory {
   absl::StatusOr<std::unique_ptr<Product>> Create(
       const ProductArgs& args) override;
   std::string name() const override { return "loops"; }
+};
+
+// A library of two algorithms, "loops" and "more loops", that give the same
+// bits; anything else fails its check.
+class EmulatedLibrary : public AlgorithmLibrary {
+ public:
+  std::string name() const override { return "loops"; }
+  absl::StatusOr<std::vector<Algorithm>> Candidates(
+      const ProductArgs& args) override;
+  absl::Status Check(const ProductArgs& args,
+                     const Algorithm& algorithm) override;
+  absl::StatusOr<std::unique_ptr<Product>> Create(
+      const ProductArgs& args, const Algorithm& algorithm) override;
 };
 
 }  // namespace cuda

@@ -105,13 +105,26 @@ TEST(ConfigTest, AddressesHaveAHostAndAPort) {
 
 TEST(ConfigTest, ItsTextNamesEverySettingOnOneLine) {
   const std::string text = Good().ToString();
-  for (const char* key :
-       {"model=", "folder=", "listen=", "http_listen=", "device=", "dtype=",
-        "max_len=", "threads=", "tokenizer_threads=", "max_batch_tokens=",
-        "max_queue_tokens=", "max_inputs_per_request=", "max_message_bytes=",
-        "max_connection_memory_bytes=", "max_connections=",
-        "max_streams_per_connection=", "reflection=", "drain_delay=",
-        "drain_timeout="}) {
+  for (const char* key : {"model=",
+                          "folder=",
+                          "listen=",
+                          "http_listen=",
+                          "device=",
+                          "dtype=",
+                          "tuning_folder=",
+                          "max_len=",
+                          "threads=",
+                          "tokenizer_threads=",
+                          "max_batch_tokens=",
+                          "max_queue_tokens=",
+                          "max_inputs_per_request=",
+                          "max_message_bytes=",
+                          "max_connection_memory_bytes=",
+                          "max_connections=",
+                          "max_streams_per_connection=",
+                          "reflection=",
+                          "drain_delay=",
+                          "drain_timeout="}) {
     EXPECT_THAT(text, ::testing::HasSubstr(key));
   }
   EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("\n")));

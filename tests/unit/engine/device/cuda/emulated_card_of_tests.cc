@@ -11,6 +11,9 @@ std::shared_ptr<Runtime> TestRuntime() {
 std::unique_ptr<ProductFactory> TestProducts() {
   return std::make_unique<EmulatedProducts>();
 }
+std::unique_ptr<AlgorithmLibrary> TestLibrary() {
+  return std::make_unique<EmulatedLibrary>();
+}
 bool IsEmulated() { return true; }
 
 }  // namespace cuda

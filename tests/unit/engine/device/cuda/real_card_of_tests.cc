@@ -14,7 +14,12 @@ std::shared_ptr<Runtime> TestRuntime() {
   return runtime;
 }
 std::unique_ptr<ProductFactory> TestProducts() {
-  return NewCublasLtProducts().value();
+  return std::make_unique<TunedProducts>(
+      TestLibrary(), std::make_shared<TuningStore>("", TunedFor()),
+      TestRuntime(), 0);
+}
+std::unique_ptr<AlgorithmLibrary> TestLibrary() {
+  return NewCublasLtLibrary().value();
 }
 bool IsEmulated() { return false; }
 
@@ -23,7 +28,7 @@ bool IsEmulated() { return false; }
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  const auto opened = encoderd::cuda::OpenCuda(0, "auto");
+  const auto opened = encoderd::cuda::OpenCuda(0, "auto", "");
   if (!opened.ok()) {
     std::printf("NOT RUN, needs a card: %s\n",
                 std::string(opened.status().message()).c_str());

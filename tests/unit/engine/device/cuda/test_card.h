@@ -18,6 +18,7 @@
 #include "engine/device/cuda/narrow.h"
 #include "engine/device/cuda/ops.h"
 #include "engine/device/cuda/runtime.h"
+#include "engine/device/cuda/tuned_products.h"
 #include "tests/support/cuda/narrow.h"
 
 namespace encoderd {
@@ -25,6 +26,7 @@ namespace cuda {
 
 std::shared_ptr<Runtime> TestRuntime();
 std::unique_ptr<ProductFactory> TestProducts();
+std::unique_ptr<AlgorithmLibrary> TestLibrary();
 bool IsEmulated();  // then tests choose sizes that one core can do
 
 inline std::unique_ptr<Device> OpenTestCard(DType dtype) {

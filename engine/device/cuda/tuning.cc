@@ -1,0 +1,197 @@
+#include "engine/device/cuda/tuning.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "engine/io/file.h"
+#include "engine/io/sha256.h"
+#include "engine/io/write_file.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+constexpr absl::string_view kFormat = "encoderd tuning 1";
+constexpr absl::string_view kDigest = "sha256 ";
+constexpr int64_t kMaxFileBytes = 1 << 20;
+constexpr size_t kMaxAlgorithmBytes = 1024;
+
+const std::vector<std::pair<Element, const char*>> kElements = {
+    {Element::kFloat, "fp32"},
+    {Element::kHalf, "fp16"},
+    {Element::kBf16, "bf16"}};
+const std::vector<std::pair<Epilogue, const char*>> kEpilogues = {
+    {Epilogue::kNone, "none"},
+    {Epilogue::kBias, "bias"},
+    {Epilogue::kBiasGeluTanh, "bias_gelu_tanh"},
+    {Epilogue::kBiasRelu, "bias_relu"}};
+
+template <typename T>
+const char* NameOf(const std::vector<std::pair<T, const char*>>& names,
+                   T value) {
+  for (const auto& [known, name] : names) {
+    if (known == value) return name;
+  }
+  return "?";
+}
+
+template <typename T>
+bool ValueOf(const std::vector<std::pair<T, const char*>>& names,
+             absl::string_view name, T* value) {
+  for (const auto& [known, known_name] : names) {
+    if (name != known_name) continue;
+    *value = known;
+    return true;
+  }
+  return false;
+}
+
+// The lines before the choices.
+std::string Header(const TunedFor& tuned_for) {
+  return absl::StrCat(kFormat, "\ncard ", tuned_for.card, "\ncompute ",
+                      tuned_for.compute_major, ".", tuned_for.compute_minor,
+                      "\nlibrary ", tuned_for.library, "\n");
+}
+
+bool ParseLine(absl::string_view line, Choices* choices) {
+  const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+  Element element;
+  Epilogue epilogue;
+  int64_t in = 0, out = 0;
+  if (words.size() != 5 || !ValueOf(kElements, words[0], &element) ||
+      !absl::SimpleAtoi(words[1], &in) || !absl::SimpleAtoi(words[2], &out) ||
+      !ValueOf(kEpilogues, words[3], &epilogue) || words[4].size() % 2 != 0 ||
+      words[4].empty() || words[4].size() / 2 > kMaxAlgorithmBytes)
+    return false;
+  for (const char c : words[4]) {
+    if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) return false;
+  }
+  return choices
+      ->emplace(ProductKey{element, in, out, epilogue},
+                absl::HexStringToBytes(words[4]))
+      .second;
+}
+
+}  // namespace
+
+ProductKey KeyOf(const ProductArgs& args) {
+  return {args.element, args.in, args.out, args.epilogue};
+}
+
+std::string KeyText(const ProductKey& key) {
+  const auto& [element, in, out, epilogue] = key;
+  return absl::StrCat(NameOf(kElements, element), " ", in, " ", out, " ",
+                      NameOf(kEpilogues, epilogue));
+}
+
+TunedFor TunedForCard(const Card& card, std::string library) {
+  return {card.name, card.compute_major, card.compute_minor,
+          std::move(library)};
+}
+
+std::string TuningFileName(const TunedFor& tuned_for) {
+  std::string name =
+      absl::StrCat(tuned_for.card, "-", tuned_for.compute_major, ".",
+                   tuned_for.compute_minor, "-", tuned_for.library);
+  for (char& c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    c = absl::ascii_isalnum(byte) || c == '.' ? absl::ascii_tolower(byte) : '-';
+  }
+  return absl::StrCat(name, ".tuning");
+}
+
+std::string FormatTuning(const TunedFor& tuned_for, const Choices& choices) {
+  std::string text = Header(tuned_for);
+  for (const auto& [key, algorithm] : choices) {
+    absl::StrAppend(&text, KeyText(key), " ", absl::BytesToHexString(algorithm),
+                    "\n");
+  }
+  const absl::StatusOr<std::string> digest = Sha256OfString(text);
+  return absl::StrCat(text, kDigest, digest.ok() ? *digest : "", "\n");
+}
+
+absl::StatusOr<Choices> ParseTuning(absl::string_view text,
+                                    const TunedFor& tuned_for) {
+  if (!absl::StartsWith(text, absl::StrCat(kFormat, "\n")))
+    return absl::DataLossError(
+        absl::StrCat("its first line is not \"", kFormat, "\""));
+  const size_t end = text.rfind(kDigest);
+  const absl::string_view lines = text.substr(0, end);
+  const absl::StatusOr<std::string> digest = Sha256OfString(lines);
+  if (!digest.ok()) return digest.status();
+  if (end == text.npos ||
+      text.substr(end) != absl::StrCat(kDigest, *digest, "\n"))
+    return absl::DataLossError("it is damaged: its digest is of other content");
+  absl::string_view rest = lines;
+  if (!absl::ConsumePrefix(&rest, Header(tuned_for))) {
+    return absl::DataLossError(
+        absl::StrCat("it is not of ", tuned_for.card, ", compute capability ",
+                     tuned_for.compute_major, ".", tuned_for.compute_minor,
+                     " and ", tuned_for.library));
+  }
+  Choices choices;
+  for (const absl::string_view line :
+       absl::StrSplit(rest, '\n', absl::SkipEmpty())) {
+    if (!ParseLine(line, &choices))
+      return absl::DataLossError(
+          absl::StrCat("a line is not understood: ", Quote(line)));
+  }
+  return choices;
+}
+
+TuningStore::TuningStore(std::string folder, TunedFor tuned_for)
+    : folder_(std::move(folder)),
+      tuned_for_(std::move(tuned_for)),
+      name_(TuningFileName(tuned_for_)) {
+  choices_ = Read(/*tell=*/true);
+}
+
+Choices TuningStore::Read(bool tell) {
+  if (folder_.empty()) return {};
+  const absl::StatusOr<std::string> text =
+      ReadWholeFile(folder_, name_, kMaxFileBytes);
+  if (absl::IsNotFound(text.status())) return {};
+  absl::StatusOr<Choices> choices =
+      text.ok() ? ParseTuning(*text, tuned_for_) : text.status();
+  if (choices.ok()) return *std::move(choices);
+  if (tell) {
+    AddNote(absl::StrCat(
+        "warning: ", folder_, "/", name_,
+        " is not used, products are timed anew: ", choices.status().message()));
+  }
+  return {};
+}
+
+const Algorithm* TuningStore::Find(const ProductKey& key) const {
+  const auto found = choices_.find(key);
+  return found == choices_.end() ? nullptr : &found->second;
+}
+
+void TuningStore::Keep(const ProductKey& key, const Algorithm& algorithm,
+                       const Algorithm& refused) {
+  Use(key, algorithm);
+  if (folder_.empty()) return;
+  Choices all = choices_;
+  for (const auto& [other, chosen] : Read(/*tell=*/false)) {
+    if (other == key && chosen == refused) continue;
+    // Of what this process computes with already, only the file changes.
+    all[other] = chosen;
+    if (other == key) choices_[key] = chosen;
+    choices_.emplace(other, chosen);
+  }
+  const absl::Status written =
+      WriteFileAtomically(folder_, name_, FormatTuning(tuned_for_, all));
+  if (written.ok() || unwritable_) return;
+  unwritable_ = true;
+  AddNote(absl::StrCat(
+      "warning: the timed choice of algorithms is not kept, the next start "
+      "may choose others, and other last bits: ",
+      written.message()));
+}
+
+}  // namespace cuda
+}  // namespace encoderd

@@ -9,6 +9,7 @@
 #define ENCODERD_SERVER_RPC_CONVERT_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ namespace encoderd {
 struct RequestLimits {
   int32_t max_inputs = 0;  // of one request
   int64_t max_message_bytes = 0;
+  // Of the lists of all TokenIds of one request together.
+  int64_t max_list_values = std::numeric_limits<int64_t>::max();
 };
 
 // NO_INPUTS, TOO_MANY_INPUTS.

@@ -1,5 +1,6 @@
 #include "server/rpc/request.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <string>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "encoderd/v1/encoder.pb.h"
 #include "engine/error.h"
+#include "server/rpc/parse_cost.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
@@ -19,17 +21,29 @@ static_assert(v1::EmbedRequest::kInputsFieldNumber == kInputsField);
 static_assert(v1::EncodeRequest::kInputsFieldNumber == kInputsField);
 static_assert(v1::TokenizeRequest::kInputsFieldNumber == kInputsField);
 
+// Fields of an input with all that it can have: itself, its content, and two
+// texts or three lists.
+constexpr int64_t kFieldsOfAnInput = 5;
+
+ParseLimits LimitsOf(const RequestLimits& limits) {
+  return {std::max(kMaxFields, 2 * kFieldsOfAnInput * limits.max_inputs),
+          limits.max_list_values};
+}
+
 }  // namespace
 
 absl::Status ParseInputs(const RequestLimits& limits,
                          const grpc::ByteBuffer& bytes,
                          google::protobuf::Message* request,
                          std::vector<InputFault>* bad_texts) {
-  const int64_t count = CountEntries(bytes, kInputsField);
-  const absl::Status status = CheckInputCount(count, limits);
+  ParseCost cost;
+  absl::Status status =
+      CheckParseCost(bytes, *request->GetDescriptor(), LimitsOf(limits), &cost);
+  if (!status.ok()) return status;
+  status = CheckInputCount(cost.entries, limits);
   // An empty list is told after parsing: garbage has no inputs either.
-  if (!status.ok() && count > 0) return status;
-  const absl::Status parsed = ParseMessage(bytes, request);
+  if (!status.ok() && cost.entries > 0) return status;
+  const absl::Status parsed = ParseChecked(bytes, request);
   if (parsed.ok() || bad_texts == nullptr) return parsed;
   std::string mended;
   if (ReasonOf(parsed) == "INVALID_UTF8" &&

@@ -14,9 +14,10 @@
 
 namespace encoderd {
 
-// Parses `bytes` into `request`, a message that has `inputs`. Counts before it
-// parses: each input costs memory however small it is. Errors: TOO_MANY_INPUTS
-// and those of ParseMessage (wire.h). An empty list is left to the conversion.
+// Parses `bytes` into `request`, a message that has `inputs` and no other list
+// of its own. Counts before it parses: each input costs memory however small it
+// is. Errors: TOO_MANY_INPUTS and those of ParseMessage (wire.h). An empty list
+// is left to the conversion.
 //
 // bad_texts: where it is given, an input that is not UTF-8 is no error here:
 // the request has an input without content in its place, and *bad_texts the

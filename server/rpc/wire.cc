@@ -1,6 +1,6 @@
 #include "server/rpc/wire.h"
 
-#include <map>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -10,7 +10,7 @@
 #include "google/protobuf/stubs/common.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "grpcpp/support/proto_buffer_reader.h"
-#include "server/rpc/spare_bytes.h"
+#include "server/rpc/parse_cost.h"
 
 namespace encoderd {
 namespace {
@@ -21,11 +21,23 @@ using google::protobuf::io::CodedInputStream;
 
 constexpr int kMaxDepth = 16;  // messages of the contract nest 4 deep
 
+// 8 where so many bytes are there and all of them ASCII; else 0.
+size_t AsciiAt(const char* text, size_t size) {
+  uint64_t bytes = 0;
+  if (size < sizeof(bytes)) return 0;
+  std::memcpy(&bytes, text, sizeof(bytes));
+  return (bytes & 0x8080808080808080) == 0 ? sizeof(bytes) : 0;
+}
+
 // First byte of the first malformed sequence, or -1. Shortest forms only, no
 // surrogates, nothing past U+10FFFF.
 int64_t FirstInvalidUtf8(absl::string_view text) {
   size_t i = 0;
   while (i < text.size()) {
+    if (const size_t ascii = AsciiAt(text.data() + i, text.size() - i)) {
+      i += ascii;
+      continue;
+    }
     const auto byte = [&](size_t k) {
       return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0;
     };
@@ -59,18 +71,76 @@ absl::Status Malformed() {
                    {"MALFORMED_MESSAGE", {}, ""});
 }
 
+// A field within a message within ...: a place, of which a name is only made
+// where there is something to say about it.
+struct Place {
+  const Place* outer = nullptr;  // the field that holds the message
+  const FieldDescriptor* field = nullptr;
+  absl::string_view message;  // that the field is in
+  size_t at = 0;              // where the field's tag begins
+  int64_t entry = -1;         // of a repeated field, where it is known
+};
+
+// How many entries of the field there are before it in its message.
+int64_t EntryOf(const Place& place) {
+  if (place.entry >= 0) return place.entry;
+  CodedInputStream stream(
+      reinterpret_cast<const uint8_t*>(place.message.data()),
+      static_cast<int>(place.message.size()));
+  int64_t entries = 0;
+  while (static_cast<size_t>(stream.CurrentPosition()) < place.at) {
+    const uint32_t tag = stream.ReadTag();
+    if (WireFormatLite::GetTagFieldNumber(tag) == place.field->number() &&
+        WireFormatLite::GetTagWireType(tag) ==
+            WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+      ++entries;
+    }
+    if (!WireFormatLite::SkipField(&stream, tag)) break;
+  }
+  return entries;
+}
+
+// "inputs[3].pair.second". *entry: 3, the entry of the outermost field, or -1
+// where that is not repeated.
+std::string NameOf(const Place& place, int64_t* entry) {
+  std::string name;
+  if (place.outer != nullptr) {
+    name = absl::StrCat(NameOf(*place.outer, entry), ".");
+  }
+  absl::StrAppend(&name, std::string(place.field->name()));
+  const int64_t index = place.field->is_repeated() ? EntryOf(place) : -1;
+  if (index >= 0) absl::StrAppend(&name, "[", index, "]");
+  if (place.outer == nullptr) *entry = index;
+  return name;
+}
+
+absl::Status NotUtf8(const Place& place, int64_t offset) {
+  int64_t entry = -1;
+  const std::string name = NameOf(place, &entry);
+  ErrorDetail detail{
+      "INVALID_UTF8", {{"byte_offset", absl::StrCat(offset)}}, name};
+  if (entry >= 0) detail.metadata["input_index"] = absl::StrCat(entry);
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat(name, " is not UTF-8 at byte ", offset),
+                   detail);
+}
+
 // Walks a message as the parser does and stops at the first text that is not
-// UTF-8. `input_index` is that of the entry of `inputs` it is in, or -1.
+// UTF-8. `outer` is the field that holds the message; null: it is the request.
+// A message of a million fields takes tens of milliseconds: nothing is made for
+// a field that is well.
 absl::Status Walk(absl::string_view bytes,
-                  const google::protobuf::Descriptor& type,
-                  const std::string& path, int64_t input_index, int depth) {
+                  const google::protobuf::Descriptor& type, const Place* outer,
+                  int depth) {
   if (depth > kMaxDepth) return Malformed();
   CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                           static_cast<int>(bytes.size()));
-  std::map<int, int64_t> seen;  // entries of each repeated field so far
-  while (const uint32_t tag = stream.ReadTag()) {
-    const int number = WireFormatLite::GetTagFieldNumber(tag);
-    const FieldDescriptor* field = type.FindFieldByNumber(number);
+  while (true) {
+    const auto begin = static_cast<size_t>(stream.CurrentPosition());
+    const uint32_t tag = stream.ReadTag();
+    if (tag == 0) break;
+    const FieldDescriptor* field =
+        type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
     if (field == nullptr || WireFormatLite::GetTagWireType(tag) !=
                                 WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
       if (!WireFormatLite::SkipField(&stream, tag)) return Malformed();
@@ -82,28 +152,14 @@ absl::Status Walk(absl::string_view bytes,
     if (length > bytes.size() - at) return Malformed();
     const absl::string_view value = bytes.substr(at, length);
     stream.Skip(static_cast<int>(length));
-
-    std::string name =
-        absl::StrCat(path, path.empty() ? "" : ".", std::string(field->name()));
-    int64_t index = input_index;
-    if (field->is_repeated()) {
-      const int64_t entry = seen[number]++;
-      absl::StrAppend(&name, "[", entry, "]");
-      if (depth == 0) index = entry;
-    }
+    const Place place{outer, field, bytes, begin};
     if (field->type() == FieldDescriptor::TYPE_MESSAGE) {
-      const absl::Status status =
-          Walk(value, *field->message_type(), name, index, depth + 1);
+      absl::Status status =
+          Walk(value, *field->message_type(), &place, depth + 1);
       if (!status.ok()) return status;
     } else if (field->type() == FieldDescriptor::TYPE_STRING) {
       const int64_t offset = FirstInvalidUtf8(value);
-      if (offset < 0) continue;
-      ErrorDetail detail{
-          "INVALID_UTF8", {{"byte_offset", absl::StrCat(offset)}}, name};
-      if (index >= 0) detail.metadata["input_index"] = absl::StrCat(index);
-      return MakeError(absl::StatusCode::kInvalidArgument,
-                       absl::StrCat(name, " is not UTF-8 at byte ", offset),
-                       detail);
+      if (offset >= 0) return NotUtf8(place, offset);
     }
   }
   return stream.ConsumedEntireMessage() ? absl::OkStatus() : Malformed();
@@ -111,26 +167,15 @@ absl::Status Walk(absl::string_view bytes,
 
 }  // namespace
 
-int64_t CountEntries(const grpc::ByteBuffer& bytes, int number) {
-  // The reader only reads; its constructor asks for a pointer to non-const.
-  grpc::ProtoBufferReader reader(const_cast<grpc::ByteBuffer*>(&bytes));
-  if (!reader.status().ok()) return 0;
-  CodedInputStream stream(&reader);
-  int64_t count = 0;
-  while (const uint32_t tag = stream.ReadTag()) {
-    if (WireFormatLite::GetTagFieldNumber(tag) == number) ++count;
-    if (!WireFormatLite::SkipField(&stream, tag)) break;
-  }
-  return count;
-}
-
 std::string FindString(const grpc::ByteBuffer& bytes, int number,
                        size_t max_bytes) {
   grpc::ProtoBufferReader reader(const_cast<grpc::ByteBuffer*>(&bytes));
   if (!reader.status().ok()) return "";
   CodedInputStream stream(&reader);
   std::string found;
-  while (const uint32_t tag = stream.ReadTag()) {
+  for (int64_t fields = 0; fields < kMaxFields; ++fields) {
+    const uint32_t tag = stream.ReadTag();
+    if (tag == 0) break;
     if (WireFormatLite::GetTagFieldNumber(tag) != number ||
         WireFormatLite::GetTagWireType(tag) !=
             WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
@@ -148,8 +193,12 @@ std::string FindString(const grpc::ByteBuffer& bytes, int number,
 
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes,
                           google::protobuf::Message* message) {
-  absl::Status spare = CheckSpareBytes(bytes, *message->GetDescriptor());
-  if (!spare.ok()) return spare;
+  absl::Status status = CheckParseCost(bytes, *message->GetDescriptor());
+  return status.ok() ? ParseChecked(bytes, message) : status;
+}
+
+absl::Status ParseChecked(const grpc::ByteBuffer& bytes,
+                          google::protobuf::Message* message) {
   {
     grpc::ProtoBufferReader reader(const_cast<grpc::ByteBuffer*>(&bytes));
     if (reader.status().ok() && message->ParseFromZeroCopyStream(&reader)) {
@@ -166,7 +215,7 @@ absl::Status ParseMessage(const grpc::ByteBuffer& bytes,
 
 absl::Status ExplainParseFailure(absl::string_view bytes,
                                  const google::protobuf::Descriptor& type) {
-  const absl::Status status = Walk(bytes, type, "", -1, 0);
+  const absl::Status status = Walk(bytes, type, nullptr, 0);
   return status.ok() ? Malformed() : status;
 }
 
@@ -194,9 +243,9 @@ bool EmptyInvalidEntries(const grpc::ByteBuffer& bytes,
                             static_cast<int>(end - value));
       uint32_t length = 0;
       if (!head.ReadVarint32(&length)) return false;
+      const Place place{nullptr, field, all, begin, index};
       status = Walk(all.substr(end - length, length), *field->message_type(),
-                    absl::StrCat(std::string(field->name()), "[", index, "]"),
-                    index, 1);
+                    &place, 1);
     }
     if (status.ok()) {
       mended->append(all.data() + begin, end - begin);

@@ -1,9 +1,5 @@
-// Bytes of a message looked at before and after the parser.
-//
-// Before: the number of entries of a repeated field is counted without building
-// anything, so that a small message cannot become a large one in memory. After
-// a failed parse: which text is not UTF-8, or that the bytes are no message at
-// all. Thread-safe: plain functions.
+// Bytes to messages and back. After a failed parse: which text is not UTF-8, or
+// that the bytes are no message at all. Thread-safe: plain functions.
 #ifndef ENCODERD_SERVER_RPC_WIRE_H_
 #define ENCODERD_SERVER_RPC_WIRE_H_
 
@@ -22,20 +18,22 @@
 
 namespace encoderd {
 
-// Entries of length-delimited field `number` at the top level, up to the first
-// byte that makes no sense.
-int64_t CountEntries(const grpc::ByteBuffer& bytes, int number);
-
 // The string of field `number` at the top level (the last one, as the parser
-// takes it), of bytes that may be no message. Empty: there is none, it is
-// longer than max_bytes, or it is not UTF-8.
+// takes it), of bytes that may be no message; only the first kMaxFields fields
+// (parse_cost.h) are looked at. Empty: there is none, it is longer than
+// max_bytes, or it is not UTF-8.
 std::string FindString(const grpc::ByteBuffer& bytes, int number,
                        size_t max_bytes);
 
 // Parses `bytes`; `message` is of the type that the method takes. Errors:
-// INVALID_ARGUMENT, INVALID_UTF8 (field; byte_offset; input_index where an
-// input is to blame) or MALFORMED_MESSAGE (limit, of spare_bytes.h).
+// those of CheckParseCost (parse_cost.h) and of ParseChecked.
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes,
+                          google::protobuf::Message* message);
+
+// The same for bytes that passed CheckParseCost. Errors: INVALID_ARGUMENT,
+// INVALID_UTF8 (field; byte_offset; input_index where an input is to blame) or
+// MALFORMED_MESSAGE.
+absl::Status ParseChecked(const grpc::ByteBuffer& bytes,
                           google::protobuf::Message* message);
 
 // Why `bytes` did not parse as a `type`.

@@ -60,6 +60,55 @@ TEST_F(RefusalTest, AMillionEmptyInputsAreRefusedUnparsed) {
   EXPECT_EQ(error.metadata.at("count"), "1000000");
 }
 
+// Field `tag` with this content, of 16 KiB up to 2 MiB.
+std::string Field(char tag, const std::string& content) {
+  const size_t size = content.size();
+  return std::string(1, tag) + static_cast<char>((size & 127) | 128) +
+         static_cast<char>((size >> 7 & 127) | 128) +
+         static_cast<char>(size >> 14) + content;
+}
+
+TEST_F(RefusalTest, AMillionEmptyPiecesOfAListAreRefusedUnparsed) {
+  // inputs[0].tokens.ids and options.ranges.minimum; the message is no good in
+  // any case, so that it is looked at as far as anything looks at one.
+  std::string pieces;
+  for (int i = 0; i < 1048570; ++i) pieces += std::string("\x0A\x00", 2);
+  const std::string tokens = Field('\x12', Field('\x1A', pieces));
+  const std::string ranges = Field('\x1A', Field('\x42', pieces));
+  const std::pair<const char*, std::string> calls[] = {
+      {"Embed", tokens + tokens},
+      {"Embed", ranges + tokens},
+      {"Encode", tokens + tokens},
+      {"Tokenize", tokens + tokens}};
+  for (const auto& [method, bytes] : calls) {
+    const RpcError error =
+        ReadError(server_.CallRaw(method, bytes + "\x0A\x01\xFF"));
+    EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(error.reason, "REQUEST_TOO_LARGE") << method;
+    EXPECT_EQ(error.metadata.at("limit"), "1048576");
+  }
+}
+
+TEST_F(RefusalTest, MoreIdsThanTheQueueHoldsAreCountedUnparsed) {
+  ServerConfig config = TestConfig();
+  config.max_queue_tokens = 1000;
+  TestServer server({}, config);
+  v1::EmbedRequest request;
+  v1::TokenIds* tokens = request.add_inputs()->mutable_tokens();
+  for (int i = 0; i < 3001; ++i) tokens->add_ids(1);
+  v1::EmbedResponse response;
+  RpcError error = ReadError(server.Embed(request, &response));
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "REQUEST_TOO_LARGE");
+  EXPECT_EQ(error.metadata.at("list_values"), "3001");
+  EXPECT_EQ(error.metadata.at("limit"), "3000");
+  // One less is parsed, and told what it is.
+  tokens->mutable_ids()->RemoveLast();
+  error = ReadError(server.Embed(request, &response));
+  EXPECT_EQ(error.reason, "INPUT_TOO_LONG");
+  EXPECT_EQ(error.metadata.at("token_count"), "3000");
+}
+
 TEST_F(RefusalTest, EmptyContentIsNamed) {
   v1::EmbedRequest request = TextRequest({"fine", ""});
   request.add_inputs();

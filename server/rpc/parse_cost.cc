@@ -1,0 +1,162 @@
+#include "server/rpc/parse_cost.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "engine/error.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "grpcpp/support/proto_buffer_reader.h"
+
+namespace encoderd {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
+
+constexpr int kMaxDepth = 16;  // messages of the contract nest 4 deep
+
+WireFormatLite::WireType WireTypeOf(const FieldDescriptor& field) {
+  return WireFormatLite::WireTypeForFieldType(
+      static_cast<WireFormatLite::FieldType>(field.type()));
+}
+
+// Whether the parser takes a field with this tag as `field`.
+bool IsRead(const FieldDescriptor& field, uint32_t tag) {
+  const WireFormatLite::WireType wire = WireFormatLite::GetTagWireType(tag);
+  return wire == WireTypeOf(field) ||
+         (field.is_packable() &&
+          wire == WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+}
+
+// Reads a length and so many bytes, counting the varints in them. False: they
+// are not all there.
+bool CountVarints(CodedInputStream* stream, int64_t* count) {
+  uint32_t left = 0;
+  if (!stream->ReadVarint32(&left)) return false;
+  while (left > 0) {
+    const void* data = nullptr;
+    int size = 0;
+    if (!stream->GetDirectBufferPointer(&data, &size)) return false;
+    const uint32_t here = std::min(left, static_cast<uint32_t>(size));
+    const auto* const bytes = static_cast<const uint8_t*>(data);
+    *count += std::count_if(bytes, bytes + here,
+                            [](uint8_t byte) { return byte < 0x80; });
+    stream->Skip(static_cast<int>(here));
+    left -= here;
+  }
+  return true;
+}
+
+class Counter {
+ public:
+  Counter(CodedInputStream* stream, int64_t max_fields)
+      : stream_(*stream), max_fields_(max_fields) {}
+
+  // One message, to its end or the stream's limit. False: there is nothing more
+  // to count.
+  bool Count(const Descriptor& type, int depth) {
+    uint64_t seen = 0;  // singular fields, by number
+    while (true) {
+      const int begin = stream_.CurrentPosition();
+      const uint32_t tag = stream_.ReadTag();
+      if (tag == 0) return stream_.ConsumedEntireMessage();
+      if (++cost_.fields > max_fields_) return false;
+      const int number = WireFormatLite::GetTagFieldNumber(tag);
+      const FieldDescriptor* field = type.FindFieldByNumber(number);
+      bool read = field != nullptr && IsRead(*field, tag);
+      if (read && !field->is_repeated()) {
+        const uint64_t bit = uint64_t{1} << (number % 64);
+        read = (seen & bit) == 0;
+        seen |= bit;
+      }
+      if (!(read ? CountField(*field, tag, depth)
+                 : WireFormatLite::SkipField(&stream_, tag))) {
+        return false;
+      }
+      if (!read) cost_.spare_bytes += stream_.CurrentPosition() - begin;
+      if (cost_.spare_bytes > kMaxSpareBytes) return false;
+    }
+  }
+
+  const ParseCost& cost() const { return cost_; }
+
+ private:
+  bool CountField(const FieldDescriptor& field, uint32_t tag, int depth) {
+    if (depth == 0 && field.is_repeated()) ++cost_.entries;
+    if (depth < kMaxDepth && field.type() == FieldDescriptor::TYPE_MESSAGE) {
+      uint32_t length = 0;
+      if (!stream_.ReadVarint32(&length)) return false;
+      const auto outer = stream_.PushLimit(static_cast<int>(length));
+      if (!Count(*field.message_type(), depth + 1)) return false;
+      stream_.PopLimit(outer);
+      return true;
+    }
+    if (field.is_repeated() &&
+        WireTypeOf(field) == WireFormatLite::WIRETYPE_VARINT) {
+      if (WireFormatLite::GetTagWireType(tag) ==
+          WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+        return CountVarints(&stream_, &cost_.list_values);
+      }
+      ++cost_.list_values;
+    }
+    return WireFormatLite::SkipField(&stream_, tag);
+  }
+
+  CodedInputStream& stream_;
+  const int64_t max_fields_;
+  ParseCost cost_;
+};
+
+}  // namespace
+
+ParseCost CountParseCost(const grpc::ByteBuffer& bytes, const Descriptor& type,
+                         int64_t max_fields) {
+  // The reader only reads; its constructor asks for a pointer to non-const.
+  grpc::ProtoBufferReader reader(const_cast<grpc::ByteBuffer*>(&bytes));
+  if (!reader.status().ok()) return {};
+  CodedInputStream stream(&reader);
+  Counter counter(&stream, max_fields);
+  counter.Count(type, 0);
+  return counter.cost();
+}
+
+absl::Status CheckParseCost(const grpc::ByteBuffer& bytes,
+                            const Descriptor& type, const ParseLimits& limits,
+                            ParseCost* cost) {
+  const ParseCost counted = CountParseCost(bytes, type, limits.max_fields);
+  if (cost != nullptr) *cost = counted;
+  if (counted.spare_bytes > kMaxSpareBytes) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        absl::StrCat("the message has more than ", kMaxSpareBytes,
+                     " bytes of fields that this method does not have, or has "
+                     "only once"),
+        {"MALFORMED_MESSAGE", {{"limit", absl::StrCat(kMaxSpareBytes)}}, ""});
+  }
+  if (counted.fields > limits.max_fields) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        absl::StrCat("the message has more than ", limits.max_fields,
+                     " fields, the most that one request may have; write "
+                     "lists packed"),
+        {"REQUEST_TOO_LARGE",
+         {{"limit", absl::StrCat(limits.max_fields)}},
+         ""});
+  }
+  if (counted.list_values <= limits.max_list_values) return absl::OkStatus();
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("ids, segment_ids and position_ids have ",
+                                counted.list_values,
+                                " values together; one request may "
+                                "have at most ",
+                                limits.max_list_values),
+                   {"REQUEST_TOO_LARGE",
+                    {{"list_values", absl::StrCat(counted.list_values)},
+                     {"limit", absl::StrCat(limits.max_list_values)}},
+                    ""});
+}
+
+}  // namespace encoderd

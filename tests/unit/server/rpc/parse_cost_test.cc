@@ -1,0 +1,185 @@
+// What a message would cost to parse: the usual passes, what a few bytes make
+// large is refused unparsed.
+#include "server/rpc/parse_cost.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "encoderd/v1/encoder.pb.h"
+#include "engine/error.h"
+#include "server/rpc/wire.h"
+
+namespace encoderd {
+namespace {
+
+grpc::ByteBuffer Bytes(const std::string& text) {
+  const grpc::Slice slice(text);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+// In slices of one byte, as a slow network may deliver it.
+grpc::ByteBuffer Crumbs(const std::string& text) {
+  std::vector<grpc::Slice> slices;
+  for (char c : text) slices.emplace_back(std::string(1, c));
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+ParseCost Cost(const std::string& bytes) {
+  return CountParseCost(Bytes(bytes), *v1::EmbedRequest::descriptor());
+}
+
+int64_t Spare(const std::string& bytes) { return Cost(bytes).spare_bytes; }
+
+ErrorDetail Refusal(const std::string& bytes, const ParseLimits& limits) {
+  const absl::Status status =
+      CheckParseCost(Bytes(bytes), *v1::EmbedRequest::descriptor(), limits);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return GetErrorDetail(status).value_or(ErrorDetail());
+}
+
+std::string Repeat(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+// A field of this tag that holds `content`.
+std::string Field(char tag, const std::string& content) {
+  std::string bytes(1, tag);
+  size_t length = content.size();
+  for (; length >= 128; length >>= 7) {
+    bytes += static_cast<char>(length | 128);
+  }
+  return bytes + static_cast<char>(length) + content;
+}
+
+// An entry of `inputs` with this content, or with these lists of ids.
+std::string InInput(const std::string& content) {
+  return Field('\x12', content);
+}
+std::string InTokens(const std::string& lists) {
+  return InInput(Field('\x1A', lists));
+}
+
+// Field 15, which no message has, as a varint.
+const std::string kUnknown("\x78\x00", 2);
+
+TEST(ParseCostTest, EveryFieldOfTheContractIsRead) {
+  v1::EmbedRequest request;
+  request.set_model("model");
+  request.set_request_id("id");
+  request.add_inputs()->set_text("text");
+  request.add_inputs()->mutable_pair()->set_second("second");
+  v1::TokenIds* tokens = request.add_inputs()->mutable_tokens();
+  for (uint32_t i = 0; i < 300; ++i) {
+    tokens->add_ids(i);
+    tokens->add_segment_ids(0);
+    tokens->add_position_ids(i);
+  }
+  v1::EmbedOptions* options = request.mutable_options();
+  options->set_pooling(v1::POOLING_MEAN);
+  options->set_normalize(false);
+  options->set_dimensions(3);
+  options->mutable_ranges()->add_minimum(1);
+  options->mutable_windows()->set_overlap(1);
+  EXPECT_EQ(Spare(request.SerializeAsString()), 0);
+  EXPECT_EQ(Spare(""), 0);
+  // Not packed, as an old encoder sends it: ids 7 and 7.
+  EXPECT_EQ(Spare(InInput(std::string("\x1A\x04\x08\x07\x08\x07", 6))), 0);
+}
+
+TEST(ParseCostTest, CountsFieldsEntriesAndListValues) {
+  v1::EmbedRequest request;
+  for (int i = 0; i < 3; ++i) {
+    v1::TokenIds* tokens = request.add_inputs()->mutable_tokens();
+    for (uint32_t id : {7u, 300u, 4294967295u}) tokens->add_ids(id);
+    tokens->add_segment_ids(0);
+  }
+  request.mutable_options()->mutable_ranges()->add_minimum(1);  // no varint
+  const std::string bytes = request.SerializeAsString();
+  for (const grpc::ByteBuffer& buffer : {Bytes(bytes), Crumbs(bytes)}) {
+    const ParseCost cost =
+        CountParseCost(buffer, *v1::EmbedRequest::descriptor());
+    EXPECT_EQ(cost.fields, 15);
+    EXPECT_EQ(cost.entries, 3);
+    EXPECT_EQ(cost.list_values, 12);
+    EXPECT_EQ(cost.spare_bytes, 0);
+  }
+  // Not packed.
+  EXPECT_EQ(Cost(InTokens(std::string("\x08\x07\x08\x07", 4))).list_values, 2);
+  // Cut within the list: what there is counts.
+  EXPECT_EQ(Cost(bytes.substr(0, 7)).list_values, 1);
+}
+
+TEST(ParseCostTest, EmptyListsOfManyPiecesAreRefusedUnparsed) {
+  // Millions of empty pieces of lists, in either message that has lists; a
+  // request_id that is not UTF-8 behind them.
+  const std::string pieces = Repeat(std::string("\x0A\x00", 2), kMaxFields);
+  for (const std::string& bytes :
+       {InTokens(pieces), Field('\x1A', Field('\x42', pieces))}) {
+    v1::EmbedRequest request;
+    const absl::Status status =
+        ParseMessage(Bytes(bytes + "\x22\x01\xFF"), &request);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    const auto detail = GetErrorDetail(status);
+    ASSERT_TRUE(detail.has_value());
+    EXPECT_EQ(detail->reason, "REQUEST_TOO_LARGE");
+    EXPECT_EQ(detail->metadata.at("limit"), "1048576");
+    EXPECT_EQ(request.ByteSizeLong(), 0u);
+  }
+  EXPECT_EQ(Cost(InTokens(pieces)).fields, kMaxFields + 1);
+  EXPECT_EQ(Cost(Repeat(InInput(""), kMaxFields)).entries, kMaxFields);
+}
+
+TEST(ParseCostTest, FieldsAndListValuesUpToTheirLimitsPass) {
+  const std::string bytes = InTokens(Field('\x0A', "\x01\x02\x03"));
+  const auto* type = v1::EmbedRequest::descriptor();
+  EXPECT_TRUE(CheckParseCost(Bytes(bytes), *type, {3, 3}).ok());
+  EXPECT_EQ(Refusal(bytes, {2, 3}).metadata.at("limit"), "2");
+  const ErrorDetail detail = Refusal(bytes, {3, 2});
+  EXPECT_EQ(detail.reason, "REQUEST_TOO_LARGE");
+  EXPECT_EQ(detail.metadata.at("list_values"), "3");
+  EXPECT_EQ(detail.metadata.at("limit"), "2");
+}
+
+TEST(ParseCostTest, UnknownFieldsCountAtEveryDepth) {
+  EXPECT_EQ(Spare(Repeat(kUnknown, 5)), 10);
+  EXPECT_EQ(Spare(InInput(Repeat(kUnknown, 5))), 10);
+  EXPECT_EQ(Spare(InInput("\x12\x04" + Repeat(kUnknown, 2))), 4);  // in a pair
+  // A known number with another wire type: model = 1 as a varint.
+  EXPECT_EQ(Spare(std::string("\x08\x01", 2)), 2);
+}
+
+TEST(ParseCostTest, FurtherEntriesOfASingularFieldCount) {
+  EXPECT_EQ(Spare(Repeat(std::string("\x1A\x00", 2), 4)), 6);  // options
+  // pair and tokens of one input in turn: the parser keeps each.
+  EXPECT_EQ(Spare(InInput(Repeat(std::string("\x12\x00\x1A\x00", 4), 9))), 32);
+  EXPECT_EQ(Spare(Repeat(InInput(std::string("\x12\x00", 2)), 9)), 0);
+}
+
+TEST(ParseCostTest, BytesThatMakeNoSenseEndTheCount) {
+  EXPECT_EQ(Spare(kUnknown + "\xFF"), 2);
+  EXPECT_EQ(Spare("\x12\x7F" + kUnknown), 2);  // longer than the message
+  EXPECT_EQ(Spare(Repeat(kUnknown, 1000000)), kMaxSpareBytes + 2);
+}
+
+TEST(ParseCostTest, ParsesAFewAndRefusesManyUnparsed) {
+  v1::EmbedRequest request;
+  const int most = kMaxSpareBytes / 2;
+  EXPECT_TRUE(ParseMessage(Bytes(Repeat(kUnknown, most)), &request).ok());
+  request.Clear();
+  const absl::Status status =
+      ParseMessage(Bytes(Repeat(kUnknown, most + 1)), &request);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  const auto detail = GetErrorDetail(status);
+  ASSERT_TRUE(detail.has_value());
+  EXPECT_EQ(detail->reason, "MALFORMED_MESSAGE");
+  EXPECT_EQ(detail->metadata.at("limit"), "65536");
+  EXPECT_EQ(request.GetReflection()->GetUnknownFields(request).field_count(),
+            0);
+}
+
+}  // namespace
+}  // namespace encoderd

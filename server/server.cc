@@ -69,6 +69,14 @@ std::vector<std::string> NamesOf(const std::vector<ModelSource>& models) {
   return names;
 }
 
+// An address that could not be bound: whose it is, and the way out.
+absl::Status NameFlag(absl::string_view flag, absl::string_view way_out,
+                      const absl::Status& status) {
+  if (!absl::IsUnavailable(status)) return status;
+  return absl::UnavailableError(
+      absl::StrCat("--", flag, ": ", status.message(), "; ", way_out));
+}
+
 }  // namespace
 
 Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
@@ -107,7 +115,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
 absl::Status Server::Listen() {
   service_ = std::make_unique<EncoderService>(environment_);
   auto listening = StartGrpcServer(config_, {service_.get(), &health_});
-  if (!listening.ok()) return listening.status();
+  if (!listening.ok()) {
+    return NameFlag("listen", "give another address, or port 0 for a free one",
+                    listening.status());
+  }
   grpc_ = std::move(listening->server);
   acceptor_ = std::move(listening->acceptor);
   grpc_port_ = listening->port;
@@ -119,7 +130,12 @@ absl::Status Server::Listen() {
     auto http = HttpServer::Start(host, port,
                                   {[this] { return metrics_.Text(); },
                                    [this] { return health_.serving(); }});
-    if (!http.ok()) return http.status();
+    if (!http.ok()) {
+      return NameFlag("http_listen",
+                      "give another address, port 0 for a free one, or none "
+                      "for no HTTP",
+                      http.status());
+    }
     http_ = std::move(*http);
     http_port_ = http_->port();
   }

@@ -42,6 +42,22 @@ int PortOf(int fd) {
                    : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
+// What the system's words leave open.
+std::string Explain(int error, int port) {
+  const std::string reason = std::strerror(error);
+  switch (error) {
+    case EADDRINUSE:
+      return absl::StrCat(reason, "; ss -ltnp 'sport = :", port,
+                          "' names the process that has it");
+    case EADDRNOTAVAIL:
+      return absl::StrCat(reason, "; it is none of this machine's");
+    case EACCES:
+      return absl::StrCat(reason, "; ports below 1024 need a privilege");
+    default:
+      return reason;
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<ListenSocket> Listen(const std::string& host, int port) {
@@ -57,7 +73,7 @@ absl::StatusOr<ListenSocket> Listen(const std::string& host, int port) {
     for (addrinfo* at = found; at != nullptr && socket.fd < 0;
          at = at->ai_next) {
       socket.fd = Bind(*at);
-      if (socket.fd < 0) reason = std::strerror(errno);
+      if (socket.fd < 0) reason = Explain(errno, port);
     }
     freeaddrinfo(found);
   } else {

@@ -14,7 +14,8 @@ struct ListenSocket {
 };
 
 // host: a numeric address or a name that resolves to one; port 0 for any. Two
-// processes never share a port. UNAVAILABLE with the system's reason.
+// processes never share a port. UNAVAILABLE with address, port, the system's
+// reason and how to find who has a port that is in use.
 absl::StatusOr<ListenSocket> Listen(const std::string& host, int port);
 
 }  // namespace encoderd

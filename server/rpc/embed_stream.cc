@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "engine/error.h"
 #include "google/protobuf/arena.h"
@@ -22,6 +23,13 @@ absl::Status NoRequestId() {
       absl::StatusCode::kInvalidArgument,
       "request_id is empty: in a stream it says which request an answer is of",
       {"INVALID_OPTION", {{"value", ""}, {"limit", "1"}}, "request_id"});
+}
+
+// `published`, with the number of the request that it is of.
+absl::Status WithIndex(const absl::Status& published, int64_t index) {
+  ErrorDetail detail = GetErrorDetail(published).value_or(ErrorDetail());
+  detail.metadata["request_index"] = absl::StrCat(index);
+  return MakeError(published.code(), published.message(), detail);
 }
 
 // What the answer will take, about: four bytes a value.
@@ -51,7 +59,7 @@ void EmbedStream::OnReadDone(bool ok) {
     ok = taking_;
   }
   if (ok) {
-    Take(incoming_);
+    Take(incoming_, requests_++);
     incoming_.Clear();
     absl::MutexLock lock(&mu_);
     taking_ = false;
@@ -59,21 +67,22 @@ void EmbedStream::OnReadDone(bool ok) {
   Pump();
 }
 
-void EmbedStream::Take(const grpc::ByteBuffer& bytes) {
+void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
   environment_.state->Enter();
   const absl::Time arrival = absl::Now();
   const absl::Status status = CatchAll([&] { return Submit(bytes, arrival); });
   if (status.ok()) return;
+  absl::Status published = Publish(status);
+  Count(published, arrival);
   const std::string request_id = FindString(
       bytes, v1::EmbedRequest::kRequestIdFieldNumber, kMaxRequestIdBytes);
-  if (request_id.empty() && ReasonOf(status) == "MALFORMED_MESSAGE") {
-    const absl::Status published = Publish(status);
-    Count(published, arrival);
+  if (request_id.empty()) published = WithIndex(published, index);
+  if (request_id.empty() && ReasonOf(published) == "MALFORMED_MESSAGE") {
     End(published);
     environment_.state->Leave();
     return;
   }
-  AnswerError(request_id, arrival, status);
+  AnswerError(request_id, published);
 }
 
 absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
@@ -145,10 +154,8 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
   Push(id, std::move(answer));
 }
 
-void EmbedStream::AnswerError(const std::string& request_id, absl::Time arrival,
-                              const absl::Status& status) {
-  const absl::Status published = Publish(status);
-  Count(published, arrival);
+void EmbedStream::AnswerError(const std::string& request_id,
+                              const absl::Status& published) {
   v1::EmbedResponse response;
   response.set_request_id(request_id);
   *response.mutable_error() = ToRpcStatus(published);

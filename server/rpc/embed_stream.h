@@ -5,8 +5,11 @@
 // and small ones (kMaxHeldBytes): under way, or answered and not yet taken by
 // the transport. So a caller that stops reading its answers soon finds its
 // requests unread, and its memory here is bounded; no other stream notices.
-// A request that fails is answered with its error and the stream goes on. Bytes
-// that are no message end it, as nobody could say which request they were.
+// A request that fails is answered with its error and the stream goes on, also
+// one whose bytes do not parse as long as its request_id can be read from them.
+// Other bytes that are no message end it: a caller that sends them is not
+// following its answers either. An error that has no request_id to go by has
+// the request's number in the stream instead (request_index).
 //
 // Thread rule: gRPC's reactions and the pipeline's threads meet under mu_;
 // operations on the stream are started by one thread at a time (Pump), without
@@ -70,12 +73,13 @@ class EmbedStream final
   void OnCancel() override;
   void OnDone() override;
 
-  // One request: into the pipeline, or answered with its error.
-  void Take(const grpc::ByteBuffer& bytes);
+  // One request, the index-th of the stream: into the pipeline, or answered
+  // with its error.
+  void Take(const grpc::ByteBuffer& bytes, int64_t index);
   absl::Status Submit(const grpc::ByteBuffer& bytes, absl::Time arrival);
   void Done(int64_t id, absl::StatusOr<PipelineResult> result);
-  void AnswerError(const std::string& request_id, absl::Time arrival,
-                   const absl::Status& status);
+  void AnswerError(const std::string& request_id,
+                   const absl::Status& published);
   void Count(const absl::Status& published, absl::Time arrival) const;
   // An answer on its way to the transport, `id` of what it answers or -1.
   void Push(int64_t id, grpc::ByteBuffer answer);
@@ -94,6 +98,7 @@ class EmbedStream final
 
   // Each touched by one operation under way.
   grpc::ByteBuffer incoming_;
+  int64_t requests_ = 0;  // read so far
   grpc::ByteBuffer outgoing_;
 
   absl::Mutex mu_;

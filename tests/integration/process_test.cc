@@ -70,7 +70,9 @@ class Served {
  public:
   explicit Served(const std::string& fake, std::vector<std::string> more = {})
       : process(Arguments(fake, more)) {
-    address = LogValue(process.WaitForLine("event=listening"), "grpc");
+    const std::string line = process.WaitForLine("event=listening");
+    address = LogValue(line, "grpc");
+    http_address = LogValue(line, "http");
     EXPECT_NE(address, "") << process.log();
     channel = Connect(address);
   }
@@ -85,6 +87,7 @@ class Served {
 
   Process process;
   std::string address;
+  std::string http_address;
   std::shared_ptr<grpc::Channel> channel;
 };
 
@@ -129,13 +132,42 @@ TEST(ProcessTest, ASecondTermEndsTheDrainAtOnce) {
   EXPECT_EQ(served.process.Wait(absl::Seconds(10)), kExitHurried);
 }
 
-TEST(ProcessTest, TheSecondProcessOnAPortFails) {
+TEST(ProcessTest, TheSecondProcessOnAPortFailsAndSaysWhatToDo) {
   Served first("load_ms:0");
-  Process second({ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
-                  absl::StrCat("--listen=", first.address), "--http_listen="});
-  EXPECT_EQ(second.Wait(), kExitStartFailed);
-  EXPECT_THAT(second.log(), HasSubstr("event=start_failed"));
-  EXPECT_THAT(second.log(), HasSubstr(first.address));
+  const struct {
+    std::string flag;
+    std::string address;
+    std::string other;
+    std::string way_out;
+  } kCases[] = {
+      {"--listen", first.address, "--http_listen=", "port 0 for a free one"},
+      {"--http_listen", first.http_address, "--listen=127.0.0.1:0",
+       "none for no HTTP"},
+  };
+  for (const auto& test : kCases) {
+    Process second({ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
+                    absl::StrCat(test.flag, "=", test.address), test.other});
+    EXPECT_EQ(second.Wait(), kExitStartFailed);
+    const std::string log = second.log();
+    EXPECT_THAT(log, HasSubstr("event=start_failed"));
+    EXPECT_THAT(log, HasSubstr(absl::StrCat(test.flag, ": cannot listen on ",
+                                            test.address)));
+    EXPECT_THAT(log, HasSubstr("Address already in use"));
+    EXPECT_THAT(log,
+                HasSubstr(absl::StrCat(
+                    "sport = ", test.address.substr(test.address.rfind(':')))));
+    EXPECT_THAT(log, HasSubstr(test.way_out));
+  }
+}
+
+TEST(ProcessTest, AnAddressOfAnotherMachineIsNamed) {
+  // 192.0.2.0/24 is for documents: no machine has it.
+  Process process({ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
+                   "--listen=192.0.2.1:0", "--http_listen="});
+  EXPECT_EQ(process.Wait(), kExitStartFailed);
+  EXPECT_THAT(process.log(), HasSubstr("--listen: cannot listen on "
+                                       "192.0.2.1:0: "));
+  EXPECT_THAT(process.log(), HasSubstr("none of this machine's"));
 }
 
 TEST(ProcessTest, ALostDeviceExitsForTheSupervisor) {

@@ -264,6 +264,8 @@ TEST_F(RefusalTest, AMessageAboveTheLimitIsResourceExhausted) {
   const grpc::Status status =
       server_.Embed(TextRequest({std::string(16 << 20, 'x')}), &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("larger than max"));
+  EXPECT_EQ(status.error_details(), "");
 }
 
 }  // namespace

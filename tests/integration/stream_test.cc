@@ -95,6 +95,8 @@ TEST(StreamTest, ARequestThatFailsIsAnsweredAndTheStreamGoesOn) {
   const RpcError no_id = ErrorOf(answers.at(""));
   EXPECT_EQ(no_id.reason, "INVALID_OPTION");
   EXPECT_EQ(no_id.violations.at(0).first, "request_id");
+  EXPECT_EQ(no_id.metadata.at("request_index"), "4");
+  EXPECT_EQ(too_long.metadata.count("request_index"), 0);
   EXPECT_EQ(Streamed(server, "OK"), 2);
   EXPECT_EQ(Streamed(server, "INVALID_ARGUMENT"), 3);
   EXPECT_EQ(Streamed(server, "NOT_FOUND"), 1);
@@ -113,6 +115,10 @@ class RawStream {
   bool Write(const std::string& bytes) {
     const grpc::Slice slice(bytes);
     stream_->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+    return Next();
+  }
+  bool HalfClose() {
+    stream_->WritesDone(nullptr);
     return Next();
   }
   bool Read(v1::EmbedResponse* response) {
@@ -158,7 +164,101 @@ TEST(StreamTest, BytesThatAreNoMessageEndItAfterWhatWasTaken) {
   EXPECT_EQ(response.request_id(), "taken");
   EXPECT_EQ(Values(response), server.Expected("a"));
   EXPECT_FALSE(stream.Read(&response));
-  EXPECT_EQ(ReadError(stream.Finish()).reason, "MALFORMED_MESSAGE");
+  const RpcError error = ReadError(stream.Finish());
+  EXPECT_EQ(error.reason, "MALFORMED_MESSAGE");
+  EXPECT_EQ(error.metadata.at("request_index"), "1");
+}
+
+TEST(StreamTest, BytesThatDoNotParseAreAnsweredUnderTheIdThatTheyShow) {
+  TestServer server;
+  RawStream stream(&server);
+  ASSERT_TRUE(
+      stream.Write(Request("garbled", {"a"}).SerializeAsString() + "\xff"));
+  ASSERT_TRUE(stream.Write(Request("next", {"a"}).SerializeAsString()));
+  ASSERT_TRUE(stream.HalfClose());
+  v1::EmbedResponse response;
+  ASSERT_TRUE(stream.Read(&response));
+  EXPECT_EQ(response.request_id(), "garbled");
+  const RpcError error = ErrorOf(response);
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "MALFORMED_MESSAGE");
+  EXPECT_EQ(error.metadata.count("request_index"), 0);
+  ASSERT_TRUE(stream.Read(&response));
+  EXPECT_EQ(response.request_id(), "next");
+  EXPECT_EQ(Values(response), server.Expected("a"));
+  EXPECT_FALSE(stream.Read(&response));
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST(StreamTest, ARequestWithoutAnIdThatCanBeUsedIsAnsweredByItsNumber) {
+  TestServer server;
+  RawStream stream(&server);
+  std::string not_utf8 = Request("b?d", {"a"}).SerializeAsString();
+  not_utf8[not_utf8.find("b?d") + 1] = '\xff';
+  for (const std::string& bytes :
+       {Request("", {"a"}).SerializeAsString(),
+        Request(std::string(129, 'i'), {"a"}).SerializeAsString(), not_utf8,
+        Request("fine", {"a"}).SerializeAsString()}) {
+    ASSERT_TRUE(stream.Write(bytes));
+  }
+  ASSERT_TRUE(stream.HalfClose());
+  const char* reasons[] = {"INVALID_OPTION", "INVALID_OPTION", "INVALID_UTF8"};
+  v1::EmbedResponse response;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(stream.Read(&response));
+    EXPECT_EQ(response.request_id(), "");
+    const RpcError error = ErrorOf(response);
+    EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(error.reason, reasons[i]);
+    EXPECT_EQ(error.violations.at(0).first, "request_id");
+    EXPECT_EQ(error.metadata.at("request_index"), absl::StrCat(i));
+  }
+  ASSERT_TRUE(stream.Read(&response));
+  EXPECT_EQ(Values(response), server.Expected("a"));
+  EXPECT_FALSE(stream.Read(&response));
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST(StreamTest, TwoRequestsOfOneIdGetTwoAnswersOfIt) {
+  TestServer server;
+  RawStream stream(&server);
+  ASSERT_TRUE(stream.Write(Request("same", {"a"}).SerializeAsString()));
+  ASSERT_TRUE(stream.Write(Request("same", {"b", "c"}).SerializeAsString()));
+  ASSERT_TRUE(stream.HalfClose());
+  int embeddings = 0;
+  for (int i = 0; i < 2; ++i) {
+    v1::EmbedResponse response;
+    ASSERT_TRUE(stream.Read(&response));
+    EXPECT_EQ(response.request_id(), "same");
+    embeddings += response.embeddings_size();
+  }
+  EXPECT_EQ(embeddings, 3);
+  v1::EmbedResponse response;
+  EXPECT_FALSE(stream.Read(&response));
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+// gRPC's own refusal, so without an ErrorInfo: it ends the whole call, and what
+// waits there is not answered.
+TEST(StreamTest, AMessageAboveTheLimitEndsTheStream) {
+  ServerConfig config = TestConfig();
+  config.max_message_bytes = 1 << 16;
+  TestServer server({}, config);
+  server.model().device().CloseGate();
+  Stream stream(&server);
+  ASSERT_TRUE(stream.Write(Request("waits", {"a"})));
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+  stream.Write(Request("huge", {std::string(1 << 16, 'x')}));
+  v1::EmbedResponse response;
+  EXPECT_FALSE(stream.Read(&response));
+  const grpc::Status status = stream.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("larger than max"));
+  EXPECT_EQ(status.error_details(), "");
+  server.model().device().OpenGate();
+  EXPECT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));
+  v1::EmbedResponse after;
+  EXPECT_TRUE(server.Embed(TextRequest({"a"}), &after).ok());
 }
 
 TEST(StreamTest, ATextThatIsNotUtf8FailsItsRequestOnly) {

@@ -66,7 +66,7 @@ def reasons(tree):
             continue
         if line.startswith("}"):
             break
-        said = re.match(r"\s*// ([A-Z_]{6,})\.", line)
+        said = re.match(r"\s*(?:\w+ = \d+;\s*)?// ([A-Z_]{6,})\.", line)
         if said:
             code = said.group(1)
         name = re.match(r"\s*ERROR_REASON_(\w+) = \d+;", line)

@@ -61,7 +61,7 @@ def sanitizer(run, tool):
 
 
 def goldens(run):
-    """Random models of every head size and activation against torch."""
+    """Random models of every head size and activation, and a bias in attention."""
     told = []
     count = 12 if run.quick else 1000
     cases = {
@@ -70,6 +70,7 @@ def goldens(run):
             "bert-base", num_hidden_layers=2, hidden_act="gelu_new"),
         "d128 relu": gpu_torch.config_of(
             "minilm", num_attention_heads=3, hidden_act="relu"),
+        "mpnet": gpu_torch.mpnet_config(),
     }
     with tempfile.TemporaryDirectory() as folder:
         models = {}

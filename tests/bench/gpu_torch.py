@@ -32,10 +32,21 @@ def config_of(name, **changes):
     return transformers.BertConfig(**values)
 
 
+def mpnet_config():
+    """As MPNet's smaller models: a bias by distance in attention."""
+    layers, hidden, heads, inner = SHAPES["minilm"]
+    return transformers.MPNetConfig(
+        num_hidden_layers=layers, hidden_size=hidden,
+        num_attention_heads=heads, intermediate_size=inner, vocab_size=30527,
+        max_position_embeddings=514)
+
+
 def write_model(config, folder, seed=1):
     """A random model in `folder`, with a vocabulary; the model, in float."""
     torch.manual_seed(seed)
-    model = transformers.BertModel(config, add_pooling_layer=False).eval()
+    kind = (transformers.MPNetModel if config.model_type == "mpnet"
+            else transformers.BertModel)
+    model = kind(config, add_pooling_layer=False).eval()
     # Larger weights than training starts with, so that attention looks at some
     # tokens more than at others.
     for name, values in model.named_parameters():

@@ -1,12 +1,13 @@
-// context [T,H] = softmax(Q K^T / sqrt(D)) V for each sequence and head, on
-// tensor cores, for 16-bit elements; attention_float.cu has float.
+// context [T,H] = softmax(Q K^T / sqrt(D) + bias) V for each sequence and head,
+// on tensor cores, for 16-bit elements; attention_float.cu has float.
 //
 // A block of four warps takes 64 queries of one sequence and head, a warp 16 of
 // them; keys and values pass through shared memory 64 at a time, each loading
 // while the other is computed with. Nothing is padded in memory: rows past the
 // sequence and columns past D arrive as zeros. Softmax is running, in float,
 // base 2; its order depends on the sequence's own length only. Bytes moved: Q
-// and context once, K and V once for each 64 queries.
+// and context once, K and V once for each 64 queries, and where there is a bias
+// four bytes for each score, which lie in the caches.
 //
 // Shared memory holds rows of kD elements in 16-byte chunks, a row's chunks
 // exchanged by its number so that eight rows of one column lie in different
@@ -116,6 +117,26 @@ ENCODERD_DEVICE void AddValues(const float (&probabilities)[8][4], T* values,
   }
 }
 
+// This lane's scores, brought to base 2, with their biases; for a warp's
+// queries first_query .. and the block's keys key .. . bias: as in
+// AttentionArgs, of the head. Past the sequence's end nothing is read.
+ENCODERD_DEVICE void AddBias(const float* bias, int32_t first_query,
+                             int32_t key, int32_t length, float scale,
+                             float (&scores)[8][4]) {
+  constexpr float kLog2E = 1.44269504088896341f;
+  const int32_t lane = ThreadIndex() % 32;
+  ENCODERD_UNROLL
+  for (int32_t g = 0; g < 8; ++g) {
+    ENCODERD_UNROLL
+    for (int32_t i = 0; i < 4; ++i) {
+      const int32_t q = first_query + lane / 4 + i / 2 * 8;
+      const int32_t k = key + g * 8 + lane % 4 * 2 + i % 2;
+      const float added = q < length && k < length ? bias[k - q] : 0.0f;
+      scores[g][i] = scores[g][i] * scale + added * kLog2E;
+    }
+  }
+}
+
 // Running softmax of the two queries that a lane has a share of.
 struct Running {
   float max[2];
@@ -187,10 +208,11 @@ ENCODERD_DEVICE void StoreContext(const float (&out)[kD / 8][4],
   }
 }
 
-template <typename T, int kD>
+template <typename T, int kD, bool kBiased>
 ENCODERD_KERNEL(kThreads)
 AttentionKernel(const T* qkv, const AttentionWork* all, int32_t heads,
-                int32_t head_size, float scale, T* context) {
+                int32_t head_size, float scale, const float* bias,
+                int32_t bias_stride, T* context) {
   const AttentionWork work = all[BlockX()];
   const int32_t length = work.length;
   const int64_t hidden = static_cast<int64_t>(heads) * head_size;
@@ -225,7 +247,11 @@ AttentionKernel(const T* qkv, const AttentionWork* all, int32_t heads,
     if (left > kKeys)
       LoadTile<T, kD>(k, stride, key + kKeys, length, head_size, keys);
     CopyCommit();
-    if (busy) Softmax<kD>(left, scale, scores, &running, out);
+    if (kBiased && busy) {
+      AddBias(bias + BlockY() * bias_stride, first_query, key, length, scale,
+              scores);
+    }
+    if (busy) Softmax<kD>(left, kBiased ? 1.0f : scale, scores, &running, out);
     CopyWait<1>();
     Barrier();  // values are there
     if (busy) AddValues<T, kD>(scores, values, groups, out);
@@ -244,9 +270,11 @@ int LaunchAttention(const AttentionArgs& args, float scale, void* stream) {
   shape.blocks_y = args.heads;
   shape.threads = kThreads;
   shape.shared_bytes = (kQueries + 2 * kKeys) * kD * sizeof(T);
-  return Launch(AttentionKernel<T, kD>, shape, stream,
-                static_cast<const T*>(args.qkv), args.work, args.heads,
-                args.head_size, scale, static_cast<T*>(args.context));
+  return Launch(args.bias == nullptr ? AttentionKernel<T, kD, false>
+                                     : AttentionKernel<T, kD, true>,
+                shape, stream, static_cast<const T*>(args.qkv), args.work,
+                args.heads, args.head_size, scale, args.bias, args.bias_stride,
+                static_cast<T*>(args.context));
 }
 
 }  // namespace

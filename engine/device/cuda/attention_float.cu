@@ -1,12 +1,13 @@
-// context [T,H] = softmax(Q K^T / sqrt(D)) V in float throughout; attention.cu
-// has the 16-bit elements.
+// context [T,H] = softmax(Q K^T / sqrt(D) + bias) V in float throughout;
+// attention.cu has the 16-bit elements.
 //
 // A block of four warps takes 16 queries of one sequence and head, a warp four
 // of them; keys and values pass through shared memory 32 at a time. For scores
 // a lane is a key, for the weighted sum a column. Keys' rows are one float
 // longer than D so that 32 rows of one column lie in different banks. Running
 // softmax; its order depends on the sequence's own length only. Bytes moved: Q
-// and context once, K and V once for each 16 queries. Any D up to 128.
+// and context once, K and V once for each 16 queries, and a bias for each
+// score, which lies in the caches. Any D up to 128.
 #include <cmath>
 
 #include "engine/device/cuda/attention_kernels.h"
@@ -39,9 +40,11 @@ ENCODERD_DEVICE void LoadRows(const float* matrix, int64_t stride, int32_t row,
   }
 }
 
+template <bool kBiased>
 ENCODERD_KERNEL(kThreads)
 AttentionFloatKernel(const float* qkv, const AttentionWork* all, int32_t heads,
-                     int32_t head_size, float scale, float* context) {
+                     int32_t head_size, float scale, const float* bias,
+                     int32_t bias_stride, float* context) {
   const AttentionWork work = all[BlockX()];
   const int32_t length = work.length;
   const int64_t hidden = static_cast<int64_t>(heads) * head_size;
@@ -80,7 +83,11 @@ AttentionFloatKernel(const float* qkv, const AttentionWork* all, int32_t heads,
     }
     ENCODERD_UNROLL
     for (int32_t r = 0; r < kWarpQueries; ++r) {
-      p[r] = key + lane < length ? p[r] * scale : -Infinity();
+      p[r] *= scale;
+      const int32_t query = block_query + warp_query + r;
+      if (kBiased && query < length && key + lane < length)
+        p[r] += bias[BlockY() * bias_stride + key + lane - query];
+      if (key + lane >= length) p[r] = -Infinity();
       const float new_max = Max(max[r], WarpMax(p[r]));
       const float correction = Exp(max[r] - new_max);
       p[r] = Exp(p[r] - new_max);
@@ -125,9 +132,11 @@ int AttentionFloat(const AttentionArgs& args, float scale, void* stream) {
   shape.threads = kThreads;
   shape.shared_bytes = static_cast<int32_t>(
       ((kQueries + 2 * kKeys) * args.head_size + kKeys) * sizeof(float));
-  return Launch(AttentionFloatKernel, shape, stream,
-                static_cast<const float*>(args.qkv), args.work, args.heads,
-                args.head_size, scale, static_cast<float*>(args.context));
+  return Launch(args.bias == nullptr ? AttentionFloatKernel<false>
+                                     : AttentionFloatKernel<true>,
+                shape, stream, static_cast<const float*>(args.qkv), args.work,
+                args.heads, args.head_size, scale, args.bias, args.bias_stride,
+                static_cast<float*>(args.context));
 }
 
 }  // namespace

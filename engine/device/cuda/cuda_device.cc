@@ -76,6 +76,15 @@ class CudaDevice : public Device {
   }
   absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
       EmbeddingWeights weights, float eps) override;
+  absl::StatusOr<std::unique_ptr<DeviceAttentionBias>> PrepareAttentionBias(
+      HostMatrix biases) override {
+    auto bias = absl::make_unique<CudaAttentionBias>();
+    bias->columns = static_cast<int32_t>(biases.cols);
+    absl::Status status =
+        Put(biases.data, DType::kF32, "attention's biases", &bias->values);
+    if (!status.ok()) return status;
+    return std::unique_ptr<DeviceAttentionBias>(std::move(bias));
+  }
 
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {
@@ -129,11 +138,6 @@ absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
                      " are not computed on a GPU: both must be multiples of ",
                      kColumnMultiple, " and the first at most ", kMaxHidden,
                      "; choose device cpu"));
-  }
-  if (sizes.attention_bias) {
-    return absl::UnimplementedError(
-        "a relative bias in attention (MPNet) is not computed on a GPU yet; "
-        "choose device cpu");
   }
   const int64_t embedding = sizes.embedding_size;
   if (embedding % kColumnMultiple != 0 || embedding > kMaxHidden) {

@@ -191,10 +191,9 @@ void CudaExecutor::Linear(Matrix x, const DeviceLinear& weights, Matrix y) {
 }
 
 void CudaExecutor::Attention(Matrix qkv, int32_t num_heads,
-                             const DeviceAttentionBias* /*none is prepared*/,
-                             Matrix context) {
+                             const DeviceAttentionBias* bias, Matrix context) {
   if (Failed()) return;
-  AttentionArgs args;
+  AttentionArgs args = {};
   args.element = element_;
   args.qkv = qkv.data;
   args.work = reinterpret_cast<const AttentionWork*>(batch_memory_.as<char>() +
@@ -202,6 +201,11 @@ void CudaExecutor::Attention(Matrix qkv, int32_t num_heads,
   args.work_count = attention_work_;
   args.heads = num_heads;
   args.head_size = static_cast<int32_t>(context.cols) / num_heads;
+  if (bias != nullptr) {
+    const auto& biases = static_cast<const CudaAttentionBias&>(*bias);
+    args.bias = biases.values.as<float>() + biases.columns / 2;
+    args.bias_stride = biases.columns;
+  }
   args.context = context.data;
   Record(cuda::Attention(args, stream_.get()), "attention");
 }

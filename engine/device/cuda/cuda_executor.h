@@ -55,6 +55,11 @@ struct CudaEmbeddings : DeviceEmbeddings {
   CudaNorm norm;
 };
 
+struct CudaAttentionBias : DeviceAttentionBias {
+  DeviceBuffer values;  // [A,columns], distances -max_len+1 .. max_len-1
+  int32_t columns = 0;
+};
+
 class CudaExecutor : public Executor {
  public:
   // RESOURCE_EXHAUSTED with the numbers when the whole Session does not fit.

@@ -31,6 +31,10 @@ int64_t ModelBytes(const ModelSizes& sizes, DType dtype) {
   const bool factored = sizes.embedding_size > 0;
   const int64_t columns = factored ? sizes.embedding_size : hidden;
   int64_t bytes = NormBytes(columns);
+  if (sizes.attention_bias) {
+    bytes += Aligned(int64_t{4} * sizes.num_attention_heads *
+                     (2 * int64_t{sizes.max_len} - 1));
+  }
   if (factored) bytes += LinearBytes(columns, hidden, element);
   for (const int64_t rows :
        {sizes.token_rows, sizes.position_rows, sizes.segment_rows})

@@ -75,6 +75,11 @@ struct AttentionArgs {
   int64_t work_count;
   int32_t heads;
   int32_t head_size;
+  // Added to a score after the division by sqrt(D): of head h, query i and key
+  // j of a sequence bias[h * bias_stride + j - i]. Null: none. It points into a
+  // table [heads,bias_stride], at the first head's distance 0.
+  const float* bias;
+  int32_t bias_stride;
   void* context;  // [T,H], must not alias qkv
 };
 int Attention(const AttentionArgs& args, void* stream);

@@ -1,4 +1,4 @@
-// Attention against softmax(Q K^T / sqrt(D)) V in double.
+// Attention against softmax(Q K^T / sqrt(D) + bias) V in double.
 #include <cmath>
 
 #include "engine/device/cuda/attention_work.h"
@@ -13,7 +13,20 @@ struct Case {
   int32_t heads;
   int32_t head_size;
   float scale = 1.0f;  // of Q, K and V
+  // Of the biases by distance, [heads, 2n-1] for sequences of up to n tokens;
+  // n 0: none.
+  int32_t bias_tokens = 0;
+
+  int32_t bias_stride() const { return 2 * bias_tokens - 1; }
 };
+
+// The same for every run of a case.
+std::vector<float> Biases(const Case& c) {
+  if (c.bias_tokens == 0) return {};
+  std::mt19937 random(9);
+  return RandomValues(int64_t{c.heads} * c.bias_stride(), DType::kF32, &random,
+                      2.0f);
+}
 
 int64_t Tokens(const Case& c) {
   int64_t tokens = 0;
@@ -30,14 +43,20 @@ std::vector<float> RunAttention(const std::vector<float>& qkv, const Case& c,
   work.resize(ListAttentionWork(ends, ElementOf(dtype), &order, work.data()));
   const OnCard on_card(qkv, dtype);
   const OnCard list = OnCard::Of(work);
+  const bool biased = c.bias_tokens > 0;
+  const OnCard biases(biased ? Biases(c) : std::vector<float>(1), DType::kF32);
   const OnCard context(Tokens(c) * c.heads * c.head_size * DTypeBytes(dtype));
-  AttentionArgs args;
+  AttentionArgs args = {};
   args.element = ElementOf(dtype);
   args.qkv = on_card.data();
   args.work = list.as<AttentionWork>();
   args.work_count = static_cast<int64_t>(work.size());
   args.heads = c.heads;
   args.head_size = c.head_size;
+  if (biased) {
+    args.bias = biases.as<float>() + c.bias_tokens - 1;
+    args.bias_stride = c.bias_stride();
+  }
   args.context = context.data();
   EXPECT_EQ(Attention(args, nullptr), 0);
   return context.Values(dtype);
@@ -45,8 +64,8 @@ std::vector<float> RunAttention(const std::vector<float>& qkv, const Case& c,
 
 // One query of one head, and the largest probability-weighted |value|.
 std::vector<double> Reference(const std::vector<float>& qkv, const Case& c,
-                              int64_t first, int32_t length, int32_t query,
-                              int32_t head) {
+                              const std::vector<float>& biases, int64_t first,
+                              int32_t length, int32_t query, int32_t head) {
   const int64_t hidden = int64_t{c.heads} * c.head_size;
   const auto at = [&](int64_t row, int matrix) {
     return qkv.data() + (first + row) * 3 * hidden + matrix * hidden +
@@ -58,6 +77,9 @@ std::vector<double> Reference(const std::vector<float>& qkv, const Case& c,
     for (int32_t d = 0; d < c.head_size; ++d)
       scores[k] += double{at(query, 0)[d]} * at(k, 1)[d];
     scores[k] /= std::sqrt(static_cast<double>(c.head_size));
+    if (!biases.empty())
+      scores[k] +=
+          biases[head * c.bias_stride() + c.bias_tokens - 1 + k - query];
     max = std::max(max, scores[k]);
   }
   for (double& score : scores) sum += score = std::exp(score - max);
@@ -78,6 +100,7 @@ void Check(const Case& c, DType dtype, uint32_t seed = 1) {
   const std::vector<float> qkv =
       RandomValues(Tokens(c) * 3 * hidden, dtype, &random, c.scale);
   const std::vector<float> got = RunAttention(qkv, c, dtype);
+  const std::vector<float> biases = Biases(c);
   double largest = 0;
   for (const float value : qkv)
     largest = std::max(largest, std::fabs(1.0 * value));
@@ -88,7 +111,7 @@ void Check(const Case& c, DType dtype, uint32_t seed = 1) {
     for (int32_t head = 0; head < c.heads; ++head) {
       for (int32_t query = 0; query < length; ++query) {
         const std::vector<double> want =
-            Reference(qkv, c, first, length, query, head);
+            Reference(qkv, c, biases, first, length, query, head);
         for (int32_t d = 0; d < c.head_size; ++d) {
           const float value =
               got[(first + query) * hidden + head * c.head_size + d];
@@ -125,6 +148,17 @@ TEST(AttentionOpTest, EqualsTheReferenceAtEveryHeadSize) {
   }
   for (const int32_t head_size : {1, 5, 25, 33, 127})
     Check({{3, 17, 66, 1}, 2, head_size}, DType::kF32);
+}
+
+TEST(AttentionOpTest, AddsABiasForEachHeadAndDistance) {
+  for (const DType dtype : kDTypes) {
+    for (const int32_t head_size : {32, 40, 64, 128}) {
+      // Exactly as many distances as the longest sequence has, and more.
+      Check({{3, 17, 66, 1, 64}, 3, head_size, 1.0f, 66}, dtype);
+      Check({{130}, 2, head_size, 1.0f, 200}, dtype);
+    }
+  }
+  Check({{3, 17, 66, 1}, 2, 25, 1.0f, 66}, DType::kF32);
 }
 
 TEST(AttentionOpTest, TakesManyHeadsAndRaggedLengths) {

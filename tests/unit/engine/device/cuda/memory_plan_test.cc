@@ -37,6 +37,15 @@ TEST(MemoryPlanTest, CountsTheParametersOfBertBase) {
   }
 }
 
+TEST(MemoryPlanTest, CountsABiasForEveryDistanceAndHead) {
+  ModelSizes sizes = BertBase();
+  const int64_t without = ModelBytes(sizes, DType::kBF16);
+  sizes.attention_bias = true;
+  const int64_t bytes = ModelBytes(sizes, DType::kBF16) - without;
+  EXPECT_GE(bytes, 4 * 12 * 1023);
+  EXPECT_LE(bytes, 4 * 12 * 1023 + 256);
+}
+
 TEST(MemoryPlanTest, LaysABatchOutWithoutOverlap) {
   ExecutorLimits limits;
   limits.max_batch_tokens = 1001;
@@ -66,9 +75,12 @@ TEST(MemoryPlanTest, RefusesWhatDoesNotFitWithTheNumbers) {
 TEST(MemoryPlanTest, IsWhatAModelAndASessionReallyTake) {
   RandomShape shape;
   shape.embedding = 32;
+  shape.relative_bias = true;
   const auto runtime = std::make_shared<EmulatedRuntime>();
   for (const DType dtype : kDTypes) {
     ModelSizes sizes;
+    sizes.attention_bias = true;
+    sizes.max_len = shape.positions;
     sizes.embedding_size = shape.embedding;
     sizes.num_layers = shape.layers;
     sizes.hidden_size = shape.hidden;

@@ -92,8 +92,32 @@ TEST(CudaModelTest, EqualsTheReferenceForEveryActivationAndOutput) {
   }
 }
 
-TEST(CudaModelTest, GivesTheSameBitsInAnyCompanyAndSession) {
-  const RandomShape shape = SmallShape();
+TEST(CudaModelTest, EqualsTheReferenceWithABiasInAttention) {
+  RandomShape shape = SmallShape();
+  shape.relative_bias = true;
+  const ReferenceEncoder reference(RandomConfig(shape),
+                                   RandomCheckpoint(shape, 1).get());
+  const auto sequences = Sequences(shape, {1, 16, 33, 96, 7, 65});
+  for (const DType dtype : kDTypes) {
+    const auto encoder = Build(shape, dtype);
+    const auto session = encoder->NewSession({256}).value();
+    const ForwardResult result =
+        RunPass(session.get(), shape, sequences,
+                std::vector<SequenceOutput>(sequences.size()));
+    for (size_t b = 0; b < sequences.size(); ++b) {
+      SCOPED_TRACE(std::string(DTypeName(dtype)) + ", sequence " +
+                   std::to_string(b));
+      ExpectNear(result.Output(b),
+                 reference.Pooled(sequences[b], Pooling::kMean, false), dtype);
+    }
+  }
+}
+
+class CudaCompanyTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(CudaCompanyTest, GivesTheSameBitsInAnyCompanyAndSession) {
+  RandomShape shape = SmallShape();
+  shape.relative_bias = GetParam();
   const auto sequences =
       Sequences(shape, {1, 3, 8, 15, 16, 17, 31, 40, 64, 65, 80, 96});
   const int batches = IsEmulated() ? 4 : 200;
@@ -130,6 +154,11 @@ TEST(CudaModelTest, GivesTheSameBitsInAnyCompanyAndSession) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(BiasInAttention, CudaCompanyTest, ::testing::Bool(),
+                         [](const ::testing::TestParamInfo<bool>& info) {
+                           return info.param ? "Relative" : "None";
+                         });
 
 TEST(CudaModelTest, TellsWhatItTakesBeforeItTakesIt) {
   const auto encoder = Build(SmallShape(), DType::kBF16);

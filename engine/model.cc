@@ -142,6 +142,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   info.device = (*encoder)->device().name();
   Append((*encoder)->device().notes(), &info);
   info.preferred_sessions = (*encoder)->device().preferred_sessions();
+  info.least_sessions = (*encoder)->device().least_sessions();
   info.dtype = DTypeName((*encoder)->device().dtype());
   absl::StatusOr<HeadCheckpoint> head = ReadHead(folder, config->head);
   if (!head.ok()) return head.status();

@@ -20,9 +20,10 @@
 namespace encoderd {
 
 struct ModelOptions {
-  std::string device = "auto";  // auto, cpu, cuda, cuda:N
-  std::string dtype = "auto";   // auto (fp32 on a CPU, bf16 on a GPU), fp32,
-                                // bf16, fp16
+  // auto, cpu, cuda, cuda:N, cuda:N,cuda:M,..., cuda:all
+  std::string device = "auto";
+  std::string dtype = "auto";  // auto (fp32 on a CPU, bf16 on a GPU), fp32,
+                               // bf16, fp16
   // Where a card keeps which algorithms of matrix products were fastest; empty:
   // none are timed.
   std::string tuning_folder;
@@ -38,6 +39,8 @@ struct ModelInfo {
   // Sessions that fill the device, each on its own thread
   // (Device::preferred_sessions): what --threads=0 means.
   int32_t preferred_sessions = 1;
+  // With fewer a part of the device idles: one for each card.
+  int32_t least_sessions = 1;
   std::string weights_sha256;  // lower-case hex
   std::string tokenizer;       // "WordPiece"
   ParameterCounts parameters;

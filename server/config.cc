@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "server/observe/log.h"
@@ -47,17 +48,21 @@ absl::Status OneOf(absl::string_view flag, const std::string& value,
   return Bad(flag, value, absl::StrCat("must be one of ", list));
 }
 
-// auto, cpu, cuda or cuda:N.
+// auto, cpu, cuda, cuda:all, or cuda:N once or more, divided by commas.
 absl::Status DeviceWord(const std::string& value) {
-  absl::string_view ordinal = value;
-  int32_t n = 0;
-  if (absl::ConsumePrefix(&ordinal, "cuda:") && absl::SimpleAtoi(ordinal, &n) &&
-      n >= 0)
-    return absl::OkStatus();
-  const absl::Status status = OneOf("device", value, {"auto", "cpu", "cuda"});
-  return status.ok()
-             ? status
-             : Bad("device", value, "must be one of auto, cpu, cuda, cuda:N");
+  for (const char* word : {"auto", "cpu", "cuda", "cuda:all"}) {
+    if (value == word) return absl::OkStatus();
+  }
+  for (absl::string_view card : absl::StrSplit(value, ',')) {
+    int32_t n = 0;
+    if (!absl::ConsumePrefix(&card, "cuda:") || !absl::SimpleAtoi(card, &n) ||
+        n < 0) {
+      return Bad("device", value,
+                 "must be one of auto, cpu, cuda, cuda:N, cuda:N,cuda:M,..., "
+                 "cuda:all");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Address(absl::string_view flag, const std::string& value) {

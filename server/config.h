@@ -34,8 +34,10 @@ struct ServerConfig {
   std::string http_listen = "127.0.0.1:8401";  // empty: no HTTP
 
   // Engine. auto: what the machine has, fp32 on a CPU, bf16 on a GPU.
-  std::string device = "auto";  // auto, cpu, cuda, cuda:N
-  std::string dtype = "auto";   // auto, fp32, bf16, fp16
+  // auto, cpu, cuda, cuda:N, cuda:N,cuda:M,..., cuda:all. Several GPUs: one
+  // queue; the weights lie on each.
+  std::string device = "auto";
+  std::string dtype = "auto";  // auto, fp32, bf16, fp16
   // A folder where a GPU keeps which algorithms of matrix products were
   // fastest, timed at the first start; empty: none are timed, the library's own
   // choice is taken. Cost: some seconds at that start; a choice made anew, on a

@@ -49,8 +49,10 @@ ABSL_FLAG(std::string, http_listen, kDefault.http_listen,
           "host:port of HTTP with /metrics, /healthz and /readyz; empty: none. "
           "Cost: a thread that sleeps.");
 ABSL_FLAG(std::string, device, kDefault.device,
-          "Where to compute: auto, cpu, cuda (the first GPU) or cuda:N. auto "
-          "takes the best the machine has and the log says why.");
+          "Where to compute: auto, cpu, cuda (the first GPU), cuda:N, "
+          "cuda:N,cuda:M,... or cuda:all. auto takes the best the machine has "
+          "(of GPUs the first) and the log says why. Several GPUs must be of "
+          "one kind; the weights lie on each.");
 ABSL_FLAG(
     std::string, dtype, kDefault.dtype,
     "Number format of the matrix products: auto, fp32, bf16 or fp16. auto "
@@ -65,9 +67,11 @@ ABSL_FLAG(int32_t, max_len, kDefault.max_len,
           "Most tokens of one input, special tokens included; 0: the model's "
           "own limit. At most the position table's rows. Cost: attention time "
           "grows with its square.");
-ABSL_FLAG(int32_t, threads, kDefault.threads,
-          "Compute threads, one Session each; 0: as many as fill the device. "
-          "Cost: scratch memory for max_batch_tokens each.");
+ABSL_FLAG(
+    int32_t, threads, kDefault.threads,
+    "Compute threads, one Session each, dealt out over the GPUs; 0: as many "
+    "as fill the device. "
+    "Cost: scratch memory for max_batch_tokens each.");
 ABSL_FLAG(int32_t, tokenizer_threads, kDefault.tokenizer_threads,
           "Threads that turn text into ids. Cost: each takes a core while it "
           "works.");

@@ -50,6 +50,11 @@ absl::StatusOr<std::vector<std::unique_ptr<Session>>> NewSessions(
   const ModelInfo& info = model.info();
   const int32_t count =
       config.threads > 0 ? config.threads : info.preferred_sessions;
+  if (count < info.least_sessions) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--threads=", count, ": the ", info.least_sessions,
+        " cards of --device=", config.device, " want a thread each"));
+  }
   SessionOptions options;
   options.max_batch_tokens = config.max_batch_tokens;
   std::vector<std::unique_ptr<Session>> sessions;

@@ -136,6 +136,8 @@ class Device {
   // CPU: the physical cores that this process may use (affinity mask and
   // cgroup quota counted in), at least 1.
   virtual int32_t preferred_sessions() const = 0;
+  // With fewer Sessions a part of the device idles: one for each card.
+  virtual int32_t least_sessions() const { return 1; }
   // Tokens of a batch from which on larger ones are no faster.
   virtual int64_t default_batch_tokens() const = 0;
   // For the log: why this device, and what the model that it was told to
@@ -168,12 +170,13 @@ class Device {
   std::vector<std::string> notes_;
 };
 
-// device: "auto", "cpu", "cuda" (the first card) or "cuda:N". "auto" is the
-// first card where this build has CUDA, a driver, a card and cuBLASLt are
-// there, and else the CPU; notes() says why. dtype: "auto", "fp32", "bf16",
-// "fp16". "auto" is fp32 on a CPU and bf16 on a card. A device or dtype that is
-// not there is refused, naming what is. tuning_folder: where a card keeps which
-// algorithms were fastest; empty: it times none.
+// device: "auto", "cpu", "cuda" (the first card), "cuda:N", "cuda:N,cuda:M,..."
+// or "cuda:all"; several cards must be of one kind. "auto" is the first card
+// where this build has CUDA, a driver, a card and cuBLASLt are there, and else
+// the CPU; notes() says why. dtype: "auto", "fp32", "bf16", "fp16". "auto" is
+// fp32 on a CPU and bf16 on a card. A device or dtype that is not there is
+// refused, naming what is. tuning_folder: where a card keeps which algorithms
+// were fastest; empty: it times none.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const std::string& device, const std::string& dtype,
     const std::string& tuning_folder = "");

@@ -1,8 +1,11 @@
 // Words of --device and --dtype -> a Device.
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "engine/device/cpu/cpu_device.h"
 #include "engine/device/cuda/cuda_device.h"
@@ -24,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpuBy(const std::string& dtype) {
 absl::StatusOr<std::unique_ptr<Device>> OpenAny(
     const std::string& dtype, const std::string& tuning_folder) {
   absl::StatusOr<std::unique_ptr<Device>> card =
-      cuda::OpenCuda(0, dtype, tuning_folder);
+      cuda::OpenCuda({0}, dtype, tuning_folder);
   if (card.ok()) {
     (*card)->AddNote("device auto: the first card");
     return card;
@@ -36,6 +39,19 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAny(
   return cpu;
 }
 
+// "cuda", "cuda:all" (no ordinals), "cuda:0,cuda:2".
+bool ParseCards(absl::string_view words, std::vector<int32_t>* ordinals) {
+  if (words == "cuda:all") return true;
+  for (absl::string_view word : absl::StrSplit(words, ',')) {
+    int32_t n = 0;
+    if (words != "cuda" && (!absl::ConsumePrefix(&word, "cuda:") ||
+                            !absl::SimpleAtoi(word, &n) || n < 0))
+      return false;
+    ordinals->push_back(n);
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
@@ -43,14 +59,13 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const std::string& tuning_folder) {
   if (device == "auto") return OpenAny(dtype, tuning_folder);
   if (device == "cpu") return OpenCpuBy(dtype);
-  absl::string_view ordinal = device;
-  int32_t n = 0;
-  if (device == "cuda" || (absl::ConsumePrefix(&ordinal, "cuda:") &&
-                           absl::SimpleAtoi(ordinal, &n) && n >= 0))
-    return cuda::OpenCuda(n, dtype, tuning_folder);
+  std::vector<int32_t> cards;
+  if (ParseCards(device, &cards))
+    return cuda::OpenCuda(cards, dtype, tuning_folder);
   return absl::UnimplementedError(
       absl::StrCat("device \"", device,
-                   "\" is not supported; choose auto, cpu, cuda or cuda:N"));
+                   "\" is not supported; choose auto, cpu, cuda, cuda:N, "
+                   "cuda:N,cuda:M,... or cuda:all"));
 }
 
 }  // namespace encoderd

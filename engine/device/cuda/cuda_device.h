@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,11 +29,12 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
 // "cuda:7 is not there; 2 devices are visible"
 absl::Status NoSuchCard(int32_t ordinal, int32_t count);
 
-// The same on the real runtime. tuning_folder: where the choice of algorithms
+// Cards of one kind as one Device, on the real runtime; no ordinals: all that
+// are there. tuning_folder: where the choice of algorithms
 // by timing is kept; empty: nothing is timed. UNAVAILABLE, saying why: no
 // driver, no card, no cuBLASLt; UNIMPLEMENTED: a build without CUDA.
 absl::StatusOr<std::unique_ptr<Device>> OpenCuda(
-    int32_t ordinal, const std::string& dtype,
+    const std::vector<int32_t>& ordinals, const std::string& dtype,
     const std::string& tuning_folder);
 
 }  // namespace cuda

@@ -5,7 +5,7 @@ namespace encoderd {
 namespace cuda {
 
 absl::StatusOr<std::unique_ptr<Device>> OpenCuda(
-    int32_t ordinal, const std::string& dtype,
+    const std::vector<int32_t>& ordinals, const std::string& dtype,
     const std::string& tuning_folder) {
   return absl::UnimplementedError(
       "this build has no CUDA (configure with ENCODERD_CUDA=ON)");

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/device/cuda/runtime.h"
@@ -20,11 +21,14 @@ namespace cuda {
 using NewLibrary =
     std::function<absl::StatusOr<std::unique_ptr<AlgorithmLibrary>>()>;
 
-// Card `ordinal`. tuning_folder: where timed choices are kept; empty: nothing
-// is timed. UNAVAILABLE: no card is visible; else as NewCudaDevice.
-absl::StatusOr<std::unique_ptr<Device>> OpenCard(
-    std::shared_ptr<Runtime> runtime, const NewLibrary& new_library,
-    int32_t ordinal, const std::string& dtype,
+// Several cards are one Device (several_devices.h). They must be of one kind
+// and share one choice of algorithms, so that a text has the same bits on each.
+// No ordinals: all cards. tuning_folder: where timed choices are kept; empty:
+// nothing is timed. UNAVAILABLE: no card is visible; INVALID_ARGUMENT: one is
+// named twice, or they differ; else as NewCudaDevice.
+absl::StatusOr<std::unique_ptr<Device>> OpenCards(
+    const std::shared_ptr<Runtime>& runtime, const NewLibrary& new_library,
+    std::vector<int32_t> ordinals, const std::string& dtype,
     const std::string& tuning_folder);
 
 }  // namespace cuda

@@ -8,10 +8,10 @@ namespace encoderd {
 namespace cuda {
 
 absl::StatusOr<std::unique_ptr<Device>> OpenCuda(
-    int32_t ordinal, const std::string& dtype,
+    const std::vector<int32_t>& ordinals, const std::string& dtype,
     const std::string& tuning_folder) {
-  return OpenCard(NewCudartRuntime(), &NewCublasLtLibrary, ordinal, dtype,
-                  tuning_folder);
+  return OpenCards(NewCudartRuntime(), &NewCublasLtLibrary, ordinals, dtype,
+                   tuning_folder);
 }
 
 }  // namespace cuda

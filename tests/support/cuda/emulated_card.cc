@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kMemoryAllocation = 2;
 constexpr int kInvalidDevice = 101;
+constexpr int kInvalidHandle = 400;
 
 float Apply(Epilogue epilogue, float value) {
   switch (epilogue) {
@@ -94,37 +95,87 @@ int EmulatedRuntime::CountDevices(int32_t* count) {
 }
 
 int EmulatedRuntime::Describe(int32_t device, Card* described) {
-  *described = card;
+  const auto other = other_cards.find(device);
+  *described = other == other_cards.end() ? card : other->second;
   return Call("Describe");
 }
 
 int EmulatedRuntime::UseDevice(int32_t device) {
   if (device < 0 || device >= devices) return kInvalidDevice;
-  return Call("UseDevice");
+  const int code = Call("UseDevice");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (code == 0) current_[std::this_thread::get_id()] = device;
+  return code;
+}
+
+int32_t EmulatedRuntime::CurrentDevice() const {
+  const auto found = current_.find(std::this_thread::get_id());
+  return found == current_.end() ? 0 : found->second;
+}
+
+int64_t EmulatedRuntime::AllocatedOn(int32_t device) const {
+  int64_t bytes = 0;
+  for (const auto& [memory, block] : blocks_)
+    bytes += block.device == device ? block.bytes : 0;
+  return bytes;
+}
+
+int64_t EmulatedRuntime::FreeOn(int32_t device) const {
+  const auto other = other_free_bytes.find(device);
+  const int64_t bytes =
+      other == other_free_bytes.end() ? free_bytes : other->second;
+  return bytes - AllocatedOn(device);
+}
+
+bool EmulatedRuntime::IsHere(const void* memory, Stream stream) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto owner = streams_.find(stream);
+  if (owner != streams_.end() && owner->second != CurrentDevice()) return false;
+  auto block = blocks_.upper_bound(memory);
+  return block != blocks_.begin() &&
+         (--block)->second.device == CurrentDevice();
+}
+
+int64_t EmulatedRuntime::allocated_bytes() const {
+  int64_t bytes = 0;
+  for (int32_t device = 0; device < devices; ++device)
+    bytes += allocated_bytes(device);
+  return bytes;
+}
+
+int64_t EmulatedRuntime::allocated_bytes(int32_t device) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return AllocatedOn(device);
+}
+
+int64_t EmulatedRuntime::streams() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<int64_t>(streams_.size());
 }
 
 int EmulatedRuntime::FreeBytes(int64_t* bytes) {
-  *bytes = free_bytes - allocated_bytes_;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    *bytes = FreeOn(CurrentDevice());
+  }
   return Call("FreeBytes");
 }
 
 int EmulatedRuntime::Allocate(int64_t bytes, void** memory) {
   const int code = Call("Allocate");
   if (code != 0) return code;
-  if (allocated_bytes_ + bytes > free_bytes) return kMemoryAllocation;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (bytes > FreeOn(CurrentDevice())) return kMemoryAllocation;
   if (posix_memalign(memory, 256, bytes) != 0) return kMemoryAllocation;
   std::memset(*memory, 0xff, bytes);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  sizes_[*memory] = bytes;
-  allocated_bytes_ += bytes;
+  blocks_[*memory] = {bytes, CurrentDevice()};
   ++allocations_;
   return 0;
 }
 
 void EmulatedRuntime::Free(void* memory) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  allocated_bytes_ -= sizes_.at(memory);
-  sizes_.erase(memory);
+  blocks_.erase(blocks_.find(memory));
   --allocations_;
   free(memory);
 }
@@ -146,29 +197,34 @@ int EmulatedRuntime::NewStream(Stream* stream) {
   const int code = Call("NewStream");
   if (code != 0) return code;
   *stream = malloc(1);
-  ++streams_;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  streams_[*stream] = CurrentDevice();
   return 0;
 }
 
 void EmulatedRuntime::FreeStream(Stream stream) {
-  --streams_;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  streams_.erase(stream);
   free(stream);
 }
 
 int EmulatedRuntime::CopyToDevice(const void* from, int64_t bytes, void* to,
                                   Stream stream) {
+  if (!IsHere(to, stream)) return kInvalidHandle;
   std::memcpy(to, from, bytes);
   return Call("CopyToDevice");
 }
 
 int EmulatedRuntime::CopyToHost(const void* from, int64_t bytes, void* to,
                                 Stream stream) {
+  if (!IsHere(from, stream)) return kInvalidHandle;
   std::memcpy(to, from, bytes);
   return Call("CopyToHost");
 }
 
 int EmulatedRuntime::CopyToDeviceAndWait(const void* from, int64_t bytes,
                                          void* to) {
+  if (!IsHere(to, nullptr)) return kInvalidHandle;
   std::memcpy(to, from, bytes);
   return Call("CopyToDeviceAndWait");
 }

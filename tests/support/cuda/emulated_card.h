@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/device/cuda/products.h"
@@ -20,14 +21,17 @@ namespace cuda {
 
 // Memory is of exactly the size asked for and begins as NaNs, so that
 // AddressSanitizer sees a kernel leave it and a result shows what was never
-// written. Thread-safe.
+// written. Of several cards a thread uses one at a time (UseDevice; at first
+// 0): copies to another's memory or on another's stream fail. Thread-safe.
 class EmulatedRuntime : public Runtime {
  public:
   ~EmulatedRuntime() override;
 
   int32_t devices = 1;
   Card card = {"Emulated Card", 9, 0, int64_t{1} << 30};
-  int64_t free_bytes = int64_t{1} << 30;  // less what is allocated
+  std::map<int32_t, Card> other_cards;    // that are not like `card`
+  int64_t free_bytes = int64_t{1} << 30;  // of a card, less what is allocated
+  std::map<int32_t, int64_t> other_free_bytes;  // of a card that has not those
 
   // The call named `name` ("Allocate", "CopyToDevice", ...) gives `code` the
   // `number`th time from now on (0: the next) and, if `for_ever`, always after
@@ -35,9 +39,10 @@ class EmulatedRuntime : public Runtime {
   void Fail(const std::string& name, int code, int number = 0,
             bool for_ever = false);
 
-  int64_t allocated_bytes() const { return allocated_bytes_; }
+  int64_t allocated_bytes() const;  // of all cards
+  int64_t allocated_bytes(int32_t device) const;
   int64_t allocations() const { return allocations_; }  // alive, pinned too
-  int64_t streams() const { return streams_; }          // alive
+  int64_t streams() const;                              // alive
 
   int CountDevices(int32_t* count) override;
   int Describe(int32_t device, Card* card) override;
@@ -63,14 +68,24 @@ class EmulatedRuntime : public Runtime {
     int number;
     bool for_ever;
   };
+  struct Block {
+    int64_t bytes;
+    int32_t device;
+  };
   int Call(const std::string& name);
+  // Of the calling thread; mutex_ is held.
+  int32_t CurrentDevice() const;
+  int64_t AllocatedOn(int32_t device) const;
+  int64_t FreeOn(int32_t device) const;
+  // Whether the calling thread's card has the memory and the stream.
+  bool IsHere(const void* memory, Stream stream) const;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, Failure> failures_;
-  std::map<void*, int64_t> sizes_;
-  std::atomic<int64_t> allocated_bytes_{0};
+  std::map<std::thread::id, int32_t> current_;
+  std::map<const void*, Block> blocks_;
+  std::map<Stream, int32_t> streams_;  // and their cards
   std::atomic<int64_t> allocations_{0};
-  std::atomic<int64_t> streams_{0};
 };
 
 // Loops: float sums in order, then the epilogue, then one rounding.

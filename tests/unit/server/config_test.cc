@@ -43,9 +43,15 @@ TEST(ConfigTest, EveryRangeNamesItsFlagValueAndLimit) {
        "must be 268435456"},
       {[](ServerConfig* c) { c->max_connections = 0; }, "--max_connections=0"},
       {[](ServerConfig* c) { c->device = "tpu"; },
-       "--device=tpu: must be one of auto, cpu, cuda, cuda:N"},
+       "--device=tpu: must be one of auto, cpu, cuda, cuda:N, "
+       "cuda:N,cuda:M,..., cuda:all"},
+      {[](ServerConfig* c) { c->device = "cuda:0,cpu"; },
+       "--device=cuda:0,cpu: must be one of"},
+      {[](ServerConfig* c) { c->device = "cuda:0,"; },
+       "--device=cuda:0,: must be one of"},
       {[](ServerConfig* c) { c->device = "cuda:x"; },
-       "--device=cuda:x: must be one of auto, cpu, cuda, cuda:N"},
+       "--device=cuda:x: must be one of auto, cpu, cuda, cuda:N, "
+       "cuda:N,cuda:M,..., cuda:all"},
       {[](ServerConfig* c) { c->dtype = "int4"; },
        "--dtype=int4: must be one of auto, fp32, bf16, fp16"},
       {[](ServerConfig* c) { c->listen = "host"; },

@@ -66,7 +66,8 @@ TEST(OpenDeviceTest, RefusesBf16NamingWhatTheCpuHas) {
 }
 
 TEST(OpenDeviceTest, RefusesWhatItDoesNotKnowByName) {
-  for (const std::string device : {"tpu", "cuda:", "cuda:x", "cuda:-1"}) {
+  for (const std::string device : {"tpu", "cuda:", "cuda:x", "cuda:-1",
+                                   "cuda:0,", "cuda:0,cpu", "cuda,cuda:1"}) {
     EXPECT_THAT(std::string(OpenDevice(device, "auto").status().message()),
                 HasSubstr("\"" + device + "\" is not supported"));
   }

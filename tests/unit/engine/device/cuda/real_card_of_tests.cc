@@ -28,7 +28,7 @@ bool IsEmulated() { return false; }
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  const auto opened = encoderd::cuda::OpenCuda(0, "auto", "");
+  const auto opened = encoderd::cuda::OpenCuda({0}, "auto", "");
   if (!opened.ok()) {
     std::printf("NOT RUN, needs a card: %s\n",
                 std::string(opened.status().message()).c_str());

@@ -266,11 +266,11 @@ TEST(TuningFileTest, RefusesAnotherCardLibraryAndFormat) {
   EXPECT_EQ(TuningFileName(kHopper), "nvidia-h200-9.0-cublaslt-130000.tuning");
 }
 
-TEST(OpenCardTest, KeepsAModelsChoicesInTheFolder) {
+TEST(OpenCardsTest, KeepsAModelsChoicesInTheFolder) {
   const TempFolder folder;
   const auto runtime = std::make_shared<EmulatedRuntime>();
-  const auto opened = OpenCard(
-      runtime, [] { return TestLibrary(); }, 0, "bf16", folder.path());
+  const auto opened = OpenCards(
+      runtime, [] { return TestLibrary(); }, {0}, "bf16", folder.path());
   ASSERT_TRUE(opened.ok()) << opened.status();
   LinearWeights weights;
   weights.weight = {16, 8, std::vector<float>(16 * 8, 0.5f)};
@@ -280,23 +280,23 @@ TEST(OpenCardTest, KeepsAModelsChoicesInTheFolder) {
   EXPECT_TRUE(FileExists(folder.path(), "emulated-card-9.0-loops.tuning"));
 }
 
-TEST(OpenCardTest, SaysWhyItHasNone) {
+TEST(OpenCardsTest, SaysWhyItHasNone) {
   const auto runtime = std::make_shared<EmulatedRuntime>();
   const auto library = [] { return TestLibrary(); };
-  EXPECT_EQ(OpenCard(runtime, library, 1, "auto", "").status().message(),
+  EXPECT_EQ(OpenCards(runtime, library, {1}, "auto", "").status().message(),
             "cuda:1 is not there; 1 devices are visible");
   runtime->Fail("UseDevice", 46);
-  EXPECT_EQ(OpenCard(runtime, library, 0, "auto", "").status().message(),
+  EXPECT_EQ(OpenCards(runtime, library, {0}, "auto", "").status().message(),
             "cuda:0: emulated error 46");
   runtime->devices = 0;
-  EXPECT_EQ(OpenCard(runtime, library, 0, "auto", "").status().message(),
+  EXPECT_EQ(OpenCards(runtime, library, {0}, "auto", "").status().message(),
             "no CUDA device: none is visible");
   runtime->devices = 1;
   const auto no_library =
       []() -> absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> {
     return absl::UnavailableError("cannot load it");
   };
-  EXPECT_EQ(OpenCard(runtime, no_library, 0, "auto", "").status().message(),
+  EXPECT_EQ(OpenCards(runtime, no_library, {0}, "auto", "").status().message(),
             "cannot load it");
 }
 

@@ -146,6 +146,29 @@ def kept_algorithms(run):
     return f"{path.name}: {files[path].count(b' bias ')} with bias"
 
 
+def several(run):
+    """Sessions side by side, on every card there is: the bits of one alone."""
+    cards = torch.cuda.device_count() if run.on_card else 0
+    device = "cuda:all" if cards > 1 else run.device
+    sessions = 2 * max(cards, 1)
+    ids = gpu_torch.random_ids(gpu_torch.lengths_of("mix", 4000))
+    dtype = run.dtypes[-1]
+    found = []
+    for threads, where in ((1, run.device), (sessions, device)):
+        engine = Engine(run, "minilm", ids, dtype, threads=threads,
+                        batch_tokens=512, device=where)
+        found.append(engine.vectors().view(torch.int32))
+        engine.close()
+    if not torch.equal(*found):
+        raise RuntimeError(f"other bits from {sessions} sessions on {device}")
+    if run.on_card:
+        code, log = run.call("no-such-card", [
+            run.program("engine_bench"), f"--device=cuda:0,cuda:{cards}"])
+        if code == 0 or f"cuda:{cards} is not there; {cards} dev" not in log:
+            raise RuntimeError("a card that is not there, see no-such-card.log")
+    return f"{sessions} sessions on {device}"
+
+
 def median(times):
     return statistics.median(times), min(times), max(times)
 
@@ -319,6 +342,7 @@ def main():
         run.step(name, lambda name=name: tests(run, name))
     run.step("goldens and batch invariance", lambda: goldens(run))
     run.step("kept algorithms", lambda: kept_algorithms(run))
+    run.step("several sessions", lambda: several(run))
     for tool in ("memcheck", "racecheck"):
         run.step(tool, lambda tool=tool: sanitizer(run, tool))
     for name in models:

@@ -17,7 +17,7 @@ class Engine:
     """engine_bench over a file of ids, obeying line by line."""
 
     def __init__(self, run, model, ids, dtype, threads=0, batch_tokens=0,
-                 tuning=""):
+                 tuning="", device=""):
         self.file = tempfile.NamedTemporaryFile("w", suffix=".ids")
         for sequence in ids:
             self.file.write(" ".join(map(str, sequence)) + "\n")
@@ -26,7 +26,7 @@ class Engine:
         self.count = len(ids)
         self.process = subprocess.Popen(
             [run.program("engine_bench"), f"--model={model}",
-             f"--device={run.device}", f"--dtype={dtype}",
+             f"--device={device or run.device}", f"--dtype={dtype}",
              f"--threads={threads}", f"--max_batch_tokens={batch_tokens}",
              f"--tuning_folder={tuning}", f"--ids={self.file.name}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,

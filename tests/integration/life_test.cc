@@ -83,6 +83,24 @@ TEST(LifeTest, WhatThrowsWhileLoadingIsANamedFailureOfStart) {
   EXPECT_FALSE(server.server().serving());
 }
 
+TEST(LifeTest, FewerThreadsThanCardsIsANamedFailureOfStart) {
+  ServerConfig config = TestConfig();
+  config.device = "cuda:0,cuda:1";
+  FakeModelOptions two_cards;
+  two_cards.sessions = 4;
+  two_cards.least_sessions = 2;
+  config.threads = 1;
+  TestServer idle_card(TestServer::NotLoaded(), two_cards, config);
+  const absl::Status status = idle_card.Load();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "model 'fake': --threads=1: the 2 cards of "
+            "--device=cuda:0,cuda:1 want a thread each");
+  config.threads = 2;
+  TestServer busy_cards(TestServer::NotLoaded(), two_cards, config);
+  EXPECT_TRUE(busy_cards.Load().ok());
+}
+
 TEST(LifeTest, HealthOfAnUnknownServiceIsNotFound) {
   TestServer server;
   HealthCheckResponse::ServingStatus health;

@@ -23,6 +23,17 @@ bool AllFinite(absl::Span<const float> values) {
   return broken == 0;
 }
 
+// False: there is no memory for the values. Those of Encode may be large; the
+// thread and the other calls go on.
+bool TryDeliver(Call* call, int32_t unit, absl::Span<const float> values) {
+  try {
+    call->Deliver(unit, values);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void BatchRunner::Run(Work* work) {
@@ -99,7 +110,8 @@ void BatchRunner::Compute(absl::Span<const Row> rows, std::string error_id) {
             Call::Fate::kFailed,
             DeviceFaultError(absl::StatusCode::kInternal, error_id, kWhat));
       } else {
-        FailRow(row, error_id, kWhat);
+        FailRow(row,
+                DeviceFaultError(absl::StatusCode::kInternal, error_id, kWhat));
       }
       DropRows({&row, 1}, Stage::kCompute);
     }
@@ -119,7 +131,9 @@ void BatchRunner::DeliverPacked() {
     if (row.call->fate() == Call::Fate::kGone) {
       observer_.Cancelled(Stage::kCompute, 1);
     } else if (AllFinite(values)) {
-      row.call->Deliver(row.unit, values);
+      if (!TryDeliver(row.call, row.unit, values)) {
+        FailRow(row, InternalFaultError(NewErrorId()));
+      }
     } else {
       const std::string error_id = NewErrorId();
       observer_.DeviceFault(
@@ -127,7 +141,9 @@ void BatchRunner::DeliverPacked() {
                                        "a result of ", values.size(),
                                        " values has NaN or infinity")),
                                    error_id));
-      FailRow(row, error_id, "the device gave a result that is no number");
+      FailRow(row,
+              DeviceFaultError(absl::StatusCode::kInternal, error_id,
+                               "the device gave a result that is no number"));
     }
     ++done;
     if (b + 1 == packed_rows_.size() || packed_rows_[b + 1].call != row.call) {
@@ -137,10 +153,7 @@ void BatchRunner::DeliverPacked() {
   }
 }
 
-void BatchRunner::FailRow(const Row& row, absl::string_view error_id,
-                          absl::string_view what) {
-  const absl::Status status =
-      DeviceFaultError(absl::StatusCode::kInternal, error_id, what);
+void BatchRunner::FailRow(const Row& row, const absl::Status& status) {
   if (row.call->FailUnit(row.unit, status)) return;
   queue_.Discard(*row.call);  // the rest of it is not computed any more
 }

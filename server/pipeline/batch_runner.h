@@ -54,8 +54,7 @@ class BatchRunner {
   // Runs `rows`; error_id: of the batch's first failure, "" before it.
   void Compute(absl::Span<const Row> rows, std::string error_id);
   void DeliverPacked();
-  void FailRow(const Row& row, absl::string_view error_id,
-               absl::string_view what);
+  void FailRow(const Row& row, const absl::Status& status);
 
   Session& session_;
   WorkQueue& queue_;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,40 @@ TEST(ParseCostTest, CountsFieldsEntriesAndListValues) {
   EXPECT_EQ(Cost(InTokens(std::string("\x08\x07\x08\x07", 4))).list_values, 2);
   // Cut within the list: what there is counts.
   EXPECT_EQ(Cost(bytes.substr(0, 7)).list_values, 1);
+}
+
+TEST(ParseCostTest, CountsAtLeastWhatTheParserMakesOfAnyBytes) {
+  v1::EmbedRequest whole;
+  v1::TokenIds* tokens = whole.add_inputs()->mutable_tokens();
+  for (uint32_t id : {7u, 300u, 70000u}) tokens->add_ids(id);
+  tokens->add_position_ids(1);
+  whole.add_inputs()->mutable_pair()->set_second("b");
+  whole.mutable_options()->mutable_ranges()->add_minimum(1);
+  // Some of it twice, the first list in pieces.
+  const std::string start = InTokens("\x0A\x01\x07\x0A\x02\x07\x07\x08\x07") +
+                            whole.SerializeAsString();
+  std::mt19937 random(7);
+  int parsed = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string bytes = start;
+    for (int k = 0; k < 2; ++k) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    v1::EmbedRequest request;
+    const ParseCost cost = Cost(bytes);
+    ASSERT_LE(cost.fields, static_cast<int64_t>(bytes.size()));
+    if (!request.ParseFromString(bytes)) continue;
+    ++parsed;
+    int64_t values = 0;
+    for (const v1::Input& input : request.inputs()) {
+      values += input.tokens().ids_size() + input.tokens().segment_ids_size() +
+                input.tokens().position_ids_size();
+    }
+    ASSERT_EQ(cost.entries, request.inputs_size());
+    // A list that another content of its input put out has been made, too.
+    ASSERT_GE(cost.list_values, values);
+  }
+  EXPECT_GT(parsed, 1000);
 }
 
 TEST(ParseCostTest, EmptyListsOfManyPiecesAreRefusedUnparsed) {

@@ -1,0 +1,88 @@
+// Memory that runs out while answers are collected: who fails, who does not.
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "tests/unit/server/pipeline/pipeline_harness.h"
+
+namespace {
+
+// Of one allocation, in bytes; from there on there is no memory.
+std::atomic<size_t> g_limit{SIZE_MAX};
+
+}  // namespace
+
+// Not inline, or the compiler sees a free() of what a new made.
+[[gnu::noinline]] void* operator new(size_t size) {
+  void* const memory = size < g_limit.load() ? std::malloc(size) : nullptr;
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+[[gnu::noinline]] void* operator new(size_t size,
+                                     const std::nothrow_t&) noexcept {
+  return size < g_limit.load() ? std::malloc(size) : nullptr;
+}
+
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
+}
+
+namespace encoderd {
+namespace {
+
+constexpr int32_t kHidden = 4096;
+constexpr size_t kLimit = 256 << 10;  // bytes; the states of 16 tokens
+
+PipelineRequest States(std::vector<std::string> texts) {
+  PipelineRequest request = TextRequest(std::move(texts));
+  request.output.kind = SequenceOutput::Kind::kStates;
+  request.answer.row_bytes = kHidden * sizeof(float);
+  return request;
+}
+
+PipelineHarness::Settings Wide() {
+  PipelineHarness::Settings settings;
+  settings.hidden_size = kHidden;
+  return settings;
+}
+
+TEST(PipelineMemoryTest, AnAnswerThatThereIsNoMemoryForFailsAlone) {
+  PipelineHarness harness(Wide());
+  const std::string large(60, 'a');  // 62 tokens: 992 KiB
+  auto blocker = harness.Block();
+  // What the session and the queue keep is theirs before memory runs out.
+  auto first = harness.Submit(States({large, large}));
+  harness.device.OpenGate();
+  ASSERT_TRUE(first.Get().ok());
+  ASSERT_TRUE(blocker.Get().ok());
+
+  g_limit = kLimit;
+  const absl::Status failed = harness.Submit(States({large})).Get().status();
+  const auto small = harness.Submit(States({"a"})).Get();
+  PipelineRequest both = States({large, "b"});
+  both.errors_per_input = true;
+  const auto each = harness.Submit(std::move(both)).Get();
+  g_limit = SIZE_MAX;
+
+  EXPECT_EQ(failed.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(ReasonOf(failed), "INTERNAL_FAULT");
+  ASSERT_TRUE(small.ok()) << small.status();
+  EXPECT_EQ(small->outputs[0].rows, 3);
+  ASSERT_TRUE(each.ok()) << each.status();
+  EXPECT_EQ(ReasonOf(each->outputs[0].status), "INTERNAL_FAULT");
+  ASSERT_TRUE(each->outputs[1].status.ok());
+  EXPECT_EQ(each->outputs[1].rows, 3);
+  const auto after = harness.Submit(States({large})).Get();
+  ASSERT_TRUE(after.ok()) << after.status();
+  EXPECT_EQ(after->outputs[0].rows, 62);
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -17,8 +17,11 @@ namespace encoderd {
 namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(2);
-// For callers to hang up once they have been told; streams that they keep open
-// end after it.
+// For the ends that we give to open streams and health watches to leave, once
+// everything is answered: milliseconds, unless our own threads get no processor
+// or a caller takes nothing any more.
+constexpr absl::Duration kLastWords = absl::Seconds(5);
+// For callers to hang up once they have been told.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(400);
 constexpr int kWarmUpTokens = 16;
 
@@ -271,7 +274,8 @@ bool Server::Drain() {
   // Of what was accepted; what comes later is refused and counts no more.
   const int64_t unanswered = idle ? 0 : state_.in_flight();
   health_.EndWatches();
-  const absl::Time until = absl::Now() + kGoodbye;
+  // Who left answers lying until the time was up takes no last words either.
+  const absl::Time until = absl::Now() + (idle ? kLastWords : kGoodbye);
   while (health_.watches() + streams_.count() > 0 && absl::Now() < until) {
     absl::SleepFor(kPoll);
   }

@@ -9,6 +9,7 @@
 
 #include "encoderd/v1/encoder.grpc.pb.h"
 #include "engine/positions.h"
+#include "tests/support/patience.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
@@ -26,8 +27,7 @@ class InspectTest : public ::testing::Test {
 
   grpc::Status Inspect(uint32_t first, uint32_t count, bool matrices = false) {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::seconds(10));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
     v1::InspectPositionsRequest request;
     request.set_first_row(first);
     request.set_row_count(count);

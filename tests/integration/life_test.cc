@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/create_channel.h"
+#include "tests/support/patience.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
@@ -109,32 +110,30 @@ TEST(LifeTest, HealthOfAnUnknownServiceIsNotFound) {
 }
 
 TEST(LifeTest, AWatchSeesEveryChangeAndDoesNotHoldUpLeaving) {
-  ServerConfig config = TestConfig();
-  config.drain_delay = absl::Seconds(5);
-  TestServer server(TestServer::NotLoaded(), {}, config);
-  grpc::ClientContext context;
-  auto watch = Health::NewStub(server.channel())->Watch(&context, {});
-  HealthCheckResponse response;
-  ASSERT_TRUE(watch->Read(&response));
-  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
-  ASSERT_TRUE(server.Load().ok());
-  ASSERT_TRUE(watch->Read(&response));
-  EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
+  EXPECT_TRUE(GivenEnoughTime([](absl::Duration time) {
+    ServerConfig config = TestConfig();
+    config.drain_delay = time;
+    TestServer server(TestServer::NotLoaded(), {}, config);
+    grpc::ClientContext context;
+    auto watch = Health::NewStub(server.channel())->Watch(&context, {});
+    HealthCheckResponse response;
+    EXPECT_TRUE(watch->Read(&response));
+    EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+    EXPECT_TRUE(server.Load().ok());
+    EXPECT_TRUE(watch->Read(&response));
+    EXPECT_EQ(response.status(), HealthCheckResponse::SERVING);
 
-  std::atomic<bool> drained{false};
-  std::thread drain([&] {
-    EXPECT_TRUE(server.server().Drain());
-    drained = true;
-  });
-  ASSERT_TRUE(watch->Read(&response));
-  EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
-  // Told first: work is still taken for drain_delay.
-  EXPECT_FALSE(drained);
-  v1::EmbedResponse embedded;
-  EXPECT_TRUE(server.Embed(TextRequest({"x"}), &embedded).ok());
-  EXPECT_FALSE(watch->Read(&response));
-  EXPECT_EQ(ReadError(watch->Finish()).reason, "DRAINING");
-  drain.join();
+    std::thread drain([&] { EXPECT_TRUE(server.server().Drain()); });
+    EXPECT_TRUE(watch->Read(&response));
+    EXPECT_EQ(response.status(), HealthCheckResponse::NOT_SERVING);
+    // Told first: work is still taken for drain_delay.
+    v1::EmbedResponse embedded;
+    const bool taken = server.Embed(TextRequest({"x"}), &embedded).ok();
+    EXPECT_FALSE(watch->Read(&response));
+    EXPECT_EQ(ReadError(watch->Finish()).reason, "DRAINING");
+    drain.join();
+    return taken;
+  }));
 }
 
 TEST(LifeTest, DrainingAnswersWhatWasAcceptedAndRefusesTheRest) {
@@ -197,7 +196,7 @@ TEST(LifeTest, AConnectionBeyondTheCapWaitsForAnother) {
   server.Disconnect();
   grpc::ClientContext later;
   later.set_wait_for_ready(true);
-  later.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+  later.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
   EXPECT_TRUE(second->Embed(&later, TextRequest({"x"}), &response).ok());
 }
 

@@ -20,6 +20,8 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/create_channel.h"
 #include "server/run.h"
+#include "tests/support/held_port.h"
+#include "tests/support/patience.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_server.h"
 
@@ -77,7 +79,7 @@ class Served {
     channel = Connect(address);
   }
   grpc::Status Embed(const std::string& text,
-                     absl::Duration timeout = absl::Seconds(20)) const {
+                     absl::Duration timeout = kPatience) const {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
     v1::EmbedResponse response;
@@ -92,7 +94,7 @@ class Served {
 };
 
 TEST(ProcessTest, PortAnswersWhileTheModelLoads) {
-  Served served("load_ms:60000");
+  Served served("load_ms:3600000");
   grpc::ClientContext context;
   grpc::health::v1::HealthCheckResponse response;
   ASSERT_TRUE(grpc::health::v1::Health::NewStub(served.channel)
@@ -105,10 +107,9 @@ TEST(ProcessTest, PortAnswersWhileTheModelLoads) {
 
 TEST(ProcessTest, TermWhileLoadingEndsAtOnce) {
   for (int number : {SIGTERM, SIGINT}) {
-    Served served("load_ms:60000");
+    Served served("load_ms:3600000");
     served.process.Signal(number);
-    EXPECT_EQ(served.process.Wait(absl::Seconds(10)), kExitOk)
-        << served.process.log();
+    EXPECT_EQ(served.process.Wait(), kExitOk) << served.process.log();
   }
 }
 
@@ -129,7 +130,7 @@ TEST(ProcessTest, ASecondTermEndsTheDrainAtOnce) {
   served.process.Signal(SIGTERM);
   ASSERT_NE(served.process.WaitForLine("event=draining"), "");
   served.process.Signal(SIGTERM);
-  EXPECT_EQ(served.process.Wait(absl::Seconds(10)), kExitHurried);
+  EXPECT_EQ(served.process.Wait(), kExitHurried);
 }
 
 TEST(ProcessTest, TheSecondProcessOnAPortFailsAndSaysWhatToDo) {
@@ -172,7 +173,7 @@ TEST(ProcessTest, AnAddressOfAnotherMachineIsNamed) {
 
 TEST(ProcessTest, ALostDeviceExitsForTheSupervisor) {
   // No load balancer is waited for: the device computes nothing any more.
-  Served served("lost_after_ms:50", {"--drain_delay=1h"});
+  Served served("lost_after_batches:2", {"--drain_delay=1h"});
   ASSERT_NE(served.process.WaitForLine("event=serving"), "");
   grpc::Status status;
   do {
@@ -289,7 +290,7 @@ TEST(ProcessTest, OutlivesAFloodOfConnections) {
   ASSERT_NE(process.WaitForLine("event=serving"), "") << process.log();
   const auto embed = [](const std::shared_ptr<grpc::Channel>& channel) {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
     context.set_wait_for_ready(true);
     v1::EmbedResponse response;
     const grpc::Status status = v1::Encoder::NewStub(channel)->Embed(
@@ -309,13 +310,13 @@ TEST(ProcessTest, OutlivesAFloodOfConnections) {
 }
 
 TEST(ProcessTest, StartsAgainAfterKillNine) {
-  std::string address = "127.0.0.1:0";
+  const HeldPort port;
+  const std::string address = absl::StrCat("127.0.0.1:", port.port());
   for (int i = 0; i < 10; ++i) {
     Process process({ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
                      absl::StrCat("--listen=", address), "--http_listen="});
     const std::string listening = process.WaitForLine("event=listening");
-    ASSERT_NE(listening, "") << process.log();
-    address = LogValue(listening, "grpc");
+    EXPECT_EQ(LogValue(listening, "grpc"), address) << process.log();
     process.Signal(SIGKILL);
     EXPECT_EQ(process.Wait(), -SIGKILL);
   }
@@ -327,7 +328,9 @@ TEST(ProcessTest, TheLogHoldsNoInput) {
   const std::string canary = "canary-7f3a";
   EXPECT_TRUE(served.Embed(canary).ok());
   EXPECT_FALSE(served.Embed(canary + std::string(600, 'x')).ok());
-  EXPECT_FALSE(served.Embed(canary, absl::Microseconds(1)).ok());
+  // One that is late; a stalled caller may find its answer there all the same.
+  while (served.Embed(canary, absl::Microseconds(1)).ok()) {
+  }
   grpc::ClientContext context;
   v1::EmbedRequest request = TextRequest({canary});
   request.set_model(canary);

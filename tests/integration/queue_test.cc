@@ -3,28 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <functional>
+#include <atomic>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tests/support/patience.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
 namespace {
-
-// Short to wait for, and long for a loaded machine to bring a call to the
-// queue.
-constexpr absl::Duration kShortDeadline = absl::Seconds(2);
-
-bool Eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 2000; ++i) {
-    if (condition()) return true;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return false;
-}
 
 double QueuedInputs(const TestServer& server) {
   return TestServer::Sample(server.MetricsText(), "encoderd_queue_inputs");
@@ -39,16 +27,18 @@ double CancelledInputs(const TestServer& server) {
 class Call {
  public:
   Call(TestServer* server, const v1::EmbedRequest& request,
-       absl::Duration timeout = absl::Seconds(10)) {
+       absl::Duration timeout = kPatience) {
     context_.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
     thread_ = std::thread([this, server, request] {
       status_ = server->stub().Embed(&context_, request, &response_);
+      ended_ = true;
     });
   }
   ~Call() {
     if (thread_.joinable()) thread_.join();
   }
   void Cancel() { context_.TryCancel(); }
+  bool ended() const { return ended_; }
   const grpc::Status& Wait() {
     if (thread_.joinable()) thread_.join();
     return status_;
@@ -66,8 +56,29 @@ class Call {
   grpc::ClientContext context_;
   v1::EmbedResponse response_;
   grpc::Status status_;
+  std::atomic<bool> ended_{false};
   std::thread thread_;
 };
+
+// A call for "Z" with so much time, of which it spends the rest in the queue.
+// False: it had spent all before it was seen there.
+bool ExpireInTheQueue(TestServer* server, absl::Duration time) {
+  server->model().device().CloseGate();
+  Call first(server, TextRequest({"first"}));
+  EXPECT_TRUE(server->model().device().WaitForBatchesAtGate(1));
+  Call late(server, TextRequest({"Z"}), time);
+  bool queued = false;
+  EXPECT_TRUE(Eventually([&] {
+    queued = QueuedInputs(*server) == 1;
+    return queued || late.ended();
+  }));
+  EXPECT_EQ(late.Wait().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(Eventually([&] { return QueuedInputs(*server) == 0; }));
+  server->model().device().OpenGate();
+  EXPECT_TRUE(first.Wait().ok());
+  EXPECT_TRUE(Eventually([&] { return server->server().in_flight() == 0; }));
+  return queued;
+}
 
 TEST(QueueTest, AFullQueueSaysWhenToComeBack) {
   ServerConfig config = TestConfig();
@@ -109,45 +120,29 @@ TEST(QueueTest, ARequestLargerThanTheQueueIsTheCallersMistake) {
 }
 
 TEST(QueueTest, WhatExpiresInTheQueueIsNeverComputed) {
-  TestServer server;
-  server.model().device().CloseGate();
-  Call first(&server, TextRequest({"first"}));
-  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
-  Call late(&server, TextRequest({"Z"}), kShortDeadline);
-  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 1; }));
-  EXPECT_EQ(late.Wait().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
-  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 0; }));
-  server.model().device().OpenGate();
-  EXPECT_TRUE(first.Wait().ok());
-  ASSERT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));
-  EXPECT_FALSE(server.model().device().SawToken(FakeTokenizer::Id('Z')));
-  EXPECT_TRUE(Eventually([&] { return CancelledInputs(server) == 1; }));
-  EXPECT_EQ(QueuedInputs(server), 0);
+  EXPECT_TRUE(GivenEnoughTime([](absl::Duration time) {
+    TestServer server;
+    if (!ExpireInTheQueue(&server, time)) return false;
+    EXPECT_FALSE(server.model().device().SawToken(FakeTokenizer::Id('Z')));
+    EXPECT_EQ(CancelledInputs(server), 1);
+    return true;
+  }));
 }
 
 TEST(QueueTest, ADeadlineThatThePipelineSeesFirstHasAReason) {
-  TestServer server;
-  server.model().device().CloseGate();
-  Call first(&server, TextRequest({"first"}));
-  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
-  Call late(&server, TextRequest({"Z"}), kShortDeadline);
-  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 1; }));
-  late.Wait();
-  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 0; }));
-  server.model().device().OpenGate();
-  first.Wait();
-  ASSERT_TRUE(Eventually([&] { return server.server().in_flight() == 0; }));
-  // gRPC cancels the call at its deadline, or the pipeline expires it before;
-  // the count may come a moment after the answer.
-  EXPECT_TRUE(Eventually([&] {
+  EXPECT_TRUE(GivenEnoughTime([](absl::Duration time) {
+    TestServer server;
+    if (!ExpireInTheQueue(&server, time)) return false;
+    // gRPC cancels the call at its deadline, or the pipeline expires it before.
     const std::string metrics = server.MetricsText();
-    return TestServer::Sample(
-               metrics,
-               "encoderd_rejections_total{reason=\"EXPIRED_IN_QUEUE\"}") +
-               TestServer::Sample(metrics,
-                                  "encoderd_rejections_total{reason="
-                                  "\"CANCELLED_IN_QUEUE\"}") ==
-           1;
+    EXPECT_EQ(
+        TestServer::Sample(
+            metrics, "encoderd_rejections_total{reason=\"EXPIRED_IN_QUEUE\"}") +
+            TestServer::Sample(metrics,
+                               "encoderd_rejections_total{reason="
+                               "\"CANCELLED_IN_QUEUE\"}"),
+        1);
+    return true;
   }));
 }
 

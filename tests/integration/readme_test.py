@@ -19,7 +19,6 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -46,39 +45,26 @@ def blocks(readme):
     return found
 
 
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
 class Scratch:
     """A folder that looks like the checkout, and a server that runs in it."""
 
     def __init__(self, folder, programs, model):
         self.folder = pathlib.Path(folder)
-        self.port, self.http_port = free_ports(2)
-        self.server = None
+        self.programs = programs
+        self.server = self.port = self.http_port = None
         python = pathlib.Path(sys.executable)
         site = next(p for p in sys.path if p.endswith("site-packages"))
         self.environment = dict(
             os.environ, PYTHONPATH=site, PIP_NO_INDEX="1",
             PIP_NO_BUILD_ISOLATION="0", PIP_DISABLE_PIP_VERSION_CHECK="1",
-            PATH=f"{self.folder}/path:{os.environ['PATH']}",
-            README_TARGET=f"127.0.0.1:{self.port}")
+            PATH=f"{self.folder}/path:{os.environ['PATH']}")
         # A copy: pip builds in it.
         shutil.copytree(ROOT / "client", self.folder / "client",
                         ignore=shutil.ignore_patterns("build", "*.egg-info"))
         (self.folder / "proto").symlink_to(ROOT / "proto")
         self._script("build/release/bin/encoderd",
                      f'exec {programs}/encoderd "$@" '
-                     f'--listen=127.0.0.1:{self.port} '
-                     f'--http_listen=127.0.0.1:{self.http_port}')
-        self._script("build/release/bin/encoderctl",
-                     f'command=$1; shift; exec {programs}/encoderctl "$command" '
-                     f'--target=127.0.0.1:{self.port} "$@"')
+                     '--listen=127.0.0.1:0 --http_listen=127.0.0.1:0')
         self._script("deploy/fetch-model.sh", f"echo '{model}'")
         self._script("path/python3", f'exec {python} "$@"')
         self._script("path/grpcurl",
@@ -95,20 +81,42 @@ class Scratch:
             ":8401", f":{self.http_port}")
 
     def serve(self, command):
-        self.server = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"], cwd=self.folder,
-            env=self.environment)
+        log = self.folder / "server.log"
+        with log.open("w") as file:
+            self.server = subprocess.Popen(
+                ["bash", "-c", f"exec {command}"], cwd=self.folder,
+                env=self.environment, stderr=file)
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
+            said = log.read_text(encoding="utf-8")
             if self.server.poll() is not None:
-                sys.exit(f"the server stopped: exit {self.server.returncode}")
-            try:
-                with urllib.request.urlopen(
-                        f"http://127.0.0.1:{self.http_port}/readyz", timeout=5):
-                    return
-            except OSError:
-                time.sleep(0.05)
-        sys.exit("the server was not ready within 60 s")
+                sys.exit(f"the server stopped: exit {self.server.returncode}\n"
+                         f"{said}")
+            if self.port is None:
+                self._find_ports(said)
+            elif self._ready():
+                return
+            time.sleep(0.05)
+        sys.exit(f"the server was not ready within 60 s\n{said}")
+
+    def _find_ports(self, log):
+        match = re.search(r"event=listening grpc=\S+:(\d+) http=\S+:(\d+)\n",
+                          log)
+        if not match:
+            return
+        self.port, self.http_port = match.groups()
+        self.environment["README_TARGET"] = f"127.0.0.1:{self.port}"
+        self._script("build/release/bin/encoderctl",
+                     f'command=$1; shift; exec {self.programs}/encoderctl '
+                     f'"$command" --target=127.0.0.1:{self.port} "$@"')
+
+    def _ready(self):
+        try:
+            with urllib.request.urlopen(
+                    f"http://127.0.0.1:{self.http_port}/readyz", timeout=30):
+                return True
+        except OSError:
+            return False
 
     def run(self, command, shown):
         print(f"$ {' '.join(command)[:2000]}", flush=True)
@@ -166,10 +174,11 @@ def main():
         scratch = Scratch(folder, programs, model)
         try:
             for kind, text, shown in sorted(found, key=lambda b: b[0] != "serve"):
-                text = scratch.ports(text)
                 if kind == "serve":
                     scratch.serve(text.strip())
-                elif kind == "run":
+                    continue
+                text = scratch.ports(text)
+                if kind == "run":
                     scratch.run(["bash", "-euo", "pipefail", "-c", text], shown)
                 elif kind == "python":
                     scratch.run([".venv/bin/python", "-c", text], shown)

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,17 +12,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tests/support/patience.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
-
-inline bool Eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 2000; ++i) {
-    if (condition()) return true;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return false;
-}
 
 inline v1::EmbedRequest Request(const std::string& id,
                                 const std::vector<std::string>& texts) {
@@ -47,8 +39,7 @@ inline RpcError ErrorOf(const v1::EmbedResponse& response) {
 
 class Stream {
  public:
-  explicit Stream(TestServer* server,
-                  absl::Duration timeout = absl::Seconds(30)) {
+  explicit Stream(TestServer* server, absl::Duration timeout = kPatience) {
     context_.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
     stream_ = server->stub().EmbedStream(&context_);
   }

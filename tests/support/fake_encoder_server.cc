@@ -3,7 +3,8 @@
 // of standard input asks for the number of texts that came over streams.
 //   fake_encoder_server [REFUSALS]
 // The first REFUSALS calls of Embed answer RESOURCE_EXHAUSTED (QUEUE_FULL).
-// Calls whose first text starts with '~' take 200 ms.
+// Calls whose first text starts with '~' take 200 ms; with "~~", as long as
+// their caller waits.
 #include <cstdlib>
 #include <iostream>
 #include <string>

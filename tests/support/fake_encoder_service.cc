@@ -7,11 +7,13 @@
 #include <algorithm>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "tests/support/patience.h"
 
 namespace encoderd::testing {
 namespace {
@@ -155,12 +157,21 @@ void FakeEncoderService::BreakStreams(int count, int requests,
   break_after_ = requests;
 }
 
-absl::Duration FakeEncoderService::DelayOf(
-    const v1::EmbedRequest& request) const {
-  const bool slow =
-      request.inputs_size() > 0 && request.inputs(0).text()[0] == '~';
+void FakeEncoderService::HoldUntilTogether(int calls) {
   absl::MutexLock lock(&mu_);
-  return slow ? delay_ : absl::ZeroDuration();
+  hold_until_ = calls;
+}
+
+void FakeEncoderService::Delay(const v1::EmbedRequest& request,
+                               const grpc::ServerContext& context) const {
+  const std::string first =
+      request.inputs_size() > 0 ? request.inputs(0).text() : "";
+  if (!absl::StartsWith(first, "~")) return;
+  absl::Time until = absl::InfiniteFuture();
+  if (!absl::StartsWith(first, "~~")) until = absl::Now() + delay();
+  while (absl::Now() < until && !context.IsCancelled()) {
+    absl::SleepFor(absl::Milliseconds(2));
+  }
 }
 
 int FakeEncoderService::streams() const {
@@ -206,6 +217,10 @@ v1::EmbedOptions FakeEncoderService::last_options() const {
 grpc::Status FakeEncoderService::Begin(const v1::EmbedRequest& request) {
   absl::MutexLock lock(&mu_);
   max_together_ = std::max(max_together_, ++running_);
+  const auto together = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return max_together_ >= hold_until_;
+  };
+  mu_.AwaitWithTimeout(absl::Condition(&together), kPatience);
   call_sizes_.push_back(request.inputs_size());
   last_options_ = request.options();
   if (failures_left_ == 0) return grpc::Status::OK;
@@ -222,7 +237,7 @@ grpc::Status FakeEncoderService::Embed(grpc::ServerContext* context,
                                        const v1::EmbedRequest* request,
                                        v1::EmbedResponse* response) {
   grpc::Status status = Begin(*request);
-  absl::SleepFor(DelayOf(*request));
+  Delay(*request, *context);
   const bool cut = request->options().truncate() >= v1::TRUNCATE_START;
   for (int i = 0; status.ok() && i < request->inputs_size(); ++i) {
     const v1::Input& input = request->inputs(i);
@@ -268,9 +283,7 @@ grpc::Status FakeEncoderService::EmbedStream(
   };
   v1::EmbedRequest request;
   while (stream->Read(&request)) {
-    if (left == 0) {
-      return broken;
-    }
+    if (left == 0) return broken;
     --left;
     v1::EmbedResponse response;
     response.set_request_id(request.request_id());
@@ -284,7 +297,7 @@ grpc::Status FakeEncoderService::EmbedStream(
         stream_texts_ += request.inputs_size();
       }
     }
-    absl::SleepFor(DelayOf(request));
+    Delay(request, *context);
     if (!refused.ok()) {
       response.mutable_error()->ParseFromString(refused.error_details());
     }

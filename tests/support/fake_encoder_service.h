@@ -53,8 +53,11 @@ class FakeEncoderService : public v1::Encoder::Service {
   // Requests of streams fail with DEVICE_FAULT once this many texts came over
   // streams in all; negative: never.
   void FailAfterStreamTexts(int64_t texts);
-  // Every Embed call whose first text starts with '~' takes this long.
+  // Every Embed call whose first text starts with '~' takes this long, with
+  // "~~" for ever; but none longer than its caller waits.
   void SetDelay(absl::Duration delay);
+  // Embed calls wait until so many were under way at the same time, once.
+  void HoldUntilTogether(int calls);
   // What GetModel tells; vectors stay as they are.
   void SetPooling(v1::Pooling pooling);
   // What the health service says of the whole server.
@@ -98,8 +101,13 @@ class FakeEncoderService : public v1::Encoder::Service {
       v1::InspectPositionsResponse* response) override;
 
  private:
-  // The delay of this request, if it is to be slow.
-  absl::Duration DelayOf(const v1::EmbedRequest& request) const;
+  absl::Duration delay() const {
+    absl::MutexLock lock(&mu_);
+    return delay_;
+  }
+  // Waits, if this request is to be slow.
+  void Delay(const v1::EmbedRequest& request,
+             const grpc::ServerContext& context) const;
   // Counts a call in; the error that it must answer, if any.
   grpc::Status Begin(const v1::EmbedRequest& request);
   void End();
@@ -121,6 +129,7 @@ class FakeEncoderService : public v1::Encoder::Service {
   int64_t stream_texts_ ABSL_GUARDED_BY(mu_) = 0;
   int running_ ABSL_GUARDED_BY(mu_) = 0;
   int max_together_ ABSL_GUARDED_BY(mu_) = 0;
+  int hold_until_ ABSL_GUARDED_BY(mu_) = 0;  // max_together_ is this
   std::vector<int> call_sizes_ ABSL_GUARDED_BY(mu_);
   v1::EmbedOptions last_options_ ABSL_GUARDED_BY(mu_);
 };

@@ -1,6 +1,5 @@
 #include "tests/support/fake_model.h"
 
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@ FakeModel::FakeModel(const FakeModelOptions& options)
   device_.SetLatency(options.batch_time, options.token_time);
   device_.SetHashing(options.hashing);
   device_.SetLogging(options.hashing);
+  if (options.lost_after > 0) device_.LoseAfter(options.lost_after);
   ModelConfig& config = info_.config;
   config.model_type = "bert";
   config.num_hidden_layers = options.layers;
@@ -57,15 +57,7 @@ absl::StatusOr<std::shared_ptr<FakeModel>> FakeModel::Load(
   }
   FakeModelOptions used = fake;
   if (options.max_len > 0) used.max_len = options.max_len;
-  auto model = std::make_shared<FakeModel>(used);
-  if (fake.lost_after > absl::ZeroDuration()) {
-    // Lives as long as the test program, as the thread does.
-    std::thread([model, after = fake.lost_after] {
-      absl::SleepFor(after);
-      model->device().Lose();
-    }).detach();
-  }
-  return model;
+  return std::make_shared<FakeModel>(used);
 }
 
 absl::StatusOr<std::unique_ptr<Session>> FakeModel::NewSession(
@@ -99,8 +91,8 @@ absl::StatusOr<FakeModelOptions> ParseFakeModelOptions(
       options.batch_time = absl::Microseconds(value);
     } else if (parts.first == "token_us") {
       options.token_time = absl::Microseconds(value);
-    } else if (parts.first == "lost_after_ms") {
-      options.lost_after = absl::Milliseconds(value);
+    } else if (parts.first == "lost_after_batches") {
+      options.lost_after = value;
     } else {
       return absl::InvalidArgumentError(absl::StrCat("unknown: ", entry));
     }

@@ -135,7 +135,12 @@ void FakeDevice::FailNext(int batches, absl::Status status) {
 
 void FakeDevice::Lose() {
   std::lock_guard<std::mutex> lock(mutex_);
-  lost_ = true;
+  left_until_lost_ = 0;
+}
+
+void FakeDevice::LoseAfter(int batches) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  left_until_lost_ = batches;
 }
 
 void FakeDevice::CloseGate() {
@@ -159,7 +164,7 @@ void FakeDevice::LetThrough(int batches) {
 bool FakeDevice::WaitForBatchesAtGate(int batches) {
   std::unique_lock<std::mutex> lock(mutex_);
   return changed_.wait_until(
-      lock, std::chrono::system_clock::now() + std::chrono::seconds(10),
+      lock, std::chrono::system_clock::now() + std::chrono::seconds(60),
       [&] { return at_gate_ >= batches; });
 }
 
@@ -207,7 +212,10 @@ absl::Duration FakeDevice::PassGate(int64_t tokens) {
 }
 
 absl::Status FakeDevice::TakeFault(const PackedBatch& batch) {
-  if (lost_) return absl::DataLossError("the fake device fell off the bus");
+  if (left_until_lost_ == 0) {
+    return absl::DataLossError("the fake device fell off the bus");
+  }
+  if (left_until_lost_ > 0) --left_until_lost_;
   if (batch.num_tokens() > max_batch_tokens_) {
     return absl::InternalError(absl::StrCat("a batch of ", batch.num_tokens(),
                                             " tokens; at most ",

@@ -58,15 +58,17 @@ class FakeDevice {
   void ThrowOnToken(int32_t id);
   // The next `batches` fail with `status`, then all is well again.
   void FailNext(int batches, absl::Status status);
-  // Every batch from now on fails with DATA_LOSS.
+  // Every batch from now on fails with DATA_LOSS, or every one after the next
+  // `batches`.
   void Lose();
+  void LoseAfter(int batches);
 
   // Closed: batches wait at the start of Run.
   void CloseGate();
   void OpenGate();
   // Lets exactly `batches` through a closed gate.
   void LetThrough(int batches);
-  // Waits until so many batches stand at the gate; false after ten seconds.
+  // Waits until so many batches stand at the gate; false after a minute.
   bool WaitForBatchesAtGate(int batches);
 
   std::vector<Batch> log() const;
@@ -101,7 +103,7 @@ class FakeDevice {
   std::set<int32_t> poison_, nan_, throwing_;
   int fail_next_ = 0;
   absl::Status fail_status_;
-  bool lost_ = false;
+  int left_until_lost_ = -1;  // batches; negative: it is never lost
   bool gate_closed_ = false;
   int let_through_ = 0;
   int at_gate_ = 0;

@@ -61,7 +61,7 @@ void FakeTokenizer::OpenGate() {
 bool FakeTokenizer::WaitForTextsAtGate(int texts) {
   std::unique_lock<std::mutex> lock(mutex_);
   return changed_.wait_until(
-      lock, std::chrono::system_clock::now() + std::chrono::seconds(10),
+      lock, std::chrono::system_clock::now() + std::chrono::seconds(60),
       [&] { return at_gate_ >= texts; });
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "tests/support/patience.h"
 
 namespace encoderd {
 
@@ -24,10 +25,10 @@ class Process {
   // Reads the log until a line holds `text`; that line, or "" when the log
   // ended or the time is up.
   std::string WaitForLine(const std::string& text,
-                          absl::Duration patience = absl::Seconds(20));
+                          absl::Duration patience = kPatience);
   void Signal(int number);
   // The exit code, -signal when one killed it, or -1000 when the time is up.
-  int Wait(absl::Duration patience = absl::Seconds(20));
+  int Wait(absl::Duration patience = kPatience);
 
   // All of the log so far.
   const std::string& log() const { return log_; }

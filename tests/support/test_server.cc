@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <set>
 
@@ -21,13 +20,13 @@
 #include "grpcpp/security/credentials.h"
 #include "server/observe/metrics.h"
 #include "server/rpc/status.h"
+#include "tests/support/patience.h"
 
 namespace encoderd {
 namespace {
 
 void SetDeadline(grpc::ClientContext* context) {
-  context->set_deadline(std::chrono::system_clock::now() +
-                        std::chrono::seconds(10));
+  context->set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
 }
 
 }  // namespace
@@ -76,7 +75,7 @@ ServerConfig TestConfig() {
   config.models = {{"fake", "fake"}};
   config.listen = "127.0.0.1:0";
   config.http_listen = "127.0.0.1:0";
-  config.drain_timeout = absl::Seconds(10);
+  config.drain_timeout = kPatience;
   return config;
 }
 
@@ -120,6 +119,8 @@ std::shared_ptr<grpc::Channel> TestServer::NewChannel() const {
   arguments.SetInt("grpc.use_local_subchannel_pool", 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetMaxReceiveMessageSize(-1);
+  // What is not read stays with the server: no window grows for it.
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   return grpc::CreateCustomChannel(
       absl::StrCat("127.0.0.1:", server_->grpc_port()),
       grpc::InsecureChannelCredentials(), arguments);

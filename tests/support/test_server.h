@@ -69,7 +69,7 @@ class TestServer {
   // The bits that the fake device gives for a text alone.
   std::vector<float> Expected(const std::string& text) const;
 
-  // Calls with a deadline of ten seconds.
+  // Calls with a deadline of kPatience.
   grpc::Status Embed(const v1::EmbedRequest& request,
                      v1::EmbedResponse* response);
   grpc::Status Encode(const v1::EncodeRequest& request,

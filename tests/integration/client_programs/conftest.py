@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import time
 
@@ -43,10 +44,10 @@ def busy_fake():
 
 @pytest.fixture(scope="session")
 def gone():
-    """An address where nobody listens any more."""
-    server = FakeServer()
-    server.close()
-    return server.target
+    """An address where nobody listens, and nobody else can."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
 @pytest.fixture(scope="session")

@@ -102,5 +102,5 @@ def test_a_busy_server_is_asked_again_and_a_gone_one_is_unavailable(
     with pytest.raises(encoderd.UnavailableError):
         with_client(gone, encode)
     with pytest.raises(encoderd.DeadlineExceededError):
-        with_client(busy_fake.target, lambda c: c.encode("~slow"),
+        with_client(busy_fake.target, lambda c: c.encode("~~never"),
                     timeout=0.05)

@@ -169,7 +169,7 @@ def test_nobody_listening_is_unavailable(gone):
 def test_a_call_ends_at_its_timeout(fake):
     with encoderd.Client(fake.target, timeout=0.05) as client:
         with pytest.raises(encoderd.DeadlineExceededError):
-            client.encode("~slow")
+            client.encode("~~never")
 
 
 def test_threads_share_a_client(client):

@@ -12,6 +12,7 @@
 #include "client/cpp/encoderctl/encoderctl.h"
 #include "client/cpp/encoderctl/npy.h"
 #include "tests/support/fake_encoder_service.h"
+#include "tests/support/temp_folder.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -32,24 +33,16 @@ std::string Read(const std::string& path) {
 class EncoderctlBulkTest : public ::testing::Test {
  protected:
   EncoderctlBulkTest() {
-    folder_ = absl::StrCat(
-        ::testing::TempDir(), "/bulk_",
-        ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
     std::string lines;
     for (int i = 0; i < kTexts; ++i) {
       absl::StrAppend(&lines, "{\"text\": \"text ", i, "\"}\n");
     }
     Write("in.jsonl", lines);
   }
-  ~EncoderctlBulkTest() override { std::filesystem::remove_all(folder_); }
 
-  std::string Path(const std::string& name) const {
-    return absl::StrCat(folder_, "/", name);
-  }
+  std::string Path(const std::string& name) const { return folder_.Path(name); }
   void Write(const std::string& name, const std::string& content) {
-    std::ofstream(Path(name), std::ios::binary) << content;
+    folder_.Write(name, content);
   }
   int Run(const std::string& output, std::vector<std::string> flags = {},
           const std::string& input = "in.jsonl") {
@@ -77,7 +70,7 @@ class EncoderctlBulkTest : public ::testing::Test {
   }
 
   FakeEncoderService service_;
-  std::string folder_;
+  const TempFolder folder_;
   std::string err_;
 };
 
@@ -90,7 +83,7 @@ TEST_F(EncoderctlBulkTest, GoesOnWhereItBrokeOffAndGivesTheSameBytes) {
 
   const int64_t before = service_.stream_texts();
   service_.BreakStreams(1 << 30, 40);
-  EXPECT_EQ(Run("out.npy", {"--timeout=1s"}), kExitOk) << err_;
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
   EXPECT_EQ(Read(Path("out.npy")), whole);
   service_.BreakStreams(0, 0);
   EXPECT_LE(service_.stream_texts() - before, kTexts + 4 * kWindow);

@@ -1,7 +1,6 @@
 // encoderctl as a whole, in this process, against the fake service.
 #include "client/cpp/encoderctl/encoderctl.h"
 
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -15,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_encoder_service.h"
+#include "tests/support/temp_folder.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -47,10 +47,8 @@ class EncoderctlTest : public ::testing::Test {
   }
   // A file of this test's own with `content`.
   std::string File(const std::string& name, const std::string& content) {
-    const std::string path =
-        absl::StrCat(::testing::TempDir(), "/encoderctl_", name);
-    std::ofstream(path, std::ios::binary) << content;
-    return path;
+    folder_.Write(name, content);
+    return folder_.Path(name);
   }
   static std::string Read(const std::string& path) {
     std::ostringstream content;
@@ -61,6 +59,7 @@ class EncoderctlTest : public ::testing::Test {
     return absl::StrSplit(out_, '\n', absl::SkipEmpty());
   }
 
+  const TempFolder folder_;
   FakeEncoderService service_;
   std::string out_;
   std::string err_;
@@ -119,7 +118,6 @@ TEST_F(EncoderctlTest, NamesTheLineThatIsToBlameAndKeepsWhatCameBefore) {
   lines += "a b c d e f g\n";
   const std::string in = File("long.txt", lines);
   const std::string out = File("partial.npy", "");
-  std::remove((out + ".journal").c_str());  // of an earlier run of this test
   EXPECT_EQ(Run({"embed", "--input", in, "--format=npy", "--output", out}),
             kExitFailed);
   EXPECT_EQ(err_,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/cpp/encoderctl/image.h"
+#include "tests/support/temp_folder.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -35,7 +36,8 @@ TEST(ImageTest, APngReadsBackPointByPoint) {
   image.Text(12, 8, "A1");
   image.Set(36, 22, {1, 2, 3});
   image.Set(37, 22, kBlack);  // outside
-  const std::string file = ::testing::TempDir() + "/image_test.png";
+  const TempFolder folder;
+  const std::string file = folder.Path("image.png");
   ASSERT_TRUE(image.WritePng(file).ok());
   int width = 0, height = 0;
   const std::vector<uint8_t> rgb = ReadPng(file, &width, &height);

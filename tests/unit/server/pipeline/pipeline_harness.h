@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "engine/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/pipeline/pipeline.h"
 #include "tests/support/fake_session.h"
 #include "tests/support/fake_tokenizer.h"
+#include "tests/support/patience.h"
 #include "tests/unit/server/pipeline/recording_observer.h"
 
 namespace encoderd {
@@ -132,11 +132,10 @@ class PipelineHarness {
   }
   // Waits until so many inputs are in the queue.
   void WaitForQueue(int64_t inputs) {
-    const absl::Time until = absl::Now() + absl::Seconds(10);
-    while (observer.seen().queue_inputs != inputs && absl::Now() < until) {
-      absl::SleepFor(absl::Microseconds(200));
-    }
-    ASSERT_EQ(observer.seen().queue_inputs, inputs);
+    EXPECT_TRUE(Eventually([&] {
+      return observer.seen().queue_inputs == inputs;
+    })) << observer.seen().queue_inputs
+        << " inputs, not " << inputs;
   }
   std::vector<float> Expected(const std::string& text,
                               const SequenceOutput& output = {}) const {

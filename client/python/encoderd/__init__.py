@@ -16,12 +16,13 @@ from encoderd.errors import (DeadlineExceededError, EncoderdError,
                              UnavailableError)
 from encoderd.inputs import TokenIds
 from encoderd.positions import PositionReport
-from encoderd.results import EmbedResult, TokenizedText, TokenStates
+from encoderd.results import (Embedding, EmbedResult, TokenizedText,
+                              TokenStates)
 
 __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_TARGET", "AsyncClient", "Client", "DeadlineExceededError",
-    "EmbedResult", "EncoderdError", "InputTooLongError", "InvalidInputError",
+    "EmbedResult", "Embedding", "EncoderdError", "InputTooLongError", "InvalidInputError",
     "NotFoundError", "PositionReport", "QueueFullError", "ServerFaultError",
     "TokenIds", "TokenStates", "TokenizedText", "UnavailableError",
 ]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Literal, Optional, Union, overload
+from typing import (Any, AsyncGenerator, AsyncIterable, Iterable, List,
+                    Literal, Optional, Union, overload)
 
 import grpc
 import numpy as np
 
-from encoderd import _aio, _jobs, _sentence_transformers
+from encoderd import _aio, _bulk_aio, _jobs, _sentence_transformers
+from encoderd._bulk import make_bulk
 from encoderd._channel import Methods, channel_options, check_in_flight
 from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
                                   Span, one_of)
 from encoderd.client import DEFAULT_TARGET
-from encoderd.inputs import TokenIds
+from encoderd.inputs import Input, TokenIds
 from encoderd.positions import PositionReport
-from encoderd.results import EmbedResult, TokenizedText, TokenStates
+from encoderd.results import (Embedding, EmbedResult, TokenizedText,
+                              TokenStates)
 from encoderd.v1 import encoder_pb2
 
 
@@ -124,6 +127,33 @@ class AsyncClient:
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows,
             on_error=on_error))
+
+    def embed_stream(
+            self, inputs: Union[Iterable[Input], AsyncIterable[Input]], *,
+            batch_size: int = 64,
+            requests_in_flight: int = 16,
+            normalize_embeddings: Optional[bool] = None,
+            truncate: Optional[str] = None, dimensions: int = 0,
+            pooling: Optional[str] = None, prompt_name: str = "",
+            precision: Precision = "float32", ranges: Any = None,
+            windows: Optional[int] = None, on_error: OnError = None,
+            model: Optional[str] = None
+            ) -> AsyncGenerator[Embedding, None]:
+        """As Client.embed_stream, for `async for`; not to be awaited.
+
+        inputs: an async iterable, or a plain one, which the loop's thread
+            reads. To stop early, aclose() the iterator: asyncio lets one that
+            was merely left go on until it is collected.
+        """
+        bulk = make_bulk(
+            inputs,
+            batch_size=batch_size, requests_in_flight=requests_in_flight,
+            precision=precision, on_error=on_error, model=self._name(model),
+            patience=self._timeout, normalize=normalize_embeddings,
+            truncate=truncate, dimensions=dimensions, pooling=pooling,
+            prompt_name=prompt_name, ranges=ranges, windows=windows)
+        method = self._methods["EmbedStream"]
+        return _bulk_aio.run(bulk, inputs, lambda: _bulk_aio.Stream(method))
 
     async def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Literal, Optional, Union, overload
+from typing import (Any, Generator, Iterable, List, Literal, Optional, Union,
+                    overload)
 
 import grpc
 import numpy as np
 
-from encoderd import _calls, _jobs, _sentence_transformers
+from encoderd import _bulk_calls, _calls, _jobs, _sentence_transformers
+from encoderd._bulk import make_bulk
 from encoderd._channel import Methods, channel_options, check_in_flight
 from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
                                   Span, one_of)
-from encoderd.inputs import TokenIds
+from encoderd.inputs import Input, TokenIds
 from encoderd.positions import PositionReport
-from encoderd.results import EmbedResult, TokenizedText, TokenStates
+from encoderd.results import (Embedding, EmbedResult, TokenizedText,
+                              TokenStates)
 from encoderd.v1 import encoder_pb2
 
 DEFAULT_TARGET = "localhost:8400"
@@ -195,6 +198,51 @@ class Client:
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows,
             on_error=on_error))
+
+    def embed_stream(
+            self, inputs: Iterable[Input], *, batch_size: int = 64,
+            requests_in_flight: int = 16,
+            normalize_embeddings: Optional[bool] = None,
+            truncate: Optional[str] = None, dimensions: int = 0,
+            pooling: Optional[str] = None, prompt_name: str = "",
+            precision: Precision = "float32", ranges: Any = None,
+            windows: Optional[int] = None, on_error: OnError = None,
+            model: Optional[str] = None
+            ) -> Generator[Embedding, None, None]:
+        """The results of any number of inputs, one by one, in their order.
+
+            for found in client.embed_stream(open("texts.txt")):
+                use(found.index, found.input, found.vector)
+
+        The source is read as it is needed, by the thread that asks for
+        results, and at most requests_in_flight requests (1 to 64) of
+        batch_size inputs stand in memory. A request is sent when it is full:
+        a source that stalls holds up what came before. To stop early, leave
+        the loop, or close() the iterator if you keep it; what is under way
+        is then cancelled. Nothing is sent before the first result is asked
+        for.
+
+        A stream that breaks (server restarted or draining, connection lost) is
+        opened anew and what was not answered is sent again, as is what a
+        full queue refused. It ends when nothing was answered for the client's
+        timeout, or with an error that no other try would mend.
+
+        on_error: None: raises a bad input's error when its turn has come,
+            after the results before it. "per_input": it has its error in
+            Embedding.error, and the others go on. What the source raises, or
+            what is no input (TypeError), is raised in its turn in any case.
+        The other options are those of embed().
+        """
+        bulk = make_bulk(
+            inputs,
+            batch_size=batch_size, requests_in_flight=requests_in_flight,
+            precision=precision, on_error=on_error, model=self._name(model),
+            patience=self._timeout, normalize=normalize_embeddings,
+            truncate=truncate, dimensions=dimensions, pooling=pooling,
+            prompt_name=prompt_name, ranges=ranges, windows=windows)
+        method = self._methods["EmbedStream"]
+        return _bulk_calls.run(bulk, inputs,
+                               lambda: _bulk_calls.Stream(method))
 
     def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,

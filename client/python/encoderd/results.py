@@ -9,7 +9,7 @@ import grpc
 import numpy as np
 
 from encoderd.errors import EncoderdError, from_status, make_error
-from encoderd.inputs import Part
+from encoderd.inputs import Input, Part
 from encoderd.v1 import encoder_pb2
 
 
@@ -45,6 +45,30 @@ class EmbedResult:
         found = np.ones(len(self.token_counts), bool)
         found[list(self.errors)] = False
         return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Embedding:
+    """What came of one input of embed_stream().
+
+    index: its place in the source, from 0; input: the input itself.
+    vector: [H] (or [dimensions]) of the precision asked for; of bits, eight
+        dimensions in a byte; [0] if there is an error.
+    token_count: tokens before any cut, special tokens included.
+    truncated, windows, scale: as in EmbedResult.
+    error: why there is no vector; None unless on_error="per_input" asked
+        for it.
+    """
+
+    index: int
+    input: Input
+    vector: np.ndarray = dataclasses.field(
+        default_factory=lambda: np.empty(0, np.float32))
+    token_count: int = 0
+    truncated: bool = False
+    windows: int = 0
+    scale: float = 0.0
+    error: Optional[EncoderdError] = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -162,6 +186,21 @@ class Rows:
     def _matrix(self, columns: int) -> np.ndarray:
         return np.empty((len(self._truncated), columns),
                         self._type.newbyteorder("="))
+
+
+def read_embedding(index: int, value: Input, embedding: encoder_pb2.Embedding,
+                   precision: str, width: int) -> Embedding:
+    """width: bytes of the vectors of its list."""
+    packed = embedding.packed
+    if width == 0 or len(packed) != width:
+        raise _misfit(f"the server answered {len(packed)} bytes for a vector "
+                      f"of {width}")
+    wire = np.dtype(_TYPES[precision])
+    return Embedding(
+        index, value,  # a copy: one that can be written to
+        np.frombuffer(packed, wire).astype(wire.newbyteorder("=")),
+        embedding.token_count, embedding.truncated, embedding.windows,
+        embedding.scale)
 
 
 def read_states(states: encoder_pb2.TokenStates, part: Part) -> TokenStates:

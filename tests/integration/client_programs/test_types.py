@@ -18,8 +18,12 @@ client = encoderd.Client()
 matrix: np.ndarray = client.encode(["a", "b"], normalize_embeddings=True)
 count: np.ndarray = client.embed("a", on_error="per_input").token_counts
 reasons: List[str] = [e.reason for e in client.embed("a").errors.values()]
+for found in client.embed_stream(["a"]):
+    row: np.ndarray = found.vector
 async def main() -> None:
     twin = encoderd.AsyncClient()
+    async for found in twin.embed_stream(["a"]):
+        row: np.ndarray = found.vector
     vector: np.ndarray = await twin.encode("a")
     wrong: int = await twin.encode("a")
 '''
@@ -49,4 +53,4 @@ def test_mypy_is_content_and_sees_a_wrong_type(tmp_path):
         env=dict(os.environ, MYPYPATH=str(package.parent)))
     assert done.returncode == 1
     assert done.stdout.count("error:") == 1, done.stdout
-    assert "user.py:14" in done.stdout
+    assert "user.py:18" in done.stdout

@@ -1,0 +1,264 @@
+"""One list over EmbedStream: what to read, to send, to wait for, to hand over.
+
+A window of requests is under way at a time. Answers are matched by
+request_id and handed over in the list's order. A stream that breaks (server
+restarted, connection lost, DRAINING) is opened anew and only what was not
+answered is sent again; so are requests that a full queue refused, after the
+pause that the server asks for. The rules are those of EmbedBulk in
+client/cpp/bulk.cc.
+
+Nothing here waits, reads a clock or a source: _bulk_calls and _bulk_aio do.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import math
+from typing import Any, Deque, Dict, Iterator, List, Optional, Union
+
+import grpc
+
+from encoderd._jobs import embed_options
+from encoderd.errors import EncoderdError, from_status, make_error
+from encoderd.inputs import Cutter, Input, Part, TokenIds
+from encoderd.results import Embedding, check_count, read_embedding
+from encoderd.v1 import encoder_pb2
+
+FIRST_PAUSE = 0.1  # seconds, before a broken stream is opened anew
+LONGEST_PAUSE = 2.0
+MOST_IN_FLIGHT = 64  # requests that the server reads ahead
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """A stream's last event. error: None if it ended with OK."""
+
+    error: Optional[EncoderdError]
+
+
+Event = Union[encoder_pb2.EmbedResponse, Ended]
+
+
+@dataclasses.dataclass
+class _Pending:
+    """A request, from the source to its answer."""
+
+    part: Part
+    id: str
+    sent: bool = False
+    not_before: float = 0.0  # seconds of the monotonic clock
+    results: Optional[List[Embedding]] = None
+
+
+def _worth_another_try(error: EncoderdError) -> bool:
+    """A RESOURCE_EXHAUSTED with a reason is the server's own (QUEUE_FULL);
+    gRPC's, without one, says that a message is too large."""
+    return (error.code is grpc.StatusCode.UNAVAILABLE
+            or (error.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+                and bool(error.reason)))
+
+
+class Bulk:
+    """The state of one list; not thread-safe. `now`: of the monotonic clock.
+
+    patience: seconds of waiting without any answer, reconnecting included,
+        after which it ends with the last error; None: no limit.
+    keep_errors: an input's error stands in its Embedding; else it is raised
+        when its turn comes.
+    """
+
+    def __init__(self, *, model: str, options: encoder_pb2.EmbedOptions,
+                 precision: str, batch_size: int, requests_in_flight: int,
+                 patience: Optional[float], keep_errors: bool):
+        if not 1 <= requests_in_flight <= MOST_IN_FLIGHT:
+            raise ValueError(f"requests_in_flight is {requests_in_flight}; it "
+                             f"must be from 1 to {MOST_IN_FLIGHT}")
+        self._model = model
+        self._options = options
+        # A bad input costs itself only, so that those before it come first.
+        self._options.on_error = encoder_pb2.ON_ERROR_PER_INPUT
+        self._precision = precision
+        self._cutter = Cutter(batch_size, keep_errors=True)
+        self._most = requests_in_flight
+        self._patience = math.inf if patience is None else patience
+        self._keep_errors = keep_errors
+        self._window: Deque[_Pending] = collections.deque()
+        self._unanswered: Dict[str, _Pending] = {}
+        self._made = 0
+        self._width = 0  # bytes of a vector; 0: none came yet
+        self._ended = False
+        self._late: Optional[Exception] = None  # of the source
+        self._trouble: Optional[EncoderdError] = None  # last that was not final
+        self._silent = 0.0  # seconds waited since the last answer
+        self._connected = False
+        self._connect_at = 0.0
+        self._pause = FIRST_PAUSE
+
+    # The source.
+
+    @property
+    def wants_input(self) -> bool:
+        return not self._ended and len(self._window) < self._most
+
+    def add(self, value: Input) -> bool:
+        """Takes the source's next; whether that filled a request."""
+        try:
+            part = self._cutter.add(value)
+        except Exception as error:
+            self.end(error)
+            return True
+        self._push(part)
+        return part is not None
+
+    def end(self, error: Optional[Exception] = None) -> None:
+        """The source has no more; `error` is raised after what came before."""
+        self._ended = True
+        self._late = error
+        self._push(self._cutter.rest())
+
+    def _push(self, part: Optional[Part]) -> None:
+        if part is None:
+            return
+        pending = _Pending(part, str(self._made))
+        self._made += 1
+        self._window.append(pending)
+        if part.inputs:
+            self._unanswered[pending.id] = pending
+        else:
+            pending.results = self._join(part, encoder_pb2.EmbedResponse())
+
+    # The caller.
+
+    def ready(self) -> Iterator[Embedding]:
+        """What can be handed over by now, in order."""
+        while self._window and self._window[0].results is not None:
+            for result in self._window.popleft().results or ():
+                if result.error is not None and not self._keep_errors:
+                    raise result.error
+                yield result
+
+    def finished(self) -> bool:
+        """Whether everything was handed over; raises what the source did."""
+        if not self._ended or self._window:
+            return False
+        if self._late is not None:
+            raise self._late
+        return True
+
+    # The stream.
+
+    def may_connect(self, now: float) -> bool:
+        return bool(self._unanswered) and now >= self._connect_at
+
+    def connected(self) -> None:
+        """A new stream: nothing was sent over it."""
+        self._connected = True
+        for pending in self._unanswered.values():
+            pending.sent = False
+
+    def requests(self, now: float) -> Iterator[encoder_pb2.EmbedRequest]:
+        """Those to be sent by now."""
+        for pending in self._unanswered.values():
+            if not pending.sent and pending.not_before <= now:
+                pending.sent = True
+                yield encoder_pb2.EmbedRequest(
+                    model=self._model, inputs=pending.part.inputs,
+                    options=self._options, request_id=pending.id)
+
+    def wait(self, now: float) -> float:
+        """Seconds to wait for the next event at most; perhaps infinite."""
+        if self.wants_input:
+            return 0.0
+        ends = [now + self._patience - self._silent]
+        if not self._connected:
+            ends.append(self._connect_at)
+        else:
+            ends += [pending.not_before
+                     for pending in self._unanswered.values()
+                     if not pending.sent]
+        return max(0.0, min(ends) - now)
+
+    def handle(self, event: Optional[Event], waited: float, now: float) -> None:
+        """What came after `waited` seconds; None: nothing came."""
+        self._silent += waited
+        if isinstance(event, Ended):
+            self._end_of_stream(event.error, now)
+        elif event is not None:
+            self._answer(event, now)
+        elif self._silent >= self._patience:
+            raise self._trouble or make_error(
+                grpc.StatusCode.DEADLINE_EXCEEDED,
+                f"the server answered nothing for {self._patience} s")
+
+    def _answer(self, response: encoder_pb2.EmbedResponse, now: float) -> None:
+        pending = self._unanswered.get(response.request_id)
+        if pending is None:
+            raise make_error(grpc.StatusCode.INTERNAL,
+                             "the server answered request "
+                             f"{response.request_id!r}, which does not wait")
+        if response.HasField("error"):
+            error = from_status(response.error, pending.part.places)
+            if not _worth_another_try(error):
+                raise error
+            self._trouble = error
+            pending.sent = False
+            pending.not_before = now + (
+                FIRST_PAUSE if error.retry_delay is None
+                else error.retry_delay)
+            return
+        pending.results = self._join(pending.part, response)
+        del self._unanswered[pending.id]
+        self._silent = 0.0
+        self._pause = FIRST_PAUSE
+        self._trouble = None
+
+    def _end_of_stream(self, error: Optional[EncoderdError], now: float
+                       ) -> None:
+        self._connected = False
+        if error is None:
+            error = make_error(grpc.StatusCode.UNAVAILABLE,
+                               "the server ended the stream early")
+        # INTERNAL is what gRPC makes of a connection that broke off, and
+        # grpc.aio of any end that a write was too late for.
+        if (not _worth_another_try(error)
+                and error.code is not grpc.StatusCode.INTERNAL):
+            raise error
+        self._trouble = error
+        self._connect_at = now + self._pause
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+
+    def _join(self, part: Part, response: encoder_pb2.EmbedResponse
+              ) -> List[Embedding]:
+        """Results of all inputs of a part, those that were not sent too."""
+        check_count(len(response.embeddings), len(part.inputs))
+        answers = dict(zip(part.places, response.embeddings))
+        results = []
+        for place, value in enumerate(part.values, part.first):
+            answer = answers.get(place)
+            if answer is None:
+                error = part.errors[place]
+            elif answer.HasField("error"):
+                error = from_status(answer.error, part.places)
+            else:
+                self._width = self._width or len(answer.packed)
+                results.append(read_embedding(place, value, answer,
+                                              self._precision, self._width))
+                continue
+            results.append(Embedding(place, value, error=error))
+        return results
+
+
+def make_bulk(inputs: Any, *, batch_size: int, requests_in_flight: int,
+              precision: str, on_error: Optional[str], model: str,
+              patience: Optional[float], **options: Any) -> Bulk:
+    """Client.embed_stream says what each argument means."""
+    if isinstance(inputs, (str, TokenIds)):
+        raise TypeError(f"inputs is a {type(inputs).__name__}; embed_stream() "
+                        "takes an iterable of inputs")
+    return Bulk(
+        model=model, options=embed_options(precision=precision,
+                                           on_error=on_error, **options),
+        precision=precision, batch_size=batch_size,
+        requests_in_flight=requests_in_flight, patience=patience,
+        keep_errors=on_error == "per_input")

@@ -64,7 +64,7 @@ def test_real_text_in_many_scripts(folders, lines):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_real_text_with_offsets(folders, lines, kind):
-    texts = random.Random(2).sample(lines, 10_000)
+    texts = random.Random(2).sample(lines, 5_000)
     compare(folders[kind], texts, offsets=True)
     compare(folders[kind], texts)
 
@@ -76,8 +76,8 @@ def test_every_code_point(folders, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_mixes(folders, kind):
-    compare(folders[kind], mixes(10_000, 3))
-    compare(folders[kind], mixes(10_000, 4), offsets=True)
+    compare(folders[kind], mixes(5_000, 3))
+    compare(folders[kind], mixes(5_000, 4), offsets=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -151,8 +151,8 @@ def test_normalizers(trained, lines, tmp_path, step):
              "normalized": True, "special": False})
 
     folder = models.save(trained["xlm_roberta"], tmp_path, change)
-    compare(folder, mixes(5_000, 6), offsets=True)
-    compare(folder, mixes(5_000, 7))
+    compare(folder, mixes(2_000, 6), offsets=True)
+    compare(folder, mixes(2_000, 7))
     compare(folder, random.Random(8).sample(lines, 1_000), offsets=True)
     compare(folder, adversary.code_points(per_line=64), offsets=True)
 
@@ -188,7 +188,7 @@ def test_pre_tokenizers(trained, lines, tmp_path, name):
         spec["pre_tokenizer"] = PRE_TOKENIZERS[name]
 
     folder = models.save(trained["albert"], tmp_path, change)
-    texts = mixes(4_000, 9) + random.Random(9).sample(lines, 1_000)
+    texts = mixes(2_000, 9) + random.Random(9).sample(lines, 1_000)
     compare(folder, texts)
     compare(folder, texts, offsets=True)
 
@@ -226,7 +226,7 @@ def unknown_together(spec):
 )
 def test_settings_of_the_model(trained, lines, tmp_path, change):
     folder = models.save(trained["xlm_roberta"], tmp_path, change)
-    texts = mixes(5_000, 10) + random.Random(10).sample(lines, 3_000)
+    texts = mixes(2_500, 10) + random.Random(10).sample(lines, 1_500)
     compare(folder, texts)
     compare(folder, texts, offsets=True)
 

@@ -13,6 +13,7 @@
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/inputs.h"
+#include "client/cpp/requests.h"
 
 namespace encoderd::client {
 namespace {
@@ -21,25 +22,22 @@ constexpr absl::Duration kTick = absl::Milliseconds(100);  // asks stop
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
 constexpr int kMostInFlight = 64;
+constexpr char kTooLarge[] = "REQUEST_TOO_LARGE";
 
 // One request, from the source to its answer.
 struct Pending {
   v1::EmbedRequest request;
-  std::vector<int> sent_as;  // of each input: its place in request, or -1
+  Cut cut;
   BulkAnswer answer;
+  int64_t id = 0;
   bool sent = false;
   bool answered = false;
   absl::Time not_before = absl::InfinitePast();
+
+  int64_t bytes() const { return static_cast<int64_t>(request.ByteSizeLong()); }
 };
 
-absl::Status FromDetails(const google::rpc::Status& error, int64_t first) {
-  return FromGrpc(grpc::Status(static_cast<grpc::StatusCode>(error.code()),
-                               error.message(), error.SerializeAsString()),
-                  first);
-}
-
-// A RESOURCE_EXHAUSTED of the server's own, such as QUEUE_FULL, passes; one of
-// gRPC's, without details, says that a message is too large.
+// A RESOURCE_EXHAUSTED of the server's own, such as QUEUE_FULL, passes.
 bool WorthAnotherTry(const absl::Status& status) {
   return absl::IsUnavailable(status) || (absl::IsResourceExhausted(status) &&
                                          GetErrorDetails(status).has_value());
@@ -47,16 +45,21 @@ bool WorthAnotherTry(const absl::Status& status) {
 
 class Work {
  public:
-  Work(v1::Encoder::Stub* stub, BulkSource source, const BulkOptions& options,
+  Work(v1::Encoder::Stub* stub, BulkSource source, const EmbedOptions& embed,
+       const BulkOptions& options,
        const std::function<absl::Status(const BulkAnswer&)>& sink)
       : stub_(stub),
-        source_(std::move(source)),
+        cutter_(
+            [this, source = std::move(source)](v1::Input* input,
+                                               absl::Status* refused) {
+              if (Stopped()) return absl::StatusOr<bool>(StoppedError());
+              return source(input, refused);
+            },
+            options.texts_per_call, options.bytes_per_call, /*per_input=*/true,
+            options.first_input),
         options_(options),
-        sink_(sink) {
-    inputs_ = options.first_input;
-    blank_.set_model(options.model);
-    *blank_.mutable_options() = options.options;
-    blank_.mutable_options()->set_packed(true);
+        sink_(sink),
+        blank_(ToRequest(embed)) {
     blank_.mutable_options()->set_on_error(v1::ON_ERROR_PER_INPUT);
   }
 
@@ -68,9 +71,9 @@ class Work {
       last_answer_ += absl::Now() - asked;
       const absl::Status status = Deliver();
       if (!status.ok()) return status;
-      if (window_.empty() && ended_) {
+      if (window_.empty() && cutter_.ended()) {
         if (stream_ != nullptr) stream_->Finish(kLongestPause);
-        return late_;
+        return cutter_.status();
       }
       const absl::Status broken = Step();
       if (!broken.ok()) return broken;
@@ -78,45 +81,29 @@ class Work {
   }
 
  private:
+  bool Stopped() const { return options_.stop != nullptr && options_.stop(); }
+  static absl::Status StoppedError() { return absl::CancelledError("stopped"); }
+
   // Reads inputs into the window while it has room.
   void Fill() {
-    while (!ended_ &&
-           static_cast<int>(window_.size()) < options_.requests_in_flight) {
+    while (!cutter_.ended() &&
+           static_cast<int>(window_.size()) < options_.calls_in_flight) {
       auto pending = std::make_unique<Pending>();
-      Read(pending.get());
-      if (pending->answer.errors.empty()) return;
+      pending->request = blank_;
+      pending->cut = cutter_.Next(pending->request.mutable_inputs());
+      if (pending->cut.sent_as.empty()) return;
+      Prepare(pending.get());
       window_.push_back(std::move(pending));
-      ++made_;
     }
   }
 
-  void Read(Pending* pending) {
-    pending->request = blank_;
-    pending->request.set_request_id(absl::StrCat(made_));
-    pending->answer.first_input = inputs_;
-    int64_t bytes = 0;
-    while (static_cast<int>(pending->sent_as.size()) <
-               options_.texts_per_request &&
-           bytes < options_.bytes_per_request) {
-      v1::Input input;
-      absl::Status refused;
-      const absl::StatusOr<bool> more = source_(&input, &refused);
-      if (!more.ok()) late_ = more.status();
-      if (!more.ok() || !*more) {
-        ended_ = true;
-        break;
-      }
-      if (refused.ok()) refused = CheckUtf8(input, inputs_);
-      pending->sent_as.push_back(refused.ok() ? pending->request.inputs_size()
-                                              : -1);
-      if (refused.ok()) {
-        bytes += static_cast<int64_t>(input.ByteSizeLong());
-        *pending->request.add_inputs() = std::move(input);
-      }
-      pending->answer.errors.push_back(std::move(refused));
-      ++inputs_;
-    }
-    pending->answer.embeddings.resize(pending->sent_as.size());
+  // Makes a request ready to be sent, under a name of its own.
+  void Prepare(Pending* pending) {
+    pending->id = made_++;
+    pending->request.set_request_id(absl::StrCat(pending->id));
+    pending->answer.first_input = pending->cut.first_input;
+    pending->answer.errors = pending->cut.errors;
+    pending->answer.embeddings.resize(pending->cut.sent_as.size());
     pending->answered = pending->request.inputs().empty();
   }
 
@@ -133,9 +120,7 @@ class Work {
   // Connects, sends one request, or waits for what comes.
   absl::Status Step() {
     const absl::Time now = absl::Now();
-    if (options_.stop != nullptr && options_.stop()) {
-      return absl::CancelledError("stopped");
-    }
+    if (Stopped()) return StoppedError();
     if (now - last_answer_ > options_.patience) return OutOfPatience();
     if (stream_ == nullptr) {
       if (now < connect_at_) {
@@ -175,56 +160,119 @@ class Work {
     return nullptr;
   }
 
-  absl::Status Take(const v1::EmbedResponse& response) {
+  Pending* Find(const std::string& request_id) {
     int64_t id = -1;
-    const int64_t first_id = made_ - static_cast<int64_t>(window_.size());
-    const bool known = absl::SimpleAtoi(response.request_id(), &id) &&
-                       id >= first_id && id < made_ &&
-                       !window_[id - first_id]->answered;
-    if (!known) {
+    if (!absl::SimpleAtoi(request_id, &id)) return nullptr;
+    for (const auto& pending : window_) {
+      if (pending->id == id && !pending->answered) return pending.get();
+    }
+    return nullptr;
+  }
+
+  absl::Status Take(const v1::EmbedResponse& response) {
+    Pending* pending = Find(response.request_id());
+    if (pending == nullptr) {
       return absl::InternalError(absl::StrCat("the server answered request \"",
                                               response.request_id(),
                                               "\", which does not wait"));
     }
-    Pending& pending = *window_[id - first_id];
     if (response.has_error()) {
-      const absl::Status error =
-          FromDetails(response.error(), pending.answer.first_input);
-      if (!WorthAnotherTry(error)) return error;
-      trouble_ = error;
-      const auto details = GetErrorDetails(error);
-      pending.sent = false;
-      pending.not_before =
-          absl::Now() + (details.has_value() && details->retry_delay.has_value()
-                             ? *details->retry_delay
-                             : kFirstPause);
-      return absl::OkStatus();
+      return TakeError(FromDetails(response.error(), pending->cut.first_input),
+                       pending);
     }
+    Heard();
+    return Join(response, pending);
+  }
+
+  // The server does what it is asked for.
+  void Heard() {
     last_answer_ = absl::Now();
     pause_ = kFirstPause;
     trouble_ = absl::OkStatus();
-    return Join(response, &pending);
+  }
+
+  absl::Status TakeError(const absl::Status& error, Pending* pending) {
+    const auto details = GetErrorDetails(error);
+    if (details.has_value() && details->reason == kTooLarge) {
+      Heard();
+      Lessen(pending, error);
+      return absl::OkStatus();
+    }
+    if (!WorthAnotherTry(error)) return error;
+    trouble_ = error;
+    pending->sent = false;
+    pending->not_before =
+        absl::Now() + (details.has_value() && details->retry_delay.has_value()
+                           ? *details->retry_delay
+                           : kFirstPause);
+    return absl::OkStatus();
   }
 
   static absl::Status Join(const v1::EmbedResponse& response,
                            Pending* pending) {
-    if (response.embeddings_size() != pending->request.inputs_size()) {
-      return absl::InternalError(absl::StrCat(
-          "the server answered ", response.embeddings_size(),
-          " embeddings for ", pending->request.inputs_size(), " inputs"));
-    }
-    for (size_t i = 0; i < pending->sent_as.size(); ++i) {
-      const int at = pending->sent_as[i];
+    const absl::Status count =
+        CheckCount(response.embeddings_size(), pending->cut);
+    if (!count.ok()) return count;
+    for (size_t i = 0; i < pending->cut.sent_as.size(); ++i) {
+      const int at = pending->cut.sent_as[i];
       if (at < 0) continue;
-      // Inputs that were not sent stand between those that were.
-      const int64_t moved =
-          pending->answer.first_input + static_cast<int64_t>(i) - at;
       pending->answer.embeddings[i] = response.embeddings(at);
       pending->answer.errors[i] =
-          FromDetails(response.embeddings(at).error(), moved);
+          ErrorInPlace(response.embeddings(at).error(), pending->cut,
+                       static_cast<int64_t>(i));
     }
     pending->answered = true;
     return absl::OkStatus();
+  }
+
+  // A request that is too large goes again in halves; of a single input the
+  // error is its answer.
+  void Lessen(Pending* pending, const absl::Status& error) {
+    const auto inputs = static_cast<int64_t>(pending->cut.sent_as.size());
+    if (inputs == 1) {
+      pending->answer.errors[0] = error;
+      pending->answered = true;
+      return;
+    }
+    const int64_t kept = inputs / 2;
+    auto rest = std::make_unique<Pending>();
+    rest->request = blank_;
+    rest->cut.first_input = pending->cut.first_input + kept;
+    v1::EmbedRequest first = blank_;
+    for (int64_t i = 0; i < inputs; ++i) {
+      int& at = pending->cut.sent_as[i];
+      v1::EmbedRequest& into = i < kept ? first : rest->request;
+      if (at >= 0) {
+        const int moved = into.inputs_size();
+        into.add_inputs()->Swap(pending->request.mutable_inputs(at));
+        at = moved;
+      }
+      if (i < kept) continue;
+      rest->cut.sent_as.push_back(at);
+      rest->cut.errors.push_back(pending->cut.errors[i]);
+    }
+    pending->cut.sent_as.resize(kept);
+    pending->cut.errors.resize(kept);
+    pending->request.Swap(&first);
+    pending->sent = false;
+    Prepare(pending);
+    Prepare(rest.get());
+    const auto place = std::find_if(
+        window_.begin(), window_.end(),
+        [pending](const auto& entry) { return entry.get() == pending; });
+    window_.insert(place + 1, std::move(rest));
+  }
+
+  // The request for whose size gRPC ended the stream; null if for none.
+  Pending* FindTooLarge(const absl::Status& status) {
+    if (!absl::IsResourceExhausted(status)) return nullptr;
+    for (const auto& pending : window_) {
+      if (pending->sent && !pending->answered &&
+          IsTooLarge(status, pending->bytes())) {
+        return pending.get();
+      }
+    }
+    return nullptr;
   }
 
   // A stream that ended is forgotten; the next Step opens another.
@@ -237,6 +285,11 @@ class Work {
     }
     stream_.reset();
     absl::Status status = FromGrpc(end, 0);
+    if (Pending* large = FindTooLarge(status); large != nullptr) {
+      Heard();
+      Lessen(large, NameTooLarge(status, large->cut, large->bytes()));
+      return absl::OkStatus();
+    }
     if (status.ok()) {
       status = absl::UnavailableError("the server ended the stream early");
     }
@@ -248,31 +301,27 @@ class Work {
   }
 
   v1::Encoder::Stub* const stub_;
-  BulkSource source_;
+  InputCutter cutter_;
   const BulkOptions& options_;
   const std::function<absl::Status(const BulkAnswer&)>& sink_;
   v1::EmbedRequest blank_;
   std::deque<std::unique_ptr<Pending>> window_;  // in the list's order
   std::unique_ptr<BulkStream> stream_;  // after window_: it reads from it
-  int64_t inputs_ = 0;                  // read so far
   int64_t made_ = 0;                    // requests; the next one's id
-  bool ended_ = false;
-  absl::Status late_;     // of the source: returned after what came before
-  absl::Status trouble_;  // the last error that was not final
+  absl::Status trouble_;                // the last error that was not final
   absl::Time last_answer_ = absl::Now();
   absl::Time connect_at_ = absl::InfinitePast();
   absl::Duration pause_ = kFirstPause;
 };
 
 absl::Status Check(const BulkOptions& options) {
-  if (options.texts_per_request < 1 || options.bytes_per_request < 1) {
+  if (options.texts_per_call < 1 || options.bytes_per_call < 1) {
     return absl::InvalidArgumentError(
-        "texts_per_request and bytes_per_request must be at least 1");
+        "texts_per_call and bytes_per_call must be at least 1");
   }
-  if (options.requests_in_flight < 1 ||
-      options.requests_in_flight > kMostInFlight) {
+  if (options.calls_in_flight < 1 || options.calls_in_flight > kMostInFlight) {
     return absl::InvalidArgumentError(
-        absl::StrCat("requests_in_flight is ", options.requests_in_flight,
+        absl::StrCat("calls_in_flight is ", options.calls_in_flight,
                      "; it must be from 1 to ", kMostInFlight));
   }
   return absl::OkStatus();
@@ -281,11 +330,11 @@ absl::Status Check(const BulkOptions& options) {
 }  // namespace
 
 absl::Status Client::EmbedBulk(
-    BulkSource source, const BulkOptions& options,
+    BulkSource source, const EmbedOptions& embed, const BulkOptions& options,
     const std::function<absl::Status(const BulkAnswer&)>& sink) const {
   const absl::Status checked = Check(options);
   if (!checked.ok()) return checked;
-  return Work(stub_.get(), std::move(source), options, sink).Run();
+  return Work(stub_.get(), std::move(source), embed, options, sink).Run();
 }
 
 }  // namespace encoderd::client

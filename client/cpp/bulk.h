@@ -5,7 +5,9 @@
 // A stream that breaks (server restarted, connection lost, DRAINING) is opened
 // anew and only what was not answered is sent again; so are requests that a
 // full queue refused, after the pause that the server asks for. Memory is that
-// of the window. One bad input costs its own answer only.
+// of the window. One bad input costs its own answer only; so does one that is
+// too large for the server alone, while a call that is too large with all of
+// its inputs is sent again in halves.
 // Client::EmbedBulk (client.h) does it; here is what it takes and gives.
 #ifndef ENCODERD_CLIENT_CPP_BULK_H_
 #define ENCODERD_CLIENT_CPP_BULK_H_
@@ -18,29 +20,27 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/cpp/inputs.h"
 #include "encoderd/v1/encoder.pb.h"
 
 namespace encoderd::client {
 
+// How the work is sent. A request of the stream is called a call, as in
+// ClientOptions, whose sizes and timeout do not count here.
 struct BulkOptions {
-  std::string model;           // empty: the only or the default model
-  v1::EmbedOptions options;    // `packed` and `on_error` are set here
-  int64_t first_input = 0;     // place of the source's first in the list
-  int texts_per_request = 64;  // inputs of one request at most
-  int64_t bytes_per_request = 1 << 20;  // of text, after which it is closed
-  int requests_in_flight = 16;          // the server reads at most 64 ahead
+  int64_t first_input = 0;           // place of the source's first in the list
+  int texts_per_call = 64;           // inputs of one call at most
+  int64_t bytes_per_call = 1 << 20;  // of text, after which it is closed
+  int calls_in_flight = 16;          // 64 at most: the server reads no further
   // Ends with the last error (or DEADLINE_EXCEEDED) when nothing at all was
   // answered for so long, reconnecting included.
   absl::Duration patience = absl::Seconds(60);
-  // Asked some ten times a second; true ends the work with CANCELLED. Null:
-  // never.
+  // Asked after each input, and some ten times a second while waiting for the
+  // server; true ends the work with CANCELLED. Null: never.
   std::function<bool()> stop;
 };
 
-// The next input, or, in `refused`, why it cannot be sent; false at the end.
-// An error ends the list with that error once all before it is answered.
-using BulkSource = std::function<absl::StatusOr<bool>(v1::Input* input,
-                                                      absl::Status* refused)>;
+using BulkSource = CheckedSource;
 
 // What came of consecutive inputs of the list.
 struct BulkAnswer {

@@ -44,7 +44,8 @@ class Client {
   static absl::StatusOr<std::unique_ptr<Client>> Connect(
       const std::string& target, ClientOptions options = {});
 
-  // One vector for each text. An empty list gives an empty matrix.
+  // One vector for each text. An empty list gives an empty matrix. Floats only:
+  // INVALID_ARGUMENT for another encoding.
   absl::StatusOr<EmbeddingMatrix> Embed(absl::Span<const std::string> texts,
                                         const EmbedOptions& options = {}) const;
 
@@ -58,7 +59,7 @@ class Client {
   // restart of the server, and one bad input costs its own answer only. `sink`
   // gets answers in the list's order; its error ends the work.
   absl::Status EmbedBulk(
-      BulkSource source, const BulkOptions& options,
+      BulkSource source, const EmbedOptions& embed, const BulkOptions& options,
       const std::function<absl::Status(const BulkAnswer&)>& sink) const;
 
   // The states of every token of each text at one layer.

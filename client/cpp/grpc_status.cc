@@ -1,10 +1,11 @@
 #include "client/cpp/grpc_status.h"
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "client/cpp/error.h"
 #include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
 
 namespace encoderd::client {
 namespace {
@@ -70,6 +71,51 @@ absl::Status FromGrpc(const grpc::Status& status, int64_t first_input) {
     result.SetPayload(detail.type_url(), absl::Cord(bytes));
   }
   return result;
+}
+
+absl::Status FromDetails(const google::rpc::Status& error,
+                         int64_t first_input) {
+  return FromGrpc(grpc::Status(static_cast<grpc::StatusCode>(error.code()),
+                               error.message(), error.SerializeAsString()),
+                  first_input);
+}
+
+absl::Status ErrorInPlace(const google::rpc::Status& error, const Cut& cut,
+                          int64_t i) {
+  // Inputs that were not sent stand between those that were.
+  return FromDetails(error, cut.first_input + i - cut.sent_as[i]);
+}
+
+absl::Status CheckCount(int64_t results, const Cut& cut) {
+  int64_t sent = 0;
+  for (const int at : cut.sent_as) sent += at >= 0 ? 1 : 0;
+  if (results == sent) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the server answered ", results,
+                                          " results for ", sent, " inputs"));
+}
+
+bool IsTooLarge(const absl::Status& status, int64_t bytes) {
+  return absl::IsResourceExhausted(status) &&
+         !GetErrorDetails(status).has_value() &&
+         absl::StrContains(status.message(),
+                           absl::StrCat("larger than max (", bytes, " vs"));
+}
+
+absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
+                          int64_t bytes) {
+  const int64_t last =
+      cut.first_input + static_cast<int64_t>(cut.sent_as.size()) - 1;
+  const bool one = last == cut.first_input;
+  std::string inputs = absl::StrCat("inputs[", cut.first_input, "]");
+  if (!one) absl::StrAppend(&inputs, " to inputs[", last, "]");
+  std::map<std::string, std::string> metadata = {
+      {"request_bytes", absl::StrCat(bytes)}};
+  if (one) metadata["input_index"] = absl::StrCat(cut.first_input);
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat(inputs, one ? " makes" : " make", " a message of ", bytes,
+                   " bytes, more than the server takes: ", status.message()),
+      "REQUEST_TOO_LARGE", metadata);
 }
 
 }  // namespace encoderd::client

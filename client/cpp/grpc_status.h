@@ -10,6 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "client/cpp/inputs.h"
+#include "google/rpc/status.pb.h"
 
 namespace encoderd::client {
 
@@ -24,6 +26,25 @@ std::string TypeUrl() {
 // from `first_input` on: "inputs[i]" in message and fields, and `input_index`
 // in the metadata, are moved by it, so that they name the caller's own list.
 absl::Status FromGrpc(const grpc::Status& status, int64_t first_input);
+
+// The same of an error that stands inside an answer; OK if its code is.
+absl::Status FromDetails(const google::rpc::Status& error, int64_t first_input);
+
+// An error that stands in the place of input i of `cut`, which was sent.
+absl::Status ErrorInPlace(const google::rpc::Status& error, const Cut& cut,
+                          int64_t i);
+
+// INTERNAL unless there are as many results as inputs of `cut` were sent.
+absl::Status CheckCount(int64_t results, const Cut& cut);
+
+// Whether gRPC itself refused a request of `bytes` for its size. It names the
+// size; no ErrorInfo comes with it, and the server has not seen the request.
+bool IsTooLarge(const absl::Status& status, int64_t bytes);
+
+// What to say of such a request: REQUEST_TOO_LARGE,
+// naming the inputs of `cut`; of one input, with its input_index.
+absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
+                          int64_t bytes);
 
 }  // namespace encoderd::client
 

@@ -37,24 +37,43 @@ InputSource FromTexts(absl::Span<const std::string> texts) {
   };
 }
 
-absl::Status InputCutter::Next(
-    google::protobuf::RepeatedPtrField<v1::Input>* inputs) {
-  int64_t bytes = 0;
-  while (!ended_ && inputs->size() < max_inputs_ && bytes < max_bytes_) {
-    v1::Input input;
-    const absl::StatusOr<bool> more = source_(&input);
-    if (more.ok() && *more) pending_ = CheckUtf8(input, index_);
-    if (!more.ok()) pending_ = more.status();
-    if (!more.ok() || !*more || !pending_.ok()) {
-      ended_ = true;
-      break;
-    }
-    ++index_;
-    bytes += static_cast<int64_t>(input.ByteSizeLong());
-    *inputs->Add() = std::move(input);
+bool InputCutter::Read() {
+  if (held_) return true;
+  if (ended_) return false;
+  input_.Clear();
+  refused_ = absl::OkStatus();
+  const absl::StatusOr<bool> more = source_(&input_, &refused_);
+  if (more.ok() && *more) {
+    if (refused_.ok()) refused_ = CheckUtf8(input_, index_);
+    held_ = refused_.ok() || per_input_;
+    if (!held_) status_ = refused_;
+  } else if (!more.ok()) {
+    status_ = more.status();
   }
-  if (inputs->empty()) return pending_;
-  return absl::OkStatus();
+  ended_ = !held_;
+  return held_;
+}
+
+Cut InputCutter::Next(google::protobuf::RepeatedPtrField<v1::Input>* inputs) {
+  Cut cut;
+  cut.first_input = index_;
+  int64_t bytes = 0;
+  while (static_cast<int>(cut.sent_as.size()) < max_inputs_ &&
+         bytes < max_bytes_ && Read()) {
+    if (refused_.ok()) {
+      const auto size = static_cast<int64_t>(input_.ByteSizeLong());
+      if (size >= max_bytes_ && !cut.sent_as.empty()) break;
+      bytes += size;
+      cut.sent_as.push_back(inputs->size());
+      inputs->Add()->Swap(&input_);
+    } else {
+      cut.sent_as.push_back(-1);
+    }
+    cut.errors.push_back(refused_);
+    held_ = false;
+    ++index_;
+  }
+  return cut;
 }
 
 }  // namespace encoderd::client

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,28 +25,56 @@ InputSource FromTexts(absl::Span<const std::string> texts);
 // input is called inputs[index].
 absl::Status CheckUtf8(const v1::Input& input, int64_t index);
 
-// Cuts a source into calls of at most `max_inputs` inputs and about
-// `max_bytes` bytes of text (a single larger input still makes a call).
+// The next input, or, in `refused`, why it cannot be sent; false at the end.
+// An error ends the list with that error once all before it is answered.
+using CheckedSource = std::function<absl::StatusOr<bool>(
+    v1::Input* input, absl::Status* refused)>;
+
+// Consecutive inputs of a list, as one call takes them.
+struct Cut {
+  int64_t first_input = 0;           // its place in the list
+  std::vector<int> sent_as;          // of each: its place in the call; -1: none
+  std::vector<absl::Status> errors;  // of each: why it was not sent; else OK
+};
+
+// Cuts a source into calls of at most `max_inputs` inputs and about `max_bytes`
+// bytes of text. An input of that size or more travels alone, so that a call
+// that is too large names it.
 class InputCutter {
  public:
-  InputCutter(InputSource source, int max_inputs, int64_t max_bytes)
+  // `per_input`: an input that cannot be sent costs its own place only; else it
+  // ends the list. The source's first input is number `first_input`.
+  InputCutter(CheckedSource source, int max_inputs, int64_t max_bytes,
+              bool per_input, int64_t first_input = 0)
       : source_(std::move(source)),
         max_inputs_(max_inputs),
-        max_bytes_(max_bytes) {}
+        max_bytes_(max_bytes),
+        per_input_(per_input),
+        index_(first_input) {}
 
-  // Appends the inputs of the next call; none at the end of the list.
-  // INVALID_ARGUMENT (INVALID_UTF8) for a text that is not UTF-8; the source's
-  // own error. Inputs read before the error are still appended, so that they
-  // can be sent: the error comes back from the following call.
-  absl::Status Next(google::protobuf::RepeatedPtrField<v1::Input>* inputs);
+  // Appends the inputs of the next call. A Cut of none: the list is at its end,
+  // and status() says why. Texts that are not UTF-8 are not sent: INVALID_UTF8.
+  Cut Next(google::protobuf::RepeatedPtrField<v1::Input>* inputs);
+
+  bool ended() const { return ended_ && !held_; }
+  // OK, the source's own error, or what was wrong with the input that ended
+  // the list.
+  const absl::Status& status() const { return status_; }
 
  private:
-  InputSource source_;
+  // Reads the next input into input_, refused_; false at the end.
+  bool Read();
+
+  CheckedSource source_;
   const int max_inputs_;
   const int64_t max_bytes_;
-  int64_t index_ = 0;
+  const bool per_input_;
+  int64_t index_;  // of the input that is read next
+  v1::Input input_;
+  absl::Status refused_;
+  bool held_ = false;  // input_ was read and waits for the next call
   bool ended_ = false;
-  absl::Status pending_;
+  absl::Status status_;
 };
 
 }  // namespace encoderd::client

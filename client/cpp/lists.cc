@@ -1,9 +1,10 @@
 // The list methods of Client: cut, keep in flight, hand over in order.
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "absl/strings/str_cat.h"
 #include "client/cpp/calls.h"
 #include "client/cpp/client.h"
+#include "client/cpp/requests.h"
 
 namespace encoderd::client {
 namespace {
@@ -20,10 +21,18 @@ std::function<void(grpc::Status)> Finisher(C* call) {
   };
 }
 
-absl::Status CheckCount(int64_t answered, int64_t inputs) {
-  if (answered == inputs) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("the server answered ", answered,
-                                          " results for ", inputs, " inputs"));
+// A source of which every input can be sent, as far as it knows.
+CheckedSource Unchecked(InputSource source) {
+  return [source = std::move(source)](v1::Input* input, absl::Status*) {
+    return source(input);
+  };
+}
+
+absl::Status CheckEncoding(v1::Encoding encoding) {
+  if (encoding <= v1::ENCODING_FLOAT32) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("encoding is ", v1::Encoding_Name(encoding),
+                   "; Embed gives floats, EmbedBulk gives every encoding"));
 }
 
 }  // namespace
@@ -31,18 +40,13 @@ absl::Status CheckCount(int64_t answered, int64_t inputs) {
 absl::Status Client::EmbedEach(
     InputSource source, const EmbedOptions& options,
     const std::function<absl::Status(const EmbeddingMatrix&)>& sink) const {
-  v1::EmbedRequest blank;
-  blank.set_model(options.model);
-  v1::EmbedOptions& wanted = *blank.mutable_options();
-  wanted.set_pooling(options.pooling);
-  if (options.normalize.has_value()) wanted.set_normalize(*options.normalize);
-  wanted.set_dimensions(options.dimensions);
-  wanted.set_truncate(options.truncate);
-  wanted.set_prompt_name(options.prompt_name);
-  wanted.set_packed(true);
-  InputCutter cutter(std::move(source), options_.texts_per_call,
-                     options_.bytes_per_call);
-  return RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
+  const absl::Status checked = CheckEncoding(options.encoding);
+  if (!checked.ok()) return checked;
+  const v1::EmbedRequest blank = ToRequest(options);
+  InputCutter cutter(Unchecked(std::move(source)), options_.texts_per_call,
+                     options_.bytes_per_call,
+                     options.on_error == v1::ON_ERROR_PER_INPUT);
+  const absl::Status status = RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
       options_.calls_in_flight,
       [&](v1::EmbedRequest* request) {
         *request = blank;
@@ -55,36 +59,19 @@ absl::Status Client::EmbedEach(
       },
       [&](const EmbedCall& call) {
         EmbeddingMatrix rows;
-        const absl::Status status =
-            AppendRows(call.response, call.request.inputs_size(), &rows);
-        return status.ok() ? sink(rows) : status;
+        const absl::Status read = ReadRows(call.response, call.cut, &rows);
+        return read.ok() ? sink(rows) : read;
       });
+  return status.ok() ? cutter.status() : status;
 }
 
 absl::StatusOr<EmbeddingMatrix> Client::Embed(
     absl::Span<const std::string> texts, const EmbedOptions& options) const {
   EmbeddingMatrix all;
-  const int64_t texts_count = static_cast<int64_t>(texts.size());
   const absl::Status status =
       EmbedEach(FromTexts(texts), options, [&](const EmbeddingMatrix& rows) {
-        if (all.rows == 0) {
-          all.columns = rows.columns;
-          all.values.reserve(texts_count * rows.columns);
-        }
-        if (rows.columns != all.columns) {
-          return absl::InternalError(
-              absl::StrCat("the server answered vectors of ", all.columns,
-                           " and of ", rows.columns, " values"));
-        }
-        all.rows += rows.rows;
-        all.values.insert(all.values.end(), rows.values.begin(),
-                          rows.values.end());
-        all.token_counts.insert(all.token_counts.end(),
-                                rows.token_counts.begin(),
-                                rows.token_counts.end());
-        all.truncated.insert(all.truncated.end(), rows.truncated.begin(),
-                             rows.truncated.end());
-        return absl::OkStatus();
+        if (all.columns == 0) all.values.reserve(texts.size() * rows.columns);
+        return AppendRows(rows, &all);
       });
   if (!status.ok()) return status;
   return all;
@@ -93,13 +80,11 @@ absl::StatusOr<EmbeddingMatrix> Client::Embed(
 absl::Status Client::EncodeEach(
     InputSource source, const EncodeOptions& options,
     const std::function<absl::Status(const TokenStates&)>& sink) const {
-  v1::EncodeRequest blank;
-  blank.set_model(options.model);
-  if (options.layer.has_value()) blank.set_layer(*options.layer);
-  blank.set_truncate(options.truncate);
-  InputCutter cutter(std::move(source), options_.texts_per_encode_call,
-                     options_.bytes_per_call);
-  return RunCalls<v1::EncodeRequest, v1::EncodeResponse>(
+  const v1::EncodeRequest blank = ToRequest(options);
+  InputCutter cutter(Unchecked(std::move(source)),
+                     options_.texts_per_encode_call, options_.bytes_per_call,
+                     options.on_error == v1::ON_ERROR_PER_INPUT);
+  const absl::Status status = RunCalls<v1::EncodeRequest, v1::EncodeResponse>(
       options_.calls_in_flight,
       [&](v1::EncodeRequest* request) {
         *request = blank;
@@ -111,16 +96,23 @@ absl::Status Client::EncodeEach(
                                Finisher(call));
       },
       [&](const EncodeCall& call) {
-        absl::Status status =
-            CheckCount(call.response.states_size(), call.request.inputs_size());
-        for (const v1::TokenStates& message : call.response.states()) {
+        absl::Status read = CheckCount(call.response.states_size(), call.cut);
+        for (size_t i = 0; read.ok() && i < call.cut.sent_as.size(); ++i) {
+          const int at = call.cut.sent_as[i];
           TokenStates states;
-          status.Update(ReadStates(message, &states));
-          if (!status.ok()) break;
-          status = sink(states);
+          if (at < 0) {
+            states.error = call.cut.errors[i];
+          } else {
+            const v1::TokenStates& message = call.response.states(at);
+            states.error = ErrorInPlace(message.error(), call.cut,
+                                        static_cast<int64_t>(i));
+            if (states.error.ok()) read = ReadStates(message, &states);
+          }
+          if (read.ok()) read = sink(states);
         }
-        return status;
+        return read;
       });
+  return status.ok() ? cutter.status() : status;
 }
 
 absl::StatusOr<std::vector<TokenStates>> Client::Encode(
@@ -138,28 +130,30 @@ absl::StatusOr<std::vector<TokenStates>> Client::Encode(
 absl::Status Client::TokenizeEach(
     InputSource source, const TokenizeOptions& options,
     const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const {
-  InputCutter cutter(std::move(source), options_.texts_per_call,
-                     options_.bytes_per_call);
-  return RunCalls<v1::TokenizeRequest, v1::TokenizeResponse>(
-      options_.calls_in_flight,
-      [&](v1::TokenizeRequest* request) {
-        request->set_model(options.model);
-        return cutter.Next(request->mutable_inputs());
-      },
-      [&](TokenizeCall* call) {
-        Prepare(&call->context);
-        stub_->async()->Tokenize(&call->context, &call->request,
-                                 &call->response, Finisher(call));
-      },
-      [&](const TokenizeCall& call) {
-        absl::Status status =
-            CheckCount(call.response.inputs_size(), call.request.inputs_size());
-        for (const v1::TokenizedInput& input : call.response.inputs()) {
-          if (!status.ok()) break;
-          status = sink(input);
-        }
-        return status;
-      });
+  InputCutter cutter(Unchecked(std::move(source)), options_.texts_per_call,
+                     options_.bytes_per_call, /*per_input=*/false);
+  const absl::Status status =
+      RunCalls<v1::TokenizeRequest, v1::TokenizeResponse>(
+          options_.calls_in_flight,
+          [&](v1::TokenizeRequest* request) {
+            request->set_model(options.model);
+            return cutter.Next(request->mutable_inputs());
+          },
+          [&](TokenizeCall* call) {
+            Prepare(&call->context);
+            stub_->async()->Tokenize(&call->context, &call->request,
+                                     &call->response, Finisher(call));
+          },
+          [&](const TokenizeCall& call) {
+            absl::Status read =
+                CheckCount(call.response.inputs_size(), call.cut);
+            for (const v1::TokenizedInput& input : call.response.inputs()) {
+              if (!read.ok()) break;
+              read = sink(input);
+            }
+            return read;
+          });
+  return status.ok() ? cutter.status() : status;
 }
 
 absl::StatusOr<std::vector<v1::TokenizedInput>> Client::Tokenize(

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/grpc_status.h"
 
 namespace encoderd::client {
 namespace {
@@ -19,20 +20,29 @@ int64_t Columns(const v1::Embedding& embedding) {
 
 }  // namespace
 
-absl::Status AppendRows(const v1::EmbedResponse& response, int64_t inputs,
-                        EmbeddingMatrix* matrix) {
-  if (response.embeddings_size() != inputs) {
-    return absl::InternalError(
-        absl::StrCat("the server answered ", response.embeddings_size(),
-                     " embeddings for ", inputs, " inputs"));
-  }
-  if (matrix->rows == 0 && inputs > 0) {
-    matrix->columns = Columns(response.embeddings(0));
+absl::Status ReadRows(const v1::EmbedResponse& response, const Cut& cut,
+                      EmbeddingMatrix* matrix) {
+  const auto n = static_cast<int64_t>(cut.sent_as.size());
+  absl::Status status = CheckCount(response.embeddings_size(), cut);
+  if (!status.ok()) return status;
+  matrix->rows = n;
+  matrix->columns = 0;
+  matrix->errors.assign(n, absl::OkStatus());
+  matrix->token_counts.assign(n, 0);
+  matrix->truncated.assign(n, 0);
+  matrix->windows.assign(n, 0);
+  for (const v1::Embedding& embedding : response.embeddings()) {
+    if (matrix->columns == 0) matrix->columns = Columns(embedding);
   }
   const int64_t columns = matrix->columns;
-  matrix->values.resize((matrix->rows + inputs) * columns);
-  float* out = matrix->values.data() + matrix->rows * columns;
-  for (const v1::Embedding& embedding : response.embeddings()) {
+  matrix->values.assign(n * columns, 0);
+  for (int64_t i = 0; i < n; ++i) {
+    const int at = cut.sent_as[i];
+    matrix->errors[i] =
+        at < 0 ? cut.errors[i]
+               : ErrorInPlace(response.embeddings(at).error(), cut, i);
+    if (!matrix->errors[i].ok()) continue;
+    const v1::Embedding& embedding = response.embeddings(at);
     const bool whole = !embedding.has_packed() ||
                        embedding.packed().size() % sizeof(float) == 0;
     if (!whole || Columns(embedding) != columns || columns == 0) {
@@ -44,12 +54,35 @@ absl::Status AppendRows(const v1::EmbedResponse& response, int64_t inputs,
         embedding.has_packed()
             ? static_cast<const void*>(embedding.packed().data())
             : static_cast<const void*>(embedding.floats().values().data());
-    std::memcpy(out, from, columns * sizeof(float));
-    out += columns;
-    matrix->token_counts.push_back(embedding.token_count());
-    matrix->truncated.push_back(embedding.truncated() ? 1 : 0);
+    std::memcpy(matrix->values.data() + i * columns, from,
+                columns * sizeof(float));
+    matrix->token_counts[i] = embedding.token_count();
+    matrix->truncated[i] = embedding.truncated() ? 1 : 0;
+    matrix->windows[i] = embedding.windows();
   }
-  matrix->rows += inputs;
+  return absl::OkStatus();
+}
+
+absl::Status AppendRows(const EmbeddingMatrix& rows, EmbeddingMatrix* matrix) {
+  if (matrix->columns == 0) {
+    matrix->columns = rows.columns;
+    matrix->values.assign(matrix->rows * matrix->columns, 0);
+  }
+  if (rows.columns != matrix->columns && rows.columns != 0) {
+    return absl::InternalError(absl::StrCat("the server answered vectors of ",
+                                            matrix->columns, " and of ",
+                                            rows.columns, " values"));
+  }
+  const auto append = [](const auto& from, auto* to) {
+    to->insert(to->end(), from.begin(), from.end());
+  };
+  matrix->rows += rows.rows;
+  append(rows.values, &matrix->values);
+  matrix->values.resize(matrix->rows * matrix->columns);
+  append(rows.token_counts, &matrix->token_counts);
+  append(rows.truncated, &matrix->truncated);
+  append(rows.windows, &matrix->windows);
+  append(rows.errors, &matrix->errors);
   return absl::OkStatus();
 }
 

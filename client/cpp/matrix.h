@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "client/cpp/inputs.h"
 #include "encoderd/v1/encoder.pb.h"
 
 namespace encoderd::client {
@@ -19,6 +20,9 @@ struct EmbeddingMatrix {
   std::vector<float> values;           // [n,H] row-major
   std::vector<uint32_t> token_counts;  // [n] before any cut
   std::vector<uint8_t> truncated;      // [n] 1: cut to max_len, as asked for
+  std::vector<uint32_t> windows;       // [n] averaged; 0: it fitted
+  // [n] under PER_INPUT: why the row is 0; else OK.
+  std::vector<absl::Status> errors;
 
   absl::Span<const float> row(int64_t i) const {
     return absl::MakeConstSpan(values).subspan(i * columns, columns);
@@ -32,12 +36,17 @@ struct TokenStates {
   std::vector<float> values;
   uint32_t token_count = 0;  // before any cut
   bool truncated = false;
+  absl::Status error;  // under PER_INPUT: why there are none; else OK
 };
 
-// Adds the rows of one answer to `matrix`. `inputs` were sent. INTERNAL if the
+// The rows of the inputs of `cut`; `response` answers those that were sent.
+// Rows without values are 0; `columns` is 0 if no row has any. INTERNAL if the
 // answer does not fit: another number of rows, rows of unequal length.
-absl::Status AppendRows(const v1::EmbedResponse& response, int64_t inputs,
-                        EmbeddingMatrix* matrix);
+absl::Status ReadRows(const v1::EmbedResponse& response, const Cut& cut,
+                      EmbeddingMatrix* matrix);
+
+// Adds `rows` below `matrix`. INTERNAL if they have other columns.
+absl::Status AppendRows(const EmbeddingMatrix& rows, EmbeddingMatrix* matrix);
 
 // Copies one input's states. INTERNAL if the bytes are not rows x columns.
 absl::Status ReadStates(const v1::TokenStates& message, TokenStates* states);

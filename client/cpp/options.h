@@ -42,6 +42,8 @@ struct ClientOptions {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
 };
 
+// What is computed, of single calls and in bulk. Unset fields mean what they
+// mean in the contract.
 struct EmbedOptions {
   std::string model;  // empty: the only or the default model
   v1::Pooling pooling = v1::POOLING_UNSPECIFIED;     // the model's own
@@ -49,12 +51,26 @@ struct EmbedOptions {
   uint32_t dimensions = 0;                           // 0: all
   v1::Truncate truncate = v1::TRUNCATE_UNSPECIFIED;  // refuse what is too long
   std::string prompt_name;  // empty: the model's default, if it has one
+  // A text that is too long is computed in windows that share so many tokens,
+  // and their average given. Unset: no windows. Not together with truncate.
+  std::optional<uint32_t> windows;
+  // PER_INPUT: an input at fault costs its own row only, which is 0. EmbedBulk
+  // does so in any case.
+  v1::OnError on_error = v1::ON_ERROR_UNSPECIFIED;
+  // How values travel. EmbedBulk takes any; the others give floats and take
+  // FLOAT32 only.
+  v1::Encoding encoding = v1::ENCODING_UNSPECIFIED;
+  v1::QuantizationRanges ranges;  // of INT8 and UINT8; empty: each vector's own
 };
 
 struct EncodeOptions {
   std::string model;              // empty: the only or the default model
   std::optional<uint32_t> layer;  // 0: the embedding block; unset: the last
   v1::Truncate truncate = v1::TRUNCATE_UNSPECIFIED;
+  v1::TokenSpan span = v1::TOKEN_SPAN_UNSPECIFIED;  // all tokens
+  bool before_norm = false;  // with layer 0: the sum before the LayerNorm
+  // PER_INPUT: an input at fault costs its own states only, which are none.
+  v1::OnError on_error = v1::ON_ERROR_UNSPECIFIED;
 };
 
 struct InspectOptions {

@@ -1,8 +1,24 @@
-// What the fake service tells of its position table.
+// What the fake service tells of its model and its position table.
 #include "absl/strings/str_cat.h"
 #include "tests/support/fake_encoder_service.h"
 
 namespace encoderd::testing {
+namespace {
+
+void FillModel(v1::Model* model) {
+  model->set_name("fake");
+  model->set_architecture("bert");
+  model->set_hidden_size(FakeEncoderService::kHiddenSize);
+  model->set_dimensions(FakeEncoderService::kHiddenSize);
+  model->set_num_hidden_layers(FakeEncoderService::kLayers);
+  model->set_max_len(FakeEncoderService::kMaxLen);
+  model->set_max_len_source(v1::MAX_LEN_SOURCE_POSITION_TABLE);
+  model->set_pooling(v1::POOLING_MEAN);
+  model->set_dtype("fp32");
+  model->mutable_position_table()->set_rows(FakeEncoderService::kMaxLen);
+}
+
+}  // namespace
 
 grpc::Status FakeEncoderService::InspectPositions(
     grpc::ServerContext* context, const v1::InspectPositionsRequest* request,
@@ -46,6 +62,30 @@ grpc::Status FakeEncoderService::InspectPositions(
   response->set_verdict_cosine(0.5f);
   response->set_threshold(0.125f);
   response->set_change_row(kMaxLen / 2);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeEncoderService::ListModels(
+    grpc::ServerContext* context, const v1::ListModelsRequest* request,
+    v1::ListModelsResponse* response) {
+  FillModel(response->add_models());
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeEncoderService::GetModel(grpc::ServerContext* context,
+                                          const v1::GetModelRequest* request,
+                                          v1::Model* model) {
+  if (!request->model().empty() && request->model() != "fake") {
+    return FakeError(grpc::StatusCode::NOT_FOUND,
+                     absl::StrCat("model \"", request->model(),
+                                  "\" is not served here; available: fake"),
+                     "MODEL_NOT_FOUND",
+                     {{"model", request->model()}, {"available", "fake"}},
+                     "model");
+  }
+  FillModel(model);
+  absl::MutexLock lock(&mu_);
+  model->set_pooling(pooling_);
   return grpc::Status::OK;
 }
 

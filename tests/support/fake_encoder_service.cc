@@ -52,22 +52,21 @@ grpc::Status CheckInput(const v1::Input& input, int index, bool cut) {
       field + ".text");
 }
 
-void CountUsage(const v1::Embedding& embedding, v1::EmbedResponse* response) {
-  v1::Usage& usage = *response->mutable_usage();
-  usage.set_tokens(usage.tokens() + embedding.token_count());
+// Whether texts past kMaxLen are taken.
+bool TakesLong(const v1::EmbedOptions& options) {
+  return options.truncate() >= v1::TRUNCATE_START || options.has_windows();
 }
 
-void FillModel(v1::Model* model) {
-  model->set_name("fake");
-  model->set_architecture("bert");
-  model->set_hidden_size(FakeEncoderService::kHiddenSize);
-  model->set_dimensions(FakeEncoderService::kHiddenSize);
-  model->set_num_hidden_layers(FakeEncoderService::kLayers);
-  model->set_max_len(FakeEncoderService::kMaxLen);
-  model->set_max_len_source(v1::MAX_LEN_SOURCE_POSITION_TABLE);
-  model->set_pooling(v1::POOLING_MEAN);
-  model->set_dtype("fp32");
-  model->mutable_position_table()->set_rows(FakeEncoderService::kMaxLen);
+// What is told of a text that is taken.
+void Tell(const v1::EmbedOptions& options, const std::string& text,
+          v1::Embedding* embedding, v1::EmbedResponse* response) {
+  embedding->set_token_count(CountTokens(text));
+  if (embedding->token_count() > FakeEncoderService::kMaxLen) {
+    embedding->set_truncated(!options.has_windows());
+    embedding->set_windows(options.has_windows() ? 2 : 0);
+  }
+  v1::Usage& usage = *response->mutable_usage();
+  usage.set_tokens(usage.tokens() + embedding->token_count());
 }
 
 }  // namespace
@@ -209,6 +208,11 @@ std::vector<int> FakeEncoderService::call_sizes() const {
   return call_sizes_;
 }
 
+v1::EncodeRequest FakeEncoderService::last_encode() const {
+  absl::MutexLock lock(&mu_);
+  return last_encode_;
+}
+
 v1::EmbedOptions FakeEncoderService::last_options() const {
   absl::MutexLock lock(&mu_);
   return last_options_;
@@ -238,10 +242,16 @@ grpc::Status FakeEncoderService::Embed(grpc::ServerContext* context,
                                        v1::EmbedResponse* response) {
   grpc::Status status = Begin(*request);
   Delay(*request, *context);
-  const bool cut = request->options().truncate() >= v1::TRUNCATE_START;
+  const v1::EmbedOptions& options = request->options();
   for (int i = 0; status.ok() && i < request->inputs_size(); ++i) {
     const v1::Input& input = request->inputs(i);
-    status = CheckInput(input, i, cut);
+    const grpc::Status bad = CheckInput(input, i, TakesLong(options));
+    if (!bad.ok() && options.on_error() == v1::ON_ERROR_PER_INPUT) {
+      response->add_embeddings()->mutable_error()->ParseFromString(
+          bad.error_details());
+      continue;
+    }
+    status = bad;
     if (!status.ok()) break;
     std::vector<float> values = FakeVector(input.text());
     if (request->options().dimensions() > 0) {
@@ -254,9 +264,7 @@ grpc::Status FakeEncoderService::Embed(grpc::ServerContext* context,
       embedding->mutable_floats()->mutable_values()->Add(values.begin(),
                                                          values.end());
     }
-    embedding->set_token_count(CountTokens(input.text()));
-    embedding->set_truncated(embedding->token_count() > kMaxLen);
-    CountUsage(*embedding, response);
+    Tell(options, input.text(), embedding, response);
   }
   End();
   return status;
@@ -305,14 +313,13 @@ grpc::Status FakeEncoderService::EmbedStream(
       const v1::Input& input = request.inputs(i);
       v1::Embedding* embedding = response.add_embeddings();
       const grpc::Status bad =
-          CheckInput(input, i, request.options().truncate() > 1);
+          CheckInput(input, i, TakesLong(request.options()));
       if (!bad.ok()) {
         embedding->mutable_error()->ParseFromString(bad.error_details());
         continue;
       }
       embedding->set_packed(PackFloats(FakeVector(input.text())));
-      embedding->set_token_count(CountTokens(input.text()));
-      CountUsage(*embedding, &response);
+      Tell(request.options(), input.text(), embedding, &response);
     }
     End();
     stream->Write(response);
@@ -323,6 +330,10 @@ grpc::Status FakeEncoderService::EmbedStream(
 grpc::Status FakeEncoderService::Encode(grpc::ServerContext* context,
                                         const v1::EncodeRequest* request,
                                         v1::EncodeResponse* response) {
+  {
+    absl::MutexLock lock(&mu_);
+    last_encode_ = *request;
+  }
   if (request->has_layer() && request->layer() > kLayers) {
     return FakeError(grpc::StatusCode::INVALID_ARGUMENT,
                      absl::StrCat("layer is ", request->layer(),
@@ -333,10 +344,16 @@ grpc::Status FakeEncoderService::Encode(grpc::ServerContext* context,
                      "layer");
   }
   for (int i = 0; i < request->inputs_size(); ++i) {
-    const grpc::Status status = CheckInput(request->inputs(i), i, false);
-    if (!status.ok()) return status;
+    const grpc::Status status = CheckInput(
+        request->inputs(i), i, request->truncate() >= v1::TRUNCATE_START);
+    const bool per_input = request->on_error() == v1::ON_ERROR_PER_INPUT;
+    if (!status.ok() && !per_input) return status;
     const std::string& text = request->inputs(i).text();
     v1::TokenStates* states = response->add_states();
+    if (!status.ok()) {
+      states->mutable_error()->ParseFromString(status.error_details());
+      continue;
+    }
     states->set_rows(CountTokens(text));
     states->set_columns(kHiddenSize);
     states->set_token_count(CountTokens(text));
@@ -368,30 +385,6 @@ grpc::Status FakeEncoderService::Tokenize(grpc::ServerContext* context,
     result->set_token_count(result->tokens_size());
     result->set_fits(result->token_count() <= kMaxLen);
   }
-  return grpc::Status::OK;
-}
-
-grpc::Status FakeEncoderService::ListModels(
-    grpc::ServerContext* context, const v1::ListModelsRequest* request,
-    v1::ListModelsResponse* response) {
-  FillModel(response->add_models());
-  return grpc::Status::OK;
-}
-
-grpc::Status FakeEncoderService::GetModel(grpc::ServerContext* context,
-                                          const v1::GetModelRequest* request,
-                                          v1::Model* model) {
-  if (!request->model().empty() && request->model() != "fake") {
-    return FakeError(grpc::StatusCode::NOT_FOUND,
-                     absl::StrCat("model \"", request->model(),
-                                  "\" is not served here; available: fake"),
-                     "MODEL_NOT_FOUND",
-                     {{"model", request->model()}, {"available", "fake"}},
-                     "model");
-  }
-  FillModel(model);
-  absl::MutexLock lock(&mu_);
-  model->set_pooling(pooling_);
   return grpc::Status::OK;
 }
 

@@ -1,7 +1,8 @@
 // A server of encoderd.v1 without an engine, for tests of the clients.
 //
 // Vectors are a function of the text's bytes alone. A text has as many tokens
-// as words, plus two; more than kMaxLen are refused as the contract says.
+// as words, plus two; more than kMaxLen are refused, cut, or said to be two
+// windows, as the contract says. Messages past 4 MiB are refused by gRPC.
 // Listens on a port of its own on 127.0.0.1 until destroyed. Thread-safe.
 #ifndef ENCODERD_TESTS_SUPPORT_FAKE_ENCODER_SERVICE_H_
 #define ENCODERD_TESTS_SUPPORT_FAKE_ENCODER_SERVICE_H_
@@ -72,6 +73,7 @@ class FakeEncoderService : public v1::Encoder::Service {
   void AwaitEndOfStreams() const;
   std::vector<int> call_sizes() const;  // inputs of each Embed call
   v1::EmbedOptions last_options() const;
+  v1::EncodeRequest last_encode() const;
 
   grpc::Status Embed(grpc::ServerContext* context,
                      const v1::EmbedRequest* request,
@@ -132,6 +134,7 @@ class FakeEncoderService : public v1::Encoder::Service {
   int hold_until_ ABSL_GUARDED_BY(mu_) = 0;  // max_together_ is this
   std::vector<int> call_sizes_ ABSL_GUARDED_BY(mu_);
   v1::EmbedOptions last_options_ ABSL_GUARDED_BY(mu_);
+  v1::EncodeRequest last_encode_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace encoderd::testing

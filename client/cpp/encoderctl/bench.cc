@@ -6,12 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "client/cpp/encoderctl/embed_flags.h"
 #include "client/cpp/encoderctl/job.h"
 #include "client/cpp/encoderctl/load.h"
 #include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/text_source.h"
 #include "client/cpp/encoderctl/writer.h"
+#include "client/cpp/requests.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -27,6 +29,7 @@ constexpr int kMostOfAStream = 64;
 struct Choices {
   Load load;
   MeasureLimits limits{absl::Seconds(1), absl::Seconds(10), 0};
+  EmbedFlags embed;
   int words = 16;
   int count = 1000000;
 };
@@ -165,7 +168,7 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                     &choices->limits.duration);
   flags.AddInt("count", "N", "ends it after so many calls", 1, 10000000,
                &choices->count);
-  invocation->AddTruncateFlag();
+  choices->embed.Add(invocation);
   invocation->AddProgressFlag();
   invocation->AddOutputFlags({"text", "jsonl"});
 }
@@ -211,9 +214,7 @@ int RunBench(const Command& command, const Arguments& arguments,
   choices.limits.calls = choices.count;
   load.texts_per_call = settings.batch_size;
   load.timeout = settings.timeout;
-  load.blank.set_model(settings.model);
-  load.blank.mutable_options()->set_truncate(invocation.truncate());
-  load.blank.mutable_options()->set_packed(true);
+  load.blank = client::ToRequest(choices.embed.ToOptions(invocation));
   auto texts = GetTexts(invocation, choices.words);
   if (!texts.ok()) return invocation.Usage(texts.status().message());
   if (texts->empty()) {

@@ -18,6 +18,7 @@
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/text_source.h"
 #include "client/cpp/error.h"
+#include "client/cpp/requests.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -57,6 +58,12 @@ std::string Deterministic(const google::protobuf::MessageLite& message) {
   return bytes;
 }
 
+// What changes a row; whether a bad text ends the run does not.
+std::string OptionsBytes(client::EmbedOptions options) {
+  options.on_error = v1::ON_ERROR_PER_INPUT;
+  return Deterministic(client::ToRequest(options).options());
+}
+
 // Names the work: any change of input, model or options is other work.
 std::string NameWork(const Invocation& invocation, const BulkChoices& choices,
                      const v1::Model& model) {
@@ -73,7 +80,7 @@ std::string NameWork(const Invocation& invocation, const BulkChoices& choices,
   v1::Model told = model;
   told.clear_max_inputs_per_request();
   json["model"] = absl::BytesToHexString(Deterministic(told));
-  json["options"] = absl::BytesToHexString(choices.options.SerializeAsString());
+  json["options"] = absl::BytesToHexString(OptionsBytes(choices.embed));
   return json.dump(-1, ' ', false,
                    nlohmann::ordered_json::error_handler_t::replace);
 }
@@ -104,7 +111,7 @@ class BulkRun {
  private:
   absl::Status OpenOutput(const v1::Model& model) {
     const std::string& output = invocation_.settings.output;
-    const uint32_t asked = choices_.options.dimensions();
+    const uint32_t asked = choices_.embed.dimensions;
     layout_ =
         LayoutOf(choices_.encoding, asked > 0 ? asked : model.dimensions());
     const bool own_ranges =
@@ -169,22 +176,19 @@ class BulkRun {
         source_->Progress());
     progress_ = &progress;
     client::BulkOptions options;
-    options.model = invocation_.settings.model;
-    options.options = choices_.options;
     options.first_input = done_.rows;
-    options.texts_per_request = invocation_.settings.batch_size;
+    options.texts_per_call = invocation_.settings.batch_size;
     if (most_texts_ > 0) {
-      options.texts_per_request =
-          std::min(options.texts_per_request, most_texts_);
+      options.texts_per_call = std::min(options.texts_per_call, most_texts_);
     }
-    options.requests_in_flight = invocation_.settings.in_flight;
+    options.calls_in_flight = invocation_.settings.in_flight;
     options.patience = invocation_.settings.timeout;
     options.stop = [&stop] { return stop.wanted(); };
     absl::Status status = client.EmbedBulk(
         [this](v1::Input* input, absl::Status* refused) {
           return Next(input, refused);
         },
-        options,
+        choices_.embed, options,
         [this](const client::BulkAnswer& answer) { return Take(answer); });
     progress_ = nullptr;
     progress.Clear();
@@ -204,7 +208,7 @@ class BulkRun {
       bad = answer.errors[i];
       if (!bad.ok()) {
         bad_line_ = answer.first_input + static_cast<int64_t>(i);
-        if (!choices_.skip_bad) break;
+        if (!skip_bad()) break;
         Skip(bad);
         bad = absl::OkStatus();
         rows.append(layout_.row_bytes(), '\0');
@@ -215,6 +219,7 @@ class BulkRun {
             " bytes; expected ", layout_.row_bytes()));
         break;
       } else {
+        long_texts_.Count(embedding.truncated(), embedding.windows());
         rows += embedding.packed();
       }
       const float scale = embedding.scale();
@@ -243,11 +248,16 @@ class BulkRun {
                                 << "\n";
   }
 
+  bool skip_bad() const {
+    return choices_.embed.on_error == v1::ON_ERROR_PER_INPUT;
+  }
+
   const char* HowToGoOn() const {
     return resumable_ ? "; the same command goes on from there" : "";
   }
 
   int Report(const absl::Status& status) {
+    long_texts_.Tell(invocation_.environment.err);
     if (absl::IsCancelled(status)) {
       invocation_.environment.err << "encoderctl " << invocation_.command.name
                                   << ": stopped after " << done_.rows
@@ -255,7 +265,7 @@ class BulkRun {
       return kExitFailed;
     }
     if (!status.ok()) {
-      const bool blames = bad_line_ >= 0 && !choices_.skip_bad;
+      const bool blames = bad_line_ >= 0 && !skip_bad();
       const int code =
           invocation_.Fail(status, blames ? source_->NameOf(bad_line_) : "");
       // A bad text must change first, and then it is other work.
@@ -289,6 +299,7 @@ class BulkRun {
   int most_texts_ = 0;  // of one request, as the server has it; 0: not known
   int64_t before_ = 0;  // rows of earlier runs
   int64_t skipped_ = 0;
+  LongTexts long_texts_;
   int64_t bad_line_ = -1;
   Progress* progress_ = nullptr;
 };

@@ -10,11 +10,10 @@
 namespace encoderd::ctl {
 
 struct BulkChoices {
-  v1::EmbedOptions options;  // of every request
+  client::EmbedOptions embed;  // on_error FAIL: a bad text ends the run
   std::string encoding = "float32";
   std::string input_format = "auto";  // auto, lines, jsonl
   std::string field = "text";         // of a JSON object
-  bool skip_bad = false;  // a bad text costs its own row only: zeros
   bool resume = true;
 };
 

@@ -7,6 +7,8 @@ int RunEncode(const Command& command, const Arguments& arguments,
               Environment& environment) {
   Invocation invocation(command, environment);
   int layer = -1;
+  std::string span = "all";
+  bool before_norm = false;
   invocation.AddListFlags();
   invocation.AddOutputFlags({"text", "jsonl", "npy"});
   invocation.AddTruncateFlag();
@@ -14,19 +16,39 @@ int RunEncode(const Command& command, const Arguments& arguments,
                           "0: the embedding block's own output; N: encoder "
                           "layer N's; -1: the last layer's",
                           -1, 1 << 16, &layer);
+  invocation.flags.AddChoice(
+      "span",
+      "whose states; without_special_tokens: but those of the tokenizer",
+      {"all", "without_special_tokens"}, &span);
+  invocation.flags.AddSwitch("before_norm",
+                             "with --layer=0: the sum of the table rows, "
+                             "before the block's LayerNorm",
+                             &before_norm);
+  invocation.AddOnErrorFlag();
   if (const auto over = invocation.Parse(arguments)) return *over;
   client::EncodeOptions options;
   options.model = invocation.settings.model;
   if (layer >= 0) options.layer = static_cast<uint32_t>(layer);
   options.truncate = invocation.truncate();
+  if (span != "all") {
+    options.span = v1::TOKEN_SPAN_WITHOUT_SPECIAL_TOKENS;
+  }
+  options.before_norm = before_norm;
+  options.on_error = invocation.on_error();
   return RunJob(invocation, [&](Job& job) {
     return job.client.EncodeEach(
         std::move(job.source), options, [&](const client::TokenStates& states) {
           const int64_t index = job.text_done();
-          return WriteVectors(invocation.settings.format, index,
-                              /*states=*/true,
-                              {states.values, states.rows, states.columns,
-                               states.token_count, states.truncated},
+          job.long_texts->Count(states.truncated, /*windows=*/0);
+          const std::string& format = invocation.settings.format;
+          if (!states.error.ok()) {
+            // An .npy holds the rows of the others only.
+            return job.skip(index, states.error);
+          }
+          VectorResult result{states.values, states.rows, states.columns};
+          result.token_count = states.token_count;
+          result.truncated = states.truncated;
+          return WriteVectors(format, index, /*states=*/true, result,
                               job.writer);
         });
   });

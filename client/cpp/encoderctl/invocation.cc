@@ -56,6 +56,13 @@ void Invocation::AddTruncateFlag() {
                   {"none", "start", "end"}, &settings.truncate);
 }
 
+void Invocation::AddOnErrorFlag() {
+  flags.AddChoice("on_error",
+                  "what a bad text does; fail: end the run; skip: cost its own "
+                  "result only (0 in an .npy), and its line is named",
+                  {"fail", "skip"}, &settings.on_error);
+}
+
 std::optional<int> Invocation::Parse(
     const std::vector<std::string>& arguments) {
   const auto ends = std::find(arguments.begin(), arguments.end(), "--");
@@ -86,6 +93,11 @@ v1::Truncate Invocation::truncate() const {
   if (settings.truncate == "start") return v1::TRUNCATE_START;
   if (settings.truncate == "end") return v1::TRUNCATE_END;
   return v1::TRUNCATE_NONE;
+}
+
+v1::OnError Invocation::on_error() const {
+  return settings.on_error == "skip" ? v1::ON_ERROR_PER_INPUT
+                                     : v1::ON_ERROR_FAIL_REQUEST;
 }
 
 int Invocation::Usage(absl::string_view message) const {

@@ -24,6 +24,7 @@ struct Settings {
   int batch_size = client::ClientOptions().texts_per_call;
   int in_flight = client::ClientOptions().calls_in_flight;
   std::string truncate = "none";
+  std::string on_error = "fail";
   std::string input = "-";
   std::string output = "-";
   std::string format = "text";
@@ -44,6 +45,7 @@ class Invocation {
   void AddProgressFlag();
   void AddOutputFlags(std::vector<std::string> formats);
   void AddTruncateFlag();
+  void AddOnErrorFlag();
 
   // Reads the command line. An exit code if the run is over with that (help
   // was asked for, or it is wrong), nothing to go on.
@@ -51,6 +53,7 @@ class Invocation {
 
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
   v1::Truncate truncate() const;
+  v1::OnError on_error() const;
 
   // Print the error and return the exit code.
   int Usage(absl::string_view message) const;

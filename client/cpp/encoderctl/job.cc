@@ -37,6 +37,8 @@ int RunJob(const Invocation& invocation,
   Progress progress(ShowProgress(invocation) ? &invocation.environment.err
                                              : nullptr);
   int64_t done = 0;
+  int64_t skipped = 0;
+  LongTexts long_texts;
   Job job{
       **client,
       [&texts](v1::Input* input) { return texts.Next(input->mutable_text()); },
@@ -44,10 +46,24 @@ int RunJob(const Invocation& invocation,
       [&] {
         progress.Update(done + 1, texts.Progress());
         return done++;
-      }};
+      },
+      [&](int64_t index, const absl::Status& error) {
+        ++skipped;
+        progress.Clear();
+        invocation.environment.err << texts.NameOf(index)
+                                   << ": skipped: " << client::Describe(error)
+                                   << "\n";
+        return WriteError(settings.format, index, error, writer->get());
+      },
+      &long_texts};
   const absl::Status status = work(job);
   progress.Clear();
   const absl::Status finished = (*writer)->Finish();
+  long_texts.Tell(invocation.environment.err);
+  if (skipped > 0) {
+    invocation.environment.err << skipped << " of " << done
+                               << " texts were skipped\n";
+  }
   if (!status.ok()) {
     const auto index = client::GetInputIndex(status);
     return invocation.Fail(status, index ? texts.NameOf(*index) : "");

@@ -16,8 +16,12 @@ struct Job {
   const client::Client& client;
   client::InputSource source;
   Writer* writer;
-  // To be called after each text's result was written; returns its index.
+  // To be called before each text's result is written; returns its index.
   std::function<int64_t()> text_done;
+  // For a text that has an error of its own, under --on_error=skip: names its
+  // line and writes what stands in the place of its result.
+  std::function<absl::Status(int64_t index, const absl::Status& error)> skip;
+  LongTexts* long_texts;  // told at the end
 };
 
 // Whether a person is to see how the work goes on.

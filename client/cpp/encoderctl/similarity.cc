@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cpp/encoderctl/embed_flags.h"
 #include "client/cpp/encoderctl/job.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/utf8.h"
@@ -81,16 +82,15 @@ std::string ToJsonLines(absl::Span<const float> cosines, size_t n) {
 int RunSimilarity(const Command& command, const Arguments& arguments,
                   Environment& environment) {
   Invocation invocation(command, environment);
-  client::EmbedOptions options;
+  EmbedFlags embed;
   invocation.AddListFlags();
   invocation.AddOutputFlags({"text", "jsonl", "npy"});
-  invocation.AddTruncateFlag();
+  embed.Add(&invocation);
   if (const auto over = invocation.Parse(arguments)) return *over;
   if (invocation.positional.size() == 1) {
     return invocation.Usage("one text has nothing to be compared with");
   }
-  options.model = invocation.settings.model;
-  options.truncate = invocation.truncate();
+  const client::EmbedOptions options = embed.ToOptions(invocation);
   return RunJob(invocation, [&](Job& job) {
     std::vector<std::string> texts;
     v1::Input input;
@@ -105,6 +105,9 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
     }
     const auto matrix = job.client.Embed(texts, options);
     if (!matrix.ok()) return matrix.status();
+    for (int64_t i = 0; i < matrix->rows; ++i) {
+      job.long_texts->Count(matrix->truncated[i] != 0, matrix->windows[i]);
+    }
     const std::vector<float> cosines = Cosines(*matrix);
     const int64_t n = matrix->rows;
     if (invocation.settings.format == "npy") {

@@ -1,8 +1,11 @@
 #include "client/cpp/encoderctl/writer.h"
 
+#include <nlohmann/json.hpp>
+
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/npy.h"
 #include "client/cpp/encoderctl/number.h"
+#include "client/cpp/error.h"
 
 namespace encoderd::ctl {
 
@@ -93,11 +96,39 @@ absl::Status WriteVectors(absl::string_view format, int64_t index, bool states,
       text += ']';
     }
   } else {
+    absl::StrAppend(&text, ",\"windows\":", result.windows);
     text += ",\"embedding\":[";
     AppendFloats(result.values, ",", &text);
   }
   text += "]}\n";
   return writer->Write(text);
+}
+
+absl::Status WriteError(absl::string_view format, int64_t index,
+                        const absl::Status& error, Writer* writer) {
+  if (format == "npy") return absl::OkStatus();
+  if (format != "jsonl") return writer->Write("\n");
+  const auto details = client::GetErrorDetails(error);
+  nlohmann::ordered_json json;
+  json["index"] = index;
+  json["error"]["code"] = absl::StatusCodeToString(error.code());
+  json["error"]["message"] = std::string(error.message());
+  if (details.has_value()) json["error"]["reason"] = details->reason;
+  return writer->Write(
+      json.dump(-1, ' ', false,
+                nlohmann::ordered_json::error_handler_t::replace) +
+      "\n");
+}
+
+void LongTexts::Tell(std::ostream& err) const {
+  if (truncated_ > 0) {
+    err << truncated_ << (truncated_ == 1 ? " text was" : " texts were")
+        << " cut to max_len\n";
+  }
+  if (windowed_ > 0) {
+    err << windowed_ << (windowed_ == 1 ? " text was" : " texts were")
+        << " computed in windows\n";
+  }
 }
 
 }  // namespace encoderd::ctl

@@ -23,6 +23,23 @@ struct VectorResult {
   int64_t columns = 0;
   uint32_t token_count = 0;
   bool truncated = false;
+  uint32_t windows = 0;  // averaged; 0: the text fitted
+};
+
+// A count of texts that did not fit, for the person who asked to take them all
+// the same.
+class LongTexts {
+ public:
+  void Count(bool truncated, uint32_t windows) {
+    if (truncated) ++truncated_;
+    if (windows > 0) ++windowed_;
+  }
+  // Writes a line for each kind of which there were any.
+  void Tell(std::ostream& err) const;
+
+ private:
+  int64_t truncated_ = 0;
+  int64_t windowed_ = 0;
 };
 
 class Writer {
@@ -57,9 +74,15 @@ class Writer {
 
 // One text's vectors in `format`. text: a line of values a row (and an empty
 // line after each text if it has many rows). jsonl: one object a text: index,
-// token_count, truncated, and "embedding", or "rows", "columns" and "states".
+// token_count, truncated, and "windows" and "embedding", or "rows", "columns"
+// and "states".
 absl::Status WriteVectors(absl::string_view format, int64_t index, bool states,
                           const VectorResult& result, Writer* writer);
+
+// In the place of a text that has no result. text: an empty line; jsonl: its
+// index and the error's code, message and reason; npy: nothing.
+absl::Status WriteError(absl::string_view format, int64_t index,
+                        const absl::Status& error, Writer* writer);
 
 }  // namespace encoderd::ctl
 

@@ -29,8 +29,8 @@ constexpr int kTexts = 500;
 class BulkTest : public ::testing::Test {
  protected:
   BulkTest() {
-    options_.texts_per_request = 4;
-    options_.requests_in_flight = 8;
+    options_.texts_per_call = 4;
+    options_.calls_in_flight = 8;
     for (int i = 0; i < kTexts; ++i) texts_.push_back(absl::StrCat("text ", i));
   }
 
@@ -45,7 +45,7 @@ class BulkTest : public ::testing::Test {
           input->set_text(texts_[next++]);
           return true;
         },
-        options_,
+        embed_, options_,
         [&](const BulkAnswer& answer) {
           EXPECT_EQ(answer.first_input, static_cast<int64_t>(vectors_.size()));
           for (size_t i = 0; i < answer.errors.size(); ++i) {
@@ -70,12 +70,13 @@ class BulkTest : public ::testing::Test {
 
   // Texts that a broken stream may have carried in vain.
   int64_t Window() const {
-    return int64_t{options_.texts_per_request} * options_.requests_in_flight;
+    return int64_t{options_.texts_per_call} * options_.calls_in_flight;
   }
 
   std::unique_ptr<FakeEncoderService> service_ =
       std::make_unique<FakeEncoderService>();
   ClientOptions connection_;
+  EmbedOptions embed_;
   BulkOptions options_;
   std::vector<std::string> texts_;
   std::vector<std::string> vectors_;
@@ -200,7 +201,7 @@ TEST_F(BulkTest, ASlowSourceIsNotASilentServer) {
           input->set_text("text");
           return true;
         },
-        options_,
+        {}, options_,
         [&](const BulkAnswer& answer) {
           rows += static_cast<int64_t>(answer.errors.size());
           return absl::OkStatus();
@@ -213,18 +214,82 @@ TEST_F(BulkTest, ASlowSourceIsNotASilentServer) {
   }));
 }
 
-TEST_F(BulkTest, AMessageThatGrpcRefusesIsNotSentAgain) {
+TEST_F(BulkTest, WhatGrpcRefusesForOtherReasonsThanSizeIsNotSentAgain) {
   connection_.service_config_json = "{}";  // gRPC itself tries once
-  service_->BreakStreams(1 << 30, 0,
-                         grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                                      "Received message larger than max"));
+  service_->BreakStreams(
+      1 << 30, 0,
+      grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "no memory is left"));
   const absl::Status status = Run();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_EQ(service_->streams(), 1);
 }
 
+TEST_F(BulkTest, ATextThatNoMessageHoldsCostsItsOwnAnswerOnly) {
+  connection_.service_config_json = "{}";  // gRPC itself tries once
+  texts_.resize(40);
+  for (const int large : {0, 17, 18}) texts_[large].assign(5 << 20, 'x');
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(errors_.size(), texts_.size());
+  for (int i = 0; i < 40; ++i) {
+    if (texts_[i].size() < 100) {
+      EXPECT_TRUE(errors_[i].ok()) << i << errors_[i];
+      continue;
+    }
+    EXPECT_TRUE(absl::IsInvalidArgument(errors_[i])) << errors_[i];
+    EXPECT_EQ(GetInputIndex(errors_[i]), i);
+    EXPECT_EQ(GetErrorDetails(errors_[i])->reason, "REQUEST_TOO_LARGE");
+    EXPECT_THAT(std::string(errors_[i].message()),
+                HasSubstr(absl::StrCat("inputs[", i, "] makes a message of")));
+  }
+}
+
+TEST_F(BulkTest, ACallThatIsTooLargeOnlyAsAWholeGoesInHalves) {
+  connection_.service_config_json = "{}";  // gRPC itself tries once
+  options_.texts_per_call = 8;
+  options_.calls_in_flight = 2;
+  options_.bytes_per_call = 64 << 20;
+  texts_.resize(20);
+  for (std::string& text : texts_) text.resize(900000, 'x');
+  texts_[3] = "not utf-8 \xff";
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(GetInputIndex(errors_[3]), 3);
+  texts_.erase(texts_.begin() + 3);
+  vectors_.erase(vectors_.begin() + 3);
+  errors_.erase(errors_.begin() + 3);
+  for (const absl::Status& error : errors_) EXPECT_TRUE(error.ok()) << error;
+  ExpectAll();
+}
+
+TEST_F(BulkTest, WhatTheQueueCannotHoldAsAWholeGoesInHalves) {
+  service_->FailNext(
+      2, FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                   "more than the whole queue", "REQUEST_TOO_LARGE", {}));
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectAll();
+  EXPECT_EQ(service_->streams(), 1);
+}
+
+TEST_F(BulkTest, PassesTheOptionsOn) {
+  embed_.windows = 3;
+  embed_.encoding = v1::ENCODING_INT8;
+  embed_.ranges.add_minimum(-1);
+  embed_.ranges.add_maximum(1);
+  texts_[5] = "a b c d e f g";
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(errors_[5].ok()) << errors_[5];
+  const v1::EmbedOptions sent = service_->last_options();
+  EXPECT_EQ(sent.windows().overlap(), 3u);
+  EXPECT_EQ(sent.encoding(), v1::ENCODING_INT8);
+  EXPECT_EQ(sent.ranges().minimum_size(), 1);
+  EXPECT_EQ(sent.on_error(), v1::ON_ERROR_PER_INPUT);
+}
+
 TEST_F(BulkTest, RefusesAWindowThatTheServerWouldNotRead) {
-  options_.requests_in_flight = 65;
+  options_.calls_in_flight = 65;
   EXPECT_THAT(std::string(Run().message()), HasSubstr("from 1 to 64"));
 }
 

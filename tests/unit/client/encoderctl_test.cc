@@ -91,7 +91,7 @@ TEST_F(EncoderctlTest, EmbedsStandardInputAsJsonLines) {
   ASSERT_THAT(Lines(), SizeIs(2));
   EXPECT_THAT(Lines()[1],
               StartsWith("{\"index\":1,\"token_count\":4,\"truncated\":false,"
-                         "\"embedding\":["));
+                         "\"windows\":0,\"embedding\":["));
 }
 
 TEST_F(EncoderctlTest, WritesAnNpyOfAFile) {
@@ -145,6 +145,60 @@ TEST_F(EncoderctlTest, CutsTextsOnlyWhenAsked) {
             kExitOk)
       << err_;
   EXPECT_THAT(out_, HasSubstr("\"token_count\":9,\"truncated\":true"));
+}
+
+TEST_F(EncoderctlTest, SaysWhichTextsWereCutOrComputedInWindows) {
+  ASSERT_EQ(Run({"embed", "--truncate=end", "a b c d e f g", "one"}), kExitOk);
+  EXPECT_EQ(err_, "1 text was cut to max_len\n");
+  ASSERT_EQ(Run({"embed", "--windows=2", "--format=jsonl", "a b c d e f g",
+                 "one", "a b c d e f g h"}),
+            kExitOk)
+      << err_;
+  EXPECT_EQ(err_, "2 texts were computed in windows\n");
+  EXPECT_THAT(Lines()[0], HasSubstr("\"truncated\":false,\"windows\":2,"));
+  EXPECT_THAT(Lines()[1], HasSubstr("\"windows\":0,"));
+  EXPECT_EQ(service_.last_options().windows().overlap(), 2u);
+  const std::string out = File("windows.npy", "");
+  ASSERT_EQ(Run({"embed", "--windows=2", "--output", out, "a b c d e f g"}),
+            kExitOk);
+  EXPECT_EQ(err_, "1 text was computed in windows\n");
+}
+
+TEST_F(EncoderctlTest, SkipsBadTextsWhenAskedAndNamesThem) {
+  ASSERT_EQ(Run({"embed", "--on_error=skip", "--format=jsonl"},
+                "one\na b c d e f g\nthree\n"),
+            kExitOk)
+      << err_;
+  ASSERT_THAT(Lines(), SizeIs(3));
+  EXPECT_EQ(Lines()[1],
+            "{\"index\":1,\"error\":{\"code\":\"INVALID_ARGUMENT\","
+            "\"message\":\"inputs[1] has 9 tokens; this model takes at most "
+            "8\",\"reason\":\"INPUT_TOO_LONG\"}}");
+  EXPECT_THAT(err_, StartsWith("standard input:2: skipped: INVALID_ARGUMENT "
+                               "(INPUT_TOO_LONG): inputs[1] has 9 tokens"));
+  EXPECT_THAT(err_, HasSubstr("1 of 3 texts were skipped\n"));
+  ASSERT_EQ(Run({"embed", "--on_error=skip"}, "one\n\nthree\n"), kExitOk);
+  const std::vector<std::string> lines = absl::StrSplit(out_, '\n');
+  ASSERT_THAT(lines, SizeIs(4));
+  EXPECT_EQ(lines[1], "");
+  const std::string out = File("skipped.npy", "");
+  ASSERT_EQ(Run({"encode", "--on_error=skip", "--format=npy", "--output", out},
+                "one\n\ntwo words\n"),
+            kExitOk)
+      << err_;
+  EXPECT_EQ(Read(out).substr(0, kNpyHeaderBytes),
+            NpyHeader(7, FakeEncoderService::kHiddenSize));
+}
+
+TEST_F(EncoderctlTest, PassesTheOptionsOfEncodeOn) {
+  ASSERT_EQ(Run({"encode", "--layer=0", "--before_norm",
+                 "--span=without_special_tokens", "one"}),
+            kExitOk)
+      << err_;
+  EXPECT_TRUE(service_.last_encode().before_norm());
+  EXPECT_EQ(service_.last_encode().span(),
+            v1::TOKEN_SPAN_WITHOUT_SPECIAL_TOKENS);
+  EXPECT_EQ(service_.last_encode().layer(), 0u);
 }
 
 TEST_F(EncoderctlTest, PassesTheOptionsOfEmbedOn) {

@@ -157,6 +157,78 @@ TEST_F(ListsTest, StopsWithTheErrorOfTheSink) {
   EXPECT_EQ(status.message(), "the disk is full");
 }
 
+TEST_F(ListsTest, UnderPerInputABadTextCostsItsOwnRowOnly) {
+  std::vector<std::string> texts = Texts(40);
+  // A whole call of bad ones first; one of them is not even sent.
+  for (const int bad : {0, 1, 2, 3, 17}) texts[bad] = "a b c d e f g";
+  for (const int bad : {1, 18}) texts[bad] = "ab\xff";
+  ClientOptions options;
+  options.texts_per_call = 4;
+  EmbedOptions embed;
+  embed.on_error = v1::ON_ERROR_PER_INPUT;
+  const auto matrix = Connect(options)->Embed(texts, embed);
+  ASSERT_TRUE(matrix.ok()) << matrix.status();
+  ASSERT_EQ(matrix->rows, 40);
+  for (int i = 0; i < 40; ++i) {
+    if (matrix->errors[i].ok()) {
+      EXPECT_THAT(matrix->row(i), ElementsAreArray(FakeVector(texts[i]))) << i;
+      continue;
+    }
+    EXPECT_THAT(matrix->row(i), Each(0.0f));
+    EXPECT_EQ(GetInputIndex(matrix->errors[i]), i);
+    EXPECT_EQ(GetErrorDetails(matrix->errors[i])->reason,
+              i == 1 || i == 18 ? "INVALID_UTF8" : "INPUT_TOO_LONG");
+  }
+  EXPECT_TRUE(matrix->errors[16].ok());
+  EXPECT_FALSE(matrix->errors[17].ok());
+}
+
+TEST_F(ListsTest, UnderPerInputATextThatIsNotUtf8CostsItsOwnStatesOnly) {
+  EncodeOptions options;
+  options.on_error = v1::ON_ERROR_PER_INPUT;
+  options.layer = 0;
+  options.before_norm = true;
+  options.span = v1::TOKEN_SPAN_WITHOUT_SPECIAL_TOKENS;
+  const auto states = Connect()->Encode(
+      std::vector<std::string>{"ab\xff", "one", "a b c d e f g"}, options);
+  ASSERT_TRUE(states.ok()) << states.status();
+  EXPECT_EQ(GetInputIndex((*states)[0].error), 0);
+  EXPECT_TRUE((*states)[1].error.ok());
+  EXPECT_EQ((*states)[1].rows, 3);
+  EXPECT_EQ(GetInputIndex((*states)[2].error), 2);
+  EXPECT_TRUE(service_.last_encode().before_norm());
+  EXPECT_EQ(service_.last_encode().span(),
+            v1::TOKEN_SPAN_WITHOUT_SPECIAL_TOKENS);
+}
+
+TEST_F(ListsTest, SaysHowManyWindowsATextTook) {
+  EmbedOptions options;
+  options.windows = 2;
+  const auto matrix = Connect()->Embed(
+      std::vector<std::string>{"one", "a b c d e f g"}, options);
+  ASSERT_TRUE(matrix.ok()) << matrix.status();
+  EXPECT_THAT(matrix->windows, ElementsAreArray({0u, 2u}));
+  EXPECT_EQ(service_.last_options().windows().overlap(), 2u);
+}
+
+TEST_F(ListsTest, GivesFloatsOnly) {
+  EmbedOptions options;
+  options.encoding = v1::ENCODING_INT8;
+  EXPECT_EQ(Connect()->Embed(Texts(1), options).status().message(),
+            "encoding is ENCODING_INT8; Embed gives floats, EmbedBulk gives "
+            "every encoding");
+}
+
+TEST_F(ListsTest, NamesTheTextThatNoMessageHolds) {
+  ClientOptions options;
+  options.service_config_json = "{}";  // gRPC itself tries once
+  std::vector<std::string> texts = Texts(10);
+  texts[7].assign(5 << 20, 'x');
+  const absl::Status status = Connect(options)->Embed(texts).status();
+  EXPECT_EQ(GetInputIndex(status), 7) << status;
+  EXPECT_EQ(GetErrorDetails(status)->reason, "REQUEST_TOO_LARGE");
+}
+
 TEST_F(ListsTest, ServesManyThreadsWithOneClient) {
   const auto client = Connect();
   std::vector<std::string> texts = Texts(100);

@@ -1,0 +1,49 @@
+#include "client/cpp/encoderctl/embed_flags.h"
+
+namespace encoderd::ctl {
+namespace {
+
+v1::Pooling ToPooling(const std::string& name) {
+  if (name == "cls") return v1::POOLING_CLS;
+  if (name == "mean") return v1::POOLING_MEAN;
+  if (name == "max") return v1::POOLING_MAX;
+  if (name == "mean_sqrt_len") return v1::POOLING_MEAN_SQRT_LEN;
+  if (name == "weighted_mean") return v1::POOLING_WEIGHTED_MEAN;
+  if (name == "last_token") return v1::POOLING_LAST_TOKEN;
+  return v1::POOLING_UNSPECIFIED;
+}
+
+}  // namespace
+
+void EmbedFlags::Add(Invocation* invocation) {
+  invocation->AddTruncateFlag();
+  Flags& flags = invocation->flags;
+  flags.AddInt("windows", "N",
+               "compute a text that is too long in windows that share N "
+               "tokens, and average them; -1: no windows",
+               -1, 1 << 20, &windows_);
+  flags.AddChoice("normalize", "vectors of length 1; model: as it was made for",
+                  {"model", "yes", "no"}, &normalize_);
+  flags.AddChoice("pooling", "from token states to one vector; model: its own",
+                  {"model", "cls", "mean", "max", "mean_sqrt_len",
+                   "weighted_mean", "last_token"},
+                  &pooling_);
+  flags.AddInt("dimensions", "N", "keep the first N values of a vector; 0: all",
+               0, 1 << 20, &dimensions_);
+  flags.AddString("prompt_name", "NAME",
+                  "a prompt of the model, put before each text", &prompt_name_);
+}
+
+client::EmbedOptions EmbedFlags::ToOptions(const Invocation& invocation) const {
+  client::EmbedOptions options;
+  options.model = invocation.settings.model;
+  options.pooling = ToPooling(pooling_);
+  if (normalize_ != "model") options.normalize = normalize_ == "yes";
+  options.dimensions = static_cast<uint32_t>(dimensions_);
+  options.truncate = invocation.truncate();
+  options.prompt_name = prompt_name_;
+  if (windows_ >= 0) options.windows = static_cast<uint32_t>(windows_);
+  return options;
+}
+
+}  // namespace encoderd::ctl

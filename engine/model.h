@@ -22,13 +22,13 @@ namespace encoderd {
 struct ModelOptions {
   // auto, cpu, cuda, cuda:N, cuda:N,cuda:M,..., cuda:all
   std::string device = "auto";
-  std::string dtype = "auto";  // auto (fp32 on a CPU, bf16 on a GPU), fp32,
-                               // bf16, fp16
+  // auto (fp32 on a CPU, bf16 on a GPU), fp32, bf16, fp16
+  std::string dtype = "auto";
   // Where a card keeps which algorithms of matrix products were fastest; empty:
   // none are timed.
-  std::string tuning_folder;
-  int32_t max_len =
-      0;  // tokens; 0: the model's own limit; at most the position table's rows
+  std::string tuning_folder = "";
+  // Tokens; 0: the model's own limit; at most the position table's rows.
+  int32_t max_len = 0;
 };
 
 struct ModelInfo {

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <poll.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -23,10 +24,18 @@
 namespace encoderd::ctl {
 namespace {
 
+constexpr int kTickMs = 100;  // asks whether to stop
+
 // A line of a .jsonl: a string, or an object with the text in `field`.
 absl::StatusOr<std::string> ReadJson(const std::string& line,
                                      const std::string& field, int64_t index) {
-  const auto json = nlohmann::json::parse(line, nullptr, false);
+  nlohmann::json json;
+  try {
+    json = nlohmann::json::parse(line);
+  } catch (const nlohmann::json::parse_error& error) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "inputs[", index, "] is no JSON from byte ", error.byte, " on"));
+  }
   if (json.is_string()) return json.get<std::string>();
   if (json.is_object() && json.contains(field) && json[field].is_string()) {
     return json[field].get<std::string>();
@@ -104,7 +113,9 @@ class BulkRun {
     if (!opened.ok()) return invocation_.Usage(opened.message());
     ExplainSilence(invocation_);
     const StopOnSignal stop;
-    const absl::Status status = Work(**client, stop);
+    stop_ = &stop;
+    const absl::Status status = Work(**client);
+    stop_ = nullptr;
     return Report(status);
   }
 
@@ -155,10 +166,24 @@ class BulkRun {
     return journal_.Begin(journal, work, done_);
   }
 
+  // Until there is something to read: a signal does not end a blocked read.
+  absl::Status AwaitInput() {
+    pollfd input = {invocation_.environment.in_descriptor, POLLIN, 0};
+    if (input.fd < 0) return absl::OkStatus();
+    while (source_->NeedsMore() && poll(&input, 1, kTickMs) <= 0) {
+      if (stop_->wanted()) return absl::CancelledError("stopped");
+    }
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<bool> Next(v1::Input* input, absl::Status* refused) {
-    const absl::StatusOr<bool> more = source_->Next(input->mutable_text());
+    const absl::Status ready = AwaitInput();
+    if (!ready.ok()) return ready;
+    const absl::StatusOr<bool> more =
+        source_->Next(input->mutable_text(), refused);
     if (!more.ok() || !*more) return more;
     ends_.push_back(source_->bytes_read());
+    if (!refused->ok()) return true;
     const std::string& file = invocation_.settings.input;
     if (choices_.input_format == "jsonl" ||
         (choices_.input_format == "auto" && absl::EndsWith(file, ".jsonl"))) {
@@ -170,7 +195,7 @@ class BulkRun {
     return true;
   }
 
-  absl::Status Work(const client::Client& client, const StopOnSignal& stop) {
+  absl::Status Work(const client::Client& client) {
     Progress progress(
         ShowProgress(invocation_) ? &invocation_.environment.err : nullptr,
         source_->Progress());
@@ -183,7 +208,7 @@ class BulkRun {
     }
     options.calls_in_flight = invocation_.settings.in_flight;
     options.patience = invocation_.settings.timeout;
-    options.stop = [&stop] { return stop.wanted(); };
+    options.stop = [this] { return stop_->wanted(); };
     absl::Status status = client.EmbedBulk(
         [this](v1::Input* input, absl::Status* refused) {
           return Next(input, refused);
@@ -288,6 +313,7 @@ class BulkRun {
 
   const Invocation& invocation_;
   const BulkChoices& choices_;
+  const StopOnSignal* stop_ = nullptr;  // while it works
   std::unique_ptr<TextSource> source_;
   RowLayout layout_;
   std::unique_ptr<RowFile> rows_;

@@ -23,6 +23,7 @@ struct Environment {
   std::ostream& err;  // errors, progress
   bool in_is_terminal = false;
   bool err_is_terminal = false;
+  int in_descriptor = -1;  // to wait for `in` on; -1: it never blocks
 };
 
 // `arguments` without the program's name.

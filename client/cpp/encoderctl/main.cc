@@ -9,8 +9,11 @@ int main(int argc, char** argv) {
   // A reader that goes away (| head) is an error of the output, not a signal.
   std::signal(SIGPIPE, SIG_IGN);
   std::ios::sync_with_stdio(false);
-  encoderd::ctl::Environment environment{std::cin, std::cout, std::cerr,
+  encoderd::ctl::Environment environment{std::cin,
+                                         std::cout,
+                                         std::cerr,
                                          isatty(STDIN_FILENO) == 1,
-                                         isatty(STDERR_FILENO) == 1};
+                                         isatty(STDERR_FILENO) == 1,
+                                         STDIN_FILENO};
   return encoderd::ctl::RunEncoderctl({argv + 1, argv + argc}, environment);
 }

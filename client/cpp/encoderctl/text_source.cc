@@ -38,7 +38,15 @@ absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(
 }
 
 absl::StatusOr<bool> TextSource::Next(std::string* text) {
-  if (stream_ != nullptr) return NextLine(text);
+  absl::Status refused;
+  absl::StatusOr<bool> more = Next(text, &refused);
+  if (more.ok() && !refused.ok()) return refused;
+  return more;
+}
+
+absl::StatusOr<bool> TextSource::Next(std::string* text,
+                                      absl::Status* refused) {
+  if (stream_ != nullptr) return NextLine(text, refused);
   if (texts_read_ == static_cast<int64_t>(arguments_.size())) return false;
   *text = arguments_[texts_read_++];
   return true;
@@ -50,7 +58,13 @@ void TextSource::Skip(int64_t texts, int64_t bytes) {
   bytes_read_ = bytes;
 }
 
-absl::StatusOr<bool> TextSource::NextLine(std::string* text) {
+bool TextSource::NeedsMore() const {
+  return stream_ != nullptr && !file_.is_open() &&
+         stream_->rdbuf()->in_avail() == 0;
+}
+
+absl::StatusOr<bool> TextSource::NextLine(std::string* text,
+                                          absl::Status* refused) {
   text->clear();
   std::streambuf* buffer = stream_->rdbuf();
   int next = buffer->sbumpc();
@@ -60,16 +74,18 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text) {
     }
     return false;
   }
+  int64_t bytes = 0;
   while (next != '\n' && next != std::char_traits<char>::eof()) {
-    if (static_cast<int64_t>(text->size()) == kMaxLineBytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(NameOf(texts_read_), " has more than ", kMaxLineBytes,
-                       " bytes; texts are separated by line ends"));
-    }
-    text->push_back(static_cast<char>(next));
+    if (++bytes <= kMaxLineBytes) text->push_back(static_cast<char>(next));
     next = buffer->sbumpc();
   }
-  bytes_read_ += static_cast<int64_t>(text->size()) + 1;
+  bytes_read_ += bytes + 1;
+  if (bytes > kMaxLineBytes) {
+    text->clear();
+    *refused = absl::InvalidArgumentError(
+        absl::StrCat("inputs[", texts_read_, "] is a line of ", bytes,
+                     " bytes; the most is ", kMaxLineBytes));
+  }
   if (!text->empty() && text->back() == '\r') text->pop_back();
   ++texts_read_;
   return true;

@@ -27,8 +27,15 @@ class TextSource {
 
   // The next text, without its line end (LF or CR LF); false at the end. An
   // empty line is a text too: the server refuses it, by its number.
-  // INVALID_ARGUMENT past kMaxLineBytes; DATA_LOSS if reading fails.
+  // A line past kMaxLineBytes is passed over and gives no text but, in
+  // *refused, INVALID_ARGUMENT. DATA_LOSS if reading fails.
+  absl::StatusOr<bool> Next(std::string* text, absl::Status* refused);
+  // The same where such a line ends the list.
   absl::StatusOr<bool> Next(std::string* text);
+
+  // Whether Next would have to wait for whoever writes what it reads, as far
+  // as can be told without reading.
+  bool NeedsMore() const;
 
   // What a person calls the text with this index: "big.txt:12", "argument 3".
   std::string NameOf(int64_t index) const;
@@ -48,7 +55,7 @@ class TextSource {
   TextSource(std::vector<std::string> arguments, std::string name)
       : arguments_(std::move(arguments)), name_(std::move(name)) {}
 
-  absl::StatusOr<bool> NextLine(std::string* text);
+  absl::StatusOr<bool> NextLine(std::string* text, absl::Status* refused);
 
   const std::vector<std::string> arguments_;
   const std::string name_;  // of the file

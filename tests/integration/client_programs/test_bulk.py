@@ -12,6 +12,7 @@ TEXTS = 3000
 BATCH = 10
 IN_FLIGHT = 8
 WINDOW = BATCH * IN_FLIGHT
+NPY_HEADER = 128
 
 
 @pytest.fixture
@@ -73,6 +74,24 @@ def test_a_broken_run_is_gone_on_with(own_fake, tmp_path, number):
     assert out.read_bytes() == whole.read_bytes()
     assert not journal.exists()
     assert texts_seen(own_fake) - seen <= TEXTS + WINDOW
+
+
+def test_a_signal_ends_a_run_that_waits_for_its_input(own_fake, tmp_path):
+    out = tmp_path / "out.npy"
+    with subprocess.Popen(
+            [PROGRAMS / "encoderctl", "embed", f"--target={own_fake.target}",
+             f"--output={out}", "--batch_size=1", "--in_flight=1"],
+            stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ctl:
+        ctl.stdin.write("one\n")
+        ctl.stdin.flush()
+        deadline = time.monotonic() + 60
+        while not (out.exists() and out.stat().st_size > NPY_HEADER):
+            assert ctl.poll() is None and time.monotonic() < deadline
+            time.sleep(0.005)
+        ctl.send_signal(signal.SIGINT)  # standard input stays open and silent
+        assert ctl.wait(timeout=60) == 1
+        assert "stopped after 1 texts" in ctl.stderr.read()
+    assert np.load(out).shape == (1, 6)
 
 
 def test_a_real_server_gives_in_bulk_what_it_gives_one_by_one(server, tmp_path):

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/encoderctl.h"
 #include "client/cpp/encoderctl/npy.h"
+#include "client/cpp/encoderctl/text_source.h"
 #include "tests/support/fake_encoder_service.h"
 #include "tests/support/temp_folder.h"
 
@@ -156,6 +157,20 @@ TEST_F(EncoderctlBulkTest, ABadTextIsNamedByItsLineAndSkippedWhenAsked) {
   const std::string bytes = Read(Path("bad.npy"));
   EXPECT_EQ(bytes.substr(0, kNpyHeaderBytes), NpyHeader(4, 6));
   EXPECT_EQ(bytes.substr(kNpyHeaderBytes + 24, 48), std::string(48, '\0'));
+}
+
+TEST_F(EncoderctlBulkTest, ALineThatCannotBeReadCostsItsOwnRow) {
+  const std::string endless(TextSource::kMaxLineBytes, 'x');
+  Write("bad.jsonl", absl::StrCat("\"one\"\n{\"text\": two}\n\"", endless,
+                                  "\"\n\"four\"\n"));
+  EXPECT_EQ(Run("bad.npy", {}, "bad.jsonl"), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("bad.jsonl:2: INVALID_ARGUMENT: inputs[1] is no "
+                              "JSON from byte 11 on"));
+  EXPECT_EQ(Run("bad.npy", {"--on_error=skip"}, "bad.jsonl"), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("bad.jsonl:2: skipped: INVALID_ARGUMENT"));
+  EXPECT_THAT(err_, HasSubstr("bad.jsonl:3: skipped: INVALID_ARGUMENT: "
+                              "inputs[2] is a line of 16777218 bytes"));
+  EXPECT_EQ(Read(Path("bad.npy")).substr(0, kNpyHeaderBytes), NpyHeader(4, 6));
 }
 
 TEST_F(EncoderctlBulkTest, SaysWhereTheOutputCannotBeWritten) {

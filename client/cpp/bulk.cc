@@ -21,7 +21,6 @@ namespace {
 constexpr absl::Duration kTick = absl::Milliseconds(100);  // asks stop
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
-constexpr int kMostInFlight = 64;
 constexpr char kTooLarge[] = "REQUEST_TOO_LARGE";
 
 // One request, from the source to its answer.
@@ -65,10 +64,7 @@ class Work {
 
   absl::Status Run() {
     while (true) {
-      const absl::Time asked = absl::Now();
       Fill();
-      // What the source takes is not the server's silence.
-      last_answer_ += absl::Now() - asked;
       const absl::Status status = Deliver();
       if (!status.ok()) return status;
       if (window_.empty() && cutter_.ended()) {
@@ -121,11 +117,10 @@ class Work {
   absl::Status Step() {
     const absl::Time now = absl::Now();
     if (Stopped()) return StoppedError();
-    if (now - last_answer_ > options_.patience) return OutOfPatience();
     if (stream_ == nullptr) {
       if (now < connect_at_) {
         absl::SleepFor(std::min(connect_at_ - now, kTick));
-        return absl::OkStatus();
+        return Waited(now);
       }
       for (const auto& pending : window_) pending->sent = false;
       stream_ = std::make_unique<BulkStream>(stub_);
@@ -137,14 +132,21 @@ class Work {
       return absl::OkStatus();
     }
     stream_->Wait(/*for_write=*/next != nullptr, kTick);
-    for (const v1::EmbedResponse& response : stream_->Take()) {
+    const absl::Status waited = Waited(now);
+    const std::vector<v1::EmbedResponse> responses = stream_->Take();
+    for (const v1::EmbedResponse& response : responses) {
       const absl::Status status = Take(response);
       if (!status.ok()) return status;
     }
-    return LookForTheEnd();
+    const absl::Status end = LookForTheEnd();
+    return end.ok() && responses.empty() ? waited : end;
   }
 
-  absl::Status OutOfPatience() const {
+  // A wait that took much longer than a tick was not the server's doing: the
+  // process was stopped, or had no processor.
+  absl::Status Waited(absl::Time since) {
+    silence_ += std::min(absl::Now() - since, 2 * kTick);
+    if (silence_ <= options_.patience) return absl::OkStatus();
     if (!trouble_.ok()) return trouble_;
     return absl::DeadlineExceededError(
         absl::StrCat("the server answered nothing for ",
@@ -186,7 +188,7 @@ class Work {
 
   // The server does what it is asked for.
   void Heard() {
-    last_answer_ = absl::Now();
+    silence_ = absl::ZeroDuration();
     pause_ = kFirstPause;
     trouble_ = absl::OkStatus();
   }
@@ -309,7 +311,7 @@ class Work {
   std::unique_ptr<BulkStream> stream_;  // after window_: it reads from it
   int64_t made_ = 0;                    // requests; the next one's id
   absl::Status trouble_;                // the last error that was not final
-  absl::Time last_answer_ = absl::Now();
+  absl::Duration silence_;              // waited for since the last answer
   absl::Time connect_at_ = absl::InfinitePast();
   absl::Duration pause_ = kFirstPause;
 };
@@ -319,10 +321,11 @@ absl::Status Check(const BulkOptions& options) {
     return absl::InvalidArgumentError(
         "texts_per_call and bytes_per_call must be at least 1");
   }
-  if (options.calls_in_flight < 1 || options.calls_in_flight > kMostInFlight) {
+  if (options.calls_in_flight < 1 ||
+      options.calls_in_flight > kMostCallsInFlight) {
     return absl::InvalidArgumentError(
         absl::StrCat("calls_in_flight is ", options.calls_in_flight,
-                     "; it must be from 1 to ", kMostInFlight));
+                     "; it must be from 1 to ", kMostCallsInFlight));
   }
   return absl::OkStatus();
 }

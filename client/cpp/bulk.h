@@ -25,15 +25,19 @@
 
 namespace encoderd::client {
 
+// A server reads no further requests of a stream ahead.
+inline constexpr int kMostCallsInFlight = 64;
+
 // How the work is sent. A request of the stream is called a call, as in
 // ClientOptions, whose sizes and timeout do not count here.
 struct BulkOptions {
   int64_t first_input = 0;           // place of the source's first in the list
   int texts_per_call = 64;           // inputs of one call at most
   int64_t bytes_per_call = 1 << 20;  // of text, after which it is closed
-  int calls_in_flight = 16;          // 64 at most: the server reads no further
+  int calls_in_flight = 16;          // kMostCallsInFlight at most
   // Ends with the last error (or DEADLINE_EXCEEDED) when nothing at all was
-  // answered for so long, reconnecting included.
+  // answered for so long, reconnecting included. What source and sink take, and
+  // time in which the process was stopped, does not count.
   absl::Duration patience = absl::Seconds(60);
   // Asked after each input, and some ten times a second while waiting for the
   // server; true ends the work with CANCELLED. Null: never.

@@ -14,17 +14,15 @@
 #include "client/cpp/encoderctl/text_source.h"
 #include "client/cpp/encoderctl/writer.h"
 #include "client/cpp/requests.h"
+#include "client/cpp/utf8.h"
 
 namespace encoderd::ctl {
 namespace {
 
-constexpr int kSyntheticTexts = 1024;
+constexpr size_t kSyntheticTexts = 1024;
 constexpr int kMostWords = 100000;
-// Of texts that are read; the first are taken.
-constexpr size_t kMostTexts = 100000;
+constexpr size_t kMostTexts = 100000;  // that are read; the first are taken
 constexpr int64_t kMostBytes = 64 << 20;
-// The server reads no more requests of a stream ahead.
-constexpr int kMostOfAStream = 64;
 
 struct Choices {
   Load load;
@@ -40,13 +38,16 @@ std::vector<std::string> MakeTexts(int words) {
   constexpr const char* kWords[] = {
       "time",  "people", "water", "world", "music", "house", "river", "light",
       "money", "night",  "woman", "child", "paper", "group", "party", "story"};
-  std::vector<std::string> texts(kSyntheticTexts);
+  std::vector<std::string> texts;
+  int64_t bytes = 0;
   uint32_t state = 1;  // a linear generator: the same texts on every machine
-  for (std::string& text : texts) {
+  while (texts.size() < kSyntheticTexts && bytes < kMostBytes) {
+    std::string& text = texts.emplace_back();
     for (int i = 0; i < words; ++i) {
       state = state * 1664525u + 1013904223u;
       absl::StrAppend(&text, i == 0 ? "" : " ", kWords[state >> 28]);
     }
+    bytes += static_cast<int64_t>(text.size());
   }
   return texts;
 }
@@ -59,6 +60,12 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
     const absl::StatusOr<bool> more = source.Next(&text);
     if (!more.ok()) return more.status();
     if (!*more) return texts;
+    const size_t valid = client::ValidUtf8Prefix(text);
+    if (valid < text.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(source.NameOf(source.texts_read() - 1),
+                       " is not valid UTF-8 at byte ", valid));
+    }
     texts.push_back(text);
   }
   err << "the first " << texts.size() << " texts are used\n";
@@ -128,11 +135,14 @@ std::string ToJson(const Figures& figures, const Choices& choices,
   json["tokens"] = figures.tokens;
   json["texts_per_s"] = figures.PerSecond(static_cast<double>(figures.texts));
   json["tokens_per_s"] = figures.PerSecond(static_cast<double>(figures.tokens));
-  json["latency_ms"] = {{"mean", Milliseconds(figures.Mean())},
-                        {"p50", Milliseconds(figures.Quantile(0.5))},
-                        {"p90", Milliseconds(figures.Quantile(0.9))},
-                        {"p99", Milliseconds(figures.Quantile(0.99))},
-                        {"max", Milliseconds(figures.Quantile(1))}};
+  json["latency_ms"] = nullptr;  // of no answer there is none
+  if (figures.answered > 0) {
+    json["latency_ms"] = {{"mean", Milliseconds(figures.Mean())},
+                          {"p50", Milliseconds(figures.Quantile(0.5))},
+                          {"p90", Milliseconds(figures.Quantile(0.9))},
+                          {"p99", Milliseconds(figures.Quantile(0.99))},
+                          {"max", Milliseconds(figures.Quantile(1))}};
+  }
   json["failures"] = nlohmann::ordered_json::object();
   for (const auto& [reason, failure] : figures.failures) {
     json["failures"][reason] = failure.calls;
@@ -175,10 +185,10 @@ void AddFlags(Invocation* invocation, Choices* choices) {
 
 absl::Status CheckSizes(const Choices& choices, const v1::Model& model) {
   const Load& load = choices.load;
-  if (load.stream && load.concurrency > kMostOfAStream) {
+  if (load.stream && load.concurrency > client::kMostCallsInFlight) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--concurrency is ", load.concurrency, "; a server reads at most ",
-        kMostOfAStream, " requests of a stream ahead"));
+        client::kMostCallsInFlight, " requests of a stream ahead"));
   }
   const auto most = static_cast<int64_t>(model.max_inputs_per_request());
   if (most > 0 && load.texts_per_call > most) {

@@ -101,6 +101,11 @@ class BulkRun {
 
   int Run() {
     const Settings& settings = invocation_.settings;
+    if (settings.in_flight > client::kMostCallsInFlight) {
+      return invocation_.Usage(
+          absl::StrCat("--in_flight is ", settings.in_flight,
+                       "; into an .npy at most ", client::kMostCallsInFlight));
+    }
     auto source = TextSource::Open(invocation_.positional, settings.input,
                                    invocation_.environment.in);
     if (!source.ok()) return invocation_.Usage(source.status().message());

@@ -59,7 +59,8 @@ void Invocation::AddTruncateFlag() {
 void Invocation::AddOnErrorFlag() {
   flags.AddChoice("on_error",
                   "what a bad text does; fail: end the run; skip: cost its own "
-                  "result only (0 in an .npy), and its line is named",
+                  "result only, and its line is named; in an .npy its vector "
+                  "is 0, its token states are left out",
                   {"fail", "skip"}, &settings.on_error);
 }
 

@@ -58,10 +58,17 @@ class UnaryLoad {
   Figures Run(const GoOn& go_on) {
     while (true) {
       for (Slot* slot : TakeDue()) Start(slot);
-      absl::MutexLock lock(&mu_);
-      mu_.AwaitWithTimeout(absl::Condition(this, &UnaryLoad::Over), kTick);
-      const absl::Time now = absl::Now();
-      if (Over() || !go_on(measure_.texts(), measure_.Share(now))) break;
+      int64_t texts = 0;
+      double share = 0;
+      {
+        absl::MutexLock lock(&mu_);
+        mu_.AwaitWithTimeout(absl::Condition(this, &UnaryLoad::Over), kTick);
+        if (Over()) break;
+        texts = measure_.texts();
+        share = measure_.Share(absl::Now());
+      }
+      // Not under the lock: it may write to a slow terminal.
+      if (!go_on(texts, share)) break;
     }
     absl::MutexLock lock(&mu_);
     Figures figures = measure_.Close(absl::Now());

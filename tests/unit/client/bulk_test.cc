@@ -214,6 +214,33 @@ TEST_F(BulkTest, ASlowSourceIsNotASilentServer) {
   }));
 }
 
+TEST_F(BulkTest, ASlowSinkIsNotASilentServer) {
+  options_.texts_per_call = 1;
+  const auto client = Client::Connect(service_->target(), connection_);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE(GivenEnoughTime([&](absl::Duration time) {
+    options_.patience = time;
+    int given = 0;
+    int64_t rows = 0;
+    const absl::Status status = (*client)->EmbedBulk(
+        [&](v1::Input* input, absl::Status*) {
+          input->set_text("text");
+          return given++ < 40;
+        },
+        {}, options_,
+        [&](const BulkAnswer& answer) {
+          if (rows == 0) absl::SleepFor(1.5 * time);
+          rows += static_cast<int64_t>(answer.errors.size());
+          return absl::OkStatus();
+        });
+    // The server's own part took longer than that.
+    if (absl::IsDeadlineExceeded(status)) return false;
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(rows, 40);
+    return true;
+  }));
+}
+
 TEST_F(BulkTest, WhatGrpcRefusesForOtherReasonsThanSizeIsNotSentAgain) {
   connection_.service_config_json = "{}";  // gRPC itself tries once
   service_->BreakStreams(

@@ -71,6 +71,22 @@ TEST_F(EncoderctlBenchTest, MakesAsManyCallsAsAreAskedForAndCountsAll) {
   EXPECT_LE(json_["latency_ms"]["p99"], json_["latency_ms"]["max"]);
 }
 
+TEST_F(EncoderctlBenchTest, NamesTheLineThatIsNotUtf8AndSendsNothing) {
+  EXPECT_EQ(Run({"--input=-"}, "one\ncaf\xe9\n"), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("standard input:2 is not valid UTF-8 at byte 3"));
+  EXPECT_EQ(service_.embed_calls(), 0);
+}
+
+TEST_F(EncoderctlBenchTest, HasNoLatencyWhereNothingWasAnswered) {
+  service_.FailNext(1 << 30, FakeError(grpc::StatusCode::INTERNAL, "fault",
+                                       "DEVICE_FAULT", {}));
+  EXPECT_EQ(RunJson({"--count=1", "--concurrency=1", "--warm_up=0s",
+                     "--duration=10m"}),
+            kExitFailed);
+  EXPECT_EQ(json_["calls_answered"], 0);
+  EXPECT_TRUE(json_["latency_ms"].is_null());
+}
+
 TEST_F(EncoderctlBenchTest, SendsTheSameOverOneStream) {
   ASSERT_EQ(RunJson({"--stream", "--count=20", "--batch_size=3",
                      "--concurrency=4", "--warm_up=0s", "--duration=10m"}),

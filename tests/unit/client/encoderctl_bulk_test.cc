@@ -173,6 +173,12 @@ TEST_F(EncoderctlBulkTest, ALineThatCannotBeReadCostsItsOwnRow) {
   EXPECT_EQ(Read(Path("bad.npy")).substr(0, kNpyHeaderBytes), NpyHeader(4, 6));
 }
 
+TEST_F(EncoderctlBulkTest, RefusesMoreInFlightThanAStreamHolds) {
+  EXPECT_EQ(Run("out.npy", {"--in_flight=65"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--in_flight is 65; into an .npy at most 64"));
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy")));
+}
+
 TEST_F(EncoderctlBulkTest, SaysWhereTheOutputCannotBeWritten) {
   EXPECT_EQ(Run("none/out.npy"), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("cannot open"));

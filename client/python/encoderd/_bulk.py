@@ -4,8 +4,9 @@ A window of requests is under way at a time. Answers are matched by
 request_id and handed over in the list's order. A stream that breaks (server
 restarted, connection lost, DRAINING) is opened anew and only what was not
 answered is sent again; so are requests that a full queue refused, after the
-pause that the server asks for. The rules are those of EmbedBulk in
-client/cpp/bulk.cc.
+pause that the server asks for. A request that is too large goes again in
+halves; of a single input the error is its answer. The rules are those of
+EmbedBulk in client/cpp/bulk.cc.
 
 Nothing here waits, reads a clock or a source: _bulk_calls and _bulk_aio do.
 """
@@ -20,33 +21,49 @@ from typing import Any, Deque, Dict, Iterator, List, Optional, Union
 import grpc
 
 from encoderd._jobs import embed_options
-from encoderd.errors import EncoderdError, from_status, make_error
-from encoderd.inputs import Cutter, Input, Part, TokenIds
+from encoderd.errors import (TOO_LARGE, EncoderdError, from_rpc_error,
+                             from_status, is_too_large, make_error,
+                             name_too_large)
+from encoderd.inputs import BYTES_PER_CALL, Cutter, Input, Part, TokenIds
 from encoderd.results import Embedding, check_count, read_embedding
 from encoderd.v1 import encoder_pb2
 
 FIRST_PAUSE = 0.1  # seconds, before a broken stream is opened anew
 LONGEST_PAUSE = 2.0
 MOST_IN_FLIGHT = 64  # requests that the server reads ahead
+MOST_BREAKS = 6  # INTERNAL ends that one large request may make
 
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """A stream's last event. error: None if it ended with OK."""
+    """A stream's last event. error: None if it ended with OK; what is no
+    EncoderdError is raised as it is."""
 
-    error: Optional[EncoderdError]
+    error: Optional[Exception]
+
+
+def ended_by(error: Exception) -> Ended:
+    """The end that an exception of the call makes; raises nothing."""
+    if not isinstance(error, grpc.RpcError):
+        return Ended(error)
+    try:
+        return Ended(from_rpc_error(error))
+    except Exception as unreadable:
+        return Ended(unreadable)
 
 
 Event = Union[encoder_pb2.EmbedResponse, Ended]
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class _Pending:
     """A request, from the source to its answer."""
 
     part: Part
     id: str
     sent: bool = False
+    size: int = 0  # bytes, once it was sent
+    breaks: int = 0  # INTERNAL ends of a stream whose largest it was
     not_before: float = 0.0  # seconds of the monotonic clock
     results: Optional[List[Embedding]] = None
 
@@ -83,7 +100,8 @@ class Bulk:
         self._most = requests_in_flight
         self._patience = math.inf if patience is None else patience
         self._keep_errors = keep_errors
-        self._window: Deque[_Pending] = collections.deque()
+        self._window: Deque[_Pending] = collections.deque()  # in order
+        self._cut: Deque[Part] = collections.deque()  # wait for the window
         self._unanswered: Dict[str, _Pending] = {}
         self._made = 0
         self._width = 0  # bytes of a vector; 0: none came yet
@@ -99,34 +117,42 @@ class Bulk:
 
     @property
     def wants_input(self) -> bool:
-        return not self._ended and len(self._window) < self._most
+        return (not self._ended and not self._cut
+                and len(self._window) < self._most)
 
     def add(self, value: Input) -> bool:
         """Takes the source's next; whether that filled a request."""
         try:
-            part = self._cutter.add(value)
+            parts = self._cutter.add(value)
         except Exception as error:
             self.end(error)
             return True
-        self._push(part)
-        return part is not None
+        self._cut.extend(parts)
+        self._fill()
+        return bool(parts)
 
     def end(self, error: Optional[Exception] = None) -> None:
         """The source has no more; `error` is raised after what came before."""
         self._ended = True
         self._late = error
-        self._push(self._cutter.rest())
+        part = self._cutter.rest()
+        if part is not None:
+            self._cut.append(part)
+            self._fill()
 
-    def _push(self, part: Optional[Part]) -> None:
-        if part is None:
-            return
+    def _fill(self) -> None:
+        while self._cut and len(self._window) < self._most:
+            self._window.append(self._prepare(self._cut.popleft()))
+
+    def _prepare(self, part: Part) -> _Pending:
+        """Its request, under a name of its own."""
         pending = _Pending(part, str(self._made))
         self._made += 1
-        self._window.append(pending)
         if part.inputs:
             self._unanswered[pending.id] = pending
         else:
             pending.results = self._join(part, encoder_pb2.EmbedResponse())
+        return pending
 
     # The caller.
 
@@ -137,6 +163,7 @@ class Bulk:
                 if result.error is not None and not self._keep_errors:
                     raise result.error
                 yield result
+            self._fill()
 
     def finished(self) -> bool:
         """Whether everything was handed over; raises what the source did."""
@@ -159,12 +186,15 @@ class Bulk:
 
     def requests(self, now: float) -> Iterator[encoder_pb2.EmbedRequest]:
         """Those to be sent by now."""
-        for pending in self._unanswered.values():
-            if not pending.sent and pending.not_before <= now:
-                pending.sent = True
-                yield encoder_pb2.EmbedRequest(
+        for pending in self._window:
+            if (pending.results is None and not pending.sent
+                    and pending.not_before <= now):
+                request = encoder_pb2.EmbedRequest(
                     model=self._model, inputs=pending.part.inputs,
                     options=self._options, request_id=pending.id)
+                pending.sent = True
+                pending.size = request.ByteSize()
+                yield request
 
     def wait(self, now: float) -> float:
         """Seconds to wait for the next event at most; perhaps infinite."""
@@ -199,6 +229,10 @@ class Bulk:
                              f"{response.request_id!r}, which does not wait")
         if response.HasField("error"):
             error = from_status(response.error, pending.part.places)
+            if error.reason == TOO_LARGE:
+                self._heard()
+                self._lessen(pending, error)
+                return
             if not _worth_another_try(error):
                 raise error
             self._trouble = error
@@ -209,24 +243,70 @@ class Bulk:
             return
         pending.results = self._join(pending.part, response)
         del self._unanswered[pending.id]
+        self._heard()
+
+    def _heard(self) -> None:
+        """The server does what it is asked for."""
         self._silent = 0.0
         self._pause = FIRST_PAUSE
         self._trouble = None
 
-    def _end_of_stream(self, error: Optional[EncoderdError], now: float
-                       ) -> None:
+    def _lessen(self, pending: _Pending, error: EncoderdError) -> None:
+        """A request that is too large goes again in halves; of a single input
+        the error is its answer."""
+        del self._unanswered[pending.id]
+        part = pending.part
+        if len(part.inputs) == 1:
+            if error.input_index is None:
+                error.input_index = part.places[0]
+            part.refuse(error)
+            pending.results = self._join(part, encoder_pb2.EmbedResponse())
+            return
+        at = self._window.index(pending)
+        first, second = part.halves()
+        self._window[at] = self._prepare(first)
+        self._window.insert(at + 1, self._prepare(second))
+
+    def _under_way(self) -> List[_Pending]:
+        return [pending for pending in self._unanswered.values()
+                if pending.sent]
+
+    def _end_of_stream(self, error: Optional[Exception], now: float) -> None:
         self._connected = False
         if error is None:
             error = make_error(grpc.StatusCode.UNAVAILABLE,
                                "the server ended the stream early")
+        if not isinstance(error, EncoderdError):
+            raise error
+        for pending in self._under_way():
+            if is_too_large(error, pending.size):
+                self._heard()
+                self._lessen(pending, name_too_large(error, pending.size,
+                                                     pending.part.places))
+                return
         # INTERNAL is what gRPC makes of a connection that broke off, and
-        # grpc.aio of any end that a write was too late for.
+        # grpc.aio of an end that a write was too late for.
         if (not _worth_another_try(error)
                 and error.code is not grpc.StatusCode.INTERNAL):
             raise error
         self._trouble = error
         self._connect_at = now + self._pause
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        if error.code is grpc.StatusCode.INTERNAL:
+            self._blame_the_largest(error)
+
+    def _blame_the_largest(self, error: EncoderdError) -> None:
+        """A large request that breaks one stream after the other is not sent
+        until the timeout: if one is too large, the largest is."""
+        largest = max(self._under_way(), key=lambda pending: pending.size,
+                      default=None)
+        if largest is None or largest.size < BYTES_PER_CALL:
+            return
+        largest.breaks += 1
+        if largest.breaks == MOST_BREAKS:
+            self._lessen(largest, make_error(
+                error.code, f"{MOST_BREAKS} streams broke under a request of "
+                f"{largest.size} bytes: {error.message}"))
 
     def _join(self, part: Part, response: encoder_pb2.EmbedResponse
               ) -> List[Embedding]:

@@ -10,9 +10,9 @@ from typing import (Any, AsyncGenerator, AsyncIterable, AsyncIterator,
 
 import grpc
 
-from encoderd._bulk import LONGEST_PAUSE, Bulk, Ended, Event
+from encoderd._bulk import LONGEST_PAUSE, Bulk, Ended, Event, ended_by
 from encoderd._bulk_calls import read
-from encoderd.errors import from_rpc_error, make_error
+from encoderd.errors import make_error
 from encoderd.inputs import Input
 from encoderd.results import Embedding
 
@@ -60,16 +60,16 @@ class Stream:
             yield request
 
     async def _read(self) -> None:
-        error = None
+        end = Ended(None)
         try:
             async for response in self._call:
                 self._events.put_nowait(response)
-        except grpc.RpcError as found:
-            error = from_rpc_error(found)
         except asyncio.CancelledError:  # by close(), or the client's
-            error = make_error(grpc.StatusCode.CANCELLED,
-                               "the client was closed")
-        self._events.put_nowait(Ended(error))
+            end = Ended(make_error(grpc.StatusCode.CANCELLED,
+                                   "the client was closed"))
+        except Exception as error:
+            end = ended_by(error)
+        self._events.put_nowait(end)
 
 
 async def _read_async(bulk: Bulk, values: AsyncIterator[Input]) -> None:

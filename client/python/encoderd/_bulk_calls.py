@@ -8,10 +8,7 @@ import threading
 import time
 from typing import Any, Callable, Generator, Iterable, Iterator, Optional
 
-import grpc
-
-from encoderd._bulk import LONGEST_PAUSE, Bulk, Ended, Event
-from encoderd.errors import from_rpc_error
+from encoderd._bulk import LONGEST_PAUSE, Bulk, Ended, Event, ended_by
 from encoderd.inputs import Input
 from encoderd.results import Embedding
 
@@ -51,13 +48,13 @@ class Stream:
 
 
 def _read(call: Any, events: "queue.SimpleQueue[Event]") -> None:
-    error = None
+    end = Ended(None)
     try:
         for response in call:
             events.put(response)
-    except grpc.RpcError as found:
-        error = from_rpc_error(found)
-    events.put(Ended(error))
+    except Exception as error:
+        end = ended_by(error)
+    events.put(end)
 
 
 def read(bulk: Bulk, values: Iterator[Input]) -> None:

@@ -211,8 +211,10 @@ class Client:
             ) -> Generator[Embedding, None, None]:
         """The results of any number of inputs, one by one, in their order.
 
-            for found in client.embed_stream(open("texts.txt")):
-                use(found.index, found.input, found.vector)
+            with open("texts.txt") as texts:
+                for found in client.embed_stream(line.strip()
+                                                 for line in texts):
+                    use(found.index, found.input, found.vector)
 
         The source is read as it is needed, by the thread that asks for
         results, and at most requests_in_flight requests (1 to 64) of
@@ -229,7 +231,8 @@ class Client:
 
         on_error: None: raises a bad input's error when its turn has come,
             after the results before it. "per_input": it has its error in
-            Embedding.error, and the others go on. What the source raises, or
+            Embedding.error, and the others go on; so does one that is too
+            large for a message (REQUEST_TOO_LARGE). What the source raises, or
             what is no input (TypeError), is raised in its turn in any case.
         The other options are those of embed().
         """

@@ -6,6 +6,7 @@ import re
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Type
 
 import grpc
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 
@@ -84,6 +85,7 @@ _BY_CODE: Dict[grpc.StatusCode, Type[EncoderdError]] = {
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
     grpc.StatusCode.INTERNAL: ServerFaultError,
 }
+TOO_LARGE = "REQUEST_TOO_LARGE"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _INPUTS = re.compile(r"\binputs\[(\d+)\]")
 
@@ -110,7 +112,8 @@ def make_error(code: grpc.StatusCode, message: str, reason: str = "",
 
 def from_status(status: status_pb2.Status, places: Sequence[int] = ()
                 ) -> EncoderdError:
-    """What a google.rpc.Status says.
+    """What a google.rpc.Status says; details that nobody can read are left
+    out.
 
     places: of each input of its request, in the caller's list.
     """
@@ -122,14 +125,17 @@ def from_status(status: status_pb2.Status, places: Sequence[int] = ()
         info = error_details_pb2.ErrorInfo()
         request = error_details_pb2.BadRequest()
         retry = error_details_pb2.RetryInfo()
-        if detail.Unpack(info):
-            reason, metadata = info.reason, dict(info.metadata)
-        elif detail.Unpack(request):
-            violations += [(_move(v.field, places),
-                            _move(v.description, places))
-                           for v in request.field_violations]
-        elif detail.Unpack(retry):
-            retry_delay = retry.retry_delay.ToNanoseconds() / 1e9
+        try:
+            if detail.Unpack(info):
+                reason, metadata = info.reason, dict(info.metadata)
+            elif detail.Unpack(request):
+                violations += [(_move(v.field, places),
+                                _move(v.description, places))
+                               for v in request.field_violations]
+            elif detail.Unpack(retry):
+                retry_delay = retry.retry_delay.ToNanoseconds() / 1e9
+        except DecodeError:
+            pass
     index = metadata.get("input_index", "")
     if index.isdecimal():
         metadata["input_index"] = str(_place(index, places))
@@ -139,13 +145,41 @@ def from_status(status: status_pb2.Status, places: Sequence[int] = ()
                       retry_delay=retry_delay)
 
 
+def is_too_large(error: EncoderdError, size: int) -> bool:
+    """Whether gRPC itself refused a request of `size` bytes for its size. It
+    names the size; no reason comes with it, and the server has not seen the
+    request."""
+    return (error.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+            and not error.reason
+            and f"larger than max ({size} vs" in error.message)
+
+
+def name_too_large(error: EncoderdError, size: int, places: Sequence[int]
+                   ) -> EncoderdError:
+    """What to say of such a request, whose inputs are at `places`."""
+    one = len(places) == 1
+    metadata = {"request_bytes": str(size)}
+    if one:
+        metadata["input_index"] = str(places[0])
+    inputs = (f"inputs[{places[0]}] makes" if one else
+              f"inputs[{places[0]}] to inputs[{places[-1]}] make")
+    return make_error(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        f"{inputs} a message of {size} bytes, more than the server takes: "
+        f"{error.message}", TOO_LARGE, metadata=metadata)
+
+
 def from_rpc_error(error: grpc.RpcError, places: Sequence[int] = ()
                    ) -> EncoderdError:
-    """from_status of a gRPC error, which has the same on its trailers."""
+    """from_status of a gRPC error, which has the same on its trailers,
+    left out too if nobody can read it."""
     status = status_pb2.Status()
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
-            status.ParseFromString(value)
+            try:
+                status = status_pb2.Status.FromString(value)
+            except DecodeError:
+                pass
     status.code = error.code().value[0]
     status.message = error.details() or ""
     return from_status(status, places)

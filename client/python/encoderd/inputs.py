@@ -70,9 +70,29 @@ class Part:
     places: List[int] = dataclasses.field(default_factory=list)
     errors: Dict[int, EncoderdError] = dataclasses.field(default_factory=dict)
 
+    def halves(self) -> Tuple["Part", "Part"]:
+        """Of a part with several inputs: each has some."""
+        half = len(self.inputs) // 2
+        middle = self.places[half]  # the second's first value
+        values = middle - self.first
+        errors = self.errors.items()
+        return (Part(self.first, self.values[:values], self.inputs[:half],
+                     self.places[:half],
+                     {at: error for at, error in errors if at < middle}),
+                Part(middle, self.values[values:], self.inputs[half:],
+                     self.places[half:],
+                     {at: error for at, error in errors if at >= middle}))
+
+    def refuse(self, error: EncoderdError) -> None:
+        """Of a part with a single input: it is not sent any more."""
+        self.errors[self.places.pop()] = error
+        self.inputs.clear()
+
 
 class Cutter:
-    """Cuts a list that is seen one input at a time.
+    """Cuts a list that is seen one input at a time. An input of
+    BYTES_PER_CALL or more travels alone, so that a call that is too large
+    names it.
 
     keep_errors: an input without UTF-8 form is put in Part.errors; else
         it is raised. TypeError and ValueError are raised in any case.
@@ -87,24 +107,29 @@ class Cutter:
         self._part = Part(0)
         self._bytes = 0
 
-    def add(self, value: Input) -> Optional[Part]:
-        """The part that is full with this input, if it is."""
-        part = self._part
-        place = part.first + len(part.values)
+    def add(self, value: Input) -> List[Part]:
+        """The parts that are full with this input: at most that before it
+        and its own."""
+        place = self._part.first + len(self._part.values)
+        full: List[Optional[Part]] = []
         try:
             message = to_message(value, place)
         except EncoderdError as error:
             if not self._keep_errors:
                 raise
-            part.errors[place] = error
+            self._part.errors[place] = error
         else:
-            part.inputs.append(message)
-            part.places.append(place)
-            self._bytes += message.ByteSize()
-        part.values.append(value)
-        full = (len(part.values) == self._batch_size
-                or self._bytes >= BYTES_PER_CALL)
-        return self.rest() if full else None
+            size = message.ByteSize()
+            if size >= BYTES_PER_CALL:
+                full.append(self.rest())
+            self._part.inputs.append(message)
+            self._part.places.append(place)
+            self._bytes += size
+        self._part.values.append(value)
+        if (len(self._part.values) == self._batch_size
+                or self._bytes >= BYTES_PER_CALL):
+            full.append(self.rest())
+        return [part for part in full if part is not None]
 
     def rest(self) -> Optional[Part]:
         """What was added since the last part, if anything was."""
@@ -121,9 +146,7 @@ def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False
     """The parts of a list: at most batch_size inputs in each."""
     cutter = Cutter(batch_size, keep_errors)
     for value in values:
-        part = cutter.add(value)
-        if part is not None:
-            yield part
+        yield from cutter.add(value)
     last = cutter.rest()
     if last is not None:
         yield last

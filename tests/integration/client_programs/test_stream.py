@@ -101,22 +101,31 @@ def test_an_error_is_raised_when_its_turn_has_come(bad, error):
         assert numbers(asyncio.run(main())) == list(range(25))
 
 
-@BOTH
-def test_what_the_source_raises_comes_after_what_came_before(work):
+def test_what_the_source_raises_comes_after_what_came_before():
     class Broken(Exception):
         pass
-
-    taken = []
 
     def source():
         yield from texts(25)
         raise Broken
 
-    with serve(Streams()) as service:
+    with serve(Streams()) as service, encoderd.Client(service.target) as client:
+        stream = client.embed_stream(source(), batch_size=10)
+        assert numbers(itertools.islice(stream, 25)) == list(range(25))
         with pytest.raises(Broken):
-            taken = work(service.target, source(), batch_size=10)
-    assert taken == []
-    assert sum(len(request.inputs) for request in service.requests) == 25
+            next(stream)
+
+        async def main():
+            found = []
+            async with encoderd.AsyncClient(service.target) as twin:
+                with pytest.raises(Broken):
+                    async for result in twin.embed_stream(source(),
+                                                          batch_size=10):
+                        found.append(result)
+            return found
+
+        assert numbers(asyncio.run(main())) == list(range(25))
+    assert sum(len(request.inputs) for request in service.requests) == 50
 
 
 @BOTH

@@ -1,0 +1,213 @@
+"""embed_stream() of both clients: what is too large for a message, and streams
+that end in ways that nobody planned."""
+
+import asyncio
+
+import encoderd
+import grpc
+import pytest
+from encoderd import _bulk, _bulk_aio, _bulk_calls
+from encoderd.errors import make_error
+from google.rpc import code_pb2
+from python_service import serve
+from stream_service import (PATIENCE, Streams, answer, answer_all, awaited,
+                            blocking, failure, refusal, texts)
+
+BOTH = pytest.mark.parametrize("work", [blocking, awaited])
+MIB = 1 << 20
+TOO_LARGE = failure(code_pb2.INVALID_ARGUMENT, "REQUEST_TOO_LARGE")
+
+
+def reasons(found):
+    return {r.index: r.error.reason for r in found if r.error}
+
+
+@BOTH
+def test_an_input_that_is_too_large_costs_its_own_answer_only(work):
+    source = texts(40)
+    source[20] = "x" * (5 * MIB)  # gRPC takes 4 MiB unless told otherwise
+    with serve(Streams()) as service:
+        found = work(service.target, source, batch_size=7,
+                     on_error="per_input")
+    assert [r.index for r in found if r.error] == [20]
+    assert found[20].error.input_index == 20
+    del found[20]
+    assert [int(r.vector[0]) for r in found] == [*range(20), *range(21, 40)]
+
+
+@pytest.mark.parametrize("size", [5 * MIB, 9 * MIB])
+def test_an_input_that_is_too_large_is_named_in_its_turn(size):
+    # grpc.aio may hide the status behind a write that came too late for it.
+    source = texts(9) + ["x" * size] + texts(9)
+    with serve(Streams()) as service, encoderd.Client(
+            service.target, timeout=PATIENCE) as client:
+        stream = client.embed_stream(source, batch_size=2)
+        assert [next(stream).index for _ in range(9)] == list(range(9))
+        with pytest.raises(encoderd.InvalidInputError) as caught:
+            next(stream)
+    error = caught.value
+    assert (error.reason, error.input_index) == ("REQUEST_TOO_LARGE", 9)
+    assert int(error.metadata["request_bytes"]) > size
+    assert error.message.startswith("inputs[9] makes a message of ")
+
+
+def test_a_request_that_grpc_refuses_as_a_whole_goes_in_halves():
+    source = [f"text {i} " + "y" * 100_000 for i in range(21)]
+    with serve(Streams(), max_message_bytes=350_000) as service:
+        found = blocking(service.target, source, batch_size=8)
+    assert [int(r.vector[0]) for r in found] == list(range(21))
+
+
+@BOTH
+def test_a_request_that_the_server_refuses_as_a_whole_goes_in_halves(work):
+    def at_most_two(requests):
+        for request in requests:
+            large = len(request.inputs) > 2 or request.inputs[0].text == "?"
+            yield refusal(request, TOO_LARGE) if large else answer(request)
+
+    source = texts(30)
+    source[4], source[5] = "\ud800", "!"
+    source[11] = "\ud800"
+    source[17] = "?"
+    source[18] = "\ud800"
+    with serve(Streams(at_most_two)) as service:
+        found = work(service.target, source, batch_size=10,
+                     on_error="per_input")
+    assert len(service.seen) == 1
+    # "?" is too large alone, and with the one text beside it.
+    assert reasons(found) == {
+        4: "INVALID_UTF8", 5: "EMPTY_INPUT", 11: "INVALID_UTF8",
+        17: "REQUEST_TOO_LARGE", 18: "INVALID_UTF8"}
+    assert found[17].error.input_index == 17
+    assert found[5].error.message == "inputs[5] is empty"
+    assert [r.index for r in found] == list(range(30))
+    assert all(r.error or int(r.vector[0]) == r.index for r in found)
+
+
+@BOTH
+def test_a_large_text_travels_alone(work):
+    source = texts(10)
+    source[5] += " " + "y" * MIB
+    with serve(Streams()) as service:
+        found = work(service.target, source, requests_in_flight=1)
+    assert [int(r.vector[0]) for r in found] == list(range(10))
+    assert [len(request.inputs) for request in service.requests] == [5, 1, 4]
+
+
+def test_a_large_text_waits_for_room_as_any_other():
+    bulk = _bulk.make_bulk(
+        texts(1), batch_size=64, requests_in_flight=1, precision="float32",
+        on_error=None, model="", patience=None)
+    bulk.add("text 0")
+    assert bulk.add("text 1 " + "y" * MIB)  # both are full now
+    assert not bulk.wants_input
+    bulk.connected()
+    (first,) = bulk.requests(0.0)
+    assert first.inputs[0].text == "text 0"
+    bulk.handle(answer(first), 0.0, 0.0)
+    assert [result.index for result in bulk.ready()] == [0]
+    (second,) = bulk.requests(0.0)
+    assert second.inputs[0].text.startswith("text 1")
+    assert not bulk.wants_input
+
+
+def test_a_large_request_that_breaks_stream_after_stream_is_given_up():
+    bulk = _bulk.make_bulk(
+        texts(1), batch_size=1, requests_in_flight=16, precision="float32",
+        on_error="per_input", model="", patience=None)
+    sizes = [2 * MIB, 100, 3 * MIB, 100]
+    for size in sizes:
+        bulk.add("y" * size)
+    bulk.end()
+    sent = []
+    now = 0.0
+    for _ in range(2 * _bulk.MOST_BREAKS):
+        bulk.connected()
+        sent.append([len(r.inputs[0].text) // MIB for r in bulk.requests(now)])
+        bulk.handle(_bulk.Ended(make_error(grpc.StatusCode.INTERNAL, "late")),
+                    0.0, now)
+        now += _bulk.LONGEST_PAUSE
+    # The largest first; then the next one; small ones are never blamed.
+    assert sent == ([[2, 0, 3, 0]] * _bulk.MOST_BREAKS
+                    + [[2, 0, 0]] * _bulk.MOST_BREAKS)
+    (first,) = bulk.ready()
+    assert first.error.code is grpc.StatusCode.INTERNAL
+    assert first.error.input_index == 0
+    assert [len(r.inputs) for r in bulk.requests(now)] == []
+    bulk.connected()
+    assert len(list(bulk.requests(now))) == 2
+
+
+@BOTH
+@pytest.mark.parametrize("details", [
+    b"\xff", b"\x1a\x02\xff\xff",
+    # An ErrorInfo that is none.
+    b"\x1a\x2e\x0a\x28type.googleapis.com/google.rpc.ErrorInfo\x12\x02\xff\xff",
+])
+def test_an_end_that_nobody_can_read_is_an_end_all_the_same(work, details):
+    class Malformed(Streams):
+        def EmbedStream(self, requests, context):
+            next(requests)  # so that no write is too late for the end
+            yield from ()
+            context.set_trailing_metadata(
+                [("grpc-status-details-bin", details)])
+            context.set_code(grpc.StatusCode.NOT_FOUND)
+            context.set_details("no such model")
+
+    with serve(Malformed()) as service:
+        with pytest.raises(encoderd.NotFoundError, match="no such model"):
+            work(service.target, texts(1))
+
+
+class Broken(Exception):
+    pass
+
+
+class BrokenCall:
+    """A call of either kind that fails as no call should."""
+
+    def __iter__(self):
+        raise Broken
+
+    def __aiter__(self):
+        raise Broken
+
+    def cancel(self):
+        pass
+
+
+def test_a_reader_that_fails_ends_the_stream():
+    def bulk():
+        return _bulk.make_bulk(
+            texts(3), batch_size=1, requests_in_flight=16, model="",
+            precision="float32", on_error=None, patience=PATIENCE)
+
+    def method(requests):
+        return BrokenCall()
+
+    with pytest.raises(Broken):
+        next(_bulk_calls.run(bulk(), texts(3),
+                             lambda: _bulk_calls.Stream(method)))
+
+    async def main():
+        stream = _bulk_aio.run(bulk(), texts(3),
+                               lambda: _bulk_aio.Stream(method))
+        with pytest.raises(Broken):
+            await stream.__anext__()
+
+    asyncio.run(main())
+
+
+def test_the_example_of_embed_stream_reads_lines_without_their_ends(
+        tmp_path, monkeypatch):
+    lines = encoderd.Client.embed_stream.__doc__.splitlines()
+    first = next(at for at, line in enumerate(lines) if "texts.txt" in line)
+    example = "\n".join(line[12:] for line in lines[first:first + 5])
+    (tmp_path / "texts.txt").write_text("text 0\ntext 1\n")
+    monkeypatch.chdir(tmp_path)
+    used = []
+    with serve(Streams(answer_all)) as service, encoderd.Client(
+            service.target) as client:
+        exec(example, {"client": client, "use": lambda *args: used.append(
+            args[:2])})
+    assert used == [(0, "text 0"), (1, "text 1")]

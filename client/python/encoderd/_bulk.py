@@ -6,7 +6,8 @@ restarted, connection lost, DRAINING) is opened anew and only what was not
 answered is sent again; so are requests that a full queue refused, after the
 pause that the server asks for. A request that is too large goes again in
 halves; of a single input the error is its answer. The rules are those of
-EmbedBulk in client/cpp/bulk.cc.
+EmbedBulk in client/cpp/bulk.cc; more is done about large requests, since
+grpc.aio may hide why a stream ended.
 
 Nothing here waits, reads a clock or a source: _bulk_calls and _bulk_aio do.
 """
@@ -31,7 +32,7 @@ from encoderd.v1 import encoder_pb2
 FIRST_PAUSE = 0.1  # seconds, before a broken stream is opened anew
 LONGEST_PAUSE = 2.0
 MOST_IN_FLIGHT = 64  # requests that the server reads ahead
-MOST_BREAKS = 6  # INTERNAL ends that one large request may make
+MOST_BREAKS = 6  # INTERNAL ends that one large request may meet
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +64,8 @@ class _Pending:
     id: str
     sent: bool = False
     size: int = 0  # bytes, once it was sent
-    breaks: int = 0  # INTERNAL ends of a stream whose largest it was
+    breaks: int = 0  # INTERNAL ends, of its own or where it was the largest
+    alone: bool = False  # goes by a call of Embed
     not_before: float = 0.0  # seconds of the monotonic clock
     results: Optional[List[Embedding]] = None
 
@@ -196,6 +198,13 @@ class Bulk:
                 pending.size = request.ByteSize()
                 yield request
 
+    def goes_alone(self, request: encoder_pb2.EmbedRequest) -> bool:
+        """Whether a stream broke under this large request: Embed tells why,
+        where grpc.aio hides a stream's end behind a late write."""
+        pending = self._unanswered[request.request_id]
+        pending.alone = pending.breaks > 0
+        return pending.alone
+
     def wait(self, now: float) -> float:
         """Seconds to wait for the next event at most; perhaps infinite."""
         if self.wants_input:
@@ -229,17 +238,24 @@ class Bulk:
                              f"{response.request_id!r}, which does not wait")
         if response.HasField("error"):
             error = from_status(response.error, pending.part.places)
+            if is_too_large(error, pending.size):  # of a call of Embed
+                error = name_too_large(error, pending.size,
+                                       pending.part.places)
             if error.reason == TOO_LARGE:
                 self._heard()
                 self._lessen(pending, error)
                 return
-            if not _worth_another_try(error):
+            broken = (pending.alone and not error.reason
+                      and error.code is grpc.StatusCode.INTERNAL)
+            if not _worth_another_try(error) and not broken:
                 raise error
             self._trouble = error
             pending.sent = False
             pending.not_before = now + (
                 FIRST_PAUSE if error.retry_delay is None
                 else error.retry_delay)
+            if broken:
+                self._blame(pending, error)
             return
         pending.results = self._join(pending.part, response)
         del self._unanswered[pending.id]
@@ -298,15 +314,20 @@ class Bulk:
     def _blame_the_largest(self, error: EncoderdError) -> None:
         """A large request that breaks one stream after the other is not sent
         until the timeout: if one is too large, the largest is."""
-        largest = max(self._under_way(), key=lambda pending: pending.size,
-                      default=None)
+        largest = max((pending for pending in self._under_way()
+                       if not pending.alone),
+                      key=lambda pending: pending.size, default=None)
         if largest is None or largest.size < BYTES_PER_CALL:
             return
-        largest.breaks += 1
-        if largest.breaks == MOST_BREAKS:
-            self._lessen(largest, make_error(
-                error.code, f"{MOST_BREAKS} streams broke under a request of "
-                f"{largest.size} bytes: {error.message}"))
+        self._blame(largest, error)
+
+    def _blame(self, pending: _Pending, error: EncoderdError) -> None:
+        pending.breaks += 1
+        if pending.breaks == MOST_BREAKS:
+            self._lessen(pending, make_error(
+                error.code, f"{MOST_BREAKS} calls broke off under a request "
+                f"of {pending.size} bytes, from "
+                f"inputs[{pending.part.places[0]}] on: {error.message}"))
 
     def _join(self, part: Part, response: encoder_pb2.EmbedResponse
               ) -> List[Embedding]:

@@ -6,28 +6,36 @@ import asyncio
 import math
 import time
 from typing import (Any, AsyncGenerator, AsyncIterable, AsyncIterator,
-                    Callable, Iterable, Optional, Union)
+                    Callable, Iterable, Optional, Set, Union)
 
 import grpc
 
 from encoderd._bulk import LONGEST_PAUSE, Bulk, Ended, Event, ended_by
 from encoderd._bulk_calls import read
-from encoderd.errors import make_error
+from encoderd.errors import make_error, to_status
 from encoderd.inputs import Input
 from encoderd.results import Embedding
+from encoderd.v1 import encoder_pb2
 
 
 class Stream:
     """As _bulk_calls.Stream; tasks of the loop send and read."""
 
-    def __init__(self, method: Any):
+    def __init__(self, method: Any, embed: Any):
+        """method: EmbedStream; embed: Embed, for what goes alone."""
         self._requests: "asyncio.Queue[Any]" = asyncio.Queue()
         self._events: "asyncio.Queue[Event]" = asyncio.Queue()
         self._call = method(self._sent())
         self._reader = asyncio.ensure_future(self._read())
+        self._embed = embed
+        self._alone: "Set[asyncio.Future[None]]" = set()
 
     def send(self, request: Any) -> None:
         self._requests.put_nowait(request)
+
+    def send_alone(self, request: Any) -> None:
+        """By a call of its own; the answer is an event as any other."""
+        self._alone.add(asyncio.ensure_future(self._ask(request)))
 
     async def take(self, seconds: float) -> Optional[Event]:
         """The next event; None if none comes for so long."""
@@ -51,6 +59,8 @@ class Stream:
         """Cancels what is still under way."""
         self._requests.put_nowait(None)
         self._call.cancel()
+        for task in self._alone:
+            task.cancel()
 
     async def _sent(self) -> AsyncIterator[Any]:
         while True:
@@ -58,6 +68,16 @@ class Stream:
             if request is None:
                 return
             yield request
+
+    async def _ask(self, request: Any) -> None:
+        try:
+            event: Event = await self._embed(request)
+        except grpc.RpcError as error:
+            event = encoder_pb2.EmbedResponse(request_id=request.request_id,
+                                              error=to_status(error))
+        except Exception as error:
+            event = ended_by(error)
+        self._events.put_nowait(event)
 
     async def _read(self) -> None:
         end = Ended(None)
@@ -112,7 +132,10 @@ async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
                 await asyncio.sleep(bulk.wait(now))
             else:
                 for request in bulk.requests(now):
-                    stream.send(request)
+                    if bulk.goes_alone(request):
+                        stream.send_alone(request)
+                    else:
+                        stream.send(request)
                 event = await stream.take(bulk.wait(now))
             then = time.monotonic()
             if isinstance(event, Ended) and stream is not None:

@@ -152,8 +152,9 @@ class AsyncClient:
             patience=self._timeout, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows)
-        method = self._methods["EmbedStream"]
-        return _bulk_aio.run(bulk, inputs, lambda: _bulk_aio.Stream(method))
+        methods = self._methods
+        return _bulk_aio.run(bulk, inputs, lambda: _bulk_aio.Stream(
+            methods["EmbedStream"], methods["Embed"]))
 
     async def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,

@@ -169,10 +169,9 @@ def name_too_large(error: EncoderdError, size: int, places: Sequence[int]
         f"{error.message}", TOO_LARGE, metadata=metadata)
 
 
-def from_rpc_error(error: grpc.RpcError, places: Sequence[int] = ()
-                   ) -> EncoderdError:
-    """from_status of a gRPC error, which has the same on its trailers,
-    left out too if nobody can read it."""
+def to_status(error: grpc.RpcError) -> status_pb2.Status:
+    """What a gRPC error has on its trailers; its code and message alone if
+    nobody can read those."""
     status = status_pb2.Status()
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
@@ -182,4 +181,10 @@ def from_rpc_error(error: grpc.RpcError, places: Sequence[int] = ()
                 pass
     status.code = error.code().value[0]
     status.message = error.details() or ""
-    return from_status(status, places)
+    return status
+
+
+def from_rpc_error(error: grpc.RpcError, places: Sequence[int] = ()
+                   ) -> EncoderdError:
+    """from_status of a gRPC error, which has the same on its trailers."""
+    return from_status(to_status(error), places)

@@ -2,6 +2,7 @@
 that end in ways that nobody planned."""
 
 import asyncio
+import threading
 
 import encoderd
 import grpc
@@ -25,19 +26,23 @@ def reasons(found):
 @BOTH
 def test_an_input_that_is_too_large_costs_its_own_answer_only(work):
     source = texts(40)
-    source[20] = "x" * (5 * MIB)  # gRPC takes 4 MiB unless told otherwise
+    source[20] = "x" * (5 * MIB)
+    source[30] = "x" * (20 * MIB)
     with serve(Streams()) as service:
         found = work(service.target, source, batch_size=7,
                      on_error="per_input")
-    assert [r.index for r in found if r.error] == [20]
+    assert reasons(found) == {20: "REQUEST_TOO_LARGE", 30: "REQUEST_TOO_LARGE"}
     assert found[20].error.input_index == 20
+    assert found[30].error.input_index == 30
+    assert int(found[30].error.metadata["request_bytes"]) > 20 * MIB
+    del found[30]
     del found[20]
-    assert [int(r.vector[0]) for r in found] == [*range(20), *range(21, 40)]
+    assert [int(r.vector[0]) for r in found] == [
+        *range(20), *range(21, 30), *range(31, 40)]
 
 
-@pytest.mark.parametrize("size", [5 * MIB, 9 * MIB])
-def test_an_input_that_is_too_large_is_named_in_its_turn(size):
-    # grpc.aio may hide the status behind a write that came too late for it.
+def test_an_input_that_is_too_large_is_named_in_its_turn():
+    size = 5 * MIB
     source = texts(9) + ["x" * size] + texts(9)
     with serve(Streams()) as service, encoderd.Client(
             service.target, timeout=PATIENCE) as client:
@@ -109,6 +114,60 @@ def test_a_large_text_waits_for_room_as_any_other():
     (second,) = bulk.requests(0.0)
     assert second.inputs[0].text.startswith("text 1")
     assert not bulk.wants_input
+
+
+class Fragile(Streams):
+    """Each of its streams ends with INTERNAL for a large request."""
+
+    def __init__(self, *refusals):
+        super().__init__()
+        self.calls = 0
+        self._refusals = iter(refusals)
+        self._lock = threading.Lock()
+
+    def EmbedStream(self, requests, context):
+        self.seen.append([])
+        for request in requests:
+            if request.ByteSize() > MIB:
+                context.abort(grpc.StatusCode.INTERNAL, "broken")
+            yield answer(request)
+
+    def Embed(self, request, context):
+        with self._lock:
+            self.calls += 1
+            code = next(self._refusals, None)
+        if code is not None:
+            context.abort(code, "not now")
+        return answer(request)
+
+
+def test_in_asyncio_a_large_request_goes_alone_after_a_stream_broke_under_it():
+    source = texts(30)
+    source[4] += " " + "y" * MIB
+    source[20] += " " + "y" * MIB
+    with serve(Fragile(grpc.StatusCode.UNAVAILABLE,
+                       grpc.StatusCode.INTERNAL)) as service:
+        found = awaited(service.target, source, batch_size=2)
+    assert [int(r.vector[0]) for r in found] == list(range(30))
+    assert service.calls >= 4  # two were refused
+
+
+def test_a_request_that_breaks_call_after_call_is_given_up():
+    source = texts(3) + ["text 3 " + "y" * MIB]
+    with serve(Fragile(*[grpc.StatusCode.INTERNAL] * 20)) as service:
+        found = awaited(service.target, source, batch_size=2,
+                        on_error="per_input")
+    assert [int(r.vector[0]) for r in found[:3]] == [0, 1, 2]
+    assert found[3].error.code is grpc.StatusCode.INTERNAL
+    assert "inputs[3] on: not now" in found[3].error.message
+    assert service.calls == _bulk.MOST_BREAKS - 1  # and the stream's break
+
+
+def test_an_error_of_a_request_that_goes_alone_ends_it():
+    source = texts(3) + ["text 3 " + "y" * MIB]
+    with serve(Fragile(grpc.StatusCode.PERMISSION_DENIED)) as service:
+        with pytest.raises(encoderd.EncoderdError, match="not now"):
+            awaited(service.target, source, batch_size=2)
 
 
 def test_a_large_request_that_breaks_stream_after_stream_is_given_up():
@@ -191,7 +250,7 @@ def test_a_reader_that_fails_ends_the_stream():
 
     async def main():
         stream = _bulk_aio.run(bulk(), texts(3),
-                               lambda: _bulk_aio.Stream(method))
+                               lambda: _bulk_aio.Stream(method, None))
         with pytest.raises(Broken):
             await stream.__anext__()
 

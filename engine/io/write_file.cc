@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 
@@ -19,8 +19,14 @@ constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kFileMode = 0644;
 
 absl::Status Failed(const char* what, const std::string& path) {
-  return absl::PermissionDeniedError(
-      absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(errno)));
+  const int error = errno;
+  return absl::ErrnoToStatus(error, absl::StrCat("cannot ", what, " ", path));
+}
+
+absl::Status MakeFolder(const std::string& folder) {
+  return ::mkdir(folder.c_str(), kFolderMode) == 0 || errno == EEXIST
+             ? absl::OkStatus()
+             : Failed("make", folder);
 }
 
 bool WriteAll(int fd, absl::string_view content) {
@@ -33,24 +39,59 @@ bool WriteAll(int fd, absl::string_view content) {
   return ::fchmod(fd, kFileMode) == 0 && ::fsync(fd) == 0;
 }
 
+// A name in the folder lasts when the folder's own content is on the disk.
+absl::Status BringToTheDisk(const std::string& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return Failed("bring to the disk", folder);
+  absl::Status status;
+  // EINVAL: a file system that has nothing to bring.
+  if (::fsync(fd) != 0 && errno != EINVAL)
+    status = Failed("bring to the disk", folder);
+  ::close(fd);
+  return status;
+}
+
 }  // namespace
 
 absl::Status WriteFileAtomically(const std::string& folder,
                                  const std::string& name,
                                  absl::string_view content) {
-  if (::mkdir(folder.c_str(), kFolderMode) != 0 && errno != EEXIST)
-    return Failed("make", folder);
+  absl::Status status = MakeFolder(folder);
+  if (!status.ok()) return status;
   const std::string path = absl::StrCat(folder, "/", name);
   std::string fresh = absl::StrCat(path, ".XXXXXX");
   const int fd = ::mkostemp(fresh.data(), O_CLOEXEC);
   if (fd < 0) return Failed("write in", folder);
-  absl::Status status;
   if (!WriteAll(fd, content)) status = Failed("write", path);
   ::close(fd);
   if (status.ok() && ::rename(fresh.c_str(), path.c_str()) != 0)
     status = Failed("replace", path);
-  if (!status.ok()) ::unlink(fresh.c_str());
-  return status;
+  if (!status.ok()) {
+    ::unlink(fresh.c_str());
+    return status;
+  }
+  return BringToTheDisk(folder);
+}
+
+absl::StatusOr<FileLock> FileLock::Take(const std::string& folder,
+                                        const std::string& name) {
+  const absl::Status made = MakeFolder(folder);
+  if (!made.ok()) return made;
+  const std::string path = absl::StrCat(folder, "/", name);
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode);
+  // Another user's; only network file systems want it writable for a lock.
+  if (fd < 0 && errno == EACCES)
+    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Failed("open", path);
+  FileLock lock(fd);
+  while (::flock(fd, LOCK_EX) != 0) {
+    if (errno != EINTR) return Failed("lock", path);
+  }
+  return lock;
+}
+
+FileLock::~FileLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 }  // namespace encoderd

@@ -1,22 +1,48 @@
-// Writing a small file so that readers see the old one or the new one, whole.
+// Writing a small file so that readers see the old one or the new one, whole,
+// and a lock for those who read one, change it and write it back.
 #ifndef ENCODERD_ENGINE_IO_WRITE_FILE_H_
 #define ENCODERD_ENGINE_IO_WRITE_FILE_H_
 
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace encoderd {
 
 // Replaces folder/name by `content`: written beside it, brought to the disk,
-// renamed. `folder` is made where it is missing, not what it lies in. Of two
-// processes that write at once the later one stays. PERMISSION_DENIED with the
-// system's word for it; then nothing has changed. `name` is the caller's own
-// and is not checked.
+// renamed, and the folder brought to the disk. `folder` is made where it is
+// missing, not what it lies in. Of two processes that write at once the later
+// one stays. Errors have the code and the word that the system's error has
+// (PERMISSION_DENIED, RESOURCE_EXHAUSTED for a full disk, ...); then nothing
+// has changed, unless the message says "bring to the disk". `name` is the
+// caller's own and is not checked.
 absl::Status WriteFileAtomically(const std::string& folder,
                                  const std::string& name,
                                  absl::string_view content);
+
+// Held by one owner alone, among all threads and processes that take it, until
+// it is destroyed.
+// Thread rule: one thread at a time.
+class FileLock {
+ public:
+  // Waits for the lock folder/name: an empty file, made where it is missing, as
+  // its folder is, and left there. Errors as of WriteFileAtomically.
+  static absl::StatusOr<FileLock> Take(const std::string& folder,
+                                       const std::string& name);
+
+  FileLock(FileLock&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  FileLock& operator=(FileLock&&) = delete;
+  ~FileLock();
+
+ private:
+  explicit FileLock(int descriptor) : descriptor_(descriptor) {}
+
+  int descriptor_;
+};
 
 }  // namespace encoderd
 

@@ -125,7 +125,7 @@ def kept_algorithms(run):
         engine = Engine(run, "minilm", ids, dtype, tuning=folder)
         vectors = engine.vectors()
         engine.close()
-        files = list(folder.iterdir()) if folder.exists() else []
+        files = list(folder.glob("*.tuning"))
         return vectors.view(torch.int32), {f: f.read_bytes() for f in files}
 
     vectors, files = start()

@@ -175,6 +175,14 @@ bool AddsNoPartialSums(const CublasLt& lt,
          split <= 1 && reduction == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
+// cublasLtMatmulAlgoCheck's words for an algorithm that is not for this product
+// or this card; its others are of the check itself.
+bool Refuses(cublasStatus_t checked) {
+  return checked == CUBLAS_STATUS_INVALID_VALUE ||
+         checked == CUBLAS_STATUS_NOT_SUPPORTED ||
+         checked == CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
 absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> CublasLtProduct::Ask(
     int64_t rows) const {
   const CublasLt& lt = library_->lt;
@@ -230,11 +238,11 @@ absl::Status CublasLtProduct::Check(
     status.Update(library_->Check(to.Make(type_, args_.out, rows), "a layout"));
     if (!status.ok()) return status;
     cublasLtMatmulHeuristicResult_t result = {};
-    status = library_->Check(
-        lt.cublasLtMatmulAlgoCheck(library_->handle, operation_, weight_.get(),
-                                   from.get(), to.get(), to.get(), &algorithm,
-                                   &result),
-        "checking an algorithm");
+    const cublasStatus_t checked = lt.cublasLtMatmulAlgoCheck(
+        library_->handle, operation_, weight_.get(), from.get(), to.get(),
+        to.get(), &algorithm, &result);
+    status = library_->Check(checked, "checking an algorithm");
+    if (Refuses(checked)) return absl::InvalidArgumentError(status.message());
     if (!status.ok()) return status;
     if (result.workspaceSize != 0)
       return absl::InvalidArgumentError("it takes workspace");

@@ -23,9 +23,9 @@ using NewLibrary =
 
 // Several cards are one Device (several_devices.h). They must be of one kind
 // and share one choice of algorithms, so that a text has the same bits on each.
-// No ordinals: all cards. tuning_folder: where timed choices are kept; empty:
-// nothing is timed. UNAVAILABLE: no card is visible; INVALID_ARGUMENT: one is
-// named twice, or they differ; else as NewCudaDevice.
+// No ordinals: all cards. tuning_folder: where timed choices are kept; empty,
+// or not to be written: nothing is timed. UNAVAILABLE: no card is visible;
+// INVALID_ARGUMENT: one is named twice, or they differ; else as NewCudaDevice.
 absl::StatusOr<std::unique_ptr<Device>> OpenCards(
     const std::shared_ptr<Runtime>& runtime, const NewLibrary& new_library,
     std::vector<int32_t> ordinals, const std::string& dtype,

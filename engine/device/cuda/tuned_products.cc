@@ -43,6 +43,14 @@ std::vector<char> SomeInput(int64_t count, Element element) {
   return Narrow(values, DTypeOf(element));
 }
 
+absl::Status CheckFailed(const absl::Status& status, int32_t ordinal,
+                         const ProductArgs& args) {
+  return absl::Status(
+      status.code(),
+      absl::StrCat("cuda:", ordinal, ": checking the algorithm of products ",
+                   KeyText(KeyOf(args)), ": ", status.message()));
+}
+
 }  // namespace
 
 int FastestOf(const std::vector<std::vector<double>>& seconds) {
@@ -88,14 +96,40 @@ absl::StatusOr<std::unique_ptr<Product>> TunedProducts::Create(
 
 absl::StatusOr<Algorithm> TunedProducts::Choose(const ProductArgs& args) {
   const ProductKey key = KeyOf(args);
+  const Algorithm* served = store_->Served(key);
+  if (served == nullptr) {
+    absl::StatusOr<Algorithm> chosen = ChooseFirst(args);
+    if (chosen.ok()) store_->Serve(key, *chosen);
+    return chosen;
+  }
+  const absl::Status good = library_->Check(args, *served);
+  if (good.ok()) return *served;
+  if (!absl::IsInvalidArgument(good)) return CheckFailed(good, ordinal_, args);
+  return absl::InternalError(absl::StrCat(
+      "cuda:", ordinal_, ": ", name(), " refuses the algorithm that products ",
+      KeyText(key), " are served with already: ", good.message(),
+      "; by another one a text would have other bits on this card"));
+}
+
+absl::StatusOr<bool> TunedProducts::Takes(const ProductArgs& args,
+                                          const Algorithm& kept) {
+  const absl::Status good = library_->Check(args, kept);
+  if (good.ok()) return true;
+  if (!absl::IsInvalidArgument(good)) return CheckFailed(good, ordinal_, args);
+  store_->AddNote(absl::StrCat("warning: the kept choice for ",
+                               KeyText(KeyOf(args)),
+                               " is not used: ", good.message()));
+  return false;
+}
+
+absl::StatusOr<Algorithm> TunedProducts::ChooseFirst(const ProductArgs& args) {
+  const ProductKey key = KeyOf(args);
   Algorithm refused;
-  if (const Algorithm* kept = store_->Find(key)) {
-    const absl::Status good = library_->Check(args, *kept);
-    if (good.ok()) return *kept;
-    if (absl::IsDataLoss(good)) return good;
+  if (const Algorithm* kept = store_->Kept(key)) {
+    const absl::StatusOr<bool> takes = Takes(args, *kept);
+    if (!takes.ok()) return takes.status();
+    if (*takes) return *kept;
     refused = *kept;
-    store_->AddNote(absl::StrCat("warning: the kept choice for ", KeyText(key),
-                                 " is not used: ", good.message()));
   }
   const absl::StatusOr<std::vector<Algorithm>> candidates =
       library_->Candidates(args);
@@ -104,10 +138,7 @@ absl::StatusOr<Algorithm> TunedProducts::Choose(const ProductArgs& args) {
     return absl::UnimplementedError(
         absl::StrCat(name(), " has no algorithm for products ", KeyText(key)));
   }
-  if (!store_->timed()) {
-    store_->Use(key, candidates->front());
-    return candidates->front();
-  }
+  if (!store_->Timed()) return candidates->front();
   const absl::StatusOr<Algorithm> fastest = ChooseByTime(args, *candidates);
   if (absl::IsDataLoss(fastest.status())) return fastest.status();
   if (!fastest.ok()) {
@@ -115,14 +146,18 @@ absl::StatusOr<Algorithm> TunedProducts::Choose(const ProductArgs& args) {
                                  " could not be timed, the first choice of ",
                                  name(),
                                  " is taken: ", fastest.status().message()));
-    store_->Use(key, candidates->front());
     return candidates->front();
   }
-  store_->Keep(key, *fastest, refused);
-  // Another process's choice, if it kept one meanwhile.
-  if (!library_->Check(args, *store_->Find(key)).ok())
-    store_->Use(key, *fastest);
-  return *store_->Find(key);
+  // Each turn but the last finds what another process kept since the turn
+  // before, and the library refuses it.
+  while (const Algorithm* kept = store_->Keep(key, *fastest, refused)) {
+    if (*kept == *fastest) return *fastest;
+    const absl::StatusOr<bool> takes = Takes(args, *kept);
+    if (!takes.ok()) return takes.status();
+    if (*takes) return *kept;
+    refused = *kept;
+  }
+  return candidates->front();
 }
 
 absl::StatusOr<Algorithm> TunedProducts::ChooseByTime(

@@ -4,7 +4,9 @@
 // A choice is made for an element, in, out and epilogue alone, so that a row's
 // bits depend on neither the rows beside it nor the layer. Timing two like
 // algorithms gives now one, now the other, and with it other last bits: where a
-// choice cannot be kept (TuningStore::timed), nothing is timed.
+// choice cannot be kept (TuningStore::Timed), nothing is timed. What a process
+// serves once it serves to the end, on each of its cards: a card whose library
+// refuses it is an error, as is a check that fails for another reason.
 //
 // Thread rule: as ProductFactory, one thread at a time.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_TUNED_PRODUCTS_H_
@@ -33,7 +35,8 @@ class AlgorithmLibrary {
   virtual absl::StatusOr<std::vector<Algorithm>> Candidates(
       const ProductArgs& args) = 0;
   // OK when `algorithm`, bytes from anywhere, computes `args` at any count of
-  // rows, without workspace or partial sums.
+  // rows, without workspace or partial sums; INVALID_ARGUMENT when it does not;
+  // else the check itself failed.
   virtual absl::Status Check(const ProductArgs& args,
                              const Algorithm& algorithm) = 0;
   // With an algorithm of Candidates, or one that passed Check.
@@ -60,7 +63,11 @@ class TunedProducts : public ProductFactory {
   std::vector<std::string> TakeNotes() override { return store_->TakeNotes(); }
 
  private:
+  // What the process serves already, or the first choice for these `args`.
   absl::StatusOr<Algorithm> Choose(const ProductArgs& args);
+  absl::StatusOr<Algorithm> ChooseFirst(const ProductArgs& args);
+  // Whether the library takes what the file holds; a note where it does not.
+  absl::StatusOr<bool> Takes(const ProductArgs& args, const Algorithm& kept);
   // The fastest of `candidates`; DATA_LOSS when the device was lost on the way.
   absl::StatusOr<Algorithm> ChooseByTime(
       const ProductArgs& args, const std::vector<Algorithm>& candidates);

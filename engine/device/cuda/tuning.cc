@@ -76,6 +76,11 @@ bool ParseLine(absl::string_view line, Choices* choices) {
       .second;
 }
 
+const Algorithm* FindIn(const Choices& choices, const ProductKey& key) {
+  const auto found = choices.find(key);
+  return found == choices.end() ? nullptr : &found->second;
+}
+
 }  // namespace
 
 ProductKey KeyOf(const ProductArgs& args) {
@@ -147,7 +152,7 @@ TuningStore::TuningStore(std::string folder, TunedFor tuned_for)
     : folder_(std::move(folder)),
       tuned_for_(std::move(tuned_for)),
       name_(TuningFileName(tuned_for_)) {
-  choices_ = Read(/*tell=*/true);
+  kept_ = Read(/*tell=*/true);
 }
 
 Choices TuningStore::Read(bool tell) {
@@ -159,38 +164,55 @@ Choices TuningStore::Read(bool tell) {
       text.ok() ? ParseTuning(*text, tuned_for_) : text.status();
   if (choices.ok()) return *std::move(choices);
   if (tell) {
-    AddNote(absl::StrCat(
-        "warning: ", folder_, "/", name_,
-        " is not used, products are timed anew: ", choices.status().message()));
+    AddNote(absl::StrCat("warning: ", folder_, "/", name_,
+                         " is not used, algorithms are chosen anew: ",
+                         choices.status().message()));
   }
   return {};
 }
 
-const Algorithm* TuningStore::Find(const ProductKey& key) const {
-  const auto found = choices_.find(key);
-  return found == choices_.end() ? nullptr : &found->second;
+bool TuningStore::Change(const std::function<void(Choices*)>& change) {
+  const absl::StatusOr<FileLock> lock =
+      FileLock::Take(folder_, absl::StrCat(name_, ".lock"));
+  absl::Status status = lock.status();
+  if (status.ok()) {
+    Choices all = kept_;
+    for (const auto& [key, chosen] : Read(/*tell=*/false)) all[key] = chosen;
+    change(&all);
+    status = WriteFileAtomically(folder_, name_, FormatTuning(tuned_for_, all));
+    if (status.ok()) kept_ = std::move(all);
+  }
+  writable_ = status.ok();
+  if (status.ok()) return true;
+  AddNote(absl::StrCat(
+      "warning: ", folder_, "/", name_,
+      " cannot be written: products that it has no algorithm for are not "
+      "timed, the library's first choice is taken: ",
+      status.message()));
+  return false;
 }
 
-void TuningStore::Keep(const ProductKey& key, const Algorithm& algorithm,
-                       const Algorithm& refused) {
-  Use(key, algorithm);
-  if (folder_.empty()) return;
-  Choices all = choices_;
-  for (const auto& [other, chosen] : Read(/*tell=*/false)) {
-    if (other == key && chosen == refused) continue;
-    // Of what this process computes with already, only the file changes.
-    all[other] = chosen;
-    if (other == key) choices_[key] = chosen;
-    choices_.emplace(other, chosen);
-  }
-  const absl::Status written =
-      WriteFileAtomically(folder_, name_, FormatTuning(tuned_for_, all));
-  if (written.ok() || unwritable_) return;
-  unwritable_ = true;
-  AddNote(absl::StrCat(
-      "warning: the timed choice of algorithms is not kept, the next start "
-      "may choose others, and other last bits: ",
-      written.message()));
+bool TuningStore::Timed() {
+  if (folder_.empty()) return false;
+  return writable_.has_value() ? *writable_ : Change([](Choices* all) {});
+}
+
+const Algorithm* TuningStore::Served(const ProductKey& key) const {
+  return FindIn(served_, key);
+}
+
+const Algorithm* TuningStore::Kept(const ProductKey& key) const {
+  return FindIn(kept_, key);
+}
+
+const Algorithm* TuningStore::Keep(const ProductKey& key,
+                                   const Algorithm& algorithm,
+                                   const Algorithm& refused) {
+  const bool kept = Change([&](Choices* all) {
+    const auto [choice, added] = all->emplace(key, algorithm);
+    if (!added && choice->second == refused) choice->second = algorithm;
+  });
+  return kept ? Kept(key) : nullptr;
 }
 
 }  // namespace cuda

@@ -10,12 +10,14 @@
 //   bf16 384 1536 bias 2f00000000000000...      dtype, in, out, epilogue, bytes
 //   sha256 of all lines above
 //
-// Pure, but for TuningStore's Open and Keep.
+// Pure, but for TuningStore.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_TUNING_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_TUNING_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -57,7 +59,8 @@ absl::StatusOr<Choices> ParseTuning(absl::string_view text,
                                     const TunedFor& tuned_for);
 
 // The choices of a process for one kind of card, and their file. What goes
-// wrong with the file is a note and no failure: the choices are made anew.
+// wrong with the file is a note and no failure. Stores of several processes may
+// share a file: beside it lies NAME.lock, held by who changes it.
 // Thread rule: one thread at a time.
 class TuningStore {
  public:
@@ -65,19 +68,22 @@ class TuningStore {
   TuningStore(std::string folder, TunedFor tuned_for);
 
   // Whether products are to be timed: only where the choice can be kept, so
-  // that a text has the same bits after a restart.
-  bool timed() const { return !folder_.empty(); }
-  // nullptr: no choice has been made.
-  const Algorithm* Find(const ProductKey& key) const;
-  // A choice for this process alone.
-  void Use(const ProductKey& key, const Algorithm& algorithm) {
-    choices_[key] = algorithm;
+  // that a text has the same bits after a restart. Found out by the first call,
+  // which makes the folder and writes the file as it is; a note where it fails.
+  bool Timed();
+  // What this process computes with already; nullptr: nothing. It never
+  // changes, and is not what the file gets.
+  const Algorithm* Served(const ProductKey& key) const;
+  void Serve(const ProductKey& key, const Algorithm& algorithm) {
+    served_.emplace(key, algorithm);
   }
-  // A choice for this process and the file. Where another process has chosen
-  // for this key meanwhile, its choice stays in the file and is taken, unless
-  // it is `refused`.
-  void Keep(const ProductKey& key, const Algorithm& algorithm,
-            const Algorithm& refused = "");
+  // What the file holds; nullptr: nothing.
+  const Algorithm* Kept(const ProductKey& key) const;
+  // Adds a choice to the file, unless it holds one for this key that is not
+  // `refused`. Gives what the file holds now; nullptr, and a note, where it
+  // cannot be written: then nothing more is timed.
+  const Algorithm* Keep(const ProductKey& key, const Algorithm& algorithm,
+                        const Algorithm& refused = "");
 
   void AddNote(std::string note) { notes_.push_back(std::move(note)); }
   // What has been noted since the last call.
@@ -86,12 +92,16 @@ class TuningStore {
  private:
   // What the file holds; nothing, and a note if `tell`, where it is no good.
   Choices Read(bool tell);
+  // Changes kept_, brought up to date, and the file, while no other does. A
+  // note where that fails.
+  bool Change(const std::function<void(Choices*)>& change);
 
   const std::string folder_;
   const TunedFor tuned_for_;
   const std::string name_;
-  Choices choices_;
-  bool unwritable_ = false;  // told already
+  Choices kept_;    // in the file
+  Choices served_;  // by this process
+  std::optional<bool> writable_;
   std::vector<std::string> notes_;
 };
 

@@ -157,9 +157,16 @@ TEST_F(SeveralCardsTest, LosesTheCardThatFailedAndSaysWhich) {
   EXPECT_TRUE(RunPass(first.get()).ok());
 }
 
-// Products that are timed and never computed with.
+// Products that are timed and never computed with. check: of each Check, where
+// it fails.
 class IdleLibrary : public EmulatedLibrary {
  public:
+  explicit IdleLibrary(absl::Status check = absl::OkStatus())
+      : check_(std::move(check)) {}
+  absl::Status Check(const ProductArgs& args,
+                     const Algorithm& algorithm) override {
+    return check_.ok() ? EmulatedLibrary::Check(args, algorithm) : check_;
+  }
   absl::StatusOr<std::unique_ptr<Product>> Create(
       const ProductArgs& args, const Algorithm& algorithm) override {
     return std::unique_ptr<Product>(new Idle);
@@ -172,6 +179,7 @@ class IdleLibrary : public EmulatedLibrary {
       return absl::OkStatus();
     }
   };
+  const absl::Status check_;
 };
 
 TEST_F(SeveralCardsTest, TimesProductsOnceForAllCards) {
@@ -191,6 +199,38 @@ TEST_F(SeveralCardsTest, TimesProductsOnceForAllCards) {
     EXPECT_THAT(note, HasSubstr("cuda:0: products bf16"));
   }
   EXPECT_EQ(timed, 4);  // Q|K|V, attention's output, in and out of the inner
+}
+
+TEST_F(SeveralCardsTest, RefusesACardThatCannotServeAsTheFirstOneDoes) {
+  const TempFolder folder;
+  for (const std::string& tuning : {folder.path(), std::string()}) {
+    for (const absl::Status& check : {absl::InvalidArgumentError("not here"),
+                                      absl::InternalError("not now")}) {
+      int cards = 0;
+      auto device = OpenCards(
+          runtime_,
+          [&] {
+            return std::make_unique<IdleLibrary>(cards++ == 0 ? absl::OkStatus()
+                                                              : check);
+          },
+          {0, 1}, "bf16", tuning);
+      ASSERT_TRUE(device.ok()) << device.status();
+      const absl::Status status =
+          Encoder::Build(*std::move(device), RandomConfig(shape_),
+                         RandomLimits(shape_),
+                         RandomCheckpoint(shape_, 1).get())
+              .status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+      EXPECT_THAT(
+          std::string(status.message()),
+          HasSubstr(absl::IsInternal(check)
+                        ? "cuda:1: checking the algorithm of products bf16"
+                        : "cuda:1: loops refuses the algorithm that "
+                          "products bf16"));
+      EXPECT_THAT(std::string(status.message()), HasSubstr(check.message()));
+      EXPECT_EQ(runtime_->allocations(), 0);
+    }
+  }
 }
 
 }  // namespace

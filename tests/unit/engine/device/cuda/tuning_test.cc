@@ -1,9 +1,12 @@
-// The choice of algorithms by a clock that the test turns, and its file.
+// The choice of algorithms by a clock that the test turns.
 #include "engine/device/cuda/tuning.h"
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "engine/device/cuda/open_cards.h"
+#include "engine/device/cuda/tuned_products.h"
 #include "engine/io/file.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/support/temp_folder.h"
@@ -26,6 +29,7 @@ struct Bench {
   double now = 0;
   std::map<Algorithm, double> seconds;  // of a row; what the library has
   std::map<Algorithm, absl::Status> failing;
+  absl::Status check;  // of each Check, where it fails
   int runs = 0;
   std::vector<Algorithm> created;  // to serve, in order
 };
@@ -61,6 +65,7 @@ class FakeLibrary : public AlgorithmLibrary {
   }
   absl::Status Check(const ProductArgs& args,
                      const Algorithm& algorithm) override {
+    if (!bench_->check.ok()) return bench_->check;
     return bench_->seconds.count(algorithm) > 0
                ? absl::OkStatus()
                : absl::InvalidArgumentError("unknown bytes");
@@ -79,14 +84,31 @@ class TunedProductsTest : public ::testing::Test {
  protected:
   TunedProductsTest() { bench_.seconds = {{"a", 3}, {"b", 1}, {"c", 2}}; }
 
+  std::unique_ptr<TunedProducts> Products(const std::string& folder,
+                                          std::function<double()> clock = {}) {
+    if (clock == nullptr) clock = [this] { return bench_.now; };
+    return std::make_unique<TunedProducts>(
+        std::make_unique<FakeLibrary>(&bench_),
+        std::make_shared<TuningStore>(folder, kHopper), runtime_, 0,
+        std::move(clock));
+  }
+  static ProductArgs OtherArgs() {
+    ProductArgs other = kArgs;
+    other.in = 8;
+    return other;
+  }
+  // For root, too: no lock can be taken.
+  void MakeUnwritable() const {
+    const std::string lock = folder_.Path(TuningFileName(kHopper) + ".lock");
+    std::filesystem::remove(lock);
+    std::filesystem::create_directory(lock);
+  }
   // What one start of a program serves `args` with, and its notes.
   absl::StatusOr<Algorithm> Start(const std::string& folder,
                                   const ProductArgs& args = kArgs) {
-    TunedProducts products(std::make_unique<FakeLibrary>(&bench_),
-                           std::make_shared<TuningStore>(folder, kHopper),
-                           runtime_, 0, [this] { return bench_.now; });
-    const auto product = products.Create(args);
-    notes_ = products.TakeNotes();
+    const auto products = Products(folder);
+    const auto product = products->Create(args);
+    notes_ = products->TakeNotes();
     if (!product.ok()) return product.status();
     return bench_.created.back();
   }
@@ -124,18 +146,16 @@ TEST_F(TunedProductsTest, KeepsTheFastestFromStartToStart) {
 }
 
 TEST_F(TunedProductsTest, ServesOneShapeByOneAlgorithmWhateverTimesSay) {
-  TunedProducts products(std::make_unique<FakeLibrary>(&bench_),
-                         std::make_shared<TuningStore>(folder_.path(), kHopper),
-                         runtime_, 0, [this] { return bench_.now; });
-  ASSERT_TRUE(products.Create(kArgs).ok());
+  const auto products = Products(folder_.path());
+  ASSERT_TRUE(products->Create(kArgs).ok());
   const int runs = bench_.runs;
   bench_.seconds["a"] = 0.1;
-  ASSERT_TRUE(products.Create(kArgs).ok());
+  ASSERT_TRUE(products->Create(kArgs).ok());
   EXPECT_EQ(bench_.created.back(), "b");
   EXPECT_EQ(bench_.runs, runs);
   ProductArgs other = kArgs;
   other.epilogue = Epilogue::kNone;
-  ASSERT_TRUE(products.Create(other).ok());
+  ASSERT_TRUE(products->Create(other).ok());
   EXPECT_EQ(bench_.created.back(), "a");  // a choice of its own
 }
 
@@ -151,7 +171,8 @@ TEST_F(TunedProductsTest, TimesAnewWithAWarningWhereTheFileIsNoGood) {
     folder_.Write(TuningFileName(kHopper), bad);
     EXPECT_EQ(Start(folder_.path()).value(), "c");
     ASSERT_THAT(notes_, SizeIs(2));
-    EXPECT_THAT(notes_[0], HasSubstr("is not used, products are timed anew"));
+    EXPECT_THAT(notes_[0],
+                HasSubstr("is not used, algorithms are chosen anew"));
     EXPECT_EQ(Start(folder_.path()).value(), "c");  // the file is good again
     EXPECT_THAT(notes_, IsEmpty());
   }
@@ -167,21 +188,68 @@ TEST_F(TunedProductsTest, TimesAnewWhereTheLibraryRefusesWhatWasKept) {
   EXPECT_THAT(notes_, IsEmpty());
 }
 
-TEST_F(TunedProductsTest, WarnsOnceWhereTheFolderCannotBeWritten) {
-  folder_.Write("file", "not a folder");
-  TunedProducts products(
-      std::make_unique<FakeLibrary>(&bench_),
-      std::make_shared<TuningStore>(folder_.Path("file"), kHopper), runtime_, 0,
-      [this] { return bench_.now; });
-  ASSERT_TRUE(products.Create(kArgs).ok());
-  EXPECT_EQ(bench_.created.back(), "b");
-  ProductArgs other = kArgs;
-  other.in = 8;
-  ASSERT_TRUE(products.Create(other).ok());
-  int warnings = 0;
-  for (const std::string& note : products.TakeNotes())
-    warnings += note.find("is not kept") != note.npos ? 1 : 0;
-  EXPECT_EQ(warnings, 1);
+TEST_F(TunedProductsTest, TimesNothingAndSaysSoOnceWhereNothingCanBeWritten) {
+  const auto products = Products(folder_.Path("not made/a folder"));
+  ASSERT_TRUE(products->Create(kArgs).ok());
+  EXPECT_EQ(bench_.created.back(), "a");
+  ASSERT_TRUE(products->Create(OtherArgs()).ok());
+  EXPECT_EQ(bench_.created.back(), "a");
+  EXPECT_EQ(bench_.runs, 0);
+  EXPECT_THAT(products->TakeNotes(),
+              ElementsAre(HasSubstr("cannot be written: products that it has "
+                                    "no algorithm for are not timed")));
+}
+
+TEST_F(TunedProductsTest, ServesWhatAFileHoldsThatCannotBeWritten) {
+  ASSERT_EQ(Start(folder_.path()).value(), "b");
+  const int runs = bench_.runs;
+  MakeUnwritable();
+  EXPECT_EQ(Start(folder_.path()).value(), "b");
+  EXPECT_THAT(notes_, IsEmpty());
+  EXPECT_EQ(Start(folder_.path(), OtherArgs()).value(), "a");
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("cannot be written")));
+  EXPECT_EQ(bench_.runs, runs);
+}
+
+TEST_F(TunedProductsTest, TakesTheFirstChoiceWhereTheTimedOneCannotBeKept) {
+  bool broken = false;
+  const auto products = Products(folder_.path(), [&] {
+    if (!broken) MakeUnwritable();
+    broken = true;
+    return bench_.now;
+  });
+  ASSERT_TRUE(products->Create(kArgs).ok());
+  EXPECT_GT(bench_.runs, 0);
+  EXPECT_EQ(bench_.created.back(), "a");
+  const int runs = bench_.runs;
+  ASSERT_TRUE(products->Create(OtherArgs()).ok());
+  EXPECT_EQ(bench_.runs, runs);
+}
+
+TEST_F(TunedProductsTest, KeepsNoChoiceThatCouldNotBeTimed) {
+  const auto products = Products(folder_.path());
+  runtime_->Fail("Allocate", 2, 0, /*for_ever=*/true);
+  ASSERT_TRUE(products->Create(kArgs).ok());
+  EXPECT_EQ(bench_.created.back(), "a");
+  runtime_->Fail("Allocate", 0);
+  ASSERT_TRUE(products->Create(OtherArgs()).ok());
+  EXPECT_EQ(ParseTuning(File(), kHopper).value(),
+            (Choices{{KeyOf(OtherArgs()), "b"}}));
+  ASSERT_TRUE(products->Create(kArgs).ok());
+  EXPECT_EQ(bench_.created.back(), "a");  // for as long as this process lives
+}
+
+TEST_F(TunedProductsTest, EndsTheStartWhereAKeptChoiceCannotBeChecked) {
+  ASSERT_EQ(Start(folder_.path()).value(), "b");
+  const std::string before = File();
+  bench_.check = absl::InternalError("no memory on the host");
+  const absl::Status status = Start(folder_.path()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(status.message(),
+            "cuda:0: checking the algorithm of products bf16 64 128 bias: no "
+            "memory on "
+            "the host");
+  EXPECT_EQ(File(), before);
 }
 
 TEST_F(TunedProductsTest, TakesWhatAnotherProcessKeptMeanwhile) {
@@ -192,6 +260,18 @@ TEST_F(TunedProductsTest, TakesWhatAnotherProcessKeptMeanwhile) {
                          0, [this] { return bench_.now; });
   ASSERT_TRUE(products.Create(kArgs).ok());
   EXPECT_EQ(bench_.created.back(), "b");
+}
+
+TEST_F(TunedProductsTest, ReplacesWhatAnotherProcessKeptWhereItIsRefused) {
+  const auto late = std::make_shared<TuningStore>(folder_.path(), kHopper);
+  ASSERT_EQ(Start(folder_.path()).value(), "b");
+  bench_.seconds.erase("b");
+  TunedProducts products(std::make_unique<FakeLibrary>(&bench_), late, runtime_,
+                         0, [this] { return bench_.now; });
+  ASSERT_TRUE(products.Create(kArgs).ok());
+  EXPECT_EQ(bench_.created.back(), "c");
+  EXPECT_EQ(ParseTuning(File(), kHopper).value(),
+            (Choices{{KeyOf(kArgs), "c"}}));
 }
 
 TEST_F(TunedProductsTest, LeavesOutACandidateThatFails) {
@@ -206,7 +286,8 @@ TEST_F(TunedProductsTest, TakesTheFirstChoiceUnkeptWhereNoneCanBeTimed) {
     EXPECT_EQ(Start(folder_.Path(call)).value(), needed ? "a" : "b") << call;
     if (needed) {
       EXPECT_THAT(notes_, ElementsAre(HasSubstr("could not be timed")));
-      EXPECT_FALSE(FileExists(folder_.path(), call));
+      EXPECT_EQ(Start(folder_.Path(call)).value(), "a");
+      EXPECT_THAT(notes_, ElementsAre(HasSubstr("could not be timed")));
     }
     runtime_->Fail(call, 0);
   }
@@ -227,43 +308,6 @@ TEST(FastestOfTest, WeighsEveryCountOfRowsAlike) {
   EXPECT_EQ(FastestOf({{}, {5, 5}}), 1);
   EXPECT_EQ(FastestOf({{}, {}}), -1);
   EXPECT_EQ(FastestOf({}), -1);
-}
-
-TEST(TuningFileTest, GivesBackWhatWasWritten) {
-  const Choices choices = {
-      {{Element::kFloat, 384, 1536, Epilogue::kNone}, std::string("\0\n x", 4)},
-      {{Element::kHalf, 8, 16, Epilogue::kBiasGeluTanh}, "\xff"},
-      {{Element::kBf16, 8, 16, Epilogue::kBiasRelu}, "b"}};
-  EXPECT_EQ(ParseTuning(FormatTuning(kHopper, choices), kHopper).value(),
-            choices);
-}
-
-TEST(TuningFileTest, RefusesEveryDamageOfOneByte) {
-  const std::string good = FormatTuning(
-      kHopper, {{{Element::kBf16, 8, 16, Epilogue::kBias}, "algorithm"}});
-  for (size_t i = 0; i < good.size(); ++i) {
-    std::string bad = good;
-    bad[i] = static_cast<char>(bad[i] ^ 1);
-    EXPECT_FALSE(ParseTuning(bad, kHopper).ok()) << i;
-    EXPECT_FALSE(ParseTuning(good.substr(0, i), kHopper).ok()) << i;
-  }
-}
-
-TEST(TuningFileTest, RefusesAnotherCardLibraryAndFormat) {
-  const std::string text = FormatTuning(kHopper, {});
-  for (const TunedFor& other :
-       {TunedFor{"NVIDIA H100", 9, 0, kHopper.library},
-        TunedFor{kHopper.card, 10, 0, kHopper.library},
-        TunedFor{kHopper.card, 9, 0, "cuBLASLt 120000"}}) {
-    EXPECT_THAT(std::string(ParseTuning(text, other).status().message()),
-                HasSubstr("it is not of " + other.card));
-    EXPECT_NE(TuningFileName(other), TuningFileName(kHopper));
-  }
-  EXPECT_THAT(
-      std::string(
-          ParseTuning("encoderd tuning 2\n", kHopper).status().message()),
-      HasSubstr("encoderd tuning 1"));
-  EXPECT_EQ(TuningFileName(kHopper), "nvidia-h200-9.0-cublaslt-130000.tuning");
 }
 
 TEST(OpenCardsTest, KeepsAModelsChoicesInTheFolder) {

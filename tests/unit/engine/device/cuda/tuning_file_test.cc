@@ -1,0 +1,86 @@
+// The file of chosen algorithms, and those who share it.
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "engine/device/cuda/tuning.h"
+#include "tests/support/temp_folder.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+const TunedFor kHopper = {"NVIDIA H200", 9, 0, "cuBLASLt 130000"};
+
+// As two replicas do that start at once on an empty folder.
+TEST(TuningStoreTest, GivesTwoThatChooseAtOnceWhatTheFileHolds) {
+  const TempFolder folder;
+  constexpr int kKeys = 20;
+  const auto key = [](int i) {
+    return ProductKey{Element::kBf16, i, 8, Epilogue::kBias};
+  };
+  std::vector<Choices> got(2);
+  std::vector<std::thread> replicas;
+  for (size_t r = 0; r < got.size(); ++r) {
+    replicas.emplace_back([&, r] {
+      TuningStore store(folder.path(), kHopper);
+      if (!store.Timed()) return;
+      for (int i = 0; i < kKeys; ++i) {
+        const Algorithm* kept = store.Keep(key(i), r == 0 ? "first" : "second");
+        if (kept != nullptr) got[r][key(i)] = *kept;
+      }
+    });
+  }
+  for (std::thread& replica : replicas) replica.join();
+  EXPECT_THAT(got[0], SizeIs(kKeys));
+  EXPECT_EQ(got[0], got[1]);
+  TuningStore next(folder.path(), kHopper);
+  for (const auto& [made, algorithm] : got[0]) {
+    ASSERT_NE(next.Kept(made), nullptr) << KeyText(made);
+    EXPECT_EQ(*next.Kept(made), algorithm);
+  }
+}
+
+TEST(TuningFileTest, GivesBackWhatWasWritten) {
+  const Choices choices = {
+      {{Element::kFloat, 384, 1536, Epilogue::kNone}, std::string("\0\n x", 4)},
+      {{Element::kHalf, 8, 16, Epilogue::kBiasGeluTanh}, "\xff"},
+      {{Element::kBf16, 8, 16, Epilogue::kBiasRelu}, "b"}};
+  EXPECT_EQ(ParseTuning(FormatTuning(kHopper, choices), kHopper).value(),
+            choices);
+}
+
+TEST(TuningFileTest, RefusesEveryDamageOfOneByte) {
+  const std::string good = FormatTuning(
+      kHopper, {{{Element::kBf16, 8, 16, Epilogue::kBias}, "algorithm"}});
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ 1);
+    EXPECT_FALSE(ParseTuning(bad, kHopper).ok()) << i;
+    EXPECT_FALSE(ParseTuning(good.substr(0, i), kHopper).ok()) << i;
+  }
+}
+
+TEST(TuningFileTest, RefusesAnotherCardLibraryAndFormat) {
+  const std::string text = FormatTuning(kHopper, {});
+  for (const TunedFor& other :
+       {TunedFor{"NVIDIA H100", 9, 0, kHopper.library},
+        TunedFor{kHopper.card, 10, 0, kHopper.library},
+        TunedFor{kHopper.card, 9, 0, "cuBLASLt 120000"}}) {
+    EXPECT_THAT(std::string(ParseTuning(text, other).status().message()),
+                HasSubstr("it is not of " + other.card));
+    EXPECT_NE(TuningFileName(other), TuningFileName(kHopper));
+  }
+  EXPECT_THAT(
+      std::string(
+          ParseTuning("encoderd tuning 2\n", kHopper).status().message()),
+      HasSubstr("encoderd tuning 1"));
+  EXPECT_EQ(TuningFileName(kHopper), "nvidia-h200-9.0-cublaslt-130000.tuning");
+}
+
+}  // namespace
+}  // namespace cuda
+}  // namespace encoderd

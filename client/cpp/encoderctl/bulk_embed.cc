@@ -35,6 +35,9 @@ absl::StatusOr<std::string> ReadJson(const std::string& line,
   } catch (const nlohmann::json::parse_error& error) {
     return absl::InvalidArgumentError(absl::StrCat(
         "inputs[", index, "] is no JSON from byte ", error.byte, " on"));
+  } catch (const nlohmann::json::exception&) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "inputs[", index, "] has a number that no double can hold"));
   }
   if (json.is_string()) return json.get<std::string>();
   if (json.is_object() && json.contains(field) && json[field].is_string()) {
@@ -139,6 +142,15 @@ class BulkRun {
     resumable_ = from_file && choices_.resume;
     most_texts_ = static_cast<int>(model.max_inputs_per_request());
     const std::string journal = absl::StrCat(output, ".journal");
+    for (const std::string& path : {scales, journal}) {
+      if (!invocation_.WouldOverwriteInput(path)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(path,
+                       ", which goes with --output, is the file of "
+                       "--input"));
+    }
+    const absl::Status locked = lock_.Take(output);
+    if (!locked.ok()) return locked;
     const std::string work = NameWork(invocation_, choices_, model);
     if (resumable_) {
       bool other = false;
@@ -319,6 +331,7 @@ class BulkRun {
   const Invocation& invocation_;
   const BulkChoices& choices_;
   const StopOnSignal* stop_ = nullptr;  // while it works
+  OutputLock lock_;
   std::unique_ptr<TextSource> source_;
   RowLayout layout_;
   std::unique_ptr<RowFile> rows_;

@@ -1,6 +1,8 @@
 #include "client/cpp/encoderctl/invocation.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "client/cpp/error.h"
@@ -77,7 +79,16 @@ std::optional<int> Invocation::Parse(
   }
   const absl::Status status = flags.Parse(arguments, &positional);
   if (!status.ok()) return Usage(status.message());
+  if (WouldOverwriteInput(settings.output)) {
+    return Usage("--output=" + settings.output + " is the file of --input");
+  }
   return std::nullopt;
+}
+
+bool Invocation::WouldOverwriteInput(const std::string& path) const {
+  std::error_code neither;  // one that is not there is no other
+  return path != "-" && settings.input != "-" &&
+         std::filesystem::equivalent(path, settings.input, neither);
 }
 
 absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect() const {

@@ -51,6 +51,8 @@ class Invocation {
   // was asked for, or it is wrong), nothing to go on.
   std::optional<int> Parse(const std::vector<std::string>& arguments);
 
+  // Whether `path` is the file that --input names, by whatever name.
+  bool WouldOverwriteInput(const std::string& path) const;
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
   v1::Truncate truncate() const;
   v1::OnError on_error() const;

@@ -1,5 +1,10 @@
 #include "client/cpp/encoderctl/row_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
@@ -7,6 +12,23 @@
 #include "client/cpp/encoderctl/npy.h"
 
 namespace encoderd::ctl {
+
+OutputLock::~OutputLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+absl::Status OutputLock::Take(const std::string& path) {
+  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot open ", path, " for writing"));
+  }
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+    return absl::OkStatus();  // a file system without locks has none to hold
+  }
+  return absl::AbortedError(
+      absl::StrCat(path, " is being written by another run"));
+}
 
 bool RowFile::Holds(const std::string& path, const RowLayout& layout,
                     int64_t rows) {

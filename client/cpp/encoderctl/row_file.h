@@ -23,6 +23,23 @@ struct RowLayout {
   int64_t row_bytes() const { return columns * value_bytes; }
 };
 
+// One run at a time writes a file: held by the system, for as long as this
+// lives, whatever becomes of the process.
+class OutputLock {
+ public:
+  OutputLock() = default;
+  ~OutputLock();
+  OutputLock(const OutputLock&) = delete;
+  OutputLock& operator=(const OutputLock&) = delete;
+
+  // Makes the file if it is not there. INVALID_ARGUMENT if it cannot be
+  // opened; ABORTED while another run holds it.
+  absl::Status Take(const std::string& path);
+
+ private:
+  int descriptor_ = -1;
+};
+
 class RowFile {
  public:
   // Whether `path` holds at least `rows` rows.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/encoderctl.h"
 #include "client/cpp/encoderctl/npy.h"
+#include "client/cpp/encoderctl/row_file.h"
 #include "client/cpp/encoderctl/text_source.h"
 #include "tests/support/fake_encoder_service.h"
 #include "tests/support/temp_folder.h"
@@ -171,6 +172,41 @@ TEST_F(EncoderctlBulkTest, ALineThatCannotBeReadCostsItsOwnRow) {
   EXPECT_THAT(err_, HasSubstr("bad.jsonl:3: skipped: INVALID_ARGUMENT: "
                               "inputs[2] is a line of 16777218 bytes"));
   EXPECT_EQ(Read(Path("bad.npy")).substr(0, kNpyHeaderBytes), NpyHeader(4, 6));
+}
+
+TEST_F(EncoderctlBulkTest, ANumberThatNoDoubleHoldsCostsItsOwnRow) {
+  Write("bad.jsonl", "\"one\"\n{\"text\": \"x\", \"score\": -1e400}\n1e999\n");
+  EXPECT_EQ(Run("bad.npy", {"--on_error=skip"}, "bad.jsonl"), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("bad.jsonl:2: skipped: INVALID_ARGUMENT: "
+                              "inputs[1] has a number that no double can"));
+  EXPECT_THAT(err_, HasSubstr("2 of 3 texts were skipped"));
+}
+
+TEST_F(EncoderctlBulkTest, NeverWritesOverItsInput) {
+  const std::string texts = Read(Path("in.jsonl"));
+  std::filesystem::create_symlink(Path("in.jsonl"), Path("link.npy"));
+  std::filesystem::create_hard_link(Path("in.jsonl"),
+                                    Path("out.npy.scales.npy"));
+  EXPECT_EQ(Run("in.jsonl", {"--format=npy"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("in.jsonl is the file of --input"));
+  EXPECT_EQ(Run("in.jsonl", {"--format=jsonl"}), kExitUsage);
+  EXPECT_EQ(Run("link.npy"), kExitUsage);
+  EXPECT_EQ(Run("out.npy", {"--encoding=int8"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("out.npy.scales.npy, which goes with --output"));
+  EXPECT_EQ(Read(Path("in.jsonl")), texts);
+}
+
+TEST_F(EncoderctlBulkTest, OneRunAtATimeWritesAFile) {
+  ASSERT_EQ(Run("out.npy"), kExitOk) << err_;
+  const std::string rows = Read(Path("out.npy"));
+  {
+    OutputLock other;
+    ASSERT_TRUE(other.Take(Path("out.npy")).ok());
+    EXPECT_EQ(Run("out.npy"), kExitUsage);
+    EXPECT_THAT(err_, HasSubstr("out.npy is being written by another run"));
+    EXPECT_EQ(Read(Path("out.npy")), rows);
+  }
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
 }
 
 TEST_F(EncoderctlBulkTest, RefusesMoreInFlightThanAStreamHolds) {

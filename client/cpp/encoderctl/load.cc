@@ -226,16 +226,9 @@ class StreamLoad {
                                                "\", which does not wait")));
       return;
     }
-    absl::Status status;
-    if (response.has_error()) {
-      status = client::FromGrpc(
-          grpc::Status(static_cast<grpc::StatusCode>(response.error().code()),
-                       response.error().message(),
-                       response.error().SerializeAsString()),
-          0);
-    } else {
-      status = CheckCount(response, load_.texts_per_call);
-    }
+    const absl::Status status =
+        response.has_error() ? client::FromDetails(response.error(), 0)
+                             : CheckCount(response, load_.texts_per_call);
     if (status.ok()) {
       measure_.Answered(found->second, now, load_.texts_per_call,
                         response.usage().tokens());

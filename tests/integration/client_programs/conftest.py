@@ -21,6 +21,12 @@ class FakeServer:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.target = self.process.stdout.readline().strip()
 
+    def texts_seen(self):
+        """Texts that came over streams so far."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
     def close(self):
         self.process.stdin.close()
         self.process.wait(timeout=30)
@@ -29,6 +35,14 @@ class FakeServer:
 
 @pytest.fixture(scope="session")
 def fake():
+    server = FakeServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def own_fake():
+    """One that no other test uses."""
     server = FakeServer()
     yield server
     server.close()

@@ -6,20 +6,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import PROGRAMS, FakeServer, encoderctl
-
-
-@pytest.fixture
-def own_fake():
-    server = FakeServer()
-    yield server
-    server.close()
-
-
-def texts_seen(server):
-    server.process.stdin.write("\n")
-    server.process.stdin.flush()
-    return int(server.process.stdout.readline())
+from conftest import PROGRAMS, encoderctl
 
 
 def test_ctrl_c_ends_it_with_what_was_measured_so_far(own_fake):
@@ -29,7 +16,7 @@ def test_ctrl_c_ends_it_with_what_was_measured_so_far(own_fake):
              "--duration=1h", "--count=10000000", "--format=jsonl"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ctl:
         deadline = time.monotonic() + 60
-        while texts_seen(own_fake) < 100:
+        while own_fake.texts_seen() < 100:
             assert ctl.poll() is None and time.monotonic() < deadline
             time.sleep(0.01)
         ctl.send_signal(signal.SIGINT)

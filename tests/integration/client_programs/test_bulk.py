@@ -6,26 +6,13 @@ import time
 
 import numpy as np
 import pytest
-from conftest import PROGRAMS, FakeServer, encoderctl
+from conftest import PROGRAMS, encoderctl
 
 TEXTS = 3000
 BATCH = 10
 IN_FLIGHT = 8
 WINDOW = BATCH * IN_FLIGHT
 NPY_HEADER = 128
-
-
-@pytest.fixture
-def own_fake():
-    server = FakeServer()
-    yield server
-    server.close()
-
-
-def texts_seen(server):
-    server.process.stdin.write("\n")
-    server.process.stdin.flush()
-    return int(server.process.stdout.readline())
 
 
 def arguments(texts, out):
@@ -45,7 +32,7 @@ def test_a_broken_run_is_gone_on_with(own_fake, tmp_path, number):
     fast.write_text(texts.read_text())
     assert encoderctl(own_fake.target, "embed",
                       *arguments(fast, whole)).returncode == 0
-    seen = texts_seen(own_fake)
+    seen = own_fake.texts_seen()
     assert seen == TEXTS
 
     journal = tmp_path / "out.npy.journal"
@@ -73,7 +60,7 @@ def test_a_broken_run_is_gone_on_with(own_fake, tmp_path, number):
     assert "going on after" in done.stderr
     assert out.read_bytes() == whole.read_bytes()
     assert not journal.exists()
-    assert texts_seen(own_fake) - seen <= TEXTS + WINDOW
+    assert own_fake.texts_seen() - seen <= TEXTS + WINDOW
 
 
 def test_a_signal_ends_a_run_that_waits_for_its_input(own_fake, tmp_path):

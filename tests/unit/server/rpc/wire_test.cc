@@ -8,21 +8,10 @@
 #include "encoderd/v1/encoder.pb.h"
 #include "engine/error.h"
 #include "server/rpc/parse_cost.h"
+#include "tests/support/byte_buffers.h"
 
 namespace encoderd {
 namespace {
-
-grpc::ByteBuffer Bytes(const std::string& text) {
-  const grpc::Slice slice(text);
-  return grpc::ByteBuffer(&slice, 1);
-}
-
-// In slices of one byte, as a slow network may deliver it.
-grpc::ByteBuffer Crumbs(const std::string& text) {
-  std::vector<grpc::Slice> slices;
-  for (char c : text) slices.emplace_back(std::string(1, c));
-  return grpc::ByteBuffer(slices.data(), slices.size());
-}
 
 std::string Flat(const grpc::ByteBuffer& bytes) {
   grpc::Slice slice;

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import time
 from typing import Any, Optional, Sequence, TypeVar
 
 import grpc
 
-from encoderd._channel import pause
+from encoderd._channel import pause, starting
 from encoderd._jobs import Job, Many, One
 from encoderd._window import Window
+from encoderd.errors import make_error
 from encoderd.inputs import Part
 
 T = TypeVar("T")
+
+
+def _is_cancelled() -> bool:
+    """Whether the current task was cancelled, and not only its call. Nobody
+    knows before Python 3.11."""
+    task: Any = asyncio.current_task()
+    return not hasattr(task, "cancelling") or task.cancelling() > 0
 
 
 async def call(method: Any, request: Any, timeout: Optional[float],
@@ -22,11 +31,19 @@ async def call(method: Any, request: Any, timeout: Optional[float],
     """The answer; made again when the server asks for that. places: of the
     request's inputs, in the caller's list."""
     end = time.monotonic() + (math.inf if timeout is None else timeout)
-    while True:
+    for attempts in itertools.count(1):
+        with starting():
+            answer = method(request, timeout=timeout)
         try:
-            return await method(request, timeout=timeout)
+            return await answer
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            raise make_error(grpc.StatusCode.CANCELLED,
+                             "the client was closed") from None
         except grpc.RpcError as error:
-            found, delay = pause(error, places, end - time.monotonic())
+            found, delay = pause(error, request, places, attempts,
+                                 end - time.monotonic())
             if delay < 0:
                 raise found from error
         await asyncio.sleep(delay)

@@ -22,10 +22,11 @@ from typing import Any, Deque, Dict, Iterator, List, Optional, Union
 import grpc
 
 from encoderd._jobs import embed_options
-from encoderd.errors import (TOO_LARGE, EncoderdError, from_rpc_error,
-                             from_status, is_too_large, make_error,
-                             name_too_large)
-from encoderd.inputs import BYTES_PER_CALL, Cutter, Input, Part, TokenIds
+from encoderd.errors import (TOO_LARGE, EncoderdError, explain,
+                             from_rpc_error, from_status, is_too_large,
+                             make_error, name_too_large)
+from encoderd.inputs import (BYTES_PER_CALL, Cutter, Input, Part, TokenIds,
+                             check_iterable)
 from encoderd.results import Embedding, check_count, read_embedding
 from encoderd.v1 import encoder_pb2
 
@@ -248,7 +249,7 @@ class Bulk:
             broken = (pending.alone and not error.reason
                       and error.code is grpc.StatusCode.INTERNAL)
             if not _worth_another_try(error) and not broken:
-                raise error
+                raise explain(error)
             self._trouble = error
             pending.sent = False
             pending.not_before = now + (
@@ -304,7 +305,7 @@ class Bulk:
         # grpc.aio of an end that a write was too late for.
         if (not _worth_another_try(error)
                 and error.code is not grpc.StatusCode.INTERNAL):
-            raise error
+            raise explain(error)  # an answer may be too large, too
         self._trouble = error
         self._connect_at = now + self._pause
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
@@ -357,6 +358,7 @@ def make_bulk(inputs: Any, *, batch_size: int, requests_in_flight: int,
     if isinstance(inputs, (str, TokenIds)):
         raise TypeError(f"inputs is a {type(inputs).__name__}; embed_stream() "
                         "takes an iterable of inputs")
+    check_iterable(inputs)
     return Bulk(
         model=model, options=embed_options(precision=precision,
                                            on_error=on_error, **options),

@@ -12,6 +12,7 @@ import grpc
 
 from encoderd._bulk import LONGEST_PAUSE, Bulk, Ended, Event, ended_by
 from encoderd._bulk_calls import read
+from encoderd._channel import starting
 from encoderd.errors import make_error, to_status
 from encoderd.inputs import Input
 from encoderd.results import Embedding
@@ -25,7 +26,8 @@ class Stream:
         """method: EmbedStream; embed: Embed, for what goes alone."""
         self._requests: "asyncio.Queue[Any]" = asyncio.Queue()
         self._events: "asyncio.Queue[Event]" = asyncio.Queue()
-        self._call = method(self._sent())
+        with starting():
+            self._call = method(self._sent())
         self._reader = asyncio.ensure_future(self._read())
         self._embed = embed
         self._alone: "Set[asyncio.Future[None]]" = set()

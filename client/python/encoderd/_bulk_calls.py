@@ -9,6 +9,7 @@ import time
 from typing import Any, Callable, Generator, Iterable, Iterator, Optional
 
 from encoderd._bulk import LONGEST_PAUSE, Bulk, Ended, Event, ended_by
+from encoderd._channel import starting
 from encoderd.inputs import Input
 from encoderd.results import Embedding
 
@@ -21,7 +22,8 @@ class Stream:
     def __init__(self, method: Any):
         self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._events: "queue.SimpleQueue[Event]" = queue.SimpleQueue()
-        self._call = method(iter(self._requests.get, None))
+        with starting():
+            self._call = method(iter(self._requests.get, None))
         threading.Thread(target=_read, args=(self._call, self._events),
                          name="encoderd-stream", daemon=True).start()
 

@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Sequence, TypeVar, Union
 
 import grpc
 
-from encoderd._channel import pause
+from encoderd._channel import pause, starting
 from encoderd._jobs import Job, Many, One
 from encoderd._window import Window
 from encoderd.inputs import Part
@@ -24,7 +24,13 @@ class Call:
         self._request = request
         self._end = time.monotonic() + (math.inf if timeout is None
                                         else timeout)
-        self._future = method.future(request, timeout=timeout)
+        self._attempts = 0
+        self._send(timeout)
+
+    def _send(self, timeout: Optional[float]) -> None:
+        self._attempts += 1
+        with starting():
+            self._future = self._method.future(self._request, timeout=timeout)
 
     def result(self, places: Sequence[int] = ()) -> Any:
         """The answer; or an EncoderdError. places: of the request's inputs,
@@ -34,13 +40,13 @@ class Call:
                 return self._future.result()
             except grpc.RpcError as error:
                 remaining = self._end - time.monotonic()
-                found, delay = pause(error, places, remaining)
+                found, delay = pause(error, self._request, places,
+                                     self._attempts, remaining)
                 if delay < 0:
                     raise found from error
             time.sleep(delay)
             left = self._end - time.monotonic()
-            self._future = self._method.future(
-                self._request, timeout=None if math.isinf(left) else left)
+            self._send(None if math.isinf(left) else left)
 
     def cancel(self) -> None:
         self._future.cancel()

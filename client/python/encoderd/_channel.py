@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.resources
-from typing import Any, List, Sequence, Tuple
+import os
+import random
+from typing import Any, Iterator, List, Sequence, Tuple
 
 import grpc
 from google.protobuf import wrappers_pb2
 
-from encoderd.errors import EncoderdError, from_rpc_error
+from encoderd.errors import (EncoderdError, explain, from_rpc_error,
+                             make_error)
+from encoderd.inputs import BYTES_PER_CALL
 from encoderd.v1 import encoder_pb2_grpc
+
+# gRPC sends a longer request once: it would try one that is too large for the
+# server again and again, not seeing that this is no full queue. Only a single
+# input is as long. pause() knows better and has the other attempts made.
+LONGEST_RETRIED = 2 * BYTES_PER_CALL
+MOST_ATTEMPTS = 5  # as in service_config.json, and its backoff
+FIRST_BACKOFF = 0.1  # seconds
+LONGEST_BACKOFF = 2.0
+_BUSY = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 
 
 def channel_options(max_answer_bytes: int) -> List[Tuple[str, Any]]:
@@ -18,8 +32,7 @@ def channel_options(max_answer_bytes: int) -> List[Tuple[str, Any]]:
     return [
         ("grpc.service_config", config),
         ("grpc.enable_retries", 1),
-        # A request longer than this is sent once and never again.
-        ("grpc.per_rpc_retry_buffer_size", 16 << 20),
+        ("grpc.per_rpc_retry_buffer_size", LONGEST_RETRIED),
         # A server that was restarted is found again soon.
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", 1000),
@@ -34,6 +47,7 @@ class Methods:
     """The methods of a channel by name, grpc.health.v1's too."""
 
     def __init__(self, channel: Any):
+        self._process = os.getpid()
         stub: Any = encoder_pb2_grpc.EncoderStub  # generated without types
         self._stub = stub(channel)
         self._health = channel.unary_unary(
@@ -43,24 +57,46 @@ class Methods:
             response_deserializer=wrappers_pb2.Int32Value.FromString)
 
     def __getitem__(self, name: str) -> Any:
+        if os.getpid() != self._process:  # a call would wait for ever
+            raise RuntimeError("this client was made before a fork, and its "
+                               "connection is the other process's; make a "
+                               "client in each process")
         return self._health if name == "Health" else getattr(self._stub, name)
 
 
-def pause(error: grpc.RpcError, places: Sequence[int], remaining: float
-          ) -> Tuple[EncoderdError, float]:
+@contextlib.contextmanager
+def starting() -> Iterator[None]:
+    """Around the start of a call: that of a closed client is cancelled, as
+    those are that were under way."""
+    try:
+        yield
+    except (ValueError, grpc.aio.UsageError) as error:  # gRPC's, of a channel
+        raise make_error(grpc.StatusCode.CANCELLED,
+                         "the client was closed") from error
+
+
+def pause(error: grpc.RpcError, request: Any, places: Sequence[int],
+          attempts: int, remaining: float) -> Tuple[EncoderdError, float]:
     """What an error says, and for how many seconds to wait before the call is
     made once more; negative: not at all.
 
-    gRPC has made its attempts when this is asked. A server whose queue is full
-    says when to come again (RetryInfo), and is taken at its word as long as
-    `remaining` seconds allow.
+    gRPC has made its attempts when this is asked, `attempts` times; of a long
+    request there was one. A server whose queue is full says when to come
+    again (RetryInfo), and is taken at its word as long as `remaining` seconds
+    allow.
     """
-    found = from_rpc_error(error, places)
+    size = request.ByteSize()
+    found = explain(from_rpc_error(error, places), size, places)
     delay = found.retry_delay
-    if (found.code is not grpc.StatusCode.RESOURCE_EXHAUSTED or delay is None
-            or delay >= remaining):
+    if found.code is grpc.StatusCode.RESOURCE_EXHAUSTED and delay is not None:
+        delay = max(delay, 0.001)
+    elif (found.code in _BUSY and size > LONGEST_RETRIED
+          and attempts < MOST_ATTEMPTS):
+        backoff = min(FIRST_BACKOFF * 2 ** (attempts - 1), LONGEST_BACKOFF)
+        delay = delay or backoff * random.uniform(0.8, 1.2)
+    else:
         return found, -1.0
-    return found, max(delay, 0.001)
+    return found, delay if delay < remaining else -1.0
 
 
 def check_in_flight(calls: int) -> int:

@@ -16,8 +16,9 @@ import numpy as np
 from google.protobuf import wrappers_pb2
 
 from encoderd._progress import make_progress
+from encoderd._quantize import read_ranges
 from encoderd.errors import make_error
-from encoderd.inputs import Input, Part, TokenIds, cut
+from encoderd.inputs import Input, Part, cut
 from encoderd.positions import PositionReport, read_positions
 from encoderd.results import (EmbedResult, Rows, TokenizedText, TokenStates,
                               check_count, no_states, read_states, read_tokens)
@@ -58,14 +59,6 @@ def enum_value(enum: Any, prefix: str, value: Optional[str]) -> Any:
     return enum.Value(name)
 
 
-def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
-    if isinstance(values, (str, TokenIds)):
-        return [values]
-    if isinstance(values, (list, tuple)):
-        return values
-    return list(values)
-
-
 def embed_options(*, precision: str = "float32",
                   normalize: Optional[bool] = None,
                   truncate: Optional[str] = None, dimensions: int = 0,
@@ -81,7 +74,7 @@ def embed_options(*, precision: str = "float32",
         prompt_name=prompt_name, packed=True,
         on_error=enum_value(encoder_pb2.OnError, "ON_ERROR_", on_error))
     if ranges is not None:
-        low, high = np.asarray(ranges, np.float32)
+        low, high = read_ranges(ranges)
         options.ranges.minimum.extend(low.tolist())
         options.ranges.maximum.extend(high.tolist())
     if windows is not None:

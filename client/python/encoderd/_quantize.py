@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
+
+
+def read_ranges(ranges: Any, dimensions: Optional[int] = None) -> np.ndarray:
+    """The caller's, float32 [2, D]; ValueError for another shape.
+
+    dimensions: D; None: any.
+    """
+    found = np.asarray(ranges, np.float32)
+    wanted = "D" if dimensions is None else dimensions
+    if found.ndim != 2 or len(found) != 2 or (
+            dimensions is not None and found.shape[1] != dimensions):
+        raise ValueError(f"ranges is of shape {list(found.shape)}; expected "
+                         f"[2, {wanted}], the least and the largest value of "
+                         "each dimension")
+    return found
 
 
 def calibrate(vectors: np.ndarray, precision: str) -> np.ndarray:
@@ -20,7 +35,7 @@ def calibrate(vectors: np.ndarray, precision: str) -> np.ndarray:
 def quantize(vectors: np.ndarray, precision: str, ranges: Any) -> np.ndarray:
     """256 steps between the ends of each dimension's range; what lies outside
     becomes its end. [n, D] of int8 or uint8."""
-    low, high = np.asarray(ranges, np.float32)
+    low, high = read_ranges(ranges, vectors.shape[1])
     steps = (high - low) / np.float32(255)
     steps[steps == 0] = 1  # a dimension that never changes
     levels: np.ndarray = np.clip(np.floor((vectors - low) / steps), 0, 255)

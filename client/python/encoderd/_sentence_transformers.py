@@ -12,7 +12,7 @@ from encoderd import _jobs
 from encoderd._jobs import Job
 from encoderd._quantize import calibrate, quantize
 from encoderd.errors import make_error
-from encoderd.inputs import Input, TokenIds
+from encoderd.inputs import Input, TokenIds, as_list
 from encoderd.v1 import encoder_pb2
 
 PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
@@ -92,9 +92,11 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
         normalize=True if normalize else None, prompt_name=prompt_name,
         ranges=None if quantize_here else ranges, **rest)
     vectors = result.vectors
-    if here and truncate_dim is not None and len(vectors) > 0:
+    if here and truncate_dim is not None:
         vectors = _cut(vectors, truncate_dim)
-    if quantize_here and len(vectors) > 0:
+    if quantize_here and len(vectors) == 0:
+        vectors = vectors.astype(precision)
+    elif quantize_here:
         if ranges is None:
             ranges = calibrate(vectors, precision)
         vectors = quantize(vectors, precision, ranges)
@@ -123,16 +125,36 @@ def _everything(values: Sequence[Input], *, prompt: Optional[str],
             for token, state, vector in zip(tokens, states, vectors)]
 
 
-def _tensor(value: Any) -> Any:
+def _tensors() -> Any:
+    """Makes torch tensors of arrays and of dicts of them. ImportError where
+    torch is not installed."""
     try:
         import torch
     except ImportError as error:
         raise ImportError("convert_to_tensor=True and convert_to_numpy=False "
                           "give torch tensors; torch is not installed"
                           ) from error
-    if isinstance(value, dict):
-        return {name: _tensor(array) for name, array in value.items()}
-    return torch.from_numpy(value)
+
+    def tensor(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: tensor(array) for name, array in value.items()}
+        return torch.from_numpy(value)
+
+    return tensor
+
+
+def _check_others(output_value: Optional[str], precision: str,
+                  dimensions: int, pooling: Optional[str],
+                  ranges: Optional[Any]) -> None:
+    """What goes with output_value "sentence_embedding" only, but for what
+    sentence-transformers takes no notice of either."""
+    given = {"precision": precision != "float32", "dimensions": dimensions,
+             "ranges": ranges is not None,
+             "pooling": pooling and output_value == "token_embeddings"}
+    for name in given:
+        if given[name]:
+            raise ValueError(f"{name} goes with output_value "
+                             f"'sentence_embedding', not {output_value!r}")
 
 
 def encode(inputs: Any, prompt_name: Optional[str], prompt: Optional[str],
@@ -149,14 +171,15 @@ def encode(inputs: Any, prompt_name: Optional[str], prompt: Optional[str],
                          f"{', '.join(PRECISIONS)}")
     if dimensions and truncate_dim is not None:
         raise ValueError("give dimensions or truncate_dim, not both")
-    if output_value != "sentence_embedding" and precision != "float32":
-        raise ValueError(f"precision is {precision!r}; with output_value "
-                         f"{output_value!r} it can only be 'float32'")
+    if output_value != "sentence_embedding":
+        _check_others(output_value, precision, dimensions, pooling, ranges)
+    # Before anything is computed.
+    tensor = _tensors() if convert_to_tensor or not convert_to_numpy else None
     if show_progress_bar is None:
         level = _LOGGER.getEffectiveLevel()
         show_progress_bar = level in (logging.INFO, logging.DEBUG)
     single = isinstance(inputs, (str, TokenIds))
-    values = _jobs.as_list(inputs)
+    values = as_list(inputs)
     found: Any
     if output_value == "sentence_embedding":
         found = yield from _sentences(
@@ -182,8 +205,7 @@ def encode(inputs: Any, prompt_name: Optional[str], prompt: Optional[str],
     else:
         raise ValueError(f"output_value is {output_value!r}; expected "
                          "'sentence_embedding', 'token_embeddings' or None")
-    if convert_to_tensor and output_value == "sentence_embedding":
-        found = _tensor(found)
-    elif convert_to_tensor or not convert_to_numpy:
-        found = [_tensor(value) for value in found]
+    if tensor is not None:
+        whole = convert_to_tensor and output_value == "sentence_embedding"
+        found = tensor(found) if whole else [tensor(row) for row in found]
     return found[0] if single else found

@@ -14,7 +14,7 @@ from encoderd._channel import Methods, channel_options, check_in_flight
 from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
                                   Span, one_of)
 from encoderd.client import DEFAULT_TARGET
-from encoderd.inputs import Input, TokenIds
+from encoderd.inputs import Input, TokenIds, as_list
 from encoderd.positions import PositionReport
 from encoderd.results import (Embedding, EmbedResult, TokenizedText,
                               TokenStates)
@@ -46,7 +46,9 @@ class AsyncClient:
         self._timeout = timeout
 
     async def close(self) -> None:
-        """Ends the connection and every call on it."""
+        """Ends the connection and every call on it; those, and later ones,
+        raise EncoderdError (CANCELLED; before Python 3.11 awaited calls of
+        asyncio raise CancelledError)."""
         await self._channel.close()
 
     async def __aenter__(self) -> "AsyncClient":
@@ -121,7 +123,7 @@ class AsyncClient:
             ) -> EmbedResult:
         """As Client.embed."""
         return await self._run(_jobs.embed(
-            _jobs.as_list(inputs), model=self._name(model),
+            as_list(inputs), model=self._name(model),
             batch_size=batch_size, precision=precision,
             show_progress=show_progress_bar, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
@@ -164,7 +166,7 @@ class AsyncClient:
             ) -> Union[np.ndarray, List[np.ndarray]]:
         """As Client.token_embeddings."""
         found = await self._run(_jobs.token_embeddings(
-            _jobs.as_list(inputs), model=self._name(model),
+            as_list(inputs), model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
             before_norm=before_norm))
         return found[0] if isinstance(inputs, (str, TokenIds)) else found
@@ -177,7 +179,7 @@ class AsyncClient:
             ) -> Union[TokenStates, List[TokenStates]]:
         """As Client.token_states."""
         found = await self._run(_jobs.token_states(
-            _jobs.as_list(inputs), model=self._name(model),
+            as_list(inputs), model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
             before_norm=before_norm, on_error=on_error))
         return found[0] if isinstance(inputs, (str, TokenIds)) else found
@@ -188,7 +190,7 @@ class AsyncClient:
             ) -> Union[TokenizedText, List[TokenizedText]]:
         """As Client.tokenize."""
         found = await self._run(_jobs.tokenize(
-            _jobs.as_list(inputs), model=self._name(model),
+            as_list(inputs), model=self._name(model),
             batch_size=batch_size))
         return found[0] if isinstance(inputs, (str, TokenIds)) else found
 

@@ -13,7 +13,7 @@ from encoderd._bulk import make_bulk
 from encoderd._channel import Methods, channel_options, check_in_flight
 from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
                                   Span, one_of)
-from encoderd.inputs import Input, TokenIds
+from encoderd.inputs import Input, TokenIds, as_list
 from encoderd.positions import PositionReport
 from encoderd.results import (Embedding, EmbedResult, TokenizedText,
                               TokenStates)
@@ -26,7 +26,8 @@ class Client:
     """A connection to an encoderd server.
 
     Use it as a context manager, or close() it. Thread-safe: any thread may
-    call anything; calls block the calling thread.
+    call anything; calls block the calling thread. It belongs to the process
+    that made it: after a fork, make another one there.
 
     A list of any length is cut into calls of batch_size texts, of which
     calls_in_flight are under way together; rows keep the order of the list.
@@ -36,7 +37,10 @@ class Client:
     the timeout.
 
     Every method raises an EncoderdError with the server's own words; see
-    encoderd.errors.
+    encoderd.errors. What is wrong with the arguments alone is a TypeError or
+    a ValueError, and use in a forked process a RuntimeError. A message above
+    a limit of gRPC's, either way, is an InvalidInputError (REQUEST_TOO_LARGE)
+    that names the limit and what to do.
     """
 
     def __init__(self, target: str = DEFAULT_TARGET, *, model: str = "",
@@ -49,7 +53,8 @@ class Client:
         model: asked for where a method is not told another; empty: the
             server's default.
         timeout: seconds for one call, its retries included; None: no limit.
-        max_answer_bytes: the largest answer that is accepted.
+        calls_in_flight: calls of one list that are under way together.
+        max_answer_bytes: the largest answer of one call that is accepted.
         credentials: None: no encryption.
         """
         self._calls_in_flight = check_in_flight(calls_in_flight)
@@ -63,7 +68,8 @@ class Client:
         self._timeout = timeout
 
     def close(self) -> None:
-        """Ends the connection and every call on it."""
+        """Ends the connection and every call on it; those, and later ones,
+        raise EncoderdError (CANCELLED)."""
         self._channel.close()
 
     def __enter__(self) -> "Client":
@@ -122,19 +128,22 @@ class Client:
         """Vectors, as SentenceTransformer.encode gives them: for a list [n, D],
         for a single str [D].
 
-        inputs: a str, or an iterable of str, (str, str) pairs and TokenIds. A
-            text that is too long raises InputTooLongError, where
-            SentenceTransformer cuts it in silence: see truncate. An empty list
-            gives [0, D].
+        inputs: a str, or an iterable (a list, an array, a generator, ...) of
+            str, (str, str) pairs and TokenIds. A text that is too long raises
+            InputTooLongError, where SentenceTransformer cuts it in silence:
+            see truncate. An empty list gives [0, D].
         prompt_name: a prompt of the model, put before each text.
         prompt: a text put before each text; prompt_name is then ignored.
-        batch_size: texts of one call; several calls are under way together.
+        batch_size: texts of one call, at most the server's
+            --max_inputs_per_request (1024); several calls are under way
+            together.
         show_progress_bar: on standard error; tqdm's, if it is installed.
             None: if the logger "encoderd" is at INFO or DEBUG.
         output_value: "token_embeddings": the states of every token, [n, H] for
             each text, in a list. None: a dict for each text: input_ids,
             token_type_ids, attention_mask, token_embeddings,
-            sentence_embedding; nothing is padded.
+            sentence_embedding; nothing is padded. With these two,
+            normalize_embeddings has no effect, as there.
         precision: also "float16". int8 and uint8 take the range of each
             dimension from the list at hand, or from `ranges`.
         convert_to_numpy: False: a list of torch tensors.
@@ -169,9 +178,11 @@ class Client:
             on_error: OnError = None, model: Optional[str] = None
             ) -> EmbedResult:
         """The server's own options, and with each vector its token count and
-        whether the text was cut.
+        whether the text was cut. A single str is a list of one.
 
+        batch_size: as in encode().
         normalize_embeddings: to length 1; None: as the model was made for.
+        show_progress_bar: on standard error.
         truncate: None: a text that is too long raises InputTooLongError;
             "start", "end": it is cut there.
         dimensions: keep the first so many values; 0: all.
@@ -192,7 +203,7 @@ class Client:
         model: None: the client's.
         """
         return self._run(_jobs.embed(
-            _jobs.as_list(inputs), model=self._name(model),
+            as_list(inputs), model=self._name(model),
             batch_size=batch_size, precision=precision,
             show_progress=show_progress_bar, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
@@ -263,9 +274,11 @@ class Client:
             those that the model puts around a text.
         before_norm: with layer 0: the sum of the table rows, before the
             block's LayerNorm; as wide as the tables are.
+        batch_size: texts of one call: its answer holds 4 n H bytes for each.
+        model: None: the client's.
         """
         found = self._run(_jobs.token_embeddings(
-            _jobs.as_list(inputs), model=self._name(model),
+            as_list(inputs), model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
             before_norm=before_norm))
         return found[0] if isinstance(inputs, (str, TokenIds)) else found
@@ -277,9 +290,13 @@ class Client:
             batch_size: int = 4, model: Optional[str] = None
             ) -> Union[TokenStates, List[TokenStates]]:
         """token_embeddings, and with each text its token count, whether it was
-        cut, and, as on_error="per_input" asks for, its error."""
+        cut, and, as on_error="per_input" asks for, its error.
+
+        The arguments are those of token_embeddings(); on_error is as in
+        embed(), with the error in TokenStates.error.
+        """
         found = self._run(_jobs.token_states(
-            _jobs.as_list(inputs), model=self._name(model),
+            as_list(inputs), model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
             before_norm=before_norm, on_error=on_error))
         return found[0] if isinstance(inputs, (str, TokenIds)) else found
@@ -289,9 +306,13 @@ class Client:
             model: Optional[str] = None
             ) -> Union[TokenizedText, List[TokenizedText]]:
         """Tokens, ids and offsets of each text, in a list; for a single str
-        the TokenizedText alone. Nothing is computed, no text is too long."""
+        the TokenizedText alone. Nothing is computed, no text has too many
+        tokens, and no prompt is put before it.
+
+        batch_size: as in encode(); model: None: the client's.
+        """
         found = self._run(_jobs.tokenize(
-            _jobs.as_list(inputs), model=self._name(model),
+            as_list(inputs), model=self._name(model),
             batch_size=batch_size))
         return found[0] if isinstance(inputs, (str, TokenIds)) else found
 

@@ -38,6 +38,12 @@ class EncoderdError(Exception):
         name = f"{code.name} ({reason})" if reason else code.name
         super().__init__(f"{name}: {message}")
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """Pickled and copied whole: worker processes hand errors over so."""
+        return (type(self), (self.code, self.message, self.reason,
+                             self.metadata, self.violations,
+                             self.retry_delay), self.__dict__)
+
 
 class InvalidInputError(EncoderdError):
     """INVALID_ARGUMENT: the request must be changed; see input_index."""
@@ -62,7 +68,9 @@ class NotFoundError(EncoderdError):
 
 
 class QueueFullError(EncoderdError):
-    """RESOURCE_EXHAUSTED: the server was busy at every attempt."""
+    """RESOURCE_EXHAUSTED: the server was busy at every attempt; trying again
+    later helps. A message that is too large is an InvalidInputError
+    (REQUEST_TOO_LARGE)."""
 
 
 class UnavailableError(EncoderdError):
@@ -88,6 +96,9 @@ _BY_CODE: Dict[grpc.StatusCode, Type[EncoderdError]] = {
 TOO_LARGE = "REQUEST_TOO_LARGE"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _INPUTS = re.compile(r"\binputs\[(\d+)\]")
+# gRPC's words, in every language: bytes of the message, and of its limit.
+_LARGER = re.compile(r"(sent|received) message larger than max "
+                     r"\((\d+) vs\.? (\d+)\)", re.IGNORECASE)
 
 
 def _place(index: str, places: Sequence[int]) -> int:
@@ -145,13 +156,19 @@ def from_status(status: status_pb2.Status, places: Sequence[int] = ()
                       retry_delay=retry_delay)
 
 
+def _larger(error: EncoderdError) -> Optional["re.Match[str]"]:
+    """What gRPC itself says of a message above a limit of its own; no reason
+    comes with it. A full queue has the same code."""
+    if error.code is not grpc.StatusCode.RESOURCE_EXHAUSTED or error.reason:
+        return None
+    return _LARGER.search(error.message)
+
+
 def is_too_large(error: EncoderdError, size: int) -> bool:
     """Whether gRPC itself refused a request of `size` bytes for its size. It
-    names the size; no reason comes with it, and the server has not seen the
-    request."""
-    return (error.code is grpc.StatusCode.RESOURCE_EXHAUSTED
-            and not error.reason
-            and f"larger than max ({size} vs" in error.message)
+    names the size; the server has not seen the request."""
+    found = _larger(error)
+    return found is not None and int(found[2]) == size
 
 
 def name_too_large(error: EncoderdError, size: int, places: Sequence[int]
@@ -161,12 +178,41 @@ def name_too_large(error: EncoderdError, size: int, places: Sequence[int]
     metadata = {"request_bytes": str(size)}
     if one:
         metadata["input_index"] = str(places[0])
+    found = _larger(error)
+    limit = ""
+    if found is not None:
+        metadata["limit"] = found[3]
+        limit = f" at most {found[3]} (--max_message_bytes)"
     inputs = (f"inputs[{places[0]}] makes" if one else
               f"inputs[{places[0]}] to inputs[{places[-1]}] make")
     return make_error(
         grpc.StatusCode.INVALID_ARGUMENT,
-        f"{inputs} a message of {size} bytes, more than the server takes: "
-        f"{error.message}", TOO_LARGE, metadata=metadata)
+        f"{inputs} a message of {size} bytes; the server takes{limit or ' less'}"
+        f": {'shorten it' if one else 'use a smaller batch_size'}",
+        TOO_LARGE, metadata=metadata)
+
+
+def explain(error: EncoderdError, size: int = -1, places: Sequence[int] = ()
+            ) -> EncoderdError:
+    """The error itself; or, where gRPC refused a message for its size, what
+    to do about that. No other try would mend it.
+
+    size: bytes of the request; -1: it was not for the request's size.
+    places: of its inputs, in the caller's list.
+    """
+    found = _larger(error)
+    if found is None:
+        return error
+    if int(found[2]) == size and places:
+        return name_too_large(error, size, places)
+    who, mend = "this client takes", ", or a larger max_answer_bytes"
+    if found[1].lower() == "sent":
+        who, mend = "the server sends", ""
+    return make_error(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        f"the answer is a message of {found[2]} bytes; {who} at most "
+        f"{found[3]}: use a smaller batch_size{mend}", TOO_LARGE,
+        metadata={"reply_bytes": found[2], "limit": found[3]})
 
 
 def to_status(error: grpc.RpcError) -> status_pb2.Status:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import (Dict, Iterable, Iterator, List, Optional, Sequence, Tuple,
-                    Union)
+import operator
+from typing import (Dict, Iterable, Iterator, List, Mapping, Optional,
+                    Sequence, Tuple, Union)
 
 import grpc
+import numpy as np
 
 from encoderd.errors import EncoderdError, make_error
 from encoderd.v1 import encoder_pb2
@@ -33,16 +35,43 @@ class TokenIds:
 Input = Union[str, Tuple[str, str], TokenIds]
 
 
+def _ids_message(value: TokenIds, index: int) -> encoder_pb2.TokenIds:
+    try:
+        return encoder_pb2.TokenIds(
+            ids=value.ids, segment_ids=value.segment_ids,
+            position_ids=value.position_ids)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"inputs[{index}] is not TokenIds of whole numbers "
+                          f"from 0 to {2**32 - 1}: {error}") from error
+
+
+def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
+    """What a method was given, as a list; a single text or TokenIds too.
+    TypeError for what can only be a mistake."""
+    if isinstance(values, (str, TokenIds)):
+        return [values]
+    if isinstance(values, (list, tuple)):
+        return values
+    check_iterable(values)
+    # Rows of an array of pairs become lists.
+    return list(values.tolist() if isinstance(values, np.ndarray) else values)
+
+
+def check_iterable(values: object) -> None:
+    """TypeError for what can be iterated over, but not for its texts."""
+    if isinstance(values, (bytes, bytearray, Mapping)):
+        raise TypeError(f"inputs is a {type(values).__name__}; expected texts, "
+                        "pairs of texts or TokenIds")
+
+
 def to_message(value: Input, index: int) -> encoder_pb2.Input:
-    """TypeError for what is no Input, InvalidInputError for a text that has
-    no UTF-8 form (lone surrogates)."""
+    """TypeError for what is no Input, ValueError for ids that are none,
+    InvalidInputError for a text that has no UTF-8 form (lone surrogates)."""
     try:
         if isinstance(value, str):
             return encoder_pb2.Input(text=value)
         if isinstance(value, TokenIds):
-            return encoder_pb2.Input(tokens=encoder_pb2.TokenIds(
-                ids=value.ids, segment_ids=value.segment_ids,
-                position_ids=value.position_ids))
+            return encoder_pb2.Input(tokens=_ids_message(value, index))
         if (isinstance(value, (tuple, list)) and len(value) == 2
                 and all(isinstance(text, str) for text in value)):
             return encoder_pb2.Input(pair=encoder_pb2.TextPair(
@@ -99,6 +128,7 @@ class Cutter:
     """
 
     def __init__(self, batch_size: int, keep_errors: bool = False):
+        batch_size = operator.index(batch_size)
         if batch_size < 1:
             raise ValueError(
                 f"batch_size is {batch_size}; it must be at least 1")

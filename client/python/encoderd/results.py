@@ -13,7 +13,7 @@ from encoderd.inputs import Input, Part
 from encoderd.v1 import encoder_pb2
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class EmbedResult:
     """Embeddings of n inputs; row i belongs to input i.
 

@@ -1,0 +1,245 @@
+"""What a caller of Python gives or does by mistake, or a little off the way: a
+result or an error that says so, never silence and never a hang."""
+
+import asyncio
+import copy
+import os
+import signal
+import sys
+import threading
+
+import encoderd
+import grpc
+import numpy as np
+import pytest
+from encoderd.errors import make_error
+from encoderd.v1 import encoder_pb2
+from python_service import Service, serve
+
+WIDTH = 6  # hidden_size of the fake
+
+
+class Noted(Service):
+    """Knows what it was asked."""
+
+    def __init__(self):
+        self.inputs = []
+
+    def Embed(self, request, context):
+        self.inputs += request.inputs
+        return encoder_pb2.EmbedResponse(embeddings=[
+            encoder_pb2.Embedding(packed=bytes(8)) for _ in request.inputs])
+
+
+@pytest.fixture
+def client(fake):
+    with encoderd.Client(fake.target) as client:
+        yield client
+
+
+def test_arrays_of_texts_are_lists_of_texts(client):
+    listed = client.encode(["one", "two words"])
+    array = np.array(["one", "two words"])
+    for texts in (array, array.astype(object)):
+        np.testing.assert_array_equal(client.encode(texts), listed)
+        np.testing.assert_array_equal(
+            [found.vector for found in client.embed_stream(texts)], listed)
+    np.testing.assert_array_equal(client.encode(array[0]), listed[0])
+
+
+def test_an_array_of_two_columns_is_a_list_of_pairs():
+    with serve(Noted()) as service, encoderd.Client(service.target) as client:
+        client.encode(np.array([["one", "two"], ["three", "four"]]))
+    assert [(value.pair.first, value.pair.second)
+            for value in service.inputs] == [("one", "two"),
+                                             ("three", "four")]
+
+
+@pytest.mark.parametrize("inputs", [b"one", {"one": "two"}])
+def test_what_is_no_list_of_texts_is_named(client, inputs):
+    for method in (client.encode, client.embed, client.token_embeddings,
+                   client.tokenize, client.embed_stream):
+        with pytest.raises(TypeError, match=f"is a {type(inputs).__name__}; "
+                                            "expected texts"):
+            method(inputs)
+
+
+def test_ids_that_are_none_are_named_by_their_place(client):
+    fine = encoderd.TokenIds(np.array([100, 101]))
+    with serve(Noted()) as service, encoderd.Client(service.target) as other:
+        other.encode(fine)
+    assert list(service.inputs[0].tokens.ids) == [100, 101]
+    for ids, error in (([1, -2], ValueError), (["one"], TypeError),
+                       (5, TypeError), ([1.5], TypeError)):
+        with pytest.raises(error, match=r"inputs\[1\] is not TokenIds"):
+            client.encode([fine, encoderd.TokenIds(ids)])
+
+
+def test_a_batch_size_is_a_whole_number(client):
+    assert client.encode(["one"] * 3, batch_size=np.int64(2)).shape[0] == 3
+    for batch_size in (2.5, None, "64"):
+        with pytest.raises(TypeError):
+            client.encode(["one"] * 3, batch_size=batch_size)
+        with pytest.raises(TypeError):
+            client.embed_stream(["one"], batch_size=batch_size)
+    for inputs in ([], ["one"]):
+        with pytest.raises(ValueError, match="batch_size is 0"):
+            client.encode(inputs, batch_size=0)
+
+
+@pytest.mark.parametrize("ranges", [5, [1, 2, 3], [[0, 1]], [[0.0], [1.0]]])
+def test_ranges_of_another_shape_are_named(client, ranges):
+    with pytest.raises(ValueError, match="ranges is of shape"):
+        client.encode(["one"], precision="int8", ranges=ranges,
+                      truncate_dim=4)
+    if np.shape(ranges) != (2, 1):  # the server alone knows how many
+        with pytest.raises(ValueError, match="ranges is of shape"):
+            client.embed(["one"], precision="int8", ranges=ranges)
+
+
+@pytest.mark.parametrize("options", [
+    {"dimensions": 4}, {"ranges": np.zeros((2, WIDTH))}, {"pooling": "cls"}])
+def test_an_option_of_vectors_is_not_ignored_for_tokens(client, options):
+    with pytest.raises(ValueError, match=f"{next(iter(options))} goes with"):
+        client.encode(["one"], output_value="token_embeddings", **options)
+
+
+@pytest.mark.parametrize("precision, kind", [
+    ("float32", np.float32), ("float16", np.float16), ("int8", np.int8),
+    ("uint8", np.uint8)])
+def test_an_empty_list_has_type_and_width_of_what_was_asked_for(
+        client, precision, kind):
+    found = client.encode([], precision=precision)
+    assert (found.dtype, found.shape) == (kind, (0, WIDTH))
+    for normalize in (False, True):
+        found = client.encode([], precision=precision, truncate_dim=4,
+                              normalize_embeddings=normalize)
+        assert (found.dtype, found.shape) == (kind, (0, 4))
+
+
+def test_tensors_without_torch_are_refused_before_anything_is_computed(
+        gone, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with encoderd.Client(gone) as client:
+        for option in ({"convert_to_tensor": True},
+                       {"convert_to_numpy": False}):
+            with pytest.raises(ImportError, match="torch is not installed"):
+                client.encode(["one"], **option)
+
+
+def test_results_can_be_compared_by_identity(client):
+    first, second = client.embed(["one"]), client.embed(["one"])
+    assert first == first and first != second
+    assert len({first, second}) == 2
+
+
+def test_errors_travel_between_processes(client):
+    with pytest.raises(encoderd.InputTooLongError) as caught:
+        client.encode(["one", "a b c d e f g"])
+    late = make_error(grpc.StatusCode.RESOURCE_EXHAUSTED, "full", "QUEUE_FULL",
+                      retry_delay=0.5)
+    late.input_index = 7
+    for error in (caught.value, late):
+        for copied in (copy.copy, copy.deepcopy):  # go the same way
+            twin = copied(error)
+            assert type(twin) is type(error) and str(twin) == str(error)
+            assert vars(twin) == vars(error)
+
+
+CLOSED = pytest.mark.parametrize("method", ["encode", "tokenize", "health"])
+
+
+@CLOSED
+def test_a_closed_client_says_so(fake, method):
+    arguments = [] if method == "health" else ["one"]
+    client = encoderd.Client(fake.target)
+    client.close()
+    client.close()
+    with pytest.raises(encoderd.EncoderdError, match="client was closed"):
+        getattr(client, method)(*arguments)
+    with pytest.raises(encoderd.EncoderdError, match="client was closed"):
+        next(client.embed_stream(["one"]))
+
+    async def main():
+        twin = encoderd.AsyncClient(fake.target)
+        await twin.close()
+        await twin.close()
+        with pytest.raises(encoderd.EncoderdError, match="client was closed"):
+            await getattr(twin, method)(*arguments)
+        with pytest.raises(encoderd.EncoderdError, match="client was closed"):
+            await twin.embed_stream(["one"]).__anext__()
+
+    asyncio.run(main())
+
+
+class Held(Service):
+    """Answers once it is let go."""
+
+    def __init__(self):
+        self.called = threading.Event()
+        self.let_go = threading.Event()
+
+    def Embed(self, request, context):
+        self.called.set()
+        self.let_go.wait()
+        return encoder_pb2.EmbedResponse()
+
+
+def test_a_call_under_way_ends_with_the_client():
+    with serve(Held()) as service:
+        client = encoderd.Client(service.target)
+        found = []
+
+        def embed():
+            try:
+                client.embed(["one"] * 100, batch_size=1)
+            except Exception as error:
+                found.append(error)
+
+        thread = threading.Thread(target=embed)
+        thread.start()
+        service.called.wait()
+        client.close()
+        thread.join()
+        service.let_go.set()
+    assert isinstance(found[0], encoderd.EncoderdError)
+    assert found[0].code is grpc.StatusCode.CANCELLED
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11),
+                    reason="asyncio tells it from a cancelled task since 3.11")
+def test_an_awaited_call_under_way_ends_with_the_client():
+    async def main(service):
+        client = encoderd.AsyncClient(service.target)
+        task = asyncio.ensure_future(client.embed(["one"] * 100,
+                                                  batch_size=1))
+        await asyncio.get_running_loop().run_in_executor(
+            None, service.called.wait)
+        await client.close()
+        service.let_go.set()
+        with pytest.raises(encoderd.EncoderdError, match="client was closed"):
+            await task
+
+    with serve(Held()) as service:
+        asyncio.run(main(service))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes of this kind")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork and threads
+def test_a_forked_process_is_told_to_make_a_client_of_its_own(client):
+    client.encode("one")
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.alarm(60)  # where a call would wait for ever
+            for call in (lambda: client.encode("one"),
+                         lambda: next(client.embed_stream(["one"]))):
+                try:
+                    call()
+                except RuntimeError as error:
+                    code = 0 if "before a fork" in str(error) else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    assert client.encode("two").shape == (WIDTH,)

@@ -1,0 +1,156 @@
+"""gRPC's own "message larger than max" has the code of a full queue. Both
+clients tell it apart: no other try, and an error that says what to do."""
+
+import asyncio
+import threading
+
+import encoderd
+import grpc
+import pytest
+from encoderd import _channel
+from encoderd.v1 import encoder_pb2
+from python_service import Service, serve
+
+MIB = 1 << 20
+LIMIT = 4 * MIB  # of the server's messages
+ANSWERS = 1000  # bytes of an answer that is accepted, where a test says so
+
+
+class Wide(Service):
+    """Answers more than ANSWERS bytes to whatever it is asked."""
+
+    def Embed(self, request, context):
+        return encoder_pb2.EmbedResponse(embeddings=[
+            encoder_pb2.Embedding(packed=bytes(ANSWERS))
+            for _ in request.inputs])
+
+    def Encode(self, request, context):
+        return encoder_pb2.EncodeResponse(states=[
+            encoder_pb2.TokenStates(rows=1, columns=250, packed=bytes(ANSWERS))
+            for _ in request.inputs])
+
+    def Tokenize(self, request, context):
+        return encoder_pb2.TokenizeResponse(inputs=[
+            encoder_pb2.TokenizedInput(tokens=["x" * ANSWERS])
+            for _ in request.inputs])
+
+    def EmbedStream(self, requests, context):
+        for request in requests:
+            answer = self.Embed(request, context)
+            answer.request_id = request.request_id
+            yield answer
+
+
+class Attempts(grpc.ServerInterceptor):
+    """Counts the calls that come, read or not."""
+
+    def __init__(self):
+        self.count = 0
+
+    def intercept_service(self, continuation, handler_call_details):
+        self.count += 1
+        return continuation(handler_call_details)
+
+
+def blocking(target, method, inputs, **options):
+    with encoderd.Client(target, **options) as client:
+        found = getattr(client, method)(inputs)
+        return list(found) if method == "embed_stream" else found
+
+
+def awaited(target, method, inputs, **options):
+    async def main():
+        async with encoderd.AsyncClient(target, **options) as client:
+            found = getattr(client, method)(inputs)
+            if method == "embed_stream":
+                return [result async for result in found]
+            return await found
+    return asyncio.run(main())
+
+
+BOTH = pytest.mark.parametrize("work", [blocking, awaited])
+METHODS = pytest.mark.parametrize("method", [
+    "encode", "embed", "token_states", "token_embeddings", "tokenize"])
+
+
+@BOTH
+@METHODS
+def test_a_text_above_the_servers_limit_is_named_and_not_tried_again(
+        work, method):
+    attempts = Attempts()
+    with serve(Wide(), LIMIT, interceptors=[attempts]) as service:
+        with pytest.raises(encoderd.InvalidInputError) as caught:
+            work(service.target, method, ["short", "x" * 5 * MIB])
+        assert attempts.count == 2  # one of each call
+    error = caught.value
+    assert (error.reason, error.input_index) == ("REQUEST_TOO_LARGE", 1)
+    assert error.metadata["limit"] == str(LIMIT)
+    size = int(error.metadata["request_bytes"])
+    assert 5 * MIB < size < 5 * MIB + 100
+    assert error.message == (
+        f"inputs[1] makes a message of {size} bytes; the server takes at most "
+        f"{LIMIT} (--max_message_bytes): shorten it")
+
+
+@BOTH
+def test_of_several_texts_a_smaller_batch_is_advised(work):
+    with serve(Wide(), MIB // 2) as service:
+        with pytest.raises(encoderd.InvalidInputError) as caught:
+            work(service.target, "embed", ["x" * (MIB // 4)] * 3)
+    assert caught.value.reason == "REQUEST_TOO_LARGE"
+    assert caught.value.input_index is None
+    assert caught.value.message.startswith("inputs[0] to inputs[2] make ")
+    assert caught.value.message.endswith(": use a smaller batch_size")
+
+
+@BOTH
+@pytest.mark.parametrize("method", [
+    "encode", "embed", "token_states", "tokenize", "embed_stream"])
+def test_an_answer_above_the_clients_limit_is_no_full_queue(work, method):
+    with serve(Wide()) as service:
+        with pytest.raises(encoderd.InvalidInputError) as caught:
+            work(service.target, method, ["one", "two"],
+                 max_answer_bytes=ANSWERS)
+    error = caught.value
+    assert error.reason == "REQUEST_TOO_LARGE"
+    assert error.metadata["limit"] == str(ANSWERS)
+    assert int(error.metadata["reply_bytes"]) > ANSWERS
+    assert "this client takes at most 1000" in error.message
+    assert "a larger max_answer_bytes" in error.message
+
+
+@BOTH
+def test_an_answer_that_the_server_may_not_send_is_no_full_queue(work):
+    with serve(Wide(), max_answer_bytes=ANSWERS) as service:
+        with pytest.raises(encoderd.InvalidInputError) as caught:
+            work(service.target, "embed", ["one", "two"])
+    assert caught.value.reason == "REQUEST_TOO_LARGE"
+    assert "the server sends at most 1000" in caught.value.message
+
+
+@BOTH
+@pytest.mark.parametrize("code", [grpc.StatusCode.RESOURCE_EXHAUSTED,
+                                  grpc.StatusCode.UNAVAILABLE])
+def test_a_large_text_is_tried_as_often_as_any_other(work, code, monkeypatch):
+    class Busy(Wide):
+        refusals = _channel.MOST_ATTEMPTS - 1
+        lock = threading.Lock()
+
+        def Tokenize(self, request, context):
+            with self.lock:
+                self.refusals -= 1
+                refused = self.refusals >= 0
+            if refused:
+                context.abort(code, "not now")
+            return super().Tokenize(request, context)
+
+    monkeypatch.setattr(_channel, "FIRST_BACKOFF", 0.001)
+    with serve(Busy()) as service:
+        found = work(service.target, "tokenize", "x" * 3 * MIB)
+    assert found.tokens == ["x" * ANSWERS]
+    with serve(Busy()) as service:
+        service.refusals = 10**9
+        with pytest.raises((encoderd.QueueFullError,
+                            encoderd.UnavailableError), match="not now"):
+            work(service.target, "tokenize", "x" * 3 * MIB)
+        assert service.refusals == 10**9 - _channel.MOST_ATTEMPTS

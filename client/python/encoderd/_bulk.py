@@ -109,7 +109,7 @@ class Bulk:
         self._made = 0
         self._width = 0  # bytes of a vector; 0: none came yet
         self._ended = False
-        self._late: Optional[Exception] = None  # of the source
+        self._late: Optional[BaseException] = None  # of the source
         self._trouble: Optional[EncoderdError] = None  # last that was not final
         self._silent = 0.0  # seconds waited since the last answer
         self._connected = False
@@ -134,14 +134,24 @@ class Bulk:
         self._fill()
         return bool(parts)
 
-    def end(self, error: Optional[Exception] = None) -> None:
+    def end(self, error: Optional[BaseException] = None) -> None:
         """The source has no more; `error` is raised after what came before."""
         self._ended = True
         self._late = error
+        self.flush()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the source is asked no more."""
+        return self._ended
+
+    def flush(self) -> bool:
+        """Makes a request of what does not fill one; whether there is any."""
         part = self._cutter.rest()
         if part is not None:
             self._cut.append(part)
             self._fill()
+        return part is not None
 
     def _fill(self) -> None:
         while self._cut and len(self._window) < self._most:
@@ -206,10 +216,15 @@ class Bulk:
         pending.alone = pending.breaks > 0
         return pending.alone
 
+    @property
+    def asks(self) -> bool:
+        """Whether the server owes an answer; else nobody waits for it."""
+        return bool(self._unanswered)
+
     def wait(self, now: float) -> float:
         """Seconds to wait for the next event at most; perhaps infinite."""
-        if self.wants_input:
-            return 0.0
+        if not self.asks:
+            return math.inf
         ends = [now + self._patience - self._silent]
         if not self._connected:
             ends.append(self._connect_at)
@@ -220,7 +235,8 @@ class Bulk:
         return max(0.0, min(ends) - now)
 
     def handle(self, event: Optional[Event], waited: float, now: float) -> None:
-        """What came after `waited` seconds; None: nothing came."""
+        """What came after `waited` seconds in which the server was asked for
+        something; None: nothing came."""
         self._silent += waited
         if isinstance(event, Ended):
             self._end_of_stream(event.error, now)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import math
 import time
 from typing import (Any, AsyncGenerator, AsyncIterable, AsyncIterator,
-                    Callable, Iterable, Optional, Set, Union)
+                    Callable, Deque, Iterable, Iterator, Optional, Set, Union)
 
 import grpc
 
 from encoderd._bulk import LONGEST_PAUSE, Bulk, Ended, Event, ended_by
 from encoderd._bulk_calls import read
 from encoderd._channel import starting
+from encoderd._feed import Feed
 from encoderd.errors import make_error, to_status
 from encoderd.inputs import Input
 from encoderd.results import Embedding
@@ -22,10 +24,12 @@ from encoderd.v1 import encoder_pb2
 class Stream:
     """As _bulk_calls.Stream; tasks of the loop send and read."""
 
-    def __init__(self, method: Any, embed: Any):
-        """method: EmbedStream; embed: Embed, for what goes alone."""
+    def __init__(self, method: Any, embed: Any, changed: Callable[[], None]):
+        """method: EmbedStream; embed: Embed, for what goes alone; changed: is
+        called after each event."""
         self._requests: "asyncio.Queue[Any]" = asyncio.Queue()
-        self._events: "asyncio.Queue[Event]" = asyncio.Queue()
+        self._events: Deque[Event] = collections.deque()
+        self._changed = changed
         with starting():
             self._call = method(self._sent())
         self._reader = asyncio.ensure_future(self._read())
@@ -39,23 +43,14 @@ class Stream:
         """By a call of its own; the answer is an event as any other."""
         self._alone.add(asyncio.ensure_future(self._ask(request)))
 
-    async def take(self, seconds: float) -> Optional[Event]:
-        """The next event; None if none comes for so long."""
-        if seconds == 0:
-            await asyncio.sleep(0)  # the tasks go on meanwhile
-            return None if self._events.empty() else self._events.get_nowait()
-        event = asyncio.ensure_future(self._events.get())
-        try:  # wait_for could miss that this task was cancelled
-            await asyncio.wait(
-                {event}, timeout=None if math.isinf(seconds) else seconds)
-            return event.result() if event.done() else None
-        finally:
-            event.cancel()
+    def take(self) -> Optional[Event]:
+        """The next event; None if there is none yet."""
+        return self._events.popleft() if self._events else None
 
     async def finish(self, seconds: float) -> None:
         """Sends no more and waits for the server's end for so long."""
         self._requests.put_nowait(None)
-        await self.take(seconds)
+        await asyncio.wait({self._reader}, timeout=seconds)
 
     def close(self) -> None:
         """Cancels what is still under way."""
@@ -79,73 +74,87 @@ class Stream:
                                               error=to_status(error))
         except Exception as error:
             event = ended_by(error)
-        self._events.put_nowait(event)
+        self._add(event)
 
     async def _read(self) -> None:
         end = Ended(None)
         try:
             async for response in self._call:
-                self._events.put_nowait(response)
+                self._add(response)
         except asyncio.CancelledError:  # by close(), or the client's
             end = Ended(make_error(grpc.StatusCode.CANCELLED,
                                    "the client was closed"))
         except Exception as error:
             end = ended_by(error)
-        self._events.put_nowait(end)
+        self._add(end)
+
+    def _add(self, event: Event) -> None:
+        self._events.append(event)
+        self._changed()
 
 
-async def _read_async(bulk: Bulk, values: AsyncIterator[Input]) -> None:
-    """At most one request's inputs."""
-    while bulk.wants_input:
-        try:
-            value = await values.__anext__()
-        except StopAsyncIteration:
-            bulk.end()
-        except Exception as error:
-            bulk.end(error)
-        else:
-            if bulk.add(value):
-                return
+async def _wait_for(changed: asyncio.Event, seconds: float) -> None:
+    """For so long at most; other tasks go on in any case."""
+    if seconds == 0:
+        await asyncio.sleep(0)
+        return
+    task = asyncio.ensure_future(changed.wait())
+    try:  # wait_for could miss that this task was cancelled
+        await asyncio.wait({task},
+                           timeout=None if math.isinf(seconds) else seconds)
+    finally:
+        task.cancel()
 
 
 async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
-              connect: Callable[[], Stream]
+              connect: Callable[[Callable[[], None]], Stream]
               ) -> AsyncGenerator[Embedding, None]:
-    """The results of the source's inputs, in order."""
+    """The results of the source's inputs, in order. connect: given what a
+    Stream calls after each event."""
+    changed = asyncio.Event()
     stream: Optional[Stream] = None
-    values = (source.__aiter__() if isinstance(source, AsyncIterable)
-              else iter(source))
+    feed: Optional[Feed] = None
+    values: Optional[Iterator[Input]] = None
+    if isinstance(source, AsyncIterable):
+        feed = Feed(bulk, source, changed.set)
+    else:
+        values = iter(source)
     try:
         while True:
-            if isinstance(values, AsyncIterator):
-                await _read_async(bulk, values)
-            else:
+            changed.clear()
+            if values is not None:
                 read(bulk, values)
             for result in bulk.ready():
                 yield result
+            if feed is not None:
+                feed.go_on()
             if bulk.finished():
                 break
             now = time.monotonic()
             if stream is None and bulk.may_connect(now):
-                stream = connect()
+                stream = connect(changed.set)
                 bulk.connected()
-            event = None
-            if stream is None:
-                await asyncio.sleep(bulk.wait(now))
-            else:
+            if stream is not None:
                 for request in bulk.requests(now):
                     if bulk.goes_alone(request):
                         stream.send_alone(request)
                     else:
                         stream.send(request)
-                event = await stream.take(bulk.wait(now))
+            asked = bulk.asks
+            event = None if stream is None else stream.take()
+            if event is None:
+                await _wait_for(changed, 0.0 if values is not None
+                                and bulk.wants_input else bulk.wait(now))
+                event = None if stream is None else stream.take()
             then = time.monotonic()
             if isinstance(event, Ended) and stream is not None:
                 stream.close()
                 stream = None
-            bulk.handle(event, then - now, then)
+            bulk.handle(event, then - now if asked else 0.0, then)
         if stream is not None:
             await stream.finish(LONGEST_PAUSE)
     finally:
         if stream is not None:
             stream.close()
+        if feed is not None:
+            await feed.close()

@@ -89,12 +89,13 @@ def run(bulk: Bulk, source: Iterable[Input], connect: Callable[[], Stream]
                 stream = connect()
                 bulk.connected()
             event = None
+            seconds = 0.0 if bulk.wants_input else bulk.wait(now)
             if stream is None:
-                time.sleep(bulk.wait(now))
+                time.sleep(seconds)
             else:
                 for request in bulk.requests(now):
                     stream.send(request)
-                event = stream.take(bulk.wait(now))
+                event = stream.take(seconds)
             then = time.monotonic()
             if isinstance(event, Ended) and stream is not None:
                 stream.close()

@@ -143,8 +143,12 @@ class AsyncClient:
             ) -> AsyncGenerator[Embedding, None]:
         """As Client.embed_stream, for `async for`; not to be awaited.
 
-        inputs: an async iterable, or a plain one, which the loop's thread
-            reads. To stop early, aclose() the iterator: asyncio lets one that
+        inputs: an async iterable, which a task of its own reads as far as
+            requests_in_flight allow; when it has no more for 50 ms or so,
+            what is there is sent, and answers are handed over while it
+            waits. Or a plain one, which the loop's thread reads, as
+            Client.embed_stream does: one that stalls holds up the loop.
+            To stop early, aclose() the iterator: asyncio lets one that
             was merely left go on until it is collected.
         """
         bulk = make_bulk(
@@ -155,8 +159,8 @@ class AsyncClient:
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows)
         methods = self._methods
-        return _bulk_aio.run(bulk, inputs, lambda: _bulk_aio.Stream(
-            methods["EmbedStream"], methods["Embed"]))
+        return _bulk_aio.run(bulk, inputs, lambda changed: _bulk_aio.Stream(
+            methods["EmbedStream"], methods["Embed"], changed))
 
     async def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,

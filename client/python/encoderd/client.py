@@ -229,8 +229,11 @@ class Client:
 
         The source is read as it is needed, by the thread that asks for
         results, and at most requests_in_flight requests (1 to 64) of
-        batch_size inputs stand in memory. A request is sent when it is full:
-        a source that stalls holds up what came before. To stop early, leave
+        batch_size inputs stand in memory. A request is sent when it is full,
+        and while the source makes that thread wait, nothing is handed over:
+        a source that stalls (a generator over a queue) holds up the texts
+        before it and their answers. For such a one, embed() what is there,
+        or use AsyncClient with an async iterable. To stop early, leave
         the loop, or close() the iterator if you keep it; what is under way
         is then cancelled. Nothing is sent before the first result is asked
         for.

@@ -249,8 +249,9 @@ def test_a_reader_that_fails_ends_the_stream():
                              lambda: _bulk_calls.Stream(method)))
 
     async def main():
-        stream = _bulk_aio.run(bulk(), texts(3),
-                               lambda: _bulk_aio.Stream(method, None))
+        stream = _bulk_aio.run(
+            bulk(), texts(3),
+            lambda changed: _bulk_aio.Stream(method, None, changed))
         with pytest.raises(Broken):
             await stream.__anext__()
 

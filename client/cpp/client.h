@@ -7,7 +7,8 @@
 // Lists of any length: they are cut into calls (ClientOptions.texts_per_call)
 // of which a bounded number is in flight together; rows keep the order of the
 // list. The ...Each forms read and hand over piece by piece, so that memory
-// does not grow with the list.
+// does not grow with the list. A CheckedSource may refuse an input: under
+// ON_ERROR_PER_INPUT that costs its own answer, else it ends the list.
 //
 // Errors: the server's own code and message, details in error.h. UNAVAILABLE
 // and RESOURCE_EXHAUSTED are tried again first (service_config.h).
@@ -54,6 +55,9 @@ class Client {
   absl::Status EmbedEach(
       InputSource source, const EmbedOptions& options,
       const std::function<absl::Status(const EmbeddingMatrix&)>& sink) const;
+  absl::Status EmbedEach(
+      CheckedSource source, const EmbedOptions& options,
+      const std::function<absl::Status(const EmbeddingMatrix&)>& sink) const;
 
   // The same over one EmbedStream call, for work in bulk (bulk.h): survives a
   // restart of the server, and one bad input costs its own answer only. `sink`
@@ -69,6 +73,9 @@ class Client {
   absl::Status EncodeEach(
       InputSource source, const EncodeOptions& options,
       const std::function<absl::Status(const TokenStates&)>& sink) const;
+  absl::Status EncodeEach(
+      CheckedSource source, const EncodeOptions& options,
+      const std::function<absl::Status(const TokenStates&)>& sink) const;
 
   // Ids, tokens and offsets of each text. Nothing is computed and nothing is
   // too long.
@@ -77,6 +84,9 @@ class Client {
       const TokenizeOptions& options = {}) const;
   absl::Status TokenizeEach(
       InputSource source, const TokenizeOptions& options,
+      const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const;
+  absl::Status TokenizeEach(
+      CheckedSource source, const TokenizeOptions& options,
       const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const;
 
   // The models of the server, the default one first.

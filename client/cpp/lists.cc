@@ -40,10 +40,16 @@ absl::Status CheckEncoding(v1::Encoding encoding) {
 absl::Status Client::EmbedEach(
     InputSource source, const EmbedOptions& options,
     const std::function<absl::Status(const EmbeddingMatrix&)>& sink) const {
+  return EmbedEach(Unchecked(std::move(source)), options, sink);
+}
+
+absl::Status Client::EmbedEach(
+    CheckedSource source, const EmbedOptions& options,
+    const std::function<absl::Status(const EmbeddingMatrix&)>& sink) const {
   const absl::Status checked = CheckEncoding(options.encoding);
   if (!checked.ok()) return checked;
   const v1::EmbedRequest blank = ToRequest(options);
-  InputCutter cutter(Unchecked(std::move(source)), options_.texts_per_call,
+  InputCutter cutter(std::move(source), options_.texts_per_call,
                      options_.bytes_per_call,
                      options.on_error == v1::ON_ERROR_PER_INPUT);
   const absl::Status status = RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
@@ -80,9 +86,15 @@ absl::StatusOr<EmbeddingMatrix> Client::Embed(
 absl::Status Client::EncodeEach(
     InputSource source, const EncodeOptions& options,
     const std::function<absl::Status(const TokenStates&)>& sink) const {
+  return EncodeEach(Unchecked(std::move(source)), options, sink);
+}
+
+absl::Status Client::EncodeEach(
+    CheckedSource source, const EncodeOptions& options,
+    const std::function<absl::Status(const TokenStates&)>& sink) const {
   const v1::EncodeRequest blank = ToRequest(options);
-  InputCutter cutter(Unchecked(std::move(source)),
-                     options_.texts_per_encode_call, options_.bytes_per_call,
+  InputCutter cutter(std::move(source), options_.texts_per_encode_call,
+                     options_.bytes_per_call,
                      options.on_error == v1::ON_ERROR_PER_INPUT);
   const absl::Status status = RunCalls<v1::EncodeRequest, v1::EncodeResponse>(
       options_.calls_in_flight,
@@ -130,7 +142,13 @@ absl::StatusOr<std::vector<TokenStates>> Client::Encode(
 absl::Status Client::TokenizeEach(
     InputSource source, const TokenizeOptions& options,
     const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const {
-  InputCutter cutter(Unchecked(std::move(source)), options_.texts_per_call,
+  return TokenizeEach(Unchecked(std::move(source)), options, sink);
+}
+
+absl::Status Client::TokenizeEach(
+    CheckedSource source, const TokenizeOptions& options,
+    const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const {
+  InputCutter cutter(std::move(source), options_.texts_per_call,
                      options_.bytes_per_call, /*per_input=*/false);
   const absl::Status status =
       RunCalls<v1::TokenizeRequest, v1::TokenizeResponse>(

@@ -56,10 +56,15 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
                                                    std::ostream& err) {
   std::vector<std::string> texts;
   std::string text;
+  absl::Status refused;
   while (texts.size() < kMostTexts && source.bytes_read() < kMostBytes) {
-    const absl::StatusOr<bool> more = source.Next(&text);
+    const absl::StatusOr<bool> more = source.Next(&text, &refused);
     if (!more.ok()) return more.status();
     if (!*more) return texts;
+    if (!refused.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          source.NameOf(source.texts_read() - 1), ": ", refused.message()));
+    }
     const size_t valid = client::ValidUtf8Prefix(text);
     if (valid < text.size()) {
       return absl::InvalidArgumentError(
@@ -166,10 +171,9 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                   "send the texts over one EmbedStream; a call is then one of "
                   "its requests",
                   &choices->load.stream);
-  flags.AddString("input", "FILE",
-                  "texts, one a line, over and over; -: standard input; empty: "
-                  "the arguments, else texts of --words words",
-                  &settings.input);
+  invocation->AddInputFlags(
+      "texts, one a line, over and over; -: standard input; empty: the "
+      "arguments, else texts of --words words");
   flags.AddInt("words", "N", "words of a text that is made up", 1, kMostWords,
                &choices->words);
   flags.AddDuration("warm_up", "load before anything is counted",
@@ -200,13 +204,12 @@ absl::Status CheckSizes(const Choices& choices, const v1::Model& model) {
 }
 
 // The texts of the load; OK and none where there were none.
-absl::StatusOr<std::vector<std::string>> GetTexts(const Invocation& invocation,
+absl::StatusOr<std::vector<std::string>> GetTexts(Invocation& invocation,
                                                   int words) {
-  const std::string& file = invocation.settings.input;
+  std::string& file = invocation.settings.input;
   if (file.empty() && invocation.positional.empty()) return MakeTexts(words);
-  auto source =
-      TextSource::Open(invocation.positional, file.empty() ? "-" : file,
-                       invocation.environment.in);
+  if (file.empty()) file = "-";
+  auto source = OpenTexts(invocation);
   if (!source.ok()) return source.status();
   return ReadTexts(**source, invocation.environment.err);
 }

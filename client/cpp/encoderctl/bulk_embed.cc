@@ -2,18 +2,18 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <poll.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/job.h"
 #include "client/cpp/encoderctl/journal.h"
+#include "client/cpp/encoderctl/output_file.h"
 #include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/row_file.h"
 #include "client/cpp/encoderctl/signals.h"
@@ -24,31 +24,7 @@
 namespace encoderd::ctl {
 namespace {
 
-constexpr int kTickMs = 100;  // asks whether to stop
-
-// A line of a .jsonl: a string, or an object with the text in `field`.
-absl::StatusOr<std::string> ReadJson(const std::string& line,
-                                     const std::string& field, int64_t index) {
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(line);
-  } catch (const nlohmann::json::parse_error& error) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "inputs[", index, "] is no JSON from byte ", error.byte, " on"));
-  } catch (const nlohmann::json::exception&) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "inputs[", index, "] has a number that no double can hold"));
-  }
-  if (json.is_string()) return json.get<std::string>();
-  if (json.is_object() && json.contains(field) && json[field].is_string()) {
-    return json[field].get<std::string>();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("inputs[", index,
-                   "] is no JSON string and no JSON object with a string "
-                   "in \"",
-                   field, "\""));
-}
+const RowLayout kScaleLayout{"<f4", 1, 4};
 
 RowLayout LayoutOf(const std::string& encoding, int64_t dimensions) {
   if (encoding == "float16") return {"<f2", dimensions, 2};
@@ -86,8 +62,8 @@ std::string NameWork(const Invocation& invocation, const BulkChoices& choices,
   json["input"] = invocation.settings.input;
   json["bytes"] = file.st_size;
   json["modified"] = {file.st_mtim.tv_sec, file.st_mtim.tv_nsec};
-  json["input_format"] = choices.input_format;
-  json["field"] = choices.field;
+  json["input_format"] = invocation.settings.input_format;
+  json["field"] = invocation.settings.field;
   // Weights, pooling, dtype, max_len, prompts: whatever the server tells.
   v1::Model told = model;
   told.clear_max_inputs_per_request();
@@ -109,22 +85,23 @@ class BulkRun {
           absl::StrCat("--in_flight is ", settings.in_flight,
                        "; into an .npy at most ", client::kMostCallsInFlight));
     }
-    auto source = TextSource::Open(invocation_.positional, settings.input,
-                                   invocation_.environment.in);
+    auto source = OpenTexts(invocation_);
     if (!source.ok()) return invocation_.Usage(source.status().message());
     source_ = *std::move(source);
     auto client = invocation_.Connect();
     if (!client.ok()) return invocation_.Usage(client.status().message());
     const auto model = (*client)->GetModel(settings.model);
     if (!model.ok()) return invocation_.Fail(model.status());
+    if (model->dimensions() == 0) {
+      return invocation_.Fail(absl::InternalError(
+          "the server says that its vectors have no values"));
+    }
     const absl::Status opened = OpenOutput(*model);
     if (!opened.ok()) return invocation_.Usage(opened.message());
     ExplainSilence(invocation_);
     const StopOnSignal stop;
-    stop_ = &stop;
-    const absl::Status status = Work(**client);
-    stop_ = nullptr;
-    return Report(status);
+    source_->StopWhen([&stop] { return stop.wanted(); });
+    return Report(Work(**client, stop));
   }
 
  private:
@@ -133,16 +110,17 @@ class BulkRun {
     const uint32_t asked = choices_.embed.dimensions;
     layout_ =
         LayoutOf(choices_.encoding, asked > 0 ? asked : model.dimensions());
-    const bool own_ranges =
-        choices_.encoding == "int8" || choices_.encoding == "uint8";
-    const std::string scales = absl::StrCat(output, ".scales.npy");
-    const RowLayout scale_layout{"<f4", 1, 4};
-    const bool from_file =
-        invocation_.positional.empty() && invocation_.settings.input != "-";
-    resumable_ = from_file && choices_.resume;
+    own_ranges_ = choices_.encoding == "int8" || choices_.encoding == "uint8";
+    scales_path_ = absl::StrCat(output, ".scales.npy");
+    journal_path_ = absl::StrCat(output, ".journal");
+    // What is no file (a pipe) is not there for a second run.
+    std::error_code no_file;
+    from_file_ =
+        invocation_.positional.empty() && invocation_.settings.input != "-" &&
+        std::filesystem::is_regular_file(invocation_.settings.input, no_file);
+    resumable_ = from_file_ && choices_.resume;
     most_texts_ = static_cast<int>(model.max_inputs_per_request());
-    const std::string journal = absl::StrCat(output, ".journal");
-    for (const std::string& path : {scales, journal}) {
+    for (const std::string& path : {scales_path_, journal_path_}) {
       if (!invocation_.WouldOverwriteInput(path)) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(path,
@@ -151,68 +129,67 @@ class BulkRun {
     }
     const absl::Status locked = lock_.Take(output);
     if (!locked.ok()) return locked;
-    const std::string work = NameWork(invocation_, choices_, model);
-    if (resumable_) {
-      bool other = false;
-      done_ = ReadJournal(journal, work, &other);
-      if (!RowFile::Holds(output, layout_, done_.rows) ||
-          (own_ranges && !RowFile::Holds(scales, scale_layout, done_.rows))) {
-        done_ = {};
-      }
-      if (other) {
-        invocation_.environment.err
-            << journal << " is of other work (the input, the model or the "
-            << "options changed); starting anew\n";
-      }
+    work_ = NameWork(invocation_, choices_, model);
+    if (resumable_) FindJournal();
+    before_ = done_.rows;
+    if (done_.rows == 0) return absl::OkStatus();
+    source_->Skip(done_.rows, done_.bytes);
+    invocation_.environment.err << "going on after " << done_.rows
+                                << " texts that are done\n";
+    return OpenRows();
+  }
+
+  // Sets done_ to what an earlier run of this work left.
+  void FindJournal() {
+    std::ostream& err = invocation_.environment.err;
+    const JournalFound found = ReadJournal(journal_path_, work_);
+    if (found.damaged_line > 1) {
+      err << journal_path_ << " is damaged from line " << found.damaged_line
+          << " on; what it says before counts\n";
+    } else if (found.damaged_line == 1) {
+      err << journal_path_ << " is damaged; starting anew\n";
+    } else if (found.other_work) {
+      err << journal_path_ << " is of other work (the input, the model or the "
+          << "options changed); starting anew\n";
     }
-    auto rows = RowFile::Open(output, layout_, done_.rows);
-    if (!rows.ok()) return rows.status();
-    rows_ = *std::move(rows);
-    if (own_ranges) {
-      auto file = RowFile::Open(scales, scale_layout, done_.rows);
+    const int64_t rows = found.done.rows;
+    if (RowFile::Holds(invocation_.settings.output, layout_, rows) &&
+        (!own_ranges_ || RowFile::Holds(scales_path_, kScaleLayout, rows))) {
+      done_ = found.done;
+    }
+  }
+
+  // Once, when there is a row to write: until then what an earlier run left is
+  // not touched. The journal comes first, for it must never speak of rows that
+  // others have taken the place of.
+  absl::Status OpenRows() {
+    if (rows_ != nullptr) return absl::OkStatus();
+    if (from_file_) {
+      const absl::Status begun = journal_.Begin(journal_path_, work_, done_);
+      if (!begun.ok()) return begun;
+    } else {
+      std::error_code ignored;  // mostly there is none
+      std::filesystem::remove(journal_path_, ignored);
+    }
+    if (own_ranges_) {
+      auto file = RowFile::Open(scales_path_, kScaleLayout, done_.rows);
       if (!file.ok()) return file.status();
       scales_ = *std::move(file);
     }
-    before_ = done_.rows;
-    if (done_.rows > 0) {
-      source_->Skip(done_.rows, done_.bytes);
-      invocation_.environment.err << "going on after " << done_.rows
-                                  << " texts that are done\n";
-    }
-    if (!from_file) return absl::OkStatus();
-    return journal_.Begin(journal, work, done_);
-  }
-
-  // Until there is something to read: a signal does not end a blocked read.
-  absl::Status AwaitInput() {
-    pollfd input = {invocation_.environment.in_descriptor, POLLIN, 0};
-    if (input.fd < 0) return absl::OkStatus();
-    while (source_->NeedsMore() && poll(&input, 1, kTickMs) <= 0) {
-      if (stop_->wanted()) return absl::CancelledError("stopped");
-    }
+    auto rows = RowFile::Open(invocation_.settings.output, layout_, done_.rows);
+    if (!rows.ok()) return rows.status();
+    rows_ = *std::move(rows);
     return absl::OkStatus();
   }
 
   absl::StatusOr<bool> Next(v1::Input* input, absl::Status* refused) {
-    const absl::Status ready = AwaitInput();
-    if (!ready.ok()) return ready;
     const absl::StatusOr<bool> more =
         source_->Next(input->mutable_text(), refused);
-    if (!more.ok() || !*more) return more;
-    ends_.push_back(source_->bytes_read());
-    if (!refused->ok()) return true;
-    const std::string& file = invocation_.settings.input;
-    if (choices_.input_format == "jsonl" ||
-        (choices_.input_format == "auto" && absl::EndsWith(file, ".jsonl"))) {
-      auto text =
-          ReadJson(input->text(), choices_.field, source_->texts_read() - 1);
-      if (!text.ok()) *refused = text.status();
-      if (text.ok()) input->set_text(*std::move(text));
-    }
-    return true;
+    if (more.ok() && *more) ends_.push_back(source_->bytes_read());
+    return more;
   }
 
-  absl::Status Work(const client::Client& client) {
+  absl::Status Work(const client::Client& client, const StopOnSignal& stop) {
     Progress progress(
         ShowProgress(invocation_) ? &invocation_.environment.err : nullptr,
         source_->Progress());
@@ -225,7 +202,7 @@ class BulkRun {
     }
     options.calls_in_flight = invocation_.settings.in_flight;
     options.patience = invocation_.settings.timeout;
-    options.stop = [this] { return stop_->wanted(); };
+    options.stop = [&stop] { return stop.wanted(); };
     absl::Status status = client.EmbedBulk(
         [this](v1::Input* input, absl::Status* refused) {
           return Next(input, refused);
@@ -234,7 +211,7 @@ class BulkRun {
         [this](const client::BulkAnswer& answer) { return Take(answer); });
     progress_ = nullptr;
     progress.Clear();
-    status.Update(rows_->WriteHead());
+    if (rows_ != nullptr) status.Update(rows_->WriteHead());
     if (scales_ != nullptr) status.Update(scales_->WriteHead());
     return status;
   }
@@ -244,7 +221,7 @@ class BulkRun {
     std::string rows;
     std::string scales;
     absl::Status bad;
-    int64_t count = 0;
+    Progressed done = done_;
     for (size_t i = 0; i < answer.errors.size(); ++i) {
       const v1::Embedding& embedding = answer.embeddings[i];
       bad = answer.errors[i];
@@ -266,19 +243,26 @@ class BulkRun {
       }
       const float scale = embedding.scale();
       scales.append(reinterpret_cast<const char*>(&scale), sizeof(scale));
-      done_.bytes = ends_.front();
+      done.bytes = ends_.front();
       ends_.pop_front();
-      ++count;
+      ++done.rows;
     }
-    done_.rows += count;
-    absl::Status status = rows_->Append(rows);
-    if (scales_ != nullptr) status.Update(scales_->Append(scales));
-    status.Update(rows_->Flush());
-    if (scales_ != nullptr) status.Update(scales_->Flush());
-    if (status.ok()) status = journal_.Add(done_);
+    absl::Status status = Write(done, rows, scales);
     status.Update(bad);
     progress_->Update(done_.rows - before_,
                       source_->Share(done_.rows, done_.bytes));
+    return status;
+  }
+
+  // Appends the rows that come to `done`.
+  absl::Status Write(const Progressed& done, const std::string& rows,
+                     const std::string& scales) {
+    if (done.rows == done_.rows) return absl::OkStatus();
+    absl::Status status = OpenRows();
+    if (status.ok()) status = rows_->Append(rows);
+    if (status.ok() && scales_ != nullptr) status = scales_->Append(scales);
+    if (status.ok()) status = journal_.Add(done);
+    if (status.ok()) done_ = done;
     return status;
   }
 
@@ -300,10 +284,20 @@ class BulkRun {
 
   int Report(const absl::Status& status) {
     long_texts_.Tell(invocation_.environment.err);
+    const int code = ReportEnd(status);
+    if (code != kExitOk && rows_ == nullptr && lock_.found()) {
+      invocation_.environment.err << invocation_.settings.output
+                                  << " is left as it was\n";
+    }
+    return code;
+  }
+
+  int ReportEnd(const absl::Status& status) {
     if (absl::IsCancelled(status)) {
-      invocation_.environment.err << "encoderctl " << invocation_.command.name
-                                  << ": stopped after " << done_.rows
-                                  << " texts" << HowToGoOn() << "\n";
+      invocation_.environment.err
+          << "encoderctl " << invocation_.command.name << ": stopped after "
+          << done_.rows << " texts" << (done_.rows > 0 ? HowToGoOn() : "")
+          << "\n";
       return kExitFailed;
     }
     if (!status.ok()) {
@@ -330,15 +324,19 @@ class BulkRun {
 
   const Invocation& invocation_;
   const BulkChoices& choices_;
-  const StopOnSignal* stop_ = nullptr;  // while it works
   OutputLock lock_;
   std::unique_ptr<TextSource> source_;
   RowLayout layout_;
-  std::unique_ptr<RowFile> rows_;
-  std::unique_ptr<RowFile> scales_;  // null: no scales
+  bool own_ranges_ = false;
+  std::string scales_path_;
+  std::string journal_path_;
+  std::string work_;
+  std::unique_ptr<RowFile> rows_;    // null: none was written
+  std::unique_ptr<RowFile> scales_;  // null: nor its scale, or there are none
   Journal journal_;
   std::deque<int64_t> ends_;  // of each text that was read and not answered
   Progressed done_;
+  bool from_file_ = false;
   bool resumable_ = false;
   int most_texts_ = 0;  // of one request, as the server has it; 0: not known
   int64_t before_ = 0;  // rows of earlier runs

@@ -12,13 +12,12 @@ namespace encoderd::ctl {
 struct BulkChoices {
   client::EmbedOptions embed;  // on_error FAIL: a bad text ends the run
   std::string encoding = "float32";
-  std::string input_format = "auto";  // auto, lines, jsonl
-  std::string field = "text";         // of a JSON object
   bool resume = true;
 };
 
 // Writes settings.output and, for int8 and uint8, OUTPUT.scales.npy. While it
-// works, OUTPUT.journal says what is done. Returns the exit code.
+// works, OUTPUT.journal says what is done. What an earlier run left there is
+// touched once the first row is there to take its place. Returns the exit code.
 int RunBulkEmbed(const Invocation& invocation, const BulkChoices& choices);
 
 }  // namespace encoderd::ctl

@@ -33,12 +33,6 @@ int RunEmbed(const Command& command, const Arguments& arguments,
       "row goes to OUTPUT.scales.npy",
       {"float32", "float16", "int8", "uint8", "binary", "ubinary"},
       &bulk.encoding);
-  invocation.flags.AddChoice("input_format",
-                             "into an .npy: a text a line, or JSON strings or "
-                             "objects a line; auto: by the file's name",
-                             {"auto", "lines", "jsonl"}, &bulk.input_format);
-  invocation.flags.AddString("field", "NAME", "of a JSON object: its text",
-                             &bulk.field);
   invocation.flags.AddChoice(
       "resume", "into an .npy: go on where the same command broke off",
       {"yes", "no"}, &resume);

@@ -31,12 +31,23 @@ void Invocation::AddProgressFlag() {
                   {"auto", "always", "never"}, &settings.progress);
 }
 
+void Invocation::AddInputFlags(std::string help) {
+  flags.AddString("input", "FILE", std::move(help), &settings.input);
+  flags.AddChoice("input_format",
+                  "of FILE and standard input; lines: a text a line; jsonl: a "
+                  "JSON string or object a line, where blank lines at the end "
+                  "are no texts, and one before others is a bad text; auto: "
+                  "jsonl if FILE ends in .jsonl",
+                  {"auto", "lines", "jsonl"}, &settings.input_format);
+  flags.AddString("field", "NAME", "of a JSON object: its text",
+                  &settings.field);
+}
+
 void Invocation::AddListFlags() {
   AddModelFlag();
-  flags.AddString("input", "FILE",
-                  "read texts from here, one a line; -: standard input, unless "
-                  "texts are arguments",
-                  &settings.input);
+  AddInputFlags(
+      "read texts from here, one a line; -: standard input, unless texts are "
+      "arguments");
   flags.AddInt("batch_size", "N", "texts of one call", 1, 65536,
                &settings.batch_size);
   flags.AddInt("in_flight", "N", "calls that wait for answers together", 1,

@@ -26,6 +26,8 @@ struct Settings {
   std::string truncate = "none";
   std::string on_error = "fail";
   std::string input = "-";
+  std::string input_format = "auto";  // auto, lines, jsonl
+  std::string field = "text";         // of a JSON object
   std::string output = "-";
   std::string format = "text";
   std::string progress = "auto";
@@ -38,8 +40,10 @@ class Invocation {
              absl::Duration timeout = client::ClientOptions().timeout);
 
   // Flags of commands that work on a list of texts: --model, --batch_size,
-  // --in_flight, --input, --progress.
+  // --in_flight, those of the input, --progress.
   void AddListFlags();
+  // --input, of which `help` says what is read from it, and how it is read.
+  void AddInputFlags(std::string help);
   // Some of them, for commands that need no more.
   void AddModelFlag();
   void AddProgressFlag();

@@ -1,10 +1,24 @@
 #include "client/cpp/encoderctl/job.h"
 
+#include <utility>
+
 #include "client/cpp/encoderctl/progress.h"
-#include "client/cpp/encoderctl/text_source.h"
 #include "client/cpp/error.h"
 
 namespace encoderd::ctl {
+
+absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
+    const Invocation& invocation) {
+  const Settings& settings = invocation.settings;
+  TextInput input;
+  input.arguments = invocation.positional;
+  input.file = settings.input;
+  input.standard_input = &invocation.environment.in;
+  input.descriptor = invocation.environment.in_descriptor;
+  input.format = settings.input_format;
+  input.field = settings.field;
+  return TextSource::Open(std::move(input));
+}
 
 bool ShowProgress(const Invocation& invocation) {
   const std::string& wanted = invocation.settings.progress;
@@ -23,8 +37,7 @@ void ExplainSilence(const Invocation& invocation) {
 int RunJob(const Invocation& invocation,
            const std::function<absl::Status(Job& job)>& work) {
   const Settings& settings = invocation.settings;
-  auto source = TextSource::Open(invocation.positional, settings.input,
-                                 invocation.environment.in);
+  auto source = OpenTexts(invocation);
   if (!source.ok()) return invocation.Usage(source.status().message());
   auto client = invocation.Connect();
   if (!client.ok()) return invocation.Usage(client.status().message());
@@ -39,26 +52,28 @@ int RunJob(const Invocation& invocation,
   int64_t done = 0;
   int64_t skipped = 0;
   LongTexts long_texts;
-  Job job{
-      **client,
-      [&texts](v1::Input* input) { return texts.Next(input->mutable_text()); },
-      writer->get(),
-      [&] {
-        progress.Update(done + 1, texts.Progress());
-        return done++;
-      },
-      [&](int64_t index, const absl::Status& error) {
-        ++skipped;
-        progress.Clear();
-        invocation.environment.err << texts.NameOf(index)
-                                   << ": skipped: " << client::Describe(error)
-                                   << "\n";
-        return WriteError(settings.format, index, error, writer->get());
-      },
-      &long_texts};
+  Job job{**client,
+          [&texts](v1::Input* input, absl::Status* refused) {
+            return texts.Next(input->mutable_text(), refused);
+          },
+          writer->get(),
+          [&] {
+            progress.Update(done + 1, texts.Progress());
+            return done++;
+          },
+          [&](int64_t index, const absl::Status& error) {
+            ++skipped;
+            progress.Clear();
+            invocation.environment.err
+                << texts.NameOf(index)
+                << ": skipped: " << client::Describe(error) << "\n";
+            return WriteError(settings.format, index, error, writer->get());
+          },
+          &long_texts};
   const absl::Status status = work(job);
   progress.Clear();
-  const absl::Status finished = (*writer)->Finish();
+  const bool done_all = status.ok() && texts.texts_read() > 0;
+  const absl::Status finished = (*writer)->Finish(done_all);
   long_texts.Tell(invocation.environment.err);
   if (skipped > 0) {
     invocation.environment.err << skipped << " of " << done

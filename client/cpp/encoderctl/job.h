@@ -5,16 +5,19 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/cpp/encoderctl/invocation.h"
+#include "client/cpp/encoderctl/text_source.h"
 #include "client/cpp/encoderctl/writer.h"
 
 namespace encoderd::ctl {
 
 struct Job {
   const client::Client& client;
-  client::InputSource source;
+  client::CheckedSource source;  // a line that gives no text is refused
   Writer* writer;
   // To be called before each text's result is written; returns its index.
   std::function<int64_t()> text_done;
@@ -24,6 +27,9 @@ struct Job {
   LongTexts* long_texts;  // told at the end
 };
 
+// The texts that the command line names. INVALID_ARGUMENT: see TextSource.
+absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
+    const Invocation& invocation);
 // Whether a person is to see how the work goes on.
 bool ShowProgress(const Invocation& invocation);
 // Tells a person waiting at a silent terminal what it waits for.

@@ -4,6 +4,9 @@
 //   line 1    the work: input, its size and time, model, options
 //   line 2..  "ROWS BYTES": so many rows were written, for so many bytes of the
 //             input; appended after the rows themselves were handed over
+//
+// Each line ends in a space and its seal, 16 digits that are a function of what
+// stands before (FNV-1a), so that damage is told from other work.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_JOURNAL_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_JOURNAL_H_
 
@@ -20,10 +23,16 @@ struct Progressed {
   int64_t bytes = 0;  // of the input
 };
 
-// The last entry of the journal at `path`; none if there is no journal, or one
-// of other work, and `*other` says which.
-Progressed ReadJournal(const std::string& path, const std::string& work,
-                       bool* other);
+// What stands in a journal.
+struct JournalFound {
+  Progressed done;           // its last entry; of other work: none
+  bool other_work = false;   // and no damage
+  int64_t damaged_line = 0;  // from this line on, the first being 1; 0: none
+};
+
+// Reads the journal at `path`; finds nothing where there is none. A last line
+// without its end is no damage: it was being written when the run broke off.
+JournalFound ReadJournal(const std::string& path, const std::string& work);
 
 class Journal {
  public:

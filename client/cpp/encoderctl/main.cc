@@ -6,8 +6,10 @@
 #include "client/cpp/encoderctl/encoderctl.h"
 
 int main(int argc, char** argv) {
-  // A reader that goes away (| head) is an error of the output, not a signal.
+  // A reader that goes away (| head) is an error of the output, not a signal;
+  // so is a file that may not grow any further (ulimit -f).
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   std::ios::sync_with_stdio(false);
   encoderd::ctl::Environment environment{std::cin,
                                          std::cout,

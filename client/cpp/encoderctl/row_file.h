@@ -1,11 +1,9 @@
-// A file that only grows, so that a later run can go on where one broke off:
-// an .npy whose rows are appended.
+// An .npy that only grows, so that a later run can go on where one broke off.
 // Not thread-safe.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_ROW_FILE_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_ROW_FILE_H_
 
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <string>
 
@@ -18,26 +16,9 @@ namespace encoderd::ctl {
 // How the rows of an .npy lie in it.
 struct RowLayout {
   std::string descr;    // "<f4": npy.h
-  int64_t columns = 0;  // values of a row
+  int64_t columns = 0;  // values of a row; at least 1 where there are rows
   int64_t value_bytes = 0;
   int64_t row_bytes() const { return columns * value_bytes; }
-};
-
-// One run at a time writes a file: held by the system, for as long as this
-// lives, whatever becomes of the process.
-class OutputLock {
- public:
-  OutputLock() = default;
-  ~OutputLock();
-  OutputLock(const OutputLock&) = delete;
-  OutputLock& operator=(const OutputLock&) = delete;
-
-  // Makes the file if it is not there. INVALID_ARGUMENT if it cannot be
-  // opened; ABORTED while another run holds it.
-  absl::Status Take(const std::string& path);
-
- private:
-  int descriptor_ = -1;
 };
 
 class RowFile {
@@ -50,23 +31,28 @@ class RowFile {
   static absl::StatusOr<std::unique_ptr<RowFile>> Open(const std::string& path,
                                                        const RowLayout& layout,
                                                        int64_t rows);
+  ~RowFile();
+  RowFile(const RowFile&) = delete;
+  RowFile& operator=(const RowFile&) = delete;
 
-  // Appends whole rows. DATA_LOSS if they cannot be written (disk full).
+  // Appends whole rows and hands them to the system: they survive this process.
+  // DATA_LOSS if they cannot be written (disk full): then none of them counts.
   absl::Status Append(absl::string_view rows);
-  // Hands what was appended to the system: it survives this process.
-  absl::Status Flush();
   // Writes the shape into the head. More rows may follow.
   absl::Status WriteHead();
 
  private:
-  RowFile(std::string path, RowLayout layout, int64_t rows)
-      : path_(std::move(path)), layout_(std::move(layout)), rows_(rows) {}
-  absl::Status Check() const;
+  RowFile(std::string path, RowLayout layout, int descriptor, int64_t rows)
+      : path_(std::move(path)),
+        layout_(std::move(layout)),
+        descriptor_(descriptor),
+        rows_(rows) {}
+  absl::Status WriteAt(int64_t offset, absl::string_view bytes);
 
   const std::string path_;
   const RowLayout layout_;
+  const int descriptor_;
   int64_t rows_;
-  std::fstream file_;
 };
 
 }  // namespace encoderd::ctl

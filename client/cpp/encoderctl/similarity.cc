@@ -94,8 +94,11 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
   return RunJob(invocation, [&](Job& job) {
     std::vector<std::string> texts;
     v1::Input input;
-    for (auto more = job.source(&input);; more = job.source(&input)) {
+    absl::Status refused;
+    while (true) {
+      const absl::StatusOr<bool> more = job.source(&input, &refused);
       if (!more.ok()) return more.status();
+      if (!refused.ok()) return refused;
       if (!*more) break;
       texts.push_back(input.text());
       if (texts.size() > kMaxTexts) {

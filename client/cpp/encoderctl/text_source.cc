@@ -1,107 +1,127 @@
 #include "client/cpp/encoderctl/text_source.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/json_text.h"
+#include "client/cpp/error.h"
 
 namespace encoderd::ctl {
 
-absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(
-    std::vector<std::string> arguments, const std::string& file,
-    std::istream& standard_input) {
-  const bool has_arguments = !arguments.empty();
-  if (has_arguments && file != "-") {
+absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(TextInput input) {
+  const bool has_arguments = !input.arguments.empty();
+  const bool has_file = input.file != "-";
+  if (has_arguments && has_file) {
     return absl::InvalidArgumentError(
         "give texts as arguments or --input, not both");
   }
-  std::unique_ptr<TextSource> source(new TextSource(
-      std::move(arguments), file == "-" ? "standard input" : file));
+  const std::string name = has_file ? input.file : "standard input";
+  std::unique_ptr<TextSource> source(new TextSource(std::move(input), name));
+  const TextInput& from = source->input_;
   if (has_arguments) return source;
-  source->stream_ = &standard_input;
-  if (file == "-") return source;
-  std::error_code error;
-  if (std::filesystem::is_directory(file, error)) {
-    return absl::InvalidArgumentError(absl::StrCat(file, " is a folder"));
+  source->json_ =
+      from.format == "jsonl" ||
+      (from.format == "auto" && has_file && absl::EndsWith(name, ".jsonl"));
+  if (!has_file) {
+    source->lines_ = std::make_unique<LineReader>(name, *from.standard_input,
+                                                  from.descriptor);
+    return source;
   }
-  source->file_.open(file, std::ios::binary);
-  if (!source->file_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot open ", file, " for reading"));
-  }
-  const auto size = std::filesystem::file_size(file, error);
-  if (!error) source->bytes_total_ = static_cast<int64_t>(size);
-  source->stream_ = &source->file_;
+  auto lines = LineReader::OpenFile(name);
+  if (!lines.ok()) return lines.status();
+  source->lines_ = *std::move(lines);
   return source;
 }
 
-absl::StatusOr<bool> TextSource::Next(std::string* text) {
-  absl::Status refused;
-  absl::StatusOr<bool> more = Next(text, &refused);
-  if (more.ok() && !refused.ok()) return refused;
-  return more;
+void TextSource::StopWhen(std::function<bool()> stop) {
+  if (lines_ != nullptr) lines_->StopWhen(std::move(stop));
 }
 
 absl::StatusOr<bool> TextSource::Next(std::string* text,
                                       absl::Status* refused) {
-  if (stream_ != nullptr) return NextLine(text, refused);
-  if (texts_read_ == static_cast<int64_t>(arguments_.size())) return false;
-  *text = arguments_[texts_read_++];
-  return true;
+  text->clear();
+  *refused = absl::OkStatus();
+  absl::StatusOr<bool> more = true;
+  if (lines_ != nullptr) {
+    more = json_ ? NextJson(text, refused) : NextLine(text, refused);
+  } else if (texts_read_ < static_cast<int64_t>(input_.arguments.size())) {
+    *text = input_.arguments[texts_read_];
+  } else {
+    more = false;
+  }
+  if (more.ok() && *more) ++texts_read_;
+  return more;
 }
 
-void TextSource::Skip(int64_t texts, int64_t bytes) {
-  stream_->seekg(bytes);
-  texts_read_ = texts;
-  bytes_read_ = bytes;
+absl::Status TextSource::Refuse(absl::string_view words) const {
+  return client::MakeError(absl::StatusCode::kInvalidArgument,
+                           absl::StrCat("inputs[", texts_read_, "] ", words),
+                           /*reason=*/"",
+                           {{"input_index", absl::StrCat(texts_read_)}});
 }
 
-bool TextSource::NeedsMore() const {
-  return stream_ != nullptr && !file_.is_open() &&
-         stream_->rdbuf()->in_avail() == 0;
+absl::Status TextSource::RefuseLength(int64_t length) const {
+  if (length <= LineReader::kMaxLineBytes) return absl::OkStatus();
+  return Refuse(absl::StrCat("is a line of ", length, " bytes; the most is ",
+                             LineReader::kMaxLineBytes));
 }
 
 absl::StatusOr<bool> TextSource::NextLine(std::string* text,
                                           absl::Status* refused) {
-  text->clear();
-  std::streambuf* buffer = stream_->rdbuf();
-  int next = buffer->sbumpc();
-  if (next == std::char_traits<char>::eof()) {
-    if (stream_->bad()) {
-      return absl::DataLossError(absl::StrCat("cannot read ", name_));
-    }
-    return false;
+  int64_t length = 0;
+  absl::StatusOr<bool> more = lines_->Next(text, &length);
+  bytes_read_ = lines_->bytes_read();
+  *refused = RefuseLength(length);
+  return more;
+}
+
+absl::StatusOr<bool> TextSource::NextJson(std::string* text,
+                                          absl::Status* refused) {
+  while (!giving_) {
+    absl::StatusOr<bool> more = lines_->Next(&held_line_, &held_length_);
+    if (!more.ok() || !*more) return more;  // the blank lines were the last
+    held_ = held_length_ > LineReader::kMaxLineBytes ||
+            held_line_.find_first_not_of(" \t\r") != std::string::npos;
+    if (!held_) blank_ends_.push_back(lines_->bytes_read());
+    giving_ = held_ || blank_ends_.size() == kMostBlankLines;
   }
-  int64_t bytes = 0;
-  while (next != '\n' && next != std::char_traits<char>::eof()) {
-    if (++bytes <= kMaxLineBytes) text->push_back(static_cast<char>(next));
-    next = buffer->sbumpc();
+  if (!blank_ends_.empty()) {
+    *refused = Refuse("is a blank line before others");
+    bytes_read_ = blank_ends_.front();
+    blank_ends_.pop_front();
+    giving_ = held_ || !blank_ends_.empty();
+    return true;
   }
-  bytes_read_ += bytes + 1;
-  if (bytes > kMaxLineBytes) {
-    text->clear();
-    *refused = absl::InvalidArgumentError(
-        absl::StrCat("inputs[", texts_read_, "] is a line of ", bytes,
-                     " bytes; the most is ", kMaxLineBytes));
-  }
-  if (!text->empty() && text->back() == '\r') text->pop_back();
-  ++texts_read_;
+  held_ = giving_ = false;
+  bytes_read_ = lines_->bytes_read();
+  *refused = RefuseLength(held_length_);
+  if (!refused->ok()) return true;
+  auto found = JsonText(held_line_, input_.field);
+  if (!found.ok()) *refused = Refuse(found.status().message());
+  if (found.ok()) *text = *std::move(found);
   return true;
 }
 
+void TextSource::Skip(int64_t texts, int64_t bytes) {
+  lines_->Skip(bytes);
+  texts_read_ = texts;
+  bytes_read_ = bytes;
+}
+
 std::string TextSource::NameOf(int64_t index) const {
-  return stream_ == nullptr ? absl::StrCat("argument ", index + 1)
-                            : absl::StrCat(name_, ":", index + 1);
+  return lines_ == nullptr ? absl::StrCat("argument ", index + 1)
+                           : absl::StrCat(name_, ":", index + 1);
 }
 
 double TextSource::Share(int64_t texts, int64_t bytes) const {
-  if (stream_ == nullptr) {
-    return static_cast<double>(texts) / arguments_.size();
+  if (lines_ == nullptr) {
+    return static_cast<double>(texts) / input_.arguments.size();
   }
-  if (bytes_total_ <= 0) return -1;
-  return std::min(1.0, static_cast<double>(bytes) / bytes_total_);
+  const int64_t total = lines_->bytes_total();
+  if (total <= 0) return -1;
+  return std::min(1.0, static_cast<double>(bytes) / total);
 }
 
 }  // namespace encoderd::ctl

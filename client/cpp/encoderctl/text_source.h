@@ -1,41 +1,53 @@
-// The texts of one command: its arguments, a file or standard input, one text
-// a line. Reads as it goes: a file of any size takes the memory of one line.
-// Not thread-safe.
+// The texts of one command: its arguments, or a file or standard input with a
+// text, or JSON with a text, a line. Reads as it goes: a file of any size takes
+// the memory of one line. Not thread-safe.
+//
+// The text with index i is that of line i + 1. So an empty line is a text too,
+// and the server refuses it. Of JSON lines, a blank one before another is
+// refused here; those at the end are no texts.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_TEXT_SOURCE_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_TEXT_SOURCE_H_
 
 #include <cstdint>
-#include <fstream>
+#include <deque>
+#include <functional>
 #include <istream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/cpp/encoderctl/line_reader.h"
 
 namespace encoderd::ctl {
 
+// Where texts come from.
+struct TextInput {
+  std::vector<std::string> arguments;  // texts as they stand; or
+  std::string file = "-";              // -: standard_input
+  std::istream* standard_input = nullptr;
+  int descriptor = -1;          // of standard input; -1: it never blocks
+  std::string format = "auto";  // lines; jsonl; auto: by the file's name
+  std::string field = "text";   // of a JSON object
+};
+
 class TextSource {
  public:
-  static constexpr int64_t kMaxLineBytes = 16 << 20;
+  // Blank lines of a .jsonl that are looked past for one that is not. More of
+  // them are refused, be they at the end.
+  static constexpr size_t kMostBlankLines = 1 << 16;
 
-  // Arguments if there are any, else `file` ("-": `standard_input`).
-  // INVALID_ARGUMENT if both are given or the file cannot be opened.
-  static absl::StatusOr<std::unique_ptr<TextSource>> Open(
-      std::vector<std::string> arguments, const std::string& file,
-      std::istream& standard_input);
+  // INVALID_ARGUMENT if both arguments and a file are given, or the file cannot
+  // be opened.
+  static absl::StatusOr<std::unique_ptr<TextSource>> Open(TextInput input);
 
-  // The next text, without its line end (LF or CR LF); false at the end. An
-  // empty line is a text too: the server refuses it, by its number.
-  // A line past kMaxLineBytes is passed over and gives no text but, in
-  // *refused, INVALID_ARGUMENT. DATA_LOSS if reading fails.
+  // See LineReader.
+  void StopWhen(std::function<bool()> stop);
+
+  // The next text; false at the end. A line that gives none sets *refused to
+  // INVALID_ARGUMENT with its input_index, and the next call goes on behind it.
+  // DATA_LOSS if reading fails, CANCELLED if it was stopped.
   absl::StatusOr<bool> Next(std::string* text, absl::Status* refused);
-  // The same where such a line ends the list.
-  absl::StatusOr<bool> Next(std::string* text);
-
-  // Whether Next would have to wait for whoever writes what it reads, as far
-  // as can be told without reading.
-  bool NeedsMore() const;
 
   // What a person calls the text with this index: "big.txt:12", "argument 3".
   std::string NameOf(int64_t index) const;
@@ -44,26 +56,36 @@ class TextSource {
   // with their line ends. Only before the first Next.
   void Skip(int64_t texts, int64_t bytes);
 
-  int64_t bytes_read() const { return bytes_read_; }
   int64_t texts_read() const { return texts_read_; }
+  // Of the texts that were given, with their line ends.
+  int64_t bytes_read() const { return bytes_read_; }
   // The share that was read, 0 to 1; negative where the end is not known.
   double Progress() const { return Share(texts_read_, bytes_read_); }
   // The same of the first `texts` texts, which take `bytes` bytes.
   double Share(int64_t texts, int64_t bytes) const;
 
  private:
-  TextSource(std::vector<std::string> arguments, std::string name)
-      : arguments_(std::move(arguments)), name_(std::move(name)) {}
+  TextSource(TextInput input, std::string name)
+      : input_(std::move(input)), name_(std::move(name)) {}
 
   absl::StatusOr<bool> NextLine(std::string* text, absl::Status* refused);
+  absl::StatusOr<bool> NextJson(std::string* text, absl::Status* refused);
+  absl::Status Refuse(absl::string_view words) const;
+  absl::Status RefuseLength(int64_t length) const;
 
-  const std::vector<std::string> arguments_;
+  const TextInput input_;
   const std::string name_;  // of the file
-  std::ifstream file_;
-  std::istream* stream_ = nullptr;  // null: arguments
+  bool json_ = false;
+  std::unique_ptr<LineReader> lines_;  // null: arguments
   int64_t texts_read_ = 0;
   int64_t bytes_read_ = 0;
-  int64_t bytes_total_ = -1;  // -1: not known
+
+  // What NextJson read ahead, up to a line that is not blank.
+  std::deque<int64_t> blank_ends_;  // bytes_read behind each blank line
+  bool giving_ = false;             // the blank ones are refused, one by one
+  bool held_ = false;               // a line that is not blank follows them
+  std::string held_line_;
+  int64_t held_length_ = 0;
 };
 
 }  // namespace encoderd::ctl

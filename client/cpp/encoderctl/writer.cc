@@ -1,9 +1,11 @@
 #include "client/cpp/encoderctl/writer.h"
 
+#include <cerrno>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/encoderctl/npy.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/error.h"
 
@@ -18,53 +20,74 @@ absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
   }
   std::unique_ptr<Writer> writer(
       new Writer(file == "-" ? "standard output" : file, npy));
+  if (npy) {
+    const absl::Status locked = writer->lock_.Take(file);
+    if (!locked.ok()) return locked;
+    return writer;
+  }
   writer->out_ = &standard_output;
   if (file != "-") {
-    writer->file_.open(file, std::ios::binary | std::ios::trunc);
+    writer->file_.open(file, std::ios::binary | std::ios::app);
     if (!writer->file_) {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot open ", file, " for writing"));
     }
     writer->out_ = &writer->file_;
   }
-  if (npy) {
-    const absl::Status status = writer->Write(NpyHeader(0, 0));
-    if (!status.ok()) return status;
-  }
   return writer;
 }
 
-absl::Status Writer::Check() const {
-  if (*out_) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("cannot write to ", name_));
+absl::Status Writer::Begin() {
+  std::error_code error;
+  if (!begun_ && file_.is_open() &&
+      std::filesystem::is_regular_file(name_, error)) {
+    std::filesystem::resize_file(name_, 0, error);
+    if (error) return CannotWrite(name_, error.value());
+  }
+  begun_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Writer::BeginRows(int64_t columns) {
+  auto rows = RowFile::Open(name_, {"<f4", columns, sizeof(float)}, 0);
+  if (!rows.ok()) return rows.status();
+  rows_ = *std::move(rows);
+  columns_ = columns;
+  return absl::OkStatus();
 }
 
 absl::Status Writer::Write(absl::string_view bytes) {
+  const absl::Status begun = Begin();
+  if (!begun.ok()) return begun;
+  errno = 0;
   out_->write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return Check();
+  return *out_ ? absl::OkStatus() : CannotWrite(name_, errno);
 }
 
 absl::Status Writer::WriteRows(absl::Span<const float> values, int64_t rows,
                                int64_t columns) {
-  if (rows_ == 0) columns_ = columns;
-  if (columns != columns_) {
+  if (rows == 0) return absl::OkStatus();
+  if (columns < 1 || (rows_ != nullptr && columns != columns_)) {
     return absl::InternalError(
         absl::StrCat("a row of ", columns, " values after rows of ", columns_));
   }
-  rows_ += rows;
-  return Write({reinterpret_cast<const char*>(values.data()),
-                values.size() * sizeof(float)});
+  absl::Status status;
+  if (rows_ == nullptr) status = BeginRows(columns);
+  if (!status.ok()) return status;
+  status = rows_->Append({reinterpret_cast<const char*>(values.data()),
+                          values.size() * sizeof(float)});
+  return status.ok() ? rows_->WriteHead() : status;
 }
 
-absl::Status Writer::Finish() {
+absl::Status Writer::Finish(bool done) {
   if (npy_) {
-    out_->clear();
-    out_->seekp(0);
-    const absl::Status status = Write(NpyHeader(rows_, columns_));
-    if (!status.ok()) return status;
+    return done && rows_ == nullptr ? BeginRows(0) : absl::OkStatus();
   }
+  const absl::Status begun = done ? Begin() : absl::OkStatus();
+  if (!begun.ok()) return begun;
+  errno = 0;
   out_->flush();
-  return Check();
+  return *out_ ? absl::OkStatus() : CannotWrite(name_, errno);
 }
 
 absl::Status WriteVectors(absl::string_view format, int64_t index, bool states,
@@ -113,7 +136,9 @@ absl::Status WriteError(absl::string_view format, int64_t index,
   json["index"] = index;
   json["error"]["code"] = absl::StatusCodeToString(error.code());
   json["error"]["message"] = std::string(error.message());
-  if (details.has_value()) json["error"]["reason"] = details->reason;
+  if (details.has_value() && !details->reason.empty()) {
+    json["error"]["reason"] = details->reason;
+  }
   return writer->Write(
       json.dump(-1, ' ', false,
                 nlohmann::ordered_json::error_handler_t::replace) +

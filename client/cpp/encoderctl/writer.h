@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "client/cpp/encoderctl/output_file.h"
+#include "client/cpp/encoderctl/row_file.h"
 
 namespace encoderd::ctl {
 
@@ -44,31 +46,38 @@ class LongTexts {
 
 class Writer {
  public:
-  // Bytes to `file` ("-": `standard_output`). INVALID_ARGUMENT if it cannot be
-  // opened, or if `npy` and it is not a file: the shape of an .npy is written
-  // into its head at the end.
+  // Bytes to `file` ("-": `standard_output`), whose content stays until there
+  // is something to put in its place. INVALID_ARGUMENT if it cannot be opened,
+  // or if `npy` and it is not a file: the shape of an .npy is written into its
+  // head. ABORTED while another run writes this .npy.
   static absl::StatusOr<std::unique_ptr<Writer>> Open(
       const std::string& file, bool npy, std::ostream& standard_output);
 
   // DATA_LOSS if the bytes cannot be written (disk full).
   absl::Status Write(absl::string_view bytes);
-  // Appends rows to an .npy. All rows have the same number of columns.
+  // Appends rows to an .npy, and counts them in its head: whatever ends this
+  // process, they are there. All rows have the same number of columns.
   absl::Status WriteRows(absl::Span<const float> values, int64_t rows,
                          int64_t columns);
-  // Ends the output. Call it also after an error of the work: an .npy then
-  // holds the rows that came before it.
-  absl::Status Finish();
+  // Ends the output. Call it also after an error of the work, with `done`
+  // false: what was written stays, and where nothing was, what stood there
+  // before.
+  absl::Status Finish(bool done = true);
 
  private:
   Writer(std::string name, bool npy) : name_(std::move(name)), npy_(npy) {}
 
-  absl::Status Check() const;
+  // Drops the content of an earlier run, once.
+  absl::Status Begin();
+  absl::Status BeginRows(int64_t columns);
 
   const std::string name_;
   const bool npy_;
   std::ofstream file_;
   std::ostream* out_ = nullptr;
-  int64_t rows_ = 0;
+  bool begun_ = false;
+  OutputLock lock_;                // of an .npy
+  std::unique_ptr<RowFile> rows_;  // null: none yet
   int64_t columns_ = 0;
 };
 

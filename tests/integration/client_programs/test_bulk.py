@@ -1,5 +1,6 @@
 """encoderctl embed into an .npy, broken in the middle and gone on with."""
 
+import resource
 import signal
 import subprocess
 import time
@@ -63,22 +64,78 @@ def test_a_broken_run_is_gone_on_with(own_fake, tmp_path, number):
     assert own_fake.texts_seen() - seen <= TEXTS + WINDOW
 
 
-def test_a_signal_ends_a_run_that_waits_for_its_input(own_fake, tmp_path):
+def has_rows(out, ctl):
+    """Waits until the .npy that `ctl` writes has rows behind its head."""
+    deadline = time.monotonic() + 60
+    while not (out.exists() and out.stat().st_size > NPY_HEADER):
+        assert ctl.poll() is None and time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("rest", [
+    "exec sleep 600",                  # silence
+    "printf half; exec sleep 600",     # a line that nobody ends
+    "exec cat /dev/zero"], ids=["silence", "half a line", "an endless line"])
+def test_a_signal_ends_a_run_whatever_its_input_does(own_fake, tmp_path, rest):
     out = tmp_path / "out.npy"
+    with subprocess.Popen(["sh", "-c", f"echo one; {rest}"],
+                          stdout=subprocess.PIPE) as texts:
+        with subprocess.Popen(
+                [PROGRAMS / "encoderctl", "embed", f"--output={out}",
+                 f"--target={own_fake.target}", "--batch_size=1",
+                 "--in_flight=1"], stdin=texts.stdout, stderr=subprocess.PIPE,
+                text=True) as ctl:
+            texts.stdout.close()
+            try:
+                has_rows(out, ctl)
+                ctl.send_signal(signal.SIGINT)
+                assert ctl.wait(timeout=60) == 1
+                assert "stopped after 1 texts" in ctl.stderr.read()
+            finally:
+                texts.kill()
+                ctl.kill()
+    assert np.load(out).shape == (1, 6)
+
+
+def test_states_are_there_whenever_the_program_dies(own_fake, tmp_path):
+    out = tmp_path / "states.npy"
     with subprocess.Popen(
-            [PROGRAMS / "encoderctl", "embed", f"--target={own_fake.target}",
-             f"--output={out}", "--batch_size=1", "--in_flight=1"],
-            stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ctl:
-        ctl.stdin.write("one\n")
+            [PROGRAMS / "encoderctl", "encode", f"--target={own_fake.target}",
+             "--format=npy", f"--output={out}", "--batch_size=1",
+             "--in_flight=1"], stdin=subprocess.PIPE) as ctl:
+        ctl.stdin.write(b"one\ntwo words\n")
         ctl.stdin.flush()
         deadline = time.monotonic() + 60
-        while not (out.exists() and out.stat().st_size > NPY_HEADER):
+        while not out.exists() or b"(7, 6)" not in out.read_bytes()[:NPY_HEADER]:
             assert ctl.poll() is None and time.monotonic() < deadline
             time.sleep(0.005)
-        ctl.send_signal(signal.SIGINT)  # standard input stays open and silent
-        assert ctl.wait(timeout=60) == 1
-        assert "stopped after 1 texts" in ctl.stderr.read()
-    assert np.load(out).shape == (1, 6)
+        ctl.send_signal(signal.SIGINT)
+        assert ctl.wait(timeout=60) == -signal.SIGINT
+    assert np.load(out).shape == (7, 6)
+
+
+def test_a_file_that_may_not_grow_is_an_error_and_gone_on_with(own_fake,
+                                                               tmp_path):
+    texts, out = tmp_path / "texts.txt", tmp_path / "out.npy"
+    texts.write_text("".join(f"text {i}\n" for i in range(TEXTS)))
+
+    def limit():
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40000, most))
+
+    done = encoderctl(own_fake.target, "embed", *arguments(texts, out),
+                      preexec_fn=limit)
+    assert done.returncode == 1, done.stderr
+    assert f"cannot write to {out}: File too large" in done.stderr
+    assert "the same command goes on from there" in done.stderr
+    rows = np.load(out)
+    assert 0 < len(rows) <= (40000 - NPY_HEADER) // 24
+    done = encoderctl(own_fake.target, "embed", *arguments(texts, out))
+    assert done.returncode == 0, done.stderr
+    assert f"going on after {len(rows)} texts" in done.stderr
+    whole = np.load(out)
+    assert whole.shape == (TEXTS, 6)
+    np.testing.assert_array_equal(whole[:len(rows)], rows)
 
 
 def test_a_real_server_gives_in_bulk_what_it_gives_one_by_one(server, tmp_path):

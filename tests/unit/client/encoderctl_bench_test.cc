@@ -77,6 +77,19 @@ TEST_F(EncoderctlBenchTest, NamesTheLineThatIsNotUtf8AndSendsNothing) {
   EXPECT_EQ(service_.embed_calls(), 0);
 }
 
+TEST_F(EncoderctlBenchTest, ReadsJsonLines) {
+  ASSERT_EQ(RunJson({"--input=-", "--input_format=jsonl", "--field=body",
+                     "--batch_size=2", "--count=1", "--concurrency=1",
+                     "--warm_up=0s", "--duration=10m"},
+                    "{\"body\": \"two words\"}\n\"one\"\n\n"),
+            kExitOk)
+      << err_;
+  EXPECT_EQ(json_["tokens"], 4 + 3);
+  EXPECT_EQ(Run({"--input=-", "--input_format=jsonl"}, "\"one\"\ntwo\n"),
+            kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("standard input:2: inputs[1] is no JSON"));
+}
+
 TEST_F(EncoderctlBenchTest, HasNoLatencyWhereNothingWasAnswered) {
   service_.FailNext(1 << 30, FakeError(grpc::StatusCode::INTERNAL, "fault",
                                        "DEVICE_FAULT", {}));

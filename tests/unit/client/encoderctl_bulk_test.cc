@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/encoderctl.h"
+#include "client/cpp/encoderctl/line_reader.h"
 #include "client/cpp/encoderctl/npy.h"
-#include "client/cpp/encoderctl/row_file.h"
-#include "client/cpp/encoderctl/text_source.h"
+#include "client/cpp/encoderctl/output_file.h"
 #include "tests/support/fake_encoder_service.h"
 #include "tests/support/temp_folder.h"
 
@@ -20,8 +20,10 @@ namespace encoderd::ctl {
 namespace {
 
 using encoderd::testing::FakeEncoderService;
+using encoderd::testing::FakeError;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr int kTexts = 2000;
 constexpr int64_t kWindow = 8 * 16;  // --in_flight x --batch_size
@@ -69,6 +71,15 @@ class EncoderctlBulkTest : public ::testing::Test {
     EXPECT_EQ(Run("out.npy"), kExitFailed);
     service_.AwaitEndOfStreams();
     service_.FailAfterStreamTexts(-1);
+  }
+
+  // A run that the server refuses before any row.
+  void RefuseARun(const std::string& output, std::vector<std::string> flags) {
+    service_.FailNext(1, FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                                   "no such option", "INVALID_OPTION", {}));
+    EXPECT_EQ(Run(output, std::move(flags)), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr("INVALID_OPTION"));
+    service_.AwaitEndOfStreams();
   }
 
   FakeEncoderService service_;
@@ -129,6 +140,92 @@ TEST_F(EncoderctlBulkTest, AnotherModelOfTheSameNameBeginsAnew) {
   EXPECT_EQ(service_.stream_texts() - before, kTexts);
 }
 
+TEST_F(EncoderctlBulkTest, KeepsAFinishedFileUntilThereIsARowInItsPlace) {
+  const std::vector<std::string> int8 = {"--encoding=int8"};
+  Write("none.jsonl", "\n\n");
+  Write("bad.jsonl", "\"a b c d e f g\"\n\"one\"\n");
+  Write("out.npy", "rows");
+  Write("out.npy.scales.npy", "steps");
+  EXPECT_EQ(Run("out.npy", int8, "none.jsonl"), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("there are no texts"));
+  EXPECT_THAT(err_, HasSubstr("out.npy is left as it was\n"));
+  EXPECT_EQ(Run("out.npy", int8, "bad.jsonl"), kExitFailed);
+  RefuseARun("out.npy", {"--encoding=int8", "--dimensions=9999"});
+  EXPECT_EQ(Read(Path("out.npy")), "rows");
+  EXPECT_EQ(Read(Path("out.npy.scales.npy")), "steps");
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy.journal")));
+}
+
+TEST_F(EncoderctlBulkTest, LeavesNoFileWhereThereWasNoneAndNoRowCame) {
+  RefuseARun("out.npy", {});
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy")));
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy.journal")));
+  EXPECT_THAT(err_, Not(HasSubstr("left as it was")));
+}
+
+TEST_F(EncoderctlBulkTest, ARunThatIsRefusedCostsNoHalfDoneWork) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  FailARun();
+  RefuseARun("out.npy", {"--dimensions=9999"});
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("going on after "));
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+}
+
+TEST_F(EncoderctlBulkTest, RowsOfOtherTextsAreNotGoneOnWith) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  FailARun();
+  const std::string journal = Read(Path("out.npy.journal"));
+  std::istringstream in(std::string(2 * kTexts, '\n'));
+  std::ostringstream out, err;
+  Environment environment{in, out, err};
+  EXPECT_EQ(RunEncoderctl({"embed", "--target=" + service_.target(),
+                           "--on_error=skip", "--output=" + Path("out.npy")},
+                          environment),
+            kExitOk);
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy.journal")));
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_THAT(err_, IsEmpty());
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+}
+
+TEST_F(EncoderctlBulkTest, CallsADamagedJournalDamaged) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  FailARun();
+  const std::string journal = Read(Path("out.npy.journal"));
+  const std::string half = Read(Path("out.npy"));
+  std::string flipped = journal;
+  flipped[20] ^= 1;
+  for (const std::string& damaged :
+       {flipped, std::string(), std::string(400, '\0'),
+        std::string("some other text\n"), journal.substr(0, 40)}) {
+    Write("out.npy.journal", damaged);
+    EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+    EXPECT_THAT(err_, HasSubstr("out.npy.journal is damaged; starting anew"));
+    EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+  }
+  std::string later = journal;
+  later[later.rfind('\n', later.size() - 2) + 1] ^= 1;  // the last entry
+  Write("out.npy.journal", later);
+  Write("out.npy", half);
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("out.npy.journal is damaged from line "));
+  EXPECT_THAT(err_, HasSubstr("going on after "));
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+}
+
+TEST_F(EncoderctlBulkTest, ABlankLineIsNoRowAtTheEndAndABadTextBefore) {
+  Write("in.jsonl", "\"one\"\n\"two\"\n\n");
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_EQ(Read(Path("out.npy")).substr(0, kNpyHeaderBytes), NpyHeader(2, 6));
+  Write("in.jsonl", "\"one\"\n\n\"three\"\n");
+  EXPECT_EQ(Run("out.npy"), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("in.jsonl:2: INVALID_ARGUMENT: inputs[1] is a "
+                              "blank line before others"));
+  EXPECT_EQ(Run("out.npy", {"--on_error=skip"}), kExitOk) << err_;
+  EXPECT_EQ(Read(Path("out.npy")).substr(0, kNpyHeaderBytes), NpyHeader(3, 6));
+}
+
 TEST_F(EncoderctlBulkTest, AHalfWrittenJournalOrALostOutputCostsNoWrongRow) {
   ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
   FailARun();
@@ -161,7 +258,7 @@ TEST_F(EncoderctlBulkTest, ABadTextIsNamedByItsLineAndSkippedWhenAsked) {
 }
 
 TEST_F(EncoderctlBulkTest, ALineThatCannotBeReadCostsItsOwnRow) {
-  const std::string endless(TextSource::kMaxLineBytes, 'x');
+  const std::string endless(LineReader::kMaxLineBytes, 'x');
   Write("bad.jsonl", absl::StrCat("\"one\"\n{\"text\": two}\n\"", endless,
                                   "\"\n\"four\"\n"));
   EXPECT_EQ(Run("bad.npy", {}, "bad.jsonl"), kExitFailed);
@@ -172,6 +269,20 @@ TEST_F(EncoderctlBulkTest, ALineThatCannotBeReadCostsItsOwnRow) {
   EXPECT_THAT(err_, HasSubstr("bad.jsonl:3: skipped: INVALID_ARGUMENT: "
                               "inputs[2] is a line of 16777218 bytes"));
   EXPECT_EQ(Read(Path("bad.npy")).substr(0, kNpyHeaderBytes), NpyHeader(4, 6));
+  // The same one by one.
+  EXPECT_EQ(Run("out", {"--format=jsonl", "--on_error=skip"}, "bad.jsonl"),
+            kExitOk)
+      << err_;
+  EXPECT_THAT(err_, HasSubstr("bad.jsonl:3: skipped: INVALID_ARGUMENT: "
+                              "inputs[2] is a line of 16777218 bytes"));
+  EXPECT_THAT(Read(Path("out")),
+              HasSubstr("{\"index\":2,\"error\":{\"code\":"
+                        "\"INVALID_ARGUMENT\",\"message\":\"inputs[2] is a "
+                        "line of 16777218 bytes; the most is 16777216\"}}\n"));
+  Write("bad.txt", absl::StrCat("one\n", endless, "x\n"));
+  EXPECT_EQ(Run("out", {"--format=jsonl"}, "bad.txt"), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("bad.txt:2: INVALID_ARGUMENT: inputs[1] is a "
+                              "line of 16777217 bytes"));
 }
 
 TEST_F(EncoderctlBulkTest, ANumberThatNoDoubleHoldsCostsItsOwnRow) {

@@ -7,7 +7,6 @@
 #include "client/cpp/encoderctl/npy.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/progress.h"
-#include "client/cpp/encoderctl/text_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -105,40 +104,6 @@ TEST(ProgressTest, TakesItsLineOffTheTerminal) {
   const std::string written = terminal.str();
   EXPECT_EQ(written.front(), '\r');
   EXPECT_EQ(written.back(), '\r');
-}
-
-TEST(TextSourceTest, ReadsLinesWithAndWithoutTheirEnds) {
-  std::istringstream in("one\r\n\ntwo words\nlast");
-  const auto source = TextSource::Open({}, "-", in);
-  ASSERT_TRUE(source.ok()) << source.status();
-  std::vector<std::string> texts;
-  std::string text;
-  while (*(*source)->Next(&text)) texts.push_back(text);
-  EXPECT_THAT(texts, ElementsAre("one", "", "two words", "last"));
-  EXPECT_EQ((*source)->NameOf(3), "standard input:4");
-}
-
-TEST(TextSourceTest, RefusesALineThatIsTooLongAndGoesOnBehindIt) {
-  const std::string lines =
-      "ok\n" + std::string(TextSource::kMaxLineBytes + 1, 'x') + "\nmore\n";
-  std::istringstream in(lines);
-  const auto source = TextSource::Open({}, "-", in);
-  ASSERT_TRUE(source.ok()) << source.status();
-  std::string text;
-  EXPECT_TRUE((*source)->Next(&text).ok());
-  EXPECT_EQ((*source)->Next(&text).status().message(),
-            "inputs[1] is a line of 16777217 bytes; the most is 16777216");
-  EXPECT_TRUE(*(*source)->Next(&text));
-  EXPECT_EQ(text, "more");
-  EXPECT_EQ((*source)->bytes_read(), static_cast<int64_t>(lines.size()));
-  EXPECT_FALSE(*(*source)->Next(&text));
-}
-
-TEST(TextSourceTest, NamesTheFileThatItCannotOpen) {
-  std::istringstream in;
-  EXPECT_EQ(TextSource::Open({}, "/no/such/file", in).status().message(),
-            "cannot open /no/such/file for reading");
-  EXPECT_EQ(TextSource::Open({}, "/", in).status().message(), "/ is a folder");
 }
 
 }  // namespace

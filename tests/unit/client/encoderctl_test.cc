@@ -214,6 +214,46 @@ TEST_F(EncoderctlTest, PassesTheOptionsOfEmbedOn) {
   EXPECT_EQ(sent.prompt_name(), "query");
 }
 
+TEST_F(EncoderctlTest, ReadsJsonLinesInEveryCommandThatReadsTexts) {
+  const std::string lines = File("in.txt", "one\ntwo words\n");
+  const std::string json =
+      File("in.jsonl", "{\"body\": \"one\"}\n\"two words\"\n\n");
+  for (const std::string command :
+       {"embed", "encode", "tokenize", "similarity"}) {
+    ASSERT_EQ(Run({command, "--input", lines}), kExitOk) << err_;
+    const std::string plain = out_;
+    ASSERT_EQ(Run({command, "--input", json, "--field=body"}), kExitOk) << err_;
+    EXPECT_EQ(out_, plain);
+    EXPECT_EQ(Run({command, "--input", json}), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr("in.jsonl:1: INVALID_ARGUMENT: inputs[0] is "));
+    // An argument is a text as it stands.
+    Run({command, "--input_format=jsonl", "one", "two words"});
+    EXPECT_EQ(out_, plain);
+  }
+  Run({"encode", "--on_error=skip", "--format=jsonl", "--input", json});
+  EXPECT_THAT(err_, HasSubstr("in.jsonl:1: skipped: "));
+  EXPECT_THAT(out_, StartsWith("{\"index\":0,\"error\""));
+}
+
+TEST_F(EncoderctlTest, AnOutputStaysUntilThereIsSomethingInItsPlace) {
+  const std::string text = File("out.txt", "of an earlier run\n");
+  const std::string npy = File("out.npy", "of an earlier run\n");
+  EXPECT_EQ(Run({"embed", "--output", text, "a b c d e f g"}), kExitFailed);
+  EXPECT_EQ(Run({"embed", "--output", text}, ""), kExitUsage);
+  EXPECT_EQ(Read(text), "of an earlier run\n");
+  EXPECT_EQ(
+      Run({"encode", "--layer=9", "--format=npy", "--output", npy, "one"}),
+      kExitFailed);
+  EXPECT_EQ(Read(npy), "of an earlier run\n");
+  ASSERT_EQ(Run({"tokenize", "--output", text, "x"}), kExitOk) << err_;
+  EXPECT_EQ(Read(text), "[CLS] x [SEP]\n");
+  ASSERT_EQ(Run({"encode", "--format=npy", "--on_error=skip", "--output", npy,
+                 "a b c d e f g"}),
+            kExitOk)
+      << err_;
+  EXPECT_EQ(Read(npy), NpyHeader(0, 0));
+}
+
 TEST_F(EncoderctlTest, EncodesTokenStates) {
   ASSERT_EQ(Run({"encode", "one", "two words"}), kExitOk) << err_;
   EXPECT_THAT(Lines(), SizeIs(3 + 4));

@@ -1,0 +1,19 @@
+// The text of one line of a .jsonl. Thread-safe: a pure function.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_JSON_TEXT_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_JSON_TEXT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace encoderd::ctl {
+
+// `line` is a JSON string, or an object with the text as the string `field`.
+// INVALID_ARGUMENT says what it is instead, as the end of a sentence: "is no
+// JSON from byte 3 on". Nothing throws.
+absl::StatusOr<std::string> JsonText(const std::string& line,
+                                     const std::string& field);
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_JSON_TEXT_H_

@@ -1,0 +1,120 @@
+#include "client/cpp/encoderctl/line_reader.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace encoderd::ctl {
+namespace {
+
+constexpr size_t kBufferBytes = 64 << 10;
+constexpr int kTickMs = 100;  // asks whether to stop
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LineReader>> LineReader::OpenFile(
+    const std::string& file) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info = {};
+  if (descriptor < 0 || fstat(descriptor, &info) != 0) {
+    if (descriptor >= 0) close(descriptor);
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot open ", file, " for reading"));
+  }
+  std::unique_ptr<LineReader> reader(
+      new LineReader(file, nullptr, descriptor, /*owned=*/true));
+  if (S_ISDIR(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(file, " is a folder"));
+  }
+  if (S_ISREG(info.st_mode)) reader->bytes_total_ = info.st_size;
+  return reader;
+}
+
+LineReader::LineReader(std::string name, std::istream* stream, int descriptor,
+                       bool owned)
+    : name_(std::move(name)),
+      stream_(stream),
+      descriptor_(descriptor),
+      owned_(owned),
+      buffer_(kBufferBytes, '\0') {}
+
+LineReader::LineReader(std::string name, std::istream& stream, int descriptor)
+    : LineReader(std::move(name), descriptor < 0 ? &stream : nullptr,
+                 descriptor, /*owned=*/false) {}
+
+LineReader::~LineReader() {
+  if (owned_) close(descriptor_);
+}
+
+void LineReader::Skip(int64_t bytes) {
+  lseek(descriptor_, bytes, SEEK_SET);
+  bytes_read_ = bytes;
+}
+
+absl::StatusOr<int64_t> LineReader::Read() {
+  while (true) {
+    if (stop_ != nullptr && stop_()) return absl::CancelledError("stopped");
+    if (stream_ != nullptr) {
+      stream_->read(buffer_.data(), kBufferBytes);
+      if (!stream_->bad()) return stream_->gcount();
+      return absl::DataLossError(absl::StrCat("cannot read ", name_));
+    }
+    // A signal does not end a read that blocks.
+    pollfd input = {descriptor_, POLLIN, 0};
+    if (poll(&input, 1, kTickMs) == 0) continue;
+    const ssize_t got = read(descriptor_, buffer_.data(), kBufferBytes);
+    if (got >= 0) return got;
+    if (errno == EINTR || errno == EAGAIN) continue;
+    return absl::DataLossError(absl::StrCat(
+        "cannot read ", name_, ": ", std::generic_category().message(errno)));
+  }
+}
+
+absl::StatusOr<bool> LineReader::Fill() {
+  if (begin_ < end_) return true;
+  if (ended_) return false;
+  const absl::StatusOr<int64_t> got = Read();
+  if (!got.ok()) return got.status();
+  begin_ = 0;
+  end_ = static_cast<size_t>(*got);
+  ended_ = *got == 0;  // a terminal would begin anew
+  return !ended_;
+}
+
+absl::StatusOr<bool> LineReader::Next(std::string* line, int64_t* length) {
+  line->clear();
+  *length = 0;
+  bool whole = false;
+  bool any = false;
+  while (!whole) {
+    const absl::StatusOr<bool> more = Fill();
+    if (!more.ok()) return more;
+    if (!*more) break;
+    any = true;
+    const char* const from = buffer_.data() + begin_;
+    const void* const feed = std::memchr(from, '\n', end_ - begin_);
+    whole = feed != nullptr;
+    const size_t bytes =
+        whole ? static_cast<const char*>(feed) - from : end_ - begin_;
+    const int64_t room = kMaxLineBytes - *length;
+    line->append(from,
+                 std::clamp<int64_t>(room, 0, static_cast<int64_t>(bytes)));
+    *length += static_cast<int64_t>(bytes);
+    begin_ += bytes + (whole ? 1 : 0);
+  }
+  bytes_read_ += *length + (whole ? 1 : 0);
+  if (*length > kMaxLineBytes) line->clear();
+  if (!line->empty() && line->back() == '\r') line->pop_back();
+  return any;
+}
+
+}  // namespace encoderd::ctl

@@ -1,0 +1,71 @@
+// The lines of a file, a pipe or a terminal, read so that a person can stop it:
+// neither silence nor a line that never ends makes it deaf. Takes the memory of
+// one line. Not thread-safe.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_LINE_READER_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_LINE_READER_H_
+
+#include <cstdint>
+#include <functional>
+#include <istream>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace encoderd::ctl {
+
+class LineReader {
+ public:
+  static constexpr int64_t kMaxLineBytes = 16 << 20;
+
+  // INVALID_ARGUMENT if there is no such file, or a folder of that name.
+  static absl::StatusOr<std::unique_ptr<LineReader>> OpenFile(
+      const std::string& file);
+  // Reads `descriptor`, which stays open; -1: `stream`, which never blocks.
+  LineReader(std::string name, std::istream& stream, int descriptor);
+  ~LineReader();
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+
+  // Asked before each read, and some ten times a second while there is nothing
+  // to read; true ends the reading with CANCELLED.
+  void StopWhen(std::function<bool()> stop) { stop_ = std::move(stop); }
+
+  // The next line without its end (LF or CR LF), and its length in bytes; false
+  // at the end. A line past kMaxLineBytes is passed over, and *line is empty.
+  // DATA_LOSS if reading fails.
+  absl::StatusOr<bool> Next(std::string* line, int64_t* length);
+
+  // Goes on behind the first `bytes` bytes of a file. Only before Next.
+  void Skip(int64_t bytes);
+
+  // Of the lines that were read, with their ends.
+  int64_t bytes_read() const { return bytes_read_; }
+  // Of the file; -1: not known.
+  int64_t bytes_total() const { return bytes_total_; }
+
+ private:
+  // Reads on once all that was read is used; false at the end.
+  absl::StatusOr<bool> Fill();
+  // The bytes that came, at most those of buffer_; 0 at the end.
+  absl::StatusOr<int64_t> Read();
+
+  const std::string name_;
+  std::istream* const stream_;  // null: descriptor_
+  const int descriptor_;
+  const bool owned_;
+  std::function<bool()> stop_;
+  std::string buffer_;
+  size_t begin_ = 0;  // of what is not used yet in buffer_
+  size_t end_ = 0;
+  bool ended_ = false;
+  int64_t bytes_read_ = 0;
+  int64_t bytes_total_ = -1;
+
+  LineReader(std::string name, std::istream* stream, int descriptor,
+             bool owned);
+};
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_LINE_READER_H_

@@ -1,0 +1,65 @@
+#include "client/cpp/encoderctl/output_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
+namespace encoderd::ctl {
+namespace {
+
+// Whether `path` still names the open file, and not one that took its place.
+bool Names(const std::string& path, int descriptor) {
+  struct stat named = {};
+  struct stat open = {};
+  return stat(path.c_str(), &named) == 0 && fstat(descriptor, &open) == 0 &&
+         named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
+}  // namespace
+
+absl::Status CannotWrite(absl::string_view name, int error) {
+  return absl::DataLossError(
+      absl::StrCat("cannot write to ", name, error == 0 ? "" : ": ",
+                   error == 0 ? "" : std::generic_category().message(error)));
+}
+
+OutputLock::~OutputLock() {
+  if (descriptor_ < 0) return;
+  struct stat info = {};
+  if (made_ && fstat(descriptor_, &info) == 0 && info.st_size == 0 &&
+      Names(path_, descriptor_)) {
+    unlink(path_.c_str());
+  }
+  close(descriptor_);
+}
+
+absl::Status OutputLock::Take(const std::string& path) {
+  path_ = path;
+  constexpr int kBoth = O_RDWR | O_CREAT | O_CLOEXEC;
+  while (true) {
+    descriptor_ = open(path.c_str(), kBoth | O_EXCL, 0666);
+    made_ = descriptor_ >= 0;
+    if (!made_) descriptor_ = open(path.c_str(), kBoth, 0666);
+    if (descriptor_ < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot open ", path, " for writing"));
+    }
+    if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      made_ = false;
+      return absl::AbortedError(
+          absl::StrCat(path, " is being written by another run"));
+    }
+    // A file system without locks has none to hold. One who made the file and
+    // wrote nothing may have taken it away meanwhile.
+    if (Names(path, descriptor_)) return absl::OkStatus();
+    close(descriptor_);
+  }
+}
+
+}  // namespace encoderd::ctl

@@ -1,0 +1,43 @@
+// What every file that is written for a person needs: one writer at a time, and
+// an error that says why. Not thread-safe.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_OUTPUT_FILE_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_OUTPUT_FILE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace encoderd::ctl {
+
+// DATA_LOSS: cannot write to `name`, and the system's words for `error`, an
+// errno; 0: without.
+absl::Status CannotWrite(absl::string_view name, int error);
+
+// One run at a time writes a file: held by the system, for as long as this
+// lives, whatever becomes of the process.
+class OutputLock {
+ public:
+  OutputLock() = default;
+  // Takes the file away again if it was made here and nothing was written.
+  ~OutputLock();
+  OutputLock(const OutputLock&) = delete;
+  OutputLock& operator=(const OutputLock&) = delete;
+
+  // Makes the file if it is not there; leaves alone what is in it.
+  // INVALID_ARGUMENT if it cannot be opened; ABORTED while another run holds
+  // it. Once only.
+  absl::Status Take(const std::string& path);
+
+  // Whether the file was there before.
+  bool found() const { return !made_; }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  bool made_ = false;
+};
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_OUTPUT_FILE_H_

@@ -1,0 +1,160 @@
+// Texts from lines and from JSON lines: what is a text, and what is none.
+#include "client/cpp/encoderctl/text_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/error.h"
+
+namespace encoderd::ctl {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class TextSourceTest : public ::testing::Test {
+ protected:
+  // Reads `content` to its end. A line that was refused is in texts_ as the
+  // words about it.
+  void Read(std::string content, const std::string& format) {
+    in_ = std::istringstream(std::move(content));
+    TextInput input;
+    input.standard_input = &in_;
+    input.format = format;
+    auto opened = TextSource::Open(std::move(input));
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    source_ = *std::move(opened);
+    std::string text;
+    absl::Status refused;
+    while (true) {
+      const absl::StatusOr<bool> more = source_->Next(&text, &refused);
+      ASSERT_TRUE(more.ok()) << more.status();
+      if (!*more) break;
+      if (!refused.ok()) {
+        EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+        EXPECT_EQ(client::GetInputIndex(refused), texts_.size());
+        EXPECT_THAT(text, IsEmpty());
+        text = std::string(refused.message());
+      }
+      texts_.push_back(text);
+      ends_.push_back(source_->bytes_read());
+    }
+    EXPECT_EQ(source_->texts_read(), static_cast<int64_t>(texts_.size()));
+  }
+
+  std::istringstream in_;
+  std::unique_ptr<TextSource> source_;
+  std::vector<std::string> texts_;
+  std::vector<int64_t> ends_;  // bytes_read behind each
+};
+
+TEST_F(TextSourceTest, ReadsLinesWithAndWithoutTheirEnds) {
+  Read("one\r\n\ntwo words\nlast", "auto");
+  EXPECT_THAT(texts_, ElementsAre("one", "", "two words", "last"));
+  EXPECT_THAT(ends_, ElementsAre(5, 6, 16, 20));
+  EXPECT_EQ(source_->NameOf(3), "standard input:4");
+}
+
+TEST_F(TextSourceTest, RefusesALineThatIsTooLongAndGoesOnBehindIt) {
+  for (const char* quote : {"", "\""}) {
+    texts_.clear();
+    const std::string endless(LineReader::kMaxLineBytes + 1, 'x');
+    const std::string lines = absl::StrCat(quote, "ok", quote, "\n", endless,
+                                           "\n", quote, "more", quote, "\n");
+    Read(lines, *quote == 0 ? "lines" : "jsonl");
+    EXPECT_THAT(
+        texts_,
+        ElementsAre(
+            "ok", "inputs[1] is a line of 16777217 bytes; the most is 16777216",
+            "more"));
+    EXPECT_EQ(source_->bytes_read(), static_cast<int64_t>(lines.size()));
+  }
+}
+
+TEST_F(TextSourceTest, ReadsStringsAndFieldsOfJsonLines) {
+  Read(
+      "\"one\"\r\n {\"id\": 7, \"text\": \"two\\nlines\"} \n\"\\ud83d\\ude00\"",
+      "jsonl");
+  EXPECT_THAT(texts_, ElementsAre("one", "two\nlines", "\xf0\x9f\x98\x80"));
+}
+
+TEST_F(TextSourceTest, BlankJsonLinesAtTheEndAreNoTexts) {
+  Read("\"one\"\n\"two\"\n\n  \t\r\n\n ", "jsonl");
+  EXPECT_THAT(texts_, ElementsAre("one", "two"));
+  EXPECT_THAT(ends_, ElementsAre(6, 12));
+}
+
+TEST_F(TextSourceTest, ABlankJsonLineBeforeOthersIsRefusedUnderItsNumber) {
+  Read("\n\"one\"\n\n \r\n\"two\"\n\n", "jsonl");
+  EXPECT_THAT(texts_,
+              ElementsAre("inputs[0] is a blank line before others", "one",
+                          "inputs[2] is a blank line before others",
+                          "inputs[3] is a blank line before others", "two"));
+  EXPECT_THAT(ends_, ElementsAre(1, 7, 8, 11, 17));
+}
+
+TEST_F(TextSourceTest, LooksPastSoManyBlankLinesAndNoMore) {
+  const std::string most(TextSource::kMostBlankLines, '\n');
+  Read(most + "\n\n", "jsonl");
+  EXPECT_THAT(texts_, SizeIs(TextSource::kMostBlankLines));
+  texts_.clear();
+  Read(most + "\n\"one\"", "jsonl");
+  EXPECT_THAT(texts_, SizeIs(TextSource::kMostBlankLines + 2));
+  EXPECT_EQ(texts_.back(), "one");
+}
+
+TEST_F(TextSourceTest, SaysWhatIsWrongWithAJsonLine) {
+  Read(
+      "\"half \\ud83d\"\n\"\\ude00\"\n{\"text\": surrogate}\n\"caf\xe9\"\n"
+      "{\"words\": \"x\"}\n[1e999]\n",
+      "jsonl");
+  ASSERT_THAT(texts_, SizeIs(6));
+  EXPECT_THAT(texts_[0],
+              HasSubstr("inputs[0] has half a character, such as \\ud83d "
+                        "alone, up to byte 13: a character past \\uffff takes "
+                        "two"));
+  EXPECT_THAT(texts_[1], HasSubstr("inputs[1] has half a character"));
+  EXPECT_THAT(texts_[2], HasSubstr("inputs[2] is no JSON from byte 10 on"));
+  EXPECT_EQ(texts_[3], "inputs[3] is not valid UTF-8 at byte 4");
+  EXPECT_EQ(texts_[4],
+            "inputs[4] is no JSON string and no JSON object with a string in "
+            "\"text\"");
+  EXPECT_EQ(texts_[5], "inputs[5] has a number that no double can hold");
+}
+
+TEST_F(TextSourceTest, StopsInALineThatNeverEnds) {
+  for (const std::string format : {"lines", "jsonl"}) {
+    TextInput input;
+    input.file = "/dev/zero";
+    input.format = format;
+    const auto source = TextSource::Open(std::move(input));
+    ASSERT_TRUE(source.ok()) << source.status();
+    int asked = 0;
+    (*source)->StopWhen([&asked] { return ++asked > 300; });
+    std::string text;
+    absl::Status refused;
+    EXPECT_TRUE(absl::IsCancelled((*source)->Next(&text, &refused).status()));
+    EXPECT_EQ(asked, 301);
+  }
+}
+
+TEST_F(TextSourceTest, NamesTheFileThatItCannotOpen) {
+  TextInput input;
+  input.file = "/no/such/file";
+  EXPECT_EQ(TextSource::Open(input).status().message(),
+            "cannot open /no/such/file for reading");
+  input.file = "/";
+  EXPECT_EQ(TextSource::Open(input).status().message(), "/ is a folder");
+}
+
+}  // namespace
+}  // namespace encoderd::ctl

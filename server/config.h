@@ -79,7 +79,8 @@ struct ServerConfig {
 
   // Leaving. After TERM the server says NOT_SERVING, goes on accepting for
   // drain_delay (so that load balancers see it; not with a lost device), then
-  // refuses new work and waits for what it accepted, at most drain_timeout.
+  // refuses new work and waits for what it accepted, at most drain_timeout;
+  // what is not answered then gets DRAINING.
   absl::Duration drain_delay = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(30);
 

@@ -106,8 +106,8 @@ ABSL_FLAG(absl::Duration, drain_delay, kDefault.drain_delay,
           "After TERM: how long to go on accepting work while health says "
           "NOT_SERVING. Cost: leaving takes that much longer.");
 ABSL_FLAG(absl::Duration, drain_timeout, kDefault.drain_timeout,
-          "After TERM: how long to wait for accepted work at most. Cost: "
-          "leaving may take that long.");
+          "After TERM: how long to wait for accepted work at most; what is not "
+          "answered then gets DRAINING. Cost: leaving may take that long.");
 
 namespace encoderd {
 namespace {

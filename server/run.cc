@@ -48,6 +48,15 @@ class Events {
     LookAtMemory(&trim_rule_);
   }
 
+  // From now on the next TERM or INT ends the process at once, without a word.
+  void NextSignalExits() {
+    struct sigaction action = {};
+    action.sa_handler = [](int) { _exit(kExitHurried); };
+    sigaction(SIGTERM, &action, nullptr);
+    sigaction(SIGINT, &action, nullptr);
+    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+  }
+
   // Sleeps until a signal came (true) or Wake was called (false).
   bool WaitForSignal() {
     pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {news_fd_, POLLIN, 0}};
@@ -60,15 +69,6 @@ class Events {
     [[maybe_unused]] const ssize_t size =
         read(signalled ? signal_fd_ : news_fd_, taken, sizeof(taken));
     return signalled;
-  }
-
-  // From now on the next TERM or INT ends the process at once.
-  void NextSignalExits() {
-    struct sigaction action = {};
-    action.sa_handler = [](int) { _exit(kExitHurried); };
-    sigaction(SIGTERM, &action, nullptr);
-    sigaction(SIGINT, &action, nullptr);
-    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
   }
 
  private:
@@ -85,6 +85,28 @@ int StartFailed(const absl::Status& status) {
           .Add("code", absl::StatusCodeToString(status.code()))
           .Add("message", status.message()));
   return kExitStartFailed;
+}
+
+// Drains on a thread of its own, so that this one still hears signals: the next
+// one ends the process at once. What Server::Drain gives.
+bool DrainUnlessHurried(Server* server, Events* events) {
+  bool all_answered = false;
+  std::atomic<bool> drained{false};
+  std::thread drain([&] {
+    pthread_setname_np(pthread_self(), "drain");
+    all_answered = server->Drain();
+    drained = true;
+    events->Wake();
+  });
+  while (!drained) {
+    if (!events->WaitForSignal() || drained) continue;
+    Log(LogLevel::kWarning, "drain_cut_short",
+        LogFields().Add("unanswered", server->in_flight()));
+    _exit(kExitHurried);
+  }
+  drain.join();
+  events->NextSignalExits();
+  return all_answered;
 }
 
 std::string WithPort(const std::string& address, int port) {
@@ -135,12 +157,14 @@ int RunServer(int argc, char** argv, const ModelLoader& loader) {
   events.StartLookingAtMemory();
 
   while (!signalled && !device_lost) signalled = events.WaitForSignal();
-  events.NextSignalExits();
   Log(LogLevel::kInfo, "draining",
       LogFields().Add("in_flight", (*server)->in_flight()));
-  (*server)->Drain();
+  const bool all_answered = DrainUnlessHurried(server->get(), &events);
   Log(LogLevel::kInfo, "stopped");
-  return device_lost ? kExitDeviceLost : kExitOk;
+  const int code = device_lost ? kExitDeviceLost : kExitOk;
+  // Nobody waits for what is still computed; a device may never come back.
+  if (!all_answered) _exit(code);
+  return code;
 }
 
 }  // namespace encoderd

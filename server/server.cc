@@ -17,9 +17,9 @@ namespace encoderd {
 namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(2);
-// For the ends that we give to open streams and health watches to leave, once
-// everything is answered: milliseconds, unless our own threads get no processor
-// or a caller takes nothing any more.
+// For the ends that we give to open calls, streams and health watches to leave:
+// milliseconds, unless our own threads get no processor or a caller takes
+// nothing any more.
 constexpr absl::Duration kLastWords = absl::Seconds(5);
 // For callers to hang up once they have been told.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(400);
@@ -94,6 +94,7 @@ Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
   environment_.state = &state_;
   environment_.models = &models_;
   environment_.metrics = &metrics_;
+  environment_.calls = &calls_;
   environment_.streams = &streams_;
   environment_.limits.max_inputs = config_.max_inputs_per_request;
   environment_.limits.max_message_bytes = config_.max_message_bytes;
@@ -273,10 +274,12 @@ bool Server::Drain() {
   const bool idle = WaitIdle(config_.drain_timeout);
   // Of what was accepted; what comes later is refused and counts no more.
   const int64_t unanswered = idle ? 0 : state_.in_flight();
+  calls_.GiveUpAll();
+  streams_.GiveUpAll();
   health_.EndWatches();
-  // Who left answers lying until the time was up takes no last words either.
-  const absl::Time until = absl::Now() + (idle ? kLastWords : kGoodbye);
-  while (health_.watches() + streams_.count() > 0 && absl::Now() < until) {
+  const absl::Time until = absl::Now() + kLastWords;
+  while (calls_.count() + streams_.count() + health_.watches() > 0 &&
+         absl::Now() < until) {
     absl::SleepFor(kPoll);
   }
   acceptor_->Goodbye(kGoodbye);

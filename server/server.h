@@ -54,6 +54,8 @@ class Server {
   bool AbandonLoading() { return state_.AbandonLoading(); }
 
   // The way out, see config.drain_*. True: every accepted call was answered.
+  // False: the time was up, and those that waited got DRAINING; a device that
+  // does not come back still holds up the destructor.
   bool Drain();
 
   int grpc_port() const { return grpc_port_; }
@@ -80,12 +82,14 @@ class Server {
 
   const ServerConfig config_;
   const std::function<void()> on_device_lost_;
-  // In this order: calls use all above them; the gRPC server ends first.
+  // In this order: each uses those above it; the gRPC server ends first, then
+  // the pipelines.
   Metrics metrics_;
   ServingState state_;
-  ModelRegistry models_;
-  OpenStreams streams_;
+  OpenCalls calls_;
+  OpenCalls streams_;
   CallEnvironment environment_;
+  ModelRegistry models_;  // its pipelines may still work on abandoned calls
   HealthService health_;
   std::unique_ptr<EncoderService> service_;
   std::unique_ptr<grpc::Server> grpc_;

@@ -3,7 +3,9 @@
 //
 // One thread named "http" and no more: three fixed answers need no web server,
 // and this one stops at once. Bounded: 32 connections, 4 KiB of request, 5 s a
-// connection, one request each. Plain text, no authentication.
+// connection, one request each. Where all connections are taken the one that
+// has kept us waiting for longest goes, so that no number of silent callers
+// keeps another from its answer. Plain text, no authentication.
 #ifndef ENCODERD_SERVER_OBSERVE_HTTP_H_
 #define ENCODERD_SERVER_OBSERVE_HTTP_H_
 
@@ -13,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace encoderd {
 
@@ -21,13 +24,19 @@ struct HttpSources {
   std::function<bool()> ready;                // called on the http thread
 };
 
+struct HttpBounds {
+  int connections = 32;                        // at least 1
+  absl::Duration patience = absl::Seconds(5);  // with one connection
+};
+
 class HttpServer {
  public:
   // host: a numeric address or a name that resolves to one; port 0 for any.
   // UNAVAILABLE when it cannot be bound. What the sources use outlives the
   // server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
-      const std::string& host, int port, HttpSources sources);
+      const std::string& host, int port, HttpSources sources,
+      const HttpBounds& bounds = {});
   // Closes everything and joins the thread.
   virtual ~HttpServer() = default;
 
@@ -36,6 +45,8 @@ class HttpServer {
 
 // The whole answer to a request's head (all up to the empty line). Pure.
 std::string AnswerHttp(absl::string_view head, const HttpSources& sources);
+// To a head of more than `limit` bytes.
+std::string HeadTooLargeHttp(size_t limit);
 
 }  // namespace encoderd
 

@@ -5,7 +5,7 @@
 #include "server/observe/metrics.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/model_registry.h"
-#include "server/rpc/open_streams.h"
+#include "server/rpc/open_calls.h"
 #include "server/rpc/serving_state.h"
 
 namespace encoderd {
@@ -14,7 +14,8 @@ struct CallEnvironment {
   ServingState* state = nullptr;
   const ModelRegistry* models = nullptr;
   Metrics* metrics = nullptr;
-  OpenStreams* streams = nullptr;
+  OpenCalls* calls = nullptr;    // unary ones that wait for the pipeline
+  OpenCalls* streams = nullptr;  // EmbedStreams
   RequestLimits limits;
 };
 

@@ -69,7 +69,8 @@ absl::Status EmbedCall::Handle(const grpc::ByteBuffer& bytes) {
   if (!job.ok()) return job.status();
   job_ = *std::move(job);
   CancelWith(job_->Submit(deadline(), caller(),
-                          [this](absl::StatusOr<PipelineResult> result) {
+                          [this, alive = shared_from_this()](
+                              absl::StatusOr<PipelineResult> result) {
                             Continue([&] { return Reply(std::move(result)); });
                           }));
   return absl::OkStatus();
@@ -102,7 +103,8 @@ absl::Status EncodeCall::Handle(const grpc::ByteBuffer& bytes) {
   converted->deadline = deadline();
   converted->caller = caller();
   CancelWith(model_->pipeline->Submit(
-      std::move(*converted), [this](absl::StatusOr<PipelineResult> result) {
+      std::move(*converted), [this, alive = shared_from_this()](
+                                 absl::StatusOr<PipelineResult> result) {
         Continue([&] { return Reply(std::move(result)); });
       }));
   return absl::OkStatus();
@@ -157,8 +159,8 @@ absl::Status TokenizeCall::Handle(const grpc::ByteBuffer& bytes) {
   tokenize.answer = {kLeastTokenBytes, environment().limits.max_message_bytes};
   tokenize.deadline = deadline();
   CancelWith(model_->pipeline->SubmitTokenize(
-      std::move(tokenize),
-      [this](absl::StatusOr<std::vector<Encoding>> result) {
+      std::move(tokenize), [this, alive = shared_from_this()](
+                               absl::StatusOr<std::vector<Encoding>> result) {
         Continue([&] { return Reply(std::move(result)); });
       }));
   return absl::OkStatus();

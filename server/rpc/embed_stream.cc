@@ -82,7 +82,7 @@ void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
     environment_.state->Leave();
     return;
   }
-  AnswerError(request_id, published);
+  AnswerError(-1, request_id, published);
 }
 
 absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
@@ -116,14 +116,15 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
         self->Done(id, std::move(result));
       });
   bool gone = false;
+  bool given_up = false;
   {
     absl::MutexLock lock(&mu_);
-    const auto at = held_.find(id);
-    if (at == held_.end()) return absl::OkStatus();  // answered already
-    at->second->call = call;
-    gone = gone_;
+    held->call = call;
+    given_up = given_up_;
+    gone = gone_ || given_up;
   }
   if (gone) call->Cancel();
+  if (given_up) GiveUp();
   return absl::OkStatus();
 }
 
@@ -131,7 +132,10 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
   std::shared_ptr<Held> held;
   {
     absl::MutexLock lock(&mu_);
-    held = held_.at(id);
+    const auto at = held_.find(id);
+    if (at == held_.end() || at->second->answered) return;  // given up
+    held = at->second;
+    held->answered = true;
   }
   Arena arena;
   auto* response = Arena::CreateMessage<v1::EmbedResponse>(&arena);
@@ -151,15 +155,15 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
     answer = SerializeMessage(*response);
   }
   Count(published, held->arrival);
-  Push(id, std::move(answer));
+  Push(id, answer);
 }
 
-void EmbedStream::AnswerError(const std::string& request_id,
+void EmbedStream::AnswerError(int64_t id, const std::string& request_id,
                               const absl::Status& published) {
   v1::EmbedResponse response;
   response.set_request_id(request_id);
   *response.mutable_error() = ToRpcStatus(published);
-  Push(-1, SerializeMessage(response));
+  Push(id, SerializeMessage(response));
 }
 
 void EmbedStream::Count(const absl::Status& published,
@@ -228,6 +232,27 @@ void EmbedStream::Drain() {
   End(MakeError(absl::StatusCode::kUnavailable, "the server is going away",
                 {"DRAINING", {}, ""}));
   Pump();
+}
+
+void EmbedStream::GiveUp() {
+  std::map<int64_t, std::shared_ptr<Held>> left;
+  std::vector<std::shared_ptr<PipelineCall>> calls;
+  {
+    absl::MutexLock lock(&mu_);
+    given_up_ = true;
+    for (const auto& [id, held] : held_) {
+      if (held->answered) continue;
+      held->answered = true;
+      left[id] = held;
+      if (held->call != nullptr) calls.push_back(held->call);
+    }
+  }
+  const absl::Status published = Publish(GivenUpError());
+  for (const auto& [id, held] : left) {
+    Count(published, held->arrival);
+    AnswerError(id, held->job.request_id(), published);
+  }
+  for (const auto& call : calls) call->Cancel();
 }
 
 // The first reason stays.

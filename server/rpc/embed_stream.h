@@ -34,13 +34,13 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/rpc/call_environment.h"
 #include "server/rpc/embed_job.h"
-#include "server/rpc/open_streams.h"
+#include "server/rpc/open_calls.h"
 
 namespace encoderd {
 
 class EmbedStream final
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
-      public OpenStream,
+      public OpenCall,
       public std::enable_shared_from_this<EmbedStream> {
  public:
   // Enough to keep a device busy with requests of one text each, and with
@@ -53,6 +53,7 @@ class EmbedStream final
                             grpc::CallbackServerContext* context);
 
   void Drain() override;
+  void GiveUp() override;
 
  private:
   // A request in the pipeline.
@@ -61,6 +62,7 @@ class EmbedStream final
     absl::Time arrival;
     int64_t bytes = 0;  // of the request, and about those of its answer
     std::shared_ptr<PipelineCall> call;
+    bool answered = false;  // an answer is being made; no other may be
   };
   enum class Action { kNone, kRead, kWrite, kFinish };
 
@@ -78,7 +80,8 @@ class EmbedStream final
   void Take(const grpc::ByteBuffer& bytes, int64_t index);
   absl::Status Submit(const grpc::ByteBuffer& bytes, absl::Time arrival);
   void Done(int64_t id, absl::StatusOr<PipelineResult> result);
-  void AnswerError(const std::string& request_id,
+  // `id` as in Push.
+  void AnswerError(int64_t id, const std::string& request_id,
                    const absl::Status& published);
   void Count(const absl::Status& published, absl::Time arrival) const;
   // An answer on its way to the transport, `id` of what it answers or -1.
@@ -112,6 +115,7 @@ class EmbedStream final
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool half_closed_ ABSL_GUARDED_BY(mu_) = false;
   bool gone_ ABSL_GUARDED_BY(mu_) = false;  // nobody takes answers any more
+  bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
   bool pumping_ ABSL_GUARDED_BY(mu_) = false;  // stays true from Finish on
 };

@@ -91,7 +91,8 @@ absl::Status InspectPositionsCall::Handle(const grpc::ByteBuffer& bytes) {
   cosine_ = request.cosine();
   values_ = request.values();
   CancelWith(model_->pipeline->SubmitWork(
-      caller(), deadline(), [this](const absl::Status& status) {
+      caller(), deadline(),
+      [this, alive = shared_from_this()](const absl::Status& status) {
         Continue([&] { return status.ok() ? Reply() : status; });
       }));
   return absl::OkStatus();

@@ -1,5 +1,7 @@
 #include "server/rpc/service.h"
 
+#include <memory>
+
 #include "server/rpc/calls.h"
 #include "server/rpc/embed_stream.h"
 #include "server/rpc/inspect_call.h"
@@ -13,9 +15,9 @@ grpc::ServerUnaryReactor* StartCall(const CallEnvironment& environment,
                                     grpc::CallbackServerContext* context,
                                     const grpc::ByteBuffer* request,
                                     grpc::ByteBuffer* reply) {
-  auto* call = new Call(environment, method, context, reply);  // deletes itself
-  call->Start(*request);
-  return call;
+  const auto call = std::make_shared<Call>(environment, method, context, reply);
+  call->Start(*request);  // keeps itself
+  return call.get();
 }
 
 }  // namespace

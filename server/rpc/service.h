@@ -19,7 +19,8 @@ class EncoderService final
                                   WithRawCallbackMethod_InspectPositions<
                                       v1::Encoder::Service>>>>>>> {
  public:
-  // What `environment` points to outlives the gRPC server.
+  // `environment` and what it points to outlive the gRPC server and the
+  // pipelines, which may still work on calls that were given up.
   explicit EncoderService(const CallEnvironment& environment)
       : environment_(environment) {}
 
@@ -45,7 +46,7 @@ class EncoderService final
       grpc::ByteBuffer* reply) override;
 
  private:
-  const CallEnvironment environment_;
+  const CallEnvironment& environment_;
 };
 
 }  // namespace encoderd

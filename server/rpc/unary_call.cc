@@ -1,6 +1,7 @@
 #include "server/rpc/unary_call.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,7 @@ UnaryCall::UnaryCall(const CallEnvironment& environment, Method method,
 }
 
 void UnaryCall::Start(const grpc::ByteBuffer& request) {
+  self_ = shared_from_this();
   Continue([this, &request] {
     const absl::Status admitted = environment_.state->Admit();
     return admitted.ok() ? Handle(request) : admitted;
@@ -31,6 +33,7 @@ void UnaryCall::Start(const grpc::ByteBuffer& request) {
 }
 
 void UnaryCall::Continue(const std::function<absl::Status()>& body) {
+  if (answered_) return;
   const absl::Status status = CatchAll(body);
   if (!status.ok()) Fail(status);
 }
@@ -41,8 +44,9 @@ void UnaryCall::Answer(const google::protobuf::Message& reply) {
     Fail(fits);
     return;
   }
-  *reply_ = SerializeMessage(reply);
+  grpc::ByteBuffer bytes = SerializeMessage(reply);
   if (answered_.exchange(true)) return;
+  reply_->Swap(&bytes);
   Finished(absl::StatusCode::kOk, "");
   Finish(grpc::Status::OK);
 }
@@ -76,6 +80,7 @@ void UnaryCall::CancelWith(std::shared_ptr<PipelineCall> call) {
     pipeline_call_ = call;
   }
   if (cancelled && call != nullptr) call->Cancel();
+  if (!answered_) environment_.calls->Add(shared_from_this());
 }
 
 absl::Time UnaryCall::deadline() const {
@@ -86,7 +91,14 @@ uint64_t UnaryCall::caller() const {
   return std::hash<std::string>()(context_->peer());
 }
 
-void UnaryCall::OnCancel() {
+void UnaryCall::GiveUp() {
+  Fail(GivenUpError());
+  CancelWork();
+}
+
+void UnaryCall::OnCancel() { CancelWork(); }
+
+void UnaryCall::CancelWork() {
   std::shared_ptr<PipelineCall> call;
   {
     absl::MutexLock lock(&mu_);
@@ -97,9 +109,9 @@ void UnaryCall::OnCancel() {
 }
 
 void UnaryCall::OnDone() {
-  ServingState* const state = environment_.state;
-  delete this;
-  state->Leave();
+  environment_.calls->Remove(this);
+  environment_.state->Leave();
+  const std::shared_ptr<UnaryCall> last = std::move(self_);
 }
 
 }  // namespace encoderd

@@ -1,8 +1,9 @@
 // What every call has in common: admission, the one place that catches, the
 // answer (exactly once), cancellation and the count of calls in flight.
 //
-// One object a call, made by the service on a gRPC thread; deletes itself when
-// gRPC is done with it. Nothing here blocks.
+// One object a call, made by the service on a gRPC thread. Nothing here blocks.
+// Lives until gRPC and the pipeline are done with it: a call that is given up
+// is answered while the pipeline still works on it.
 #ifndef ENCODERD_SERVER_RPC_UNARY_CALL_H_
 #define ENCODERD_SERVER_RPC_UNARY_CALL_H_
 
@@ -21,10 +22,13 @@
 #include "server/observe/metrics.h"
 #include "server/pipeline/pipeline.h"
 #include "server/rpc/call_environment.h"
+#include "server/rpc/open_calls.h"
 
 namespace encoderd {
 
-class UnaryCall : public grpc::ServerUnaryReactor {
+class UnaryCall : public grpc::ServerUnaryReactor,
+                  public OpenCall,
+                  public std::enable_shared_from_this<UnaryCall> {
  public:
   UnaryCall(const CallEnvironment& environment, Method method,
             grpc::CallbackServerContext* context, grpc::ByteBuffer* reply);
@@ -33,13 +37,17 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   // before the reactor is handed to gRPC.
   void Start(const grpc::ByteBuffer& request);
 
+  void Drain() override {}  // it has one request, which it answers
+  void GiveUp() override;
+
  protected:
   // Parses and submits. OK: an answer was given or will be, from any thread, by
   // Answer or Fail. Any other status is answered with. May throw.
   virtual absl::Status Handle(const grpc::ByteBuffer& request) = 0;
 
   // The second half: runs `body` where exceptions are caught; a status that is
-  // not OK is answered with. For continuations on other threads.
+  // not OK is answered with. For continuations on other threads; a call that
+  // is answered already does nothing there, and `body` must keep it alive.
   void Continue(const std::function<absl::Status()>& body);
 
   // Each call ends in exactly one of these; a second one is a bug and ignored.
@@ -48,7 +56,8 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   void Fail(const absl::Status& status);
 
   // The pipeline's handle, so that a caller that goes away takes its work
-  // along; also when it went before this was called.
+  // along; also when it went before this was called. From here on the call
+  // waits and can be given up.
   void CancelWith(std::shared_ptr<PipelineCall> call);
 
   const CallEnvironment& environment() const { return environment_; }
@@ -59,6 +68,7 @@ class UnaryCall : public grpc::ServerUnaryReactor {
  private:
   void OnCancel() final;
   void OnDone() final;
+  void CancelWork();
   void Finished(absl::StatusCode code, absl::string_view reason);
 
   const CallEnvironment& environment_;
@@ -67,6 +77,7 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   grpc::CallbackServerContext* const context_;
   grpc::ByteBuffer* const reply_;
   std::atomic<bool> answered_{false};
+  std::shared_ptr<UnaryCall> self_;  // from Start to OnDone
 
   absl::Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;

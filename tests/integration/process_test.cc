@@ -131,6 +131,28 @@ TEST(ProcessTest, ASecondTermEndsTheDrainAtOnce) {
   ASSERT_NE(served.process.WaitForLine("event=draining"), "");
   served.process.Signal(SIGTERM);
   EXPECT_EQ(served.process.Wait(), kExitHurried);
+  EXPECT_THAT(served.process.log(),
+              HasSubstr("event=drain_cut_short unanswered=0"));
+}
+
+TEST(ProcessTest, ADeviceThatNeverAnswersDoesNotKeepTheProcess) {
+  Served served("stuck_after_batches:1", {"--drain_timeout=0"});
+  ASSERT_NE(served.process.WaitForLine("event=serving"), "");
+  grpc::Status status;
+  std::thread caller([&] { status = served.Embed("x"); });
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(
+      served.http_address.substr(served.http_address.rfind(':') + 1), &port));
+  const auto accepted = [&] {
+    return TestServer::Sample(TestServer::GetFrom(port, "/metrics").second,
+                              "encoderd_input_tokens_count") == 1;
+  };
+  EXPECT_TRUE(Eventually(accepted));
+  served.process.Signal(SIGTERM);
+  EXPECT_EQ(served.process.Wait(), kExitOk) << served.process.log();
+  caller.join();
+  EXPECT_EQ(ReadError(status).reason, "DRAINING");
+  EXPECT_THAT(served.process.log(), HasSubstr("event=drained unanswered=1"));
 }
 
 TEST(ProcessTest, TheSecondProcessOnAPortFailsAndSaysWhatToDo) {

@@ -17,6 +17,10 @@ FakeModel::FakeModel(const FakeModelOptions& options)
   device_.SetHashing(options.hashing);
   device_.SetLogging(options.hashing);
   if (options.lost_after > 0) device_.LoseAfter(options.lost_after);
+  if (options.stuck_after > 0) {
+    device_.CloseGate();
+    device_.LetThrough(options.stuck_after);
+  }
   ModelConfig& config = info_.config;
   config.model_type = "bert";
   config.num_hidden_layers = options.layers;
@@ -93,6 +97,8 @@ absl::StatusOr<FakeModelOptions> ParseFakeModelOptions(
       options.token_time = absl::Microseconds(value);
     } else if (parts.first == "lost_after_batches") {
       options.lost_after = value;
+    } else if (parts.first == "stuck_after_batches") {
+      options.stuck_after = value;
     } else {
       return absl::InvalidArgumentError(absl::StrCat("unknown: ", entry));
     }

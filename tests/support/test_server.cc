@@ -194,10 +194,15 @@ grpc::Status TestServer::CallRaw(const std::string& method,
 }
 
 std::pair<int, std::string> TestServer::Get(const std::string& path) const {
+  return GetFrom(server_->http_port(), path);
+}
+
+std::pair<int, std::string> TestServer::GetFrom(int port,
+                                                const std::string& path) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(server_->http_port()));
+  address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   std::string answer;
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) ==

@@ -86,6 +86,7 @@ class TestServer {
   static double Sample(const std::string& text, const std::string& series);
   // Status and body of an HTTP GET.
   std::pair<int, std::string> Get(const std::string& path) const;
+  static std::pair<int, std::string> GetFrom(int port, const std::string& path);
 
  private:
   const FakeModelOptions fake_;

@@ -1,0 +1,58 @@
+// One caller of the HTTP port: its head is read, the answer is written, and the
+// rest of what it sends is passed over until it hangs up, because closing on
+// unread bytes would take the answer from it. Not thread-safe; never blocks.
+#ifndef ENCODERD_SERVER_OBSERVE_HTTP_CONNECTION_H_
+#define ENCODERD_SERVER_OBSERVE_HTTP_CONNECTION_H_
+
+#include <poll.h>
+
+#include <cstddef>
+#include <string>
+
+#include "absl/time/time.h"
+#include "server/observe/http.h"
+
+namespace encoderd {
+
+class HttpConnection {
+ public:
+  static constexpr size_t kMaxHead = 4096;         // bytes
+  static constexpr size_t kMaxPassedOver = 65536;  // bytes after the head
+
+  // Owns fd, a non-blocking socket.
+  HttpConnection(int fd, absl::Time until) : until(until), fd_(fd) {}
+  ~HttpConnection();
+  HttpConnection(const HttpConnection&) = delete;
+  HttpConnection& operator=(const HttpConnection&) = delete;
+
+  // Goes on as far as it can be gone now. False: done with.
+  bool Advance(const HttpSources& sources);
+
+  // What to poll for until the next Advance.
+  pollfd poll_for() const {
+    return {fd_, static_cast<short>(writing() ? POLLOUT : POLLIN), 0};
+  }
+  // Its request came and its answer has not left.
+  bool writing() const { return state_ == State::kWriting; }
+
+  const absl::Time until;  // then it is closed, whatever it does
+
+ private:
+  enum class State { kReading, kWriting, kPassingOver };
+  enum class Step { kOn, kWait, kDone };
+
+  Step Read(const HttpSources& sources);
+  Step Write();
+  Step PassOver();
+
+  const int fd_;
+  State state_ = State::kReading;
+  std::string head_;
+  std::string answer_;
+  size_t written_ = 0;
+  size_t passed_over_ = 0;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_OBSERVE_HTTP_CONNECTION_H_

@@ -1,0 +1,59 @@
+#include "server/rpc/open_calls.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "engine/error.h"
+
+namespace encoderd {
+
+absl::Status GivenUpError() {
+  return MakeError(absl::StatusCode::kUnavailable,
+                   "the server is going away and has no time left to answer",
+                   {"DRAINING", {}, ""});
+}
+
+void OpenCalls::Add(std::shared_ptr<OpenCall> call) {
+  OpenCall* const added = call.get();
+  Told told = Told::kNothing;
+  {
+    absl::MutexLock lock(&mu_);
+    calls_[added] = call;
+    told = told_;
+  }
+  if (told >= Told::kDrain) added->Drain();
+  if (told >= Told::kGiveUp) added->GiveUp();
+}
+
+void OpenCalls::Remove(OpenCall* call) {
+  std::shared_ptr<OpenCall> removed;  // ends without the lock
+  absl::MutexLock lock(&mu_);
+  const auto at = calls_.find(call);
+  if (at == calls_.end()) return;
+  removed = std::move(at->second);
+  calls_.erase(at);
+}
+
+void OpenCalls::DrainAll() { Tell(Told::kDrain); }
+
+void OpenCalls::GiveUpAll() { Tell(Told::kGiveUp); }
+
+void OpenCalls::Tell(Told told) {
+  std::vector<std::shared_ptr<OpenCall>> calls;
+  {
+    absl::MutexLock lock(&mu_);
+    told_ = std::max(told_, told);
+    for (const auto& entry : calls_) calls.push_back(entry.second);
+  }
+  for (const auto& call : calls) {
+    told == Told::kDrain ? call->Drain() : call->GiveUp();
+  }
+}
+
+int64_t OpenCalls::count() const {
+  absl::MutexLock lock(&mu_);
+  return static_cast<int64_t>(calls_.size());
+}
+
+}  // namespace encoderd

@@ -1,0 +1,126 @@
+// Leaving with callers who still wait, and with callers who take nothing. The
+// device's gate is in the test's hand.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/integration/stream_client.h"
+#include "tests/support/patience.h"
+#include "tests/support/raw_http2.h"
+#include "tests/support/test_server.h"
+
+namespace encoderd {
+namespace {
+
+ServerConfig NoTime() {
+  ServerConfig config = TestConfig();
+  config.drain_timeout = absl::ZeroDuration();
+  return config;
+}
+
+void ExpectDraining(const RpcError& error) {
+  EXPECT_EQ(error.code, grpc::StatusCode::UNAVAILABLE) << error.message;
+  EXPECT_EQ(error.reason, "DRAINING");
+  EXPECT_TRUE(error.retry_delay.has_value());
+}
+
+TEST(DrainTest, WhoStillWaitsWhenTheTimeIsUpIsToldSo) {
+  TestServer server({}, NoTime());
+  server.model().device().CloseGate();
+  constexpr int kCallers = 8;
+  std::vector<grpc::Status> statuses(kCallers);
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&, i] {
+      if (i % 2 == 0) {
+        v1::EmbedResponse response;
+        statuses[i] = server.Embed(TextRequest({"accepted"}), &response);
+      } else {
+        v1::EncodeRequest request;
+        request.add_inputs()->set_text("accepted");
+        v1::EncodeResponse response;
+        statuses[i] = server.Encode(request, &response);
+      }
+    });
+  }
+  // One at the gate, the others behind it: all were accepted.
+  const auto accepted = [&] {
+    return TestServer::Sample(server.MetricsText(),
+                              "encoderd_input_tokens_count") == kCallers;
+  };
+  EXPECT_TRUE(Eventually(accepted));
+  EXPECT_FALSE(server.server().Drain());
+  for (std::thread& caller : callers) caller.join();
+  for (const grpc::Status& status : statuses) {
+    ExpectDraining(ReadError(status));
+  }
+  const std::string metrics = server.MetricsText();
+  EXPECT_EQ(TestServer::Sample(metrics,
+                               "encoderd_requests_total{code=\"UNAVAILABLE\"}"),
+            kCallers);
+  EXPECT_EQ(server.server().in_flight(), 0);
+  // What the device still gives comes too late and harms nothing.
+  server.model().device().OpenGate();
+}
+
+TEST(DrainTest, AStreamIsToldOfEachRequestThatIsNotAnsweredInTime) {
+  TestServer server({}, NoTime());
+  Stream stream(&server);
+  v1::EmbedResponse response;
+  ASSERT_TRUE(stream.Write(Request("answered", {"a"})));
+  ASSERT_TRUE(stream.Read(&response));
+  EXPECT_EQ(response.request_id(), "answered");
+
+  server.model().device().CloseGate();
+  ASSERT_TRUE(stream.Write(Request("at the gate", {"b"})));
+  ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
+  ASSERT_TRUE(stream.Write(Request("queued", {"c"})));
+  ASSERT_TRUE(Eventually([&] { return Queued(server) == 1; }));
+  EXPECT_FALSE(server.server().Drain());
+  const auto answers = stream.ReadAll();
+  EXPECT_EQ(answers.size(), 2);
+  for (const char* id : {"at the gate", "queued"}) {
+    ASSERT_EQ(answers.count(id), 1) << id;
+    ExpectDraining(ErrorOf(answers.at(id)));
+  }
+  ExpectDraining(ReadError(stream.Finish()));
+  EXPECT_EQ(Streamed(server, "UNAVAILABLE"), 2);
+  EXPECT_EQ(server.server().in_flight(), 0);
+  EXPECT_FALSE(server.model().device().SawToken(FakeTokenizer::Id('c')));
+  server.model().device().OpenGate();
+}
+
+// The end of a call follows its answer, which waits for ever: only the server's
+// own patience ends it.
+TEST(DrainTest, AWatchThatNeverReadsHoldsUpLeavingForABoundedTime) {
+  TestServer server;
+  RawHttp2 deaf(server.server().grpc_port());
+  deaf.Call("/grpc.health.v1.Health/Watch", "");
+  uint8_t type = 0;
+  do {
+    type = deaf.ReadFrame();
+  } while (type != RawHttp2::kHeaders && type != RawHttp2::kEnded);
+  ASSERT_EQ(type, RawHttp2::kHeaders);  // its answer stands behind them
+  EXPECT_TRUE(server.server().Drain());
+  do {
+    type = deaf.ReadFrame();
+    EXPECT_NE(type, RawHttp2::kData);
+  } while (type != RawHttp2::kEnded);
+}
+
+TEST(DrainTest, AStreamThatNeverReadsHoldsUpLeavingForABoundedTime) {
+  TestServer server({}, NoTime());
+  RawHttp2 deaf(server.server().grpc_port());
+  deaf.Call("/encoderd.v1.Encoder/EmbedStream",
+            Request("never read", {"a"}).SerializeAsString());
+  ASSERT_TRUE(Eventually([&] { return Streamed(server, "OK") == 1; }));
+  EXPECT_FALSE(server.server().Drain());
+  EXPECT_EQ(server.server().in_flight(), 0);
+  EXPECT_EQ(server.server().streams(), 0);
+}
+
+}  // namespace
+}  // namespace encoderd

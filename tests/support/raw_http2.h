@@ -1,0 +1,114 @@
+// A gRPC caller in bare HTTP/2 frames that gives its peer no window: calls are
+// made, answers wait for ever, only their headers and ends may come. No gRPC.
+#ifndef ENCODERD_TESTS_SUPPORT_RAW_HTTP2_H_
+#define ENCODERD_TESTS_SUPPORT_RAW_HTTP2_H_
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "tests/support/patience.h"
+
+namespace encoderd {
+
+class RawHttp2 {
+ public:
+  static constexpr uint8_t kData = 0;
+  static constexpr uint8_t kHeaders = 1;
+  static constexpr uint8_t kSettings = 4;
+  static constexpr uint8_t kEnded = 0xff;  // of no frame: the peer hung up
+
+  // Connects to loopback and says that a stream's window is 0.
+  explicit RawHttp2(int port)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<uint16_t>(port));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const timeval patience = {absl::ToInt64Seconds(kPatience), 0};
+    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+    Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    constexpr char kInitialWindowSize = 4;
+    SendFrame(kSettings, 0, 0,
+              {'\0', kInitialWindowSize, '\0', '\0', '\0', '\0'});
+  }
+  ~RawHttp2() { close(fd_); }
+  RawHttp2(const RawHttp2&) = delete;
+  RawHttp2& operator=(const RawHttp2&) = delete;
+
+  // Calls "/package.Service/Method" with one message; the caller's side stays
+  // open. Streams are numbered 1, 3, ...
+  void Call(const std::string& path, const std::string& message) {
+    const uint32_t stream = next_stream_;
+    next_stream_ += 2;
+    std::string headers;
+    for (const auto& [name, value] :
+         {std::pair<std::string, std::string>{":method", "POST"},
+          {":scheme", "http"},
+          {":path", path},
+          {":authority", "test"},
+          {"te", "trailers"},
+          {"content-type", "application/grpc"}}) {
+      // Literal, without indexing, lengths below 127.
+      headers += '\0';
+      headers += static_cast<char>(name.size()) + name;
+      headers += static_cast<char>(value.size()) + value;
+    }
+    constexpr uint8_t kEndHeaders = 4;
+    SendFrame(kHeaders, kEndHeaders, stream, headers);
+    SendFrame(kData, 0, stream,
+              std::string(1, '\0') + Number(message.size(), 4) + message);
+  }
+
+  // The type of the next frame, which is thrown away.
+  uint8_t ReadFrame() {
+    const std::string head = Receive(9);
+    if (head.size() < 9) return kEnded;
+    size_t size = 0;
+    for (int i = 0; i < 3; ++i)
+      size = size << 8 | static_cast<uint8_t>(head[i]);
+    if (Receive(size).size() < size) return kEnded;
+    return static_cast<uint8_t>(head[3]);
+  }
+
+ private:
+  static std::string Number(size_t value, int bytes) {
+    std::string text;
+    while (--bytes >= 0) text += static_cast<char>(value >> (8 * bytes) & 0xff);
+    return text;
+  }
+  void SendFrame(uint8_t type, uint8_t flags, uint32_t stream,
+                 const std::string& payload) {
+    Send(Number(payload.size(), 3) + static_cast<char>(type) +
+         static_cast<char>(flags) + Number(stream, 4) + payload);
+  }
+  void Send(const std::string& bytes) {
+    EXPECT_EQ(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  // Fewer bytes where the peer hung up or the time is up.
+  std::string Receive(size_t size) {
+    std::string bytes(size, '\0');
+    size_t have = 0;
+    while (have < size) {
+      const ssize_t more = recv(fd_, &bytes[have], size - have, 0);
+      if (more <= 0) break;
+      have += static_cast<size_t>(more);
+    }
+    bytes.resize(have);
+    return bytes;
+  }
+
+  const int fd_;
+  uint32_t next_stream_ = 1;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_TESTS_SUPPORT_RAW_HTTP2_H_

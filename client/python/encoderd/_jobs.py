@@ -17,8 +17,9 @@ from google.protobuf import wrappers_pb2
 
 from encoderd._progress import make_progress
 from encoderd._quantize import read_ranges
+from encoderd._signatures import Inputs
 from encoderd.errors import make_error
-from encoderd.inputs import Input, Part, cut
+from encoderd.inputs import Input, Part, TokenIds, as_list, cut
 from encoderd.positions import PositionReport, read_positions
 from encoderd.results import (EmbedResult, Rows, TokenizedText, TokenStates,
                               check_count, no_states, read_states, read_tokens)
@@ -85,6 +86,18 @@ def embed_options(*, precision: str = "float32",
 
 def get_model(name: str) -> One:
     return One("GetModel", encoder_pb2.GetModelRequest(model=name))
+
+
+def is_single(inputs: Any) -> bool:
+    """Whether a method was given one input, and answers with one result."""
+    return isinstance(inputs, (str, TokenIds))
+
+
+def one_or_all(inputs: Inputs, job: Callable[..., Job[List[T]]],
+               **options: Any) -> Job[Union[T, List[T]]]:
+    """The job's results of `inputs`; of a single one, its result alone."""
+    found = yield from job(as_list(inputs), **options)
+    return found[0] if is_single(inputs) else found
 
 
 def embed(values: Sequence[Input], *, model: str, batch_size: int,

@@ -12,7 +12,7 @@ from encoderd import _jobs
 from encoderd._jobs import Job
 from encoderd._quantize import calibrate, quantize
 from encoderd.errors import make_error
-from encoderd.inputs import Input, TokenIds, as_list
+from encoderd.inputs import Input, as_list
 from encoderd.v1 import encoder_pb2
 
 PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
@@ -178,7 +178,7 @@ def encode(inputs: Any, prompt_name: Optional[str], prompt: Optional[str],
     if show_progress_bar is None:
         level = _LOGGER.getEffectiveLevel()
         show_progress_bar = level in (logging.INFO, logging.DEBUG)
-    single = isinstance(inputs, (str, TokenIds))
+    single = _jobs.is_single(inputs)
     values = as_list(inputs)
     found: Any
     if output_value == "sentence_embedding":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Iterable, Literal, Optional, Union
 
-from encoderd.inputs import Input
+from encoderd.inputs import Input, TokenIds
 
 if TYPE_CHECKING:
     from typing_extensions import TypeAlias
 
-Inputs: TypeAlias = Union[Input, Iterable[Input]]
+Single: TypeAlias = Union[str, TokenIds]  # a result of its own, not a list
+Inputs: TypeAlias = Union[Single, Iterable[Input]]
 Precision: TypeAlias = Literal["float32", "float16", "int8", "uint8", "binary",
                                "ubinary"]
 OutputValue: TypeAlias = Optional[Literal["sentence_embedding",

@@ -12,9 +12,9 @@ from encoderd import _aio, _bulk_aio, _jobs, _sentence_transformers
 from encoderd._bulk import make_bulk
 from encoderd._channel import Methods, channel_options, check_in_flight
 from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
-                                  Span, one_of)
+                                  Single, Span, one_of)
 from encoderd.client import DEFAULT_TARGET
-from encoderd.inputs import Input, TokenIds, as_list
+from encoderd.inputs import Input, as_list
 from encoderd.positions import PositionReport
 from encoderd.results import (Embedding, EmbedResult, TokenizedText,
                               TokenStates)
@@ -162,6 +162,20 @@ class AsyncClient:
         return _bulk_aio.run(bulk, inputs, lambda changed: _bulk_aio.Stream(
             methods["EmbedStream"], methods["Embed"], changed))
 
+    @overload
+    async def token_embeddings(  # type: ignore[overload-overlap]
+            self, inputs: Single, *, layer: Optional[int] = ...,
+            truncate: Optional[str] = ..., span: Span = ...,
+            before_norm: bool = ..., batch_size: int = ...,
+            model: Optional[str] = ...) -> np.ndarray: ...
+
+    @overload
+    async def token_embeddings(
+            self, inputs: Iterable[Input], *, layer: Optional[int] = ...,
+            truncate: Optional[str] = ..., span: Span = ...,
+            before_norm: bool = ..., batch_size: int = ...,
+            model: Optional[str] = ...) -> List[np.ndarray]: ...
+
     async def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,
             truncate: Optional[str] = None, span: Span = None,
@@ -169,11 +183,24 @@ class AsyncClient:
             model: Optional[str] = None
             ) -> Union[np.ndarray, List[np.ndarray]]:
         """As Client.token_embeddings."""
-        found = await self._run(_jobs.token_embeddings(
-            as_list(inputs), model=self._name(model),
+        return await self._run(_jobs.one_or_all(
+            inputs, _jobs.token_embeddings, model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
             before_norm=before_norm))
-        return found[0] if isinstance(inputs, (str, TokenIds)) else found
+
+    @overload
+    async def token_states(  # type: ignore[overload-overlap]
+            self, inputs: Single, *, layer: Optional[int] = ...,
+            truncate: Optional[str] = ..., span: Span = ...,
+            before_norm: bool = ..., on_error: OnError = ...,
+            batch_size: int = ..., model: Optional[str] = ...) -> TokenStates: ...
+
+    @overload
+    async def token_states(
+            self, inputs: Iterable[Input], *, layer: Optional[int] = ...,
+            truncate: Optional[str] = ..., span: Span = ...,
+            before_norm: bool = ..., on_error: OnError = ...,
+            batch_size: int = ..., model: Optional[str] = ...) -> List[TokenStates]: ...
 
     async def token_states(
             self, inputs: Inputs, *, layer: Optional[int] = None,
@@ -182,21 +209,29 @@ class AsyncClient:
             batch_size: int = 4, model: Optional[str] = None
             ) -> Union[TokenStates, List[TokenStates]]:
         """As Client.token_states."""
-        found = await self._run(_jobs.token_states(
-            as_list(inputs), model=self._name(model),
+        return await self._run(_jobs.one_or_all(
+            inputs, _jobs.token_states, model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
             before_norm=before_norm, on_error=on_error))
-        return found[0] if isinstance(inputs, (str, TokenIds)) else found
+
+    @overload
+    async def tokenize(  # type: ignore[overload-overlap]
+            self, inputs: Single, *, batch_size: int = ...,
+            model: Optional[str] = ...) -> TokenizedText: ...
+
+    @overload
+    async def tokenize(
+            self, inputs: Iterable[Input], *, batch_size: int = ...,
+            model: Optional[str] = ...) -> List[TokenizedText]: ...
 
     async def tokenize(
             self, inputs: Inputs, *, batch_size: int = 64,
             model: Optional[str] = None
             ) -> Union[TokenizedText, List[TokenizedText]]:
         """As Client.tokenize."""
-        found = await self._run(_jobs.tokenize(
-            as_list(inputs), model=self._name(model),
+        return await self._run(_jobs.one_or_all(
+            inputs, _jobs.tokenize, model=self._name(model),
             batch_size=batch_size))
-        return found[0] if isinstance(inputs, (str, TokenIds)) else found
 
     async def inspect_positions(
             self, first_row: int = 0, row_count: int = 0, *,

@@ -12,8 +12,8 @@ from encoderd import _bulk_calls, _calls, _jobs, _sentence_transformers
 from encoderd._bulk import make_bulk
 from encoderd._channel import Methods, channel_options, check_in_flight
 from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
-                                  Span, one_of)
-from encoderd.inputs import Input, TokenIds, as_list
+                                  Single, Span, one_of)
+from encoderd.inputs import Input, as_list
 from encoderd.positions import PositionReport
 from encoderd.results import (Embedding, EmbedResult, TokenizedText,
                               TokenStates)
@@ -261,6 +261,20 @@ class Client:
         return _bulk_calls.run(bulk, inputs,
                                lambda: _bulk_calls.Stream(method))
 
+    @overload
+    def token_embeddings(  # type: ignore[overload-overlap]
+            self, inputs: Single, *, layer: Optional[int] = ...,
+            truncate: Optional[str] = ..., span: Span = ...,
+            before_norm: bool = ..., batch_size: int = ...,
+            model: Optional[str] = ...) -> np.ndarray: ...
+
+    @overload
+    def token_embeddings(
+            self, inputs: Iterable[Input], *, layer: Optional[int] = ...,
+            truncate: Optional[str] = ..., span: Span = ...,
+            before_norm: bool = ..., batch_size: int = ...,
+            model: Optional[str] = ...) -> List[np.ndarray]: ...
+
     def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,
             truncate: Optional[str] = None, span: Span = None,
@@ -280,11 +294,24 @@ class Client:
         batch_size: texts of one call: its answer holds 4 n H bytes for each.
         model: None: the client's.
         """
-        found = self._run(_jobs.token_embeddings(
-            as_list(inputs), model=self._name(model),
+        return self._run(_jobs.one_or_all(
+            inputs, _jobs.token_embeddings, model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
             before_norm=before_norm))
-        return found[0] if isinstance(inputs, (str, TokenIds)) else found
+
+    @overload
+    def token_states(  # type: ignore[overload-overlap]
+            self, inputs: Single, *, layer: Optional[int] = ...,
+            truncate: Optional[str] = ..., span: Span = ...,
+            before_norm: bool = ..., on_error: OnError = ...,
+            batch_size: int = ..., model: Optional[str] = ...) -> TokenStates: ...
+
+    @overload
+    def token_states(
+            self, inputs: Iterable[Input], *, layer: Optional[int] = ...,
+            truncate: Optional[str] = ..., span: Span = ...,
+            before_norm: bool = ..., on_error: OnError = ...,
+            batch_size: int = ..., model: Optional[str] = ...) -> List[TokenStates]: ...
 
     def token_states(
             self, inputs: Inputs, *, layer: Optional[int] = None,
@@ -298,11 +325,20 @@ class Client:
         The arguments are those of token_embeddings(); on_error is as in
         embed(), with the error in TokenStates.error.
         """
-        found = self._run(_jobs.token_states(
-            as_list(inputs), model=self._name(model),
+        return self._run(_jobs.one_or_all(
+            inputs, _jobs.token_states, model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
             before_norm=before_norm, on_error=on_error))
-        return found[0] if isinstance(inputs, (str, TokenIds)) else found
+
+    @overload
+    def tokenize(  # type: ignore[overload-overlap]
+            self, inputs: Single, *, batch_size: int = ...,
+            model: Optional[str] = ...) -> TokenizedText: ...
+
+    @overload
+    def tokenize(
+            self, inputs: Iterable[Input], *, batch_size: int = ...,
+            model: Optional[str] = ...) -> List[TokenizedText]: ...
 
     def tokenize(
             self, inputs: Inputs, *, batch_size: int = 64,
@@ -314,10 +350,9 @@ class Client:
 
         batch_size: as in encode(); model: None: the client's.
         """
-        found = self._run(_jobs.tokenize(
-            as_list(inputs), model=self._name(model),
+        return self._run(_jobs.one_or_all(
+            inputs, _jobs.tokenize, model=self._name(model),
             batch_size=batch_size))
-        return found[0] if isinstance(inputs, (str, TokenIds)) else found
 
     def inspect_positions(
             self, first_row: int = 0, row_count: int = 0, *,

@@ -18,6 +18,10 @@ client = encoderd.Client()
 matrix: np.ndarray = client.encode(["a", "b"], normalize_embeddings=True)
 count: np.ndarray = client.embed("a", on_error="per_input").token_counts
 reasons: List[str] = [e.reason for e in client.embed("a").errors.values()]
+state: np.ndarray = client.token_embeddings("a")
+words: List[str] = client.tokenize("a").tokens
+counts: List[int] = [t.token_count for t in client.tokenize(["a", ("b", "c")])]
+cut: List[bool] = [s.truncated for s in client.token_states(np.array(["a"]))]
 for found in client.embed_stream(["a"]):
     row: np.ndarray = found.vector
 async def main() -> None:
@@ -25,6 +29,7 @@ async def main() -> None:
     async for found in twin.embed_stream(["a"]):
         row: np.ndarray = found.vector
     vector: np.ndarray = await twin.encode("a")
+    rows: List[np.ndarray] = await twin.token_embeddings(["a"])
     wrong: int = await twin.encode("a")
 '''
 
@@ -53,4 +58,4 @@ def test_mypy_is_content_and_sees_a_wrong_type(tmp_path):
         env=dict(os.environ, MYPYPATH=str(package.parent)))
     assert done.returncode == 1
     assert done.stdout.count("error:") == 1, done.stdout
-    assert "user.py:18" in done.stdout
+    assert "user.py:23" in done.stdout

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <memory>
 
 #include "engine/tokenizer/tokenizer.h"
@@ -21,6 +22,19 @@ struct FuzzSubject {
   std::unique_ptr<const Tokenizer> tokenizer;
   TokenizerScratchPtr scratch;
 };
+
+// The tokenizer that `make` makes for `switches` when they are first asked
+// for. All calls of a program give the same `make`.
+inline FuzzSubject& SubjectFor(
+    int switches, std::unique_ptr<const Tokenizer> (*make)(int switches)) {
+  static auto& subjects = *new std::map<int, FuzzSubject>;
+  FuzzSubject& subject = subjects[switches];
+  if (subject.tokenizer == nullptr) {
+    subject.tokenizer = make(switches);
+    subject.scratch = subject.tokenizer->NewScratch();
+  }
+  return subject;
+}
 
 // Encodes `text`, as a pair of its halves or whole. Text that is not UTF-8 is
 // refused; for the rest the fast way and the way with offsets must agree, a

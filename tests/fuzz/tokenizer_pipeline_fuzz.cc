@@ -14,7 +14,6 @@
 namespace {
 
 using encoderd::Require;
-using Subject = encoderd::FuzzSubject;
 
 // Every byte but two, and a few merges, some of which overlap.
 encoderd::TokenizerSpec BytePairSpec(int switches) {
@@ -59,19 +58,10 @@ encoderd::TokenizerSpec BytePairSpec(int switches) {
   return spec;
 }
 
-Subject MakeSubject(int switches) {
+std::unique_ptr<const encoderd::Tokenizer> MakeTokenizer(int switches) {
   auto tokenizer = encoderd::PipelineTokenizer::Create(BytePairSpec(switches));
   Require(tokenizer.ok());
-  Subject subject{*std::move(tokenizer), nullptr};
-  subject.scratch = subject.tokenizer->NewScratch();
-  return subject;
-}
-
-Subject& SubjectFor(int switches) {
-  static auto& subjects = *new std::vector<Subject>(16);
-  Subject& subject = subjects[switches];
-  if (subject.tokenizer == nullptr) subject = MakeSubject(switches);
-  return subject;
+  return *std::move(tokenizer);
 }
 
 }  // namespace
@@ -80,7 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const absl::string_view text(reinterpret_cast<const char*>(data) + 1,
                                size - 1);
-  encoderd::CheckEncoding(SubjectFor(data[0] & 15), text, (data[0] & 32) != 0,
-                          data[0] >> 6);
+  encoderd::CheckEncoding(encoderd::SubjectFor(data[0] & 15, MakeTokenizer),
+                          text, (data[0] & 32) != 0, data[0] >> 6);
   return 0;
 }

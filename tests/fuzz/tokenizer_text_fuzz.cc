@@ -3,8 +3,7 @@
 // what must hold.
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "engine/tokenizer/bert_tokenizer.h"
 #include "tests/fuzz/tokenizer_checks.h"
@@ -12,9 +11,8 @@
 namespace {
 
 using encoderd::Require;
-using Subject = encoderd::FuzzSubject;
 
-Subject MakeSubject(int switches) {
+std::unique_ptr<const encoderd::Tokenizer> MakeTokenizer(int switches) {
   encoderd::TokenizerSpec spec;
   spec.vocabulary = {"[PAD]",  "[UNK]",    "[CLS]",    "[SEP]",   "a",
                      "b",      "ab",       "##a",      "##b",     "##ab",
@@ -37,25 +35,16 @@ Subject MakeSubject(int switches) {
       (switches & 8) == 0}};
   auto tokenizer = encoderd::BertTokenizer::Create(std::move(spec));
   Require(tokenizer.ok());
-  Subject subject{*std::move(tokenizer), nullptr};
-  subject.scratch = subject.tokenizer->NewScratch();
-  return subject;
-}
-
-Subject& SubjectFor(int switches) {
-  static auto& subjects = *new std::vector<Subject>(32);
-  Subject& subject = subjects[switches];
-  if (subject.tokenizer == nullptr) subject = MakeSubject(switches);
-  return subject;
+  return *std::move(tokenizer);
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  Subject& subject = SubjectFor(data[0] & 31);
   const absl::string_view text(reinterpret_cast<const char*>(data) + 1,
                                size - 1);
-  encoderd::CheckEncoding(subject, text, (data[0] & 32) != 0, data[0] >> 6);
+  encoderd::CheckEncoding(encoderd::SubjectFor(data[0] & 31, MakeTokenizer),
+                          text, (data[0] & 32) != 0, data[0] >> 6);
   return 0;
 }

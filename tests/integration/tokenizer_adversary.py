@@ -57,6 +57,16 @@ def mixes(count, seed, added=False):
     ]
 
 
+def mixes_with(extra, count, seed):
+    """Mixes with the added tokens' words, and three of `extra` in each."""
+    rng = random.Random(seed)
+    made = []
+    for text in mixes(count, seed, added=True):
+        at = rng.randrange(len(text) + 1)
+        made.append(text[:at] + "".join(rng.choices(extra, k=3)) + text[at:])
+    return made
+
+
 def long_words():
     """Words of up to a million bytes, and texts of nothing else."""
     million = 1_000_000

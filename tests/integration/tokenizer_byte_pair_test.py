@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import os
 import random
 
 import pytest
@@ -10,30 +9,17 @@ import tokenizer_adversary as adversary
 import tokenizer_corpus as corpus
 import tokenizer_models as models
 import tokenizer_reference as reference
+from tokenizer_reference import compare
 
-PROGRAM = os.environ["ENCODERD_TEST_PROGRAMS"] + "/tokenize_lines"
 CONTRACTIONS = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'", "''", "'S",
                 "'l", "'r", "s'", "'lll", " 's", "\u2019s"]
 
 
-def compare(folder, items, offsets=False):
-    ours = reference.run_ours(PROGRAM, folder, items, offsets)
-    theirs = reference.run_reference(
-        reference.load_reference(folder), items, offsets
-    )
-    found = reference.differences(items, ours, theirs)
-    assert not found, f"{len(found)} of {len(items)} differ"
-
-
 def mixes(count, seed):
     """The adversary's mixes, with contractions and RoBERTa's tokens."""
-    rng = random.Random(seed)
-    extra = CONTRACTIONS + models.ROBERTA_SPECIAL + adversary.SPACES
-    made = []
-    for text in adversary.mixes(count, seed, added=True):
-        at = rng.randrange(len(text) + 1)
-        made.append(text[:at] + "".join(rng.choices(extra, k=3)) + text[at:])
-    return made
+    return adversary.mixes_with(
+        CONTRACTIONS + models.ROBERTA_SPECIAL + adversary.SPACES, count, seed
+    )
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +84,7 @@ def test_truncation(folder, lines, max_len):
         )
         for items in (texts, pairs):
             ours = reference.run_ours(
-                PROGRAM, folder, items, True, max_len=max_len, start=start
+                folder, items, True, max_len=max_len, start=start
             )
             wanted = reference.run_reference(theirs, items, True)
             assert not reference.differences(items, ours, wanted)
@@ -264,7 +250,7 @@ def test_vocabulary_and_merges_without_tokenizer_json(trained, lines, tmp_path):
         json.dumps({"tokenizer_class": "RobertaTokenizer", "mask_token": mask})
     )
     items = random.Random(12).sample(lines, 5_000) + mixes(5_000, 12)
-    ours = reference.run_ours(PROGRAM, tmp_path, items, offsets=True)
+    ours = reference.run_ours(tmp_path, items, offsets=True)
     theirs = reference.run_reference(trained, items, offsets=True)
     assert not reference.differences(items, ours, theirs)
 
@@ -275,6 +261,6 @@ def test_a_difference_would_be_found(trained, tmp_path):
 
     folder = models.save(trained, tmp_path, change)
     items = ["installation of the system", "a"]
-    ours = reference.run_ours(PROGRAM, folder, items)
+    ours = reference.run_ours(folder, items)
     theirs = reference.run_reference(trained, items)
     assert reference.differences(items, ours, theirs) == items[:1]

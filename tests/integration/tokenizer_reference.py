@@ -55,8 +55,9 @@ def write_variant(base, folder, change):
     return folder
 
 
-def run_ours(program, folder, items, offsets=False, max_len=None, start=False):
+def run_ours(folder, items, offsets=False, max_len=None, start=False):
     """items: text, bytes, or a pair of them. One Result each."""
+    program = os.environ["ENCODERD_TEST_PROGRAMS"] + "/tokenize_lines"
     flags = 2 * offsets + (4 if max_len is not None else 0) + 8 * start
     parts = []
     for item in items:
@@ -133,6 +134,14 @@ def in_bytes(item, encoding):
         places = starts[sequence or 0]
         offsets.append((places[begin], places[end]))
     return offsets
+
+
+def compare(folder, items, offsets=False):
+    """Both, of the tokenizer in a folder: an AssertionError if they differ."""
+    ours = run_ours(folder, items, offsets)
+    theirs = run_reference(load_reference(folder), items, offsets)
+    found = differences(items, ours, theirs)
+    assert not found, f"{len(found)} of {len(items)} differ"
 
 
 def differences(items, ours, theirs):

@@ -1,7 +1,6 @@
 """Ids, segments and offsets equal Hugging Face `tokenizers` on every line."""
 
 import json
-import os
 import random
 import shutil
 
@@ -10,18 +9,9 @@ import tokenizers
 import tokenizer_adversary as adversary
 import tokenizer_corpus as corpus
 import tokenizer_reference as reference
+from tokenizer_reference import compare
 
-PROGRAM = os.environ["ENCODERD_TEST_PROGRAMS"] + "/tokenize_lines"
 BASE = reference.model_folder()
-
-
-def compare(folder, items, offsets=False):
-    ours = reference.run_ours(PROGRAM, folder, items, offsets)
-    theirs = reference.run_reference(
-        reference.load_reference(folder), items, offsets
-    )
-    found = reference.differences(items, ours, theirs)
-    assert not found, f"{len(found)} of {len(items)} differ"
 
 
 def set_normalizer(**switches):
@@ -78,7 +68,7 @@ def test_truncation(lines, max_len, start):
     )
     for items in (texts, pairs):
         ours = reference.run_ours(
-            PROGRAM, BASE, items, offsets=True, max_len=max_len, start=start
+            BASE, items, offsets=True, max_len=max_len, start=start
         )
         found = reference.differences(
             items, ours, reference.run_reference(theirs, items, offsets=True)
@@ -197,14 +187,14 @@ def test_vocabulary_without_tokenizer_json(lines, tmp_path):
     for name in ("vocab.txt", "tokenizer_config.json"):
         shutil.copy(BASE / name, tmp_path / name)
     items = random.Random(9).sample(lines, 20_000) + adversary.mixes(10_000, 9)
-    ours = reference.run_ours(PROGRAM, tmp_path, items)
+    ours = reference.run_ours(tmp_path, items)
     theirs = reference.run_reference(reference.load_reference(BASE), items)
     assert not reference.differences(items, ours, theirs)
 
 
 def test_invalid_utf8_is_refused_at_the_byte_that_python_names():
     cases = adversary.invalid(10)
-    results = reference.run_ours(PROGRAM, BASE, [text for text, _ in cases])
+    results = reference.run_ours(BASE, [text for text, _ in cases])
     for (text, start), result in zip(cases, results):
         assert result.invalid_at == start, text
 
@@ -218,7 +208,7 @@ def test_a_difference_would_be_found(tmp_path):
 
     folder = reference.write_variant(BASE, tmp_path, change)
     items = ["the book", "a book"]
-    ours = reference.run_ours(PROGRAM, folder, items)
+    ours = reference.run_ours(folder, items)
     theirs = reference.run_reference(reference.load_reference(BASE), items)
     assert reference.differences(items, ours, theirs) == ["the book"]
     assert json.loads((folder / "tokenizer.json").read_text())

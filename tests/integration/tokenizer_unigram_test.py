@@ -1,7 +1,6 @@
 """Unigram and its normalisers: ids, segments and offsets equal Hugging Face's."""
 
 import json
-import os
 import random
 
 import pytest
@@ -10,8 +9,8 @@ import tokenizer_charsmap as charsmap
 import tokenizer_corpus as corpus
 import tokenizer_models as models
 import tokenizer_reference as reference
+from tokenizer_reference import compare
 
-PROGRAM = os.environ["ENCODERD_TEST_PROGRAMS"] + "/tokenize_lines"
 KINDS = ["xlm_roberta", "camembert", "albert"]
 EXTRA = ["▁", "▁▁", " ▁", "``", "''", "<s>", "<mask>", "<unk>", "[MASK]", "  ",
          "   ", "\r\n", "\n\n", "\u00a0\u0301", "\u00a0\u0897", "e\u0301",
@@ -19,22 +18,8 @@ EXTRA = ["▁", "▁▁", " ▁", "``", "''", "<s>", "<mask>", "<unk>", "[MASK]"
          "\u1780\u17d2\u0958\u0301", "\u0915\u094d\u200c\u0958\u0301"]
 
 
-def compare(folder, items, offsets=False):
-    ours = reference.run_ours(PROGRAM, folder, items, offsets)
-    theirs = reference.run_reference(
-        reference.load_reference(folder), items, offsets
-    )
-    found = reference.differences(items, ours, theirs)
-    assert not found, f"{len(found)} of {len(items)} differ"
-
-
 def mixes(count, seed):
-    rng = random.Random(seed)
-    made = []
-    for text in adversary.mixes(count, seed, added=True):
-        at = rng.randrange(len(text) + 1)
-        made.append(text[:at] + "".join(rng.choices(EXTRA, k=3)) + text[at:])
-    return made
+    return adversary.mixes_with(EXTRA, count, seed)
 
 
 @pytest.fixture(scope="module")
@@ -249,7 +234,7 @@ def test_a_difference_would_be_found(trained, tmp_path):
             entry[1] = -entry[1]
 
     folder = models.save(trained["xlm_roberta"], tmp_path, change)
-    ours = reference.run_ours(PROGRAM, folder, ["installation"])
+    ours = reference.run_ours(folder, ["installation"])
     theirs = reference.run_reference(trained["xlm_roberta"], ["installation"])
     assert reference.differences(["installation"], ours, theirs)
     assert json.loads((folder / "tokenizer.json").read_text())

@@ -13,7 +13,7 @@ import grpc
 from encoderd._channel import pause, starting
 from encoderd._jobs import Job, Many, One
 from encoderd._window import Window
-from encoderd.errors import make_error
+from encoderd.errors import EncoderdError, make_error
 from encoderd.inputs import Part
 
 T = TypeVar("T")
@@ -63,9 +63,15 @@ async def run_many(many: Many, method: Any, timeout: Optional[float],
     try:
         while window.fill():
             part, task = window.first
-            answer = await task
-            window.pop()
-            many.take(part, answer)
+            try:
+                answer = await task
+            except EncoderdError as error:
+                if not many.refuse(part, error):
+                    raise
+                window.pop()
+            else:
+                window.pop()
+                many.take(part, answer)
     finally:
         for task in window.calls():
             task.cancel()

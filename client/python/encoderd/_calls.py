@@ -11,6 +11,7 @@ import grpc
 from encoderd._channel import pause, starting
 from encoderd._jobs import Job, Many, One
 from encoderd._window import Window
+from encoderd.errors import EncoderdError
 from encoderd.inputs import Part
 
 T = TypeVar("T")
@@ -65,9 +66,15 @@ def run_many(many: Many, start: Callable[[Part], Any],
     try:
         while window.fill():
             part, call = window.first
-            answer = call.result(part.places)
-            window.pop()
-            many.take(part, answer)
+            try:
+                answer = call.result(part.places)
+            except EncoderdError as error:
+                if not many.refuse(part, error):
+                    raise
+                window.pop()
+            else:
+                window.pop()
+                many.take(part, answer)
     finally:
         for call in window.calls():
             call.cancel()

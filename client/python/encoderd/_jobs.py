@@ -18,7 +18,7 @@ from google.protobuf import wrappers_pb2
 from encoderd._progress import make_progress
 from encoderd._quantize import read_ranges
 from encoderd._signatures import Inputs
-from encoderd.errors import make_error
+from encoderd.errors import TOO_LARGE, EncoderdError, make_error
 from encoderd.inputs import Input, Part, TokenIds, as_list, cut
 from encoderd.positions import PositionReport, read_positions
 from encoderd.results import (EmbedResult, Rows, TokenizedText, TokenStates,
@@ -44,6 +44,8 @@ class Many:
     parts: Iterable[Part]  # each with inputs
     make: Callable[[List[Any]], Any]  # a request of a part's inputs
     take: Callable[[Part, Any], None]  # the answer of a part, in order
+    # An error in its place; whether it was taken and the others go on.
+    refuse: Callable[[Part, EncoderdError], bool] = lambda *_: False
 
 
 T = TypeVar("T")
@@ -88,6 +90,23 @@ def get_model(name: str) -> One:
     return One("GetModel", encoder_pb2.GetModelRequest(model=name))
 
 
+def _refuser(on_error: Optional[str], progress: Any,
+             keep: Callable[[int, EncoderdError], None]
+             ) -> Callable[[Part, EncoderdError], bool]:
+    """Many.refuse that keeps the error of a single input, too large for a
+    message, at its place, where on_error asks for that."""
+    def refuse(part: Part, error: EncoderdError) -> bool:
+        if (on_error != "per_input" or error.reason != TOO_LARGE
+                or len(part.inputs) != 1):
+            return False
+        error.input_index = part.places[0]
+        keep(part.places[0], error)
+        progress.update(1)
+        return True
+
+    return refuse
+
+
 def is_single(inputs: Any) -> bool:
     """Whether a method was given one input, and answers with one result."""
     return isinstance(inputs, (str, TokenIds))
@@ -123,7 +142,9 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
     try:
         yield Many("Embed", parts(),
                    lambda inputs: encoder_pb2.EmbedRequest(
-                       model=model, inputs=inputs, options=options), take)
+                       model=model, inputs=inputs, options=options),
+                   take, _refuser(on_error, progress, lambda place, error:
+                                  rows.refuse({place: error})))
     finally:
         progress.close()
     width = 0
@@ -164,8 +185,12 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
             found[place] = read_states(states, part)
         progress.update(len(part.inputs))
 
+    def keep(place: int, error: EncoderdError) -> None:
+        found[place] = no_states(error)
+
     try:
-        yield Many("Encode", parts(), make, take)
+        yield Many("Encode", parts(), make, take,
+                   _refuser(on_error, progress, keep))
     finally:
         progress.close()
     return [found[place] for place in range(len(values))]

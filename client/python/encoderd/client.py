@@ -197,7 +197,8 @@ class Client:
             tells how many. Not together with truncate. None: no windows.
         on_error: None: the first bad input of the list raises. "per_input":
             it has its error in EmbedResult.errors, by its place in the list,
-            and the others have their vectors. What is wrong with the request
+            and the others have their vectors; so does one that is too large
+            for a message (REQUEST_TOO_LARGE). What is wrong with the request
             itself (an option, the model, the connection) raises in any case,
             and so does what is no input at all (TypeError).
         model: None: the client's.

@@ -52,16 +52,17 @@ class Attempts(grpc.ServerInterceptor):
         return continuation(handler_call_details)
 
 
-def blocking(target, method, inputs, **options):
-    with encoderd.Client(target, **options) as client:
-        found = getattr(client, method)(inputs)
+def blocking(target, method, inputs, max_answer_bytes=256 * MIB, **options):
+    with encoderd.Client(target, max_answer_bytes=max_answer_bytes) as client:
+        found = getattr(client, method)(inputs, **options)
         return list(found) if method == "embed_stream" else found
 
 
-def awaited(target, method, inputs, **options):
+def awaited(target, method, inputs, max_answer_bytes=256 * MIB, **options):
     async def main():
-        async with encoderd.AsyncClient(target, **options) as client:
-            found = getattr(client, method)(inputs)
+        async with encoderd.AsyncClient(
+                target, max_answer_bytes=max_answer_bytes) as client:
+            found = getattr(client, method)(inputs, **options)
             if method == "embed_stream":
                 return [result async for result in found]
             return await found
@@ -90,6 +91,24 @@ def test_a_text_above_the_servers_limit_is_named_and_not_tried_again(
     assert error.message == (
         f"inputs[1] makes a message of {size} bytes; the server takes at most "
         f"{LIMIT} (--max_message_bytes): shorten it")
+
+
+@BOTH
+def test_per_input_a_text_above_the_limit_costs_its_own_place(work):
+    texts = ["one", "x" * 5 * MIB, "two"]
+    with serve(Wide(), LIMIT) as service:
+        result = work(service.target, "embed", texts, on_error="per_input")
+        states = work(service.target, "token_states", texts,
+                      on_error="per_input")
+        alone = work(service.target, "embed", texts[1], dimensions=4,
+                     on_error="per_input")
+    assert result.ok.tolist() == [True, False, True]
+    assert result.vectors.shape == (3, ANSWERS // 4)
+    for error in (result.errors[1], states[1].error):
+        assert (error.reason, error.input_index) == ("REQUEST_TOO_LARGE", 1)
+    assert [found.states.shape for found in states] == [
+        (1, 250), (0, 0), (1, 250)]
+    assert alone.vectors.shape == (1, 4) and list(alone.errors) == [0]
 
 
 @BOTH

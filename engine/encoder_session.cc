@@ -120,6 +120,7 @@ class EncoderSession : public Session {
       result->offsets.push_back(end);
     }
     result->values.resize(end);
+    result->note.clear();
     return last_layer;
   }
 

@@ -8,6 +8,7 @@
 #define ENCODERD_ENGINE_SESSION_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -42,6 +43,8 @@ struct SequenceOutput {
 struct ForwardResult {
   std::vector<float> values;
   std::vector<int64_t> offsets;  // [B+1] into values
+  // For the log; mostly empty: what the device has found out about itself.
+  std::string note;
 
   absl::Span<const float> Output(int64_t b) const {
     return absl::Span<const float>(values).subspan(offsets[b],

@@ -49,4 +49,9 @@ void PipelineReporter::DeviceFault(bool lost, const absl::Status& status) {
   if (lost) on_device_lost_();
 }
 
+void PipelineReporter::DeviceNote(const std::string& note) {
+  Log(LogLevel::kWarning, "device_note",
+      LogFields().Add("model", model_).Add("note", note));
+}
+
 }  // namespace encoderd

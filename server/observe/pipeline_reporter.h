@@ -29,6 +29,7 @@ class PipelineReporter final : public PipelineObserver {
   void QueueChanged(int64_t inputs, int64_t tokens) override;
   void Cancelled(PipelineObserver::Stage stage, int64_t inputs) override;
   void DeviceFault(bool lost, const absl::Status& status) override;
+  void DeviceNote(const std::string& note) override;
 
  private:
   Metrics* const metrics_;

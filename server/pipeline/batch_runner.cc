@@ -74,6 +74,7 @@ void BatchRunner::Pack(absl::Span<const Row> rows) {
 }
 
 absl::Status BatchRunner::Forward() {
+  result_.note.clear();
   // The one place where an exception below becomes a Status.
   try {
     return session_.Run(batch_, outputs_, &result_);
@@ -90,6 +91,7 @@ void BatchRunner::Compute(absl::Span<const Row> rows, std::string error_id) {
   observer_.StageDuration(Stage::kBatch, start - packing);
   const absl::Status status = Forward();
   observer_.StageDuration(Stage::kCompute, clock_() - start);
+  if (!result_.note.empty()) observer_.DeviceNote(result_.note);
   if (status.ok()) {
     observer_.BatchComputed(batch_.num_tokens(), batch_.num_sequences());
     DeliverPacked();

@@ -137,6 +137,8 @@ class PipelineObserver {
   // never work again. The status carries the ErrorDetail of the callers' errors
   // (DEVICE_FAULT with the same error_id) and the device's own words.
   virtual void DeviceFault(bool lost, const absl::Status& status) = 0;
+  // What a device has found out about itself, for the log.
+  virtual void DeviceNote(const std::string& note) {}
 };
 
 struct PipelineOptions {

@@ -47,6 +47,7 @@ AttentionFloatKernel(const float* qkv, const AttentionWork* all, int32_t heads,
                      int32_t bias_stride, float* context) {
   const AttentionWork work = all[BlockX()];
   const int32_t length = work.length;
+  if (length == 0) return;  // the whole block
   const int64_t hidden = static_cast<int64_t>(heads) * head_size;
   const int64_t stride = 3 * hidden;
   const int32_t head_column = BlockY() * head_size;

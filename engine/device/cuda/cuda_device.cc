@@ -221,9 +221,10 @@ absl::Status NoSuchCard(int32_t ordinal, int32_t count) {
 
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
     std::shared_ptr<Runtime> runtime, std::unique_ptr<ProductFactory> products,
-    int32_t ordinal, const std::string& dtype) {
+    int32_t ordinal, const std::string& dtype, bool graphs) {
   auto context = std::make_shared<Context>();
   context->ordinal = ordinal;
+  context->graphs = graphs;
   if (dtype == "auto" || dtype == "bf16") {
     context->dtype = DType::kBF16;
   } else if (dtype == "fp16") {

@@ -20,11 +20,12 @@ namespace cuda {
 constexpr int32_t kLeastComputeMajor = 8;
 
 // Card `ordinal` of `runtime`. dtype: "auto" (bf16), "bf16", "fp16", "fp32".
+// graphs: small batches run by CUDA graphs where the card shows that it can.
 // NOT_FOUND: no such card; UNIMPLEMENTED: a card or dtype that is not
 // supported, named.
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
     std::shared_ptr<Runtime> runtime, std::unique_ptr<ProductFactory> products,
-    int32_t ordinal, const std::string& dtype);
+    int32_t ordinal, const std::string& dtype, bool graphs = true);
 
 // "cuda:7 is not there; 2 devices are visible"
 absl::Status NoSuchCard(int32_t ordinal, int32_t count);

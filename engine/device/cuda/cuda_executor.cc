@@ -50,7 +50,8 @@ CudaExecutor::CudaExecutor(std::shared_ptr<Context> context,
       runtime_(*context_->runtime),
       limits_(limits),
       plan_(PlanSession(limits, context_->dtype)),
-      element_(ElementOf(context_->dtype)) {}
+      element_(ElementOf(context_->dtype)),
+      graphs_on_(context_->graphs) {}
 
 CudaExecutor::~CudaExecutor() {
   // Memory is given back to the device that it is of, after its last use.
@@ -75,8 +76,6 @@ absl::StatusOr<std::unique_ptr<Executor>> CudaExecutor::Create(
   if (status.ok()) status = executor->stream_.Take(runtime);
   take(&executor->batch_memory_, plan.batch_bytes, "the batch");
   take(&executor->batch_staging_, plan.batch_bytes, "the batch");
-  take(&executor->pool_work_, plan.pool_work_bytes, "pooling's work");
-  take(&executor->pool_staging_, plan.pool_work_bytes, "pooling's work");
   take(&executor->output_, plan.output_bytes, "results");
   take(&executor->output_staging_, plan.output_bytes, "results");
   if (!status.ok()) return status;
@@ -88,11 +87,11 @@ absl::StatusOr<Matrix> CudaExecutor::Allocate(int64_t rows, int64_t cols) {
   if (code != 0) return RuntimeError(&runtime_, code, "choosing the device");
   DeviceBuffer buffer;
   const DType dtype = context_->dtype;
-  absl::Status status =
-      buffer.Take(&runtime_, rows * cols * DTypeBytes(dtype), "activations");
+  const int64_t bytes = rows * cols * DTypeBytes(dtype);
+  absl::Status status = buffer.Take(&runtime_, bytes, "activations");
   if (!status.ok()) return status;
   Matrix matrix{buffer.data(), rows, cols, dtype};
-  matrices_.push_back(std::move(buffer));
+  matrices_.push_back({std::move(buffer), bytes});
   return matrix;
 }
 
@@ -108,7 +107,9 @@ void CudaExecutor::Record(const absl::Status& status) {
 void CudaExecutor::Upload(const PackedBatch& batch) {
   batch_ = &batch;
   result_ = nullptr;
+  ops_.clear();
   pool_begin_ = pool_end_ = 0;
+  unpooled_ = batch.num_sequences();
   status_ = absl::OkStatus();
   if (context_->lost) {
     return Record(absl::DataLossError(
@@ -126,22 +127,37 @@ void CudaExecutor::Upload(const PackedBatch& batch) {
         limits_.max_seqlen)));
   }
   Record(runtime_.UseDevice(context_->ordinal), "choosing the device");
+  Stage(batch);
+}
+
+void CudaExecutor::Stage(const PackedBatch& batch) {
+  const int64_t tokens = batch.num_tokens();
+  bucket_ = graphs_on_ ? ChooseBucket(batch.cu_seqlens, element_,
+                                      limits_.max_batch_tokens)
+                       : std::nullopt;
+  const int64_t rows = bucket_ ? bucket_->rows : tokens;
+  cu_seqlens_ = batch.cu_seqlens;
+  PadSequences(rows, element_, &cu_seqlens_);
+  layout_ = LayOutBatch(rows, bucket_ ? bucket_->work : rows, 0);
   char* staging = batch_staging_.as<char>();
   const auto stage = [&](const std::vector<int32_t>& ids, int64_t offset) {
-    std::memcpy(staging + offset, ids.data(), 4 * tokens);
+    auto* to = reinterpret_cast<int32_t*>(staging + offset);
+    std::fill(std::copy(ids.begin(), ids.end(), to), to + rows, 0);
   };
-  stage(batch.token_ids, plan_.token_ids);
-  stage(batch.position_ids, plan_.position_ids);
-  stage(batch.segment_ids, plan_.segment_ids);
-  attention_work_ = ListAttentionWork(
-      batch.cu_seqlens, element_, &order_,
-      reinterpret_cast<AttentionWork*>(staging + plan_.attention_work));
-  const int64_t work_end =
-      plan_.attention_work +
-      attention_work_ * static_cast<int64_t>(sizeof(AttentionWork));
-  Record(runtime_.CopyToDevice(staging, work_end, batch_memory_.data(),
-                               stream_.get()),
-         "upload");
+  stage(batch.token_ids, layout_.token_ids);
+  stage(batch.position_ids, layout_.position_ids);
+  stage(batch.segment_ids, layout_.segment_ids);
+  auto* work =
+      reinterpret_cast<AttentionWork*>(staging + layout_.attention_work);
+  attention_work_ = ListAttentionWork(cu_seqlens_, element_, &order_, work);
+  if (!bucket_) return;
+  std::fill(work + attention_work_, work + bucket_->work, AttentionWork());
+  attention_work_ = bucket_->work;
+}
+
+int64_t CudaExecutor::PaddedRows(const Matrix& matrix) const {
+  return bucket_ && matrix.rows == batch_->num_tokens() ? bucket_->rows
+                                                        : matrix.rows;
 }
 
 void CudaExecutor::Embed(const CudaEmbeddings& embeddings, const NormArgs& norm,
@@ -156,14 +172,14 @@ void CudaExecutor::Embed(const CudaEmbeddings& embeddings, const NormArgs& norm,
   args.token = embeddings.token.data();
   args.position = embeddings.position.data();
   args.segment = embeddings.segment.data();
-  args.token_ids = ids(plan_.token_ids);
-  args.position_ids = ids(plan_.position_ids);
-  args.segment_ids = ids(plan_.segment_ids);
-  args.rows = out.rows;
+  args.token_ids = ids(layout_.token_ids);
+  args.position_ids = ids(layout_.position_ids);
+  args.segment_ids = ids(layout_.segment_ids);
+  args.rows = PaddedRows(out);
   args.hidden = static_cast<int32_t>(out.cols);
   args.norm = norm;
   args.out = out.data;
-  Record(cuda::EmbedTokens(args, stream_.get()), "embed_tokens");
+  ops_.emplace_back(args);
 }
 
 void CudaExecutor::EmbedTokens(const DeviceEmbeddings& tables, Matrix out) {
@@ -178,16 +194,17 @@ void CudaExecutor::SumTables(const DeviceEmbeddings& tables, Matrix out) {
 void CudaExecutor::Linear(Matrix x, const DeviceLinear& weights, Matrix y) {
   if (Failed()) return;
   const auto& linear = static_cast<const CudaLinear&>(weights);
-  Record(linear.product->Run(x.data, x.rows, y.data, stream_.get()));
-  if (Failed() || !linear.activate) return;
+  ops_.emplace_back(
+      ProductCall{linear.product.get(), x.data, PaddedRows(x), y.data});
+  if (!linear.activate) return;
   BiasActivationArgs args;
   args.element = element_;
   args.function = linear.function;
   args.bias = linear.bias.as<float>();
-  args.rows = y.rows;
+  args.rows = PaddedRows(y);
   args.cols = static_cast<int32_t>(y.cols);
   args.y = y.data;
-  Record(BiasActivation(args, stream_.get()), "bias_gelu");
+  ops_.emplace_back(args);
 }
 
 void CudaExecutor::Attention(Matrix qkv, int32_t num_heads,
@@ -197,7 +214,7 @@ void CudaExecutor::Attention(Matrix qkv, int32_t num_heads,
   args.element = element_;
   args.qkv = qkv.data;
   args.work = reinterpret_cast<const AttentionWork*>(batch_memory_.as<char>() +
-                                                     plan_.attention_work);
+                                                     layout_.attention_work);
   args.work_count = attention_work_;
   args.heads = num_heads;
   args.head_size = static_cast<int32_t>(context.cols) / num_heads;
@@ -207,7 +224,7 @@ void CudaExecutor::Attention(Matrix qkv, int32_t num_heads,
     args.bias_stride = biases.columns;
   }
   args.context = context.data;
-  Record(cuda::Attention(args, stream_.get()), "attention");
+  ops_.emplace_back(args);
 }
 
 void CudaExecutor::AddLayerNorm(Matrix x, Matrix residual,
@@ -217,42 +234,51 @@ void CudaExecutor::AddLayerNorm(Matrix x, Matrix residual,
   args.element = element_;
   args.x = x.data;
   args.residual = residual.data;
-  args.rows = x.rows;
+  args.rows = PaddedRows(x);
   args.hidden = static_cast<int32_t>(x.cols);
   args.norm = static_cast<const CudaNorm&>(norm).args();
   args.y = y.data;
-  Record(cuda::AddLayerNorm(args, stream_.get()), "add_layer_norm");
+  ops_.emplace_back(args);
 }
 
 void CudaExecutor::AddPoolWork(int64_t b, PoolKind kind, bool normalize,
                                const ForwardResult& result) {
-  PoolWork& work = pool_staging_.as<PoolWork>()[pool_end_++];
+  auto* staged = reinterpret_cast<PoolWork*>(batch_staging_.as<char>() +
+                                             layout_.pool_work);
+  PoolWork& work = staged[pool_end_++];
   work.out_offset = result.offsets[b];
   work.first = batch_->cu_seqlens[b];
   work.length = batch_->cu_seqlens[b + 1] - work.first;
   work.kind = kind;
   work.normalize = normalize ? 1 : 0;
+  --unpooled_;
 }
 
-void CudaExecutor::RunPoolWork(Matrix x, ForwardResult* result) {
+void CudaExecutor::RecordPool(Matrix x, ForwardResult* result) {
   if (pool_begin_ == pool_end_) return;
   result_ = result;
-  PoolWork* work = pool_work_.as<PoolWork>() + pool_begin_;
-  const int64_t count = pool_end_ - pool_begin_;
-  Record(runtime_.CopyToDevice(pool_staging_.as<PoolWork>() + pool_begin_,
-                               count * static_cast<int64_t>(sizeof(PoolWork)),
-                               work, stream_.get()),
-         "upload of pooling's work");
-  pool_begin_ = pool_end_;
-  if (Failed()) return;
+  // Padded where the rest of the batch then has room. Where it has not, the ops
+  // count what this batch has, and make a graph of their own.
+  const int64_t room =
+      (plan_.batch_bytes - layout_.pool_work) / int64_t{sizeof(PoolWork)};
+  if (bucket_ && pool_begin_ + bucket_->work + unpooled_ <= room) {
+    auto* staged = reinterpret_cast<PoolWork*>(batch_staging_.as<char>() +
+                                               layout_.pool_work);
+    const int64_t end = pool_begin_ + bucket_->work;
+    std::fill(staged + pool_end_, staged + end, PoolWork());
+    pool_end_ = end;
+  }
   PoolArgs args;
   args.element = element_;
   args.x = x.data;
-  args.work = work;
-  args.work_count = count;
+  args.work = reinterpret_cast<const PoolWork*>(batch_memory_.as<char>() +
+                                                layout_.pool_work) +
+              pool_begin_;
+  args.work_count = pool_end_ - pool_begin_;
   args.hidden = static_cast<int32_t>(x.cols);
   args.out = output_.as<float>();
-  Record(cuda::Pool(args, stream_.get()), "pool");
+  ops_.emplace_back(args);
+  pool_begin_ = pool_end_;
 }
 
 void CudaExecutor::TakeStates(Matrix x, int32_t layer,
@@ -264,7 +290,7 @@ void CudaExecutor::TakeStates(Matrix x, int32_t layer,
         outputs[b].layer == layer)
       AddPoolWork(b, PoolKind::kStates, false, *result);
   }
-  RunPoolWork(x, result);
+  RecordPool(x, result);
 }
 
 void CudaExecutor::Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
@@ -275,12 +301,37 @@ void CudaExecutor::Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
       AddPoolWork(b, KindOf(outputs[b].pooling), outputs[b].normalize, *result);
     }
   }
-  RunPoolWork(x, result);
+  RecordPool(x, result);
 }
 
 absl::Status CudaExecutor::Finish() {
   const int64_t bytes =
       result_ == nullptr ? 0 : 4 * static_cast<int64_t>(result_->values.size());
+  GraphCache::Entry* entry =
+      Failed() || !bucket_ || bytes == 0 ? nullptr : graphs_.See(ops_);
+  if (!Failed()) {
+    const int64_t work_bytes = pool_end_ * int64_t{sizeof(PoolWork)};
+    Record(runtime_.CopyToDevice(batch_staging_.data(),
+                                 layout_.pool_work + work_bytes,
+                                 batch_memory_.data(), stream_.get()),
+           "upload");
+  }
+  if (!Failed() && (entry == nullptr || entry->graph.get() == nullptr ||
+                    !Launch(entry->graph.get()))) {
+    Record(RunOps(ops_, &runtime_, stream_.get()));
+  }
+  Download(bytes);
+  if (!Failed() && bytes > 0)
+    std::memcpy(result_->values.data(), output_staging_.data(), bytes);
+  if (!Failed() && graphs_on_ && entry != nullptr && entry->seen > 1 &&
+      entry->graph.get() == nullptr)
+    TryGraph(entry, bytes);
+  batch_ = nullptr;
+  result_ = nullptr;
+  return status_;
+}
+
+void CudaExecutor::Download(int64_t bytes) {
   if (!Failed() && bytes > 0) {
     Record(runtime_.CopyToHost(output_.data(), bytes, output_staging_.data(),
                                stream_.get()),
@@ -288,11 +339,53 @@ absl::Status CudaExecutor::Finish() {
   }
   // Also after an error: staging must be free for the next pass.
   if (!context_->lost) Record(runtime_.Synchronize(stream_.get()), "the pass");
-  if (!Failed() && bytes > 0)
-    std::memcpy(result_->values.data(), output_staging_.data(), bytes);
-  batch_ = nullptr;
-  result_ = nullptr;
-  return status_;
+}
+
+bool CudaExecutor::Launch(Graph graph) {
+  const int code = runtime_.LaunchGraph(graph, stream_.get());
+  if (CanGoOnAfter(code) && code != 0) {
+    GoOnWithoutGraphs(RuntimeError(&runtime_, code, "launching a graph"));
+    return false;
+  }
+  Record(code, "launching a graph");
+  return true;
+}
+
+void CudaExecutor::TryGraph(GraphCache::Entry* entry, int64_t bytes) {
+  absl::StatusOr<OwnedGraph> graph =
+      CaptureOps(entry->ops, &runtime_, stream_.get());
+  absl::Status status = graph.status();
+  const auto then = [&](int code) {
+    if (status.ok() && code != 0)
+      status = RuntimeError(&runtime_, code, "trying a graph");
+  };
+  // What the graph leaves out must not be found done by the plain run.
+  for (const Activations& matrix : matrices_) {
+    then(runtime_.FillWithNaNs(matrix.memory.data(), matrix.bytes,
+                               stream_.get()));
+  }
+  then(
+      runtime_.FillWithNaNs(output_.data(), plan_.output_bytes, stream_.get()));
+  if (status.ok()) then(runtime_.LaunchGraph(graph->get(), stream_.get()));
+  then(runtime_.CopyToHost(output_.data(), bytes, output_staging_.data(),
+                           stream_.get()));
+  // Also after an error: it tells whether the device is lost.
+  const int code = runtime_.Synchronize(stream_.get());
+  if (!CanGoOnAfter(code)) return Record(code, "trying a graph");
+  then(code);
+  if (status.ok() &&
+      std::memcmp(output_staging_.data(), result_->values.data(), bytes) != 0)
+    status = absl::InternalError("it gives other bits than a plain run");
+  if (!status.ok()) return GoOnWithoutGraphs(status);
+  entry->graph = *std::move(graph);
+}
+
+void CudaExecutor::GoOnWithoutGraphs(const absl::Status& why) {
+  graphs_on_ = false;
+  graphs_.Clear();
+  result_->note =
+      absl::StrCat("cuda:", context_->ordinal,
+                   ": a session goes on without CUDA graphs: ", why.message());
 }
 
 }  // namespace cuda

@@ -1,19 +1,29 @@
 // One forward pass at a time on a stream of its own; the constant weights that
 // it reads. Internal to engine/device/cuda.
+//
+// A pass is recorded as its ops are called, and runs in Finish: op by op, or,
+// where it is small, by a CUDA graph. A graph is trusted once it has given, in
+// memory that held NaNs, the very bits of a plain run of the same pass; where
+// one fails or differs, the Executor goes on without any and says so in the
+// result's note.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_CUDA_EXECUTOR_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_CUDA_EXECUTOR_H_
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/device/cuda/graph_bucket.h"
+#include "engine/device/cuda/graph_cache.h"
 #include "engine/device/cuda/memory.h"
 #include "engine/device/cuda/memory_plan.h"
 #include "engine/device/cuda/ops.h"
 #include "engine/device/cuda/products.h"
+#include "engine/device/cuda/recorded_ops.h"
 #include "engine/device/cuda/runtime.h"
 #include "engine/device/device.h"
 
@@ -27,6 +37,7 @@ struct Context {
   std::shared_ptr<Runtime> runtime;
   int32_t ordinal = 0;  // cuda:N
   DType dtype = DType::kF32;
+  bool graphs = true;  // CUDA graphs for small batches
   // Set by the first error that loses the context; nothing works after it.
   std::atomic<bool> lost{false};
 };
@@ -93,10 +104,21 @@ class CudaExecutor : public Executor {
   // Keeps the first error; marks the device lost where it is.
   void Record(int code, const char* what);
   void Record(const absl::Status& status);
+  // Writes the batch where it is sent from.
+  void Stage(const PackedBatch& batch);
+  // Rows to compute of a matrix of the pass: those that pad counted in.
+  int64_t PaddedRows(const Matrix& matrix) const;
   void AddPoolWork(int64_t b, PoolKind kind, bool normalize,
                    const ForwardResult& result);
-  // Sends and runs the work added since the last call.
-  void RunPoolWork(Matrix x, ForwardResult* result);
+  // Records the pooling of x by the work added since the last call.
+  void RecordPool(Matrix x, ForwardResult* result);
+  // Results to their staging; waits.
+  void Download(int64_t bytes);
+  // False: nothing was done, the pass has to run op by op.
+  bool Launch(Graph graph);
+  // Makes the graph of a pass that has just run, with results of `bytes`.
+  void TryGraph(GraphCache::Entry* entry, int64_t bytes);
+  void GoOnWithoutGraphs(const absl::Status& why);
 
   // Constant after Create.
   const std::shared_ptr<Context> context_;
@@ -105,17 +127,29 @@ class CudaExecutor : public Executor {
   const SessionPlan plan_;
   const Element element_;
   OwnedStream stream_;
-  DeviceBuffer batch_memory_, pool_work_, output_;
-  PinnedBuffer batch_staging_, pool_staging_, output_staging_;
-  std::vector<DeviceBuffer> matrices_;
+  DeviceBuffer batch_memory_, output_;
+  PinnedBuffer batch_staging_, output_staging_;
+  struct Activations {
+    DeviceBuffer memory;
+    int64_t bytes;
+  };
+  std::vector<Activations> matrices_;
 
-  // Of the pass that runs.
+  bool graphs_on_;
+  GraphCache graphs_;
+
+  // Of the pass that is recorded or runs.
   const PackedBatch* batch_ = nullptr;
   ForwardResult* result_ = nullptr;
+  std::optional<Bucket> bucket_;     // none: it is not padded
+  std::vector<int32_t> cu_seqlens_;  // with the sequences that pad
   std::vector<int32_t> order_;
-  int64_t attention_work_ = 0;  // pieces
-  int64_t pool_begin_ = 0;      // pieces that ran
-  int64_t pool_end_ = 0;        // pieces staged
+  BatchLayout layout_;
+  RecordedOps ops_;
+  int64_t attention_work_ = 0;  // entries
+  int64_t pool_begin_ = 0;      // entries that an op has
+  int64_t pool_end_ = 0;        // entries staged
+  int64_t unpooled_ = 0;        // sequences that have none yet
   absl::Status status_;
 };
 

@@ -66,8 +66,35 @@ class CudartRuntime : public Runtime {
     // streams that do not wait for the default one read it next.
     return cudaStreamSynchronize(nullptr);
   }
+  int FillWithNaNs(void* memory, int64_t bytes, Stream stream) override {
+    return cudaMemsetAsync(memory, 0xff, bytes, Of(stream));
+  }
   int Synchronize(Stream stream) override {
     return cudaStreamSynchronize(Of(stream));
+  }
+
+  int BeginCapture(Stream stream) override {
+    return ForgetAny(
+        cudaStreamBeginCapture(Of(stream), cudaStreamCaptureModeThreadLocal));
+  }
+  int EndCapture(Stream stream, Graph* graph) override {
+    *graph = nullptr;
+    cudaGraph_t captured = nullptr;
+    cudaError_t code = cudaStreamEndCapture(Of(stream), &captured);
+    if (code == cudaSuccess && captured == nullptr)
+      code = cudaErrorStreamCaptureInvalidated;
+    cudaGraphExec_t made = nullptr;
+    if (code == cudaSuccess) code = cudaGraphInstantiate(&made, captured, 0);
+    if (captured != nullptr) cudaGraphDestroy(captured);
+    if (code == cudaSuccess) *graph = made;
+    return ForgetAny(code);
+  }
+  int LaunchGraph(Graph graph, Stream stream) override {
+    return ForgetAny(
+        cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), Of(stream)));
+  }
+  void FreeGraph(Graph graph) override {
+    cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
   }
 
   std::string ErrorText(int code) override {
@@ -80,7 +107,10 @@ class CudartRuntime : public Runtime {
   // An allocation that was refused is reported by its caller; the next launch
   // must not find it as its own.
   static int Forget(cudaError_t code) {
-    if (code == cudaErrorMemoryAllocation) cudaGetLastError();
+    return code == cudaErrorMemoryAllocation ? ForgetAny(code) : code;
+  }
+  static int ForgetAny(cudaError_t code) {
+    if (code != cudaSuccess) cudaGetLastError();
     return code;
   }
 };

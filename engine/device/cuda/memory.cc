@@ -19,9 +19,12 @@ bool CanGoOnAfter(int code) {
     case 98:                 // cudaErrorInvalidDeviceFunction
     case 209:                // cudaErrorNoKernelImageForDevice
     case 701:                // cudaErrorLaunchOutOfResources
+    case 800:                // cudaErrorNotPermitted
+    case 801:                // cudaErrorNotSupported
       return true;
     default:
-      return false;
+      // cudaErrorStreamCapture...: the capture failed, nothing ran.
+      return code >= 900 && code <= 908;
   }
 }
 

@@ -1,4 +1,4 @@
-// Owners of device and pinned memory and of a stream: move-only, taken once,
+// Owners of device and pinned memory, of a stream and of a graph: taken once,
 // given back when they go. RESOURCE_EXHAUSTED with the bytes when memory
 // cannot be had, INTERNAL for any other error.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_MEMORY_H_
@@ -71,6 +71,28 @@ class OwnedStream {
  private:
   Runtime* runtime_ = nullptr;
   Stream stream_ = nullptr;
+};
+
+class OwnedGraph {
+ public:
+  OwnedGraph() = default;
+  OwnedGraph(Runtime* runtime, Graph graph)
+      : runtime_(runtime), graph_(graph) {}
+  OwnedGraph(OwnedGraph&& other) noexcept { *this = std::move(other); }
+  OwnedGraph& operator=(OwnedGraph&& other) noexcept {
+    std::swap(runtime_, other.runtime_);
+    std::swap(graph_, other.graph_);
+    return *this;
+  }
+  ~OwnedGraph() {
+    if (graph_ != nullptr) runtime_->FreeGraph(graph_);
+  }
+
+  Graph get() const { return graph_; }
+
+ private:
+  Runtime* runtime_ = nullptr;
+  Graph graph_ = nullptr;
 };
 
 }  // namespace cuda

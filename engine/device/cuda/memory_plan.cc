@@ -47,19 +47,28 @@ int64_t ModelBytes(const ModelSizes& sizes, DType dtype) {
   return bytes + sizes.num_layers * layer;
 }
 
+BatchLayout LayOutBatch(int64_t rows, int64_t attention_work,
+                        int64_t pool_work) {
+  const auto bytes = [](int64_t count, size_t each) {
+    return Aligned(count * static_cast<int64_t>(each));
+  };
+  BatchLayout layout;
+  layout.position_ids = layout.token_ids + bytes(rows, sizeof(int32_t));
+  layout.segment_ids = layout.position_ids + bytes(rows, sizeof(int32_t));
+  layout.attention_work = layout.segment_ids + bytes(rows, sizeof(int32_t));
+  layout.pool_work =
+      layout.attention_work + bytes(attention_work, sizeof(AttentionWork));
+  layout.bytes = layout.pool_work + bytes(pool_work, sizeof(PoolWork));
+  return layout;
+}
+
 SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype) {
   const int64_t tokens = limits.max_batch_tokens;
   const int64_t hidden = limits.hidden_size;
   SessionPlan plan;
-  plan.position_ids = plan.token_ids + Aligned(4 * tokens);
-  plan.segment_ids = plan.position_ids + Aligned(4 * tokens);
-  plan.attention_work = plan.segment_ids + Aligned(4 * tokens);
-  // Every piece of work has a query of its own.
+  // Every piece of attention's work has a query of its own.
   plan.batch_bytes =
-      plan.attention_work +
-      Aligned(static_cast<int64_t>(sizeof(AttentionWork)) * tokens);
-  plan.pool_work_bytes = Aligned(static_cast<int64_t>(sizeof(PoolWork)) *
-                                 limits.max_batch_sequences);
+      LayOutBatch(tokens, tokens, limits.max_batch_sequences).bytes;
   const int64_t embedding = limits.embedding_size;
   plan.output_bytes = Aligned(4 * tokens * std::max(hidden, embedding));
   const int64_t columns = embedding + 6 * hidden + limits.intermediate_size;

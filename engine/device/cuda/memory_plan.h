@@ -16,28 +16,35 @@ namespace cuda {
 // Tables and weights in `dtype`; biases and norms as the kernels want them.
 int64_t ModelBytes(const ModelSizes& sizes, DType dtype);
 
-// Where the pieces of an Executor's memory lie; each begins at a multiple of
-// 256 bytes.
-struct SessionPlan {
-  // One upload: ids, then attention's work list.
-  int64_t token_ids = 0;  // offsets in bytes
+// What a batch is sent as, in one copy: its ids, attention's work list and
+// pooling's, in bytes from the start; each begins at a multiple of 256. A batch
+// with less of each takes no more bytes.
+struct BatchLayout {
+  int64_t token_ids = 0;
   int64_t position_ids = 0;
   int64_t segment_ids = 0;
   int64_t attention_work = 0;
+  int64_t pool_work = 0;
+  int64_t bytes = 0;
+};
+BatchLayout LayOutBatch(int64_t rows, int64_t attention_work,
+                        int64_t pool_work);
+
+// An Executor's memory, in bytes.
+struct SessionPlan {
   int64_t batch_bytes = 0;
-  int64_t pool_work_bytes = 0;
   int64_t output_bytes = 0;  // results as floats
   // What Allocate will be asked for: states, Q|K|V, context, the projection
   // and the feed-forward layer's inner rows.
   int64_t activation_bytes = 0;
 
   int64_t device_bytes() const {
-    return batch_bytes + pool_work_bytes + output_bytes + activation_bytes;
+    return batch_bytes + output_bytes + activation_bytes;
   }
-  int64_t pinned_bytes() const {
-    return batch_bytes + pool_work_bytes + output_bytes;
-  }
+  int64_t pinned_bytes() const { return batch_bytes + output_bytes; }
 };
+// Buckets of CUDA graphs (graph_bucket.h) need no more: they keep within the
+// limits. What CUDA itself takes for a graph is not in it.
 SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype);
 
 // OK, or RESOURCE_EXHAUSTED with the numbers: the model and `sessions` of its

@@ -1,7 +1,8 @@
 // The ops of a forward pass on a card, but for the matrix products: each
 // starts one kernel on a stream and returns the runtime's error code, 0 for
 // success. Pointers are device memory; nothing is checked here: cuda_executor
-// does. A row's bits never depend on the rows beside it.
+// does. A row's bits never depend on the rows beside it. Arguments compare by
+// value, pointers included (recorded_ops.h).
 //
 // Elements are what `element` says; gains, biases, sums, softmax, pooling and
 // normalisation are float. hidden (H) is a multiple of 8, at most kMaxHidden;
@@ -26,6 +27,8 @@ struct NormArgs {
   const float* gain;
   const float* bias;
   float eps;
+
+  bool operator==(const NormArgs&) const = default;
 };
 
 struct EmbedTokensArgs {
@@ -40,6 +43,8 @@ struct EmbedTokensArgs {
   int32_t hidden;
   NormArgs norm;  // gain null: the sums themselves
   void* out;      // [rows,H]
+
+  bool operator==(const EmbedTokensArgs&) const = default;
 };
 int EmbedTokens(const EmbedTokensArgs& args, void* stream);
 
@@ -51,12 +56,14 @@ struct AddLayerNormArgs {
   int32_t hidden;
   NormArgs norm;
   void* y;  // [rows,H]; may be x or residual
+
+  bool operator==(const AddLayerNormArgs&) const = default;
 };
 int AddLayerNorm(const AddLayerNormArgs& args, void* stream);
 
 // One block's share of attention: queries query_block * AttentionQueries(...)
-// and on of a sequence of `length` tokens that begins at row `first`. Padded
-// to 16 bytes.
+// and on of a sequence of `length` tokens that begins at row `first`; of length
+// 0: nothing. Padded to 16 bytes.
 struct AttentionWork {
   int32_t first;
   int32_t length;
@@ -81,6 +88,8 @@ struct AttentionArgs {
   const float* bias;
   int32_t bias_stride;
   void* context;  // [T,H], must not alias qkv
+
+  bool operator==(const AttentionArgs&) const = default;
 };
 int Attention(const AttentionArgs& args, void* stream);
 
@@ -94,6 +103,8 @@ struct BiasActivationArgs {
   int64_t rows;
   int32_t cols;
   void* y;
+
+  bool operator==(const BiasActivationArgs&) const = default;
 };
 int BiasActivation(const BiasActivationArgs& args, void* stream);
 
@@ -108,7 +119,7 @@ enum class PoolKind : int32_t {
 };
 
 // One sequence's result: rows first .. first+length-1, written to
-// out[out_offset ...]. Padded to 24 bytes.
+// out[out_offset ...]; of length 0: none. Padded to 24 bytes.
 struct PoolWork {
   int64_t out_offset;
   int32_t first;
@@ -124,6 +135,8 @@ struct PoolArgs {
   int64_t work_count;
   int32_t hidden;
   float* out;
+
+  bool operator==(const PoolArgs&) const = default;
 };
 int Pool(const PoolArgs& args, void* stream);
 

@@ -43,6 +43,7 @@ template <typename T>
 ENCODERD_KERNEL(kThreads)
 PoolKernel(const T* states, const PoolWork* all, int32_t hidden, float* out) {
   const PoolWork work = all[BlockX()];
+  if (work.length == 0) return;  // the whole block
   const T* x = states + static_cast<int64_t>(work.first) * hidden;
   float* y = out + work.out_offset;
   if (work.kind == PoolKind::kStates) {

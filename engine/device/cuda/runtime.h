@@ -15,6 +15,7 @@ namespace encoderd {
 namespace cuda {
 
 using Stream = void*;  // a cudaStream_t
+using Graph = void*;   // a cudaGraphExec_t
 
 struct Card {
   std::string name;  // "NVIDIA H200"
@@ -50,8 +51,21 @@ class Runtime {
   // Copies any host memory and waits.
   virtual int CopyToDeviceAndWait(const void* from, int64_t bytes,
                                   void* to) = 0;
+  // Sets every byte to 0xff, which are NaNs, in the stream's order.
+  virtual int FillWithNaNs(void* memory, int64_t bytes, Stream stream) = 0;
   // Waits for all that the stream was given; also the errors of kernels.
   virtual int Synchronize(Stream stream) = 0;
+
+  // From here on to EndCapture, by the same thread, the stream's work is not
+  // done but written down. In between this thread asks for no memory and waits
+  // for nothing; other threads may.
+  virtual int BeginCapture(Stream stream) = 0;
+  // Always after a BeginCapture that gave 0, whatever failed in between. On
+  // success a graph of that work; else none.
+  virtual int EndCapture(Stream stream, Graph* graph) = 0;
+  // All its work in one call.
+  virtual int LaunchGraph(Graph graph, Stream stream) = 0;
+  virtual void FreeGraph(Graph graph) = 0;
 
   // "an illegal memory access was encountered (cudaErrorIllegalAddress)"
   virtual std::string ErrorText(int code) = 0;

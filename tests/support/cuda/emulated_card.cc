@@ -7,6 +7,7 @@
 
 #include "engine/device/cuda/elements.h"
 #include "engine/device/cuda/primitives.h"
+#include "tests/support/cuda/emulated_stream.h"
 
 namespace encoderd {
 namespace cuda {
@@ -15,6 +16,13 @@ namespace {
 constexpr int kMemoryAllocation = 2;
 constexpr int kInvalidDevice = 101;
 constexpr int kInvalidHandle = 400;
+constexpr int kCaptureUnsupported = 900;
+constexpr int kCaptureInvalidated = 901;
+
+struct EmulatedGraph {
+  std::vector<emulation::Work> work;
+  int32_t device;
+};
 
 float Apply(Epilogue epilogue, float value) {
   switch (epilogue) {
@@ -38,9 +46,11 @@ class EmulatedProduct : public Product {
   absl::Status Run(const void* x, int64_t rows, void* y,
                    Stream stream) const override {
     if (x == y) return absl::InternalError("a product in place");
-    WithElement(args_.element, [&]<typename T>() {
-      Multiply(static_cast<const T*>(x), rows, static_cast<T*>(y));
-      return 0;
+    emulation::Put(stream, [=, this] {
+      return WithElement(args_.element, [&]<typename T>() {
+        Multiply(static_cast<const T*>(x), rows, static_cast<T*>(y));
+        return 0;
+      });
     });
     return absl::OkStatus();
   }
@@ -162,7 +172,8 @@ int EmulatedRuntime::FreeBytes(int64_t* bytes) {
 }
 
 int EmulatedRuntime::Allocate(int64_t bytes, void** memory) {
-  const int code = Call("Allocate");
+  int code = Call("Allocate");
+  if (code == 0) code = Forbidden();
   if (code != 0) return code;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (bytes > FreeOn(CurrentDevice())) return kMemoryAllocation;
@@ -181,7 +192,8 @@ void EmulatedRuntime::Free(void* memory) {
 }
 
 int EmulatedRuntime::AllocatePinned(int64_t bytes, void** memory) {
-  const int code = Call("AllocatePinned");
+  int code = Call("AllocatePinned");
+  if (code == 0) code = Forbidden();
   if (code != 0) return code;
   *memory = malloc(bytes);
   ++allocations_;
@@ -211,25 +223,105 @@ void EmulatedRuntime::FreeStream(Stream stream) {
 int EmulatedRuntime::CopyToDevice(const void* from, int64_t bytes, void* to,
                                   Stream stream) {
   if (!IsHere(to, stream)) return kInvalidHandle;
-  std::memcpy(to, from, bytes);
+  emulation::Put(stream, [=] {
+    std::memcpy(to, from, bytes);
+    return 0;
+  });
   return Call("CopyToDevice");
 }
 
 int EmulatedRuntime::CopyToHost(const void* from, int64_t bytes, void* to,
                                 Stream stream) {
   if (!IsHere(from, stream)) return kInvalidHandle;
-  std::memcpy(to, from, bytes);
+  emulation::Put(stream, [=] {
+    std::memcpy(to, from, bytes);
+    return 0;
+  });
   return Call("CopyToHost");
 }
 
 int EmulatedRuntime::CopyToDeviceAndWait(const void* from, int64_t bytes,
                                          void* to) {
   if (!IsHere(to, nullptr)) return kInvalidHandle;
+  if (const int code = Forbidden(); code != 0) return code;
   std::memcpy(to, from, bytes);
   return Call("CopyToDeviceAndWait");
 }
 
-int EmulatedRuntime::Synchronize(Stream stream) { return Call("Synchronize"); }
+int EmulatedRuntime::FillWithNaNs(void* memory, int64_t bytes, Stream stream) {
+  if (!IsHere(memory, stream)) return kInvalidHandle;
+  emulation::Put(stream, [=] {
+    std::memset(memory, 0xff, bytes);
+    return 0;
+  });
+  return Call("FillWithNaNs");
+}
+
+int EmulatedRuntime::Synchronize(Stream stream) {
+  const int code = Call("Synchronize");
+  return code == 0 ? Forbidden() : code;
+}
+
+int EmulatedRuntime::Forbidden() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = capturing_.find(std::this_thread::get_id());
+  if (found == capturing_.end()) return 0;
+  found->second.valid = false;
+  return kCaptureUnsupported;
+}
+
+int EmulatedRuntime::BeginCapture(Stream stream) {
+  const int code = Call("BeginCapture");
+  if (code != 0) return code;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (streams_.count(stream) == 0 || emulation::Captures(stream))
+    return kInvalidHandle;
+  emulation::BeginCapture(stream);
+  capturing_[std::this_thread::get_id()] = {stream, true};
+  return 0;
+}
+
+int EmulatedRuntime::EndCapture(Stream stream, Graph* graph) {
+  *graph = nullptr;
+  int code = Call("EndCapture");
+  if (code == 0) code = Call("Instantiate");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = capturing_.find(std::this_thread::get_id());
+  if (found == capturing_.end() || found->second.stream != stream)
+    return kInvalidHandle;
+  std::vector<emulation::Work> work = emulation::EndCapture(stream);
+  if (code == 0 && !found->second.valid) code = kCaptureInvalidated;
+  capturing_.erase(found);
+  if (code != 0) return code;
+  *graph = new EmulatedGraph{std::move(work), CurrentDevice()};
+  ++graphs_;
+  ++captures_;
+  return 0;
+}
+
+int EmulatedRuntime::LaunchGraph(Graph graph, Stream stream) {
+  const int code = Call("LaunchGraph");
+  if (code != 0) return code;
+  const auto* launched = static_cast<const EmulatedGraph*>(graph);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto owner = streams_.find(stream);
+    if (owner == streams_.end() || owner->second != CurrentDevice() ||
+        launched->device != CurrentDevice())
+      return kInvalidHandle;
+  }
+  ++launches_;
+  for (const emulation::Work& work : launched->work) {
+    const int failed = emulation::Put(stream, work);
+    if (failed != 0) return failed;
+  }
+  return 0;
+}
+
+void EmulatedRuntime::FreeGraph(Graph graph) {
+  --graphs_;
+  delete static_cast<EmulatedGraph*>(graph);
+}
 
 std::string EmulatedRuntime::ErrorText(int code) {
   return "emulated error " + std::to_string(code);

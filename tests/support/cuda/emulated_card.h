@@ -21,8 +21,10 @@ namespace cuda {
 
 // Memory is of exactly the size asked for and begins as NaNs, so that
 // AddressSanitizer sees a kernel leave it and a result shows what was never
-// written. Of several cards a thread uses one at a time (UseDevice; at first
-// 0): copies to another's memory or on another's stream fail. Thread-safe.
+// written. A stream that captures takes what the thread that began it may not
+// do in between as the end of the capture, as a card does. Of several cards a
+// thread uses one at a time (UseDevice; at first 0): copies to another's memory
+// or on another's stream fail. Thread-safe.
 class EmulatedRuntime : public Runtime {
  public:
   ~EmulatedRuntime() override;
@@ -43,6 +45,9 @@ class EmulatedRuntime : public Runtime {
   int64_t allocated_bytes(int32_t device) const;
   int64_t allocations() const { return allocations_; }  // alive, pinned too
   int64_t streams() const;                              // alive
+  int64_t graphs() const { return graphs_; }            // alive
+  int64_t captures() const { return captures_; }        // that gave a graph
+  int64_t launches() const { return launches_; }        // of graphs
 
   int CountDevices(int32_t* count) override;
   int Describe(int32_t device, Card* card) override;
@@ -59,7 +64,13 @@ class EmulatedRuntime : public Runtime {
   int CopyToHost(const void* from, int64_t bytes, void* to,
                  Stream stream) override;
   int CopyToDeviceAndWait(const void* from, int64_t bytes, void* to) override;
+  int FillWithNaNs(void* memory, int64_t bytes, Stream stream) override;
   int Synchronize(Stream stream) override;
+  // "Instantiate" fails in EndCapture, with its name.
+  int BeginCapture(Stream stream) override;
+  int EndCapture(Stream stream, Graph* graph) override;
+  int LaunchGraph(Graph graph, Stream stream) override;
+  void FreeGraph(Graph graph) override;
   std::string ErrorText(int code) override;
 
  private:
@@ -72,6 +83,12 @@ class EmulatedRuntime : public Runtime {
     int64_t bytes;
     int32_t device;
   };
+  struct Capture {
+    Stream stream;
+    bool valid;
+  };
+  // Of a call that a thread may not make while it captures: ends its capture.
+  int Forbidden();
   int Call(const std::string& name);
   // Of the calling thread; mutex_ is held.
   int32_t CurrentDevice() const;
@@ -85,7 +102,9 @@ class EmulatedRuntime : public Runtime {
   std::map<std::thread::id, int32_t> current_;
   std::map<const void*, Block> blocks_;
   std::map<Stream, int32_t> streams_;  // and their cards
+  std::map<std::thread::id, Capture> capturing_;
   std::atomic<int64_t> allocations_{0};
+  std::atomic<int64_t> graphs_{0}, captures_{0}, launches_{0};
 };
 
 // Loops: float sums in order, then the epilogue, then one rounding.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "tests/support/cuda/emulated_stream.h"
 #include "tests/support/cuda/emulation.h"
 #include "tests/support/cuda/narrow.h"
 
@@ -83,10 +84,12 @@ inline void StoreWord(uint32_t word, void* to) {
 
 template <typename... Parameters, typename... Arguments>
 int Launch(void (*kernel)(Parameters...), const LaunchShape& shape,
-           void* /*stream*/, Arguments... arguments) {
-  return emulation::Run(
-      {shape.blocks_x, shape.blocks_y, shape.threads, shape.shared_bytes},
-      [&] { kernel(arguments...); });
+           void* stream, Arguments... arguments) {
+  return emulation::Put(stream, [=] {
+    return emulation::Run(
+        {shape.blocks_x, shape.blocks_y, shape.threads, shape.shared_bytes},
+        [&] { kernel(arguments...); });
+  });
 }
 
 }  // namespace cuda

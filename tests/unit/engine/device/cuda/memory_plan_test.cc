@@ -47,21 +47,28 @@ TEST(MemoryPlanTest, CountsABiasForEveryDistanceAndHead) {
 }
 
 TEST(MemoryPlanTest, LaysABatchOutWithoutOverlap) {
+  const BatchLayout layout = LayOutBatch(1001, 77, 5);
+  EXPECT_EQ(layout.token_ids, 0);
+  EXPECT_GE(layout.position_ids, 4004);
+  EXPECT_GE(layout.segment_ids - layout.position_ids, 4004);
+  EXPECT_GE(layout.attention_work - layout.segment_ids, 4004);
+  EXPECT_GE(layout.pool_work - layout.attention_work, 16 * 77);
+  EXPECT_GE(layout.bytes - layout.pool_work, 24 * 5);
+  EXPECT_LE(layout.bytes, 3 * 4004 + 16 * 77 + 24 * 5 + 5 * 256);
+  for (const int64_t offset : {layout.position_ids, layout.segment_ids,
+                               layout.attention_work, layout.pool_work})
+    EXPECT_EQ(offset % 256, 0);
+}
+
+TEST(MemoryPlanTest, HasRoomForEveryBatchOfASession) {
   ExecutorLimits limits;
-  limits.max_batch_tokens = 1001;
-  limits.max_batch_sequences = 1001;
+  limits.max_batch_tokens = limits.max_batch_sequences = 1001;
   limits.hidden_size = 768;
   limits.intermediate_size = 3072;
   const SessionPlan plan = PlanSession(limits, DType::kBF16);
-  EXPECT_EQ(plan.token_ids, 0);
-  EXPECT_GE(plan.position_ids, 4004);
-  EXPECT_GE(plan.segment_ids - plan.position_ids, 4004);
-  EXPECT_GE(plan.attention_work - plan.segment_ids, 4004);
-  EXPECT_GE(plan.batch_bytes - plan.attention_work, 16 * 1001);
-  for (const int64_t offset :
-       {plan.position_ids, plan.segment_ids, plan.attention_work})
-    EXPECT_EQ(offset % 256, 0);
   EXPECT_EQ(plan.activation_bytes, (6 * 768 + 3072) * 1001 * 2);
+  for (const int64_t tokens : {1, 63, 64, 65, 512, 1000, 1001})
+    EXPECT_LE(LayOutBatch(tokens, tokens, tokens).bytes, plan.batch_bytes);
 }
 
 TEST(MemoryPlanTest, RefusesWhatDoesNotFitWithTheNumbers) {

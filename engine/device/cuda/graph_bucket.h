@@ -1,0 +1,43 @@
+// How a small pass is padded so that its kernels have the grids of every pass
+// of its bucket, and one CUDA graph serves them all. Pure.
+//
+// Rows that pad are tokens of id 0 in sequences of their own, which nobody asks
+// for; entries that pad a work list are empty and end at once. A row's bits
+// never depend on the rows beside it, so padding changes none.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_GRAPH_BUCKET_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_GRAPH_BUCKET_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/device/cuda/ops.h"
+
+namespace encoderd {
+namespace cuda {
+
+struct Bucket {
+  int64_t rows = 0;  // tokens, those that pad counted in
+  // Entries of attention's work list, and of each of pooling's: at least one
+  // for each sequence, those that pad counted in.
+  int64_t work = 0;
+
+  bool operator==(const Bucket&) const = default;
+};
+
+// Tokens from which on a pass is no longer bound by its launches.
+inline constexpr int64_t kMostBucketRows = 512;
+
+// The bucket of a batch, or none: it is empty or too large. max_batch_tokens,
+// at least the batch's own, bounds rows and work.
+std::optional<Bucket> ChooseBucket(const std::vector<int32_t>& cu_seqlens,
+                                   Element element, int64_t max_batch_tokens);
+
+// Appends the sequences that pad to `rows` tokens.
+void PadSequences(int64_t rows, Element element,
+                  std::vector<int32_t>* cu_seqlens);
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_GRAPH_BUCKET_H_

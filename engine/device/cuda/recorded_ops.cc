@@ -1,0 +1,48 @@
+#include "engine/device/cuda/recorded_ops.h"
+
+#include "engine/device/cuda/memory.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+// Starts one op of any kind.
+struct Starter {
+  Runtime* runtime;
+  Stream stream;
+
+  absl::Status Named(int code, const char* name) const {
+    return code == 0 ? absl::OkStatus() : RuntimeError(runtime, code, name);
+  }
+  absl::Status operator()(const EmbedTokensArgs& args) const {
+    return Named(EmbedTokens(args, stream), "embed_tokens");
+  }
+  absl::Status operator()(const ProductCall& call) const {
+    return call.product->Run(call.x, call.rows, call.y, stream);
+  }
+  absl::Status operator()(const AttentionArgs& args) const {
+    return Named(Attention(args, stream), "attention");
+  }
+  absl::Status operator()(const BiasActivationArgs& args) const {
+    return Named(BiasActivation(args, stream), "bias_gelu");
+  }
+  absl::Status operator()(const AddLayerNormArgs& args) const {
+    return Named(AddLayerNorm(args, stream), "add_layer_norm");
+  }
+  absl::Status operator()(const PoolArgs& args) const {
+    return Named(Pool(args, stream), "pool");
+  }
+};
+
+}  // namespace
+
+absl::Status RunOps(const RecordedOps& ops, Runtime* runtime, Stream stream) {
+  for (const RecordedOp& op : ops) {
+    absl::Status status = std::visit(Starter{runtime, stream}, op);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace cuda
+}  // namespace encoderd

@@ -1,0 +1,39 @@
+// The ops of a pass as plain data: recorded in order, run later, compared with
+// another pass's. Two lists that are equal do the same to the same memory at
+// the same grids, so that one graph serves both.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_RECORDED_OPS_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_RECORDED_OPS_H_
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/device/cuda/ops.h"
+#include "engine/device/cuda/products.h"
+#include "engine/device/cuda/runtime.h"
+
+namespace encoderd {
+namespace cuda {
+
+struct ProductCall {
+  const Product* product;  // borrowed
+  const void* x;
+  int64_t rows;
+  void* y;
+
+  bool operator==(const ProductCall&) const = default;
+};
+
+using RecordedOp = std::variant<EmbedTokensArgs, ProductCall, AttentionArgs,
+                                BiasActivationArgs, AddLayerNormArgs, PoolArgs>;
+using RecordedOps = std::vector<RecordedOp>;
+
+// Puts them on the stream, up to the first that fails: its error, with the op's
+// name.
+absl::Status RunOps(const RecordedOps& ops, Runtime* runtime, Stream stream);
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_RECORDED_OPS_H_

@@ -64,10 +64,11 @@ class Work {
 
   absl::Status Run() {
     while (true) {
-      Fill();
       const absl::Status status = Deliver();
       if (!status.ok()) return status;
-      if (window_.empty() && cutter_.ended()) {
+      Fill();  // at once: no room in the window waits for an answer
+      if (!window_.empty() && window_.front()->answered) continue;
+      if (window_.empty()) {
         if (stream_ != nullptr) stream_->Finish(kLongestPause);
         return cutter_.status();
       }

@@ -86,12 +86,16 @@ absl::Status ErrorInPlace(const google::rpc::Status& error, const Cut& cut,
   return FromDetails(error, cut.first_input + i - cut.sent_as[i]);
 }
 
-absl::Status CheckCount(int64_t results, const Cut& cut) {
-  int64_t sent = 0;
-  for (const int at : cut.sent_as) sent += at >= 0 ? 1 : 0;
+absl::Status CheckCount(int64_t results, int64_t sent) {
   if (results == sent) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("the server answered ", results,
                                           " results for ", sent, " inputs"));
+}
+
+absl::Status CheckCount(int64_t results, const Cut& cut) {
+  int64_t sent = 0;
+  for (const int at : cut.sent_as) sent += at >= 0 ? 1 : 0;
+  return CheckCount(results, sent);
 }
 
 bool IsTooLarge(const absl::Status& status, int64_t bytes) {

@@ -34,7 +34,9 @@ absl::Status FromDetails(const google::rpc::Status& error, int64_t first_input);
 absl::Status ErrorInPlace(const google::rpc::Status& error, const Cut& cut,
                           int64_t i);
 
-// INTERNAL unless there are as many results as inputs of `cut` were sent.
+// INTERNAL unless there are as many results as inputs were sent.
+absl::Status CheckCount(int64_t results, int64_t sent);
+// The same of the inputs of `cut` that were sent.
 absl::Status CheckCount(int64_t results, const Cut& cut);
 
 // Whether gRPC itself refused a request of `bytes` for its size. It names the

@@ -89,6 +89,10 @@ const char* EndedBy(const Figures& figures, const Choices& choices,
                                                                    : "duration";
 }
 
+bool TooSmall(const Figures& figures, const Choices& choices) {
+  return figures.answered < FewestCalls(choices.load.concurrency);
+}
+
 std::string ToText(const Figures& figures, const Choices& choices,
                    const std::string& model, bool stopped) {
   const Load& load = choices.load;
@@ -115,6 +119,11 @@ std::string ToText(const Figures& figures, const Choices& choices,
         Milliseconds(figures.Quantile(0.99)),
         Milliseconds(figures.Quantile(1)));
   }
+  if (TooSmall(figures, choices)) {
+    absl::StrAppend(
+        &text, "sample        too small for these figures: ", figures.answered,
+        " answered calls; it takes ", FewestCalls(load.concurrency), "\n");
+  }
   for (const auto& [reason, failure] : figures.failures) {
     absl::StrAppend(&text, "failed        ", failure.calls, " ", reason,
                     "; the first: ", failure.first, "\n");
@@ -136,6 +145,7 @@ std::string ToJson(const Figures& figures, const Choices& choices,
   json["calls_answered"] = figures.answered;
   json["calls_failed"] = figures.failed;
   json["calls_cut_off"] = figures.cut_off;
+  json["sample_too_small"] = TooSmall(figures, choices);
   json["texts"] = figures.texts;
   json["tokens"] = figures.tokens;
   json["texts_per_s"] = figures.PerSecond(static_cast<double>(figures.texts));
@@ -180,7 +190,7 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                     &choices->limits.warm_up, /*or_none=*/true);
   flags.AddDuration("duration", "ends it after so long",
                     &choices->limits.duration);
-  flags.AddInt("count", "N", "ends it after so many calls", 1, 10000000,
+  flags.AddInt("count", "N", "ends it once so many calls ended", 1, 10000000,
                &choices->count);
   choices->embed.Add(invocation);
   invocation->AddProgressFlag();

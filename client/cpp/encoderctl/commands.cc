@@ -30,9 +30,10 @@ constexpr Command kCommands[] = {
     {"bench", "[TEXT...]", "how many texts a second the server answers",
      "A closed loop over the texts of the arguments, of --input, or of "
      "--words words: --concurrency calls are always under way, each end begins "
-     "the next. Counted is what ends between the warm-up and --duration or "
-     "--count; Ctrl-C ends it with what was measured so far. No call is made "
-     "twice; one that fails is followed by a pause.",
+     "the next, and those under way at the end are cut off. Counted is what "
+     "ends between the warm-up and --duration or --count; Ctrl-C ends it with "
+     "what was measured so far. No call is made twice; one that fails is "
+     "followed by a pause.",
      RunBench},
     {"health", "[SERVICE]", "whether the server is ready (exit code 0) or not",
      "Without a service: the server as a whole.", RunHealth},

@@ -29,13 +29,6 @@ absl::Duration PauseAfter(const absl::Status& status) {
              : kTick;
 }
 
-absl::Status CheckCount(const v1::EmbedResponse& response, int inputs) {
-  if (response.embeddings_size() == inputs) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("the server answered ", response.embeddings_size(),
-                   " embeddings for ", inputs, " inputs"));
-}
-
 // Makes `request` the call with this number.
 void FillRequest(const Load& load, int64_t number, v1::EmbedRequest* request) {
   *request = load.blank;
@@ -132,7 +125,8 @@ class UnaryLoad {
     const absl::Time now = absl::Now();
     absl::Status status = client::FromGrpc(ended, 0);
     if (status.ok()) {
-      status = CheckCount(slot->response, slot->request.inputs_size());
+      status = client::CheckCount(slot->response.embeddings_size(),
+                                  slot->request.inputs_size());
     }
     {
       absl::MutexLock lock(&mu_);
@@ -228,7 +222,8 @@ class StreamLoad {
     }
     const absl::Status status =
         response.has_error() ? client::FromDetails(response.error(), 0)
-                             : CheckCount(response, load_.texts_per_call);
+                             : client::CheckCount(response.embeddings_size(),
+                                                  load_.texts_per_call);
     if (status.ok()) {
       measure_.Answered(found->second, now, load_.texts_per_call,
                         response.usage().tokens());

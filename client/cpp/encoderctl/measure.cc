@@ -26,6 +26,10 @@ absl::Duration Figures::Mean() const {
   return sum / static_cast<int64_t>(latencies.size());
 }
 
+int64_t FewestCalls(int64_t concurrency) {
+  return std::max<int64_t>(100, 10 * concurrency);
+}
+
 Measure::Measure(const MeasureLimits& limits, absl::Time begin)
     : limits_(limits),
       open_(begin + limits.warm_up),
@@ -34,7 +38,6 @@ Measure::Measure(const MeasureLimits& limits, absl::Time begin)
 
 bool Measure::Begin(absl::Time now) {
   if (Over(now)) return false;
-  if (now >= open_ && ended() + under_way_ >= limits_.calls) return false;
   ++under_way_;
   return true;
 }

@@ -2,7 +2,8 @@
 // a warm-up whose calls are the load's but not the figures'. The window closes
 // when its time is up or enough calls have ended in it. What is under way then
 // is cut off and counts for nothing; calls begun in the warm-up count if they
-// end in the window, so that neither edge bends the rate.
+// end in the window, so that neither edge bends the rate; and calls begin until
+// it closes, so that no caller idles in it.
 // Rules only: no clock and no thread, every time is given. Not thread-safe.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_MEASURE_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_MEASURE_H_
@@ -44,12 +45,17 @@ struct Figures {
   absl::Duration Mean() const;
 };
 
+// The fewest answered calls from which the figures mean something. A window of
+// fewer than ten rounds of the callers is bent by its edges by more than a
+// tenth, and of fewer than 100 latencies p99 is the largest.
+int64_t FewestCalls(int64_t concurrency);
+
 class Measure {
  public:
   Measure(const MeasureLimits& limits, absl::Time begin);
 
-  // Whether one more call may begin, and counts it as under way: not once as
-  // many as are wanted have ended or are about to.
+  // Whether one more call may begin, and counts it as under way: until it is
+  // over.
   bool Begin(absl::Time now);
   // The end of a call that began at `began`.
   void Answered(absl::Time began, absl::Time now, int64_t texts,

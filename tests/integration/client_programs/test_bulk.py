@@ -1,8 +1,11 @@
 """encoderctl embed into an .npy, broken in the middle and gone on with."""
 
+import fcntl
 import resource
 import signal
 import subprocess
+import sys
+import termios
 import time
 
 import numpy as np
@@ -40,11 +43,8 @@ def test_a_broken_run_is_gone_on_with(own_fake, tmp_path, number):
     with subprocess.Popen(
             [PROGRAMS / "encoderctl", "embed", f"--target={own_fake.target}",
              *arguments(texts, out)], stderr=subprocess.PIPE, text=True) as ctl:
-        deadline = time.monotonic() + 60
-        while not (journal.exists()
-                   and journal.read_text().count("\n") > 60):
-            assert ctl.poll() is None and time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_until(ctl, lambda: journal.exists()
+                   and journal.read_text().count("\n") > 60)
         ctl.send_signal(number)
         _, errors = ctl.communicate(timeout=60)
     if number == signal.SIGKILL:
@@ -64,36 +64,41 @@ def test_a_broken_run_is_gone_on_with(own_fake, tmp_path, number):
     assert own_fake.texts_seen() - seen <= TEXTS + WINDOW
 
 
-def has_rows(out, ctl):
-    """Waits until the .npy that `ctl` writes has rows behind its head."""
+def wait_until(ctl, state):
+    """Returns once `state` holds of what the running program does."""
     deadline = time.monotonic() + 60
-    while not (out.exists() and out.stat().st_size > NPY_HEADER):
+    while not state():
         assert ctl.poll() is None and time.monotonic() < deadline
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("rest", [
-    "exec sleep 600",                  # silence
-    "printf half; exec sleep 600",     # a line that nobody ends
-    "exec cat /dev/zero"], ids=["silence", "half a line", "an endless line"])
-def test_a_signal_ends_a_run_whatever_its_input_does(own_fake, tmp_path, rest):
+def unread(pipe):
+    """Bytes that nobody has read yet."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)),
+                          sys.byteorder)
+
+
+@pytest.mark.parametrize("rest", ["", "half a line", "x" * (1 << 20)],
+                         ids=["silence", "half a line", "a long line"])
+def test_a_signal_ends_a_run_that_waits_for_its_input(own_fake, tmp_path, rest):
     out = tmp_path / "out.npy"
-    with subprocess.Popen(["sh", "-c", f"echo one; {rest}"],
-                          stdout=subprocess.PIPE) as texts:
-        with subprocess.Popen(
-                [PROGRAMS / "encoderctl", "embed", f"--output={out}",
-                 f"--target={own_fake.target}", "--batch_size=1",
-                 "--in_flight=1"], stdin=texts.stdout, stderr=subprocess.PIPE,
-                text=True) as ctl:
-            texts.stdout.close()
-            try:
-                has_rows(out, ctl)
-                ctl.send_signal(signal.SIGINT)
-                assert ctl.wait(timeout=60) == 1
-                assert "stopped after 1 texts" in ctl.stderr.read()
-            finally:
-                texts.kill()
-                ctl.kill()
+    with subprocess.Popen(
+            [PROGRAMS / "encoderctl", "embed", f"--target={own_fake.target}",
+             f"--output={out}", "--batch_size=1", "--in_flight=1"],
+            stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ctl:
+        ctl.stdin.write("one\n")
+        ctl.stdin.flush()
+        wait_until(ctl, lambda: out.exists()
+                   and out.stat().st_size > NPY_HEADER)
+        ctl.stdin.write(rest)
+        ctl.stdin.flush()
+        wait_until(ctl, lambda: unread(ctl.stdin) == 0)
+        ctl.send_signal(signal.SIGINT)  # standard input stays open and silent
+        try:
+            assert ctl.wait(timeout=60) == 1
+        finally:
+            ctl.kill()
+        assert "stopped after 1 texts" in ctl.stderr.read()
     assert np.load(out).shape == (1, 6)
 
 
@@ -105,10 +110,8 @@ def test_states_are_there_whenever_the_program_dies(own_fake, tmp_path):
              "--in_flight=1"], stdin=subprocess.PIPE) as ctl:
         ctl.stdin.write(b"one\ntwo words\n")
         ctl.stdin.flush()
-        deadline = time.monotonic() + 60
-        while not out.exists() or b"(7, 6)" not in out.read_bytes()[:NPY_HEADER]:
-            assert ctl.poll() is None and time.monotonic() < deadline
-            time.sleep(0.005)
+        wait_until(ctl, lambda: out.exists()
+                   and b"(7, 6)" in out.read_bytes()[:NPY_HEADER])
         ctl.send_signal(signal.SIGINT)
         assert ctl.wait(timeout=60) == -signal.SIGINT
     assert np.load(out).shape == (7, 6)

@@ -166,6 +166,30 @@ TEST_F(BulkTest, WhatTryingAgainDoesNotHelpEndsTheWork) {
   EXPECT_EQ(Run().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(BulkTest, FillsTheRoomInItsWindowBeforeItWaits) {
+  options_.texts_per_call = options_.calls_in_flight = 1;
+  // Asked once before each input, and once more before each wait.
+  int asked_since_answer = 0;
+  options_.stop = [&] { return ++asked_since_answer < 0; };
+  const auto client = Client::Connect(service_->target(), connection_);
+  ASSERT_TRUE(client.ok()) << client.status();
+  int given = 0;
+  const absl::Status status = (*client)->EmbedBulk(
+      [&](v1::Input* input, absl::Status*) {
+        if (given > 0) {
+          EXPECT_EQ(asked_since_answer, 1) << given;
+        }
+        input->set_text("text");
+        return given++ < 20;
+      },
+      {}, options_,
+      [&](const BulkAnswer&) {
+        asked_since_answer = 0;
+        return absl::OkStatus();
+      });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 TEST_F(BulkTest, StopsWhenAsked) {
   options_.stop = [this] { return vectors_.size() >= 40; };
   EXPECT_TRUE(absl::IsCancelled(Run()));
@@ -187,34 +211,18 @@ TEST_F(BulkTest, LosesPatienceWithTheLastErrorInItsHand) {
   }));
 }
 
-TEST_F(BulkTest, ASlowSourceIsNotASilentServer) {
-  const auto client = Client::Connect(service_->target(), connection_);
-  ASSERT_TRUE(client.ok()) << client.status();
-  EXPECT_TRUE(GivenEnoughTime([&](absl::Duration time) {
-    options_.patience = time;
-    int given = 0;
-    int64_t rows = 0;
-    const absl::Status status = (*client)->EmbedBulk(
-        [&](v1::Input* input, absl::Status*) {
-          if (given == 2) return false;
-          if (given++ == 1) absl::SleepFor(1.5 * time);
-          input->set_text("text");
-          return true;
-        },
-        {}, options_,
-        [&](const BulkAnswer& answer) {
-          rows += static_cast<int64_t>(answer.errors.size());
-          return absl::OkStatus();
-        });
-    // The server's own part took longer than that.
-    if (absl::IsDeadlineExceeded(status)) return false;
-    EXPECT_TRUE(status.ok()) << status;
-    EXPECT_EQ(rows, 2);
-    return true;
-  }));
-}
+// Where a caller takes longer than a server may be silent.
+struct SlowCaller {
+  const char* name;
+  int source_waits_at;    // texts given before; -1: never
+  int64_t sink_waits_at;  // rows taken before
+};
 
-TEST_F(BulkTest, ASlowSinkIsNotASilentServer) {
+class SlowCallerTest : public BulkTest,
+                       public ::testing::WithParamInterface<SlowCaller> {};
+
+TEST_P(SlowCallerTest, IsNotASilentServer) {
+  constexpr int kFew = 40;
   options_.texts_per_call = 1;
   const auto client = Client::Connect(service_->target(), connection_);
   ASSERT_TRUE(client.ok()) << client.status();
@@ -224,22 +232,28 @@ TEST_F(BulkTest, ASlowSinkIsNotASilentServer) {
     int64_t rows = 0;
     const absl::Status status = (*client)->EmbedBulk(
         [&](v1::Input* input, absl::Status*) {
+          if (given == GetParam().source_waits_at) absl::SleepFor(1.5 * time);
           input->set_text("text");
-          return given++ < 40;
+          return given++ < kFew;
         },
         {}, options_,
         [&](const BulkAnswer& answer) {
-          if (rows == 0) absl::SleepFor(1.5 * time);
+          if (rows == GetParam().sink_waits_at) absl::SleepFor(1.5 * time);
           rows += static_cast<int64_t>(answer.errors.size());
           return absl::OkStatus();
         });
     // The server's own part took longer than that.
     if (absl::IsDeadlineExceeded(status)) return false;
     EXPECT_TRUE(status.ok()) << status;
-    EXPECT_EQ(rows, 40);
+    EXPECT_EQ(rows, kFew);
     return true;
   }));
 }
+
+INSTANTIATE_TEST_SUITE_P(Bulk, SlowCallerTest,
+                         ::testing::Values(SlowCaller{"Source", 1, -1},
+                                           SlowCaller{"Sink", -1, 0}),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_F(BulkTest, WhatGrpcRefusesForOtherReasonsThanSizeIsNotSentAgain) {
   connection_.service_config_json = "{}";  // gRPC itself tries once

@@ -33,22 +33,29 @@ TEST(MeasureTest, CountsWhatEndsInTheWindowWhereverItBegan) {
   EXPECT_DOUBLE_EQ(figures.PerSecond(20), 2);
 }
 
-TEST(MeasureTest, BeginsNoMoreCallsThanAreWantedAndEndsWithTheLast) {
+TEST(MeasureTest, KeepsEveryCallerBusyUntilTheLastCallThatIsWantedEnds) {
   Measure measure(Limits(0, 10, 3), At(0));
   EXPECT_TRUE(measure.Begin(At(0)));
   EXPECT_TRUE(measure.Begin(At(0)));
   measure.Answered(At(0), At(1), 1, 1);
   EXPECT_TRUE(measure.Begin(At(1)));
-  EXPECT_FALSE(measure.Begin(At(1)));  // two are under way, one is done
   measure.Failed(At(2), absl::InternalError("x"));
+  EXPECT_TRUE(measure.Begin(At(2)));  // one is wanted, and one is under way
   EXPECT_FALSE(measure.Over(At(3)));
   measure.Answered(At(1), At(4), 1, 1);
   EXPECT_TRUE(measure.Over(At(4)));
+  EXPECT_FALSE(measure.Begin(At(4)));
   const Figures figures = measure.Close(At(9));
   EXPECT_EQ(figures.measured, absl::Seconds(4));
   EXPECT_EQ(figures.answered, 2);
   EXPECT_EQ(figures.failed, 1);
-  EXPECT_EQ(figures.cut_off, 0);
+  EXPECT_EQ(figures.cut_off, 1);
+}
+
+TEST(MeasureTest, HoldsAHundredCallsAndTenRoundsOfTheCallersForEnough) {
+  EXPECT_EQ(FewestCalls(1), 100);
+  EXPECT_EQ(FewestCalls(10), 100);
+  EXPECT_EQ(FewestCalls(64), 640);
 }
 
 TEST(MeasureTest, IsOverWhenItsTimeIsUp) {

@@ -68,9 +68,10 @@ absl::StatusOr<int64_t> LineReader::Read() {
       if (!stream_->bad()) return stream_->gcount();
       return absl::DataLossError(absl::StrCat("cannot read ", name_));
     }
-    // A signal does not end a read that blocks.
+    // A signal ends this, but not a read that blocks.
     pollfd input = {descriptor_, POLLIN, 0};
-    if (poll(&input, 1, kTickMs) == 0) continue;
+    const int ready = poll(&input, 1, kTickMs);
+    if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
     const ssize_t got = read(descriptor_, buffer_.data(), kBufferBytes);
     if (got >= 0) return got;
     if (errno == EINTR || errno == EAGAIN) continue;

@@ -11,6 +11,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if [[ $# -gt 1 || ${1-} == -* ]]; then
+  echo "usage: deploy/bundle.sh [ARCHIVE.tar.gz]" >&2
+  exit 2
+fi
 archive=${1:-build/encoderd-bundle.tar.gz}
 max_bytes=$((60 << 20))
 programs=(encoderd encoderctl engine_bench grpc_bench

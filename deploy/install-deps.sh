@@ -13,11 +13,11 @@ build_packages=(
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc
   libprotobuf-dev libabsl-dev libssl-dev prometheus-cpp-dev
   libdnnl-dev libicu-dev nlohmann-json3-dev libpng-dev
-  ca-certificates python3 python3-pip
+  ca-certificates curl python3 python3-pip python3-venv
 )
 test_packages=(
-  git python3-venv libgtest-dev libgmock-dev libbenchmark-dev
-  clang clang-tidy shellcheck procps curl
+  git libgtest-dev libgmock-dev libbenchmark-dev
+  clang clang-tidy shellcheck procps
   iso-codes installation-guide-amd64
 )
 

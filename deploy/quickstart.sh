@@ -22,7 +22,12 @@ once=false
 port=
 http_port=
 while [[ $# -gt 0 ]]; do
+  if [[ $1 == --*=* ]]; then set -- "${1%%=*}" "${1#*=}" "${@:2}"; fi
   case $1 in
+    -h | --help)
+      sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' deploy/quickstart.sh
+      exit 0
+      ;;
     --once) once=true ;;
     --port | --http_port)
       [[ ${2-} =~ ^[0-9]+$ ]] || fail "$1 needs a number, not '${2-}'"
@@ -60,7 +65,7 @@ if in_use "$http_port"; then
     "stop that program or choose another: deploy/quickstart.sh --http_port N"
 fi
 
-say "build (the first takes some minutes)"
+say "build (the first takes about 8 minutes of one core)"
 if [[ ! -f build/release/build.ninja ]]; then
   cmake --preset release > /dev/null
 fi

@@ -1,5 +1,11 @@
 # ENCODERD_CUDA=ON|OFF|AUTO -> ENCODERD_CUDA_FOUND, and nvcc set up: AUTO is on where nvcc and cuBLAS's headers are.
-set(ENCODERD_CUDA AUTO CACHE STRING "Build the CUDA engine: ON, OFF, or AUTO (where nvcc is found)")
+# Inside another project, which mostly wants the client, it is OFF unless asked for.
+if(PROJECT_IS_TOP_LEVEL)
+  set(default AUTO)
+else()
+  set(default OFF)
+endif()
+set(ENCODERD_CUDA ${default} CACHE STRING "Build the CUDA engine: ON, OFF, or AUTO (where nvcc is found)")
 set_property(CACHE ENCODERD_CUDA PROPERTY STRINGS ON OFF AUTO)
 
 set(ENCODERD_CUDA_FOUND OFF)

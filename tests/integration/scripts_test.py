@@ -102,16 +102,29 @@ class ScriptsTest(unittest.TestCase):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             for flag in ("--port", "--http_port"):
-                done = self.run_script("quickstart.sh", "--once", flag, port)
-                self.assertEqual(1, done.returncode)
-                self.assertIn(f"port {port} of 127.0.0.1 is in use",
-                              done.stderr)
+                for words in ([flag, port], [f"{flag}={port}"]):
+                    done = self.run_script("quickstart.sh", "--once", *words)
+                    self.assertEqual(1, done.returncode)
+                    self.assertIn(f"port {port} of 127.0.0.1 is in use",
+                                  done.stderr)
 
     def test_quickstart_refuses_arguments_that_it_does_not_know(self):
         for arguments in (["--twice"], ["--port"], ["--port", "x"]):
             done = self.run_script("quickstart.sh", *arguments)
             self.assertEqual(1, done.returncode)
             self.assertIn(arguments[0], done.stderr)
+
+    def test_quickstart_says_how_to_use_it(self):
+        done = self.run_script("quickstart.sh", "--help")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertIn("--http_port N  metrics", done.stdout)
+
+    def test_bundle_builds_nothing_when_it_is_asked_wrongly(self):
+        self.stand_in("cmake", "exit 99")
+        for arguments in (["--help"], ["one.tar.gz", "two.tar.gz"]):
+            done = self.run_script("bundle.sh", *arguments)
+            self.assertEqual((2, ""), (done.returncode, done.stdout))
+            self.assertIn("usage: deploy/bundle.sh", done.stderr)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
+#include "engine/device_words.h"
 #include "server/observe/log.h"
 
 namespace encoderd {
@@ -48,21 +47,9 @@ absl::Status OneOf(absl::string_view flag, const std::string& value,
   return Bad(flag, value, absl::StrCat("must be one of ", list));
 }
 
-// auto, cpu, cuda, cuda:all, or cuda:N once or more, divided by commas.
 absl::Status DeviceWord(const std::string& value) {
-  for (const char* word : {"auto", "cpu", "cuda", "cuda:all"}) {
-    if (value == word) return absl::OkStatus();
-  }
-  for (absl::string_view card : absl::StrSplit(value, ',')) {
-    int32_t n = 0;
-    if (!absl::ConsumePrefix(&card, "cuda:") || !absl::SimpleAtoi(card, &n) ||
-        n < 0) {
-      return Bad("device", value,
-                 "must be one of auto, cpu, cuda, cuda:N, cuda:N,cuda:M,..., "
-                 "cuda:all");
-    }
-  }
-  return absl::OkStatus();
+  if (ParseDevice(value).has_value()) return absl::OkStatus();
+  return Bad("device", value, absl::StrCat("must be one of ", kDeviceWords));
 }
 
 absl::Status Address(absl::string_view flag, const std::string& value) {

@@ -41,7 +41,8 @@ struct ServerConfig {
   // A folder where a GPU keeps which algorithms of matrix products were
   // fastest, timed at the first start; empty: none are timed, the library's own
   // choice is taken. Cost: some seconds at that start; a choice made anew, on a
-  // folder that was lost, may give other last bits.
+  // folder that was lost, may give other last bits. Without a GPU it has no
+  // effect, and the log says so.
   std::string tuning_folder;
   // Tokens of one input; 0: the model's own limit. May exceed it up to the
   // position table's rows. Cost: attention time grows with its square.

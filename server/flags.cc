@@ -62,7 +62,8 @@ ABSL_FLAG(
     std::string, tuning_folder, kDefault.tuning_folder,
     "Folder where a GPU keeps which algorithms of matrix products were "
     "fastest, timed at the first start; empty: none are timed. Cost: some "
-    "seconds at that start, and other last bits if the folder is lost.");
+    "seconds at that start, and other last bits if the folder is lost. No "
+    "effect on a CPU.");
 ABSL_FLAG(int32_t, max_len, kDefault.max_len,
           "Most tokens of one input, special tokens included; 0: the model's "
           "own limit. At most the position table's rows. Cost: attention time "

@@ -13,7 +13,7 @@ namespace encoderd {
 namespace {
 
 // 0 where it cannot be had.
-[[maybe_unused]] int64_t ResidentBytes() {
+int64_t ResidentBytes() {
   long long total = 0, resident = 0;
   FILE* file = std::fopen("/proc/self/statm", "re");
   if (file == nullptr) return 0;
@@ -24,16 +24,24 @@ namespace {
 
 }  // namespace
 
-void LookAtMemory([[maybe_unused]] TrimRule* rule) {
+ProcessMemory ThisProcess() {
 #ifdef __GLIBC__
-  const int64_t before = ResidentBytes();
+  return {ResidentBytes, [] { malloc_trim(0); }};
+#else
+  return {ResidentBytes, nullptr};
+#endif
+}
+
+void LookAtMemory(TrimRule* rule, const ProcessMemory& memory) {
+  if (memory.trim == nullptr) return;
+  const int64_t before = memory.resident_bytes();
   if (!rule->Look(before)) return;
-  malloc_trim(0);
-  const int64_t after = ResidentBytes();
+  memory.trim();
+  const int64_t after = memory.resident_bytes();
   rule->Trimmed(before, after);
+  if (after >= before) return;
   Log(LogLevel::kInfo, "memory_trimmed",
       LogFields().Add("before_bytes", before).Add("after_bytes", after));
-#endif
 }
 
 }  // namespace encoderd

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 
 #include "absl/time/time.h"
 
@@ -42,9 +43,15 @@ class TrimRule {
   int wait_ = 0;
 };
 
-// Asks the rule, and trims if it says so. Does nothing where the system has no
-// such call.
-void LookAtMemory(TrimRule* rule);
+// The memory of this process, or a test's own.
+struct ProcessMemory {
+  std::function<int64_t()> resident_bytes;
+  std::function<void()> trim;  // null where the system has no such call
+};
+ProcessMemory ThisProcess();
+
+// Asks the rule, and trims if it says so. What was given back is logged.
+void LookAtMemory(TrimRule* rule, const ProcessMemory& memory);
 
 }  // namespace encoderd
 

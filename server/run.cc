@@ -45,7 +45,7 @@ class Events {
   // From now on WaitForSignal gives back memory above what is held now.
   void StartLookingAtMemory() {
     look_ms_ = static_cast<int>(absl::ToInt64Milliseconds(TrimRule::kLook));
-    LookAtMemory(&trim_rule_);
+    LookAtMemory(&trim_rule_, memory_);
   }
 
   // From now on the next TERM or INT ends the process at once, without a word.
@@ -62,7 +62,7 @@ class Events {
     pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {news_fd_, POLLIN, 0}};
     for (int ready = 0; ready <= 0;) {
       ready = poll(fds, 2, look_ms_);
-      if (ready == 0) LookAtMemory(&trim_rule_);
+      if (ready == 0) LookAtMemory(&trim_rule_, memory_);
     }
     char taken[sizeof(signalfd_siginfo)];
     const bool signalled = fds[0].revents != 0;
@@ -74,6 +74,7 @@ class Events {
  private:
   sigset_t signals_;
   TrimRule trim_rule_;
+  const ProcessMemory memory_ = ThisProcess();
   int look_ms_ = -1;  // never
   int signal_fd_ = -1;
   int news_fd_ = -1;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/observe/log.h"
@@ -171,6 +172,7 @@ absl::Status Server::Load(const ModelLoader& loader) {
     health_.SetServing(false);
   }
   for (const Loaded& model : loaded) LogServing(model);
+  WarnOfTuning(loaded);
   return absl::OkStatus();
 }
 
@@ -238,6 +240,20 @@ void Server::LogServing(const Loaded& loaded) {
           .Add("parameters", info.parameters.total)
           .Add("weights_sha256", info.weights_sha256)
           .Add("load_ms", absl::ToInt64Milliseconds(loaded.took)));
+}
+
+void Server::WarnOfTuning(const std::vector<Loaded>& loaded) const {
+  if (config_.tuning_folder.empty()) return;
+  for (const Loaded& model : loaded) {
+    if (absl::StartsWith(model.served->model->info().device, "cuda:")) return;
+  }
+  Log(LogLevel::kWarning, "no_tuning",
+      LogFields()
+          .Add("tuning_folder", config_.tuning_folder)
+          .Add("device", loaded.front().served->model->info().device)
+          .Add("why",
+               "--tuning_folder has no effect: only a GPU's matrix "
+               "products are timed"));
 }
 
 void Server::DeviceLost() {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -77,6 +78,7 @@ class Server {
   absl::StatusOr<Loaded> LoadModel(const ModelSource& source,
                                    const ModelLoader& loader);
   static void LogServing(const Loaded& loaded);
+  void WarnOfTuning(const std::vector<Loaded>& loaded) const;
   void DeviceLost();
   bool WaitIdle(absl::Duration patience) const;
 

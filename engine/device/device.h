@@ -170,13 +170,13 @@ class Device {
   std::vector<std::string> notes_;
 };
 
-// device: "auto", "cpu", "cuda" (the first card), "cuda:N", "cuda:N,cuda:M,..."
-// or "cuda:all"; several cards must be of one kind. "auto" is the first card
-// where this build has CUDA, a driver, a card and cuBLASLt are there, and else
-// the CPU; notes() says why. dtype: "auto", "fp32", "bf16", "fp16". "auto" is
-// fp32 on a CPU and bf16 on a card. A device or dtype that is not there is
-// refused, naming what is. tuning_folder: where a card keeps which algorithms
-// were fastest; empty: it times none.
+// device: the words of engine/device_words.h, where "cuda" is the first card
+// and "cuda:all" all there are; several cards must be of one kind. "auto" is
+// the first card where this build has CUDA, a driver, a card and cuBLASLt are
+// there, and else the CPU; notes() says why. dtype: "auto", "fp32", "bf16",
+// "fp16". "auto" is fp32 on a CPU and bf16 on a card. A device or dtype that is
+// not there is refused, naming what is. tuning_folder: where a card keeps which
+// algorithms were fastest; empty: it times none.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const std::string& device, const std::string& dtype,
     const std::string& tuning_folder = "");

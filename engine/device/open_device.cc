@@ -1,15 +1,12 @@
 // Words of --device and --dtype -> a Device.
+#include <optional>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "engine/device/cpu/cpu_device.h"
 #include "engine/device/cuda/cuda_device.h"
 #include "engine/device/device.h"
+#include "engine/device_words.h"
 
 namespace encoderd {
 namespace {
@@ -39,33 +36,26 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAny(
   return cpu;
 }
 
-// "cuda", "cuda:all" (no ordinals), "cuda:0,cuda:2".
-bool ParseCards(absl::string_view words, std::vector<int32_t>* ordinals) {
-  if (words == "cuda:all") return true;
-  for (absl::string_view word : absl::StrSplit(words, ',')) {
-    int32_t n = 0;
-    if (words != "cuda" && (!absl::ConsumePrefix(&word, "cuda:") ||
-                            !absl::SimpleAtoi(word, &n) || n < 0))
-      return false;
-    ordinals->push_back(n);
-  }
-  return true;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const std::string& device, const std::string& dtype,
     const std::string& tuning_folder) {
-  if (device == "auto") return OpenAny(dtype, tuning_folder);
-  if (device == "cpu") return OpenCpuBy(dtype);
-  std::vector<int32_t> cards;
-  if (ParseCards(device, &cards))
-    return cuda::OpenCuda(cards, dtype, tuning_folder);
-  return absl::UnimplementedError(
-      absl::StrCat("device \"", device,
-                   "\" is not supported; choose auto, cpu, cuda, cuda:N, "
-                   "cuda:N,cuda:M,... or cuda:all"));
+  const std::optional<DeviceChoice> choice = ParseDevice(device);
+  if (!choice.has_value()) {
+    return absl::UnimplementedError(
+        absl::StrCat("device \"", device, "\" is not supported; choose one of ",
+                     kDeviceWords));
+  }
+  switch (choice->kind) {
+    case DeviceChoice::Kind::kAuto:
+      return OpenAny(dtype, tuning_folder);
+    case DeviceChoice::Kind::kCpu:
+      return OpenCpuBy(dtype);
+    case DeviceChoice::Kind::kCards:
+      break;
+  }
+  return cuda::OpenCuda(choice->cards, dtype, tuning_folder);
 }
 
 }  // namespace encoderd

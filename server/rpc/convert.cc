@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "engine/batch.h"
 #include "engine/error.h"
 #include "server/pipeline/errors.h"
@@ -23,13 +27,35 @@ void Narrow(const google::protobuf::RepeatedField<uint32_t>& from,
   }
 }
 
+// An error about an id, with the id as it was sent, not as Narrow left it.
+absl::Status AsSent(const v1::TokenIds& tokens, const absl::Status& status) {
+  std::optional<ErrorDetail> detail = GetErrorDetail(status);
+  int index = 0;
+  if (!detail.has_value() || detail->metadata.count("id") == 0 ||
+      !absl::SimpleAtoi(detail->metadata["index"], &index)) {
+    return status;
+  }
+  const auto& ids = detail->field == "tokens.ids" ? tokens.ids()
+                    : detail->field == "tokens.segment_ids"
+                        ? tokens.segment_ids()
+                        : tokens.position_ids();
+  const std::string narrow = detail->metadata["id"];
+  const std::string sent = absl::StrCat(ids[index]);
+  detail->metadata["id"] = sent;
+  return MakeError(status.code(),
+                   absl::StrReplaceAll(status.message(),
+                                       {{absl::StrCat(" id ", narrow, " "),
+                                         absl::StrCat(" id ", sent, " ")}}),
+                   *detail);
+}
+
 // A sequence without content, or with ids that no table has.
 absl::Status ConvertTokens(const v1::TokenIds& tokens, const IdLimits& limits,
                            TokenSequence* sequence) {
   Narrow(tokens.ids(), &sequence->token_ids);
   Narrow(tokens.segment_ids(), &sequence->segment_ids);
   Narrow(tokens.position_ids(), &sequence->position_ids);
-  return ValidateSequence(*sequence, limits);
+  return AsSent(tokens, ValidateSequence(*sequence, limits));
 }
 
 absl::Status EmptyInput(absl::string_view message) {

@@ -19,6 +19,8 @@
 namespace encoderd {
 namespace {
 
+constexpr int kMaxLibraryThreads = 32;
+
 // The reflection library adds its plugin to every builder as soon as it is
 // linked; this takes it out again.
 class WithoutReflection final : public grpc::ServerBuilderOption {
@@ -62,6 +64,8 @@ void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
                                  1024);
   grpc::ResourceQuota quota("encoderd");
   quota.Resize(static_cast<size_t>(config.max_connection_memory_bytes));
+  // Of the library's own services (reflection): each open call blocks one.
+  quota.SetMaxThreads(kMaxLibraryThreads);
   builder->SetResourceQuota(quota);
 
   // A small compressed message must not become a large one in memory.

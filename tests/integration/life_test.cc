@@ -102,6 +102,22 @@ TEST(LifeTest, FewerThreadsThanCardsIsANamedFailureOfStart) {
   EXPECT_TRUE(busy_cards.Load().ok());
 }
 
+TEST(LifeTest, ATuningFolderWithoutAGpuIsAWarningAtStart) {
+  for (const std::string folder : {"", "/some/folder"}) {
+    ServerConfig config = TestConfig();
+    config.tuning_folder = folder;
+    TestServer server(TestServer::NotLoaded(), {}, config);
+    ::testing::internal::CaptureStderr();
+    EXPECT_TRUE(server.Load().ok());
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_EQ(absl::StrContains(log,
+                                "level=warning event=no_tuning "
+                                "tuning_folder=/some/folder device=fake"),
+              !folder.empty())
+        << log;
+  }
+}
+
 TEST(LifeTest, HealthOfAnUnknownServiceIsNotFound) {
   TestServer server;
   HealthCheckResponse::ServingStatus health;

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <random>
 #include <thread>
 #include <vector>
@@ -22,6 +24,7 @@
 #include "server/run.h"
 #include "tests/support/held_port.h"
 #include "tests/support/patience.h"
+#include "tests/support/raw_http2.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_server.h"
 
@@ -48,17 +51,25 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
                                    arguments);
 }
 
+int PortOf(const std::string& address) {
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  return port;
+}
+
+int64_t Threads(pid_t pid) {
+  using Folder = std::filesystem::directory_iterator;
+  return std::distance(Folder(absl::StrCat("/proc/", pid, "/task")), Folder());
+}
+
 // A caller that connects and says nothing.
 class RawConnection {
  public:
   explicit RawConnection(const std::string& address)
       : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-    int port = 0;
-    EXPECT_TRUE(
-        absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
     sockaddr_in to = {};
     to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<uint16_t>(port));
+    to.sin_port = htons(static_cast<uint16_t>(PortOf(address)));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof(to));
   }
@@ -140,12 +151,11 @@ TEST(ProcessTest, ADeviceThatNeverAnswersDoesNotKeepTheProcess) {
   ASSERT_NE(served.process.WaitForLine("event=serving"), "");
   grpc::Status status;
   std::thread caller([&] { status = served.Embed("x"); });
-  int port = 0;
-  EXPECT_TRUE(absl::SimpleAtoi(
-      served.http_address.substr(served.http_address.rfind(':') + 1), &port));
   const auto accepted = [&] {
-    return TestServer::Sample(TestServer::GetFrom(port, "/metrics").second,
-                              "encoderd_input_tokens_count") == 1;
+    return TestServer::Sample(
+               TestServer::GetFrom(PortOf(served.http_address), "/metrics")
+                   .second,
+               "encoderd_input_tokens_count") == 1;
   };
   EXPECT_TRUE(Eventually(accepted));
   served.process.Signal(SIGTERM);
@@ -329,6 +339,22 @@ TEST(ProcessTest, OutlivesAFloodOfConnections) {
     embed(old_channel);
   }
   embed(Connect(address));
+}
+
+// Reflection is the library's own and blocks a thread for each open call.
+TEST(ProcessTest, CallsOfReflectionThatNeverReadTakeABoundedNumberOfThreads) {
+  constexpr int kCalls = 300;
+  Served served("load_ms:0");
+  ASSERT_NE(served.process.WaitForLine("event=serving"), "");
+  RawHttp2 deaf(PortOf(served.address));
+  for (int i = 0; i < kCalls; ++i) {
+    deaf.Call("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+              "");
+  }
+  // Each is held, its headers before an answer that waits, or refused.
+  for (int i = 0; i < kCalls; ++i) ASSERT_TRUE(deaf.ReadHeaders());
+  EXPECT_LT(Threads(served.process.pid()), kCalls / 2);
+  EXPECT_TRUE(served.Embed("x").ok());
 }
 
 TEST(ProcessTest, StartsAgainAfterKillNine) {

@@ -144,7 +144,17 @@ TEST_F(RefusalTest, IdsOutsideTheirTables) {
   ASSERT_EQ(error.violations.size(), 1u);
   EXPECT_EQ(error.violations[0].first, "inputs[1].tokens.ids");
 
-  EXPECT_EQ(RefusedIds({4294967295u}).reason, "TOKEN_ID_OUT_OF_RANGE");
+  // As it was sent, whatever a table could ever hold.
+  error = RefusedIds({1, 4294967295u});
+  EXPECT_EQ(error.reason, "TOKEN_ID_OUT_OF_RANGE");
+  EXPECT_EQ(error.metadata.at("id"), "4294967295");
+  EXPECT_NE(error.message.find("id 4294967295 at index 1"), std::string::npos);
+  error = RefusedIds({1}, {2147483648u});
+  EXPECT_EQ(error.reason, "SEGMENT_ID_OUT_OF_RANGE");
+  EXPECT_EQ(error.metadata.at("id"), "2147483648");
+  error = RefusedIds({1}, {}, {3000000000u});
+  EXPECT_EQ(error.reason, "POSITION_ID_OUT_OF_RANGE");
+  EXPECT_EQ(error.metadata.at("id"), "3000000000");
 
   error = RefusedIds({1, 2}, {0, 2});
   EXPECT_EQ(error.reason, "SEGMENT_ID_OUT_OF_RANGE");

@@ -26,7 +26,7 @@ RULES = [
      ("engine/model.h", "engine/session.h", "engine/tokenizer/tokenizer.h",
       "engine/batch.h", "engine/error.h", "engine/pooling.h",
       "engine/quantize.h", "engine/model_config.h", "engine/tensor.h",
-      "engine/position_inspection.h"),
+      "engine/position_inspection.h", "engine/device_words.h"),
      "the server reaches the engine only through Model, Session, Tokenizer "
      "and their plain types"),
     ("client/", ("engine/", "server/", "tests/"), (),

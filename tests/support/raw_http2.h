@@ -66,6 +66,15 @@ class RawHttp2 {
               std::string(1, '\0') + Number(message.size(), 4) + message);
   }
 
+  // Passes over frames until one with headers came. False: the peer hung up.
+  bool ReadHeaders() {
+    uint8_t type = 0;
+    do {
+      type = ReadFrame();
+    } while (type != kHeaders && type != kEnded);
+    return type == kHeaders;
+  }
+
   // The type of the next frame, which is thrown away.
   uint8_t ReadFrame() {
     const std::string head = Receive(9);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace encoderd {
 namespace {
 
@@ -38,6 +40,28 @@ TEST(TrimRuleTest, MemoryInUseIsTriedOnceAMinute) {
   }
   EXPECT_GT(trims, 98);
   EXPECT_LT(trims, 106);
+}
+
+// What is logged by a look that trims from `before` to `after`.
+std::string LoggedBy(int64_t before, int64_t after) {
+  int64_t resident = before - TrimRule::kWorthBytes - 1;
+  const ProcessMemory memory = {[&] { return resident; },
+                                [&] { resident = after; }};
+  TrimRule rule;
+  LookAtMemory(&rule, memory);
+  resident = before;
+  ::testing::internal::CaptureStderr();
+  LookAtMemory(&rule, memory);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(LookAtMemoryTest, OnlyWhatWasGivenBackIsLogged) {
+  EXPECT_NE(LoggedBy(200 * kMiB, 120 * kMiB)
+                .find("event=memory_trimmed before_bytes=209715200 "
+                      "after_bytes=125829120"),
+            std::string::npos);
+  EXPECT_EQ(LoggedBy(200 * kMiB, 200 * kMiB), "");
+  EXPECT_EQ(LoggedBy(200 * kMiB, 201 * kMiB), "");
 }
 
 }  // namespace

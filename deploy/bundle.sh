@@ -18,7 +18,7 @@ fi
 archive=${1:-build/encoderd-bundle.tar.gz}
 max_bytes=$((60 << 20))
 programs=(encoderd encoderctl engine_bench grpc_bench
-  gpu_row_op_test gpu_attention_op_test gpu_whole_model_test)
+  gpu_row_op_test gpu_attention_op_test gpu_fp8_op_test gpu_whole_model_test)
 
 say() { echo "bundle: $*" >&2; }
 
@@ -28,13 +28,15 @@ cmake --build build/bundle --parallel "$(nproc)" --target "${programs[@]}" >&2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bundle=$work/encoderd-bundle
-mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/tests/bench"
+mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/tests/bench" \
+  "$bundle/tests/golden"
 for program in "${programs[@]}"; do
   strip -o "$bundle/bin/$program" "build/bundle/bin/$program"
 done
 cp tests/gpu.sh "$bundle/tests/"
 cp tests/bench/gpu.py tests/bench/gpu_run.py tests/bench/gpu_torch.py \
-  "$bundle/tests/bench/"
+  tests/bench/fp8_error.py "$bundle/tests/bench/"
+cp tests/golden/sentences.txt "$bundle/tests/golden/"
 cp LICENSE "$bundle/"
 
 # What a program loads, less what every machine or the driver brings.

@@ -133,8 +133,8 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
       CheckpointReader::Open(folder, *config);
   if (!checkpoint.ok()) return checkpoint.status();
   Append((*checkpoint)->notes(), &info);
-  absl::StatusOr<std::unique_ptr<Device>> device =
-      OpenDevice(options.device, options.dtype, options.tuning_folder);
+  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(
+      options.device, options.dtype, options.tuning_folder, options.products);
   if (!device.ok()) return device.status();
   absl::StatusOr<std::unique_ptr<const Encoder>> encoder = Encoder::Build(
       *std::move(device), *config, info.limits, checkpoint->get());
@@ -143,7 +143,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   Append((*encoder)->device().notes(), &info);
   info.preferred_sessions = (*encoder)->device().preferred_sessions();
   info.least_sessions = (*encoder)->device().least_sessions();
-  info.dtype = DTypeName((*encoder)->device().dtype());
+  info.dtype = (*encoder)->device().products();
   absl::StatusOr<HeadCheckpoint> head = ReadHead(folder, config->head);
   if (!head.ok()) return head.status();
   absl::StatusOr<std::string> digest = Digest(checkpoint->get(), *head);

@@ -25,6 +25,8 @@ struct NormWeights {
 struct LinearWeights {
   HostMatrix weight;        // [out, in], as checkpoints keep it
   std::vector<float> bias;  // [out]
+  // Bears 8 bits where the device is asked for them (Device::products).
+  bool bears_8_bits = false;
 };
 
 struct EmbeddingWeights {

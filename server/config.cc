@@ -147,6 +147,7 @@ absl::Status Validate(const ServerConfig& c) {
                             : Address("http_listen", c.http_listen),
       DeviceWord(c.device),
       OneOf("dtype", c.dtype, {"auto", "fp32", "bf16", "fp16"}),
+      OneOf("products", c.products, {"dtype", "fp8"}),
       InRange("max_len", c.max_len, 0, 1 << 20),
       InRange("threads", c.threads, 0, 1024),
       InRange("tokenizer_threads", c.tokenizer_threads, 1, 256),
@@ -176,6 +177,7 @@ std::string ServerConfig::ToString() const {
       .Add("http_listen", http_listen)
       .Add("device", device)
       .Add("dtype", dtype)
+      .Add("products", products)
       .Add("tuning_folder", tuning_folder)
       .Add("max_len", max_len)
       .Add("threads", threads)

@@ -38,6 +38,9 @@ struct ServerConfig {
   // queue; the weights lie on each.
   std::string device = "auto";
   std::string dtype = "auto";  // auto, fp32, bf16, fp16
+  // What matrix products multiply: dtype, or fp8, where the GPU has it
+  // (Hopper). Cost of fp8: cosine 0.99 instead of bf16's 0.999.
+  std::string products = "dtype";
   // A folder where a GPU keeps which algorithms of matrix products were
   // fastest, timed at the first start; empty: none are timed, the library's own
   // choice is taken. Cost: some seconds at that start; a choice made anew, on a

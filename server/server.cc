@@ -182,6 +182,7 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
   ModelOptions model_options;
   model_options.device = config_.device;
   model_options.dtype = config_.dtype;
+  model_options.products = config_.products;
   model_options.tuning_folder = config_.tuning_folder;
   model_options.max_len = config_.max_len;
   auto model = loader(source.folder, model_options);

@@ -132,6 +132,9 @@ class Device {
   virtual std::string name()
       const = 0;                    // "cpu (AMD EPYC ..., avx512_core_bf16)"
   virtual DType dtype() const = 0;  // of products and activations
+  // What its products multiply: the dtype's name, or "fp8" where those of
+  // weights that bear 8 bits do.
+  virtual std::string products() const { return DTypeName(dtype()); }
   // How many Sessions fill the device when each runs on a thread of its own.
   // CPU: the physical cores that this process may use (affinity mask and
   // cgroup quota counted in), at least 1.
@@ -176,10 +179,12 @@ class Device {
 // there, and else the CPU; notes() says why. dtype: "auto", "fp32", "bf16",
 // "fp16". "auto" is fp32 on a CPU and bf16 on a card. A device or dtype that is
 // not there is refused, naming what is. tuning_folder: where a card keeps which
-// algorithms were fastest; empty: it times none.
+// algorithms were fastest; empty: it times none. products: "dtype", or "fp8": 8
+// bits, on a card that has them, never on a CPU.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const std::string& device, const std::string& dtype,
-    const std::string& tuning_folder = "");
+    const std::string& tuning_folder = "",
+    const std::string& products = "dtype");
 
 }  // namespace encoderd
 

@@ -11,7 +11,13 @@
 namespace encoderd {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Device>> OpenCpuBy(const std::string& dtype) {
+absl::StatusOr<std::unique_ptr<Device>> OpenCpuBy(const std::string& dtype,
+                                                  const std::string& products) {
+  if (products != "dtype") {
+    return absl::UnimplementedError(
+        absl::StrCat("products \"", products,
+                     "\" are not supported on a CPU; choose products dtype"));
+  }
   if (dtype == "auto" || dtype == "fp32")
     return cpu::OpenCpu(DType::kF32, cpu::DetectIsa());
   if (dtype == "bf16") return cpu::OpenCpu(DType::kBF16, cpu::DetectIsa());
@@ -22,14 +28,20 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpuBy(const std::string& dtype) {
 
 // The first card, or the CPU where there is none that serves.
 absl::StatusOr<std::unique_ptr<Device>> OpenAny(
-    const std::string& dtype, const std::string& tuning_folder) {
+    const std::string& dtype, const std::string& tuning_folder,
+    const std::string& products) {
   absl::StatusOr<std::unique_ptr<Device>> card =
-      cuda::OpenCuda({0}, dtype, tuning_folder);
+      cuda::OpenCuda({0}, dtype, tuning_folder, products);
   if (card.ok()) {
     (*card)->AddNote("device auto: the first card");
     return card;
   }
-  absl::StatusOr<std::unique_ptr<Device>> cpu = OpenCpuBy(dtype);
+  absl::StatusOr<std::unique_ptr<Device>> cpu = OpenCpuBy(dtype, products);
+  if (!cpu.ok() && products != "dtype") {
+    return absl::Status(card.status().code(),
+                        absl::StrCat(cpu.status().message(),
+                                     ", or a GPU: ", card.status().message()));
+  }
   if (!cpu.ok()) return cpu.status();
   (*cpu)->AddNote(
       absl::StrCat("device auto: the CPU, since ", card.status().message()));
@@ -40,7 +52,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAny(
 
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const std::string& device, const std::string& dtype,
-    const std::string& tuning_folder) {
+    const std::string& tuning_folder, const std::string& products) {
   const std::optional<DeviceChoice> choice = ParseDevice(device);
   if (!choice.has_value()) {
     return absl::UnimplementedError(
@@ -49,13 +61,13 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
   }
   switch (choice->kind) {
     case DeviceChoice::Kind::kAuto:
-      return OpenAny(dtype, tuning_folder);
+      return OpenAny(dtype, tuning_folder, products);
     case DeviceChoice::Kind::kCpu:
-      return OpenCpuBy(dtype);
+      return OpenCpuBy(dtype, products);
     case DeviceChoice::Kind::kCards:
       break;
   }
-  return cuda::OpenCuda(choice->cards, dtype, tuning_folder);
+  return cuda::OpenCuda(choice->cards, dtype, tuning_folder, products);
 }
 
 }  // namespace encoderd

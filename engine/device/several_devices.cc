@@ -82,6 +82,7 @@ class SeveralDevices : public Device {
                          });
   }
   DType dtype() const override { return devices_.front()->dtype(); }
+  std::string products() const override { return devices_.front()->products(); }
   int32_t preferred_sessions() const override {
     int32_t sessions = 0;
     for (const auto& device : devices_)

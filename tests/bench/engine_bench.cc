@@ -2,6 +2,7 @@
 //
 // engine_bench [--model=minilm|bert-base|bert-large|FOLDER]
 //     [--device=cpu|cuda|cuda:N] [--dtype=fp32|bf16|fp16]
+//     [--products=dtype|fp8] what products multiply on a card
 //     [--threads=N] [--max_batch_tokens=N] [--repeats=N] [--tokens=N]
 //     [--tuning_folder=FOLDER] of a card's timed choices; empty: none are timed
 //     [--peak_tflops=N] what to quote shares of; 0: measured on the CPU
@@ -47,10 +48,10 @@ T OrFail(absl::StatusOr<T> value) {
 
 Flags ParseFlags(int argc, char** argv) {
   Flags flags = {
-      {"model", "minilm"},  {"device", "cpu"},    {"dtype", "fp32"},
-      {"threads", "0"},     {"repeats", "5"},     {"max_batch_tokens", "0"},
-      {"ops", ""},          {"tokens", "32768"},  {"ids", ""},
-      {"peak_tflops", "0"}, {"tuning_folder", ""}};
+      {"model", "minilm"},  {"device", "cpu"},     {"dtype", "fp32"},
+      {"threads", "0"},     {"repeats", "5"},      {"max_batch_tokens", "0"},
+      {"ops", ""},          {"tokens", "32768"},   {"ids", ""},
+      {"peak_tflops", "0"}, {"tuning_folder", ""}, {"products", "dtype"}};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const size_t equals = argument.find('=');
@@ -122,10 +123,12 @@ void PrintOps(const OpTimes& times, const std::string& workload, double peak) {
 
 void RunWorkload(const Flags& flags, const std::string& workload) {
   OpTimes times;
-  auto device = OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
-                                  flags.at("tuning_folder")));
+  auto device =
+      OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
+                        flags.at("tuning_folder"), flags.at("products")));
   const DType dtype = device->dtype();
   const std::string name = device->name();
+  const std::string products = device->products();
   const bool ops = flags.at("ops") == "true";
   if (ops && flags.at("device") != "cpu") {
     Fail(absl::UnimplementedError(
@@ -160,7 +163,7 @@ void RunWorkload(const Flags& flags, const std::string& workload) {
       "\"threads\": %d, \"workload\": \"%s\", \"tokens_per_second\": %.0f, "
       "\"min\": %.0f, \"max\": %.0f, \"share_of_peak\": %.3f, "
       "\"peak_gflops\": %.0f}\n",
-      flags.at("model").c_str(), name.c_str(), DTypeName(dtype), threads,
+      flags.at("model").c_str(), name.c_str(), products.c_str(), threads,
       workload.c_str(), rates[rates.size() / 2], rates.front(), rates.back(),
       shares[shares.size() / 2], peak * 1e-9);
   std::fflush(stdout);
@@ -173,8 +176,9 @@ void Main(int argc, char** argv) {
       RunWorkload(flags, workload);
     return;
   }
-  auto device = OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
-                                  flags.at("tuning_folder")));
+  auto device =
+      OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
+                        flags.at("tuning_folder"), flags.at("products")));
   const DType dtype = device->dtype();
   const BenchModel model =
       OrFail(LoadBenchModel(flags.at("model"), std::move(device)));

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import time
@@ -11,6 +12,13 @@ import torch
 
 class NotRun(Exception):
     """The step cannot run on this machine; the reason."""
+
+
+def numbers(dtype):
+    """Flags for a dtype; fp8 is what products multiply, beside bf16."""
+    if dtype == "fp8":
+        return ["--dtype=bf16", "--products=fp8"]
+    return [f"--dtype={dtype}"]
 
 
 class Engine:
@@ -26,7 +34,7 @@ class Engine:
         self.count = len(ids)
         self.process = subprocess.Popen(
             [run.program("engine_bench"), f"--model={model}",
-             f"--device={device or run.device}", f"--dtype={dtype}",
+             f"--device={device or run.device}", *numbers(dtype),
              f"--threads={threads}", f"--max_batch_tokens={batch_tokens}",
              f"--tuning_folder={tuning}", f"--ids={self.file.name}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -71,10 +79,23 @@ class Run:
         self.tuning = self.out / "tuning"
         self.on_card = options.device.startswith("cuda")
         self.dtypes = ["fp32", "fp16", "bf16"] if self.on_card else ["fp32"]
+        self.no_fp8 = self._no_fp8()
         self.environment = dict(os.environ)
         self.environment["LD_LIBRARY_PATH"] = os.environ.get(
             "ENCODERD_LIBRARY_PATH", "")
         self.steps, self.rows = [], []
+
+    def _no_fp8(self):
+        """Why fp8 products cannot run here; empty: they can."""
+        if not self.on_card:
+            return "fp8 products need a card"
+        number = re.search(r":(\d+)", self.device)
+        major, minor = torch.cuda.get_device_capability(
+            int(number.group(1)) if number else 0)
+        if (major, minor) == (9, 0):
+            return ""
+        return ("fp8 products need compute capability 9.0, this card has "
+                f"{major}.{minor}")
 
     def program(self, name):
         return str(self.root / "bin" / name)

@@ -99,6 +99,7 @@ class TimedDevice : public Device {
 
   std::string name() const override { return device_->name(); }
   DType dtype() const override { return device_->dtype(); }
+  std::string products() const override { return device_->products(); }
   int32_t preferred_sessions() const override { return 1; }
   int64_t default_batch_tokens() const override {
     return device_->default_batch_tokens();

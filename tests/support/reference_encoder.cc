@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 namespace encoderd {
 namespace {
@@ -35,8 +36,10 @@ int64_t Bucket(int64_t query, int64_t key) {
 }  // namespace
 
 ReferenceEncoder::ReferenceEncoder(const ModelConfig& config,
-                                   CheckpointReader* checkpoint)
-    : config_(config), embeddings_(*checkpoint->ReadEmbeddings()) {
+                                   CheckpointReader* checkpoint, RoundRow round)
+    : config_(config),
+      round_(std::move(round)),
+      embeddings_(*checkpoint->ReadEmbeddings()) {
   if (config.embedding_size > 0) projection_ = *checkpoint->ReadProjection();
   if (config.attention_bias_rows > 0)
     attention_bias_ = *checkpoint->ReadAttentionBias();
@@ -44,16 +47,28 @@ ReferenceEncoder::ReferenceEncoder(const ModelConfig& config,
     layers_.push_back(*checkpoint->ReadLayer(l));
 }
 
-ReferenceEncoder::Rows ReferenceEncoder::Linear(
-    const Rows& x, const LinearWeights& weights) const {
+ReferenceEncoder::Rows ReferenceEncoder::Rounded(Rows rows,
+                                                 int64_t cols) const {
+  for (size_t row = 0; row < rows.size(); row += cols)
+    round_(rows.data() + row, cols);
+  return rows;
+}
+
+ReferenceEncoder::Rows ReferenceEncoder::Linear(const Rows& x,
+                                                const LinearWeights& weights,
+                                                bool rounded) const {
   const int64_t in = weights.weight.cols, out = weights.weight.rows;
   const int64_t n = static_cast<int64_t>(x.size()) / in;
+  Rows from = x, by(weights.weight.data.begin(), weights.weight.data.end());
+  if (rounded && round_ != nullptr) {
+    from = Rounded(std::move(from), in);
+    by = Rounded(std::move(by), in);
+  }
   Rows y(n * out);
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t o = 0; o < out; ++o) {
       double sum = weights.bias[o];
-      for (int64_t k = 0; k < in; ++k)
-        sum += x[i * in + k] * weights.weight.Row(o)[k];
+      for (int64_t k = 0; k < in; ++k) sum += from[i * in + k] * by[o * in + k];
       y[i * out + o] = sum;
     }
   }
@@ -142,11 +157,11 @@ std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
   for (int32_t l = 0; l < layer; ++l) {
     const LayerWeights& weights = layers_[config_.layer_weights_of(l)];
     Rows y = Linear(Attention(Linear(states, weights.qkv), n),
-                    weights.attention_output);
+                    weights.attention_output, true);
     AddNorm(states, weights.attention_norm, &y);
-    Rows inner = Linear(y, weights.feed_forward_in);
+    Rows inner = Linear(y, weights.feed_forward_in, true);
     for (double& x : inner) x = Activate(x, config_.hidden_act);
-    states = Linear(inner, weights.feed_forward_out);
+    states = Linear(inner, weights.feed_forward_out, true);
     AddNorm(y, weights.output_norm, &states);
   }
   return states;

@@ -3,6 +3,7 @@
 #define ENCODERD_TESTS_SUPPORT_REFERENCE_ENCODER_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "engine/batch.h"
@@ -15,8 +16,14 @@ namespace encoderd {
 
 class ReferenceEncoder {
  public:
-  // Reads every layer; `checkpoint` must not fail.
-  ReferenceEncoder(const ModelConfig& config, CheckpointReader* checkpoint);
+  // What becomes of the `count` values of a row that a layer's products
+  // multiply, but for that of Q, K and V.
+  using RoundRow = std::function<void(double* row, int64_t count)>;
+
+  // Reads every layer; `checkpoint` must not fail. round: of the rows of x and
+  // of weights; empty: none are rounded.
+  ReferenceEncoder(const ModelConfig& config, CheckpointReader* checkpoint,
+                   RoundRow round = {});
 
   // States [n,H] of `layer` for one sequence: 0 is the embedding block's own,
   // kTableSum the sum before its LayerNorm.
@@ -28,11 +35,14 @@ class ReferenceEncoder {
 
  private:
   using Rows = std::vector<double>;
-  Rows Linear(const Rows& x, const LinearWeights& weights) const;
+  Rows Rounded(Rows rows, int64_t cols) const;
+  Rows Linear(const Rows& x, const LinearWeights& weights,
+              bool rounded = false) const;
   void AddNorm(const Rows& x, const NormWeights& norm, Rows* y) const;
   Rows Attention(const Rows& qkv, int64_t n) const;
 
   const ModelConfig config_;
+  const RoundRow round_;
   EmbeddingWeights embeddings_;
   LinearWeights projection_;
   HostMatrix attention_bias_;  // [buckets,A], or no rows

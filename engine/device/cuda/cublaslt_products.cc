@@ -8,7 +8,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "engine/device/cuda/cublaslt_library.h"
+#include "engine/device/cuda/cublaslt_descriptions.h"
 
 namespace encoderd {
 namespace cuda {
@@ -22,71 +22,6 @@ constexpr int kAnswers = 8;  // to each
 // An algorithm serves all counts of rows if it serves these.
 constexpr int64_t kCheckedRows[] = {1, 7, 128, 1024, 8192};
 
-cudaDataType TypeOf(Element element) {
-  switch (element) {
-    case Element::kHalf:
-      return CUDA_R_16F;
-    case Element::kBf16:
-      return CUDA_R_16BF;
-    case Element::kFloat:
-      break;
-  }
-  return CUDA_R_32F;
-}
-
-cublasLtEpilogue_t EpilogueOf(Epilogue epilogue) {
-  switch (epilogue) {
-    case Epilogue::kBias:
-      return CUBLASLT_EPILOGUE_BIAS;
-    case Epilogue::kBiasGeluTanh:
-      return CUBLASLT_EPILOGUE_GELU_BIAS;
-    case Epilogue::kBiasRelu:
-      return CUBLASLT_EPILOGUE_RELU_BIAS;
-    case Epilogue::kNone:
-      break;
-  }
-  return CUBLASLT_EPILOGUE_DEFAULT;
-}
-
-// cuBLASLt's handle, shared by the products; it may be used by many threads.
-struct Handle {
-  explicit Handle(const CublasLt& functions) : lt(functions) {}
-  ~Handle() {
-    if (handle != nullptr) lt.cublasLtDestroy(handle);
-  }
-  absl::Status Check(cublasStatus_t status, const char* what) const {
-    if (status == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
-    const std::string message = absl::StrCat("cuBLASLt: ", what, ": ",
-                                             lt.cublasLtGetStatusName(status));
-    // Its kernel failed: the context is as lost as after a kernel of ours.
-    return status == CUBLAS_STATUS_EXECUTION_FAILED
-               ? absl::DataLossError(message)
-               : absl::InternalError(message);
-  }
-
-  const CublasLt& lt;
-  cublasLtHandle_t handle = nullptr;
-};
-
-// Owner of a matrix's description, column-major [rows, cols].
-class Layout {
- public:
-  explicit Layout(const CublasLt& lt) : lt_(lt) {}
-  Layout(const Layout&) = delete;
-  Layout& operator=(const Layout&) = delete;
-  ~Layout() {
-    if (layout_ != nullptr) lt_.cublasLtMatrixLayoutDestroy(layout_);
-  }
-  cublasStatus_t Make(cudaDataType type, int64_t rows, int64_t cols) {
-    return lt_.cublasLtMatrixLayoutCreate(&layout_, type, rows, cols, rows);
-  }
-  cublasLtMatrixLayout_t get() const { return layout_; }
-
- private:
-  const CublasLt& lt_;
-  cublasLtMatrixLayout_t layout_ = nullptr;
-};
-
 // Row-major y [T,out] = x [T,in] W^T is, column by column,
 // y' [out,T] = (W' [in,out])^T x' [in,T].
 class CublasLtProduct : public Product {
@@ -95,12 +30,10 @@ class CublasLtProduct : public Product {
                   const ProductArgs& args)
       : library_(std::move(library)),
         args_(args),
-        type_(TypeOf(args.element)),
-        weight_(library_->lt) {}
-  ~CublasLtProduct() override {
-    if (operation_ != nullptr)
-      library_->lt.cublasLtMatmulDescDestroy(operation_);
-  }
+        x_type_(OperandTypeOf(args)),
+        y_type_(ResultTypeOf(args)),
+        weight_(library_->lt),
+        operation_(*library_) {}
 
   absl::Status Describe();
   // What the library offers for `rows` rows, its first choice first.
@@ -113,49 +46,42 @@ class CublasLtProduct : public Product {
                    Stream stream) const override {
     const CublasLt& lt = library_->lt;
     Layout from(lt), to(lt);
-    cublasStatus_t status = from.Make(type_, args_.in, rows);
+    cublasStatus_t status = from.Make(x_type_, args_.in, rows);
     if (status == CUBLAS_STATUS_SUCCESS)
-      status = to.Make(type_, args_.out, rows);
+      status = to.Make(y_type_, args_.out, rows);
     if (status != CUBLAS_STATUS_SUCCESS)
       return library_->Check(status, "a layout");
+    // The scales of x are part of a description.
+    const bool e4m3 = args_.operands == Operands::kE4m3;
+    Description own(*library_);
+    if (e4m3) {
+      const absl::Status made = own.Make(args_, ScalesOf(x, rows, args_.in));
+      if (!made.ok()) return made;
+    }
     const float one = 1.0f, zero = 0.0f;
     return library_->Check(
-        lt.cublasLtMatmul(library_->handle, operation_, &one, args_.weight,
-                          weight_.get(), x, from.get(), &zero, y, to.get(), y,
-                          to.get(), &algorithm_, nullptr, 0,
-                          static_cast<cudaStream_t>(stream)),
+        lt.cublasLtMatmul(library_->handle, e4m3 ? own.get() : operation_.get(),
+                          &one, args_.weight, weight_.get(), x, from.get(),
+                          &zero, y, to.get(), y, to.get(), &algorithm_, nullptr,
+                          0, static_cast<cudaStream_t>(stream)),
         "a product");
   }
 
  private:
-  template <typename T>
-  absl::Status Set(cublasLtMatmulDescAttributes_t attribute, T value) {
-    return library_->Check(library_->lt.cublasLtMatmulDescSetAttribute(
-                               operation_, attribute, &value, sizeof(value)),
-                           "describing a product");
-  }
-
   const std::shared_ptr<const Handle> library_;
   const ProductArgs args_;
-  const cudaDataType type_;
+  const cudaDataType x_type_, y_type_;
   Layout weight_;  // [in,out]
-  cublasLtMatmulDesc_t operation_ = nullptr;
+  // In e4m3 only to ask with: the weight's scales stand in for those of x.
+  Description operation_;
   cublasLtMatmulAlgo_t algorithm_ = {};
 };
 
 absl::Status CublasLtProduct::Describe() {
-  const CublasLt& lt = library_->lt;
-  // Plain float sums: fp32 products never as TF32.
-  absl::Status status = library_->Check(
-      lt.cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-      "a description");
-  if (!status.ok()) return status;
-  status.Update(Set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T));
-  status.Update(Set(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(args_.epilogue)));
-  if (args_.epilogue != Epilogue::kNone)
-    status.Update(Set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, args_.bias));
+  absl::Status status =
+      operation_.Make(args_, ScalesOf(args_.weight, args_.out, args_.in));
   status.Update(
-      library_->Check(weight_.Make(type_, args_.in, args_.out), "a layout"));
+      library_->Check(weight_.Make(x_type_, args_.in, args_.out), "a layout"));
   return status;
 }
 
@@ -188,8 +114,8 @@ absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> CublasLtProduct::Ask(
   const CublasLt& lt = library_->lt;
   Layout from(lt), to(lt);
   absl::Status status =
-      library_->Check(from.Make(type_, args_.in, rows), "a layout");
-  status.Update(library_->Check(to.Make(type_, args_.out, rows), "a layout"));
+      library_->Check(from.Make(x_type_, args_.in, rows), "a layout");
+  status.Update(library_->Check(to.Make(y_type_, args_.out, rows), "a layout"));
   cublasLtMatmulPreference_t preference = nullptr;
   status.Update(library_->Check(lt.cublasLtMatmulPreferenceCreate(&preference),
                                 "a preference"));
@@ -211,8 +137,8 @@ absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> CublasLtProduct::Ask(
   if (status.ok()) {
     status = library_->Check(
         lt.cublasLtMatmulAlgoGetHeuristic(
-            library_->handle, operation_, weight_.get(), from.get(), to.get(),
-            to.get(), preference, kAnswers, found, &count),
+            library_->handle, operation_.get(), weight_.get(), from.get(),
+            to.get(), to.get(), preference, kAnswers, found, &count),
         "asking for an algorithm");
   }
   lt.cublasLtMatmulPreferenceDestroy(preference);
@@ -234,12 +160,13 @@ absl::Status CublasLtProduct::Check(
   for (const int64_t rows : kCheckedRows) {
     Layout from(lt), to(lt);
     absl::Status status =
-        library_->Check(from.Make(type_, args_.in, rows), "a layout");
-    status.Update(library_->Check(to.Make(type_, args_.out, rows), "a layout"));
+        library_->Check(from.Make(x_type_, args_.in, rows), "a layout");
+    status.Update(
+        library_->Check(to.Make(y_type_, args_.out, rows), "a layout"));
     if (!status.ok()) return status;
     cublasLtMatmulHeuristicResult_t result = {};
     const cublasStatus_t checked = lt.cublasLtMatmulAlgoCheck(
-        library_->handle, operation_, weight_.get(), from.get(), to.get(),
+        library_->handle, operation_.get(), weight_.get(), from.get(), to.get(),
         to.get(), &algorithm, &result);
     status = library_->Check(checked, "checking an algorithm");
     if (Refuses(checked)) return absl::InvalidArgumentError(status.message());

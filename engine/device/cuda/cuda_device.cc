@@ -16,6 +16,7 @@ namespace cuda {
 namespace {
 
 constexpr int64_t kColumnMultiple = 8;
+constexpr int64_t kE4m3ColumnMultiple = 16;
 // Two Sessions: while one computes, the other's batch is packed, copied and its
 // results taken.
 constexpr int32_t kSessions = 2;
@@ -34,9 +35,13 @@ class CudaDevice : public Device {
     return absl::StrCat("cuda:", context_->ordinal, " (", card_.name,
                         ", compute capability ", card_.compute_major, ".",
                         card_.compute_minor, ", ", BytesText(card_.total_bytes),
-                        ", ", products_->name(), ")");
+                        ", ", products_->name(), e4m3() ? ", fp8 products" : "",
+                        ")");
   }
   DType dtype() const override { return context_->dtype; }
+  std::string products() const override {
+    return e4m3() ? "fp8" : DTypeName(dtype());
+  }
   int32_t preferred_sessions() const override { return kSessions; }
   int64_t default_batch_tokens() const override { return kBatchTokens; }
 
@@ -55,8 +60,8 @@ class CudaDevice : public Device {
     limits.hidden_size = sizes.hidden_size;
     limits.embedding_size = sizes.embedding_size;
     limits.intermediate_size = sizes.intermediate_size;
-    const int64_t model_bytes = ModelBytes(sizes, dtype());
-    const SessionPlan plan = PlanSession(limits, dtype());
+    const int64_t model_bytes = ModelBytes(sizes, dtype(), context_->operands);
+    const SessionPlan plan = PlanSession(limits, dtype(), context_->operands);
     AddNote(absl::StrCat(
         "the model takes ", BytesText(model_bytes), " of the card, a session ",
         BytesText(plan.device_bytes()), " and ", BytesText(plan.pinned_bytes()),
@@ -98,13 +103,18 @@ class CudaDevice : public Device {
                      : RuntimeError(runtime_, code, "choosing the device");
   }
 
+  bool e4m3() const { return context_->operands == Operands::kE4m3; }
+
   // UNIMPLEMENTED for shapes that the kernels do not take.
   absl::Status CheckSizes(const ModelSizes& sizes) const;
 
   // values as `dtype` on the card.
   absl::Status Put(absl::Span<const float> values, DType dtype,
                    absl::string_view what, DeviceBuffer* buffer) const {
-    const std::vector<char> bytes = Narrow(values, dtype);
+    return PutBytes(Narrow(values, dtype), what, buffer);
+  }
+  absl::Status PutBytes(const std::vector<char>& bytes, absl::string_view what,
+                        DeviceBuffer* buffer) const {
     const auto size = static_cast<int64_t>(bytes.size());
     absl::Status status = UseDevice();
     status.Update(buffer->Take(runtime_, size, what));
@@ -154,6 +164,14 @@ absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
                      ", and in a 16-bit dtype a multiple of ", kColumnMultiple,
                      "; choose device cpu"));
   }
+  for (const int64_t columns : {hidden, inner}) {
+    if (!e4m3() || columns % kE4m3ColumnMultiple == 0) continue;
+    return absl::UnimplementedError(
+        absl::StrCat("rows of ", columns,
+                     " are not multiplied in fp8: hidden_size and "
+                     "intermediate_size must be multiples of ",
+                     kE4m3ColumnMultiple, "; choose products dtype"));
+  }
   return absl::OkStatus();
 }
 
@@ -165,23 +183,34 @@ absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
   args.element = ElementOf(dtype());
   args.in = weights.weight.cols;
   args.out = weights.weight.rows;
+  const bool by_8_bits = e4m3() && weights.bears_8_bits;
+  if (by_8_bits) linear->operands = args.operands = Operands::kE4m3;
   switch (activation) {
     case Activation::kNone:
       args.epilogue = Epilogue::kBias;
       break;
     case Activation::kRelu:
       args.epilogue = Epilogue::kBiasRelu;
+      linear->function = ElementWise::kRelu;
       break;
     case Activation::kGeluTanh:
       args.epilogue = Epilogue::kBiasGeluTanh;
+      linear->function = ElementWise::kGeluTanh;
       break;
     case Activation::kGeluErf:  // cuBLASLt has none: our own kernel
       linear->activate = true;
       linear->function = ElementWise::kGeluErf;
       break;
   }
+  // In e4m3 the epilogue is a bias at most.
+  if (by_8_bits && activation != Activation::kNone) {
+    linear->activate = true;
+    args.epilogue = Epilogue::kNone;
+  }
   absl::Status status =
-      Put(weights.weight.data, dtype(), "weights", &linear->weight);
+      PutBytes(by_8_bits ? NarrowRowsToE4m3(weights.weight.data, args.in)
+                         : Narrow(weights.weight.data, dtype()),
+               "weights", &linear->weight);
   status.Update(Put(weights.bias, linear->activate ? DType::kF32 : dtype(),
                     "a bias", &linear->bias));
   if (!status.ok()) return status;
@@ -221,7 +250,8 @@ absl::Status NoSuchCard(int32_t ordinal, int32_t count) {
 
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
     std::shared_ptr<Runtime> runtime, std::unique_ptr<ProductFactory> products,
-    int32_t ordinal, const std::string& dtype, bool graphs) {
+    int32_t ordinal, const std::string& dtype, const std::string& operands,
+    bool graphs) {
   auto context = std::make_shared<Context>();
   context->ordinal = ordinal;
   context->graphs = graphs;
@@ -234,6 +264,17 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
         absl::StrCat("dtype \"", dtype,
                      "\" is not supported on a GPU; choose auto, bf16, fp16 or "
                      "fp32"));
+  }
+  if (operands == "fp8") {
+    context->operands = Operands::kE4m3;
+  } else if (operands != "dtype") {
+    return absl::UnimplementedError(absl::StrCat(
+        "products \"", operands, "\" are not supported; choose dtype or fp8"));
+  }
+  if (operands == "fp8" && context->dtype == DType::kF32) {
+    return absl::UnimplementedError(
+        "fp8 products give results of 16 bits; choose dtype auto, bf16 or "
+        "fp16");
   }
   int32_t count = 0;
   int code = runtime->CountDevices(&count);
@@ -249,6 +290,15 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
         "cuda:", ordinal, " (", card.name, ") has compute capability ",
         card.compute_major, ".", card.compute_minor, "; at least ",
         kLeastComputeMajor, ".0 is needed"));
+  }
+  if (operands == "fp8" && (card.compute_major != kE4m3ComputeMajor ||
+                            card.compute_minor != kE4m3ComputeMinor)) {
+    return absl::UnimplementedError(absl::StrCat(
+        "cuda:", ordinal, " (", card.name, ") has compute capability ",
+        card.compute_major, ".", card.compute_minor, "; fp8 products need ",
+        kE4m3ComputeMajor, ".", kE4m3ComputeMinor,
+        ", since cuBLASLt scales rows of e4m3 there alone; choose products "
+        "dtype"));
   }
   context->runtime = std::move(runtime);
   return std::unique_ptr<Device>(absl::make_unique<CudaDevice>(

@@ -19,13 +19,19 @@ namespace cuda {
 // The least compute capability that the kernels are compiled for.
 constexpr int32_t kLeastComputeMajor = 8;
 
+// What has cuBLASLt's products with a scale for each row of e4m3: Hopper alone.
+constexpr int32_t kE4m3ComputeMajor = 9;
+constexpr int32_t kE4m3ComputeMinor = 0;
+
 // Card `ordinal` of `runtime`. dtype: "auto" (bf16), "bf16", "fp16", "fp32".
+// operands: what products multiply, "dtype" or "fp8" (e4m3, in a 16-bit dtype).
 // graphs: small batches run by CUDA graphs where the card shows that it can.
-// NOT_FOUND: no such card; UNIMPLEMENTED: a card or dtype that is not
-// supported, named.
+// NOT_FOUND: no such card; UNIMPLEMENTED: a card, dtype or operands that are
+// not supported, named.
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
     std::shared_ptr<Runtime> runtime, std::unique_ptr<ProductFactory> products,
-    int32_t ordinal, const std::string& dtype, bool graphs = true);
+    int32_t ordinal, const std::string& dtype,
+    const std::string& operands = "dtype", bool graphs = true);
 
 // "cuda:7 is not there; 2 devices are visible"
 absl::Status NoSuchCard(int32_t ordinal, int32_t count);
@@ -36,7 +42,7 @@ absl::Status NoSuchCard(int32_t ordinal, int32_t count);
 // driver, no card, no cuBLASLt; UNIMPLEMENTED: a build without CUDA.
 absl::StatusOr<std::unique_ptr<Device>> OpenCuda(
     const std::vector<int32_t>& ordinals, const std::string& dtype,
-    const std::string& tuning_folder);
+    const std::string& tuning_folder, const std::string& operands = "dtype");
 
 }  // namespace cuda
 }  // namespace encoderd

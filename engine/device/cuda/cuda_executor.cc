@@ -7,30 +7,10 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/cuda/attention_work.h"
+#include "engine/device/cuda/pool_kind.h"
 
 namespace encoderd {
 namespace cuda {
-namespace {
-
-PoolKind KindOf(Pooling pooling) {
-  switch (pooling) {
-    case Pooling::kCls:
-      return PoolKind::kCls;
-    case Pooling::kMean:
-      return PoolKind::kMean;
-    case Pooling::kMax:
-      return PoolKind::kMax;
-    case Pooling::kMeanSqrtLen:
-      return PoolKind::kMeanSqrtLen;
-    case Pooling::kWeightedMean:
-      return PoolKind::kWeightedMean;
-    case Pooling::kLastToken:
-      break;
-  }
-  return PoolKind::kLastToken;
-}
-
-}  // namespace
 
 Element ElementOf(DType dtype) {
   switch (dtype) {
@@ -49,7 +29,7 @@ CudaExecutor::CudaExecutor(std::shared_ptr<Context> context,
     : context_(std::move(context)),
       runtime_(*context_->runtime),
       limits_(limits),
-      plan_(PlanSession(limits, context_->dtype)),
+      plan_(PlanSession(limits, context_->dtype, context_->operands)),
       element_(ElementOf(context_->dtype)),
       graphs_on_(context_->graphs) {}
 
@@ -78,6 +58,8 @@ absl::StatusOr<std::unique_ptr<Executor>> CudaExecutor::Create(
   take(&executor->batch_staging_, plan.batch_bytes, "the batch");
   take(&executor->output_, plan.output_bytes, "results");
   take(&executor->output_staging_, plan.output_bytes, "results");
+  if (plan.quantized_bytes > 0)
+    take(&executor->quantized_, plan.quantized_bytes, "rows in e4m3");
   if (!status.ok()) return status;
   return std::unique_ptr<Executor>(std::move(executor));
 }
@@ -191,11 +173,24 @@ void CudaExecutor::SumTables(const DeviceEmbeddings& tables, Matrix out) {
   Embed(static_cast<const CudaEmbeddings&>(tables), {nullptr, nullptr, 0}, out);
 }
 
+const void* CudaExecutor::Operand(Matrix x, Operands operands) {
+  if (operands == Operands::kElement) return x.data;
+  QuantizeRowsArgs args;
+  args.element = element_;
+  args.x = x.data;
+  args.rows = PaddedRows(x);
+  args.cols = static_cast<int32_t>(x.cols);
+  args.y = quantized_.data();
+  ops_.emplace_back(args);
+  return quantized_.data();
+}
+
 void CudaExecutor::Linear(Matrix x, const DeviceLinear& weights, Matrix y) {
   if (Failed()) return;
   const auto& linear = static_cast<const CudaLinear&>(weights);
-  ops_.emplace_back(
-      ProductCall{linear.product.get(), x.data, PaddedRows(x), y.data});
+  ops_.emplace_back(ProductCall{linear.product.get(),
+                                Operand(x, linear.operands), PaddedRows(x),
+                                y.data});
   if (!linear.activate) return;
   BiasActivationArgs args;
   args.element = element_;
@@ -362,6 +357,10 @@ void CudaExecutor::TryGraph(GraphCache::Entry* entry, int64_t bytes) {
   // What the graph leaves out must not be found done by the plain run.
   for (const Activations& matrix : matrices_) {
     then(runtime_.FillWithNaNs(matrix.memory.data(), matrix.bytes,
+                               stream_.get()));
+  }
+  if (plan_.quantized_bytes > 0) {
+    then(runtime_.FillWithNaNs(quantized_.data(), plan_.quantized_bytes,
                                stream_.get()));
   }
   then(

@@ -38,14 +38,17 @@ struct Context {
   int32_t ordinal = 0;  // cuda:N
   DType dtype = DType::kF32;
   bool graphs = true;  // CUDA graphs for small batches
+  // Of the products whose weights bear it.
+  Operands operands = Operands::kElement;
   // Set by the first error that loses the context; nothing works after it.
   std::atomic<bool> lost{false};
 };
 
 struct CudaLinear : DeviceLinear {
   int64_t out = 0;
-  DeviceBuffer weight;    // [out,in] in the device's dtype
-  DeviceBuffer bias;      // [out], float, or the dtype if in the epilogue
+  DeviceBuffer weight;  // [out,in] in the device's dtype or e4m3
+  DeviceBuffer bias;    // [out], float, or the dtype if in the epilogue
+  Operands operands = Operands::kElement;
   bool activate = false;  // with a kernel of our own, bias included
   ElementWise function = ElementWise::kGeluErf;
   std::unique_ptr<Product> product;
@@ -101,6 +104,8 @@ class CudaExecutor : public Executor {
   bool Failed() const { return !status_.ok(); }
   // norm.gain null: the sums themselves.
   void Embed(const CudaEmbeddings& tables, const NormArgs& norm, Matrix out);
+  // x as a product multiplies it.
+  const void* Operand(Matrix x, Operands operands);
   // Keeps the first error; marks the device lost where it is.
   void Record(int code, const char* what);
   void Record(const absl::Status& status);
@@ -128,6 +133,7 @@ class CudaExecutor : public Executor {
   const Element element_;
   OwnedStream stream_;
   DeviceBuffer batch_memory_, output_;
+  DeviceBuffer quantized_;  // what a product in e4m3 multiplies
   PinnedBuffer batch_staging_, output_staging_;
   struct Activations {
     DeviceBuffer memory;

@@ -17,16 +17,17 @@ int64_t Aligned(int64_t bytes) {
 }
 
 // Weight [out,in], and its bias in both forms that a product may want.
-int64_t LinearBytes(int64_t in, int64_t out, int64_t element) {
-  return Aligned(in * out * element) + Aligned(out * 4);
+int64_t LinearBytes(int64_t in, int64_t out, DType dtype, Operands operands) {
+  return Aligned(operands == Operands::kE4m3 ? E4m3RowsBytes(out, in)
+                                             : in * out * DTypeBytes(dtype)) +
+         Aligned(out * 4);
 }
 
 int64_t NormBytes(int64_t hidden) { return 2 * Aligned(hidden * 4); }
 
 }  // namespace
 
-int64_t ModelBytes(const ModelSizes& sizes, DType dtype) {
-  const int64_t element = DTypeBytes(dtype);
+int64_t ModelBytes(const ModelSizes& sizes, DType dtype, Operands operands) {
   const int64_t hidden = sizes.hidden_size, inner = sizes.intermediate_size;
   const bool factored = sizes.embedding_size > 0;
   const int64_t columns = factored ? sizes.embedding_size : hidden;
@@ -35,14 +36,18 @@ int64_t ModelBytes(const ModelSizes& sizes, DType dtype) {
     bytes += Aligned(int64_t{4} * sizes.num_attention_heads *
                      (2 * int64_t{sizes.max_len} - 1));
   }
-  if (factored) bytes += LinearBytes(columns, hidden, element);
+  const auto linear = [&](int64_t in, int64_t out) {
+    return LinearBytes(in, out, dtype, Operands::kElement);
+  };
+  if (factored) bytes += linear(columns, hidden);
   for (const int64_t rows :
        {sizes.token_rows, sizes.position_rows, sizes.segment_rows})
-    bytes += Aligned(rows * columns * element);
-  const int64_t layer = LinearBytes(hidden, 3 * hidden, element) +
-                        LinearBytes(hidden, hidden, element) +
-                        LinearBytes(hidden, inner, element) +
-                        LinearBytes(inner, hidden, element) +
+    bytes += Aligned(rows * columns * DTypeBytes(dtype));
+  const auto narrow = [&](int64_t in, int64_t out) {
+    return LinearBytes(in, out, dtype, operands);
+  };
+  const int64_t layer = linear(hidden, 3 * hidden) + narrow(hidden, hidden) +
+                        narrow(hidden, inner) + narrow(inner, hidden) +
                         2 * NormBytes(hidden);
   return bytes + sizes.num_layers * layer;
 }
@@ -62,7 +67,8 @@ BatchLayout LayOutBatch(int64_t rows, int64_t attention_work,
   return layout;
 }
 
-SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype) {
+SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
+                        Operands operands) {
   const int64_t tokens = limits.max_batch_tokens;
   const int64_t hidden = limits.hidden_size;
   SessionPlan plan;
@@ -73,6 +79,11 @@ SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype) {
   plan.output_bytes = Aligned(4 * tokens * std::max(hidden, embedding));
   const int64_t columns = embedding + 6 * hidden + limits.intermediate_size;
   plan.activation_bytes = columns * tokens * DTypeBytes(dtype);
+  if (operands == Operands::kE4m3) {
+    plan.quantized_bytes = E4m3RowsBytes(
+        tokens,
+        std::max(hidden, static_cast<int64_t>(limits.intermediate_size)));
+  }
   return plan;
 }
 

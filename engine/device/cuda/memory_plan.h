@@ -7,14 +7,17 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "engine/device/cuda/products.h"
 #include "engine/device/device.h"
 #include "engine/tensor.h"
 
 namespace encoderd {
 namespace cuda {
 
-// Tables and weights in `dtype`; biases and norms as the kernels want them.
-int64_t ModelBytes(const ModelSizes& sizes, DType dtype);
+// Tables and weights in `dtype`, those that bear it in `operands`; biases and
+// norms as the kernels want them.
+int64_t ModelBytes(const ModelSizes& sizes, DType dtype,
+                   Operands operands = Operands::kElement);
 
 // What a batch is sent as, in one copy: its ids, attention's work list and
 // pooling's, in bytes from the start; each begins at a multiple of 256. A batch
@@ -37,15 +40,18 @@ struct SessionPlan {
   // What Allocate will be asked for: states, Q|K|V, context, the projection
   // and the feed-forward layer's inner rows.
   int64_t activation_bytes = 0;
+  int64_t quantized_bytes =
+      0;  // the widest rows in e4m3, if products take them
 
   int64_t device_bytes() const {
-    return batch_bytes + output_bytes + activation_bytes;
+    return batch_bytes + output_bytes + activation_bytes + quantized_bytes;
   }
   int64_t pinned_bytes() const { return batch_bytes + output_bytes; }
 };
 // Buckets of CUDA graphs (graph_bucket.h) need no more: they keep within the
 // limits. What CUDA itself takes for a graph is not in it.
-SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype);
+SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
+                        Operands operands = Operands::kElement);
 
 // OK, or RESOURCE_EXHAUSTED with the numbers: the model and `sessions` of its
 // Sessions must fit in what is free.

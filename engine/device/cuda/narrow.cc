@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "engine/device/cuda/ops.h"
+
 namespace encoderd {
 namespace cuda {
 namespace {
@@ -37,6 +39,38 @@ uint16_t NarrowToHalf(float value) {
   if (size <= 0x33000000) return sign;  // up to 2^-25
   const int shift = 126 - static_cast<int>(size >> 23);
   return sign | ShiftRounding((size & 0x7fffff) | 0x800000, shift);
+}
+
+uint8_t NarrowToE4m3(float value) {
+  const uint32_t bits = Bits(value);
+  const uint32_t sign = bits >> 24 & 0x80;
+  const uint32_t size = bits & 0x7fffffff;
+  if (size > 0x7f800000) return 0x7f;          // NaN
+  if (size >= 0x43e00000) return sign | 0x7e;  // 448 and above
+  if (size >= 0x3c800000)                      // 2^-6 and above
+    return sign | ShiftRounding(size - 0x3c000000, 20);
+  if (size <= 0x3a800000) return sign;  // up to 2^-10
+  const int shift = 141 - static_cast<int>(size >> 23);
+  return sign | ShiftRounding((size & 0x7fffff) | 0x800000, shift);
+}
+
+std::vector<char> NarrowRowsToE4m3(absl::Span<const float> values,
+                                   int64_t cols) {
+  const int64_t rows = static_cast<int64_t>(values.size()) / cols;
+  std::vector<char> bytes(E4m3RowsBytes(rows, cols));
+  char* const scales = bytes.data() + rows * cols;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = values.data() + r * cols;
+    float largest = kLeastLargest;
+    for (int64_t c = 0; c < cols; ++c)
+      largest = std::fmax(largest, std::fabs(row[c]));
+    const float inverse = kLargestE4m3 / largest;
+    for (int64_t c = 0; c < cols; ++c)
+      bytes[r * cols + c] = static_cast<char>(NarrowToE4m3(row[c] * inverse));
+    const float scale = largest / kLargestE4m3;
+    std::memcpy(scales + 4 * r, &scale, sizeof(scale));
+  }
+  return bytes;
 }
 
 std::vector<char> Narrow(absl::Span<const float> values, DType dtype) {

@@ -15,6 +15,13 @@ namespace cuda {
 uint16_t NarrowToBf16(float value);
 uint16_t NarrowToHalf(float value);
 
+// e4m3 as bits. A value past 448 becomes 448, a NaN 0x7f.
+uint8_t NarrowToE4m3(float value);
+
+// values [rows,cols] as rows in e4m3 (ops.h), as bytes.
+std::vector<char> NarrowRowsToE4m3(absl::Span<const float> values,
+                                   int64_t cols);
+
 // values in `dtype`, as bytes.
 std::vector<char> Narrow(absl::Span<const float> values, DType dtype);
 

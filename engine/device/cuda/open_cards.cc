@@ -52,7 +52,7 @@ absl::StatusOr<Card> CheckCards(Runtime* runtime,
 absl::StatusOr<std::unique_ptr<Device>> OpenCards(
     const std::shared_ptr<Runtime>& runtime, const NewLibrary& new_library,
     std::vector<int32_t> ordinals, const std::string& dtype,
-    const std::string& tuning_folder) {
+    const std::string& tuning_folder, const std::string& operands) {
   int32_t count = 0;
   const int code = runtime->CountDevices(&count);
   if (code != 0 || count == 0) {
@@ -85,7 +85,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCards(
         NewCudaDevice(runtime,
                       absl::make_unique<TunedProducts>(*std::move(library),
                                                        store, runtime, ordinal),
-                      ordinal, dtype);
+                      ordinal, dtype, operands);
     if (!device.ok()) return device.status();
     devices.push_back(*std::move(device));
   }

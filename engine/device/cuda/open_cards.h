@@ -29,7 +29,7 @@ using NewLibrary =
 absl::StatusOr<std::unique_ptr<Device>> OpenCards(
     const std::shared_ptr<Runtime>& runtime, const NewLibrary& new_library,
     std::vector<int32_t> ordinals, const std::string& dtype,
-    const std::string& tuning_folder);
+    const std::string& tuning_folder, const std::string& operands = "dtype");
 
 }  // namespace cuda
 }  // namespace encoderd

@@ -9,9 +9,9 @@ namespace cuda {
 
 absl::StatusOr<std::unique_ptr<Device>> OpenCuda(
     const std::vector<int32_t>& ordinals, const std::string& dtype,
-    const std::string& tuning_folder) {
+    const std::string& tuning_folder, const std::string& operands) {
   return OpenCards(NewCudartRuntime(), &NewCublasLtLibrary, ordinals, dtype,
-                   tuning_folder);
+                   tuning_folder, operands);
 }
 
 }  // namespace cuda

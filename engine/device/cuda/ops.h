@@ -108,6 +108,28 @@ struct BiasActivationArgs {
 };
 int BiasActivation(const BiasActivationArgs& args, void* stream);
 
+// Rows in e4m3 (8 bits: sign, 4 of exponent, 3 of fraction; no infinities),
+// each times a scale of its own, its largest absolute value / 448. They lie as
+// codes [rows,cols], one byte each, and behind them the scales [rows] as
+// floats; cols is a multiple of 16.
+constexpr float kLargestE4m3 = 448.0f;
+// A row's largest absolute value counts as no less: no scale is 0.
+constexpr float kLeastLargest = 0x1p-100f;
+constexpr int64_t E4m3RowsBytes(int64_t rows, int64_t cols) {
+  return rows * (cols + 4);
+}
+// y = x in such rows, to nearest, ties to even. A row with an infinity or a NaN
+// gets one, so that whatever it is multiplied with is none the less a NaN.
+struct QuantizeRowsArgs {
+  Element element;
+  const void* x;  // [rows,cols]
+  int64_t rows;
+  int32_t cols;
+  void* y;  // E4m3RowsBytes(rows, cols)
+  bool operator==(const QuantizeRowsArgs&) const = default;
+};
+int QuantizeRows(const QuantizeRowsArgs& args, void* stream);
+
 enum class PoolKind : int32_t {
   kCls,
   kMean,

@@ -4,6 +4,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -111,6 +112,13 @@ ENCODERD_DEVICE void FromFloat(float value, Half* to) {
 }
 ENCODERD_DEVICE void FromFloat(float value, Bf16* to) {
   to->bits = __bfloat16_as_ushort(__float2bfloat16_rn(value));
+}
+
+// Two e4m3 codes, the first in the lower byte; to nearest, ties to even, past
+// 448 to 448, a NaN to 0x7f.
+ENCODERD_DEVICE uint16_t E4m3Pair(float first, float second) {
+  return __nv_cvt_float2_to_fp8x2(make_float2(first, second), __NV_SATFINITE,
+                                  __NV_E4M3);
 }
 
 ENCODERD_DEVICE float Exp(float x) { return expf(x); }

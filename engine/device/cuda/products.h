@@ -2,9 +2,9 @@
 // one; tests put loops on the host behind it.
 //
 // y [rows,out] = epilogue(x [rows,in] weight^T), weight [out,in], all of one
-// element, sums in float (fp32 without TF32). One algorithm without split-K
-// serves a (in,out,epilogue) at any number of rows, so that a row's bits never
-// depend on the rows beside it.
+// element, or x and weight in e4m3; sums in float (fp32 without TF32). One
+// algorithm without split-K serves a (in,out,epilogue) at any number of rows,
+// so that a row's bits never depend on the rows beside it.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_H_
 
@@ -23,13 +23,18 @@ namespace cuda {
 
 enum class Epilogue { kNone, kBias, kBiasGeluTanh, kBiasRelu };
 
+// What is multiplied: values of the element, or rows in e4m3 (ops.h), whose
+// scales the sum is multiplied with before the epilogue.
+enum class Operands { kElement, kE4m3 };
+
 struct ProductArgs {
   Element element = Element::kFloat;
-  int64_t in = 0;   // a multiple of 8
-  int64_t out = 0;  // a multiple of 8
+  int64_t in = 0;   // a multiple of 8, in e4m3 of 16
+  int64_t out = 0;  // a multiple of 8, in e4m3 of 16
   Epilogue epilogue = Epilogue::kNone;
   const void* weight = nullptr;  // [out,in], device memory, aligned to 16
   const void* bias = nullptr;    // [out], of the element; null for kNone
+  Operands operands = Operands::kElement;  // of x and weight; e4m3: 16 bits
 };
 
 class Product {

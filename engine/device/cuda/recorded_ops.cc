@@ -32,6 +32,9 @@ struct Starter {
   absl::Status operator()(const PoolArgs& args) const {
     return Named(Pool(args, stream), "pool");
   }
+  absl::Status operator()(const QuantizeRowsArgs& args) const {
+    return Named(QuantizeRows(args, stream), "quantize_rows");
+  }
 };
 
 }  // namespace

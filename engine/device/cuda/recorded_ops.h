@@ -26,7 +26,8 @@ struct ProductCall {
 };
 
 using RecordedOp = std::variant<EmbedTokensArgs, ProductCall, AttentionArgs,
-                                BiasActivationArgs, AddLayerNormArgs, PoolArgs>;
+                                BiasActivationArgs, AddLayerNormArgs, PoolArgs,
+                                QuantizeRowsArgs>;
 using RecordedOps = std::vector<RecordedOp>;
 
 // Puts them on the stream, up to the first that fails: its error, with the op's

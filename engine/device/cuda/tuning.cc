@@ -20,10 +20,13 @@ constexpr absl::string_view kDigest = "sha256 ";
 constexpr int64_t kMaxFileBytes = 1 << 20;
 constexpr size_t kMaxAlgorithmBytes = 1024;
 
-const std::vector<std::pair<Element, const char*>> kElements = {
-    {Element::kFloat, "fp32"},
-    {Element::kHalf, "fp16"},
-    {Element::kBf16, "bf16"}};
+using Types = std::pair<Element, Operands>;
+const std::vector<std::pair<Types, const char*>> kTypes = {
+    {{Element::kFloat, Operands::kElement}, "fp32"},
+    {{Element::kHalf, Operands::kElement}, "fp16"},
+    {{Element::kBf16, Operands::kElement}, "bf16"},
+    {{Element::kHalf, Operands::kE4m3}, "fp16_e4m3"},
+    {{Element::kBf16, Operands::kE4m3}, "bf16_e4m3"}};
 const std::vector<std::pair<Epilogue, const char*>> kEpilogues = {
     {Epilogue::kNone, "none"},
     {Epilogue::kBias, "bias"},
@@ -59,10 +62,10 @@ std::string Header(const TunedFor& tuned_for) {
 
 bool ParseLine(absl::string_view line, Choices* choices) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
-  Element element;
+  Types types;
   Epilogue epilogue;
   int64_t in = 0, out = 0;
-  if (words.size() != 5 || !ValueOf(kElements, words[0], &element) ||
+  if (words.size() != 5 || !ValueOf(kTypes, words[0], &types) ||
       !absl::SimpleAtoi(words[1], &in) || !absl::SimpleAtoi(words[2], &out) ||
       !ValueOf(kEpilogues, words[3], &epilogue) || words[4].size() % 2 != 0 ||
       words[4].empty() || words[4].size() / 2 > kMaxAlgorithmBytes)
@@ -71,7 +74,7 @@ bool ParseLine(absl::string_view line, Choices* choices) {
     if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) return false;
   }
   return choices
-      ->emplace(ProductKey{element, in, out, epilogue},
+      ->emplace(ProductKey{types.first, in, out, epilogue, types.second},
                 absl::HexStringToBytes(words[4]))
       .second;
 }
@@ -84,13 +87,13 @@ const Algorithm* FindIn(const Choices& choices, const ProductKey& key) {
 }  // namespace
 
 ProductKey KeyOf(const ProductArgs& args) {
-  return {args.element, args.in, args.out, args.epilogue};
+  return {args.element, args.in, args.out, args.epilogue, args.operands};
 }
 
 std::string KeyText(const ProductKey& key) {
-  const auto& [element, in, out, epilogue] = key;
-  return absl::StrCat(NameOf(kElements, element), " ", in, " ", out, " ",
-                      NameOf(kEpilogues, epilogue));
+  return absl::StrCat(NameOf(kTypes, Types(key.element, key.operands)), " ",
+                      key.in, " ", key.out, " ",
+                      NameOf(kEpilogues, key.epilogue));
 }
 
 TunedFor TunedForCard(const Card& card, std::string library) {

@@ -8,18 +8,19 @@
 //   compute 9.0
 //   library cuBLASLt 130000
 //   bf16 384 1536 bias 2f00000000000000...      dtype, in, out, epilogue, bytes
+//   bf16_e4m3 384 384 bias 2f00000000000000...  of rows in e4m3
 //   sha256 of all lines above
 //
 // Pure, but for TuningStore.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_TUNING_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_TUNING_H_
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -34,8 +35,16 @@ namespace cuda {
 // Opaque bytes of the library, good for its own version on one kind of card.
 using Algorithm = std::string;
 
-// Element, in, out, epilogue: what an algorithm is chosen for.
-using ProductKey = std::tuple<Element, int64_t, int64_t, Epilogue>;
+// What an algorithm is chosen for.
+struct ProductKey {
+  Element element;
+  int64_t in;
+  int64_t out;
+  Epilogue epilogue;
+  Operands operands = Operands::kElement;
+
+  auto operator<=>(const ProductKey&) const = default;
+};
 ProductKey KeyOf(const ProductArgs& args);
 std::string KeyText(const ProductKey& key);  // "bf16 384 1536 bias"
 

@@ -48,7 +48,8 @@ class EmulatedProduct : public Product {
     if (x == y) return absl::InternalError("a product in place");
     emulation::Put(stream, [=, this] {
       return WithElement(args_.element, [&]<typename T>() {
-        Multiply(static_cast<const T*>(x), rows, static_cast<T*>(y));
+        Multiply(Widen<T>(x, rows), Widen<T>(args_.weight, args_.out), rows,
+                 static_cast<T*>(y));
         return 0;
       });
     });
@@ -56,19 +57,37 @@ class EmulatedProduct : public Product {
   }
 
  private:
+  struct Wide {
+    std::vector<float> values;  // [rows,in]
+    std::vector<float> scales;  // [rows]
+  };
+
   template <typename T>
-  void Multiply(const T* x, int64_t rows, T* y) const {
-    const auto* weight = static_cast<const T*>(args_.weight);
+  Wide Widen(const void* data, int64_t rows) const {
+    const int64_t count = rows * args_.in;
+    Wide wide = {std::vector<float>(count), std::vector<float>(rows, 1.0f)};
+    if (args_.operands == Operands::kE4m3) {
+      const auto* codes = static_cast<const uint8_t*>(data);
+      for (int64_t i = 0; i < count; ++i)
+        wide.values[i] = emulation::FromE4m3(codes[i]);
+      std::memcpy(wide.scales.data(), codes + count, 4 * rows);
+    } else {
+      const auto* values = static_cast<const T*>(data);
+      for (int64_t i = 0; i < count; ++i) wide.values[i] = ToFloat(values[i]);
+    }
+    return wide;
+  }
+
+  template <typename T>
+  void Multiply(const Wide& x, const Wide& w, int64_t rows, T* y) const {
     const auto* bias = static_cast<const T*>(args_.bias);
-    std::vector<float> w(args_.in), wide(rows * args_.in);
-    for (size_t i = 0; i < wide.size(); ++i) wide[i] = ToFloat(x[i]);
     for (int64_t n = 0; n < args_.out; ++n) {
-      for (int64_t k = 0; k < args_.in; ++k)
-        w[k] = ToFloat(weight[n * args_.in + k]);
       for (int64_t r = 0; r < rows; ++r) {
+        const float* from = x.values.data() + r * args_.in;
+        const float* by = w.values.data() + n * args_.in;
         float sum = 0.0f;
-        for (int64_t k = 0; k < args_.in; ++k)
-          sum += wide[r * args_.in + k] * w[k];
+        for (int64_t k = 0; k < args_.in; ++k) sum += from[k] * by[k];
+        sum *= x.scales[r] * w.scales[n];
         if (args_.epilogue != Epilogue::kNone) sum += ToFloat(bias[n]);
         FromFloat(Apply(args_.epilogue, sum), y + r * args_.out + n);
       }

@@ -107,7 +107,8 @@ class EmulatedRuntime : public Runtime {
   std::atomic<int64_t> graphs_{0}, captures_{0}, launches_{0};
 };
 
-// Loops: float sums in order, then the epilogue, then one rounding.
+// Loops: float sums in order, times the scales of rows in e4m3, then the
+// epilogue, then one rounding.
 class EmulatedProducts : public ProductFactory {
  public:
   absl::StatusOr<std::unique_ptr<Product>> Create(

@@ -55,6 +55,11 @@ inline void FromFloat(float value, Bf16* to) {
   to->bits = emulation::ToBf16(value);
 }
 
+inline uint16_t E4m3Pair(float first, float second) {
+  return static_cast<uint16_t>(emulation::ToE4m3(first) |
+                               emulation::ToE4m3(second) << 8);
+}
+
 inline float Exp(float x) { return std::exp(x); }
 inline float Exp2(float x) { return std::exp2(x); }
 inline float Erf(float x) { return std::erf(x); }

@@ -117,6 +117,7 @@ TEST(ConfigTest, ItsTextNamesEverySettingOnOneLine) {
                           "http_listen=",
                           "device=",
                           "dtype=",
+                          "products=",
                           "tuning_folder=",
                           "max_len=",
                           "threads=",

@@ -73,6 +73,14 @@ TEST(OpenDeviceTest, RefusesWhatItDoesNotKnowByName) {
   }
   EXPECT_THAT(std::string(OpenDevice("cpu", "int4").status().message()),
               HasSubstr("\"int4\""));
+  EXPECT_THAT(
+      std::string(OpenDevice("cpu", "auto", "", "fp8").status().message()),
+      HasSubstr("\"fp8\" are not supported on a CPU"));
+  if (!OpenDevice("cuda", "auto").ok()) {
+    EXPECT_THAT(
+        std::string(OpenDevice("auto", "auto", "", "fp8").status().message()),
+        HasSubstr("not supported on a CPU; choose products dtype, or a GPU: "));
+  }
   EXPECT_EQ(cpu::OpenCpu(DType::kF16, cpu::DetectIsa()).status().code(),
             absl::StatusCode::kUnimplemented);
 }

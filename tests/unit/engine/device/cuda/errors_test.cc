@@ -18,9 +18,9 @@ constexpr int kNoDevice = 100;
 
 absl::StatusOr<std::unique_ptr<Device>> Open(
     std::shared_ptr<EmulatedRuntime> runtime, int32_t ordinal,
-    const std::string& dtype) {
+    const std::string& dtype, const std::string& operands = "dtype") {
   return NewCudaDevice(std::move(runtime), std::make_unique<EmulatedProducts>(),
-                       ordinal, dtype);
+                       ordinal, dtype, operands);
 }
 
 class CudaErrorTest : public ::testing::Test {
@@ -71,6 +71,43 @@ TEST_F(CudaErrorTest, TakesBf16UnlessAskedOtherwiseAndSaysWhatItIs) {
   EXPECT_EQ(Open(runtime_, 0, "fp32").value()->dtype(), DType::kF32);
   EXPECT_EQ(Open(runtime_, 0, "auto").value()->name(),
             "cuda:0 (Emulated Card, compute capability 9.0, 1.00 GiB, loops)");
+}
+
+TEST_F(CudaErrorTest, SaysThatItsProductsAreFp8) {
+  const auto device = Open(runtime_, 0, "auto", "fp8").value();
+  EXPECT_EQ(device->dtype(), DType::kBF16);
+  EXPECT_EQ(device->products(), "fp8");
+  EXPECT_THAT(device->name(), HasSubstr(", fp8 products)"));
+  EXPECT_EQ(Open(runtime_, 0, "fp16").value()->products(), "fp16");
+}
+
+TEST_F(CudaErrorTest, RefusesFp8WhereTheCardTheDtypeOrTheShapeLacksIt) {
+  const std::vector<std::pair<int, int>> others = {
+      {8, 0}, {8, 6}, {8, 9}, {10, 0}, {12, 0}};
+  for (const auto& [major, minor] : others) {
+    runtime_->card = {"Other Card", major, minor, 1 << 30};
+    const auto opened = Open(runtime_, 0, "auto", "fp8");
+    EXPECT_EQ(opened.status().code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(opened.status().message()),
+                HasSubstr("(Other Card) has compute capability " +
+                          std::to_string(major) + "." + std::to_string(minor) +
+                          "; fp8 products need 9.0"));
+    EXPECT_TRUE(Open(runtime_, 0, "auto").ok());
+  }
+  runtime_->card = {"Hopper", 9, 0, 1 << 30};
+  EXPECT_THAT(std::string(Open(runtime_, 0, "fp32", "fp8").status().message()),
+              HasSubstr("choose dtype auto, bf16 or fp16"));
+  EXPECT_THAT(std::string(Open(runtime_, 0, "auto", "int8").status().message()),
+              HasSubstr("\"int8\" are not supported; choose dtype or fp8"));
+  RandomShape odd;
+  odd.inner = 136;  // a multiple of 8 only
+  const auto built = Encoder::Build(Open(runtime_, 0, "auto", "fp8").value(),
+                                    RandomConfig(odd), RandomLimits(odd),
+                                    RandomCheckpoint(odd, 1).get());
+  EXPECT_EQ(built.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(built.status().message()),
+              HasSubstr("rows of 136 are not multiplied in fp8"));
+  EXPECT_EQ(runtime_->allocations(), 0);
 }
 
 TEST_F(CudaErrorTest, RefusesShapesThatTheKernelsDoNotTake) {

@@ -61,7 +61,7 @@ class CudaGraphTest : public ::testing::Test {
   std::unique_ptr<Device> Card(bool graphs, DType dtype = DType::kF32,
                                int32_t ordinal = 0) const {
     return NewCudaDevice(runtime_, std::make_unique<EmulatedProducts>(),
-                         ordinal, DTypeName(dtype), graphs)
+                         ordinal, DTypeName(dtype), "dtype", graphs)
         .value();
   }
   std::unique_ptr<const Encoder> Build(std::unique_ptr<Device> device) const {

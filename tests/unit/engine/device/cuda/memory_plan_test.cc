@@ -37,6 +37,24 @@ TEST(MemoryPlanTest, CountsTheParametersOfBertBase) {
   }
 }
 
+TEST(MemoryPlanTest, CountsWeightsInE4m3WithAScaleForEachRow) {
+  const ModelSizes sizes = BertBase();
+  // All but Q, K and V.
+  const int64_t weights = 12 * (768 * 768 + 2 * 768 * 3072);
+  const int64_t rows = 12 * (768 + 3072 + 768);
+  EXPECT_EQ(ModelBytes(sizes, DType::kBF16) -
+                ModelBytes(sizes, DType::kBF16, Operands::kE4m3),
+            weights - 4 * rows);
+  ExecutorLimits limits;
+  limits.max_batch_tokens = limits.max_batch_sequences = 1000;
+  limits.hidden_size = 768;
+  limits.intermediate_size = 3072;
+  const SessionPlan plan = PlanSession(limits, DType::kBF16, Operands::kE4m3);
+  EXPECT_EQ(plan.quantized_bytes, 1000 * (3072 + 4));
+  EXPECT_EQ(plan.device_bytes(),
+            PlanSession(limits, DType::kBF16).device_bytes() + 1000 * 3076);
+}
+
 TEST(MemoryPlanTest, CountsABiasForEveryDistanceAndHead) {
   ModelSizes sizes = BertBase();
   const int64_t without = ModelBytes(sizes, DType::kBF16);
@@ -84,7 +102,12 @@ TEST(MemoryPlanTest, IsWhatAModelAndASessionReallyTake) {
   shape.embedding = 32;
   shape.relative_bias = true;
   const auto runtime = std::make_shared<EmulatedRuntime>();
-  for (const DType dtype : kDTypes) {
+  const std::vector<std::pair<DType, Operands>> numbers = {
+      {DType::kF32, Operands::kElement},
+      {DType::kF16, Operands::kElement},
+      {DType::kBF16, Operands::kElement},
+      {DType::kBF16, Operands::kE4m3}};
+  for (const auto& [dtype, operands] : numbers) {
     ModelSizes sizes;
     sizes.attention_bias = true;
     sizes.max_len = shape.positions;
@@ -99,15 +122,16 @@ TEST(MemoryPlanTest, IsWhatAModelAndASessionReallyTake) {
     const auto encoder =
         Encoder::Build(
             NewCudaDevice(runtime, std::make_unique<EmulatedProducts>(), 0,
-                          DTypeName(dtype))
+                          DTypeName(dtype),
+                          operands == Operands::kE4m3 ? "fp8" : "dtype")
                 .value(),
             RandomConfig(shape), RandomLimits(shape),
             RandomCheckpoint(shape, 1).get())
             .value();
     const int64_t model_bytes = runtime->allocated_bytes();
-    EXPECT_LE(model_bytes, ModelBytes(sizes, dtype));
+    EXPECT_LE(model_bytes, ModelBytes(sizes, dtype, operands));
     // Small pieces, each rounded up to 256 bytes.
-    EXPECT_GE(model_bytes + 256 * 64, ModelBytes(sizes, dtype));
+    EXPECT_GE(model_bytes + 256 * 64, ModelBytes(sizes, dtype, operands));
 
     const auto session = encoder->NewSession({300}).value();
     ExecutorLimits limits;
@@ -116,7 +140,7 @@ TEST(MemoryPlanTest, IsWhatAModelAndASessionReallyTake) {
     limits.embedding_size = shape.embedding;
     limits.intermediate_size = shape.inner;
     EXPECT_EQ(runtime->allocated_bytes() - model_bytes,
-              PlanSession(limits, dtype).device_bytes());
+              PlanSession(limits, dtype, operands).device_bytes());
   }
   EXPECT_EQ(runtime->allocations(), 0);
   EXPECT_EQ(runtime->streams(), 0);

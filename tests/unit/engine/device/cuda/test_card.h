@@ -29,9 +29,19 @@ std::unique_ptr<ProductFactory> TestProducts();
 std::unique_ptr<AlgorithmLibrary> TestLibrary();
 bool IsEmulated();  // then tests choose sizes that one core can do
 
-inline std::unique_ptr<Device> OpenTestCard(DType dtype) {
-  return NewCudaDevice(TestRuntime(), TestProducts(), 0, DTypeName(dtype))
+inline std::unique_ptr<Device> OpenTestCard(
+    DType dtype, const std::string& operands = "dtype") {
+  return NewCudaDevice(TestRuntime(), TestProducts(), 0, DTypeName(dtype),
+                       operands)
       .value();
+}
+
+// Whether the card computes fp8 products.
+inline bool HasE4m3() {
+  Card card;
+  EXPECT_EQ(TestRuntime()->Describe(0, &card), 0);
+  return card.compute_major == kE4m3ComputeMajor &&
+         card.compute_minor == kE4m3ComputeMinor;
 }
 
 constexpr DType kDTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
@@ -84,13 +94,17 @@ class OnCard {
   }
 
   // What is there once everything is done.
-  std::vector<float> Values(DType dtype) const {
+  std::vector<char> Bytes() const {
     Runtime* runtime = TestRuntime().get();
     std::vector<char> bytes(bytes_);
     EXPECT_EQ(runtime->Synchronize(nullptr), 0);
     EXPECT_EQ(
         runtime->CopyToHost(buffer_.data(), bytes_, bytes.data(), nullptr), 0);
     EXPECT_EQ(runtime->Synchronize(nullptr), 0);
+    return bytes;
+  }
+  std::vector<float> Values(DType dtype) const {
+    const std::vector<char> bytes = Bytes();
     std::vector<float> values(bytes_ / DTypeBytes(dtype));
     for (size_t i = 0; i < values.size(); ++i) {
       if (dtype == DType::kF32) {

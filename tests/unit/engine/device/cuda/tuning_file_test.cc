@@ -48,7 +48,11 @@ TEST(TuningFileTest, GivesBackWhatWasWritten) {
   const Choices choices = {
       {{Element::kFloat, 384, 1536, Epilogue::kNone}, std::string("\0\n x", 4)},
       {{Element::kHalf, 8, 16, Epilogue::kBiasGeluTanh}, "\xff"},
-      {{Element::kBf16, 8, 16, Epilogue::kBiasRelu}, "b"}};
+      {{Element::kBf16, 8, 16, Epilogue::kBiasRelu}, "b"},
+      {{Element::kBf16, 8, 16, Epilogue::kBiasRelu, Operands::kE4m3}, "c"},
+      {{Element::kHalf, 8, 16, Epilogue::kNone, Operands::kE4m3}, "d"}};
+  EXPECT_THAT(FormatTuning(kHopper, choices),
+              HasSubstr("\nbf16_e4m3 8 16 bias_relu 63\n"));
   EXPECT_EQ(ParseTuning(FormatTuning(kHopper, choices), kHopper).value(),
             choices);
 }

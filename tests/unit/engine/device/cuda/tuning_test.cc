@@ -324,6 +324,26 @@ TEST(OpenCardsTest, KeepsAModelsChoicesInTheFolder) {
   EXPECT_TRUE(FileExists(folder.path(), "emulated-card-9.0-loops.tuning"));
 }
 
+TEST(OpenCardsTest, KeepsFp8ProductsApartOnSeveralCards) {
+  const TempFolder folder;
+  const auto runtime = std::make_shared<EmulatedRuntime>();
+  runtime->devices = 2;
+  const auto opened = OpenCards(
+      runtime, [] { return TestLibrary(); }, {}, "auto", folder.path(), "fp8");
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ((*opened)->products(), "fp8");
+  LinearWeights weights;
+  weights.weight = {16, 16, std::vector<float>(16 * 16, 0.5f)};
+  weights.bias.assign(16, 0.0f);
+  for (const bool bears : {false, true}) {
+    weights.bears_8_bits = bears;
+    ASSERT_TRUE((*opened)->PrepareLinear(weights, Activation::kNone).ok());
+  }
+  EXPECT_THAT((*opened)->notes(),
+              ElementsAre(HasSubstr("products bf16 16 16 bias:"),
+                          HasSubstr("products bf16_e4m3 16 16 bias:")));
+}
+
 TEST(OpenCardsTest, SaysWhyItHasNone) {
   const auto runtime = std::make_shared<EmulatedRuntime>();
   const auto library = [] { return TestLibrary(); };

@@ -1,16 +1,11 @@
 #include "client/cpp/encoderctl/bulk_embed.h"
 
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <deque>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/bulk_work.h"
 #include "client/cpp/encoderctl/job.h"
 #include "client/cpp/encoderctl/journal.h"
 #include "client/cpp/encoderctl/output_file.h"
@@ -19,7 +14,6 @@
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/text_source.h"
 #include "client/cpp/error.h"
-#include "client/cpp/requests.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -33,44 +27,6 @@ RowLayout LayoutOf(const std::string& encoding, int64_t dimensions) {
   if (encoding == "binary") return {"|i1", (dimensions + 7) / 8, 1};
   if (encoding == "ubinary") return {"|u1", (dimensions + 7) / 8, 1};
   return {"<f4", dimensions, 4};
-}
-
-// The same bytes for the same message, maps included.
-std::string Deterministic(const google::protobuf::MessageLite& message) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  message.SerializePartialToCodedStream(&coded);
-  coded.Trim();
-  return bytes;
-}
-
-// What changes a row; whether a bad text ends the run does not.
-std::string OptionsBytes(client::EmbedOptions options) {
-  options.on_error = v1::ON_ERROR_PER_INPUT;
-  return Deterministic(client::ToRequest(options).options());
-}
-
-// Names the work: any change of input, model or options is other work.
-std::string NameWork(const Invocation& invocation, const BulkChoices& choices,
-                     const v1::Model& model) {
-  struct stat file = {};
-  stat(invocation.settings.input.c_str(), &file);
-  nlohmann::ordered_json json;
-  json["journal"] = 1;
-  json["input"] = invocation.settings.input;
-  json["bytes"] = file.st_size;
-  json["modified"] = {file.st_mtim.tv_sec, file.st_mtim.tv_nsec};
-  json["input_format"] = invocation.settings.input_format;
-  json["field"] = invocation.settings.field;
-  // Weights, pooling, dtype, max_len, prompts: whatever the server tells.
-  v1::Model told = model;
-  told.clear_max_inputs_per_request();
-  json["model"] = absl::BytesToHexString(Deterministic(told));
-  json["options"] = absl::BytesToHexString(OptionsBytes(choices.embed));
-  return json.dump(-1, ' ', false,
-                   nlohmann::ordered_json::error_handler_t::replace);
 }
 
 class BulkRun {
@@ -129,8 +85,11 @@ class BulkRun {
     }
     const absl::Status locked = lock_.Take(output);
     if (!locked.ok()) return locked;
-    work_ = NameWork(invocation_, choices_, model);
-    if (resumable_) FindJournal();
+    work_ = NameWork(invocation_.settings, choices_.embed, model);
+    if (choices_.resume) {
+      const absl::Status found = FindJournal();
+      if (!found.ok()) return found;
+    }
     before_ = done_.rows;
     if (done_.rows == 0) return absl::OkStatus();
     source_->Skip(done_.rows, done_.bytes);
@@ -139,24 +98,38 @@ class BulkRun {
     return OpenRows();
   }
 
-  // Sets done_ to what an earlier run of this work left.
-  void FindJournal() {
-    std::ostream& err = invocation_.environment.err;
-    const JournalFound found = ReadJournal(journal_path_, work_);
-    if (found.damaged_line > 1) {
-      err << journal_path_ << " is damaged from line " << found.damaged_line
-          << " on; what it says before counts\n";
-    } else if (found.damaged_line == 1) {
-      err << journal_path_ << " is damaged; starting anew\n";
-    } else if (found.other_work) {
-      err << journal_path_ << " is of other work (the input, the model or the "
-          << "options changed); starting anew\n";
-    }
+  // Sets done_ to what an earlier run of this work left. FAILED_PRECONDITION
+  // if what is there is not this run's to throw away: unfinished rows of other
+  // work, or of nobody knows which.
+  absl::Status FindJournal() {
+    const JournalFound found = ReadJournal(journal_path_);
+    const std::string& output = invocation_.settings.output;
     const int64_t rows = found.done.rows;
+    std::error_code ignored;
+    const bool at_stake = std::filesystem::exists(output, ignored);
+    if (found.damaged_line == 1 && at_stake) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(journal_path_, " is damaged: what is done of ", output,
+                       " is not known; --resume=no starts anew"));
+    }
+    if (!found.work.empty() && found.work != work_) {
+      if (rows == 0 || !at_stake) return absl::OkStatus();
+      return absl::FailedPreconditionError(absl::StrCat(
+          output, " holds ", rows, " rows of unfinished work, and ",
+          Difference(found.work, work_),
+          " changed since; the command of then goes on with it, --resume=no "
+          "starts anew"));
+    }
+    if (found.damaged_line > 1) {
+      invocation_.environment.err << journal_path_ << " is damaged from line "
+                                  << found.damaged_line
+                                  << " on; what it says before counts\n";
+    }
     if (RowFile::Holds(invocation_.settings.output, layout_, rows) &&
         (!own_ranges_ || RowFile::Holds(scales_path_, kScaleLayout, rows))) {
       done_ = found.done;
     }
+    return absl::OkStatus();
   }
 
   // Once, when there is a row to write: until then what an earlier run left is
@@ -304,7 +277,7 @@ class BulkRun {
       const bool blames = bad_line_ >= 0 && !skip_bad();
       const int code =
           invocation_.Fail(status, blames ? source_->NameOf(bad_line_) : "");
-      // A bad text must change first, and then it is other work.
+      // A bad text must change first, and then the rows are not gone on with.
       if (!blames && resumable_ && done_.rows > 0) {
         invocation_.environment.err << done_.rows << " texts are done"
                                     << HowToGoOn() << "\n";

@@ -39,7 +39,7 @@ bool ReadLine(std::ifstream& file, std::string* text, bool* damaged) {
 
 }  // namespace
 
-JournalFound ReadJournal(const std::string& path, const std::string& work) {
+JournalFound ReadJournal(const std::string& path) {
   JournalFound found;
   std::ifstream file(path, std::ios::binary);
   if (!file) return found;
@@ -49,13 +49,12 @@ JournalFound ReadJournal(const std::string& path, const std::string& work) {
     found.damaged_line = 1;  // it is there at once with its first two lines
     return found;
   }
-  found.other_work = text != work;
+  found.work = text;
   int64_t line = 2;
   for (; ReadLine(file, &text, &damaged); ++line) {
     const std::vector<std::string> fields = absl::StrSplit(text, ' ');
     Progressed entry;
-    if (found.other_work || fields.size() != 2 ||
-        !absl::SimpleAtoi(fields[0], &entry.rows) ||
+    if (fields.size() != 2 || !absl::SimpleAtoi(fields[0], &entry.rows) ||
         !absl::SimpleAtoi(fields[1], &entry.bytes)) {
       break;
     }

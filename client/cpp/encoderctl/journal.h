@@ -25,14 +25,14 @@ struct Progressed {
 
 // What stands in a journal.
 struct JournalFound {
-  Progressed done;           // its last entry; of other work: none
-  bool other_work = false;   // and no damage
+  std::string work;  // empty: there is none, or its first line is damaged
+  Progressed done;   // its last entry
   int64_t damaged_line = 0;  // from this line on, the first being 1; 0: none
 };
 
 // Reads the journal at `path`; finds nothing where there is none. A last line
 // without its end is no damage: it was being written when the run broke off.
-JournalFound ReadJournal(const std::string& path, const std::string& work);
+JournalFound ReadJournal(const std::string& path);
 
 class Journal {
  public:

@@ -117,27 +117,27 @@ TEST_F(EncoderctlBulkTest, ALaterRunDoesNotDoFinishedWorkAgain) {
   EXPECT_LE(service_.stream_texts() - before, kTexts + kWindow);
 }
 
-TEST_F(EncoderctlBulkTest, OtherOptionsOrAnotherInputBeginAnew) {
-  for (const bool other_input : {false, true}) {
-    FailARun();
-    if (other_input) Write("in.jsonl", Read(Path("in.jsonl")) + "\"more\"\n");
-    const int64_t before = service_.stream_texts();
-    EXPECT_EQ(
-        Run("out.npy", {other_input ? "--normalize=model" : "--normalize=yes"}),
-        kExitOk)
-        << err_;
-    EXPECT_THAT(err_, HasSubstr("is of other work"));
-    EXPECT_EQ(service_.stream_texts() - before, kTexts + other_input);
-  }
-}
-
-TEST_F(EncoderctlBulkTest, AnotherModelOfTheSameNameBeginsAnew) {
+TEST_F(EncoderctlBulkTest, ThrowsUnfinishedRowsOfOtherWorkAwayOnlyWhenAsked) {
   FailARun();
+  const std::string half = Read(Path("out.npy"));
+  const auto refuses = [&](const std::string& what,
+                           std::vector<std::string> flags) {
+    EXPECT_EQ(Run("out.npy", std::move(flags)), kExitUsage);
+    EXPECT_THAT(err_, HasSubstr("rows of unfinished work, and " + what +
+                                " changed since"));
+    EXPECT_THAT(err_, HasSubstr("--resume=no starts anew"));
+    EXPECT_EQ(Read(Path("out.npy")), half);
+  };
+  refuses("the options", {"--normalize=yes"});
+  refuses("the options", {"--encoding=float16"});
   service_.SetPooling(v1::POOLING_CLS);
+  refuses("the model", {});
+  Write("in.jsonl", Read(Path("in.jsonl")) + "\"more\"\n");
+  refuses("the input's size or time and the model", {});
   const int64_t before = service_.stream_texts();
-  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
-  EXPECT_THAT(err_, HasSubstr("is of other work"));
-  EXPECT_EQ(service_.stream_texts() - before, kTexts);
+  EXPECT_EQ(Run("out.npy", {"--resume=no"}), kExitOk) << err_;
+  EXPECT_THAT(err_, IsEmpty());
+  EXPECT_EQ(service_.stream_texts() - before, kTexts + 1);
 }
 
 TEST_F(EncoderctlBulkTest, KeepsAFinishedFileUntilThereIsARowInItsPlace) {
@@ -166,7 +166,7 @@ TEST_F(EncoderctlBulkTest, LeavesNoFileWhereThereWasNoneAndNoRowCame) {
 TEST_F(EncoderctlBulkTest, ARunThatIsRefusedCostsNoHalfDoneWork) {
   ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
   FailARun();
-  RefuseARun("out.npy", {"--dimensions=9999"});
+  RefuseARun("out.npy", {});
   EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
   EXPECT_THAT(err_, HasSubstr("going on after "));
   EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
@@ -176,13 +176,17 @@ TEST_F(EncoderctlBulkTest, RowsOfOtherTextsAreNotGoneOnWith) {
   ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
   FailARun();
   const std::string journal = Read(Path("out.npy.journal"));
-  std::istringstream in(std::string(2 * kTexts, '\n'));
-  std::ostringstream out, err;
-  Environment environment{in, out, err};
-  EXPECT_EQ(RunEncoderctl({"embed", "--target=" + service_.target(),
-                           "--on_error=skip", "--output=" + Path("out.npy")},
-                          environment),
-            kExitOk);
+  for (const std::string resume : {"yes", "no"}) {
+    std::istringstream in(std::string(2 * kTexts, '\n'));
+    std::ostringstream out, err;
+    Environment environment{in, out, err};
+    EXPECT_EQ(RunEncoderctl(
+                  {"embed", "--target=" + service_.target(), "--on_error=skip",
+                   "--resume=" + resume, "--output=" + Path("out.npy")},
+                  environment),
+              resume == "yes" ? kExitUsage : kExitOk);
+    EXPECT_EQ(Read(Path("out.npy.journal")).empty(), resume == "no");
+  }
   EXPECT_FALSE(std::filesystem::exists(Path("out.npy.journal")));
   EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
   EXPECT_THAT(err_, IsEmpty());
@@ -200,8 +204,12 @@ TEST_F(EncoderctlBulkTest, CallsADamagedJournalDamaged) {
        {flipped, std::string(), std::string(400, '\0'),
         std::string("some other text\n"), journal.substr(0, 40)}) {
     Write("out.npy.journal", damaged);
-    EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
-    EXPECT_THAT(err_, HasSubstr("out.npy.journal is damaged; starting anew"));
+    Write("out.npy", half);
+    EXPECT_EQ(Run("out.npy"), kExitUsage);
+    EXPECT_THAT(err_,
+                HasSubstr("out.npy.journal is damaged: what is done of "));
+    EXPECT_EQ(Read(Path("out.npy")), half);
+    EXPECT_EQ(Run("out.npy", {"--resume=no"}), kExitOk) << err_;
     EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
   }
   std::string later = journal;

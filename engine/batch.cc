@@ -24,6 +24,17 @@ absl::Status OutOfRange(absl::string_view kind, absl::string_view reason,
        std::string(field)});
 }
 
+absl::Status NoSegments(int64_t index, int32_t id) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat("segment id ", id, " at index ", index,
+                                "; the model has no segments: only 0"),
+                   {"SEGMENT_ID_OUT_OF_RANGE",
+                    {{"index", absl::StrCat(index)},
+                     {"id", absl::StrCat(id)},
+                     {"limit", "1"}},
+                    "tokens.segment_ids"});
+}
+
 absl::Status CheckLength(absl::string_view name, absl::string_view reason,
                          int64_t count, int64_t tokens) {
   if (count == 0 || count == tokens) return absl::OkStatus();
@@ -83,9 +94,12 @@ absl::Status ValidateSequence(const TokenSequence& sequence,
   }
   at = FirstOutside(sequence.segment_ids, SegmentLimit(limits));
   if (at >= 0) {
+    if (limits.segment_rows == 0) {
+      return NoSegments(at, sequence.segment_ids[at]);
+    }
     return OutOfRange("segment", "SEGMENT_ID_OUT_OF_RANGE",
                       "tokens.segment_ids", at, sequence.segment_ids[at],
-                      SegmentLimit(limits));
+                      limits.segment_rows);
   }
   at = FirstOutside(sequence.position_ids, limits.position_rows);
   if (at >= 0) {

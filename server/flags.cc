@@ -42,17 +42,21 @@ ABSL_FLAG(ModelFlags, model, {},
           "sentence-transformers layout, or name=folder. Required; given "
           "again, another model beside it, the first being the default. Cost: "
           "the weights stay in memory, and each has threads of its own.");
-ABSL_FLAG(std::string, listen, kDefault.listen,
-          "host:port of gRPC; port 0 takes any free one. Plain text without "
-          "authentication: leave loopback only inside a trusted network.");
+ABSL_FLAG(
+    std::string, listen, kDefault.listen,
+    "host:port of gRPC; port 0 takes any free one. Plain text without "
+    "authentication. Cost of leaving loopback: whoever reaches it may use "
+    "it, so only inside a trusted network.");
 ABSL_FLAG(std::string, http_listen, kDefault.http_listen,
           "host:port of HTTP with /metrics, /healthz and /readyz; empty: none. "
           "Cost: a thread that sleeps.");
-ABSL_FLAG(std::string, device, kDefault.device,
-          "Where to compute: auto, cpu, cuda (the first GPU), cuda:N, "
-          "cuda:N,cuda:M,... or cuda:all. auto takes the best the machine has "
-          "(of GPUs the first) and the log says why. Several GPUs must be of "
-          "one kind; the weights lie on each.");
+ABSL_FLAG(
+    std::string, device, kDefault.device,
+    "Where to compute: auto, cpu, cuda (the first GPU), cuda:N, "
+    "cuda:N,cuda:M,... or cuda:all. auto takes the best the machine has "
+    "(of GPUs the first) and the log says why. Several GPUs must be of "
+    "one kind. Cost: a GPU keeps the weights and the scratch memory of its "
+    "threads in its own memory, and each of several all of them.");
 ABSL_FLAG(
     std::string, dtype, kDefault.dtype,
     "Number format of the matrix products: auto, fp32, bf16 or fp16. auto "

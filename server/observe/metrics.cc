@@ -31,13 +31,16 @@ constexpr Spec kStageDuration = {
 constexpr Spec kBatchTokens = {"encoderd_batch_tokens",
                                "Tokens of a computed batch."};
 constexpr Spec kBatchSequences = {"encoderd_batch_sequences",
-                                  "Inputs of a computed batch."};
+                                  "Sequences of a computed batch: inputs, or "
+                                  "each window of one."};
 constexpr Spec kInputTokens = {
     "encoderd_input_tokens",
-    "Tokens of an admitted input, special tokens included."};
+    "Tokens of an admitted sequence (an input, or each window of one), special "
+    "tokens included."};
 constexpr Spec kTokens = {"encoderd_tokens_total", "Tokens computed."};
 constexpr Spec kQueueInputs = {"encoderd_queue_inputs",
-                               "Inputs that wait for compute now."};
+                               "Sequences (inputs, or each window of one) "
+                               "that wait for compute now."};
 constexpr Spec kQueueTokens = {"encoderd_queue_tokens",
                                "Tokens that wait for compute now."};
 constexpr Spec kCancelled = {
@@ -170,7 +173,7 @@ void Metrics::RequestDone(Method method, absl::StatusCode code,
                                                 : at - kAnswerCodes.begin();
   requests_[static_cast<int>(method)][index]->Increment();
   request_duration_->Observe(absl::ToDoubleSeconds(duration));
-  if (code != absl::StatusCode::kOk) InputRejected(reason);
+  if (code != absl::StatusCode::kOk && !reason.empty()) InputRejected(reason);
 }
 
 void Metrics::InputRejected(absl::string_view reason) {

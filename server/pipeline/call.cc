@@ -107,7 +107,9 @@ PipelineResult Call::TakeResult(int64_t tokens, absl::Time now) {
   result.tokenize_time =
       absl::Nanoseconds(tokenize_ns_.load(std::memory_order_relaxed));
   if (first_batch_at != absl::InfinitePast()) {
-    result.queue_time = first_batch_at - queued_at;
+    result.queue_time =
+        std::max(first_batch_at - submitted_at - result.tokenize_time,
+                 absl::ZeroDuration());
     result.compute_time = now - first_batch_at;
   }
   return result;
@@ -223,7 +225,7 @@ absl::Status Call::AnswerFits() const {
   const int64_t rows = AnswerRows();
   if (rows <= answer_limit_.max_rows()) return absl::OkStatus();
   return AnswerTooLargeError(rows * answer_limit_.row_bytes,
-                             answer_limit_.max_bytes);
+                             answer_limit_.max_bytes, "inputs");
 }
 
 std::vector<int32_t> Call::StartComputing(const InputEncoder& encoder) {

@@ -37,14 +37,16 @@ absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,
                     "inputs"});
 }
 
-absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit) {
+absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
+                                 absl::string_view field) {
   return MakeError(
       absl::StatusCode::kInvalidArgument,
       absl::StrCat("the answer has at least ", bytes, " bytes; at most ", limit,
-                   " are sent: ask for fewer inputs at once"),
+                   " are sent: ask for ",
+                   field == "inputs" ? "fewer inputs at once" : "less"),
       {"REQUEST_TOO_LARGE",
        {{"reply_bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit)}},
-       "inputs"});
+       std::string(field)});
 }
 
 absl::Status ExpiredError() {
@@ -112,8 +114,12 @@ InputFault MakeInputFault(int64_t index, absl::string_view content,
   if (field.empty()) {
     field = content == "tokens" ? "tokens.ids" : content;
   }
-  detail.field = absl::StrCat(
-      input, ".", content == "pair" && field != "pair" ? "pair." : "", field);
+  detail.field =
+      content.empty()
+          ? input
+          : absl::StrCat(input, ".",
+                         content == "pair" && field != "pair" ? "pair." : "",
+                         field);
   absl::string_view message = error.message();
   const bool named = absl::ConsumePrefix(&message, "the input");
   return {index,

@@ -20,8 +20,10 @@ absl::Status QueueFullError(absl::string_view unit, int64_t queued,
 absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,
                                   int64_t limit);
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE (reply_bytes, limit): the answer would
-// have at least so many bytes, and one message may have `limit`.
-absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit);
+// have at least so many bytes, and one message may have `limit`. field: what to
+// ask less of, "inputs"; empty for a request that has none.
+absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
+                                 absl::string_view field);
 absl::Status ExpiredError();    // DEADLINE_EXCEEDED, EXPIRED_IN_QUEUE
 absl::Status CancelledError();  // CANCELLED, CANCELLED_IN_QUEUE
 absl::Status DrainingError();   // UNAVAILABLE, DRAINING
@@ -49,7 +51,8 @@ struct InputFault {
 
 // `error` of ValidateSequence or Tokenizer, told of input `index`: the message
 // begins with inputs[index], the field is inputs[index].CONTENT with the
-// content's name ("text", "pair", "tokens"), the metadata has input_index.
+// content's name ("text", "pair", "tokens"; without content it is the input
+// itself), the metadata has input_index.
 InputFault MakeInputFault(int64_t index, absl::string_view content,
                           const absl::Status& error);
 

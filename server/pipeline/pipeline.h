@@ -93,7 +93,9 @@ struct PipelineResult {
   std::vector<InputResult> outputs;  // one for each input, in order
   int64_t tokens = 0;                // computed
   absl::Duration tokenize_time;      // summed over the inputs
-  absl::Duration queue_time;         // admission to the first batch
+  // Admission to the first batch less tokenize_time, at least 0: waiting, for a
+  // tokenizer thread and for the batch.
+  absl::Duration queue_time;
   absl::Duration
       compute_time;  // start of the first batch to the end of the last
 };

@@ -100,6 +100,8 @@ absl::Status EncodeCall::Handle(const grpc::ByteBuffer& bytes) {
 
   model_ = *model;
   request_id_ = request->request_id();
+  columns_ = static_cast<uint32_t>(converted->answer.row_bytes /
+                                   int64_t{sizeof(float)});
   converted->deadline = deadline();
   converted->caller = caller();
   CancelWith(model_->pipeline->Submit(
@@ -127,10 +129,7 @@ absl::Status EncodeCall::Reply(absl::StatusOr<PipelineResult> result) {
       continue;
     }
     states->set_rows(static_cast<uint32_t>(output.rows));
-    states->set_columns(
-        output.rows == 0
-            ? model_->description.hidden_size()
-            : static_cast<uint32_t>(output.values.size() / output.rows));
+    states->set_columns(columns_);
     PackVector(VectorFormat::kFloat32, {}, output.values,
                states->mutable_packed());
     output.values = {};
@@ -179,7 +178,7 @@ absl::Status TokenizeCall::Reply(absl::StatusOr<std::vector<Encoding>> result) {
   int64_t bytes = 0;
   for (Encoding& encoding : *result) {
     bytes += TokenizedBytes(encoding, tokenizer);
-    if (bytes > limit) return AnswerTooLargeError(bytes, limit);
+    if (bytes > limit) return AnswerTooLargeError(bytes, limit, "inputs");
     v1::TokenizedInput* input = response->add_inputs();
     FillTokenized(encoding, tokenizer, input);
     encoding = Encoding();
@@ -198,7 +197,7 @@ absl::Status ListModelsCall::Handle(const grpc::ByteBuffer& bytes) {
   for (const ServedModel* model : environment().models->All()) {
     *response.add_models() = model->description;
   }
-  Answer(response);
+  Answer(response, "");
   return absl::OkStatus();
 }
 
@@ -208,7 +207,7 @@ absl::Status GetModelCall::Handle(const grpc::ByteBuffer& bytes) {
   if (!status.ok()) return status;
   const auto model = environment().models->Find(request.model());
   if (!model.ok()) return model.status();
-  Answer((*model)->description);
+  Answer((*model)->description, "");
   return absl::OkStatus();
 }
 

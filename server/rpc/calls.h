@@ -34,6 +34,7 @@ class EncodeCall final : public UnaryCall {
 
   const ServedModel* model_ = nullptr;
   std::string request_id_;
+  uint32_t columns_ = 0;  // of every input's states, also where it has no rows
 };
 
 class TokenizeCall final : public UnaryCall {

@@ -104,9 +104,12 @@ absl::string_view ContentName(const v1::Input& input) {
       return "pair";
     case v1::Input::kTokens:
       return "tokens";
-    default:
+    case v1::Input::kText:
       return "text";
+    case v1::Input::CONTENT_NOT_SET:
+      break;
   }
+  return "";
 }
 
 // What the inputs of one request have in common.

@@ -143,7 +143,8 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
   const absl::Status status = CatchAll([&]() -> absl::Status {
     if (!result.ok()) return result.status();
     held->job.Answer(*std::move(result), response);
-    const absl::Status fits = CheckAnswerSize(*response, environment_.limits);
+    const absl::Status fits =
+        CheckAnswerSize(*response, environment_.limits, "inputs");
     if (fits.ok()) answer = SerializeMessage(*response);
     return fits;
   });

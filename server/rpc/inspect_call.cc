@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "engine/position_inspection.h"
 #include "google/protobuf/arena.h"
+#include "server/pipeline/errors.h"
 #include "server/rpc/answer.h"
 #include "server/rpc/wire.h"
 
@@ -90,12 +91,22 @@ absl::Status InspectPositionsCall::Handle(const grpc::ByteBuffer& bytes) {
   range_ = *range;
   cosine_ = request.cosine();
   values_ = request.values();
+  const int64_t answer = LeastBytes();
+  const int64_t limit = environment().limits.max_message_bytes;
+  if (answer > limit) return AnswerTooLargeError(answer, limit, "");
   CancelWith(model_->pipeline->SubmitWork(
       caller(), deadline(),
       [this, alive = shared_from_this()](const absl::Status& status) {
         Continue([&] { return status.ok() ? Reply() : status; });
       }));
   return absl::OkStatus();
+}
+
+int64_t InspectPositionsCall::LeastBytes() const {
+  int64_t floats = 1;  // a norm
+  if (cosine_) floats += range_.count;
+  if (values_) floats += model_->model->position_rows().cols;
+  return range_.count * floats * int64_t{sizeof(float)};
 }
 
 absl::Status InspectPositionsCall::Reply() {
@@ -122,7 +133,7 @@ absl::Status InspectPositionsCall::Reply() {
         absl::MakeConstSpan(table.Row(range_.first), range_.count * table.cols),
         response->mutable_values());
   }
-  Answer(*response);
+  Answer(*response, "");
   return absl::OkStatus();
 }
 

@@ -30,6 +30,7 @@ class InspectPositionsCall final : public UnaryCall {
  private:
   absl::Status Handle(const grpc::ByteBuffer& request) override;
   absl::Status Reply();
+  int64_t LeastBytes() const;  // of the answer: what makes it large
 
   // Constant once submitted.
   const ServedModel* model_ = nullptr;

@@ -57,11 +57,12 @@ absl::Status ParseInputs(const RequestLimits& limits,
 }
 
 absl::Status CheckAnswerSize(const google::protobuf::Message& answer,
-                             const RequestLimits& limits) {
+                             const RequestLimits& limits,
+                             absl::string_view field) {
   const int64_t size = static_cast<int64_t>(answer.ByteSizeLong());
   const int64_t limit = limits.max_message_bytes;
   if (size <= limit) return absl::OkStatus();
-  return AnswerTooLargeError(size, limit);
+  return AnswerTooLargeError(size, limit, field);
 }
 
 absl::Status CatchAll(const std::function<absl::Status()>& body) {

@@ -27,9 +27,11 @@ absl::Status ParseInputs(const RequestLimits& limits,
                          google::protobuf::Message* request,
                          std::vector<InputFault>* bad_texts = nullptr);
 
-// REQUEST_TOO_LARGE (reply_bytes, limit) for an answer above the limit.
+// REQUEST_TOO_LARGE (reply_bytes, limit) for an answer above the limit. field:
+// "inputs", or empty for a request that has none.
 absl::Status CheckAnswerSize(const google::protobuf::Message& answer,
-                             const RequestLimits& limits);
+                             const RequestLimits& limits,
+                             absl::string_view field);
 
 // Runs `body`; what it throws becomes INTERNAL.
 absl::Status CatchAll(const std::function<absl::Status()>& body);

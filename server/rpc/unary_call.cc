@@ -26,6 +26,7 @@ UnaryCall::UnaryCall(const CallEnvironment& environment, Method method,
 
 void UnaryCall::Start(const grpc::ByteBuffer& request) {
   self_ = shared_from_this();
+  no_message_ = !request.Valid();
   Continue([this, &request] {
     const absl::Status admitted = environment_.state->Admit();
     return admitted.ok() ? Handle(request) : admitted;
@@ -38,8 +39,9 @@ void UnaryCall::Continue(const std::function<absl::Status()>& body) {
   if (!status.ok()) Fail(status);
 }
 
-void UnaryCall::Answer(const google::protobuf::Message& reply) {
-  const absl::Status fits = CheckAnswerSize(reply, environment_.limits);
+void UnaryCall::Answer(const google::protobuf::Message& reply,
+                       absl::string_view field) {
+  const absl::Status fits = CheckAnswerSize(reply, environment_.limits, field);
   if (!fits.ok()) {
     Fail(fits);
     return;
@@ -61,7 +63,11 @@ void UnaryCall::Fail(const absl::Status& status) {
         "grpc-retry-pushback-ms",
         absl::StrCat(absl::ToInt64Milliseconds(*delay)));
   }
-  Finished(published.code(), ReasonOf(published));
+  if (no_message_) {
+    uncounted_ = published;
+  } else {
+    Finished(published.code(), ReasonOf(published));
+  }
   Finish(ToGrpcStatus(published));
 }
 
@@ -70,6 +76,19 @@ void UnaryCall::Fail(const absl::Status& status) {
 void UnaryCall::Finished(absl::StatusCode code, absl::string_view reason) {
   environment_.metrics->RequestDone(method_, code, reason,
                                     absl::Now() - arrival_);
+}
+
+void UnaryCall::CountUncounted() {
+  bool cancelled = false;
+  {
+    absl::MutexLock lock(&mu_);
+    cancelled = cancelled_;
+  }
+  if (cancelled) {
+    Finished(absl::StatusCode::kCancelled, "");
+  } else {
+    Finished(uncounted_.code(), ReasonOf(uncounted_));
+  }
 }
 
 void UnaryCall::CancelWith(std::shared_ptr<PipelineCall> call) {
@@ -109,6 +128,7 @@ void UnaryCall::CancelWork() {
 }
 
 void UnaryCall::OnDone() {
+  if (!uncounted_.ok()) CountUncounted();
   environment_.calls->Remove(this);
   environment_.state->Leave();
   const std::shared_ptr<UnaryCall> last = std::move(self_);

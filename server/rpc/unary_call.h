@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "google/protobuf/message.h"
@@ -51,8 +52,10 @@ class UnaryCall : public grpc::ServerUnaryReactor,
   void Continue(const std::function<absl::Status()>& body);
 
   // Each call ends in exactly one of these; a second one is a bug and ignored.
-  // REQUEST_TOO_LARGE instead of an answer above the limit.
-  void Answer(const google::protobuf::Message& reply);
+  // REQUEST_TOO_LARGE instead of an answer above the limit; field: what to ask
+  // less of, empty for a request without inputs.
+  void Answer(const google::protobuf::Message& reply,
+              absl::string_view field = "inputs");
   void Fail(const absl::Status& status);
 
   // The pipeline's handle, so that a caller that goes away takes its work
@@ -70,6 +73,7 @@ class UnaryCall : public grpc::ServerUnaryReactor,
   void OnDone() final;
   void CancelWork();
   void Finished(absl::StatusCode code, absl::string_view reason);
+  void CountUncounted();
 
   const CallEnvironment& environment_;
   const Method method_;
@@ -78,6 +82,12 @@ class UnaryCall : public grpc::ServerUnaryReactor,
   grpc::ByteBuffer* const reply_;
   std::atomic<bool> answered_{false};
   std::shared_ptr<UnaryCall> self_;  // from Start to OnDone
+
+  // A caller who resets a call before its message is complete and one who ends
+  // it without a message look alike until gRPC is done with it: such a call's
+  // error is counted only then.
+  bool no_message_ = false;  // constant once started
+  absl::Status uncounted_;   // written before Finish, read in OnDone
 
   absl::Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;

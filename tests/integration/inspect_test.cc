@@ -119,6 +119,28 @@ TEST_F(InspectTest, KnowsTheModelsName) {
   EXPECT_EQ(error.reason, "MODEL_NOT_FOUND");
 }
 
+TEST(InspectBoundsTest, AnAnswerAboveTheMessageLimitIsRefusedWithoutAField) {
+  ServerConfig config = TestConfig();
+  config.max_message_bytes = 64 << 10;
+  TestServer server({}, config);
+  v1::InspectPositionsRequest request;
+  request.set_cosine(true);
+  const auto inspect = [&] {
+    grpc::ClientContext context;
+    v1::InspectPositionsResponse response;
+    return server.stub().InspectPositions(&context, request, &response);
+  };
+  const RpcError error = ReadError(inspect());
+  EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(error.reason, "REQUEST_TOO_LARGE");
+  EXPECT_EQ(error.metadata.at("reply_bytes"), "1050624");  // 512 x 513 floats
+  EXPECT_EQ(error.metadata.at("limit"), "65536");
+  EXPECT_TRUE(error.violations.empty());
+  EXPECT_THAT(error.message, ::testing::EndsWith("ask for less"));
+  request.set_row_count(100);
+  EXPECT_TRUE(inspect().ok());
+}
+
 class LongTableTest : public InspectTest {
  protected:
   LongTableTest() : InspectTest(3000) {}

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -101,6 +102,47 @@ TEST_F(ModelTest, Takes512AndRefuses513UnderTheFlag) {
   EXPECT_EQ(error.reason, "INPUT_TOO_LONG");
   EXPECT_EQ(error.metadata.at("token_count"), "513");
   EXPECT_EQ(error.metadata.at("max_tokens"), "512");
+}
+
+TEST_F(ModelTest, RefusesFourAndEightTimesItsLengthWhole) {
+  ASSERT_TRUE(Start(0).ok());
+  for (const int tokens : {1024, 2048}) {
+    const RpcError error = ReadError(Embed(TextRequest({Hellos(tokens)})));
+    EXPECT_EQ(error.code, grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(error.reason, "INPUT_TOO_LONG");
+    EXPECT_EQ(error.metadata.at("token_count"), absl::StrCat(tokens));
+    EXPECT_EQ(error.metadata.at("max_tokens"), "256");
+    EXPECT_EQ(response_.embeddings_size(), 0);
+  }
+  EXPECT_TRUE(Embed(TextRequest({Hellos(256)})).ok());
+}
+
+TEST_F(ModelTest, TheTableSumHasTheTablesColumnsAlsoWithoutRows) {
+  const TempFolder folder;
+  WriteCheckpoint(CheckpointSpecOf("albert"), folder.path());
+  ASSERT_TRUE(Start(0, folder.path()).ok());
+  v1::EncodeRequest request;
+  v1::TokenIds* tokens = request.add_inputs()->mutable_tokens();
+  tokens->add_ids(2);  // [CLS] and [SEP] of the folder's vocabulary
+  tokens->add_ids(3);
+  request.set_layer(0);
+  const auto shape = [&](bool before_norm, v1::TokenSpan span) {
+    request.set_before_norm(before_norm);
+    request.set_span(span);
+    grpc::ClientContext context;
+    v1::EncodeResponse response;
+    const grpc::Status status = stub_->Encode(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    const v1::TokenStates& states = response.states(0);
+    EXPECT_EQ(states.packed().size(), 4u * states.rows() * states.columns());
+    return std::pair<uint32_t, uint32_t>(states.rows(), states.columns());
+  };
+  using Shape = std::pair<uint32_t, uint32_t>;
+  constexpr v1::TokenSpan kNone = v1::TOKEN_SPAN_WITHOUT_SPECIAL_TOKENS;
+  EXPECT_EQ(shape(true, v1::TOKEN_SPAN_ALL), Shape(2, 24));
+  EXPECT_EQ(shape(true, kNone), Shape(0, 24));
+  EXPECT_EQ(shape(false, v1::TOKEN_SPAN_ALL), Shape(2, 64));
+  EXPECT_EQ(shape(false, kNone), Shape(0, 64));
 }
 
 TEST_F(ModelTest, MaxLenBeyondTheTableIsRefusedAtStart) {

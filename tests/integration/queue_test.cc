@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/support/patience.h"
+#include "tests/support/raw_http2.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
@@ -204,6 +205,31 @@ TEST(FaultTest, AThrowingTokenizerIsInternalWithAnErrorId) {
   EXPECT_TRUE(server.Embed(TextRequest({"x"}), &response).ok());
 }
 
+TEST(CancelTest, WhoResetsACallBeforeItsMessageIsCompleteIsNotRefused) {
+  TestServer server;
+  const auto requests = [&](const std::string& code) {
+    return TestServer::Sample(
+        server.MetricsText(),
+        "encoderd_requests_total{code=\"" + code + "\",method=\"Embed\"}");
+  };
+  const auto malformed = [&] {
+    return TestServer::Sample(
+        server.MetricsText(),
+        "encoderd_rejections_total{reason=\"MALFORMED_MESSAGE\"}");
+  };
+  RawHttp2 caller(server.server().grpc_port());
+  const std::string embed = "/encoderd.v1.Encoder/Embed";
+  caller.Reset(caller.Call(embed, "a part", 100));
+  EXPECT_TRUE(Eventually([&] { return requests("CANCELLED") == 1; }));
+  EXPECT_EQ(requests("INVALID_ARGUMENT"), 0);
+  EXPECT_EQ(malformed(), 0);
+  // One who says that there is no more is refused.
+  caller.HalfClose(caller.Call(embed, "a part", 100));
+  EXPECT_TRUE(Eventually([&] { return requests("INVALID_ARGUMENT") == 1; }));
+  EXPECT_TRUE(Eventually([&] { return malformed() == 1; }));
+  EXPECT_EQ(requests("CANCELLED"), 1);
+}
+
 TEST(FaultTest, ALostDeviceEndsServingAtOnce) {
   TestServer server;
   server.model().device().CloseGate();
@@ -216,6 +242,8 @@ TEST(FaultTest, ALostDeviceEndsServingAtOnce) {
   EXPECT_EQ(ReadError(computing.Wait()).reason, "DEVICE_FAULT");
   const RpcError error = ReadError(queued.Wait());
   EXPECT_EQ(error.code, grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(error.reason, "DEVICE_FAULT");
+  EXPECT_FALSE(error.metadata.at("error_id").empty());
   EXPECT_TRUE(error.retry_delay.has_value());
   EXPECT_TRUE(Eventually([&] { return server.device_lost(); }));
   EXPECT_FALSE(server.server().serving());

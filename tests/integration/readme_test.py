@@ -146,7 +146,8 @@ def check_ci(text):
 
 
 def check_flags(readme, encoderd):
-    """The table of flags and --help name the same flags and defaults."""
+    """The table of flags and --help name the same flags and defaults; --help
+    says what each costs."""
     shown = subprocess.run([encoderd, "--help"], text=True, timeout=60,
                            stdout=subprocess.PIPE, check=False).stdout
     flags = dict(re.findall(r"^    --(\w+) \(.*?default: \"?(.*?)\"?;$", shown,
@@ -155,6 +156,12 @@ def check_flags(readme, encoderd):
     table.pop("flagfile")  # Abseil's own
     if not flags or flags != table:
         sys.exit(f"flags of --help: {flags}\nflags of README.md: {table}")
+    told = re.findall(r"^    --(\w+) \((.*?)\); default: ", shown,
+                      re.DOTALL | re.MULTILINE)
+    silent = [name for name, text in told if not re.search(r"\bCost\b", text)]
+    if len(told) != len(flags) or silent:
+        sys.exit(f"--help explains {len(told)} of {len(flags)} flags and says "
+                 f"no cost of: {silent}")
 
 
 def main():

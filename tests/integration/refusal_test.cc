@@ -118,9 +118,9 @@ TEST_F(RefusalTest, EmptyContentIsNamed) {
   EXPECT_EQ(error.reason, "EMPTY_INPUT");
   EXPECT_EQ(error.metadata.at("input_index"), "1");
   ASSERT_EQ(error.violations.size(), 3u);
-  EXPECT_THAT(error.violations[0].first, HasSubstr("inputs[1]"));
-  EXPECT_THAT(error.violations[1].first, HasSubstr("inputs[2]"));
-  EXPECT_THAT(error.violations[2].first, HasSubstr("inputs[3].tokens"));
+  EXPECT_EQ(error.violations[0].first, "inputs[1].text");
+  EXPECT_EQ(error.violations[1].first, "inputs[2]");
+  EXPECT_EQ(error.violations[2].first, "inputs[3].tokens.ids");
 }
 
 TEST_F(RefusalTest, AThousandBadInputsFitIntoOneAnswer) {

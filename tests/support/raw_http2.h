@@ -20,6 +20,7 @@ class RawHttp2 {
  public:
   static constexpr uint8_t kData = 0;
   static constexpr uint8_t kHeaders = 1;
+  static constexpr uint8_t kResetStream = 3;
   static constexpr uint8_t kSettings = 4;
   static constexpr uint8_t kEnded = 0xff;  // of no frame: the peer hung up
 
@@ -43,8 +44,10 @@ class RawHttp2 {
   RawHttp2& operator=(const RawHttp2&) = delete;
 
   // Calls "/package.Service/Method" with one message; the caller's side stays
-  // open. Streams are numbered 1, 3, ...
-  void Call(const std::string& path, const std::string& message) {
+  // open. Streams are numbered 1, 3, ...: the call's is returned. missing: so
+  // many bytes of the message are announced beyond those sent.
+  uint32_t Call(const std::string& path, const std::string& message,
+                size_t missing = 0) {
     const uint32_t stream = next_stream_;
     next_stream_ += 2;
     std::string headers;
@@ -62,8 +65,20 @@ class RawHttp2 {
     }
     constexpr uint8_t kEndHeaders = 4;
     SendFrame(kHeaders, kEndHeaders, stream, headers);
-    SendFrame(kData, 0, stream,
-              std::string(1, '\0') + Number(message.size(), 4) + message);
+    SendFrame(
+        kData, 0, stream,
+        std::string(1, '\0') + Number(message.size() + missing, 4) + message);
+    return stream;
+  }
+  // As a caller who goes away: RST_STREAM with CANCEL.
+  void Reset(uint32_t stream) {
+    constexpr uint64_t kCancel = 8;
+    SendFrame(kResetStream, 0, stream, Number(kCancel, 4));
+  }
+  // The caller's side ends without more.
+  void HalfClose(uint32_t stream) {
+    constexpr uint8_t kEndStream = 1;
+    SendFrame(kData, kEndStream, stream, "");
   }
 
   // Passes over frames until one with headers came. False: the peer hung up.

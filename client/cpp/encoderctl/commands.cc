@@ -15,7 +15,7 @@ constexpr Command kCommands[] = {
      RunEncode},
     {"tokenize", "[TEXT...]", "tokens, ids and byte offsets of each text",
      "Nothing is computed and no text is too long. --format=jsonl has ids and "
-     "offsets, and \"fits\": whether embed would take it.",
+     "offsets, and \"fits\": whether embed would take it without a prompt.",
      RunTokenize},
     {"similarity", "TEXT TEXT...", "the cosine between every two texts",
      "At least two texts: arguments, the lines of --input, or of standard "

@@ -81,8 +81,11 @@ TEST(ValidateSequenceTest, TakesOnlySegmentZeroWithoutSegments) {
   sequence.segment_ids = {0};
   EXPECT_TRUE(ValidateSequence(sequence, limits).ok());
   sequence.segment_ids = {1};
-  EXPECT_EQ(Refusal(sequence, limits, "segment id 1").reason,
-            "SEGMENT_ID_OUT_OF_RANGE");
+  ErrorDetail detail =
+      Refusal(sequence, limits,
+              "segment id 1 at index 0; the model has no segments: only 0");
+  EXPECT_EQ(detail.reason, "SEGMENT_ID_OUT_OF_RANGE");
+  EXPECT_EQ(detail.metadata["limit"], "1");
 }
 
 TEST(ValidateSequenceTest, RefusesPositionsOutsideTheirTable) {

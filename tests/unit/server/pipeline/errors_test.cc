@@ -48,6 +48,7 @@ TEST(InputFaultTest, BlamesTheFieldThatTheCallerFilled) {
   EXPECT_EQ(FieldOf(MakeInputFault(1, "pair", error("first"))),
             "inputs[1].pair.first");
   EXPECT_EQ(FieldOf(MakeInputFault(1, "pair", error(""))), "inputs[1].pair");
+  EXPECT_EQ(FieldOf(MakeInputFault(1, "", error(""))), "inputs[1]");
 }
 
 TEST(InputFaultTest, ASingleFaultStandsAsItIs) {

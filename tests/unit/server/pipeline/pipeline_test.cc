@@ -4,6 +4,7 @@
 #include <future>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
 namespace encoderd {
@@ -27,6 +28,25 @@ TEST(PipelineTest, GivesEveryInputItsOwnVectorInOrder) {
   EXPECT_EQ(result->tokens, 5 + 2 + 7 + 11);
   EXPECT_GE(result->queue_time, absl::ZeroDuration());
   EXPECT_GE(result->compute_time, absl::ZeroDuration());
+}
+
+TEST(PipelineTest, WaitingForATokenizerThreadIsWaiting) {
+  PipelineHarness harness;  // with one tokenizer thread
+  harness.tokenizer.CloseGate();
+  auto first = harness.Submit({"holds the thread"});
+  ASSERT_TRUE(harness.tokenizer.WaitForTextsAtGate(1));
+  auto second = harness.Submit({"waits for it"});
+  const absl::Time begin = absl::Now();
+  absl::SleepFor(absl::Milliseconds(20));
+  const absl::Time end = absl::Now();
+  harness.tokenizer.OpenGate();
+  const auto result = second.Get();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GE(result->queue_time, end - begin);
+  // What the first one's thread did meanwhile is no waiting of its own.
+  const auto held = first.Get();
+  ASSERT_TRUE(held.ok()) << held.status();
+  EXPECT_GE(held->tokenize_time, end - begin);
 }
 
 TEST(PipelineTest, TakesPairsAndTokenIdsBesideTexts) {

@@ -156,7 +156,7 @@ def check_flags(readme, encoderd):
     table.pop("flagfile")  # Abseil's own
     if not flags or flags != table:
         sys.exit(f"flags of --help: {flags}\nflags of README.md: {table}")
-    told = re.findall(r"^    --(\w+) \((.*?)\); default: ", shown,
+    told = re.findall(r"^    --(\w+) \((.*?)\);\s+default:", shown,
                       re.DOTALL | re.MULTILINE)
     silent = [name for name, text in told if not re.search(r"\bCost\b", text)]
     if len(told) != len(flags) or silent:

@@ -34,7 +34,7 @@ for program in "${programs[@]}"; do
   strip -o "$bundle/bin/$program" "build/bundle/bin/$program"
 done
 cp tests/gpu.sh "$bundle/tests/"
-cp tests/bench/gpu.py tests/bench/gpu_run.py tests/bench/gpu_torch.py \
+cp tests/bench/gpu{,_latency,_run,_torch}.py \
   tests/bench/fp8_error.py "$bundle/tests/bench/"
 cp tests/golden/sentences.txt "$bundle/tests/golden/"
 cp LICENSE "$bundle/"

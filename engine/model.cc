@@ -136,6 +136,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(
       options.device, options.dtype, options.tuning_folder, options.products);
   if (!device.ok()) return device.status();
+  (*device)->AllowGraphs(options.cuda_graphs);
   absl::StatusOr<std::unique_ptr<const Encoder>> encoder = Encoder::Build(
       *std::move(device), *config, info.limits, checkpoint->get());
   if (!encoder.ok()) return encoder.status();

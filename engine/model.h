@@ -31,6 +31,8 @@ struct ModelOptions {
   std::string products = "dtype";
   // Tokens; 0: the model's own limit; at most the position table's rows.
   int32_t max_len = 0;
+  // Small batches by CUDA graphs, where a GPU computes.
+  bool cuda_graphs = true;
 };
 
 struct ModelInfo {

@@ -180,6 +180,7 @@ std::string ServerConfig::ToString() const {
       .Add("products", products)
       .Add("tuning_folder", tuning_folder)
       .Add("max_len", max_len)
+      .Add("cuda_graphs", cuda_graphs ? "true" : "false")
       .Add("threads", threads)
       .Add("tokenizer_threads", tokenizer_threads)
       .Add("max_batch_tokens", max_batch_tokens)

@@ -50,6 +50,9 @@ struct ServerConfig {
   // Tokens of one input; 0: the model's own limit. May exceed it up to the
   // position table's rows. Cost: attention time grows with its square.
   int32_t max_len = 0;
+  // On a GPU: small batches by CUDA graphs, each trusted after it gave the bits
+  // of a plain run. Cost: memory of the card, up to 64 graphs for each thread.
+  bool cuda_graphs = true;
 
   // Scheduling.
   // Sessions, one compute thread each; 0: as many as fill the device. Cost:

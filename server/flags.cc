@@ -77,6 +77,10 @@ ABSL_FLAG(int32_t, max_len, kDefault.max_len,
           "Most tokens of one input, special tokens included; 0: the model's "
           "own limit. At most the position table's rows. Cost: attention time "
           "grows with its square.");
+ABSL_FLAG(bool, cuda_graphs, kDefault.cuda_graphs,
+          "On a GPU: small batches by CUDA graphs, each trusted after it gave "
+          "the bits of a plain run. Cost: memory of the card, up to 64 graphs "
+          "for each thread.");
 ABSL_FLAG(
     int32_t, threads, kDefault.threads,
     "Compute threads, one Session each, dealt out over the GPUs; 0: as many "
@@ -163,6 +167,7 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   config.products = absl::GetFlag(FLAGS_products);
   config.tuning_folder = absl::GetFlag(FLAGS_tuning_folder);
   config.max_len = absl::GetFlag(FLAGS_max_len);
+  config.cuda_graphs = absl::GetFlag(FLAGS_cuda_graphs);
   config.threads = absl::GetFlag(FLAGS_threads);
   config.tokenizer_threads = absl::GetFlag(FLAGS_tokenizer_threads);
   config.max_batch_tokens = absl::GetFlag(FLAGS_max_batch_tokens);

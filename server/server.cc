@@ -185,6 +185,7 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
   model_options.products = config_.products;
   model_options.tuning_folder = config_.tuning_folder;
   model_options.max_len = config_.max_len;
+  model_options.cuda_graphs = config_.cuda_graphs;
   auto model = loader(source.folder, model_options);
   if (!model.ok()) return model.status();
   const ModelInfo& info = (*model)->info();

@@ -148,6 +148,10 @@ class Device {
   const std::vector<std::string>& notes() const { return notes_; }
   void AddNote(std::string note) { notes_.push_back(std::move(note)); }
 
+  // Whether small batches may run by CUDA graphs: they may unless this says
+  // otherwise. Before NewExecutor; nothing to a CPU.
+  virtual void AllowGraphs(bool allowed) {}
+
   // Called once before the Prepare functions. UNIMPLEMENTED: shapes that the
   // device does not compute; RESOURCE_EXHAUSTED: the model and one Session do
   // not fit in its memory, with the numbers.

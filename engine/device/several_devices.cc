@@ -96,6 +96,9 @@ class SeveralDevices : public Device {
     return devices_.front()->default_batch_tokens();
   }
 
+  void AllowGraphs(bool allowed) override {
+    for (const auto& device : devices_) device->AllowGraphs(allowed);
+  }
   absl::Status ExpectModel(const ModelSizes& sizes) override {
     for (const auto& device : devices_) {
       const absl::Status status = device->ExpectModel(sizes);

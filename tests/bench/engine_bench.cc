@@ -5,6 +5,7 @@
 //     [--products=dtype|fp8] what products multiply on a card
 //     [--threads=N] [--max_batch_tokens=N] [--repeats=N] [--tokens=N]
 //     [--tuning_folder=FOLDER] of a card's timed choices; empty: none are timed
+//     [--cuda_graphs=true|false] small batches by CUDA graphs, on a card
 //     [--peak_tflops=N] what to quote shares of; 0: measured on the CPU
 //     [--ops]          seconds and share of the peak by op, one thread
 //     [--ids=FILE]     sequences from a file, one a line, ids in decimal;
@@ -47,11 +48,19 @@ T OrFail(absl::StatusOr<T> value) {
 }
 
 Flags ParseFlags(int argc, char** argv) {
-  Flags flags = {
-      {"model", "minilm"},  {"device", "cpu"},     {"dtype", "fp32"},
-      {"threads", "0"},     {"repeats", "5"},      {"max_batch_tokens", "0"},
-      {"ops", ""},          {"tokens", "32768"},   {"ids", ""},
-      {"peak_tflops", "0"}, {"tuning_folder", ""}, {"products", "dtype"}};
+  Flags flags = {{"model", "minilm"},
+                 {"device", "cpu"},
+                 {"dtype", "fp32"},
+                 {"threads", "0"},
+                 {"repeats", "5"},
+                 {"max_batch_tokens", "0"},
+                 {"ops", ""},
+                 {"tokens", "32768"},
+                 {"ids", ""},
+                 {"peak_tflops", "0"},
+                 {"tuning_folder", ""},
+                 {"products", "dtype"},
+                 {"cuda_graphs", "true"}};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const size_t equals = argument.find('=');
@@ -126,6 +135,7 @@ void RunWorkload(const Flags& flags, const std::string& workload) {
   auto device =
       OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
                         flags.at("tuning_folder"), flags.at("products")));
+  device->AllowGraphs(flags.at("cuda_graphs") == "true");
   const DType dtype = device->dtype();
   const std::string name = device->name();
   const std::string products = device->products();
@@ -179,6 +189,7 @@ void Main(int argc, char** argv) {
   auto device =
       OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
                         flags.at("tuning_folder"), flags.at("products")));
+  device->AllowGraphs(flags.at("cuda_graphs") == "true");
   const DType dtype = device->dtype();
   const BenchModel model =
       OrFail(LoadBenchModel(flags.at("model"), std::move(device)));

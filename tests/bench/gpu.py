@@ -22,6 +22,7 @@ import transformers
 
 import fp8_error
 import gpu_torch
+from gpu_latency import measure_latency
 from gpu_run import Engine, NotRun, Run
 
 # Gates: largest difference in fp32, least cosine in 16 bits.
@@ -279,18 +280,8 @@ def speed(run, name):
         run.rows.append({"model": name, "what": "encoderd fp8",
                          "note": f"not run: {run.no_fp8}"})
     for kind in [dtype] + ([] if run.no_fp8 else ["fp8"]):
-        latency(run, name, kind, repeats)
+        measure_latency(run, name, kind, repeats)
     return f"{len(others)} baselines beside it"
-
-
-def latency(run, name, dtype, repeats):
-    engine = Engine(run, name, gpu_torch.random_ids([128]), dtype, threads=1)
-    times = [engine.run() for _ in range(100 * repeats)]
-    engine.close()
-    run.rows.append({"model": name, "workload": "one text of 128 tokens",
-                     "what": f"encoderd {dtype}",
-                     "milliseconds": round(1e3 * statistics.median(times), 3),
-                     "min_ms": round(1e3 * min(times), 3)})
 
 
 def served(run, name):

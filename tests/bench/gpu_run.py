@@ -25,7 +25,7 @@ class Engine:
     """engine_bench over a file of ids, obeying line by line."""
 
     def __init__(self, run, model, ids, dtype, threads=0, batch_tokens=0,
-                 tuning="", device=""):
+                 tuning="", device="", graphs=True):
         self.file = tempfile.NamedTemporaryFile("w", suffix=".ids")
         for sequence in ids:
             self.file.write(" ".join(map(str, sequence)) + "\n")
@@ -36,7 +36,8 @@ class Engine:
             [run.program("engine_bench"), f"--model={model}",
              f"--device={device or run.device}", *numbers(dtype),
              f"--threads={threads}", f"--max_batch_tokens={batch_tokens}",
-             f"--tuning_folder={tuning}", f"--ids={self.file.name}"],
+             f"--tuning_folder={tuning}", f"--ids={self.file.name}",
+             f"--cuda_graphs={'true' if graphs else 'false'}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=run.environment)
         self._read("engine_bench did not start")

@@ -45,6 +45,7 @@ class CudaDevice : public Device {
   int32_t preferred_sessions() const override { return kSessions; }
   int64_t default_batch_tokens() const override { return kBatchTokens; }
 
+  void AllowGraphs(bool allowed) override { context_->graphs = allowed; }
   absl::Status ExpectModel(const ModelSizes& sizes) override {
     absl::Status status = CheckSizes(sizes);
     if (!status.ok()) return status;

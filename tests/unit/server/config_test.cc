@@ -120,6 +120,7 @@ TEST(ConfigTest, ItsTextNamesEverySettingOnOneLine) {
                           "products=",
                           "tuning_folder=",
                           "max_len=",
+                          "cuda_graphs=true",
                           "threads=",
                           "tokenizer_threads=",
                           "max_batch_tokens=",

@@ -1,11 +1,9 @@
 // Small passes by CUDA graphs, over a runtime on the host whose streams
-// capture: the bits of plain passes, and what happens when a graph cannot be
-// had.
+// capture: the bits of plain passes; and what follows where no graph is had.
 #include <gmock/gmock.h>
 
 #include <thread>
 
-#include "absl/memory/memory.h"
 #include "engine/device/cuda/graph_cache.h"
 #include "engine/device/several_devices.h"
 #include "engine/encoder.h"
@@ -19,8 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kLaunchOutOfResources = 701;
-constexpr int kIllegalAddress = 700;
+constexpr int kIllegalAddress = 700, kLaunchOutOfResources = 701;
 constexpr int kStreamCaptureUnsupported = 900;
 
 // Products that do in a capture what some libraries do.
@@ -63,6 +60,13 @@ class CudaGraphTest : public ::testing::Test {
     return NewCudaDevice(runtime_, std::make_unique<EmulatedProducts>(),
                          ordinal, DTypeName(dtype), "dtype", graphs)
         .value();
+  }
+  std::unique_ptr<Device> TwoCards() const {
+    runtime_->devices = 2;
+    std::vector<std::unique_ptr<Device>> cards;
+    cards.push_back(Card(true));
+    cards.push_back(Card(true, DType::kF32, 1));
+    return JoinDevices(std::move(cards));
   }
   std::unique_ptr<const Encoder> Build(std::unique_ptr<Device> device) const {
     return Encoder::Build(std::move(device), RandomConfig(shape_),
@@ -328,11 +332,7 @@ TEST_F(CudaGraphTest, LeavesAStreamInOrderThatAProductMayNotCaptureOn) {
 }
 
 TEST_F(CudaGraphTest, ServesSeveralCardsEachByGraphsOfItsOwn) {
-  runtime_->devices = 2;
-  std::vector<std::unique_ptr<Device>> cards;
-  for (const int32_t ordinal : {0, 1})
-    cards.push_back(Card(true, DType::kF32, ordinal));
-  const auto encoder = Build(JoinDevices(std::move(cards)));
+  const auto encoder = Build(TwoCards());
   const PackedBatch batch = Batch({11, 20});
   const auto plain = Build(Card(false));
   const auto want =
@@ -355,6 +355,17 @@ TEST_F(CudaGraphTest, ServesSeveralCardsEachByGraphsOfItsOwn) {
   EXPECT_EQ(runtime_->launches(), 4 * 3);
   sessions.clear();
   EXPECT_EQ(runtime_->graphs(), 0);
+}
+
+TEST_F(CudaGraphTest, TellsEveryCardWhetherGraphsAreAllowed) {
+  auto device = TwoCards();
+  device->AllowGraphs(false);
+  const auto encoder = Build(std::move(device));
+  for (int s = 0; s < 2; ++s) {
+    const auto session = encoder->NewSession({100}).value();
+    for (int i = 0; i < 3; ++i) RunPass(session.get(), Batch({2}));
+  }
+  EXPECT_EQ(runtime_->captures(), 0);
 }
 
 TEST_F(CudaGraphTest, RemembersABoundedNumberOfLists) {

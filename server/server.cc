@@ -296,7 +296,9 @@ bool Server::Drain() {
   streams_.GiveUpAll();
   health_.EndWatches();
   const absl::Time until = absl::Now() + kLastWords;
-  while (calls_.count() + streams_.count() + health_.watches() > 0 &&
+  // Of unary calls all that are in flight, for one that is parsed just now is
+  // given up only when it is open.
+  while (state_.in_flight() + streams_.count() + health_.watches() > 0 &&
          absl::Now() < until) {
     absl::SleepFor(kPoll);
   }

@@ -332,8 +332,11 @@ void CudaExecutor::Download(int64_t bytes) {
                                stream_.get()),
            "download");
   }
-  // Also after an error: staging must be free for the next pass.
-  if (!context_->lost) Record(runtime_.Synchronize(stream_.get()), "the pass");
+  // Also after an error: staging must be free for the next pass. Not after a
+  // pass that failed on a lost device; one that another Session lost in between
+  // says so here.
+  if (!Failed() || !context_->lost)
+    Record(runtime_.Synchronize(stream_.get()), "the pass");
 }
 
 bool CudaExecutor::Launch(Graph graph) {

@@ -1,6 +1,9 @@
 // What goes wrong on a card, by a runtime that fails when it is told to.
 #include <gmock/gmock.h>
 
+#include <functional>
+#include <utility>
+
 #include "engine/encoder.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/support/random_model.h"
@@ -23,6 +26,19 @@ absl::StatusOr<std::unique_ptr<Device>> Open(
                        ordinal, dtype, operands);
 }
 
+// Runs `meanwhile` once, while results are on their way to the host.
+class BusyRuntime : public EmulatedRuntime {
+ public:
+  std::function<void()> meanwhile;
+
+  int CopyToHost(const void* from, int64_t bytes, void* to,
+                 Stream stream) override {
+    const auto run = std::exchange(meanwhile, nullptr);
+    if (run != nullptr) run();
+    return EmulatedRuntime::CopyToHost(from, bytes, to, stream);
+  }
+};
+
 class CudaErrorTest : public ::testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<const Encoder>> Build(
@@ -42,8 +58,7 @@ class CudaErrorTest : public ::testing::Test {
   }
 
   RandomShape shape_;
-  const std::shared_ptr<EmulatedRuntime> runtime_ =
-      std::make_shared<EmulatedRuntime>();
+  const std::shared_ptr<BusyRuntime> runtime_ = std::make_shared<BusyRuntime>();
 };
 
 TEST_F(CudaErrorTest, NamesTheCardThatIsNotThere) {
@@ -193,6 +208,19 @@ TEST_F(CudaErrorTest, LosesTheDeviceForEverySessionAfterAnErrorThatStays) {
     EXPECT_EQ(later.code(), absl::StatusCode::kDataLoss);
     EXPECT_THAT(std::string(later.message()), HasSubstr("cuda:0 was lost"));
   }
+}
+
+TEST_F(CudaErrorTest, GivesNoResultsThatNobodyWaitedForOnALostDevice) {
+  const auto encoder = Build(shape_).value();
+  const auto session = encoder->NewSession({100}).value();
+  const auto other = encoder->NewSession({100}).value();
+  runtime_->meanwhile = [&] {
+    runtime_->Fail("Synchronize", kIllegalAddress, 0, true);
+    EXPECT_EQ(RunPass(other.get()).code(), absl::StatusCode::kDataLoss);
+  };
+  const absl::Status status = RunPass(session.get());
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("error 700"));
 }
 
 TEST_F(CudaErrorTest, ReportsTheFirstErrorOfAPass) {

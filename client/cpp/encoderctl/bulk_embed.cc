@@ -105,8 +105,7 @@ class BulkRun {
     const JournalFound found = ReadJournal(journal_path_);
     const std::string& output = invocation_.settings.output;
     const int64_t rows = found.done.rows;
-    std::error_code ignored;
-    const bool at_stake = std::filesystem::exists(output, ignored);
+    const bool at_stake = lock_.found();
     if (found.damaged_line == 1 && at_stake) {
       return absl::FailedPreconditionError(
           absl::StrCat(journal_path_, " is damaged: what is done of ", output,

@@ -20,11 +20,15 @@ absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
   }
   std::unique_ptr<Writer> writer(
       new Writer(file == "-" ? "standard output" : file, npy));
-  if (npy) {
+  std::error_code ignored;
+  const bool is_file =  // or will be; no pipe
+      file != "-" && (!std::filesystem::exists(file, ignored) ||
+                      std::filesystem::is_regular_file(file, ignored));
+  if (npy || is_file) {
     const absl::Status locked = writer->lock_.Take(file);
     if (!locked.ok()) return locked;
-    return writer;
   }
+  if (npy) return writer;
   writer->out_ = &standard_output;
   if (file != "-") {
     writer->file_.open(file, std::ios::binary | std::ios::app);

@@ -140,6 +140,17 @@ TEST_F(EncoderctlBulkTest, ThrowsUnfinishedRowsOfOtherWorkAwayOnlyWhenAsked) {
   EXPECT_EQ(service_.stream_texts() - before, kTexts + 1);
 }
 
+TEST_F(EncoderctlBulkTest, AJournalWithoutItsRowsHoldsNothingUp) {
+  for (const bool damaged : {false, true}) {
+    FailARun();
+    std::filesystem::remove(Path("out.npy"));
+    if (damaged) Write("out.npy.journal", "no journal\n");
+    EXPECT_EQ(Run("out.npy", {"--normalize=yes"}), kExitOk) << err_;
+    EXPECT_THAT(err_, IsEmpty());
+    EXPECT_FALSE(std::filesystem::exists(Path("out.npy.journal")));
+  }
+}
+
 TEST_F(EncoderctlBulkTest, KeepsAFinishedFileUntilThereIsARowInItsPlace) {
   const std::vector<std::string> int8 = {"--encoding=int8"};
   Write("none.jsonl", "\n\n");
@@ -324,7 +335,12 @@ TEST_F(EncoderctlBulkTest, OneRunAtATimeWritesAFile) {
     EXPECT_EQ(Run("out.npy"), kExitUsage);
     EXPECT_THAT(err_, HasSubstr("out.npy is being written by another run"));
     EXPECT_EQ(Read(Path("out.npy")), rows);
+    OutputLock lines;
+    ASSERT_TRUE(lines.Take(Path("out.jsonl")).ok());
+    EXPECT_EQ(Run("out.jsonl", {"--format=jsonl"}), kExitUsage);
+    EXPECT_THAT(err_, HasSubstr("out.jsonl is being written by another run"));
   }
+  EXPECT_FALSE(std::filesystem::exists(Path("out.jsonl")));
   EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
 }
 

@@ -4,8 +4,9 @@
 // One thread named "http" and no more: three fixed answers need no web server,
 // and this one stops at once. Bounded: 32 connections, 4 KiB of request, 5 s a
 // connection, one request each. Where all connections are taken the one that
-// has kept us waiting for longest goes, so that no number of silent callers
-// keeps another from its answer. Plain text, no authentication.
+// has kept us waiting for longest goes: silent callers keep another from its
+// answer only where 32 of them arrive between its connection and its request.
+// Plain text, no authentication.
 #ifndef ENCODERD_SERVER_OBSERVE_HTTP_H_
 #define ENCODERD_SERVER_OBSERVE_HTTP_H_
 

@@ -94,7 +94,8 @@ struct PipelineResult {
   int64_t tokens = 0;                // computed
   absl::Duration tokenize_time;      // summed over the inputs
   // Admission to the first batch less tokenize_time, at least 0: waiting, for a
-  // tokenizer thread and for the batch.
+  // tokenizer thread and for the batch. Too little where several threads
+  // tokenised at once, for tokenize_time is a sum.
   absl::Duration queue_time;
   absl::Duration
       compute_time;  // start of the first batch to the end of the last

@@ -46,8 +46,8 @@ std::string Hellos(int tokens) {
 class ModelTest : public ::testing::Test {
  protected:
   absl::Status Start(int max_len) { return Start(max_len, ModelFolder()); }
-  absl::Status Start(int max_len, const std::string& folder) {
-    ServerConfig config = TestConfig();
+  absl::Status Start(int max_len, const std::string& folder,
+                     ServerConfig config = TestConfig()) {
     config.models = {{"model", folder}};
     config.max_len = max_len;
     auto server = Server::Start(config, nullptr);
@@ -150,6 +150,16 @@ TEST_F(ModelTest, MaxLenBeyondTheTableIsRefusedAtStart) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("513"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("512"));
+}
+
+TEST_F(ModelTest, Fp8ProductsAreRefusedAtStartWhereTheyAreNotComputed) {
+  ServerConfig config = TestConfig();
+  config.device = "cpu";
+  config.products = "fp8";
+  const absl::Status status = Start(0, ModelFolder(), config);
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("products \"fp8\" are not supported on a CPU"));
 }
 
 TEST_F(ModelTest, AHundredPositionsTakeFiftyAndAHundredButNotOneMore) {

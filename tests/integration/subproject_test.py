@@ -42,7 +42,8 @@ class SubprojectTest(unittest.TestCase):
                              "-B", cls.build)
 
     def test_cuda_is_off_unless_asked_for(self):
-        self.assertIn("CUDA engine: not built", self.configured)
+        self.assertIn("CUDA engine: not built (ENCODERD_CUDA=OFF)",
+                      self.configured)
 
     def test_adds_no_tests_to_the_project(self):
         self.assertIn("Total Tests: 0",

@@ -198,10 +198,12 @@ def test_a_call_under_way_ends_with_the_client():
 
         thread = threading.Thread(target=embed)
         thread.start()
-        service.called.wait()
-        client.close()
-        thread.join()
-        service.let_go.set()
+        try:
+            assert service.called.wait(60)
+            client.close()
+            thread.join(60)
+        finally:
+            service.let_go.set()
     assert isinstance(found[0], encoderd.EncoderdError)
     assert found[0].code is grpc.StatusCode.CANCELLED
 
@@ -213,10 +215,12 @@ def test_an_awaited_call_under_way_ends_with_the_client():
         client = encoderd.AsyncClient(service.target)
         task = asyncio.ensure_future(client.embed(["one"] * 100,
                                                   batch_size=1))
-        await asyncio.get_running_loop().run_in_executor(
-            None, service.called.wait)
-        await client.close()
-        service.let_go.set()
+        try:
+            assert await asyncio.get_running_loop().run_in_executor(
+                None, service.called.wait, 60)
+            await client.close()
+        finally:
+            service.let_go.set()
         with pytest.raises(encoderd.EncoderdError, match="client was closed"):
             await task
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import importlib.resources
+import json
 
 import encoderd
 import grpc
@@ -97,3 +99,17 @@ def test_without_a_pause_the_error_comes_with_reason_and_metadata(serve, work):
     assert caught.value.metadata == {"limit": "9"}
     assert caught.value.message == "the queue is full"
     assert service.calls == GRPCS_OWN_ATTEMPTS
+
+
+def test_grpc_tries_every_call_again_and_no_stream():
+    # In gRPC 1.71 and 1.85 a stream with a retry policy ends the process when
+    # the server breaks it off while requests are under way.
+    text = (importlib.resources.files("encoderd")
+            / "service_config.json").read_text(encoding="utf-8")
+    named = [name for config in json.loads(text)["methodConfig"]
+             for name in config["name"]]
+    service = encoder_pb2.DESCRIPTOR.services_by_name["Encoder"]
+    assert sorted(named, key=str) == sorted(
+        ({"service": service.full_name, "method": method.name}
+         for method in service.methods if not method.client_streaming),
+        key=str)

@@ -121,7 +121,8 @@ ABSL_FLAG(absl::Duration, drain_delay, kDefault.drain_delay,
           "NOT_SERVING. Cost: leaving takes that much longer.");
 ABSL_FLAG(absl::Duration, drain_timeout, kDefault.drain_timeout,
           "After TERM: how long to wait for accepted work at most; what is not "
-          "answered then gets DRAINING. Cost: leaving may take that long.");
+          "answered then gets DRAINING, which callers have 5 s more to take. "
+          "Cost: leaving may take that long.");
 
 namespace encoderd {
 namespace {

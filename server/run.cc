@@ -13,6 +13,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/flags.h"
 #include "server/memory.h"
 #include "server/observe/log.h"
@@ -21,6 +23,10 @@
 
 namespace encoderd {
 namespace {
+
+// A signal so soon after the first is the same wish: programs like `timeout`
+// signal a process and then its group.
+constexpr absl::Duration kOneWish = absl::Seconds(1);
 
 // What the main thread sleeps on: signals, and news of other threads.
 class Events {
@@ -89,10 +95,12 @@ int StartFailed(const absl::Status& status) {
 }
 
 // Drains on a thread of its own, so that this one still hears signals: the next
-// one ends the process at once. What Server::Drain gives.
+// one, kOneWish later or more, ends the process at once. What Server::Drain
+// gives.
 bool DrainUnlessHurried(Server* server, Events* events) {
   bool all_answered = false;
   std::atomic<bool> drained{false};
+  const absl::Time started = absl::Now();
   std::thread drain([&] {
     pthread_setname_np(pthread_self(), "drain");
     all_answered = server->Drain();
@@ -101,6 +109,7 @@ bool DrainUnlessHurried(Server* server, Events* events) {
   });
   while (!drained) {
     if (!events->WaitForSignal() || drained) continue;
+    if (absl::Now() - started < kOneWish) continue;
     Log(LogLevel::kWarning, "drain_cut_short",
         LogFields().Add("unanswered", server->in_flight()));
     _exit(kExitHurried);

@@ -135,12 +135,14 @@ TEST(ProcessTest, TermEndsAnIdleServerWithExitCodeZero) {
   }
 }
 
-TEST(ProcessTest, ASecondTermEndsTheDrainAtOnce) {
+// Signals at once after the first are the same wish.
+TEST(ProcessTest, ASecondTermASecondLaterEndsTheDrainAtOnce) {
   Served served("load_ms:0", {"--drain_delay=1h"});
   ASSERT_NE(served.process.WaitForLine("event=serving"), "");
-  served.process.Signal(SIGTERM);
-  ASSERT_NE(served.process.WaitForLine("event=draining"), "");
-  served.process.Signal(SIGTERM);
+  const absl::Time first = absl::Now();
+  do served.process.Signal(SIGTERM);
+  while (served.process.Wait(absl::Milliseconds(20)) == -1000);
+  EXPECT_GE(absl::Now() - first, absl::Seconds(1));
   EXPECT_EQ(served.process.Wait(), kExitHurried);
   EXPECT_THAT(served.process.log(),
               HasSubstr("event=drain_cut_short unanswered=0"));

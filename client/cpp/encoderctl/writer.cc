@@ -27,6 +27,14 @@ absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
   if (npy || is_file) {
     const absl::Status locked = writer->lock_.Take(file);
     if (!locked.ok()) return locked;
+    const std::string journal = absl::StrCat(file, ".journal");
+    if (writer->lock_.found() && std::filesystem::exists(journal, ignored)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          file,
+          " holds unfinished rows of an embed into an .npy: finish it by "
+          "the same command, or remove ",
+          journal));
+    }
   }
   if (npy) return writer;
   writer->out_ = &standard_output;

@@ -140,6 +140,14 @@ TEST_F(EncoderctlBulkTest, ThrowsUnfinishedRowsOfOtherWorkAwayOnlyWhenAsked) {
   EXPECT_EQ(service_.stream_texts() - before, kTexts + 1);
 }
 
+TEST_F(EncoderctlBulkTest, OtherOutputsDoNotReplaceUnfinishedRows) {
+  FailARun();
+  const std::string half = Read(Path("out.npy"));
+  EXPECT_EQ(Run("out.npy", {"--format=text"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("out.npy holds unfinished rows"));
+  EXPECT_EQ(Read(Path("out.npy")), half);
+}
+
 TEST_F(EncoderctlBulkTest, AJournalWithoutItsRowsHoldsNothingUp) {
   for (const bool damaged : {false, true}) {
     FailARun();

@@ -68,7 +68,7 @@ class BulkRun {
         LayoutOf(choices_.encoding, asked > 0 ? asked : model.dimensions());
     own_ranges_ = choices_.encoding == "int8" || choices_.encoding == "uint8";
     scales_path_ = absl::StrCat(output, ".scales.npy");
-    journal_path_ = absl::StrCat(output, ".journal");
+    journal_path_ = JournalOf(output);
     // What is no file (a pipe) is not there for a second run.
     std::error_code no_file;
     from_file_ =

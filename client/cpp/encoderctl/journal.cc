@@ -39,6 +39,10 @@ bool ReadLine(std::ifstream& file, std::string* text, bool* damaged) {
 
 }  // namespace
 
+std::string JournalOf(const std::string& output) {
+  return absl::StrCat(output, ".journal");
+}
+
 JournalFound ReadJournal(const std::string& path) {
   JournalFound found;
   std::ifstream file(path, std::ios::binary);

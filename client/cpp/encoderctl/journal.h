@@ -23,6 +23,9 @@ struct Progressed {
   int64_t bytes = 0;  // of the input
 };
 
+// Where the journal of `output` lies.
+std::string JournalOf(const std::string& output);
+
 // What stands in a journal.
 struct JournalFound {
   std::string work;  // empty: there is none, or its first line is damaged

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/journal.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/error.h"
 
@@ -27,7 +28,7 @@ absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
   if (npy || is_file) {
     const absl::Status locked = writer->lock_.Take(file);
     if (!locked.ok()) return locked;
-    const std::string journal = absl::StrCat(file, ".journal");
+    const std::string journal = JournalOf(file);
     if (writer->lock_.found() && std::filesystem::exists(journal, ignored)) {
       return absl::FailedPreconditionError(absl::StrCat(
           file,

@@ -49,8 +49,8 @@ class Writer {
   // Bytes to `file` ("-": `standard_output`), whose content stays until there
   // is something to put in its place. INVALID_ARGUMENT if it cannot be opened,
   // or if `npy` and it is not a file: the shape of an .npy is written into its
-  // head. ABORTED while another run writes this file,
-  // FAILED_PRECONDITION where it holds unfinished rows.
+  // head. ABORTED while another run writes this file, FAILED_PRECONDITION where
+  // it holds unfinished rows.
   static absl::StatusOr<std::unique_ptr<Writer>> Open(
       const std::string& file, bool npy, std::ostream& standard_output);
 
@@ -77,7 +77,7 @@ class Writer {
   std::ofstream file_;
   std::ostream* out_ = nullptr;
   bool begun_ = false;
-  OutputLock lock_;                // of an .npy
+  OutputLock lock_;                // of a file
   std::unique_ptr<RowFile> rows_;  // null: none yet
   int64_t columns_ = 0;
 };

@@ -15,6 +15,7 @@ template <typename T, int kChunks>
 ENCODERD_KERNEL(kNormThreads)
 AddLayerNormKernel(const T* x, const T* residual, int64_t rows, int32_t hidden,
                    NormArgs norm, T* y) {
+  AwaitEarlierKernels();
   const int64_t row =
       static_cast<int64_t>(BlockX()) * kRowsPerBlock + ThreadIndex() / 32;
   if (row >= rows) return;  // whole warps
@@ -26,7 +27,7 @@ AddLayerNormKernel(const T* x, const T* residual, int64_t rows, int32_t hidden,
 
 }  // namespace
 
-int AddLayerNorm(const AddLayerNormArgs& args, void* stream) {
+int AddLayerNorm(const AddLayerNormArgs& args, const OpStream& stream) {
   if (args.rows == 0) return 0;
   LaunchShape shape;
   shape.blocks_x = (args.rows + kRowsPerBlock - 1) / kRowsPerBlock;

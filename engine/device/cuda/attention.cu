@@ -213,6 +213,7 @@ ENCODERD_KERNEL(kThreads)
 AttentionKernel(const T* qkv, const AttentionWork* all, int32_t heads,
                 int32_t head_size, float scale, const float* bias,
                 int32_t bias_stride, T* context) {
+  AwaitEarlierKernels();
   const AttentionWork work = all[BlockX()];
   const int32_t length = work.length;
   if (length == 0) return;  // the whole block
@@ -265,7 +266,8 @@ AttentionKernel(const T* qkv, const AttentionWork* all, int32_t heads,
 }
 
 template <typename T, int kD>
-int LaunchAttention(const AttentionArgs& args, float scale, void* stream) {
+int LaunchAttention(const AttentionArgs& args, float scale,
+                    const OpStream& stream) {
   LaunchShape shape;
   shape.blocks_x = args.work_count;
   shape.blocks_y = args.heads;
@@ -281,14 +283,15 @@ int LaunchAttention(const AttentionArgs& args, float scale, void* stream) {
 }  // namespace
 
 template <typename T>
-int Attention16(const AttentionArgs& args, float scale, void* stream) {
+int Attention16(const AttentionArgs& args, float scale,
+                const OpStream& stream) {
   if (args.head_size <= 32) return LaunchAttention<T, 32>(args, scale, stream);
   if (args.head_size <= 64) return LaunchAttention<T, 64>(args, scale, stream);
   return LaunchAttention<T, kMaxHeadSize>(args, scale, stream);
 }
 
-template int Attention16<Half>(const AttentionArgs&, float, void*);
-template int Attention16<Bf16>(const AttentionArgs&, float, void*);
+template int Attention16<Half>(const AttentionArgs&, float, const OpStream&);
+template int Attention16<Bf16>(const AttentionArgs&, float, const OpStream&);
 
 }  // namespace cuda
 }  // namespace encoderd

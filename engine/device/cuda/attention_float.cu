@@ -45,6 +45,7 @@ ENCODERD_KERNEL(kThreads)
 AttentionFloatKernel(const float* qkv, const AttentionWork* all, int32_t heads,
                      int32_t head_size, float scale, const float* bias,
                      int32_t bias_stride, float* context) {
+  AwaitEarlierKernels();
   const AttentionWork work = all[BlockX()];
   const int32_t length = work.length;
   if (length == 0) return;  // the whole block
@@ -126,7 +127,8 @@ AttentionFloatKernel(const float* qkv, const AttentionWork* all, int32_t heads,
   }
 }
 
-int AttentionFloat(const AttentionArgs& args, float scale, void* stream) {
+int AttentionFloat(const AttentionArgs& args, float scale,
+                   const OpStream& stream) {
   LaunchShape shape;
   shape.blocks_x = args.work_count;
   shape.blocks_y = args.heads;
@@ -142,7 +144,7 @@ int AttentionFloat(const AttentionArgs& args, float scale, void* stream) {
 
 }  // namespace
 
-int Attention(const AttentionArgs& args, void* stream) {
+int Attention(const AttentionArgs& args, const OpStream& stream) {
   if (args.work_count == 0) return 0;
   const float scale = 1.0f / std::sqrt(static_cast<float>(args.head_size));
   const float scale2 = scale * 1.44269504088896341f;  // log2(e)

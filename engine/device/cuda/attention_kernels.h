@@ -10,7 +10,7 @@ namespace cuda {
 
 // T: Half or Bf16.
 template <typename T>
-int Attention16(const AttentionArgs& args, float scale, void* stream);
+int Attention16(const AttentionArgs& args, float scale, const OpStream& stream);
 
 }  // namespace cuda
 }  // namespace encoderd

@@ -26,6 +26,7 @@ template <typename T, ElementWise kFunction>
 ENCODERD_KERNEL(kThreads)
 BiasActivationKernel(const float* bias, int64_t vectors, int32_t row_vectors,
                      T* y) {
+  AwaitEarlierKernels();
   const int64_t v = static_cast<int64_t>(BlockX()) * kThreads + ThreadIndex();
   if (v >= vectors) return;
   const int32_t column = static_cast<int32_t>(v % row_vectors) * 8;
@@ -40,7 +41,8 @@ BiasActivationKernel(const float* bias, int64_t vectors, int32_t row_vectors,
 }
 
 template <typename T, ElementWise kFunction>
-int LaunchBiasActivation(const BiasActivationArgs& args, void* stream) {
+int LaunchBiasActivation(const BiasActivationArgs& args,
+                         const OpStream& stream) {
   const int32_t row_vectors = args.cols / 8;
   const int64_t vectors = args.rows * row_vectors;
   LaunchShape shape;
@@ -52,7 +54,7 @@ int LaunchBiasActivation(const BiasActivationArgs& args, void* stream) {
 
 }  // namespace
 
-int BiasActivation(const BiasActivationArgs& args, void* stream) {
+int BiasActivation(const BiasActivationArgs& args, const OpStream& stream) {
   if (args.rows == 0) return 0;
   return WithElement(args.element, [&]<typename T>() {
     switch (args.function) {

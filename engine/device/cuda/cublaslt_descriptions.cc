@@ -28,6 +28,7 @@ cublasLtEpilogue_t EpilogueOf(Epilogue epilogue) {
       return CUBLASLT_EPILOGUE_GELU_BIAS;
     case Epilogue::kBiasRelu:
       return CUBLASLT_EPILOGUE_RELU_BIAS;
+    case Epilogue::kBiasGeluErf:  // none: refused before it comes here
     case Epilogue::kNone:
       break;
   }

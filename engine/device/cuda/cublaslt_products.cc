@@ -193,6 +193,8 @@ class CublasLtLibrary : public AlgorithmLibrary {
 
   absl::StatusOr<std::vector<Algorithm>> Candidates(
       const ProductArgs& args) override {
+    if (args.epilogue == Epilogue::kBiasGeluErf)
+      return absl::UnimplementedError("cuBLASLt has no exact GELU");
     CublasLtProduct product(handle_, args);
     absl::Status status = product.Describe();
     if (!status.ok()) return status;

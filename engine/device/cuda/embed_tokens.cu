@@ -15,6 +15,7 @@ namespace {
 template <typename T, int kChunks>
 ENCODERD_KERNEL(kNormThreads)
 EmbedTokensKernel(EmbedTokensArgs args) {
+  AwaitEarlierKernels();
   const int64_t row =
       static_cast<int64_t>(BlockX()) * kRowsPerBlock + ThreadIndex() / 32;
   if (row >= args.rows) return;  // whole warps
@@ -38,7 +39,7 @@ EmbedTokensKernel(EmbedTokensArgs args) {
 
 }  // namespace
 
-int EmbedTokens(const EmbedTokensArgs& args, void* stream) {
+int EmbedTokens(const EmbedTokensArgs& args, const OpStream& stream) {
   if (args.rows == 0) return 0;
   LaunchShape shape;
   shape.blocks_x = (args.rows + kRowsPerBlock - 1) / kRowsPerBlock;

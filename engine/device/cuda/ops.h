@@ -19,6 +19,18 @@ namespace cuda {
 
 enum class Element { kFloat, kHalf, kBf16 };
 
+// Where an op is started. overlaps: its kernel may be brought to the card while
+// the one before it still runs (programmatic dependent launch; compute
+// capability 9.0 or later). It waits for that one before it touches memory, so
+// that no bits change.
+struct OpStream {
+  OpStream(void* stream, bool overlaps = false)  // NOLINT: a stream is a place
+      : stream(stream), overlaps(overlaps) {}
+
+  void* stream;  // a cudaStream_t
+  bool overlaps;
+};
+
 constexpr int32_t kMaxHidden = 4096;
 constexpr int32_t kMaxHeadSize = 128;
 
@@ -46,7 +58,7 @@ struct EmbedTokensArgs {
 
   bool operator==(const EmbedTokensArgs&) const = default;
 };
-int EmbedTokens(const EmbedTokensArgs& args, void* stream);
+int EmbedTokens(const EmbedTokensArgs& args, const OpStream& stream);
 
 struct AddLayerNormArgs {
   Element element;
@@ -59,7 +71,7 @@ struct AddLayerNormArgs {
 
   bool operator==(const AddLayerNormArgs&) const = default;
 };
-int AddLayerNorm(const AddLayerNormArgs& args, void* stream);
+int AddLayerNorm(const AddLayerNormArgs& args, const OpStream& stream);
 
 // One block's share of attention: queries query_block * AttentionQueries(...)
 // and on of a sequence of `length` tokens that begins at row `first`; of length
@@ -91,7 +103,7 @@ struct AttentionArgs {
 
   bool operator==(const AttentionArgs&) const = default;
 };
-int Attention(const AttentionArgs& args, void* stream);
+int Attention(const AttentionArgs& args, const OpStream& stream);
 
 enum class ElementWise { kGeluErf, kGeluTanh, kRelu };
 
@@ -106,7 +118,7 @@ struct BiasActivationArgs {
 
   bool operator==(const BiasActivationArgs&) const = default;
 };
-int BiasActivation(const BiasActivationArgs& args, void* stream);
+int BiasActivation(const BiasActivationArgs& args, const OpStream& stream);
 
 // Rows in e4m3 (8 bits: sign, 4 of exponent, 3 of fraction; no infinities),
 // each times a scale of its own, its largest absolute value / 448. They lie as
@@ -128,7 +140,7 @@ struct QuantizeRowsArgs {
   void* y;  // E4m3RowsBytes(rows, cols)
   bool operator==(const QuantizeRowsArgs&) const = default;
 };
-int QuantizeRows(const QuantizeRowsArgs& args, void* stream);
+int QuantizeRows(const QuantizeRowsArgs& args, const OpStream& stream);
 
 enum class PoolKind : int32_t {
   kCls,
@@ -160,7 +172,7 @@ struct PoolArgs {
 
   bool operator==(const PoolArgs&) const = default;
 };
-int Pool(const PoolArgs& args, void* stream);
+int Pool(const PoolArgs& args, const OpStream& stream);
 
 }  // namespace cuda
 }  // namespace encoderd

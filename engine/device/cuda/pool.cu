@@ -42,6 +42,7 @@ ENCODERD_DEVICE float PoolColumn(const T* x, int32_t length, int64_t stride,
 template <typename T>
 ENCODERD_KERNEL(kThreads)
 PoolKernel(const T* states, const PoolWork* all, int32_t hidden, float* out) {
+  AwaitEarlierKernels();
   const PoolWork work = all[BlockX()];
   if (work.length == 0) return;  // the whole block
   const T* x = states + static_cast<int64_t>(work.first) * hidden;
@@ -69,7 +70,7 @@ PoolKernel(const T* states, const PoolWork* all, int32_t hidden, float* out) {
 
 }  // namespace
 
-int Pool(const PoolArgs& args, void* stream) {
+int Pool(const PoolArgs& args, const OpStream& stream) {
   if (args.work_count == 0) return 0;
   LaunchShape shape;
   shape.blocks_x = args.work_count;

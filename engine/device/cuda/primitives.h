@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "engine/device/cuda/ops.h"
+
 namespace encoderd {
 namespace cuda {
 

@@ -28,6 +28,16 @@ ENCODERD_DEVICE char* SharedMemory() {
   return shared;
 }
 
+// Every kernel calls it first: lets the next kernel on the stream be brought to
+// the card, and waits until the earlier ones are done and what they wrote can
+// be read. Nothing is touched in memory before it.
+ENCODERD_DEVICE void AwaitEarlierKernels() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // Every thread of the block comes here before any goes on.
 ENCODERD_DEVICE void Barrier() { __syncthreads(); }
 
@@ -151,15 +161,25 @@ ENCODERD_DEVICE void StoreWord(uint32_t word, void* to) {
   *static_cast<uint32_t*>(to) = word;
 }
 
-// Starts a kernel on `stream` (a cudaStream_t); cudaGetLastError's code.
+// Starts a kernel on the stream; the launch's code, or cudaGetLastError's.
 template <typename... Parameters, typename... Arguments>
 int Launch(void (*kernel)(Parameters...), const LaunchShape& shape,
-           void* stream, Arguments... arguments) {
-  const dim3 grid(static_cast<unsigned>(shape.blocks_x),
-                  static_cast<unsigned>(shape.blocks_y));
-  kernel<<<grid, shape.threads, shape.shared_bytes,
-           static_cast<cudaStream_t>(stream)>>>(arguments...);
-  return static_cast<int>(cudaGetLastError());
+           const OpStream& on, Arguments... arguments) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(shape.blocks_x),
+                        static_cast<unsigned>(shape.blocks_y));
+  config.blockDim = dim3(static_cast<unsigned>(shape.threads));
+  config.dynamicSmemBytes = static_cast<size_t>(shape.shared_bytes);
+  config.stream = static_cast<cudaStream_t>(on.stream);
+  cudaLaunchAttribute overlap = {};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &overlap;
+  config.numAttrs = on.overlaps ? 1 : 0;
+  const cudaError_t code =
+      cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+  const cudaError_t last = cudaGetLastError();
+  return static_cast<int>(code != cudaSuccess ? code : last);
 }
 
 }  // namespace cuda

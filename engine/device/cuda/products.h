@@ -21,7 +21,8 @@
 namespace encoderd {
 namespace cuda {
 
-enum class Epilogue { kNone, kBias, kBiasGeluTanh, kBiasRelu };
+// kBiasGeluErf is the exact GELU; not every library of products has it.
+enum class Epilogue { kNone, kBias, kBiasGeluTanh, kBiasRelu, kBiasGeluErf };
 
 // What is multiplied: values of the element, or rows in e4m3 (ops.h), whose
 // scales the sum is multiplied with before the epilogue.
@@ -33,7 +34,8 @@ struct ProductArgs {
   int64_t out = 0;  // a multiple of 8, in e4m3 of 16
   Epilogue epilogue = Epilogue::kNone;
   const void* weight = nullptr;  // [out,in], device memory, aligned to 16
-  const void* bias = nullptr;    // [out], of the element; null for kNone
+  // [out], of the element, for kBiasGeluErf float; null for kNone.
+  const void* bias = nullptr;
   Operands operands = Operands::kElement;  // of x and weight; e4m3: 16 bits
 };
 

@@ -18,6 +18,7 @@ template <typename T>
 ENCODERD_KERNEL(kThreads)
 QuantizeRowsKernel(const T* x, int64_t rows, int32_t cols, uint16_t* codes,
                    float* scales) {
+  AwaitEarlierKernels();
   const int64_t row =
       static_cast<int64_t>(BlockX()) * kRowsPerBlock + ThreadIndex() / 32;
   if (row >= rows) return;  // whole warps
@@ -55,7 +56,7 @@ QuantizeRowsKernel(const T* x, int64_t rows, int32_t cols, uint16_t* codes,
 
 }  // namespace
 
-int QuantizeRows(const QuantizeRowsArgs& args, void* stream) {
+int QuantizeRows(const QuantizeRowsArgs& args, const OpStream& stream) {
   if (args.rows == 0) return 0;
   LaunchShape shape;
   shape.blocks_x = (args.rows + kRowsPerBlock - 1) / kRowsPerBlock;

@@ -31,7 +31,8 @@ const std::vector<std::pair<Epilogue, const char*>> kEpilogues = {
     {Epilogue::kNone, "none"},
     {Epilogue::kBias, "bias"},
     {Epilogue::kBiasGeluTanh, "bias_gelu_tanh"},
-    {Epilogue::kBiasRelu, "bias_relu"}};
+    {Epilogue::kBiasRelu, "bias_relu"},
+    {Epilogue::kBiasGeluErf, "bias_gelu"}};
 
 template <typename T>
 const char* NameOf(const std::vector<std::pair<T, const char*>>& names,

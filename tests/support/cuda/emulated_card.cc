@@ -32,6 +32,8 @@ float Apply(Epilogue epilogue, float value) {
       return 0.5f * value *
              (1.0f + std::tanh(0.79788456f *
                                (value + 0.044715f * value * value * value)));
+    case Epilogue::kBiasGeluErf:
+      return 0.5f * value * (1.0f + std::erf(value * 0.70710678118654752f));
     case Epilogue::kBias:
     case Epilogue::kNone:
       break;
@@ -80,7 +82,11 @@ class EmulatedProduct : public Product {
 
   template <typename T>
   void Multiply(const Wide& x, const Wide& w, int64_t rows, T* y) const {
-    const auto* bias = static_cast<const T*>(args_.bias);
+    const auto bias = [this](int64_t n) {
+      if (args_.epilogue == Epilogue::kBiasGeluErf)
+        return static_cast<const float*>(args_.bias)[n];
+      return ToFloat(static_cast<const T*>(args_.bias)[n]);
+    };
     for (int64_t n = 0; n < args_.out; ++n) {
       for (int64_t r = 0; r < rows; ++r) {
         const float* from = x.values.data() + r * args_.in;
@@ -88,7 +94,7 @@ class EmulatedProduct : public Product {
         float sum = 0.0f;
         for (int64_t k = 0; k < args_.in; ++k) sum += from[k] * by[k];
         sum *= x.scales[r] * w.scales[n];
-        if (args_.epilogue != Epilogue::kNone) sum += ToFloat(bias[n]);
+        if (args_.epilogue != Epilogue::kNone) sum += bias(n);
         FromFloat(Apply(args_.epilogue, sum), y + r * args_.out + n);
       }
     }

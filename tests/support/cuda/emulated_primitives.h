@@ -22,6 +22,7 @@ inline int32_t ThreadIndex() { return emulation::ThreadIndex(); }
 inline int32_t BlockThreads() { return emulation::BlockThreads(); }
 inline int32_t BlockX() { return emulation::BlockX(); }
 inline int32_t BlockY() { return emulation::BlockY(); }
+inline void AwaitEarlierKernels() { emulation::AwaitEarlierKernels(); }
 inline char* SharedMemory() { return emulation::SharedMemory(); }
 inline void Barrier() { emulation::Barrier(); }
 
@@ -89,10 +90,11 @@ inline void StoreWord(uint32_t word, void* to) {
 
 template <typename... Parameters, typename... Arguments>
 int Launch(void (*kernel)(Parameters...), const LaunchShape& shape,
-           void* stream, Arguments... arguments) {
-  return emulation::Put(stream, [=] {
+           const OpStream& on, Arguments... arguments) {
+  return emulation::Put(on.stream, [=] {
     return emulation::Run(
-        {shape.blocks_x, shape.blocks_y, shape.threads, shape.shared_bytes},
+        {shape.blocks_x, shape.blocks_y, shape.threads, shape.shared_bytes,
+         /*awaits=*/true},
         [&] { kernel(arguments...); });
   });
 }

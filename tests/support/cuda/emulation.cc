@@ -35,6 +35,7 @@ struct Thread {
   Wait wait = Wait::kNone;
   void* slot = nullptr;
   const char* doing = "";
+  bool awaited = false;                  // AwaitEarlierKernels
   std::vector<Copy> open;                // since the last CopyCommit
   std::deque<std::vector<Copy>> groups;  // committed, oldest first
 };
@@ -73,9 +74,16 @@ Thread& Current() {
   return *machine.threads[machine.current];
 }
 
+// Of the current thread, before whatever it does with others or with memory.
+void CheckAwaited() {
+  Check(Current().awaited || !ThisMachine().shape.awaits,
+        "a thread did not call AwaitEarlierKernels first");
+}
+
 void Enter(void*) {
   (*ThisMachine().body)();
   Thread& thread = Current();
+  CheckAwaited();
   bool landed = thread.open.empty();
   for (const std::vector<Copy>& group : thread.groups)
     landed = landed && group.empty();
@@ -112,6 +120,7 @@ void RunBlock(Machine* machine) {
   for (int32_t t = 0; t < threads; ++t) {
     machine->threads[t]->wait = Wait::kNone;
     machine->threads[t]->doing = "(it began)";
+    machine->threads[t]->awaited = false;
     machine->threads[t]->fiber.Start(&Enter, nullptr);
   }
   for (;;) {
@@ -178,7 +187,10 @@ int32_t BlockX() { return static_cast<int32_t>(ThisMachine().block_x); }
 int32_t BlockY() { return ThisMachine().block_y; }
 char* SharedMemory() { return ThisMachine().shared; }
 
+void AwaitEarlierKernels() { Current().awaited = true; }
+
 void Barrier() {
+  CheckAwaited();
   Thread& thread = Current();
   thread.wait = Wait::kBlock;
   thread.doing = "Barrier";
@@ -186,6 +198,7 @@ void Barrier() {
 }
 
 void Together(const char* name, void* slot, void (*function)(void* const*)) {
+  CheckAwaited();
   Machine& machine = ThisMachine();
   Thread& thread = Current();
   thread.slot = slot;
@@ -212,6 +225,7 @@ void Together(const char* name, void* slot, void (*function)(void* const*)) {
 }
 
 void CopyAsync16(void* shared, const void* global, bool valid) {
+  CheckAwaited();
   CheckAligned(shared, 16, "the target of CopyAsync16");
   if (valid) CheckAligned(global, 16, "the source of CopyAsync16");
   const Machine& machine = ThisMachine();
@@ -251,6 +265,7 @@ void Check(bool condition, const char* message) {
 }
 
 void CheckAligned(const void* address, int32_t bytes, const char* what) {
+  CheckAwaited();
   if (reinterpret_cast<uintptr_t>(address) % bytes == 0) return;
   std::fprintf(stderr, "%s is not aligned to %d\n", what, bytes);
   Check(false, "a misaligned address");

@@ -34,6 +34,9 @@ struct Shape {
   int32_t blocks_y = 1;
   int32_t threads = 1;
   int32_t shared_bytes = 0;
+  // Kernels: each thread must call AwaitEarlierKernels before it leaves, waits,
+  // copies or touches vectors, or the process ends.
+  bool awaits = false;
 };
 
 // body() once for every thread of every block. 0, or the code of CUDA's
@@ -47,6 +50,8 @@ int32_t BlockX();
 int32_t BlockY();
 char* SharedMemory();
 void Barrier();
+
+void AwaitEarlierKernels();
 
 // What the 32 lanes of a warp do together: once all have come with the same
 // `name`, function(slots) runs once, slots[l] being lane l's.

@@ -127,6 +127,21 @@ TEST(EmulationDeathTest, EndsTheProcessOnABarrierThatSomeDoNotReach) {
                "a barrier that some threads do not come to");
 }
 
+void StoresAtOnce(float* to) { StoreVector8(Vector8<float>(), to); }
+void AwaitsFirst(float* to) {
+  AwaitEarlierKernels();
+  StoreVector8(Vector8<float>(), to);
+}
+
+TEST(EmulationDeathTest, EndsTheProcessWhereAKernelDoesNotAwaitEarlierOnes) {
+  alignas(32) float memory[8];
+  LaunchShape shape;
+  shape.threads = 32;
+  EXPECT_EQ(Launch(AwaitsFirst, shape, nullptr, &memory[0]), 0);
+  EXPECT_DEATH(Launch(StoresAtOnce, shape, nullptr, &memory[0]),
+               "did not call AwaitEarlierKernels first");
+}
+
 TEST(EmulationDeathTest, EndsTheProcessWhereAWarpDiverges) {
   EXPECT_DEATH(emulation::Run({1, 1, 32, 0},
                               [] {

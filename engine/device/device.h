@@ -106,7 +106,8 @@ class Executor {
   // head; qkv [T,3H] as Q|K|V; bias null: none.
   virtual void Attention(Matrix qkv, int32_t num_heads,
                          const DeviceAttentionBias* bias, Matrix context) = 0;
-  // y [rows,H] = LayerNorm(x + residual); y may be x or residual.
+  // y [rows,H] = LayerNorm(x + residual); y may be x or residual. x may be
+  // overwritten.
   virtual void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
                             Matrix y) = 0;
   // Gives every sequence of `outputs` that wants the states of `layer` its rows

@@ -21,7 +21,7 @@ AddLayerNormKernel(const T* x, const T* residual, int64_t rows, int32_t hidden,
   if (row >= rows) return;  // whole warps
   float values[kChunks][8] = {};
   AddRow(x + row * hidden, hidden, values);
-  AddRow(residual + row * hidden, hidden, values);
+  if (residual != nullptr) AddRow(residual + row * hidden, hidden, values);
   NormaliseRow(values, hidden, norm, y + row * hidden);
 }
 

@@ -14,13 +14,7 @@ namespace encoderd {
 namespace cuda {
 namespace {
 
-// Counts of rows that the library is asked about; the first one's first answer
-// is taken where nothing is timed: a middling batch. Small batches are bound by
-// launches and weights anyway.
-constexpr int64_t kAskedRows[] = {4096, 128, 1024, 8192};
-constexpr int kAnswers = 8;  // to each
-// An algorithm serves all counts of rows if it serves these.
-constexpr int64_t kCheckedRows[] = {1, 7, 128, 1024, 8192};
+constexpr int kAnswers = 8;  // to each question
 
 // Row-major y [T,out] = x [T,in] W^T is, column by column,
 // y' [out,T] = (W' [in,out])^T x' [in,T].
@@ -38,36 +32,29 @@ class CublasLtProduct : public Product {
   absl::Status Describe();
   // What the library offers for `rows` rows, its first choice first.
   absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> Ask(int64_t rows) const;
-  absl::Status Check(const cublasLtMatmulAlgo_t& algorithm) const;
+  absl::Status Check(const cublasLtMatmulAlgo_t& algorithm,
+                     absl::Span<const int64_t> counts) const;
   void Use(const cublasLtMatmulAlgo_t& algorithm) { algorithm_ = algorithm; }
   const cublasLtMatmulAlgo_t& algorithm() const { return algorithm_; }
 
   absl::Status Run(const void* x, int64_t rows, void* y,
                    Stream stream) const override {
-    const CublasLt& lt = library_->lt;
-    Layout from(lt), to(lt);
-    cublasStatus_t status = from.Make(x_type_, args_.in, rows);
-    if (status == CUBLAS_STATUS_SUCCESS)
-      status = to.Make(y_type_, args_.out, rows);
-    if (status != CUBLAS_STATUS_SUCCESS)
-      return library_->Check(status, "a layout");
-    // The scales of x are part of a description.
-    const bool e4m3 = args_.operands == Operands::kE4m3;
-    Description own(*library_);
-    if (e4m3) {
-      const absl::Status made = own.Make(args_, ScalesOf(x, rows, args_.in));
-      if (!made.ok()) return made;
-    }
-    const float one = 1.0f, zero = 0.0f;
-    return library_->Check(
-        lt.cublasLtMatmul(library_->handle, e4m3 ? own.get() : operation_.get(),
-                          &one, args_.weight, weight_.get(), x, from.get(),
-                          &zero, y, to.get(), y, to.get(), &algorithm_, nullptr,
-                          0, static_cast<cudaStream_t>(stream)),
-        "a product");
+    return Multiply(x, rows, nullptr, y, stream);
+  }
+  bool adds_residual() const override {
+    return args_.epilogue == Epilogue::kBias ||
+           args_.epilogue == Epilogue::kNone;
+  }
+  absl::Status RunAdding(const void* x, int64_t rows, const void* residual,
+                         void* y, Stream stream) const override {
+    return Multiply(x, rows, residual, y, stream);
   }
 
  private:
+  // residual null: none is added.
+  absl::Status Multiply(const void* x, int64_t rows, const void* residual,
+                        void* y, Stream stream) const;
+
   const std::shared_ptr<const Handle> library_;
   const ProductArgs args_;
   const cudaDataType x_type_, y_type_;
@@ -76,6 +63,34 @@ class CublasLtProduct : public Product {
   Description operation_;
   cublasLtMatmulAlgo_t algorithm_ = {};
 };
+
+absl::Status CublasLtProduct::Multiply(const void* x, int64_t rows,
+                                       const void* residual, void* y,
+                                       Stream stream) const {
+  const CublasLt& lt = library_->lt;
+  Layout from(lt), to(lt);
+  cublasStatus_t status = from.Make(x_type_, args_.in, rows);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = to.Make(y_type_, args_.out, rows);
+  if (status != CUBLAS_STATUS_SUCCESS)
+    return library_->Check(status, "a layout");
+  // The scales of x are part of a description.
+  const bool e4m3 = args_.operands == Operands::kE4m3;
+  Description own(*library_);
+  if (e4m3) {
+    const absl::Status made = own.Make(args_, ScalesOf(x, rows, args_.in));
+    if (!made.ok()) return made;
+  }
+  const float one = 1.0f;
+  const float added = residual == nullptr ? 0.0f : 1.0f;  // beta
+  const void* const c = residual == nullptr ? y : residual;
+  return library_->Check(
+      lt.cublasLtMatmul(library_->handle, e4m3 ? own.get() : operation_.get(),
+                        &one, args_.weight, weight_.get(), x, from.get(),
+                        &added, c, to.get(), y, to.get(), &algorithm_, nullptr,
+                        0, static_cast<cudaStream_t>(stream)),
+      "a product");
+}
 
 absl::Status CublasLtProduct::Describe() {
   absl::Status status =
@@ -86,7 +101,8 @@ absl::Status CublasLtProduct::Describe() {
 }
 
 // Without workspace and partial sums the order of a row's sum is fixed by the
-// algorithm alone.
+// algorithm alone. -2 splits is stream-K, whose partial sums depend on the
+// tiles that a product has.
 bool AddsNoPartialSums(const CublasLt& lt,
                        const cublasLtMatmulAlgo_t& algorithm) {
   int32_t split = 0;
@@ -98,7 +114,7 @@ bool AddsNoPartialSums(const CublasLt& lt,
          lt.cublasLtMatmulAlgoConfigGetAttribute(
              &algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &reduction,
              sizeof(reduction), &written) == CUBLAS_STATUS_SUCCESS &&
-         split <= 1 && reduction == CUBLASLT_REDUCTION_SCHEME_NONE;
+         split == 1 && reduction == CUBLASLT_REDUCTION_SCHEME_NONE;
 }
 
 // cublasLtMatmulAlgoCheck's words for an algorithm that is not for this product
@@ -120,18 +136,21 @@ absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> CublasLtProduct::Ask(
   status.Update(library_->Check(lt.cublasLtMatmulPreferenceCreate(&preference),
                                 "a preference"));
   if (!status.ok()) return status;
-  const uint64_t workspace_bytes = 0;
-  const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_NONE;
-  status.Update(
-      library_->Check(lt.cublasLtMatmulPreferenceSetAttribute(
-                          preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                          &workspace_bytes, sizeof(workspace_bytes)),
-                      "a preference"));
-  status.Update(library_->Check(
-      lt.cublasLtMatmulPreferenceSetAttribute(
-          preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction,
-          sizeof(reduction)),
-      "a preference"));
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute,
+                          auto value) {
+    status.Update(
+        library_->Check(lt.cublasLtMatmulPreferenceSetAttribute(
+                            preference, attribute, &value, sizeof(value)),
+                        "a preference"));
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{0});
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+         uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE});
+  for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                               CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    prefer(attribute, static_cast<uint32_t>(kOperandAlignment));
   cublasLtMatmulHeuristicResult_t found[kAnswers] = {};
   int count = 0;
   if (status.ok()) {
@@ -152,12 +171,12 @@ absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> CublasLtProduct::Ask(
   return algorithms;
 }
 
-absl::Status CublasLtProduct::Check(
-    const cublasLtMatmulAlgo_t& algorithm) const {
+absl::Status CublasLtProduct::Check(const cublasLtMatmulAlgo_t& algorithm,
+                                    absl::Span<const int64_t> counts) const {
   const CublasLt& lt = library_->lt;
   if (!AddsNoPartialSums(lt, algorithm))
     return absl::InvalidArgumentError("it adds partial sums");
-  for (const int64_t rows : kCheckedRows) {
+  for (const int64_t rows : counts) {
     Layout from(lt), to(lt);
     absl::Status status =
         library_->Check(from.Make(x_type_, args_.in, rows), "a layout");
@@ -191,39 +210,44 @@ class CublasLtLibrary : public AlgorithmLibrary {
     return absl::StrCat("cuBLASLt ", handle_->lt.cublasLtGetVersion());
   }
 
-  absl::StatusOr<std::vector<Algorithm>> Candidates(
-      const ProductArgs& args) override {
+  absl::StatusOr<std::vector<Algorithm>> Candidates(const ProductArgs& args,
+                                                    int64_t rows) override {
     if (args.epilogue == Epilogue::kBiasGeluErf)
       return absl::UnimplementedError("cuBLASLt has no exact GELU");
     CublasLtProduct product(handle_, args);
     absl::Status status = product.Describe();
     if (!status.ok()) return status;
+    const auto answers = product.Ask(rows);
+    if (!answers.ok()) return answers.status();
     std::vector<Algorithm> candidates;
-    for (const int64_t rows : kAskedRows) {
-      const auto answers = product.Ask(rows);
-      if (!answers.ok()) {
-        status.Update(answers.status());
-        continue;
-      }
-      for (const cublasLtMatmulAlgo_t& answer : *answers) {
-        const Algorithm bytes = BytesOf(answer);
-        if (std::find(candidates.begin(), candidates.end(), bytes) ==
-            candidates.end())
-          candidates.push_back(bytes);
-      }
-    }
-    if (!candidates.empty()) return candidates;
-    if (!status.ok()) return status;
-    return absl::UnimplementedError(absl::StrCat(
-        "cuBLASLt has no algorithm without partial sums for products of ",
-        args.in, " by ", args.out));
+    for (const cublasLtMatmulAlgo_t& answer : *answers)
+      candidates.push_back(BytesOf(answer));
+    return candidates;
   }
 
-  absl::Status Check(const ProductArgs& args,
-                     const Algorithm& algorithm) override {
+  absl::Status Check(const ProductArgs& args, const Algorithm& algorithm,
+                     absl::Span<const int64_t> rows) override {
     const auto product = Make(args, algorithm);
-    return product.ok() ? (*product)->Check((*product)->algorithm())
+    return product.ok() ? (*product)->Check((*product)->algorithm(), rows)
                         : product.status();
+  }
+
+  std::string Describe(const Algorithm& algorithm) const override {
+    cublasLtMatmulAlgo_t known;
+    if (algorithm.size() != sizeof(known)) return "no algorithm";
+    std::memcpy(&known, algorithm.data(), sizeof(known));
+    const auto number = [&](cublasLtMatmulAlgoConfigAttributes_t attribute,
+                            auto value) {
+      size_t written = 0;
+      handle_->lt.cublasLtMatmulAlgoConfigGetAttribute(
+          &known, attribute, &value, sizeof(value), &written);
+      return static_cast<int64_t>(value);
+    };
+    return absl::StrCat(
+        "algorithm ", number(CUBLASLT_ALGO_CONFIG_ID, int32_t{-1}), " (tile ",
+        number(CUBLASLT_ALGO_CONFIG_TILE_ID, uint32_t{0}), ", stages ",
+        number(CUBLASLT_ALGO_CONFIG_STAGES_ID, uint32_t{0}), ", cluster ",
+        number(CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, uint16_t{0}), ")");
   }
 
   absl::StatusOr<std::unique_ptr<Product>> Create(
@@ -258,7 +282,12 @@ class CublasLtLibrary : public AlgorithmLibrary {
 absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> NewCublasLtLibrary() {
   absl::StatusOr<const CublasLt*> functions = LoadCublasLt();
   if (!functions.ok()) return functions.status();
-  auto handle = std::make_shared<Handle>(**functions);
+  return NewCublasLtLibrary(**functions);
+}
+
+absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> NewCublasLtLibrary(
+    const CublasLt& functions) {
+  auto handle = std::make_shared<Handle>(functions);
   absl::Status status =
       handle->Check(handle->lt.cublasLtCreate(&handle->handle), "a new handle");
   if (!status.ok()) return status;

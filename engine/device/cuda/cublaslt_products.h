@@ -6,7 +6,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "engine/device/cuda/tuned_products.h"
+#include "engine/device/cuda/algorithms.h"
+#include "engine/device/cuda/cublaslt_library.h"
 
 namespace encoderd {
 namespace cuda {
@@ -14,6 +15,10 @@ namespace cuda {
 // UNAVAILABLE, naming the library and why, where it cannot be loaded. For the
 // device that the calling thread uses; an Algorithm is a cublasLtMatmulAlgo_t.
 absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> NewCublasLtLibrary();
+
+// The same by other functions, which must outlive it.
+absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> NewCublasLtLibrary(
+    const CublasLt& functions);
 
 }  // namespace cuda
 }  // namespace encoderd

@@ -176,6 +176,13 @@ absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
   return absl::OkStatus();
 }
 
+// The product gives plain sums; bias and activation are a pass of their own.
+void ActivateApart(CudaLinear* linear, ProductArgs* args) {
+  linear->activate = true;
+  args->epilogue = Epilogue::kNone;
+  args->bias = nullptr;
+}
+
 absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
     LinearWeights weights, Activation activation) {
   auto linear = absl::make_unique<CudaLinear>();
@@ -198,26 +205,32 @@ absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
       args.epilogue = Epilogue::kBiasGeluTanh;
       linear->function = ElementWise::kGeluTanh;
       break;
-    case Activation::kGeluErf:  // cuBLASLt has none: our own kernel
-      linear->activate = true;
+    case Activation::kGeluErf:
+      args.epilogue = Epilogue::kBiasGeluErf;
       linear->function = ElementWise::kGeluErf;
       break;
   }
-  // In e4m3 the epilogue is a bias at most.
-  if (by_8_bits && activation != Activation::kNone) {
-    linear->activate = true;
-    args.epilogue = Epilogue::kNone;
-  }
+  // In e4m3 the epilogue is a bias at most, in float the exact GELU is ours.
+  if ((by_8_bits && activation != Activation::kNone) ||
+      (dtype() == DType::kF32 && activation == Activation::kGeluErf))
+    ActivateApart(linear.get(), &args);
   absl::Status status =
       PutBytes(by_8_bits ? NarrowRowsToE4m3(weights.weight.data, args.in)
                          : Narrow(weights.weight.data, dtype()),
                "weights", &linear->weight);
-  status.Update(Put(weights.bias, linear->activate ? DType::kF32 : dtype(),
-                    "a bias", &linear->bias));
+  const bool float_bias =
+      linear->activate || args.epilogue == Epilogue::kBiasGeluErf;
+  status.Update(Put(weights.bias, float_bias ? DType::kF32 : dtype(), "a bias",
+                    &linear->bias));
   if (!status.ok()) return status;
   args.weight = linear->weight.data();
   if (!linear->activate) args.bias = linear->bias.data();
   absl::StatusOr<std::unique_ptr<Product>> product = products_->Create(args);
+  if (args.epilogue == Epilogue::kBiasGeluErf &&
+      absl::IsUnimplemented(product.status())) {
+    ActivateApart(linear.get(), &args);
+    product = products_->Create(args);
+  }
   for (std::string& note : products_->TakeNotes()) AddNote(std::move(note));
   if (!product.ok()) return product.status();
   linear->product = *std::move(product);

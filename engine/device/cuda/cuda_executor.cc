@@ -7,22 +7,18 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/cuda/attention_work.h"
+#include "engine/device/cuda/narrow.h"
 #include "engine/device/cuda/pool_kind.h"
 
 namespace encoderd {
 namespace cuda {
+namespace {
 
-Element ElementOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return Element::kHalf;
-    case DType::kBF16:
-      return Element::kBf16;
-    case DType::kF32:
-      break;
-  }
-  return Element::kFloat;
+bool Aligned(const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % kOperandAlignment == 0;
 }
+
+}  // namespace
 
 CudaExecutor::CudaExecutor(std::shared_ptr<Context> context,
                            const ExecutorLimits& limits)
@@ -173,6 +169,17 @@ void CudaExecutor::SumTables(const DeviceEmbeddings& tables, Matrix out) {
   Embed(static_cast<const CudaEmbeddings&>(tables), {nullptr, nullptr, 0}, out);
 }
 
+bool CudaExecutor::ProductAdds(Matrix x, Matrix residual) {
+  if (ops_.empty() || x.data == residual.data) return false;
+  auto* const call = std::get_if<ProductCall>(&ops_.back());
+  if (call == nullptr || call->y != x.data || call->rows != PaddedRows(x) ||
+      call->x == residual.data || !call->product->adds_residual() ||
+      !Aligned(residual.data))
+    return false;
+  call->residual = residual.data;
+  return true;
+}
+
 const void* CudaExecutor::Operand(Matrix x, Operands operands) {
   if (operands == Operands::kElement) return x.data;
   QuantizeRowsArgs args;
@@ -188,9 +195,13 @@ const void* CudaExecutor::Operand(Matrix x, Operands operands) {
 void CudaExecutor::Linear(Matrix x, const DeviceLinear& weights, Matrix y) {
   if (Failed()) return;
   const auto& linear = static_cast<const CudaLinear&>(weights);
-  ops_.emplace_back(ProductCall{linear.product.get(),
-                                Operand(x, linear.operands), PaddedRows(x),
-                                y.data});
+  const void* const operand = Operand(x, linear.operands);
+  if (!Aligned(operand) || !Aligned(y.data)) {
+    return Record(absl::InternalError(absl::StrCat(
+        "a product of rows that are not aligned to ", kOperandAlignment)));
+  }
+  ops_.emplace_back(ProductCall{linear.product.get(), operand, PaddedRows(x),
+                                /*residual=*/nullptr, y.data});
   if (!linear.activate) return;
   BiasActivationArgs args;
   args.element = element_;
@@ -228,7 +239,7 @@ void CudaExecutor::AddLayerNorm(Matrix x, Matrix residual,
   AddLayerNormArgs args;
   args.element = element_;
   args.x = x.data;
-  args.residual = residual.data;
+  args.residual = ProductAdds(x, residual) ? nullptr : residual.data;
   args.rows = PaddedRows(x);
   args.hidden = static_cast<int32_t>(x.cols);
   args.norm = static_cast<const CudaNorm&>(norm).args();

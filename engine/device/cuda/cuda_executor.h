@@ -30,8 +30,6 @@
 namespace encoderd {
 namespace cuda {
 
-Element ElementOf(DType dtype);
-
 // What a device and its Executors share.
 struct Context {
   std::shared_ptr<Runtime> runtime;
@@ -104,6 +102,9 @@ class CudaExecutor : public Executor {
   bool Failed() const { return !status_.ok(); }
   // norm.gain null: the sums themselves.
   void Embed(const CudaEmbeddings& tables, const NormArgs& norm, Matrix out);
+  // Lets the product that has just written x add the residual, where it can:
+  // then x is the sum.
+  bool ProductAdds(Matrix x, Matrix residual);
   // x as a product multiplies it.
   const void* Operand(Matrix x, Operands operands);
   // Keeps the first error; marks the device lost where it is.

@@ -73,6 +73,27 @@ class CudartRuntime : public Runtime {
     return cudaStreamSynchronize(Of(stream));
   }
 
+  int NewEvent(Event* event) override {
+    cudaEvent_t made = nullptr;
+    const int code = cudaEventCreate(&made);
+    *event = made;
+    return code;
+  }
+  void FreeEvent(Event event) override {
+    cudaEventDestroy(static_cast<cudaEvent_t>(event));
+  }
+  int RecordEvent(Event event, Stream stream) override {
+    return cudaEventRecord(static_cast<cudaEvent_t>(event), Of(stream));
+  }
+  int SecondsBetween(Event from, Event to, double* seconds) override {
+    float milliseconds = 0;
+    const int code =
+        cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(from),
+                             static_cast<cudaEvent_t>(to));
+    *seconds = 1e-3 * milliseconds;
+    return code;
+  }
+
   int BeginCapture(Stream stream) override {
     return ForgetAny(
         cudaStreamBeginCapture(Of(stream), cudaStreamCaptureModeThreadLocal));

@@ -70,5 +70,15 @@ absl::Status OwnedStream::Take(Runtime* runtime) {
   return absl::OkStatus();
 }
 
+absl::Status OwnedEvent::Take(Runtime* runtime) {
+  const int code = runtime->NewEvent(&event_);
+  if (code != 0) {
+    event_ = nullptr;
+    return RuntimeError(runtime, code, "a new event");
+  }
+  runtime_ = runtime;
+  return absl::OkStatus();
+}
+
 }  // namespace cuda
 }  // namespace encoderd

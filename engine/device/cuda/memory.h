@@ -1,5 +1,5 @@
-// Owners of device and pinned memory, of a stream and of a graph: taken once,
-// given back when they go. RESOURCE_EXHAUSTED with the bytes when memory
+// Owners of device and pinned memory, of a stream, an event and a graph: taken
+// once, given back when they go. RESOURCE_EXHAUSTED with the bytes when memory
 // cannot be had, INTERNAL for any other error.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_MEMORY_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_MEMORY_H_
@@ -71,6 +71,27 @@ class OwnedStream {
  private:
   Runtime* runtime_ = nullptr;
   Stream stream_ = nullptr;
+};
+
+class OwnedEvent {
+ public:
+  OwnedEvent() = default;
+  OwnedEvent(OwnedEvent&& other) noexcept { *this = std::move(other); }
+  OwnedEvent& operator=(OwnedEvent&& other) noexcept {
+    std::swap(runtime_, other.runtime_);
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  ~OwnedEvent() {
+    if (event_ != nullptr) runtime_->FreeEvent(event_);
+  }
+
+  absl::Status Take(Runtime* runtime);
+  Event get() const { return event_; }
+
+ private:
+  Runtime* runtime_ = nullptr;
+  Event event_ = nullptr;
 };
 
 class OwnedGraph {

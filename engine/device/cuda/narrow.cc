@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/device/cuda/ops.h"
+#include "engine/io/widen.h"
 
 namespace encoderd {
 namespace cuda {
@@ -22,6 +23,23 @@ uint32_t ShiftRounding(uint32_t bits, int count) {
 }
 
 }  // namespace
+
+Element ElementOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return Element::kHalf;
+    case DType::kBF16:
+      return Element::kBf16;
+    case DType::kF32:
+      break;
+  }
+  return Element::kFloat;
+}
+
+DType DTypeOf(Element element) {
+  if (element == Element::kHalf) return DType::kF16;
+  return element == Element::kBf16 ? DType::kBF16 : DType::kF32;
+}
 
 uint16_t NarrowToBf16(float value) {
   if (std::isnan(value)) return 0x7fff;
@@ -85,6 +103,19 @@ std::vector<char> Narrow(absl::Span<const float> values, DType dtype) {
                                   : NarrowToHalf(values[i]);
   }
   return bytes;
+}
+
+std::vector<float> Widen(const void* bytes, int64_t count, Element element) {
+  std::vector<float> values(count);
+  if (element == Element::kFloat) {
+    std::memcpy(values.data(), bytes, 4 * count);
+    return values;
+  }
+  std::vector<uint16_t> bits(count);
+  std::memcpy(bits.data(), bytes, 2 * count);
+  element == Element::kHalf ? WidenF16(bits.data(), count, values.data())
+                            : WidenBF16(bits.data(), count, values.data());
+  return values;
 }
 
 }  // namespace cuda

@@ -1,4 +1,5 @@
-// Floats -> the device's dtype on the host, to nearest, ties to even.
+// Between floats and what a card holds, on the host; narrowing is to nearest,
+// ties to even.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_NARROW_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_NARROW_H_
 
@@ -6,10 +7,14 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/device/cuda/ops.h"
 #include "engine/tensor.h"
 
 namespace encoderd {
 namespace cuda {
+
+Element ElementOf(DType dtype);
+DType DTypeOf(Element element);
 
 // bf16 and fp16 as bits. A value past fp16's range becomes infinite.
 uint16_t NarrowToBf16(float value);
@@ -24,6 +29,9 @@ std::vector<char> NarrowRowsToE4m3(absl::Span<const float> values,
 
 // values in `dtype`, as bytes.
 std::vector<char> Narrow(absl::Span<const float> values, DType dtype);
+
+// `count` values of `element` at `bytes`, which may be at any address.
+std::vector<float> Widen(const void* bytes, int64_t count, Element element);
 
 }  // namespace cuda
 }  // namespace encoderd

@@ -1,5 +1,6 @@
 #include "engine/device/cuda/open_cards.h"
 
+#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -7,6 +8,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/cuda/cuda_device.h"
+#include "engine/device/cuda/gelu_products.h"
+#include "engine/device/cuda/tuned_products.h"
 #include "engine/device/several_devices.h"
 
 namespace encoderd {
@@ -47,12 +50,54 @@ absl::StatusOr<Card> CheckCards(Runtime* runtime,
   return first;
 }
 
+// Keeps choices for each library; all cards of a process share them.
+class Stores {
+ public:
+  Stores(std::string folder, const Card& card)
+      : folder_(std::move(folder)), card_(card) {}
+
+  std::shared_ptr<TuningStore> Of(const std::string& library) {
+    std::shared_ptr<TuningStore>& store = stores_[library];
+    if (store == nullptr) {
+      store =
+          std::make_shared<TuningStore>(folder_, TunedForCard(card_, library));
+    }
+    return store;
+  }
+
+ private:
+  const std::string folder_;
+  const Card card_;
+  std::map<std::string, std::shared_ptr<TuningStore>> stores_;
+};
+
+// The products of card `ordinal`, which is in use.
+absl::StatusOr<std::unique_ptr<ProductFactory>> NewProducts(
+    const std::shared_ptr<Runtime>& runtime, const CardLibraries& libraries,
+    const Card& card, int32_t ordinal, int64_t most_rows, Stores* stores) {
+  absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> plain = libraries.plain();
+  if (!plain.ok()) return plain.status();
+  const auto tuned = [&](std::unique_ptr<AlgorithmLibrary> library) {
+    std::shared_ptr<TuningStore> store = stores->Of(library->name());
+    return absl::make_unique<TunedProducts>(
+        std::move(library), std::move(store), runtime, ordinal, most_rows);
+  };
+  std::unique_ptr<ProductFactory> products = tuned(*std::move(plain));
+  if (libraries.fused == nullptr) return products;
+  absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> fused =
+      libraries.fused(card);
+  if (absl::IsUnimplemented(fused.status())) return products;
+  if (!fused.ok()) return fused.status();
+  return std::unique_ptr<ProductFactory>(absl::make_unique<GeluProducts>(
+      std::move(products), tuned(*std::move(fused)), runtime, ordinal,
+      most_rows));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Device>> OpenCards(
-    const std::shared_ptr<Runtime>& runtime, const NewLibrary& new_library,
-    std::vector<int32_t> ordinals, const std::string& dtype,
-    const std::string& tuning_folder, const std::string& operands) {
+    const std::shared_ptr<Runtime>& runtime, const CardLibraries& libraries,
+    std::vector<int32_t> ordinals, const CardOptions& options) {
   int32_t count = 0;
   const int code = runtime->CountDevices(&count);
   if (code != 0 || count == 0) {
@@ -66,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCards(
   }
   const absl::StatusOr<Card> card = CheckCards(runtime.get(), ordinals, count);
   if (!card.ok()) return card.status();
-  std::shared_ptr<TuningStore> store;
+  Stores stores(options.tuning_folder, *card);
   std::vector<std::unique_ptr<Device>> devices;
   for (const int32_t ordinal : ordinals) {
     // A library's handle is of the device in use.
@@ -75,17 +120,12 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCards(
       return absl::UnavailableError(
           absl::StrCat("cuda:", ordinal, ": ", runtime->ErrorText(used)));
     }
-    absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> library = new_library();
-    if (!library.ok()) return library.status();
-    if (store == nullptr) {
-      store = std::make_shared<TuningStore>(
-          tuning_folder, TunedForCard(*card, (*library)->name()));
-    }
+    absl::StatusOr<std::unique_ptr<ProductFactory>> products = NewProducts(
+        runtime, libraries, *card, ordinal, options.most_tuned_rows, &stores);
+    if (!products.ok()) return products.status();
     absl::StatusOr<std::unique_ptr<Device>> device =
-        NewCudaDevice(runtime,
-                      absl::make_unique<TunedProducts>(*std::move(library),
-                                                       store, runtime, ordinal),
-                      ordinal, dtype, operands);
+        NewCudaDevice(runtime, *std::move(products), ordinal, options.dtype,
+                      options.operands);
     if (!device.ok()) return device.status();
     devices.push_back(*std::move(device));
   }

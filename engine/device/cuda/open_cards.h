@@ -10,26 +10,39 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/device/cuda/algorithms.h"
+#include "engine/device/cuda/bucketed_product.h"
 #include "engine/device/cuda/runtime.h"
-#include "engine/device/cuda/tuned_products.h"
 #include "engine/device/device.h"
 
 namespace encoderd {
 namespace cuda {
 
-// The library for the device that the calling thread uses.
-using NewLibrary =
-    std::function<absl::StatusOr<std::unique_ptr<AlgorithmLibrary>>()>;
+struct CardOptions {
+  std::string dtype = "auto";      // as NewCudaDevice
+  std::string operands = "dtype";  // as NewCudaDevice
+  // Where the choice of algorithms is kept; empty: they are timed at each
+  // start.
+  std::string tuning_folder;
+  // Up to how many rows products are proved and timed.
+  int64_t most_tuned_rows = kBucketRows.back();
+};
+
+// The libraries of a card. fused: with the exact GELU in the epilogue;
+// UNIMPLEMENTED where the build or the card has none.
+struct CardLibraries {
+  NewLibrary plain;
+  std::function<absl::StatusOr<std::unique_ptr<AlgorithmLibrary>>(const Card&)>
+      fused;
+};
 
 // Several cards are one Device (several_devices.h). They must be of one kind
-// and share one choice of algorithms, so that a text has the same bits on each.
-// No ordinals: all cards. tuning_folder: where timed choices are kept; empty,
-// or not to be written: nothing is timed. UNAVAILABLE: no card is visible;
-// INVALID_ARGUMENT: one is named twice, or they differ; else as NewCudaDevice.
+// and give the same bits (tuned_products.h). No ordinals: all cards.
+// UNAVAILABLE: no card is visible; INVALID_ARGUMENT: one is named twice, or
+// they differ; else as NewCudaDevice.
 absl::StatusOr<std::unique_ptr<Device>> OpenCards(
-    const std::shared_ptr<Runtime>& runtime, const NewLibrary& new_library,
-    std::vector<int32_t> ordinals, const std::string& dtype,
-    const std::string& tuning_folder, const std::string& operands = "dtype");
+    const std::shared_ptr<Runtime>& runtime, const CardLibraries& libraries,
+    std::vector<int32_t> ordinals, const CardOptions& options);
 
 }  // namespace cuda
 }  // namespace encoderd

@@ -10,8 +10,13 @@ namespace cuda {
 absl::StatusOr<std::unique_ptr<Device>> OpenCuda(
     const std::vector<int32_t>& ordinals, const std::string& dtype,
     const std::string& tuning_folder, const std::string& operands) {
-  return OpenCards(NewCudartRuntime(), &NewCublasLtLibrary, ordinals, dtype,
-                   tuning_folder, operands);
+  CardLibraries libraries;
+  libraries.plain = [] { return NewCublasLtLibrary(); };
+  CardOptions options;
+  options.dtype = dtype;
+  options.operands = operands;
+  options.tuning_folder = tuning_folder;
+  return OpenCards(NewCudartRuntime(), libraries, ordinals, options);
 }
 
 }  // namespace cuda

@@ -63,7 +63,7 @@ int EmbedTokens(const EmbedTokensArgs& args, const OpStream& stream);
 struct AddLayerNormArgs {
   Element element;
   const void* x;         // [rows,H]
-  const void* residual;  // [rows,H]
+  const void* residual;  // [rows,H]; null: x is the sum
   int64_t rows;
   int32_t hidden;
   NormArgs norm;

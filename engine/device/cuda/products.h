@@ -2,9 +2,8 @@
 // one; tests put loops on the host behind it.
 //
 // y [rows,out] = epilogue(x [rows,in] weight^T), weight [out,in], all of one
-// element, or x and weight in e4m3; sums in float (fp32 without TF32). One
-// algorithm without split-K serves a (in,out,epilogue) at any number of rows,
-// so that a row's bits never depend on the rows beside it.
+// element, or x and weight in e4m3; sums in float (fp32 without TF32). A row's
+// bits never depend on the rows beside it, nor on how many there are.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_H_
 
@@ -33,18 +32,31 @@ struct ProductArgs {
   int64_t in = 0;   // a multiple of 8, in e4m3 of 16
   int64_t out = 0;  // a multiple of 8, in e4m3 of 16
   Epilogue epilogue = Epilogue::kNone;
-  const void* weight = nullptr;  // [out,in], device memory, aligned to 16
+  const void* weight = nullptr;  // [out,in], device memory
   // [out], of the element, for kBiasGeluErf float; null for kNone.
   const void* bias = nullptr;
   Operands operands = Operands::kElement;  // of x and weight; e4m3: 16 bits
 };
 
+// In bytes, of x, y, weight and bias: what Runtime::Allocate gives, and what
+// the libraries are told to expect.
+inline constexpr int64_t kOperandAlignment = 256;
+
 class Product {
  public:
   virtual ~Product() = default;
-  // Thread-safe. x and y are aligned to 16 and must not alias.
+  // Thread-safe. x and y must not alias.
   virtual absl::Status Run(const void* x, int64_t rows, void* y,
                            Stream stream) const = 0;
+  // Whether RunAdding serves.
+  virtual bool adds_residual() const { return false; }
+  // y = epilogue(x weight^T) + residual [rows,out], of the element, in one
+  // rounding; for an epilogue of a bias or none. residual may not be x or y.
+  virtual absl::Status RunAdding(const void* x, int64_t rows,
+                                 const void* residual, void* y,
+                                 Stream stream) const {
+    return absl::UnimplementedError("this product adds no residual");
+  }
 };
 
 class ProductFactory {

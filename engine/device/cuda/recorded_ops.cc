@@ -18,7 +18,10 @@ struct Starter {
     return Named(EmbedTokens(args, stream), "embed_tokens");
   }
   absl::Status operator()(const ProductCall& call) const {
-    return call.product->Run(call.x, call.rows, call.y, stream);
+    if (call.residual == nullptr)
+      return call.product->Run(call.x, call.rows, call.y, stream);
+    return call.product->RunAdding(call.x, call.rows, call.residual, call.y,
+                                   stream);
   }
   absl::Status operator()(const AttentionArgs& args) const {
     return Named(Attention(args, stream), "attention");

@@ -20,6 +20,7 @@ struct ProductCall {
   const Product* product;  // borrowed
   const void* x;
   int64_t rows;
+  const void* residual;  // added to the product; null: none
   void* y;
 
   bool operator==(const ProductCall&) const = default;

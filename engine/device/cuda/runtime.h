@@ -16,6 +16,7 @@ namespace cuda {
 
 using Stream = void*;  // a cudaStream_t
 using Graph = void*;   // a cudaGraphExec_t
+using Event = void*;   // a cudaEvent_t
 
 struct Card {
   std::string name;  // "NVIDIA H200"
@@ -55,6 +56,13 @@ class Runtime {
   virtual int FillWithNaNs(void* memory, int64_t bytes, Stream stream) = 0;
   // Waits for all that the stream was given; also the errors of kernels.
   virtual int Synchronize(Stream stream) = 0;
+
+  virtual int NewEvent(Event* event) = 0;
+  virtual void FreeEvent(Event event) = 0;
+  // Marks the moment at which the stream's work so far is done.
+  virtual int RecordEvent(Event event, Stream stream) = 0;
+  // Between two recorded events of a stream that was synchronized since.
+  virtual int SecondsBetween(Event from, Event to, double* seconds) = 0;
 
   // From here on to EndCapture, by the same thread, the stream's work is not
   // done but written down. In between this thread asks for no memory and waits

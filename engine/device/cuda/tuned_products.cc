@@ -1,230 +1,268 @@
 #include "engine/device/cuda/tuned_products.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
+#include <set>
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "engine/device/cuda/memory.h"
-#include "engine/device/cuda/narrow.h"
 
 namespace encoderd {
 namespace cuda {
 namespace {
 
-// A short text, a few, a full batch.
-constexpr int64_t kRows[] = {128, 1024, 8192};
-constexpr int64_t kMostRows = 8192;
-// The least mean of kRepeats times kRuns runs.
-constexpr int kRepeats = 3;
-constexpr int kRuns = 8;
+// The library is asked for a reference with these counts of rows, in order: a
+// middling batch first.
+constexpr int64_t kAskedRows[] = {4096, 128, 1024, 8192};
+// An algorithm serves all counts of rows if it serves these.
+constexpr int64_t kCheckedRows[] = {1, 7, 128, 1024, 8192};
+// Another algorithm serves a bucket only if it takes less than this share of
+// the reference's time: less is within a clock's noise.
+constexpr double kWorthwhile = 0.98;
 
-double HostClock() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+// An error after which a start has to end; any other costs its algorithm only.
+bool EndsTheStart(const absl::Status& status) {
+  return absl::IsDataLoss(status);
 }
 
-DType DTypeOf(Element element) {
-  if (element == Element::kHalf) return DType::kF16;
-  return element == Element::kBf16 ? DType::kBF16 : DType::kF32;
-}
-
-// Values as states have them: a card computes zeros with less power. Fewer rows
-// in e4m3 have their scales further ahead, among these codes: any will do.
-std::vector<char> SomeInput(const ProductArgs& args) {
-  std::vector<float> values(kMostRows * args.in);
-  uint32_t bits = 1;
-  for (float& value : values) {
-    bits = bits * 1664525 + 1013904223;
-    value = static_cast<float>(bits >> 8) * 0x1p-23f - 1.0f;
-  }
-  return args.operands == Operands::kE4m3
-             ? NarrowRowsToE4m3(values, args.in)
-             : Narrow(values, DTypeOf(args.element));
-}
-
-absl::Status CheckFailed(const absl::Status& status, int32_t ordinal,
-                         const ProductArgs& args) {
-  return absl::Status(
-      status.code(),
-      absl::StrCat("cuda:", ordinal, ": checking the algorithm of products ",
-                   KeyText(KeyOf(args)), ": ", status.message()));
+absl::Status NotThisOne(const absl::Status& why) {
+  return EndsTheStart(why) ? why : absl::InvalidArgumentError(why.message());
 }
 
 }  // namespace
 
-int FastestOf(const std::vector<std::vector<double>>& seconds) {
-  std::vector<double> best;
-  for (const std::vector<double>& times : seconds) {
-    best.resize(std::max(best.size(), times.size()), HUGE_VAL);
-    for (size_t i = 0; i < times.size(); ++i)
-      best[i] = std::min(best[i], times[i]);
-  }
-  int fastest = -1;
-  double least = HUGE_VAL;
-  for (size_t c = 0; c < seconds.size(); ++c) {
-    if (seconds[c].empty()) continue;
-    double slowdown = 0;
-    for (size_t i = 0; i < seconds[c].size(); ++i)
-      slowdown += std::log(seconds[c][i] / best[i]);
-    if (slowdown >= least) continue;
-    least = slowdown;
-    fastest = static_cast<int>(c);
-  }
-  return fastest;
-}
-
 TunedProducts::TunedProducts(std::unique_ptr<AlgorithmLibrary> library,
                              std::shared_ptr<TuningStore> store,
                              std::shared_ptr<Runtime> runtime, int32_t ordinal,
-                             std::function<double()> clock)
+                             int64_t most_rows)
     : library_(std::move(library)),
       store_(std::move(store)),
       runtime_(std::move(runtime)),
       ordinal_(ordinal),
-      clock_(clock == nullptr ? &HostClock : std::move(clock)) {}
+      most_rows_(most_rows) {}
+
+void TunedProducts::AddNote(const ProductArgs& args, const std::string& text) {
+  store_->AddNote(absl::StrCat(library_->name(), ", products ",
+                               KeyText(KeyOf(args)), ": ", text));
+}
+
+void TunedProducts::Refuse(const Algorithm& algorithm, const std::string& why) {
+  if (refused_++ > 0) return;
+  first_refused_ = absl::StrCat(library_->Describe(algorithm), ": ", why);
+}
+
+const ProductChoice* TunedProducts::ChoiceOf(const ProductArgs& args) const {
+  const auto found = choices_.find(KeyOf(args));
+  return found == choices_.end() ? nullptr : &found->second;
+}
 
 absl::StatusOr<std::unique_ptr<Product>> TunedProducts::Create(
     const ProductArgs& args) {
   const int used = runtime_->UseDevice(ordinal_);
   if (used != 0)
     return RuntimeError(runtime_.get(), used, "choosing the device");
-  const absl::StatusOr<Algorithm> algorithm = Choose(args);
-  if (!algorithm.ok()) return algorithm.status();
-  return library_->Create(args, *algorithm);
-}
-
-absl::StatusOr<Algorithm> TunedProducts::Choose(const ProductArgs& args) {
-  const ProductKey key = KeyOf(args);
-  const Algorithm* served = store_->Served(key);
-  if (served == nullptr) {
-    absl::StatusOr<Algorithm> chosen = ChooseFirst(args);
-    if (chosen.ok()) store_->Serve(key, *chosen);
-    return chosen;
+  if (ChoiceOf(args) == nullptr) {
+    const absl::StatusOr<ProductChoice> choice = Choose(args);
+    if (!choice.ok()) return choice.status();
+    choices_.emplace(KeyOf(args), *choice);
   }
-  const absl::Status good = library_->Check(args, *served);
-  if (good.ok()) return *served;
-  if (!absl::IsInvalidArgument(good)) return CheckFailed(good, ordinal_, args);
-  return absl::InternalError(absl::StrCat(
-      "cuda:", ordinal_, ": ", name(), " refuses the algorithm that products ",
-      KeyText(key), " are served with already: ", good.message(),
-      "; by another one a text would have other bits on this card"));
-}
-
-absl::StatusOr<bool> TunedProducts::Takes(const ProductArgs& args,
-                                          const Algorithm& kept) {
-  const absl::Status good = library_->Check(args, kept);
-  if (good.ok()) return true;
-  if (!absl::IsInvalidArgument(good)) return CheckFailed(good, ordinal_, args);
-  store_->AddNote(absl::StrCat("warning: the kept choice for ",
-                               KeyText(KeyOf(args)),
-                               " is not used: ", good.message()));
-  return false;
-}
-
-absl::StatusOr<Algorithm> TunedProducts::ChooseFirst(const ProductArgs& args) {
-  const ProductKey key = KeyOf(args);
-  Algorithm refused;
-  if (const Algorithm* kept = store_->Kept(key)) {
-    const absl::StatusOr<bool> takes = Takes(args, *kept);
-    if (!takes.ok()) return takes.status();
-    if (*takes) return *kept;
-    refused = *kept;
+  const ProductChoice& choice = *ChoiceOf(args);
+  std::map<Algorithm, std::shared_ptr<const Product>> made;
+  BucketedProduct::Parts parts;
+  for (size_t bucket = 0; bucket < parts.size(); ++bucket) {
+    std::shared_ptr<const Product>& product = made[choice.by_bucket[bucket]];
+    if (product == nullptr) {
+      absl::StatusOr<std::unique_ptr<Product>> created =
+          library_->Create(args, choice.by_bucket[bucket]);
+      if (!created.ok()) return created.status();
+      product = *std::move(created);
+    }
+    parts[bucket] = product;
   }
+  return std::unique_ptr<Product>(absl::make_unique<BucketedProduct>(
+      std::move(parts), choice.adds_residual));
+}
+
+absl::StatusOr<ProductChoice> TunedProducts::Choose(const ProductArgs& args) {
+  const auto offered = library_->Candidates(args, kAskedRows[0]);
+  if (absl::IsUnimplemented(offered.status())) return offered.status();
+  refused_ = 0;
+  faster_.clear();
+  absl::StatusOr<std::unique_ptr<ProductProof>> proof =
+      ProductProof::Create(runtime_.get(), args, most_rows_);
+  if (EndsTheStart(proof.status())) return proof.status();
+  if (!proof.ok()) {
+    AddNote(args, absl::StrCat("warning: not proved and not timed: ",
+                               proof.status().message()));
+  }
+  ProductProof* const proves = proof.ok() ? proof->get() : nullptr;
+  ProductChoice choice;
+  absl::StatusOr<Algorithm> reference = ChooseReference(args, proves);
+  if (!reference.ok()) return reference.status();
+  choice.reference = *std::move(reference);
+  choice.by_bucket.fill(choice.reference);
+  if (proves == nullptr) return choice;
+  const absl::StatusOr<std::unique_ptr<Product>> product =
+      library_->Create(proves->args(), choice.reference);
+  if (!product.ok()) return product.status();
+  if ((*product)->adds_residual()) {
+    const absl::Status adds = proves->CheckResidual(**product);
+    if (EndsTheStart(adds)) return adds;
+    choice.adds_residual = adds.ok();
+    if (!adds.ok()) {
+      AddNote(args, absl::StrCat("the residual is added by add_layer_norm: ",
+                                 adds.message()));
+    }
+  }
+  Choices timed;
+  for (size_t bucket = 0; bucket < kBucketRows.size(); ++bucket) {
+    if (FewestRows(bucket) > most_rows_) break;
+    absl::Status status =
+        ChooseForBucket(args, bucket, proves, &choice, &timed);
+    if (!status.ok()) return status;
+  }
+  store_->Keep(timed);
+  std::string text =
+      absl::StrCat(library_->Describe(choice.reference), " serves");
+  for (const std::string& faster : faster_)
+    absl::StrAppend(&text, "; ", faster);
+  if (refused_ > 0) {
+    absl::StrAppend(&text, "; ", refused_,
+                    " do not serve, the first: ", first_refused_);
+  }
+  AddNote(args, text);
+  return choice;
+}
+
+absl::StatusOr<Algorithm> TunedProducts::ChooseReference(
+    const ProductArgs& args, ProductProof* proof) {
+  const ProductKey key = KeyOf(args);
+  if (const Algorithm* served = store_->Reference(key)) {
+    absl::Status status = TryReference(args, *served, proof);
+    if (status.ok()) return *served;
+    if (!absl::IsInvalidArgument(status)) return status;
+    return absl::InternalError(absl::StrCat(
+        "cuda:", ordinal_, ": ", name(),
+        " refuses the algorithm that products ", KeyText(key),
+        " have on another card of this process: ", status.message(),
+        "; by another one a text would have other bits here"));
+  }
+  absl::Status why = absl::UnimplementedError("it offers none");
+  std::set<Algorithm> tried;
+  for (const int64_t rows : kAskedRows) {
+    const absl::StatusOr<std::vector<Algorithm>> candidates =
+        library_->Candidates(args, rows);
+    if (!candidates.ok()) {
+      if (EndsTheStart(candidates.status())) return candidates.status();
+      why = candidates.status();
+      continue;
+    }
+    for (const Algorithm& candidate : *candidates) {
+      if (!tried.insert(candidate).second) continue;
+      absl::Status status = TryReference(args, candidate, proof);
+      if (status.ok()) {
+        store_->SetReference(key, candidate);
+        return candidate;
+      }
+      if (!absl::IsInvalidArgument(status)) return status;
+      why = status;
+    }
+  }
+  return absl::UnimplementedError(absl::StrCat(
+      "cuda:", ordinal_, ": ", name(), " has no algorithm for products ",
+      KeyText(key), " (", tried.size(), " tried): ", why.message()));
+}
+
+absl::Status TunedProducts::TryReference(const ProductArgs& args,
+                                         const Algorithm& algorithm,
+                                         ProductProof* proof) {
+  absl::Status good = library_->Check(args, algorithm, kCheckedRows);
+  if (absl::IsInvalidArgument(good)) return good;
+  if (!good.ok()) {
+    return absl::Status(
+        good.code(),
+        absl::StrCat("cuda:", ordinal_, ": checking the algorithm of products ",
+                     KeyText(KeyOf(args)), ": ", good.message()));
+  }
+  if (proof == nullptr) return absl::OkStatus();
+  const absl::StatusOr<std::unique_ptr<Product>> product =
+      library_->Create(proof->args(), algorithm);
+  if (!product.ok()) return NotThisOne(product.status());
+  const absl::Status status = proof->SetReference(**product);
+  if (status.ok()) return status;
+  Refuse(algorithm, std::string(status.message()));
+  return NotThisOne(status);
+}
+
+absl::Status TunedProducts::ChooseForBucket(const ProductArgs& args,
+                                            size_t bucket, ProductProof* proof,
+                                            ProductChoice* choice,
+                                            Choices* timed) {
+  ProductKey key = KeyOf(args);
+  key.rows = kBucketRows[bucket];
+  if (const Algorithm* kept = store_->Find(key)) {
+    const absl::StatusOr<double> seconds =
+        TryForBucket(args, bucket, *kept, proof);
+    if (EndsTheStart(seconds.status())) return seconds.status();
+    if (seconds.ok()) {
+      choice->by_bucket[bucket] = *kept;
+      return absl::OkStatus();
+    }
+    AddNote(args,
+            absl::StrCat("warning: the kept choice for up to ", key.rows,
+                         " rows does not serve: ", seconds.status().message()));
+  }
+  const absl::StatusOr<double> reference =
+      TryForBucket(args, bucket, choice->reference, proof);
+  if (!reference.ok()) {
+    if (EndsTheStart(reference.status())) return reference.status();
+    AddNote(args, absl::StrCat("warning: not timed for up to ", key.rows,
+                               " rows: ", reference.status().message()));
+    return absl::OkStatus();
+  }
+  double least = kWorthwhile * *reference;
   const absl::StatusOr<std::vector<Algorithm>> candidates =
-      library_->Candidates(args);
-  if (!candidates.ok()) return candidates.status();
-  if (candidates->empty()) {
-    return absl::UnimplementedError(
-        absl::StrCat(name(), " has no algorithm for products ", KeyText(key)));
+      library_->Candidates(args, key.rows);
+  if (EndsTheStart(candidates.status())) return candidates.status();
+  if (candidates.ok()) {
+    for (const Algorithm& candidate : *candidates) {
+      if (candidate == choice->reference) continue;
+      const absl::StatusOr<double> seconds =
+          TryForBucket(args, bucket, candidate, proof);
+      if (EndsTheStart(seconds.status())) return seconds.status();
+      if (!seconds.ok() || *seconds >= least) continue;
+      least = *seconds;
+      choice->by_bucket[bucket] = candidate;
+    }
   }
-  if (!store_->Timed()) return candidates->front();
-  const absl::StatusOr<Algorithm> fastest = ChooseByTime(args, *candidates);
-  if (absl::IsDataLoss(fastest.status())) return fastest.status();
-  if (!fastest.ok()) {
-    store_->AddNote(absl::StrCat("warning: products ", KeyText(key),
-                                 " could not be timed, the first choice of ",
-                                 name(),
-                                 " is taken: ", fastest.status().message()));
-    return candidates->front();
+  timed->emplace(key, choice->by_bucket[bucket]);
+  if (choice->by_bucket[bucket] != choice->reference) {
+    faster_.push_back(absl::StrCat(
+        "up to ", key.rows, " rows ",
+        library_->Describe(choice->by_bucket[bucket]), " in ",
+        MicrosecondsText(least), " instead of ", MicrosecondsText(*reference)));
   }
-  // Each turn but the last finds what another process kept since the turn
-  // before, and the library refuses it.
-  while (const Algorithm* kept = store_->Keep(key, *fastest, refused)) {
-    if (*kept == *fastest) return *fastest;
-    const absl::StatusOr<bool> takes = Takes(args, *kept);
-    if (!takes.ok()) return takes.status();
-    if (*takes) return *kept;
-    refused = *kept;
-  }
-  return candidates->front();
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Algorithm> TunedProducts::ChooseByTime(
-    const ProductArgs& args, const std::vector<Algorithm>& candidates) {
-  const double start = clock_();
-  const std::vector<char> input = SomeInput(args);
-  const auto input_bytes = static_cast<int64_t>(input.size());
-  DeviceBuffer x, y;
-  OwnedStream stream;
-  absl::Status status = stream.Take(runtime_.get());
-  if (status.ok())
-    status = x.Take(runtime_.get(), input_bytes, "a product to time");
-  if (status.ok()) {
-    status = y.Take(runtime_.get(),
-                    kMostRows * args.out * DTypeBytes(DTypeOf(args.element)),
-                    "a product to time");
-  }
-  if (!status.ok()) return status;
-  const int code =
-      runtime_->CopyToDeviceAndWait(input.data(), input_bytes, x.data());
-  if (code != 0) return RuntimeError(runtime_.get(), code, "input to time");
-  std::vector<std::vector<double>> seconds;
-  for (const Algorithm& candidate : candidates) {
-    const absl::StatusOr<std::vector<double>> times =
-        Time(args, candidate, x.data(), y.data(), stream.get());
-    if (absl::IsDataLoss(times.status())) return times.status();
-    if (!times.ok()) status = times.status();
-    seconds.push_back(times.ok() ? *times : std::vector<double>());
-  }
-  const int fastest = FastestOf(seconds);
-  if (fastest < 0) return status;
-  store_->AddNote(absl::StrCat("products ", KeyText(KeyOf(args)), ": number ",
-                               fastest + 1, " of ", candidates.size(),
-                               " algorithms was the fastest; ",
-                               absl::StrFormat("%.2f s", clock_() - start)));
-  return candidates[fastest];
-}
-
-absl::StatusOr<std::vector<double>> TunedProducts::Time(
-    const ProductArgs& args, const Algorithm& algorithm, const void* x, void* y,
-    Stream stream) {
-  const absl::Status good = library_->Check(args, algorithm);
+absl::StatusOr<double> TunedProducts::TryForBucket(const ProductArgs& args,
+                                                   size_t bucket,
+                                                   const Algorithm& algorithm,
+                                                   ProductProof* proof) {
+  const int64_t most = std::min(kBucketRows[bucket], most_rows_);
+  const int64_t counts[] = {FewestRows(bucket), most};
+  const absl::Status good = library_->Check(args, algorithm, counts);
   if (!good.ok()) return good;
   const absl::StatusOr<std::unique_ptr<Product>> product =
-      library_->Create(args, algorithm);
+      library_->Create(proof->args(), algorithm);
   if (!product.ok()) return product.status();
-  std::vector<double> seconds;
-  for (const int64_t rows : kRows) {
-    double least = HUGE_VAL;
-    for (int repeat = 0; repeat <= kRepeats; ++repeat) {
-      const double start = clock_();
-      const int runs = repeat == 0 ? 1 : kRuns;  // first a warm-up
-      for (int run = 0; run < runs; ++run) {
-        const absl::Status status = (*product)->Run(x, rows, y, stream);
-        if (!status.ok()) return status;
-      }
-      const int code = runtime_->Synchronize(stream);
-      if (code != 0)
-        return RuntimeError(runtime_.get(), code, "timing a product");
-      if (repeat > 0) least = std::min(least, (clock_() - start) / runs);
-    }
-    seconds.push_back(std::max(least, 1e-9));
+  const absl::Status same = proof->CompareBits(**product, counts);
+  if (!same.ok()) {
+    Refuse(algorithm, std::string(same.message()));
+    return same;
   }
-  return seconds;
+  return proof->Seconds(**product, most);
 }
 
 }  // namespace cuda

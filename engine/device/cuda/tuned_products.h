@@ -1,87 +1,93 @@
-// Chooses the algorithm of each product, once for all counts of rows: of what
-// was kept, or the fastest by the clock, or the library's own first choice.
+// Chooses the algorithms of each product: a reference, whose bits a product has
+// at every count of rows, and for each bucket of rows the fastest one that
+// gives the reference's very bits. Both are shown on the card at start, on
+// values of wide exponents (product_proof.h); what fails does not serve, and a
+// note says by how much.
 //
-// A choice is made for an element, in, out and epilogue alone, so that a row's
-// bits depend on neither the rows beside it nor the layer. Timing two like
-// algorithms gives now one, now the other, and with it other last bits: where a
-// choice cannot be kept (TuningStore::Timed), nothing is timed. What a process
-// serves once it serves to the end, on each of its cards: a card whose library
-// refuses it is an error, as is a check that fails for another reason.
+// The reference is the library's first answer that serves all counts of rows
+// and gives a row the same bits at each. It depends on the library and the card
+// alone, so that a restart changes no bits, whatever the clock says.
 //
 // Thread rule: as ProductFactory, one thread at a time.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_TUNED_PRODUCTS_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_TUNED_PRODUCTS_H_
 
-#include <functional>
+#include <array>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/device/cuda/products.h"
+#include "engine/device/cuda/algorithms.h"
+#include "engine/device/cuda/bucketed_product.h"
+#include "engine/device/cuda/product_proof.h"
 #include "engine/device/cuda/runtime.h"
 #include "engine/device/cuda/tuning.h"
 
 namespace encoderd {
 namespace cuda {
 
-// What a library of products offers: cublaslt_products.cc is the real one.
-class AlgorithmLibrary {
- public:
-  virtual ~AlgorithmLibrary() = default;
-  virtual std::string name() const = 0;  // "cuBLASLt 130000"
-  // Algorithms without workspace or partial sums, the library's own first
-  // choice first; UNIMPLEMENTED when there are none.
-  virtual absl::StatusOr<std::vector<Algorithm>> Candidates(
-      const ProductArgs& args) = 0;
-  // OK when `algorithm`, bytes from anywhere, computes `args` at any count of
-  // rows, without workspace or partial sums; INVALID_ARGUMENT when it does not;
-  // else the check itself failed.
-  virtual absl::Status Check(const ProductArgs& args,
-                             const Algorithm& algorithm) = 0;
-  // With an algorithm of Candidates, or one that passed Check.
-  virtual absl::StatusOr<std::unique_ptr<Product>> Create(
-      const ProductArgs& args, const Algorithm& algorithm) = 0;
+// Of the products of one ProductKey.
+struct ProductChoice {
+  Algorithm reference;
+  std::array<Algorithm, kBucketRows.size()> by_bucket;
+  bool adds_residual = false;
 };
-
-// The candidate with the least geometric mean of its times relative to the best
-// at each count of rows; the first of equals. seconds [candidates][counts of
-// rows]; an empty row: a candidate that failed. -1: all failed.
-int FastestOf(const std::vector<std::vector<double>>& seconds);
 
 class TunedProducts : public ProductFactory {
  public:
-  // Of card `ordinal`. clock: seconds from any start; the host's own if empty.
+  // Of card `ordinal`. most_rows: up to which products are proved and timed;
+  // larger buckets are served by the reference.
   TunedProducts(std::unique_ptr<AlgorithmLibrary> library,
                 std::shared_ptr<TuningStore> store,
                 std::shared_ptr<Runtime> runtime, int32_t ordinal,
-                std::function<double()> clock = {});
+                int64_t most_rows = kBucketRows.back());
 
+  // UNIMPLEMENTED: no algorithm of the library serves; DATA_LOSS: the device
+  // was lost on the way.
   absl::StatusOr<std::unique_ptr<Product>> Create(
       const ProductArgs& args) override;
   std::string name() const override { return library_->name(); }
   std::vector<std::string> TakeNotes() override { return store_->TakeNotes(); }
 
+  // What products like `args` are served by; made at the first Create.
+  const ProductChoice* ChoiceOf(const ProductArgs& args) const;
+  const AlgorithmLibrary& library() const { return *library_; }
+
  private:
-  // What the process serves already, or the first choice for these `args`.
-  absl::StatusOr<Algorithm> Choose(const ProductArgs& args);
-  absl::StatusOr<Algorithm> ChooseFirst(const ProductArgs& args);
-  // Whether the library takes what the file holds; a note where it does not.
-  absl::StatusOr<bool> Takes(const ProductArgs& args, const Algorithm& kept);
-  // The fastest of `candidates`; DATA_LOSS when the device was lost on the way.
-  absl::StatusOr<Algorithm> ChooseByTime(
-      const ProductArgs& args, const std::vector<Algorithm>& candidates);
-  // Seconds of a run at each of the counts of rows.
-  absl::StatusOr<std::vector<double>> Time(const ProductArgs& args,
-                                           const Algorithm& algorithm,
-                                           const void* x, void* y,
-                                           Stream stream);
+  absl::StatusOr<ProductChoice> Choose(const ProductArgs& args);
+  // The reference of the process, or the first that serves. proof null: there
+  // was no memory for one.
+  absl::StatusOr<Algorithm> ChooseReference(const ProductArgs& args,
+                                            ProductProof* proof);
+  // INVALID_ARGUMENT: not this one, and why.
+  absl::Status TryReference(const ProductArgs& args, const Algorithm& algorithm,
+                            ProductProof* proof);
+  // Fills by_bucket[bucket]; what is not yet in the store goes to *timed.
+  absl::Status ChooseForBucket(const ProductArgs& args, size_t bucket,
+                               ProductProof* proof, ProductChoice* choice,
+                               Choices* timed);
+  // Seconds at the bucket's most rows. INVALID_ARGUMENT: it does not serve.
+  absl::StatusOr<double> TryForBucket(const ProductArgs& args, size_t bucket,
+                                      const Algorithm& algorithm,
+                                      ProductProof* proof);
+  void AddNote(const ProductArgs& args, const std::string& text);
+  // An algorithm that does not serve, and why: for the choice's note.
+  void Refuse(const Algorithm& algorithm, const std::string& why);
 
   const std::unique_ptr<AlgorithmLibrary> library_;
   const std::shared_ptr<TuningStore> store_;
   const std::shared_ptr<Runtime> runtime_;
   const int32_t ordinal_;
-  const std::function<double()> clock_;
+  const int64_t most_rows_;
+  std::map<ProductKey, ProductChoice> choices_;
+
+  // Of the choice that is being made.
+  int refused_ = 0;
+  std::string first_refused_;
+  std::vector<std::string> faster_;  // than the reference, bucket by bucket
 };
 
 }  // namespace cuda

@@ -15,7 +15,7 @@ namespace encoderd {
 namespace cuda {
 namespace {
 
-constexpr absl::string_view kFormat = "encoderd tuning 1";
+constexpr absl::string_view kFormat = "encoderd tuning 2";
 constexpr absl::string_view kDigest = "sha256 ";
 constexpr int64_t kMaxFileBytes = 1 << 20;
 constexpr size_t kMaxAlgorithmBytes = 1024;
@@ -65,18 +65,19 @@ bool ParseLine(absl::string_view line, Choices* choices) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
   Types types;
   Epilogue epilogue;
-  int64_t in = 0, out = 0;
-  if (words.size() != 5 || !ValueOf(kTypes, words[0], &types) ||
+  int64_t in = 0, out = 0, rows = 0;
+  if (words.size() != 6 || !ValueOf(kTypes, words[0], &types) ||
       !absl::SimpleAtoi(words[1], &in) || !absl::SimpleAtoi(words[2], &out) ||
-      !ValueOf(kEpilogues, words[3], &epilogue) || words[4].size() % 2 != 0 ||
-      words[4].empty() || words[4].size() / 2 > kMaxAlgorithmBytes)
+      !ValueOf(kEpilogues, words[3], &epilogue) ||
+      !absl::SimpleAtoi(words[4], &rows) || words[5].size() % 2 != 0 ||
+      words[5].empty() || words[5].size() / 2 > kMaxAlgorithmBytes)
     return false;
-  for (const char c : words[4]) {
+  for (const char c : words[5]) {
     if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) return false;
   }
   return choices
-      ->emplace(ProductKey{types.first, in, out, epilogue, types.second},
-                absl::HexStringToBytes(words[4]))
+      ->emplace(ProductKey{types.first, in, out, epilogue, types.second, rows},
+                absl::HexStringToBytes(words[5]))
       .second;
 }
 
@@ -94,7 +95,8 @@ ProductKey KeyOf(const ProductArgs& args) {
 std::string KeyText(const ProductKey& key) {
   return absl::StrCat(NameOf(kTypes, Types(key.element, key.operands)), " ",
                       key.in, " ", key.out, " ",
-                      NameOf(kEpilogues, key.epilogue));
+                      NameOf(kEpilogues, key.epilogue),
+                      key.rows == 0 ? "" : absl::StrCat(" ", key.rows));
 }
 
 TunedFor TunedForCard(const Card& card, std::string library) {
@@ -116,8 +118,10 @@ std::string TuningFileName(const TunedFor& tuned_for) {
 std::string FormatTuning(const TunedFor& tuned_for, const Choices& choices) {
   std::string text = Header(tuned_for);
   for (const auto& [key, algorithm] : choices) {
-    absl::StrAppend(&text, KeyText(key), " ", absl::BytesToHexString(algorithm),
-                    "\n");
+    ProductKey all_rows = key;
+    all_rows.rows = 0;
+    absl::StrAppend(&text, KeyText(all_rows), " ", key.rows, " ",
+                    absl::BytesToHexString(algorithm), "\n");
   }
   const absl::StatusOr<std::string> digest = Sha256OfString(text);
   return absl::StrCat(text, kDigest, digest.ok() ? *digest : "", "\n");
@@ -156,7 +160,7 @@ TuningStore::TuningStore(std::string folder, TunedFor tuned_for)
     : folder_(std::move(folder)),
       tuned_for_(std::move(tuned_for)),
       name_(TuningFileName(tuned_for_)) {
-  kept_ = Read(/*tell=*/true);
+  found_ = Read(/*tell=*/true);
 }
 
 Choices TuningStore::Read(bool tell) {
@@ -169,54 +173,39 @@ Choices TuningStore::Read(bool tell) {
   if (choices.ok()) return *std::move(choices);
   if (tell) {
     AddNote(absl::StrCat("warning: ", folder_, "/", name_,
-                         " is not used, algorithms are chosen anew: ",
+                         " is not used, algorithms are timed again: ",
                          choices.status().message()));
   }
   return {};
 }
 
-bool TuningStore::Change(const std::function<void(Choices*)>& change) {
+absl::Status TuningStore::Write(const Choices& choices) {
   const absl::StatusOr<FileLock> lock =
       FileLock::Take(folder_, absl::StrCat(name_, ".lock"));
-  absl::Status status = lock.status();
-  if (status.ok()) {
-    Choices all = kept_;
-    for (const auto& [key, chosen] : Read(/*tell=*/false)) all[key] = chosen;
-    change(&all);
-    status = WriteFileAtomically(folder_, name_, FormatTuning(tuned_for_, all));
-    if (status.ok()) kept_ = std::move(all);
-  }
+  if (!lock.ok()) return lock.status();
+  Choices all = Read(/*tell=*/false);
+  for (const auto& [key, algorithm] : choices) all[key] = algorithm;
+  return WriteFileAtomically(folder_, name_, FormatTuning(tuned_for_, all));
+}
+
+const Algorithm* TuningStore::Find(const ProductKey& key) const {
+  return FindIn(found_, key);
+}
+
+void TuningStore::Keep(const Choices& choices) {
+  for (const auto& [key, algorithm] : choices) found_[key] = algorithm;
+  if (folder_.empty() || choices.empty() || !writable_) return;
+  const absl::Status status = Write(choices);
   writable_ = status.ok();
-  if (status.ok()) return true;
-  AddNote(absl::StrCat(
-      "warning: ", folder_, "/", name_,
-      " cannot be written: products that it has no algorithm for are not "
-      "timed, the library's first choice is taken: ",
-      status.message()));
-  return false;
+  if (writable_) return;
+  AddNote(absl::StrCat("warning: ", folder_, "/", name_,
+                       " cannot be written: the next start times algorithms "
+                       "again: ",
+                       status.message()));
 }
 
-bool TuningStore::Timed() {
-  if (folder_.empty()) return false;
-  return writable_.has_value() ? *writable_ : Change([](Choices* all) {});
-}
-
-const Algorithm* TuningStore::Served(const ProductKey& key) const {
-  return FindIn(served_, key);
-}
-
-const Algorithm* TuningStore::Kept(const ProductKey& key) const {
-  return FindIn(kept_, key);
-}
-
-const Algorithm* TuningStore::Keep(const ProductKey& key,
-                                   const Algorithm& algorithm,
-                                   const Algorithm& refused) {
-  const bool kept = Change([&](Choices* all) {
-    const auto [choice, added] = all->emplace(key, algorithm);
-    if (!added && choice->second == refused) choice->second = algorithm;
-  });
-  return kept ? Kept(key) : nullptr;
+const Algorithm* TuningStore::Reference(const ProductKey& key) const {
+  return FindIn(references_, key);
 }
 
 }  // namespace cuda

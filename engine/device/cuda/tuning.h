@@ -1,14 +1,16 @@
-// Which algorithm computes a product, kept from start to start in a file.
+// The fastest algorithm of each product and bucket of rows, kept from start to
+// start in a file. It saves time at start and changes no bits: whatever it
+// holds must prove itself again (tuned_products.h).
 //
-// The file has a line for each product, after what it is for and before what
-// tells damage:
+// The file has a line for each choice, preceded by what it is for and followed
+// by a digest that shows damage:
 //
-//   encoderd tuning 1
+//   encoderd tuning 2
 //   card NVIDIA H200
 //   compute 9.0
 //   library cuBLASLt 130000
-//   bf16 384 1536 bias 2f00000000000000...      dtype, in, out, epilogue, bytes
-//   bf16_e4m3 384 384 bias 2f00000000000000...  of rows in e4m3
+//   bf16 384 1536 bias 128 2f0000...      dtype, in, out, epilogue, rows, bytes
+//   bf16_e4m3 384 384 bias 128 2f0000...  of rows in e4m3
 //   sha256 of all lines above
 //
 // Pure, but for TuningStore.
@@ -17,23 +19,20 @@
 
 #include <compare>
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/device/cuda/algorithms.h"
 #include "engine/device/cuda/products.h"
 #include "engine/device/cuda/runtime.h"
 
 namespace encoderd {
 namespace cuda {
-
-// Opaque bytes of the library, good for its own version on one kind of card.
-using Algorithm = std::string;
 
 // What an algorithm is chosen for.
 struct ProductKey {
@@ -42,11 +41,13 @@ struct ProductKey {
   int64_t out;
   Epilogue epilogue;
   Operands operands = Operands::kElement;
+  int64_t rows = 0;  // the most of a bucket; 0: all counts
 
   auto operator<=>(const ProductKey&) const = default;
 };
 ProductKey KeyOf(const ProductArgs& args);
-std::string KeyText(const ProductKey& key);  // "bf16 384 1536 bias"
+// "bf16 384 1536 bias", and " 128" for a bucket.
+std::string KeyText(const ProductKey& key);
 
 using Choices = std::map<ProductKey, Algorithm>;
 
@@ -68,31 +69,26 @@ absl::StatusOr<Choices> ParseTuning(absl::string_view text,
                                     const TunedFor& tuned_for);
 
 // The choices of a process for one kind of card, and their file. What goes
-// wrong with the file is a note and no failure. Stores of several processes may
-// share a file: beside it lies NAME.lock, held by who changes it.
+// wrong with the file is a note and no failure. Several processes may share a
+// file: next to it lies NAME.lock, held by whoever changes it; the last choice
+// of a bucket stays.
 // Thread rule: one thread at a time.
 class TuningStore {
  public:
   // `folder` empty: choices are kept in memory only.
   TuningStore(std::string folder, TunedFor tuned_for);
 
-  // Whether products are to be timed: only where the choice can be kept, so
-  // that a text has the same bits after a restart. Found out by the first call,
-  // which makes the folder and writes the file as it is; a note where it fails.
-  bool Timed();
-  // What this process computes with already; nullptr: nothing. It never
-  // changes, and is not what the file gets.
-  const Algorithm* Served(const ProductKey& key) const;
-  void Serve(const ProductKey& key, const Algorithm& algorithm) {
-    served_.emplace(key, algorithm);
+  // Of this process or the file; nullptr: none.
+  const Algorithm* Find(const ProductKey& key) const;
+  // Keeps them, in place of others of the same keys.
+  void Keep(const Choices& choices);
+
+  // The algorithm whose bits a product has on every card of this process;
+  // nullptr: none yet. It is not in the file, and never changes.
+  const Algorithm* Reference(const ProductKey& key) const;
+  void SetReference(const ProductKey& key, const Algorithm& algorithm) {
+    references_.emplace(key, algorithm);
   }
-  // What the file holds; nullptr: nothing.
-  const Algorithm* Kept(const ProductKey& key) const;
-  // Adds a choice to the file, unless it holds one for this key that is not
-  // `refused`. Gives what the file holds now; nullptr, and a note, where it
-  // cannot be written: then nothing more is timed.
-  const Algorithm* Keep(const ProductKey& key, const Algorithm& algorithm,
-                        const Algorithm& refused = "");
 
   void AddNote(std::string note) { notes_.push_back(std::move(note)); }
   // What has been noted since the last call.
@@ -101,16 +97,15 @@ class TuningStore {
  private:
   // What the file holds; nothing, and a note if `tell`, where it is no good.
   Choices Read(bool tell);
-  // Changes kept_, brought up to date, and the file, while no other does. A
-  // note where that fails.
-  bool Change(const std::function<void(Choices*)>& change);
+  // Merges what the file holds with `choices`, while no other process does.
+  absl::Status Write(const Choices& choices);
 
   const std::string folder_;
   const TunedFor tuned_for_;
   const std::string name_;
-  Choices kept_;    // in the file
-  Choices served_;  // by this process
-  std::optional<bool> writable_;
+  Choices found_;
+  Choices references_;
+  bool writable_ = true;  // until a note has said otherwise
   std::vector<std::string> notes_;
 };
 

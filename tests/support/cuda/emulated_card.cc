@@ -47,11 +47,17 @@ class EmulatedProduct : public Product {
 
   absl::Status Run(const void* x, int64_t rows, void* y,
                    Stream stream) const override {
-    if (x == y) return absl::InternalError("a product in place");
+    return RunAdding(x, rows, nullptr, y, stream);
+  }
+  bool adds_residual() const override { return true; }
+  absl::Status RunAdding(const void* x, int64_t rows, const void* residual,
+                         void* y, Stream stream) const override {
+    if (x == y || (residual != nullptr && (residual == x || residual == y)))
+      return absl::InternalError("a product in place");
     emulation::Put(stream, [=, this] {
       return WithElement(args_.element, [&]<typename T>() {
         Multiply(Widen<T>(x, rows), Widen<T>(args_.weight, args_.out), rows,
-                 static_cast<T*>(y));
+                 static_cast<const T*>(residual), static_cast<T*>(y));
         return 0;
       });
     });
@@ -81,7 +87,8 @@ class EmulatedProduct : public Product {
   }
 
   template <typename T>
-  void Multiply(const Wide& x, const Wide& w, int64_t rows, T* y) const {
+  void Multiply(const Wide& x, const Wide& w, int64_t rows, const T* residual,
+                T* y) const {
     const auto bias = [this](int64_t n) {
       if (args_.epilogue == Epilogue::kBiasGeluErf)
         return static_cast<const float*>(args_.bias)[n];
@@ -95,7 +102,9 @@ class EmulatedProduct : public Product {
         for (int64_t k = 0; k < args_.in; ++k) sum += from[k] * by[k];
         sum *= x.scales[r] * w.scales[n];
         if (args_.epilogue != Epilogue::kNone) sum += bias(n);
-        FromFloat(Apply(args_.epilogue, sum), y + r * args_.out + n);
+        sum = Apply(args_.epilogue, sum);
+        if (residual != nullptr) sum += ToFloat(residual[r * args_.out + n]);
+        FromFloat(sum, y + r * args_.out + n);
       }
     }
   }
@@ -287,6 +296,34 @@ int EmulatedRuntime::Synchronize(Stream stream) {
   return code == 0 ? Forbidden() : code;
 }
 
+int EmulatedRuntime::NewEvent(Event* event) {
+  const int code = Call("NewEvent");
+  if (code != 0) return code;
+  *event = new double(0);
+  ++events_;
+  return 0;
+}
+
+void EmulatedRuntime::FreeEvent(Event event) {
+  --events_;
+  delete static_cast<double*>(event);
+}
+
+int EmulatedRuntime::RecordEvent(Event event, Stream stream) {
+  const int code = Call("RecordEvent");
+  if (code != 0) return code;
+  return emulation::Put(stream, [=, this] {
+    const auto moment = static_cast<double>(++moments_);
+    *static_cast<double*>(event) = clock == nullptr ? 1e-3 * moment : clock();
+    return 0;
+  });
+}
+
+int EmulatedRuntime::SecondsBetween(Event from, Event to, double* seconds) {
+  *seconds = *static_cast<double*>(to) - *static_cast<double*>(from);
+  return Call("SecondsBetween");
+}
+
 int EmulatedRuntime::Forbidden() {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = capturing_.find(std::this_thread::get_id());
@@ -354,16 +391,21 @@ std::string EmulatedRuntime::ErrorText(int code) {
 
 absl::StatusOr<std::unique_ptr<Product>> EmulatedProducts::Create(
     const ProductArgs& args) {
+  if (args.epilogue == Epilogue::kBiasGeluErf)
+    return absl::UnimplementedError("the loops have no exact GELU");
   return std::unique_ptr<Product>(new EmulatedProduct(args));
 }
 
 absl::StatusOr<std::vector<Algorithm>> EmulatedLibrary::Candidates(
-    const ProductArgs& args) {
+    const ProductArgs& args, int64_t rows) {
+  if (args.epilogue == Epilogue::kBiasGeluErf)
+    return absl::UnimplementedError("the loops have no exact GELU");
   return std::vector<Algorithm>{"loops", "more loops"};
 }
 
 absl::Status EmulatedLibrary::Check(const ProductArgs& args,
-                                    const Algorithm& algorithm) {
+                                    const Algorithm& algorithm,
+                                    absl::Span<const int64_t> rows) {
   return algorithm == "loops" || algorithm == "more loops"
              ? absl::OkStatus()
              : absl::InvalidArgumentError("no algorithm of this library");
@@ -372,6 +414,19 @@ absl::Status EmulatedLibrary::Check(const ProductArgs& args,
 absl::StatusOr<std::unique_ptr<Product>> EmulatedLibrary::Create(
     const ProductArgs& args, const Algorithm& algorithm) {
   return EmulatedProducts().Create(args);
+}
+
+absl::StatusOr<std::vector<Algorithm>> EmulatedGeluLibrary::Candidates(
+    const ProductArgs& args, int64_t rows) {
+  if (args.epilogue != Epilogue::kBiasGeluErf ||
+      args.element == Element::kFloat || args.operands != Operands::kElement)
+    return absl::UnimplementedError("GELU in 16 bits alone");
+  return std::vector<Algorithm>{"loops", "more loops"};
+}
+
+absl::StatusOr<std::unique_ptr<Product>> EmulatedGeluLibrary::Create(
+    const ProductArgs& args, const Algorithm& algorithm) {
+  return std::unique_ptr<Product>(new EmulatedProduct(args));
 }
 
 }  // namespace cuda

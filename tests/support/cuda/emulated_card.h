@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,9 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "engine/device/cuda/algorithms.h"
 #include "engine/device/cuda/products.h"
 #include "engine/device/cuda/runtime.h"
-#include "engine/device/cuda/tuned_products.h"
 
 namespace encoderd {
 namespace cuda {
@@ -35,6 +36,10 @@ class EmulatedRuntime : public Runtime {
   int64_t free_bytes = int64_t{1} << 30;  // of a card, less what is allocated
   std::map<int32_t, int64_t> other_free_bytes;  // of a card that has not those
 
+  // Seconds from any start, asked when an event is recorded; each answer is a
+  // millisecond after the one before unless this is set. Before any event.
+  std::function<double()> clock;
+
   // The call named `name` ("Allocate", "CopyToDevice", ...) gives `code` the
   // `number`th time from now on (0: the next) and, if `for_ever`, always after
   // it.
@@ -45,6 +50,7 @@ class EmulatedRuntime : public Runtime {
   int64_t allocated_bytes(int32_t device) const;
   int64_t allocations() const { return allocations_; }  // alive, pinned too
   int64_t streams() const;                              // alive
+  int64_t events() const { return events_; }            // alive
   int64_t graphs() const { return graphs_; }            // alive
   int64_t captures() const { return captures_; }        // that gave a graph
   int64_t launches() const { return launches_; }        // of graphs
@@ -66,6 +72,10 @@ class EmulatedRuntime : public Runtime {
   int CopyToDeviceAndWait(const void* from, int64_t bytes, void* to) override;
   int FillWithNaNs(void* memory, int64_t bytes, Stream stream) override;
   int Synchronize(Stream stream) override;
+  int NewEvent(Event* event) override;
+  void FreeEvent(Event event) override;
+  int RecordEvent(Event event, Stream stream) override;
+  int SecondsBetween(Event from, Event to, double* seconds) override;
   // "Instantiate" fails in EndCapture, with its name.
   int BeginCapture(Stream stream) override;
   int EndCapture(Stream stream, Graph* graph) override;
@@ -104,11 +114,12 @@ class EmulatedRuntime : public Runtime {
   std::map<Stream, int32_t> streams_;  // and their cards
   std::map<std::thread::id, Capture> capturing_;
   std::atomic<int64_t> allocations_{0};
-  std::atomic<int64_t> graphs_{0}, captures_{0}, launches_{0};
+  std::atomic<int64_t> graphs_{0}, captures_{0}, launches_{0}, events_{0};
+  std::atomic<int64_t> moments_{0};  // events recorded
 };
 
 // Loops: float sums in order, times the scales of rows in e4m3, then the
-// epilogue, then one rounding.
+// epilogue and the residual, then one rounding. Without the exact GELU.
 class EmulatedProducts : public ProductFactory {
  public:
   absl::StatusOr<std::unique_ptr<Product>> Create(
@@ -121,10 +132,23 @@ class EmulatedProducts : public ProductFactory {
 class EmulatedLibrary : public AlgorithmLibrary {
  public:
   std::string name() const override { return "loops"; }
-  absl::StatusOr<std::vector<Algorithm>> Candidates(
-      const ProductArgs& args) override;
-  absl::Status Check(const ProductArgs& args,
-                     const Algorithm& algorithm) override;
+  absl::StatusOr<std::vector<Algorithm>> Candidates(const ProductArgs& args,
+                                                    int64_t rows) override;
+  absl::Status Check(const ProductArgs& args, const Algorithm& algorithm,
+                     absl::Span<const int64_t> rows) override;
+  absl::StatusOr<std::unique_ptr<Product>> Create(
+      const ProductArgs& args, const Algorithm& algorithm) override;
+  std::string Describe(const Algorithm& algorithm) const override {
+    return algorithm;
+  }
+};
+
+// The same loops with the exact GELU behind them, and nothing else; 16 bits.
+class EmulatedGeluLibrary : public EmulatedLibrary {
+ public:
+  std::string name() const override { return "gelu loops"; }
+  absl::StatusOr<std::vector<Algorithm>> Candidates(const ProductArgs& args,
+                                                    int64_t rows) override;
   absl::StatusOr<std::unique_ptr<Product>> Create(
       const ProductArgs& args, const Algorithm& algorithm) override;
 };

@@ -4,6 +4,7 @@
 
 #include "engine/device/cuda/cublaslt_products.h"
 #include "engine/device/cuda/cudart_runtime.h"
+#include "engine/device/cuda/tuned_products.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
 
 namespace encoderd {

@@ -18,7 +18,7 @@
 #include "engine/device/cuda/narrow.h"
 #include "engine/device/cuda/ops.h"
 #include "engine/device/cuda/runtime.h"
-#include "engine/device/cuda/tuned_products.h"
+#include "engine/device/cuda/algorithms.h"
 #include "tests/support/cuda/narrow.h"
 
 namespace encoderd {

@@ -16,31 +16,27 @@ using ::testing::SizeIs;
 const TunedFor kHopper = {"NVIDIA H200", 9, 0, "cuBLASLt 130000"};
 
 // As two replicas do that start at once on an empty folder.
-TEST(TuningStoreTest, GivesTwoThatChooseAtOnceWhatTheFileHolds) {
+TEST(TuningStoreTest, KeepsWhatTwoChooseAtOnce) {
   const TempFolder folder;
   constexpr int kKeys = 20;
-  const auto key = [](int i) {
-    return ProductKey{Element::kBf16, i, 8, Epilogue::kBias};
+  const auto key = [](int r, int i) {
+    return ProductKey{Element::kBf16, i, 8 + 8 * r, Epilogue::kBias};
   };
-  std::vector<Choices> got(2);
   std::vector<std::thread> replicas;
-  for (size_t r = 0; r < got.size(); ++r) {
+  for (int r = 0; r < 2; ++r) {
     replicas.emplace_back([&, r] {
       TuningStore store(folder.path(), kHopper);
-      if (!store.Timed()) return;
-      for (int i = 0; i < kKeys; ++i) {
-        const Algorithm* kept = store.Keep(key(i), r == 0 ? "first" : "second");
-        if (kept != nullptr) got[r][key(i)] = *kept;
-      }
+      for (int i = 0; i < kKeys; ++i) store.Keep({{key(r, i), "chosen"}});
+      EXPECT_THAT(store.TakeNotes(), SizeIs(0));
     });
   }
   for (std::thread& replica : replicas) replica.join();
-  EXPECT_THAT(got[0], SizeIs(kKeys));
-  EXPECT_EQ(got[0], got[1]);
-  TuningStore next(folder.path(), kHopper);
-  for (const auto& [made, algorithm] : got[0]) {
-    ASSERT_NE(next.Kept(made), nullptr) << KeyText(made);
-    EXPECT_EQ(*next.Kept(made), algorithm);
+  const TuningStore next(folder.path(), kHopper);
+  for (int r = 0; r < 2; ++r) {
+    for (int i = 0; i < kKeys; ++i) {
+      ASSERT_NE(next.Find(key(r, i)), nullptr) << KeyText(key(r, i));
+      EXPECT_EQ(*next.Find(key(r, i)), "chosen");
+    }
   }
 }
 
@@ -50,9 +46,10 @@ TEST(TuningFileTest, GivesBackWhatWasWritten) {
       {{Element::kHalf, 8, 16, Epilogue::kBiasGeluTanh}, "\xff"},
       {{Element::kBf16, 8, 16, Epilogue::kBiasRelu}, "b"},
       {{Element::kBf16, 8, 16, Epilogue::kBiasRelu, Operands::kE4m3}, "c"},
-      {{Element::kHalf, 8, 16, Epilogue::kNone, Operands::kE4m3}, "d"}};
+      {{Element::kHalf, 8, 16, Epilogue::kNone, Operands::kE4m3, 64}, "d"},
+      {{Element::kBf16, 8, 16, Epilogue::kBiasGeluErf}, "e"}};
   EXPECT_THAT(FormatTuning(kHopper, choices),
-              HasSubstr("\nbf16_e4m3 8 16 bias_relu 63\n"));
+              HasSubstr("\nbf16_e4m3 8 16 bias_relu 0 63\n"));
   EXPECT_EQ(ParseTuning(FormatTuning(kHopper, choices), kHopper).value(),
             choices);
 }
@@ -80,8 +77,8 @@ TEST(TuningFileTest, RefusesAnotherCardLibraryAndFormat) {
   }
   EXPECT_THAT(
       std::string(
-          ParseTuning("encoderd tuning 2\n", kHopper).status().message()),
-      HasSubstr("encoderd tuning 1"));
+          ParseTuning("encoderd tuning 1\n", kHopper).status().message()),
+      HasSubstr("encoderd tuning 2"));
   EXPECT_EQ(TuningFileName(kHopper), "nvidia-h200-9.0-cublaslt-130000.tuning");
 }
 

@@ -1,0 +1,157 @@
+// The exact GELU in a product's epilogue: served where it proves itself next to
+// the plain way.
+#include "engine/device/cuda/gelu_products.h"
+
+#include <gmock/gmock.h>
+
+#include "engine/device/cuda/open_cards.h"
+#include "engine/device/cuda/tuned_products.h"
+#include "tests/support/cuda/emulated_card.h"
+#include "tests/unit/engine/device/cuda/test_card.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+// The loops with the exact GELU, wrong where a test wants it.
+class WrongGeluLibrary : public EmulatedGeluLibrary {
+ public:
+  using Change = std::function<void(int64_t rows, uint16_t* y)>;
+  explicit WrongGeluLibrary(Change change) : change_(std::move(change)) {}
+  absl::StatusOr<std::unique_ptr<Product>> Create(
+      const ProductArgs& args, const Algorithm& algorithm) override {
+    auto product = EmulatedGeluLibrary::Create(args, algorithm);
+    if (!product.ok()) return product.status();
+    return std::unique_ptr<Product>(new Changed(*std::move(product), change_));
+  }
+
+ private:
+  class Changed : public Product {
+   public:
+    Changed(std::unique_ptr<Product> product, Change change)
+        : product_(std::move(product)), change_(std::move(change)) {}
+    absl::Status Run(const void* x, int64_t rows, void* y,
+                     Stream stream) const override {
+      const absl::Status status = product_->Run(x, rows, y, stream);
+      change_(rows, static_cast<uint16_t*>(y));
+      return status;
+    }
+
+   private:
+    const std::unique_ptr<Product> product_;
+    const Change change_;
+  };
+  const Change change_;
+};
+
+class GeluProductsTest : public ::testing::TestWithParam<DType> {
+ protected:
+  // The notes of a card that has prepared one layer's product, and whether it
+  // applies GELU in the epilogue.
+  std::pair<bool, std::vector<std::string>> Serve(
+      const std::function<std::unique_ptr<AlgorithmLibrary>()>& fused) {
+    CardLibraries libraries;
+    libraries.plain = [] { return std::make_unique<EmulatedLibrary>(); };
+    libraries.fused = [&](const Card&) { return fused(); };
+    CardOptions options;
+    options.dtype = DTypeName(GetParam());
+    options.most_tuned_rows = 32;
+    const auto device = OpenCards(runtime_, libraries, {0}, options).value();
+    LinearWeights weights;
+    weights.weight = {48, 32, std::vector<float>(48 * 32, 0.5f)};
+    weights.bias.assign(48, 0.25f);
+    const auto linear =
+        device->PrepareLinear(weights, Activation::kGeluErf).value();
+    return {!static_cast<const CudaLinear&>(*linear).activate, device->notes()};
+  }
+
+  const std::shared_ptr<EmulatedRuntime> runtime_ = [] {
+    auto runtime = std::make_shared<EmulatedRuntime>();
+    // The plain way is timed last, and each moment is further from the one
+    // before.
+    auto moment = std::make_shared<double>(1);
+    runtime->clock = [moment] { return *moment *= 1.01; };
+    return runtime;
+  }();
+};
+
+TEST_P(GeluProductsTest, ServesWhatLiesWithinItsBound) {
+  const auto [fused, notes] =
+      Serve([] { return std::make_unique<EmulatedGeluLibrary>(); });
+  EXPECT_TRUE(fused);
+  EXPECT_THAT(notes, Contains(HasSubstr("gelu loops serves: the fused epilogue "
+                                        "differs by 0.")));
+  EXPECT_EQ(runtime_->allocations(), 0);
+}
+
+TEST_P(GeluProductsTest, ServesThePlainWayWhereOneValueIsOff) {
+  const auto [fused, notes] = Serve([] {
+    return std::make_unique<WrongGeluLibrary>(
+        [](int64_t rows, uint16_t* y) { y[3] = 0x4300; });
+  });
+  EXPECT_FALSE(fused);
+  EXPECT_THAT(notes, Contains(HasSubstr("loops and bias_gelu serve: the fused "
+                                        "epilogue differs by ")));
+}
+
+TEST_P(GeluProductsTest, ServesThePlainWayWhereAValueIsNoNumber) {
+  const auto [fused, notes] = Serve([] {
+    return std::make_unique<WrongGeluLibrary>(
+        [](int64_t rows, uint16_t* y) { y[3] = 0xffff; });
+  });
+  EXPECT_FALSE(fused);
+  EXPECT_THAT(notes, Contains(HasSubstr("differs by inf of its bound")));
+}
+
+TEST_P(GeluProductsTest, ServesThePlainWayWhereRowsDependOnTheirCount) {
+  const auto [fused, notes] = Serve([] {
+    return std::make_unique<WrongGeluLibrary>([](int64_t rows, uint16_t* y) {
+      if (rows == 17) y[3] ^= 1;
+    });
+  });
+  EXPECT_FALSE(fused);
+  EXPECT_THAT(notes, Contains(HasSubstr("a row's bits depend on the rows "
+                                        "beside it at 17 rows")));
+}
+
+TEST_P(GeluProductsTest, ServesThePlainWayWhereItIsNoSlower) {
+  runtime_->clock = [] { return 0.0; };
+  const auto [fused, notes] =
+      Serve([] { return std::make_unique<EmulatedGeluLibrary>(); });
+  EXPECT_FALSE(fused);
+  EXPECT_THAT(notes, Contains(HasSubstr("it takes 0.0 us, the plain way 0.0 us "
+                                        "at 32 rows")));
+}
+
+INSTANTIATE_TEST_SUITE_P(DTypes, GeluProductsTest,
+                         ::testing::Values(DType::kBF16, DType::kF16),
+                         [](const auto& info) {
+                           return std::string(DTypeName(info.param));
+                         });
+
+TEST(GeluProductsFloatTest, AppliesTheExactGeluApartInFloat) {
+  CardLibraries libraries;
+  libraries.plain = [] { return std::make_unique<EmulatedLibrary>(); };
+  libraries.fused = [](const Card&) {
+    return std::make_unique<EmulatedGeluLibrary>();
+  };
+  CardOptions options;
+  options.dtype = "fp32";
+  options.most_tuned_rows = 16;
+  const auto device =
+      OpenCards(std::make_shared<EmulatedRuntime>(), libraries, {0}, options)
+          .value();
+  LinearWeights weights;
+  weights.weight = {16, 8, std::vector<float>(16 * 8, 0.5f)};
+  weights.bias.assign(16, 0.25f);
+  const auto linear =
+      device->PrepareLinear(weights, Activation::kGeluErf).value();
+  EXPECT_TRUE(static_cast<const CudaLinear&>(*linear).activate);
+}
+
+}  // namespace
+}  // namespace cuda
+}  // namespace encoderd

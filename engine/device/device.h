@@ -10,6 +10,7 @@
 #define ENCODERD_ENGINE_DEVICE_DEVICE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -124,6 +125,16 @@ class Executor {
   virtual absl::Status Finish() = 0;
 };
 
+// What one op of a pass took on a device, for benchmarks: seconds, and what it
+// computes and moves at least, to quote shares of the device's peaks.
+struct OpTime {
+  std::string op;  // "product 384 -> 1536"
+  double seconds = 0;
+  double flops = 0;
+  double bytes = 0;
+};
+using OpObserver = std::function<void(const OpTime&)>;
+
 // Prepare from one thread; constant from then on, and then NewExecutor may be
 // called from many. Outlives what it made.
 class Device {
@@ -152,6 +163,10 @@ class Device {
   // Whether small batches may run by CUDA graphs: they may unless this says
   // otherwise. Before NewExecutor; nothing to a CPU.
   virtual void AllowGraphs(bool allowed) {}
+
+  // Tells `observe` of every op of each pass from now on, on the Executor's
+  // thread; slows passes down. Before NewExecutor. False: this device cannot.
+  virtual bool ObserveOps(OpObserver observe) { return false; }
 
   // Called once before the Prepare functions. UNIMPLEMENTED: shapes that the
   // device does not compute; RESOURCE_EXHAUSTED: the model and one Session do

@@ -46,6 +46,10 @@ class CudaDevice : public Device {
   int64_t default_batch_tokens() const override { return kBatchTokens; }
 
   void AllowGraphs(bool allowed) override { context_->graphs = allowed; }
+  bool ObserveOps(OpObserver observe) override {
+    context_->observe_ops = std::move(observe);
+    return true;
+  }
   absl::Status ExpectModel(const ModelSizes& sizes) override {
     absl::Status status = CheckSizes(sizes);
     if (!status.ok()) return status;
@@ -315,6 +319,7 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
         "dtype"));
   }
   context->runtime = std::move(runtime);
+  context->overlaps = card.compute_major >= kLeastOverlapMajor;
   return std::unique_ptr<Device>(absl::make_unique<CudaDevice>(
       std::move(context), std::move(products), card));
 }

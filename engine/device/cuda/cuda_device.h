@@ -19,6 +19,9 @@ namespace cuda {
 // The least compute capability that the kernels are compiled for.
 constexpr int32_t kLeastComputeMajor = 8;
 
+// What has programmatic dependent launches.
+constexpr int32_t kLeastOverlapMajor = 9;
+
 // What has cuBLASLt's products with a scale for each row of e4m3: Hopper alone.
 constexpr int32_t kE4m3ComputeMajor = 9;
 constexpr int32_t kE4m3ComputeMinor = 0;

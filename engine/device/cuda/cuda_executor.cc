@@ -7,7 +7,9 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/cuda/attention_work.h"
+#include "engine/device/cuda/event_timer.h"
 #include "engine/device/cuda/narrow.h"
+#include "engine/device/cuda/op_costs.h"
 #include "engine/device/cuda/pool_kind.h"
 
 namespace encoderd {
@@ -27,7 +29,7 @@ CudaExecutor::CudaExecutor(std::shared_ptr<Context> context,
       limits_(limits),
       plan_(PlanSession(limits, context_->dtype, context_->operands)),
       element_(ElementOf(context_->dtype)),
-      graphs_on_(context_->graphs) {}
+      passes_(&runtime_, context_->graphs, context_->overlaps) {}
 
 CudaExecutor::~CudaExecutor() {
   // Memory is given back to the device that it is of, after its last use.
@@ -110,9 +112,9 @@ void CudaExecutor::Upload(const PackedBatch& batch) {
 
 void CudaExecutor::Stage(const PackedBatch& batch) {
   const int64_t tokens = batch.num_tokens();
-  bucket_ = graphs_on_ ? ChooseBucket(batch.cu_seqlens, element_,
-                                      limits_.max_batch_tokens)
-                       : std::nullopt;
+  bucket_ = passes_.graphs() ? ChooseBucket(batch.cu_seqlens, element_,
+                                            limits_.max_batch_tokens)
+                             : std::nullopt;
   const int64_t rows = bucket_ ? bucket_->rows : tokens;
   cu_seqlens_ = batch.cu_seqlens;
   PadSequences(rows, element_, &cu_seqlens_);
@@ -201,7 +203,9 @@ void CudaExecutor::Linear(Matrix x, const DeviceLinear& weights, Matrix y) {
         "a product of rows that are not aligned to ", kOperandAlignment)));
   }
   ops_.emplace_back(ProductCall{linear.product.get(), operand, PaddedRows(x),
-                                /*residual=*/nullptr, y.data});
+                                /*residual=*/nullptr, y.data, element_,
+                                static_cast<int32_t>(x.cols),
+                                static_cast<int32_t>(y.cols), linear.operands});
   if (!linear.activate) return;
   BiasActivationArgs args;
   args.element = element_;
@@ -313,8 +317,6 @@ void CudaExecutor::Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
 absl::Status CudaExecutor::Finish() {
   const int64_t bytes =
       result_ == nullptr ? 0 : 4 * static_cast<int64_t>(result_->values.size());
-  GraphCache::Entry* entry =
-      Failed() || !bucket_ || bytes == 0 ? nullptr : graphs_.See(ops_);
   if (!Failed()) {
     const int64_t work_bytes = pool_end_ * int64_t{sizeof(PoolWork)};
     Record(runtime_.CopyToDevice(batch_staging_.data(),
@@ -322,19 +324,52 @@ absl::Status CudaExecutor::Finish() {
                                  batch_memory_.data(), stream_.get()),
            "upload");
   }
-  if (!Failed() && (entry == nullptr || entry->graph.get() == nullptr ||
-                    !Launch(entry->graph.get()))) {
-    Record(RunOps(ops_, &runtime_, stream_.get()));
+  const bool observed = context_->observe_ops != nullptr;
+  if (!Failed()) {
+    Record(observed ? RunObserved()
+                    : passes_.Run(ops_, bucket_ && bytes > 0, stream_.get()));
   }
   Download(bytes);
-  if (!Failed() && bytes > 0)
+  if (!Failed() && bytes > 0) {
     std::memcpy(result_->values.data(), output_staging_.data(), bytes);
-  if (!Failed() && graphs_on_ && entry != nullptr && entry->seen > 1 &&
-      entry->graph.get() == nullptr)
-    TryGraph(entry, bytes);
+    if (!observed) {
+      Record(passes_.TryFaster(ops_, result_->values.data(), bytes, Written(),
+                               stream_.get()));
+    }
+  }
+  const std::string note = passes_.TakeNote();
+  if (result_ != nullptr && !note.empty())
+    result_->note = absl::StrCat("cuda:", context_->ordinal, ": ", note);
   batch_ = nullptr;
   result_ = nullptr;
   return status_;
+}
+
+PassMemory CudaExecutor::Written() const {
+  PassMemory memory;
+  for (const Activations& matrix : matrices_)
+    memory.scratch.push_back({matrix.memory.data(), matrix.bytes});
+  if (plan_.quantized_bytes > 0)
+    memory.scratch.push_back({quantized_.data(), plan_.quantized_bytes});
+  memory.output = {output_.data(), plan_.output_bytes};
+  memory.staging = output_staging_.as<char>();
+  return memory;
+}
+
+absl::Status CudaExecutor::RunObserved() {
+  EventTimer timer;
+  absl::Status status = timer.Take(&runtime_);
+  for (const RecordedOp& op : ops_) {
+    if (!status.ok()) break;
+    const absl::StatusOr<double> seconds = timer.Seconds(
+        [&] { return RunOp(op, &runtime_, stream_.get()); }, stream_.get());
+    status = seconds.status();
+    if (!status.ok()) break;
+    OpTime time = CostOf(op, cu_seqlens_);
+    time.seconds = *seconds;
+    context_->observe_ops(time);
+  }
+  return status;
 }
 
 void CudaExecutor::Download(int64_t bytes) {
@@ -348,57 +383,6 @@ void CudaExecutor::Download(int64_t bytes) {
   // says so here.
   if (!Failed() || !context_->lost)
     Record(runtime_.Synchronize(stream_.get()), "the pass");
-}
-
-bool CudaExecutor::Launch(Graph graph) {
-  const int code = runtime_.LaunchGraph(graph, stream_.get());
-  if (CanGoOnAfter(code) && code != 0) {
-    GoOnWithoutGraphs(RuntimeError(&runtime_, code, "launching a graph"));
-    return false;
-  }
-  Record(code, "launching a graph");
-  return true;
-}
-
-void CudaExecutor::TryGraph(GraphCache::Entry* entry, int64_t bytes) {
-  absl::StatusOr<OwnedGraph> graph =
-      CaptureOps(entry->ops, &runtime_, stream_.get());
-  absl::Status status = graph.status();
-  const auto then = [&](int code) {
-    if (status.ok() && code != 0)
-      status = RuntimeError(&runtime_, code, "trying a graph");
-  };
-  // What the graph leaves out must not be found done by the plain run.
-  for (const Activations& matrix : matrices_) {
-    then(runtime_.FillWithNaNs(matrix.memory.data(), matrix.bytes,
-                               stream_.get()));
-  }
-  if (plan_.quantized_bytes > 0) {
-    then(runtime_.FillWithNaNs(quantized_.data(), plan_.quantized_bytes,
-                               stream_.get()));
-  }
-  then(
-      runtime_.FillWithNaNs(output_.data(), plan_.output_bytes, stream_.get()));
-  if (status.ok()) then(runtime_.LaunchGraph(graph->get(), stream_.get()));
-  then(runtime_.CopyToHost(output_.data(), bytes, output_staging_.data(),
-                           stream_.get()));
-  // Also after an error: it tells whether the device is lost.
-  const int code = runtime_.Synchronize(stream_.get());
-  if (!CanGoOnAfter(code)) return Record(code, "trying a graph");
-  then(code);
-  if (status.ok() &&
-      std::memcmp(output_staging_.data(), result_->values.data(), bytes) != 0)
-    status = absl::InternalError("it gives other bits than a plain run");
-  if (!status.ok()) return GoOnWithoutGraphs(status);
-  entry->graph = *std::move(graph);
-}
-
-void CudaExecutor::GoOnWithoutGraphs(const absl::Status& why) {
-  graphs_on_ = false;
-  graphs_.Clear();
-  result_->note =
-      absl::StrCat("cuda:", context_->ordinal,
-                   ": a session goes on without CUDA graphs: ", why.message());
 }
 
 }  // namespace cuda

@@ -1,11 +1,7 @@
 // One forward pass at a time on a stream of its own; the constant weights that
 // it reads. Internal to engine/device/cuda.
 //
-// A pass is recorded as its ops are called, and runs in Finish: op by op, or,
-// where it is small, by a CUDA graph. A graph is trusted once it has given, in
-// memory that held NaNs, the very bits of a plain run of the same pass; where
-// one fails or differs, the Executor goes on without any and says so in the
-// result's note.
+// A pass is recorded as its ops are called, and runs in Finish (fast_passes.h).
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_CUDA_EXECUTOR_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_CUDA_EXECUTOR_H_
 
@@ -17,8 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/device/cuda/fast_passes.h"
 #include "engine/device/cuda/graph_bucket.h"
-#include "engine/device/cuda/graph_cache.h"
 #include "engine/device/cuda/memory.h"
 #include "engine/device/cuda/memory_plan.h"
 #include "engine/device/cuda/ops.h"
@@ -35,7 +31,10 @@ struct Context {
   std::shared_ptr<Runtime> runtime;
   int32_t ordinal = 0;  // cuda:N
   DType dtype = DType::kF32;
-  bool graphs = true;  // CUDA graphs for small batches
+  bool graphs = true;     // CUDA graphs for small batches
+  bool overlaps = false;  // launches may overlap: programmatic launch is there
+  // Told of every op of each pass, with what it took; null: nobody asks.
+  OpObserver observe_ops;
   // Of the products whose weights bear it.
   Operands operands = Operands::kElement;
   // Set by the first error that loses the context; nothing works after it.
@@ -120,11 +119,9 @@ class CudaExecutor : public Executor {
   void RecordPool(Matrix x, ForwardResult* result);
   // Results to their staging; waits.
   void Download(int64_t bytes);
-  // False: nothing was done, the pass has to run op by op.
-  bool Launch(Graph graph);
-  // Makes the graph of a pass that has just run, with results of `bytes`.
-  void TryGraph(GraphCache::Entry* entry, int64_t bytes);
-  void GoOnWithoutGraphs(const absl::Status& why);
+  // Op by op, each timed by events, for context_->observe_ops.
+  absl::Status RunObserved();
+  PassMemory Written() const;
 
   // Constant after Create.
   const std::shared_ptr<Context> context_;
@@ -142,8 +139,7 @@ class CudaExecutor : public Executor {
   };
   std::vector<Activations> matrices_;
 
-  bool graphs_on_;
-  GraphCache graphs_;
+  FastPasses passes_;
 
   // Of the pass that is recorded or runs.
   const PackedBatch* batch_ = nullptr;

@@ -20,10 +20,10 @@ GraphCache::Entry* GraphCache::See(const RecordedOps& ops) {
 }
 
 absl::StatusOr<OwnedGraph> CaptureOps(const RecordedOps& ops, Runtime* runtime,
-                                      Stream stream) {
+                                      Stream stream, bool overlaps) {
   int code = runtime->BeginCapture(stream);
   if (code != 0) return RuntimeError(runtime, code, "beginning a capture");
-  const absl::Status status = RunOps(ops, runtime, stream);
+  const absl::Status status = RunOps(ops, runtime, stream, overlaps);
   Graph captured = nullptr;
   code = runtime->EndCapture(stream, &captured);
   OwnedGraph graph(runtime, captured);

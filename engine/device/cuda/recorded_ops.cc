@@ -9,7 +9,7 @@ namespace {
 // Starts one op of any kind.
 struct Starter {
   Runtime* runtime;
-  Stream stream;
+  OpStream stream;
 
   absl::Status Named(int code, const char* name) const {
     return code == 0 ? absl::OkStatus() : RuntimeError(runtime, code, name);
@@ -19,9 +19,9 @@ struct Starter {
   }
   absl::Status operator()(const ProductCall& call) const {
     if (call.residual == nullptr)
-      return call.product->Run(call.x, call.rows, call.y, stream);
+      return call.product->Run(call.x, call.rows, call.y, stream.stream);
     return call.product->RunAdding(call.x, call.rows, call.residual, call.y,
-                                   stream);
+                                   stream.stream);
   }
   absl::Status operator()(const AttentionArgs& args) const {
     return Named(Attention(args, stream), "attention");
@@ -42,9 +42,15 @@ struct Starter {
 
 }  // namespace
 
-absl::Status RunOps(const RecordedOps& ops, Runtime* runtime, Stream stream) {
+absl::Status RunOp(const RecordedOp& op, Runtime* runtime, Stream stream,
+                   bool overlaps) {
+  return std::visit(Starter{runtime, OpStream(stream, overlaps)}, op);
+}
+
+absl::Status RunOps(const RecordedOps& ops, Runtime* runtime, Stream stream,
+                    bool overlaps) {
   for (const RecordedOp& op : ops) {
-    absl::Status status = std::visit(Starter{runtime, stream}, op);
+    absl::Status status = RunOp(op, runtime, stream, overlaps);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

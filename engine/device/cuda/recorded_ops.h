@@ -22,6 +22,11 @@ struct ProductCall {
   int64_t rows;
   const void* residual;  // added to the product; null: none
   void* y;
+  // For op_costs.
+  Element element;
+  int32_t in;
+  int32_t out;
+  Operands operands;
 
   bool operator==(const ProductCall&) const = default;
 };
@@ -31,9 +36,14 @@ using RecordedOp = std::variant<EmbedTokensArgs, ProductCall, AttentionArgs,
                                 QuantizeRowsArgs>;
 using RecordedOps = std::vector<RecordedOp>;
 
-// Puts them on the stream, up to the first that fails: its error, with the op's
-// name.
-absl::Status RunOps(const RecordedOps& ops, Runtime* runtime, Stream stream);
+// Puts an op on the stream: its error, with its name. overlaps: as OpStream has
+// it.
+absl::Status RunOp(const RecordedOp& op, Runtime* runtime, Stream stream,
+                   bool overlaps = false);
+
+// All of them, up to the first that fails.
+absl::Status RunOps(const RecordedOps& ops, Runtime* runtime, Stream stream,
+                    bool overlaps = false);
 
 }  // namespace cuda
 }  // namespace encoderd

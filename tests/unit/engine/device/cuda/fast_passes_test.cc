@@ -1,0 +1,134 @@
+// Launches that overlap: they prove themselves once, and are left where they do
+// not. What a graph has to show is in graphs_test.cc.
+#include "engine/device/cuda/fast_passes.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/cuda/emulated_card.h"
+#include "tests/support/cuda/emulated_stream.h"
+#include "tests/unit/engine/device/cuda/test_card.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int kLaunchOutOfResources = 701;
+constexpr int kIllegalAddress = 700;
+
+// Writes a number, another one from its `wrong`th run on.
+class Numbers : public Product {
+ public:
+  absl::Status Run(const void* x, int64_t rows, void* y,
+                   Stream stream) const override {
+    emulation::Put(stream, [this, y] {
+      *static_cast<float*>(y) = ++runs > wrong ? 2.0f : 1.0f;
+      return 0;
+    });
+    return absl::OkStatus();
+  }
+  mutable int runs = 0;
+  int wrong = 1000;
+};
+
+class FastPassesTest : public ::testing::Test {
+ protected:
+  FastPassesTest() {
+    EXPECT_TRUE(output_.Take(&runtime_, 4, "a result").ok());
+    EXPECT_TRUE(staging_.Take(&runtime_, 4, "a result").ok());
+    EXPECT_TRUE(stream_.Take(&runtime_).ok());
+    ProductCall call = {};
+    call.product = &product_;
+    call.rows = 1;
+    call.y = output_.data();
+    ops_ = {call};
+  }
+
+  // One pass, as an Executor runs it; how often its product ran.
+  int Pass(FastPasses* passes, bool repeats) {
+    const int before = product_.runs;
+    EXPECT_TRUE(passes->Run(ops_, repeats, stream_.get()).ok());
+    const float result = *output_.as<float>();
+    EXPECT_EQ(result, 1.0f);
+    PassMemory memory;
+    memory.output = {output_.data(), 4};
+    memory.staging = staging_.as<char>();
+    status_ = passes->TryFaster(ops_, &result, 4, memory, stream_.get());
+    return product_.runs - before;
+  }
+
+  EmulatedRuntime runtime_;
+  DeviceBuffer output_;
+  PinnedBuffer staging_;
+  OwnedStream stream_;
+  Numbers product_;
+  RecordedOps ops_;
+  absl::Status status_;
+};
+
+TEST_F(FastPassesTest, RunsAPassTwiceToProveThatLaunchesMayOverlap) {
+  FastPasses passes(&runtime_, /*graphs=*/true, /*overlaps=*/true);
+  EXPECT_EQ(Pass(&passes, false), 2);
+  EXPECT_EQ(Pass(&passes, false), 1);
+  EXPECT_EQ(passes.TakeNote(), "");
+  FastPasses plain(&runtime_, true, /*overlaps=*/false);
+  EXPECT_EQ(Pass(&plain, false), 1);
+}
+
+TEST_F(FastPassesTest, LeavesOverlapsThatGiveOtherBitsAndSaysSoOnce) {
+  FastPasses passes(&runtime_, true, true);
+  product_.wrong = 1;
+  EXPECT_EQ(Pass(&passes, false), 2);
+  product_.wrong = 1000;
+  EXPECT_TRUE(status_.ok());
+  EXPECT_EQ(passes.TakeNote(),
+            "a session continues without overlapping launches: it gives other "
+            "bits than a plain run");
+  EXPECT_EQ(Pass(&passes, false), 1);
+  EXPECT_EQ(passes.TakeNote(), "");
+}
+
+TEST_F(FastPassesTest, LeavesOverlapsThenGraphsWhereAGraphFails) {
+  FastPasses passes(&runtime_, true, true);
+  Pass(&passes, true);
+  std::vector<std::string> notes;
+  for (int i = 0; i < 2; ++i) {
+    runtime_.Fail("EndCapture", kLaunchOutOfResources);
+    Pass(&passes, true);
+    EXPECT_TRUE(status_.ok());
+    notes.push_back(passes.TakeNote());
+  }
+  EXPECT_THAT(notes,
+              ElementsAre(HasSubstr("without overlapping launches: ending a"),
+                          HasSubstr("without CUDA graphs: ending a capture")));
+  EXPECT_FALSE(passes.graphs());
+  EXPECT_EQ(runtime_.graphs(), 0);
+  EXPECT_EQ(Pass(&passes, true), 1);
+}
+
+TEST_F(FastPassesTest, CapturesAGraphWithoutOverlapsOnceTheyFailed) {
+  FastPasses passes(&runtime_, true, true);
+  Pass(&passes, true);
+  runtime_.Fail("LaunchGraph", kLaunchOutOfResources);
+  Pass(&passes, true);
+  EXPECT_EQ(runtime_.graphs(), 0);
+  Pass(&passes, true);
+  EXPECT_EQ(runtime_.graphs(), 1);
+  EXPECT_THAT(passes.TakeNote(), HasSubstr("without overlapping launches"));
+}
+
+TEST_F(FastPassesTest, ReturnsAnErrorThatLosesTheDevice) {
+  for (const bool repeats : {false, true}) {
+    FastPasses passes(&runtime_, true, true);
+    if (repeats) Pass(&passes, true);
+    runtime_.Fail("Synchronize", kIllegalAddress);
+    Pass(&passes, repeats);
+    EXPECT_EQ(status_.code(), absl::StatusCode::kDataLoss) << repeats;
+  }
+}
+
+}  // namespace
+}  // namespace cuda
+}  // namespace encoderd

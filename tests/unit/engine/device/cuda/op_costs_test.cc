@@ -1,0 +1,75 @@
+// What ops are said to compute and move, by hand.
+#include "engine/device/cuda/op_costs.h"
+
+#include <gmock/gmock.h>
+
+#include "engine/encoder.h"
+#include "tests/support/cuda/emulated_card.h"
+#include "tests/support/random_model.h"
+#include "tests/unit/engine/device/cuda/test_card.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(OpCostsTest, CountsAProductItsOperandsAndItsResidual) {
+  ProductCall call = {};
+  call.rows = 100;
+  call.element = Element::kBf16;
+  call.in = 64;
+  call.out = 32;
+  OpTime cost = CostOf(call, {0, 100});
+  EXPECT_EQ(cost.op, "product 64 -> 32");
+  EXPECT_EQ(cost.flops, 2.0 * 100 * 64 * 32);
+  EXPECT_EQ(cost.bytes, 2 * (100 * 64 + 32 * 64 + 100 * 32));
+  call.residual = &call;
+  call.operands = Operands::kE4m3;
+  cost = CostOf(call, {0, 100});
+  EXPECT_EQ(cost.op, "product 64 -> 32 (e4m3) + residual");
+  EXPECT_EQ(cost.bytes, 100 * 64 + 32 * 64 + 2 * 2 * 100 * 32);
+}
+
+TEST(OpCostsTest, CountsAttentionByTheSquaresOfTheLengths) {
+  AttentionArgs args = {};
+  args.element = Element::kHalf;
+  args.heads = 4;
+  args.head_size = 8;
+  const OpTime cost = CostOf(args, {0, 3, 10});
+  EXPECT_EQ(cost.flops, 4.0 * (9 + 49) * 32);
+  EXPECT_EQ(cost.bytes, 4 * 10 * 32 * 2);
+}
+
+TEST(OpCostsTest, ObservesEveryOpOfAPassInOrderWithItsTime) {
+  RandomShape shape;
+  shape.layers = 1;
+  const auto runtime = std::make_shared<EmulatedRuntime>();
+  auto device =
+      NewCudaDevice(runtime, std::make_unique<EmulatedProducts>(), 0, "fp32")
+          .value();
+  std::vector<std::string> ops;
+  ASSERT_TRUE(device->ObserveOps([&](const OpTime& time) {
+    ops.push_back(time.op.substr(0, time.op.find(' ')));
+    EXPECT_GT(time.seconds, 0);
+    EXPECT_GT(time.bytes, 0);
+  }));
+  const auto encoder =
+      Encoder::Build(std::move(device), RandomConfig(shape),
+                     RandomLimits(shape), RandomCheckpoint(shape, 1).get())
+          .value();
+  const auto session = encoder->NewSession({100}).value();
+  std::mt19937 random(1);
+  PackedBatch batch;
+  batch.Append(RandomSequence(20, RandomLimits(shape), &random),
+               RandomLimits(shape));
+  ForwardResult result;
+  ASSERT_TRUE(session->Run(batch, {SequenceOutput()}, &result).ok());
+  EXPECT_THAT(ops, ElementsAre("embed_tokens", "product", "attention",
+                               "product", "layer_norm", "product", "bias_gelu",
+                               "product", "layer_norm", "pool"));
+}
+
+}  // namespace
+}  // namespace cuda
+}  // namespace encoderd

@@ -18,11 +18,14 @@ fi
 archive=${1:-build/encoderd-bundle.tar.gz}
 max_bytes=$((60 << 20))
 programs=(encoderd encoderctl engine_bench grpc_bench
-  gpu_row_op_test gpu_attention_op_test gpu_fp8_op_test gpu_whole_model_test)
+  gpu_row_op_test gpu_attention_op_test gpu_fp8_op_test gpu_whole_model_test
+  gpu_cutlass_op_test)
 
 say() { echo "bundle: $*" >&2; }
 
-cmake --preset bundle > /dev/null
+cutlass=$(deploy/fetch-cutlass.sh)
+cmake --preset bundle -DENCODERD_CUTLASS=ON \
+  -DENCODERD_CUTLASS_INCLUDE="$cutlass" > /dev/null
 cmake --build build/bundle --parallel "$(nproc)" --target "${programs[@]}" >&2
 
 work=$(mktemp -d)
@@ -38,6 +41,7 @@ cp tests/bench/gpu{,_latency,_run,_torch}.py \
   tests/bench/fp8_error.py "$bundle/tests/bench/"
 cp tests/golden/sentences.txt "$bundle/tests/golden/"
 cp LICENSE "$bundle/"
+cp "$cutlass/../LICENSE.txt" "$bundle/LICENSE.cutlass"
 
 # What a program loads, less what every machine or the driver brings.
 ldd "$bundle"/bin/* | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u |

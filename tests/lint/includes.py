@@ -39,6 +39,8 @@ OWNERS = [
      "only the CPU device knows oneDNN"),
     (("cublas", "cuda_", "cuda."), ("engine/device/cuda/", "tests/"),
      "only the CUDA device knows CUDA's libraries"),
+    (("cutlass/", "cute/"), ("engine/device/cuda/",),
+     "only the CUDA device knows CUTLASS"),
     (("engine/device/cpu/", "engine/device/cuda/"), ("engine/device/", "tests/"),
      "device.h is the only seam between model and device"),
     (("nlohmann/",), ("engine/io/", "client/", "tests/"),

@@ -66,6 +66,7 @@ PLANTED = [
     ("includes", "engine/b.cc", '#include "engine/device/cuda/ops.h"\n', "seam"),
     ("includes", "engine/b.cu", "#include <cuda_fp16.h>\n", "CUDA"),
     ("includes", "engine/device/cpu/b.cc", "#include <cublasLt.h>\n", "CUDA"),
+    ("includes", "engine/b.cu", "#include <cute/tensor.hpp>\n", "CUTLASS"),
     ("includes", "engine/b.cc", "#include <nlohmann/json.hpp>\n", "engine/io"),
     ("includes", "engine/b.cc", "#include <unicode/uchar.h>\n", "ICU"),
     ("includes", "client/cpp/b.cc", "#include <png.h>\n", "one place"),

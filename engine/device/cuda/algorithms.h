@@ -21,6 +21,9 @@ namespace cuda {
 // Opaque bytes of the library, good for its own version on one kind of card.
 using Algorithm = std::string;
 
+// An algorithm serves all counts of rows if it serves these.
+inline constexpr int64_t kCheckedRows[] = {1, 7, 128, 1024, 8192};
+
 class AlgorithmLibrary {
  public:
   virtual ~AlgorithmLibrary() = default;

@@ -2,6 +2,7 @@
 #include "engine/device/cuda/cublaslt_products.h"
 #include "engine/device/cuda/cuda_device.h"
 #include "engine/device/cuda/cudart_runtime.h"
+#include "engine/device/cuda/cutlass_products.h"
 #include "engine/device/cuda/open_cards.h"
 
 namespace encoderd {
@@ -12,6 +13,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCuda(
     const std::string& tuning_folder, const std::string& operands) {
   CardLibraries libraries;
   libraries.plain = [] { return NewCublasLtLibrary(); };
+  libraries.fused = [](const Card& card) { return NewCutlassLibrary(card); };
   CardOptions options;
   options.dtype = dtype;
   options.operands = operands;

@@ -15,8 +15,6 @@ namespace {
 // The library is asked for a reference with these counts of rows, in order: a
 // middling batch first.
 constexpr int64_t kAskedRows[] = {4096, 128, 1024, 8192};
-// An algorithm serves all counts of rows if it serves these.
-constexpr int64_t kCheckedRows[] = {1, 7, 128, 1024, 8192};
 // Another algorithm serves a bucket only if it takes less than this share of
 // the reference's time: less is within a clock's noise.
 constexpr double kWorthwhile = 0.98;

@@ -1,0 +1,35 @@
+# ENCODERD_CUTLASS=ON|OFF|AUTO -> ENCODERD_CUTLASS_FOUND and ENCODERD_CUTLASS_INCLUDE: the GPU products that CUTLASS computes.
+# AUTO is on where its headers are (deploy/fetch-cutlass.sh fetches them), 90a is among the architectures, and nvcc is 12 or later.
+set(ENCODERD_CUTLASS AUTO CACHE STRING "Build the products by CUTLASS: ON, OFF, or AUTO (where its headers are found)")
+set_property(CACHE ENCODERD_CUTLASS PROPERTY STRINGS ON OFF AUTO)
+
+set(ENCODERD_CUTLASS_FOUND OFF)
+if(NOT ENCODERD_CUTLASS)
+  return()
+endif()
+set(cache $ENV{XDG_CACHE_HOME})
+if(NOT cache)
+  set(cache $ENV{HOME}/.cache)
+endif()
+# Only where it is named: another version elsewhere is no match.
+find_path(ENCODERD_CUTLASS_INCLUDE cutlass/cutlass.h PATHS ENV CUTLASS_PATH ${cache}/encoderd/cutlass-4.2.0
+  PATH_SUFFIXES include NO_DEFAULT_PATH DOC "The folder that holds cutlass/cutlass.h")
+
+set(missing)
+if(NOT ENCODERD_CUDA_FOUND)
+  set(missing "the CUDA engine is not built")
+elseif(NOT CMAKE_CUDA_ARCHITECTURES MATCHES "(^|;)90a")
+  set(missing "90a is not among the architectures ${CMAKE_CUDA_ARCHITECTURES}")
+elseif(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12)
+  set(missing "nvcc is ${CMAKE_CUDA_COMPILER_VERSION}, before 12")
+elseif(NOT EXISTS "${ENCODERD_CUTLASS_INCLUDE}/cutlass/cutlass.h")
+  set(missing "its headers are not found; deploy/fetch-cutlass.sh fetches them")
+endif()
+if(NOT missing)
+  set(ENCODERD_CUTLASS_FOUND ON)
+  message(STATUS "CUTLASS products: ${ENCODERD_CUTLASS_INCLUDE}")
+elseif(ENCODERD_CUTLASS STREQUAL "AUTO")
+  message(STATUS "CUTLASS products: not built (${missing})")
+else()
+  message(FATAL_ERROR "ENCODERD_CUTLASS=${ENCODERD_CUTLASS}: ${missing}")
+endif()

@@ -181,7 +181,8 @@ const void* CudaExecutor::Operand(Matrix x, Operands operands) {
   args.rows = PaddedRows(x);
   args.cols = static_cast<int32_t>(x.cols);
   args.y = quantized_.data();
-  ops_.emplace_back(args);
+  if (!context_->fused_e4m3 || !QuantizeInNorm(args, &ops_))
+    ops_.emplace_back(args);
   return quantized_.data();
 }
 

@@ -39,6 +39,16 @@ struct Starter {
 
 }  // namespace
 
+bool QuantizeInNorm(const QuantizeRowsArgs& args, RecordedOps* ops) {
+  if (ops->empty() || args.element == Element::kFloat) return false;
+  auto* norm = std::get_if<AddLayerNormArgs>(&ops->back());
+  if (norm == nullptr || norm->y != args.x || norm->rows != args.rows ||
+      norm->hidden != args.cols)
+    return false;
+  norm->quantized = args.y;
+  return true;
+}
+
 absl::Status RunOps(const RecordedOps& ops, Runtime* runtime, Stream stream) {
   for (const RecordedOp& op : ops) {
     absl::Status status = std::visit(Starter{runtime, stream}, op);

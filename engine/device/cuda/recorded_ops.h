@@ -30,6 +30,10 @@ using RecordedOp = std::variant<EmbedTokensArgs, ProductCall, AttentionArgs,
                                 QuantizeRowsArgs>;
 using RecordedOps = std::vector<RecordedOp>;
 
+// Where the last op is the LayerNorm that gives args.x, lets it write args.y
+// too, and is true: the op itself is then not needed.
+bool QuantizeInNorm(const QuantizeRowsArgs& args, RecordedOps* ops);
+
 // Puts them on the stream, up to the first that fails: its error, with the op's
 // name.
 absl::Status RunOps(const RecordedOps& ops, Runtime* runtime, Stream stream);

@@ -197,10 +197,51 @@ TEST_F(QuantizeInNormTest, LeavesOtherOpsAsTheyAre) {
   EXPECT_EQ(ops, RecordedOps{norm_});
 }
 
+constexpr int32_t kHidden = 48, kTokens = 21, kMaxTokens = 64;
+
+LinearWeights RandomLinear(int64_t in, int64_t out, std::mt19937* random) {
+  LinearWeights linear;
+  linear.weight = {out, in, RandomValues(out * in, DType::kF32, random)};
+  linear.bias = RandomValues(out, DType::kF32, random);
+  linear.bears_8_bits = true;
+  return linear;
+}
+
+std::unique_ptr<Executor> NewExecutor(bool fused) {
+  const auto context = std::make_shared<Context>();
+  context->runtime = TestRuntime();
+  context->dtype = DType::kBF16;
+  context->operands = Operands::kE4m3;
+  context->fused_e4m3 = fused;
+  ExecutorLimits limits;
+  limits.max_batch_tokens = limits.max_batch_sequences = kMaxTokens;
+  limits.max_seqlen = kMaxTokens;
+  limits.hidden_size = limits.intermediate_size = kHidden;
+  return CudaExecutor::Create(context, limits).value();
+}
+
+// kTokens rows of a pass; a graph computes some more that pad.
+Matrix NewMatrix(Executor* executor, int64_t cols) {
+  Matrix matrix = executor->Allocate(kMaxTokens, cols).value();
+  matrix.rows = kTokens;
+  return matrix;
+}
+
+PackedBatch RandomBatch(std::mt19937* random) {
+  PackedBatch batch;
+  batch.token_ids.resize(kTokens);
+  for (int32_t& id : batch.token_ids)
+    id = static_cast<int32_t>((*random)() % 9);
+  batch.position_ids.resize(kTokens);
+  batch.segment_ids.resize(kTokens);
+  batch.cu_seqlens = {0, kTokens};
+  batch.max_seqlen = kTokens;
+  return batch;
+}
+
 // Token states after a norm and a product in e4m3, of `passes` like passes (a
 // graph serves the last).
 std::vector<std::vector<float>> StatesOfPasses(bool fused, int passes) {
-  constexpr int32_t kHidden = 48, kTokens = 21;
   std::mt19937 random(4);
   const auto values = [&random](int64_t count) {
     return RandomValues(count, DType::kF32, &random);
@@ -209,37 +250,18 @@ std::vector<std::vector<float>> StatesOfPasses(bool fused, int passes) {
   EmbeddingWeights tables;
   tables.token = {9, kHidden, values(9 * kHidden)};
   tables.norm = {values(kHidden), values(kHidden)};
-  LinearWeights linear;
-  linear.weight = {kHidden, kHidden, values(kHidden * kHidden)};
-  linear.bias = values(kHidden);
-  linear.bears_8_bits = true;
   const auto embeddings = device->PrepareEmbeddings(tables, 1e-6f).value();
   const auto norm =
       device->PrepareNorm({values(kHidden), values(kHidden)}, 1e-6f).value();
   const auto product =
-      device->PrepareLinear(linear, Activation::kGeluErf).value();
-
-  const auto context = std::make_shared<Context>();
-  context->runtime = TestRuntime();
-  context->dtype = DType::kBF16;
-  context->operands = Operands::kE4m3;
-  context->fused_e4m3 = fused;
-  ExecutorLimits limits;
-  limits.max_batch_tokens = limits.max_batch_sequences = 64;
-  limits.max_seqlen = 64;
-  limits.hidden_size = limits.intermediate_size = kHidden;
-  const auto executor = CudaExecutor::Create(context, limits).value();
-  // Of a pass there are fewer rows; a graph computes some that pad.
-  Matrix x = executor->Allocate(limits.max_batch_tokens, kHidden).value();
-  Matrix y = executor->Allocate(limits.max_batch_tokens, kHidden).value();
-  x.rows = y.rows = kTokens;
-  PackedBatch batch;
-  batch.token_ids.resize(kTokens);
-  for (int32_t& id : batch.token_ids) id = static_cast<int32_t>(random() % 9);
-  batch.position_ids.resize(kTokens);
-  batch.segment_ids.resize(kTokens);
-  batch.cu_seqlens = {0, kTokens};
-  batch.max_seqlen = kTokens;
+      device
+          ->PrepareLinear(RandomLinear(kHidden, kHidden, &random),
+                          Activation::kGeluErf)
+          .value();
+  const auto executor = NewExecutor(fused);
+  const Matrix x = NewMatrix(executor.get(), kHidden);
+  const Matrix y = NewMatrix(executor.get(), kHidden);
+  const PackedBatch batch = RandomBatch(&random);
   const SequenceOutput states = {SequenceOutput::Kind::kStates};
   std::vector<std::vector<float>> all;
   for (int pass = 0; pass < passes; ++pass) {
@@ -264,6 +286,26 @@ TEST(NormE4m3Test, GivesAPassTheSameBitsAsQuantizeRows) {
   const auto plain = StatesOfPasses(/*fused=*/false, 1);
   for (const auto& states : StatesOfPasses(/*fused=*/true, 3))
     EXPECT_EQ(states, plain[0]);
+}
+
+TEST(NormE4m3Test, RefusesRowsThatItHasNoMemoryFor) {
+  if (!HasE4m3()) GTEST_SKIP() << "fp8 products need compute capability 9.0";
+  std::mt19937 random(6);
+  const auto device = OpenTestCard(DType::kBF16, "fp8");
+  const auto product = device
+                           ->PrepareLinear(RandomLinear(192, kHidden, &random),
+                                           Activation::kNone)
+                           .value();
+  const auto executor = NewExecutor(/*fused=*/true);
+  const Matrix x = NewMatrix(executor.get(), 192);
+  const Matrix y = NewMatrix(executor.get(), kHidden);
+  const PackedBatch batch = RandomBatch(&random);
+  executor->Upload(batch);
+  executor->Linear(x, *product, y);
+  const absl::Status status = executor->Finish();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("rows of 192 columns in e4m3 are over the 3328 bytes"));
 }
 
 }  // namespace

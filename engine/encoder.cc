@@ -118,11 +118,8 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
   for (int32_t l = 0; l < config.distinct_layers(); ++l) {
     absl::StatusOr<LayerWeights> weights = checkpoint->ReadLayer(l);
     if (!weights.ok()) return weights.status();
-    // Not Q, K and V: with them vectors are too far off (device/cuda/README).
-    for (LinearWeights* linear :
-         {&weights->attention_output, &weights->feed_forward_in,
-          &weights->feed_forward_out})
-      linear->bears_8_bits = true;
+    // This one alone: why is in device/cuda/README.
+    weights->feed_forward_in.bears_8_bits = true;
     EncoderLayer layer;
     layer.qkv = prepare.Linear(std::move(weights->qkv));
     layer.attention_output =

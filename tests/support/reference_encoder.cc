@@ -157,11 +157,11 @@ std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
   for (int32_t l = 0; l < layer; ++l) {
     const LayerWeights& weights = layers_[config_.layer_weights_of(l)];
     Rows y = Linear(Attention(Linear(states, weights.qkv), n),
-                    weights.attention_output, true);
+                    weights.attention_output);
     AddNorm(states, weights.attention_norm, &y);
     Rows inner = Linear(y, weights.feed_forward_in, true);
     for (double& x : inner) x = Activate(x, config_.hidden_act);
-    states = Linear(inner, weights.feed_forward_out, true);
+    states = Linear(inner, weights.feed_forward_out);
     AddNorm(y, weights.output_norm, &states);
   }
   return states;

@@ -16,8 +16,8 @@ namespace encoderd {
 
 class ReferenceEncoder {
  public:
-  // What becomes of the `count` values of a row that a layer's products
-  // multiply, but for that of Q, K and V.
+  // What becomes of the `count` values of a row that feed-forward-in
+  // multiplies.
   using RoundRow = std::function<void(double* row, int64_t count)>;
 
   // Reads every layer; `checkpoint` must not fail. round: of the rows of x and

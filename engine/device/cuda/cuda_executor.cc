@@ -190,7 +190,13 @@ const void* CudaExecutor::Operand(Matrix x, Operands operands) {
   args.rows = PaddedRows(x);
   args.cols = static_cast<int32_t>(x.cols);
   args.y = quantized_.data();
-  ops_.emplace_back(args);
+  if (E4m3RowsBytes(args.rows, args.cols) > plan_.quantized_bytes) {
+    Record(absl::InternalError(absl::StrCat(
+        args.rows, " rows of ", args.cols, " columns in e4m3 are over the ",
+        plan_.quantized_bytes, " bytes that this executor has for them")));
+  } else if (!context_->fused_e4m3 || !QuantizeInNorm(args, &ops_)) {
+    ops_.emplace_back(args);
+  }
   return quantized_.data();
 }
 

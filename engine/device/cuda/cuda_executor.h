@@ -37,6 +37,9 @@ struct Context {
   OpObserver observe_ops;
   // Of the products whose weights bear it.
   Operands operands = Operands::kElement;
+  // Whether LayerNorm itself writes the rows in e4m3 that a product reads next
+  // (norm_proof.h); else QuantizeRows does.
+  bool fused_e4m3 = true;
   // Set by the first error that loses the context; nothing works after it.
   std::atomic<bool> lost{false};
 };

@@ -20,21 +20,31 @@ EmbedTokensKernel(EmbedTokensArgs args) {
       static_cast<int64_t>(BlockX()) * kRowsPerBlock + ThreadIndex() / 32;
   if (row >= args.rows) return;  // whole warps
   const int32_t hidden = args.hidden;
-  const auto table_row = [hidden](const void* table, int32_t id) {
+  const auto row_of = [hidden](const void* table, int32_t id) {
     return static_cast<const T*>(table) + static_cast<int64_t>(id) * hidden;
   };
-  float values[kChunks][8] = {};
-  AddRow(table_row(args.token, args.token_ids[row]), hidden, values);
-  if (args.position != nullptr)
-    AddRow(table_row(args.position, args.position_ids[row]), hidden, values);
-  if (args.segment != nullptr)
-    AddRow(table_row(args.segment, args.segment_ids[row]), hidden, values);
-  T* out = static_cast<T*>(args.out) + row * hidden;
-  if (args.norm.gain == nullptr) {
-    StoreRow(values, hidden, out);
+  const T* token = row_of(args.token, args.token_ids[row]);
+  // Without a table the token's row stands in: a load that no branch delays.
+  const T* position = token;
+  const T* segment = token;
+  if (args.position) position = row_of(args.position, args.position_ids[row]);
+  if (args.segment) segment = row_of(args.segment, args.segment_ids[row]);
+  float values[kChunks][8];
+  if constexpr (kChunks * sizeof(T) <= 8) {  // three rows fit in registers
+    const RowOf<kChunks, T> first = LoadRow<kChunks>(token, hidden);
+    const RowOf<kChunks, T> second = LoadRow<kChunks>(position, hidden);
+    const RowOf<kChunks, T> third = LoadRow<kChunks>(segment, hidden);
+    Widen(first, values);
+    if (args.position) AddRow(second, values);
+    if (args.segment) AddRow(third, values);
   } else {
-    NormaliseRow(values, hidden, args.norm, out);
+    Widen(LoadRow<kChunks>(token, hidden), values);
+    if (args.position) AddRow(LoadRow<kChunks>(position, hidden), values);
+    if (args.segment) AddRow(LoadRow<kChunks>(segment, hidden), values);
   }
+  if (args.norm.gain != nullptr) NormaliseRow(hidden, args.norm, values);
+  StoreRow(Narrowed<T>(values), hidden,
+           static_cast<T*>(args.out) + row * hidden);
 }
 
 }  // namespace

@@ -23,37 +23,88 @@ ENCODERD_DEVICE int32_t ChunkColumn(int32_t c) {
   return c * kChunkColumns + ThreadIndex() % 32 * 8;
 }
 
-// values += the row at `row`.
+// How many chunks of a lane hold columns at every width that WithChunks gives
+// kChunks: nobody asks whether those are past the end.
+template <int kChunks>
+constexpr int32_t kFullChunks = kChunks <= 4 ? kChunks - 1 : kChunks / 2;
+
+template <int kChunks>
+ENCODERD_DEVICE bool HasChunk(int32_t c, int32_t hidden) {
+  return c < kFullChunks<kChunks> || ChunkColumn(c) < hidden;
+}
+
+// A lane's share of a row; zeros past `hidden`.
 template <int kChunks, typename T>
-ENCODERD_DEVICE void AddRow(const T* row, int32_t hidden,
+struct RowOf {
+  Vector8<T> chunks[kChunks];
+};
+
+// Loads alone, so that a kernel can issue those of all its rows before it
+// waits for any.
+template <int kChunks, typename T>
+ENCODERD_DEVICE RowOf<kChunks, T> LoadRow(const T* row, int32_t hidden) {
+  RowOf<kChunks, T> loaded;
+  ENCODERD_UNROLL
+  for (int32_t c = 0; c < kChunks; ++c) {
+    loaded.chunks[c] = Vector8<T>{};
+    if (HasChunk<kChunks>(c, hidden))
+      loaded.chunks[c] = LoadVector8(row + ChunkColumn(c));
+  }
+  return loaded;
+}
+
+// values = the row.
+template <int kChunks, typename T>
+ENCODERD_DEVICE void Widen(const RowOf<kChunks, T>& row,
+                           float (&values)[kChunks][8]) {
+  ENCODERD_UNROLL
+  for (int32_t c = 0; c < kChunks; ++c) {
+    ENCODERD_UNROLL
+    for (int32_t i = 0; i < 8; ++i)
+      values[c][i] = ToFloat(row.chunks[c].values[i]);
+  }
+}
+
+// values += the row.
+template <int kChunks, typename T>
+ENCODERD_DEVICE void AddRow(const RowOf<kChunks, T>& row,
                             float (&values)[kChunks][8]) {
   ENCODERD_UNROLL
   for (int32_t c = 0; c < kChunks; ++c) {
-    if (ChunkColumn(c) >= hidden) continue;
-    const Vector8<T> loaded = LoadVector8(row + ChunkColumn(c));
     ENCODERD_UNROLL
-    for (int32_t i = 0; i < 8; ++i) values[c][i] += ToFloat(loaded.values[i]);
+    for (int32_t i = 0; i < 8; ++i)
+      values[c][i] += ToFloat(row.chunks[c].values[i]);
   }
 }
 
-// y = values.
+// The row of values, rounded.
+template <typename T, int kChunks>
+ENCODERD_DEVICE RowOf<kChunks, T> Narrowed(const float (&values)[kChunks][8]) {
+  RowOf<kChunks, T> row;
+  ENCODERD_UNROLL
+  for (int32_t c = 0; c < kChunks; ++c) {
+    ENCODERD_UNROLL
+    for (int32_t i = 0; i < 8; ++i)
+      FromFloat(values[c][i], &row.chunks[c].values[i]);
+  }
+  return row;
+}
+
 template <int kChunks, typename T>
-ENCODERD_DEVICE void StoreRow(const float (&values)[kChunks][8], int32_t hidden,
+ENCODERD_DEVICE void StoreRow(const RowOf<kChunks, T>& row, int32_t hidden,
                               T* y) {
   ENCODERD_UNROLL
   for (int32_t c = 0; c < kChunks; ++c) {
-    if (ChunkColumn(c) >= hidden) continue;
-    Vector8<T> out;
-    ENCODERD_UNROLL
-    for (int32_t i = 0; i < 8; ++i) FromFloat(values[c][i], &out.values[i]);
-    StoreVector8(out, y + ChunkColumn(c));
+    if (HasChunk<kChunks>(c, hidden))
+      StoreVector8(row.chunks[c], y + ChunkColumn(c));
   }
 }
 
-// y = LayerNorm(values). All 32 lanes call it.
-template <int kChunks, typename T>
-ENCODERD_DEVICE void NormaliseRow(float (&values)[kChunks][8], int32_t hidden,
-                                  const NormArgs& norm, T* y) {
+// values = LayerNorm(values), which are 0 past `hidden` and then anything. All
+// 32 lanes call it.
+template <int kChunks>
+ENCODERD_DEVICE void NormaliseRow(int32_t hidden, const NormArgs& norm,
+                                  float (&values)[kChunks][8]) {
   float sum = 0.0f;
   ENCODERD_UNROLL
   for (int32_t c = 0; c < kChunks; ++c) {
@@ -64,7 +115,7 @@ ENCODERD_DEVICE void NormaliseRow(float (&values)[kChunks][8], int32_t hidden,
   float squares = 0.0f;
   ENCODERD_UNROLL
   for (int32_t c = 0; c < kChunks; ++c) {
-    if (ChunkColumn(c) >= hidden) continue;
+    if (!HasChunk<kChunks>(c, hidden)) continue;
     ENCODERD_UNROLL
     for (int32_t i = 0; i < 8; ++i) {
       values[c][i] -= mean;
@@ -75,17 +126,12 @@ ENCODERD_DEVICE void NormaliseRow(float (&values)[kChunks][8], int32_t hidden,
   const float scale = 1.0f / Sqrt(variance + norm.eps);
   ENCODERD_UNROLL
   for (int32_t c = 0; c < kChunks; ++c) {
-    const int32_t column = ChunkColumn(c);
-    if (column >= hidden) continue;
-    const Vector8<float> gain = LoadVector8(norm.gain + column);
-    const Vector8<float> bias = LoadVector8(norm.bias + column);
-    Vector8<T> out;
+    if (!HasChunk<kChunks>(c, hidden)) continue;
+    const Vector8<float> gain = LoadVector8(norm.gain + ChunkColumn(c));
+    const Vector8<float> bias = LoadVector8(norm.bias + ChunkColumn(c));
     ENCODERD_UNROLL
-    for (int32_t i = 0; i < 8; ++i) {
-      FromFloat(values[c][i] * scale * gain.values[i] + bias.values[i],
-                &out.values[i]);
-    }
-    StoreVector8(out, y + column);
+    for (int32_t i = 0; i < 8; ++i)
+      values[c][i] = values[c][i] * scale * gain.values[i] + bias.values[i];
   }
 }
 

@@ -43,12 +43,9 @@ int64_t ModelBytes(const ModelSizes& sizes, DType dtype, Operands operands) {
   for (const int64_t rows :
        {sizes.token_rows, sizes.position_rows, sizes.segment_rows})
     bytes += Aligned(rows * columns * DTypeBytes(dtype));
-  const auto narrow = [&](int64_t in, int64_t out) {
-    return LinearBytes(in, out, dtype, operands);
-  };
-  const int64_t layer = linear(hidden, 3 * hidden) + narrow(hidden, hidden) +
-                        narrow(hidden, inner) + narrow(inner, hidden) +
-                        2 * NormBytes(hidden);
+  const int64_t layer = linear(hidden, 3 * hidden) + linear(hidden, hidden) +
+                        LinearBytes(hidden, inner, dtype, operands) +
+                        linear(inner, hidden) + 2 * NormBytes(hidden);
   return bytes + sizes.num_layers * layer;
 }
 
@@ -79,11 +76,8 @@ SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
   plan.output_bytes = Aligned(4 * tokens * std::max(hidden, embedding));
   const int64_t columns = embedding + 6 * hidden + limits.intermediate_size;
   plan.activation_bytes = columns * tokens * DTypeBytes(dtype);
-  if (operands == Operands::kE4m3) {
-    plan.quantized_bytes = E4m3RowsBytes(
-        tokens,
-        std::max(hidden, static_cast<int64_t>(limits.intermediate_size)));
-  }
+  if (operands == Operands::kE4m3)
+    plan.quantized_bytes = E4m3RowsBytes(tokens, hidden);
   return plan;
 }
 

@@ -14,8 +14,8 @@
 namespace encoderd {
 namespace cuda {
 
-// Tables and weights in `dtype`, those that bear it in `operands`; biases and
-// norms as the kernels want them.
+// Tables and weights in `dtype`, those of feed-forward-in in `operands`; biases
+// and norms as the kernels want them.
 int64_t ModelBytes(const ModelSizes& sizes, DType dtype,
                    Operands operands = Operands::kElement);
 
@@ -40,8 +40,7 @@ struct SessionPlan {
   // What Allocate will be asked for: states, Q|K|V, context, the projection
   // and the feed-forward layer's inner rows.
   int64_t activation_bytes = 0;
-  int64_t quantized_bytes =
-      0;  // the widest rows in e4m3, if products take them
+  int64_t quantized_bytes = 0;  // rows of states in e4m3, if products take them
 
   int64_t device_bytes() const {
     return batch_bytes + output_bytes + activation_bytes + quantized_bytes;

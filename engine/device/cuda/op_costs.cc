@@ -52,10 +52,13 @@ struct Coster {
                 ElementBytes(args.element)};
   }
   OpTime operator()(const AddLayerNormArgs& args) const {
-    return {args.residual == nullptr ? "layer_norm" : "add_layer_norm", 0, 0,
-            (args.residual == nullptr ? 2 : 3) *
-                static_cast<double>(args.rows) * args.hidden *
-                ElementBytes(args.element)};
+    const double rows_moved = args.residual == nullptr ? 2 : 3;
+    const double codes = args.quantized == nullptr ? 0 : 1;
+    return {absl::StrCat(args.residual == nullptr ? "" : "add_", "layer_norm",
+                         args.quantized == nullptr ? "" : " + e4m3"),
+            0, 0,
+            static_cast<double>(args.rows) * args.hidden *
+                (rows_moved * ElementBytes(args.element) + codes)};
   }
   OpTime operator()(const QuantizeRowsArgs& args) const {
     return {"quantize_rows", 0, 0,

@@ -63,11 +63,14 @@ int EmbedTokens(const EmbedTokensArgs& args, const OpStream& stream);
 struct AddLayerNormArgs {
   Element element;
   const void* x;         // [rows,H]
-  const void* residual;  // [rows,H]; null: x is the sum
+  const void* residual;  // [rows,H], or null: x is the sum already
   int64_t rows;
   int32_t hidden;
   NormArgs norm;
   void* y;  // [rows,H]; may be x or residual
+  // Null, or E4m3RowsBytes(rows, H): y as QuantizeRows would write it, bit for
+  // bit. Of 16-bit elements only; H is then a multiple of 16.
+  void* quantized = nullptr;
 
   bool operator==(const AddLayerNormArgs&) const = default;
 };

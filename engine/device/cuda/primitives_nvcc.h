@@ -156,6 +156,15 @@ template <typename T>
 ENCODERD_DEVICE void StoreVector8(const Vector8<T>& vector, T* to) {
   *reinterpret_cast<Vector8<T>*>(to) = vector;
 }
+// Four 16-bit elements at once, the address a multiple of four of them.
+template <typename T>
+struct alignas(8) Vector4 {
+  T values[4];
+};
+template <typename T>
+ENCODERD_DEVICE void StoreVector4(const Vector4<T>& vector, T* to) {
+  *reinterpret_cast<Vector4<T>*>(to) = vector;
+}
 // Two 16-bit elements in one word, the first in the lower half.
 ENCODERD_DEVICE void StoreWord(uint32_t word, void* to) {
   *static_cast<uint32_t*>(to) = word;

@@ -3,6 +3,7 @@
 // A warp takes a row, a block four, so that a row's codes depend on itself
 // alone. Bytes moved: x is read twice, the second time from the caches, and y
 // written once, half as many: 3 rows cols in 16 bits.
+#include "engine/device/cuda/e4m3_rows.h"
 #include "engine/device/cuda/elements.h"
 #include "engine/device/cuda/ops.h"
 #include "engine/device/cuda/warp.h"
@@ -26,15 +27,9 @@ QuantizeRowsKernel(const T* x, int64_t rows, int32_t cols, uint16_t* codes,
   const T* from = x + row * cols;
   float largest = kLeastLargest;
   for (int32_t column = 8 * lane; column < cols; column += 8 * 32) {
-    const Vector8<T> loaded = LoadVector8(from + column);
-    ENCODERD_UNROLL
-    for (int32_t i = 0; i < 8; ++i) {
-      const float value = ToFloat(loaded.values[i]);
-      largest = Max(largest, Max(value, -value));  // a NaN is passed over
-    }
+    largest = LargerMagnitude(LoadVector8(from + column), largest);
   }
   largest = WarpMax(largest);
-  // 0 for an infinite row: then 0 * infinity is its NaN.
   const float inverse = kLargestE4m3 / largest;
   if (lane == 0) scales[row] = largest / kLargestE4m3;
   uint16_t* to = codes + row * (cols / 2);
@@ -42,13 +37,8 @@ QuantizeRowsKernel(const T* x, int64_t rows, int32_t cols, uint16_t* codes,
     Vector8<uint16_t> pairs;
     ENCODERD_UNROLL
     for (int32_t half = 0; half < 2; ++half) {
-      const Vector8<T> loaded = LoadVector8(from + column + 8 * half);
-      ENCODERD_UNROLL
-      for (int32_t i = 0; i < 4; ++i) {
-        pairs.values[4 * half + i] =
-            E4m3Pair(ToFloat(loaded.values[2 * i]) * inverse,
-                     ToFloat(loaded.values[2 * i + 1]) * inverse);
-      }
+      E4m3Codes(LoadVector8(from + column + 8 * half), inverse,
+                pairs.values + 4 * half);
     }
     StoreVector8(pairs, to + column / 2);
   }

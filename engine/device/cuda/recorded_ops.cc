@@ -42,6 +42,16 @@ struct Starter {
 
 }  // namespace
 
+bool QuantizeInNorm(const QuantizeRowsArgs& args, RecordedOps* ops) {
+  if (ops->empty() || args.element == Element::kFloat) return false;
+  auto* norm = std::get_if<AddLayerNormArgs>(&ops->back());
+  if (norm == nullptr || norm->y != args.x || norm->rows != args.rows ||
+      norm->hidden != args.cols)
+    return false;
+  norm->quantized = args.y;
+  return true;
+}
+
 absl::Status RunOp(const RecordedOp& op, Runtime* runtime, Stream stream,
                    bool overlaps) {
   return std::visit(Starter{runtime, OpStream(stream, overlaps)}, op);

@@ -36,6 +36,10 @@ using RecordedOp = std::variant<EmbedTokensArgs, ProductCall, AttentionArgs,
                                 QuantizeRowsArgs>;
 using RecordedOps = std::vector<RecordedOp>;
 
+// Where the last op is the LayerNorm that gives args.x, lets it write args.y
+// too, and is true: the op itself is then not needed.
+bool QuantizeInNorm(const QuantizeRowsArgs& args, RecordedOps* ops);
+
 // Puts an op on the stream: its error, with its name. overlaps: as OpStream has
 // it.
 absl::Status RunOp(const RecordedOp& op, Runtime* runtime, Stream stream,

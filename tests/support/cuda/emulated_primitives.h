@@ -83,6 +83,15 @@ void StoreVector8(const Vector8<T>& vector, T* to) {
   emulation::CheckAligned(to, 16, "StoreVector8");
   *reinterpret_cast<Vector8<T>*>(to) = vector;
 }
+template <typename T>
+struct alignas(8) Vector4 {
+  T values[4];
+};
+template <typename T>
+void StoreVector4(const Vector4<T>& vector, T* to) {
+  emulation::CheckAligned(to, 8, "StoreVector4");
+  *reinterpret_cast<Vector4<T>*>(to) = vector;
+}
 inline void StoreWord(uint32_t word, void* to) {
   emulation::CheckAligned(to, 4, "StoreWord");
   std::memcpy(to, &word, sizeof(word));

@@ -158,6 +158,11 @@ TEST(EmulationDeathTest, EndsTheProcessOnAMisalignedAddress) {
   alignas(16) static const float values[12] = {};
   EXPECT_DEATH(emulation::Run({1, 1, 32, 0}, [] { LoadVector8(values + 1); }),
                "not aligned to 16");
+  alignas(16) static uint16_t to[12];
+  EXPECT_DEATH(
+      emulation::Run({1, 1, 32, 0},
+                     [] { StoreVector4(Vector4<uint16_t>(), to + 2); }),
+      "not aligned to 8");
 }
 
 TEST(EmulationDeathTest, EndsTheProcessOnACopyNeverWaitedFor) {

@@ -39,9 +39,8 @@ TEST(MemoryPlanTest, CountsTheParametersOfBertBase) {
 
 TEST(MemoryPlanTest, CountsWeightsInE4m3WithAScaleForEachRow) {
   const ModelSizes sizes = BertBase();
-  // All but Q, K and V.
-  const int64_t weights = 12 * (768 * 768 + 2 * 768 * 3072);
-  const int64_t rows = 12 * (768 + 3072 + 768);
+  // Those of feed-forward-in alone, and what that reads.
+  const int64_t weights = 12 * 768 * 3072, rows = 12 * 3072;
   EXPECT_EQ(ModelBytes(sizes, DType::kBF16) -
                 ModelBytes(sizes, DType::kBF16, Operands::kE4m3),
             weights - 4 * rows);
@@ -50,9 +49,9 @@ TEST(MemoryPlanTest, CountsWeightsInE4m3WithAScaleForEachRow) {
   limits.hidden_size = 768;
   limits.intermediate_size = 3072;
   const SessionPlan plan = PlanSession(limits, DType::kBF16, Operands::kE4m3);
-  EXPECT_EQ(plan.quantized_bytes, 1000 * (3072 + 4));
+  EXPECT_EQ(plan.quantized_bytes, 1000 * (768 + 4));
   EXPECT_EQ(plan.device_bytes(),
-            PlanSession(limits, DType::kBF16).device_bytes() + 1000 * 3076);
+            PlanSession(limits, DType::kBF16).device_bytes() + 1000 * 772);
 }
 
 TEST(MemoryPlanTest, CountsABiasForEveryDistanceAndHead) {

@@ -45,7 +45,8 @@ void ExpectNorm(const std::vector<double>& sum, const Norm& norm,
   }
 }
 
-TEST(AddLayerNormOpTest, EqualsItsFormulaAtEveryWidth) {
+// In place: y is the residual or, where there is none, x.
+void ExpectNormEqualsItsFormula(bool with_residual) {
   std::mt19937 random(1);
   for (const DType dtype : kDTypes) {
     for (const int32_t hidden : kHidden) {
@@ -54,19 +55,35 @@ TEST(AddLayerNormOpTest, EqualsItsFormulaAtEveryWidth) {
       const auto x = RandomValues(rows * hidden, dtype, &random);
       const auto residual = RandomValues(rows * hidden, dtype, &random);
       const OnCard x_card(x, dtype), residual_card(residual, dtype);
+      const OnCard& y_card = with_residual ? residual_card : x_card;
       const AddLayerNormArgs args = {
-          ElementOf(dtype), x_card.data(), residual_card.data(), rows,
-          hidden,           norm.args(),   residual_card.data()};
+          ElementOf(dtype),
+          x_card.data(),
+          with_residual ? residual_card.data() : nullptr,
+          rows,
+          hidden,
+          norm.args(),
+          y_card.data()};
       ASSERT_EQ(AddLayerNorm(args, nullptr), 0);
-      const std::vector<float> got = residual_card.Values(dtype);
+      const std::vector<float> got = y_card.Values(dtype);
       for (int64_t r = 0; r < rows; ++r) {
         std::vector<double> sum(hidden);
-        for (int32_t h = 0; h < hidden; ++h)
-          sum[h] = double{x[r * hidden + h]} + residual[r * hidden + h];
+        for (int32_t h = 0; h < hidden; ++h) {
+          sum[h] = x[r * hidden + h];
+          if (with_residual) sum[h] += residual[r * hidden + h];
+        }
         ExpectNorm(sum, norm, got.data() + r * hidden, dtype);
       }
     }
   }
+}
+
+TEST(AddLayerNormOpTest, EqualsItsFormulaAtEveryWidth) {
+  ExpectNormEqualsItsFormula(/*with_residual=*/true);
+}
+
+TEST(AddLayerNormOpTest, EqualsItsFormulaWithoutAResidual) {
+  ExpectNormEqualsItsFormula(/*with_residual=*/false);
 }
 
 TEST(AddLayerNormOpTest, KeepsPrecisionFarFromZero) {
@@ -182,6 +199,34 @@ TEST(BiasActivationOpTest, EqualsItsFormulaInPlace) {
   }
 }
 
+// More than one block wide, and with a last row that has none to pair with.
+TEST(BiasActivationOpTest, EqualsItsFormulaAtTheWidthsOfModels) {
+  std::mt19937 random(7);
+  for (const DType dtype : kDTypes) {
+    for (const int32_t cols : {8, 1536, 2048, 2056, 3072, 4104}) {
+      for (const int64_t rows : {1, 3}) {
+        const auto x = RandomValues(rows * cols, dtype, &random, 2.0f);
+        const auto bias = RandomValues(cols, DType::kF32, &random);
+        const OnCard y(x, dtype), bias_card(bias, DType::kF32);
+        const BiasActivationArgs args = {ElementOf(dtype),
+                                         ElementWise::kGeluErf,
+                                         bias_card.as<float>(),
+                                         rows,
+                                         cols,
+                                         y.data()};
+        ASSERT_EQ(BiasActivation(args, nullptr), 0);
+        const std::vector<float> got = y.Values(dtype);
+        for (int64_t i = 0; i < rows * cols; ++i) {
+          const double want = Formula(ElementWise::kGeluErf,
+                                      double{x[i]} + double{bias[i % cols]});
+          ASSERT_NEAR(got[i], want, 3e-6 + std::fabs(want) * Epsilon(dtype))
+              << cols << " columns, value " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(PoolOpTest, EqualsTheHostsPoolingInEveryWay) {
   std::mt19937 random(5);
   const std::vector<std::pair<PoolKind, Pooling>> kinds = {
@@ -223,6 +268,72 @@ TEST(PoolOpTest, EqualsTheHostsPoolingInEveryWay) {
           ASSERT_NEAR(got[work[w].out_offset + h], want[h], 5e-6) << w;
       }
     }
+  }
+}
+
+// Row `which[i]` of `rows` rows as row i.
+std::vector<float> Picked(const std::vector<float>& rows, int32_t cols,
+                          const std::vector<int32_t>& which) {
+  std::vector<float> picked;
+  for (const int32_t row : which) {
+    picked.insert(picked.end(), rows.begin() + row * cols,
+                  rows.begin() + (row + 1) * cols);
+  }
+  return picked;
+}
+
+// op(x, residual) of rows in any order and number has the bits of all at once.
+template <typename Op>
+void ExpectSameBitsInAnyCompany(DType dtype, int32_t cols, const Op& op) {
+  std::mt19937 random(8);
+  const int32_t rows = 11;
+  const auto x = RandomValues(rows * cols, dtype, &random);
+  const auto residual = RandomValues(rows * cols, dtype, &random);
+  const std::vector<float> all = op(x, residual);
+  for (int batch = 0; batch < 200; ++batch) {
+    std::vector<int32_t> which(1 + random() % 9);
+    for (int32_t& row : which) row = static_cast<int32_t>(random() % rows);
+    const std::vector<float> got =
+        op(Picked(x, cols, which), Picked(residual, cols, which));
+    const std::vector<float> want = Picked(all, cols, which);
+    ASSERT_EQ(std::memcmp(got.data(), want.data(), 4 * want.size()), 0)
+        << DTypeName(dtype) << ", " << which.size() << " rows";
+  }
+}
+
+TEST(RowOpTest, GivesARowTheSameBitsInAnyCompany) {
+  const int32_t cols = 272;
+  std::mt19937 random(9);
+  const Norm norm(cols, &random);
+  const OnCard bias(RandomValues(cols, DType::kF32, &random), DType::kF32);
+  for (const DType dtype : kDTypes) {
+    for (const bool with_residual : {true, false}) {
+      ExpectSameBitsInAnyCompany(
+          dtype, cols, [&](const auto& x, const auto& residual) {
+            const OnCard x_card(x, dtype), residual_card(residual, dtype);
+            const AddLayerNormArgs args = {
+                ElementOf(dtype),
+                x_card.data(),
+                with_residual ? residual_card.data() : nullptr,
+                static_cast<int64_t>(x.size()) / cols,
+                cols,
+                norm.args(),
+                x_card.data()};
+            EXPECT_EQ(AddLayerNorm(args, nullptr), 0);
+            return x_card.Values(dtype);
+          });
+    }
+    ExpectSameBitsInAnyCompany(dtype, cols, [&](const auto& x, const auto&) {
+      const OnCard y(x, dtype);
+      const BiasActivationArgs args = {ElementOf(dtype),
+                                       ElementWise::kGeluErf,
+                                       bias.as<float>(),
+                                       static_cast<int64_t>(x.size()) / cols,
+                                       cols,
+                                       y.data()};
+      EXPECT_EQ(BiasActivation(args, nullptr), 0);
+      return y.Values(dtype);
+    });
   }
 }
 

@@ -6,7 +6,7 @@
 # numpy (torch and transformers for references and peers) and the bundle of
 # deploy/bundle.sh, from which it runs:
 #
-#   tar xf encoderd-bundle.tar.gz && encoderd-bundle/tests/gpu.sh --run=a
+#   tar xf encoderd-bundle.tar.xz && encoderd-bundle/tests/gpu.sh --run=a
 #
 #   --run=a           correctness, same bits in any company, sanitizers
 #   --run=b           speed of MiniLM's shape and BERT-base's, op by op, each

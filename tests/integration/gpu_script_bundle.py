@@ -6,7 +6,6 @@ import pathlib
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -86,12 +85,12 @@ class Bundle:
         return self.left_over()
 
 
-def killed_run(bundle, seconds, number=signal.SIGKILL, *arguments):
-    """Ends the script after `seconds`; what was announced and is missing."""
+def killed_run(bundle, seconds):
+    """Kills the script after `seconds`; what it announced, what it lost."""
     shutil.rmtree(bundle.out, ignore_errors=True)
-    script = bundle.start("--device=cuda", *arguments)
+    script = bundle.start("--device=cuda")
     time.sleep(seconds)
-    script.send_signal(number)
+    script.kill()
     said = script.communicate(timeout=60)[0]
     announced = [(int(n), json.loads(row)) for n, row in ROW.findall(said)]
     if not (bundle.out / "gpu.json").exists():

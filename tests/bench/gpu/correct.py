@@ -120,7 +120,7 @@ def mixed_ids(run):
 def reference(run, folder, ids):
     """transformers' vectors in fp32, or None and why there are none."""
     worker = Obeying(run, "reference", run.worker_command(
-        "reference", f"--model={folder}"), None, 150)
+        "reference", f"--model={folder}"), run.worker_environment, 150)
     try:
         worker.feed(ids)
         return worker.vectors(), ""
@@ -219,7 +219,8 @@ def fp8(run):
         run.call("tokens", run.worker_command(
             "tokens", f"--model={run.model}",
             f"--texts={12 if run.quick else 1000}"), 60,
-            lambda line: sequences.append(list(map(int, line.split()))))
+            lambda line: sequences.append(list(map(int, line.split()))),
+            run.worker_environment)
         if not sequences:
             raise RuntimeError("no ids of texts, see tokens.log")
         ids = run.given_ids("texts", sequences)

@@ -37,6 +37,7 @@ class Obeying:
         self._start_limit = start_limit
         self._child = None
         self._failures = 0
+        self._starting = None  # ids of a child that has not answered yet
         self.ids = None
 
     def _ask(self, words, limit):
@@ -57,18 +58,26 @@ class Obeying:
         raise ChildFailed(f"{self.what}: answered {answer[:80]!r} to "
                           f"'{words or 'start'}'; killed")
 
+    def start(self, ids):
+        """Starts the child with its first ids and waits for nothing, so that
+        several start side by side."""
+        if self._child is None and self._failures < 2:
+            self._child = self.run_of.start(
+                self.what, [*self._command, f"--ids={ids.path}"],
+                self._environment)
+            self._starting = ids
+
     def feed(self, ids):
         """Takes ids (workloads.Ids), starting the child if need be."""
         if self._failures >= 2:
             raise ChildFailed(f"{self.what}: not tried again after "
                               f"{self._failures} failures")
-        if self._child is None:
-            self._child = self.run_of.start(
-                self.what, [*self._command, f"--ids={ids.path}"],
-                self._environment)
+        self.start(ids)
+        if self._starting is ids:
             words, limit = "", self._start_limit
         else:
             words, limit = f"ids {ids.path}", IDS
+        self._starting = None
         answer = self._ask(words, limit)
         if answer != "ready":
             self._bad(words, answer)

@@ -7,7 +7,6 @@ what does runs in children (torch_worker.py).
 
 import argparse
 import json
-import os
 import pathlib
 import platform
 import signal
@@ -70,9 +69,11 @@ def tell_facts(run):
     lines = []
     try:
         run.call("facts", run.worker_command("facts"), 60, lines.append,
-                 dict(os.environ))
+                 run.worker_environment)
         for name, value in json.loads(lines[-1]).items():
-            run.report.fact(name, value)
+            run.report.fact(name, value or "not installed")
+            if value is None:
+                run.absent.add(name)
     except (ChildFailed, ValueError, LookupError, AttributeError) as failure:
         run.report.fact("torch", f"none here: {failure}")
 
@@ -117,7 +118,6 @@ def main(arguments):
     report.finish(ended)
     if run:
         run.close()
-    print(report.page(), flush=True)
     print(f"gpu.sh: {report.out}/gpu.json has {len(report.content['rows'])} "
           f"rows, {len(report.content['steps'])} steps"
           f"{'; ended ' + ended if ended else ''}", flush=True)

@@ -40,9 +40,13 @@ class Run:
         report.logs = [self.logs, self.tuning]
         self.guard = Guard(self.scratch)
         self.children = Children(self.guard, clock)
-        self.environment = dict(os.environ)  # preflight adds library folders
+        # Of the bundle's programs: preflight adds library folders. PyTorch
+        # keeps its own, which the bundle's libraries would stand in for.
+        self.environment = dict(os.environ)
+        self.worker_environment = dict(os.environ)
         self.ceilings = {}  # dtype: FLOP/s; "copy": bytes/s
         self.cards = 0
+        self.absent = set()  # packages that baselines would need
         self.no_fp8 = "fp8 products need a card"
         self._ids = {}
 
@@ -50,8 +54,8 @@ class Run:
         """The folder named, or the bundle's own; None: neither."""
         if given:
             return pathlib.Path(given).resolve()
-        own = self.root / "models" / "all-MiniLM-L6-v2"
-        return own if own.is_dir() else None
+        own = sorted((self.root / "models").glob("*/config.json"))
+        return own[0].parent if own else None
 
     def program(self, name):
         return str(self.root / "bin" / name)
@@ -76,7 +80,7 @@ class Run:
         return code, self.log(name).read_text(errors="replace")
 
     def worker_command(self, kind, *flags):
-        """gpu's other half, which may import torch; and where that is."""
+        """The half that may import torch."""
         return [sys.executable, self.worker, f"--kind={kind}", *flags]
 
     def model_folder(self, name, config=None):

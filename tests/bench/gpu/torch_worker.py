@@ -6,11 +6,13 @@ Obeys the words of engine.py over a file of ids; --kind says what computes:
   sentence   SentenceTransformer.encode as installed, texts in, on the device
   onnx       ONNX Runtime with its CUDA provider
   tokens     no child that obeys: ids of texts, one sequence a line, on stdout
-  facts      likewise: versions as one JSON object
+  facts      likewise: versions as one JSON object, null: not installed
 Everything is: encoder, mean over the tokens, division by the norm.
 """
 
 import argparse
+import importlib.metadata
+import importlib.util
 import json
 import sys
 import time
@@ -22,8 +24,21 @@ import transformers
 sys.path.insert(0, __file__.rsplit("/", 2)[0])  # for fp8_error
 
 transformers.logging.set_verbosity_error()
+PACKAGES = ("torch", "transformers", "sentence_transformers", "flash_attn",
+            "onnxruntime", "triton")
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16,
           "bf16": torch.bfloat16}
+
+
+def version_of(package):
+    """None where it is not installed; one import may come from a package of
+    another name."""
+    if importlib.util.find_spec(package) is None:
+        return None
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "installed"
 
 
 def load(folder, dtype, attention):
@@ -109,7 +124,8 @@ class Onnx(Padded):
         model = transformers.AutoModel.from_pretrained(
             options.model, attn_implementation="eager").eval()
         model = model.half().cuda() if half else model
-        example = (torch.ones(2, 8, dtype=torch.int64, device=model.device),) * 2
+        ones = torch.ones(2, 8, dtype=torch.int64, device=model.device)
+        example = (ones, ones)
         axes = {0: "batch", 1: "tokens"}
         torch.onnx.export(
             model, example, path, dynamo=False, opset_version=17,
@@ -140,7 +156,8 @@ class Sentence:
         except ImportError:
             settings["attn_implementation"] = "sdpa"
         words = models.Transformer(options.model, model_kwargs=settings)
-        width = words.auto_model.config.hidden_size
+        width = transformers.AutoConfig.from_pretrained(
+            options.model).hidden_size
         self.model = SentenceTransformer(
             modules=[words, models.Pooling(width), models.Normalize()],
             device=options.device)
@@ -196,8 +213,7 @@ def main():
     parser.add_argument("--texts", type=int, default=1000)
     options = parser.parse_args()
     if options.kind == "facts":
-        print(json.dumps({"torch": torch.__version__,
-                          "transformers": transformers.__version__}))
+        print(json.dumps({name: version_of(name) for name in PACKAGES}))
     elif options.kind == "tokens":
         import fp8_error
         for ids in fp8_error.ids_of(options.model, fp8_error.texts_of(

@@ -190,12 +190,25 @@ class GpuScriptTest(unittest.TestCase):
         report = self.run_script("--device=cuda", code=1,
                                  misdeeds="engine_bench:start:die "
                                           "nvidia-smi:start:garbage")
-        self.assertEqual({"preflight": "FAILED"}, self.status(report))
+        self.only_failed(report, "preflight")
+        self.assertEqual("passed", self.status(report)["gpu_row_op_test"])
         detail = report["steps"][0]["detail"]
         self.assertIn("nvidia-smi names no card", detail)
-        self.assertIn("engine_bench does not open cuda", detail)
-        self.assertIn("preflight failed", report["left_out"][0]["why"])
+        for dtype in ("bf16", "fp32"):
+            self.assertIn(f"engine_bench does not open cuda in {dtype}", detail)
+        self.assertIn({"what": "goldens of mpnet", "why": "preflight failed"},
+                      report["left_out"])
         self.assertIn(detail, self.said)
+
+    def test_a_dtype_that_does_not_open_leaves_the_others(self):
+        report = self.run_script(
+            "--device=cuda", "--only=correct", code=1,
+            misdeeds="engine_bench:run:die:--dtype=bf16")
+        self.assertEqual("passed", self.status(report)["preflight"])
+        self.assertIn("does not open cuda in bf16", report["facts"]["findings"])
+        good = {row["dtype"] for row in report["rows"]
+                if row["verdict"] == "passed"}
+        self.assertEqual({"fp32", "fp16"}, good)
 
     def test_a_silent_nvidia_smi_stops_nothing(self):
         report = self.run_script("--device=cuda", "--only=latency",
@@ -238,9 +251,9 @@ class GpuScriptTest(unittest.TestCase):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             script = self.bundle.start(
                 "--device=cuda", "--only=correct",
-                misdeeds="engine_bench:run:hang:--dtype=bf16")
+                misdeeds="engine_bench:run:hang:--dtype=fp16")
             for line in script.stdout:
-                if b"row written: 2" in line:  # the third will hang
+                if b"row written: 1 " in line:  # the second will hang
                     break
             script.send_signal(number)
             script.communicate(timeout=30)
@@ -248,7 +261,7 @@ class GpuScriptTest(unittest.TestCase):
             report = self.bundle.report()
             self.assertIn(number.name, report["ended"])
             self.assertFalse(report["finished"])
-            self.assertEqual(2, len(report["rows"]))
+            self.assertEqual(1, len(report["rows"]))
             self.assertEqual([], self.bundle.wait_for_nobody())
 
     def test_a_killed_script_leaves_every_row_it_announced(self):
@@ -260,6 +273,21 @@ class GpuScriptTest(unittest.TestCase):
             self.assertEqual([], self.bundle.wait_for_nobody())
             rows += len(announced)
         self.assertGreater(rows, 0)
+
+    def test_a_killed_script_takes_along_what_its_children_started(self):
+        script = self.bundle.start(
+            "--device=cuda", "--only=correct",
+            misdeeds="gpu_attention_op_test:run:hang:--sanitized")
+        for line in script.stdout:
+            if b"memcheck of gpu_attention_op_test ..." in line:
+                break
+        while not any(b"--sanitized" in who for who in
+                      self.bundle.left_over()):
+            self.assertIsNone(script.poll())
+        script.kill()
+        script.communicate(timeout=30)
+        self.assertEqual([], self.bundle.wait_for_nobody())
+        self.assertFalse((self.bundle.folder / "report.scratch").exists())
 
     def test_bad_arguments_are_refused_by_name(self):
         for argument in ("--run=d", "--only=fast", "--models=gpt"):

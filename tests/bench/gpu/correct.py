@@ -2,6 +2,8 @@
 sessions, algorithms kept from start to start. A case that fails costs its own
 row; the step fails at its end."""
 
+import json
+import pathlib
 import re
 import shutil
 
@@ -110,11 +112,14 @@ def folder_of(run, name, config):
             else run.model_folder(name.replace(" ", "-"), config))
 
 
-def mixed_ids(run):
+def mixed_ids(run, folder):
+    """Of every length, within the model's words."""
     count = 12 if run.quick else 1000
     lengths = workloads.lengths_of("mix", count * 40)[:count]
     lengths[:4] = [1, 2, 511, 512]
-    return run.ids("golden", lengths)
+    config = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    return run.given_ids("golden", workloads.random_ids(
+        lengths, min(config["vocab_size"], workloads.VOCABULARY)))
 
 
 def reference(run, folder, ids):
@@ -132,7 +137,7 @@ def reference(run, folder, ids):
 
 def goldens(run, name, config):
     folder = folder_of(run, name, config)
-    ids = mixed_ids(run)
+    ids = mixed_ids(run, folder)
     want, why = reference(run, folder, ids)
     told = [compare(run, name, folder, ids, want, dtype)
             for dtype in run.dtypes]
@@ -210,8 +215,8 @@ def fp8(run):
     cosine is told, and only the given model's on texts is judged.
     """
     run.need_fp8()
-    ids = mixed_ids(run)
     folder = run.model_folder("d32-gelu", models.config_of("minilm"))
+    ids = mixed_ids(run, folder)
     want, why = reference(run, folder, ids)
     told = [compare(run, "random", folder, ids, want, "fp8", judge=False)]
     if run.model:

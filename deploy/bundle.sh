@@ -1,47 +1,100 @@
 #!/usr/bin/env bash
-# Builds with CUDA and packs programs and the shared libraries that they need
-# into one archive for a machine with a GPU and nothing else; tests/gpu.sh in it
-# tests and measures there.
+# Builds with CUDA and packs programs, the shared libraries that they need and a
+# model into one archive for a machine with a GPU and nothing else; tests/gpu.sh
+# in it tests and measures there.
 #
-#   deploy/bundle.sh [ARCHIVE.tar.gz]     default: build/encoderd-bundle.tar.gz
+#   deploy/bundle.sh [FLAGS] [ARCHIVE]
+#
+#   ARCHIVE               NAME.tar.xz (default: build/encoderd-bundle.tar.xz) or
+#                         NAME.tar.gz, a third larger
+#   --architecture=LIST   machine code for these CUDA architectures alone, as
+#                         90a or 80,90a; default: all that the build knows
+#   --model=MODEL         minilm (default: deploy/fetch-model.sh brings it), a
+#                         model folder, or none; its weights are rounded to bf16
 #
 # Left out: cuBLAS and the driver, which the other machine has (a PyTorch for
 # the same major version of CUDA brings cuBLAS), and glibc, which must not be
-# older there than here. At most 60 MiB.
+# older there than here. Under 60 MiB, or it exits 1. Where the other machine has
+# no xz: python3 -m tarfile -e encoderd-bundle.tar.xz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if [[ $# -gt 1 || ${1-} == -* ]]; then
-  echo "usage: deploy/bundle.sh [ARCHIVE.tar.gz]" >&2
-  exit 2
-fi
-archive=${1:-build/encoderd-bundle.tar.gz}
-max_bytes=$((60 << 20))
-programs=(encoderd encoderctl engine_bench grpc_bench
-  gpu_row_op_test gpu_attention_op_test gpu_fp8_op_test gpu_whole_model_test
-  gpu_cutlass_op_test)
-
 say() { echo "bundle: $*" >&2; }
 
-cutlass=$(deploy/fetch-cutlass.sh)
-cmake --preset bundle -DENCODERD_CUTLASS=ON \
-  -DENCODERD_CUTLASS_INCLUDE="$cutlass" > /dev/null
+usage() {
+  say "usage: deploy/bundle.sh [--architecture=LIST]" \
+    "[--model=FOLDER|minilm|none] [NAME.tar.xz|NAME.tar.gz]"
+  exit 2
+}
+
+architectures=
+model=minilm
+archive=
+for argument in "$@"; do
+  case $argument in
+    --architecture=*) architectures=${argument#*=} ;;
+    --model=?*) model=${argument#*=} ;;
+    -* | "") usage ;;
+    *)
+      [[ -z $archive ]] || usage
+      archive=$argument
+      ;;
+  esac
+done
+if [[ $* == *--architecture=* && \
+  ! $architectures =~ ^[0-9]+[af]?(,[0-9]+[af]?)*$ ]]; then
+  say "--architecture=$architectures: expected numbers such as 90a or 80,90a"
+  usage
+fi
+if [[ $model != minilm && $model != none && ! -f $model/config.json ]]; then
+  say "--model=$model: no such model folder (it has no config.json)"
+  usage
+fi
+archive=${archive:-build/encoderd-bundle.tar.xz}
+case $archive in
+  *.tar.xz) compress=(xz -6 --threads=0) ;;
+  *.tar.gz) compress=(gzip -9) ;;
+  *)
+    say "$archive: expected a name that ends in .tar.xz or .tar.gz"
+    usage
+    ;;
+esac
+max_bytes=$((60 << 20))
+programs=(encoderd encoderctl engine_bench grpc_bench card_bench
+  gpu_row_op_test gpu_attention_op_test gpu_fp8_op_test gpu_whole_model_test)
+
+cutlass_options=(-DENCODERD_CUTLASS=OFF)
+if [[ -z $architectures || ,$architectures, == *,90a,* ]]; then
+  cutlass=$(deploy/fetch-cutlass.sh)
+  cutlass_options=(-DENCODERD_CUTLASS=ON
+    -DENCODERD_CUTLASS_INCLUDE="$cutlass")
+  programs+=(gpu_cutlass_op_test)
+fi
+if [[ -n $architectures ]]; then
+  cmake --preset bundle "${cutlass_options[@]}" \
+    -DCMAKE_CUDA_ARCHITECTURES="${architectures//,/-real;}-real" > /dev/null
+else
+  cmake --preset bundle "${cutlass_options[@]}" \
+    -UCMAKE_CUDA_ARCHITECTURES > /dev/null
+fi
 cmake --build build/bundle --parallel "$(nproc)" --target "${programs[@]}" >&2
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bundle=$work/encoderd-bundle
-mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/tests/bench" \
+mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/tests/bench/gpu" \
   "$bundle/tests/golden"
 for program in "${programs[@]}"; do
   strip -o "$bundle/bin/$program" "build/bundle/bin/$program"
 done
 cp tests/gpu.sh "$bundle/tests/"
-cp tests/bench/gpu{,_latency,_run,_torch}.py \
-  tests/bench/fp8_error.py "$bundle/tests/bench/"
+cp tests/bench/gpu/*.py "$bundle/tests/bench/gpu/"
+cp tests/bench/fp8_error.py "$bundle/tests/bench/"
 cp tests/golden/sentences.txt "$bundle/tests/golden/"
 cp LICENSE "$bundle/"
-cp "$cutlass/../LICENSE.txt" "$bundle/LICENSE.cutlass"
+if [[ -n ${cutlass-} ]]; then
+  cp "$cutlass/../LICENSE.txt" "$bundle/LICENSE.cutlass"
+fi
 
 # What a program loads, less what every machine or the driver brings.
 ldd "$bundle"/bin/* | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p' | sort -u |
@@ -59,14 +112,26 @@ done < "$work/libraries"
   echo "commit $(git rev-parse HEAD 2> /dev/null || echo unknown)"
   echo "glibc $(ldd --version | sed -n '1s/.* //p')"
   echo "cuda $(nvcc --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')"
+  echo "architectures ${architectures:-all}"
 } > "$bundle/VERSION"
 
+if [[ $model != none ]]; then
+  name=$(basename "$(realpath "$model")")
+  if [[ $model == minilm ]]; then
+    name=all-MiniLM-L6-v2
+    model=$(deploy/fetch-model.sh)
+  fi
+  # gpu.sh takes the one folder below models/.
+  python3 deploy/round_weights.py "$model" "$bundle/models/$name" >&2
+  echo "model $name, weights rounded to bf16" >> "$bundle/VERSION"
+fi
+
 mkdir -p "$(dirname "$archive")"
-tar -C "$work" -c encoderd-bundle | gzip -9 > "$archive"
+tar -C "$work" --sort=name -c encoderd-bundle | "${compress[@]}" > "$archive"
 bytes=$(stat -c %s "$archive")
 say "$archive: $bytes bytes, $(wc -l < "$work/libraries") libraries"
 if [[ $bytes -gt $max_bytes ]]; then
   say "over $max_bytes bytes; the largest files:"
-  (cd "$bundle" && du -ab bin lib | sort -rn | head -8) >&2
+  (cd "$bundle" && find . -type f -printf '%s %p\n' | sort -rn | head -8) >&2
   exit 1
 fi

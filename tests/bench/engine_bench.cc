@@ -10,8 +10,9 @@
 //     [--ops]          seconds and share of the peak by op, one thread
 //     [--ids=FILE]     sequences from a file, one a line, ids in decimal;
 //                      obeys stdin: "run" prints seconds, "vectors PATH"
-//                      writes float32 [sequences,H], "peak" prints FLOP/s,
-//                      end of input ends
+//                      writes float32 [sequences,H], "ids PATH" takes other
+//                      sequences, warms up and prints "ready", "peak" prints
+//                      FLOP/s, end of input ends
 //
 // Without --ids: lengths 16, 128, 512 and the mix (workload.h), each `repeats`
 // times, median, minimum and maximum.
@@ -95,12 +96,29 @@ double Peak(const Flags& flags, DType dtype, int32_t threads, double seconds) {
   return given > 0 ? given : MeasurePeak(dtype, threads, seconds);
 }
 
-void Obey(const Flags& flags, BenchRunner* runner, DType dtype,
+// A warm runner over the sequences of a file.
+std::unique_ptr<BenchRunner> RunnerOf(const Flags& flags,
+                                      const BenchModel& model, int32_t threads,
+                                      const std::string& path) {
+  auto runner = OrFail(BenchRunner::Create(
+      model, ReadIds(path), threads, std::stoll(flags.at("max_batch_tokens"))));
+  OrFail(runner->Run());
+  return runner;
+}
+
+void Obey(const Flags& flags, const BenchModel& model, DType dtype,
           int32_t threads) {
+  auto runner = RunnerOf(flags, model, threads, flags.at("ids"));
   std::cout << "ready" << std::endl;
   std::string command;
   while (std::cin >> command) {
-    if (command == "run") {
+    if (command == "ids") {
+      std::string path;
+      std::cin >> path;
+      runner.reset();  // frees its memory before the next takes any
+      runner = RunnerOf(flags, model, threads, path);
+      std::cout << "ready" << std::endl;
+    } else if (command == "run") {
       std::cout << OrFail(runner->Run()) << std::endl;
     } else if (command == "vectors") {
       std::string path;
@@ -195,11 +213,7 @@ void Main(int argc, char** argv) {
       OrFail(LoadBenchModel(flags.at("model"), std::move(device)));
   int32_t threads = std::stoi(flags.at("threads"));
   if (threads == 0) threads = model.encoder->device().preferred_sessions();
-  auto runner =
-      OrFail(BenchRunner::Create(model, ReadIds(flags.at("ids")), threads,
-                                 std::stoll(flags.at("max_batch_tokens"))));
-  OrFail(runner->Run());  // warms up
-  Obey(flags, runner.get(), dtype, threads);
+  Obey(flags, model, dtype, threads);
 }
 
 }  // namespace

@@ -5,9 +5,11 @@ Programs that they call (pip through python3, apt-get, dpkg-query, sudo, id) are
 stood in for by small scripts on PATH.
 """
 
+import json
 import os
 import pathlib
 import socket
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -141,10 +143,65 @@ class ScriptsTest(unittest.TestCase):
 
     def test_bundle_builds_nothing_when_it_is_asked_wrongly(self):
         self.stand_in("cmake", "exit 99")
-        for arguments in (["--help"], ["one.tar.gz", "two.tar.gz"]):
+        for arguments in (["--help"], ["one.tar.gz", "two.tar.gz"], ["a.zip"],
+                          ["--architecture=hopper"], ["--architecture="],
+                          ["--model=/no/such/folder"], ["--model="]):
             done = self.run_script("bundle.sh", *arguments)
             self.assertEqual((2, ""), (done.returncode, done.stdout))
             self.assertIn("usage: deploy/bundle.sh", done.stderr)
+            self.assertNotIn("unbound", done.stderr)
+
+    def write_weights(self, dtype, data):
+        """A model folder whose one tensor `w` holds `data`."""
+        model = self.folder / "model"
+        (model / "1_Pooling").mkdir(parents=True, exist_ok=True)
+        (model / "1_Pooling/config.json").write_text("{}", encoding="utf-8")
+        header = json.dumps({"w": {
+            "dtype": dtype, "shape": [len(data) // {"F32": 4, "I64": 8}[dtype]],
+            "data_offsets": [0, len(data)]}}).encode()
+        (model / "model.safetensors").write_bytes(
+            struct.pack("<Q", len(header)) + header + data)
+        return model
+
+    @staticmethod
+    def read_weights(model):
+        data = (model / "model.safetensors").read_bytes()
+        size, = struct.unpack("<Q", data[:8])
+        return json.loads(data[8:8 + size])["w"], data[8 + size:]
+
+    def test_weights_are_rounded_to_the_nearest_bf16_ties_to_even(self):
+        # Bits of a float, and of the nearest bf16.
+        cases = {0x3F800000: 0x3F80, 0x3F807FFF: 0x3F80, 0x3F808000: 0x3F80,
+                 0x3F808001: 0x3F81, 0x3F818000: 0x3F82, 0xBF818000: 0xBF82,
+                 0x3FFFFFFF: 0x4000, 0x80000000: 0x8000, 0x00008001: 0x0001,
+                 0x7F7F7FFF: 0x7F7F}
+        model = self.write_weights("F32", struct.pack(f"<{len(cases)}I", *cases))
+        new = self.folder / "new"
+        done = self.run_script("round_weights.py", model, new)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        entry, data = self.read_weights(new)
+        self.assertEqual(("BF16", [len(cases)], [0, 2 * len(cases)]),
+                         (entry["dtype"], entry["shape"],
+                          entry["data_offsets"]))
+        self.assertEqual(list(cases.values()),
+                         list(struct.unpack(f"<{len(cases)}H", data)))
+        self.assertTrue((new / "1_Pooling/config.json").exists())
+
+    def test_weights_that_are_not_finite_in_bf16_are_refused(self):
+        for bits in (0x7F800000, 0x7FC00000, 0x7F7FFFFF, 0xFFFFFFFF):
+            model = self.write_weights("F32", struct.pack("<I", bits))
+            done = self.run_script("round_weights.py", model,
+                                   self.folder / f"new{bits}")
+            self.assertEqual(1, done.returncode)
+            self.assertIn("w has a value that is not finite", done.stderr)
+
+    def test_tensors_that_are_no_floats_stay_as_they_are(self):
+        positions = struct.pack("<3q", 1, -2, 3)
+        new = self.folder / "new"
+        self.run_script("round_weights.py",
+                        self.write_weights("I64", positions), new)
+        entry, data = self.read_weights(new)
+        self.assertEqual(("I64", positions), (entry["dtype"], data))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,284 @@
+"""Steps that judge: op tests, goldens, the same bits in any company, several
+sessions, algorithms kept from start to start. A case that fails costs its own
+row; the step fails at its end."""
+
+import json
+import pathlib
+import re
+import shutil
+
+import numpy as np
+
+import models
+import vectors
+import workloads
+from child import ChildFailed
+from engine import Obeying, engine
+from plan import NotRun, OutOfTime, Step
+
+TESTS = ("gpu_row_op_test", "gpu_attention_op_test", "gpu_fp8_op_test",
+         "gpu_cutlass_op_test",
+         "gpu_whole_model_test")
+SANITIZED = ("gpu_attention_op_test", "gpu_row_op_test", "gpu_fp8_op_test")
+SMALL = ("*EveryHeadSize*:*InPlace*:*ThreeTables*:*ZeroVector*:"
+         "*InAnyCompany*:*KeepsZeros*")
+
+
+def steps(run):
+    """What of this file a run has, the cheapest and most telling first."""
+    found = [Step(name, "correct", 20, lambda n=name: op_tests(run, n),
+                  needs=(name,)) for name in TESTS]
+    cases = golden_models(run)
+    found += [Step(f"goldens of {name}", "correct", 20,
+                   lambda n=name, c=config: goldens(run, n, c),
+                   needs=("engine_bench",)) for name, config in cases.items()]
+    found += [Step("fp8 products", "correct", 30, lambda: fp8(run),
+                   needs=("engine_bench",)),
+              Step("kept algorithms", "correct", 25,
+                   lambda: kept_algorithms(run), needs=("engine_bench",)),
+              Step("several sessions", "correct", 10, lambda: several(run),
+                   needs=("engine_bench",))]
+    found += [Step(f"{tool} of {name}", "correct", 25,
+                   lambda t=tool, n=name: sanitizer(run, t, n), needs=(name,))
+              for tool in ("memcheck", "racecheck") for name in SANITIZED]
+    return found
+
+
+def op_tests(run, name):
+    if not run.on_card:
+        raise NotRun("needs a card")
+    return gtest(run, name, [run.program(name)], 60)
+
+
+def gtest(run, name, command, limit, lines=None):
+    """The count of passed tests; the names of those that failed or hung."""
+    lines = [] if lines is None else lines
+
+    try:
+        code, _ = run.call(name, command, limit, lines.append)
+    except ChildFailed as failure:
+        begun = [line for line in lines if "[ RUN      ]" in line]
+        raise RuntimeError(f"{failure}, in "
+                           f"{begun[-1].split()[-1] if begun else 'no test'}"
+                           ) from failure
+    if code == 77:
+        raise NotRun(lines[-1] if lines else "skipped")
+    failed = [line.split("]")[1].split("(")[0].strip() for line in lines
+              if re.match(r"\[  FAILED  \] \S+\.\S+ \(", line)]
+    if code != 0:
+        raise RuntimeError(f"exit {code}, failed: {', '.join(failed[:20])}; "
+                           f"see {run.log(name).name}")
+    passed = [line for line in lines if line.startswith("[  PASSED  ]")]
+    if not passed:
+        raise RuntimeError("exit 0, but no test passed")
+    return passed[-1].split("] ")[1]
+
+
+def sanitizer(run, tool, name):
+    program = shutil.which("compute-sanitizer") or shutil.which(
+        "/usr/local/cuda/bin/compute-sanitizer")
+    if not run.on_card or not program:
+        raise NotRun("needs a card and compute-sanitizer")
+    step, lines = f"{tool}-{name}", []
+    try:
+        gtest(run, step, [program, f"--tool={tool}", "--error-exitcode=9",
+                          run.program(name), f"--gtest_filter={SMALL}"],
+              75, lines)
+    except RuntimeError:
+        if any("not supported" in line for line in lines):
+            raise NotRun("compute-sanitizer refuses this device") from None
+        raise
+    told = [line for line in lines if "SUMMARY" in line]
+    if not told:
+        raise RuntimeError("exit 0 without a summary")
+    return told[-1].strip("= ")
+
+
+def golden_models(run):
+    """Random models of every head size and activation, a bias in attention,
+    and the model that came along."""
+    cases = {
+        "d32 gelu": models.config_of("minilm"),
+        "d64 gelu_new": models.config_of(
+            "bert-base", num_hidden_layers=2, hidden_act="gelu_new"),
+        "d128 relu": models.config_of(
+            "minilm", num_attention_heads=3, hidden_act="relu"),
+        "mpnet": models.mpnet_config(),
+    }
+    return {**({"given": None} if run.model else {}), **cases}
+
+
+def folder_of(run, name, config):
+    return (str(run.model) if config is None
+            else run.model_folder(name.replace(" ", "-"), config))
+
+
+def mixed_ids(run, folder):
+    """Of every length, within the model's words."""
+    count = 12 if run.quick else 1000
+    lengths = workloads.lengths_of("mix", count * 40)[:count]
+    lengths[:4] = [1, 2, 511, 512]
+    config = json.loads((pathlib.Path(folder) / "config.json").read_text())
+    return run.given_ids("golden", workloads.random_ids(
+        lengths, min(config["vocab_size"], workloads.VOCABULARY)))
+
+
+def reference(run, folder, ids):
+    """transformers' vectors in fp32, or None and why there are none."""
+    worker = Obeying(run, "reference", run.worker_command(
+        "reference", f"--model={folder}"), run.worker_environment, 150)
+    try:
+        worker.feed(ids)
+        return worker.vectors(), ""
+    except ChildFailed as failure:
+        return None, str(failure)
+    finally:
+        worker.close()
+
+
+def goldens(run, name, config):
+    folder = folder_of(run, name, config)
+    ids = mixed_ids(run, folder)
+    want, why = reference(run, folder, ids)
+    told = [compare(run, name, folder, ids, want, dtype)
+            for dtype in run.dtypes]
+    if want is None:
+        told.append(f"no reference: {why}")
+        if run.on_card:
+            raise RuntimeError("; ".join(told))
+    return judged(told)
+
+
+def judged(told):
+    """A detail; an error if any of it is one."""
+    text = "; ".join(told)
+    if "FAILED" in text:
+        raise RuntimeError(text)
+    return text
+
+
+def compare(run, name, folder, ids, want, dtype, judge=True):
+    """One row: against the reference (None: no such figures), and the same
+    bits in another order, in smaller batches, and alone."""
+    run.report.doing(f"{name} {dtype}")
+    row = {"model": name, "dtype": dtype, "sequences": len(ids.lengths)}
+    try:
+        got = vectors_of(run, folder, ids, dtype)
+        if want is not None:
+            figures = vectors.compare(got, want)
+            row.update(figures)
+            row["good"] = vectors.good(figures, dtype)
+        row["same_bits"] = same_in_company(run, folder, ids, dtype, got)
+        bad = not row["same_bits"] or judge and not row.get("good", True)
+    except OutOfTime:
+        raise
+    except Exception as failure:  # costs its own row
+        row["note"] = str(failure)[:400]
+        bad = True
+    row["verdict"] = ("FAILED" if bad else "passed" if judge else
+                      "told, not judged")
+    run.report.row(**row)
+    cosine = row.get("min_cosine", "none")
+    return (f"{dtype} {row['verdict']} (least cosine {cosine}, same bits "
+            f"{row.get('same_bits', 'unknown')})")
+
+
+def vectors_of(run, folder, ids, dtype, **flags):
+    worker = engine(run, folder, dtype, **flags)
+    try:
+        worker.feed(ids)
+        worker.run()
+        return worker.vectors()
+    finally:
+        worker.close()
+
+
+def same_in_company(run, folder, ids, dtype, got):
+    """Shuffled, in batches of 1024 tokens; then a few alone."""
+    order = np.random.default_rng(1).permutation(len(ids.sequences))
+    shuffled = run.given_ids("shuffled", [ids.sequences[i] for i in order])
+    worker = engine(run, folder, dtype, batch_tokens=1024)
+    try:
+        worker.feed(shuffled)
+        same = vectors.same_bits(worker.vectors(), got[order])
+        for index in range(min(8, len(ids.sequences))):
+            worker.feed(run.given_ids("alone", [ids.sequences[index]]))
+            same &= vectors.same_bits(worker.vectors(), got[index:index + 1])
+        return same
+    finally:
+        worker.close()
+
+
+def fp8(run):
+    """Cosines with products in fp8; bits in any company.
+
+    Random weights double the error of 8 bits every two layers, so that their
+    cosine is told, and only the given model's on texts is judged.
+    """
+    run.need_fp8()
+    folder = run.model_folder("d32-gelu", models.config_of("minilm"))
+    ids = mixed_ids(run, folder)
+    want, why = reference(run, folder, ids)
+    told = [compare(run, "random", folder, ids, want, "fp8", judge=False)]
+    if run.model:
+        sequences = []
+        run.call("tokens", run.worker_command(
+            "tokens", f"--model={run.model}",
+            f"--texts={12 if run.quick else 1000}"), 60,
+            lambda line: sequences.append(list(map(int, line.split()))),
+            run.worker_environment)
+        if not sequences:
+            raise RuntimeError("no ids of texts, see tokens.log")
+        ids = run.given_ids("texts", sequences)
+        want, why = reference(run, str(run.model), ids)
+        told.append(compare(run, "given", str(run.model), ids, want, "fp8"))
+    if want is None:
+        raise RuntimeError("; ".join([*told, f"no reference: {why}"]))
+    return judged(told)
+
+
+def kept_algorithms(run):
+    """Timed at the first start only; a file that is damaged is made anew."""
+    ids = run.ids("tuned", [1, 16, 100, 512])
+    folder = run.scratch / "tuning-check"
+    shutil.rmtree(folder, ignore_errors=True)
+
+    def start():
+        found = vectors_of(run, "minilm", ids, run.dtypes[-1], tuning=folder)
+        return found, {f: f.read_bytes() for f in folder.glob("*.tuning")}
+
+    first, files = start()
+    if not run.on_card:
+        if files:
+            raise RuntimeError(f"the CPU wrote {files}")
+        return "the CPU has none"
+    if len(files) != 1:
+        raise RuntimeError(f"{len(files)} files in {folder}")
+    again, files_again = start()
+    if files != files_again or not vectors.same_bits(first, again):
+        raise RuntimeError("another choice, or other bits, at the second start")
+    path = next(iter(files))
+    path.write_bytes(files[path][:-30])
+    _, repaired = start()
+    if not repaired[path].endswith(b"\n") or len(repaired) != 1:
+        raise RuntimeError("a damaged file was not replaced")
+    return f"{path.name}: {files[path].count(b' bias ')} with bias"
+
+
+def several(run):
+    """Sessions side by side, on every card there is: the bits of one alone."""
+    cards = run.cards
+    device = "cuda:all" if cards > 1 else run.device
+    sessions = 2 * max(cards, 1)
+    ids = run.ids("several", workloads.lengths_of("mix", 4000))
+    found = [vectors_of(run, "minilm", ids, run.dtypes[-1], threads=threads,
+                        batch_tokens=512, device=where)
+             for threads, where in ((1, run.device), (sessions, device))]
+    if not vectors.same_bits(*found):
+        raise RuntimeError(f"other bits from {sessions} sessions on {device}")
+    if cards:
+        code, log = run.call("no-such-card", [
+            run.program("engine_bench"), f"--device=cuda:0,cuda:{cards}"], 40)
+        if code == 0 or f"cuda:{cards} is not there; {cards} dev" not in log:
+            raise RuntimeError("a card that is not there, see no-such-card.log")
+    return f"{sessions} sessions on {device}"

@@ -1,0 +1,127 @@
+"""Steps, what is asked for, and what fits into the time that is left.
+
+Knows no card and no process: what decides here is tested with a clock of the
+test's own.
+"""
+
+import dataclasses
+import time
+import typing
+
+GROUPS = ("correct", "speed", "serve", "latency")
+MODELS = ("minilm", "e5-small", "bert-base", "bert-large")
+# name: (group, models) pairs; three runs of under nine minutes each.
+RUNS = {
+    "a": [("correct", MODELS)],
+    "b": [("speed", ("minilm", "bert-base"))],
+    "c": [("speed", ("e5-small", "bert-large")),
+          ("serve", ("minilm", "bert-base", "bert-large")),
+          ("latency", ("minilm", "bert-base", "bert-large"))],
+}
+PATIENCE = 3  # a step may take so many times its estimate
+
+
+class NotRun(Exception):
+    """The step cannot run here; the reason."""
+
+
+class OutOfTime(Exception):
+    """The step's time or the whole run's is over."""
+
+
+@dataclasses.dataclass
+class Step:
+    """function() returns a detail or raises; estimate: seconds on one card.
+
+    model: "" where the step is not of one model. needs: programs in bin/.
+    """
+    name: str
+    group: str
+    estimate: float
+    function: typing.Callable[[], str]
+    model: str = ""
+    needs: tuple = ()
+
+
+class Clock:
+    """The run's deadline and the current step's."""
+
+    def __init__(self, seconds, now=time.monotonic):
+        self._now = now
+        self.seconds = seconds
+        # The end is for the report.
+        self._end = now() + seconds - min(10, seconds / 20)
+        self._step_end = self._end
+
+    def left(self):
+        return self._end - self._now()
+
+    def begin_step(self, seconds):
+        self._step_end = min(self._end, self._now() + seconds)
+
+    def end_step(self):
+        self._step_end = self._end
+
+    def limit(self, seconds):
+        """The part of `seconds` that is still left; OutOfTime when none is."""
+        left = self._step_end - self._now()
+        if left <= 0:
+            raise OutOfTime(
+                f"the deadline of {self.seconds:g} s"
+                if self._end <= self._now() else "the step's own time is over")
+        return min(seconds, left)
+
+
+def wanted(run="", only="", models=""):
+    """A function of (group, model): is it asked for? ValueError: bad words.
+
+    only and models narrow the run down; a step of no model is always among
+    its group.
+    """
+    if run and run not in RUNS:
+        raise ValueError(f"--run={run}: it is one of {', '.join(RUNS)}")
+    groups = parse("only", only, GROUPS)
+    named = parse("models", models, MODELS)
+    pairs = RUNS[run] if run else [(group, MODELS) for group in GROUPS]
+
+    def asked(group, model):
+        return group in groups and (not model or model in named) and any(
+            group == known and (not model or model in among)
+            for known, among in pairs)
+    return asked
+
+
+def parse(flag, words, known):
+    found = tuple(words.split(",")) if words else known
+    for word in found:
+        if word not in known:
+            raise ValueError(f"--{flag}: '{word}' is not one of "
+                             f"{', '.join(known)}")
+    return found
+
+
+def run_steps(steps, report, clock, missing, patience=1.0):
+    """Every step that fits, in order; what it raises is told, and the next
+    one runs. missing(program) is true for what bin/ lacks."""
+    for step in steps:
+        lacks = [name for name in step.needs if missing(name)]
+        if lacks:
+            report.left_out(step.name, f"the bundle has no {', '.join(lacks)}")
+            continue
+        if step.estimate > clock.left():
+            report.left_out(step.name, f"takes about {step.estimate:.0f} s; "
+                                       f"{max(clock.left(), 0):.0f} s are left")
+            continue
+        started = time.monotonic()
+        report.begin(step.name)
+        clock.begin_step(max(20, PATIENCE * step.estimate) * max(patience, 1))
+        try:
+            status, detail = "passed", step.function()
+        except NotRun as reason:
+            status, detail = "not run", reason
+        except OutOfTime as reason:
+            status, detail = "cut off", reason
+        except Exception as failure:  # told, and the next step runs
+            status, detail = "FAILED", f"{type(failure).__name__}: {failure}"
+        clock.end_step()
+        report.end(step.name, status, detail, time.monotonic() - started)

@@ -1,0 +1,154 @@
+"""The report of a run: gpu.json, gpu.md and logs.tar.gz.
+
+Each is replaced whole after every change (a temporary file, fsync, rename), so
+that a run killed at any time leaves what was measured before. A row is told on
+stdout only once it is in the file.
+"""
+
+import io
+import json
+import math
+import os
+import pathlib
+import tarfile
+import time
+
+LOG_BYTES = 1 << 20  # of one log: its end
+
+
+def write_atomically(path, data):
+    temporary = path.with_name(f".{path.name}.new")
+    with open(temporary, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def plain(value):
+    """What JSON can hold: NaN and infinities become words."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return value
+    return str(value)
+
+
+class Report:
+    """Holds everything told so far; every method writes it."""
+
+    def __init__(self, out, arguments):
+        self.out = pathlib.Path(out)
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.logs = []
+        self._started = time.monotonic()
+        self.content = {"finished": False, "arguments": arguments,
+                        "running": None, "facts": {}, "steps": [],
+                        "left_out": [], "rows": []}
+        self.write()
+
+    def seconds(self):
+        return round(time.monotonic() - self._started, 1)
+
+    def fact(self, name, value):
+        self.content["facts"][name] = plain(value)
+        self.write()
+
+    def begin(self, step):
+        self.content["running"] = {"step": step, "since": self.seconds()}
+        self.write()
+        print(f"gpu.sh: {step} ...", flush=True)
+
+    def doing(self, what):
+        """Names the row in work, so that a killed run tells where it was."""
+        if self.content["running"]:
+            self.content["running"]["row"] = what
+            self.write()
+
+    def row(self, **row):
+        rows = self.content["rows"]
+        step = (self.content["running"] or {}).get("step", "")
+        rows.append(plain({"step": step, **row}))
+        self.write()
+        print(f"gpu.sh: row written: {len(rows)} {json.dumps(rows[-1])}",
+              flush=True)
+
+    def end(self, step, status, detail, seconds):
+        self.content["running"] = None
+        self.content["steps"].append(
+            {"step": step, "status": status, "detail": str(detail),
+             "seconds": round(seconds, 1)})
+        self.write()
+        self.write_logs()
+        print(f"gpu.sh: {step}: {status} ({seconds:.0f} s): {detail}",
+              flush=True)
+
+    def left_out(self, what, why):
+        self.content["left_out"].append({"what": what, "why": str(why)})
+        self.write()
+        print(f"gpu.sh: left out: {what}: {why}", flush=True)
+
+    def failed(self):
+        return any(step["status"] == "FAILED"
+                   for step in self.content["steps"])
+
+    def finish(self, ended=""):
+        """ended: why the run ended early, if it did."""
+        self.content["running"] = None
+        self.content["finished"] = not ended
+        if ended:
+            self.content["ended"] = ended
+        self.content["seconds"] = self.seconds()
+        self.write()
+        self.write_logs()
+
+    def write(self):
+        write_atomically(self.out / "gpu.json", json.dumps(
+            self.content, indent=1, allow_nan=False).encode())
+        write_atomically(self.out / "gpu.md", self.page().encode())
+
+    def write_logs(self):
+        data = io.BytesIO()
+        with tarfile.open(fileobj=data, mode="w:gz", compresslevel=3) as tar:
+            for folder in self.logs:
+                for path in sorted(pathlib.Path(folder).glob("*")):
+                    if path.is_file():
+                        text = path.read_bytes()[-LOG_BYTES:]
+                        entry = tarfile.TarInfo(f"{folder.name}/{path.name}")
+                        entry.size = len(text)
+                        tar.addfile(entry, io.BytesIO(text))
+        write_atomically(self.out / "logs.tar.gz", data.getvalue())
+
+    def page(self):
+        """The same for people: steps, then a table for each step's rows."""
+        content = self.content
+        lines = ["# GPU report", ""]
+        if content["running"]:
+            lines += [f"Not finished; running: {content['running']}", ""]
+        lines += [f"- {key}: {value}"
+                  for key, value in content["facts"].items()]
+        lines += ["", *table(content["steps"])]
+        if content["left_out"]:
+            lines += ["", "## Left out", "", *table(content["left_out"])]
+        steps = dict.fromkeys(row["step"] for row in content["rows"])
+        for step in steps:
+            rows = [{key: value for key, value in row.items() if key != "step"}
+                    for row in content["rows"] if row["step"] == step]
+            lines += ["", f"## {step}", "", *table(rows)]
+        return "\n".join(lines) + "\n"
+
+
+def table(rows):
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    if not keys:
+        return []
+    lines = ["| " + " | ".join(keys) + " |", "|" + "---|" * len(keys)]
+    for row in rows:
+        cells = (" ".join(str(row.get(key, "")).replace("|", "/").split())
+                 for key in keys)
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines

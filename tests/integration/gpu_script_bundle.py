@@ -1,0 +1,137 @@
+"""A bundle of stand-ins around the real tests/gpu.sh, and runs of it."""
+
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FAKES = pathlib.Path(__file__).with_name("gpu_script_fakes.py")
+TESTS = ("gpu_row_op_test", "gpu_attention_op_test", "gpu_fp8_op_test",
+         "gpu_whole_model_test")
+PROGRAMS = ("engine_bench", "card_bench", "encoderd", "grpc_bench", *TESTS)
+ROW = re.compile(rb"^gpu\.sh: row written: (\d+) (\{.*\})$", re.MULTILINE)
+
+
+class Bundle:
+    """folder/bundle as deploy/bundle.sh packs it; folder/path for PATH."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.root = self.folder / "bundle"
+        self.out = self.folder / "report"
+        (self.root / "tests/bench").mkdir(parents=True)
+        shutil.copy(ROOT / "tests/gpu.sh", self.root / "tests/gpu.sh")
+        shutil.copytree(ROOT / "tests/bench/gpu", self.root / "tests/bench/gpu",
+                        ignore=shutil.ignore_patterns("__pycache__"))
+        for name in PROGRAMS:
+            self.stand_in(self.root / "bin" / name)
+        for name in ("nvidia-smi", "compute-sanitizer"):
+            self.stand_in(self.folder / "path" / name)
+        self.worker = self.folder / "worker.py"
+        self.stand_in(self.worker)
+
+    @staticmethod
+    def stand_in(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!{sys.executable} -S\n{FAKES.read_text()}")
+        path.chmod(0o755)
+
+    def use_real(self, program, name):
+        (self.root / "bin" / name).unlink()
+        (self.root / "bin" / name).symlink_to(program)
+
+    def start(self, *arguments, misdeeds="", **environment):
+        return subprocess.Popen(
+            [self.root / "tests/gpu.sh", f"--out={self.out}", "--quick",
+             "--tiny", f"--worker={self.worker}", *arguments],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, env=self.environment(
+                misdeeds, **environment))
+
+    def environment(self, misdeeds, **more):
+        return {**os.environ, "ENCODERD_TEST_PYTHON": sys.executable,
+                "FAKE_MISDEEDS": misdeeds, "GPU_SCRIPT_MARK": str(self.folder),
+                "PATH": f"{self.folder}/path:{os.environ['PATH']}", **more}
+
+    def report(self):
+        """gpu.json, by a parser that takes only what JSON allows."""
+        def refuse(word):
+            raise ValueError(f"{word} is no JSON")
+        return json.loads((self.out / "gpu.json").read_text(),
+                          parse_constant=refuse)
+
+    def left_over(self):
+        """Processes of this bundle that live, by the mark they inherited."""
+        mark = f"GPU_SCRIPT_MARK={self.folder}".encode()
+        found = []
+        for entry in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append((entry / "cmdline").read_bytes())
+            except OSError:
+                continue
+        return found
+
+    def wait_for_nobody(self, seconds=10):
+        until = time.monotonic() + seconds
+        while self.left_over() and time.monotonic() < until:
+            time.sleep(0.02)
+        return self.left_over()
+
+
+def killed_run(bundle, seconds):
+    """Kills the script after `seconds`; what it announced, what it lost."""
+    shutil.rmtree(bundle.out, ignore_errors=True)
+    script = bundle.start("--device=cuda")
+    time.sleep(seconds)
+    script.kill()
+    said = script.communicate(timeout=60)[0]
+    announced = [(int(n), json.loads(row)) for n, row in ROW.findall(said)]
+    if not (bundle.out / "gpu.json").exists():
+        # Killed before the script wrote its first, empty report.
+        return announced, announced
+    rows = bundle.report()["rows"]
+    return announced, [row for number, row in announced
+                       if rows[number - 1:number] != [row]]
+
+
+def kill_many(count, folder, seed=None):
+    """Kills as many runs at random times; a word on each that lost a row."""
+    bundle = Bundle(folder)
+    chance = random.Random(seed)
+    faults, told, reports = [], 0, 0
+    whole = duration(bundle)
+    for _ in range(count):
+        seconds = chance.uniform(0.1, whole)
+        try:
+            announced, lost = killed_run(bundle, seconds)
+        except ValueError as failure:
+            faults.append(f"after {seconds:.2f} s: {failure}")
+            continue
+        told += len(announced)
+        reports += (bundle.out / "gpu.json").exists()
+        faults += [f"after {seconds:.2f} s: lost {row}" for row in lost]
+        left = bundle.wait_for_nobody()
+        faults += [f"after {seconds:.2f} s: still runs {who}" for who in left]
+    return {"kills": count, "reports": reports, "rows": told,
+            "faults": faults}
+
+
+def duration(bundle):
+    started = time.monotonic()
+    bundle.start("--device=cuda").communicate(timeout=300)
+    return time.monotonic() - started
+
+
+if __name__ == "__main__":
+    import tempfile
+    with tempfile.TemporaryDirectory() as place:
+        result = kill_many(int(sys.argv[1]), place)
+    print(json.dumps(result))
+    sys.exit(1 if result["faults"] else 0)

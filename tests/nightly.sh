@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Checks with a bound that take too long for every change; prints one table at
+# its end and exits 1 if any of them fails.
+#
+#   tests/nightly.sh                    # all
+#   tests/nightly.sh bundle             # some, by name
+#   tests/nightly.sh --list
+#
+# A check is a function check_NAME that calls `verdict BOUND FIGURE COMMAND...`
+# once, last; its name stands in `checks`. Python comes from
+# ENCODERD_TEST_PYTHON (tests/run.sh makes one in .cache/venv).
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+checks=(gpu_script_kills gpu_script_host bundle)
+python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# verdict BOUND FIGURE COMMAND...: a row of the table; passed if COMMAND is.
+verdict() {
+  local bound=$1 figure=$2
+  shift 2
+  if "$@"; then
+    row "$bound" "$figure" passed
+  else
+    row "$bound" "$figure" FAILED
+  fi
+}
+
+row() {
+  printf '%s\t%s\t%s\t%s\n' "$check" "$1" "$2" "$3" >> "$work/table"
+}
+
+# tests/gpu.sh killed at random times: each report is valid JSON, holds every
+# row that was announced, and nothing is left running.
+check_gpu_script_kills() {
+  local count=50
+  "$python" tests/integration/gpu_script_bundle.py "$count" \
+    > "$work/kills" 2> "$work/kills.log"
+  local code=$?
+  tail -n 3 "$work/kills.log" >&2
+  verdict "$count kills, 0 faults" "$(cut -c1-200 "$work/kills")" \
+    test "$code" -eq 0
+}
+
+# The whole of tests/gpu.sh with the real engine, without a card.
+check_gpu_script_host() {
+  cmake --preset bench > "$work/host.log" &&
+    cmake --build build/bench --target engine_bench >> "$work/host.log" &&
+    ENCODERD_TEST_ENGINE_BENCH=$PWD/build/bench/bin/engine_bench \
+      "$python" tests/integration/gpu_script_test.py -k real_engine \
+      > "$work/host" 2>&1
+  local code=$?
+  [[ $code -eq 0 ]] || tail -n 30 "$work/host" "$work/host.log" >&2
+  verdict "exit 0" "exit $code" test "$code" -eq 0
+}
+
+# What goes to a machine with a GPU: one architecture, MiniLM in bf16.
+check_bundle() {
+  local archive=$work/bundle.tar.xz bytes
+  deploy/bundle.sh --architecture=90a --model=minilm "$archive" \
+    > "$work/bundle.log" 2>&1 || tail -n 20 "$work/bundle.log" >&2
+  bytes=$(stat -c %s "$archive" 2> /dev/null || echo 0)
+  verdict "under $((60 << 20)) bytes" "$bytes bytes" \
+    test "$bytes" -gt 0 -a "$bytes" -lt $((60 << 20))
+}
+
+if [[ ${1-} == --list ]]; then
+  printf '%s\n' "${checks[@]}"
+  exit 0
+fi
+if [[ $# -gt 0 ]]; then
+  for check in "$@"; do
+    if ! declare -F "check_$check" > /dev/null; then
+      echo "nightly.sh: no check '$check'; available: ${checks[*]}" >&2
+      exit 2
+    fi
+  done
+  checks=("$@")
+fi
+
+for check in "${checks[@]}"; do
+  echo "nightly.sh: $check" >&2
+  before=$(cat "$work/table" 2> /dev/null)
+  "check_$check" < /dev/null
+  if [[ $(cat "$work/table" 2> /dev/null) == "$before" ]]; then
+    row "-" "the check gave no figure" FAILED
+  fi
+done
+{
+  printf 'check\tbound\tfigure\tverdict\n'
+  cat "$work/table"
+} | awk -F '\t' '{ printf "%-18s  %-22s  %-60s  %s\n", $1, $2, $3, $4 }'
+! grep -q $'\tFAILED$' "$work/table"

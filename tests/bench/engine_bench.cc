@@ -7,7 +7,8 @@
 //     [--tuning_folder=FOLDER] of a card's timed choices; empty: none are timed
 //     [--cuda_graphs=true|false] small batches by CUDA graphs, on a card
 //     [--peak_tflops=N] what to quote shares of; 0: measured on the CPU
-//     [--ops]          seconds and share of the peak by op, one thread
+//     [--ops]          time, FLOP, bytes and shares of the ceilings by op, one
+//                      thread; on a card by events, its ceilings measured
 //     [--ids=FILE]     sequences from a file, one a line, ids in decimal;
 //                      obeys stdin: "run" prints seconds, "vectors PATH"
 //                      writes float32 [sequences,H], "ids PATH" takes other
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "engine/device/cpu/cpu_info.h"
+#include "tests/bench/card_ceilings.h"
 #include "tests/bench/peak.h"
 #include "tests/bench/timed_device.h"
 #include "tests/bench/workload.h"
@@ -135,21 +137,84 @@ void Obey(const Flags& flags, const BenchModel& model, DType dtype,
   }
 }
 
-// One line for each op, then one for the whole.
-void PrintOps(const OpTimes& times, const std::string& workload, double peak) {
-  double total = 0;
-  for (const auto& [op, time] : times) total += time.seconds;
-  for (const auto& [op, time] : times) {
+struct OpTotal {
+  OpTime sum;
+  int64_t calls = 0;
+};
+using OpTotals = std::map<std::string, OpTotal>;  // by name of the op
+
+// What shares are quoted of; 0: not known.
+struct Ceilings {
+  double flops = 0;
+  double bytes_per_second = 0;
+};
+
+// One line for each op.
+void PrintOps(const OpTotals& totals, const std::string& workload,
+              const Ceilings& ceilings) {
+  double all = 0;
+  for (const auto& [op, total] : totals) all += total.sum.seconds;
+  for (const auto& [op, total] : totals) {
+    const double seconds = total.sum.seconds;
     std::printf(
-        "{\"workload\": \"%s\", \"op\": \"%s\", \"share_of_time\": %.4f, "
-        "\"share_of_peak\": %.3f}\n",
-        workload.c_str(), op.c_str(), time.seconds / total,
-        time.flops / time.seconds / peak);
+        "{\"workload\": \"%s\", \"op\": \"%s\", \"calls\": %lld, "
+        "\"microseconds\": %.2f, \"share_of_time\": %.4f, \"gflop\": %.4f, "
+        "\"megabytes\": %.4f",
+        workload.c_str(), op.c_str(), static_cast<long long>(total.calls),
+        1e6 * seconds / static_cast<double>(total.calls), seconds / all,
+        1e-9 * total.sum.flops / static_cast<double>(total.calls),
+        1e-6 * total.sum.bytes / static_cast<double>(total.calls));
+    if (ceilings.flops > 0) {
+      std::printf(", \"share_of_peak\": %.3f",
+                  total.sum.flops / seconds / ceilings.flops);
+    }
+    if (ceilings.bytes_per_second > 0) {
+      std::printf(", \"share_of_bandwidth\": %.3f",
+                  total.sum.bytes / seconds / ceilings.bytes_per_second);
+    }
+    std::printf("}\n");
   }
+  std::fflush(stdout);
+}
+
+// Seconds by op: of calls on the CPU, by events on a card.
+void RunOpsOf(const Flags& flags, const std::string& workload) {
+  OpTotals totals;
+  const OpObserver observe = [&](const OpTime& time) {
+    OpTotal& total = totals[time.op];
+    total.sum.seconds += time.seconds;
+    total.sum.flops += time.flops;
+    total.sum.bytes += time.bytes;
+    ++total.calls;
+  };
+  auto device =
+      OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
+                        flags.at("tuning_folder"), flags.at("products")));
+  const DType dtype = device->dtype();
+  const bool on_card = device->ObserveOps(observe);
+  if (!on_card) device = TimeOps(std::move(device), observe);
+  const BenchModel model =
+      OrFail(LoadBenchModel(flags.at("model"), std::move(device)));
+  const auto sequences = RandomSequences(
+      WorkloadLengths(workload, std::stoll(flags.at("tokens"))), model.limits);
+  auto runner =
+      OrFail(BenchRunner::Create(model, sequences, /*threads=*/1,
+                                 std::stoll(flags.at("max_batch_tokens"))));
+  OrFail(runner->Run());  // warms up
+  totals.clear();
+  for (int i = 0; i < std::stoi(flags.at("repeats")); ++i)
+    OrFail(runner->Run());
+  Ceilings ceilings;
+  if (on_card) {
+    const CardCeilings card = OrFail(MeasureCardCeilings(0, dtype));
+    ceilings = {card.flops, card.bytes_per_second};
+  } else {
+    ceilings.flops = Peak(flags, dtype, 1, 0.1);
+  }
+  PrintOps(totals, workload, ceilings);
 }
 
 void RunWorkload(const Flags& flags, const std::string& workload) {
-  OpTimes times;
   auto device =
       OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
                         flags.at("tuning_folder"), flags.at("products")));
@@ -157,24 +222,15 @@ void RunWorkload(const Flags& flags, const std::string& workload) {
   const DType dtype = device->dtype();
   const std::string name = device->name();
   const std::string products = device->products();
-  const bool ops = flags.at("ops") == "true";
-  if (ops && flags.at("device") != "cpu") {
-    Fail(absl::UnimplementedError(
-        "--ops times calls on the CPU; a GPU's work runs later than it is "
-        "called for: use nsys"));
-  }
-  if (ops) device = TimeOps(std::move(device), &times);
   const BenchModel model =
       OrFail(LoadBenchModel(flags.at("model"), std::move(device)));
   int32_t threads = std::stoi(flags.at("threads"));
-  if (threads == 0 || ops)
-    threads = model.encoder->device().preferred_sessions();
+  if (threads == 0) threads = model.encoder->device().preferred_sessions();
   const auto sequences = RandomSequences(
       WorkloadLengths(workload, std::stoll(flags.at("tokens"))), model.limits);
   auto runner = OrFail(BenchRunner::Create(
       model, sequences, threads, std::stoll(flags.at("max_batch_tokens"))));
   OrFail(runner->Run());  // warms up
-  times.clear();
   std::vector<double> rates, shares;
   double peak = 0;
   for (int i = 0; i < std::stoi(flags.at("repeats")); ++i) {
@@ -183,7 +239,6 @@ void RunWorkload(const Flags& flags, const std::string& workload) {
     rates.push_back(static_cast<double>(runner->tokens()) / seconds);
     shares.push_back(runner->flops() / seconds / peak);
   }
-  if (ops) return PrintOps(times, workload, peak);
   std::sort(rates.begin(), rates.end());
   std::sort(shares.begin(), shares.end());
   std::printf(
@@ -200,8 +255,10 @@ void RunWorkload(const Flags& flags, const std::string& workload) {
 void Main(int argc, char** argv) {
   const Flags flags = ParseFlags(argc, argv);
   if (flags.at("ids").empty()) {
-    for (const char* workload : {"16", "128", "512", "mix"})
-      RunWorkload(flags, workload);
+    for (const char* workload : {"16", "128", "512", "mix"}) {
+      flags.at("ops") == "true" ? RunOpsOf(flags, workload)
+                                : RunWorkload(flags, workload);
+    }
     return;
   }
   auto device =

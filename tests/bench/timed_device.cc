@@ -11,24 +11,21 @@ namespace {
 
 class Timer {
  public:
-  Timer(OpTimes* times, std::string op, double flops)
-      : times_(times),
+  Timer(const OpObserver& observe, std::string op, double flops)
+      : observe_(observe),
         op_(std::move(op)),
         flops_(flops),
         start_(std::chrono::steady_clock::now()) {}
   ~Timer() {
-    OpTime& time = (*times_)[op_];
-    time.seconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_)
-            .count();
-    time.flops += flops_;
-    ++time.calls;
+    const std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - start_;
+    observe_({op_, took.count(), flops_, /*bytes=*/0});
   }
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
  private:
-  OpTimes* const times_;
+  const OpObserver& observe_;
   const std::string op_;
   const double flops_;
   const std::chrono::steady_clock::time_point start_;
@@ -36,8 +33,8 @@ class Timer {
 
 class TimedExecutor : public Executor {
  public:
-  TimedExecutor(std::unique_ptr<Executor> executor, OpTimes* times)
-      : executor_(std::move(executor)), times_(times) {}
+  TimedExecutor(std::unique_ptr<Executor> executor, OpObserver observe)
+      : executor_(std::move(executor)), observe_(std::move(observe)) {}
 
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override {
     return executor_->Allocate(rows, cols);
@@ -48,14 +45,14 @@ class TimedExecutor : public Executor {
     executor_->Upload(batch);
   }
   void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) override {
-    const Timer timer(times_, "embed", 0);
+    const Timer timer(observe_, "embed", 0);
     executor_->EmbedTokens(tables, out);
   }
   void SumTables(const DeviceEmbeddings& tables, Matrix out) override {
     executor_->SumTables(tables, out);
   }
   void Linear(Matrix x, const DeviceLinear& weights, Matrix y) override {
-    const Timer timer(times_, absl::StrCat("linear ", x.cols, " -> ", y.cols),
+    const Timer timer(observe_, absl::StrCat("linear ", x.cols, " -> ", y.cols),
                       2.0 * x.rows * x.cols * y.cols);
     executor_->Linear(x, weights, y);
   }
@@ -66,12 +63,12 @@ class TimedExecutor : public Executor {
       const double n = batch_->cu_seqlens[b + 1] - batch_->cu_seqlens[b];
       pairs += n * n;
     }
-    const Timer timer(times_, "attention", 4.0 * pairs * context.cols);
+    const Timer timer(observe_, "attention", 4.0 * pairs * context.cols);
     executor_->Attention(qkv, num_heads, bias, context);
   }
   void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
                     Matrix y) override {
-    const Timer timer(times_, "add_layer_norm", 0);
+    const Timer timer(observe_, "add_layer_norm", 0);
     executor_->AddLayerNorm(x, residual, norm, y);
   }
   void TakeStates(Matrix x, int32_t layer,
@@ -81,21 +78,21 @@ class TimedExecutor : public Executor {
   }
   void Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
             ForwardResult* result) override {
-    const Timer timer(times_, "pool", 0);
+    const Timer timer(observe_, "pool", 0);
     executor_->Pool(x, outputs, result);
   }
   absl::Status Finish() override { return executor_->Finish(); }
 
  private:
   const std::unique_ptr<Executor> executor_;
-  OpTimes* const times_;
+  const OpObserver observe_;
   const PackedBatch* batch_ = nullptr;
 };
 
 class TimedDevice : public Device {
  public:
-  TimedDevice(std::unique_ptr<Device> device, OpTimes* times)
-      : device_(std::move(device)), times_(times) {}
+  TimedDevice(std::unique_ptr<Device> device, OpObserver observe)
+      : device_(std::move(device)), observe_(std::move(observe)) {}
 
   std::string name() const override { return device_->name(); }
   DType dtype() const override { return device_->dtype(); }
@@ -125,19 +122,19 @@ class TimedDevice : public Device {
     auto executor = device_->NewExecutor(limits);
     if (!executor.ok()) return executor.status();
     return std::unique_ptr<Executor>(
-        absl::make_unique<TimedExecutor>(*std::move(executor), times_));
+        absl::make_unique<TimedExecutor>(*std::move(executor), observe_));
   }
 
  private:
   const std::unique_ptr<Device> device_;
-  OpTimes* const times_;
+  const OpObserver observe_;
 };
 
 }  // namespace
 
 std::unique_ptr<Device> TimeOps(std::unique_ptr<Device> device,
-                                OpTimes* times) {
-  return absl::make_unique<TimedDevice>(std::move(device), times);
+                                OpObserver observe) {
+  return absl::make_unique<TimedDevice>(std::move(device), std::move(observe));
 }
 
 }  // namespace encoderd

@@ -296,9 +296,10 @@ class GpuScriptTest(unittest.TestCase):
             self.assertEqual(2, script.returncode)
             self.assertIn(argument.split("=")[1], said)
 
-    @unittest.skipUnless(os.environ.get("ENCODERD_TEST_ENGINE_BENCH"),
-                         "ENCODERD_TEST_ENGINE_BENCH names no engine_bench; "
-                         "the preset bench builds one")
+    @unittest.skipUnless(
+        os.access(os.environ.get("ENCODERD_TEST_ENGINE_BENCH", ""), os.X_OK),
+        "ENCODERD_TEST_ENGINE_BENCH names no engine_bench; the preset bench "
+        "builds one")
     def test_the_real_engine_runs_on_the_host(self):
         self.bundle.use_real(os.environ["ENCODERD_TEST_ENGINE_BENCH"],
                              "engine_bench")

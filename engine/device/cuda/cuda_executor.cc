@@ -6,7 +6,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "engine/device/cuda/attention_work.h"
 #include "engine/device/cuda/pool_kind.h"
 
 namespace encoderd {
@@ -31,6 +30,10 @@ CudaExecutor::CudaExecutor(std::shared_ptr<Context> context,
       limits_(limits),
       plan_(PlanSession(limits, context_->dtype, context_->operands)),
       element_(ElementOf(context_->dtype)),
+      attention_rule_{
+          element_,
+          limits.hidden_size / std::max(1, limits.num_attention_heads),
+          context_->attention_paths},
       graphs_on_(context_->graphs) {}
 
 CudaExecutor::~CudaExecutor() {
@@ -114,12 +117,10 @@ void CudaExecutor::Upload(const PackedBatch& batch) {
 
 void CudaExecutor::Stage(const PackedBatch& batch) {
   const int64_t tokens = batch.num_tokens();
-  bucket_ = graphs_on_ ? ChooseBucket(batch.cu_seqlens, element_,
+  bucket_ = graphs_on_ ? ChooseBucket(batch.cu_seqlens, attention_rule_,
                                       limits_.max_batch_tokens)
                        : std::nullopt;
   const int64_t rows = bucket_ ? bucket_->rows : tokens;
-  cu_seqlens_ = batch.cu_seqlens;
-  PadSequences(rows, element_, &cu_seqlens_);
   layout_ = LayOutBatch(rows, bucket_ ? bucket_->work : rows, 0);
   char* staging = batch_staging_.as<char>();
   const auto stage = [&](const std::vector<int32_t>& ids, int64_t offset) {
@@ -131,10 +132,9 @@ void CudaExecutor::Stage(const PackedBatch& batch) {
   stage(batch.segment_ids, layout_.segment_ids);
   auto* work =
       reinterpret_cast<AttentionWork*>(staging + layout_.attention_work);
-  attention_work_ = ListAttentionWork(cu_seqlens_, element_, &order_, work);
-  if (!bucket_) return;
-  std::fill(work + attention_work_, work + bucket_->work, AttentionWork());
-  attention_work_ = bucket_->work;
+  if (bucket_) std::fill(work, work + bucket_->work, AttentionWork());
+  attention_work_ =
+      ListAttentionWork(batch.cu_seqlens, attention_rule_, &order_, work);
 }
 
 int64_t CudaExecutor::PaddedRows(const Matrix& matrix) const {
@@ -208,9 +208,6 @@ void CudaExecutor::Attention(Matrix qkv, int32_t num_heads,
   AttentionArgs args = {};
   args.element = element_;
   args.qkv = qkv.data;
-  args.work = reinterpret_cast<const AttentionWork*>(batch_memory_.as<char>() +
-                                                     layout_.attention_work);
-  args.work_count = attention_work_;
   args.heads = num_heads;
   args.head_size = static_cast<int32_t>(context.cols) / num_heads;
   if (bias != nullptr) {
@@ -219,7 +216,16 @@ void CudaExecutor::Attention(Matrix qkv, int32_t num_heads,
     args.bias_stride = biases.columns;
   }
   args.context = context.data;
-  ops_.emplace_back(args);
+  args.work = reinterpret_cast<const AttentionWork*>(batch_memory_.as<char>() +
+                                                     layout_.attention_work);
+  // A path's part of the list; in a bucket all of it: grids stay the same.
+  for (int32_t p = 0; p < kAttentionPaths; ++p) {
+    args.path = static_cast<AttentionPath>(p);
+    const int64_t entries = attention_work_[p];
+    args.work_count = bucket_ ? bucket_->work : entries;
+    if (entries > 0) ops_.emplace_back(args);
+    if (!bucket_) args.work += entries;
+  }
 }
 
 void CudaExecutor::AddLayerNorm(Matrix x, Matrix residual,

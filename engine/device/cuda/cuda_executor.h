@@ -17,6 +17,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/device/cuda/attention_path.h"
+#include "engine/device/cuda/attention_work.h"
 #include "engine/device/cuda/graph_bucket.h"
 #include "engine/device/cuda/graph_cache.h"
 #include "engine/device/cuda/memory.h"
@@ -38,6 +40,9 @@ struct Context {
   int32_t ordinal = 0;  // cuda:N
   DType dtype = DType::kF32;
   bool graphs = true;  // CUDA graphs for small batches
+  // Kernels of attention that serve, by PathBit; the general one always does.
+  // Constant once there is an Executor.
+  uint32_t attention_paths = kAllAttentionPaths;
   // Of the products whose weights bear it.
   Operands operands = Operands::kElement;
   // Set by the first error that loses the context; nothing works after it.
@@ -131,6 +136,7 @@ class CudaExecutor : public Executor {
   const ExecutorLimits limits_;
   const SessionPlan plan_;
   const Element element_;
+  const AttentionRule attention_rule_;
   OwnedStream stream_;
   DeviceBuffer batch_memory_, output_;
   DeviceBuffer quantized_;  // what a product in e4m3 multiplies
@@ -147,15 +153,14 @@ class CudaExecutor : public Executor {
   // Of the pass that is recorded or runs.
   const PackedBatch* batch_ = nullptr;
   ForwardResult* result_ = nullptr;
-  std::optional<Bucket> bucket_;     // none: it is not padded
-  std::vector<int32_t> cu_seqlens_;  // with the sequences that pad
+  std::optional<Bucket> bucket_;  // none: it is not padded
   std::vector<int32_t> order_;
   BatchLayout layout_;
   RecordedOps ops_;
-  int64_t attention_work_ = 0;  // entries
-  int64_t pool_begin_ = 0;      // entries that an op has
-  int64_t pool_end_ = 0;        // entries staged
-  int64_t unpooled_ = 0;        // sequences that have none yet
+  AttentionCounts attention_work_ = {};  // entries
+  int64_t pool_begin_ = 0;               // entries that an op has
+  int64_t pool_end_ = 0;                 // entries staged
+  int64_t unpooled_ = 0;                 // sequences that have none yet
   absl::Status status_;
 };
 

@@ -1,5 +1,5 @@
 // context [T,H] = softmax(Q K^T / sqrt(D) + bias) V in float throughout;
-// attention.cu has the 16-bit elements.
+// attention.cu and attention_whole.cu have the 16-bit elements.
 //
 // A block of four warps takes 16 queries of one sequence and head, a warp four
 // of them; keys and values pass through shared memory 32 at a time. For scores
@@ -127,8 +127,8 @@ AttentionFloatKernel(const float* qkv, const AttentionWork* all, int32_t heads,
   }
 }
 
-int AttentionFloat(const AttentionArgs& args, float scale,
-                   const OpStream& stream) {
+int AttentionFloat(const AttentionArgs& args, const OpStream& stream) {
+  const float scale = 1.0f / std::sqrt(static_cast<float>(args.head_size));
   LaunchShape shape;
   shape.blocks_x = args.work_count;
   shape.blocks_y = args.heads;
@@ -142,17 +142,30 @@ int AttentionFloat(const AttentionArgs& args, float scale,
                 static_cast<float*>(args.context));
 }
 
+template <typename T>
+int AttentionByPath(const AttentionArgs& args, const OpStream& stream) {
+  switch (args.path) {
+    case AttentionPath::kWarp:
+      return AttentionWhole<AttentionPath::kWarp, T>(args, stream);
+    case AttentionPath::kWhole64:
+      return AttentionWhole<AttentionPath::kWhole64, T>(args, stream);
+    case AttentionPath::kWhole128:
+      return AttentionWhole<AttentionPath::kWhole128, T>(args, stream);
+    case AttentionPath::kGeneral:
+      break;
+  }
+  return Attention16<T>(args, stream);
+}
+
 }  // namespace
 
 int Attention(const AttentionArgs& args, const OpStream& stream) {
   if (args.work_count == 0) return 0;
-  const float scale = 1.0f / std::sqrt(static_cast<float>(args.head_size));
-  const float scale2 = scale * 1.44269504088896341f;  // log2(e)
   if (args.element == Element::kHalf)
-    return Attention16<Half>(args, scale2, stream);
+    return AttentionByPath<Half>(args, stream);
   if (args.element == Element::kBf16)
-    return Attention16<Bf16>(args, scale2, stream);
-  return AttentionFloat(args, scale, stream);
+    return AttentionByPath<Bf16>(args, stream);
+  return AttentionFloat(args, stream);
 }
 
 }  // namespace cuda

@@ -1,5 +1,5 @@
-// The two forms of attention; attention_float.cu chooses. scale is
-// log2(e) / sqrt(D) for Attention16.
+// The forms of attention; attention_float.cu chooses. scale is log2(e) /
+// sqrt(D) for those of 16 bits, T being Half or Bf16.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_ATTENTION_KERNELS_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_ATTENTION_KERNELS_H_
 
@@ -8,9 +8,13 @@
 namespace encoderd {
 namespace cuda {
 
-// T: Half or Bf16.
+// The general path.
 template <typename T>
-int Attention16(const AttentionArgs& args, float scale, const OpStream& stream);
+int Attention16(const AttentionArgs& args, const OpStream& stream);
+
+// kPath: any other.
+template <AttentionPath kPath, typename T>
+int AttentionWhole(const AttentionArgs& args, const OpStream& stream);
 
 }  // namespace cuda
 }  // namespace encoderd

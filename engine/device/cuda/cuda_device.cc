@@ -10,6 +10,7 @@
 #include "engine/device/cuda/memory.h"
 #include "engine/device/cuda/memory_plan.h"
 #include "engine/device/cuda/narrow.h"
+#include "engine/device/cuda/prove_paths.h"
 
 namespace encoderd {
 namespace cuda {
@@ -25,11 +26,13 @@ constexpr int64_t kBatchTokens = 8192;
 class CudaDevice : public Device {
  public:
   CudaDevice(std::shared_ptr<Context> context,
-             std::unique_ptr<ProductFactory> products, const Card& card)
+             std::unique_ptr<ProductFactory> products, const Card& card,
+             bool prove)
       : context_(std::move(context)),
         runtime_(context_->runtime.get()),
         products_(std::move(products)),
-        card_(card) {}
+        card_(card),
+        prove_(prove) {}
 
   std::string name() const override {
     return absl::StrCat("cuda:", context_->ordinal, " (", card_.name,
@@ -72,7 +75,8 @@ class CudaDevice : public Device {
         BytesText(plan.device_bytes()), " and ", BytesText(plan.pinned_bytes()),
         " of pinned host memory (", limits.max_batch_tokens, " tokens); ",
         BytesText(free_bytes), " are free"));
-    return CheckMemory(model_bytes, plan.device_bytes(), 1, free_bytes);
+    status = CheckMemory(model_bytes, plan.device_bytes(), 1, free_bytes);
+    return status.ok() && prove_ ? Prove(sizes) : status;
   }
 
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
@@ -110,6 +114,18 @@ class CudaDevice : public Device {
 
   bool e4m3() const { return context_->operands == Operands::kE4m3; }
 
+  // Lets the fast paths serve that prove themselves.
+  absl::Status Prove(const ModelSizes& sizes) {
+    FastPaths paths;
+    std::vector<std::string> notes;
+    const absl::Status status = ProvePaths(runtime_, sizes, ElementOf(dtype()),
+                                           context_->operands, &paths, &notes);
+    for (std::string& note : notes) AddNote(std::move(note));
+    context_->attention_paths = paths.attention_paths;
+    context_->fused_e4m3 = paths.fused_e4m3;
+    return status;
+  }
+
   // UNIMPLEMENTED for shapes that the kernels do not take.
   absl::Status CheckSizes(const ModelSizes& sizes) const;
 
@@ -141,6 +157,7 @@ class CudaDevice : public Device {
   Runtime* const runtime_;
   const std::unique_ptr<ProductFactory> products_;
   const Card card_;
+  const bool prove_;
 };
 
 absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
@@ -269,7 +286,7 @@ absl::Status NoSuchCard(int32_t ordinal, int32_t count) {
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
     std::shared_ptr<Runtime> runtime, std::unique_ptr<ProductFactory> products,
     int32_t ordinal, const std::string& dtype, const std::string& operands,
-    bool graphs) {
+    bool graphs, bool prove) {
   auto context = std::make_shared<Context>();
   context->ordinal = ordinal;
   context->graphs = graphs;
@@ -321,7 +338,7 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
   context->runtime = std::move(runtime);
   context->overlaps = card.compute_major >= kLeastOverlapMajor;
   return std::unique_ptr<Device>(absl::make_unique<CudaDevice>(
-      std::move(context), std::move(products), card));
+      std::move(context), std::move(products), card, prove));
 }
 
 }  // namespace cuda

@@ -29,12 +29,15 @@ constexpr int32_t kE4m3ComputeMinor = 0;
 // Card `ordinal` of `runtime`. dtype: "auto" (bf16), "bf16", "fp16", "fp32".
 // operands: what products multiply, "dtype" or "fp8" (e4m3, in a 16-bit dtype).
 // graphs: small batches run by CUDA graphs where the card shows that it can.
+// prove: the kernels' fast paths serve only where they prove themselves at
+// start (prove_paths.h); else they are taken on trust, as tests do.
 // NOT_FOUND: no such card; UNIMPLEMENTED: a card, dtype or operands that are
 // not supported, named.
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
     std::shared_ptr<Runtime> runtime, std::unique_ptr<ProductFactory> products,
     int32_t ordinal, const std::string& dtype,
-    const std::string& operands = "dtype", bool graphs = true);
+    const std::string& operands = "dtype", bool graphs = true,
+    bool prove = false);
 
 // "cuda:7 is not there; 2 devices are visible"
 absl::Status NoSuchCard(int32_t ordinal, int32_t count);

@@ -6,7 +6,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "engine/device/cuda/attention_work.h"
 #include "engine/device/cuda/event_timer.h"
 #include "engine/device/cuda/narrow.h"
 #include "engine/device/cuda/op_costs.h"
@@ -14,13 +13,6 @@
 
 namespace encoderd {
 namespace cuda {
-namespace {
-
-bool Aligned(const void* data) {
-  return reinterpret_cast<uintptr_t>(data) % kOperandAlignment == 0;
-}
-
-}  // namespace
 
 CudaExecutor::CudaExecutor(std::shared_ptr<Context> context,
                            const ExecutorLimits& limits)
@@ -29,6 +21,10 @@ CudaExecutor::CudaExecutor(std::shared_ptr<Context> context,
       limits_(limits),
       plan_(PlanSession(limits, context_->dtype, context_->operands)),
       element_(ElementOf(context_->dtype)),
+      attention_rule_{
+          element_,
+          limits.hidden_size / std::max(1, limits.num_attention_heads),
+          context_->attention_paths},
       passes_(&runtime_, context_->graphs, context_->overlaps) {}
 
 CudaExecutor::~CudaExecutor() {
@@ -112,12 +108,10 @@ void CudaExecutor::Upload(const PackedBatch& batch) {
 
 void CudaExecutor::Stage(const PackedBatch& batch) {
   const int64_t tokens = batch.num_tokens();
-  bucket_ = passes_.graphs() ? ChooseBucket(batch.cu_seqlens, element_,
+  bucket_ = passes_.graphs() ? ChooseBucket(batch.cu_seqlens, attention_rule_,
                                             limits_.max_batch_tokens)
                              : std::nullopt;
   const int64_t rows = bucket_ ? bucket_->rows : tokens;
-  cu_seqlens_ = batch.cu_seqlens;
-  PadSequences(rows, element_, &cu_seqlens_);
   layout_ = LayOutBatch(rows, bucket_ ? bucket_->work : rows, 0);
   char* staging = batch_staging_.as<char>();
   const auto stage = [&](const std::vector<int32_t>& ids, int64_t offset) {
@@ -129,10 +123,9 @@ void CudaExecutor::Stage(const PackedBatch& batch) {
   stage(batch.segment_ids, layout_.segment_ids);
   auto* work =
       reinterpret_cast<AttentionWork*>(staging + layout_.attention_work);
-  attention_work_ = ListAttentionWork(cu_seqlens_, element_, &order_, work);
-  if (!bucket_) return;
-  std::fill(work + attention_work_, work + bucket_->work, AttentionWork());
-  attention_work_ = bucket_->work;
+  if (bucket_) std::fill(work, work + bucket_->work, AttentionWork());
+  attention_work_ =
+      ListAttentionWork(batch.cu_seqlens, attention_rule_, &order_, work);
 }
 
 int64_t CudaExecutor::PaddedRows(const Matrix& matrix) const {
@@ -171,17 +164,6 @@ void CudaExecutor::SumTables(const DeviceEmbeddings& tables, Matrix out) {
   Embed(static_cast<const CudaEmbeddings&>(tables), {nullptr, nullptr, 0}, out);
 }
 
-bool CudaExecutor::ProductAdds(Matrix x, Matrix residual) {
-  if (ops_.empty() || x.data == residual.data) return false;
-  auto* const call = std::get_if<ProductCall>(&ops_.back());
-  if (call == nullptr || call->y != x.data || call->rows != PaddedRows(x) ||
-      call->x == residual.data || !call->product->adds_residual() ||
-      !Aligned(residual.data))
-    return false;
-  call->residual = residual.data;
-  return true;
-}
-
 const void* CudaExecutor::Operand(Matrix x, Operands operands) {
   if (operands == Operands::kElement) return x.data;
   QuantizeRowsArgs args;
@@ -204,7 +186,7 @@ void CudaExecutor::Linear(Matrix x, const DeviceLinear& weights, Matrix y) {
   if (Failed()) return;
   const auto& linear = static_cast<const CudaLinear&>(weights);
   const void* const operand = Operand(x, linear.operands);
-  if (!Aligned(operand) || !Aligned(y.data)) {
+  if (!IsAligned(operand) || !IsAligned(y.data)) {
     return Record(absl::InternalError(absl::StrCat(
         "a product of rows that are not aligned to ", kOperandAlignment)));
   }
@@ -229,9 +211,6 @@ void CudaExecutor::Attention(Matrix qkv, int32_t num_heads,
   AttentionArgs args = {};
   args.element = element_;
   args.qkv = qkv.data;
-  args.work = reinterpret_cast<const AttentionWork*>(batch_memory_.as<char>() +
-                                                     layout_.attention_work);
-  args.work_count = attention_work_;
   args.heads = num_heads;
   args.head_size = static_cast<int32_t>(context.cols) / num_heads;
   if (bias != nullptr) {
@@ -240,7 +219,16 @@ void CudaExecutor::Attention(Matrix qkv, int32_t num_heads,
     args.bias_stride = biases.columns;
   }
   args.context = context.data;
-  ops_.emplace_back(args);
+  args.work = reinterpret_cast<const AttentionWork*>(batch_memory_.as<char>() +
+                                                     layout_.attention_work);
+  // A path's part of the list; in a bucket all of it: grids stay the same.
+  for (int32_t p = 0; p < kAttentionPaths; ++p) {
+    args.path = static_cast<AttentionPath>(p);
+    const int64_t entries = attention_work_[p];
+    args.work_count = bucket_ ? bucket_->work : entries;
+    if (entries > 0) ops_.emplace_back(args);
+    if (!bucket_) args.work += entries;
+  }
 }
 
 void CudaExecutor::AddLayerNorm(Matrix x, Matrix residual,
@@ -249,7 +237,9 @@ void CudaExecutor::AddLayerNorm(Matrix x, Matrix residual,
   AddLayerNormArgs args;
   args.element = element_;
   args.x = x.data;
-  args.residual = ProductAdds(x, residual) ? nullptr : residual.data;
+  args.residual = AddInProduct(x.data, PaddedRows(x), residual.data, &ops_)
+                      ? nullptr
+                      : residual.data;
   args.rows = PaddedRows(x);
   args.hidden = static_cast<int32_t>(x.cols);
   args.norm = static_cast<const CudaNorm&>(norm).args();
@@ -371,7 +361,7 @@ absl::Status CudaExecutor::RunObserved() {
         [&] { return RunOp(op, &runtime_, stream_.get()); }, stream_.get());
     status = seconds.status();
     if (!status.ok()) break;
-    OpTime time = CostOf(op, cu_seqlens_);
+    OpTime time = CostOf(op, batch_->cu_seqlens, context_->attention_paths);
     time.seconds = *seconds;
     context_->observe_ops(time);
   }

@@ -13,6 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/device/cuda/attention_path.h"
+#include "engine/device/cuda/attention_work.h"
 #include "engine/device/cuda/fast_passes.h"
 #include "engine/device/cuda/graph_bucket.h"
 #include "engine/device/cuda/memory.h"
@@ -35,6 +37,9 @@ struct Context {
   bool overlaps = false;  // launches may overlap: programmatic launch is there
   // Told of every op of each pass, with what it took; null: nobody asks.
   OpObserver observe_ops;
+  // Kernels of attention that serve, by PathBit; the general one always does.
+  // Constant once there is an Executor.
+  uint32_t attention_paths = kAllAttentionPaths;
   // Of the products whose weights bear it.
   Operands operands = Operands::kElement;
   // Whether LayerNorm itself writes the rows in e4m3 that a product reads next
@@ -104,9 +109,6 @@ class CudaExecutor : public Executor {
   bool Failed() const { return !status_.ok(); }
   // norm.gain null: the sums themselves.
   void Embed(const CudaEmbeddings& tables, const NormArgs& norm, Matrix out);
-  // Lets the product that has just written x add the residual, where it can:
-  // then x is the sum.
-  bool ProductAdds(Matrix x, Matrix residual);
   // x as a product multiplies it.
   const void* Operand(Matrix x, Operands operands);
   // Keeps the first error; marks the device lost where it is.
@@ -132,6 +134,7 @@ class CudaExecutor : public Executor {
   const ExecutorLimits limits_;
   const SessionPlan plan_;
   const Element element_;
+  const AttentionRule attention_rule_;
   OwnedStream stream_;
   DeviceBuffer batch_memory_, output_;
   DeviceBuffer quantized_;  // what a product in e4m3 multiplies
@@ -147,15 +150,14 @@ class CudaExecutor : public Executor {
   // Of the pass that is recorded or runs.
   const PackedBatch* batch_ = nullptr;
   ForwardResult* result_ = nullptr;
-  std::optional<Bucket> bucket_;     // none: it is not padded
-  std::vector<int32_t> cu_seqlens_;  // with the sequences that pad
+  std::optional<Bucket> bucket_;  // none: it is not padded
   std::vector<int32_t> order_;
   BatchLayout layout_;
   RecordedOps ops_;
-  int64_t attention_work_ = 0;  // entries
-  int64_t pool_begin_ = 0;      // entries that an op has
-  int64_t pool_end_ = 0;        // entries staged
-  int64_t unpooled_ = 0;        // sequences that have none yet
+  AttentionCounts attention_work_ = {};  // entries
+  int64_t pool_begin_ = 0;               // entries that an op has
+  int64_t pool_end_ = 0;                 // entries staged
+  int64_t unpooled_ = 0;                 // sequences that have none yet
   absl::Status status_;
 };
 

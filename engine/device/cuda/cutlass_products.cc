@@ -21,7 +21,7 @@ constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
 constexpr uintptr_t kAlignment = 16;  // of addresses, for TMA
 constexpr int64_t kMultiple = 8;      // of in and out, so that rows are aligned
 
-bool IsAligned(const void* address) {
+bool IsAlignedForTma(const void* address) {
   return reinterpret_cast<uintptr_t>(address) % kAlignment == 0;
 }
 
@@ -40,7 +40,7 @@ std::string Refusal(const ProductArgs& args) {
     }
   }
   for (const void* address : {args.weight, args.bias}) {
-    if (!IsAligned(address)) {
+    if (!IsAlignedForTma(address)) {
       return absl::StrCat(address == args.weight ? "weight" : "bias",
                           " is not aligned to ", kAlignment, " bytes");
     }
@@ -72,10 +72,10 @@ class CutlassProduct : public Product {
       return absl::InvalidArgumentError(absl::StrCat(
           "CUTLASS ", tile_.name, ": ", rows, " rows; at most ", kMaxSize));
     }
-    if (!IsAligned(x) || !IsAligned(y)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("CUTLASS ", tile_.name, ": ", IsAligned(x) ? "y" : "x",
-                       " is not aligned to ", kAlignment, " bytes"));
+    if (!IsAlignedForTma(x) || !IsAlignedForTma(y)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "CUTLASS ", tile_.name, ": ", IsAlignedForTma(x) ? "y" : "x",
+          " is not aligned to ", kAlignment, " bytes"));
     }
     CutlassGeluArgs args = args_;
     args.x = x;

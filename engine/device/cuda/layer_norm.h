@@ -43,10 +43,9 @@ struct RowOf {
 // waits for any.
 template <int kChunks, typename T>
 ENCODERD_DEVICE RowOf<kChunks, T> LoadRow(const T* row, int32_t hidden) {
-  RowOf<kChunks, T> loaded;
+  RowOf<kChunks, T> loaded = {};
   ENCODERD_UNROLL
   for (int32_t c = 0; c < kChunks; ++c) {
-    loaded.chunks[c] = Vector8<T>{};
     if (HasChunk<kChunks>(c, hidden))
       loaded.chunks[c] = LoadVector8(row + ChunkColumn(c));
   }

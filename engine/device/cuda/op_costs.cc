@@ -1,6 +1,8 @@
 #include "engine/device/cuda/op_costs.h"
 
 #include "absl/strings/str_cat.h"
+#include "engine/device/cuda/attention_path.h"
+#include "engine/device/cuda/attention_proof.h"
 #include "engine/device/cuda/narrow.h"
 
 namespace encoderd {
@@ -13,6 +15,7 @@ double ElementBytes(Element element) {
 
 struct Coster {
   const std::vector<int32_t>& cu_seqlens;
+  const uint32_t attention_paths;
 
   double Tokens() const { return cu_seqlens.back(); }
 
@@ -38,13 +41,18 @@ struct Coster {
   }
   OpTime operator()(const AttentionArgs& args) const {
     const double hidden = double{1} * args.heads * args.head_size;
-    double pairs = 0;
+    double tokens = 0, pairs = 0;
     for (size_t b = 0; b + 1 < cu_seqlens.size(); ++b) {
-      const double length = cu_seqlens[b + 1] - cu_seqlens[b];
-      pairs += length * length;
+      const int32_t length = cu_seqlens[b + 1] - cu_seqlens[b];
+      if (PathOf(args.element, args.head_size, length, attention_paths) !=
+          args.path)
+        continue;
+      tokens += length;
+      pairs += double{1} * length * length;
     }
-    return {"attention", 0, 4 * pairs * hidden,
-            4 * Tokens() * hidden * ElementBytes(args.element)};
+    return {absl::StrCat("attention ", PathName(args.path)), 0,
+            4 * pairs * hidden,
+            4 * tokens * hidden * ElementBytes(args.element)};
   }
   OpTime operator()(const BiasActivationArgs& args) const {
     return {"bias_gelu", 0, 0,
@@ -72,8 +80,9 @@ struct Coster {
 
 }  // namespace
 
-OpTime CostOf(const RecordedOp& op, const std::vector<int32_t>& cu_seqlens) {
-  return std::visit(Coster{cu_seqlens}, op);
+OpTime CostOf(const RecordedOp& op, const std::vector<int32_t>& cu_seqlens,
+              uint32_t attention_paths) {
+  return std::visit(Coster{cu_seqlens, attention_paths}, op);
 }
 
 }  // namespace cuda

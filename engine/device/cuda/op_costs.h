@@ -14,8 +14,9 @@ namespace cuda {
 
 // Without seconds. FLOP of products and of attention's two products, each
 // multiply-add as two; bytes of every operand read and result written once.
-// cu_seqlens: of the pass.
-OpTime CostOf(const RecordedOp& op, const std::vector<int32_t>& cu_seqlens);
+// cu_seqlens: of the pass; attention_paths: those that serve, by PathBit.
+OpTime CostOf(const RecordedOp& op, const std::vector<int32_t>& cu_seqlens,
+              uint32_t attention_paths);
 
 }  // namespace cuda
 }  // namespace encoderd

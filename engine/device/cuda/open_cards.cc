@@ -125,7 +125,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCards(
     if (!products.ok()) return products.status();
     absl::StatusOr<std::unique_ptr<Device>> device =
         NewCudaDevice(runtime, *std::move(products), ordinal, options.dtype,
-                      options.operands);
+                      options.operands, /*graphs=*/true, options.prove_paths);
     if (!device.ok()) return device.status();
     devices.push_back(*std::move(device));
   }

@@ -24,6 +24,8 @@ struct CardOptions {
   // Where the choice of algorithms is kept; empty: they are timed at each
   // start.
   std::string tuning_folder;
+  // Whether the kernels' fast paths prove themselves at start (cuda_device.h).
+  bool prove_paths = true;
   // Up to how many rows products are proved and timed.
   int64_t most_tuned_rows = kBucketRows.back();
 };

@@ -76,24 +76,30 @@ struct AddLayerNormArgs {
 };
 int AddLayerNorm(const AddLayerNormArgs& args, const OpStream& stream);
 
-// One block's share of attention: queries query_block * AttentionQueries(...)
-// and on of a sequence of `length` tokens that begins at row `first`; of length
-// 0: nothing. Padded to 16 bytes.
+// The kernels of attention, those for long sequences first. Which of them takes
+// a sequence is attention_path.h's rule.
+enum class AttentionPath : int32_t { kGeneral, kWhole128, kWhole64, kWarp };
+constexpr int32_t kAttentionPaths = 4;
+
+// A share of attention in a sequence of `length` tokens that begins at row
+// `first`: of the general path queries query_block * AttentionQueries(...) and
+// on, of any other all queries. Of length 0: nothing.
 struct AttentionWork {
   int32_t first;
   int32_t length;
   int32_t query_block;
-  int32_t unused;
+  AttentionPath path;
 };
-// Queries of one AttentionWork.
+// Queries of one AttentionWork of the general path.
 constexpr int32_t AttentionQueries(Element element) {
   return element == Element::kFloat ? 16 : 64;
 }
 
 struct AttentionArgs {
   Element element;
+  AttentionPath path;         // entries of another path are passed over
   const void* qkv;            // [T,3H] as Q|K|V
-  const AttentionWork* work;  // [work_count], every query of the batch once
+  const AttentionWork* work;  // [work_count]
   int64_t work_count;
   int32_t heads;
   int32_t head_size;

@@ -41,6 +41,10 @@ ENCODERD_DEVICE void AwaitEarlierKernels() {
 // Every thread of the block comes here before any goes on.
 ENCODERD_DEVICE void Barrier() { __syncthreads(); }
 
+// All 32 lanes of the warp come here before any goes on; what one wrote or
+// waited for (CopyWait) before it, the others see after it.
+ENCODERD_DEVICE void WarpBarrier() { __syncwarp(); }
+
 // Warp-wide: all 32 lanes call it together.
 ENCODERD_DEVICE float ShuffleXor(float value, int32_t mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
@@ -63,7 +67,8 @@ ENCODERD_DEVICE void CopyCommit() {
   asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
 // Waits until at most `kGroups` of this thread's groups are under way. What
-// other threads copied is there after a Barrier.
+// other threads copied is there after a Barrier, what lanes of this warp copied
+// after a WarpBarrier.
 template <int kGroups>
 ENCODERD_DEVICE void CopyWait() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kGroups) : "memory");
@@ -140,6 +145,10 @@ ENCODERD_DEVICE float Exp2(float x) {  // 2^x, error under 2 units, 2^-inf = 0
 ENCODERD_DEVICE float Erf(float x) { return erff(x); }
 ENCODERD_DEVICE float Tanh(float x) { return tanhf(x); }
 ENCODERD_DEVICE float Sqrt(float x) { return sqrtf(x); }
+// a b + c, rounded once.
+ENCODERD_DEVICE float FusedMultiplyAdd(float a, float b, float c) {
+  return fmaf(a, b, c);
+}
 ENCODERD_DEVICE float Max(float a, float b) { return fmaxf(a, b); }
 ENCODERD_DEVICE float Infinity() { return __int_as_float(0x7f800000); }
 

@@ -41,6 +41,9 @@ struct ProductArgs {
 // In bytes, of x, y, weight and bias: what Runtime::Allocate gives, and what
 // the libraries are told to expect.
 inline constexpr int64_t kOperandAlignment = 256;
+inline bool IsAligned(const void* operand) {
+  return reinterpret_cast<uintptr_t>(operand) % kOperandAlignment == 0;
+}
 
 class Product {
  public:

@@ -42,6 +42,17 @@ struct Starter {
 
 }  // namespace
 
+bool AddInProduct(const void* x, int64_t rows, const void* residual,
+                  RecordedOps* ops) {
+  if (ops->empty() || x == residual || !IsAligned(residual)) return false;
+  auto* call = std::get_if<ProductCall>(&ops->back());
+  if (call == nullptr || call->y != x || call->rows != rows ||
+      call->x == residual || !call->product->adds_residual())
+    return false;
+  call->residual = residual;
+  return true;
+}
+
 bool QuantizeInNorm(const QuantizeRowsArgs& args, RecordedOps* ops) {
   if (ops->empty() || args.element == Element::kFloat) return false;
   auto* norm = std::get_if<AddLayerNormArgs>(&ops->back());

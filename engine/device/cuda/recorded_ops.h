@@ -36,6 +36,11 @@ using RecordedOp = std::variant<EmbedTokensArgs, ProductCall, AttentionArgs,
                                 QuantizeRowsArgs>;
 using RecordedOps = std::vector<RecordedOp>;
 
+// Where the last op is the product that gives x [rows,...], and it can add a
+// residual, lets it add this one, and is true: then x is the sum.
+bool AddInProduct(const void* x, int64_t rows, const void* residual,
+                  RecordedOps* ops);
+
 // Where the last op is the LayerNorm that gives args.x, lets it write args.y
 // too, and is true: the op itself is then not needed.
 bool QuantizeInNorm(const QuantizeRowsArgs& args, RecordedOps* ops);

@@ -28,8 +28,9 @@ uint16_t Element16(const void* row, int32_t column) {
 // 8i .. 8i+7 name.
 void FillLoads(void* const* slots, bool transposed) {
   for (int32_t lane = 0; lane < 32; ++lane) {
-    emulation::CheckAligned(static_cast<LoadSlot*>(slots[lane])->row, 16,
-                            "a row of LoadMatrix4");
+    const void* row = static_cast<LoadSlot*>(slots[lane])->row;
+    emulation::CheckAligned(row, 16, "a row of LoadMatrix4");
+    emulation::CheckVisible(row, "LoadMatrix4", /*of_warp=*/true);
   }
   for (int32_t lane = 0; lane < 32; ++lane) {
     for (int32_t i = 0; i < 4; ++i) {

@@ -25,6 +25,7 @@ inline int32_t BlockY() { return emulation::BlockY(); }
 inline void AwaitEarlierKernels() { emulation::AwaitEarlierKernels(); }
 inline char* SharedMemory() { return emulation::SharedMemory(); }
 inline void Barrier() { emulation::Barrier(); }
+inline void WarpBarrier() { emulation::WarpBarrier(); }
 
 float ShuffleXor(float value, int32_t mask);
 float ShuffleFrom(float value, int32_t lane);
@@ -66,6 +67,9 @@ inline float Exp2(float x) { return std::exp2(x); }
 inline float Erf(float x) { return std::erf(x); }
 inline float Tanh(float x) { return std::tanh(x); }
 inline float Sqrt(float x) { return std::sqrt(x); }
+inline float FusedMultiplyAdd(float a, float b, float c) {
+  return std::fma(a, b, c);
+}
 inline float Max(float a, float b) { return std::fmax(a, b); }
 inline float Infinity() { return std::numeric_limits<float>::infinity(); }
 
@@ -76,6 +80,7 @@ struct alignas(16) Vector8 {
 template <typename T>
 Vector8<T> LoadVector8(const T* from) {
   emulation::CheckAligned(from, 16, "LoadVector8");
+  emulation::CheckVisible(from, "LoadVector8");
   return *reinterpret_cast<const Vector8<T>*>(from);
 }
 template <typename T>

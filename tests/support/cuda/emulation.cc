@@ -20,6 +20,7 @@ namespace {
 constexpr int32_t kWarpSize = 32;
 constexpr int32_t kMaxThreads = 1024;
 constexpr int32_t kMaxSharedBytes = 48 << 10;
+constexpr int32_t kCopyBytes = 16;
 constexpr int kInvalidConfiguration = 9;
 
 struct Copy {
@@ -52,6 +53,20 @@ struct Machine {
   int32_t block_y = 0;
   int32_t current = 0;
   char* shared = nullptr;
+  // Who sees the copy in each 16 bytes of shared memory: 0 all, t+1 thread t
+  // that waited for it, -(w+1) its warp w, after a WarpBarrier.
+  std::vector<int32_t> seen_by;
+  std::vector<size_t> hidden;  // places that are not seen by all
+
+  void ShowAll() {
+    for (const size_t place : hidden) seen_by[place] = 0;
+    hidden.clear();
+  }
+  size_t Place(const void* address) const {
+    return (reinterpret_cast<uintptr_t>(address) -
+            reinterpret_cast<uintptr_t>(shared)) /
+           kCopyBytes;
+  }
 
   std::vector<int32_t> Order(int32_t count) {
     std::vector<int32_t> order(count);
@@ -117,6 +132,7 @@ void RunWarp(Machine* machine, int32_t first) {
 void RunBlock(Machine* machine) {
   const int32_t threads = machine->shape.threads;
   std::memset(machine->shared, 0xff, machine->shape.shared_bytes);
+  machine->ShowAll();
   for (int32_t t = 0; t < threads; ++t) {
     machine->threads[t]->wait = Wait::kNone;
     machine->threads[t]->doing = "(it began)";
@@ -133,15 +149,16 @@ void RunBlock(Machine* machine) {
     Check(waiting == threads, "a barrier that some threads do not come to");
     for (int32_t t = 0; t < threads; ++t)
       machine->threads[t]->wait = Wait::kNone;
+    machine->ShowAll();
   }
 }
 
 void Land(const std::vector<Copy>& group) {
   for (const Copy& copy : group) {
     if (copy.valid) {
-      std::memcpy(copy.shared, copy.global, 16);
+      std::memcpy(copy.shared, copy.global, kCopyBytes);
     } else {
-      std::memset(copy.shared, 0, 16);
+      std::memset(copy.shared, 0, kCopyBytes);
     }
   }
 }
@@ -170,6 +187,7 @@ int Run(const Shape& shape, const std::function<void()>& body) {
   if (posix_memalign(&shared, 128, std::max(shape.shared_bytes, 1)) != 0)
     std::abort();
   machine.shared = static_cast<char*>(shared);
+  machine.seen_by.assign(shape.shared_bytes / kCopyBytes, 0);
   for (machine.block_y = 0; machine.block_y < shape.blocks_y;
        ++machine.block_y) {
     for (machine.block_x = 0; machine.block_x < shape.blocks_x;
@@ -224,6 +242,17 @@ void Together(const char* name, void* slot, void (*function)(void* const*)) {
     machine.threads[first + lane]->wait = Wait::kNone;
 }
 
+void WarpBarrier() {
+  Together("WarpBarrier", nullptr, [](void* const*) {
+    Machine& machine = ThisMachine();
+    const int32_t warp = machine.current / kWarpSize;
+    for (const size_t place : machine.hidden) {
+      int32_t& by = machine.seen_by[place];
+      if (by > 0 && (by - 1) / kWarpSize == warp) by = -(warp + 1);
+    }
+  });
+}
+
 void CopyAsync16(void* shared, const void* global, bool valid) {
   CheckAwaited();
   CheckAligned(shared, 16, "the target of CopyAsync16");
@@ -251,6 +280,12 @@ void CopyWait(int32_t groups) {
   Thread& thread = Current();
   while (static_cast<int32_t>(thread.groups.size()) > groups) {
     Land(thread.groups.front());
+    Machine& machine = ThisMachine();
+    for (const Copy& copy : thread.groups.front()) {
+      const size_t place = machine.Place(copy.shared);
+      machine.seen_by[place] = machine.current + 1;
+      machine.hidden.push_back(place);
+    }
     thread.groups.pop_front();
   }
 }
@@ -269,6 +304,17 @@ void CheckAligned(const void* address, int32_t bytes, const char* what) {
   if (reinterpret_cast<uintptr_t>(address) % bytes == 0) return;
   std::fprintf(stderr, "%s is not aligned to %d\n", what, bytes);
   Check(false, "a misaligned address");
+}
+
+void CheckVisible(const void* address, const char* what, bool of_warp) {
+  const Machine& machine = ThisMachine();
+  const size_t place = machine.Place(address);
+  const int32_t by =
+      place < machine.seen_by.size() ? machine.seen_by[place] : 0;
+  const int32_t mine = of_warp ? 0 : machine.current + 1;
+  if (by == 0 || by == mine || by == -(machine.current / kWarpSize + 1)) return;
+  std::fprintf(stderr, "%s of a copy with no barrier since its wait\n", what);
+  Check(false, "a copy that this thread does not see yet");
 }
 
 }  // namespace emulation

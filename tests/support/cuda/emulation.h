@@ -6,8 +6,9 @@
 // warp's lanes in different operations, a thread that left before the others'
 // barrier, an address that is not aligned. Shared memory begins as NaNs, and
 // asynchronous copies land only when they are waited for, so a missing wait
-// gives wrong numbers, or, on demand, at once. Warps take turns in an order
-// that SetSchedule changes: a result that changes with either had a race.
+// gives wrong numbers, or, on demand, at once. What a thread waited for is
+// another thread's to read only after a barrier of both. Warps take turns in an
+// order that SetSchedule changes: a result that changes with either had a race.
 //
 // Thread rule: any number of threads, each for itself.
 #ifndef ENCODERD_TESTS_SUPPORT_CUDA_EMULATION_H_
@@ -50,6 +51,7 @@ int32_t BlockX();
 int32_t BlockY();
 char* SharedMemory();
 void Barrier();
+void WarpBarrier();
 
 void AwaitEarlierKernels();
 
@@ -65,6 +67,9 @@ void CopyWait(int32_t groups);
 // Ends the process unless `condition`; tells block and thread.
 void Check(bool condition, const char* message);
 void CheckAligned(const void* address, int32_t bytes, const char* what);
+// Of 16 bytes, if in shared memory: none is a copy that its thread waited for,
+// but no barrier showed to this one (of_warp: to this thread's whole warp).
+void CheckVisible(const void* address, const char* what, bool of_warp = false);
 
 }  // namespace emulation
 }  // namespace encoderd

@@ -1,72 +1,19 @@
 // Attention against softmax(Q K^T / sqrt(D) + bias) V in double.
 #include <cmath>
 
-#include "engine/device/cuda/attention_work.h"
-#include "tests/unit/engine/device/cuda/test_card.h"
+#include "tests/unit/engine/device/cuda/attention_runs.h"
 
 namespace encoderd {
 namespace cuda {
 namespace {
 
-struct Case {
-  std::vector<int32_t> lengths;
-  int32_t heads;
-  int32_t head_size;
-  float scale = 1.0f;  // of Q, K and V
-  // Of the biases by distance, [heads, 2n-1] for sequences of up to n tokens;
-  // n 0: none.
-  int32_t bias_tokens = 0;
-
-  int32_t bias_stride() const { return 2 * bias_tokens - 1; }
-};
-
-// The same for every run of a case.
-std::vector<float> Biases(const Case& c) {
-  if (c.bias_tokens == 0) return {};
-  std::mt19937 random(9);
-  return RandomValues(int64_t{c.heads} * c.bias_stride(), DType::kF32, &random,
-                      2.0f);
-}
-
-int64_t Tokens(const Case& c) {
-  int64_t tokens = 0;
-  for (const int32_t length : c.lengths) tokens += length;
-  return tokens;
-}
-
-std::vector<float> RunAttention(const std::vector<float>& qkv, const Case& c,
-                                DType dtype) {
-  std::vector<int32_t> ends{0};
-  for (const int32_t length : c.lengths) ends.push_back(ends.back() + length);
-  std::vector<AttentionWork> work(Tokens(c));
-  std::vector<int32_t> order;
-  work.resize(ListAttentionWork(ends, ElementOf(dtype), &order, work.data()));
-  const OnCard on_card(qkv, dtype);
-  const OnCard list = OnCard::Of(work);
-  const bool biased = c.bias_tokens > 0;
-  const OnCard biases(biased ? Biases(c) : std::vector<float>(1), DType::kF32);
-  const OnCard context(Tokens(c) * c.heads * c.head_size * DTypeBytes(dtype));
-  AttentionArgs args = {};
-  args.element = ElementOf(dtype);
-  args.qkv = on_card.data();
-  args.work = list.as<AttentionWork>();
-  args.work_count = static_cast<int64_t>(work.size());
-  args.heads = c.heads;
-  args.head_size = c.head_size;
-  if (biased) {
-    args.bias = biases.as<float>() + c.bias_tokens - 1;
-    args.bias_stride = c.bias_stride();
-  }
-  args.context = context.data();
-  EXPECT_EQ(Attention(args, nullptr), 0);
-  return context.Values(dtype);
-}
+using Case = AttentionCase;
 
 // One query of one head, and the largest probability-weighted |value|.
 std::vector<double> Reference(const std::vector<float>& qkv, const Case& c,
                               const std::vector<float>& biases, int64_t first,
                               int32_t length, int32_t query, int32_t head) {
-  const int64_t hidden = int64_t{c.heads} * c.head_size;
+  const int64_t hidden = c.hidden();
   const auto at = [&](int64_t row, int matrix) {
     return qkv.data() + (first + row) * 3 * hidden + matrix * hidden +
            head * c.head_size;
@@ -96,11 +43,11 @@ std::vector<double> Reference(const std::vector<float>& qkv, const Case& c,
 // less than 2e-6 per unit of the values' size.
 void Check(const Case& c, DType dtype, uint32_t seed = 1) {
   std::mt19937 random(seed);
-  const int64_t hidden = int64_t{c.heads} * c.head_size;
+  const int64_t hidden = c.hidden();
   const std::vector<float> qkv =
-      RandomValues(Tokens(c) * 3 * hidden, dtype, &random, c.scale);
+      RandomValues(c.tokens() * 3 * hidden, dtype, &random, c.scale);
   const std::vector<float> got = RunAttention(qkv, c, dtype);
-  const std::vector<float> biases = Biases(c);
+  const std::vector<float> biases = c.Biases();
   double largest = 0;
   for (const float value : qkv)
     largest = std::max(largest, std::fabs(1.0 * value));
@@ -127,15 +74,24 @@ void Check(const Case& c, DType dtype, uint32_t seed = 1) {
   }
 }
 
+// Every path that takes the lengths, and the general one for all.
+void CheckPaths(const Case& c, DType dtype) {
+  Case general = c;
+  general.allowed = 0;
+  Check(c, dtype);
+  if (dtype != DType::kF32) Check(general, dtype);
+}
+
 TEST(AttentionOpTest, EqualsTheReferenceAtEveryLengthUpToSeventy) {
   std::vector<int32_t> lengths;
   for (int32_t n = 1; n <= 70; ++n) lengths.push_back(n);
-  for (const DType dtype : kDTypes) Check({lengths, 1, 32}, dtype);
+  for (const DType dtype : kDTypes) CheckPaths({lengths, 1, 32}, dtype);
 }
 
 TEST(AttentionOpTest, EqualsTheReferenceAroundEveryBlockUpTo512) {
   for (const DType dtype : kDTypes) {
-    for (const int32_t n : {127, 128, 129, 191, 193, 257, 512})
+    for (const int32_t n :
+         {79, 80, 81, 96, 97, 112, 113, 127, 128, 129, 191, 193, 257, 512})
       Check({{n}, 1, 64}, dtype);
   }
 }
@@ -144,7 +100,7 @@ TEST(AttentionOpTest, EqualsTheReferenceAtEveryHeadSize) {
   for (const DType dtype : kDTypes) {
     for (const int32_t head_size :
          {8, 16, 24, 32, 40, 48, 64, 72, 96, 120, 128})
-      Check({{3, 17, 66, 1}, 2, head_size}, dtype);
+      CheckPaths({{3, 17, 66, 1, 40}, 2, head_size}, dtype);
   }
   for (const int32_t head_size : {1, 5, 25, 33, 127})
     Check({{3, 17, 66, 1}, 2, head_size}, DType::kF32);
@@ -154,15 +110,16 @@ TEST(AttentionOpTest, AddsABiasForEachHeadAndDistance) {
   for (const DType dtype : kDTypes) {
     for (const int32_t head_size : {32, 40, 64, 128}) {
       // Exactly as many distances as the longest sequence has.
-      Check({{3, 17, 66, 1}, 2, head_size, 1.0f, 66}, dtype);
+      CheckPaths({{3, 17, 66, 1}, 2, head_size, 1.0f, 66}, dtype);
     }
-    Check({{130}, 1, 32, 1.0f, 200}, dtype);  // and more
+    Check({{100, 130}, 1, 32, 1.0f, 200}, dtype);  // and more
   }
   Check({{3, 17, 66, 1}, 2, 25, 1.0f, 66}, DType::kF32);
 }
 
 TEST(AttentionOpTest, TakesManyHeadsAndRaggedLengths) {
-  for (const DType dtype : kDTypes) Check({{2, 65, 1, 31, 130}, 12, 32}, dtype);
+  for (const DType dtype : kDTypes)
+    Check({{2, 65, 1, 31, 130, 16}, 13, 32}, dtype);
 }
 
 TEST(AttentionOpTest, KeepsSoftmaxFiniteWhereScoresAreHuge) {
@@ -171,26 +128,74 @@ TEST(AttentionOpTest, KeepsSoftmaxFiniteWhereScoresAreHuge) {
     const Case c = {{40, 70}, 1, 64, 30.0f};
     std::mt19937 random(2);
     const std::vector<float> got = RunAttention(
-        RandomValues(Tokens(c) * 3 * 64, dtype, &random, c.scale), c, dtype);
+        RandomValues(c.tokens() * 3 * 64, dtype, &random, c.scale), c, dtype);
     for (const float value : got) ASSERT_TRUE(std::isfinite(value));
   }
 }
 
-TEST(AttentionOpTest, GivesASequenceTheSameBitsInAnyCompany) {
-  std::mt19937 random(3);
+TEST(AttentionOpTest, TakesHeadsThatDoNotFillABlockOfWarps) {
+  for (int32_t heads = 1; heads <= 6; ++heads)
+    Check({{16, 1, 5}, heads, 32, 1.0f, 16}, DType::kBF16);
+}
+
+TEST(AttentionOpTest, GivesTheSameBitsWhereEachPathSeesTheWholeList) {
+  std::mt19937 random(4);
   for (const DType dtype : kDTypes) {
-    const Case alone = {{77}, 2, 32};
-    const std::vector<float> own = RandomValues(77 * 3 * 64, dtype, &random);
-    const std::vector<float> want = RunAttention(own, alone, dtype);
-    const Case company = {{5, 130, 77, 64}, 2, 32};
-    std::vector<float> all =
-        RandomValues(Tokens(company) * 3 * 64, dtype, &random);
-    std::copy(own.begin(), own.end(), all.begin() + 135 * 3 * 64);
-    const std::vector<float> got = RunAttention(all, company, dtype);
-    EXPECT_EQ(std::memcmp(got.data() + 135 * 64, want.data(), want.size() * 4),
-              0)
-        << DTypeName(dtype);
+    for (const int32_t head_size : {32, 128}) {
+      Case c = {{130, 16, 64, 128, 1, 65, 17, 0, 200, 30}, 2, head_size};
+      const std::vector<float> qkv =
+          RandomValues(c.tokens() * 3 * c.hidden(), dtype, &random);
+      const std::vector<float> want = RunAttention(qkv, c, dtype);
+      c.padded = true;
+      EXPECT_EQ(RunAttention(qkv, c, dtype), want) << DTypeName(dtype);
+    }
   }
+}
+
+// A random batch of sequences that also ran alone. Lengths around every border
+// between paths and groups of keys come often.
+void CheckCompany(DType dtype, int32_t head_size, uint32_t allowed,
+                  int32_t bias_tokens, int batches) {
+  std::mt19937 random(3);
+  const std::vector<int32_t> lengths = {1,  2,  15, 16,  17,  31,  32,  33,
+                                        63, 64, 65, 100, 127, 128, 129, 150};
+  Case alone = {{}, 2, head_size, 1.0f, bias_tokens, allowed};
+  const int64_t hidden = alone.hidden();
+  std::vector<std::vector<float>> own, want;
+  for (const int32_t length : lengths) {
+    alone.lengths = {length};
+    own.push_back(RandomValues(length * 3 * hidden, dtype, &random));
+    want.push_back(RunAttention(own.back(), alone, dtype));
+  }
+  for (int b = 0; b < batches; ++b) {
+    Case company = alone;
+    company.lengths.clear();
+    company.padded = b % 2 == 1;
+    std::vector<size_t> which;
+    std::vector<float> all;
+    for (int i = 1 + static_cast<int>(random() % 4); i > 0; --i) {
+      // Squared: short ones more often, so that many batches take little time.
+      const double part = static_cast<double>(random() % 1000) / 1000;
+      which.push_back(static_cast<size_t>(part * part * lengths.size()));
+      company.lengths.push_back(lengths[which.back()]);
+      all.insert(all.end(), own[which.back()].begin(), own[which.back()].end());
+    }
+    const std::vector<float> got = RunAttention(all, company, dtype);
+    const float* at = got.data();
+    for (const size_t i : which) {
+      ASSERT_EQ(std::memcmp(at, want[i].data(), want[i].size() * 4), 0)
+          << DTypeName(dtype) << ", head size " << head_size << ", batch " << b
+          << ", length " << lengths[i];
+      at += want[i].size();
+    }
+  }
+}
+
+TEST(AttentionOpTest, GivesASequenceTheSameBitsInAnyCompany) {
+  for (const DType dtype : kDTypes) CheckCompany(dtype, 32, 0, 0, 10);
+  CheckCompany(DType::kBF16, 32, kAllAttentionPaths, 0, 100);
+  CheckCompany(DType::kF16, 64, kAllAttentionPaths, 150, 80);
+  CheckCompany(DType::kBF16, 128, kAllAttentionPaths, 0, 20);
 }
 
 }  // namespace

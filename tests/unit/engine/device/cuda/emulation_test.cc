@@ -91,6 +91,45 @@ TEST(EmulationTest, LandsACopyOnlyWhenItIsWaitedFor) {
   });
 }
 
+TEST(EmulationTest, BringsAWarpTogetherAtItsBarrierAndNoOther) {
+  for (const auto schedule :
+       {emulation::Schedule::kForward, emulation::Schedule::kBackward}) {
+    emulation::SetSchedule(schedule);
+    EXPECT_EQ(emulation::Run({1, 1, 64, 64 * 4},
+                             [] {
+                               auto* words =
+                                   reinterpret_cast<int*>(SharedMemory());
+                               if (ThreadIndex() >= 32) return;
+                               words[ThreadIndex()] = ThreadIndex();
+                               WarpBarrier();
+                               emulation::Check(words[31 - ThreadIndex()] ==
+                                                    31 - ThreadIndex(),
+                                                "a lane was not here");
+                             }),
+              0);
+  }
+  emulation::SetSchedule(emulation::Schedule::kForward);
+}
+
+// What the lanes of two warps copied, read by every warp; `meet` comes between.
+void ReadCopies(void (*meet)()) {
+  alignas(16) static const char from[16] = {};
+  emulation::Run({1, 1, 64, 64 * 16}, [&] {
+    CopyAsync16(SharedMemory() + 16 * ThreadIndex(), from, true);
+    CopyCommit();
+    CopyWait<0>();
+    meet();
+    uint32_t r[4];
+    const int32_t lane = ThreadIndex() % 32;
+    LoadMatrix4(SharedMemory() + 16 * (ThreadIndex() / 32 * 32 + lane), r);
+    LoadMatrix4(SharedMemory() + 16 * lane, r);
+  });
+}
+
+TEST(EmulationTest, ShowsCopiesToAllAfterABarrier) {
+  ReadCopies([] { Barrier(); });
+}
+
 TEST(EmulationTest, ShowsAMissingBarrierByAnotherSchedule) {
   // Thread 0 writes what all read, without a barrier between: a race.
   const auto racing = [](emulation::Schedule schedule) {
@@ -152,6 +191,28 @@ TEST(EmulationDeathTest, EndsTheProcessWhereAWarpDiverges) {
                                 }
                               }),
                "different things");
+}
+
+TEST(EmulationDeathTest, EndsTheProcessOnAWarpBarrierThatALaneMisses) {
+  EXPECT_DEATH(emulation::Run({1, 1, 32, 0},
+                              [] {
+                                if (ThreadIndex() != 7) WarpBarrier();
+                              }),
+               "lanes do different things|lanes of its warp that do not come");
+  EXPECT_DEATH(emulation::Run({1, 1, 32, 0},
+                              [] {
+                                if (ThreadIndex() != 7) WarpBarrier();
+                                Barrier();
+                              }),
+               "lanes do different things|lanes of its warp that do not come");
+}
+
+TEST(EmulationDeathTest, EndsTheProcessWhereACopyIsReadBeforeABarrier) {
+  EXPECT_DEATH(ReadCopies([] {}), "a copy that this thread does not see yet");
+  // The other warp's are seen after a barrier of the block alone.
+  EXPECT_DEATH(ReadCopies([] { WarpBarrier(); }),
+               "LoadMatrix4 of a copy with no barrier.*\n.*thread (3[2-9]|[45]"
+               ".|6[0-3]):");
 }
 
 TEST(EmulationDeathTest, EndsTheProcessOnAMisalignedAddress) {

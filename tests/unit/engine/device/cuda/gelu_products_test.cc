@@ -59,6 +59,7 @@ class GeluProductsTest : public ::testing::TestWithParam<DType> {
     CardOptions options;
     options.dtype = DTypeName(GetParam());
     options.most_tuned_rows = 32;
+    options.prove_paths = false;
     const auto device = OpenCards(runtime_, libraries, {0}, options).value();
     LinearWeights weights;
     weights.weight = {48, 32, std::vector<float>(48 * 32, 0.5f)};

@@ -4,9 +4,11 @@
 
 #include <random>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "engine/device/cuda/attention_work.h"
+#include "engine/device/cuda/graph_cache.h"
 
 namespace encoderd {
 namespace cuda {
@@ -24,7 +26,7 @@ std::vector<int32_t> CuSeqlens(const std::vector<int32_t>& lengths) {
 
 Bucket Of(const std::vector<int32_t>& lengths, int64_t max_batch_tokens = 8192,
           Element element = Element::kBf16) {
-  return ChooseBucket(CuSeqlens(lengths), element, max_batch_tokens)
+  return ChooseBucket(CuSeqlens(lengths), {element, 64}, max_batch_tokens)
       .value_or(Bucket());
 }
 
@@ -39,32 +41,46 @@ TEST(GraphBucketTest, RoundsTokensUpToAFewCounts) {
                                      {193, 256},
                                      {257, 384},
                                      {385, 512},
-                                     {512, 512}})
+                                     {512, 512},
+                                     {513, 640},
+                                     {1024, 1024},
+                                     {1025, 1280},
+                                     {2048, 2048}})
     EXPECT_EQ(Of({tokens}).rows, rows) << tokens;
 }
 
 TEST(GraphBucketTest, HasNoneForAnEmptyOrALargeBatch) {
-  EXPECT_FALSE(ChooseBucket({0}, Element::kBf16, 8192));
-  EXPECT_TRUE(ChooseBucket({0, 256, 512}, Element::kBf16, 8192));
-  EXPECT_FALSE(ChooseBucket({0, 256, 513}, Element::kBf16, 8192));
+  const AttentionRule rule = {Element::kBf16, 64};
+  EXPECT_FALSE(ChooseBucket({0}, rule, 8192));
+  EXPECT_TRUE(ChooseBucket({0, 256, 2048}, rule, 8192));
+  EXPECT_FALSE(ChooseBucket({0, 256, 2049}, rule, 8192));
 }
 
 TEST(GraphBucketTest, StaysWithinTheExecutorsLimit) {
   EXPECT_EQ(Of({70}, 100).rows, 100);
   EXPECT_EQ(Of({100}, 100).rows, 100);
   EXPECT_EQ(Of({5}, 9).rows, 9);
-  // 70 sequences of one token, and one that pads with 30.
   EXPECT_EQ(Of(std::vector<int32_t>(70, 1), 100).work, 100);
 }
 
 TEST(GraphBucketTest, RoundsWorkUpToAPowerOfTwo) {
   EXPECT_EQ(Of({16}).work, 1);
-  EXPECT_EQ(Of({128}).work, 2);
-  EXPECT_EQ(Of({65}).work, 4);  // two blocks of 64 queries, one that pads
+  EXPECT_EQ(Of({128}).work, 1);  // whole
+  EXPECT_EQ(Of({129}).work, 4);  // three blocks of 64 queries
   EXPECT_EQ(Of({64, 64}).work, 2);
   EXPECT_EQ(Of({4, 4, 4, 4}).work, 4);
   EXPECT_EQ(Of({4, 4, 4, 4, 1}).work, 8);
-  EXPECT_EQ(Of({65}, 8192, Element::kFloat).work, 16);  // 5 and 4 blocks of 16
+  EXPECT_EQ(Of({65}, 8192, Element::kFloat).work, 8);  // 5 blocks of 16
+}
+
+TEST(GraphBucketTest, TellsThePathsThatItsSequencesTake) {
+  const uint32_t warp = PathBit(AttentionPath::kWarp);
+  const uint32_t general = PathBit(AttentionPath::kGeneral);
+  EXPECT_EQ(Of({5, 16}).paths, warp);
+  EXPECT_EQ(Of({5, 200}).paths, warp | general);
+  EXPECT_EQ(Of({5, 40, 100}).paths, warp | PathBit(AttentionPath::kWhole64) |
+                                        PathBit(AttentionPath::kWhole128));
+  EXPECT_EQ(Of({5, 40, 100}, 8192, Element::kFloat).paths, general);
 }
 
 TEST(GraphBucketTest, HoldsEveryEntryAndPadsTokensByABoundedShare) {
@@ -78,24 +94,32 @@ TEST(GraphBucketTest, HoldsEveryEntryAndPadsTokensByABoundedShare) {
       lengths.push_back(length);
       room -= length;
     }
-    std::vector<int32_t> cu_seqlens = CuSeqlens(lengths);
+    const std::vector<int32_t> cu_seqlens = CuSeqlens(lengths);
     const int64_t tokens = cu_seqlens.back();
-    const Element element = kElements[i % 3];
+    const AttentionRule rule = {kElements[i % 3], 64};
     const int64_t most = i % 2 == 0 ? 8192 : tokens;
-    const Bucket bucket = ChooseBucket(cu_seqlens, element, most).value();
+    const Bucket bucket = ChooseBucket(cu_seqlens, rule, most).value();
     ASSERT_GE(bucket.rows, tokens);
     ASSERT_LE(bucket.rows, most);
     ASSERT_LE(2 * bucket.rows, std::max<int64_t>(256, 3 * tokens));
     ASSERT_LT(bucket.rows, std::max<int64_t>(17, 2 * tokens));
+    if (tokens > 512) {
+      ASSERT_LE(4 * bucket.rows, 5 * tokens);
+    }
     ASSERT_GE(bucket.work, static_cast<int64_t>(lengths.size()));
     ASSERT_LE(bucket.work, bucket.rows);
 
-    PadSequences(bucket.rows, element, &cu_seqlens);
-    ASSERT_EQ(cu_seqlens.back(), bucket.rows);
     std::vector<int32_t> order;
     std::vector<AttentionWork> work(bucket.rows);
-    const int64_t entries =
-        ListAttentionWork(cu_seqlens, element, &order, work.data());
+    const AttentionCounts counts =
+        ListAttentionWork(cu_seqlens, rule, &order, work.data());
+    int64_t entries = 0;
+    for (int32_t p = 0; p < kAttentionPaths; ++p) {
+      const bool present =
+          (bucket.paths & PathBit(static_cast<AttentionPath>(p))) != 0;
+      ASSERT_EQ(present, counts[p] > 0);
+      entries += counts[p];
+    }
     ASSERT_LE(entries, bucket.work);
     ASSERT_LT(bucket.work, 2 * entries);
   }
@@ -103,21 +127,13 @@ TEST(GraphBucketTest, HoldsEveryEntryAndPadsTokensByABoundedShare) {
 
 TEST(GraphBucketTest, AreFewEnoughForOneCacheWhenTextsComeAlone) {
   for (const Element element : kElements) {
-    std::set<std::pair<int64_t, int64_t>> buckets;
+    std::set<std::tuple<int64_t, int64_t, uint32_t>> buckets;
     for (int32_t n = 1; n <= kMostBucketRows; ++n) {
       const Bucket bucket = Of({n}, 8192, element);
-      buckets.insert({bucket.rows, bucket.work});
+      buckets.insert({bucket.rows, bucket.work, bucket.paths});
     }
-    EXPECT_LE(buckets.size(), 16u);
+    EXPECT_LE(buckets.size(), GraphCache::kMost / 2);
   }
-}
-
-TEST(GraphBucketTest, AddsNoSequenceWhereNoneIsMissing) {
-  std::vector<int32_t> cu_seqlens = {0, 7, 16};
-  PadSequences(16, Element::kBf16, &cu_seqlens);
-  EXPECT_EQ(cu_seqlens, (std::vector<int32_t>{0, 7, 16}));
-  PadSequences(100, Element::kBf16, &cu_seqlens);
-  EXPECT_EQ(cu_seqlens, (std::vector<int32_t>{0, 7, 16, 80, 100}));
 }
 
 }  // namespace

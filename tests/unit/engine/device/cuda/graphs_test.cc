@@ -127,17 +127,40 @@ TEST_F(CudaGraphTest, ServesOtherIdsAndLengthsOfABucketByTheSameGraph) {
   const auto plain = Build(Card(false, DType::kBF16));
   const auto plainly = plain->NewSession({200}).value();
   for (const std::vector<int32_t>& lengths :
-       {std::vector<int32_t>{40, 9}, {33}, {1, 1, 38}, {50}})
+       {std::vector<int32_t>{40, 9}, {33}, {1, 38}, {50}})
     RunPass(session.get(), Batch(lengths));
-  EXPECT_EQ(runtime_->captures(), 2);  // 64 rows with 4 entries, with 2
+  // 64 rows with an entry of attention's work, and with two of two paths.
+  EXPECT_EQ(runtime_->captures(), 2);
   for (const std::vector<int32_t>& lengths :
-       {std::vector<int32_t>{63}, {17, 17, 1}, {34}, {2, 33}}) {
+       {std::vector<int32_t>{63}, {16, 17}, {34}, {2, 33}}) {
     const PackedBatch batch = Batch(lengths);
     EXPECT_EQ(RunPass(session.get(), batch).values,
               RunPass(plainly.get(), batch).values);
   }
   EXPECT_EQ(runtime_->captures(), 2);
   EXPECT_EQ(runtime_->launches(), 2 + 4);
+  // As many, but both of one path: another list of ops.
+  RunPass(session.get(), Batch({17, 17}));
+  EXPECT_EQ(runtime_->launches(), 2 + 4);
+}
+
+TEST_F(CudaGraphTest, ServesEveryPathOfAttentionByOneGraph) {
+  shape_.positions = 140;
+  shape_.relative_bias = true;
+  const auto encoder = Build(Card(true, DType::kBF16));
+  const auto session = encoder->NewSession({400}).value();
+  const auto plain = Build(Card(false, DType::kBF16));
+  const auto plainly = plain->NewSession({400}).value();
+  for (const std::vector<int32_t>& lengths :
+       {std::vector<int32_t>{5, 130, 40, 100},
+        {140, 16, 17, 128},
+        {129, 65, 64, 1}}) {
+    const PackedBatch batch = Batch(lengths);
+    EXPECT_EQ(RunPass(session.get(), batch).values,
+              RunPass(plainly.get(), batch).values);
+  }
+  EXPECT_EQ(runtime_->captures(), 1);
+  EXPECT_EQ(runtime_->launches(), 2);
 }
 
 TEST_F(CudaGraphTest, GivesTheBitsOfPlainPassesForRandomBatchesAndOutputs) {
@@ -190,15 +213,15 @@ TEST_F(CudaGraphTest, ServesFullBatchesWhoseWorkListsHaveNoRoomToPad) {
 
 TEST_F(CudaGraphTest, CapturesNothingWhereGraphsAreOffOrTheBatchIsLarge) {
   const auto plain = Build(Card(false));
-  const auto plainly = plain->NewSession({600}).value();
+  const auto plainly = plain->NewSession({2100}).value();
   const auto encoder = Build(Card(true));
-  const auto session = encoder->NewSession({600}).value();
+  const auto session = encoder->NewSession({2100}).value();
   for (int i = 0; i < 3; ++i) {
     RunPass(plainly.get(), Batch({9}));
     SequenceOutput tables;
     tables.kind = SequenceOutput::Kind::kStates;
-    RunPass(session.get(), Batch(std::vector<int32_t>(9, 57)),
-            std::vector<SequenceOutput>(9, tables));
+    RunPass(session.get(), Batch(std::vector<int32_t>(36, 57)),
+            std::vector<SequenceOutput>(36, tables));
   }
   EXPECT_EQ(runtime_->captures(), 0);
 }

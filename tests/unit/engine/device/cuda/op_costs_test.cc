@@ -20,13 +20,13 @@ TEST(OpCostsTest, CountsAProductItsOperandsAndItsResidual) {
   call.element = Element::kBf16;
   call.in = 64;
   call.out = 32;
-  OpTime cost = CostOf(call, {0, 100});
+  OpTime cost = CostOf(call, {0, 100}, 0);
   EXPECT_EQ(cost.op, "product 64 -> 32");
   EXPECT_EQ(cost.flops, 2.0 * 100 * 64 * 32);
   EXPECT_EQ(cost.bytes, 2 * (100 * 64 + 32 * 64 + 100 * 32));
   call.residual = &call;
   call.operands = Operands::kE4m3;
-  cost = CostOf(call, {0, 100});
+  cost = CostOf(call, {0, 100}, 0);
   EXPECT_EQ(cost.op, "product 64 -> 32 (e4m3) + residual");
   EXPECT_EQ(cost.bytes, 100 * 64 + 32 * 64 + 2 * 2 * 100 * 32);
 }
@@ -36,7 +36,15 @@ TEST(OpCostsTest, CountsAttentionByTheSquaresOfTheLengths) {
   args.element = Element::kHalf;
   args.heads = 4;
   args.head_size = 8;
-  const OpTime cost = CostOf(args, {0, 3, 10});
+  const std::vector<int32_t> ends = {0, 3, 10, 50};
+  OpTime cost = CostOf(args, ends, /*attention_paths=*/0);
+  EXPECT_EQ(cost.op, "attention general");
+  EXPECT_EQ(cost.flops, 4.0 * (9 + 49 + 1600) * 32);
+  EXPECT_EQ(cost.bytes, 4 * 50 * 32 * 2);
+  // Each path its own sequences.
+  args.path = AttentionPath::kWarp;
+  cost = CostOf(args, ends, kAllAttentionPaths);
+  EXPECT_EQ(cost.op, "attention warp");
   EXPECT_EQ(cost.flops, 4.0 * (9 + 49) * 32);
   EXPECT_EQ(cost.bytes, 4 * 10 * 32 * 2);
 }

@@ -4,7 +4,7 @@
 #include "engine/encoder.h"
 #include "tests/support/cuda/emulation.h"
 #include "tests/support/random_model.h"
-#include "tests/unit/engine/device/cuda/test_card.h"
+#include "tests/unit/engine/device/cuda/attention_runs.h"
 
 namespace encoderd {
 namespace cuda {
@@ -32,10 +32,10 @@ class ScheduleTest : public ::testing::TestWithParam<DType> {
     const auto session = (*encoder)->NewSession({256}).value();
     std::mt19937 random(1);
     PackedBatch batch;
-    for (const int32_t length : {130, 65, 16, 1})
+    for (const int32_t length : {130, 65, 40, 16, 1})
       batch.Append(RandomSequence(length, RandomLimits(shape), &random),
                    RandomLimits(shape));
-    std::vector<SequenceOutput> outputs(4);
+    std::vector<SequenceOutput> outputs(5);
     for (SequenceOutput& output : outputs) output.normalize = true;
     ForwardResult result;
     EXPECT_TRUE(session->Run(batch, outputs, &result).ok());
@@ -54,6 +54,30 @@ TEST_P(ScheduleTest, GivesTheSameBitsInAnyOrderOfWarpsLanesAndCopies) {
     for (uint32_t seed = 0; seed < 4; ++seed) {
       emulation::SetSchedule(Schedule::kRandom, seed);
       EXPECT_EQ(Vectors(), want) << seed;
+    }
+  }
+}
+
+TEST_P(ScheduleTest, GivesAttentionTheSameBitsOnEveryPathAndHeadSize) {
+  std::mt19937 random(2);
+  for (const int32_t head_size : {32, 64, 128}) {
+    if (GetParam() == DType::kF32 && head_size > 32) break;  // one kernel
+    for (const int32_t bias_tokens : {0, 150}) {
+      const AttentionCase c = {
+          {150, 128, 90, 64, 33, 16, 3}, 2, head_size, 1.0f, bias_tokens};
+      const std::vector<float> qkv =
+          RandomValues(c.tokens() * 3 * c.hidden(), GetParam(), &random);
+      const std::vector<float> want = RunAttention(qkv, c, GetParam());
+      for (const Copies copies : {Copies::kLate, Copies::kEarly}) {
+        emulation::SetCopies(copies);
+        emulation::SetSchedule(Schedule::kBackward);
+        EXPECT_EQ(RunAttention(qkv, c, GetParam()), want) << head_size;
+        emulation::SetSchedule(Schedule::kRandom, 1);
+        EXPECT_EQ(RunAttention(qkv, c, GetParam()), want) << head_size;
+      }
+      emulation::SetSchedule(Schedule::kForward);
+      EXPECT_EQ(RunAttention(qkv, c, GetParam()), want) << head_size;
+      emulation::SetCopies(Copies::kLate);
     }
   }
 }

@@ -28,6 +28,7 @@ class SeveralCardsTest : public ::testing::Test {
     CardOptions options;
     options.dtype = "bf16";
     options.tuning_folder = folder;
+    options.prove_paths = false;
     options.most_tuned_rows = 16;
     return options;
   }

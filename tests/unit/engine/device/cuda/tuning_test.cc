@@ -281,6 +281,7 @@ CardOptions Few(const std::string& folder, const std::string& dtype = "bf16",
   options.dtype = dtype;
   options.operands = operands;
   options.tuning_folder = folder;
+  options.prove_paths = false;
   options.most_tuned_rows = 32;
   return options;
 }

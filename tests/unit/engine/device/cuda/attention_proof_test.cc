@@ -1,0 +1,178 @@
+// A path of attention is admitted as it is built, and refused where it is wrong
+// on purpose. Over the emulation, whose memory a test can change.
+#include "engine/device/cuda/attention_proof.h"
+
+#include <gmock/gmock.h>
+
+#include "engine/device/cuda/attention_proof_inputs.h"
+#include "tests/support/cuda/emulated_card.h"
+#include "tests/unit/engine/device/cuda/test_card.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr AttentionPath kFastPaths[] = {
+    AttentionPath::kWarp, AttentionPath::kWhole64, AttentionPath::kWhole128};
+
+class AttentionProofTest : public ::testing::Test {
+ protected:
+  absl::Status Prove(AttentionPath path, const AttentionOp& fast = &Attention,
+                     Element element = Element::kBf16, int32_t head_size = 32,
+                     bool biased = true) {
+    const absl::Status status =
+        ProveAttention(&runtime_, element, head_size, 12, biased, path, nullptr,
+                       &figures_, fast);
+    EXPECT_EQ(runtime_.allocations(), 0);
+    return status;
+  }
+  void ExpectRefused(AttentionPath path, const AttentionOp& fast,
+                     const std::string& text) {
+    const absl::Status status = Prove(path, fast);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(PathName(path)));
+  }
+
+  EmulatedRuntime runtime_;
+  std::string figures_;
+};
+
+TEST_F(AttentionProofTest, AdmitsEveryPathAsItIsBuilt) {
+  for (const Element element : {Element::kHalf, Element::kBf16}) {
+    for (const AttentionPath path : kFastPaths) {
+      for (const int32_t head_size : {8, 32, 64, 128}) {
+        if (!HasPath(element, head_size, path)) continue;
+        const absl::Status status = Prove(path, &Attention, element, head_size,
+                                          /*biased=*/head_size != 64);
+        EXPECT_TRUE(status.ok()) << status;
+        EXPECT_THAT(figures_, HasSubstr("of the bound"));
+        RecordProperty(PathName(path) + std::to_string(head_size), figures_);
+      }
+    }
+  }
+}
+
+TEST_F(AttentionProofTest, HasNothingToProveWhereNoFastPathIsTaken) {
+  const AttentionOp never = [](const AttentionArgs&, const OpStream&) {
+    return 1;
+  };
+  EXPECT_TRUE(Prove(AttentionPath::kGeneral, never).ok());
+  EXPECT_TRUE(Prove(AttentionPath::kWarp, never, Element::kFloat).ok());
+  EXPECT_TRUE(Prove(AttentionPath::kWhole128, never, Element::kHalf, 128).ok());
+  EXPECT_EQ(figures_, "nothing to prove");
+}
+
+TEST_F(AttentionProofTest, RefusesARowThatIsNotWritten) {
+  for (const AttentionPath path : kFastPaths) {
+    ExpectRefused(
+        path,
+        [](AttentionArgs args, const OpStream& stream) {
+          args.work_count = std::max<int64_t>(1, args.work_count - 1);
+          return Attention(args, stream);
+        },
+        "largest difference inf of the bound");
+  }
+}
+
+TEST_F(AttentionProofTest, RefusesAnotherBiasOrNone) {
+  for (const AttentionPath path : kFastPaths) {
+    ExpectRefused(
+        path,
+        [](AttentionArgs args, const OpStream& stream) {
+          args.bias = nullptr;
+          args.bias_stride = 0;
+          return Attention(args, stream);
+        },
+        "; 0 of 4 sequences");
+    ExpectRefused(
+        path,
+        [](AttentionArgs args, const OpStream& stream) {
+          ++args.bias;
+          --args.bias_stride;
+          return Attention(args, stream);
+        },
+        "; 0 of 4 sequences");
+  }
+}
+
+TEST_F(AttentionProofTest, RefusesOneValueThatIsOffByALittleMoreThanItMayBe) {
+  // The last query's first column: by 1/32 of the column's largest value.
+  for (const AttentionPath path : kFastPaths) {
+    ExpectRefused(
+        path,
+        [](const AttentionArgs& args, const OpStream& stream) {
+          const int code = Attention(args, stream);
+          const AttentionWork& last = args.work[args.work_count - 1];
+          const int64_t row = last.first + last.length - 1;
+          const int64_t hidden = int64_t{args.heads} * args.head_size;
+          const auto* values = static_cast<const uint16_t*>(args.qkv);
+          auto* context = static_cast<uint16_t*>(args.context) + row * hidden;
+          float v = 0;
+          for (int64_t r = last.first; r <= row; ++r) {
+            const uint16_t bits = values[(3 * r + 2) * hidden];
+            v = std::max(v, std::fabs(emulation::FromBf16(bits)));
+          }
+          *context = emulation::ToBf16(emulation::FromBf16(*context) + v / 32);
+          return code;
+        },
+        "of the bound");
+    EXPECT_THAT(figures_, ::testing::MatchesRegex(".* [12]\\.[0-9]* of .*"));
+  }
+}
+
+TEST_F(AttentionProofTest, RefusesBitsThatDependOnCompany) {
+  // One bit of one value, well within the bound, where there is company.
+  for (const AttentionPath path : kFastPaths) {
+    ExpectRefused(
+        path,
+        [](const AttentionArgs& args, const OpStream& stream) {
+          const int code = Attention(args, stream);
+          if (args.work_count > 1) *static_cast<uint16_t*>(args.context) ^= 1;
+          return code;
+        },
+        "; 1 of 4 sequences have other bits alone than in company");
+  }
+}
+
+TEST_F(AttentionProofTest, ReportsEveryCallThatFails) {
+  for (const char* call : {"Allocate", "AllocatePinned", "CopyToDeviceAndWait",
+                           "FillWithNaNs", "CopyToHost", "Synchronize"}) {
+    runtime_.Fail(call, 701);
+    const absl::Status status = Prove(AttentionPath::kWarp);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("attention's proof"))
+        << call;
+    EXPECT_EQ(figures_, "did not run");
+  }
+  const absl::Status status =
+      Prove(AttentionPath::kWarp,
+            [](const AttentionArgs&, const OpStream&) { return 700; });
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(AttentionProofInputsTest, AreOfThePathsLengthsAndSpreadWidely) {
+  for (const AttentionPath path : kFastPaths) {
+    const AttentionProofInputs inputs =
+        MakeAttentionProofInputs(Element::kHalf, 32, 12, path);
+    const AttentionRule rule = {Element::kHalf, 32};
+    for (const int32_t length : inputs.lengths)
+      EXPECT_EQ(rule.Of(length), path);
+    EXPECT_EQ(inputs.lengths.back(), PathTokens(path));
+    EXPECT_NE(rule.Of(inputs.lengths.front() - 1),
+              inputs.lengths.front() == 1 ? AttentionPath::kGeneral : path);
+    float least = INFINITY, most = 0;
+    for (const uint16_t bits : inputs.qkv) {
+      least = std::min(least, std::fabs(emulation::FromHalf(bits)));
+      most = std::max(most, std::fabs(emulation::FromHalf(bits)));
+    }
+    EXPECT_LT(least, 0x1p-13f);
+    EXPECT_GT(most, 0x1p6f);
+    EXPECT_LE(inputs.qkv.size() * 2 * 2, size_t{1} << 20);
+  }
+}
+
+}  // namespace
+}  // namespace cuda
+}  // namespace encoderd

@@ -41,11 +41,10 @@ struct ServerConfig {
   // What matrix products multiply: dtype, or fp8, where the GPU has it
   // (Hopper). Cost of fp8: cosine 0.99 instead of bf16's 0.999.
   std::string products = "dtype";
-  // A folder where a GPU keeps which algorithms of matrix products were
-  // fastest, timed at the first start; empty: none are timed, the library's own
-  // choice is taken. Cost: some seconds at that start; a choice made anew, on a
-  // folder that was lost, may give other last bits. Without a GPU it has no
-  // effect, and the log says so.
+  // A folder where a GPU keeps which algorithms of matrix products are fastest,
+  // so that the next start need not time them again; empty: nothing is kept.
+  // Changes no bits. Cost: without it, about a second more at each start.
+  // Without a GPU it has no effect, and the log says so.
   std::string tuning_folder;
   // Tokens of one input; 0: the model's own limit. May exceed it up to the
   // position table's rows. Cost: attention time grows with its square.

@@ -69,10 +69,10 @@ ABSL_FLAG(
     "fp8: cosine 0.99 instead of bf16's 0.999.");
 ABSL_FLAG(
     std::string, tuning_folder, kDefault.tuning_folder,
-    "Folder where a GPU keeps which algorithms of matrix products were "
-    "fastest, timed at the first start; empty: none are timed. Cost: some "
-    "seconds at that start, and other last bits if the folder is lost. No "
-    "effect on a CPU.");
+    "Folder where a GPU keeps which algorithms of matrix products are fastest, "
+    "so that the next start need not time them again; empty: nothing is kept. "
+    "Changes no bits. Cost: a small file; without it, about a second more at "
+    "each start. No effect on a CPU.");
 ABSL_FLAG(int32_t, max_len, kDefault.max_len,
           "Most tokens of one input, special tokens included; 0: the model's "
           "own limit. At most the position table's rows. Cost: attention time "

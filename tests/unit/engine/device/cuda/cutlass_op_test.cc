@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/device/cuda/cutlass_products.h"
+#include "engine/device/cuda/tuning.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
 
 namespace encoderd {

@@ -1,108 +1,15 @@
 // Small passes by CUDA graphs, over a runtime on the host whose streams
-// capture: the bits of plain passes; and what follows where no graph is had.
+// capture: the bits of plain passes.
 #include <gmock/gmock.h>
 
 #include <thread>
 
 #include "engine/device/cuda/graph_cache.h"
-#include "engine/device/several_devices.h"
-#include "engine/encoder.h"
-#include "tests/support/cuda/emulated_card.h"
-#include "tests/support/random_model.h"
-#include "tests/unit/engine/device/cuda/test_card.h"
+#include "tests/unit/engine/device/cuda/graph_harness.h"
 
 namespace encoderd {
 namespace cuda {
 namespace {
-
-using ::testing::HasSubstr;
-
-constexpr int kIllegalAddress = 700, kLaunchOutOfResources = 701;
-constexpr int kStreamCaptureUnsupported = 900;
-
-// Products that do in a capture what some libraries do.
-class OddProducts : public EmulatedProducts {
- public:
-  using Run = std::function<absl::Status(const Product& product, const void* x,
-                                         int64_t rows, void* y, Stream stream)>;
-  explicit OddProducts(Run run) : run_(std::move(run)) {}
-  absl::StatusOr<std::unique_ptr<Product>> Create(
-      const ProductArgs& args) override {
-    return std::unique_ptr<Product>(
-        new Odd(EmulatedProducts::Create(args).value(), run_));
-  }
-
- private:
-  struct Odd : Product {
-    Odd(std::unique_ptr<Product> product, OddProducts::Run run)
-        : product(std::move(product)), run(std::move(run)) {}
-    absl::Status Run(const void* x, int64_t rows, void* y,
-                     Stream stream) const override {
-      return run(*product, x, rows, y, stream);
-    }
-    const std::unique_ptr<Product> product;
-    const OddProducts::Run run;
-  };
-  const Run run_;
-};
-
-class CudaGraphTest : public ::testing::Test {
- protected:
-  CudaGraphTest() {
-    shape_.hidden = 32;
-    shape_.heads = 2;
-    shape_.inner = 40;
-    shape_.positions = 70;
-    runtime_->card.compute_major = 8;  // fast_passes_test has what 9 adds
-  }
-
-  std::unique_ptr<Device> Card(bool graphs, DType dtype = DType::kF32,
-                               int32_t ordinal = 0) const {
-    return NewCudaDevice(runtime_, std::make_unique<EmulatedProducts>(),
-                         ordinal, DTypeName(dtype), "dtype", graphs)
-        .value();
-  }
-  std::unique_ptr<Device> TwoCards() const {
-    runtime_->devices = 2;
-    std::vector<std::unique_ptr<Device>> cards;
-    cards.push_back(Card(true));
-    cards.push_back(Card(true, DType::kF32, 1));
-    return JoinDevices(std::move(cards));
-  }
-  std::unique_ptr<const Encoder> Build(std::unique_ptr<Device> device) const {
-    return Encoder::Build(std::move(device), RandomConfig(shape_),
-                          RandomLimits(shape_),
-                          RandomCheckpoint(shape_, 1).get())
-        .value();
-  }
-  void Append(int32_t length, PackedBatch* batch) {
-    batch->Append(RandomSequence(length, RandomLimits(shape_), &random_),
-                  RandomLimits(shape_));
-  }
-  PackedBatch Batch(const std::vector<int32_t>& lengths) {
-    PackedBatch batch;
-    for (const int32_t length : lengths) Append(length, &batch);
-    return batch;
-  }
-  static ForwardResult RunPass(Session* session, const PackedBatch& batch,
-                               std::vector<SequenceOutput> outputs = {}) {
-    outputs.resize(batch.num_sequences());
-    ForwardResult result;
-    const absl::Status status = session->Run(batch, outputs, &result);
-    EXPECT_TRUE(status.ok()) << status;
-    return result;
-  }
-  absl::Status StatusOf(Session* session, const PackedBatch& batch) const {
-    ForwardResult result;
-    return session->Run(
-        batch, std::vector<SequenceOutput>(batch.num_sequences()), &result);
-  }
-
-  RandomShape shape_;
-  std::mt19937 random_{5};
-  const std::shared_ptr<EmulatedRuntime> runtime_ =
-      std::make_shared<EmulatedRuntime>();
-};
 
 TEST_F(CudaGraphTest, RunsPlainThenCapturesThenReplays) {
   const auto encoder = Build(Card(true));
@@ -226,72 +133,6 @@ TEST_F(CudaGraphTest, CapturesNothingWhereGraphsAreOffOrTheBatchIsLarge) {
   EXPECT_EQ(runtime_->captures(), 0);
 }
 
-TEST_F(CudaGraphTest, GoesOnWithoutGraphsAfterAnyCallThatFails) {
-  const auto plain = Build(Card(false));
-  const auto plainly = plain->NewSession({100}).value();
-  const auto encoder = Build(Card(true));
-  for (const char* call : {"BeginCapture", "EndCapture", "Instantiate",
-                           "LaunchGraph", "FillWithNaNs"}) {
-    for (const int code : {kLaunchOutOfResources, kStreamCaptureUnsupported}) {
-      SCOPED_TRACE(call);
-      const auto session = encoder->NewSession({100}).value();
-      RunPass(session.get(), Batch({30}));
-      runtime_->Fail(call, code);
-      for (int i = 0; i < 4; ++i) {
-        const PackedBatch batch = Batch({30});
-        const ForwardResult result = RunPass(session.get(), batch);
-        EXPECT_EQ(result.values, RunPass(plainly.get(), batch).values);
-        EXPECT_EQ(result.note.empty(), i > 0) << result.note;
-        if (i > 0) continue;
-        EXPECT_THAT(
-            result.note,
-            HasSubstr("cuda:0: a session continues without CUDA graphs"));
-        EXPECT_THAT(result.note, HasSubstr(std::to_string(code)));
-      }
-      EXPECT_EQ(runtime_->graphs(), 0);
-    }
-  }
-}
-
-TEST_F(CudaGraphTest, RunsAPassPlainlyWhoseGraphCannotBeLaunched) {
-  const auto plain = Build(Card(false));
-  const auto plainly = plain->NewSession({100}).value();
-  const auto encoder = Build(Card(true));
-  const auto session = encoder->NewSession({100}).value();
-  for (int i = 0; i < 2; ++i) RunPass(session.get(), Batch({30}));
-  EXPECT_EQ(runtime_->graphs(), 1);
-  runtime_->Fail("LaunchGraph", kLaunchOutOfResources);
-  const PackedBatch batch = Batch({30});
-  const ForwardResult result = RunPass(session.get(), batch);
-  EXPECT_EQ(result.values, RunPass(plainly.get(), batch).values);
-  EXPECT_THAT(result.note, HasSubstr("launching a graph: emulated error 701"));
-  EXPECT_EQ(runtime_->graphs(), 0);
-  EXPECT_EQ(RunPass(session.get(), batch).values, result.values);
-}
-
-TEST_F(CudaGraphTest, LosesTheDeviceAfterAnErrorOfAGraphThatStays) {
-  // Of the launch; of the wait after it; of the wait after the first trial.
-  const struct {
-    const char* call;
-    int number;
-    int passes;
-  } cases[] = {
-      {"LaunchGraph", 0, 2}, {"Synchronize", 0, 2}, {"Synchronize", 1, 1}};
-  for (const auto& one : cases) {
-    SCOPED_TRACE(one.call);
-    const auto encoder = Build(Card(true));
-    const auto session = encoder->NewSession({100}).value();
-    const auto other = encoder->NewSession({100}).value();
-    for (int i = 0; i < one.passes; ++i) RunPass(session.get(), Batch({30}));
-    runtime_->Fail(one.call, kIllegalAddress, one.number);
-    const absl::Status first = StatusOf(session.get(), Batch({30}));
-    EXPECT_EQ(first.code(), absl::StatusCode::kDataLoss);
-    EXPECT_THAT(std::string(first.message()), HasSubstr("error 700"));
-    EXPECT_THAT(std::string(StatusOf(other.get(), Batch({3})).message()),
-                HasSubstr("cuda:0 was lost"));
-  }
-}
-
 TEST_F(CudaGraphTest, FailsOnlyThePassWhoseReplayHadAnErrorThatPasses) {
   const auto encoder = Build(Card(true));
   const auto session = encoder->NewSession({100}).value();
@@ -305,55 +146,6 @@ TEST_F(CudaGraphTest, FailsOnlyThePassWhoseReplayHadAnErrorThatPasses) {
     EXPECT_EQ(RunPass(session.get(), batch).values, want);
   }
   EXPECT_EQ(runtime_->graphs(), 1);
-}
-
-TEST_F(CudaGraphTest, DropsAGraphThatLeavesOutWhatAProductDid) {
-  // On a stream of its own a product is not captured; the plain run before it
-  // left the right values where the replay reads.
-  const auto encoder = Build(
-      NewCudaDevice(
-          runtime_,
-          std::make_unique<OddProducts>(
-              [](const Product& product, const void* x, int64_t rows, void* y,
-                 Stream stream) { return product.Run(x, rows, y, nullptr); }),
-          0, "fp32")
-          .value());
-  const auto session = encoder->NewSession({100}).value();
-  const PackedBatch batch = Batch({30});
-  const auto want = RunPass(session.get(), batch);
-  const ForwardResult second = RunPass(session.get(), batch);
-  EXPECT_THAT(second.note, HasSubstr("other bits than a plain run"));
-  EXPECT_EQ(second.values, want.values);
-  EXPECT_EQ(runtime_->graphs(), 0);
-  const ForwardResult third = RunPass(session.get(), batch);
-  EXPECT_EQ(third.values, want.values);
-  EXPECT_EQ(third.note, "");
-}
-
-TEST_F(CudaGraphTest, LeavesAStreamInOrderThatAProductMayNotCaptureOn) {
-  // It takes memory as it runs, which ends a capture.
-  const auto runtime = runtime_;
-  const auto encoder = Build(
-      NewCudaDevice(runtime_,
-                    std::make_unique<OddProducts>(
-                        [runtime](const Product& product, const void* x,
-                                  int64_t rows, void* y, Stream stream) {
-                          DeviceBuffer memory;
-                          absl::Status status =
-                              memory.Take(runtime.get(), 256, "a workspace");
-                          return status.ok() ? product.Run(x, rows, y, stream)
-                                             : status;
-                        }),
-                    0, "fp32")
-          .value());
-  const auto session = encoder->NewSession({100}).value();
-  const PackedBatch batch = Batch({30});
-  const auto want = RunPass(session.get(), batch);
-  const ForwardResult second = RunPass(session.get(), batch);
-  EXPECT_THAT(second.note, HasSubstr("a workspace: emulated error 900"));
-  EXPECT_EQ(second.values, want.values);
-  EXPECT_EQ(RunPass(session.get(), batch).values, want.values);
-  EXPECT_EQ(runtime_->captures(), 0);
 }
 
 TEST_F(CudaGraphTest, ServesSeveralCardsEachByGraphsOfItsOwn) {

@@ -25,7 +25,7 @@ struct ModelOptions {
   // auto (fp32 on a CPU, bf16 on a GPU), fp32, bf16, fp16
   std::string dtype = "auto";
   // Where a card keeps which algorithms of matrix products were fastest; empty:
-  // none are timed.
+  // nothing is kept.
   std::string tuning_folder = "";
   // What matrix products multiply: dtype, or fp8 (some cards)
   std::string products = "dtype";

@@ -199,8 +199,8 @@ class Device {
 // there, and else the CPU; notes() says why. dtype: "auto", "fp32", "bf16",
 // "fp16". "auto" is fp32 on a CPU and bf16 on a card. A device or dtype that is
 // not there is refused, naming what is. tuning_folder: where a card keeps which
-// algorithms were fastest; empty: it times none. products: "dtype", or "fp8": 8
-// bits, on a card that has them, never on a CPU.
+// algorithms were fastest; empty: nothing is kept. products: "dtype", or "fp8":
+// 8 bits, on a card that has them, never on a CPU.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const std::string& device, const std::string& dtype,
     const std::string& tuning_folder = "",

@@ -99,6 +99,11 @@ class SeveralDevices : public Device {
   void AllowGraphs(bool allowed) override {
     for (const auto& device : devices_) device->AllowGraphs(allowed);
   }
+  bool ObserveOps(OpObserver observe) override {
+    bool all = true;
+    for (const auto& device : devices_) all &= device->ObserveOps(observe);
+    return all;
+  }
   absl::Status ExpectModel(const ModelSizes& sizes) override {
     for (const auto& device : devices_) {
       const absl::Status status = device->ExpectModel(sizes);

@@ -4,7 +4,7 @@
 //     [--device=cpu|cuda|cuda:N] [--dtype=fp32|bf16|fp16]
 //     [--products=dtype|fp8] what products multiply on a card
 //     [--threads=N] [--max_batch_tokens=N] [--repeats=N] [--tokens=N]
-//     [--tuning_folder=FOLDER] of a card's timed choices; empty: none are timed
+//     [--tuning_folder=FOLDER] where a card keeps its choices; empty: nowhere
 //     [--cuda_graphs=true|false] small batches by CUDA graphs, on a card
 //     [--peak_tflops=N] what to quote shares of; 0: measured on the CPU
 //     [--ops]          time, FLOP, bytes and shares of the ceilings by op, one

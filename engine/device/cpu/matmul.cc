@@ -18,6 +18,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/cpu/aligned_buffer.h"
+#include "engine/device/cpu/cpu_info.h"
 #include "engine/device/cpu/product.h"
 
 // oneDNN runs on OpenMP and asks it how many threads to use. Declared here, as
@@ -186,9 +187,19 @@ class OneDnnProduct : public Product {
   memory bias_memory_;
 };
 
+// Keeps oneDNN from AMX, whose bf16 kernels sum a row in another order in a
+// large block than in a small one: the same text would have other bits in other
+// company. The first call into oneDNN must be this; later ones change nothing.
+void KeepFromAmx() {
+  static const auto done =
+      HasAmx() ? dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx512_core_bf16)
+               : dnnl::status::success;
+  static_cast<void>(done);
+}
+
 class OneDnnProductFactory : public ProductFactory {
  public:
-  explicit OneDnnProductFactory(DType dtype) : dtype_(dtype) {}
+  explicit OneDnnProductFactory(DType dtype) : dtype_(dtype) { KeepFromAmx(); }
 
   absl::StatusOr<std::unique_ptr<Product>> Create(
       const LinearWeights& weights) override {

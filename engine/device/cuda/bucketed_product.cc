@@ -8,7 +8,7 @@ namespace cuda {
 size_t BucketOf(int64_t rows) {
   const auto* const found =
       std::lower_bound(kBucketRows.begin(), kBucketRows.end(), rows);
-  return std::min<size_t>(found - kBucketRows.begin(), kBucketRows.size() - 1);
+  return found - kBucketRows.begin();
 }
 
 int64_t FewestRows(size_t bucket) {

@@ -12,19 +12,21 @@
 namespace encoderd {
 namespace cuda {
 
-// The most rows of each bucket; the last one serves all larger counts too.
+// The most rows of each bucket.
 inline constexpr std::array<int64_t, 9> kBucketRows = {
     16, 64, 128, 256, 512, 1024, 2048, 4096, 8192};
 
-// The bucket that serves `rows` rows.
+// The bucket that serves `rows` rows; kBucketRows.size() for more than any has.
 size_t BucketOf(int64_t rows);
 // The fewest rows of a bucket.
 int64_t FewestRows(size_t bucket);
 
-// The caller answers for it that all give a row the same bits.
+// All its parts must give a row the same bits. The last one serves what is more
+// than any bucket has.
 class BucketedProduct : public Product {
  public:
-  using Parts = std::array<std::shared_ptr<const Product>, kBucketRows.size()>;
+  using Parts =
+      std::array<std::shared_ptr<const Product>, kBucketRows.size() + 1>;
   BucketedProduct(Parts parts, bool adds_residual)
       : parts_(std::move(parts)), adds_residual_(adds_residual) {}
 

@@ -27,12 +27,12 @@ class CudaDevice : public Device {
  public:
   CudaDevice(std::shared_ptr<Context> context,
              std::unique_ptr<ProductFactory> products, const Card& card,
-             bool prove)
+             std::shared_ptr<Agreement> agreement)
       : context_(std::move(context)),
         runtime_(context_->runtime.get()),
         products_(std::move(products)),
         card_(card),
-        prove_(prove) {}
+        agreement_(std::move(agreement)) {}
 
   std::string name() const override {
     return absl::StrCat("cuda:", context_->ordinal, " (", card_.name,
@@ -76,7 +76,7 @@ class CudaDevice : public Device {
         " of pinned host memory (", limits.max_batch_tokens, " tokens); ",
         BytesText(free_bytes), " are free"));
     status = CheckMemory(model_bytes, plan.device_bytes(), 1, free_bytes);
-    return status.ok() && prove_ ? Prove(sizes) : status;
+    return status.ok() && agreement_ != nullptr ? Prove(sizes) : status;
   }
 
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
@@ -118,11 +118,17 @@ class CudaDevice : public Device {
   absl::Status Prove(const ModelSizes& sizes) {
     FastPaths paths;
     std::vector<std::string> notes;
-    const absl::Status status = ProvePaths(runtime_, sizes, ElementOf(dtype()),
-                                           context_->operands, &paths, &notes);
+    absl::Status status = ProvePaths(runtime_, sizes, ElementOf(dtype()),
+                                     context_->operands, &paths, &notes);
     for (std::string& note : notes) AddNote(std::move(note));
     context_->attention_paths = paths.attention_paths;
-    context_->fused_e4m3 = paths.fused_e4m3;
+    context_->fused_e4m3 = paths.fused_e4m3;  // the same bits either way
+    for (int32_t p = 0; p < kAttentionPaths && status.ok(); ++p) {
+      const auto path = static_cast<AttentionPath>(p);
+      status = agreement_->Add(absl::StrCat("attention ", PathName(path)),
+                               (paths.attention_paths & PathBit(path)) != 0,
+                               context_->ordinal);
+    }
     return status;
   }
 
@@ -157,7 +163,7 @@ class CudaDevice : public Device {
   Runtime* const runtime_;
   const std::unique_ptr<ProductFactory> products_;
   const Card card_;
-  const bool prove_;
+  const std::shared_ptr<Agreement> agreement_;  // null: nothing is proved
 };
 
 absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
@@ -286,7 +292,7 @@ absl::Status NoSuchCard(int32_t ordinal, int32_t count) {
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
     std::shared_ptr<Runtime> runtime, std::unique_ptr<ProductFactory> products,
     int32_t ordinal, const std::string& dtype, const std::string& operands,
-    bool graphs, bool prove) {
+    bool graphs, std::shared_ptr<Agreement> agreement) {
   auto context = std::make_shared<Context>();
   context->ordinal = ordinal;
   context->graphs = graphs;
@@ -336,9 +342,14 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
         "dtype"));
   }
   context->runtime = std::move(runtime);
-  context->overlaps = card.compute_major >= kLeastOverlapMajor;
+  if (card.compute_major >= kLeastOverlapMajor) {
+    int32_t version = 0;
+    code = context->runtime->UseDevice(ordinal);
+    if (code == 0) code = KernelsPtxVersion(&version);
+    context->overlaps = code == 0 && version >= 10 * kLeastOverlapMajor;
+  }
   return std::unique_ptr<Device>(absl::make_unique<CudaDevice>(
-      std::move(context), std::move(products), card, prove));
+      std::move(context), std::move(products), card, std::move(agreement)));
 }
 
 }  // namespace cuda

@@ -6,7 +6,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "engine/device/cuda/event_timer.h"
 #include "engine/device/cuda/narrow.h"
 #include "engine/device/cuda/op_costs.h"
 #include "engine/device/cuda/pool_kind.h"
@@ -108,9 +107,11 @@ void CudaExecutor::Upload(const PackedBatch& batch) {
 
 void CudaExecutor::Stage(const PackedBatch& batch) {
   const int64_t tokens = batch.num_tokens();
-  bucket_ = passes_.graphs() ? ChooseBucket(batch.cu_seqlens, attention_rule_,
-                                            limits_.max_batch_tokens)
-                             : std::nullopt;
+  // Ops are observed without the rows that pad.
+  const bool pads = passes_.graphs() && context_->observe_ops == nullptr;
+  bucket_ = pads ? ChooseBucket(batch.cu_seqlens, attention_rule_,
+                                limits_.max_batch_tokens)
+                 : std::nullopt;
   const int64_t rows = bucket_ ? bucket_->rows : tokens;
   layout_ = LayOutBatch(rows, bucket_ ? bucket_->work : rows, 0);
   char* staging = batch_staging_.as<char>();
@@ -353,18 +354,31 @@ PassMemory CudaExecutor::Written() const {
 }
 
 absl::Status CudaExecutor::RunObserved() {
-  EventTimer timer;
-  absl::Status status = timer.Take(&runtime_);
-  for (const RecordedOp& op : ops_) {
-    if (!status.ok()) break;
-    const absl::StatusOr<double> seconds = timer.Seconds(
-        [&] { return RunOp(op, &runtime_, stream_.get()); }, stream_.get());
-    status = seconds.status();
-    if (!status.ok()) break;
-    OpTime time = CostOf(op, batch_->cu_seqlens, context_->attention_paths);
-    time.seconds = *seconds;
-    context_->observe_ops(time);
+  // Events between all ops, and one wait: ops follow each other without gaps.
+  std::vector<OwnedEvent> events(ops_.size() + 1);
+  for (OwnedEvent& event : events) {
+    const absl::Status status = event.Take(&runtime_);
+    if (!status.ok()) return status;
   }
+  const auto mark = [&](size_t i) {
+    return runtime_.RecordEvent(events[i].get(), stream_.get());
+  };
+  int code = mark(0);
+  absl::Status status;
+  for (size_t i = 0; i < ops_.size() && status.ok() && code == 0; ++i) {
+    status = RunOp(ops_[i], &runtime_, stream_.get());
+    if (status.ok()) code = mark(i + 1);
+  }
+  if (status.ok() && code == 0) code = runtime_.Synchronize(stream_.get());
+  for (size_t i = 0; i < ops_.size() && status.ok() && code == 0; ++i) {
+    OpTime time =
+        CostOf(ops_[i], batch_->cu_seqlens, context_->attention_paths);
+    code = runtime_.SecondsBetween(events[i].get(), events[i + 1].get(),
+                                   &time.seconds);
+    if (code == 0) context_->observe_ops(time);
+  }
+  if (status.ok() && code != 0)
+    status = RuntimeError(&runtime_, code, "timing ops");
   return status;
 }
 

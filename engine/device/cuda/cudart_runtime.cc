@@ -46,7 +46,8 @@ class CudartRuntime : public Runtime {
 
   int NewStream(Stream* stream) override {
     cudaStream_t made = nullptr;
-    const int code = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+    const int code =
+        ForgetAny(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
     *stream = made;
     return code;
   }
@@ -75,7 +76,7 @@ class CudartRuntime : public Runtime {
 
   int NewEvent(Event* event) override {
     cudaEvent_t made = nullptr;
-    const int code = cudaEventCreate(&made);
+    const int code = ForgetAny(cudaEventCreate(&made));
     *event = made;
     return code;
   }
@@ -83,13 +84,14 @@ class CudartRuntime : public Runtime {
     cudaEventDestroy(static_cast<cudaEvent_t>(event));
   }
   int RecordEvent(Event event, Stream stream) override {
-    return cudaEventRecord(static_cast<cudaEvent_t>(event), Of(stream));
+    return ForgetAny(
+        cudaEventRecord(static_cast<cudaEvent_t>(event), Of(stream)));
   }
   int SecondsBetween(Event from, Event to, double* seconds) override {
     float milliseconds = 0;
-    const int code =
+    const int code = ForgetAny(
         cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(from),
-                             static_cast<cudaEvent_t>(to));
+                             static_cast<cudaEvent_t>(to)));
     *seconds = 1e-3 * milliseconds;
     return code;
   }

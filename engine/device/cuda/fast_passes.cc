@@ -103,6 +103,8 @@ void FastPasses::LeaveGraphs(const absl::Status& why) {
 
 void FastPasses::LeaveOverlaps(const absl::Status& why) {
   overlaps_on_ = overlaps_proved_ = false;
+  entry_ = nullptr;  // graphs have such launches, too
+  graphs_.Clear();
   Note(absl::StrCat("continues without overlapping launches: ", why.message()));
 }
 

@@ -1,7 +1,7 @@
 // Products with the exact GELU in their epilogue, where a library has them and
-// they prove themselves next to the plain way (a product, then bias_gelu) on
-// values of wide exponents, and are faster; everything else by the plain
-// library.
+// they prove themselves next to the plain way (a product, then bias_gelu);
+// everything else by the plain library. No clock has a say: the two have other
+// bits.
 //
 // The plain way rounds the sum to 16 bits before GELU, the fused one does not.
 // So they may differ by that rounding, by GELU's slope (at most 1.13), by the
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/device/cuda/agreement.h"
 #include "engine/device/cuda/product_proof.h"
 #include "engine/device/cuda/products.h"
 #include "engine/device/cuda/runtime.h"
@@ -39,23 +40,26 @@ class GeluProducts : public ProductFactory {
   GeluProducts(std::unique_ptr<ProductFactory> plain,
                std::unique_ptr<ProductFactory> fused,
                std::shared_ptr<Runtime> runtime, int32_t ordinal,
-               int64_t most_rows);
+               int64_t most_rows, std::shared_ptr<Agreement> agreement);
 
   // kBiasGeluErf: UNIMPLEMENTED where the plain way has to serve; a note, once
-  // for each size, says why, with both figures.
+  // for each size, says why, with the figures. RESOURCE_EXHAUSTED: no memory to
+  // prove it; DATA_LOSS: the device was lost; INTERNAL: cards disagree.
   absl::StatusOr<std::unique_ptr<Product>> Create(
       const ProductArgs& args) override;
   std::string name() const override;
   std::vector<std::string> TakeNotes() override;
 
  private:
-  // OK, or why the plain way serves products like `args`.
+  // OK, or, UNIMPLEMENTED, why the plain way serves products like `args`; any
+  // other error ends the start.
   absl::Status Prove(const ProductArgs& args);
 
   const std::unique_ptr<ProductFactory> plain_, fused_;
   const std::shared_ptr<Runtime> runtime_;
   const int32_t ordinal_;
   const int64_t most_rows_;
+  const std::shared_ptr<Agreement> agreement_;
   std::map<ProductKey, absl::Status> proved_;
   std::vector<std::string> notes_;
 };

@@ -50,9 +50,12 @@ absl::StatusOr<Card> CheckCards(Runtime* runtime,
   return first;
 }
 
-// Keeps choices for each library; all cards of a process share them.
+// What all cards of a process share: the choices for each library, and what
+// they found out at start.
 class Stores {
  public:
+  const std::shared_ptr<Agreement> agreement = std::make_shared<Agreement>();
+
   Stores(std::string folder, const Card& card)
       : folder_(std::move(folder)), card_(card) {}
 
@@ -79,8 +82,9 @@ absl::StatusOr<std::unique_ptr<ProductFactory>> NewProducts(
   if (!plain.ok()) return plain.status();
   const auto tuned = [&](std::unique_ptr<AlgorithmLibrary> library) {
     std::shared_ptr<TuningStore> store = stores->Of(library->name());
-    return absl::make_unique<TunedProducts>(
-        std::move(library), std::move(store), runtime, ordinal, most_rows);
+    return absl::make_unique<TunedProducts>(std::move(library),
+                                            std::move(store), runtime, ordinal,
+                                            most_rows, stores->agreement);
   };
   std::unique_ptr<ProductFactory> products = tuned(*std::move(plain));
   if (libraries.fused == nullptr) return products;
@@ -90,7 +94,7 @@ absl::StatusOr<std::unique_ptr<ProductFactory>> NewProducts(
   if (!fused.ok()) return fused.status();
   return std::unique_ptr<ProductFactory>(absl::make_unique<GeluProducts>(
       std::move(products), tuned(*std::move(fused)), runtime, ordinal,
-      most_rows));
+      most_rows, stores->agreement));
 }
 
 }  // namespace
@@ -123,9 +127,9 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCards(
     absl::StatusOr<std::unique_ptr<ProductFactory>> products = NewProducts(
         runtime, libraries, *card, ordinal, options.most_tuned_rows, &stores);
     if (!products.ok()) return products.status();
-    absl::StatusOr<std::unique_ptr<Device>> device =
-        NewCudaDevice(runtime, *std::move(products), ordinal, options.dtype,
-                      options.operands, /*graphs=*/true, options.prove_paths);
+    absl::StatusOr<std::unique_ptr<Device>> device = NewCudaDevice(
+        runtime, *std::move(products), ordinal, options.dtype, options.operands,
+        /*graphs=*/true, options.prove_paths ? stores.agreement : nullptr);
     if (!device.ok()) return device.status();
     devices.push_back(*std::move(device));
   }

@@ -21,8 +21,7 @@ namespace cuda {
 struct CardOptions {
   std::string dtype = "auto";      // as NewCudaDevice
   std::string operands = "dtype";  // as NewCudaDevice
-  // Where the choice of algorithms is kept; empty: they are timed at each
-  // start.
+  // Where the choice of algorithms is kept; empty: nothing is.
   std::string tuning_folder;
   // Whether the kernels' fast paths prove themselves at start (cuda_device.h).
   bool prove_paths = true;

@@ -31,6 +31,10 @@ struct OpStream {
   bool overlaps;
 };
 
+// For which virtual architecture this device's kernels were compiled, 90 for
+// compute capability 9.0: overlaps need at least that.
+int KernelsPtxVersion(int32_t* version);
+
 constexpr int32_t kMaxHidden = 4096;
 constexpr int32_t kMaxHeadSize = 128;
 

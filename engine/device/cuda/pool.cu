@@ -70,6 +70,10 @@ PoolKernel(const T* states, const PoolWork* all, int32_t hidden, float* out) {
 
 }  // namespace
 
+int KernelsPtxVersion(int32_t* version) {
+  return PtxVersionOf(PoolKernel<float>, version);
+}
+
 int Pool(const PoolArgs& args, const OpStream& stream) {
   if (args.work_count == 0) return 0;
   LaunchShape shape;

@@ -179,6 +179,17 @@ ENCODERD_DEVICE void StoreWord(uint32_t word, void* to) {
   *static_cast<uint32_t*>(to) = word;
 }
 
+// For which virtual architecture a kernel was compiled that the device in use
+// runs; the runtime's code.
+template <typename... Parameters>
+int PtxVersionOf(void (*kernel)(Parameters...), int32_t* version) {
+  cudaFuncAttributes attributes = {};
+  const cudaError_t code = cudaFuncGetAttributes(&attributes, kernel);
+  *version = attributes.ptxVersion;
+  if (code != cudaSuccess) cudaGetLastError();  // it is reported here
+  return static_cast<int>(code);
+}
+
 // Starts a kernel on the stream; the launch's code, or cudaGetLastError's.
 template <typename... Parameters, typename... Arguments>
 int Launch(void (*kernel)(Parameters...), const LaunchShape& shape,

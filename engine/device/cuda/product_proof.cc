@@ -15,51 +15,12 @@ namespace encoderd {
 namespace cuda {
 namespace {
 
-// Weights repeat after as many rows: making them takes no time.
-constexpr int64_t kWeightPeriod = 256;
 constexpr int kRepeats = 3;
 // A row alone, a few, odd counts below and above a tile.
 constexpr int64_t kCounts[] = {1, 7, 17, 129, 1000, 4097};
 
-// Of both signs, spread over powers of two from 2^least to 2^most.
-std::vector<float> WideValues(int64_t count, int least, int most,
-                              uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<float> values(count);
-  for (float& value : values) {
-    const uint32_t bits = random();
-    const int power = least + static_cast<int>(bits % (most - least + 1));
-    const auto fraction = static_cast<float>(bits >> 9 & 0x7fff) * 0x1p-15f;
-    value = std::ldexp(1.0f + fraction, power) *
-            ((bits & 1U << 31) != 0 ? -1.0f : 1.0f);
-  }
-  return values;
-}
-
-std::vector<double> RowNorms(const std::vector<float>& values, int64_t cols) {
-  std::vector<double> norms;
-  for (size_t first = 0; first < values.size(); first += cols) {
-    double squares = 0;
-    for (int64_t c = 0; c < cols; ++c)
-      squares += double{values[first + c]} * values[first + c];
-    norms.push_back(std::sqrt(squares));
-  }
-  return norms;
-}
-
-// Codes [rows,cols] and then scales [rows]; rows repeat those of `period`.
-std::vector<char> RepeatE4m3(const std::vector<char>& period, int64_t rows,
-                             int64_t cols) {
-  const int64_t repeats = static_cast<int64_t>(period.size()) / (cols + 4);
-  std::vector<char> bytes(E4m3RowsBytes(rows, cols));
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t from = r % repeats;
-    std::memcpy(&bytes[r * cols], &period[from * cols], cols);
-    std::memcpy(&bytes[rows * cols + 4 * r], &period[repeats * cols + 4 * from],
-                4);
-  }
-  return bytes;
-}
+// Small counts are run with other rows again and again, so often.
+constexpr int64_t kWindows = 32;
 
 }  // namespace
 
@@ -72,9 +33,10 @@ ProductProof::ProductProof(Runtime* runtime, const ProductArgs& args,
     : runtime_(runtime), args_(args), most_rows_(most_rows) {}
 
 absl::StatusOr<std::unique_ptr<ProductProof>> ProductProof::Create(
-    Runtime* runtime, const ProductArgs& args, int64_t most_rows) {
+    Runtime* runtime, const ProductArgs& args, int64_t most_rows,
+    ProofValues values) {
   auto proof = absl::WrapUnique(new ProductProof(runtime, args, most_rows));
-  const absl::Status status = proof->Take();
+  const absl::Status status = proof->Take(values);
   if (!status.ok()) return status;
   return proof;
 }
@@ -83,36 +45,26 @@ int64_t ProductProof::row_bytes() const {
   return args_.out * DTypeBytes(DTypeOf(args_.element));
 }
 
-absl::Status ProductProof::Take() {
+absl::Status ProductProof::Take(ProofValues values) {
   const DType dtype = DTypeOf(args_.element);
   const bool e4m3 = args_.operands == Operands::kE4m3;
-  const auto narrow = [&](const std::vector<float>& values) {
-    return e4m3 ? NarrowRowsToE4m3(values, args_.in) : Narrow(values, dtype);
+  const ProofMatrices made = MakeProofMatrices(values, args_, period());
+  const auto narrow = [&](const std::vector<float>& matrix) {
+    return e4m3 ? NarrowRowsToE4m3(matrix, args_.in) : Narrow(matrix, dtype);
   };
-  const std::vector<float> rows = WideValues(period() * args_.in, -6, 6, 1);
-  x_norms_ = RowNorms(rows, args_.in);
-  period_rows_ = narrow(rows);
-  const int64_t distinct = std::min(kWeightPeriod, args_.out);
-  const std::vector<float> some = WideValues(distinct * args_.in, -8, 2, 2);
-  weight_norms_ = RowNorms(some, args_.in);
-  std::vector<float> weights;
-  weights.reserve(args_.out * args_.in);
-  for (int64_t c = 0; c < args_.out; ++c) {
-    const auto from = some.begin() + c % distinct * args_.in;
-    weights.insert(weights.end(), from, from + args_.in);
-  }
-  const std::vector<char> weight = narrow(weights);
-  const DType bias_type =
-      args_.epilogue == Epilogue::kBiasGeluErf ? DType::kF32 : dtype;
-  // Of few bits, so that each dtype has the same values.
-  bias_values_.resize(args_.out);
-  for (int64_t c = 0; c < args_.out; ++c)
-    bias_values_[c] = static_cast<float>(c * 37 % 101 - 50) * 0x1p-5f;
-  const std::vector<char> bias = Narrow(bias_values_, bias_type);
-  const std::vector<float> added = WideValues(period() * args_.out, -8, 6, 3);
-  const std::vector<char> residual = Narrow(added, dtype);
+  x_norms_ = RowNorms(made.x, args_.in);
+  weight_norms_ = RowNorms(made.weight, args_.in);
+  period_rows_ = narrow(made.x);
+  const std::vector<char> weight = narrow(made.weight);
+  bias_values_ = made.bias;
+  const std::vector<char> bias =
+      Narrow(made.bias,
+             args_.epilogue == Epilogue::kBiasGeluErf ? DType::kF32 : dtype);
+  period_residual_ = Narrow(made.residual, dtype);
   residual_values_ =
-      Widen(residual.data(), period() * args_.out, args_.element);
+      Widen(period_residual_.data(), period() * args_.out, args_.element);
+  const std::vector<char> residual =
+      RepeatRows(period_residual_, period(), Operands::kElement, 0, most_rows_);
 
   const char* const kWhat = "proving a product";
   absl::Status status = stream_.Take(runtime_);
@@ -128,8 +80,10 @@ absl::Status ProductProof::Take() {
         runtime_->CopyToDeviceAndWait(bytes.data(), size, buffer->data());
     if (code != 0) status = RuntimeError(runtime_, code, kWhat);
   };
-  take(&x_, e4m3 ? E4m3RowsBytes(most_rows_, args_.in)
-                 : most_rows_ * args_.in * DTypeBytes(dtype));
+  const int64_t x_bytes = static_cast<int64_t>(period_rows_.size());
+  take(&x_, x_bytes / period() * most_rows_);
+  take(&some_x_, x_bytes);
+  take(&some_residual_, static_cast<int64_t>(period_residual_.size()));
   take(&y_, most_rows_ * row_bytes());
   take(&staging_, period() * row_bytes());
   put(&weight_, weight);
@@ -140,38 +94,38 @@ absl::Status ProductProof::Take() {
   return status;
 }
 
-absl::Status ProductProof::UploadRows(int64_t rows) {
+absl::StatusOr<const void*> ProductProof::Rows(int64_t first, int64_t rows) {
+  const bool all = rows > period();
+  const DeviceBuffer& buffer = all ? x_ : some_x_;
   const bool e4m3 = args_.operands == Operands::kE4m3;
-  if (e4m3 ? uploaded_ == rows : uploaded_ >= rows) return absl::OkStatus();
-  std::vector<char> bytes;
-  if (e4m3) {
-    bytes = RepeatE4m3(period_rows_, rows, args_.in);
-  } else {
-    const int64_t each = static_cast<int64_t>(period_rows_.size()) / period();
-    for (int64_t first = 0; first < most_rows_; first += period()) {
-      const int64_t count = std::min(period(), most_rows_ - first);
-      bytes.insert(bytes.end(), period_rows_.begin(),
-                   period_rows_.begin() + count * each);
-    }
-  }
+  if (all && (e4m3 ? uploaded_ == rows : uploaded_ > 0)) return x_.data();
+  const std::vector<char> bytes =
+      RepeatRows(period_rows_, period(), args_.operands, first,
+                 all && !e4m3 ? most_rows_ : rows);
   const int code = runtime_->CopyToDeviceAndWait(
-      bytes.data(), static_cast<int64_t>(bytes.size()), x_.data());
+      bytes.data(), static_cast<int64_t>(bytes.size()), buffer.data());
   if (code != 0) return RuntimeError(runtime_, code, "proving a product");
-  uploaded_ = e4m3 ? rows : most_rows_;
-  return absl::OkStatus();
+  if (all) uploaded_ = rows;
+  return buffer.data();
 }
 
-absl::Status ProductProof::RunOnce(const RunRows& run, int64_t rows) {
-  absl::Status status = UploadRows(rows);
-  if (!status.ok()) return status;
-  int code =
+absl::Status ProductProof::RunOnce(const RunRows& run, int64_t first,
+                                   int64_t rows) {
+  const absl::StatusOr<const void*> x = Rows(first, rows);
+  if (!x.ok()) return x.status();
+  const int code =
       runtime_->FillWithNaNs(y_.data(), rows * row_bytes(), stream_.get());
-  if (code == 0) status = run(x_.data(), rows, y_.data(), stream_.get());
+  absl::Status status;
+  if (code == 0) status = run(*x, rows, y_.data(), stream_.get());
   // Also after an error of the run: it tells whether the device is lost.
   const int waited = runtime_->Synchronize(stream_.get());
-  if (waited != 0) code = waited;
-  if (code != 0) return RuntimeError(runtime_, code, "proving a product");
-  return status;
+  if (waited != 0 || code != 0) {
+    return RuntimeError(runtime_, waited != 0 ? waited : code,
+                        "proving a product");
+  }
+  // Libraries call an algorithm that cannot run a lost device, too.
+  return absl::IsDataLoss(status) ? absl::InternalError(status.message())
+                                  : status;
 }
 
 absl::StatusOr<const char*> ProductProof::Download(int64_t first,
@@ -184,7 +138,7 @@ absl::StatusOr<const char*> ProductProof::Download(int64_t first,
   return staging_.as<char>();
 }
 
-absl::StatusOr<int64_t> ProductProof::Differences(int64_t rows,
+absl::StatusOr<int64_t> ProductProof::Differences(int64_t start, int64_t rows,
                                                   const std::string& want) {
   const int64_t value_bytes = row_bytes() / args_.out;
   int64_t differences = 0;
@@ -195,7 +149,7 @@ absl::StatusOr<int64_t> ProductProof::Differences(int64_t rows,
     for (int64_t r = 0; r < most; ++r) {
       const char* const row = *got + r * row_bytes();
       const char* const same =
-          want.data() + (first + r) % period() * row_bytes();
+          want.data() + (start + first + r) % period() * row_bytes();
       if (std::memcmp(row, same, row_bytes()) == 0) continue;
       for (int64_t at = 0; at < row_bytes(); at += value_bytes) {
         if (std::memcmp(row + at, same + at, value_bytes) != 0) ++differences;
@@ -206,53 +160,85 @@ absl::StatusOr<int64_t> ProductProof::Differences(int64_t rows,
   return differences;
 }
 
-absl::Status ProductProof::Compare(const RunRows& run,
+absl::Status ProductProof::Compare(const Product& product, bool adds,
                                    absl::Span<const int64_t> counts,
-                                   const std::string& want, const char* what) {
+                                   const char* what) {
   for (const int64_t count : counts) {
     const int64_t rows = std::min(count, most_rows_);
-    absl::Status status = RunOnce(run, rows);
-    if (!status.ok()) return status;
-    const absl::StatusOr<int64_t> differences = Differences(rows, want);
-    if (!differences.ok()) return differences.status();
-    if (*differences == 0) continue;
+    const int64_t windows =
+        rows < period() ? std::min(kWindows, period() / rows) : 1;
+    int64_t all = 0;
+    for (int64_t first = 0; first < windows * rows; first += rows) {
+      const absl::StatusOr<RunRows> run =
+          adds ? Adding(product, first, rows) : Plain(product);
+      if (!run.ok()) return run.status();
+      absl::Status status = RunOnce(*run, first, rows);
+      if (!status.ok()) return status;
+      const absl::StatusOr<int64_t> differences =
+          Differences(first, rows, adds ? want_adding_ : want_);
+      if (!differences.ok()) return differences.status();
+      all += *differences;
+    }
+    if (all == 0) continue;
     return absl::InternalError(absl::StrCat(
-        what, " at ", rows, " rows: ", *differences, " values differ in the ",
-        std::min(rows, 3 * period()), " rows of ", args_.out, " compared"));
+        what, " at ", rows, " rows: ", all, " values differ in the ",
+        windows * std::min(rows, 3 * period()), " rows of ", args_.out,
+        " compared"));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ProductProof::Block(const RunRows& run) {
-  absl::Status status = RunOnce(run, period());
+  absl::Status status = RunOnce(run, 0, period());
   if (!status.ok()) return status;
   const absl::StatusOr<const char*> got = Download(0, period());
   if (!got.ok()) return got.status();
   return std::string(*got, period() * row_bytes());
 }
 
-ProductProof::RunRows ProductProof::Adding(const Product& product) const {
-  return [this, &product](const void* x, int64_t rows, void* y, Stream stream) {
-    return product.RunAdding(x, rows, residual_.data(), y, stream);
+ProductProof::RunRows ProductProof::Plain(const Product& product) {
+  return [&product](const void* x, int64_t rows, void* y, Stream stream) {
+    return product.Run(x, rows, y, stream);
   };
+}
+
+absl::StatusOr<ProductProof::RunRows> ProductProof::Adding(
+    const Product& product, int64_t first, int64_t rows) {
+  const void* residual = residual_.data();
+  if (first > 0) {
+    const std::vector<char> bytes =
+        RepeatRows(period_residual_, period(), Operands::kElement, first, rows);
+    const int code = runtime_->CopyToDeviceAndWait(
+        bytes.data(), static_cast<int64_t>(bytes.size()),
+        some_residual_.data());
+    if (code != 0) return RuntimeError(runtime_, code, "proving a product");
+    residual = some_residual_.data();
+  }
+  return RunRows([&product, residual](const void* x, int64_t count, void* y,
+                                      Stream stream) {
+    return product.RunAdding(x, count, residual, y, stream);
+  });
+}
+
+std::vector<int64_t> ProductProof::AllCounts() const {
+  std::vector<int64_t> counts(std::begin(kCounts), std::end(kCounts));
+  counts.push_back(most_rows_);
+  return counts;
 }
 
 absl::Status ProductProof::SetReference(const Product& product) {
-  const RunRows run = [&](const void* x, int64_t rows, void* y, Stream stream) {
-    return product.Run(x, rows, y, stream);
-  };
-  absl::StatusOr<std::string> block = Block(run);
+  absl::StatusOr<std::string> block = Block(Plain(product));
   if (!block.ok()) return block.status();
   want_ = *std::move(block);
   want_adding_.clear();
-  std::vector<int64_t> counts(std::begin(kCounts), std::end(kCounts));
-  counts.push_back(most_rows_);
-  return Compare(run, counts, want_,
-                 "a row's bits depend on the rows beside it");
+  return Compare(product, /*adds=*/false, AllCounts(),
+                 "a row's bits depend on the other rows");
 }
 
 absl::Status ProductProof::CheckResidual(const Product& reference) {
-  absl::StatusOr<std::string> block = Block(Adding(reference));
+  const absl::StatusOr<RunRows> adding = Adding(reference, 0, period());
+  if (!adding.ok()) return adding.status();
+  absl::StatusOr<std::string> block = Block(*adding);
   if (!block.ok()) return block.status();
   const int64_t count = period() * args_.out;
   const std::vector<float> plain = Widen(want_.data(), count, args_.element);
@@ -261,10 +247,9 @@ absl::Status ProductProof::CheckResidual(const Product& reference) {
   for (int64_t i = 0; i < count; ++i) {
     const double sum = double{plain[i]} + residual_values_[i];
     // The product's rounding, which one has and the other has not, the sum's,
-    // and the float addition's.
+    // and the float addition's. The sums are the same.
     const double size = std::fabs(plain[i]) + std::fabs(sum);
-    const double bound = (Epsilon() + 0x1p-22) * size +
-                         SumBound(i / args_.out, i % args_.out) + LeastStep();
+    const double bound = (Epsilon() + 0x1p-22) * size + 2 * LeastStep();
     const double ratio = std::fabs(got[i] - sum) / bound;
     worst = std::isnan(ratio) ? HUGE_VAL : std::max(worst, ratio);
   }
@@ -273,33 +258,33 @@ absl::Status ProductProof::CheckResidual(const Product& reference) {
         "with a residual added it is off by %.3g of its bound", worst));
   }
   want_adding_ = *std::move(block);
-  return absl::OkStatus();
+  const absl::Status same =
+      Compare(reference, /*adds=*/true, AllCounts(),
+              "with a residual a row's bits depend on the other rows");
+  if (!same.ok()) want_adding_.clear();  // nobody is compared with it
+  return same;
 }
 
 absl::Status ProductProof::CompareBits(const Product& product,
                                        absl::Span<const int64_t> counts) {
-  absl::Status status =
-      Compare([&](const void* x, int64_t rows, void* y,
-                  Stream stream) { return product.Run(x, rows, y, stream); },
-              counts, want_, "other bits");
+  absl::Status status = Compare(product, /*adds=*/false, counts, "other bits");
   if (!status.ok() || want_adding_.empty()) return status;
-  // The residual has kPeriod rows.
-  std::vector<int64_t> few;
-  for (const int64_t count : counts) few.push_back(std::min(count, period()));
-  return Compare(Adding(product), few, want_adding_,
+  return Compare(product, /*adds=*/true, counts,
                  "other bits with a residual added");
 }
 
 absl::StatusOr<double> ProductProof::Seconds(const RunRows& run, int64_t rows) {
   const int runs = rows > 1024 ? 4 : 16;
-  absl::Status status = RunOnce(run, rows);  // warms up
+  absl::Status status = RunOnce(run, 0, rows);  // warms up
   if (!status.ok()) return status;
+  const absl::StatusOr<const void*> x = Rows(0, rows);
+  if (!x.ok()) return x.status();
   double least = HUGE_VAL;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     const absl::StatusOr<double> seconds = timer_.Seconds(
         [&]() -> absl::Status {
           for (int i = 0; i < runs; ++i) {
-            absl::Status ran = run(x_.data(), rows, y_.data(), stream_.get());
+            absl::Status ran = run(*x, rows, y_.data(), stream_.get());
             if (!ran.ok()) return ran;
           }
           return absl::OkStatus();
@@ -313,16 +298,12 @@ absl::StatusOr<double> ProductProof::Seconds(const RunRows& run, int64_t rows) {
 
 absl::StatusOr<double> ProductProof::Seconds(const Product& product,
                                              int64_t rows) {
-  return Seconds(
-      [&](const void* x, int64_t count, void* y, Stream stream) {
-        return product.Run(x, count, y, stream);
-      },
-      rows);
+  return Seconds(Plain(product), rows);
 }
 
 absl::StatusOr<std::vector<float>> ProductProof::Values(const RunRows& run,
                                                         int64_t rows) {
-  absl::Status status = RunOnce(run, rows);
+  absl::Status status = RunOnce(run, 0, rows);
   if (!status.ok()) return status;
   const int64_t some = std::min(rows, period());
   const absl::StatusOr<const char*> got = Download(0, some);

@@ -53,7 +53,7 @@ absl::Status ProvePaths(Runtime* runtime, const ModelSizes& sizes,
   Outcomes outcomes(notes);
   const absl::Status taken = stream.Take(runtime);
   if (!taken.ok()) {
-    outcomes.Take("no fast path", "the plain one", taken, "");
+    outcomes.Take("a fast path of the kernels", "the plain one", taken, "");
     return outcomes.Finish();
   }
   const int32_t head_size = sizes.hidden_size / sizes.num_attention_heads;

@@ -33,12 +33,14 @@ absl::Status NotThisOne(const absl::Status& why) {
 TunedProducts::TunedProducts(std::unique_ptr<AlgorithmLibrary> library,
                              std::shared_ptr<TuningStore> store,
                              std::shared_ptr<Runtime> runtime, int32_t ordinal,
-                             int64_t most_rows)
+                             int64_t most_rows,
+                             std::shared_ptr<Agreement> agreement)
     : library_(std::move(library)),
       store_(std::move(store)),
       runtime_(std::move(runtime)),
       ordinal_(ordinal),
-      most_rows_(most_rows) {}
+      most_rows_(most_rows),
+      agreement_(std::move(agreement)) {}
 
 void TunedProducts::AddNote(const ProductArgs& args, const std::string& text) {
   store_->AddNote(absl::StrCat(library_->name(), ", products ",
@@ -89,18 +91,18 @@ absl::StatusOr<ProductChoice> TunedProducts::Choose(const ProductArgs& args) {
   faster_.clear();
   absl::StatusOr<std::unique_ptr<ProductProof>> proof =
       ProductProof::Create(runtime_.get(), args, most_rows_);
-  if (EndsTheStart(proof.status())) return proof.status();
   if (!proof.ok()) {
-    AddNote(args, absl::StrCat("warning: not proved and not timed: ",
-                               proof.status().message()));
+    return absl::Status(
+        proof.status().code(),
+        absl::StrCat("cuda:", ordinal_, ": products ", KeyText(KeyOf(args)),
+                     ": ", proof.status().message()));
   }
-  ProductProof* const proves = proof.ok() ? proof->get() : nullptr;
+  ProductProof* const proves = proof->get();
   ProductChoice choice;
   absl::StatusOr<Algorithm> reference = ChooseReference(args, proves);
   if (!reference.ok()) return reference.status();
   choice.reference = *std::move(reference);
   choice.by_bucket.fill(choice.reference);
-  if (proves == nullptr) return choice;
   const absl::StatusOr<std::unique_ptr<Product>> product =
       library_->Create(proves->args(), choice.reference);
   if (!product.ok()) return product.status();
@@ -112,6 +114,10 @@ absl::StatusOr<ProductChoice> TunedProducts::Choose(const ProductArgs& args) {
       AddNote(args, absl::StrCat("the residual is added by add_layer_norm: ",
                                  adds.message()));
     }
+    const absl::Status agreed = agreement_->Add(
+        absl::StrCat("the residual on products ", KeyText(KeyOf(args))),
+        adds.ok(), ordinal_);
+    if (!agreed.ok()) return agreed;
   }
   Choices timed;
   for (size_t bucket = 0; bucket < kBucketRows.size(); ++bucket) {
@@ -126,8 +132,9 @@ absl::StatusOr<ProductChoice> TunedProducts::Choose(const ProductArgs& args) {
   for (const std::string& faster : faster_)
     absl::StrAppend(&text, "; ", faster);
   if (refused_ > 0) {
-    absl::StrAppend(&text, "; ", refused_,
-                    " do not serve, the first: ", first_refused_);
+    absl::StrAppend(
+        &text, "; ", refused_,
+        " times an algorithm was refused, the first: ", first_refused_);
   }
   AddNote(args, text);
   return choice;
@@ -183,7 +190,6 @@ absl::Status TunedProducts::TryReference(const ProductArgs& args,
         absl::StrCat("cuda:", ordinal_, ": checking the algorithm of products ",
                      KeyText(KeyOf(args)), ": ", good.message()));
   }
-  if (proof == nullptr) return absl::OkStatus();
   const absl::StatusOr<std::unique_ptr<Product>> product =
       library_->Create(proof->args(), algorithm);
   if (!product.ok()) return NotThisOne(product.status());

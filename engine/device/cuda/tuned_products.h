@@ -5,8 +5,8 @@
 // note says by how much.
 //
 // The reference is the library's first answer that serves all counts of rows
-// and gives a row the same bits at each. It depends on the library and the card
-// alone, so that a restart changes no bits, whatever the clock says.
+// and gives a row the same bits at each. No clock has a say in it, so that a
+// restart changes no bits; without memory for the proof there is no start.
 //
 // Thread rule: as ProductFactory, one thread at a time.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_TUNED_PRODUCTS_H_
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/device/cuda/agreement.h"
 #include "engine/device/cuda/algorithms.h"
 #include "engine/device/cuda/bucketed_product.h"
 #include "engine/device/cuda/product_proof.h"
@@ -32,21 +33,25 @@ namespace cuda {
 // Of the products of one ProductKey.
 struct ProductChoice {
   Algorithm reference;
-  std::array<Algorithm, kBucketRows.size()> by_bucket;
+  // And, last, for more rows than any bucket has: the reference.
+  std::array<Algorithm, kBucketRows.size() + 1> by_bucket;
   bool adds_residual = false;
 };
 
 class TunedProducts : public ProductFactory {
  public:
   // Of card `ordinal`. most_rows: up to which products are proved and timed;
-  // larger buckets are served by the reference.
-  TunedProducts(std::unique_ptr<AlgorithmLibrary> library,
-                std::shared_ptr<TuningStore> store,
-                std::shared_ptr<Runtime> runtime, int32_t ordinal,
-                int64_t most_rows = kBucketRows.back());
+  // larger buckets are served by the reference. agreement: of all cards of the
+  // process.
+  TunedProducts(
+      std::unique_ptr<AlgorithmLibrary> library,
+      std::shared_ptr<TuningStore> store, std::shared_ptr<Runtime> runtime,
+      int32_t ordinal, int64_t most_rows = kBucketRows.back(),
+      std::shared_ptr<Agreement> agreement = std::make_shared<Agreement>());
 
-  // UNIMPLEMENTED: no algorithm of the library serves; DATA_LOSS: the device
-  // was lost on the way.
+  // UNIMPLEMENTED: no algorithm of the library serves; RESOURCE_EXHAUSTED: no
+  // memory to prove one; DATA_LOSS: the device was lost on the way; INTERNAL:
+  // cards disagree.
   absl::StatusOr<std::unique_ptr<Product>> Create(
       const ProductArgs& args) override;
   std::string name() const override { return library_->name(); }
@@ -58,8 +63,7 @@ class TunedProducts : public ProductFactory {
 
  private:
   absl::StatusOr<ProductChoice> Choose(const ProductArgs& args);
-  // The reference of the process, or the first that serves. proof null: there
-  // was no memory for one.
+  // The reference of the process, or the first that serves.
   absl::StatusOr<Algorithm> ChooseReference(const ProductArgs& args,
                                             ProductProof* proof);
   // INVALID_ARGUMENT: not this one, and why.
@@ -82,6 +86,7 @@ class TunedProducts : public ProductFactory {
   const std::shared_ptr<Runtime> runtime_;
   const int32_t ordinal_;
   const int64_t most_rows_;
+  const std::shared_ptr<Agreement> agreement_;
   std::map<ProductKey, ProductChoice> choices_;
 
   // Of the choice that is being made.

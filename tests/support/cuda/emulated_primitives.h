@@ -102,6 +102,12 @@ inline void StoreWord(uint32_t word, void* to) {
   std::memcpy(to, &word, sizeof(word));
 }
 
+template <typename... Parameters>
+int PtxVersionOf(void (*kernel)(Parameters...), int32_t* version) {
+  *version = 90;
+  return 0;
+}
+
 template <typename... Parameters, typename... Arguments>
 int Launch(void (*kernel)(Parameters...), const LaunchShape& shape,
            const OpStream& on, Arguments... arguments) {

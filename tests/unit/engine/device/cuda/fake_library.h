@@ -22,7 +22,7 @@ struct FakeAlgorithm {
   int64_t lies_from = 0;  // another last bit in runs of so many rows; 0: none
   bool lies_adding = false;  // the residual is added twice
   bool adds = true;
-  float value = 1.0f;  // of every product
+  float value = 0.0f;  // of every product
   absl::Status run;    // of each run
 };
 

@@ -99,6 +99,7 @@ TEST_F(FastPassesTest, LeavesOverlapsThenGraphsWhereAGraphFails) {
     Pass(&passes, true);
     EXPECT_TRUE(status_.ok());
     notes.push_back(passes.TakeNote());
+    Pass(&passes, true);  // the list is new again, or nobody asks for a graph
   }
   EXPECT_THAT(notes,
               ElementsAre(HasSubstr("without overlapping launches: ending a"),
@@ -114,9 +115,21 @@ TEST_F(FastPassesTest, CapturesAGraphWithoutOverlapsOnceTheyFailed) {
   runtime_.Fail("LaunchGraph", kLaunchOutOfResources);
   Pass(&passes, true);
   EXPECT_EQ(runtime_.graphs(), 0);
-  Pass(&passes, true);
+  for (int i = 0; i < 2; ++i) Pass(&passes, true);
   EXPECT_EQ(runtime_.graphs(), 1);
   EXPECT_THAT(passes.TakeNote(), HasSubstr("without overlapping launches"));
+}
+
+TEST_F(FastPassesTest, LeavesGraphsOfOverlapsToo) {
+  FastPasses passes(&runtime_, true, true);
+  for (int i = 0; i < 2; ++i) Pass(&passes, true);
+  EXPECT_EQ(runtime_.graphs(), 1);
+  product_.wrong = product_.runs + 1;
+  Pass(&passes, false);  // overlaps give other bits
+  product_.wrong = 1000;
+  EXPECT_EQ(runtime_.graphs(), 0);
+  for (int i = 0; i < 2; ++i) Pass(&passes, true);
+  EXPECT_EQ(runtime_.graphs(), 1);
 }
 
 TEST_F(FastPassesTest, ReturnsAnErrorThatLosesTheDevice) {

@@ -4,6 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <cstring>
+
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/unit/engine/device/cuda/fake_library.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
@@ -34,19 +37,6 @@ class Changed : public Product {
   const Change change_;
 };
 
-// The product's sums in the other order.
-std::vector<float> SumBackwards(const std::vector<float>& x,
-                                const std::vector<float>& weight, int64_t in) {
-  const auto rows = static_cast<int64_t>(x.size()) / in;
-  const auto out = static_cast<int64_t>(weight.size()) / in;
-  std::vector<float> sums(rows * out);
-  for (int64_t i = 0; i < rows * out; ++i) {
-    for (int64_t k = in; k-- > 0;)
-      sums[i] += x[i / out * in + k] * weight[i % out * in + k];
-  }
-  return sums;
-}
-
 class ProductProofTest : public ::testing::TestWithParam<Operands> {
  protected:
   void SetUp() override {
@@ -76,7 +66,7 @@ TEST_P(ProductProofTest, FindsOneOtherBitInAnyPlaceOfAnyCount) {
     EXPECT_TRUE(proof_->CompareBits(changed, {16, 18}).ok());
     const absl::Status status = proof_->CompareBits(changed, {16, 17});
     EXPECT_EQ(status.message(),
-              "other bits at 17 rows: 1 values differ in the 17 rows of 48 "
+              "other bits at 17 rows: 2 values differ in the 34 rows of 48 "
               "compared");
   }
 }
@@ -93,43 +83,114 @@ TEST_P(ProductProofTest, RefusesAReferenceWhoseRowsDependOnTheirCount) {
     if (rows == 7) y[6 * 48] ^= 1;
   });
   EXPECT_THAT(std::string(proof_->SetReference(changed).message()),
-              HasSubstr("depend on the rows beside it at 7 rows: 1 values"));
+              HasSubstr("depend on the other rows at 7 rows: 5 values"));
 }
 
-// What makes the comparison of bits worth something.
-TEST(WideValuesTest, GiveASumInAnotherOrderOtherBitsWithinItsBound) {
-  EmulatedRuntime runtime;
-  const ProductArgs sizes = {Element::kBf16, 32, 48, Epilogue::kNone};
-  const auto proof = ProductProof::Create(&runtime, sizes, kMostRows).value();
-  const auto product = EmulatedProducts().Create(proof->args()).value();
-  const auto run = [&](const void* x, int64_t rows, void* y, Stream stream) {
-    const std::vector<float> sums =
-        SumBackwards(Widen(x, rows * 32, Element::kBf16),
-                     Widen(proof->args().weight, 48 * 32, Element::kBf16), 32);
-    std::memcpy(y, Narrow(sums, DType::kBF16).data(), 2 * sums.size());
-    return absl::OkStatus();
-  };
-  const auto plain = [&](const void* x, int64_t rows, void* y, Stream stream) {
-    return product->Run(x, rows, y, stream);
-  };
-  const auto backwards = proof->Values(run, kMostRows).value();
-  const auto forwards = proof->Values(plain, kMostRows).value();
-  int differ = 0;
-  for (size_t i = 0; i < forwards.size(); ++i) {
-    differ += backwards[i] != forwards[i] ? 1 : 0;
-    // And by no more than the bound says.
-    EXPECT_LE(std::fabs(backwards[i] - forwards[i]),
-              proof->SumBound(i / 48, i % 48) +
-                  2 * proof->Epsilon() * std::fabs(forwards[i]));
+// The product's sums, `step` terms at a time, each step added to the rest in
+// one rounding; from the last on if backwards.
+std::vector<float> SumBySteps(const ProofMatrices& made, int64_t in,
+                              int64_t step, bool backwards) {
+  const auto rows = static_cast<int64_t>(made.x.size()) / in;
+  const auto out = static_cast<int64_t>(made.weight.size()) / in;
+  std::vector<float> sums(rows * out);
+  for (int64_t i = 0; i < rows * out; ++i) {
+    const float* x = &made.x[i / out * in];
+    const float* weight = &made.weight[i % out * in];
+    for (int64_t s = 0; s < in / step; ++s) {
+      const int64_t first = (backwards ? in / step - 1 - s : s) * step;
+      double part = 0;
+      for (int64_t k = first; k < first + step; ++k)
+        part += double{x[k]} * weight[k];
+      sums[i] = static_cast<float>(sums[i] + part);
+    }
   }
-  EXPECT_GT(differ, 0);
+  return sums;
+}
+
+// What makes the comparison of bits worth something: the widths of models.
+TEST(ProofValuesTest, GiveASumInAnotherOrderOtherBitsInMostValues) {
+  for (const int64_t in : {384, 1024, 4096}) {
+    const ProductArgs args = {Element::kBf16, in, 24, Epilogue::kBias};
+    ProofMatrices made = MakeProofMatrices(ProofValues::kCancelling, args, 16);
+    for (std::vector<float>* matrix : {&made.x, &made.weight})
+      *matrix = Widen(Narrow(*matrix, DType::kBF16).data(),
+                      static_cast<int64_t>(matrix->size()), Element::kBf16);
+    const auto bits = [&](int64_t step, bool backwards) {
+      return Narrow(SumBySteps(made, in, step, backwards), DType::kBF16);
+    };
+    const std::vector<char> want = bits(16, false);
+    for (const auto& other :
+         {bits(8, false), bits(32, false), bits(64, false), bits(16, true)}) {
+      int64_t differ = 0;
+      for (size_t i = 0; i < want.size(); i += 2)
+        differ += std::memcmp(&want[i], &other[i], 2) != 0 ? 1 : 0;
+      EXPECT_GT(differ, static_cast<int64_t>(want.size()) / 4) << in;
+    }
+  }
+}
+
+TEST(ProofValuesTest, GiveTypicalSumsOfAboutOneAndASmallBound) {
+  EmulatedRuntime runtime;
+  for (const int64_t in : {384, 768, 1024}) {
+    const ProductArgs args = {Element::kBf16, in, 24, Epilogue::kNone};
+    const auto proof =
+        ProductProof::Create(&runtime, args, 16, ProofValues::kTypical).value();
+    const auto product = EmulatedProducts().Create(proof->args()).value();
+    const auto sums = proof->Values(
+        [&](const void* x, int64_t rows, void* y, Stream stream) {
+          return product->Run(x, rows, y, stream);
+        },
+        16);
+    double squares = 0;
+    for (const float sum : *sums) squares += double{sum} * sum;
+    const double size = std::sqrt(squares / static_cast<double>(sums->size()));
+    EXPECT_GT(size, 0.1) << in;
+    EXPECT_LT(size, 3) << in;
+    for (int64_t i = 0; i < 16 * 24; ++i)
+      EXPECT_LT(proof->SumBound(i / 24, i % 24), 1e-2) << in;
+  }
+}
+
+TEST(ProductProofResidualTest,
+     FindsAResidualLeftOutOrAddedTwiceAtAModelsWidth) {
+  EmulatedRuntime runtime;
+  const ProductArgs args = {Element::kBf16, 4096, 8, Epilogue::kBias};
+  const auto proof = ProductProof::Create(&runtime, args, 8).value();
+  const auto product = EmulatedProducts().Create(proof->args()).value();
+  // Adds it `times` times.
+  struct Adding : Product {
+    absl::Status Run(const void* x, int64_t rows, void* y,
+                     Stream stream) const override {
+      return product->Run(x, rows, y, stream);
+    }
+    bool adds_residual() const override { return true; }
+    absl::Status RunAdding(const void* x, int64_t rows, const void* residual,
+                           void* y, Stream stream) const override {
+      const auto* added = static_cast<const uint16_t*>(residual);
+      std::vector<uint16_t> more(rows * 8);
+      for (size_t i = 0; i < more.size(); ++i)
+        more[i] = emulation::ToBf16(times * emulation::FromBf16(added[i]));
+      return product->RunAdding(x, rows, more.data(), y, stream);
+    }
+    const Product* product;
+    float times;
+  } adding;
+  adding.product = product.get();
+  adding.times = 1;
+  ASSERT_TRUE(proof->SetReference(adding).ok());
+  EXPECT_TRUE(proof->CheckResidual(adding).ok());
+  for (const float times : {0.0f, 2.0f, -1.0f}) {
+    adding.times = times;
+    EXPECT_THAT(std::string(proof->CheckResidual(adding).message()),
+                HasSubstr("with a residual added it is off by"));
+  }
 }
 
 TEST_P(ProductProofTest, GivesBackWhatItTookAndNamesWhatItLacks) {
   ProductArgs args = {Element::kBf16, 32, 48, Epilogue::kBias};
   args.operands = GetParam();
   const int64_t before = runtime_.allocations();
-  for (int number = 0; number < 5; ++number) {
+  for (int number = 0; number < 6; ++number) {
     runtime_.Fail("Allocate", 2, number);
     const absl::Status status =
         ProductProof::Create(&runtime_, args, kMostRows).status();

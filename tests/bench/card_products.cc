@@ -34,6 +34,11 @@ void MeasureProducts(const std::shared_ptr<Runtime>& runtime, int32_t ordinal,
                      const std::vector<ProductArgs>& products,
                      int64_t most_rows,
                      const std::function<void(const std::string&)>& print) {
+  std::vector<ProductArgs> offered;
+  for (const ProductArgs& args : products) {
+    const auto any = library->Candidates(args, kBucketRows.back());
+    if (!absl::IsUnimplemented(any.status())) offered.push_back(args);
+  }
   TunedProducts tuned(std::move(library),
                       std::make_shared<TuningStore>("", TunedFor()), runtime,
                       ordinal, most_rows);
@@ -42,7 +47,7 @@ void MeasureProducts(const std::shared_ptr<Runtime>& runtime, int32_t ordinal,
                        ", \"library\": ", Quoted(tuned.name()),
                        ", \"error\": ", Quoted(why.message()), "}"));
   };
-  for (const ProductArgs& args : products) {
+  for (const ProductArgs& args : offered) {
     // Its weights are what products are created with.
     const auto proof = ProductProof::Create(runtime.get(), args, most_rows);
     if (!proof.ok()) {
@@ -50,7 +55,6 @@ void MeasureProducts(const std::shared_ptr<Runtime>& runtime, int32_t ordinal,
       continue;
     }
     const auto product = tuned.Create((*proof)->args());
-    if (absl::IsUnimplemented(product.status())) continue;
     if (!product.ok()) {
       failed(args, product.status());
       continue;

@@ -53,6 +53,10 @@ SHARED_RESERVED = 1024  # of every block, by the system
 # is shown at head size 64.
 SHARED = {
     "AttentionKernel": lambda arguments: 3 * 64 * int(arguments[1]) * 2,
+    # Paths 1, 2 and 3: 128 keys, 64 keys, four heads of 16.
+    "AttentionWholeKernel": lambda arguments: (
+        3 * (128 if arguments[0].endswith("1") else 64)
+        * int(arguments[2]) * 2),
     "AttentionFloatKernel": lambda arguments: 4 * (80 * 64 + 32),
     "PoolKernel": lambda arguments: 128,
 }

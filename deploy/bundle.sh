@@ -17,6 +17,7 @@
 # older there than here. Under 60 MiB, or it exits 1. Where the other machine has
 # no xz: python3 -m tarfile -e encoderd-bundle.tar.xz
 set -euo pipefail
+from=$PWD  # what relative paths are relative to
 cd "$(dirname "$0")/.."
 
 say() { echo "bundle: $*" >&2; }
@@ -46,6 +47,10 @@ if [[ $* == *--architecture=* && \
   say "--architecture=$architectures: expected numbers such as 90a or 80,90a"
   usage
 fi
+# inside PATH: as the caller means it.
+inside() { case $1 in /*) echo "$1" ;; *) echo "$from/$1" ;; esac; }
+if [[ $model != minilm && $model != none ]]; then model=$(inside "$model"); fi
+if [[ -n $archive ]]; then archive=$(inside "$archive"); fi
 if [[ $model != minilm && $model != none && ! -f $model/config.json ]]; then
   say "--model=$model: no such model folder (it has no config.json)"
   usage

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "engine/device/cpu/cpu_info.h"
+#include "engine/device_words.h"
 #include "tests/bench/card_ceilings.h"
 #include "tests/bench/peak.h"
 #include "tests/bench/timed_device.h"
@@ -116,7 +117,7 @@ void Obey(const Flags& flags, const BenchModel& model, DType dtype,
   while (std::cin >> command) {
     if (command == "ids") {
       std::string path;
-      std::cin >> path;
+      std::getline(std::cin >> std::ws, path);  // it may hold spaces
       runner.reset();  // frees its memory before the next takes any
       runner = RunnerOf(flags, model, threads, path);
       std::cout << "ready" << std::endl;
@@ -124,7 +125,7 @@ void Obey(const Flags& flags, const BenchModel& model, DType dtype,
       std::cout << OrFail(runner->Run()) << std::endl;
     } else if (command == "vectors") {
       std::string path;
-      std::cin >> path;
+      std::getline(std::cin >> std::ws, path);
       std::ofstream file(path, std::ios::binary);
       file.write(reinterpret_cast<const char*>(runner->vectors().data()),
                  static_cast<std::streamsize>(runner->vectors().size() * 4));
@@ -206,7 +207,11 @@ void RunOpsOf(const Flags& flags, const std::string& workload) {
     OrFail(runner->Run());
   Ceilings ceilings;
   if (on_card) {
-    const CardCeilings card = OrFail(MeasureCardCeilings(0, dtype));
+    const auto choice = ParseDevice(flags.at("device"));
+    const int32_t ordinal = choice.has_value() && !choice->cards.empty()
+                                ? choice->cards.front()
+                                : 0;
+    const CardCeilings card = OrFail(MeasureCardCeilings(ordinal, dtype));
     ceilings = {card.flops, card.bytes_per_second};
   } else {
     ceilings.flops = Peak(flags, dtype, 1, 0.1);

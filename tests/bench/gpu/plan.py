@@ -41,6 +41,7 @@ class Step:
     function: typing.Callable[[], str]
     model: str = ""
     needs: tuple = ()
+    limit: float = 0  # at least so many seconds, if that is more
 
 
 class Clock:
@@ -114,7 +115,8 @@ def run_steps(steps, report, clock, missing, patience=1.0):
             continue
         started = time.monotonic()
         report.begin(step.name)
-        clock.begin_step(max(20, PATIENCE * step.estimate) * max(patience, 1))
+        clock.begin_step(max(20, PATIENCE * step.estimate, step.limit)
+                         * max(patience, 1))
         try:
             status, detail = "passed", step.function()
         except NotRun as reason:

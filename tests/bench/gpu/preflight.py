@@ -13,6 +13,7 @@ import sys
 
 from child import ChildFailed, last_words
 from engine import engine
+from plan import OutOfTime
 
 # Where drivers and toolkits put libraries that ldconfig may not know.
 DRIVER_FOLDERS = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib",
@@ -105,7 +106,7 @@ def open_engine(run, dtype):
     try:
         opened.feed(ids)
         opened.run()
-    except ChildFailed as failure:
+    except (ChildFailed, OutOfTime) as failure:
         return f"engine_bench does not open {run.device} in {dtype}: {failure}"
     finally:
         opened.close()

@@ -1,5 +1,5 @@
-// The forms of attention; attention_float.cu chooses. scale is log2(e) /
-// sqrt(D) for those of 16 bits, T being Half or Bf16.
+// The forms of attention for 16-bit elements, T being Half or Bf16;
+// attention_float.cu has float, and chooses.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_ATTENTION_KERNELS_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_ATTENTION_KERNELS_H_
 

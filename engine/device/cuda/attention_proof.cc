@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "engine/device/cuda/attention_proof_inputs.h"
 #include "engine/device/cuda/memory.h"
-#include "engine/io/widen.h"
+#include "engine/device/cuda/narrow.h"
 
 namespace encoderd {
 namespace cuda {
@@ -25,21 +25,8 @@ namespace {
 // paths:
 constexpr double kUnits = 4 + 1.0 / 8;
 constexpr double kLeast = 0x1p-24;
-double Roundoff(Element element) {
-  return element == Element::kHalf ? 0x1p-11 : 0x1p-8;
-}
 
 constexpr char kWhat[] = "attention's proof";
-
-float Value(uint16_t bits, Element element) {
-  float value = 0;
-  if (element == Element::kHalf) {
-    WidenF16(&bits, 1, &value);
-  } else {
-    WidenBF16(&bits, 1, &value);
-  }
-  return value;
-}
 
 class Proof {
  public:
@@ -80,11 +67,7 @@ class Proof {
 absl::Status Proof::Take(bool biased) {
   const auto put = [&](const auto& items, DeviceBuffer* memory) {
     const auto size = static_cast<int64_t>(items.size() * sizeof(items[0]));
-    absl::Status status = memory->Take(&runtime_, size, kWhat);
-    if (!status.ok()) return status;
-    const int code =
-        runtime_.CopyToDeviceAndWait(items.data(), size, memory->data());
-    return code == 0 ? status : RuntimeError(&runtime_, code, kWhat);
+    return TakeCopy(&runtime_, items.data(), size, kWhat, memory);
   };
   absl::Status status = put(inputs_.qkv, &qkv_);
   if (status.ok()) status = put(inputs_.work, &work_);
@@ -137,21 +120,26 @@ absl::Status Proof::Run(AttentionPath path, bool biased,
 }
 
 double Proof::Difference() const {
-  double largest = 0;
   const int64_t hidden = inputs_.hidden;
+  const auto widen = [&](const uint16_t* bits, int64_t count) {
+    return Widen(bits, count, element_);
+  };
+  const std::vector<float> qkv =
+      widen(inputs_.qkv.data(), static_cast<int64_t>(inputs_.qkv.size()));
+  const std::vector<float> fast = widen(results(kFast), values());
+  const std::vector<float> general = widen(results(kGeneral), values());
+  const double roundoff = UnitRoundoff(element_);
+  double largest = 0;
   for (int64_t b = 0; b < inputs_.sequences(); ++b) {
     for (int64_t c = 0; c < hidden; ++c) {
       double v = 0;
       for (int64_t row = inputs_.ends[b]; row < inputs_.ends[b + 1]; ++row) {
-        const uint16_t bits = inputs_.qkv[(3 * row + 2) * hidden + c];
-        v = std::max(v, std::fabs(double{Value(bits, element_)}));
+        v = std::max(v, std::fabs(double{qkv[(3 * row + 2) * hidden + c]}));
       }
-      const double bound = kUnits * Roundoff(element_) * v + kLeast;
+      const double bound = kUnits * roundoff * v + kLeast;
       for (int64_t row = inputs_.ends[b]; row < inputs_.ends[b + 1]; ++row) {
         const int64_t at = row * hidden + c;
-        const double difference =
-            std::fabs(double{Value(results(kFast)[at], element_)} -
-                      Value(results(kGeneral)[at], element_));
+        const double difference = std::fabs(double{fast[at]} - general[at]);
         if (std::isnan(difference)) return INFINITY;
         largest = std::max(largest, difference / bound);
       }

@@ -142,13 +142,10 @@ class CudaDevice : public Device {
   }
   absl::Status PutBytes(const std::vector<char>& bytes, absl::string_view what,
                         DeviceBuffer* buffer) const {
-    const auto size = static_cast<int64_t>(bytes.size());
-    absl::Status status = UseDevice();
-    status.Update(buffer->Take(runtime_, size, what));
+    const absl::Status status = UseDevice();
     if (!status.ok()) return status;
-    const int code =
-        runtime_->CopyToDeviceAndWait(bytes.data(), size, buffer->data());
-    return code == 0 ? status : RuntimeError(runtime_, code, what);
+    return TakeCopy(runtime_, bytes.data(), static_cast<int64_t>(bytes.size()),
+                    what, buffer);
   }
   absl::Status Put(const NormWeights& weights, float eps,
                    CudaNorm* norm) const {

@@ -60,6 +60,14 @@ absl::Status Buffer<kMemory>::Take(Runtime* runtime, int64_t bytes,
 template class Buffer<Memory::kDevice>;
 template class Buffer<Memory::kPinned>;
 
+absl::Status TakeCopy(Runtime* runtime, const void* from, int64_t bytes,
+                      absl::string_view what, DeviceBuffer* buffer) {
+  absl::Status status = buffer->Take(runtime, bytes, what);
+  if (!status.ok()) return status;
+  const int code = runtime->CopyToDeviceAndWait(from, bytes, buffer->data());
+  return code == 0 ? status : RuntimeError(runtime, code, what);
+}
+
 absl::Status OwnedStream::Take(Runtime* runtime) {
   const int code = runtime->NewStream(&stream_);
   if (code != 0) {

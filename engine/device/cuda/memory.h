@@ -56,6 +56,10 @@ class Buffer {
 using DeviceBuffer = Buffer<Memory::kDevice>;
 using PinnedBuffer = Buffer<Memory::kPinned>;
 
+// Takes `bytes` of the device and copies `from` there, any host memory; waits.
+absl::Status TakeCopy(Runtime* runtime, const void* from, int64_t bytes,
+                      absl::string_view what, DeviceBuffer* buffer);
+
 class OwnedStream {
  public:
   OwnedStream() = default;

@@ -41,6 +41,11 @@ DType DTypeOf(Element element) {
   return element == Element::kBf16 ? DType::kBF16 : DType::kF32;
 }
 
+double UnitRoundoff(Element element) {
+  if (element == Element::kFloat) return 0x1p-24;
+  return element == Element::kHalf ? 0x1p-11 : 0x1p-8;
+}
+
 uint16_t NarrowToBf16(float value) {
   if (std::isnan(value)) return 0x7fff;
   return static_cast<uint16_t>(ShiftRounding(Bits(value), 16));

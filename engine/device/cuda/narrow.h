@@ -15,6 +15,8 @@ namespace cuda {
 
 Element ElementOf(DType dtype);
 DType DTypeOf(Element element);
+// Half a unit in the last place of 1.
+double UnitRoundoff(Element element);
 
 // bf16 and fp16 as bits. A value past fp16's range becomes infinite.
 uint16_t NarrowToBf16(float value);

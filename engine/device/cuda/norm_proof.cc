@@ -73,11 +73,8 @@ class Proof {
     return code == 0 ? absl::OkStatus() : RuntimeError(runtime_, code, what);
   }
   absl::Status Put(const std::vector<char>& from, DeviceBuffer* to) const {
-    const auto size = static_cast<int64_t>(from.size());
-    absl::Status status = to->Take(runtime_, size, "a proof");
-    if (!status.ok()) return status;
-    return Named(runtime_->CopyToDeviceAndWait(from.data(), size, to->data()),
-                 "a proof's values");
+    return TakeCopy(runtime_, from.data(), static_cast<int64_t>(from.size()),
+                    "a proof's values", to);
   }
   absl::Status Compare(bool with_residual) const;
 

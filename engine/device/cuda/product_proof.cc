@@ -73,12 +73,9 @@ absl::Status ProductProof::Take(ProofValues values) {
     if (status.ok()) status = buffer->Take(runtime_, bytes, kWhat);
   };
   const auto put = [&](DeviceBuffer* buffer, const std::vector<char>& bytes) {
-    const auto size = static_cast<int64_t>(bytes.size());
-    take(buffer, size);
     if (!status.ok()) return;
-    const int code =
-        runtime_->CopyToDeviceAndWait(bytes.data(), size, buffer->data());
-    if (code != 0) status = RuntimeError(runtime_, code, kWhat);
+    status = TakeCopy(runtime_, bytes.data(),
+                      static_cast<int64_t>(bytes.size()), kWhat, buffer);
   };
   const int64_t x_bytes = static_cast<int64_t>(period_rows_.size());
   take(&x_, x_bytes / period() * most_rows_);
@@ -317,10 +314,7 @@ double ProductProof::SumBound(int64_t row, int64_t column) const {
          weight_norms_[column % weight_norms_.size()];
 }
 
-double ProductProof::Epsilon() const {
-  if (args_.element == Element::kFloat) return 0x1p-24;
-  return args_.element == Element::kHalf ? 0x1p-11 : 0x1p-8;
-}
+double ProductProof::Epsilon() const { return UnitRoundoff(args_.element); }
 
 double ProductProof::LeastStep() const {
   return args_.element == Element::kHalf ? 0x1p-24 : 0x1p-126;

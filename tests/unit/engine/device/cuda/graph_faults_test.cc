@@ -79,14 +79,9 @@ TEST_F(CudaGraphTest, LosesTheDeviceAfterAnErrorOfAGraphThatStays) {
 TEST_F(CudaGraphTest, DropsAGraphThatLeavesOutWhatAProductDid) {
   // On a stream of its own a product is not captured; the plain run before it
   // left the right values where the replay reads.
-  const auto encoder = Build(
-      NewCudaDevice(
-          runtime_,
-          std::make_unique<OddProducts>(
-              [](const Product& product, const void* x, int64_t rows, void* y,
-                 Stream stream) { return product.Run(x, rows, y, nullptr); }),
-          0, "fp32")
-          .value());
+  const auto encoder =
+      BuildOdd([](const Product& product, const void* x, int64_t rows, void* y,
+                  Stream stream) { return product.Run(x, rows, y, nullptr); });
   const auto session = encoder->NewSession({100}).value();
   const PackedBatch batch = Batch({30});
   const auto want = RunPass(session.get(), batch);
@@ -102,19 +97,13 @@ TEST_F(CudaGraphTest, DropsAGraphThatLeavesOutWhatAProductDid) {
 TEST_F(CudaGraphTest, LeavesAStreamInOrderThatAProductMayNotCaptureOn) {
   // It takes memory as it runs, which ends a capture.
   const auto runtime = runtime_;
-  const auto encoder = Build(
-      NewCudaDevice(runtime_,
-                    std::make_unique<OddProducts>(
-                        [runtime](const Product& product, const void* x,
-                                  int64_t rows, void* y, Stream stream) {
-                          DeviceBuffer memory;
-                          absl::Status status =
-                              memory.Take(runtime.get(), 256, "a workspace");
-                          return status.ok() ? product.Run(x, rows, y, stream)
-                                             : status;
-                        }),
-                    0, "fp32")
-          .value());
+  const auto encoder =
+      BuildOdd([runtime](const Product& product, const void* x, int64_t rows,
+                         void* y, Stream stream) {
+        DeviceBuffer memory;
+        absl::Status status = memory.Take(runtime.get(), 256, "a workspace");
+        return status.ok() ? product.Run(x, rows, y, stream) : status;
+      });
   const auto session = encoder->NewSession({100}).value();
   const PackedBatch batch = Batch({30});
   const auto want = RunPass(session.get(), batch);

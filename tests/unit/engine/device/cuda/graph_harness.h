@@ -76,6 +76,13 @@ class CudaGraphTest : public ::testing::Test {
                           RandomCheckpoint(shape_, 1).get())
         .value();
   }
+  // A model in fp32 whose products run by `run`.
+  std::unique_ptr<const Encoder> BuildOdd(OddProducts::Run run) const {
+    return Build(NewCudaDevice(runtime_,
+                               std::make_unique<OddProducts>(std::move(run)), 0,
+                               "fp32")
+                     .value());
+  }
   void Append(int32_t length, PackedBatch* batch) {
     batch->Append(RandomSequence(length, RandomLimits(shape_), &random_),
                   RandomLimits(shape_));

@@ -8,11 +8,11 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "engine/batch.h"
+#include "engine/base/batch.h"
+#include "engine/checkpoint/checkpoint_reader.h"
+#include "engine/checkpoint/model_config.h"
 #include "engine/device/device.h"
-#include "engine/model_config.h"
 #include "engine/session.h"
-#include "engine/weights.h"
 
 namespace encoderd {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "engine/batch.h"
+#include "engine/base/batch.h"
 #include "engine/device/device.h"
 #include "engine/encoder_layers.h"
 #include "engine/session.h"

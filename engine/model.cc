@@ -10,13 +10,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/checkpoint/checkpoint_reader.h"
+#include "engine/checkpoint/head_files.h"
+#include "engine/checkpoint/sentence_modules.h"
 #include "engine/device/device.h"
 #include "engine/encoder.h"
-#include "engine/head_files.h"
+#include "engine/head_session.h"
 #include "engine/io/manifest.h"
 #include "engine/io/sha256.h"
-#include "engine/sentence_modules.h"
-#include "engine/weights.h"
 
 namespace encoderd {
 namespace {

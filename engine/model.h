@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/batch.h"
-#include "engine/model_config.h"
-#include "engine/parameters.h"
+#include "engine/base/batch.h"
+#include "engine/base/tensor.h"
+#include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/parameters.h"
 #include "engine/session.h"
-#include "engine/tensor.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace encoderd {

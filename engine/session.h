@@ -1,56 +1,20 @@
 // One forward pass at a time over packed batches, on one device.
 //
 // A Session owns everything that a pass needs (scratch memory, a thread's worth
-// of compute, later a stream); nothing is global. Memory is taken once for
+// of compute, a device's stream); nothing is global. Memory is taken once for
 // max_batch_tokens and never grows while serving. Thread rule: one call of Run
 // at a time; different Sessions of one Model run in parallel.
 #ifndef ENCODERD_ENGINE_SESSION_H_
 #define ENCODERD_ENGINE_SESSION_H_
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "engine/batch.h"
-#include "engine/pooling.h"
+#include "engine/base/batch.h"
+#include "engine/base/forward_result.h"
 
 namespace encoderd {
-
-// Layer of SequenceOutput: the sum of the table rows before the embedding
-// block's LayerNorm.
-inline constexpr int32_t kTableSum = -1;
-
-// What one sequence of a batch is to give.
-struct SequenceOutput {
-  enum class Kind {
-    kPooled,  // [H]: the last layer pooled, then normalised if asked
-    kStates,  // [n,H]: the token states of `layer`; kTableSum: [n,E]
-  };
-  Kind kind = Kind::kPooled;
-  Pooling pooling = Pooling::kMean;
-  bool normalize = false;
-  // kStates: l = the output of encoder layer l; 0 = what the first layer reads,
-  // the embedding block's own output: after its LayerNorm and, where the tables
-  // have other columns than the layers (ELECTRA, ALBERT), after the projection
-  // to H (hidden_states[0] of transformers); or kTableSum.
-  int32_t layer = 0;
-};
-
-// Results of a batch, in order; reused from call to call without new
-// allocations.
-struct ForwardResult {
-  std::vector<float> values;
-  std::vector<int64_t> offsets;  // [B+1] into values
-  // For the log; mostly empty: what the device has found out about itself.
-  std::string note;
-
-  absl::Span<const float> Output(int64_t b) const {
-    return absl::Span<const float>(values).subspan(offsets[b],
-                                                   offsets[b + 1] - offsets[b]);
-  }
-};
 
 struct SessionOptions {
   int64_t max_batch_tokens =

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "engine/device_words.h"
+#include "engine/device/device_words.h"
 #include "server/observe/log.h"
 
 namespace encoderd {

@@ -19,10 +19,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "engine/batch.h"
-#include "engine/session.h"
-#include "engine/tensor.h"
-#include "engine/weights.h"
+#include "engine/base/batch.h"
+#include "engine/base/forward_result.h"
+#include "engine/base/tensor.h"
+#include "engine/device/weights.h"
 
 namespace encoderd {
 
@@ -193,10 +193,10 @@ class Device {
   std::vector<std::string> notes_;
 };
 
-// device: the words of engine/device_words.h, where "cuda" is the first card
-// and "cuda:all" all there are; several cards must be of one kind. "auto" is
-// the first card where this build has CUDA, a driver, a card and cuBLASLt are
-// there, and else the CPU; notes() says why. dtype: "auto", "fp32", "bf16",
+// device: the words of engine/device/device_words.h, where "cuda" is the first
+// card and "cuda:all" all there are; several cards must be of one kind. "auto"
+// is the first card where this build has CUDA, a driver, a card and cuBLASLt
+// are there, and else the CPU; notes() says why. dtype: "auto", "fp32", "bf16",
 // "fp16". "auto" is fp32 on a CPU and bf16 on a card. A device or dtype that is
 // not there is refused, naming what is. tuning_folder: where a card keeps which
 // algorithms were fastest; empty: nothing is kept. products: "dtype", or "fp8":

@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/device/cpu/cpu_device.h"
-#include "engine/device/cuda/cuda_device.h"
+#include "engine/device/cuda/host/cuda_device.h"
 #include "engine/device/device.h"
-#include "engine/device_words.h"
+#include "engine/device/device_words.h"
 
 namespace encoderd {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "engine/error.h"
-#include "engine/tokenizer/utf8.h"
+#include "engine/base/error.h"
+#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 namespace {

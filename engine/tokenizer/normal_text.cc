@@ -1,7 +1,7 @@
 #include "engine/tokenizer/normal_text.h"
 
 #include "engine/tokenizer/buffer.h"
-#include "engine/tokenizer/utf8.h"
+#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 

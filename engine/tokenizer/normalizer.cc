@@ -5,8 +5,8 @@
 
 #include "engine/tokenizer/buffer.h"
 #include "engine/tokenizer/text_change.h"
-#include "engine/tokenizer/unicode_rules.h"
-#include "engine/tokenizer/utf8.h"
+#include "engine/tokenizer/unicode/unicode_rules.h"
+#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 namespace {

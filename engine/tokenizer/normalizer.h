@@ -9,10 +9,10 @@
 #include <variant>
 #include <vector>
 
-#include "engine/tokenizer/bert_normalizer.h"
-#include "engine/tokenizer/chars_map.h"
 #include "engine/tokenizer/normal_text.h"
-#include "engine/tokenizer/unicode_forms.h"
+#include "engine/tokenizer/unicode/unicode_forms.h"
+#include "engine/tokenizer/unigram/chars_map.h"
+#include "engine/tokenizer/wordpiece/bert_normalizer.h"
 
 namespace encoderd {
 

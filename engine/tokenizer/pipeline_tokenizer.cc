@@ -6,8 +6,8 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "engine/tokenizer/byte_pair.h"
-#include "engine/tokenizer/unigram.h"
+#include "engine/tokenizer/bpe/byte_pair.h"
+#include "engine/tokenizer/unigram/unigram.h"
 #include "engine/tokenizer/word_cache.h"
 
 namespace encoderd {

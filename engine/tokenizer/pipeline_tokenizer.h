@@ -12,11 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/tokenizer/composed_tokenizer.h"
+#include "engine/tokenizer/files/tokenizer_spec.h"
 #include "engine/tokenizer/normal_text.h"
 #include "engine/tokenizer/normalizer.h"
 #include "engine/tokenizer/pre_tokenizer.h"
 #include "engine/tokenizer/token_model.h"
-#include "engine/tokenizer/tokenizer_spec.h"
 
 namespace encoderd {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/tokenizer/unicode_rules.h"
-#include "engine/tokenizer/utf8.h"
+#include "engine/tokenizer/unicode/unicode_rules.h"
+#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 namespace {

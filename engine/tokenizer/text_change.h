@@ -11,7 +11,7 @@
 
 #include "absl/strings/string_view.h"
 #include "engine/tokenizer/normal_text.h"
-#include "engine/tokenizer/utf8.h"
+#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 

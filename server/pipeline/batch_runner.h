@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "engine/batch.h"
+#include "engine/base/batch.h"
 #include "engine/session.h"
 #include "server/pipeline/pipeline.h"
 #include "server/pipeline/work_queue.h"

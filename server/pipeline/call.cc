@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "absl/time/clock.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "server/pipeline/work_queue.h"
 
 namespace encoderd {

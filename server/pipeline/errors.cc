@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace encoderd {
 

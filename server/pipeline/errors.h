@@ -1,5 +1,5 @@
 // The pipeline's own errors, each an absl::Status with an ErrorDetail
-// (engine/error.h). Pure functions.
+// (engine/base/error.h). Pure functions.
 #ifndef ENCODERD_SERVER_PIPELINE_ERRORS_H_
 #define ENCODERD_SERVER_PIPELINE_ERRORS_H_
 

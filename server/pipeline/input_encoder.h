@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "engine/batch.h"
+#include "engine/base/batch.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "server/pipeline/pipeline.h"
 #include "server/pipeline/windows.h"

@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "engine/batch.h"
+#include "engine/base/batch.h"
 #include "engine/session.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -171,11 +171,11 @@ class Pipeline {
   virtual ~Pipeline() = default;
 
   // Calls `done` exactly once, from a pipeline thread or from within Submit
-  // (refusals). Errors carry an ErrorDetail (engine/error.h) with input_index
-  // where one input is to blame (and all violations of the request, up to
-  // kMaxViolations): those of ValidateSequence and Tokenizer;
-  // QUEUE_FULL and REQUEST_TOO_LARGE; EXPIRED_IN_QUEUE; CANCELLED_IN_QUEUE;
-  // DRAINING; DEVICE_FAULT.
+  // (refusals). Errors carry an ErrorDetail (engine/base/error.h) with
+  // input_index where one input is to blame (and all violations of the request,
+  // up to kMaxViolations): those of ValidateSequence and Tokenizer; QUEUE_FULL
+  // and REQUEST_TOO_LARGE; EXPIRED_IN_QUEUE; CANCELLED_IN_QUEUE; DRAINING;
+  // DEVICE_FAULT.
   virtual std::shared_ptr<PipelineCall> Submit(PipelineRequest request,
                                                Done done) = 0;
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
-#include "engine/pooling.h"
+#include "engine/base/pooling.h"
 
 namespace encoderd {
 

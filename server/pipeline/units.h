@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "engine/batch.h"
+#include "engine/base/batch.h"
 #include "engine/session.h"
 #include "server/pipeline/input_encoder.h"
 #include "server/pipeline/pipeline.h"

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "encoderd/v1/encoder.pb.h"
-#include "engine/quantize.h"
+#include "engine/base/quantize.h"
 #include "google/rpc/status.pb.h"
 #include "server/observe/metrics.h"
 #include "server/pipeline/pipeline.h"

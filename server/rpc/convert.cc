@@ -9,8 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "engine/batch.h"
-#include "engine/error.h"
+#include "engine/base/batch.h"
+#include "engine/base/error.h"
 #include "server/pipeline/errors.h"
 #include "server/rpc/options.h"
 

@@ -17,8 +17,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "encoderd/v1/encoder.pb.h"
+#include "engine/base/quantize.h"
 #include "engine/model.h"
-#include "engine/quantize.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/pipeline.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "engine/pooling.h"
+#include "engine/base/pooling.h"
 #include "server/rpc/answer.h"
 
 namespace encoderd {

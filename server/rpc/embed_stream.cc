@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "google/protobuf/arena.h"
 #include "server/rpc/options.h"
 #include "server/rpc/request.h"

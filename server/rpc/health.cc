@@ -1,7 +1,7 @@
 #include "server/rpc/health.h"
 
 #include "absl/strings/str_cat.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/rpc/options.h"
 #include "server/rpc/status.h"

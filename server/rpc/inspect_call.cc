@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/error.h"
-#include "engine/position_inspection.h"
+#include "engine/base/error.h"
+#include "engine/checkpoint/position_inspection.h"
 #include "google/protobuf/arena.h"
 #include "server/pipeline/errors.h"
 #include "server/rpc/answer.h"

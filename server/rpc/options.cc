@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/escaping.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace encoderd {
 namespace {

@@ -17,9 +17,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "encoderd/v1/encoder.pb.h"
-#include "engine/model_config.h"
-#include "engine/pooling.h"
-#include "engine/quantize.h"
+#include "engine/base/pooling.h"
+#include "engine/base/quantize.h"
+#include "engine/checkpoint/model_config.h"
 #include "server/pipeline/pipeline.h"
 
 namespace encoderd {

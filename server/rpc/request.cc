@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "encoderd/v1/encoder.pb.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "server/rpc/parse_cost.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire.h"

@@ -1,6 +1,6 @@
 #include "server/rpc/serving_state.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace encoderd {
 

@@ -18,11 +18,11 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
-#include "engine/device/cuda/bucketed_product.h"
-#include "engine/device/cuda/cublaslt_products.h"
-#include "engine/device/cuda/cudart_runtime.h"
-#include "engine/device/cuda/cutlass_products.h"
-#include "engine/device/cuda/narrow.h"
+#include "engine/device/cuda/host/cudart_runtime.h"
+#include "engine/device/cuda/host/narrow.h"
+#include "engine/device/cuda/products/bucketed_product.h"
+#include "engine/device/cuda/products/cublaslt_products.h"
+#include "engine/device/cuda/products/cutlass_products.h"
 #include "tests/bench/card_ceilings.h"
 #include "tests/bench/card_products.h"
 

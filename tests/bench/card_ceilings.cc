@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "engine/device/cuda/cublaslt_products.h"
-#include "engine/device/cuda/cudart_runtime.h"
-#include "engine/device/cuda/event_timer.h"
-#include "engine/device/cuda/narrow.h"
-#include "engine/device/cuda/product_proof.h"
+#include "engine/device/cuda/host/cudart_runtime.h"
+#include "engine/device/cuda/host/event_timer.h"
+#include "engine/device/cuda/host/narrow.h"
+#include "engine/device/cuda/products/cublaslt_products.h"
+#include "engine/device/cuda/products/product_proof.h"
 
 namespace encoderd {
 namespace {

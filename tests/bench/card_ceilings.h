@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "engine/tensor.h"
+#include "engine/base/tensor.h"
 
 namespace encoderd {
 

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "engine/device/cuda/product_proof.h"
-#include "engine/device/cuda/tuned_products.h"
+#include "engine/device/cuda/products/product_proof.h"
+#include "engine/device/cuda/products/tuned_products.h"
 
 namespace encoderd {
 namespace cuda {

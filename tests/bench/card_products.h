@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/cuda/algorithms.h"
-#include "engine/device/cuda/products.h"
+#include "engine/device/cuda/products/algorithms.h"
+#include "engine/device/cuda/products/products.h"
 #include "engine/device/cuda/runtime.h"
 
 namespace encoderd {

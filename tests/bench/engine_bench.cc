@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "engine/device/cpu/cpu_info.h"
-#include "engine/device_words.h"
+#include "engine/device/device_words.h"
 #include "tests/bench/card_ceilings.h"
 #include "tests/bench/peak.h"
 #include "tests/bench/timed_device.h"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/tensor.h"
+#include "engine/base/tensor.h"
 
 namespace encoderd {
 

@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <string>
 
-#include "engine/model_config.h"
+#include "engine/checkpoint/model_config.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "engine/tokenizer/tokenizer.h"
-#include "engine/tokenizer/utf8.h"
+#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 

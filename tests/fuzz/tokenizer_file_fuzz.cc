@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/tokenizer/tokenizer_spec.h"
+#include "engine/tokenizer/files/tokenizer_spec.h"
 
 namespace {
 

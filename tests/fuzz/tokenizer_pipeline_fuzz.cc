@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/tokenizer/byte_level.h"
+#include "engine/tokenizer/bpe/byte_level.h"
 #include "engine/tokenizer/pipeline_tokenizer.h"
 #include "tests/fuzz/tokenizer_checks.h"
 

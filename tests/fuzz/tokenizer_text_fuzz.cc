@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "engine/tokenizer/bert_tokenizer.h"
+#include "engine/tokenizer/wordpiece/bert_tokenizer.h"
 #include "tests/fuzz/tokenizer_checks.h"
 
 namespace {

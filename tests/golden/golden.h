@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/batch.h"
+#include "engine/base/batch.h"
 
 namespace encoderd {
 

@@ -8,10 +8,10 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "engine/checkpoint/checkpoint_reader.h"
+#include "engine/checkpoint/model_config.h"
 #include "engine/device/device.h"
 #include "engine/encoder.h"
-#include "engine/model_config.h"
-#include "engine/weights.h"
 #include "tests/support/random_checkpoint.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"

@@ -13,9 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "engine/base/pooling.h"
 #include "engine/io/safetensors.h"
 #include "engine/model.h"
-#include "engine/pooling.h"
 #include "tests/golden/golden.h"
 #include "tests/support/random_checkpoint.h"
 #include "tests/support/status_matchers.h"

@@ -1,6 +1,6 @@
 // Vectors in fewer bytes, against sentence-transformers' quantize_embeddings
 // and numpy's half floats (quantize.py says what stands in the file).
-#include "engine/quantize.h"
+#include "engine/base/quantize.h"
 
 #include <gtest/gtest.h>
 

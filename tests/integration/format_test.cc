@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "engine/pooling.h"
-#include "engine/quantize.h"
+#include "engine/base/pooling.h"
+#include "engine/base/quantize.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "encoderd/v1/encoder.grpc.pb.h"
-#include "engine/positions.h"
+#include "engine/checkpoint/positions.h"
 #include "tests/support/patience.h"
 #include "tests/support/test_server.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace encoderd {

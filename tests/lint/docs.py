@@ -98,7 +98,7 @@ def metrics(tree):
 
 
 def architectures(tree):
-    """Architectures are those of engine/architecture.cc."""
+    """Architectures are those of engine/checkpoint/architecture.cc."""
     real = set()
     for path in tree.below("engine/", ends="architecture.cc"):
         real |= set(re.findall(r'(?:model_type = |Roberta\()"([a-z0-9-]+)"',

@@ -72,7 +72,7 @@ PLANTED = [
     ("includes", "client/cpp/b.cc", "#include <png.h>\n", "one place"),
     ("includes", "server/pipeline/b.cc", "#include <grpcpp/status.h>\n", "b.cc"),
     ("includes", "server/pipeline/b.cc", '#include "server/rpc/s.h"\n', "b.cc"),
-    ("includes", "server/b.cc", '#include "engine/weights.h"\n', "b.cc"),
+    ("includes", "server/b.cc", '#include "engine/checkpoint/checkpoint_reader.h"\n', "b.cc"),
     ("includes", "server/b.cc", '#include "client/cpp/client.h"\n', "b.cc"),
     ("includes", "client/cpp/b.cc", '#include "engine/model.h"\n', "b.cc"),
     ("includes", "client/cpp/b.cc", '#include "server/config.h"\n', "b.cc"),
@@ -92,7 +92,7 @@ PLANTED = [
     ("reasons", "README.md", TABLES.replace("| NOT_FOUND", "| OK"), "code"),
     ("flags", "README.md", TABLES.replace("--model", "--mode"), "`mode`"),
     ("flags", "server/flags.cc", "ABSL_FLAG(int32_t, a, 1, \"\");\n", "`a`"),
-    ("architectures", "engine/architecture.cc", '.model_type = "gpt-2",\n',
+    ("architectures", "engine/checkpoint/architecture.cc", '.model_type = "gpt-2",\n',
      "`gpt-2`"),
     ("metrics", "README.md", TABLES.replace("tokens_total", "to"), "_to`"),
 ]

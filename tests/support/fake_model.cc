@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "engine/positions.h"
+#include "engine/checkpoint/positions.h"
 
 namespace encoderd {
 

@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "engine/batch.h"
+#include "engine/base/batch.h"
 #include "engine/session.h"
 
 namespace encoderd {

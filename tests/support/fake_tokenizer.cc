@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "absl/strings/str_cat.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace encoderd {
 namespace {

@@ -27,7 +27,7 @@ struct CheckpointSpec {
   int64_t segments = 0;  // 0: no segment table
   std::string act;
   double eps = 0;
-  std::string pooling;  // as in engine/pooling.h
+  std::string pooling;  // as in engine/base/pooling.h
   bool normalize = false;
   std::string model_type = "bert";
   std::string config = "{}";  // more of config.json, an object

@@ -10,9 +10,9 @@
 #include <random>
 #include <vector>
 
-#include "engine/batch.h"
-#include "engine/model_config.h"
-#include "engine/weights.h"
+#include "engine/base/batch.h"
+#include "engine/checkpoint/checkpoint_reader.h"
+#include "engine/checkpoint/model_config.h"
 
 namespace encoderd {
 

@@ -6,11 +6,11 @@
 #include <functional>
 #include <vector>
 
-#include "engine/batch.h"
-#include "engine/model_config.h"
-#include "engine/pooling.h"
+#include "engine/base/batch.h"
+#include "engine/base/pooling.h"
+#include "engine/checkpoint/checkpoint_reader.h"
+#include "engine/checkpoint/model_config.h"
 #include "engine/session.h"
-#include "engine/weights.h"
 
 namespace encoderd {
 

@@ -5,7 +5,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "engine/pooling.h"
+#include "engine/base/pooling.h"
 
 namespace encoderd {
 namespace cpu {

@@ -13,9 +13,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/base/tensor.h"
 #include "engine/device/cpu/kernels.h"
-#include "engine/tensor.h"
-#include "engine/weights.h"
+#include "engine/device/weights.h"
 
 namespace encoderd {
 namespace cpu {

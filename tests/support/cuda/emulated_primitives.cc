@@ -1,5 +1,5 @@
 // What a warp does together, lane by lane as PTX documents it.
-#include "engine/device/cuda/primitives.h"
+#include "engine/device/cuda/kernels/primitives.h"
 
 namespace encoderd {
 namespace cuda {

@@ -1,5 +1,5 @@
-// engine/device/cuda/primitives.h on the host, over the emulation; the same
-// declarations as primitives_nvcc.h, which has the comments.
+// engine/device/cuda/kernels/primitives.h on the host, over the emulation; the
+// same declarations as primitives_nvcc.h, which has the comments.
 #ifndef ENCODERD_TESTS_SUPPORT_CUDA_EMULATED_PRIMITIVES_H_
 #define ENCODERD_TESTS_SUPPORT_CUDA_EMULATED_PRIMITIVES_H_
 

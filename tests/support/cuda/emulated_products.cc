@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/device/cuda/elements.h"
-#include "engine/device/cuda/primitives.h"
+#include "engine/device/cuda/kernels/elements.h"
+#include "engine/device/cuda/kernels/primitives.h"
 #include "tests/support/cuda/emulated_stream.h"
 
 namespace encoderd {

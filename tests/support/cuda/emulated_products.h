@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/cuda/algorithms.h"
-#include "engine/device/cuda/products.h"
+#include "engine/device/cuda/products/algorithms.h"
+#include "engine/device/cuda/products/products.h"
 
 namespace encoderd {
 namespace cuda {

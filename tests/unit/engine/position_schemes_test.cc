@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/positions.h"
 #include "engine/model.h"
-#include "engine/positions.h"
 #include "tests/support/random_checkpoint.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"

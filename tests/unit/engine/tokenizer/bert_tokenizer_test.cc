@@ -1,4 +1,4 @@
-#include "engine/tokenizer/bert_tokenizer.h"
+#include "engine/tokenizer/wordpiece/bert_tokenizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/engine/tokenizer/small_tokenizer.h"
 

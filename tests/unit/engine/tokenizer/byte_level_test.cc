@@ -1,4 +1,4 @@
-#include "engine/tokenizer/byte_level.h"
+#include "engine/tokenizer/bpe/byte_level.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

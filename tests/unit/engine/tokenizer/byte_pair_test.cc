@@ -1,4 +1,4 @@
-#include "engine/tokenizer/byte_pair.h"
+#include "engine/tokenizer/bpe/byte_pair.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

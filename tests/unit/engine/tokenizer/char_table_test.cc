@@ -1,9 +1,9 @@
-#include "engine/tokenizer/char_table.h"
+#include "engine/tokenizer/wordpiece/char_table.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/tokenizer/unicode_rules.h"
-#include "engine/tokenizer/utf8.h"
+#include "engine/tokenizer/unicode/unicode_rules.h"
+#include "engine/tokenizer/unicode/utf8.h"
 
 namespace encoderd {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/tokenizer/chars_map.h"
+#include "engine/tokenizer/unigram/chars_map.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

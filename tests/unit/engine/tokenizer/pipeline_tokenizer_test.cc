@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/error.h"
-#include "engine/tokenizer/byte_level.h"
+#include "engine/base/error.h"
+#include "engine/tokenizer/bpe/byte_level.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/engine/tokenizer/small_tokenizer.h"
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/tokenizer/bert_tokenizer.h"
-#include "engine/tokenizer/tokenizer_spec.h"
+#include "engine/tokenizer/files/tokenizer_spec.h"
+#include "engine/tokenizer/wordpiece/bert_tokenizer.h"
 
 namespace encoderd {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/tokenizer/files/tokenizer_spec.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "engine/tokenizer/tokenizer_spec.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
 #include "tests/unit/engine/tokenizer/small_tokenizer.h"

@@ -1,5 +1,5 @@
 // A few code points of each rule; the differential test compares all of them.
-#include "engine/tokenizer/unicode_rules.h"
+#include "engine/tokenizer/unicode/unicode_rules.h"
 
 #include <gtest/gtest.h>
 

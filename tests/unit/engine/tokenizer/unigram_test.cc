@@ -1,4 +1,4 @@
-#include "engine/tokenizer/unigram.h"
+#include "engine/tokenizer/unigram/unigram.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "engine/tokenizer/word_piece.h"
+#include "engine/tokenizer/wordpiece/word_piece.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

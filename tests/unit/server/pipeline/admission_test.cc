@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
 

@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "gtest/gtest.h"
 
 namespace encoderd {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/pipeline/pipeline.h"

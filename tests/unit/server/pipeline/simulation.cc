@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "server/pipeline/admission.h"
 #include "server/pipeline/batch_runner.h"
 #include "server/pipeline/call.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "encoderd/v1/encoder.pb.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "server/rpc/wire.h"
 #include "tests/support/byte_buffers.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace encoderd {
 namespace {

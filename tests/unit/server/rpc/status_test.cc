@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "encoderd/v1/encoder.pb.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "server/rpc/parse_cost.h"
 #include "tests/support/byte_buffers.h"
 

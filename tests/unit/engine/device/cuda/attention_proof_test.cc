@@ -1,10 +1,10 @@
 // A path of attention is admitted as it is built, and refused where it is wrong
 // on purpose. Over the emulation, whose memory a test can change.
-#include "engine/device/cuda/attention_proof.h"
+#include "engine/device/cuda/host/attention_proof.h"
 
 #include <gmock/gmock.h>
 
-#include "engine/device/cuda/attention_proof_inputs.h"
+#include "engine/device/cuda/host/attention_proof_inputs.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "engine/device/cuda/attention_work.h"
+#include "engine/device/cuda/host/attention_work.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
 
 namespace encoderd {

@@ -1,4 +1,4 @@
-#include "engine/device/cuda/attention_work.h"
+#include "engine/device/cuda/host/attention_work.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/device/cuda/cublaslt_products.h"
+#include "engine/device/cuda/products/cublaslt_products.h"
 
 namespace encoderd {
 namespace cuda {

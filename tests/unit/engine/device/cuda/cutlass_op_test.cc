@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/device/cuda/cutlass_products.h"
-#include "engine/device/cuda/tuning.h"
+#include "engine/device/cuda/products/cutlass_products.h"
+#include "engine/device/cuda/products/tuning.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
 
 namespace encoderd {

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "engine/device/cuda/cutlass_products.h"
+#include "engine/device/cuda/products/cutlass_products.h"
 
 namespace encoderd {
 namespace cuda {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/device/cuda/cutlass_gelu.h"
+#include "engine/device/cuda/products/cutlass_gelu.h"
 
 namespace encoderd {
 namespace cuda {

@@ -7,9 +7,9 @@
 #include <random>
 #include <vector>
 
-#include "engine/device/cuda/narrow.h"
-#include "engine/device/cuda/primitives.h"
-#include "engine/device/cuda/warp.h"
+#include "engine/device/cuda/host/narrow.h"
+#include "engine/device/cuda/kernels/primitives.h"
+#include "engine/device/cuda/kernels/warp.h"
 
 namespace encoderd {
 namespace cuda {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/device/cuda/algorithms.h"
+#include "engine/device/cuda/products/algorithms.h"
 #include "tests/support/cuda/narrow.h"
 
 namespace encoderd {

@@ -1,6 +1,6 @@
 // Launches that overlap: they prove themselves once, and are left where they do
 // not. What a graph has to show is in graphs_test.cc.
-#include "engine/device/cuda/fast_passes.h"
+#include "engine/device/cuda/graphs/fast_passes.h"
 
 #include <gmock/gmock.h>
 

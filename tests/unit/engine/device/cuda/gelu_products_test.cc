@@ -1,14 +1,14 @@
 // The exact GELU in a product's epilogue: served where it proves itself next to
 // the plain way.
-#include "engine/device/cuda/gelu_products.h"
+#include "engine/device/cuda/products/gelu_products.h"
 
 #include <gmock/gmock.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "engine/device/cuda/open_cards.h"
-#include "engine/device/cuda/tuned_products.h"
+#include "engine/device/cuda/host/open_cards.h"
+#include "engine/device/cuda/products/tuned_products.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
 

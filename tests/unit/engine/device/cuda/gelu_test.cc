@@ -1,5 +1,5 @@
 // gelu.h, over the emulation: how far a float is from the formula in double.
-#include "engine/device/cuda/gelu.h"
+#include "engine/device/cuda/kernels/gelu.h"
 
 #include <gtest/gtest.h>
 

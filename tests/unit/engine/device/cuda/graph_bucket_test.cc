@@ -1,4 +1,4 @@
-#include "engine/device/cuda/graph_bucket.h"
+#include "engine/device/cuda/graphs/graph_bucket.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/device/cuda/attention_work.h"
-#include "engine/device/cuda/graph_cache.h"
+#include "engine/device/cuda/graphs/graph_cache.h"
+#include "engine/device/cuda/host/attention_work.h"
 
 namespace encoderd {
 namespace cuda {

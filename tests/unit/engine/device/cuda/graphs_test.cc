@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "engine/device/cuda/graph_cache.h"
+#include "engine/device/cuda/graphs/graph_cache.h"
 #include "tests/unit/engine/device/cuda/graph_harness.h"
 
 namespace encoderd {

@@ -1,4 +1,4 @@
-#include "engine/device/cuda/memory_plan.h"
+#include "engine/device/cuda/host/memory_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

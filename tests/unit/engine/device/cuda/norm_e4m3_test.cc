@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "engine/device/cuda/norm_proof.h"
-#include "engine/device/cuda/recorded_ops.h"
+#include "engine/device/cuda/graphs/recorded_ops.h"
+#include "engine/device/cuda/host/norm_proof.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
 
 namespace encoderd {

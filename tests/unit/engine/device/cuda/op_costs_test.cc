@@ -1,5 +1,5 @@
 // What ops are said to compute and move, by hand.
-#include "engine/device/cuda/op_costs.h"
+#include "engine/device/cuda/graphs/op_costs.h"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 // What a product shows, over loops on the host: those that are right pass, each
 // fault is found.
-#include "engine/device/cuda/product_proof.h"
+#include "engine/device/cuda/products/product_proof.h"
 
 #include <gmock/gmock.h>
 

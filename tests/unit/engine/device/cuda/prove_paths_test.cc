@@ -1,10 +1,10 @@
 // What serves after a start: every fast path that proves itself, the plain one
 // for each that does not.
-#include "engine/device/cuda/prove_paths.h"
+#include "engine/device/cuda/host/prove_paths.h"
 
 #include <gmock/gmock.h>
 
-#include "engine/device/cuda/open_cards.h"
+#include "engine/device/cuda/host/open_cards.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
 

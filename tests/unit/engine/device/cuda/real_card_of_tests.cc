@@ -2,9 +2,9 @@
 // exits with 77, which ctest shows as skipped.
 #include <cstdio>
 
-#include "engine/device/cuda/cublaslt_products.h"
-#include "engine/device/cuda/cudart_runtime.h"
-#include "engine/device/cuda/tuned_products.h"
+#include "engine/device/cuda/host/cudart_runtime.h"
+#include "engine/device/cuda/products/cublaslt_products.h"
+#include "engine/device/cuda/products/tuned_products.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
 
 namespace encoderd {

@@ -2,7 +2,7 @@
 // double.
 #include <cmath>
 
-#include "engine/pooling.h"
+#include "engine/base/pooling.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
 
 namespace encoderd {

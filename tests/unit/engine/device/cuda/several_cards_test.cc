@@ -4,7 +4,7 @@
 #include <map>
 #include <thread>
 
-#include "engine/device/cuda/open_cards.h"
+#include "engine/device/cuda/host/open_cards.h"
 #include "engine/encoder.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/support/random_model.h"

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/device/cuda/algorithms.h"
-#include "engine/device/cuda/cuda_device.h"
-#include "engine/device/cuda/cuda_executor.h"
-#include "engine/device/cuda/memory.h"
-#include "engine/device/cuda/narrow.h"
+#include "engine/device/cuda/host/cuda_device.h"
+#include "engine/device/cuda/host/cuda_executor.h"
+#include "engine/device/cuda/host/memory.h"
+#include "engine/device/cuda/host/narrow.h"
 #include "engine/device/cuda/ops.h"
+#include "engine/device/cuda/products/algorithms.h"
 #include "engine/device/cuda/runtime.h"
 #include "tests/support/cuda/narrow.h"
 

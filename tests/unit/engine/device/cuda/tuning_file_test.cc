@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "engine/device/cuda/tuning.h"
+#include "engine/device/cuda/products/tuning.h"
 #include "tests/support/temp_folder.h"
 
 namespace encoderd {

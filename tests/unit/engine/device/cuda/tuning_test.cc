@@ -1,13 +1,13 @@
 // The choice of algorithms by a clock that the test turns, over a library that
 // lies where it is told to.
-#include "engine/device/cuda/tuning.h"
+#include "engine/device/cuda/products/tuning.h"
 
 #include <gmock/gmock.h>
 
 #include <filesystem>
 
-#include "engine/device/cuda/open_cards.h"
-#include "engine/device/cuda/tuned_products.h"
+#include "engine/device/cuda/host/open_cards.h"
+#include "engine/device/cuda/products/tuned_products.h"
 #include "engine/io/file.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/support/temp_folder.h"

@@ -1,0 +1,51 @@
+// What the sequences of a batch are to give, and what a pass gave. Plain
+// values.
+#ifndef ENCODERD_ENGINE_BASE_FORWARD_RESULT_H_
+#define ENCODERD_ENGINE_BASE_FORWARD_RESULT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/base/pooling.h"
+
+namespace encoderd {
+
+// Layer of SequenceOutput: the sum of the table rows before the embedding
+// block's LayerNorm.
+inline constexpr int32_t kTableSum = -1;
+
+// What one sequence of a batch is to give.
+struct SequenceOutput {
+  enum class Kind {
+    kPooled,  // [H]: the last layer pooled, then normalised if asked
+    kStates,  // [n,H]: the token states of `layer`; kTableSum: [n,E]
+  };
+  Kind kind = Kind::kPooled;
+  Pooling pooling = Pooling::kMean;
+  bool normalize = false;
+  // kStates: l = the output of encoder layer l; 0 = what the first layer reads,
+  // the embedding block's own output: after its LayerNorm and, where the tables
+  // have other columns than the layers (ELECTRA, ALBERT), after the projection
+  // to H (hidden_states[0] of transformers); or kTableSum.
+  int32_t layer = 0;
+};
+
+// Results of a batch, in order; reused from call to call without new
+// allocations.
+struct ForwardResult {
+  std::vector<float> values;
+  std::vector<int64_t> offsets;  // [B+1] into values
+  // For the log; mostly empty: what the device has found out about itself.
+  std::string note;
+
+  absl::Span<const float> Output(int64_t b) const {
+    return absl::Span<const float>(values).subspan(offsets[b],
+                                                   offsets[b + 1] - offsets[b]);
+  }
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_BASE_FORWARD_RESULT_H_

@@ -1,0 +1,126 @@
+#include "engine/checkpoint/checkpoint_files.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/checkpoint/sentence_modules.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
+#include "engine/io/sha256.h"
+
+namespace encoderd {
+namespace {
+
+constexpr char kSingle[] = "model.safetensors";
+constexpr char kIndex[] = "model.safetensors.index.json";
+constexpr JsonLimits kIndexLimits = {.max_bytes = 32 << 20, .max_depth = 8};
+constexpr size_t kMaxShards = 1024;
+
+// What other programs save weights as. These formats are programs of their own
+// (pickle) or unsafe to read; none is ever opened.
+constexpr const char* kOtherWeights[] = {
+    "pytorch_model.bin",  "pytorch_model.bin.index.json",
+    "pytorch_model.pt",   "model.pt",
+    "model.pth",          "pytorch_model.pth",
+    "model.bin",          "tf_model.h5",
+    "flax_model.msgpack",
+};
+
+absl::Status NoWeights(const std::string& folder,
+                       const std::string& subfolder) {
+  for (const char* name : kOtherWeights) {
+    if (!FileExists(folder, JoinName(subfolder, name))) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        "the weights are in ", Quote(JoinName(subfolder, name)),
+        ", a format that is never read because reading it can run code; "
+        "convert them once, on a machine that may: python -c \"from "
+        "transformers import AutoModel; AutoModel.from_pretrained('FOLDER')"
+        ".save_pretrained('FOLDER', safe_serialization=True)\""));
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no ", kSingle, " and no ", kIndex, " in the model folder"));
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointFiles> CheckpointFiles::Open(
+    const std::string& folder, const std::string& subfolder) {
+  CheckpointFiles files;
+  if (!FileExists(folder, JoinName(subfolder, kSingle))) {
+    if (!FileExists(folder, JoinName(subfolder, kIndex))) {
+      return NoWeights(folder, subfolder);
+    }
+    const absl::Status status = files.OpenSharded(folder, subfolder);
+    if (!status.ok()) return status;
+    return files;
+  }
+  absl::StatusOr<SafetensorsFile> file =
+      SafetensorsFile::Open(folder, JoinName(subfolder, kSingle));
+  if (!file.ok()) return file.status();
+  files.files_.push_back(
+      std::make_unique<const SafetensorsFile>(*std::move(file)));
+  for (const TensorEntry& entry : files.files_[0]->tensors()) {
+    files.tensors_[entry.name] = {files.files_[0].get(), &entry};
+  }
+  return files;
+}
+
+absl::Status CheckpointFiles::OpenSharded(const std::string& folder,
+                                          const std::string& subfolder) {
+  const std::string index = JoinName(subfolder, kIndex);
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, index, kIndexLimits);
+  if (!json.ok()) return json.status();
+  const JsonFields fields(*json, index);
+  const Json* weight_map = fields.Find("weight_map");
+  if (weight_map == nullptr || !weight_map->is_object()) {
+    return fields.Bad("weight_map", "want an object");
+  }
+  std::map<std::string, const SafetensorsFile*> shards;
+  for (const auto& member : weight_map->items()) {
+    if (!member.value().is_string()) {
+      return absl::DataLossError(
+          absl::StrCat(index, ": the tensor ", Quote(member.key()), " is in ",
+                       ShowJson(member.value()), "; want a file's name"));
+    }
+    const std::string name = member.value().get<std::string>();
+    const SafetensorsFile*& shard = shards[name];
+    if (shard == nullptr) {
+      if (shards.size() > kMaxShards) {
+        return absl::DataLossError(
+            absl::StrCat(index, " names more than ", kMaxShards, " files"));
+      }
+      absl::StatusOr<SafetensorsFile> file =
+          SafetensorsFile::Open(folder, JoinName(subfolder, name));
+      if (!file.ok()) return file.status();
+      files_.push_back(
+          std::make_unique<const SafetensorsFile>(*std::move(file)));
+      shard = files_.back().get();
+    }
+    const TensorEntry* entry = shard->Find(member.key());
+    if (entry == nullptr) {
+      return absl::DataLossError(absl::StrCat(index, ": the file ", Quote(name),
+                                              " lacks the tensor ",
+                                              Quote(member.key())));
+    }
+    tensors_[member.key()] = {shard, entry};
+  }
+  std::sort(files_.begin(), files_.end(), [](const auto& a, const auto& b) {
+    return a->file().name() < b->file().name();
+  });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> CheckpointFiles::Sha256() const {
+  std::vector<std::string> digests;
+  for (const auto& file : files_) {
+    absl::StatusOr<std::string> digest = Sha256OfFile(file->file());
+    if (!digest.ok()) return digest.status();
+    digests.push_back(*std::move(digest));
+  }
+  if (digests.size() == 1) return digests[0];
+  return Sha256OfString(absl::StrJoin(digests, "\n"));
+}
+
+}  // namespace encoderd

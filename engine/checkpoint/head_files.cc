@@ -1,0 +1,200 @@
+#include "engine/checkpoint/head_files.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/checkpoint/checkpoint_files.h"
+#include "engine/checkpoint/sentence_modules.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
+
+namespace encoderd {
+namespace {
+
+constexpr JsonLimits kSmall = {.max_bytes = 1 << 20, .max_depth = 16};
+constexpr int64_t kMaxWidth = 1 << 18;
+constexpr char kSentence[] = "sentence_embedding";
+
+absl::Status Unsupported(const JsonFields& fields, absl::string_view key,
+                         absl::string_view value) {
+  return absl::UnimplementedError(
+      absl::StrCat(fields.name(), ": ", key, " ", value, " is not supported"));
+}
+
+absl::Status CheckNames(const JsonFields& fields) {
+  for (const char* key : {"module_input_name", "module_output_name"}) {
+    const absl::StatusOr<std::string> name = fields.String(key, kSentence);
+    if (!name.ok()) return name.status();
+    if (*name != kSentence) return Unsupported(fields, key, Quote(*name));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> IsTanh(const JsonFields& fields) {
+  constexpr char kKey[] = "activation_function";
+  const absl::StatusOr<std::string> name =
+      fields.String(kKey, "torch.nn.modules.activation.Tanh");
+  if (!name.ok()) return name.status();
+  if (*name == "torch.nn.modules.activation.Tanh" || *name == "torch.nn.Tanh") {
+    return true;
+  }
+  if (*name == "torch.nn.modules.linear.Identity" ||
+      *name == "torch.nn.Identity") {
+    return false;
+  }
+  return Unsupported(fields, kKey,
+                     absl::StrCat(Quote(*name), " (want Tanh or Identity)"));
+}
+
+// The tensors of one module's model.safetensors.
+class ModuleFile {
+ public:
+  static absl::StatusOr<ModuleFile> Open(const std::string& folder,
+                                         const std::string& path) {
+    absl::StatusOr<CheckpointFiles> files = CheckpointFiles::Open(folder, path);
+    if (!files.ok()) {
+      return absl::Status(
+          files.status().code(),
+          absl::StrCat("module ", path, ": ", files.status().message()));
+    }
+    return ModuleFile(*std::move(files), path);
+  }
+
+  // The values of the tensor, which must have this shape.
+  absl::Status Read(const std::string& name, const std::vector<int64_t>& shape,
+                    std::vector<float>* out) {
+    const auto found = files_.tensors().find(name);
+    if (found == files_.tensors().end()) {
+      return absl::DataLossError(absl::StrCat(path_, ": the tensor ", name, " ",
+                                              ShapeText(shape), " is missing"));
+    }
+    const TensorEntry& entry = *found->second.entry;
+    if (entry.shape != shape) {
+      return absl::DataLossError(absl::StrCat(
+          path_, ": the tensor ", name, " has the shape ",
+          ShapeText(entry.shape), "; config.json wants ", ShapeText(shape)));
+    }
+    int64_t count = 1;
+    for (const int64_t extent : shape) count *= extent;
+    out->resize(count);
+    ++read_;
+    return found->second.file->ReadFloats(entry, out->data());
+  }
+
+  // Nothing beside what was read: it would have been computed with.
+  absl::Status CheckRest() const {
+    if (files_.tensors().size() == read_) return absl::OkStatus();
+    return absl::UnimplementedError(
+        absl::StrCat(path_, ": ", files_.tensors().size(),
+                     " tensors, of which this module uses ", read_));
+  }
+  absl::StatusOr<std::string> Sha256() const { return files_.Sha256(); }
+
+ private:
+  ModuleFile(CheckpointFiles files, std::string path)
+      : files_(std::move(files)), path_(std::move(path)) {}
+
+  CheckpointFiles files_;
+  std::string path_;
+  size_t read_ = 0;
+};
+
+absl::StatusOr<Head::Layer> ReadLayer(const std::string& folder,
+                                      const HeadModule& module,
+                                      std::vector<std::string>* digests) {
+  Head::Layer layer = {module, {}, {}};
+  if (module.kind == HeadModule::Kind::kNormalize) return layer;
+  absl::StatusOr<ModuleFile> file = ModuleFile::Open(folder, module.folder);
+  if (!file.ok()) return file.status();
+  absl::Status status;
+  if (module.kind == HeadModule::Kind::kDense) {
+    status =
+        file->Read("linear.weight", {module.out, module.in}, &layer.weight);
+    if (status.ok() && module.bias) {
+      status = file->Read("linear.bias", {module.out}, &layer.bias);
+    }
+  } else {
+    status = file->Read("norm.weight", {module.in}, &layer.weight);
+    if (status.ok()) status = file->Read("norm.bias", {module.in}, &layer.bias);
+  }
+  if (status.ok()) status = file->CheckRest();
+  if (!status.ok()) return status;
+  absl::StatusOr<std::string> digest = file->Sha256();
+  if (!digest.ok()) return digest.status();
+  digests->push_back(*std::move(digest));
+  return layer;
+}
+
+}  // namespace
+
+absl::StatusOr<HeadModule> ReadDenseConfig(const std::string& folder,
+                                           const std::string& path) {
+  const std::string name = JoinName(path, "config.json");
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
+  if (!json.ok()) return json.status();
+  const JsonFields fields(*json, name);
+  const absl::Status names = CheckNames(fields);
+  if (!names.ok()) return names;
+  const absl::StatusOr<bool> residual = fields.Bool("use_residual", false);
+  if (!residual.ok()) return residual.status();
+  if (*residual) return Unsupported(fields, "use_residual", "true");
+  const absl::StatusOr<int64_t> in = fields.Int("in_features", 1, kMaxWidth);
+  if (!in.ok()) return in.status();
+  const absl::StatusOr<int64_t> out = fields.Int("out_features", 1, kMaxWidth);
+  if (!out.ok()) return out.status();
+  const absl::StatusOr<bool> bias = fields.Bool("bias", true);
+  if (!bias.ok()) return bias.status();
+  const absl::StatusOr<bool> tanh = IsTanh(fields);
+  if (!tanh.ok()) return tanh.status();
+  return HeadModule{
+      HeadModule::Kind::kDense,   path,  static_cast<int32_t>(*in),
+      static_cast<int32_t>(*out), *bias, *tanh};
+}
+
+absl::StatusOr<HeadModule> ReadLayerNormConfig(const std::string& folder,
+                                               const std::string& path) {
+  const std::string name = JoinName(path, "config.json");
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
+  if (!json.ok()) return json.status();
+  const absl::StatusOr<int64_t> size =
+      JsonFields(*json, name).Int("dimension", 1, kMaxWidth);
+  if (!size.ok()) return size.status();
+  HeadModule module;
+  module.kind = HeadModule::Kind::kLayerNorm;
+  module.folder = path;
+  module.in = module.out = static_cast<int32_t>(*size);
+  return module;
+}
+
+absl::Status FitHead(int32_t hidden_size, std::vector<HeadModule>* modules) {
+  int32_t width = hidden_size;
+  for (HeadModule& module : *modules) {
+    if (module.kind == HeadModule::Kind::kNormalize) {
+      module.in = module.out = width;
+    }
+    if (module.in != width) {
+      return absl::DataLossError(
+          absl::StrCat("the module ", module.folder, " takes ", module.in,
+                       " values; the one before it gives ", width));
+    }
+    width = module.out;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<HeadCheckpoint> ReadHead(
+    const std::string& folder, const std::vector<HeadModule>& modules) {
+  HeadCheckpoint checkpoint;
+  if (modules.empty()) return checkpoint;
+  std::vector<Head::Layer> layers;
+  for (const HeadModule& module : modules) {
+    absl::StatusOr<Head::Layer> layer =
+        ReadLayer(folder, module, &checkpoint.sha256);
+    if (!layer.ok()) return layer.status();
+    layers.push_back(*std::move(layer));
+  }
+  checkpoint.head = std::make_unique<const Head>(std::move(layers));
+  return checkpoint;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,94 @@
+#include "engine/checkpoint/max_len.h"
+
+#include "absl/strings/str_cat.h"
+#include "engine/checkpoint/positions.h"
+
+namespace encoderd {
+namespace {
+
+// What the files say; tokens 0: nothing.
+absl::StatusOr<MaxLen> FromFiles(const LengthLimits& limits) {
+  MaxLen chosen;
+  const auto lower = [&](int64_t limit, MaxLenSource source) {
+    if (limit == 0 || (chosen.tokens != 0 && limit >= chosen.tokens)) return;
+    chosen.tokens = static_cast<int32_t>(limit);
+    chosen.source = source;
+  };
+  if (limits.table_bounds) lower(limits.table, MaxLenSource::kPositionTable);
+  if (limits.table_bounds && limits.max_seq_length > limits.table) {
+    return absl::DataLossError(absl::StrCat(
+        "max_seq_length is ", limits.max_seq_length,
+        "; the position table has rows for ", limits.table, " tokens"));
+  }
+  lower(limits.max_seq_length, MaxLenSource::kSentenceTransformers);
+  lower(limits.model_max_length, MaxLenSource::kTokenizer);
+  if (limits.table_bounds && limits.model_max_length > limits.table) {
+    chosen.notes.push_back(
+        absl::StrCat("model_max_length ", limits.model_max_length,
+                     " is ignored: the position table has rows for ",
+                     limits.table, " tokens"));
+  }
+  if (chosen.tokens == 0) lower(limits.table, MaxLenSource::kPositionTable);
+  return chosen;
+}
+
+absl::Status CheckFlag(const LengthLimits& limits) {
+  const int64_t most = limits.table_bounds ? limits.table : kMaxGeneratedRows;
+  if (limits.flag >= 0 && limits.flag <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("max_len is ", limits.flag, "; ",
+                   limits.table_bounds
+                       ? "the position table of this model has rows for 1 to "
+                       : "position rows are generated for 1 to ",
+                   most, " tokens"));
+}
+
+}  // namespace
+
+const char* MaxLenSourceName(MaxLenSource source) {
+  switch (source) {
+    case MaxLenSource::kPositionTable:
+      return "position_table";
+    case MaxLenSource::kSentenceTransformers:
+      return "sentence_transformers";
+    case MaxLenSource::kTokenizer:
+      return "tokenizer";
+    case MaxLenSource::kFlag:
+      return "flag";
+  }
+  return "unknown";
+}
+
+absl::StatusOr<MaxLen> ChooseMaxLen(const LengthLimits& limits) {
+  absl::StatusOr<MaxLen> chosen = FromFiles(limits);
+  if (!chosen.ok()) return chosen;
+  if (limits.flag != 0) {
+    const absl::Status status = CheckFlag(limits);
+    if (!status.ok()) return status;
+    if (chosen->tokens != 0 && limits.flag > chosen->tokens) {
+      chosen->notes.push_back(absl::StrCat(
+          "max_len ", limits.flag, " is over the model's own limit of ",
+          chosen->tokens, " tokens (", MaxLenSourceName(chosen->source),
+          "): longer inputs than it was made for"));
+    }
+    chosen->tokens = static_cast<int32_t>(limits.flag);
+    chosen->source = MaxLenSource::kFlag;
+  }
+  if (chosen->tokens == 0) {
+    return absl::InvalidArgumentError(
+        "neither sentence-transformers' max_seq_length nor the tokenizer's "
+        "model_max_length nor max_position_embeddings says how long an input "
+        "may be, and the position rows are generated: set max_len");
+  }
+  if (!limits.table_bounds && chosen->tokens > kMaxGeneratedRows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model's files allow ", chosen->tokens, " tokens (",
+                     MaxLenSourceName(chosen->source),
+                     "); position rows are generated for "
+                     "at most ",
+                     kMaxGeneratedRows, ": set max_len"));
+  }
+  return chosen;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,96 @@
+// What a model folder's JSON files say, checked and turned into one struct.
+//
+// Reads config.json and, where present, sentence-transformers' modules.json
+// (with the modules' own config.json), sentence_bert_config.json,
+// config_sentence_transformers.json (prompts) and tokenizer_config.json
+// (model_max_length). Anything that would change a digit and is not supported
+// (an architecture, a module, an activation, a position scheme) is refused by
+// name.
+#ifndef ENCODERD_ENGINE_CHECKPOINT_MODEL_CONFIG_H_
+#define ENCODERD_ENGINE_CHECKPOINT_MODEL_CONFIG_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/base/head.h"
+#include "engine/base/pooling.h"
+#include "engine/checkpoint/max_len.h"
+#include "engine/checkpoint/positions.h"
+#include "engine/device/weights.h"
+
+namespace encoderd {
+
+struct ModelConfig {
+  std::string model_type;           // "bert"
+  std::string transformer_folder;   // holds config.json, weights, tokenizer;
+                                    // below the model folder, "": itself
+  int32_t num_hidden_layers = 0;    // L, as many as run
+  int32_t hidden_size = 0;          // H
+  int32_t num_attention_heads = 0;  // A; divides H
+  int32_t intermediate_size = 0;    // F
+  int32_t vocab_size = 0;           // V
+  // P, as config.json claims; a table is checked against it. Generated rows
+  // are as many as max_len needs, whatever config.json claims.
+  int32_t max_position_embeddings = 0;
+  const PositionScheme* position_scheme = &LearnedPositions();
+  int32_t type_vocab_size = 0;  // S; 0: no segment table
+  // Rows of the checkpoint's table of attention's biases [rows,A]; 0: none.
+  int32_t attention_bias_rows = 0;
+  float layer_norm_eps = 1e-12f;
+  Activation hidden_act = Activation::kGeluErf;
+  int32_t position_offset = 0;  // as in IdLimits
+
+  // E of a factored embedding (ELECTRA, ALBERT): a linear [E] -> [H] follows
+  // the tables' LayerNorm; 0: it is not factored, the tables have H columns.
+  int32_t embedding_size = 0;
+  // Layers that share weights (ALBERT): for each of the L layers, which of the
+  // checkpoint's it runs; empty: every layer has its own. The checkpoint has
+  // groups of inner_group_num layers.
+  std::vector<int32_t> layer_weights;
+  int32_t inner_group_num = 1;
+
+  Pooling pooling = Pooling::kMean;
+  std::vector<HeadModule> head;  // modules after pooling, but for a Normalize
+                                 // at the end; their widths fit
+  bool normalize = false;        // the pipeline ends in a Normalize module
+  std::map<std::string, std::string> prompts;
+  std::string default_prompt_name;  // empty: none
+
+  int32_t max_len = 0;  // most tokens of one input, special tokens included
+  MaxLenSource max_len_source = MaxLenSource::kPositionTable;
+
+  // Sentences for the log: leftovers that are ignored and why, limits that
+  // differ between files.
+  std::vector<std::string> notes;
+
+  // Values of an embedding.
+  int32_t dimensions() const {
+    return head.empty() ? hidden_size : head.back().out;
+  }
+  int32_t head_size() const { return hidden_size / num_attention_heads; }
+  int32_t table_columns() const {
+    return embedding_size > 0 ? embedding_size : hidden_size;
+  }
+  // Which of the checkpoint's layers the l-th one runs.
+  int32_t layer_weights_of(int32_t l) const {
+    return layer_weights.empty() ? l : layer_weights[l];
+  }
+  // Layers with weights of their own, in the order in which they first run.
+  int32_t distinct_layers() const {
+    return layer_weights.empty() ? num_hidden_layers : layer_weights.back() + 1;
+  }
+};
+
+// max_len_flag: 0 for the rule of max_len.h; else it replaces the rule's
+// answer, and is refused with INVALID_ARGUMENT above the position table's rows.
+// Errors: NOT_FOUND (no such folder or no config.json), DATA_LOSS (a bad file:
+// name, value, limit), UNIMPLEMENTED (a thing by name that is not supported).
+absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
+                                            int32_t max_len_flag);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_CHECKPOINT_MODEL_CONFIG_H_

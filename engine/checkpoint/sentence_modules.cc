@@ -1,0 +1,299 @@
+#include "engine/checkpoint/sentence_modules.h"
+
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/checkpoint/head_files.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
+
+namespace encoderd {
+namespace {
+
+constexpr char kModules[] = "modules.json";
+constexpr char kSettings[] = "config_sentence_transformers.json";
+constexpr JsonLimits kSmall = {.max_bytes = 1 << 20, .max_depth = 16};
+
+struct Module {
+  std::string type;  // last part of the class: "Pooling"
+  std::string path;  // below the model folder; empty: the folder itself
+};
+
+absl::StatusOr<std::vector<Module>> ReadModules(const std::string& folder) {
+  const absl::StatusOr<std::string> text =
+      ReadWholeFile(folder, kModules, kSmall.max_bytes);
+  if (!text.ok()) return text.status();
+  const absl::StatusOr<Json> json = ParseJson(*text, kModules, kSmall);
+  if (!json.ok()) return json.status();
+  if (!json->is_array() || json->empty()) {
+    return absl::DataLossError("modules.json holds no list of modules");
+  }
+  std::vector<Module> modules;
+  for (const Json& entry : *json) {
+    const JsonFields fields(
+        entry, absl::StrCat("modules.json, module ", modules.size()));
+    const absl::StatusOr<std::string> type = fields.String("type");
+    if (!type.ok()) return type.status();
+    const absl::StatusOr<std::string> path = fields.String("path", "");
+    if (!path.ok()) return path.status();
+    if (!absl::StartsWith(*type, "sentence_transformers.")) {
+      return absl::UnimplementedError(absl::StrCat(
+          "modules.json: the module ", Quote(*type), " is not supported"));
+    }
+    modules.push_back({type->substr(type->rfind('.') + 1), *path});
+  }
+  return modules;
+}
+
+// The modes that a Pooling module's config asks for: a string or list under
+// "pooling_mode", or one boolean for each mode, as older versions wrote it.
+absl::StatusOr<std::vector<std::string>> PoolingModes(
+    const Json& json, const JsonFields& fields) {
+  static constexpr std::pair<const char*, const char*> kBooleans[] = {
+      {"pooling_mode_cls_token", "cls"},
+      {"pooling_mode_max_tokens", "max"},
+      {"pooling_mode_mean_tokens", "mean"},
+      {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens"},
+      {"pooling_mode_weightedmean_tokens", "weightedmean"},
+      {"pooling_mode_lasttoken", "lasttoken"},
+  };
+  std::vector<std::string> modes;
+  if (const Json* mode = fields.Find("pooling_mode"); mode != nullptr) {
+    const Json list = mode->is_array() ? *mode : Json::array({*mode});
+    for (const Json& name : list) {
+      if (!name.is_string()) return fields.Bad("pooling_mode", "want a name");
+      modes.push_back(name.get<std::string>());
+    }
+  } else {
+    for (const auto& [key, name] : kBooleans) {
+      const absl::StatusOr<bool> on = fields.Bool(key, false);
+      if (!on.ok()) return on.status();
+      if (*on) modes.push_back(name);
+    }
+    for (const auto& member : json.items()) {
+      bool known = !absl::StartsWith(member.key(), "pooling_mode");
+      for (const auto& row : kBooleans) known |= member.key() == row.first;
+      if (!known) {
+        return absl::UnimplementedError(
+            absl::StrCat(fields.name(), ": ", Quote(member.key()),
+                         " is a pooling mode that is not supported"));
+      }
+    }
+  }
+  if (modes.empty()) modes.push_back("mean");
+  return modes;
+}
+
+absl::Status ReadPooling(const std::string& folder, const std::string& path,
+                         ModelConfig* config, int64_t* width,
+                         bool* include_prompt) {
+  const std::string name = JoinName(path, "config.json");
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
+  if (!json.ok()) return json.status();
+  const JsonFields fields(*json, name);
+  const absl::StatusOr<std::vector<std::string>> modes =
+      PoolingModes(*json, fields);
+  if (!modes.ok()) return modes.status();
+  if (modes->size() > 1) {
+    return absl::UnimplementedError(
+        absl::StrCat(name, ": the pooling modes ", absl::StrJoin(*modes, " + "),
+                     " joined are not supported, only one of them"));
+  }
+  const std::string mode = modes->front() == "mean_sqrt_len_tokens"
+                               ? "mean_sqrt_len"
+                               : modes->front();
+  const absl::StatusOr<Pooling> pooling = PoolingFromName(mode);
+  if (!pooling.ok()) {
+    return absl::UnimplementedError(absl::StrCat(
+        name, ": the pooling mode ", Quote(mode), " is not supported"));
+  }
+  config->pooling = *pooling;
+  const absl::StatusOr<bool> include = fields.Bool("include_prompt", true);
+  if (!include.ok()) return include.status();
+  *include_prompt = *include;
+  for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
+    const absl::StatusOr<int64_t> value =
+        fields.Int(key, 1, std::numeric_limits<int32_t>::max(), *width);
+    if (!value.ok()) return value.status();
+    *width = *value;
+  }
+  return absl::OkStatus();
+}
+
+// A Normalize module may say which of several outputs it works on.
+absl::Status CheckNormalize(const std::string& folder,
+                            const std::string& path) {
+  const std::string name = JoinName(path, "config.json");
+  if (path.empty() || !FileExists(folder, name)) return absl::OkStatus();
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
+  if (!json.ok()) return json.status();
+  for (const char* key : {"module_input_name", "module_output_name"}) {
+    const absl::StatusOr<std::string> value =
+        JsonFields(*json, name).String(key, "sentence_embedding");
+    if (!value.ok()) return value.status();
+    if (*value != "sentence_embedding") {
+      return absl::UnimplementedError(absl::StrCat(
+          name, ": ", key, " ", Quote(*value), " is not supported"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool IsHeadModule(absl::string_view type) {
+  return type == "Dense" || type == "LayerNorm" || type == "Dropout" ||
+         type == "Normalize";
+}
+
+absl::Status ReadHeadModule(const std::string& folder, const Module& module,
+                            ModelConfig* config) {
+  if (module.type == "Dropout") return absl::OkStatus();  // only in training
+  if (module.type == "Normalize") {
+    HeadModule normalize;
+    normalize.folder = module.path;
+    config->head.push_back(normalize);
+    return CheckNormalize(folder, module.path);
+  }
+  absl::StatusOr<HeadModule> head =
+      module.type == "Dense" ? ReadDenseConfig(folder, module.path)
+                             : ReadLayerNormConfig(folder, module.path);
+  if (!head.ok()) return head.status();
+  config->head.push_back(*std::move(head));
+  return absl::OkStatus();
+}
+
+absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {
+  if (!FileExists(folder, kSettings)) return absl::OkStatus();
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, kSettings, kSmall);
+  if (!json.ok()) return json.status();
+  const JsonFields fields(*json, kSettings);
+  const absl::StatusOr<std::string> kind =
+      fields.String("model_type", "SentenceTransformer");
+  if (!kind.ok()) return kind.status();
+  if (*kind != "SentenceTransformer") {
+    return absl::UnimplementedError(
+        absl::StrCat(kSettings, ": a model of the kind ", Quote(*kind),
+                     " is not supported, only SentenceTransformer"));
+  }
+  if (const Json* prompts = fields.Find("prompts"); prompts != nullptr) {
+    if (!prompts->is_object()) return fields.Bad("prompts", "want an object");
+    const JsonFields texts(*prompts, absl::StrCat(kSettings, ", prompts"));
+    for (const auto& member : prompts->items()) {
+      const absl::StatusOr<std::string> text = texts.String(member.key(), "");
+      if (!text.ok()) return text.status();
+      config->prompts[member.key()] = *text;
+    }
+  }
+  absl::StatusOr<std::string> chosen = fields.String("default_prompt_name", "");
+  if (!chosen.ok()) return chosen.status();
+  if (!chosen->empty() && config->prompts.count(*chosen) == 0) {
+    return fields.Bad("default_prompt_name", "want the name of a prompt");
+  }
+  config->default_prompt_name = *std::move(chosen);
+  return absl::OkStatus();
+}
+
+absl::Status CheckPromptPooling(bool include_prompt, ModelConfig* config) {
+  if (include_prompt) return absl::OkStatus();
+  for (const auto& [name, text] : config->prompts) {
+    if (!text.empty()) {
+      return absl::UnimplementedError(
+          absl::StrCat("pooling with include_prompt false is not supported, "
+                       "and this model has the prompt ",
+                       Quote(name)));
+    }
+  }
+  config->notes.push_back(
+      "include_prompt is false, but the model has no prompts: it changes "
+      "nothing");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string JoinName(const std::string& folder, const std::string& name) {
+  return folder.empty() ? name : absl::StrCat(folder, "/", name);
+}
+
+absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
+                                 int64_t* pooling_width) {
+  *pooling_width = 0;
+  absl::Status status = ReadPrompts(folder, config);
+  if (!status.ok()) return status;
+  if (!FileExists(folder, kModules)) {
+    config->notes.push_back(
+        "no modules.json: the mean of the token states is taken, not "
+        "normalised");
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<std::vector<Module>> modules = ReadModules(folder);
+  if (!modules.ok()) return modules.status();
+  // Transformer, Pooling, then any of the modules of a head.
+  bool include_prompt = true;
+  size_t stage = 0;
+  for (const Module& module : *modules) {
+    if (stage == 0 && module.type == "Transformer") {
+      config->transformer_folder = module.path;
+    } else if (stage == 1 && module.type == "Pooling") {
+      status = ReadPooling(folder, module.path, config, pooling_width,
+                           &include_prompt);
+    } else if (stage >= 2 && IsHeadModule(module.type)) {
+      status = ReadHeadModule(folder, module, config);
+    } else {
+      status = absl::UnimplementedError(absl::StrCat(
+          "modules.json: the module ", Quote(module.type), " at place ", stage,
+          " is not supported; want Transformer, Pooling and perhaps Dense, "
+          "LayerNorm, Dropout or Normalize"));
+    }
+    if (!status.ok()) return status;
+    ++stage;
+  }
+  // What the caller may switch off is a Normalize at the end.
+  while (!config->head.empty() &&
+         config->head.back().kind == HeadModule::Kind::kNormalize) {
+    config->normalize = true;
+    config->head.pop_back();
+  }
+  if (stage < 2) {
+    return absl::UnimplementedError(
+        "modules.json: a model without a Pooling module is not supported");
+  }
+  return CheckPromptPooling(include_prompt, config);
+}
+
+absl::StatusOr<int64_t> ReadMaxSeqLength(const std::string& folder,
+                                         const ModelConfig& config) {
+  for (const char* kind : {"bert", "roberta", "distilbert", "camembert",
+                           "albert", "xlm-roberta", "xlnet"}) {
+    const std::string name =
+        JoinName(config.transformer_folder,
+                 absl::StrCat("sentence_", kind, "_config.json"));
+    if (!FileExists(folder, name)) continue;
+    const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
+    if (!json.ok()) return json.status();
+    const JsonFields fields(*json, name);
+    const absl::StatusOr<bool> lower = fields.Bool("do_lower_case", false);
+    if (!lower.ok()) return lower.status();
+    if (*lower) {
+      return absl::UnimplementedError(
+          absl::StrCat(name,
+                       ": do_lower_case is not supported here, only in the "
+                       "tokenizer's own files"));
+    }
+    const absl::StatusOr<std::string> task =
+        fields.String("transformer_task", "feature-extraction");
+    if (!task.ok()) return task.status();
+    if (*task != "feature-extraction") {
+      return absl::UnimplementedError(absl::StrCat(
+          name, ": the transformer_task ", Quote(*task), " is not supported"));
+    }
+    if (fields.Find("max_seq_length") == nullptr) return 0;
+    return fields.Int("max_seq_length", 1, std::numeric_limits<int32_t>::max());
+  }
+  return 0;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,35 @@
+// What sentence-transformers keeps beside a transformer: modules.json and the
+// files it leads to.
+#ifndef ENCODERD_ENGINE_CHECKPOINT_SENTENCE_MODULES_H_
+#define ENCODERD_ENGINE_CHECKPOINT_SENTENCE_MODULES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/checkpoint/model_config.h"
+
+namespace encoderd {
+
+// Fills transformer_folder, pooling, head, normalize, prompts,
+// default_prompt_name and notes of *config from modules.json, the Pooling
+// module's config.json and config_sentence_transformers.json. Without
+// modules.json: mean pooling, not normalised, and a note. UNIMPLEMENTED for a
+// module or a mode by name. *pooling_width: the hidden_size that the Pooling
+// module expects; 0: says nothing.
+absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
+                                 int64_t* pooling_width);
+
+// max_seq_length of sentence_bert_config.json (or one of its older names)
+// beside the transformer; 0: says nothing. UNIMPLEMENTED for a setting there
+// that would change the text or the task.
+absl::StatusOr<int64_t> ReadMaxSeqLength(const std::string& folder,
+                                         const ModelConfig& config);
+
+// "a/b", or "b" when `folder` is empty: names below the model folder.
+std::string JoinName(const std::string& folder, const std::string& name);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_CHECKPOINT_SENTENCE_MODULES_H_

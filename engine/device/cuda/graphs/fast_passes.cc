@@ -1,0 +1,116 @@
+#include "engine/device/cuda/graphs/fast_passes.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/device/cuda/host/memory.h"
+
+namespace encoderd {
+namespace cuda {
+
+FastPasses::FastPasses(Runtime* runtime, bool graphs, bool overlaps)
+    : runtime_(runtime), graphs_on_(graphs), overlaps_on_(overlaps) {}
+
+absl::Status FastPasses::Run(const RecordedOps& ops, bool repeats,
+                             Stream stream) {
+  entry_ = repeats && graphs_on_ ? graphs_.See(ops) : nullptr;
+  if (entry_ != nullptr && entry_->graph.get() != nullptr) {
+    const int code = runtime_->LaunchGraph(entry_->graph.get(), stream);
+    if (code == 0) return absl::OkStatus();
+    const absl::Status why = RuntimeError(runtime_, code, "launching a graph");
+    if (!CanGoOnAfter(code)) return why;
+    LeaveGraphs(why);
+  }
+  return RunOps(ops, runtime_, stream, overlaps_proved_);
+}
+
+absl::Status FastPasses::TryFaster(const RecordedOps& ops, const void* results,
+                                   int64_t bytes, const PassMemory& memory,
+                                   Stream stream) {
+  if (entry_ != nullptr) {
+    // The first run of a list loads what a capture must find loaded.
+    return entry_->seen > 1 && entry_->graph.get() == nullptr
+               ? TryGraph(results, bytes, memory, stream)
+               : absl::OkStatus();
+  }
+  if (!overlaps_on_ || overlaps_proved_) return absl::OkStatus();
+  const absl::Status status =
+      Replay([&] { return RunOps(ops, runtime_, stream, /*overlaps=*/true); },
+             results, bytes, memory, stream);
+  if (absl::IsDataLoss(status)) return status;
+  overlaps_proved_ = status.ok();
+  if (!status.ok()) LeaveOverlaps(status);
+  return absl::OkStatus();
+}
+
+absl::Status FastPasses::TryGraph(const void* results, int64_t bytes,
+                                  const PassMemory& memory, Stream stream) {
+  absl::StatusOr<OwnedGraph> graph =
+      CaptureOps(entry_->ops, runtime_, stream, overlaps_on_);
+  absl::Status status = graph.status();
+  if (status.ok()) {
+    status = Replay(
+        [&]() -> absl::Status {
+          const int code = runtime_->LaunchGraph(graph->get(), stream);
+          return code == 0 ? absl::OkStatus()
+                           : RuntimeError(runtime_, code, "trying a graph");
+        },
+        results, bytes, memory, stream);
+  } else if (const int code = runtime_->Synchronize(stream); code != 0) {
+    status = RuntimeError(runtime_, code, "trying a graph");
+  }
+  if (absl::IsDataLoss(status)) return status;
+  if (status.ok()) {
+    entry_->graph = *std::move(graph);
+  } else if (overlaps_on_) {
+    LeaveOverlaps(status);  // the next time without them
+  } else {
+    LeaveGraphs(status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FastPasses::Replay(const std::function<absl::Status()>& launch,
+                                const void* results, int64_t bytes,
+                                const PassMemory& memory, Stream stream) {
+  int code = 0;
+  const auto then = [&](int next) { code = code == 0 ? next : code; };
+  // What is left out must not be found done by the plain run.
+  for (const PassMemory::Piece& piece : memory.scratch)
+    then(runtime_->FillWithNaNs(piece.data, piece.bytes, stream));
+  then(runtime_->FillWithNaNs(memory.output.data, memory.output.bytes, stream));
+  absl::Status status;
+  if (code == 0) status = launch();
+  then(runtime_->CopyToHost(memory.output.data, bytes, memory.staging, stream));
+  // Also after an error: it tells whether the device is lost.
+  const int waited = runtime_->Synchronize(stream);
+  if (!CanGoOnAfter(waited)) code = waited;
+  then(waited);
+  if (code != 0) return RuntimeError(runtime_, code, "trying a faster way");
+  if (!status.ok()) return status;
+  return std::memcmp(memory.staging, results, bytes) == 0
+             ? absl::OkStatus()
+             : absl::InternalError("it gives other bits than a plain run");
+}
+
+void FastPasses::LeaveGraphs(const absl::Status& why) {
+  graphs_on_ = false;
+  entry_ = nullptr;
+  graphs_.Clear();
+  Note(absl::StrCat("continues without CUDA graphs: ", why.message()));
+}
+
+void FastPasses::LeaveOverlaps(const absl::Status& why) {
+  overlaps_on_ = overlaps_proved_ = false;
+  entry_ = nullptr;  // graphs have such launches, too
+  graphs_.Clear();
+  Note(absl::StrCat("continues without overlapping launches: ", why.message()));
+}
+
+void FastPasses::Note(const std::string& text) {
+  absl::StrAppend(&note_, note_.empty() ? "a session " : "; ", text);
+}
+
+}  // namespace cuda
+}  // namespace encoderd

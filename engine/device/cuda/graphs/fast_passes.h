@@ -1,0 +1,77 @@
+// How the recorded passes of one Executor are put on its stream: plainly, by
+// launches that overlap, or by a CUDA graph. A faster way serves once it has
+// given, in memory that held NaNs, the very bits of a plain run: a graph of the
+// same pass, overlaps of the first pass that no graph serves. Where it fails or
+// differs it is left for good, and a note says so.
+//
+// Thread rule: as Executor.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_FAST_PASSES_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_FAST_PASSES_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/device/cuda/graphs/graph_cache.h"
+#include "engine/device/cuda/graphs/recorded_ops.h"
+#include "engine/device/cuda/runtime.h"
+
+namespace encoderd {
+namespace cuda {
+
+// What a pass writes, on the card, and where its results are copied to.
+struct PassMemory {
+  struct Piece {
+    void* data;
+    int64_t bytes;
+  };
+  std::vector<Piece> scratch;
+  Piece output;
+  char* staging = nullptr;  // pinned, of output's size
+};
+
+class FastPasses {
+ public:
+  // graphs, overlaps: whether these ways may serve at all.
+  FastPasses(Runtime* runtime, bool graphs, bool overlaps);
+
+  bool graphs() const { return graphs_on_; }
+
+  // Puts the pass on the stream. repeats: the same list will come again, so
+  // that a graph is worth its making.
+  absl::Status Run(const RecordedOps& ops, bool repeats, Stream stream);
+  // After a Run that is done, with its results, `bytes` of them: tries the next
+  // faster way. Only an error that loses the device is returned.
+  absl::Status TryFaster(const RecordedOps& ops, const void* results,
+                         int64_t bytes, const PassMemory& memory,
+                         Stream stream);
+  // What was found out since the last call; mostly empty.
+  std::string TakeNote() { return std::exchange(note_, {}); }
+
+ private:
+  // OK where `launch` gives the results' bits in memory full of NaNs;
+  // DATA_LOSS: it lost the device.
+  absl::Status Replay(const std::function<absl::Status()>& launch,
+                      const void* results, int64_t bytes,
+                      const PassMemory& memory, Stream stream);
+  absl::Status TryGraph(const void* results, int64_t bytes,
+                        const PassMemory& memory, Stream stream);
+  void LeaveGraphs(const absl::Status& why);
+  void LeaveOverlaps(const absl::Status& why);
+  void Note(const std::string& text);
+
+  Runtime* const runtime_;
+  bool graphs_on_;
+  bool overlaps_on_;
+  bool overlaps_proved_ = false;
+  GraphCache graphs_;
+  GraphCache::Entry* entry_ = nullptr;  // of the pass that runs; null: none
+  std::string note_;
+};
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_FAST_PASSES_H_

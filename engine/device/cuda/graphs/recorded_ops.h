@@ -1,0 +1,60 @@
+// The ops of a pass as plain data: recorded in order, run later, compared with
+// another pass's. Two lists that are equal do the same to the same memory at
+// the same grids, so that one graph serves both.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_RECORDED_OPS_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_RECORDED_OPS_H_
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/device/cuda/ops.h"
+#include "engine/device/cuda/products/products.h"
+#include "engine/device/cuda/runtime.h"
+
+namespace encoderd {
+namespace cuda {
+
+struct ProductCall {
+  const Product* product;  // borrowed
+  const void* x;
+  int64_t rows;
+  const void* residual;  // added to the product; null: none
+  void* y;
+  // For op_costs.
+  Element element;
+  int32_t in;
+  int32_t out;
+  Operands operands;
+
+  bool operator==(const ProductCall&) const = default;
+};
+
+using RecordedOp = std::variant<EmbedTokensArgs, ProductCall, AttentionArgs,
+                                BiasActivationArgs, AddLayerNormArgs, PoolArgs,
+                                QuantizeRowsArgs>;
+using RecordedOps = std::vector<RecordedOp>;
+
+// Where the last op is the product that gives x [rows,...], and it can add a
+// residual, lets it add this one, and is true: then x is the sum.
+bool AddInProduct(const void* x, int64_t rows, const void* residual,
+                  RecordedOps* ops);
+
+// Where the last op is the LayerNorm that gives args.x, lets it write args.y
+// too, and is true: the op itself is then not needed.
+bool QuantizeInNorm(const QuantizeRowsArgs& args, RecordedOps* ops);
+
+// Puts an op on the stream: its error, with its name. overlaps: as OpStream has
+// it.
+absl::Status RunOp(const RecordedOp& op, Runtime* runtime, Stream stream,
+                   bool overlaps = false);
+
+// All of them, up to the first that fails.
+absl::Status RunOps(const RecordedOps& ops, Runtime* runtime, Stream stream,
+                    bool overlaps = false);
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_RECORDED_OPS_H_

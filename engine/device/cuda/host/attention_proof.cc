@@ -1,0 +1,205 @@
+#include "engine/device/cuda/host/attention_proof.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/device/cuda/host/attention_proof_inputs.h"
+#include "engine/device/cuda/host/memory.h"
+#include "engine/device/cuda/host/narrow.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+// Bound of the difference between two paths, in a column whose largest value
+// among the sequence's is v; u is the element's unit roundoff. Scores have the
+// same bits on every path: the same products in the same order. Each path
+// rounds probabilities once and divides by the sum of those not rounded: u v at
+// most. It rounds the result once: u v (1 + u). Float sums over up to 128 keys,
+// exp2 of 2 units and, in fp16, probabilities under 2^-14 add less than u v /
+// 16; fp16 results under 2^-14 are rounded by up to 2^-25. Twice, for two
+// paths:
+constexpr double kUnits = 4 + 1.0 / 8;
+constexpr double kLeast = 0x1p-24;
+
+constexpr char kWhat[] = "attention's proof";
+
+class Proof {
+ public:
+  Proof(Runtime* runtime, Element element, AttentionProofInputs inputs,
+        Stream stream)
+      : runtime_(*runtime),
+        element_(element),
+        inputs_(std::move(inputs)),
+        stream_(stream) {}
+
+  absl::Status Run(AttentionPath path, bool biased, const AttentionOp& fast);
+  // The largest difference, as a part of its bound; infinite with a NaN.
+  double Difference() const;
+  // Sequences that have other bits alone than in company.
+  int64_t OtherBits() const;
+
+ private:
+  // Which results: the path's, the general path's, the path's of each sequence
+  // alone.
+  enum Which { kFast, kGeneral, kAlone };
+  int64_t bytes() const { return 3 * values() * int64_t{sizeof(uint16_t)}; }
+  int64_t values() const { return inputs_.tokens() * inputs_.hidden; }
+  const uint16_t* results(Which which) const {
+    return results_.as<uint16_t>() + which * values();
+  }
+  absl::Status Take(bool biased);
+  // Puts all on the stream, the copy back too, up to the first error.
+  int Start(AttentionPath path, bool biased, const AttentionOp& fast);
+
+  Runtime& runtime_;
+  const Element element_;
+  const AttentionProofInputs inputs_;
+  const Stream stream_;
+  DeviceBuffer qkv_, bias_, work_, contexts_;
+  PinnedBuffer results_;
+};
+
+absl::Status Proof::Take(bool biased) {
+  const auto put = [&](const auto& items, DeviceBuffer* memory) {
+    const auto size = static_cast<int64_t>(items.size() * sizeof(items[0]));
+    return TakeCopy(&runtime_, items.data(), size, kWhat, memory);
+  };
+  absl::Status status = put(inputs_.qkv, &qkv_);
+  if (status.ok()) status = put(inputs_.work, &work_);
+  if (status.ok() && biased) status = put(inputs_.bias, &bias_);
+  if (status.ok()) status = contexts_.Take(&runtime_, bytes(), kWhat);
+  if (status.ok()) status = results_.Take(&runtime_, bytes(), kWhat);
+  return status;
+}
+
+int Proof::Start(AttentionPath path, bool biased, const AttentionOp& fast) {
+  AttentionArgs args = {};
+  args.element = element_;
+  args.heads = inputs_.heads;
+  args.head_size = static_cast<int32_t>(inputs_.hidden / inputs_.heads);
+  if (biased) {
+    args.bias = bias_.as<float>() + inputs_.bias_stride / 2;
+    args.bias_stride = inputs_.bias_stride;
+  }
+  int code = runtime_.FillWithNaNs(contexts_.data(), bytes(), stream_);
+  args.work = work_.as<AttentionWork>();
+  // Over the next `count` entries, of sequences that begin at `row`.
+  const auto run = [&](const AttentionOp& op, int64_t count, int64_t row,
+                       Which which) {
+    args.path = which == kGeneral ? AttentionPath::kGeneral : path;
+    args.qkv = qkv_.as<uint16_t>() + row * 3 * inputs_.hidden;
+    args.work_count = count;
+    args.context =
+        contexts_.as<uint16_t>() + which * values() + row * inputs_.hidden;
+    if (code == 0) code = op(args, stream_);
+    args.work += count;
+  };
+  run(fast, inputs_.sequences(), 0, kFast);
+  run(&Attention, inputs_.general_work, 0, kGeneral);
+  for (int64_t b = 0; b < inputs_.sequences(); ++b)
+    run(fast, 1, inputs_.ends[b], kAlone);
+  if (code != 0) return code;
+  return runtime_.CopyToHost(contexts_.data(), bytes(), results_.data(),
+                             stream_);
+}
+
+absl::Status Proof::Run(AttentionPath path, bool biased,
+                        const AttentionOp& fast) {
+  absl::Status status = Take(biased);
+  if (!status.ok()) return status;
+  int code = Start(path, biased, fast);
+  // Also after an error: nothing may be in flight when memory is given back.
+  const int last = runtime_.Synchronize(stream_);
+  if (code == 0) code = last;
+  return code == 0 ? status : RuntimeError(&runtime_, code, kWhat);
+}
+
+double Proof::Difference() const {
+  const int64_t hidden = inputs_.hidden;
+  const auto widen = [&](const uint16_t* bits, int64_t count) {
+    return Widen(bits, count, element_);
+  };
+  const std::vector<float> qkv =
+      widen(inputs_.qkv.data(), static_cast<int64_t>(inputs_.qkv.size()));
+  const std::vector<float> fast = widen(results(kFast), values());
+  const std::vector<float> general = widen(results(kGeneral), values());
+  const double roundoff = UnitRoundoff(element_);
+  double largest = 0;
+  for (int64_t b = 0; b < inputs_.sequences(); ++b) {
+    for (int64_t c = 0; c < hidden; ++c) {
+      double v = 0;
+      for (int64_t row = inputs_.ends[b]; row < inputs_.ends[b + 1]; ++row) {
+        v = std::max(v, std::fabs(double{qkv[(3 * row + 2) * hidden + c]}));
+      }
+      const double bound = kUnits * roundoff * v + kLeast;
+      for (int64_t row = inputs_.ends[b]; row < inputs_.ends[b + 1]; ++row) {
+        const int64_t at = row * hidden + c;
+        const double difference = std::fabs(double{fast[at]} - general[at]);
+        if (std::isnan(difference)) return INFINITY;
+        largest = std::max(largest, difference / bound);
+      }
+    }
+  }
+  return largest;
+}
+
+int64_t Proof::OtherBits() const {
+  int64_t other = 0;
+  for (int64_t b = 0; b < inputs_.sequences(); ++b) {
+    const int64_t first = inputs_.ends[b] * inputs_.hidden;
+    const int64_t count = inputs_.lengths[b] * inputs_.hidden;
+    if (std::memcmp(results(kFast) + first, results(kAlone) + first,
+                    count * sizeof(uint16_t)) != 0)
+      ++other;
+  }
+  return other;
+}
+
+}  // namespace
+
+const char* PathName(AttentionPath path) {
+  switch (path) {
+    case AttentionPath::kWarp:
+      return "warp";
+    case AttentionPath::kWhole64:
+      return "whole64";
+    case AttentionPath::kWhole128:
+      return "whole128";
+    case AttentionPath::kGeneral:
+      break;
+  }
+  return "general";
+}
+
+absl::Status ProveAttention(Runtime* runtime, Element element,
+                            int32_t head_size, int32_t heads, bool biased,
+                            AttentionPath path, Stream stream,
+                            std::string* figures, const AttentionOp& fast) {
+  *figures = "nothing to prove";
+  if (path == AttentionPath::kGeneral || !HasPath(element, head_size, path))
+    return absl::OkStatus();
+  *figures = "did not run";
+  const AttentionProofInputs inputs =
+      MakeAttentionProofInputs(element, head_size, heads, path);
+  Proof proof(runtime, element, inputs, stream);
+  absl::Status status = proof.Run(path, biased, fast);
+  if (!status.ok()) return status;
+  const double difference = proof.Difference();
+  const int64_t other = proof.OtherBits();
+  *figures =
+      absl::StrFormat("largest difference %.2f of the bound", difference);
+  if (difference <= 1 && other == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      "attention's path ", PathName(path), " (",
+      element == Element::kHalf ? "fp16" : "bf16", ", head size ", head_size,
+      biased ? ", with a bias" : "", "): ", *figures, "; ", other, " of ",
+      inputs.sequences(), " sequences have other bits alone than in company"));
+}
+
+}  // namespace cuda
+}  // namespace encoderd

@@ -1,0 +1,167 @@
+// One forward pass at a time on a stream of its own; the constant weights that
+// it reads. Internal to engine/device/cuda.
+//
+// A pass is recorded as its ops are called, and runs in Finish (fast_passes.h).
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_HOST_CUDA_EXECUTOR_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_HOST_CUDA_EXECUTOR_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/device/cuda/attention_path.h"
+#include "engine/device/cuda/graphs/fast_passes.h"
+#include "engine/device/cuda/graphs/graph_bucket.h"
+#include "engine/device/cuda/graphs/recorded_ops.h"
+#include "engine/device/cuda/host/attention_work.h"
+#include "engine/device/cuda/host/memory.h"
+#include "engine/device/cuda/host/memory_plan.h"
+#include "engine/device/cuda/ops.h"
+#include "engine/device/cuda/products/products.h"
+#include "engine/device/cuda/runtime.h"
+#include "engine/device/device.h"
+
+namespace encoderd {
+namespace cuda {
+
+// What a device and its Executors share.
+struct Context {
+  std::shared_ptr<Runtime> runtime;
+  int32_t ordinal = 0;  // cuda:N
+  DType dtype = DType::kF32;
+  bool graphs = true;     // CUDA graphs for small batches
+  bool overlaps = false;  // launches may overlap: programmatic launch is there
+  // Told of every op of each pass, with what it took; null: nobody asks.
+  OpObserver observe_ops;
+  // Kernels of attention that serve, by PathBit; the general one always does.
+  // Constant once there is an Executor.
+  uint32_t attention_paths = kAllAttentionPaths;
+  // Of the products whose weights bear it.
+  Operands operands = Operands::kElement;
+  // Whether LayerNorm itself writes the rows in e4m3 that a product reads next
+  // (norm_proof.h); else QuantizeRows does.
+  bool fused_e4m3 = true;
+  // Set by the first error that loses the context; nothing works after it.
+  std::atomic<bool> lost{false};
+};
+
+struct CudaLinear : DeviceLinear {
+  int64_t out = 0;
+  DeviceBuffer weight;  // [out,in] in the device's dtype or e4m3
+  DeviceBuffer bias;    // [out], float, or the dtype if in the epilogue
+  Operands operands = Operands::kElement;
+  bool activate = false;  // with a kernel of our own, bias included
+  ElementWise function = ElementWise::kGeluErf;
+  std::unique_ptr<Product> product;
+};
+
+struct CudaNorm : DeviceNorm {
+  DeviceBuffer gain;  // [H]
+  DeviceBuffer bias;  // [H]
+  float eps = 0;
+
+  NormArgs args() const { return {gain.as<float>(), bias.as<float>(), eps}; }
+};
+
+struct CudaEmbeddings : DeviceEmbeddings {
+  DeviceBuffer token;     // [V,H] in the device's dtype
+  DeviceBuffer position;  // [P,H]
+  DeviceBuffer segment;   // [S,H], or nothing
+  CudaNorm norm;
+};
+
+struct CudaAttentionBias : DeviceAttentionBias {
+  DeviceBuffer values;  // [A,columns], distances -max_len+1 .. max_len-1
+  int32_t columns = 0;
+};
+
+class CudaExecutor : public Executor {
+ public:
+  // RESOURCE_EXHAUSTED with the numbers when the whole Session does not fit.
+  static absl::StatusOr<std::unique_ptr<Executor>> Create(
+      std::shared_ptr<Context> context, const ExecutorLimits& limits);
+  ~CudaExecutor() override;
+
+  absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
+  int64_t row_block() const override { return limits_.max_batch_tokens; }
+  void Upload(const PackedBatch& batch) override;
+  void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) override;
+  void SumTables(const DeviceEmbeddings& tables, Matrix out) override;
+  void Linear(Matrix x, const DeviceLinear& weights, Matrix y) override;
+  void Attention(Matrix qkv, int32_t num_heads, const DeviceAttentionBias* bias,
+                 Matrix context) override;
+  void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
+                    Matrix y) override;
+  void TakeStates(Matrix x, int32_t layer,
+                  absl::Span<const SequenceOutput> outputs,
+                  ForwardResult* result) override;
+  void Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
+            ForwardResult* result) override;
+  absl::Status Finish() override;
+
+ private:
+  CudaExecutor(std::shared_ptr<Context> context, const ExecutorLimits& limits);
+
+  bool Failed() const { return !status_.ok(); }
+  // norm.gain null: the sums themselves.
+  void Embed(const CudaEmbeddings& tables, const NormArgs& norm, Matrix out);
+  // x as a product multiplies it.
+  const void* Operand(Matrix x, Operands operands);
+  // Keeps the first error; marks the device lost where it is.
+  void Record(int code, const char* what);
+  void Record(const absl::Status& status);
+  // Writes the batch where it is sent from.
+  void Stage(const PackedBatch& batch);
+  // Rows to compute of a matrix of the pass: those that pad counted in.
+  int64_t PaddedRows(const Matrix& matrix) const;
+  void AddPoolWork(int64_t b, PoolKind kind, bool normalize,
+                   const ForwardResult& result);
+  // Records the pooling of x by the work added since the last call.
+  void RecordPool(Matrix x, ForwardResult* result);
+  // Results to their staging; waits.
+  void Download(int64_t bytes);
+  // Op by op, each timed by events, for context_->observe_ops.
+  absl::Status RunObserved();
+  PassMemory Written() const;
+
+  // Constant after Create.
+  const std::shared_ptr<Context> context_;
+  Runtime& runtime_;
+  const ExecutorLimits limits_;
+  const SessionPlan plan_;
+  const Element element_;
+  const AttentionRule attention_rule_;
+  OwnedStream stream_;
+  DeviceBuffer batch_memory_, output_;
+  DeviceBuffer quantized_;  // what a product in e4m3 multiplies
+  PinnedBuffer batch_staging_, output_staging_;
+  struct Activations {
+    DeviceBuffer memory;
+    int64_t bytes;
+  };
+  std::vector<Activations> matrices_;
+
+  FastPasses passes_;
+
+  // Of the pass that is recorded or runs.
+  const PackedBatch* batch_ = nullptr;
+  ForwardResult* result_ = nullptr;
+  std::optional<Bucket> bucket_;  // none: it is not padded
+  std::vector<int32_t> order_;
+  BatchLayout layout_;
+  RecordedOps ops_;
+  AttentionCounts attention_work_ = {};  // entries
+  int64_t pool_begin_ = 0;               // entries that an op has
+  int64_t pool_end_ = 0;                 // entries staged
+  int64_t unpooled_ = 0;                 // sequences that have none yet
+  absl::Status status_;
+};
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_HOST_CUDA_EXECUTOR_H_

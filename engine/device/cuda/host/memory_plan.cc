@@ -1,0 +1,108 @@
+#include "engine/device/cuda/host/memory_plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/device/cuda/ops.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+constexpr int64_t kAlignment = 256;
+
+int64_t Aligned(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Weight [out,in], and its bias in both forms that a product may want.
+int64_t LinearBytes(int64_t in, int64_t out, DType dtype, Operands operands) {
+  return Aligned(operands == Operands::kE4m3 ? E4m3RowsBytes(out, in)
+                                             : in * out * DTypeBytes(dtype)) +
+         Aligned(out * 4);
+}
+
+int64_t NormBytes(int64_t hidden) { return 2 * Aligned(hidden * 4); }
+
+}  // namespace
+
+int64_t ModelBytes(const ModelSizes& sizes, DType dtype, Operands operands) {
+  const int64_t hidden = sizes.hidden_size, inner = sizes.intermediate_size;
+  const bool factored = sizes.embedding_size > 0;
+  const int64_t columns = factored ? sizes.embedding_size : hidden;
+  int64_t bytes = NormBytes(columns);
+  if (sizes.attention_bias) {
+    bytes += Aligned(int64_t{4} * sizes.num_attention_heads *
+                     (2 * int64_t{sizes.max_len} - 1));
+  }
+  const auto linear = [&](int64_t in, int64_t out) {
+    return LinearBytes(in, out, dtype, Operands::kElement);
+  };
+  if (factored) bytes += linear(columns, hidden);
+  for (const int64_t rows :
+       {sizes.token_rows, sizes.position_rows, sizes.segment_rows})
+    bytes += Aligned(rows * columns * DTypeBytes(dtype));
+  const int64_t layer = linear(hidden, 3 * hidden) + linear(hidden, hidden) +
+                        LinearBytes(hidden, inner, dtype, operands) +
+                        linear(inner, hidden) + 2 * NormBytes(hidden);
+  return bytes + sizes.num_layers * layer;
+}
+
+BatchLayout LayOutBatch(int64_t rows, int64_t attention_work,
+                        int64_t pool_work) {
+  const auto bytes = [](int64_t count, size_t each) {
+    return Aligned(count * static_cast<int64_t>(each));
+  };
+  BatchLayout layout;
+  layout.position_ids = layout.token_ids + bytes(rows, sizeof(int32_t));
+  layout.segment_ids = layout.position_ids + bytes(rows, sizeof(int32_t));
+  layout.attention_work = layout.segment_ids + bytes(rows, sizeof(int32_t));
+  layout.pool_work =
+      layout.attention_work + bytes(attention_work, sizeof(AttentionWork));
+  layout.bytes = layout.pool_work + bytes(pool_work, sizeof(PoolWork));
+  return layout;
+}
+
+SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
+                        Operands operands) {
+  const int64_t tokens = limits.max_batch_tokens;
+  const int64_t hidden = limits.hidden_size;
+  SessionPlan plan;
+  // Every piece of attention's work has a query of its own.
+  plan.batch_bytes =
+      LayOutBatch(tokens, tokens, limits.max_batch_sequences).bytes;
+  const int64_t embedding = limits.embedding_size;
+  plan.output_bytes = Aligned(4 * tokens * std::max(hidden, embedding));
+  const int64_t columns = embedding + 6 * hidden + limits.intermediate_size;
+  plan.activation_bytes = columns * tokens * DTypeBytes(dtype);
+  if (operands == Operands::kE4m3)
+    plan.quantized_bytes = E4m3RowsBytes(tokens, hidden);
+  return plan;
+}
+
+absl::Status CheckMemory(int64_t model_bytes, int64_t session_bytes,
+                         int32_t sessions, int64_t free_bytes) {
+  if (model_bytes + sessions * session_bytes <= free_bytes)
+    return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the model takes ", BytesText(model_bytes), " and each of ", sessions,
+      " sessions ", BytesText(session_bytes), " (",
+      model_bytes + sessions * session_bytes, " bytes in all); ", free_bytes,
+      " bytes (", BytesText(free_bytes),
+      ") of the card are free: fewer threads, a smaller max_batch_tokens or a "
+      "16-bit dtype take less"));
+}
+
+std::string BytesText(int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= int64_t{1} << 30) {
+    return absl::StrFormat("%.2f GiB",
+                           value / static_cast<double>(int64_t{1} << 30));
+  }
+  return absl::StrFormat("%.1f MiB",
+                         value / static_cast<double>(int64_t{1} << 20));
+}
+
+}  // namespace cuda
+}  // namespace encoderd

@@ -1,0 +1,41 @@
+// Between floats and what a card holds, on the host; narrowing is to nearest,
+// ties to even.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_HOST_NARROW_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_HOST_NARROW_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/base/tensor.h"
+#include "engine/device/cuda/ops.h"
+
+namespace encoderd {
+namespace cuda {
+
+Element ElementOf(DType dtype);
+DType DTypeOf(Element element);
+// Half a unit in the last place of 1.
+double UnitRoundoff(Element element);
+
+// bf16 and fp16 as bits. A value past fp16's range becomes infinite.
+uint16_t NarrowToBf16(float value);
+uint16_t NarrowToHalf(float value);
+
+// e4m3 as bits. A value past 448 becomes 448, a NaN 0x7f.
+uint8_t NarrowToE4m3(float value);
+
+// values [rows,cols] as rows in e4m3 (ops.h), as bytes.
+std::vector<char> NarrowRowsToE4m3(absl::Span<const float> values,
+                                   int64_t cols);
+
+// values in `dtype`, as bytes.
+std::vector<char> Narrow(absl::Span<const float> values, DType dtype);
+
+// `count` values of `element` at `bytes`, which may be at any address.
+std::vector<float> Widen(const void* bytes, int64_t count, Element element);
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_HOST_NARROW_H_

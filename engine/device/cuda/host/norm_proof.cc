@@ -1,0 +1,186 @@
+#include "engine/device/cuda/host/norm_proof.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/device/cuda/host/memory.h"
+#include "engine/device/cuda/host/narrow.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+constexpr int64_t kRandomRows = 32;
+constexpr int64_t kRows = kRandomRows + 5;  // not a multiple of a block's
+constexpr int64_t kElementBytes = 2;
+
+// Every row's exponents are around one of its own; the last rows are special.
+std::vector<float> WideRows(int32_t hidden, bool special,
+                            std::mt19937* random) {
+  std::normal_distribution<float> normal;
+  std::vector<float> rows(kRows * hidden);
+  for (int64_t r = 0; r < kRows; ++r) {
+    const int middle = static_cast<int>(r % 23) - 12;
+    for (int32_t h = 0; h < hidden; ++h) {
+      const int exponent = middle + static_cast<int>((*random)() % 4);
+      rows[r * hidden + h] = std::ldexp(normal(*random), exponent);
+    }
+  }
+  const auto row = [&](int64_t r) {
+    return rows.begin() + (kRandomRows + r) * hidden;
+  };
+  std::fill(row(0), row(1), 0.0f);
+  for (auto tiny = row(1); tiny != row(2); ++tiny) *tiny *= 0x1p-20f;
+  std::fill(row(2), row(3), 0.0f);
+  if (special) {
+    row(2)[hidden / 2] = 30000.0f;
+    row(3)[hidden - 1] = HUGE_VALF;
+    row(4)[0] = -HUGE_VALF;
+  }
+  return rows;
+}
+
+// Gains down to 0, so that rows of y have small values beside large ones.
+std::vector<float> Gains(int32_t hidden, std::mt19937* random) {
+  std::normal_distribution<float> normal;
+  std::vector<float> gains(hidden);
+  for (float& gain : gains)
+    gain = std::ldexp(normal(*random), -static_cast<int>((*random)() % 12));
+  gains[0] = 0.0f;
+  return gains;
+}
+
+class Proof {
+ public:
+  Proof(Runtime* runtime, Element element, int32_t hidden, Stream stream)
+      : runtime_(runtime),
+        element_(element),
+        hidden_(hidden),
+        stream_(stream) {}
+
+  absl::Status Prepare();
+  // Both ways, and the comparison.
+  absl::Status Run(bool with_residual, NormOp norm);
+
+ private:
+  int64_t y_bytes() const { return kRows * hidden_ * kElementBytes; }
+  int64_t bytes() const { return y_bytes() + E4m3RowsBytes(kRows, hidden_); }
+
+  absl::Status Named(int code, const char* what) const {
+    return code == 0 ? absl::OkStatus() : RuntimeError(runtime_, code, what);
+  }
+  absl::Status Put(const std::vector<char>& from, DeviceBuffer* to) const {
+    return TakeCopy(runtime_, from.data(), static_cast<int64_t>(from.size()),
+                    "a proof's values", to);
+  }
+  absl::Status Compare(bool with_residual) const;
+
+  Runtime* const runtime_;
+  const Element element_;
+  const int32_t hidden_;
+  const Stream stream_;
+  DeviceBuffer x_, residual_, gain_, bias_;
+  // y, codes and scales, by one op and by two.
+  DeviceBuffer fused_, plain_;
+  PinnedBuffer fused_on_host_, plain_on_host_;
+};
+
+absl::Status Proof::Prepare() {
+  std::mt19937 random(1);
+  const DType dtype = element_ == Element::kHalf ? DType::kF16 : DType::kBF16;
+  const auto gain = Gains(hidden_, &random);
+  const auto bias = std::vector<float>(hidden_, 0.0f);
+  absl::Status status =
+      Put(Narrow(WideRows(hidden_, true, &random), dtype), &x_);
+  status.Update(
+      Put(Narrow(WideRows(hidden_, false, &random), dtype), &residual_));
+  status.Update(Put(Narrow(gain, DType::kF32), &gain_));
+  status.Update(Put(Narrow(bias, DType::kF32), &bias_));
+  for (DeviceBuffer* buffer : {&fused_, &plain_})
+    status.Update(buffer->Take(runtime_, bytes(), "a proof"));
+  for (PinnedBuffer* buffer : {&fused_on_host_, &plain_on_host_})
+    status.Update(buffer->Take(runtime_, bytes(), "a proof"));
+  return status;
+}
+
+absl::Status Proof::Run(bool with_residual, NormOp norm) {
+  AddLayerNormArgs args;
+  args.element = element_;
+  args.x = x_.data();
+  args.residual = with_residual ? residual_.data() : nullptr;
+  args.rows = kRows;
+  args.hidden = hidden_;
+  args.norm = {gain_.as<float>(), bias_.as<float>(), 1e-12f};
+  args.y = fused_.data();
+  args.quantized = fused_.as<char>() + y_bytes();
+  absl::Status status;
+  const auto then = [&](int code, const char* what) {
+    if (status.ok()) status = Named(code, what);
+  };
+  // What is not written differs: bytes of NaNs in one, zeros in the other.
+  const std::vector<char> zeros(bytes(), 0);
+  then(runtime_->CopyToDeviceAndWait(zeros.data(), bytes(), plain_.data()),
+       "a proof's zeros");
+  then(runtime_->FillWithNaNs(fused_.data(), bytes(), stream_),
+       "a proof's NaNs");
+  if (status.ok()) then(norm(args, stream_), "add_layer_norm");
+  args.y = plain_.data();
+  args.quantized = nullptr;
+  if (status.ok()) then(AddLayerNorm(args, stream_), "add_layer_norm");
+  const QuantizeRowsArgs quantize = {element_, args.y, kRows, hidden_,
+                                     plain_.as<char>() + y_bytes()};
+  if (status.ok()) then(QuantizeRows(quantize, stream_), "quantize_rows");
+  if (!status.ok()) return status;
+  then(runtime_->CopyToHost(fused_.data(), bytes(), fused_on_host_.data(),
+                            stream_),
+       "a proof's result");
+  then(runtime_->CopyToHost(plain_.data(), bytes(), plain_on_host_.data(),
+                            stream_),
+       "a proof's result");
+  then(runtime_->Synchronize(stream_), "a proof");
+  return status.ok() ? Compare(with_residual) : status;
+}
+
+absl::Status Proof::Compare(bool with_residual) const {
+  const char* fused = fused_on_host_.as<char>();
+  const char* plain = plain_on_host_.as<char>();
+  for (int64_t i = 0; i < bytes(); ++i) {
+    if (fused[i] == plain[i]) continue;
+    const int64_t code = i - y_bytes();
+    const bool of_y = code < 0, of_scale = code >= kRows * hidden_;
+    const int64_t row = of_y       ? i / kElementBytes / hidden_
+                        : of_scale ? (code - kRows * hidden_) / 4
+                                   : code / hidden_;
+    return absl::InternalError(absl::StrCat(
+        "LayerNorm in rows of ", hidden_, with_residual ? " with" : " without",
+        " a residual gives row ", row,
+        of_y       ? " another value"
+        : of_scale ? " another scale in e4m3"
+                   : " another code in e4m3",
+        " than LayerNorm and quantize_rows: byte ",
+        static_cast<int>(static_cast<uint8_t>(fused[i])), " for ",
+        static_cast<int>(static_cast<uint8_t>(plain[i]))));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ProveNormQuantizes(Runtime* runtime, Element element,
+                                int32_t hidden, Stream stream,
+                                std::string* figures, NormOp norm) {
+  Proof proof(runtime, element, hidden, stream);
+  absl::Status status = proof.Prepare();
+  if (status.ok()) status = proof.Run(/*with_residual=*/true, norm);
+  if (status.ok()) status = proof.Run(/*with_residual=*/false, norm);
+  *figures = absl::StrCat("LayerNorm in e4m3: 2 times ", kRows, " rows of ",
+                          hidden, " columns, ",
+                          status.ok() ? "all bytes equal" : status.message());
+  return status;
+}
+
+}  // namespace cuda
+}  // namespace encoderd

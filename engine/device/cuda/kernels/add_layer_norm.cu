@@ -1,0 +1,98 @@
+// y [rows,H] = LayerNorm(x + residual), or LayerNorm(x) without a residual;
+// if asked, the rows of y in e4m3 too.
+//
+// A warp takes a row into registers, a block four rows; all loads of a row are
+// issued before one is waited for. Bytes moved: each of x, residual and y once,
+// 3 rows H elements (2 without a residual), and rows H bytes of codes. y may be
+// x or residual: a warp has read its whole row before it writes. Codes and
+// scales are those of y as it is stored, so that they are QuantizeRows' own.
+#include "engine/device/cuda/kernels/e4m3_rows.h"
+#include "engine/device/cuda/kernels/elements.h"
+#include "engine/device/cuda/kernels/layer_norm.h"
+#include "engine/device/cuda/ops.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+// A row's codes and scale. All 32 lanes call it.
+template <int kChunks, typename T>
+ENCODERD_DEVICE void QuantizeRow(const RowOf<kChunks, T>& row, int32_t hidden,
+                                 uint16_t* codes, float* scale) {
+  float largest = kLeastLargest;
+  ENCODERD_UNROLL
+  for (int32_t c = 0; c < kChunks; ++c) {
+    if (HasChunk<kChunks>(c, hidden))
+      largest = LargerMagnitude(row.chunks[c], largest);
+  }
+  largest = WarpMax(largest);
+  const float inverse = kLargestE4m3 / largest;
+  if (ThreadIndex() % 32 == 0) *scale = largest / kLargestE4m3;
+  ENCODERD_UNROLL
+  for (int32_t c = 0; c < kChunks; ++c) {
+    if (!HasChunk<kChunks>(c, hidden)) continue;
+    Vector4<uint16_t> pairs;
+    E4m3Codes(row.chunks[c], inverse, pairs.values);
+    StoreVector4(pairs, codes + ChunkColumn(c) / 2);
+  }
+}
+
+template <typename T, int kChunks, bool kResidual, bool kQuantized>
+ENCODERD_KERNEL(kNormThreads)
+AddLayerNormKernel(const T* x, const T* residual, int64_t rows, int32_t hidden,
+                   NormArgs norm, T* y, char* quantized) {
+  AwaitEarlierKernels();
+  const int64_t row =
+      static_cast<int64_t>(BlockX()) * kRowsPerBlock + ThreadIndex() / 32;
+  if (row >= rows) return;  // whole warps
+  float values[kChunks][8];
+  const RowOf<kChunks, T> first = LoadRow<kChunks>(x + row * hidden, hidden);
+  if constexpr (kResidual) {
+    const RowOf<kChunks, T> second =
+        LoadRow<kChunks>(residual + row * hidden, hidden);
+    Widen(first, values);
+    AddRow(second, values);
+  } else {
+    Widen(first, values);
+  }
+  NormaliseRow(hidden, norm, values);
+  const RowOf<kChunks, T> out = Narrowed<T>(values);
+  StoreRow(out, hidden, y + row * hidden);
+  if constexpr (kQuantized) {
+    QuantizeRow(out, hidden,
+                reinterpret_cast<uint16_t*>(quantized + row * hidden),
+                reinterpret_cast<float*>(quantized + rows * hidden) + row);
+  }
+}
+
+template <typename T, int kChunks, bool kResidual>
+int LaunchAddLayerNorm(const AddLayerNormArgs& args, const OpStream& stream) {
+  LaunchShape shape;
+  shape.blocks_x = (args.rows + kRowsPerBlock - 1) / kRowsPerBlock;
+  shape.threads = kNormThreads;
+  auto* kernel = AddLayerNormKernel<T, kChunks, kResidual, false>;
+  if constexpr (sizeof(T) == 2) {
+    if (args.quantized != nullptr)
+      kernel = AddLayerNormKernel<T, kChunks, kResidual, true>;
+  }
+  return Launch(kernel, shape, stream, static_cast<const T*>(args.x),
+                static_cast<const T*>(args.residual), args.rows, args.hidden,
+                args.norm, static_cast<T*>(args.y),
+                static_cast<char*>(args.quantized));
+}
+
+}  // namespace
+
+int AddLayerNorm(const AddLayerNormArgs& args, const OpStream& stream) {
+  if (args.rows == 0) return 0;
+  return WithElement(args.element, [&]<typename T>() {
+    return WithChunks(args.hidden, [&]<int kChunks>() {
+      return args.residual == nullptr
+                 ? LaunchAddLayerNorm<T, kChunks, false>(args, stream)
+                 : LaunchAddLayerNorm<T, kChunks, true>(args, stream);
+    });
+  });
+}
+
+}  // namespace cuda
+}  // namespace encoderd

@@ -1,0 +1,168 @@
+// context [T,H] = softmax(Q K^T / sqrt(D) + bias) V for each sequence and head,
+// on tensor cores, for 16-bit elements and sequences of any length: the general
+// path. attention_whole.cu has short ones, attention_float.cu has float.
+//
+// A block of four warps takes 64 queries of one sequence and head, a warp 16 of
+// them; keys and values pass through shared memory 64 at a time, each loading
+// while the other is computed with. Nothing is padded in memory: rows past the
+// sequence and columns past D arrive as zeros. Of the last tile only the groups
+// of 16 keys are computed that have one. Softmax is running; its order depends
+// on the sequence's own length only. Bytes moved: Q and context once, K and V
+// once for each 64 queries, and where there is a bias four bytes for each
+// score, which lie in the caches. Numbers: attention_tiles.h.
+#include "engine/device/cuda/kernels/attention_kernels.h"
+#include "engine/device/cuda/kernels/attention_tiles.h"
+#include "engine/device/cuda/kernels/primitives.h"
+#include "engine/device/cuda/ops.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+constexpr int32_t kWarps = 4;
+constexpr int32_t kThreads = 32 * kWarps;
+constexpr int32_t kQueries = 16 * kWarps;
+constexpr int32_t kKeys = 64;
+static_assert(kQueries == AttentionQueries(Element::kHalf), "see ops.h");
+static_assert(kQueries == kKeys, "one Load for both");
+
+template <typename T, int kD>
+ENCODERD_DEVICE void Load(const T* matrix, const Head<T>& head, int32_t row,
+                          T* tile) {
+  LoadTile<T, kD, kKeys, kThreads>(matrix, head, row, kKeys, ThreadIndex(),
+                                   tile);
+}
+
+// What a warp keeps from tile to tile.
+template <typename T, int kD>
+struct Warp {
+  Head<T> head;
+  T* queries;  // tiles of the block
+  T* keys;
+  T* values;
+  int32_t first_row;    // of its queries in their tile
+  int32_t first_query;  // and in the sequence
+  // Running softmax of the two queries that a lane has a share of.
+  float shift[2];  // what exponents are lowered by: the maximum, scaled
+  float sum[2];    // of this lane's keys
+  float out[kD / 8][4];
+
+  ENCODERD_DEVICE bool busy() const { return first_query < head.length; }
+};
+
+// Brings what was summed so far to a new maximum.
+template <typename T, int kD>
+ENCODERD_DEVICE void Correct(const float (&shift)[2], Warp<T, kD>* warp) {
+  float correction[2];
+  ENCODERD_UNROLL
+  for (int32_t q = 0; q < 2; ++q) {
+    correction[q] = Exp2(warp->shift[q] - shift[q]);
+    warp->shift[q] = shift[q];
+    warp->sum[q] *= correction[q];
+  }
+  ENCODERD_UNROLL
+  for (int32_t d = 0; d < kD / 8; ++d) {
+    ENCODERD_UNROLL
+    for (int32_t i = 0; i < 4; ++i) warp->out[d][i] *= correction[i / 2];
+  }
+}
+
+template <typename T, int kD, int kGroups, bool kLast>
+ENCODERD_DEVICE void Softmax(int32_t key, float (&scores)[2 * kGroups][4],
+                             Warp<T, kD>* warp) {
+  if (kLast) MaskLastGroup<kGroups>(warp->head.length - key, scores);
+  float shift[2] = {-Infinity(), -Infinity()};
+  RowMax<kGroups>(scores, shift);
+  ENCODERD_UNROLL
+  for (int32_t q = 0; q < 2; ++q)
+    shift[q] = Max(warp->shift[q], shift[q] * warp->head.scale);
+  Correct(shift, warp);
+  Exponentials<kGroups>(warp->head.scale, shift, scores, warp->sum);
+}
+
+// The tile of keys key .. key + 16 kGroups - 1, already asked for. kLast: it is
+// the sequence's last, and may have keys past it; else it is full.
+template <typename T, int kD, bool kBiased, int kGroups, bool kLast>
+ENCODERD_DEVICE void AddTile(int32_t key, Warp<T, kD>* warp) {
+  const Head<T>& head = warp->head;
+  Load<T, kD>(head.q + 2 * head.hidden, head, key, warp->values);
+  CopyCommit();
+  float scores[2 * kGroups][4];
+  Begin<T, kBiased, kGroups>(head, warp->first_query, key, scores);
+  CopyWait<1>();
+  Barrier();  // queries and keys are there
+  if (warp->busy()) {
+    Scores<T, kD, kGroups>(warp->queries + warp->first_row * kD, warp->keys,
+                           scores);
+  }
+  if (!kLast) {
+    Barrier();  // keys are read
+    Load<T, kD>(head.q + head.hidden, head, key + kKeys, warp->keys);
+  }
+  CopyCommit();
+  if (warp->busy()) Softmax<T, kD, kGroups, kLast>(key, scores, warp);
+  CopyWait<1>();
+  Barrier();  // values are there
+  if (warp->busy()) AddValues<T, kD, kGroups>(scores, warp->values, warp->out);
+  if (!kLast) Barrier();  // values are read
+}
+
+template <typename T, int kD, bool kBiased>
+ENCODERD_KERNEL(kThreads)
+AttentionKernel(AttentionParameters<T> all) {
+  AwaitEarlierKernels();
+  const AttentionWork work = all.work[BlockX()];
+  // The whole block.
+  if (work.length == 0 || work.path != AttentionPath::kGeneral) return;
+  Warp<T, kD> warp = {};
+  warp.head = HeadOf(all, work, BlockY());
+  warp.queries = reinterpret_cast<T*>(SharedMemory());
+  warp.keys = warp.queries + kQueries * kD;
+  warp.values = warp.keys + kKeys * kD;
+  warp.first_row = ThreadIndex() / 32 * 16;
+  warp.first_query = work.query_block * kQueries + warp.first_row;
+  warp.shift[0] = warp.shift[1] = -Infinity();
+  const Head<T>& head = warp.head;
+  Load<T, kD>(head.q, head, work.query_block * kQueries, warp.queries);
+  Load<T, kD>(head.q + head.hidden, head, 0, warp.keys);
+  CopyCommit();
+
+  int32_t key = 0;
+  for (; head.length - key > kKeys; key += kKeys)
+    AddTile<T, kD, kBiased, 4, false>(key, &warp);
+  const int32_t groups = (head.length - key + 15) / 16;
+  if (groups == 1) AddTile<T, kD, kBiased, 1, true>(key, &warp);
+  if (groups == 2) AddTile<T, kD, kBiased, 2, true>(key, &warp);
+  if (groups == 3) AddTile<T, kD, kBiased, 3, true>(key, &warp);
+  if (groups == 4) AddTile<T, kD, kBiased, 4, true>(key, &warp);
+  if (!warp.busy()) return;
+  StoreContext<T, kD>(head, warp.first_query, warp.out, warp.sum,
+                      warp.queries + warp.first_row * kD);
+}
+
+template <typename T, int kD>
+int LaunchAttention(const AttentionArgs& args, const OpStream& stream) {
+  LaunchShape shape;
+  shape.blocks_x = args.work_count;
+  shape.blocks_y = args.heads;
+  shape.threads = kThreads;
+  shape.shared_bytes = (kQueries + 2 * kKeys) * kD * sizeof(T);
+  return Launch(args.bias == nullptr ? AttentionKernel<T, kD, false>
+                                     : AttentionKernel<T, kD, true>,
+                shape, stream, ParametersOf<T>(args));
+}
+
+}  // namespace
+
+template <typename T>
+int Attention16(const AttentionArgs& args, const OpStream& stream) {
+  if (args.head_size <= 32) return LaunchAttention<T, 32>(args, stream);
+  if (args.head_size <= 64) return LaunchAttention<T, 64>(args, stream);
+  return LaunchAttention<T, kMaxHeadSize>(args, stream);
+}
+
+template int Attention16<Half>(const AttentionArgs&, const OpStream&);
+template int Attention16<Bf16>(const AttentionArgs&, const OpStream&);
+
+}  // namespace cuda
+}  // namespace encoderd

@@ -1,0 +1,28 @@
+// From an Element to the type a kernel is compiled for.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_ELEMENTS_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_ELEMENTS_H_
+
+#include "engine/device/cuda/kernels/primitives.h"
+#include "engine/device/cuda/ops.h"
+
+namespace encoderd {
+namespace cuda {
+
+// Calls launch.template operator()<T>().
+template <typename LaunchWith>
+int WithElement(Element element, const LaunchWith& launch) {
+  switch (element) {
+    case Element::kHalf:
+      return launch.template operator()<Half>();
+    case Element::kBf16:
+      return launch.template operator()<Bf16>();
+    case Element::kFloat:
+      break;
+  }
+  return launch.template operator()<float>();
+}
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_ELEMENTS_H_

@@ -1,0 +1,43 @@
+// GELU by the exact erf, in half of erff's instructions.
+//
+// With a = |x|, GELU(x) = max(x, 0) - a * Phi(-a), and Phi(-a), the normal
+// distribution's tail, is 2^p(a): one polynomial for every a, no branch, and no
+// difference of near values where x is negative. p(a) = log2 of Phi(-a) to 1.4
+// units of float over [0, 6]; beyond, where a * Phi(-a) is under 6e-9, it falls
+// ever faster.
+//
+// Error against the formula in double, but for Exp2's own (under 2 units), and
+// whether or not a product and a sum are one instruction:
+// - relative: 1.3e-7 for x > 0.5, 2.8e-7 for x > -1, 1.6e-6 for x > -3, 3.4e-6
+//   for x > -5, 5.4e-6 for x > -6, where 0.5 x (1 + erf(x / sqrt(2))) in float
+//   has no digit left;
+// - absolute: 6e-8 for x < 0.
+// An infinity and a NaN give NaN.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_GELU_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_GELU_H_
+
+#include "engine/device/cuda/kernels/primitives.h"
+
+namespace encoderd {
+namespace cuda {
+
+ENCODERD_DEVICE float FastGeluErf(float x) {
+  const float a = Max(x, -x);
+  float p = -1.9291434e-08f;
+  p = p * a + 6.1382718e-07f;
+  p = p * a + -8.3409714e-06f;
+  p = p * a + 6.1205435e-05f;
+  p = p * a + -2.2755681e-04f;
+  p = p * a + -1.0656062e-04f;
+  p = p * a + 7.0741512e-03f;
+  p = p * a + -5.2524175e-02f;
+  p = p * a + -4.5919523e-01f;
+  p = p * a + -1.1511068e+00f;
+  p = p * a + -1.0f;
+  return Max(x, 0.0f) - a * Exp2(p);
+}
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_GELU_H_

@@ -1,0 +1,90 @@
+// One sequence's token states -> its vector, normalised if asked; or the
+// states themselves as floats.
+//
+// A block takes a sequence, a thread every 256th column, its tokens in order:
+// the sums have the order of the host's PoolStates. Bytes moved: the states
+// once. The norm is a sum of squares over the block in a fixed order.
+#include "engine/device/cuda/kernels/elements.h"
+#include "engine/device/cuda/kernels/warp.h"
+#include "engine/device/cuda/ops.h"
+
+namespace encoderd {
+namespace cuda {
+namespace {
+
+constexpr int32_t kThreads = 256;
+
+// The pooled value of one column; x points to its first token.
+template <typename T>
+ENCODERD_DEVICE float PoolColumn(const T* x, int32_t length, int64_t stride,
+                                 PoolKind kind) {
+  if (kind == PoolKind::kCls) return ToFloat(x[0]);
+  if (kind == PoolKind::kLastToken) return ToFloat(x[(length - 1) * stride]);
+  float value = ToFloat(x[0]);
+  for (int32_t i = 1; i < length; ++i) {
+    const float next = ToFloat(x[i * stride]);
+    if (kind == PoolKind::kMax) {
+      value = Max(value, next);
+    } else if (kind == PoolKind::kWeightedMean) {
+      value += static_cast<float>(i + 1) * next;
+    } else {
+      value += next;
+    }
+  }
+  const float count = static_cast<float>(length);
+  if (kind == PoolKind::kMean) return value / count;
+  if (kind == PoolKind::kMeanSqrtLen) return value / Sqrt(count);
+  if (kind == PoolKind::kWeightedMean)
+    return value / (count * (count + 1.0f) * 0.5f);
+  return value;
+}
+
+template <typename T>
+ENCODERD_KERNEL(kThreads)
+PoolKernel(const T* states, const PoolWork* all, int32_t hidden, float* out) {
+  AwaitEarlierKernels();
+  const PoolWork work = all[BlockX()];
+  if (work.length == 0) return;  // the whole block
+  const T* x = states + static_cast<int64_t>(work.first) * hidden;
+  float* y = out + work.out_offset;
+  if (work.kind == PoolKind::kStates) {
+    const int64_t count = static_cast<int64_t>(work.length) * hidden;
+    for (int64_t i = ThreadIndex(); i < count; i += kThreads)
+      y[i] = ToFloat(x[i]);
+    return;
+  }
+  float squares = 0.0f;
+  for (int32_t column = ThreadIndex(); column < hidden; column += kThreads) {
+    const float value = PoolColumn(x + column, work.length, hidden, work.kind);
+    squares += value * value;
+    y[column] = value;
+  }
+  if (work.normalize == 0) return;  // the whole block
+  const float norm =
+      Sqrt(BlockSum(squares, reinterpret_cast<float*>(SharedMemory())));
+  // Each thread reads back what it wrote itself.
+  const float divisor = Max(norm, 1e-12f);
+  for (int32_t column = ThreadIndex(); column < hidden; column += kThreads)
+    y[column] = y[column] / divisor;
+}
+
+}  // namespace
+
+int KernelsPtxVersion(int32_t* version) {
+  return PtxVersionOf(PoolKernel<float>, version);
+}
+
+int Pool(const PoolArgs& args, const OpStream& stream) {
+  if (args.work_count == 0) return 0;
+  LaunchShape shape;
+  shape.blocks_x = args.work_count;
+  shape.threads = kThreads;
+  shape.shared_bytes = 32 * sizeof(float);
+  return WithElement(args.element, [&]<typename T>() {
+    return Launch(PoolKernel<T>, shape, stream, static_cast<const T*>(args.x),
+                  args.work, args.hidden, args.out);
+  });
+}
+
+}  // namespace cuda
+}  // namespace encoderd

@@ -1,0 +1,51 @@
+// One product by several algorithms: each serves a bucket of counts of rows.
+#ifndef ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_BUCKETED_PRODUCT_H_
+#define ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_BUCKETED_PRODUCT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "engine/device/cuda/products/products.h"
+
+namespace encoderd {
+namespace cuda {
+
+// The most rows of each bucket.
+inline constexpr std::array<int64_t, 9> kBucketRows = {
+    16, 64, 128, 256, 512, 1024, 2048, 4096, 8192};
+
+// The bucket that serves `rows` rows; kBucketRows.size() for more than any has.
+size_t BucketOf(int64_t rows);
+// The fewest rows of a bucket.
+int64_t FewestRows(size_t bucket);
+
+// All its parts must give a row the same bits. The last one serves what is more
+// than any bucket has.
+class BucketedProduct : public Product {
+ public:
+  using Parts =
+      std::array<std::shared_ptr<const Product>, kBucketRows.size() + 1>;
+  BucketedProduct(Parts parts, bool adds_residual)
+      : parts_(std::move(parts)), adds_residual_(adds_residual) {}
+
+  absl::Status Run(const void* x, int64_t rows, void* y,
+                   Stream stream) const override {
+    return parts_[BucketOf(rows)]->Run(x, rows, y, stream);
+  }
+  bool adds_residual() const override { return adds_residual_; }
+  absl::Status RunAdding(const void* x, int64_t rows, const void* residual,
+                         void* y, Stream stream) const override {
+    return parts_[BucketOf(rows)]->RunAdding(x, rows, residual, y, stream);
+  }
+
+ private:
+  const Parts parts_;
+  const bool adds_residual_;
+};
+
+}  // namespace cuda
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_BUCKETED_PRODUCT_H_

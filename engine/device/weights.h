@@ -1,0 +1,37 @@
+// Weights on the host, as a Device prepares them: plain values. Sizes: V, P and
+// S rows of the tables, E their columns.
+#ifndef ENCODERD_ENGINE_DEVICE_WEIGHTS_H_
+#define ENCODERD_ENGINE_DEVICE_WEIGHTS_H_
+
+#include <vector>
+
+#include "engine/base/tensor.h"
+
+namespace encoderd {
+
+enum class Activation { kNone, kGeluErf, kGeluTanh, kRelu };
+
+// y = (x - mean) / sqrt(var + eps) * gain + bias
+struct NormWeights {
+  std::vector<float> gain;  // one for each column
+  std::vector<float> bias;
+};
+
+// y = x weight^T + bias
+struct LinearWeights {
+  HostMatrix weight;        // [out, in], as checkpoints keep it
+  std::vector<float> bias;  // [out]
+  // Bears 8 bits where the device is asked for them (Device::products).
+  bool bears_8_bits = false;
+};
+
+struct EmbeddingWeights {
+  HostMatrix token;     // [V,E]
+  HostMatrix position;  // [P,E]; zero rows: the scheme adds nothing here
+  HostMatrix segment;   // [S,E]; zero rows: the model has no segments
+  NormWeights norm;     // [E]
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_WEIGHTS_H_

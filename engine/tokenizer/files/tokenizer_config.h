@@ -1,0 +1,44 @@
+// tokenizer_config.json: what it says beside a vocabulary without
+// tokenizer.json. For the readers of such vocabularies only.
+#ifndef ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_CONFIG_H_
+#define ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_CONFIG_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/io/json.h"
+#include "engine/tokenizer/added_tokens.h"
+
+namespace encoderd::tokenizer_config {
+
+inline constexpr char kFile[] = "tokenizer_config.json";
+
+// The file's object; an empty one where there is no file.
+absl::StatusOr<Json> Read(const std::string& folder);
+
+// UNIMPLEMENTED unless "tokenizer_class" is one of `classes` or unset.
+absl::Status CheckClass(const JsonFields& config,
+                        absl::Span<const absl::string_view> classes,
+                        absl::string_view family);
+
+// The special token `key` ("cls_token": "[CLS]" or {"content": "[CLS]",
+// "lstrip": ..., ...}), without its id; `fallback` where it is unset.
+absl::StatusOr<AddedToken> SpecialToken(const JsonFields& config,
+                                        const std::string& key,
+                                        const std::string& fallback);
+
+// UNIMPLEMENTED when "added_tokens_decoder" or a file added_tokens.json beside
+// `vocabulary_file` adds a token that is not in `known`: it would change ids
+// silently.
+absl::Status CheckAddedTokens(const std::string& folder,
+                              const JsonFields& config,
+                              const std::vector<AddedToken>& known,
+                              absl::string_view vocabulary_file);
+
+}  // namespace encoderd::tokenizer_config
+
+#endif  // ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_CONFIG_H_

@@ -1,0 +1,130 @@
+// Reads tokenizer.json, the format of Hugging Face `tokenizers`:
+//   { "truncation", "padding": ignored, with a note; "decoder": not needed;
+//     "added_tokens": [{ "id", "content", "single_word", "lstrip", "rstrip",
+//                        "normalized", "special" }],
+//     "normalizer", "pre_tokenizer", "post_processor", "model": json_parts.h }
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/io/json.h"
+#include "engine/tokenizer/files/json_parts.h"
+#include "engine/tokenizer/files/tokenizer_spec.h"
+#include "engine/tokenizer/wordpiece/bert_tokenizer.h"
+
+namespace encoderd {
+namespace json_parts {
+namespace {
+
+absl::Status ReadAddedTokens(const Json* json, TokenizerSpec* out) {
+  if (json == nullptr) return absl::OkStatus();
+  if (!json->is_array()) return Bad("added_tokens", "an array");
+  const VocabularyIndex vocab = IndexVocabulary(out->vocabulary);
+  // Where a token is part of the vocabulary, its id is that entry's; all others
+  // follow in order.
+  std::unordered_map<std::string, int64_t> further;
+  auto next = static_cast<int64_t>(out->vocabulary.size());
+  for (size_t i = 0; i < json->size(); ++i) {
+    const std::string where = absl::StrCat("added_tokens[", i, "]");
+    const Json& entry = (*json)[i];
+    if (!entry.is_object()) return Bad(where, "an object");
+    const JsonFields fields(entry, absl::StrCat(kFile, ": ", where));
+    absl::StatusOr<std::string> content = fields.String("content");
+    if (!content.ok()) return content.status();
+    const absl::StatusOr<int64_t> id = fields.Int("id", 0, kMaxId);
+    if (!id.ok()) return id.status();
+    const auto entry_id = vocab.find(*content);
+    int64_t expected;
+    if (entry_id != vocab.end()) {
+      expected = entry_id->second;
+    } else {
+      const auto [known, is_new] = further.try_emplace(*content, next);
+      if (is_new) ++next;
+      expected = known->second;
+    }
+    if (*id != expected) {
+      return Bad(absl::StrCat(where, ".id = ", *id),
+                 absl::StrCat(expected,
+                              ", the token's own entry or the next free id"));
+    }
+    AddedToken token;
+    token.content = *std::move(content);
+    token.id = static_cast<int32_t>(*id);
+    absl::Status status = ReadBool(fields, "single_word", &token.single_word);
+    if (status.ok()) status = ReadBool(fields, "lstrip", &token.lstrip);
+    if (status.ok()) status = ReadBool(fields, "rstrip", &token.rstrip);
+    if (status.ok()) status = ReadBool(fields, "normalized", &token.normalized);
+    if (status.ok()) status = ReadBool(fields, "special", &token.special);
+    if (!status.ok()) return status;
+    out->added_tokens.push_back(std::move(token));
+  }
+  return absl::OkStatus();
+}
+
+// Parts that are there, each by itself, but not with each other.
+absl::Status CheckTogether(const TokenizerSpec& spec) {
+  const auto is_byte_level = [](const PreTokenizerStep& step) {
+    return std::holds_alternative<ByteLevelSplit>(step);
+  };
+  const auto& steps = spec.pre_tokenizer;
+  const auto bytes = std::count_if(steps.begin(), steps.end(), is_byte_level);
+  if (std::holds_alternative<BytePairOptions>(spec.model)) {
+    if (bytes != 1 || !is_byte_level(steps.back())) {
+      return Unsupported("model", "BPE without pre_tokenizer ByteLevel",
+                         "BPE with ByteLevel, the last of a sequence");
+    }
+    return absl::OkStatus();
+  }
+  if (bytes > 0) {
+    return Unsupported("pre_tokenizer", "ByteLevel without model BPE",
+                       "ByteLevel with BPE");
+  }
+  if (std::holds_alternative<WordPieceOptions>(spec.model) &&
+      !BertTokenizer::Fits(spec)) {
+    return Unsupported("model",
+                       "WordPiece without BertNormalizer (or none) and "
+                       "BertPreTokenizer",
+                       "WordPiece with them");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace json_parts
+
+absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder) {
+  using namespace json_parts;  // NOLINT(google-build-using-namespace)
+  JsonLimits limits;
+  limits.max_bytes = TokenizerSpec::kMaxFileBytes;
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, kFile, limits);
+  if (!json.ok()) return json.status();
+  const JsonFields fields(*json, kFile);
+  TokenizerSpec spec;
+  absl::Status status = ReadModel(fields.Find("model"), &spec);
+  if (status.ok()) status = ReadNormalizer(fields.Find("normalizer"), &spec);
+  if (status.ok()) {
+    status = ReadPreTokenizer(fields.Find("pre_tokenizer"), &spec);
+  }
+  if (status.ok()) status = CheckTogether(spec);
+  if (status.ok()) {
+    status = ReadAddedTokens(fields.Find("added_tokens"), &spec);
+  }
+  if (!status.ok()) return status;
+  absl::StatusOr<PostProcessor> post_processor =
+      ReadPostProcessor(fields.Find("post_processor"));
+  if (!post_processor.ok()) return post_processor.status();
+  spec.post_processor = *std::move(post_processor);
+  for (const char* key : {"truncation", "padding"}) {
+    if (fields.Find(key) != nullptr) {
+      spec.notes.push_back(absl::StrCat(
+          kFile, ": \"", key, "\" is a leftover of training and is ignored"));
+    }
+  }
+  return spec;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,55 @@
+// What a model folder says about its tokenizer, read and checked, and nothing
+// else: the files are hostile input, this is what is left of them.
+//
+// Errors: DATA_LOSS names the file, the key and the limit; UNIMPLEMENTED names
+// a component that is not supported. Pure apart from reading the files.
+#ifndef ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_SPEC_H_
+#define ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_SPEC_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/tokenizer/added_tokens.h"
+#include "engine/tokenizer/bpe/byte_pair.h"
+#include "engine/tokenizer/normalizer.h"
+#include "engine/tokenizer/post_processor.h"
+#include "engine/tokenizer/pre_tokenizer.h"
+#include "engine/tokenizer/unigram/unigram.h"
+#include "engine/tokenizer/wordpiece/word_piece.h"
+
+namespace encoderd {
+
+using ModelSpec =
+    std::variant<WordPieceOptions, BytePairOptions, UnigramOptions>;
+
+struct TokenizerSpec {
+  static constexpr int64_t kMaxFileBytes = 64 << 20;
+
+  std::vector<NormalizerStep> normalizer;  // one after the other; none: empty
+  std::vector<PreTokenizerStep> pre_tokenizer;  // likewise
+  std::vector<std::string> vocabulary;          // [id], of the model
+  ModelSpec model;
+  PostProcessor post_processor;
+  // Ids are those of `vocabulary`, or follow its last one without a gap.
+  std::vector<AddedToken> added_tokens;
+  std::vector<std::string> notes;
+};
+
+// tokenizer.json. NOT_FOUND without the file.
+absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder);
+
+// vocab.json, merges.txt and, if there is one, tokenizer_config.json: RoBERTa's
+// older files. NOT_FOUND without one of the two.
+absl::StatusOr<TokenizerSpec> ReadVocabularyAndMerges(
+    const std::string& folder);
+
+// vocab.txt (one entry a line) and, if there is one, tokenizer_config.json.
+// NOT_FOUND without vocab.txt.
+absl::StatusOr<TokenizerSpec> ReadVocabulary(const std::string& folder);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_SPEC_H_

@@ -1,0 +1,197 @@
+#include "engine/tokenizer/unigram/chars_map.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "engine/tokenizer/text_change.h"
+#include "engine/tokenizer/unicode/graphemes.h"
+#include "engine/tokenizer/unicode/utf8.h"
+
+namespace encoderd {
+namespace {
+
+constexpr uint32_t kValueBit = 1u << 31;
+// Longer clusters are looked up character by character.
+constexpr size_t kClusterBytes = 6;
+
+uint32_t Offset(uint32_t unit) {
+  return (unit >> 10) << ((unit & (1u << 9)) >> 6);
+}
+bool HasValue(uint32_t unit) { return (unit >> 8 & 1) != 0; }
+bool IsChild(uint32_t unit, uint8_t byte) {
+  return (unit & (kValueBit | 0xFF)) == byte;
+}
+
+// Writes text alone.
+struct PlainSink {
+  NormalText* out;
+  void Keep(absl::string_view text) { out->Append(text, {}); }
+  void Replace(absl::string_view, absl::string_view by) { out->Append(by, {}); }
+  void Finish() {}
+};
+
+// Writes text and places.
+struct TrackingSink {
+  TextChange change;
+  void Keep(absl::string_view text) {
+    ForEach(text, [this](char32_t c) { change.Put(c, 0); });
+  }
+  void Replace(absl::string_view text, absl::string_view by) {
+    int32_t old_chars = 0;
+    ForEach(text, [&old_chars](char32_t) { ++old_chars; });
+    int32_t chars = 0;
+    ForEach(by,
+            [&](char32_t c) { change.Put(c, chars++ < old_chars ? 0 : 1); });
+    if (chars < old_chars) change.AddToLast(chars - old_chars);
+  }
+  void Finish() { change.Finish(); }
+
+  template <typename Visit>
+  static void ForEach(absl::string_view text, const Visit& visit) {
+    int length = 0;
+    for (size_t at = 0; at < text.size(); at += length) {
+      visit(utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()) + at,
+                         &length));
+    }
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<CharsMap> CharsMap::Parse(absl::string_view bytes) {
+  uint32_t trie_bytes = 0;
+  if (bytes.size() > kMaxBytes || bytes.size() < sizeof(trie_bytes)) {
+    return absl::DataLossError(absl::StrCat("the character map has ",
+                                            bytes.size(),
+                                            " bytes; it must "
+                                            "have 4 to ",
+                                            kMaxBytes));
+  }
+  std::memcpy(&trie_bytes, bytes.data(), sizeof(trie_bytes));
+  bytes.remove_prefix(sizeof(trie_bytes));
+  if (trie_bytes % 4 != 0 || trie_bytes == 0 || trie_bytes > bytes.size()) {
+    return absl::DataLossError(
+        absl::StrCat("the character map's trie has ", trie_bytes,
+                     " bytes; it must have a multiple of 4 up to the ",
+                     bytes.size(), " that follow"));
+  }
+  CharsMap map;
+  map.units_.resize(trie_bytes / 4);
+  std::memcpy(map.units_.data(), bytes.data(), trie_bytes);
+  bytes.remove_prefix(trie_bytes);
+  map.texts_ = std::string(bytes);
+  if (const auto invalid = utf8::FindInvalid(bytes); invalid.has_value()) {
+    return absl::DataLossError(absl::StrCat(
+        "the character map's text is not UTF-8 at byte ", *invalid));
+  }
+  absl::Status status = map.CheckValues();
+  if (!status.ok()) return status;
+  for (int c = 0; c < 128; ++c) {
+    const char byte = static_cast<char>(c);
+    map.plain_[c] =
+        c != '\r' && !map.Find(absl::string_view(&byte, 1)).has_value();
+  }
+  return map;
+}
+
+// Every value that a key can reach.
+absl::Status CharsMap::CheckValues() const {
+  const size_t size = units_.size();
+  std::vector<bool> seen(size);
+  std::vector<size_t> bases = {Offset(units_[0])};
+  while (!bases.empty()) {
+    const size_t base = bases.back();
+    bases.pop_back();
+    for (size_t byte = 1; byte < 256; ++byte) {
+      const size_t place = base ^ byte;
+      if (place >= size || seen[place] ||
+          !IsChild(units_[place], static_cast<uint8_t>(byte))) {
+        continue;
+      }
+      seen[place] = true;
+      const size_t next = place ^ Offset(units_[place]);
+      bases.push_back(next);
+      if (!HasValue(units_[place])) continue;
+      const size_t value =
+          next < size ? units_[next] & ~kValueBit : texts_.size();
+      if (value >= texts_.size() || (texts_[value] & 0xC0) == 0x80) {
+        return absl::DataLossError(absl::StrCat(
+            "the character map leads to byte ", value, " of a text of ",
+            texts_.size(), "; it must be the start of a character in it"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::optional<absl::string_view> CharsMap::Find(absl::string_view text) const {
+  size_t base = Offset(units_[0]);
+  for (const char c : text) {
+    const auto byte = static_cast<uint8_t>(c);
+    const size_t place = base ^ byte;
+    if (byte == 0 || place >= units_.size() || !IsChild(units_[place], byte)) {
+      return std::nullopt;
+    }
+    base = place ^ Offset(units_[place]);
+    if (HasValue(units_[place])) {
+      const absl::string_view rest =
+          absl::string_view(texts_).substr(units_[base] & ~kValueBit);
+      return rest.substr(0, rest.find('\0'));
+    }
+  }
+  return std::nullopt;
+}
+
+template <typename Sink>
+void CharsMap::Run(absl::string_view text, Sink* sink) const {
+  const auto is_ascii = [text](size_t at) {
+    return static_cast<uint8_t>(text[at]) < 0x80;
+  };
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && is_ascii(end) &&
+           plain_[static_cast<uint8_t>(text[end])] &&
+           (end + 1 == text.size() || is_ascii(end + 1))) {
+      ++end;
+    }
+    if (end > at) {
+      sink->Keep(text.substr(at, end - at));
+      at = end;
+      continue;
+    }
+    end = unicode::ClusterEnd(text, at);
+    const absl::string_view cluster = text.substr(at, end - at);
+    if (cluster.size() < kClusterBytes) {
+      if (const auto found = Find(cluster); found.has_value()) {
+        sink->Replace(cluster, *found);
+        at = end;
+        continue;
+      }
+    }
+    int length = 0;
+    for (; at < end; at += length) {
+      utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()) + at, &length);
+      const absl::string_view c = text.substr(at, length);
+      if (const auto found = Find(c); found.has_value()) {
+        sink->Replace(c, *found);
+      } else {
+        sink->Keep(c);
+      }
+    }
+  }
+  sink->Finish();
+}
+
+bool CharsMap::Apply(const NormalText& in, NormalText* out) const {
+  if (in.tracked()) {
+    TrackingSink sink{TextChange(in, out)};
+    Run(in.text(), &sink);
+  } else {
+    out->Reset(false);
+    PlainSink sink{out};
+    Run(in.text(), &sink);
+  }
+  return true;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,323 @@
+#include "engine/checkpoint/checkpoint_reader.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "engine/checkpoint/model_config.h"
+#include "engine/io/sha256.h"
+#include "tests/support/random_checkpoint.h"
+#include "tests/support/safetensors_writer.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+
+namespace encoderd {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
+
+class WeightsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    spec_ = CheckpointSpecOf("odd_sizes");
+    tensors_ = CheckpointTensors(spec_);
+    WriteCheckpoint(spec_, folder_.path());
+  }
+
+  // The reader of the folder with the tensors as they are now.
+  absl::StatusOr<std::unique_ptr<CheckpointReader>> Open() {
+    if (write_) WriteWeights(tensors_, 1, folder_.path());
+    const auto config = LoadModelConfig(folder_.path(), 0);
+    if (!config.ok()) return config.status();
+    return CheckpointReader::Open(folder_.path(), *config);
+  }
+
+  TensorToWrite& Tensor(const std::string& name) {
+    for (TensorToWrite& tensor : tensors_) {
+      if (tensor.name == name) return tensor;
+    }
+    ADD_FAILURE() << "no tensor " << name;
+    return tensors_[0];
+  }
+
+  void Remove(const std::string& name) {
+    std::erase_if(tensors_, [&](const auto& t) { return t.name == name; });
+  }
+
+  std::vector<float> Floats(const std::string& name) {
+    const std::string& bytes = Tensor(name).bytes;
+    std::vector<float> values(bytes.size() / 4);
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+
+  CheckpointSpec spec_;
+  std::vector<TensorToWrite> tensors_;
+  bool write_ = true;
+  const TempFolder folder_;
+};
+
+TEST_F(WeightsTest, ReadsTablesAndLayersByRole) {
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  EXPECT_THAT((*reader)->notes(), IsEmpty());
+  const auto embeddings = (*reader)->ReadEmbeddings();
+  ASSERT_THAT(embeddings, IsOk());
+  EXPECT_EQ(embeddings->token.rows, 131);
+  EXPECT_EQ(embeddings->token.cols, 39);
+  EXPECT_EQ(embeddings->token.data,
+            Floats("embeddings.word_embeddings.weight"));
+  EXPECT_EQ(embeddings->position.rows, 37);
+  EXPECT_EQ(embeddings->segment.rows, 1);
+  EXPECT_EQ(embeddings->norm.gain, Floats("embeddings.LayerNorm.weight"));
+  EXPECT_EQ(embeddings->norm.bias, Floats("embeddings.LayerNorm.bias"));
+  const auto layer = (*reader)->ReadLayer(1);
+  ASSERT_THAT(layer, IsOk());
+  const std::string at = "encoder.layer.1.";
+  EXPECT_EQ(layer->attention_output.weight.data,
+            Floats(at + "attention.output.dense.weight"));
+  EXPECT_EQ(layer->attention_norm.gain,
+            Floats(at + "attention.output.LayerNorm.weight"));
+  EXPECT_EQ(layer->feed_forward_in.weight.rows, 50);
+  EXPECT_EQ(layer->feed_forward_in.weight.cols, 39);
+  EXPECT_EQ(layer->feed_forward_out.weight.rows, 39);
+  EXPECT_EQ(layer->feed_forward_out.bias, Floats(at + "output.dense.bias"));
+  EXPECT_EQ(layer->output_norm.bias, Floats(at + "output.LayerNorm.bias"));
+  EXPECT_THAT((*reader)->ReadLayer(2), Not(IsOk()));
+}
+
+TEST_F(WeightsTest, FusesQueryKeyAndValueInThisOrder) {
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  const auto layer = (*reader)->ReadLayer(0);
+  ASSERT_THAT(layer, IsOk());
+  std::vector<float> weight, bias;
+  for (const char* part : {"query", "key", "value"}) {
+    const std::string name =
+        absl::StrCat("encoder.layer.0.attention.self.", part);
+    const std::vector<float> w = Floats(name + ".weight");
+    const std::vector<float> b = Floats(name + ".bias");
+    weight.insert(weight.end(), w.begin(), w.end());
+    bias.insert(bias.end(), b.begin(), b.end());
+  }
+  EXPECT_EQ(layer->qkv.weight.rows, 3 * 39);
+  EXPECT_EQ(layer->qkv.weight.cols, 39);
+  EXPECT_EQ(layer->qkv.weight.data, weight);
+  EXPECT_EQ(layer->qkv.bias, bias);
+}
+
+TEST_F(WeightsTest, FindsTheNamesBehindAnyPrefix) {
+  for (TensorToWrite& tensor : tensors_) tensor.name = "a.b." + tensor.name;
+  EXPECT_THAT(Open(), IsOk());
+}
+
+TEST_F(WeightsTest, ReadsTheLayerNormNamesOfTensorFlowsCheckpoints) {
+  const std::vector<float> gain = Floats("embeddings.LayerNorm.weight");
+  for (TensorToWrite& tensor : tensors_) {
+    const size_t at = tensor.name.find("LayerNorm.");
+    if (at == std::string::npos) continue;
+    const bool weight = tensor.name.find(".weight") != std::string::npos;
+    tensor.name.resize(at);
+    tensor.name += weight ? "LayerNorm.gamma" : "LayerNorm.beta";
+  }
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  EXPECT_EQ((*reader)->ReadEmbeddings().value().norm.gain, gain);
+}
+
+TEST_F(WeightsTest, AModelWithoutSegmentsHasNoSegmentRows) {
+  spec_ = CheckpointSpecOf("no_segments");
+  WriteCheckpoint(spec_, folder_.path());
+  write_ = false;
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  EXPECT_EQ((*reader)->ReadEmbeddings().value().segment.rows, 0);
+}
+
+TEST_F(WeightsTest, IgnoresAndNotesTensorsBesideTheEncoder) {
+  tensors_.push_back(FloatTensor("pooler.dense.weight", {2}, {1, NAN}));
+  tensors_.push_back(FloatTensor("cls.predictions.bias", {1}, {1}));
+  tensors_.push_back({"embeddings.position_ids", "I64", {1}, "12345678"});
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  ASSERT_EQ((*reader)->notes().size(), 1u);
+  EXPECT_EQ((*reader)->notes()[0],
+            "2 tensors beside the encoder are ignored: "
+            "'cls.predictions.bias', 'pooler.dense.weight'");
+}
+
+TEST_F(WeightsTest, RefusesATensorWithinTheEncoderThatItDoesNotKnow) {
+  tensors_.push_back(FloatTensor(
+      "encoder.layer.0.attention.self.distance_embedding.weight", {1}, {1}));
+  EXPECT_THAT(Open(), IsError(kUnimplemented, "distance_embedding"));
+  tensors_.pop_back();
+  tensors_.push_back(
+      FloatTensor("encoder.layer.2.output.dense.bias", {1}, {1}));
+  EXPECT_THAT(Open(), IsError(kUnimplemented, "with 2 layers"));
+  tensors_.pop_back();
+  tensors_.push_back(FloatTensor("embeddings.projection.weight", {1}, {1}));
+  EXPECT_THAT(Open(), IsError(kUnimplemented, "embeddings.projection"));
+}
+
+TEST_F(WeightsTest, NamesATensorThatIsMissing) {
+  for (const char* name :
+       {"embeddings.word_embeddings.weight",
+        "embeddings.position_embeddings.weight",
+        "embeddings.token_type_embeddings.weight", "embeddings.LayerNorm.bias",
+        "encoder.layer.1.attention.self.key.bias",
+        "encoder.layer.0.output.dense.weight"}) {
+    tensors_ = CheckpointTensors(spec_);
+    Remove(name);
+    EXPECT_THAT(Open(), IsError(kDataLoss, name));
+  }
+}
+
+TEST_F(WeightsTest, NamesAWrongShapeAndTheOneWanted) {
+  TensorToWrite& positions = Tensor("embeddings.position_embeddings.weight");
+  positions.shape = {36, 39};
+  positions.bytes.resize(36 * 39 * 4);
+  EXPECT_THAT(Open(), IsError(kDataLoss,
+                              "embeddings.position_embeddings.weight has the "
+                              "shape [36,39]; config.json wants [37,39]"));
+}
+
+TEST_F(WeightsTest, RefusesATransposedMatrix) {
+  Tensor("encoder.layer.0.intermediate.dense.weight").shape = {39, 50};
+  EXPECT_THAT(Open(), IsError(kDataLoss, "[39,50]; config.json wants [50,39]"));
+}
+
+TEST_F(WeightsTest, RefusesWeightsOfOtherDtypesByName) {
+  TensorToWrite& bias = Tensor("embeddings.LayerNorm.bias");
+  bias.dtype = "I32";
+  EXPECT_THAT(Open(), IsError(kUnimplemented, "bias has the dtype I32"));
+}
+
+TEST_F(WeightsTest, NamesAWeightThatIsNotFinite) {
+  TensorToWrite& tensor = Tensor("encoder.layer.1.output.dense.weight");
+  std::vector<float> values = Floats(tensor.name);
+  values[77] = INFINITY;
+  tensor.bytes = FloatBytes(values);
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  EXPECT_THAT((*reader)->ReadEmbeddings(), IsOk());
+  EXPECT_THAT((*reader)->ReadLayer(0), IsOk());
+  EXPECT_THAT((*reader)->ReadLayer(1),
+              IsError(kDataLoss,
+                      "'encoder.layer.1.output.dense.weight' has the value inf "
+                      "at index 77"));
+}
+
+TEST_F(WeightsTest, RefusesTwoEncodersInOneFile) {
+  std::vector<TensorToWrite> all;
+  for (TensorToWrite tensor : tensors_) {
+    tensor.name = "query." + tensor.name;
+    all.push_back(tensor);
+    tensor.name = "passage." + tensor.name.substr(6);
+    all.push_back(tensor);
+  }
+  tensors_ = all;
+  EXPECT_THAT(Open(), IsError(kUnimplemented, "2 encoders in one file"));
+}
+
+TEST_F(WeightsTest, AFileCutDuringLoadingIsAnErrorAndNoSignal) {
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  ASSERT_EQ(::truncate(folder_.Path("model.safetensors").c_str(), 20000), 0);
+  EXPECT_THAT((*reader)->ReadEmbeddings(), IsError(kDataLoss, "ends at byte"));
+  EXPECT_THAT((*reader)->ReadLayer(1), IsError(kDataLoss, "ends at byte"));
+  EXPECT_THAT((*reader)->Sha256(), IsError(kDataLoss, "ends at byte"));
+}
+
+TEST_F(WeightsTest, RefusesPickledWeightsAndSaysHowToConvert) {
+  write_ = false;
+  for (const char* name : {"pytorch_model.bin", "model.pt", "model.pth"}) {
+    std::filesystem::remove(folder_.Path("model.safetensors"));
+    folder_.Write(name, "\x80\x02");
+    const auto reader = Open();
+    EXPECT_THAT(reader, IsError(kUnimplemented, name));
+    EXPECT_THAT(reader, IsError(kUnimplemented, "safe_serialization=True"));
+    std::filesystem::remove(folder_.Path(name));
+  }
+  EXPECT_THAT(Open(),
+              IsError(absl::StatusCode::kNotFound, "no model.safetensors"));
+}
+
+TEST_F(WeightsTest, GivesTheDigestOfTheFile) {
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  EXPECT_EQ((*reader)->Sha256().value(),
+            Sha256OfString(SafetensorsBytes(tensors_)).value());
+}
+
+class ShardedWeightsTest : public WeightsTest {
+ protected:
+  void SetUp() override {
+    WeightsTest::SetUp();
+    write_ = false;
+    std::filesystem::remove(folder_.Path("model.safetensors"));
+    WriteWeights(tensors_, 2, folder_.path());
+  }
+
+  void WriteIndex(const std::string& file) {
+    folder_.Write("model.safetensors.index.json",
+                  absl::StrCat("{\"weight_map\":{\"t\":\"", file, "\"}}"));
+  }
+};
+
+TEST_F(ShardedWeightsTest, ReadsTensorsOfAllShards) {
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  EXPECT_EQ((*reader)->ReadEmbeddings().value().token.data,
+            Floats("embeddings.word_embeddings.weight"));
+  EXPECT_THAT((*reader)->ReadLayer(1), IsOk());
+}
+
+TEST_F(ShardedWeightsTest, TheDigestIsOfTheShardsDigests) {
+  std::string digests;
+  for (int shard : {1, 2}) {
+    const auto file = File::Open(
+        folder_.path(),
+        absl::StrCat("model-0000", shard, "-of-00002.safetensors"), 1 << 30);
+    ASSERT_THAT(file, IsOk());
+    absl::StrAppend(&digests, shard == 1 ? "" : "\n",
+                    Sha256OfFile(*file).value());
+  }
+  EXPECT_EQ(Open().value()->Sha256().value(), Sha256OfString(digests).value());
+}
+
+TEST_F(ShardedWeightsTest, RefusesAShardThatIsNotThere) {
+  std::filesystem::remove(folder_.Path("model-00002-of-00002.safetensors"));
+  EXPECT_THAT(Open(), IsError(absl::StatusCode::kNotFound, "model-00002"));
+}
+
+TEST_F(ShardedWeightsTest, RefusesShardsOutsideTheFolder) {
+  for (const char* name : {"../x", "/etc/passwd", "a/../../x"}) {
+    WriteIndex(name);
+    EXPECT_THAT(Open(), IsError(kDataLoss, "not a name within")) << name;
+  }
+  std::filesystem::create_symlink("/etc/passwd", folder_.Path("link"));
+  WriteIndex("link");
+  EXPECT_THAT(Open(), IsError(kDataLoss, "leads out of the model folder"));
+}
+
+TEST_F(ShardedWeightsTest, RefusesAnIndexThatDoesNotFitItsShards) {
+  WriteIndex("model-00001-of-00002.safetensors");
+  EXPECT_THAT(Open(), IsError(kDataLoss, "lacks the tensor 't'"));
+  folder_.Write("model.safetensors.index.json", "{}");
+  EXPECT_THAT(Open(), IsError(kDataLoss, "weight_map is missing"));
+  folder_.Write("model.safetensors.index.json", R"({"weight_map":{"t":1}})");
+  EXPECT_THAT(Open(), IsError(kDataLoss, "want a file's name"));
+}
+
+}  // namespace
+}  // namespace encoderd

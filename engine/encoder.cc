@@ -72,7 +72,7 @@ class EncoderImpl : public Encoder {
 
 absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
     std::unique_ptr<Device> device, const ModelConfig& config,
-    const IdLimits& limits, CheckpointReader* checkpoint) {
+    const IdLimits& limits, WeightSource* source) {
   ModelSizes sizes;
   sizes.num_layers = config.distinct_layers();
   sizes.hidden_size = config.hidden_size;
@@ -95,28 +95,23 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
   layers.intermediate_size = config.intermediate_size;
   const float eps = config.layer_norm_eps;
 
-  absl::StatusOr<EmbeddingWeights> embeddings = checkpoint->ReadEmbeddings();
-  if (!embeddings.ok()) return embeddings.status();
-  HostMatrix position_rows = embeddings->position;
-  layers.embeddings = prepare.Embeddings(*std::move(embeddings), eps);
-  if (config.embedding_size > 0) {
-    absl::StatusOr<LinearWeights> projection = checkpoint->ReadProjection();
-    if (!projection.ok()) return projection.status();
-    layers.projection = prepare.Linear(*std::move(projection));
-  }
-
+  absl::StatusOr<OuterWeights> outer = source->ReadOuter();
+  if (!outer.ok()) return outer.status();
+  HostMatrix position_rows = outer->embeddings.position;
+  layers.embeddings = prepare.Embeddings(std::move(outer->embeddings), eps);
+  if (outer->projection.weight.rows > 0)
+    layers.projection = prepare.Linear(std::move(outer->projection));
   if (sizes.attention_bias) {
-    const absl::StatusOr<HostMatrix> table = checkpoint->ReadAttentionBias();
-    if (!table.ok()) return table.status();
     layers.attention_bias =
         prepare.AttentionBias(config.position_scheme->Biases(
-            *table, config.num_attention_heads, limits.max_len));
+            outer->attention_bias, config.num_attention_heads, limits.max_len));
   }
+  outer = OuterWeights();  // the device has its own
 
   for (int32_t l = 0; l < config.num_hidden_layers; ++l)
     layers.order.push_back(config.layer_weights_of(l));
   for (int32_t l = 0; l < config.distinct_layers(); ++l) {
-    absl::StatusOr<LayerWeights> weights = checkpoint->ReadLayer(l);
+    absl::StatusOr<LayerWeights> weights = source->ReadLayer(l);
     if (!weights.ok()) return weights.status();
     // This one alone: why is in device/cuda/README.
     weights->feed_forward_in.bears_8_bits = true;
@@ -130,7 +125,8 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
         prepare.Linear(std::move(weights->feed_forward_in), config.hidden_act);
     layer.feed_forward_out =
         prepare.Linear(std::move(weights->feed_forward_out));
-    layer.output_norm = prepare.Norm(std::move(weights->output_norm), eps);
+    layer.feed_forward_norm =
+        prepare.Norm(std::move(weights->feed_forward_norm), eps);
     layers.layers.push_back(std::move(layer));
     if (!prepare.status().ok()) return prepare.status();
   }

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "engine/base/batch.h"
-#include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/weight_source.h"
 #include "engine/device/device.h"
 #include "engine/session.h"
 
@@ -18,11 +18,11 @@ namespace encoderd {
 
 class Encoder {
  public:
-  // Reads the checkpoint layer by layer and prepares each on the device. Passes
+  // Reads the weights layer by layer and prepares each on the device. Passes
   // errors of both through.
   static absl::StatusOr<std::unique_ptr<const Encoder>> Build(
       std::unique_ptr<Device> device, const ModelConfig& config,
-      const IdLimits& limits, CheckpointReader* checkpoint);
+      const IdLimits& limits, WeightSource* source);
   virtual ~Encoder() = default;
 
   virtual const Device& device() const = 0;

@@ -17,7 +17,7 @@ struct EncoderLayer {
   std::unique_ptr<DeviceNorm> attention_norm;
   std::unique_ptr<DeviceLinear> feed_forward_in;   // [H] -> [F], activation
   std::unique_ptr<DeviceLinear> feed_forward_out;  // [F] -> [H]
-  std::unique_ptr<DeviceNorm> output_norm;
+  std::unique_ptr<DeviceNorm> feed_forward_norm;
 };
 
 struct EncoderLayers {

@@ -156,7 +156,7 @@ class EncoderSession : public Session {
       executor_->AddLayerNorm(y, x, *layer.attention_norm, x);
       executor_->Linear(x, *layer.feed_forward_in, inner);
       executor_->Linear(inner, *layer.feed_forward_out, y);
-      executor_->AddLayerNorm(y, x, *layer.output_norm, x);
+      executor_->AddLayerNorm(y, x, *layer.feed_forward_norm, x);
     }
   }
 

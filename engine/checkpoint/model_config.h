@@ -19,6 +19,7 @@
 #include "engine/base/pooling.h"
 #include "engine/checkpoint/max_len.h"
 #include "engine/checkpoint/positions.h"
+#include "engine/checkpoint/tensor_table.h"
 #include "engine/device/weights.h"
 
 namespace encoderd {
@@ -27,6 +28,7 @@ struct ModelConfig {
   std::string model_type;           // "bert"
   std::string transformer_folder;   // holds config.json, weights, tokenizer;
                                     // below the model folder, "": itself
+  TensorTable tensors;              // of the checkpoint
   int32_t num_hidden_layers = 0;    // L, as many as run
   int32_t hidden_size = 0;          // H
   int32_t num_attention_heads = 0;  // A; divides H

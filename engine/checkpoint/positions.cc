@@ -54,11 +54,12 @@ class Sinusoidal : public PositionScheme {
 };
 
 struct Entry {
-  const char* type;  // in config.json
+  const char* type;  // in config.json; nullptr: no word of it
   const PositionScheme& (*scheme)();
 };
 constexpr Entry kSchemes[] = {{"absolute", &LearnedPositions},
-                              {"sinusoidal", &SinusoidalPositions}};
+                              {"sinusoidal", &SinusoidalPositions},
+                              {nullptr, &RelativeBiasPositions}};
 
 }  // namespace
 
@@ -83,7 +84,14 @@ const PositionScheme& RelativeBiasPositions() {
 
 const PositionScheme* FindPositionScheme(absl::string_view type) {
   for (const Entry& entry : kSchemes) {
-    if (type == entry.type) return &entry.scheme();
+    if (entry.type != nullptr && type == entry.type) return &entry.scheme();
+  }
+  return nullptr;
+}
+
+const PositionScheme* PositionSchemeNamed(absl::string_view name) {
+  for (const Entry& entry : kSchemes) {
+    if (name == entry.scheme().name()) return &entry.scheme();
   }
   return nullptr;
 }
@@ -91,6 +99,7 @@ const PositionScheme* FindPositionScheme(absl::string_view type) {
 std::string SupportedPositionSchemes() {
   std::string types;
   for (const Entry& entry : kSchemes) {
+    if (entry.type == nullptr) continue;
     absl::StrAppend(&types, types.empty() ? "" : ", ", entry.type);
   }
   return types;

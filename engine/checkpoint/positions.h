@@ -77,6 +77,8 @@ const PositionScheme& RelativeBiasPositions();
 
 // By config.json's word for it; nullptr for one that is not supported.
 const PositionScheme* FindPositionScheme(absl::string_view type);
+// By name(); nullptr: there is no such scheme.
+const PositionScheme* PositionSchemeNamed(absl::string_view name);
 // "absolute, sinusoidal"
 std::string SupportedPositionSchemes();
 

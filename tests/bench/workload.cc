@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "engine/checkpoint/checkpoint_reader.h"
 #include "tests/support/random_model.h"
 
 namespace encoderd {
@@ -47,7 +48,7 @@ RandomShape BertLarge() {
 absl::StatusOr<BenchModel> LoadBenchModel(const std::string& name,
                                           std::unique_ptr<Device> device) {
   BenchModel model;
-  std::unique_ptr<CheckpointReader> checkpoint;
+  std::unique_ptr<WeightSource> checkpoint;
   if (name == "minilm" || name == "bert-base" || name == "bert-large") {
     const RandomShape shape = name == "minilm"      ? MiniLm()
                               : name == "bert-base" ? BertBase()

@@ -1,9 +1,9 @@
 #include "tests/support/random_model.h"
 
 #include <cmath>
-#include <string>
 
 #include "absl/memory/memory.h"
+#include "engine/checkpoint/architecture.h"
 
 namespace encoderd {
 namespace {
@@ -12,30 +12,38 @@ int32_t Columns(const RandomShape& shape) {
   return shape.embedding == 0 ? shape.hidden : shape.embedding;
 }
 
-class RandomReader : public CheckpointReader {
+// The rows of every architecture that these shapes take something from.
+TensorTable Tensors() {
+  TensorTable tensors = FindArchitecture("albert")->tensors;
+  for (const TensorRow& row : FindArchitecture("mpnet")->tensors.rows) {
+    if (row.role == Role::kAttentionBias) tensors.rows.push_back(row);
+  }
+  return tensors;
+}
+
+class RandomSource : public WeightSource {
  public:
-  RandomReader(const RandomShape& shape, uint32_t seed)
+  RandomSource(const RandomShape& shape, uint32_t seed)
       : shape_(shape), seed_(seed) {}
 
-  absl::StatusOr<EmbeddingWeights> ReadEmbeddings() override {
-    std::mt19937 random(seed_);
-    EmbeddingWeights weights;
+  absl::StatusOr<OuterWeights> ReadOuter() override {
+    OuterWeights weights;
+    EmbeddingWeights& embeddings = weights.embeddings;
     const int32_t columns = Columns(shape_);
-    weights.token = Values(shape_.vocabulary, columns, 0.5f, &random);
-    weights.position = Values(shape_.positions, columns, 0.3f, &random);
-    weights.segment = Values(shape_.segments, columns, 0.1f, &random);
-    weights.norm = Norm(columns, &random);
+    std::mt19937 random(seed_);
+    embeddings.token = Values(shape_.vocabulary, columns, 0.5f, &random);
+    embeddings.position = Values(shape_.positions, columns, 0.3f, &random);
+    embeddings.segment = Values(shape_.segments, columns, 0.1f, &random);
+    embeddings.norm = Norm(columns, &random);
+    random.seed(seed_ + 1000);
+    if (shape_.embedding > 0)
+      weights.projection = Linear(shape_.hidden, columns, &random);
+    random.seed(seed_ + 2000);
+    if (shape_.relative_bias) {
+      weights.attention_bias =
+          Values(kRelativeBuckets, shape_.heads, 1.0f, &random);
+    }
     return weights;
-  }
-
-  absl::StatusOr<LinearWeights> ReadProjection() override {
-    std::mt19937 random(seed_ + 1000);
-    return Linear(shape_.hidden, Columns(shape_), &random);
-  }
-
-  absl::StatusOr<HostMatrix> ReadAttentionBias() override {
-    std::mt19937 random(seed_ + 2000);
-    return Values(kRelativeBuckets, shape_.heads, 1.0f, &random);
   }
 
   absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override {
@@ -47,11 +55,9 @@ class RandomReader : public CheckpointReader {
     weights.attention_norm = Norm(h, &random);
     weights.feed_forward_in = Linear(f, h, &random);
     weights.feed_forward_out = Linear(h, f, &random);
-    weights.output_norm = Norm(h, &random);
+    weights.feed_forward_norm = Norm(h, &random);
     return weights;
   }
-
-  absl::StatusOr<std::string> Sha256() override { return std::string(); }
 
  private:
   // Normal values with mean 0; own arithmetic on the generator's bits, as the
@@ -101,6 +107,7 @@ class RandomReader : public CheckpointReader {
 ModelConfig RandomConfig(const RandomShape& shape) {
   ModelConfig config;
   config.model_type = "bert";
+  config.tensors = Tensors();
   config.num_hidden_layers = shape.layers;
   config.hidden_size = shape.hidden;
   config.embedding_size = shape.embedding;
@@ -129,9 +136,9 @@ IdLimits RandomLimits(const RandomShape& shape) {
   return limits;
 }
 
-std::unique_ptr<CheckpointReader> RandomCheckpoint(const RandomShape& shape,
-                                                   uint32_t seed) {
-  return absl::make_unique<RandomReader>(shape, seed);
+std::unique_ptr<WeightSource> RandomCheckpoint(const RandomShape& shape,
+                                               uint32_t seed) {
+  return absl::make_unique<RandomSource>(shape, seed);
 }
 
 TokenSequence RandomSequence(int32_t length, const IdLimits& limits,

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/base/batch.h"
-#include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/weight_source.h"
 
 namespace encoderd {
 
@@ -33,9 +33,8 @@ struct RandomShape {
 ModelConfig RandomConfig(const RandomShape& shape);
 IdLimits RandomLimits(const RandomShape& shape);
 
-// A reader of random weights; Sha256 is empty.
-std::unique_ptr<CheckpointReader> RandomCheckpoint(const RandomShape& shape,
-                                                   uint32_t seed);
+std::unique_ptr<WeightSource> RandomCheckpoint(const RandomShape& shape,
+                                               uint32_t seed);
 
 // A sequence of `length` random ids within `limits`.
 TokenSequence RandomSequence(int32_t length, const IdLimits& limits,

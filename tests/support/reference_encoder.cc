@@ -36,15 +36,10 @@ int64_t Bucket(int64_t query, int64_t key) {
 }  // namespace
 
 ReferenceEncoder::ReferenceEncoder(const ModelConfig& config,
-                                   CheckpointReader* checkpoint, RoundRow round)
-    : config_(config),
-      round_(std::move(round)),
-      embeddings_(*checkpoint->ReadEmbeddings()) {
-  if (config.embedding_size > 0) projection_ = *checkpoint->ReadProjection();
-  if (config.attention_bias_rows > 0)
-    attention_bias_ = *checkpoint->ReadAttentionBias();
+                                   WeightSource* source, RoundRow round)
+    : config_(config), round_(std::move(round)), outer_(*source->ReadOuter()) {
   for (int32_t l = 0; l < config.distinct_layers(); ++l)
-    layers_.push_back(*checkpoint->ReadLayer(l));
+    layers_.push_back(*source->ReadLayer(l));
 }
 
 ReferenceEncoder::Rows ReferenceEncoder::Rounded(Rows rows,
@@ -112,8 +107,8 @@ ReferenceEncoder::Rows ReferenceEncoder::Attention(const Rows& qkv,
         for (int64_t d = 0; d < size; ++d)
           p[j] += q[i * 3 * hidden + d] * k[j * 3 * hidden + d];
         p[j] /= std::sqrt(static_cast<double>(size));
-        if (attention_bias_.rows > 0)
-          p[j] += attention_bias_.Row(Bucket(i, j))[head];
+        if (outer_.attention_bias.rows > 0)
+          p[j] += outer_.attention_bias.Row(Bucket(i, j))[head];
         highest = std::max(highest, p[j]);
       }
       for (int64_t j = 0; j < n; ++j) sum += p[j] = std::exp(p[j] - highest);
@@ -142,18 +137,18 @@ std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
         sequence.segment_ids.empty() ? 0 : sequence.segment_ids[i];
     for (int64_t e = 0; e < columns; ++e) {
       double& sum = states[i * columns + e];
-      sum = embeddings_.token.Row(sequence.token_ids[i])[e];
-      if (embeddings_.segment.rows > 0)
-        sum += embeddings_.segment.Row(segment)[e];
-      position[i * columns + e] = embeddings_.position.Row(at)[e];
+      sum = outer_.embeddings.token.Row(sequence.token_ids[i])[e];
+      if (outer_.embeddings.segment.rows > 0)
+        sum += outer_.embeddings.segment.Row(segment)[e];
+      position[i * columns + e] = outer_.embeddings.position.Row(at)[e];
     }
   }
   if (layer == kTableSum) {
     for (size_t i = 0; i < states.size(); ++i) states[i] += position[i];
     return states;
   }
-  AddNorm(position, embeddings_.norm, &states);
-  if (config_.embedding_size > 0) states = Linear(states, projection_);
+  AddNorm(position, outer_.embeddings.norm, &states);
+  if (config_.embedding_size > 0) states = Linear(states, outer_.projection);
   for (int32_t l = 0; l < layer; ++l) {
     const LayerWeights& weights = layers_[config_.layer_weights_of(l)];
     Rows y = Linear(Attention(Linear(states, weights.qkv), n),
@@ -162,7 +157,7 @@ std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
     Rows inner = Linear(y, weights.feed_forward_in, true);
     for (double& x : inner) x = Activate(x, config_.hidden_act);
     states = Linear(inner, weights.feed_forward_out);
-    AddNorm(y, weights.output_norm, &states);
+    AddNorm(y, weights.feed_forward_norm, &states);
   }
   return states;
 }

@@ -8,8 +8,8 @@
 
 #include "engine/base/batch.h"
 #include "engine/base/pooling.h"
-#include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/weight_source.h"
 #include "engine/session.h"
 
 namespace encoderd {
@@ -20,9 +20,9 @@ class ReferenceEncoder {
   // multiplies.
   using RoundRow = std::function<void(double* row, int64_t count)>;
 
-  // Reads every layer; `checkpoint` must not fail. round: of the rows of x and
+  // Reads every layer; `source` must not fail. round: of the rows of x and
   // of weights; empty: none are rounded.
-  ReferenceEncoder(const ModelConfig& config, CheckpointReader* checkpoint,
+  ReferenceEncoder(const ModelConfig& config, WeightSource* source,
                    RoundRow round = {});
 
   // States [n,H] of `layer` for one sequence: 0 is the embedding block's own,
@@ -43,9 +43,7 @@ class ReferenceEncoder {
 
   const ModelConfig config_;
   const RoundRow round_;
-  EmbeddingWeights embeddings_;
-  LinearWeights projection_;
-  HostMatrix attention_bias_;  // [buckets,A], or no rows
+  const OuterWeights outer_;
   std::vector<LayerWeights> layers_;
 };
 

@@ -71,8 +71,9 @@ TEST_F(WeightsTest, ReadsTablesAndLayersByRole) {
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
   EXPECT_THAT((*reader)->notes(), IsEmpty());
-  const auto embeddings = (*reader)->ReadEmbeddings();
-  ASSERT_THAT(embeddings, IsOk());
+  const auto outer = (*reader)->ReadOuter();
+  ASSERT_THAT(outer, IsOk());
+  const EmbeddingWeights* const embeddings = &outer->embeddings;
   EXPECT_EQ(embeddings->token.rows, 131);
   EXPECT_EQ(embeddings->token.cols, 39);
   EXPECT_EQ(embeddings->token.data,
@@ -92,7 +93,8 @@ TEST_F(WeightsTest, ReadsTablesAndLayersByRole) {
   EXPECT_EQ(layer->feed_forward_in.weight.cols, 39);
   EXPECT_EQ(layer->feed_forward_out.weight.rows, 39);
   EXPECT_EQ(layer->feed_forward_out.bias, Floats(at + "output.dense.bias"));
-  EXPECT_EQ(layer->output_norm.bias, Floats(at + "output.LayerNorm.bias"));
+  EXPECT_EQ(layer->feed_forward_norm.bias,
+            Floats(at + "output.LayerNorm.bias"));
   EXPECT_THAT((*reader)->ReadLayer(2), Not(IsOk()));
 }
 
@@ -132,7 +134,7 @@ TEST_F(WeightsTest, ReadsTheLayerNormNamesOfTensorFlowsCheckpoints) {
   }
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
-  EXPECT_EQ((*reader)->ReadEmbeddings().value().norm.gain, gain);
+  EXPECT_EQ((*reader)->ReadOuter().value().embeddings.norm.gain, gain);
 }
 
 TEST_F(WeightsTest, AModelWithoutSegmentsHasNoSegmentRows) {
@@ -141,7 +143,7 @@ TEST_F(WeightsTest, AModelWithoutSegmentsHasNoSegmentRows) {
   write_ = false;
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
-  EXPECT_EQ((*reader)->ReadEmbeddings().value().segment.rows, 0);
+  EXPECT_EQ((*reader)->ReadOuter().value().embeddings.segment.rows, 0);
 }
 
 TEST_F(WeightsTest, IgnoresAndNotesTensorsBesideTheEncoder) {
@@ -209,7 +211,7 @@ TEST_F(WeightsTest, NamesAWeightThatIsNotFinite) {
   tensor.bytes = FloatBytes(values);
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
-  EXPECT_THAT((*reader)->ReadEmbeddings(), IsOk());
+  EXPECT_THAT((*reader)->ReadOuter(), IsOk());
   EXPECT_THAT((*reader)->ReadLayer(0), IsOk());
   EXPECT_THAT((*reader)->ReadLayer(1),
               IsError(kDataLoss,
@@ -233,7 +235,7 @@ TEST_F(WeightsTest, AFileCutDuringLoadingIsAnErrorAndNoSignal) {
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
   ASSERT_EQ(::truncate(folder_.Path("model.safetensors").c_str(), 20000), 0);
-  EXPECT_THAT((*reader)->ReadEmbeddings(), IsError(kDataLoss, "ends at byte"));
+  EXPECT_THAT((*reader)->ReadOuter(), IsError(kDataLoss, "ends at byte"));
   EXPECT_THAT((*reader)->ReadLayer(1), IsError(kDataLoss, "ends at byte"));
   EXPECT_THAT((*reader)->Sha256(), IsError(kDataLoss, "ends at byte"));
 }
@@ -277,7 +279,7 @@ class ShardedWeightsTest : public WeightsTest {
 TEST_F(ShardedWeightsTest, ReadsTensorsOfAllShards) {
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
-  EXPECT_EQ((*reader)->ReadEmbeddings().value().token.data,
+  EXPECT_EQ((*reader)->ReadOuter().value().embeddings.token.data,
             Floats("embeddings.word_embeddings.weight"));
   EXPECT_THAT((*reader)->ReadLayer(1), IsOk());
 }

@@ -1,6 +1,5 @@
 // Enumerations that kernels read too: plain, so that nvcc and every instruction
-// set's flags can compile them. What they mean on the host is in tensor.h and
-// pooling.h.
+// set's flags can compile them.
 #ifndef ENCODERD_ENGINE_BASE_KINDS_H_
 #define ENCODERD_ENGINE_BASE_KINDS_H_
 
@@ -21,6 +20,9 @@ enum class Pooling : int32_t {
   kWeightedMean,  // sum over i of (i+1) x_i, divided by sum of (i+1)
   kLastToken,     // the last token
 };
+
+// What follows a product.
+enum class Activation : int32_t { kNone, kGeluErf, kGeluTanh, kRelu };
 
 }  // namespace encoderd
 

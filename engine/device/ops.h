@@ -30,8 +30,6 @@ enum class AttentionPath : int32_t;
 struct AttentionWork;
 }  // namespace cuda
 
-enum class Activation : int32_t { kNone, kGeluErf, kGeluTanh, kRelu };
-
 // View of a device matrix [rows,cols].
 struct Matrix {
   void* data = nullptr;

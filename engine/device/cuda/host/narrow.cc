@@ -24,26 +24,9 @@ uint32_t ShiftRounding(uint32_t bits, int count) {
 
 }  // namespace
 
-Element ElementOf(DType dtype) {
-  switch (dtype) {
-    case DType::kF16:
-      return Element::kHalf;
-    case DType::kBF16:
-      return Element::kBf16;
-    case DType::kF32:
-      break;
-  }
-  return Element::kFloat;
-}
-
-DType DTypeOf(Element element) {
-  if (element == Element::kHalf) return DType::kF16;
-  return element == Element::kBf16 ? DType::kBF16 : DType::kF32;
-}
-
-double UnitRoundoff(Element element) {
-  if (element == Element::kFloat) return 0x1p-24;
-  return element == Element::kHalf ? 0x1p-11 : 0x1p-8;
+double UnitRoundoff(DType element) {
+  if (element == DType::kF32) return 0x1p-24;
+  return element == DType::kF16 ? 0x1p-11 : 0x1p-8;
 }
 
 uint16_t NarrowToBf16(float value) {
@@ -110,16 +93,16 @@ std::vector<char> Narrow(absl::Span<const float> values, DType dtype) {
   return bytes;
 }
 
-std::vector<float> Widen(const void* bytes, int64_t count, Element element) {
+std::vector<float> Widen(const void* bytes, int64_t count, DType element) {
   std::vector<float> values(count);
-  if (element == Element::kFloat) {
+  if (element == DType::kF32) {
     std::memcpy(values.data(), bytes, 4 * count);
     return values;
   }
   std::vector<uint16_t> bits(count);
   std::memcpy(bits.data(), bytes, 2 * count);
-  element == Element::kHalf ? WidenF16(bits.data(), count, values.data())
-                            : WidenBF16(bits.data(), count, values.data());
+  element == DType::kF16 ? WidenF16(bits.data(), count, values.data())
+                         : WidenBF16(bits.data(), count, values.data());
   return values;
 }
 

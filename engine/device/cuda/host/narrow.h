@@ -13,10 +13,8 @@
 namespace encoderd {
 namespace cuda {
 
-Element ElementOf(DType dtype);
-DType DTypeOf(Element element);
 // Half a unit in the last place of 1.
-double UnitRoundoff(Element element);
+double UnitRoundoff(DType element);
 
 // bf16 and fp16 as bits. A value past fp16's range becomes infinite.
 uint16_t NarrowToBf16(float value);
@@ -33,7 +31,7 @@ std::vector<char> NarrowRowsToE4m3(absl::Span<const float> values,
 std::vector<char> Narrow(absl::Span<const float> values, DType dtype);
 
 // `count` values of `element` at `bytes`, which may be at any address.
-std::vector<float> Widen(const void* bytes, int64_t count, Element element);
+std::vector<float> Widen(const void* bytes, int64_t count, DType element);
 
 }  // namespace cuda
 }  // namespace encoderd

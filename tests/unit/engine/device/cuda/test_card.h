@@ -88,6 +88,9 @@ class OnCard {
   }
 
   void* data() const { return buffer_.data(); }
+  Matrix View(int64_t rows, int64_t cols, DType dtype) const {
+    return {buffer_.data(), rows, cols, dtype};
+  }
   template <typename T>
   T* as() const {
     return buffer_.as<T>();

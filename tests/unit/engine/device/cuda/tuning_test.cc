@@ -28,7 +28,7 @@ using ::testing::Not;
 using ::testing::SizeIs;
 
 const TunedFor kHopper = {"NVIDIA H200", 9, 0, "cuBLASLt 130000"};
-const ProductArgs kArgs = {Element::kBf16, 64, 8, Epilogue::kBias};
+const ProductArgs kArgs = {DType::kBF16, 64, 8, Epilogue::kBias};
 constexpr int64_t kMostRows = 600;  // six buckets, the last one cut
 constexpr size_t kBuckets = 6;
 

@@ -19,6 +19,7 @@
 #include "engine/device/cuda/ops.h"
 #include "engine/device/cuda/products/algorithms.h"
 #include "engine/device/cuda/runtime.h"
+#include "engine/io/half_floats.h"
 #include "tests/support/cuda/narrow.h"
 
 namespace encoderd {

@@ -128,6 +128,32 @@ class GpuScriptTest(unittest.TestCase):
                         if row["verdict"] == "passed"}
                 self.assertEqual({"fp32", "bf16"}, good)
 
+    def test_without_a_reference_a_row_says_that_only_bits_were_compared(self):
+        report = self.run_script("--device=cpu", "--only=correct",
+                                 misdeeds="worker:start:die")
+        self.assertEqual({"bits only"},
+                         {row["verdict"] for row in report["rows"]})
+        self.assertEqual([True], list({row["same_bits"]
+                                       for row in report["rows"]}))
+        self.assertEqual("bits only", self.status(report)["goldens of mpnet"])
+        report = self.run_script("--device=cuda", "--only=correct", code=1,
+                                 misdeeds="worker:start:die")
+        self.assertEqual({"bits only"},
+                         {row["verdict"] for row in report["rows"]})
+        self.assertEqual("FAILED", self.status(report)["goldens of mpnet"])
+
+    def test_several_sessions_take_the_card_named_or_all_the_engine_sees(self):
+        for device, cards, smi, told in (
+                ("cuda:1", 4, 4, "2 sessions on cuda:1; the engine sees 4"),
+                ("cuda", 4, 1, "8 sessions on cuda:all; the engine sees 4")):
+            with self.subTest(device=device, cards=cards):
+                report = self.run_script(
+                    f"--device={device}", "--only=correct",
+                    FAKE_CARDS=str(cards), FAKE_CARDS_OF_SMI=str(smi))
+                details = {step["step"]: step["detail"]
+                           for step in report["steps"]}
+                self.assertEqual(f"{told} cards", details["several sessions"])
+
     def test_a_test_that_hangs_is_named_and_its_group_ends(self):
         report = self.run_script(
             "--device=cuda", "--only=correct", "--patience=0.06", code=1,

@@ -25,6 +25,10 @@ class NotRun(Exception):
     """The step cannot run here; the reason."""
 
 
+class BitsOnly(Exception):
+    """Bits agreed, but there was nothing to judge values by; the reason."""
+
+
 class OutOfTime(Exception):
     """The step's time or the whole run's is over."""
 
@@ -121,6 +125,8 @@ def run_steps(steps, report, clock, missing, patience=1.0):
             status, detail = "passed", step.function()
         except NotRun as reason:
             status, detail = "not run", reason
+        except BitsOnly as reason:
+            status, detail = "bits only", reason
         except OutOfTime as reason:
             status, detail = "cut off", reason
         except Exception as failure:  # told, and the next step runs

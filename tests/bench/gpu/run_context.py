@@ -45,7 +45,6 @@ class Run:
         self.environment = dict(os.environ)
         self.worker_environment = dict(os.environ)
         self.ceilings = {}  # dtype: FLOP/s; "copy": bytes/s
-        self.cards = 0
         self.absent = set()  # packages that baselines would need
         self.no_fp8 = "fp8 products need a card"
         self._ids = {}

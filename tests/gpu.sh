@@ -30,8 +30,9 @@ fi
 if ! command -v "$python" > /dev/null; then
   refuse "no program '$python'; ENCODERD_TEST_PYTHON names another Python"
 fi
-if [[ $needs_bundle == yes ]] &&
-  ! "$python" -c 'import numpy' 2> /dev/null; then
+# Found, not imported: the first report is soon there.
+has_numpy='import sys, importlib.util as u; sys.exit(not u.find_spec("numpy"))'
+if [[ $needs_bundle == yes ]] && ! "$python" -c "$has_numpy"; then
   refuse "$python needs numpy; ENCODERD_TEST_PYTHON names another Python"
 fi
 export PYTHONUNBUFFERED=1

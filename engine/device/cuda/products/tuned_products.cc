@@ -227,7 +227,7 @@ absl::Status TunedProducts::ChooseForBucket(const ProductArgs& args,
   }
   double least = kWorthwhile * *reference;
   const absl::StatusOr<std::vector<Algorithm>> candidates =
-      library_->Candidates(args, key.rows);
+      library_->Candidates(args, std::min(key.rows, most_rows_));
   if (EndsTheStart(candidates.status())) return candidates.status();
   if (candidates.ok()) {
     for (const Algorithm& candidate : *candidates) {

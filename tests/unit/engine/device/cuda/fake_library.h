@@ -32,6 +32,7 @@ struct FakeBench {
   std::map<Algorithm, FakeAlgorithm> algorithms;  // offered in this order
   absl::Status check;  // of each Check, where it fails
   int runs = 0;
+  std::vector<int64_t> asked;  // counts of rows that Candidates was asked for
   std::vector<Algorithm> created;  // in order
 };
 
@@ -81,6 +82,7 @@ class FakeLibrary : public AlgorithmLibrary {
   std::string name() const override { return "fake 1"; }
   absl::StatusOr<std::vector<Algorithm>> Candidates(const ProductArgs& args,
                                                     int64_t rows) override {
+    bench_->asked.push_back(rows);
     std::vector<Algorithm> all;
     for (const auto& [name, algorithm] : bench_->algorithms)
       all.push_back(name);

@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "engine/device/cuda/host/open_cards.h"
 #include "engine/device/cuda/products/tuned_products.h"
@@ -276,6 +278,24 @@ TEST(BucketsTest, CoverEveryCountOfRowsOnce) {
   EXPECT_EQ(BucketOf(kBucketRows.back() + 1), kBucketRows.size());
 }
 
+TEST(FullBatchTest, GivesEveryMultiprocessorTheSameNumberOfTiles) {
+  for (int32_t processors = 1; processors <= 192; ++processors) {
+    const int64_t rows = FullBatchRows(processors);
+    EXPECT_GE(rows, 8192) << processors;
+    EXPECT_LE(rows, kBucketRows.back()) << processors;
+    EXPECT_EQ(rows % (128 * processors), 0) << processors;
+    EXPECT_LT(rows - 128 * processors, 8192) << processors;  // the least
+  }
+  EXPECT_EQ(FullBatchRows(132), 16896);
+}
+
+TEST(FullBatchTest, IsWhatTheLastBucketHoldsOnCardsThatAreLargerOrUnknown) {
+  EXPECT_EQ(FullBatchRows(193), kBucketRows.back());
+  EXPECT_EQ(FullBatchRows(std::numeric_limits<int32_t>::max()),
+            kBucketRows.back());
+  EXPECT_EQ(FullBatchRows(0), 8192);
+}
+
 // Rows as the emulation has them; few, since loops compute them.
 CardOptions Few(const std::string& folder, const std::string& dtype = "bf16",
                 const std::string& operands = "dtype") {
@@ -327,6 +347,25 @@ TEST(OpenCardsTest, KeepsFp8ProductsApartOnSeveralCards) {
                           HasSubstr("products bf16 16 16 bias:"),
                           HasSubstr("products bf16_e4m3 16 16 bias:"),
                           HasSubstr("products bf16_e4m3 16 16 bias:")));
+}
+
+TEST(OpenCardsTest, TunesUpToTheBatchThatFillsTheCardAndNoFurther) {
+  FakeBench bench;
+  bench.algorithms["a"].seconds = 1;
+  CardLibraries libraries;
+  libraries.plain = [&] { return std::make_unique<FakeLibrary>(&bench); };
+  const auto runtime = std::make_shared<EmulatedRuntime>();
+  runtime->card.multiprocessors = 132;
+  CardOptions options = Few("");
+  options.most_tuned_rows = CardOptions().most_tuned_rows;
+  const auto opened = OpenCards(runtime, libraries, {0}, options);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ((*opened)->default_batch_tokens(), 16896);
+  LinearWeights weights;
+  weights.weight = {16, 8, std::vector<float>(16 * 8, 0.5f)};
+  weights.bias.assign(16, 0.0f);
+  ASSERT_TRUE((*opened)->PrepareLinear(weights, Activation::kNone).ok());
+  EXPECT_EQ(*std::max_element(bench.asked.begin(), bench.asked.end()), 16896);
 }
 
 TEST(OpenCardsTest, SaysWhyItHasNone) {

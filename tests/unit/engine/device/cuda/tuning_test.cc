@@ -22,13 +22,21 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 const TunedFor kHopper = {"NVIDIA H200", 9, 0, "cuBLASLt 130000"};
 const ProductArgs kArgs = {Element::kBf16, 64, 8, Epilogue::kBias};
+// With a residual to add.
+const ProductArgs kAdding = [] {
+  ProductArgs args = kArgs;
+  args.residual = true;
+  return args;
+}();
 constexpr int64_t kMostRows = 600;  // six buckets, the last one cut
 constexpr size_t kBuckets = 6;
 
@@ -81,7 +89,6 @@ TEST_F(TunedProductsTest, ServesABucketByTheFastestOfTheReferencesBits) {
   EXPECT_EQ(choice.reference, "a");
   EXPECT_THAT(Buckets(choice), Each("b"));
   EXPECT_EQ(choice.by_bucket.back(), "a");  // was not timed
-  EXPECT_TRUE(choice.adds_residual);
   ASSERT_THAT(notes_, SizeIs(1));
   EXPECT_THAT(notes_[0], AllOf(HasSubstr("products bf16 64 8 bias: algorithm "
                                          "a serves; up to 16 rows algorithm b "
@@ -136,7 +143,7 @@ TEST_F(TunedProductsTest, TakesTheFirstReferenceThatServesEveryCountOfRows) {
 
 TEST_F(TunedProductsTest, LeavesTheResidualToTheNormWhereItsSumIsWrong) {
   bench_.algorithms["a"].lies_adding = true;
-  const ProductChoice choice = Start().value();
+  const ProductChoice choice = Start("", kAdding).value();
   EXPECT_FALSE(choice.adds_residual);
   EXPECT_THAT(notes_,
               Contains(HasSubstr("with a residual added it is off by")));
@@ -145,7 +152,26 @@ TEST_F(TunedProductsTest, LeavesTheResidualToTheNormWhereItsSumIsWrong) {
 
 TEST_F(TunedProductsTest, ServesNoBucketByOneThatAddsTheResidualOtherwise) {
   bench_.algorithms["b"].lies_adding = true;
-  EXPECT_THAT(Buckets(Start().value()), Each("c"));
+  const ProductChoice choice = Start("", kAdding).value();
+  EXPECT_TRUE(choice.adds_residual);
+  EXPECT_THAT(Buckets(choice), Each("c"));
+}
+
+TEST_F(TunedProductsTest, ProvesNoResidualWhereNoneIsAdded) {
+  for (auto& [name, algorithm] : bench_.algorithms)
+    algorithm.lies_adding = true;
+  const ProductChoice choice = Start().value();
+  EXPECT_FALSE(choice.adds_residual);
+  EXPECT_THAT(Buckets(choice), Each("b"));
+  EXPECT_THAT(notes_, ElementsAre(Not(HasSubstr("residual"))));
+}
+
+TEST_F(TunedProductsTest, KeepsChoicesWithAResidualApart) {
+  bench_.algorithms["b"].lies_adding = true;
+  ASSERT_TRUE(Start(folder_.path()).ok());
+  EXPECT_THAT(Buckets(Start(folder_.path(), kAdding).value()), Each("c"));
+  EXPECT_THAT(notes_, Each(Not(HasSubstr("the kept choice"))));
+  EXPECT_THAT(Buckets(Start(folder_.path()).value()), Each("b"));
 }
 
 TEST_F(TunedProductsTest, ChoosesOnceForAllLayers) {
@@ -163,11 +189,38 @@ TEST_F(TunedProductsTest, ChoosesOnceForAllLayers) {
 
 TEST_F(TunedProductsTest, KeepsTheFastestFromStartToStart) {
   ASSERT_TRUE(Start(folder_.path()).ok());
-  const int runs = bench_.runs;
-  bench_.runs = 0;
   bench_.algorithms["b"].seconds = 100;  // would be chosen no more
   EXPECT_THAT(Buckets(Start(folder_.path()).value()), Each("b"));
-  EXPECT_LT(bench_.runs, runs);
+}
+
+TEST_F(TunedProductsTest, ProvesWhatItKeptButDoesNotTimeIt) {
+  int readings = 0;
+  runtime_->clock = [&] {
+    ++readings;
+    return bench_.now;
+  };
+  ASSERT_TRUE(Start(folder_.path()).ok());
+  EXPECT_GT(readings, 0);
+  readings = 0;
+  bench_.created.clear();
+  ASSERT_TRUE(Start(folder_.path()).ok());
+  EXPECT_EQ(readings, 0);
+  EXPECT_THAT(bench_.created, Contains("b"));
+}
+
+TEST_F(TunedProductsTest, NamesTheFileWhoseAlgorithmLosesTheDevice) {
+  ASSERT_TRUE(Start(folder_.path()).ok());
+  bench_.algorithms["b"].on_run = [this] {
+    runtime_->Fail("Synchronize", 700);
+  };
+  const absl::Status status = Start(folder_.path()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(StartsWith(folder_.Path(TuningFileName(kHopper)) +
+                       ": cuda:0: the algorithm kept for products bf16 64 8 "
+                       "bias 16 fails: "),
+            EndsWith("; delete the file and start again")));
 }
 
 TEST_F(TunedProductsTest, ServesNothingOfTheFileThatGivesOtherBits) {

@@ -74,6 +74,9 @@ if [[ -z $architectures || ,$architectures, == *,90a,* ]]; then
   cutlass_options=(-DENCODERD_CUTLASS=ON
     -DENCODERD_CUTLASS_INCLUDE="$cutlass")
   programs+=(gpu_cutlass_op_test)
+else
+  say "--architecture=$architectures leaves out the products by CUTLASS:" \
+    "they need 90a"
 fi
 if [[ -n $architectures ]]; then
   cmake --preset bundle "${cutlass_options[@]}" \

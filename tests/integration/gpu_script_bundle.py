@@ -15,8 +15,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAKES = pathlib.Path(__file__).with_name("gpu_script_fakes.py")
 TESTS = ("gpu_row_op_test", "gpu_attention_op_test", "gpu_fp8_op_test",
-         "gpu_cutlass_op_test",
-         "gpu_whole_model_test")
+         "gpu_cutlass_op_test", "gpu_whole_model_test",
+         "gpu_full_batch_test")
 PROGRAMS = ("engine_bench", "card_bench", "encoderd", "grpc_bench", *TESTS)
 ROW = re.compile(rb"^gpu\.sh: row written: (\d+) (\{.*\})$", re.MULTILINE)
 

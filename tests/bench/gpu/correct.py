@@ -17,8 +17,8 @@ from engine import Obeying, engine
 from plan import BitsOnly, NotRun, OutOfTime, Step
 
 TESTS = ("gpu_row_op_test", "gpu_attention_op_test", "gpu_fp8_op_test",
-         "gpu_cutlass_op_test",
-         "gpu_whole_model_test")
+         "gpu_cutlass_op_test", "gpu_whole_model_test",
+         "gpu_full_batch_test")
 SANITIZED = ("gpu_attention_op_test", "gpu_row_op_test", "gpu_fp8_op_test")
 SMALL = ("*EveryHeadSize*:*InPlace*:*ThreeTables*:*ZeroVector*:"
          "*InAnyCompany*:*KeepsZeros*")
@@ -47,7 +47,7 @@ def steps(run):
 def op_tests(run, name):
     if not run.on_card:
         raise NotRun("needs a card")
-    return gtest(run, name, [run.program(name)], 60)
+    return gtest(run, name, [run.program(name)], 120)
 
 
 def gtest(run, name, command, limit, lines=None):

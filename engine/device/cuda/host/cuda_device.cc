@@ -218,6 +218,7 @@ absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
   args.element = ElementOf(dtype());
   args.in = weights.weight.cols;
   args.out = weights.weight.rows;
+  args.residual = weights.residual_follows;
   const bool by_8_bits = e4m3() && weights.bears_8_bits;
   if (by_8_bits) linear->operands = args.operands = Operands::kE4m3;
   switch (activation) {

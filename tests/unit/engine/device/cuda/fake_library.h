@@ -3,6 +3,7 @@
 #ifndef ENCODERD_TESTS_UNIT_ENGINE_DEVICE_CUDA_FAKE_LIBRARY_H_
 #define ENCODERD_TESTS_UNIT_ENGINE_DEVICE_CUDA_FAKE_LIBRARY_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ struct FakeAlgorithm {
   bool adds = true;
   float value = 0.0f;  // of every product
   absl::Status run;    // of each run
+  std::function<void()> on_run;
 };
 
 // What the library and its products share.
@@ -52,6 +54,7 @@ class FakeProduct : public Product {
     ++bench_->runs;
     bench_->now += static_cast<double>(rows) *
                    (few ? algorithm().few_seconds : algorithm().seconds);
+    if (algorithm().on_run) algorithm().on_run();
     if (!algorithm().run.ok()) return algorithm().run;
     const auto* const added = static_cast<const uint16_t*>(residual);
     auto* const to = static_cast<uint16_t*>(y);

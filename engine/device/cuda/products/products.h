@@ -28,7 +28,7 @@ enum class Epilogue { kNone, kBias, kBiasGeluTanh, kBiasRelu, kBiasGeluErf };
 enum class Operands { kElement, kE4m3 };
 
 struct ProductArgs {
-  Element element = Element::kFloat;
+  DType element = DType::kF32;
   int64_t in = 0;   // a multiple of 8, in e4m3 of 16
   int64_t out = 0;  // a multiple of 8, in e4m3 of 16
   Epilogue epilogue = Epilogue::kNone;
@@ -36,6 +36,7 @@ struct ProductArgs {
   // [out], of the element, for kBiasGeluErf float; null for kNone.
   const void* bias = nullptr;
   Operands operands = Operands::kElement;  // of x and weight; e4m3: 16 bits
+  bool residual = false;                   // RunAdding is wanted, too
 };
 
 // In bytes, of x, y, weight and bias: what Runtime::Allocate gives, and what

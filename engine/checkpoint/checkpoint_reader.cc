@@ -225,6 +225,7 @@ absl::StatusOr<OuterWeights> CheckpointReader::ReadOuter() {
   status.Update(Read(Role::kEmbeddingNorm, 0, &embeddings.norm));
   status.Update(Read(Role::kProjection, 0, &weights.projection));
   status.Update(ReadTable(Role::kAttentionBias, &weights.attention_bias));
+  status.Update(Read(Role::kFinalNorm, 0, &weights.final_norm));
   if (!status.ok()) return status;
   return weights;
 }

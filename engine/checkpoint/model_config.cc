@@ -153,6 +153,8 @@ absl::Status ReadSizes(const Settings& settings, ModelConfig* config) {
       !settings.architecture().always_projects) {
     config->embedding_size = 0;
   }
+  config->layers.resize(config->num_hidden_layers);
+  config->attention_bias = config->position_scheme->biases_attention();
   if (config->hidden_size % config->num_attention_heads != 0) {
     return settings.fields().Bad(
         settings.key("num_attention_heads"),

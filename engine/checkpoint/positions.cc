@@ -53,13 +53,25 @@ class Sinusoidal : public PositionScheme {
   }
 };
 
+class Rotary : public PositionScheme {
+ public:
+  const char* name() const override { return "rotary"; }
+  bool has_table() const override { return false; }
+  bool adds_rows() const override { return false; }
+  absl::StatusOr<HostMatrix> Rows(int64_t, int64_t hidden_size,
+                                  const ReadTable&) const override {
+    return HostMatrix{0, hidden_size, {}};
+  }
+};
+
 struct Entry {
   const char* type;  // in config.json; nullptr: no word of it
   const PositionScheme& (*scheme)();
 };
 constexpr Entry kSchemes[] = {{"absolute", &LearnedPositions},
                               {"sinusoidal", &SinusoidalPositions},
-                              {nullptr, &RelativeBiasPositions}};
+                              {nullptr, &RelativeBiasPositions},
+                              {nullptr, &RotaryPositions}};
 
 }  // namespace
 
@@ -79,6 +91,11 @@ const PositionScheme& SinusoidalPositions() {
 
 const PositionScheme& RelativeBiasPositions() {
   static const RelativeBias* const scheme = new RelativeBias;
+  return *scheme;
+}
+
+const PositionScheme& RotaryPositions() {
+  static const Rotary* const scheme = new Rotary;
   return *scheme;
 }
 

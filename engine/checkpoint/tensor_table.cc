@@ -78,6 +78,13 @@ void Append(const TensorRow& row, int32_t layer, const ModelConfig& config,
       {&row, layer, NameIn(row, layer, config.inner_group_num), out, in});
 }
 
+WeightSize::Kind KindOf(Role role) {
+  if (IsNorm(role)) return WeightSize::Kind::kNorm;
+  if (role == Role::kToken || role == Role::kPosition || role == Role::kSegment)
+    return WeightSize::Kind::kTable;
+  return WeightSize::Kind::kLinear;
+}
+
 }  // namespace
 
 bool ParseRole(absl::string_view name, Role* role) {
@@ -115,6 +122,34 @@ std::vector<CheckpointModule> ModulesOf(const ModelConfig& config) {
     }
   }
   return modules;
+}
+
+std::vector<WeightSize> WeightSizesOf(const ModelConfig& config) {
+  using Kind = WeightSize::Kind;
+  std::vector<WeightSize> sizes;
+  const TensorRow* before = nullptr;
+  for (const CheckpointModule& module : ModulesOf(config)) {
+    const Role role = module.row->role;
+    if (role == Role::kAttentionBias) continue;  // prepared by distance
+    if (before != nullptr && before->role == role) {
+      sizes.back().rows += module.out;
+    } else {
+      sizes.push_back(
+          {KindOf(role), module.out, module.in, role == Role::kFeedForwardIn});
+    }
+    before = module.row;
+  }
+  const int64_t positions = config.max_position_embeddings;
+  const PositionScheme& scheme = *config.position_scheme;
+  if (scheme.adds_rows() && !scheme.has_table())
+    sizes.push_back({Kind::kTable, positions, config.table_columns()});
+  if (scheme.biases_attention()) {
+    sizes.push_back({Kind::kFloats, config.num_attention_heads,
+                     2 * int64_t{config.max_len} - 1});
+  }
+  for (const Rotation& rotation : config.rotations)
+    sizes.push_back({Kind::kFloats, 2 * positions, rotation.dims / 2});
+  return sizes;
 }
 
 }  // namespace encoderd

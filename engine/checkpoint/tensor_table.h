@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "engine/device/model_sizes.h"
 
 namespace encoderd {
 
@@ -73,6 +74,10 @@ struct CheckpointModule {
 // Every module of the checkpoint, in the table's order, the layers one after
 // the other. They point into config.tensors.
 std::vector<CheckpointModule> ModulesOf(const ModelConfig& config);
+
+// What a device prepares of them, rows of one role in one; with the position
+// rows that are generated, attention's biases and the rotations.
+std::vector<WeightSize> WeightSizesOf(const ModelConfig& config);
 
 }  // namespace encoderd
 

@@ -15,15 +15,16 @@ struct OuterWeights {
   EmbeddingWeights embeddings;
   LinearWeights projection;   // [H,E], from the tables to the layers; or empty
   HostMatrix attention_bias;  // [R,A], of all layers; or empty
+  NormWeights final_norm;     // [H], pre-norm; or empty
 };
 
 struct LayerWeights {
   LinearWeights qkv;               // [3H,H], rows Q then K then V
   LinearWeights attention_output;  // [H,H]
-  NormWeights attention_norm;
-  LinearWeights feed_forward_in;   // [F,H]
+  NormWeights attention_norm;      // [H]; or empty
+  LinearWeights feed_forward_in;   // [F,H]; gated: [2F,H]
   LinearWeights feed_forward_out;  // [H,F]
-  NormWeights feed_forward_norm;
+  NormWeights feed_forward_norm;   // [H]
 };
 
 class WeightSource {

@@ -13,11 +13,19 @@ int32_t Columns(const RandomShape& shape) {
 }
 
 // The rows of every architecture that these shapes take something from.
-TensorTable Tensors() {
+TensorTable Tensors(const RandomShape& shape) {
   TensorTable tensors = FindArchitecture("albert")->tensors;
   for (const TensorRow& row : FindArchitecture("mpnet")->tensors.rows) {
     if (row.role == Role::kAttentionBias) tensors.rows.push_back(row);
   }
+  std::erase_if(tensors.rows, [&](const TensorRow& row) {
+    return row.role == Role::kEmbeddingNorm && !shape.outer_norms;
+  });
+  for (TensorRow& row : tensors.rows) {
+    if (row.role == Role::kFeedForwardIn && shape.gated) row.shape = "2F,H";
+  }
+  if (shape.pre_norm)
+    tensors.rows.push_back({Role::kFinalNorm, "final_norm", "H"});
   return tensors;
 }
 
@@ -32,9 +40,10 @@ class RandomSource : public WeightSource {
     const int32_t columns = Columns(shape_);
     std::mt19937 random(seed_);
     embeddings.token = Values(shape_.vocabulary, columns, 0.5f, &random);
-    embeddings.position = Values(shape_.positions, columns, 0.3f, &random);
+    if (shape_.thetas.empty())
+      embeddings.position = Values(shape_.positions, columns, 0.3f, &random);
     embeddings.segment = Values(shape_.segments, columns, 0.1f, &random);
-    embeddings.norm = Norm(columns, &random);
+    if (shape_.outer_norms) embeddings.norm = Norm(columns, &random);
     random.seed(seed_ + 1000);
     if (shape_.embedding > 0)
       weights.projection = Linear(shape_.hidden, columns, &random);
@@ -43,6 +52,8 @@ class RandomSource : public WeightSource {
       weights.attention_bias =
           Values(kRelativeBuckets, shape_.heads, 1.0f, &random);
     }
+    random.seed(seed_ + 3000);
+    if (shape_.pre_norm) weights.final_norm = Norm(shape_.hidden, &random);
     return weights;
   }
 
@@ -53,7 +64,9 @@ class RandomSource : public WeightSource {
     weights.qkv = Linear(3 * h, h, &random);
     weights.attention_output = Linear(h, h, &random);
     weights.attention_norm = Norm(h, &random);
-    weights.feed_forward_in = Linear(f, h, &random);
+    if (layer == 0 && shape_.pre_norm && !shape_.outer_norms)
+      weights.attention_norm = {};
+    weights.feed_forward_in = Linear(shape_.gated ? 2 * f : f, h, &random);
     weights.feed_forward_out = Linear(h, f, &random);
     weights.feed_forward_norm = Norm(h, &random);
     return weights;
@@ -107,7 +120,7 @@ class RandomSource : public WeightSource {
 ModelConfig RandomConfig(const RandomShape& shape) {
   ModelConfig config;
   config.model_type = "bert";
-  config.tensors = Tensors();
+  config.tensors = Tensors(shape);
   config.num_hidden_layers = shape.layers;
   config.hidden_size = shape.hidden;
   config.embedding_size = shape.embedding;
@@ -122,18 +135,27 @@ ModelConfig RandomConfig(const RandomShape& shape) {
   if (shape.relative_bias) {
     config.position_scheme = &RelativeBiasPositions();
     config.attention_bias_rows = kRelativeBuckets;
+    config.attention_bias = true;
+  }
+  config.pre_norm = shape.pre_norm;
+  config.gated = shape.gated;
+  for (const double theta : shape.thetas)
+    config.rotations.push_back({theta, shape.hidden / shape.heads / 2 * 2});
+  if (!shape.thetas.empty()) config.position_scheme = &RotaryPositions();
+  for (int32_t l = 0; l < shape.layers; ++l) {
+    LayerSpec spec;
+    if (!shape.reaches.empty())
+      spec.reach = shape.reaches[l % shape.reaches.size()];
+    if (!shape.thetas.empty())
+      spec.rotation = l % static_cast<int32_t>(shape.thetas.size());
+    config.layers.push_back(spec);
   }
   config.max_len = shape.positions;
   return config;
 }
 
 IdLimits RandomLimits(const RandomShape& shape) {
-  IdLimits limits;
-  limits.token_rows = shape.vocabulary;
-  limits.segment_rows = shape.segments;
-  limits.position_rows = shape.positions;
-  limits.max_len = shape.positions;
-  return limits;
+  return RandomConfig(shape).limits();
 }
 
 std::unique_ptr<WeightSource> RandomCheckpoint(const RandomShape& shape,

@@ -28,6 +28,12 @@ struct RandomShape {
   int32_t embedding = 0;        // E; 0: hidden, and no projection
   int32_t distinct_layers = 0;  // shared by `layers`; 0: none are shared
   bool relative_bias = false;   // as MPNet has it
+  bool pre_norm = false;
+  bool outer_norms =
+      true;  // of the embedding; pre-norm, of the first layer too
+  bool gated = false;
+  std::vector<Reach> reaches;  // of the layers in turn; empty: full
+  std::vector<double> thetas;  // rotary, of the layers in turn; empty: learned
 };
 
 ModelConfig RandomConfig(const RandomShape& shape);

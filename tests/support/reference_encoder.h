@@ -39,7 +39,13 @@ class ReferenceEncoder {
   Rows Linear(const Rows& x, const LinearWeights& weights,
               bool rounded = false) const;
   void AddNorm(const Rows& x, const NormWeights& norm, Rows* y) const;
-  Rows Attention(const Rows& qkv, int64_t n) const;
+  void Rotate(const TokenSequence& sequence, const Rotation& rotation,
+              Rows* qkv) const;
+  Rows Attention(const Rows& qkv, int64_t n, const Reach& reach) const;
+  Rows FeedForward(const Rows& x, const LayerWeights& weights) const;
+  // What a layer adds: of attention, to the states x, of which it reads n.
+  Rows AttentionHalf(const TokenSequence& sequence, int32_t layer,
+                     const Rows& n) const;
 
   const ModelConfig config_;
   const RoundRow round_;

@@ -29,7 +29,7 @@ TestModel Load(const TestDevice& device, const RandomShape& shape,
   TestModel model;
   model.limits = RandomLimits(shape);
   model.encoder = Encoder::Build(device.Open(), RandomConfig(shape),
-                                 model.limits, RandomCheckpoint(shape, 1).get())
+                                 RandomCheckpoint(shape, 1).get())
                       .value();
   model.session = model.encoder->NewSession({max_batch_tokens}).value();
   return model;
@@ -356,8 +356,7 @@ TEST_P(EncoderTest, NoPositionRowsAreRowsOfZeros) {
   for (const HostMatrix& rows : {HostMatrix{0, shape.hidden, {}}, zeros}) {
     OtherRows source(RandomCheckpoint(shape, 1), rows);
     const auto encoder =
-        Encoder::Build(GetParam().Open(), RandomConfig(shape), limits, &source)
-            .value();
+        Encoder::Build(GetParam().Open(), RandomConfig(shape), &source).value();
     const auto session = encoder->NewSession({}).value();
     ForwardResult result;
     ASSERT_TRUE(session->Run(batch, {StatesOf(2)}, &result).ok());
@@ -385,9 +384,8 @@ class FailingSource : public WeightSource {
 TEST(EncoderBuildTest, PassesTheCheckpointsErrorOn) {
   const RandomShape shape;
   FailingSource source(RandomCheckpoint(shape, 1));
-  const auto encoder =
-      Encoder::Build(OpenDevice("cpu", "fp32").value(), RandomConfig(shape),
-                     RandomLimits(shape), &source);
+  const auto encoder = Encoder::Build(OpenDevice("cpu", "fp32").value(),
+                                      RandomConfig(shape), &source);
   EXPECT_EQ(encoder.status(), absl::DataLossError("layer 1 ends early"));
 }
 

@@ -56,7 +56,7 @@ absl::Status ProvePaths(Runtime* runtime, const ModelSizes& sizes,
     outcomes.Take("a fast path of the kernels", "the plain one", taken, "");
     return outcomes.Finish();
   }
-  const int32_t head_size = sizes.hidden_size / sizes.num_attention_heads;
+  const int32_t head_size = sizes.head_size();
   for (const AttentionPath path : kFast) {
     if (!HasPath(element, head_size, path) || outcomes.lost()) continue;
     std::string figures;

@@ -118,6 +118,56 @@ TEST_F(WeightsTest, FusesQueryKeyAndValueInThisOrder) {
   EXPECT_EQ(layer->qkv.bias, bias);
 }
 
+// As GPT-2 has it: Q, K and V in one tensor, stored as [in,out].
+TEST_F(WeightsTest, ReadsQueryKeyAndValueOfOneTransposedTensor) {
+  const LayerWeights apart = Open().value()->ReadLayer(1).value();
+  const int64_t h = spec_.hidden;
+  ModelConfig config = LoadModelConfig(folder_.path(), 0).value();
+  std::vector<TensorRow>& rows = config.tensors.rows;
+  std::erase_if(rows, [](const auto& row) { return row.role == Role::kQkv; });
+  rows.push_back({.role = Role::kQkv,
+                  .name = "encoder.layer.{layer}.c_attn",
+                  .shape = "3H,H",
+                  .in_layer = true,
+                  .bias = true,
+                  .transposed = true});
+  std::erase_if(tensors_, [](const TensorToWrite& tensor) {
+    return tensor.name.find("attention.self.") != std::string::npos;
+  });
+  std::vector<float> transposed(3 * h * h);
+  for (int64_t o = 0; o < 3 * h; ++o) {
+    for (int64_t i = 0; i < h; ++i)
+      transposed[i * 3 * h + o] = apart.qkv.weight.Row(o)[i];
+  }
+  for (const char* layer : {"0", "1"}) {
+    const std::string name = absl::StrCat("encoder.layer.", layer, ".c_attn");
+    tensors_.push_back(FloatTensor(name + ".weight", {h, 3 * h}, transposed));
+    tensors_.push_back(FloatTensor(name + ".bias", {3 * h}, apart.qkv.bias));
+  }
+  WriteWeights(tensors_, 1, folder_.path());
+  const auto reader = CheckpointReader::Open(folder_.path(), config);
+  ASSERT_THAT(reader, IsOk());
+  const LayerWeights fused = (*reader)->ReadLayer(1).value();
+  EXPECT_EQ(fused.qkv.weight.rows, 3 * h);
+  EXPECT_EQ(fused.qkv.weight.cols, h);
+  EXPECT_EQ(fused.qkv.weight.data, apart.qkv.weight.data);
+  EXPECT_EQ(fused.qkv.bias, apart.qkv.bias);
+}
+
+TEST_F(WeightsTest, ABiasThatTheTableLacksIsZeros) {
+  ModelConfig config = LoadModelConfig(folder_.path(), 0).value();
+  for (TensorRow& row : config.tensors.rows) row.bias = false;
+  std::erase_if(tensors_, [](const TensorToWrite& tensor) {
+    return tensor.name.find(".bias") != std::string::npos;
+  });
+  WriteWeights(tensors_, 1, folder_.path());
+  const auto reader = CheckpointReader::Open(folder_.path(), config);
+  ASSERT_THAT(reader, IsOk());
+  const LayerWeights layer = (*reader)->ReadLayer(0).value();
+  EXPECT_EQ(layer.attention_norm.bias, std::vector<float>(39));
+  EXPECT_EQ(layer.feed_forward_in.bias, std::vector<float>(50));
+}
+
 TEST_F(WeightsTest, FindsTheNamesBehindAnyPrefix) {
   for (TensorToWrite& tensor : tensors_) tensor.name = "a.b." + tensor.name;
   EXPECT_THAT(Open(), IsOk());

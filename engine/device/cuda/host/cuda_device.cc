@@ -72,6 +72,8 @@ class CudaDevice : public Device {
     limits.hidden_size = sizes.hidden_size;
     limits.embedding_size = sizes.embedding_size;
     limits.intermediate_size = sizes.intermediate_size;
+    limits.gated = sizes.gated;
+    limits.pre_norm = sizes.pre_norm;
     const int64_t model_bytes = ModelBytes(sizes, dtype(), context_->operands);
     const SessionPlan plan = PlanSession(limits, dtype(), context_->operands);
     AddNote(absl::StrCat(

@@ -98,6 +98,7 @@ int Start(const AttentionOp& op, const OpStream& stream);
 // would write it, bit for bit. Of 16-bit elements only; H is then a multiple of
 // 16.
 int Start(const AddNormOp& op, const OpStream& stream);
+int Start(const GateOp& op, const OpStream& stream);
 int Start(const PoolOp& op, const OpStream& stream);
 int Start(const BiasActivationOp& op, const OpStream& stream);
 int Start(const QuantizeRowsOp& op, const OpStream& stream);

@@ -66,6 +66,7 @@ const Kernels* Avx512Bf16Kernels();  // the bf16 table
 #include "engine/device/cpu/element_wise_kernel.h"
 #include "engine/device/cpu/layer_norm_kernel.h"
 #include "engine/device/cpu/product_kernel.h"
+#include "engine/device/cpu/rotate_kernel.h"
 
 namespace encoderd {
 namespace cpu {
@@ -75,7 +76,7 @@ namespace ENCODERD_ISA {
 template <typename E, typename MultiplyAdd>
 inline constexpr Kernels kTable = {
     {Embed<E>},
-    {nullptr},
+    {RotateHeads<E>},
     {Attention<E, MultiplyAdd>},
     {nullptr},
     {AddLayerNorm<E>},

@@ -18,6 +18,11 @@ double ElementBytes(const Matrix& matrix) {
 struct Coster {
   const std::vector<int32_t>& lengths;
 
+  // From one matrix to another.
+  template <typename O>
+  OpTime operator()(const O& op) const {
+    return {op.kName, 0, 0, BytesOf(op.x) + BytesOf(op.y)};
+  }
   OpTime operator()(const EmbedOp& op) const {
     const double tables = 1 + (op.tables.position != nullptr ? 1 : 0) +
                           (op.tables.segment != nullptr ? 1 : 0);
@@ -49,9 +54,6 @@ struct Coster {
     }
     return {op.kName, 0, 4 * pairs * hidden,
             4 * tokens * hidden * ElementBytes(op.context)};
-  }
-  OpTime operator()(const GateOp& op) const {
-    return {op.kName, 0, 0, BytesOf(op.x) + BytesOf(op.y)};
   }
   OpTime operator()(const AddNormOp& op) const {
     const bool adds = op.residual.data != nullptr;

@@ -94,15 +94,15 @@ void PrintShapes(const Options& options) {
   int code = runtime->UseDevice(options.ordinal);
   if (code == 0) code = runtime->Describe(options.ordinal, &card);
   if (code != 0) Fail(runtime->ErrorText(code));
-  const auto products = cuda::LayerProducts(cuda::options.dtype,
-                                            options.hidden, options.inner);
+  const auto products =
+      cuda::LayerProducts(options.dtype, options.hidden, options.inner);
   const auto measure =
       [&](absl::StatusOr<std::unique_ptr<cuda::AlgorithmLibrary>> library) {
         if (absl::IsUnimplemented(library.status())) return;
         if (!library.ok()) Fail(library.status().message());
         cuda::MeasureProducts(
             runtime, options.ordinal, *std::move(library), products,
-            cuda::kBucketRows.back(),
+            cuda::FullBatchRows(card.multiprocessors),
             [](const std::string& line) { std::cout << line << std::endl; });
       };
   measure(cuda::NewCublasLtLibrary());

@@ -43,8 +43,8 @@ constexpr bool HasPath(DType element, int32_t head_size, AttentionPath path) {
          (path != AttentionPath::kWhole128 || head_size <= 64);
 }
 
-constexpr AttentionPath PathOf(DType element, int32_t head_size,
-                               int32_t length, uint32_t allowed) {
+constexpr AttentionPath PathOf(DType element, int32_t head_size, int32_t length,
+                               uint32_t allowed) {
   AttentionPath path = AttentionPath::kWarp;
   if (length > PathTokens(path)) path = AttentionPath::kWhole64;
   if (length > PathTokens(path)) path = AttentionPath::kWhole128;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/device/cuda/host/narrow.h"
+#include "engine/io/half_floats.h"
 
 namespace encoderd {
 namespace cuda {

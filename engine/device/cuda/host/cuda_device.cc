@@ -12,6 +12,7 @@
 #include "engine/device/cuda/host/narrow.h"
 #include "engine/device/cuda/host/prove_paths.h"
 #include "engine/device/cuda/host/weights.h"
+#include "engine/device/cuda/products/bucketed_product.h"
 
 namespace encoderd {
 namespace cuda {
@@ -22,7 +23,6 @@ constexpr int64_t kE4m3ColumnMultiple = 16;
 // Two Sessions: while one computes, the other's batch is packed, copied and its
 // results taken.
 constexpr int32_t kSessions = 2;
-constexpr int64_t kBatchTokens = 8192;
 
 class CudaDevice : public Device {
  public:
@@ -47,7 +47,9 @@ class CudaDevice : public Device {
     return e4m3() ? "fp8" : DTypeName(dtype());
   }
   int32_t preferred_sessions() const override { return kSessions; }
-  int64_t default_batch_tokens() const override { return kBatchTokens; }
+  int64_t default_batch_tokens() const override {
+    return FullBatchRows(card_.multiprocessors);
+  }
 
   void AllowGraphs(bool allowed) override { context_->graphs = allowed; }
   bool ObserveOps(OpObserver observe) override {
@@ -64,7 +66,8 @@ class CudaDevice : public Device {
     if (code != 0)
       return RuntimeError(runtime_, code, "asking for free memory");
     ExecutorLimits limits;
-    limits.max_batch_tokens = std::max<int64_t>(kBatchTokens, sizes.max_len);
+    limits.max_batch_tokens =
+        std::max<int64_t>(default_batch_tokens(), sizes.max_len);
     limits.max_batch_sequences = limits.max_batch_tokens;
     limits.hidden_size = sizes.hidden_size;
     limits.embedding_size = sizes.embedding_size;
@@ -231,6 +234,7 @@ absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
   args.element = dtype();
   args.in = weights.weight.cols;
   args.out = weights.weight.rows;
+  args.residual = weights.residual_follows;
   args.epilogue = EpilogueOf(activation);
   linear->by_8_bits = e4m3() && weights.bears_8_bits;
   if (linear->by_8_bits) args.operands = Operands::kE4m3;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "engine/device/cpu/kernels.h"
+#include "tests/support/cuda/narrow.h"
 #include "tests/support/tolerances.h"
-#include "tests/unit/engine/device/bf16.h"
 #include "tests/unit/engine/device/test_devices.h"
 
 namespace encoderd {
@@ -36,9 +36,9 @@ class KernelTest : public ::testing::TestWithParam<TestDevice> {
     std::string bytes(values->size() * (kernels_.bf16 ? 2 : 4), '\0');
     for (size_t i = 0; i < values->size(); ++i) {
       if (kernels_.bf16) {
-        const uint16_t narrow = ToBf16((*values)[i]);
+        const uint16_t narrow = emulation::ToBf16((*values)[i]);
         std::memcpy(&bytes[i * 2], &narrow, 2);
-        (*values)[i] = FromBf16(narrow);
+        (*values)[i] = emulation::FromBf16(narrow);
       } else {
         std::memcpy(&bytes[i * 4], &(*values)[i], 4);
       }

@@ -19,6 +19,7 @@
 #include "engine/device/cuda/ops.h"
 #include "engine/device/cuda/products/algorithms.h"
 #include "engine/device/cuda/runtime.h"
+#include "engine/io/half_floats.h"
 #include "tests/support/cuda/narrow.h"
 
 namespace encoderd {
@@ -35,6 +36,10 @@ inline std::unique_ptr<Device> OpenTestCard(
                        operands)
       .value();
 }
+
+// As the server opens it: products chosen by bucket of rows, paths proved.
+std::unique_ptr<Device> OpenProvenCard(const std::string& dtype,
+                                       const std::string& operands);
 
 // Whether the card computes fp8 products.
 inline bool HasE4m3() {

@@ -32,7 +32,7 @@ ENCODERD_INLINE void RotatePairs(const float* cos, const float* sin,
 }
 
 template <typename E>
-void RotateHeads(const RotateOp& op, void* scratch) {
+void RotateHeads(const RotateOp& op, void*) {
   const int64_t size = op.head_size, pairs = op.pairs;
   for (int64_t r = 0; r < op.qkv.rows; ++r) {
     const float* cos = op.cos + op.position_ids[r] * pairs;

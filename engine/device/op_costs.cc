@@ -15,6 +15,12 @@ double ElementBytes(const Matrix& matrix) {
   return static_cast<double>(DTypeBytes(matrix.dtype));
 }
 
+// Keys that the queries of n tokens see on one side, up to `reach` away.
+double SeenOnOneSide(int32_t reach, int32_t n) {
+  const double most = reach < 0 || reach >= n ? n - 1 : reach;
+  return most * (most + 1) / 2 + (n - 1 - most) * most;
+}
+
 struct Coster {
   const std::vector<int32_t>& lengths;
 
@@ -50,7 +56,9 @@ struct Coster {
     double tokens = 0, pairs = 0;
     for (const int32_t length : lengths) {
       tokens += length;
-      pairs += double{1} * length * length;
+      if (length == 0) continue;
+      pairs += length + SeenOnOneSide(op.reach.left, length) +
+               SeenOnOneSide(op.reach.right, length);
     }
     return {op.kName, 0, 4 * pairs * hidden,
             4 * tokens * hidden * ElementBytes(op.context)};

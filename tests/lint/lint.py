@@ -16,6 +16,7 @@ import cxx_tidy
 import docs
 import includes
 import layout
+import names
 import scripts
 from tree import Tree
 
@@ -33,6 +34,7 @@ CHECKS = {
     "flags": docs.flags,
     "metrics": docs.metrics,
     "architectures": docs.architectures,
+    "names": names.check,
     "tidy": None,  # takes the build too
 }
 

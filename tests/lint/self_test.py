@@ -44,7 +44,9 @@ CLEAN = {
     ".clang-tidy": "Checks: '-*,performance-for-range-copy'\n"
                    "WarningsAsErrors: '*'\n",
     "engine/README.md": "# engine\n",
-    "engine/a.cc": "int A() { return 1; }\n",
+    "engine/a.cc": "// \"max_rows\" of GetRows() in b*.cc and b_main.cc.\n"
+                   "int GetRows() { return 1; }\n",
+    "engine/b_main.cc": "int main() { return GetRows(); }\n",
     "proto/encoderd/v1/encoder.proto": REASONS,
     "server/README.md": "# server\n",
     "server/flags.cc": 'ABSL_FLAG(std::string, model, "", "a folder");\n',
@@ -103,6 +105,16 @@ PLANTED = [
     ("architectures", "engine/checkpoint/architecture.cc", '.model_type = "gpt-2",\n',
      "`gpt-2`"),
     ("metrics", "README.md", TABLES.replace("tokens_total", "to"), "_to`"),
+    ("names", "engine/b.cc", "int B();  // see KernelsFor\n", "b.cc:1: names KernelsFor"),
+    ("names", "engine/b.h", "/* a\n * kMaxRows */\n", "b.h:2: names kMaxRows"),
+    ("names", "engine/b.h", "// max_rows\n", "names max_rows"),
+    ("names", "engine/b.h", "// Tell() first\n", "names Tell"),
+    ("names", "engine/b.h", "// of A::Load\n", "names Load"),
+    ("names", "engine/b.h", "// see engine/io/ab.cc\n", "io/ab.cc, which is no"),
+    ("names", "engine/CMakeLists.txt", "# as c_test.cc does\n", "names c_test.cc"),
+    ("names", "tests/b.py", "def b():\n    \"\"\"See no_such.\"\"\"\n", "b.py:2"),
+    ("names", "engine/README.md", "`gone` is the door\n", "names gone"),
+    ("names", "server/README.md", "| `gone_*.cc` | it |\n", "gone_*.cc, which is no"),
 ]
 
 

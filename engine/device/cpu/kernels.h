@@ -2,7 +2,7 @@
 // of functions: everything of a forward pass but the matrix products.
 //
 // One source (the *_kernel.h files) is compiled once for every instruction
-// set; KernelsFor picks a table at run time, so one binary starts on any CPU.
+// set; FloatKernels picks a table at run time, so one binary starts on any CPU.
 // A row's result never depends on the rows beside it. No kernel allocates,
 // throws or keeps state. Elements are float or bf16 (uint16_t: the upper half
 // of a float) as Kernels::bf16 says; gains, biases, tables and every sum are
@@ -72,7 +72,7 @@ struct Kernels {
 };
 
 // Tables of one translation unit each; null where the compiler or the target
-// architecture lacks the instruction set. Call them through KernelsFor.
+// architecture lacks the instruction set. cpu_device.cc picks.
 const Kernels* PortableKernels();
 const Kernels* Avx2Kernels();
 const Kernels* Avx512Kernels();

@@ -1,4 +1,4 @@
-// y [rows,out] = gelu_erf(x [rows,in] weight^T + bias) by CUTLASS, as a table
+// y [rows,out] = GELU(x [rows,in] weight^T + bias) by CUTLASS, as a table
 // of tiles: what cutlass_products.cc knows of them, so that it can be tested
 // over tiles of the tests' own and neither sees the other's headers.
 //

@@ -11,18 +11,19 @@ import argparse
 import pathlib
 import sys
 
+import code_names
 import cxx_format
 import cxx_tidy
 import docs
 import includes
 import layout
-import names
 import scripts
 from tree import Tree
 
 CHECKS = {
     "includes": includes.check,
     "format": cxx_format.check,
+    "names": code_names.check,
     "top_level": layout.top_level,
     "file_length": layout.file_length,
     "folder_readme": layout.folder_readme,
@@ -34,7 +35,6 @@ CHECKS = {
     "flags": docs.flags,
     "metrics": docs.metrics,
     "architectures": docs.architectures,
-    "names": names.check,
     "tidy": None,  # takes the build too
 }
 

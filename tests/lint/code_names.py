@@ -28,7 +28,7 @@ CXX = (".h", ".cc", ".cu", ".proto")
 HASH = (".sh", ".cmake", "CMakeLists.txt")
 COMMENTED = CXX + HASH + (".py",)
 PLAIN = (".h.in", ".json", ".toml", ".yml", "Dockerfile", ".clang-tidy")
-DEFINES_NOTHING = ("tests/lint/names.py", "tests/lint/self_test.py")
+DEFINES_NOTHING = ("tests/lint/code_names.py", "tests/lint/self_test.py")
 
 CXX_PARTS = re.compile(
     r"(?P<comment>//[^\n]*|/\*.*?\*/)"

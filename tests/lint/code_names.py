@@ -13,7 +13,8 @@ import tokenize
 ALLOWED = {
     "AddressSanitizer": "the compilers'", "ThreadSanitizer": "the compilers'",
     "OpenCL": "Khronos's", "OpenMP": "a standard", "omp.h": "OpenMP's",
-    "RoBERTa": "a family of models", "TensorFlow": "a library",
+    "RoBERTa": "a family of models", "ModernBERT": "a family of models",
+    "ModernBertRotaryEmbedding": "transformers'", "TensorFlow": "a library",
     "ReLU": "an activation that no model here has", "KiB": "1024 bytes",
     "padding_idx": "torch's", "relative_position_bucket": "transformers'",
     "encode_query": "sentence-transformers'",

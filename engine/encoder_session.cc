@@ -11,6 +11,9 @@
 namespace encoderd {
 namespace {
 
+// In place of a layer: what is pooled of the last one's output.
+constexpr int32_t kPooled = kTableSum - 1;
+
 class EncoderSession : public Session {
  public:
   EncoderSession(const EncoderLayers& layers, const IdLimits& limits,
@@ -42,17 +45,16 @@ class EncoderSession : public Session {
     if (!status.ok()) return status;
     const int32_t last_layer = PlaceOutputs(batch, outputs, result);
 
-    const int64_t tokens = batch.num_tokens();
-    const Matrix hidden = hidden_.Rows(0, tokens);
-    executor_->Upload(batch);
-    Embed(outputs, hidden, result);
-    executor_->TakeStates(hidden, 0, outputs, result);
+    batch_ = executor_->Upload(batch);
+    const Matrix hidden = RowsOf(hidden_, 0, batch_.rows);
+    Embed(batch, outputs, hidden, result);
+    Give(hidden, 0, batch, outputs, result);
     for (int32_t l = 0; l < last_layer; ++l) {
       RunLayer(layers_.layers[layers_.order[l]], hidden);
-      executor_->TakeStates(hidden, l + 1, outputs, result);
+      Give(hidden, l + 1, batch, outputs, result);
     }
-    executor_->Pool(hidden, outputs, result);
-    return executor_->Finish();
+    Give(hidden, kPooled, batch, outputs, result);
+    return executor_->Finish(result);
   }
 
  private:
@@ -124,39 +126,89 @@ class EncoderSession : public Session {
     return last_layer;
   }
 
+  // What the ops of this session's card are given of some weights.
+  template <typename Weights>
+  const Weights& Here(const std::unique_ptr<Weights>& weights) const {
+    return weights->On(executor_->card());
+  }
+
+  // Gives every sequence that wants the states of `layer` its rows of x, or for
+  // kPooled every one that wants a pooled vector that of its rows.
+  void Give(Matrix x, int32_t layer, const PackedBatch& batch,
+            absl::Span<const SequenceOutput> outputs, ForwardResult* result) {
+    pool_work_.clear();
+    for (size_t b = 0; b < outputs.size(); ++b) {
+      const SequenceOutput& output = outputs[b];
+      const bool states = output.kind == SequenceOutput::Kind::kStates;
+      if ((states ? output.layer : kPooled) != layer) continue;
+      const int32_t first = batch.cu_seqlens[b];
+      pool_work_.push_back({result->offsets[b], first,
+                            batch.cu_seqlens[b + 1] - first, output.pooling,
+                            states, !states && output.normalize});
+    }
+    if (pool_work_.empty()) return;
+    executor_->Run(PoolOp{x, pool_work_.data(),
+                          static_cast<int64_t>(pool_work_.size()),
+                          result->values.data()});
+  }
+
   // The embedding block: hidden [T,H], projected from [T,E] where it is
   // factored.
-  void Embed(absl::Span<const SequenceOutput> outputs, Matrix hidden,
-             ForwardResult* result) {
+  void Embed(const PackedBatch& batch, absl::Span<const SequenceOutput> outputs,
+             Matrix hidden, ForwardResult* result) {
     const bool projects = layers_.projection != nullptr;
-    const Matrix rows = projects ? embedded_.Rows(0, hidden.rows) : hidden;
+    const Matrix rows = projects ? RowsOf(embedded_, 0, hidden.rows) : hidden;
+    const DeviceEmbeddings& embeddings = Here(layers_.embeddings);
     if (WantsTableSum(outputs)) {
-      executor_->SumTables(*layers_.embeddings, rows);
-      executor_->TakeStates(rows, kTableSum, outputs, result);
+      executor_->Run(EmbedOp{embeddings.tables, batch_, NormRef(), rows});
+      Give(rows, kTableSum, batch, outputs, result);
     }
-    executor_->EmbedTokens(*layers_.embeddings, rows);
-    if (projects) executor_->Linear(rows, *layers_.projection, hidden);
+    executor_->Run(EmbedOp{embeddings.tables, batch_, embeddings.norm, rows});
+    if (projects) Multiply(rows, layers_.projection, hidden);
+  }
+
+  void Multiply(Matrix x, const std::unique_ptr<DeviceLinear>& weights,
+                Matrix y) {
+    executor_->Run(ProductOp{x, &Here(weights), y});
+  }
+
+  // x = LayerNorm(y + x)
+  void AddNorm(Matrix y, const std::unique_ptr<DeviceNorm>& norm, Matrix x) {
+    executor_->Run(AddNormOp{y, x, Here(norm).norm, Matrix(), x});
+  }
+
+  void Attend(Matrix qkv, Matrix context) {
+    AttentionOp op;
+    op.qkv = qkv;
+    op.heads = layers_.num_attention_heads;
+    op.head_size = layers_.hidden_size / op.heads;
+    op.context = context;
+    if (layers_.attention_bias != nullptr) {
+      const DeviceAttentionBias& bias = Here(layers_.attention_bias);
+      op.bias = bias.bias;
+      op.bias_stride = bias.bias_stride;
+    }
+    executor_->Run(op);
   }
 
   // hidden [T,H] -> the layer's output, in place. What comes after attention
   // knows no sequences, so it runs in blocks of rows that stay in cache.
   void RunLayer(const EncoderLayer& layer, Matrix hidden) {
     const int64_t tokens = hidden.rows;
-    const Matrix qkv = qkv_.Rows(0, tokens);
-    const Matrix context = context_.Rows(0, tokens);
-    executor_->Linear(hidden, *layer.qkv, qkv);
-    executor_->Attention(qkv, layers_.num_attention_heads,
-                         layers_.attention_bias.get(), context);
+    const Matrix qkv = RowsOf(qkv_, 0, tokens);
+    const Matrix context = RowsOf(context_, 0, tokens);
+    Multiply(hidden, layer.qkv, qkv);
+    Attend(qkv, context);
     for (int64_t r = 0; r < tokens; r += projected_.rows) {
       const int64_t rows = std::min(projected_.rows, tokens - r);
-      const Matrix x = hidden.Rows(r, rows);
-      const Matrix y = projected_.Rows(0, rows);
-      const Matrix inner = feed_forward_.Rows(0, rows);
-      executor_->Linear(context.Rows(r, rows), *layer.attention_output, y);
-      executor_->AddLayerNorm(y, x, *layer.attention_norm, x);
-      executor_->Linear(x, *layer.feed_forward_in, inner);
-      executor_->Linear(inner, *layer.feed_forward_out, y);
-      executor_->AddLayerNorm(y, x, *layer.output_norm, x);
+      const Matrix x = RowsOf(hidden, r, rows);
+      const Matrix y = RowsOf(projected_, 0, rows);
+      const Matrix inner = RowsOf(feed_forward_, 0, rows);
+      Multiply(RowsOf(context, r, rows), layer.attention_output, y);
+      AddNorm(y, layer.attention_norm, x);
+      Multiply(x, layer.feed_forward_in, inner);
+      Multiply(inner, layer.feed_forward_out, y);
+      AddNorm(y, layer.output_norm, x);
     }
   }
 
@@ -171,6 +223,9 @@ class EncoderSession : public Session {
   Matrix context_;       // [max T,H]
   Matrix projected_;     // [row block,H]
   Matrix feed_forward_;  // [row block,F]
+  // Of the pass that runs.
+  BatchRef batch_;
+  std::vector<PoolWork> pool_work_;
 };
 
 }  // namespace

@@ -4,26 +4,13 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/base/dot.h"
 #include "engine/base/pooling.h"
 
 namespace encoderd {
 namespace {
 
 constexpr double kLayerNormEps = 1e-5;  // torch.nn.LayerNorm's own
-
-// Sums in eight lanes: quick, and in an order that only the size decides.
-double Dot(const float* a, const float* b, int64_t size) {
-  constexpr int64_t kLanes = 8;
-  float sums[kLanes] = {};
-  const int64_t whole = size / kLanes * kLanes;
-  for (int64_t h = 0; h < whole; h += kLanes) {
-    for (int64_t l = 0; l < kLanes; ++l) sums[l] += a[h + l] * b[h + l];
-  }
-  double sum = 0;
-  for (const float lane : sums) sum += lane;
-  for (int64_t h = whole; h < size; ++h) sum += double{a[h]} * b[h];
-  return sum;
-}
 
 void Dense(const Head::Layer& layer, const float* x, float* y) {
   const HeadModule& module = layer.module;

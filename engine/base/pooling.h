@@ -8,17 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/base/kinds.h"
 
 namespace encoderd {
-
-enum class Pooling {
-  kCls,           // the first token
-  kMean,          // sum / n
-  kMax,           // element-wise maximum
-  kMeanSqrtLen,   // sum / sqrt(n)
-  kWeightedMean,  // sum over i of (i+1) x_i, divided by sum of (i+1)
-  kLastToken,     // the last token
-};
 
 // "cls", "mean", "max", "mean_sqrt_len", "weightedmean", "lasttoken".
 const char* PoolingName(Pooling pooling);

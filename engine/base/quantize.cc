@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/io/half_floats.h"
+
 namespace encoderd {
 namespace {
 
@@ -105,23 +107,8 @@ float WriteVector(VectorFormat format, const ByteRanges& ranges,
 }
 
 uint16_t ToFloat16(float value) {
-  constexpr uint32_t kLargest = 0x477FE000;         // 65504
-  constexpr uint32_t kSmallestNormal = 0x38800000;  // 2^-14
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
-  uint32_t magnitude = bits & 0x7FFFFFFF;
-  if (magnitude >= kLargest) return sign | 0x7BFF;
-  if (magnitude < kSmallestNormal) {
-    // A half's subnormals are multiples of 2^-24, the unit in the last place of
-    // 0.5: the addition rounds.
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    magnitude = std::bit_cast<uint32_t>(shifted) - 0x3F000000;
-    return static_cast<uint16_t>(sign | magnitude);
-  }
-  // 13 bits fewer, nearest, ties to even; the exponent's bias from 127 to 15. A
-  // carry out of the fraction is the next exponent, as it should be.
-  magnitude += 0xFFF + ((magnitude >> 13) & 1);
-  return static_cast<uint16_t>(sign | ((magnitude >> 13) - (112 << 10)));
+  constexpr float kLargest = 65504;
+  return NarrowToHalf(std::clamp(value, -kLargest, kLargest));
 }
 
 }  // namespace encoderd

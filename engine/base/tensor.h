@@ -6,12 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace encoderd {
+#include "engine/base/kinds.h"
 
-// Element types of checkpoints and of compute. LayerNorm, softmax, pooling and
-// normalisation are always computed in float, whatever the dtype of the
-// products.
-enum class DType { kF32, kBF16, kF16 };
+namespace encoderd {
 
 // "fp32", "bf16", "fp16": the words of --dtype.
 const char* DTypeName(DType dtype);

@@ -1,11 +1,10 @@
 // The device seam: the only place where CPU and GPU differ.
 //
 // A Device prepares constant weights once; an Executor runs one forward pass at
-// a time. Matrices are rank two; what `data` points to is the device's
-// business. Ops record the first device error and turn into no-ops after it;
-// Finish returns it. Shapes: T tokens, B sequences, H hidden, F feed-forward,
-// A heads, D = H/A, E columns of the tables (H unless a linear from E to H
-// follows).
+// a time, op by op (ops.h). Ops record the first device error and turn into
+// no-ops after it; Finish returns it. Shapes: T tokens, B sequences, H hidden,
+// F feed-forward, A heads, D = H/A, E columns of the tables (H unless a product
+// from E to H follows).
 #ifndef ENCODERD_ENGINE_DEVICE_DEVICE_H_
 #define ENCODERD_ENGINE_DEVICE_DEVICE_H_
 
@@ -18,44 +17,54 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "engine/base/batch.h"
 #include "engine/base/forward_result.h"
 #include "engine/base/tensor.h"
+#include "engine/device/op_costs.h"
+#include "engine/device/ops.h"
 #include "engine/device/weights.h"
 
 namespace encoderd {
 
-// View of a device matrix [rows, cols], row-major and dense.
-struct Matrix {
-  void* data = nullptr;
-  int64_t rows = 0;
-  int64_t cols = 0;
-  DType dtype = DType::kF32;
+// `count` rows of a matrix from `first` on.
+inline Matrix RowsOf(const Matrix& matrix, int64_t first, int64_t count) {
+  Matrix rows = matrix;
+  rows.data = static_cast<char*>(matrix.data) +
+              first * matrix.cols * DTypeBytes(matrix.dtype);
+  rows.rows = count;
+  return rows;
+}
 
-  // View of `count` rows from `first` on.
-  Matrix Rows(int64_t first, int64_t count) const {
-    char* from = static_cast<char*>(data) + first * cols * DTypeBytes(dtype);
-    return {from, count, cols, dtype};
+// Constant weights on a device: what ops are given of them. Of a device that
+// is several cards, On(card) has those that lie on one (Executor::card).
+template <typename Weights>
+class OnCards {
+ public:
+  virtual ~OnCards() = default;
+  virtual const Weights& On(int32_t card) const {
+    return static_cast<const Weights&>(*this);
   }
 };
-
-// Constant weights on a device; opaque to the encoder.
-class DeviceLinear {
+// Opaque: weights and activation as the device's products keep them.
+class DeviceLinear : public OnCards<DeviceLinear> {
  public:
-  virtual ~DeviceLinear() = default;
+  bool by_8_bits = false;  // multiplies rows in e4m3
 };
-class DeviceNorm {
- public:
-  virtual ~DeviceNorm() = default;
+struct DeviceNorm : OnCards<DeviceNorm> {
+  NormRef norm;
 };
-class DeviceEmbeddings {
- public:
-  virtual ~DeviceEmbeddings() = default;
+struct DeviceEmbeddings : OnCards<DeviceEmbeddings> {
+  TablesRef tables;
+  NormRef norm;
 };
-class DeviceAttentionBias {
- public:
-  virtual ~DeviceAttentionBias() = default;
+struct DeviceAttentionBias : OnCards<DeviceAttentionBias> {
+  const float* bias = nullptr;  // and its stride: as AttentionOp has them
+  int32_t bias_stride = 0;
+};
+struct DeviceRotation : OnCards<DeviceRotation> {
+  const float* cos = nullptr;  // [P,pairs]
+  const float* sin = nullptr;  // [P,pairs]
+  int32_t pairs = 0;
 };
 
 // Sizes for which an Executor takes its memory, once.
@@ -91,48 +100,29 @@ class Executor {
   // compute dtype, taken at start and owned by the Executor.
   virtual absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) = 0;
 
-  // Rows that a chain of row-wise ops (Linear, AddLayerNorm) should take at a
-  // time, so that what lies between them stays in the device's caches.
+  // Rows that a chain of row-wise ops should take at a time, so that what lies
+  // between them stays in the device's caches.
   virtual int64_t row_block() const = 0;
 
-  // Starts a pass. `batch` must stay alive until Finish.
-  virtual void Upload(const PackedBatch& batch) = 0;
-  // out [T,E] = LayerNorm(token row + position row + segment row)
-  virtual void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) = 0;
-  // out [T,E] = token row + position row + segment row, without the LayerNorm
-  virtual void SumTables(const DeviceEmbeddings& tables, Matrix out) = 0;
-  // y [rows,out] = activation(x [rows,in] W^T + b); y must not alias x.
-  virtual void Linear(Matrix x, const DeviceLinear& weights, Matrix y) = 0;
-  // context [T,H] = softmax(Q K^T / sqrt(D) + bias) V for each sequence and
-  // head; qkv [T,3H] as Q|K|V; bias null: none.
-  virtual void Attention(Matrix qkv, int32_t num_heads,
-                         const DeviceAttentionBias* bias, Matrix context) = 0;
-  // y [rows,H] = LayerNorm(x + residual); y may be x or residual. x may be
-  // overwritten.
-  virtual void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
-                            Matrix y) = 0;
-  // Gives every sequence of `outputs` that wants the states of `layer` its rows
-  // of x [T,H].
-  virtual void TakeStates(Matrix x, int32_t layer,
-                          absl::Span<const SequenceOutput> outputs,
-                          ForwardResult* result) = 0;
-  // Pools (and normalises) x [T,H] for every sequence that wants a pooled
-  // vector.
-  virtual void Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
-                    ForwardResult* result) = 0;
-  // Waits for the pass; results are on the host. The first error of any op
-  // since Upload.
-  virtual absl::Status Finish() = 0;
+  // Starts a pass. `batch` must stay alive until Finish. The ids are the
+  // device's; the pass is computed over as many rows as they have.
+  virtual BatchRef Upload(const PackedBatch& batch) = 0;
+  // The next op of the pass (ops.h). UNIMPLEMENTED, from Finish, where this
+  // device has no kernel for it or for what it asks.
+  virtual void Run(const Op& op) = 0;
+  // Waits for the pass; what its PoolOps gave is in result->values, and what
+  // the device has found out about itself in its note. The first error of any
+  // op since Upload.
+  virtual absl::Status Finish(ForwardResult* result) = 0;
+
+  // Which card of its device this runs on: where its weights lie.
+  int32_t card() const { return card_; }
+  void set_card(int32_t card) { card_ = card; }
+
+ private:
+  int32_t card_ = 0;
 };
 
-// What one op of a pass took on a device, for benchmarks: seconds, and what it
-// computes and moves at least, to quote shares of the device's peaks.
-struct OpTime {
-  std::string op;  // "product 384 -> 1536"
-  double seconds = 0;
-  double flops = 0;
-  double bytes = 0;
-};
 using OpObserver = std::function<void(const OpTime&)>;
 
 // Prepare from one thread; constant from then on, and then NewExecutor may be
@@ -185,6 +175,12 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<DeviceAttentionBias>>
   PrepareAttentionBias(HostMatrix biases) {
     return absl::UnimplementedError("a bias in attention is not computed here");
+  }
+  // cos and sin [P,pairs], rows by position id. UNIMPLEMENTED: this device
+  // rotates nothing.
+  virtual absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
+      HostMatrix cos, HostMatrix sin) {
+    return absl::UnimplementedError("a rotation is not computed here");
   }
   virtual absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const = 0;

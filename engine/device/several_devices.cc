@@ -15,57 +15,8 @@ namespace {
 // Constant weights, once on each device.
 template <typename Weights>
 struct OnEach : Weights {
+  const Weights& On(int32_t card) const override { return *parts[card]; }
   std::vector<std::unique_ptr<Weights>> parts;
-};
-
-// An Executor of device `index`, given the weights that lie there.
-class OneExecutor : public Executor {
- public:
-  OneExecutor(std::unique_ptr<Executor> executor, size_t index)
-      : executor_(std::move(executor)), index_(index) {}
-
-  absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override {
-    return executor_->Allocate(rows, cols);
-  }
-  int64_t row_block() const override { return executor_->row_block(); }
-  void Upload(const PackedBatch& batch) override { executor_->Upload(batch); }
-  void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) override {
-    executor_->EmbedTokens(Part(tables), out);
-  }
-  void SumTables(const DeviceEmbeddings& tables, Matrix out) override {
-    executor_->SumTables(Part(tables), out);
-  }
-  void Linear(Matrix x, const DeviceLinear& weights, Matrix y) override {
-    executor_->Linear(x, Part(weights), y);
-  }
-  void Attention(Matrix qkv, int32_t num_heads, const DeviceAttentionBias* bias,
-                 Matrix context) override {
-    executor_->Attention(qkv, num_heads,
-                         bias == nullptr ? nullptr : &Part(*bias), context);
-  }
-  void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
-                    Matrix y) override {
-    executor_->AddLayerNorm(x, residual, Part(norm), y);
-  }
-  void TakeStates(Matrix x, int32_t layer,
-                  absl::Span<const SequenceOutput> outputs,
-                  ForwardResult* result) override {
-    executor_->TakeStates(x, layer, outputs, result);
-  }
-  void Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
-            ForwardResult* result) override {
-    executor_->Pool(x, outputs, result);
-  }
-  absl::Status Finish() override { return executor_->Finish(); }
-
- private:
-  template <typename Weights>
-  const Weights& Part(const Weights& weights) const {
-    return *static_cast<const OnEach<Weights>&>(weights).parts[index_];
-  }
-
-  const std::unique_ptr<Executor> executor_;
-  const size_t index_;
 };
 
 class SeveralDevices : public Device {
@@ -134,6 +85,11 @@ class SeveralDevices : public Device {
     return Prepare<DeviceAttentionBias>(
         [&](Device* device) { return device->PrepareAttentionBias(biases); });
   }
+  absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
+      HostMatrix cos, HostMatrix sin) override {
+    return Prepare<DeviceRotation>(
+        [&](Device* device) { return device->PrepareRotation(cos, sin); });
+  }
 
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {
@@ -141,8 +97,8 @@ class SeveralDevices : public Device {
     absl::StatusOr<std::unique_ptr<Executor>> executor =
         devices_[index]->NewExecutor(limits);
     if (!executor.ok()) return Of(*devices_[index], executor.status());
-    return std::unique_ptr<Executor>(
-        absl::make_unique<OneExecutor>(*std::move(executor), index));
+    (*executor)->set_card(static_cast<int32_t>(index));
+    return executor;
   }
 
  private:

@@ -9,8 +9,6 @@
 
 namespace encoderd {
 
-enum class Activation { kNone, kGeluErf, kGeluTanh, kRelu };
-
 // y = (x - mean) / sqrt(var + eps) * gain + bias
 struct NormWeights {
   std::vector<float> gain;  // one for each column

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "engine/io/widen.h"
+#include "engine/io/half_floats.h"
 
 namespace encoderd {
 namespace {

@@ -94,8 +94,8 @@ void PrintShapes(const Options& options) {
   int code = runtime->UseDevice(options.ordinal);
   if (code == 0) code = runtime->Describe(options.ordinal, &card);
   if (code != 0) Fail(runtime->ErrorText(code));
-  const auto products = cuda::LayerProducts(cuda::ElementOf(options.dtype),
-                                            options.hidden, options.inner);
+  const auto products =
+      cuda::LayerProducts(options.dtype, options.hidden, options.inner);
   const auto measure =
       [&](absl::StatusOr<std::unique_ptr<cuda::AlgorithmLibrary>> library) {
         if (absl::IsUnimplemented(library.status())) return;

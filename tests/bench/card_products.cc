@@ -20,7 +20,7 @@ std::string Quoted(absl::string_view text) {
 
 }  // namespace
 
-std::vector<ProductArgs> LayerProducts(Element element, int64_t hidden,
+std::vector<ProductArgs> LayerProducts(DType element, int64_t hidden,
                                        int64_t inner) {
   const auto adding = [&](int64_t in) {
     ProductArgs args = {element, in, hidden, Epilogue::kBias};

@@ -17,7 +17,7 @@ namespace encoderd {
 namespace cuda {
 
 // The products of a layer with H hidden and F feed-forward columns.
-std::vector<ProductArgs> LayerProducts(Element element, int64_t hidden,
+std::vector<ProductArgs> LayerProducts(DType element, int64_t hidden,
                                        int64_t inner);
 
 // Tells `print` of each product as JSON objects of one line: one for each

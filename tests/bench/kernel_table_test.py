@@ -51,9 +51,9 @@ class KernelTableTest(unittest.TestCase):
     def test_names_a_kernel_without_its_namespaces_and_parameters(self):
         self.assertEqual(kernel_table.short_name(
             "void encoderd::cuda::(anonymous namespace)::BiasKernel<"
-            "encoderd::cuda::Half, (encoderd::cuda::ElementWise)0>(float "
+            "encoderd::cuda::Half, (encoderd::Activation)1>(float "
             "const*, encoderd::cuda::Half*)"),
-            "BiasKernel<Half, (ElementWise)0>")
+            "BiasKernel<Half, (Activation)1>")
 
 
 if __name__ == "__main__":

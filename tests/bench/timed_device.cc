@@ -2,91 +2,47 @@
 
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 
 namespace encoderd {
 namespace {
 
-class Timer {
- public:
-  Timer(const OpObserver& observe, std::string op, double flops)
-      : observe_(observe),
-        op_(std::move(op)),
-        flops_(flops),
-        start_(std::chrono::steady_clock::now()) {}
-  ~Timer() {
-    const std::chrono::duration<double> took =
-        std::chrono::steady_clock::now() - start_;
-    observe_({op_, took.count(), flops_, /*bytes=*/0});
-  }
-  Timer(const Timer&) = delete;
-  Timer& operator=(const Timer&) = delete;
-
- private:
-  const OpObserver& observe_;
-  const std::string op_;
-  const double flops_;
-  const std::chrono::steady_clock::time_point start_;
-};
-
 class TimedExecutor : public Executor {
  public:
   TimedExecutor(std::unique_ptr<Executor> executor, OpObserver observe)
-      : executor_(std::move(executor)), observe_(std::move(observe)) {}
+      : executor_(std::move(executor)), observe_(std::move(observe)) {
+    set_card(executor_->card());
+  }
 
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override {
     return executor_->Allocate(rows, cols);
   }
   int64_t row_block() const override { return executor_->row_block(); }
-  void Upload(const PackedBatch& batch) override {
-    batch_ = &batch;
-    executor_->Upload(batch);
+  BatchRef Upload(const PackedBatch& batch) override {
+    lengths_.clear();
+    for (int64_t b = 0; b < batch.num_sequences(); ++b)
+      lengths_.push_back(batch.cu_seqlens[b + 1] - batch.cu_seqlens[b]);
+    return executor_->Upload(batch);
   }
-  void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) override {
-    const Timer timer(observe_, "embed", 0);
-    executor_->EmbedTokens(tables, out);
+  void Run(const Op& op) override {
+    const auto start = std::chrono::steady_clock::now();
+    executor_->Run(op);
+    const std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - start;
+    OpTime time = CostOf(op, lengths_);
+    time.seconds = took.count();
+    observe_(time);
   }
-  void SumTables(const DeviceEmbeddings& tables, Matrix out) override {
-    executor_->SumTables(tables, out);
+  absl::Status Finish(ForwardResult* result) override {
+    return executor_->Finish(result);
   }
-  void Linear(Matrix x, const DeviceLinear& weights, Matrix y) override {
-    const Timer timer(observe_, absl::StrCat("linear ", x.cols, " -> ", y.cols),
-                      2.0 * x.rows * x.cols * y.cols);
-    executor_->Linear(x, weights, y);
-  }
-  void Attention(Matrix qkv, int32_t num_heads, const DeviceAttentionBias* bias,
-                 Matrix context) override {
-    double pairs = 0;
-    for (int64_t b = 0; b < batch_->num_sequences(); ++b) {
-      const double n = batch_->cu_seqlens[b + 1] - batch_->cu_seqlens[b];
-      pairs += n * n;
-    }
-    const Timer timer(observe_, "attention", 4.0 * pairs * context.cols);
-    executor_->Attention(qkv, num_heads, bias, context);
-  }
-  void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
-                    Matrix y) override {
-    const Timer timer(observe_, "add_layer_norm", 0);
-    executor_->AddLayerNorm(x, residual, norm, y);
-  }
-  void TakeStates(Matrix x, int32_t layer,
-                  absl::Span<const SequenceOutput> outputs,
-                  ForwardResult* result) override {
-    executor_->TakeStates(x, layer, outputs, result);
-  }
-  void Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
-            ForwardResult* result) override {
-    const Timer timer(observe_, "pool", 0);
-    executor_->Pool(x, outputs, result);
-  }
-  absl::Status Finish() override { return executor_->Finish(); }
 
  private:
   const std::unique_ptr<Executor> executor_;
   const OpObserver observe_;
-  const PackedBatch* batch_ = nullptr;
+  std::vector<int32_t> lengths_;
 };
 
 class TimedDevice : public Device {
@@ -116,6 +72,10 @@ class TimedDevice : public Device {
   absl::StatusOr<std::unique_ptr<DeviceAttentionBias>> PrepareAttentionBias(
       HostMatrix biases) override {
     return device_->PrepareAttentionBias(std::move(biases));
+  }
+  absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
+      HostMatrix cos, HostMatrix sin) override {
+    return device_->PrepareRotation(std::move(cos), std::move(sin));
   }
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {

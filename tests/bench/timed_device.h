@@ -1,5 +1,5 @@
 // A Device that measures what each kind of op takes in another Device: the
-// seconds and FLOPs of a profile, one thread.
+// seconds, FLOP and bytes of a profile, one thread.
 #ifndef ENCODERD_TESTS_BENCH_TIMED_DEVICE_H_
 #define ENCODERD_TESTS_BENCH_TIMED_DEVICE_H_
 
@@ -10,7 +10,7 @@
 namespace encoderd {
 
 // `observe` is told of every call of an op by every Executor of the device; run
-// one at a time. Bytes are not counted.
+// one at a time.
 std::unique_ptr<Device> TimeOps(std::unique_ptr<Device> device,
                                 OpObserver observe);
 

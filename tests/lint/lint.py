@@ -17,6 +17,7 @@ import cxx_tidy
 import docs
 import includes
 import layout
+import ops
 import scripts
 from tree import Tree
 
@@ -35,6 +36,7 @@ CHECKS = {
     "flags": docs.flags,
     "metrics": docs.metrics,
     "architectures": docs.architectures,
+    "ops": ops.ops,
     "tidy": None,  # takes the build too
 }
 

@@ -38,12 +38,22 @@ TABLES = """<!-- table: reasons -->
 |---|---|
 | `encoderd_tokens_total` | tokens |
 """
+OP_FILES = """# engine
+<!-- list: op -->
+1. `device/ops.h`: its struct;
+2. `device/cpu/NAME_kernel.h` or `encoder_session.cc`: its kernel.
+"""
 CLEAN = {
     "README.md": TABLES,
     ".clang-format": "BasedOnStyle: Google\n",
     ".clang-tidy": "Checks: '-*,performance-for-range-copy'\n"
                    "WarningsAsErrors: '*'\n",
-    "engine/README.md": "# engine\n",
+    "engine/README.md": OP_FILES,
+    "engine/device/README.md": "# device\n",
+    "engine/device/ops.h": "struct AddOp {};\nstruct CutOp {};\n",
+    "engine/device/cpu/README.md": "# cpu\n",
+    "engine/device/cpu/add_kernel.h": "void Add(const AddOp& op);\n",
+    "engine/encoder_session.cc": "void Run(AddOp op);\n",
     "engine/a.cc": "int A() { return 1; }\n",
     "proto/encoderd/v1/encoder.proto": REASONS,
     "server/README.md": "# server\n",
@@ -115,6 +125,14 @@ PLANTED = [
     ("architectures", "engine/checkpoint/architecture.cc", '.model_type = "gpt-2",\n',
      "`gpt-2`"),
     ("metrics", "README.md", TABLES.replace("tokens_total", "to"), "_to`"),
+    ("ops", "engine/README.md", "# engine\n", "takes 0 files"),
+    ("ops", "engine/README.md",
+     OP_FILES + "".join(f"{i}. `device/ops.h`\n" for i in range(3, 10)),
+     "takes 9 files"),
+    ("ops", "engine/README.md", OP_FILES.replace("NAME_", "no_"),
+     "README.md:4: there is no device/cpu/no_kernel.h"),
+    ("ops", "engine/README.md", OP_FILES.replace(" or `encoder_session.cc`", "")
+     + "3. `a.cc`: what a pass runs.\n", "README.md:5: AddOp is in no a.cc"),
 ]
 
 

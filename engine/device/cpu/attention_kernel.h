@@ -16,9 +16,9 @@
 #define ENCODERD_ENGINE_DEVICE_CPU_ATTENTION_KERNEL_H_
 
 #include "engine/device/cpu/dot.h"
-#include "engine/device/cpu/kernels.h"
 #include "engine/device/cpu/simd.h"
 #include "engine/device/cpu/vector_math.h"
+#include "engine/device/ops.h"
 
 namespace encoderd {
 namespace cpu {
@@ -191,12 +191,12 @@ ENCODERD_INLINE float SoftmaxRow(float* scores, int64_t n, int64_t vectors,
 }
 
 template <typename E, typename Op>
-void Attention(const AttentionArgs& args) {
+void Attention(const AttentionOp& op, void* scratch_memory) {
   using Element = typename E::Element;
-  const int64_t n = args.n, size = args.head_size;
-  const int64_t hidden = args.heads * size, stride = 3 * hidden;
+  const int64_t n = op.qkv.rows, size = op.head_size;
+  const int64_t hidden = op.heads * size, stride = 3 * hidden;
   const AttentionScratch<E> at(n, size);
-  float* const scratch = static_cast<float*>(args.scratch);
+  float* const scratch = static_cast<float*>(scratch_memory);
   float* const keys = scratch + at.keys;
   float* const values = scratch + at.values;
   float* const scores = scratch + at.scores;
@@ -206,8 +206,8 @@ void Attention(const AttentionArgs& args) {
   const float root = __builtin_sqrtf(static_cast<float>(size));
   const float scale = 1.0f / root;
 
-  for (int64_t head = 0; head < args.heads; ++head) {
-    const Element* q = static_cast<const Element*>(args.qkv) + head * size;
+  for (int64_t head = 0; head < op.heads; ++head) {
+    const Element* q = static_cast<const Element*>(op.qkv.data) + head * size;
     PackKeys<E>(q + hidden, stride, n, size, keys);
     PackValues<E>(q + 2 * hidden, stride, n, size, values);
     for (int64_t first = 0; first < n; first += kGroup) {
@@ -220,8 +220,8 @@ void Attention(const AttentionArgs& args) {
                      stride * sizeof(Element), keys + v * words * kLanes, words,
                      scores + v * kLanes, at.score_stride);
       }
-      if (args.bias != nullptr) {
-        const float* bias = args.bias + head * args.bias_stride - first;
+      if (op.bias != nullptr) {
+        const float* bias = op.bias + head * op.bias_stride - first;
         for (int64_t r = 0; r < rows; ++r) {
           AddBias(bias - r, at.key_vectors, root, scores + r * at.score_stride);
         }
@@ -239,7 +239,7 @@ void Attention(const AttentionArgs& args) {
                      key_words, out + v * kLanes, out_stride);
       }
       Element* context =
-          static_cast<Element*>(args.context) + first * hidden + head * size;
+          static_cast<Element*>(op.context.data) + first * hidden + head * size;
       for (int64_t r = 0; r < rows; ++r) {
         const float* row = out + r * out_stride;
         const float factor = 1.0f / sums[r];

@@ -39,8 +39,6 @@ class CpuDevice : public Device {
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
       LinearWeights weights, Activation activation) override {
     auto linear = absl::make_unique<CpuLinear>();
-    linear->in = weights.weight.cols;
-    linear->out = weights.weight.rows;
     linear->activation = activation;
     absl::StatusOr<std::unique_ptr<Product>> product =
         products_->Create(weights);
@@ -52,41 +50,48 @@ class CpuDevice : public Device {
 
   absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights weights,
                                                           float eps) override {
-    auto norm = absl::make_unique<CpuNorm>();
-    norm->weights = std::move(weights);
-    norm->eps = eps;
+    auto norm = absl::make_unique<CpuNorm>(std::move(weights));
+    norm->norm = RefTo(norm->memory, eps);
     return std::unique_ptr<DeviceNorm>(std::move(norm));
   }
 
   absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
       EmbeddingWeights weights, float eps) override {
-    auto embeddings = absl::make_unique<CpuEmbeddings>();
-    embeddings->norm.weights = std::move(weights.norm);
-    embeddings->norm.eps = eps;
-    embeddings->tables = std::move(weights);
+    auto embeddings = absl::make_unique<CpuEmbeddings>(std::move(weights));
+    const EmbeddingWeights& held = embeddings->memory;
+    const auto table = [](const HostMatrix& rows) {
+      return rows.rows == 0 ? nullptr : rows.data.data();
+    };
+    embeddings->tables = {table(held.token), table(held.position),
+                          table(held.segment)};
+    embeddings->norm = RefTo(held.norm, eps);
     return std::unique_ptr<DeviceEmbeddings>(std::move(embeddings));
   }
 
   absl::StatusOr<std::unique_ptr<DeviceAttentionBias>> PrepareAttentionBias(
       HostMatrix biases) override {
-    auto prepared = absl::make_unique<CpuAttentionBias>();
-    prepared->zero = biases.cols / 2;
-    HostMatrix& rows = prepared->rows;
-    rows = {biases.rows, biases.cols + kBiasPadding, {}};
+    HostMatrix rows = {biases.rows, biases.cols + kBiasPadding, {}};
     rows.data.resize(rows.rows * rows.cols);
     for (int64_t head = 0; head < biases.rows; ++head) {
       std::copy_n(biases.Row(head), biases.cols,
                   rows.data.begin() + head * rows.cols);
     }
+    auto prepared = absl::make_unique<CpuAttentionBias>(std::move(rows));
+    prepared->bias = prepared->memory.data.data() + biases.cols / 2;
+    prepared->bias_stride = static_cast<int32_t>(prepared->memory.cols);
     return std::unique_ptr<DeviceAttentionBias>(std::move(prepared));
   }
 
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {
-    return CpuExecutor::Create(kernels_, limits, scratch_bytes_);
+    return NewCpuExecutor(kernels_, limits, scratch_bytes_);
   }
 
  private:
+  static NormRef RefTo(const NormWeights& weights, float eps) {
+    return {weights.gain.data(), weights.bias.data(), eps};
+  }
+
   const Kernels& kernels_;
   const std::unique_ptr<ProductFactory> products_;
   const Isa isa_;

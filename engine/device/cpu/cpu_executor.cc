@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/pooling.h"
+#include "engine/device/cpu/aligned_buffer.h"
 
 namespace encoderd {
 namespace cpu {
@@ -22,29 +25,79 @@ absl::Status Reserve(int64_t bytes, absl::string_view what,
   return buffer->data() == nullptr ? NoMemory(bytes, what) : absl::OkStatus();
 }
 
-}  // namespace
+class CpuExecutor : public Executor {
+ public:
+  CpuExecutor(const Kernels& kernels, const ExecutorLimits& limits)
+      : kernels_(kernels), limits_(limits) {}
 
-absl::StatusOr<std::unique_ptr<Executor>> CpuExecutor::Create(
-    const Kernels& kernels, const ExecutorLimits& limits,
-    int64_t product_scratch_bytes) {
-  auto executor = absl::WrapUnique(new CpuExecutor(kernels, limits));
-  const int64_t head_size = limits.hidden_size / limits.num_attention_heads;
-  absl::Status status = Reserve(product_scratch_bytes, "product scratch",
-                                &executor->product_scratch_);
-  if (status.ok()) {
-    status =
-        Reserve(kernels.attention_scratch_bytes(limits.max_seqlen, head_size),
-                "attention scratch", &executor->attention_scratch_);
+  absl::Status TakeScratch(int64_t product_scratch_bytes);
+
+  absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
+  int64_t row_block() const override { return kProductRows; }
+  BatchRef Upload(const PackedBatch& batch) override;
+  void Run(const Op& op) override {
+    if (Failed()) return;
+    std::visit([this](const auto& alternative) { Do(alternative); }, op);
   }
-  if (status.ok())
-    status = Reserve(std::max(limits.hidden_size, limits.embedding_size) * 4,
-                     "row scratch", &executor->row_);
-  if (status.ok() && kernels.bf16) {
-    status = Reserve(int64_t{4} * limits.max_seqlen * limits.hidden_size,
-                     "pooling scratch", &executor->states_);
+  absl::Status Finish(ForwardResult* result) override {
+    batch_ = nullptr;
+    return status_;
   }
-  if (!status.ok()) return status;
-  return std::unique_ptr<Executor>(std::move(executor));
+
+ private:
+  DType dtype() const { return kernels_.bf16 ? DType::kBF16 : DType::kF32; }
+  bool Failed() const { return !status_.ok(); }
+  void Refuse(const char* op) {
+    status_ = absl::UnimplementedError(
+        absl::StrCat("op ", op, " is not computed on a CPU"));
+  }
+
+  // By the kernel alone.
+  template <typename O>
+  void Do(const O& op) {
+    RunKernel(op, row_.data());
+  }
+  void Do(const ProductOp& op);
+  void Do(const AttentionOp& op);
+  void Do(const AddNormOp& op);
+  void Do(const PoolOp& op);
+
+  template <typename O>
+  void RunKernel(const O& op, void* scratch) {
+    const auto run = static_cast<const Kernel<O>&>(kernels_).run;
+    if (run == nullptr) return Refuse(O::kName);
+    run(op, scratch);
+  }
+
+  // Constant after TakeScratch.
+  const Kernels& kernels_;
+  const ExecutorLimits limits_;
+  AlignedBuffer product_scratch_;
+  AlignedBuffer attention_scratch_;
+  AlignedBuffer row_;     // [H] or [E], whichever is more
+  AlignedBuffer states_;  // [max_seqlen,H], bf16 only
+  std::vector<AlignedBuffer> matrices_;
+
+  // Of the pass that runs.
+  const PackedBatch* batch_ = nullptr;
+  absl::Status status_;
+};
+
+absl::Status CpuExecutor::TakeScratch(int64_t product_scratch_bytes) {
+  const int64_t head_size = limits_.hidden_size / limits_.num_attention_heads;
+  absl::Status status =
+      Reserve(product_scratch_bytes, "product scratch", &product_scratch_);
+  status.Update(
+      Reserve(kernels_.attention_scratch_bytes(limits_.max_seqlen, head_size),
+              "attention scratch", &attention_scratch_));
+  status.Update(
+      Reserve(std::max(limits_.hidden_size, limits_.embedding_size) * 4,
+              "row scratch", &row_));
+  if (kernels_.bf16) {
+    status.Update(Reserve(int64_t{4} * limits_.max_seqlen * limits_.hidden_size,
+                          "pooling scratch", &states_));
+  }
+  return status;
 }
 
 absl::StatusOr<Matrix> CpuExecutor::Allocate(int64_t rows, int64_t cols) {
@@ -57,7 +110,7 @@ absl::StatusOr<Matrix> CpuExecutor::Allocate(int64_t rows, int64_t cols) {
   return matrix;
 }
 
-void CpuExecutor::Upload(const PackedBatch& batch) {
+BatchRef CpuExecutor::Upload(const PackedBatch& batch) {
   batch_ = &batch;
   status_ = absl::OkStatus();
   if (batch.num_tokens() > limits_.max_batch_tokens ||
@@ -69,128 +122,70 @@ void CpuExecutor::Upload(const PackedBatch& batch) {
         limits_.max_batch_tokens, ", ", limits_.max_batch_sequences, " and ",
         limits_.max_seqlen));
   }
+  return {batch.num_tokens(), batch.token_ids.data(), batch.position_ids.data(),
+          batch.segment_ids.data()};
 }
 
-void CpuExecutor::Embed(const CpuEmbeddings& embeddings, const NormRef& norm,
-                        Matrix out) {
-  if (Failed()) return;
-  const EmbeddingWeights& tables = embeddings.tables;
-  EmbedArgs args;
-  args.token = tables.token.data.data();
-  args.position =
-      tables.position.rows == 0 ? nullptr : tables.position.data.data();
-  args.segment =
-      tables.segment.rows == 0 ? nullptr : tables.segment.data.data();
-  args.token_ids = batch_->token_ids.data();
-  args.position_ids = batch_->position_ids.data();
-  args.segment_ids = batch_->segment_ids.data();
-  args.rows = batch_->num_tokens();
-  args.norm = norm;
-  kernels_.embed(args, row_.floats(), out.data);
-}
-
-void CpuExecutor::EmbedTokens(const DeviceEmbeddings& tables, Matrix out) {
-  const auto& embeddings = static_cast<const CpuEmbeddings&>(tables);
-  Embed(embeddings, embeddings.norm.ref(), out);
-}
-
-void CpuExecutor::SumTables(const DeviceEmbeddings& tables, Matrix out) {
-  Embed(static_cast<const CpuEmbeddings&>(tables),
-        {nullptr, nullptr, 0, out.cols}, out);
-}
-
-void CpuExecutor::Linear(Matrix x, const DeviceLinear& weights, Matrix y) {
-  if (Failed()) return;
-  const auto& linear = static_cast<const CpuLinear&>(weights);
-  for (int64_t r = 0; r < x.rows && !Failed(); r += kProductRows) {
-    const int64_t rows = std::min(kProductRows, x.rows - r);
-    status_ = linear.product->Run(x.Rows(r, 0).data, rows, y.Rows(r, 0).data,
+void CpuExecutor::Do(const ProductOp& op) {
+  const auto& linear = static_cast<const CpuLinear&>(*op.weights);
+  for (int64_t r = 0; r < op.x.rows && !Failed(); r += kProductRows) {
+    const int64_t rows = std::min(kProductRows, op.x.rows - r);
+    const Matrix y = RowsOf(op.y, r, rows);
+    status_ = linear.product->Run(RowsOf(op.x, r, rows).data, rows, y.data,
                                   product_scratch_.data());
-    const int64_t count = rows * linear.out;
-    switch (linear.activation) {
-      case Activation::kNone:
-        break;
-      case Activation::kGeluErf:
-        kernels_.element_wise(ElementWise::kGeluErf, count, y.Rows(r, 0).data);
-        break;
-      case Activation::kGeluTanh:
-        kernels_.element_wise(ElementWise::kGeluTanh, count, y.Rows(r, 0).data);
-        break;
-      case Activation::kRelu:
-        kernels_.element_wise(ElementWise::kRelu, count, y.Rows(r, 0).data);
-        break;
-    }
+    if (linear.activation != Activation::kNone)
+      kernels_.activate(linear.activation, rows * y.cols, y.data);
   }
 }
 
-void CpuExecutor::Attention(Matrix qkv, int32_t num_heads,
-                            const DeviceAttentionBias* bias, Matrix context) {
-  if (Failed()) return;
-  AttentionArgs args = {};
-  args.heads = num_heads;
-  args.head_size = context.cols / num_heads;
-  args.scratch = attention_scratch_.data();
-  if (bias != nullptr) {
-    const auto& biases = static_cast<const CpuAttentionBias&>(*bias);
-    args.bias = biases.rows.data.data() + biases.zero;
-    args.bias_stride = biases.rows.cols;
-  }
+void CpuExecutor::Do(const AttentionOp& op) {
+  if (op.reach != Reach()) return Refuse("attention with a limited reach");
+  AttentionOp of_sequence = op;
   for (int64_t b = 0; b < batch_->num_sequences(); ++b) {
     const int64_t first = batch_->cu_seqlens[b];
-    args.qkv = qkv.Rows(first, 0).data;
-    args.context = context.Rows(first, 0).data;
-    args.n = batch_->cu_seqlens[b + 1] - first;
-    kernels_.attention(args);
+    const int64_t length = batch_->cu_seqlens[b + 1] - first;
+    of_sequence.qkv = RowsOf(op.qkv, first, length);
+    of_sequence.context = RowsOf(op.context, first, length);
+    RunKernel(of_sequence, attention_scratch_.data());
   }
 }
 
-void CpuExecutor::AddLayerNorm(Matrix x, Matrix residual,
-                               const DeviceNorm& norm, Matrix y) {
-  if (Failed()) return;
-  kernels_.add_layer_norm(x.data, residual.data, x.rows,
-                          static_cast<const CpuNorm&>(norm).ref(),
-                          row_.floats(), y.data);
+void CpuExecutor::Do(const AddNormOp& op) {
+  if (op.residual.data == nullptr) return Refuse("layer_norm of one input");
+  if (op.sum.data != nullptr)
+    return Refuse("add_layer_norm that keeps its sum");
+  RunKernel(op, row_.data());
 }
 
-const float* CpuExecutor::SequenceStates(Matrix x, int64_t b) {
-  const int64_t first = batch_->cu_seqlens[b];
-  const int64_t n = batch_->cu_seqlens[b + 1] - first;
-  if (!kernels_.bf16)
-    return reinterpret_cast<const float*>(x.Rows(first, 0).data);
-  kernels_.to_float(x.Rows(first, 0).data, n * x.cols, states_.floats());
-  return states_.floats();
-}
-
-void CpuExecutor::TakeStates(Matrix x, int32_t layer,
-                             absl::Span<const SequenceOutput> outputs,
-                             ForwardResult* result) {
-  if (Failed()) return;
-  for (int64_t b = 0; b < batch_->num_sequences(); ++b) {
-    if (outputs[b].kind != SequenceOutput::Kind::kStates ||
-        outputs[b].layer != layer)
+void CpuExecutor::Do(const PoolOp& op) {
+  for (int64_t w = 0; w < op.work_count; ++w) {
+    const PoolWork& work = op.work[w];
+    if (work.length == 0) continue;
+    const Matrix x = RowsOf(op.x, work.first, work.length);
+    float* const out = op.out + work.out_offset;
+    if (work.states) {
+      kernels_.to_float(x.data, x.rows * x.cols, out);
       continue;
-    const int64_t first = batch_->cu_seqlens[b];
-    kernels_.to_float(x.Rows(first, 0).data,
-                      (batch_->cu_seqlens[b + 1] - first) * x.cols,
-                      result->values.data() + result->offsets[b]);
+    }
+    const float* states = static_cast<const float*>(x.data);
+    if (kernels_.bf16) {
+      kernels_.to_float(x.data, x.rows * x.cols, states_.floats());
+      states = states_.floats();
+    }
+    PoolStates(work.pooling, states, x.rows, x.cols, out);
+    if (work.normalize) NormalizeL2(out, x.cols);
   }
 }
 
-void CpuExecutor::Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
-                       ForwardResult* result) {
-  if (Failed()) return;
-  for (int64_t b = 0; b < batch_->num_sequences(); ++b) {
-    if (outputs[b].kind != SequenceOutput::Kind::kPooled) continue;
-    float* out = result->values.data() + result->offsets[b];
-    PoolStates(outputs[b].pooling, SequenceStates(x, b),
-               batch_->cu_seqlens[b + 1] - batch_->cu_seqlens[b], x.cols, out);
-    if (outputs[b].normalize) NormalizeL2(out, x.cols);
-  }
-}
+}  // namespace
 
-absl::Status CpuExecutor::Finish() {
-  batch_ = nullptr;
-  return status_;
+absl::StatusOr<std::unique_ptr<Executor>> NewCpuExecutor(
+    const Kernels& kernels, const ExecutorLimits& limits,
+    int64_t product_scratch_bytes) {
+  auto executor = absl::make_unique<CpuExecutor>(kernels, limits);
+  const absl::Status status = executor->TakeScratch(product_scratch_bytes);
+  if (!status.ok()) return status;
+  return std::unique_ptr<Executor>(std::move(executor));
 }
 
 }  // namespace cpu

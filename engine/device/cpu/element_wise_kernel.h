@@ -4,7 +4,7 @@
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_ELEMENT_WISE_KERNEL_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_ELEMENT_WISE_KERNEL_H_
 
-#include "engine/device/cpu/kernels.h"
+#include "engine/base/kinds.h"
 #include "engine/device/cpu/simd.h"
 #include "engine/device/cpu/vector_math.h"
 
@@ -35,16 +35,18 @@ ENCODERD_INLINE void Map(Function function, int64_t count,
 }
 
 template <typename E>
-void MapElementWise(ElementWise function, int64_t count, void* values) {
+void MapElementWise(Activation function, int64_t count, void* values) {
   auto* v = static_cast<typename E::Element*>(values);
   switch (function) {
-    case ElementWise::kGeluErf:
+    case Activation::kNone:
+      return;
+    case Activation::kGeluErf:
       return Map<E>(
           [](F x) { return GeluErf<sizeof(typename E::Element) == 4>(x); },
           count, v);
-    case ElementWise::kGeluTanh:
+    case Activation::kGeluTanh:
       return Map<E>([](F x) { return GeluTanh(x); }, count, v);
-    case ElementWise::kRelu:
+    case Activation::kRelu:
       return Map<E>([](F x) { return Max(F{}, x); }, count, v);
   }
 }

@@ -1,67 +1,46 @@
 // The vector kernels of one instruction set and one element type, as a table
-// of functions: everything of a forward pass but the matrix products.
+// of functions: everything of a forward pass but oneDNN's matrix products.
 //
-// One source (the *_kernel.h files) is compiled once for every instruction
-// set; FloatKernels picks a table at run time, so one binary starts on any CPU.
-// A row's result never depends on the rows beside it. No kernel allocates,
-// throws or keeps state. Elements are float or bf16 (uint16_t: the upper half
-// of a float) as Kernels::bf16 says; gains, biases, tables and every sum are
-// float. Only plain types here: this header is compiled with the flags of
-// every instruction set, so it must not pull in inline functions.
+// One source (the *_kernel.h files, listed below) is compiled once for every
+// instruction set; cpu_device.cc picks a table at run time, so one binary
+// starts on any CPU. A row's result never depends on the rows beside it. No
+// kernel allocates, throws or keeps state. Elements are float or bf16
+// (uint16_t: the upper half of a float) as Kernels::bf16 says; gains, biases,
+// tables and every sum are float. Only plain types here: this header is
+// compiled with the flags of every instruction set, so it must not pull in
+// inline functions.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_KERNELS_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_KERNELS_H_
 
 #include <cstdint>
 
+#include "engine/device/ops.h"
+
 namespace encoderd {
 namespace cpu {
 
-// y [rows,H] = (x - mean) / sqrt(var + eps) * gain + bias
-struct NormRef {
-  const float* gain;
-  const float* bias;
-  float eps;
-  int64_t size;  // H
+// Null where there is no kernel. scratch: what scratch_bytes of Kernels says,
+// aligned to 64.
+template <typename O>
+struct Kernel {
+  void (*run)(const O& op, void* scratch);
 };
 
-struct EmbedArgs {
-  const float* token;     // [V,H]
-  const float* position;  // [P,H], or null: the scheme adds no rows
-  const float* segment;   // [S,H], or null: no segments
-  const int32_t* token_ids;
-  const int32_t* position_ids;
-  const int32_t* segment_ids;
-  int64_t rows;
-  NormRef norm;  // gain null: the sums themselves
-};
-
+// Attention reads as many floats of a bias beyond its last distance.
 constexpr int64_t kBiasPadding = 16;
 
-// One sequence, every head. qkv and context point to its first row.
-struct AttentionArgs {
-  const void* qkv;  // [n,3H] as Q|K|V
-  void* context;    // [n,H]
-  int64_t n;
-  int64_t heads;
-  int64_t head_size;
-  void* scratch;  // attention_scratch_bytes(n or more, head_size), aligned 64
-  // Added to the scores of query i and key j: bias[head * bias_stride + j - i];
-  // null: nothing is. kBiasPadding floats beyond j = n - 1 are read too.
-  const float* bias = nullptr;
-  int64_t bias_stride = 0;
-};
-
-enum class ElementWise { kGeluErf, kGeluTanh, kRelu };
-
-struct Kernels {
+// EmbedOp and AddNormOp: scratch for a row of floats. AttentionOp: of one
+// sequence, whose rows qkv and context have; scratch for
+// attention_scratch_bytes(its length or more, head_size).
+struct Kernels : Kernel<EmbedOp>,
+                 Kernel<RotateOp>,
+                 Kernel<AttentionOp>,
+                 Kernel<GateOp>,
+                 Kernel<AddNormOp> {
   bool bf16;
-  void (*embed)(const EmbedArgs& args, float* row, void* out);
-  // y may be x or residual; row is scratch for H floats.
-  void (*add_layer_norm)(const void* x, const void* residual, int64_t rows,
-                         const NormRef& norm, float* row, void* y);
-  void (*element_wise)(ElementWise function, int64_t count, void* values);
   int64_t (*attention_scratch_bytes)(int64_t max_seqlen, int64_t head_size);
-  void (*attention)(const AttentionArgs& args);
+  // values = function(values), in place.
+  void (*activate)(Activation function, int64_t count, void* values);
   void (*to_float)(const void* from, int64_t count, float* to);
   // Products for CPUs on which oneDNN's rows depend on each other; null for
   // bf16. Weights [out,in] are packed once into packed_floats values.
@@ -72,7 +51,7 @@ struct Kernels {
 };
 
 // Tables of one translation unit each; null where the compiler or the target
-// architecture lacks the instruction set. cpu_device.cc picks.
+// architecture lacks the instruction set.
 const Kernels* PortableKernels();
 const Kernels* Avx2Kernels();
 const Kernels* Avx512Kernels();
@@ -80,5 +59,38 @@ const Kernels* Avx512Bf16Kernels();  // the bf16 table
 
 }  // namespace cpu
 }  // namespace encoderd
+
+// The table, for the sources of one instruction set.
+#ifdef ENCODERD_ISA
+#include "engine/device/cpu/attention_kernel.h"
+#include "engine/device/cpu/element_wise_kernel.h"
+#include "engine/device/cpu/layer_norm_kernel.h"
+#include "engine/device/cpu/product_kernel.h"
+
+namespace encoderd {
+namespace cpu {
+namespace ENCODERD_ISA {
+
+// Of elements E (simd.h), which MultiplyAdd (dot.h) multiplies.
+template <typename E, typename MultiplyAdd>
+inline constexpr Kernels kTable = {
+    {Embed<E>},
+    {nullptr},
+    {Attention<E, MultiplyAdd>},
+    {nullptr},
+    {AddLayerNorm<E>},
+    sizeof(typename E::Element) == 2,
+    AttentionScratchBytes<E>,
+    MapElementWise<E>,
+    ToFloat<E>,
+    sizeof(typename E::Element) == 4 ? PackedFloats : nullptr,
+    sizeof(typename E::Element) == 4 ? PackWeights : nullptr,
+    sizeof(typename E::Element) == 4 ? Product : nullptr,
+};
+
+}  // namespace ENCODERD_ISA
+}  // namespace cpu
+}  // namespace encoderd
+#endif
 
 #endif  // ENCODERD_ENGINE_DEVICE_CPU_KERNELS_H_

@@ -1,39 +1,19 @@
-// The float kernels for Avx2; compiled with the flags of that instruction set.
+// The float kernels for AVX2; compiled with the flags of that instruction set.
+#if defined(__AVX2__) && defined(__FMA__)
 #define ENCODERD_ISA isa_avx2
+#endif
 #include "engine/device/cpu/kernels.h"
 
-#if defined(__AVX2__) && defined(__FMA__)
-#include "engine/device/cpu/attention_kernel.h"
-#include "engine/device/cpu/element_wise_kernel.h"
-#include "engine/device/cpu/layer_norm_kernel.h"
-#include "engine/device/cpu/product_kernel.h"
-
 namespace encoderd {
 namespace cpu {
 
+#ifdef ENCODERD_ISA
 const Kernels* Avx2Kernels() {
-  using namespace isa_avx2;  // NOLINT: this file is that namespace
-  static constexpr Kernels kKernels = {
-      false,
-      Embed<F32>,
-      AddLayerNorm<F32>,
-      MapElementWise<F32>,
-      AttentionScratchBytes<F32>,
-      Attention<F32, MultiplyAddF32>,
-      ToFloat<F32>,
-      PackedFloats,
-      PackWeights,
-      Product,
-  };
-  return &kKernels;
+  return &isa_avx2::kTable<isa_avx2::F32, isa_avx2::MultiplyAddF32>;
 }
+#else
+const Kernels* Avx2Kernels() { return nullptr; }
+#endif
 
 }  // namespace cpu
 }  // namespace encoderd
-#else
-namespace encoderd {
-namespace cpu {
-const Kernels* Avx2Kernels() { return nullptr; }
-}  // namespace cpu
-}  // namespace encoderd
-#endif

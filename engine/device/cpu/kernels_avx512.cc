@@ -1,40 +1,20 @@
-// The float kernels for Avx512; compiled with the flags of that instruction
+// The float kernels for AVX-512; compiled with the flags of that instruction
 // set.
+#if defined(__AVX512F__)
 #define ENCODERD_ISA isa_avx512
+#endif
 #include "engine/device/cpu/kernels.h"
 
-#if defined(__AVX512F__)
-#include "engine/device/cpu/attention_kernel.h"
-#include "engine/device/cpu/element_wise_kernel.h"
-#include "engine/device/cpu/layer_norm_kernel.h"
-#include "engine/device/cpu/product_kernel.h"
-
 namespace encoderd {
 namespace cpu {
 
+#ifdef ENCODERD_ISA
 const Kernels* Avx512Kernels() {
-  using namespace isa_avx512;  // NOLINT: this file is that namespace
-  static constexpr Kernels kKernels = {
-      false,
-      Embed<F32>,
-      AddLayerNorm<F32>,
-      MapElementWise<F32>,
-      AttentionScratchBytes<F32>,
-      Attention<F32, MultiplyAddF32>,
-      ToFloat<F32>,
-      PackedFloats,
-      PackWeights,
-      Product,
-  };
-  return &kKernels;
+  return &isa_avx512::kTable<isa_avx512::F32, isa_avx512::MultiplyAddF32>;
 }
+#else
+const Kernels* Avx512Kernels() { return nullptr; }
+#endif
 
 }  // namespace cpu
 }  // namespace encoderd
-#else
-namespace encoderd {
-namespace cpu {
-const Kernels* Avx512Kernels() { return nullptr; }
-}  // namespace cpu
-}  // namespace encoderd
-#endif

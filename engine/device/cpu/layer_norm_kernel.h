@@ -9,8 +9,8 @@
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_LAYER_NORM_KERNEL_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_LAYER_NORM_KERNEL_H_
 
-#include "engine/device/cpu/kernels.h"
 #include "engine/device/cpu/simd.h"
+#include "engine/device/ops.h"
 
 namespace encoderd {
 namespace cpu {
@@ -18,39 +18,39 @@ namespace ENCODERD_ISA {
 
 // y = LayerNorm(row); row's values sum to `sum`.
 template <typename E>
-ENCODERD_INLINE void NormalizeRow(const float* row, float sum,
+ENCODERD_INLINE void NormalizeRow(const float* row, int64_t size, float sum,
                                   const NormRef& norm, typename E::Element* y) {
-  const int64_t whole = norm.size / kLanes * kLanes;
-  const float mean = sum / static_cast<float>(norm.size);
+  const int64_t whole = size / kLanes * kLanes;
+  const float mean = sum / static_cast<float>(size);
   F squares = {};
   for (int64_t h = 0; h < whole; h += kLanes) {
     const F d = F32::Load(row + h) - mean;
     squares += d * d;
   }
   float variance = SumLanes(squares);
-  for (int64_t h = whole; h < norm.size; ++h) {
+  for (int64_t h = whole; h < size; ++h) {
     const float d = row[h] - mean;
     variance += d * d;
   }
-  variance /= static_cast<float>(norm.size);
+  variance /= static_cast<float>(size);
   const float factor = 1.0f / __builtin_sqrtf(variance + norm.eps);
   for (int64_t h = 0; h < whole; h += kLanes) {
     const F scaled = (F32::Load(row + h) - mean) * factor;
     E::Store(scaled * F32::Load(norm.gain + h) + F32::Load(norm.bias + h),
              y + h);
   }
-  for (int64_t h = whole; h < norm.size; ++h)
+  for (int64_t h = whole; h < size; ++h)
     E::StoreOne((row[h] - mean) * factor * norm.gain[h] + norm.bias[h], y + h);
 }
 
 template <typename E>
-void AddLayerNorm(const void* x, const void* residual, int64_t rows,
-                  const NormRef& norm, float* row, void* y) {
+void AddLayerNorm(const AddNormOp& op, void* scratch) {
   using Element = typename E::Element;
-  const int64_t whole = norm.size / kLanes * kLanes;
-  for (int64_t r = 0; r < rows; ++r) {
-    const Element* a = static_cast<const Element*>(x) + r * norm.size;
-    const Element* b = static_cast<const Element*>(residual) + r * norm.size;
+  const int64_t size = op.x.cols, whole = size / kLanes * kLanes;
+  float* const row = static_cast<float*>(scratch);
+  for (int64_t r = 0; r < op.x.rows; ++r) {
+    const Element* a = static_cast<const Element*>(op.x.data) + r * size;
+    const Element* b = static_cast<const Element*>(op.residual.data) + r * size;
     F sums = {};
     for (int64_t h = 0; h < whole; h += kLanes) {
       const F v = E::Load(a + h) + E::Load(b + h);
@@ -58,11 +58,12 @@ void AddLayerNorm(const void* x, const void* residual, int64_t rows,
       sums += v;
     }
     float sum = SumLanes(sums);
-    for (int64_t h = whole; h < norm.size; ++h) {
+    for (int64_t h = whole; h < size; ++h) {
       row[h] = E::LoadOne(a + h) + E::LoadOne(b + h);
       sum += row[h];
     }
-    NormalizeRow<E>(row, sum, norm, static_cast<Element*>(y) + r * norm.size);
+    NormalizeRow<E>(row, size, sum, op.norm,
+                    static_cast<Element*>(op.y.data) + r * size);
   }
 }
 
@@ -76,16 +77,20 @@ ENCODERD_INLINE void CopyRow(const float* row, int64_t size,
 }
 
 template <typename E>
-void Embed(const EmbedArgs& args, float* row, void* out) {
-  const int64_t size = args.norm.size, whole = size / kLanes * kLanes;
-  for (int64_t r = 0; r < args.rows; ++r) {
-    const float* token = args.token + args.token_ids[r] * size;
-    const float* position = args.position == nullptr
-                                ? nullptr
-                                : args.position + args.position_ids[r] * size;
-    const float* segment = args.segment == nullptr
-                               ? nullptr
-                               : args.segment + args.segment_ids[r] * size;
+void Embed(const EmbedOp& op, void* scratch) {
+  const int64_t size = op.out.cols, whole = size / kLanes * kLanes;
+  float* const row = static_cast<float*>(scratch);
+  const auto row_of = [size](const void* table, int32_t id) {
+    return static_cast<const float*>(table) + id * size;
+  };
+  for (int64_t r = 0; r < op.out.rows; ++r) {
+    const float* token = row_of(op.tables.token, op.batch.token_ids[r]);
+    const float* position = nullptr;
+    const float* segment = nullptr;
+    if (op.tables.position != nullptr)
+      position = row_of(op.tables.position, op.batch.position_ids[r]);
+    if (op.tables.segment != nullptr)
+      segment = row_of(op.tables.segment, op.batch.segment_ids[r]);
     F sums = {};
     for (int64_t h = 0; h < whole; h += kLanes) {
       F v = F32::Load(token + h);
@@ -101,11 +106,11 @@ void Embed(const EmbedArgs& args, float* row, void* out) {
       if (position != nullptr) row[h] += position[h];
       sum += row[h];
     }
-    auto* y = static_cast<typename E::Element*>(out) + r * size;
-    if (args.norm.gain == nullptr) {
+    auto* y = static_cast<typename E::Element*>(op.out.data) + r * size;
+    if (op.norm.gain == nullptr) {
       CopyRow<E>(row, size, y);
     } else {
-      NormalizeRow<E>(row, sum, args.norm, y);
+      NormalizeRow<E>(row, size, sum, op.norm, y);
     }
   }
 }

@@ -57,7 +57,8 @@ ENCODERD_INLINE F Max(F a, F b) { return a > b ? a : b; }
 ENCODERD_INLINE F Min(F a, F b) { return a < b ? a : b; }
 
 // Elements in memory: float as it is; bf16 as the upper half of a float,
-// rounded to nearest even.
+// rounded to nearest even. (io/half_floats.h has the host's conversion, which
+// other flags compile.)
 struct F32 {
   using Element = float;
   static ENCODERD_INLINE F Load(const float* p) {

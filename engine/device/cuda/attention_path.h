@@ -37,14 +37,14 @@ constexpr int32_t PathTokens(AttentionPath path) {
 }
 
 // Whether a path has a kernel for these at all.
-constexpr bool HasPath(Element element, int32_t head_size, AttentionPath path) {
+constexpr bool HasPath(DType element, int32_t head_size, AttentionPath path) {
   if (path == AttentionPath::kGeneral) return true;
-  return element != Element::kFloat &&
+  return element != DType::kF32 &&
          (path != AttentionPath::kWhole128 || head_size <= 64);
 }
 
-constexpr AttentionPath PathOf(Element element, int32_t head_size,
-                               int32_t length, uint32_t allowed) {
+constexpr AttentionPath PathOf(DType element, int32_t head_size, int32_t length,
+                               uint32_t allowed) {
   AttentionPath path = AttentionPath::kWarp;
   if (length > PathTokens(path)) path = AttentionPath::kWhole64;
   if (length > PathTokens(path)) path = AttentionPath::kWhole128;
@@ -56,7 +56,7 @@ constexpr AttentionPath PathOf(Element element, int32_t head_size,
 
 // The rule of one model on one device.
 struct AttentionRule {
-  Element element = Element::kFloat;
+  DType element = DType::kF32;
   int32_t head_size = 0;
   uint32_t allowed = kAllAttentionPaths;
 

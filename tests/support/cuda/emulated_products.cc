@@ -131,8 +131,8 @@ absl::StatusOr<std::unique_ptr<Product>> EmulatedLibrary::Create(
 
 absl::StatusOr<std::vector<Algorithm>> EmulatedGeluLibrary::Candidates(
     const ProductArgs& args, int64_t rows) {
-  if (args.epilogue != Epilogue::kBiasGeluErf ||
-      args.element == Element::kFloat || args.operands != Operands::kElement)
+  if (args.epilogue != Epilogue::kBiasGeluErf || args.element == DType::kF32 ||
+      args.operands != Operands::kElement)
     return absl::UnimplementedError("GELU in 16 bits alone");
   return std::vector<Algorithm>{"loops", "more loops"};
 }

@@ -1,65 +1,64 @@
 #include "engine/device/cuda/graphs/recorded_ops.h"
 
+#include "absl/strings/str_cat.h"
 #include "engine/device/cuda/host/memory.h"
+#include "engine/device/cuda/host/weights.h"
 
 namespace encoderd {
 namespace cuda {
 namespace {
+
+template <typename O>
+concept HasKernel = requires(const O& op, const OpStream& stream) {
+  Start(op, stream);
+};
 
 // Starts one op of any kind.
 struct Starter {
   Runtime* runtime;
   OpStream stream;
 
-  absl::Status Named(int code, const char* name) const {
-    return code == 0 ? absl::OkStatus() : RuntimeError(runtime, code, name);
+  absl::Status operator()(const ProductOp& op) const {
+    const Product& product =
+        *static_cast<const CudaLinear&>(*op.weights).product;
+    if (op.residual == nullptr)
+      return product.Run(op.x.data, op.x.rows, op.y.data, stream.stream);
+    return product.RunAdding(op.x.data, op.x.rows, op.residual, op.y.data,
+                             stream.stream);
   }
-  absl::Status operator()(const EmbedTokensArgs& args) const {
-    return Named(EmbedTokens(args, stream), "embed_tokens");
-  }
-  absl::Status operator()(const ProductCall& call) const {
-    if (call.residual == nullptr)
-      return call.product->Run(call.x, call.rows, call.y, stream.stream);
-    return call.product->RunAdding(call.x, call.rows, call.residual, call.y,
-                                   stream.stream);
-  }
-  absl::Status operator()(const AttentionArgs& args) const {
-    return Named(Attention(args, stream), "attention");
-  }
-  absl::Status operator()(const BiasActivationArgs& args) const {
-    return Named(BiasActivation(args, stream), "bias_gelu");
-  }
-  absl::Status operator()(const AddLayerNormArgs& args) const {
-    return Named(AddLayerNorm(args, stream), "add_layer_norm");
-  }
-  absl::Status operator()(const PoolArgs& args) const {
-    return Named(Pool(args, stream), "pool");
-  }
-  absl::Status operator()(const QuantizeRowsArgs& args) const {
-    return Named(QuantizeRows(args, stream), "quantize_rows");
+  template <typename O>
+  absl::Status operator()(const O& op) const {
+    if constexpr (HasKernel<O>) {
+      const int code = Start(op, stream);
+      return code == 0 ? absl::OkStatus()
+                       : RuntimeError(runtime, code, O::kName);
+    } else {
+      return absl::UnimplementedError(
+          absl::StrCat("op ", O::kName, " is not computed on a GPU"));
+    }
   }
 };
 
 }  // namespace
 
-bool AddInProduct(const void* x, int64_t rows, const void* residual,
-                  RecordedOps* ops) {
-  if (ops->empty() || x == residual || !IsAligned(residual)) return false;
-  auto* call = std::get_if<ProductCall>(&ops->back());
-  if (call == nullptr || call->y != x || call->rows != rows ||
-      call->x == residual || !call->product->adds_residual())
+bool AddInProduct(const Matrix& x, const Matrix& residual, RecordedOps* ops) {
+  if (ops->empty() || x.data == residual.data || !IsAligned(residual.data))
     return false;
-  call->residual = residual;
+  auto* product = std::get_if<ProductOp>(&ops->back());
+  if (product == nullptr || product->y != x ||
+      product->x.data == residual.data ||
+      !static_cast<const CudaLinear&>(*product->weights)
+           .product->adds_residual())
+    return false;
+  product->residual = residual.data;
   return true;
 }
 
-bool QuantizeInNorm(const QuantizeRowsArgs& args, RecordedOps* ops) {
-  if (ops->empty() || args.element == Element::kFloat) return false;
-  auto* norm = std::get_if<AddLayerNormArgs>(&ops->back());
-  if (norm == nullptr || norm->y != args.x || norm->rows != args.rows ||
-      norm->hidden != args.cols)
-    return false;
-  norm->quantized = args.y;
+bool QuantizeInNorm(const QuantizeRowsOp& op, RecordedOps* ops) {
+  if (ops->empty() || op.x.dtype == DType::kF32) return false;
+  auto* norm = std::get_if<AddNormOp>(&ops->back());
+  if (norm == nullptr || norm->y != op.x) return false;
+  norm->quantized = op.y;
   return true;
 }
 

@@ -10,40 +10,28 @@
 
 #include "absl/status/status.h"
 #include "engine/device/cuda/ops.h"
-#include "engine/device/cuda/products/products.h"
 #include "engine/device/cuda/runtime.h"
 
 namespace encoderd {
 namespace cuda {
 
-struct ProductCall {
-  const Product* product;  // borrowed
-  const void* x;
-  int64_t rows;
-  const void* residual;  // added to the product; null: none
-  void* y;
-  // For op_costs.
-  Element element;
-  int32_t in;
-  int32_t out;
-  Operands operands;
-
-  bool operator==(const ProductCall&) const = default;
+// The ops of a pass, and those that a card adds.
+template <typename Known, typename... More>
+struct Joined;
+template <typename... Known, typename... More>
+struct Joined<std::variant<Known...>, More...> {
+  using Type = std::variant<Known..., More...>;
 };
-
-using RecordedOp = std::variant<EmbedTokensArgs, ProductCall, AttentionArgs,
-                                BiasActivationArgs, AddLayerNormArgs, PoolArgs,
-                                QuantizeRowsArgs>;
+using RecordedOp = Joined<Op, BiasActivationOp, QuantizeRowsOp>::Type;
 using RecordedOps = std::vector<RecordedOp>;
 
-// Where the last op is the product that gives x [rows,...], and it can add a
+// Where the last op is the product that gives x, and it can add a
 // residual, lets it add this one, and is true: then x is the sum.
-bool AddInProduct(const void* x, int64_t rows, const void* residual,
-                  RecordedOps* ops);
+bool AddInProduct(const Matrix& x, const Matrix& residual, RecordedOps* ops);
 
-// Where the last op is the LayerNorm that gives args.x, lets it write args.y
-// too, and is true: the op itself is then not needed.
-bool QuantizeInNorm(const QuantizeRowsArgs& args, RecordedOps* ops);
+// Where the last op is the LayerNorm that gives op.x, lets it write op.y too,
+// and is true: the op itself is then not needed.
+bool QuantizeInNorm(const QuantizeRowsOp& op, RecordedOps* ops);
 
 // Puts an op on the stream: its error, with its name. overlaps: as OpStream has
 // it.

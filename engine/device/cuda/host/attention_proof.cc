@@ -30,14 +30,14 @@ constexpr char kWhat[] = "attention's proof";
 
 class Proof {
  public:
-  Proof(Runtime* runtime, Element element, AttentionProofInputs inputs,
+  Proof(Runtime* runtime, DType element, AttentionProofInputs inputs,
         Stream stream)
       : runtime_(*runtime),
         element_(element),
         inputs_(std::move(inputs)),
         stream_(stream) {}
 
-  absl::Status Run(AttentionPath path, bool biased, const AttentionOp& fast);
+  absl::Status Run(AttentionPath path, bool biased, const AttentionStart& fast);
   // The largest difference, as a part of its bound; infinite with a NaN.
   double Difference() const;
   // Sequences that have other bits alone than in company.
@@ -54,10 +54,10 @@ class Proof {
   }
   absl::Status Take(bool biased);
   // Puts all on the stream, the copy back too, up to the first error.
-  int Start(AttentionPath path, bool biased, const AttentionOp& fast);
+  int Start(AttentionPath path, bool biased, const AttentionStart& fast);
 
   Runtime& runtime_;
-  const Element element_;
+  const DType element_;
   const AttentionProofInputs inputs_;
   const Stream stream_;
   DeviceBuffer qkv_, bias_, work_, contexts_;
@@ -77,30 +77,35 @@ absl::Status Proof::Take(bool biased) {
   return status;
 }
 
-int Proof::Start(AttentionPath path, bool biased, const AttentionOp& fast) {
-  AttentionArgs args = {};
-  args.element = element_;
-  args.heads = inputs_.heads;
-  args.head_size = static_cast<int32_t>(inputs_.hidden / inputs_.heads);
+int Proof::Start(AttentionPath path, bool biased, const AttentionStart& fast) {
+  // The batch as if it began at `row` of the memory.
+  const auto rows = [this](const DeviceBuffer& memory, int64_t row,
+                           int64_t cols) {
+    return Matrix{memory.as<uint16_t>() + row * cols, inputs_.tokens(), cols,
+                  element_};
+  };
+  AttentionOp op;
+  op.heads = inputs_.heads;
+  op.head_size = static_cast<int32_t>(inputs_.hidden / inputs_.heads);
   if (biased) {
-    args.bias = bias_.as<float>() + inputs_.bias_stride / 2;
-    args.bias_stride = inputs_.bias_stride;
+    op.bias = bias_.as<float>() + inputs_.bias_stride / 2;
+    op.bias_stride = inputs_.bias_stride;
   }
   int code = runtime_.FillWithNaNs(contexts_.data(), bytes(), stream_);
-  args.work = work_.as<AttentionWork>();
+  op.work = work_.as<AttentionWork>();
   // Over the next `count` entries, of sequences that begin at `row`.
-  const auto run = [&](const AttentionOp& op, int64_t count, int64_t row,
+  const auto run = [&](const AttentionStart& start, int64_t count, int64_t row,
                        Which which) {
-    args.path = which == kGeneral ? AttentionPath::kGeneral : path;
-    args.qkv = qkv_.as<uint16_t>() + row * 3 * inputs_.hidden;
-    args.work_count = count;
-    args.context =
-        contexts_.as<uint16_t>() + which * values() + row * inputs_.hidden;
-    if (code == 0) code = op(args, stream_);
-    args.work += count;
+    op.path = which == kGeneral ? AttentionPath::kGeneral : path;
+    op.qkv = rows(qkv_, row, 3 * inputs_.hidden);
+    op.work_count = count;
+    op.context =
+        rows(contexts_, which * inputs_.tokens() + row, inputs_.hidden);
+    if (code == 0) code = start(op, stream_);
+    op.work += count;
   };
   run(fast, inputs_.sequences(), 0, kFast);
-  run(&Attention, inputs_.general_work, 0, kGeneral);
+  run(kStartAttention, inputs_.general_work, 0, kGeneral);
   for (int64_t b = 0; b < inputs_.sequences(); ++b)
     run(fast, 1, inputs_.ends[b], kAlone);
   if (code != 0) return code;
@@ -109,7 +114,7 @@ int Proof::Start(AttentionPath path, bool biased, const AttentionOp& fast) {
 }
 
 absl::Status Proof::Run(AttentionPath path, bool biased,
-                        const AttentionOp& fast) {
+                        const AttentionStart& fast) {
   absl::Status status = Take(biased);
   if (!status.ok()) return status;
   int code = Start(path, biased, fast);
@@ -176,10 +181,10 @@ const char* PathName(AttentionPath path) {
   return "general";
 }
 
-absl::Status ProveAttention(Runtime* runtime, Element element,
-                            int32_t head_size, int32_t heads, bool biased,
-                            AttentionPath path, Stream stream,
-                            std::string* figures, const AttentionOp& fast) {
+absl::Status ProveAttention(Runtime* runtime, DType element, int32_t head_size,
+                            int32_t heads, bool biased, AttentionPath path,
+                            Stream stream, std::string* figures,
+                            const AttentionStart& fast) {
   *figures = "nothing to prove";
   if (path == AttentionPath::kGeneral || !HasPath(element, head_size, path))
     return absl::OkStatus();
@@ -196,7 +201,7 @@ absl::Status ProveAttention(Runtime* runtime, Element element,
   if (difference <= 1 && other == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(
       "attention's path ", PathName(path), " (",
-      element == Element::kHalf ? "fp16" : "bf16", ", head size ", head_size,
+      element == DType::kF16 ? "fp16" : "bf16", ", head size ", head_size,
       biased ? ", with a bias" : "", "): ", *figures, "; ", other, " of ",
       inputs.sequences(), " sequences have other bits alone than in company"));
 }

@@ -24,7 +24,9 @@ namespace cuda {
 // "whole64", for people.
 const char* PathName(AttentionPath path);
 
-using AttentionOp = std::function<int(const AttentionArgs&, const OpStream&)>;
+using AttentionStart = std::function<int(const AttentionOp&, const OpStream&)>;
+inline constexpr int (*kStartAttention)(const AttentionOp&,
+                                        const OpStream&) = &Start;
 
 // OK where every value is within the bound (attention_proof.cc) of the general
 // path's, and a sequence has the same bits alone as in company; also where
@@ -32,11 +34,10 @@ using AttentionOp = std::function<int(const AttentionArgs&, const OpStream&)>;
 // INTERNAL, with both figures, where not; else as memory.h says. figures: set
 // in either case, "largest difference 0.31 of the bound". heads: of the model;
 // fewer are computed. fast: what starts the path, for tests.
-absl::Status ProveAttention(Runtime* runtime, Element element,
-                            int32_t head_size, int32_t heads, bool biased,
-                            AttentionPath path, Stream stream,
-                            std::string* figures,
-                            const AttentionOp& fast = &Attention);
+absl::Status ProveAttention(Runtime* runtime, DType element, int32_t head_size,
+                            int32_t heads, bool biased, AttentionPath path,
+                            Stream stream, std::string* figures,
+                            const AttentionStart& fast = kStartAttention);
 
 }  // namespace cuda
 }  // namespace encoderd

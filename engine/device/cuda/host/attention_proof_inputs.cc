@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/device/cuda/host/narrow.h"
+#include "engine/io/half_floats.h"
 
 namespace encoderd {
 namespace cuda {
@@ -36,7 +36,7 @@ class Random {
   uint64_t state_ = 1;
 };
 
-void FillValues(Element element, AttentionProofInputs* inputs) {
+void FillValues(DType element, AttentionProofInputs* inputs) {
   Random random;
   for (int32_t row = 0; row < inputs->tokens(); ++row) {
     // Softmax over nearly equal scores, over some, over one that is far ahead;
@@ -48,8 +48,8 @@ void FillValues(Element element, AttentionProofInputs* inputs) {
       const float value = c < inputs->hidden ? random.Value(query - 6, query)
                           : c < 2 * inputs->hidden ? random.Value(key - 6, key)
                                                    : random.Value(-10, 5);
-      inputs->qkv.push_back(element == Element::kHalf ? NarrowToHalf(value)
-                                                      : NarrowToBf16(value));
+      inputs->qkv.push_back(element == DType::kF16 ? NarrowToHalf(value)
+                                                   : NarrowToBf16(value));
     }
   }
   inputs->bias_stride = 2 * inputs->lengths.back() - 1;
@@ -59,8 +59,8 @@ void FillValues(Element element, AttentionProofInputs* inputs) {
 
 }  // namespace
 
-AttentionProofInputs MakeAttentionProofInputs(Element element,
-                                              int32_t head_size, int32_t heads,
+AttentionProofInputs MakeAttentionProofInputs(DType element, int32_t head_size,
+                                              int32_t heads,
                                               AttentionPath path) {
   AttentionProofInputs inputs;
   // A block of kWarp takes four, of any other one.

@@ -29,8 +29,8 @@ struct AttentionProofInputs {
 };
 
 // element: of 16 bits. heads: of the model; at least one.
-AttentionProofInputs MakeAttentionProofInputs(Element element,
-                                              int32_t head_size, int32_t heads,
+AttentionProofInputs MakeAttentionProofInputs(DType element, int32_t head_size,
+                                              int32_t heads,
                                               AttentionPath path);
 
 }  // namespace cuda

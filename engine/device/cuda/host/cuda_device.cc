@@ -11,6 +11,7 @@
 #include "engine/device/cuda/host/memory_plan.h"
 #include "engine/device/cuda/host/narrow.h"
 #include "engine/device/cuda/host/prove_paths.h"
+#include "engine/device/cuda/host/weights.h"
 #include "engine/device/cuda/products/bucketed_product.h"
 
 namespace encoderd {
@@ -87,7 +88,8 @@ class CudaDevice : public Device {
   absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights weights,
                                                           float eps) override {
     auto norm = absl::make_unique<CudaNorm>();
-    absl::Status status = Put(weights, eps, norm.get());
+    absl::Status status =
+        Put(weights, eps, &norm->gain, &norm->bias, &norm->norm);
     if (!status.ok()) return status;
     return std::unique_ptr<DeviceNorm>(std::move(norm));
   }
@@ -96,10 +98,11 @@ class CudaDevice : public Device {
   absl::StatusOr<std::unique_ptr<DeviceAttentionBias>> PrepareAttentionBias(
       HostMatrix biases) override {
     auto bias = absl::make_unique<CudaAttentionBias>();
-    bias->columns = static_cast<int32_t>(biases.cols);
     absl::Status status =
         Put(biases.data, DType::kF32, "attention's biases", &bias->values);
     if (!status.ok()) return status;
+    bias->bias = bias->values.as<float>() + biases.cols / 2;
+    bias->bias_stride = static_cast<int32_t>(biases.cols);
     return std::unique_ptr<DeviceAttentionBias>(std::move(bias));
   }
 
@@ -121,7 +124,7 @@ class CudaDevice : public Device {
   absl::Status Prove(const ModelSizes& sizes) {
     FastPaths paths;
     std::vector<std::string> notes;
-    absl::Status status = ProvePaths(runtime_, sizes, ElementOf(dtype()),
+    absl::Status status = ProvePaths(runtime_, sizes, dtype(),
                                      context_->operands, &paths, &notes);
     for (std::string& note : notes) AddNote(std::move(note));
     context_->attention_paths = paths.attention_paths;
@@ -150,12 +153,11 @@ class CudaDevice : public Device {
     return TakeCopy(runtime_, bytes.data(), static_cast<int64_t>(bytes.size()),
                     what, buffer);
   }
-  absl::Status Put(const NormWeights& weights, float eps,
-                   CudaNorm* norm) const {
-    norm->eps = eps;
-    absl::Status status =
-        Put(weights.gain, DType::kF32, "a norm's gain", &norm->gain);
-    status.Update(Put(weights.bias, DType::kF32, "a norm's bias", &norm->bias));
+  absl::Status Put(const NormWeights& weights, float eps, DeviceBuffer* gain,
+                   DeviceBuffer* bias, NormRef* norm) const {
+    absl::Status status = Put(weights.gain, DType::kF32, "a norm's gain", gain);
+    status.Update(Put(weights.bias, DType::kF32, "a norm's bias", bias));
+    *norm = {gain->as<float>(), bias->as<float>(), eps};
     return status;
   }
 
@@ -203,9 +205,24 @@ absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
   return absl::OkStatus();
 }
 
+Epilogue EpilogueOf(Activation activation) {
+  switch (activation) {
+    case Activation::kRelu:
+      return Epilogue::kBiasRelu;
+    case Activation::kGeluTanh:
+      return Epilogue::kBiasGeluTanh;
+    case Activation::kGeluErf:
+      return Epilogue::kBiasGeluErf;
+    case Activation::kNone:
+      break;
+  }
+  return Epilogue::kBias;
+}
+
 // The product gives plain sums; bias and activation are a pass of their own.
-void ActivateApart(CudaLinear* linear, ProductArgs* args) {
-  linear->activate = true;
+void ActivateApart(Activation activation, CudaLinear* linear,
+                   ProductArgs* args) {
+  linear->activation = activation;
   args->epilogue = Epilogue::kNone;
   args->bias = nullptr;
 }
@@ -213,50 +230,34 @@ void ActivateApart(CudaLinear* linear, ProductArgs* args) {
 absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
     LinearWeights weights, Activation activation) {
   auto linear = absl::make_unique<CudaLinear>();
-  linear->out = weights.weight.rows;
   ProductArgs args;
-  args.element = ElementOf(dtype());
+  args.element = dtype();
   args.in = weights.weight.cols;
   args.out = weights.weight.rows;
   args.residual = weights.residual_follows;
-  const bool by_8_bits = e4m3() && weights.bears_8_bits;
-  if (by_8_bits) linear->operands = args.operands = Operands::kE4m3;
-  switch (activation) {
-    case Activation::kNone:
-      args.epilogue = Epilogue::kBias;
-      break;
-    case Activation::kRelu:
-      args.epilogue = Epilogue::kBiasRelu;
-      linear->function = ElementWise::kRelu;
-      break;
-    case Activation::kGeluTanh:
-      args.epilogue = Epilogue::kBiasGeluTanh;
-      linear->function = ElementWise::kGeluTanh;
-      break;
-    case Activation::kGeluErf:
-      args.epilogue = Epilogue::kBiasGeluErf;
-      linear->function = ElementWise::kGeluErf;
-      break;
-  }
+  args.epilogue = EpilogueOf(activation);
+  linear->by_8_bits = e4m3() && weights.bears_8_bits;
+  if (linear->by_8_bits) args.operands = Operands::kE4m3;
   // In e4m3 the epilogue is a bias at most, in float the exact GELU is ours.
-  if ((by_8_bits && activation != Activation::kNone) ||
+  if ((linear->by_8_bits && activation != Activation::kNone) ||
       (dtype() == DType::kF32 && activation == Activation::kGeluErf))
-    ActivateApart(linear.get(), &args);
-  absl::Status status =
-      PutBytes(by_8_bits ? NarrowRowsToE4m3(weights.weight.data, args.in)
-                         : Narrow(weights.weight.data, dtype()),
-               "weights", &linear->weight);
+    ActivateApart(activation, linear.get(), &args);
+  absl::Status status = PutBytes(
+      linear->by_8_bits ? NarrowRowsToE4m3(weights.weight.data, args.in)
+                        : Narrow(weights.weight.data, dtype()),
+      "weights", &linear->weight);
+  const bool activates_apart = linear->activation != Activation::kNone;
   const bool float_bias =
-      linear->activate || args.epilogue == Epilogue::kBiasGeluErf;
+      activates_apart || args.epilogue == Epilogue::kBiasGeluErf;
   status.Update(Put(weights.bias, float_bias ? DType::kF32 : dtype(), "a bias",
                     &linear->bias));
   if (!status.ok()) return status;
   args.weight = linear->weight.data();
-  if (!linear->activate) args.bias = linear->bias.data();
+  if (!activates_apart) args.bias = linear->bias.data();
   absl::StatusOr<std::unique_ptr<Product>> product = products_->Create(args);
   if (args.epilogue == Epilogue::kBiasGeluErf &&
       absl::IsUnimplemented(product.status())) {
-    ActivateApart(linear.get(), &args);
+    ActivateApart(activation, linear.get(), &args);
     product = products_->Create(args);
   }
   for (std::string& note : products_->TakeNotes()) AddNote(std::move(note));
@@ -278,8 +279,11 @@ absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> CudaDevice::PrepareEmbeddings(
     status.Update(Put(weights.segment.data, dtype(), "the segment table",
                       &tables->segment));
   }
-  status.Update(Put(weights.norm, eps, &tables->norm));
+  status.Update(
+      Put(weights.norm, eps, &tables->gain, &tables->bias, &tables->norm));
   if (!status.ok()) return status;
+  tables->tables = {tables->token.data(), tables->position.data(),
+                    tables->segment.data()};
   return std::unique_ptr<DeviceEmbeddings>(std::move(tables));
 }
 

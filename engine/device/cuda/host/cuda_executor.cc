@@ -7,8 +7,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/cuda/graphs/op_costs.h"
-#include "engine/device/cuda/host/narrow.h"
-#include "engine/device/cuda/host/pool_kind.h"
+#include "engine/device/cuda/host/weights.h"
 
 namespace encoderd {
 namespace cuda {
@@ -19,9 +18,8 @@ CudaExecutor::CudaExecutor(std::shared_ptr<Context> context,
       runtime_(*context_->runtime),
       limits_(limits),
       plan_(PlanSession(limits, context_->dtype, context_->operands)),
-      element_(ElementOf(context_->dtype)),
       attention_rule_{
-          element_,
+          context_->dtype,
           limits.hidden_size / std::max(1, limits.num_attention_heads),
           context_->attention_paths},
       passes_(&runtime_, context_->graphs, context_->overlaps) {}
@@ -79,33 +77,33 @@ void CudaExecutor::Record(const absl::Status& status) {
   if (status_.ok()) status_ = status;
 }
 
-void CudaExecutor::Upload(const PackedBatch& batch) {
+BatchRef CudaExecutor::Upload(const PackedBatch& batch) {
   batch_ = &batch;
-  result_ = nullptr;
   ops_.clear();
-  pool_begin_ = pool_end_ = 0;
+  pool_end_ = 0;
   unpooled_ = batch.num_sequences();
   status_ = absl::OkStatus();
+  const int64_t tokens = batch.num_tokens();
   if (context_->lost) {
-    return Record(absl::DataLossError(
+    Record(absl::DataLossError(
         absl::StrCat("cuda:", context_->ordinal,
                      " was lost by an earlier error of this process")));
-  }
-  const int64_t tokens = batch.num_tokens();
-  if (tokens > limits_.max_batch_tokens ||
-      batch.num_sequences() > limits_.max_batch_sequences ||
-      batch.max_seqlen > limits_.max_seqlen) {
-    return Record(absl::InternalError(absl::StrCat(
+  } else if (tokens > limits_.max_batch_tokens ||
+             batch.num_sequences() > limits_.max_batch_sequences ||
+             batch.max_seqlen > limits_.max_seqlen) {
+    Record(absl::InternalError(absl::StrCat(
         "a batch of ", tokens, " tokens in ", batch.num_sequences(),
         " sequences of up to ", batch.max_seqlen, " is over this executor's ",
         limits_.max_batch_tokens, ", ", limits_.max_batch_sequences, " and ",
         limits_.max_seqlen)));
+  } else {
+    Record(runtime_.UseDevice(context_->ordinal), "choosing the device");
+    return Stage(batch);
   }
-  Record(runtime_.UseDevice(context_->ordinal), "choosing the device");
-  Stage(batch);
+  return {tokens};
 }
 
-void CudaExecutor::Stage(const PackedBatch& batch) {
+BatchRef CudaExecutor::Stage(const PackedBatch& batch) {
   const int64_t tokens = batch.num_tokens();
   // Ops are observed without the rows that pad.
   const bool pads = passes_.graphs() && context_->observe_ops == nullptr;
@@ -127,193 +125,95 @@ void CudaExecutor::Stage(const PackedBatch& batch) {
   if (bucket_) std::fill(work, work + bucket_->work, AttentionWork());
   attention_work_ =
       ListAttentionWork(batch.cu_seqlens, attention_rule_, &order_, work);
-}
-
-int64_t CudaExecutor::PaddedRows(const Matrix& matrix) const {
-  return bucket_ && matrix.rows == batch_->num_tokens() ? bucket_->rows
-                                                        : matrix.rows;
-}
-
-void CudaExecutor::Embed(const CudaEmbeddings& embeddings, const NormArgs& norm,
-                         Matrix out) {
-  if (Failed()) return;
-  const char* memory = batch_memory_.as<char>();
   const auto ids = [&](int64_t offset) {
-    return reinterpret_cast<const int32_t*>(memory + offset);
+    return reinterpret_cast<const int32_t*>(batch_memory_.as<char>() + offset);
   };
-  EmbedTokensArgs args;
-  args.element = element_;
-  args.token = embeddings.token.data();
-  args.position = embeddings.position.data();
-  args.segment = embeddings.segment.data();
-  args.token_ids = ids(layout_.token_ids);
-  args.position_ids = ids(layout_.position_ids);
-  args.segment_ids = ids(layout_.segment_ids);
-  args.rows = PaddedRows(out);
-  args.hidden = static_cast<int32_t>(out.cols);
-  args.norm = norm;
-  args.out = out.data;
-  ops_.emplace_back(args);
+  return {rows, ids(layout_.token_ids), ids(layout_.position_ids),
+          ids(layout_.segment_ids)};
 }
 
-void CudaExecutor::EmbedTokens(const DeviceEmbeddings& tables, Matrix out) {
-  const auto& embeddings = static_cast<const CudaEmbeddings&>(tables);
-  Embed(embeddings, embeddings.norm.args(), out);
+void CudaExecutor::Refuse(const char* op) {
+  Record(absl::UnimplementedError(
+      absl::StrCat("op ", op, " is not computed on a GPU")));
 }
 
-void CudaExecutor::SumTables(const DeviceEmbeddings& tables, Matrix out) {
-  Embed(static_cast<const CudaEmbeddings&>(tables), {nullptr, nullptr, 0}, out);
-}
-
-const void* CudaExecutor::Operand(Matrix x, Operands operands) {
-  if (operands == Operands::kElement) return x.data;
-  QuantizeRowsArgs args;
-  args.element = element_;
-  args.x = x.data;
-  args.rows = PaddedRows(x);
-  args.cols = static_cast<int32_t>(x.cols);
-  args.y = quantized_.data();
-  if (E4m3RowsBytes(args.rows, args.cols) > plan_.quantized_bytes) {
+Matrix CudaExecutor::Operand(Matrix x, bool by_8_bits) {
+  if (!by_8_bits) return x;
+  const QuantizeRowsOp op = {x, quantized_.data()};
+  if (E4m3RowsBytes(x.rows, x.cols) > plan_.quantized_bytes) {
     Record(absl::InternalError(absl::StrCat(
-        args.rows, " rows of ", args.cols, " columns in e4m3 are over the ",
+        x.rows, " rows of ", x.cols, " columns in e4m3 are over the ",
         plan_.quantized_bytes, " bytes that this executor has for them")));
-  } else if (!context_->fused_e4m3 || !QuantizeInNorm(args, &ops_)) {
-    ops_.emplace_back(args);
+  } else if (!context_->fused_e4m3 || !QuantizeInNorm(op, &ops_)) {
+    ops_.emplace_back(op);
   }
-  return quantized_.data();
+  x.data = quantized_.data();
+  return x;
 }
 
-void CudaExecutor::Linear(Matrix x, const DeviceLinear& weights, Matrix y) {
-  if (Failed()) return;
-  const auto& linear = static_cast<const CudaLinear&>(weights);
-  const void* const operand = Operand(x, linear.operands);
-  if (!IsAligned(operand) || !IsAligned(y.data)) {
+void CudaExecutor::Do(const ProductOp& op) {
+  const auto& linear = static_cast<const CudaLinear&>(*op.weights);
+  ProductOp product = op;
+  product.x = Operand(op.x, linear.by_8_bits);
+  if (!IsAligned(product.x.data) || !IsAligned(op.y.data)) {
     return Record(absl::InternalError(absl::StrCat(
         "a product of rows that are not aligned to ", kOperandAlignment)));
   }
-  ops_.emplace_back(ProductCall{linear.product.get(), operand, PaddedRows(x),
-                                /*residual=*/nullptr, y.data, element_,
-                                static_cast<int32_t>(x.cols),
-                                static_cast<int32_t>(y.cols), linear.operands});
-  if (!linear.activate) return;
-  BiasActivationArgs args;
-  args.element = element_;
-  args.function = linear.function;
-  args.bias = linear.bias.as<float>();
-  args.rows = PaddedRows(y);
-  args.cols = static_cast<int32_t>(y.cols);
-  args.y = y.data;
-  ops_.emplace_back(args);
+  ops_.emplace_back(product);
+  if (linear.activation == Activation::kNone) return;
+  ops_.emplace_back(
+      BiasActivationOp{linear.activation, linear.bias.as<float>(), op.y});
 }
 
-void CudaExecutor::Attention(Matrix qkv, int32_t num_heads,
-                             const DeviceAttentionBias* bias, Matrix context) {
-  if (Failed()) return;
-  AttentionArgs args = {};
-  args.element = element_;
-  args.qkv = qkv.data;
-  args.heads = num_heads;
-  args.head_size = static_cast<int32_t>(context.cols) / num_heads;
-  if (bias != nullptr) {
-    const auto& biases = static_cast<const CudaAttentionBias&>(*bias);
-    args.bias = biases.values.as<float>() + biases.columns / 2;
-    args.bias_stride = biases.columns;
-  }
-  args.context = context.data;
-  args.work = reinterpret_cast<const AttentionWork*>(batch_memory_.as<char>() +
+void CudaExecutor::Do(const AttentionOp& op) {
+  if (op.reach != Reach()) return Refuse("attention with a limited reach");
+  AttentionOp part = op;
+  part.work = reinterpret_cast<const AttentionWork*>(batch_memory_.as<char>() +
                                                      layout_.attention_work);
   // A path's part of the list; in a bucket all of it: grids stay the same.
   for (int32_t p = 0; p < kAttentionPaths; ++p) {
-    args.path = static_cast<AttentionPath>(p);
+    part.path = static_cast<AttentionPath>(p);
     const int64_t entries = attention_work_[p];
-    args.work_count = bucket_ ? bucket_->work : entries;
-    if (entries > 0) ops_.emplace_back(args);
-    if (!bucket_) args.work += entries;
+    part.work_count = bucket_ ? bucket_->work : entries;
+    if (entries > 0) ops_.emplace_back(part);
+    if (!bucket_) part.work += entries;
   }
 }
 
-void CudaExecutor::AddLayerNorm(Matrix x, Matrix residual,
-                                const DeviceNorm& norm, Matrix y) {
-  if (Failed()) return;
-  AddLayerNormArgs args;
-  args.element = element_;
-  args.x = x.data;
-  args.residual = AddInProduct(x.data, PaddedRows(x), residual.data, &ops_)
-                      ? nullptr
-                      : residual.data;
-  args.rows = PaddedRows(x);
-  args.hidden = static_cast<int32_t>(x.cols);
-  args.norm = static_cast<const CudaNorm&>(norm).args();
-  args.y = y.data;
-  ops_.emplace_back(args);
+void CudaExecutor::Do(const AddNormOp& op) {
+  if (op.sum.data != nullptr)
+    return Refuse("add_layer_norm that keeps its sum");
+  AddNormOp norm = op;
+  if (AddInProduct(op.x, op.residual, &ops_)) norm.residual = Matrix();
+  ops_.emplace_back(norm);
 }
 
-void CudaExecutor::AddPoolWork(int64_t b, PoolKind kind, bool normalize,
-                               const ForwardResult& result) {
+void CudaExecutor::Do(const PoolOp& op) {
   auto* staged = reinterpret_cast<PoolWork*>(batch_staging_.as<char>() +
                                              layout_.pool_work);
-  PoolWork& work = staged[pool_end_++];
-  work.out_offset = result.offsets[b];
-  work.first = batch_->cu_seqlens[b];
-  work.length = batch_->cu_seqlens[b + 1] - work.first;
-  work.kind = kind;
-  work.normalize = normalize ? 1 : 0;
-  --unpooled_;
-}
-
-void CudaExecutor::RecordPool(Matrix x, ForwardResult* result) {
-  if (pool_begin_ == pool_end_) return;
-  result_ = result;
+  std::copy_n(op.work, op.work_count, staged + pool_end_);
+  unpooled_ -= op.work_count;
+  PoolOp pool = op;
   // Padded where the rest of the batch then has room. Where it has not, the ops
   // count what this batch has, and make a graph of their own.
   const int64_t room =
       (plan_.batch_bytes - layout_.pool_work) / int64_t{sizeof(PoolWork)};
-  if (bucket_ && pool_begin_ + bucket_->work + unpooled_ <= room) {
-    auto* staged = reinterpret_cast<PoolWork*>(batch_staging_.as<char>() +
-                                               layout_.pool_work);
-    const int64_t end = pool_begin_ + bucket_->work;
-    std::fill(staged + pool_end_, staged + end, PoolWork());
-    pool_end_ = end;
+  if (bucket_ && pool_end_ + bucket_->work + unpooled_ <= room) {
+    std::fill(staged + pool_end_ + op.work_count,
+              staged + pool_end_ + bucket_->work, PoolWork());
+    pool.work_count = bucket_->work;
   }
-  PoolArgs args;
-  args.element = element_;
-  args.x = x.data;
-  args.work = reinterpret_cast<const PoolWork*>(batch_memory_.as<char>() +
+  pool.work = reinterpret_cast<const PoolWork*>(batch_memory_.as<char>() +
                                                 layout_.pool_work) +
-              pool_begin_;
-  args.work_count = pool_end_ - pool_begin_;
-  args.hidden = static_cast<int32_t>(x.cols);
-  args.out = output_.as<float>();
-  ops_.emplace_back(args);
-  pool_begin_ = pool_end_;
+              pool_end_;
+  pool.out = output_.as<float>();
+  ops_.emplace_back(pool);
+  pool_end_ += pool.work_count;
 }
 
-void CudaExecutor::TakeStates(Matrix x, int32_t layer,
-                              absl::Span<const SequenceOutput> outputs,
-                              ForwardResult* result) {
-  if (Failed()) return;
-  for (int64_t b = 0; b < batch_->num_sequences(); ++b) {
-    if (outputs[b].kind == SequenceOutput::Kind::kStates &&
-        outputs[b].layer == layer)
-      AddPoolWork(b, PoolKind::kStates, false, *result);
-  }
-  RecordPool(x, result);
-}
-
-void CudaExecutor::Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
-                        ForwardResult* result) {
-  if (Failed()) return;
-  for (int64_t b = 0; b < batch_->num_sequences(); ++b) {
-    if (outputs[b].kind == SequenceOutput::Kind::kPooled) {
-      AddPoolWork(b, KindOf(outputs[b].pooling), outputs[b].normalize, *result);
-    }
-  }
-  RecordPool(x, result);
-}
-
-absl::Status CudaExecutor::Finish() {
+absl::Status CudaExecutor::Finish(ForwardResult* result) {
   const int64_t bytes =
-      result_ == nullptr ? 0 : 4 * static_cast<int64_t>(result_->values.size());
+      pool_end_ == 0 ? 0 : 4 * static_cast<int64_t>(result->values.size());
   if (!Failed()) {
     const int64_t work_bytes = pool_end_ * int64_t{sizeof(PoolWork)};
     Record(runtime_.CopyToDevice(batch_staging_.data(),
@@ -328,17 +228,16 @@ absl::Status CudaExecutor::Finish() {
   }
   Download(bytes);
   if (!Failed() && bytes > 0) {
-    std::memcpy(result_->values.data(), output_staging_.data(), bytes);
+    std::memcpy(result->values.data(), output_staging_.data(), bytes);
     if (!observed) {
-      Record(passes_.TryFaster(ops_, result_->values.data(), bytes, Written(),
+      Record(passes_.TryFaster(ops_, result->values.data(), bytes, Written(),
                                stream_.get()));
     }
   }
   const std::string note = passes_.TakeNote();
-  if (result_ != nullptr && !note.empty())
-    result_->note = absl::StrCat("cuda:", context_->ordinal, ": ", note);
+  if (!note.empty())
+    result->note = absl::StrCat("cuda:", context_->ordinal, ": ", note);
   batch_ = nullptr;
-  result_ = nullptr;
   return status_;
 }
 

@@ -1,5 +1,5 @@
-// One forward pass at a time on a stream of its own; the constant weights that
-// it reads. Internal to engine/device/cuda.
+// One forward pass at a time on a stream of its own. Internal to
+// engine/device/cuda.
 //
 // A pass is recorded as its ops are called, and runs in Finish (fast_passes.h).
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_HOST_CUDA_EXECUTOR_H_
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -43,40 +44,10 @@ struct Context {
   // Of the products whose weights bear it.
   Operands operands = Operands::kElement;
   // Whether LayerNorm itself writes the rows in e4m3 that a product reads next
-  // (norm_proof.h); else QuantizeRows does.
+  // (norm_proof.h); else a QuantizeRowsOp does.
   bool fused_e4m3 = true;
   // Set by the first error that loses the context; nothing works after it.
   std::atomic<bool> lost{false};
-};
-
-struct CudaLinear : DeviceLinear {
-  int64_t out = 0;
-  DeviceBuffer weight;  // [out,in] in the device's dtype or e4m3
-  DeviceBuffer bias;    // [out], float, or the dtype if in the epilogue
-  Operands operands = Operands::kElement;
-  bool activate = false;  // with a kernel of our own, bias included
-  ElementWise function = ElementWise::kGeluErf;
-  std::unique_ptr<Product> product;
-};
-
-struct CudaNorm : DeviceNorm {
-  DeviceBuffer gain;  // [H]
-  DeviceBuffer bias;  // [H]
-  float eps = 0;
-
-  NormArgs args() const { return {gain.as<float>(), bias.as<float>(), eps}; }
-};
-
-struct CudaEmbeddings : DeviceEmbeddings {
-  DeviceBuffer token;     // [V,H] in the device's dtype
-  DeviceBuffer position;  // [P,H]
-  DeviceBuffer segment;   // [S,H], or nothing
-  CudaNorm norm;
-};
-
-struct CudaAttentionBias : DeviceAttentionBias {
-  DeviceBuffer values;  // [A,columns], distances -max_len+1 .. max_len-1
-  int32_t columns = 0;
 };
 
 class CudaExecutor : public Executor {
@@ -88,40 +59,34 @@ class CudaExecutor : public Executor {
 
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
   int64_t row_block() const override { return limits_.max_batch_tokens; }
-  void Upload(const PackedBatch& batch) override;
-  void EmbedTokens(const DeviceEmbeddings& tables, Matrix out) override;
-  void SumTables(const DeviceEmbeddings& tables, Matrix out) override;
-  void Linear(Matrix x, const DeviceLinear& weights, Matrix y) override;
-  void Attention(Matrix qkv, int32_t num_heads, const DeviceAttentionBias* bias,
-                 Matrix context) override;
-  void AddLayerNorm(Matrix x, Matrix residual, const DeviceNorm& norm,
-                    Matrix y) override;
-  void TakeStates(Matrix x, int32_t layer,
-                  absl::Span<const SequenceOutput> outputs,
-                  ForwardResult* result) override;
-  void Pool(Matrix x, absl::Span<const SequenceOutput> outputs,
-            ForwardResult* result) override;
-  absl::Status Finish() override;
+  BatchRef Upload(const PackedBatch& batch) override;
+  void Run(const Op& op) override {
+    if (Failed()) return;
+    std::visit([this](const auto& alternative) { Do(alternative); }, op);
+  }
+  absl::Status Finish(ForwardResult* result) override;
 
  private:
   CudaExecutor(std::shared_ptr<Context> context, const ExecutorLimits& limits);
 
   bool Failed() const { return !status_.ok(); }
-  // norm.gain null: the sums themselves.
-  void Embed(const CudaEmbeddings& tables, const NormArgs& norm, Matrix out);
+  // As it is.
+  template <typename O>
+  void Do(const O& op) {
+    ops_.emplace_back(op);
+  }
+  void Do(const ProductOp& op);
+  void Do(const AttentionOp& op);
+  void Do(const AddNormOp& op);
+  void Do(const PoolOp& op);
   // x as a product multiplies it.
-  const void* Operand(Matrix x, Operands operands);
+  Matrix Operand(Matrix x, bool by_8_bits);
   // Keeps the first error; marks the device lost where it is.
   void Record(int code, const char* what);
   void Record(const absl::Status& status);
-  // Writes the batch where it is sent from.
-  void Stage(const PackedBatch& batch);
-  // Rows to compute of a matrix of the pass: those that pad counted in.
-  int64_t PaddedRows(const Matrix& matrix) const;
-  void AddPoolWork(int64_t b, PoolKind kind, bool normalize,
-                   const ForwardResult& result);
-  // Records the pooling of x by the work added since the last call.
-  void RecordPool(Matrix x, ForwardResult* result);
+  void Refuse(const char* op);
+  // Writes the batch where it is sent from; where the card will have it.
+  BatchRef Stage(const PackedBatch& batch);
   // Results to their staging; waits.
   void Download(int64_t bytes);
   // Op by op, each timed by events, for context_->observe_ops.
@@ -133,7 +98,6 @@ class CudaExecutor : public Executor {
   Runtime& runtime_;
   const ExecutorLimits limits_;
   const SessionPlan plan_;
-  const Element element_;
   const AttentionRule attention_rule_;
   OwnedStream stream_;
   DeviceBuffer batch_memory_, output_;
@@ -149,13 +113,11 @@ class CudaExecutor : public Executor {
 
   // Of the pass that is recorded or runs.
   const PackedBatch* batch_ = nullptr;
-  ForwardResult* result_ = nullptr;
   std::optional<Bucket> bucket_;  // none: it is not padded
   std::vector<int32_t> order_;
   BatchLayout layout_;
   RecordedOps ops_;
   AttentionCounts attention_work_ = {};  // entries
-  int64_t pool_begin_ = 0;               // entries that an op has
   int64_t pool_end_ = 0;                 // entries staged
   int64_t unpooled_ = 0;                 // sequences that have none yet
   absl::Status status_;

@@ -1,5 +1,4 @@
-// Between floats and what a card holds, on the host; narrowing is to nearest,
-// ties to even.
+// Between floats and what a card holds, on the host (io/half_floats.h).
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_HOST_NARROW_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_HOST_NARROW_H_
 
@@ -13,17 +12,8 @@
 namespace encoderd {
 namespace cuda {
 
-Element ElementOf(DType dtype);
-DType DTypeOf(Element element);
 // Half a unit in the last place of 1.
-double UnitRoundoff(Element element);
-
-// bf16 and fp16 as bits. A value past fp16's range becomes infinite.
-uint16_t NarrowToBf16(float value);
-uint16_t NarrowToHalf(float value);
-
-// e4m3 as bits. A value past 448 becomes 448, a NaN 0x7f.
-uint8_t NarrowToE4m3(float value);
+double UnitRoundoff(DType element);
 
 // values [rows,cols] as rows in e4m3 (ops.h), as bytes.
 std::vector<char> NarrowRowsToE4m3(absl::Span<const float> values,
@@ -33,7 +23,7 @@ std::vector<char> NarrowRowsToE4m3(absl::Span<const float> values,
 std::vector<char> Narrow(absl::Span<const float> values, DType dtype);
 
 // `count` values of `element` at `bytes`, which may be at any address.
-std::vector<float> Widen(const void* bytes, int64_t count, Element element);
+std::vector<float> Widen(const void* bytes, int64_t count, DType element);
 
 }  // namespace cuda
 }  // namespace encoderd

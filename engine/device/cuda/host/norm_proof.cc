@@ -55,7 +55,7 @@ std::vector<float> Gains(int32_t hidden, std::mt19937* random) {
 
 class Proof {
  public:
-  Proof(Runtime* runtime, Element element, int32_t hidden, Stream stream)
+  Proof(Runtime* runtime, DType element, int32_t hidden, Stream stream)
       : runtime_(runtime),
         element_(element),
         hidden_(hidden),
@@ -63,7 +63,7 @@ class Proof {
 
   absl::Status Prepare();
   // Both ways, and the comparison.
-  absl::Status Run(bool with_residual, NormOp norm);
+  absl::Status Run(bool with_residual, NormStart norm);
 
  private:
   int64_t y_bytes() const { return kRows * hidden_ * kElementBytes; }
@@ -79,7 +79,7 @@ class Proof {
   absl::Status Compare(bool with_residual) const;
 
   Runtime* const runtime_;
-  const Element element_;
+  const DType element_;
   const int32_t hidden_;
   const Stream stream_;
   DeviceBuffer x_, residual_, gain_, bias_;
@@ -90,13 +90,12 @@ class Proof {
 
 absl::Status Proof::Prepare() {
   std::mt19937 random(1);
-  const DType dtype = element_ == Element::kHalf ? DType::kF16 : DType::kBF16;
   const auto gain = Gains(hidden_, &random);
   const auto bias = std::vector<float>(hidden_, 0.0f);
   absl::Status status =
-      Put(Narrow(WideRows(hidden_, true, &random), dtype), &x_);
+      Put(Narrow(WideRows(hidden_, true, &random), element_), &x_);
   status.Update(
-      Put(Narrow(WideRows(hidden_, false, &random), dtype), &residual_));
+      Put(Narrow(WideRows(hidden_, false, &random), element_), &residual_));
   status.Update(Put(Narrow(gain, DType::kF32), &gain_));
   status.Update(Put(Narrow(bias, DType::kF32), &bias_));
   for (DeviceBuffer* buffer : {&fused_, &plain_})
@@ -106,16 +105,16 @@ absl::Status Proof::Prepare() {
   return status;
 }
 
-absl::Status Proof::Run(bool with_residual, NormOp norm) {
-  AddLayerNormArgs args;
-  args.element = element_;
-  args.x = x_.data();
-  args.residual = with_residual ? residual_.data() : nullptr;
-  args.rows = kRows;
-  args.hidden = hidden_;
-  args.norm = {gain_.as<float>(), bias_.as<float>(), 1e-12f};
-  args.y = fused_.data();
-  args.quantized = fused_.as<char>() + y_bytes();
+absl::Status Proof::Run(bool with_residual, NormStart norm) {
+  const auto matrix = [this](const DeviceBuffer& buffer) {
+    return Matrix{buffer.data(), kRows, hidden_, element_};
+  };
+  AddNormOp op;
+  op.x = matrix(x_);
+  if (with_residual) op.residual = matrix(residual_);
+  op.norm = {gain_.as<float>(), bias_.as<float>(), 1e-12f};
+  op.y = matrix(fused_);
+  op.quantized = fused_.as<char>() + y_bytes();
   absl::Status status;
   const auto then = [&](int code, const char* what) {
     if (status.ok()) status = Named(code, what);
@@ -126,13 +125,12 @@ absl::Status Proof::Run(bool with_residual, NormOp norm) {
        "a proof's zeros");
   then(runtime_->FillWithNaNs(fused_.data(), bytes(), stream_),
        "a proof's NaNs");
-  if (status.ok()) then(norm(args, stream_), "add_layer_norm");
-  args.y = plain_.data();
-  args.quantized = nullptr;
-  if (status.ok()) then(AddLayerNorm(args, stream_), "add_layer_norm");
-  const QuantizeRowsArgs quantize = {element_, args.y, kRows, hidden_,
-                                     plain_.as<char>() + y_bytes()};
-  if (status.ok()) then(QuantizeRows(quantize, stream_), "quantize_rows");
+  if (status.ok()) then(norm(op, stream_), "add_layer_norm");
+  op.y = matrix(plain_);
+  op.quantized = nullptr;
+  if (status.ok()) then(Start(op, stream_), "add_layer_norm");
+  const QuantizeRowsOp quantize = {op.y, plain_.as<char>() + y_bytes()};
+  if (status.ok()) then(Start(quantize, stream_), "quantize_rows");
   if (!status.ok()) return status;
   then(runtime_->CopyToHost(fused_.data(), bytes(), fused_on_host_.data(),
                             stream_),
@@ -169,9 +167,9 @@ absl::Status Proof::Compare(bool with_residual) const {
 
 }  // namespace
 
-absl::Status ProveNormQuantizes(Runtime* runtime, Element element,
-                                int32_t hidden, Stream stream,
-                                std::string* figures, NormOp norm) {
+absl::Status ProveNormQuantizes(Runtime* runtime, DType element, int32_t hidden,
+                                Stream stream, std::string* figures,
+                                NormStart norm) {
   Proof proof(runtime, element, hidden, stream);
   absl::Status status = proof.Prepare();
   if (status.ok()) status = proof.Run(/*with_residual=*/true, norm);

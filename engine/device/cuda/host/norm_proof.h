@@ -1,5 +1,5 @@
-// Whether the rows in e4m3 that AddLayerNorm writes itself are, on this card,
-// those that QuantizeRows makes of its y.
+// Whether the rows in e4m3 that an AddNormOp writes itself are, on this card,
+// those that a QuantizeRowsOp makes of its y.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_HOST_NORM_PROOF_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_HOST_NORM_PROOF_H_
 
@@ -13,7 +13,7 @@
 namespace encoderd {
 namespace cuda {
 
-using NormOp = int (*)(const AddLayerNormArgs& args, const OpStream& stream);
+using NormStart = int (*)(const AddNormOp& op, const OpStream& stream);
 
 // Runs both ways, with a residual and without, on rows of `hidden` columns
 // whose values span the element's exponents: random ones, zeros, tiny ones, one
@@ -23,10 +23,9 @@ using NormOp = int (*)(const AddLayerNormArgs& args, const OpStream& stream);
 //
 // INTERNAL: a byte differs (the first is named), or a call failed; DATA_LOSS:
 // the context is lost.
-absl::Status ProveNormQuantizes(Runtime* runtime, Element element,
-                                int32_t hidden, Stream stream,
-                                std::string* figures,
-                                NormOp norm = &AddLayerNorm);
+absl::Status ProveNormQuantizes(Runtime* runtime, DType element, int32_t hidden,
+                                Stream stream, std::string* figures,
+                                NormStart norm = &Start);
 
 }  // namespace cuda
 }  // namespace encoderd

@@ -45,9 +45,9 @@ class Outcomes {
 }  // namespace
 
 absl::Status ProvePaths(Runtime* runtime, const ModelSizes& sizes,
-                        Element element, Operands operands, FastPaths* paths,
+                        DType element, Operands operands, FastPaths* paths,
                         std::vector<std::string>* notes,
-                        const AttentionOp& attention, NormOp norm) {
+                        const AttentionStart& attention, NormStart norm) {
   *paths = FastPaths();
   OwnedStream stream;
   Outcomes outcomes(notes);

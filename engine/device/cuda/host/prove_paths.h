@@ -31,10 +31,10 @@ struct FastPaths {
 // figures of all that serve. attention, norm: for tests. DATA_LOSS: the device
 // was lost on the way; else OK.
 absl::Status ProvePaths(Runtime* runtime, const ModelSizes& sizes,
-                        Element element, Operands operands, FastPaths* paths,
+                        DType element, Operands operands, FastPaths* paths,
                         std::vector<std::string>* notes,
-                        const AttentionOp& attention = &Attention,
-                        NormOp norm = &AddLayerNorm);
+                        const AttentionStart& attention = kStartAttention,
+                        NormStart norm = &Start);
 
 }  // namespace cuda
 }  // namespace encoderd

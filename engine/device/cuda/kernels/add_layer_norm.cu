@@ -5,7 +5,7 @@
 // issued before one is waited for. Bytes moved: each of x, residual and y once,
 // 3 rows H elements (2 without a residual), and rows H bytes of codes. y may be
 // x or residual: a warp has read its whole row before it writes. Codes and
-// scales are those of y as it is stored, so that they are QuantizeRows' own.
+// scales are those of y as it is stored, so that they are QuantizeRowsOp's own.
 #include "engine/device/cuda/kernels/e4m3_rows.h"
 #include "engine/device/cuda/kernels/elements.h"
 #include "engine/device/cuda/kernels/layer_norm.h"
@@ -40,7 +40,7 @@ ENCODERD_DEVICE void QuantizeRow(const RowOf<kChunks, T>& row, int32_t hidden,
 template <typename T, int kChunks, bool kResidual, bool kQuantized>
 ENCODERD_KERNEL(kNormThreads)
 AddLayerNormKernel(const T* x, const T* residual, int64_t rows, int32_t hidden,
-                   NormArgs norm, T* y, char* quantized) {
+                   NormRef norm, T* y, char* quantized) {
   AwaitEarlierKernels();
   const int64_t row =
       static_cast<int64_t>(BlockX()) * kRowsPerBlock + ThreadIndex() / 32;
@@ -66,30 +66,30 @@ AddLayerNormKernel(const T* x, const T* residual, int64_t rows, int32_t hidden,
 }
 
 template <typename T, int kChunks, bool kResidual>
-int LaunchAddLayerNorm(const AddLayerNormArgs& args, const OpStream& stream) {
+int LaunchAddLayerNorm(const AddNormOp& op, const OpStream& stream) {
   LaunchShape shape;
-  shape.blocks_x = (args.rows + kRowsPerBlock - 1) / kRowsPerBlock;
+  shape.blocks_x = (op.x.rows + kRowsPerBlock - 1) / kRowsPerBlock;
   shape.threads = kNormThreads;
   auto* kernel = AddLayerNormKernel<T, kChunks, kResidual, false>;
   if constexpr (sizeof(T) == 2) {
-    if (args.quantized != nullptr)
+    if (op.quantized != nullptr)
       kernel = AddLayerNormKernel<T, kChunks, kResidual, true>;
   }
-  return Launch(kernel, shape, stream, static_cast<const T*>(args.x),
-                static_cast<const T*>(args.residual), args.rows, args.hidden,
-                args.norm, static_cast<T*>(args.y),
-                static_cast<char*>(args.quantized));
+  return Launch(kernel, shape, stream, static_cast<const T*>(op.x.data),
+                static_cast<const T*>(op.residual.data), op.x.rows,
+                static_cast<int32_t>(op.x.cols), op.norm,
+                static_cast<T*>(op.y.data), static_cast<char*>(op.quantized));
 }
 
 }  // namespace
 
-int AddLayerNorm(const AddLayerNormArgs& args, const OpStream& stream) {
-  if (args.rows == 0) return 0;
-  return WithElement(args.element, [&]<typename T>() {
-    return WithChunks(args.hidden, [&]<int kChunks>() {
-      return args.residual == nullptr
-                 ? LaunchAddLayerNorm<T, kChunks, false>(args, stream)
-                 : LaunchAddLayerNorm<T, kChunks, true>(args, stream);
+int Start(const AddNormOp& op, const OpStream& stream) {
+  if (op.x.rows == 0) return 0;
+  return WithElement(op.x.dtype, [&]<typename T>() {
+    return WithChunks(op.x.cols, [&]<int kChunks>() {
+      return op.residual.data == nullptr
+                 ? LaunchAddLayerNorm<T, kChunks, false>(op, stream)
+                 : LaunchAddLayerNorm<T, kChunks, true>(op, stream);
     });
   });
 }

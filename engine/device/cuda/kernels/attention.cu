@@ -23,7 +23,7 @@ constexpr int32_t kWarps = 4;
 constexpr int32_t kThreads = 32 * kWarps;
 constexpr int32_t kQueries = 16 * kWarps;
 constexpr int32_t kKeys = 64;
-static_assert(kQueries == AttentionQueries(Element::kHalf), "see ops.h");
+static_assert(kQueries == AttentionQueries(DType::kF16), "see ops.h");
 static_assert(kQueries == kKeys, "one Load for both");
 
 template <typename T, int kD>
@@ -141,28 +141,28 @@ AttentionKernel(AttentionParameters<T> all) {
 }
 
 template <typename T, int kD>
-int LaunchAttention(const AttentionArgs& args, const OpStream& stream) {
+int LaunchAttention(const AttentionOp& op, const OpStream& stream) {
   LaunchShape shape;
-  shape.blocks_x = args.work_count;
-  shape.blocks_y = args.heads;
+  shape.blocks_x = op.work_count;
+  shape.blocks_y = op.heads;
   shape.threads = kThreads;
   shape.shared_bytes = (kQueries + 2 * kKeys) * kD * sizeof(T);
-  return Launch(args.bias == nullptr ? AttentionKernel<T, kD, false>
-                                     : AttentionKernel<T, kD, true>,
-                shape, stream, ParametersOf<T>(args));
+  return Launch(op.bias == nullptr ? AttentionKernel<T, kD, false>
+                                   : AttentionKernel<T, kD, true>,
+                shape, stream, ParametersOf<T>(op));
 }
 
 }  // namespace
 
 template <typename T>
-int Attention16(const AttentionArgs& args, const OpStream& stream) {
-  if (args.head_size <= 32) return LaunchAttention<T, 32>(args, stream);
-  if (args.head_size <= 64) return LaunchAttention<T, 64>(args, stream);
-  return LaunchAttention<T, kMaxHeadSize>(args, stream);
+int Attention16(const AttentionOp& op, const OpStream& stream) {
+  if (op.head_size <= 32) return LaunchAttention<T, 32>(op, stream);
+  if (op.head_size <= 64) return LaunchAttention<T, 64>(op, stream);
+  return LaunchAttention<T, kMaxHeadSize>(op, stream);
 }
 
-template int Attention16<Half>(const AttentionArgs&, const OpStream&);
-template int Attention16<Bf16>(const AttentionArgs&, const OpStream&);
+template int Attention16<Half>(const AttentionOp&, const OpStream&);
+template int Attention16<Bf16>(const AttentionOp&, const OpStream&);
 
 }  // namespace cuda
 }  // namespace encoderd

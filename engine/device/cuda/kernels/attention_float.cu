@@ -25,7 +25,7 @@ constexpr int32_t kWarpQueries = 4;
 constexpr int32_t kQueries = kWarps * kWarpQueries;
 constexpr int32_t kKeys = 32;
 constexpr int32_t kColumns = kMaxHeadSize / 32;  // of a lane
-static_assert(kQueries == AttentionQueries(Element::kFloat), "see ops.h");
+static_assert(kQueries == AttentionQueries(DType::kF32), "see ops.h");
 
 // tile [rows,D] with rows `tile_stride` apart = rows row .. of a sequence's
 // matrix, zeros past its end.
@@ -127,45 +127,43 @@ AttentionFloatKernel(const float* qkv, const AttentionWork* all, int32_t heads,
   }
 }
 
-int AttentionFloat(const AttentionArgs& args, const OpStream& stream) {
-  const float scale = 1.0f / std::sqrt(static_cast<float>(args.head_size));
+int AttentionFloat(const AttentionOp& op, const OpStream& stream) {
+  const float scale = 1.0f / std::sqrt(static_cast<float>(op.head_size));
   LaunchShape shape;
-  shape.blocks_x = args.work_count;
-  shape.blocks_y = args.heads;
+  shape.blocks_x = op.work_count;
+  shape.blocks_y = op.heads;
   shape.threads = kThreads;
   shape.shared_bytes = static_cast<int32_t>(
-      ((kQueries + 2 * kKeys) * args.head_size + kKeys) * sizeof(float));
-  return Launch(args.bias == nullptr ? AttentionFloatKernel<false>
-                                     : AttentionFloatKernel<true>,
-                shape, stream, static_cast<const float*>(args.qkv), args.work,
-                args.heads, args.head_size, scale, args.bias, args.bias_stride,
-                static_cast<float*>(args.context));
+      ((kQueries + 2 * kKeys) * op.head_size + kKeys) * sizeof(float));
+  return Launch(op.bias == nullptr ? AttentionFloatKernel<false>
+                                   : AttentionFloatKernel<true>,
+                shape, stream, static_cast<const float*>(op.qkv.data), op.work,
+                op.heads, op.head_size, scale, op.bias, op.bias_stride,
+                static_cast<float*>(op.context.data));
 }
 
 template <typename T>
-int AttentionByPath(const AttentionArgs& args, const OpStream& stream) {
-  switch (args.path) {
+int AttentionByPath(const AttentionOp& op, const OpStream& stream) {
+  switch (op.path) {
     case AttentionPath::kWarp:
-      return AttentionWhole<AttentionPath::kWarp, T>(args, stream);
+      return AttentionWhole<AttentionPath::kWarp, T>(op, stream);
     case AttentionPath::kWhole64:
-      return AttentionWhole<AttentionPath::kWhole64, T>(args, stream);
+      return AttentionWhole<AttentionPath::kWhole64, T>(op, stream);
     case AttentionPath::kWhole128:
-      return AttentionWhole<AttentionPath::kWhole128, T>(args, stream);
+      return AttentionWhole<AttentionPath::kWhole128, T>(op, stream);
     case AttentionPath::kGeneral:
       break;
   }
-  return Attention16<T>(args, stream);
+  return Attention16<T>(op, stream);
 }
 
 }  // namespace
 
-int Attention(const AttentionArgs& args, const OpStream& stream) {
-  if (args.work_count == 0) return 0;
-  if (args.element == Element::kHalf)
-    return AttentionByPath<Half>(args, stream);
-  if (args.element == Element::kBf16)
-    return AttentionByPath<Bf16>(args, stream);
-  return AttentionFloat(args, stream);
+int Start(const AttentionOp& op, const OpStream& stream) {
+  if (op.work_count == 0) return 0;
+  if (op.qkv.dtype == DType::kF16) return AttentionByPath<Half>(op, stream);
+  if (op.qkv.dtype == DType::kBF16) return AttentionByPath<Bf16>(op, stream);
+  return AttentionFloat(op, stream);
 }
 
 }  // namespace cuda

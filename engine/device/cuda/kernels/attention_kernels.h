@@ -10,11 +10,11 @@ namespace cuda {
 
 // The general path.
 template <typename T>
-int Attention16(const AttentionArgs& args, const OpStream& stream);
+int Attention16(const AttentionOp& op, const OpStream& stream);
 
 // kPath: any other.
 template <AttentionPath kPath, typename T>
-int AttentionWhole(const AttentionArgs& args, const OpStream& stream);
+int AttentionWhole(const AttentionOp& op, const OpStream& stream);
 
 }  // namespace cuda
 }  // namespace encoderd

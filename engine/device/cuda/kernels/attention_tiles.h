@@ -29,24 +29,24 @@ struct AttentionParameters {
   int32_t head_size;
   float scale;        // log2(e) / sqrt(D)
   float bias_scale;   // sqrt(D)
-  const float* bias;  // and its stride: as in AttentionArgs
+  const float* bias;  // and its stride: as in AttentionOp
   int32_t bias_stride;
   T* context;
 };
 
 template <typename T>
-AttentionParameters<T> ParametersOf(const AttentionArgs& args) {
-  const float root = std::sqrt(static_cast<float>(args.head_size));
+AttentionParameters<T> ParametersOf(const AttentionOp& op) {
+  const float root = std::sqrt(static_cast<float>(op.head_size));
   AttentionParameters<T> all;
-  all.qkv = static_cast<const T*>(args.qkv);
-  all.work = args.work;
-  all.heads = args.heads;
-  all.head_size = args.head_size;
+  all.qkv = static_cast<const T*>(op.qkv.data);
+  all.work = op.work;
+  all.heads = op.heads;
+  all.head_size = op.head_size;
   all.scale = 1.44269504088896341f / root;
   all.bias_scale = root;
-  all.bias = args.bias;
-  all.bias_stride = args.bias_stride;
-  all.context = static_cast<T*>(args.context);
+  all.bias = op.bias;
+  all.bias_stride = op.bias_stride;
+  all.context = static_cast<T*>(op.context.data);
   return all;
 }
 

@@ -122,35 +122,35 @@ AttentionWholeKernel(AttentionParameters<T> all) {
 }
 
 template <AttentionPath kPath, typename T, int kD>
-int LaunchWhole(const AttentionArgs& args, const OpStream& stream) {
+int LaunchWhole(const AttentionOp& op, const OpStream& stream) {
   using B = Blocking<kPath>;
   LaunchShape shape;
-  shape.blocks_x = args.work_count;
-  shape.blocks_y = (args.heads + B::kHeads - 1) / B::kHeads;
+  shape.blocks_x = op.work_count;
+  shape.blocks_y = (op.heads + B::kHeads - 1) / B::kHeads;
   shape.threads = B::kThreads;
   shape.shared_bytes = B::kHeads * 3 * B::kKeys * kD * sizeof(T);
   static_assert(B::kHeads * 3 * B::kKeys * kD * sizeof(T) <= 48 << 10,
                 "see LaunchShape");
-  return Launch(args.bias == nullptr ? AttentionWholeKernel<kPath, T, kD, false>
-                                     : AttentionWholeKernel<kPath, T, kD, true>,
-                shape, stream, ParametersOf<T>(args));
+  return Launch(op.bias == nullptr ? AttentionWholeKernel<kPath, T, kD, false>
+                                   : AttentionWholeKernel<kPath, T, kD, true>,
+                shape, stream, ParametersOf<T>(op));
 }
 
 }  // namespace
 
 template <AttentionPath kPath, typename T>
-int AttentionWhole(const AttentionArgs& args, const OpStream& stream) {
-  if (args.head_size <= 32) return LaunchWhole<kPath, T, 32>(args, stream);
-  if constexpr (HasPath(Element::kHalf, kMaxHeadSize, kPath)) {
-    if (args.head_size > 64)
-      return LaunchWhole<kPath, T, kMaxHeadSize>(args, stream);
+int AttentionWhole(const AttentionOp& op, const OpStream& stream) {
+  if (op.head_size <= 32) return LaunchWhole<kPath, T, 32>(op, stream);
+  if constexpr (HasPath(DType::kF16, kMaxHeadSize, kPath)) {
+    if (op.head_size > 64)
+      return LaunchWhole<kPath, T, kMaxHeadSize>(op, stream);
   }
-  return LaunchWhole<kPath, T, 64>(args, stream);
+  return LaunchWhole<kPath, T, 64>(op, stream);
 }
 
-#define ENCODERD_WHOLE(path, T)                        \
-  template int AttentionWhole<AttentionPath::path, T>( \
-      const AttentionArgs& args, const OpStream& stream)
+#define ENCODERD_WHOLE(path, T)                                              \
+  template int AttentionWhole<AttentionPath::path, T>(const AttentionOp& op, \
+                                                      const OpStream& stream)
 ENCODERD_WHOLE(kWarp, Half);
 ENCODERD_WHOLE(kWarp, Bf16);
 ENCODERD_WHOLE(kWhole64, Half);

@@ -17,10 +17,10 @@ namespace {
 constexpr int32_t kMaxThreads = 256;
 constexpr int32_t kRows = 2;
 
-template <typename T, ElementWise kFunction>
+template <typename T, Activation kFunction>
 ENCODERD_DEVICE float Apply(float x) {
-  if (kFunction == ElementWise::kRelu) return Max(x, 0.0f);
-  if (kFunction == ElementWise::kGeluErf) {
+  if (kFunction == Activation::kRelu) return Max(x, 0.0f);
+  if (kFunction == Activation::kGeluErf) {
     return sizeof(T) == 2 ? FastGeluErf(x)
                           : 0.5f * x * (1.0f + Erf(x * 0.70710678118654752f));
   }
@@ -28,7 +28,7 @@ ENCODERD_DEVICE float Apply(float x) {
   return 0.5f * x * (1.0f + Tanh(inner));
 }
 
-template <typename T, ElementWise kFunction>
+template <typename T, Activation kFunction>
 ENCODERD_KERNEL(kMaxThreads)
 BiasActivationKernel(const float* bias, int64_t rows, int32_t cols, T* y) {
   AwaitEarlierKernels();
@@ -55,33 +55,34 @@ BiasActivationKernel(const float* bias, int64_t rows, int32_t cols, T* y) {
   }
 }
 
-template <typename T, ElementWise kFunction>
-int LaunchBiasActivation(const BiasActivationArgs& args,
-                         const OpStream& stream) {
-  const int32_t vectors = args.cols / 8;
+template <typename T, Activation kFunction>
+int LaunchBiasActivation(const BiasActivationOp& op, const OpStream& stream) {
+  const auto cols = static_cast<int32_t>(op.y.cols);
+  const int32_t vectors = cols / 8;
   LaunchShape shape;
-  shape.blocks_x = (args.rows + kRows - 1) / kRows;
+  shape.blocks_x = (op.y.rows + kRows - 1) / kRows;
   shape.blocks_y = (vectors + kMaxThreads - 1) / kMaxThreads;
   const int32_t of_block = (vectors + shape.blocks_y - 1) / shape.blocks_y;
   shape.threads = (of_block + 31) / 32 * 32;
-  return Launch(BiasActivationKernel<T, kFunction>, shape, stream, args.bias,
-                args.rows, args.cols, static_cast<T*>(args.y));
+  return Launch(BiasActivationKernel<T, kFunction>, shape, stream, op.bias,
+                op.y.rows, cols, static_cast<T*>(op.y.data));
 }
 
 }  // namespace
 
-int BiasActivation(const BiasActivationArgs& args, const OpStream& stream) {
-  if (args.rows == 0) return 0;
-  return WithElement(args.element, [&]<typename T>() {
-    switch (args.function) {
-      case ElementWise::kGeluErf:
-        return LaunchBiasActivation<T, ElementWise::kGeluErf>(args, stream);
-      case ElementWise::kGeluTanh:
-        return LaunchBiasActivation<T, ElementWise::kGeluTanh>(args, stream);
-      case ElementWise::kRelu:
+int Start(const BiasActivationOp& op, const OpStream& stream) {
+  if (op.y.rows == 0) return 0;
+  return WithElement(op.y.dtype, [&]<typename T>() {
+    switch (op.activation) {
+      case Activation::kGeluErf:
+        return LaunchBiasActivation<T, Activation::kGeluErf>(op, stream);
+      case Activation::kGeluTanh:
+        return LaunchBiasActivation<T, Activation::kGeluTanh>(op, stream);
+      case Activation::kRelu:
+      case Activation::kNone:  // a product's own bias
         break;
     }
-    return LaunchBiasActivation<T, ElementWise::kRelu>(args, stream);
+    return LaunchBiasActivation<T, Activation::kRelu>(op, stream);
   });
 }
 

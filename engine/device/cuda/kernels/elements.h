@@ -1,4 +1,4 @@
-// From an Element to the type a kernel is compiled for.
+// From a dtype to the type a kernel is compiled for.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_ELEMENTS_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_ELEMENTS_H_
 
@@ -10,13 +10,13 @@ namespace cuda {
 
 // Calls launch.template operator()<T>().
 template <typename LaunchWith>
-int WithElement(Element element, const LaunchWith& launch) {
+int WithElement(DType element, const LaunchWith& launch) {
   switch (element) {
-    case Element::kHalf:
+    case DType::kF16:
       return launch.template operator()<Half>();
-    case Element::kBf16:
+    case DType::kBF16:
       return launch.template operator()<Bf16>();
-    case Element::kFloat:
+    case DType::kF32:
       break;
   }
   return launch.template operator()<float>();

@@ -14,49 +14,53 @@ namespace {
 
 template <typename T, int kChunks>
 ENCODERD_KERNEL(kNormThreads)
-EmbedTokensKernel(EmbedTokensArgs args) {
+EmbedTokensKernel(EmbedOp op) {
   AwaitEarlierKernels();
   const int64_t row =
       static_cast<int64_t>(BlockX()) * kRowsPerBlock + ThreadIndex() / 32;
-  if (row >= args.rows) return;  // whole warps
-  const int32_t hidden = args.hidden;
+  if (row >= op.out.rows) return;  // whole warps
+  const auto hidden = static_cast<int32_t>(op.out.cols);
   const auto row_of = [hidden](const void* table, int32_t id) {
     return static_cast<const T*>(table) + static_cast<int64_t>(id) * hidden;
   };
-  const T* token = row_of(args.token, args.token_ids[row]);
+  const T* token = row_of(op.tables.token, op.batch.token_ids[row]);
   // Without a table the token's row stands in: a load that no branch delays.
   const T* position = token;
   const T* segment = token;
-  if (args.position) position = row_of(args.position, args.position_ids[row]);
-  if (args.segment) segment = row_of(args.segment, args.segment_ids[row]);
+  const bool has_position = op.tables.position != nullptr;
+  const bool has_segment = op.tables.segment != nullptr;
+  if (has_position)
+    position = row_of(op.tables.position, op.batch.position_ids[row]);
+  if (has_segment)
+    segment = row_of(op.tables.segment, op.batch.segment_ids[row]);
   float values[kChunks][8];
   if constexpr (kChunks * sizeof(T) <= 8) {  // three rows fit in registers
     const RowOf<kChunks, T> first = LoadRow<kChunks>(token, hidden);
     const RowOf<kChunks, T> second = LoadRow<kChunks>(position, hidden);
     const RowOf<kChunks, T> third = LoadRow<kChunks>(segment, hidden);
     Widen(first, values);
-    if (args.position) AddRow(second, values);
-    if (args.segment) AddRow(third, values);
+    if (has_position) AddRow(second, values);
+    if (has_segment) AddRow(third, values);
   } else {
     Widen(LoadRow<kChunks>(token, hidden), values);
-    if (args.position) AddRow(LoadRow<kChunks>(position, hidden), values);
-    if (args.segment) AddRow(LoadRow<kChunks>(segment, hidden), values);
+    if (has_position) AddRow(LoadRow<kChunks>(position, hidden), values);
+    if (has_segment) AddRow(LoadRow<kChunks>(segment, hidden), values);
   }
-  if (args.norm.gain != nullptr) NormaliseRow(hidden, args.norm, values);
+  if (op.norm.gain != nullptr) NormaliseRow(hidden, op.norm, values);
   StoreRow(Narrowed<T>(values), hidden,
-           static_cast<T*>(args.out) + row * hidden);
+           static_cast<T*>(op.out.data) + row * hidden);
 }
 
 }  // namespace
 
-int EmbedTokens(const EmbedTokensArgs& args, const OpStream& stream) {
-  if (args.rows == 0) return 0;
+int Start(const EmbedOp& op, const OpStream& stream) {
+  if (op.out.rows == 0) return 0;
   LaunchShape shape;
-  shape.blocks_x = (args.rows + kRowsPerBlock - 1) / kRowsPerBlock;
+  shape.blocks_x = (op.out.rows + kRowsPerBlock - 1) / kRowsPerBlock;
   shape.threads = kNormThreads;
-  return WithElement(args.element, [&]<typename T>() {
-    return WithChunks(args.hidden, [&]<int kChunks>() {
-      return Launch(EmbedTokensKernel<T, kChunks>, shape, stream, args);
+  return WithElement(op.out.dtype, [&]<typename T>() {
+    return WithChunks(op.out.cols, [&]<int kChunks>() {
+      return Launch(EmbedTokensKernel<T, kChunks>, shape, stream, op);
     });
   });
 }

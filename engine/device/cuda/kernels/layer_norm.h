@@ -102,7 +102,7 @@ ENCODERD_DEVICE void StoreRow(const RowOf<kChunks, T>& row, int32_t hidden,
 // values = LayerNorm(values), which are 0 past `hidden` and then anything. All
 // 32 lanes call it.
 template <int kChunks>
-ENCODERD_DEVICE void NormaliseRow(int32_t hidden, const NormArgs& norm,
+ENCODERD_DEVICE void NormaliseRow(int32_t hidden, const NormRef& norm,
                                   float (&values)[kChunks][8]) {
   float sum = 0.0f;
   ENCODERD_UNROLL
@@ -137,7 +137,7 @@ ENCODERD_DEVICE void NormaliseRow(int32_t hidden, const NormArgs& norm,
 // Calls launch.template operator()<kChunks>() with the least kChunks that
 // holds a row of `hidden` columns.
 template <typename LaunchWith>
-int WithChunks(int32_t hidden, const LaunchWith& launch) {
+int WithChunks(int64_t hidden, const LaunchWith& launch) {
   if (hidden <= 1 * kChunkColumns) return launch.template operator()<1>();
   if (hidden <= 2 * kChunkColumns) return launch.template operator()<2>();
   if (hidden <= 3 * kChunkColumns) return launch.template operator()<3>();

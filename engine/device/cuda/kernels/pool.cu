@@ -17,24 +17,24 @@ constexpr int32_t kThreads = 256;
 // The pooled value of one column; x points to its first token.
 template <typename T>
 ENCODERD_DEVICE float PoolColumn(const T* x, int32_t length, int64_t stride,
-                                 PoolKind kind) {
-  if (kind == PoolKind::kCls) return ToFloat(x[0]);
-  if (kind == PoolKind::kLastToken) return ToFloat(x[(length - 1) * stride]);
+                                 Pooling kind) {
+  if (kind == Pooling::kCls) return ToFloat(x[0]);
+  if (kind == Pooling::kLastToken) return ToFloat(x[(length - 1) * stride]);
   float value = ToFloat(x[0]);
   for (int32_t i = 1; i < length; ++i) {
     const float next = ToFloat(x[i * stride]);
-    if (kind == PoolKind::kMax) {
+    if (kind == Pooling::kMax) {
       value = Max(value, next);
-    } else if (kind == PoolKind::kWeightedMean) {
+    } else if (kind == Pooling::kWeightedMean) {
       value += static_cast<float>(i + 1) * next;
     } else {
       value += next;
     }
   }
   const float count = static_cast<float>(length);
-  if (kind == PoolKind::kMean) return value / count;
-  if (kind == PoolKind::kMeanSqrtLen) return value / Sqrt(count);
-  if (kind == PoolKind::kWeightedMean)
+  if (kind == Pooling::kMean) return value / count;
+  if (kind == Pooling::kMeanSqrtLen) return value / Sqrt(count);
+  if (kind == Pooling::kWeightedMean)
     return value / (count * (count + 1.0f) * 0.5f);
   return value;
 }
@@ -47,7 +47,7 @@ PoolKernel(const T* states, const PoolWork* all, int32_t hidden, float* out) {
   if (work.length == 0) return;  // the whole block
   const T* x = states + static_cast<int64_t>(work.first) * hidden;
   float* y = out + work.out_offset;
-  if (work.kind == PoolKind::kStates) {
+  if (work.states) {
     const int64_t count = static_cast<int64_t>(work.length) * hidden;
     for (int64_t i = ThreadIndex(); i < count; i += kThreads)
       y[i] = ToFloat(x[i]);
@@ -55,11 +55,12 @@ PoolKernel(const T* states, const PoolWork* all, int32_t hidden, float* out) {
   }
   float squares = 0.0f;
   for (int32_t column = ThreadIndex(); column < hidden; column += kThreads) {
-    const float value = PoolColumn(x + column, work.length, hidden, work.kind);
+    const float value =
+        PoolColumn(x + column, work.length, hidden, work.pooling);
     squares += value * value;
     y[column] = value;
   }
-  if (work.normalize == 0) return;  // the whole block
+  if (!work.normalize) return;  // the whole block
   const float norm =
       Sqrt(BlockSum(squares, reinterpret_cast<float*>(SharedMemory())));
   // Each thread reads back what it wrote itself.
@@ -74,15 +75,16 @@ int KernelsPtxVersion(int32_t* version) {
   return PtxVersionOf(PoolKernel<float>, version);
 }
 
-int Pool(const PoolArgs& args, const OpStream& stream) {
-  if (args.work_count == 0) return 0;
+int Start(const PoolOp& op, const OpStream& stream) {
+  if (op.work_count == 0) return 0;
   LaunchShape shape;
-  shape.blocks_x = args.work_count;
+  shape.blocks_x = op.work_count;
   shape.threads = kThreads;
   shape.shared_bytes = 32 * sizeof(float);
-  return WithElement(args.element, [&]<typename T>() {
-    return Launch(PoolKernel<T>, shape, stream, static_cast<const T*>(args.x),
-                  args.work, args.hidden, args.out);
+  return WithElement(op.x.dtype, [&]<typename T>() {
+    return Launch(PoolKernel<T>, shape, stream,
+                  static_cast<const T*>(op.x.data), op.work,
+                  static_cast<int32_t>(op.x.cols), op.out);
   });
 }
 

@@ -46,17 +46,18 @@ QuantizeRowsKernel(const T* x, int64_t rows, int32_t cols, uint16_t* codes,
 
 }  // namespace
 
-int QuantizeRows(const QuantizeRowsArgs& args, const OpStream& stream) {
-  if (args.rows == 0) return 0;
+int Start(const QuantizeRowsOp& op, const OpStream& stream) {
+  if (op.x.rows == 0) return 0;
   LaunchShape shape;
-  shape.blocks_x = (args.rows + kRowsPerBlock - 1) / kRowsPerBlock;
+  shape.blocks_x = (op.x.rows + kRowsPerBlock - 1) / kRowsPerBlock;
   shape.threads = kThreads;
-  char* const y = static_cast<char*>(args.y);
-  return WithElement(args.element, [&]<typename T>() {
+  char* const y = static_cast<char*>(op.y);
+  return WithElement(op.x.dtype, [&]<typename T>() {
     return Launch(QuantizeRowsKernel<T>, shape, stream,
-                  static_cast<const T*>(args.x), args.rows, args.cols,
+                  static_cast<const T*>(op.x.data), op.x.rows,
+                  static_cast<int32_t>(op.x.cols),
                   reinterpret_cast<uint16_t*>(y),
-                  reinterpret_cast<float*>(y + args.rows * args.cols));
+                  reinterpret_cast<float*>(y + op.x.rows * op.x.cols));
   });
 }
 

@@ -8,13 +8,13 @@ namespace encoderd {
 namespace cuda {
 namespace {
 
-cudaDataType TypeOf(Element element) {
+cudaDataType TypeOf(DType element) {
   switch (element) {
-    case Element::kHalf:
+    case DType::kF16:
       return CUDA_R_16F;
-    case Element::kBf16:
+    case DType::kBF16:
       return CUDA_R_16BF;
-    case Element::kFloat:
+    case DType::kF32:
       break;
   }
   return CUDA_R_32F;

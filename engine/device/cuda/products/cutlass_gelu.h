@@ -19,7 +19,7 @@ namespace encoderd {
 namespace cuda {
 
 struct CutlassGeluArgs {
-  Element element;  // kHalf or kBf16
+  DType element;  // kF16 or kBF16
   const void* x;
   const void* weight;
   const float* bias;
@@ -40,7 +40,7 @@ struct CutlassGeluTile {
   int64_t (*workspace_bytes)(const CutlassGeluArgs& args);
   // Sees that it fits the card that the calling thread uses, and lets it run
   // there; before the first start. The runtime's error code, 0 for success.
-  int (*prepare)(Element element);
+  int (*prepare)(DType element);
   // Puts one kernel on the stream (a cudaStream_t), which may be capturing;
   // takes no memory and waits for nothing. The runtime's error code.
   int (*start)(const CutlassGeluArgs& args, void* stream);

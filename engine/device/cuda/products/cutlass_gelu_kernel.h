@@ -145,19 +145,19 @@ CutlassGeluTile CutlassGeluTileOf(const char* name) {
   CutlassGeluTile tile;
   tile.name = name;
   tile.can_implement = [](const CutlassGeluArgs& args) {
-    return args.element == Element::kHalf ? OfHalf::CanImplement(args)
-                                          : OfBf16::CanImplement(args);
+    return args.element == DType::kF16 ? OfHalf::CanImplement(args)
+                                       : OfBf16::CanImplement(args);
   };
   tile.workspace_bytes = [](const CutlassGeluArgs& args) {
-    return args.element == Element::kHalf ? OfHalf::WorkspaceBytes(args)
-                                          : OfBf16::WorkspaceBytes(args);
+    return args.element == DType::kF16 ? OfHalf::WorkspaceBytes(args)
+                                       : OfBf16::WorkspaceBytes(args);
   };
-  tile.prepare = [](Element element) {
-    return element == Element::kHalf ? OfHalf::Prepare() : OfBf16::Prepare();
+  tile.prepare = [](DType element) {
+    return element == DType::kF16 ? OfHalf::Prepare() : OfBf16::Prepare();
   };
   tile.start = [](const CutlassGeluArgs& args, void* stream) {
-    return args.element == Element::kHalf ? OfHalf::Start(args, stream)
-                                          : OfBf16::Start(args, stream);
+    return args.element == DType::kF16 ? OfHalf::Start(args, stream)
+                                       : OfBf16::Start(args, stream);
   };
   return tile;
 }

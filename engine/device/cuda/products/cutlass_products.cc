@@ -28,7 +28,7 @@ bool IsAlignedForTma(const void* address) {
 // Why no tile computes `args`; empty: some may.
 std::string Refusal(const ProductArgs& args) {
   if (args.operands != Operands::kElement) return "rows are in e4m3";
-  if (args.element == Element::kFloat) return "elements have 32 bits, not 16";
+  if (args.element == DType::kF32) return "elements have 32 bits, not 16";
   if (args.epilogue != Epilogue::kBiasGeluErf)
     return "only the epilogue bias_gelu is there";
   const std::pair<const char*, int64_t> sizes[] = {{"in", args.in},

@@ -28,14 +28,10 @@ ProductProof::RunRows PlainGelu(const Product& plain, const ProductArgs& args,
                      Stream stream) -> absl::Status {
     absl::Status status = plain.Run(x, rows, y, stream);
     if (!status.ok()) return status;
-    BiasActivationArgs activation;
-    activation.element = args.element;
-    activation.function = ElementWise::kGeluErf;
-    activation.bias = static_cast<const float*>(bias);
-    activation.rows = rows;
-    activation.cols = static_cast<int32_t>(args.out);
-    activation.y = y;
-    const int code = BiasActivation(activation, stream);
+    const BiasActivationOp activation = {Activation::kGeluErf,
+                                         static_cast<const float*>(bias),
+                                         {y, rows, args.out, args.element}};
+    const int code = Start(activation, stream);
     return code == 0 ? absl::OkStatus()
                      : RuntimeError(runtime, code, "bias_gelu");
   };

@@ -42,11 +42,11 @@ absl::StatusOr<std::unique_ptr<ProductProof>> ProductProof::Create(
 }
 
 int64_t ProductProof::row_bytes() const {
-  return args_.out * DTypeBytes(DTypeOf(args_.element));
+  return args_.out * DTypeBytes(args_.element);
 }
 
 absl::Status ProductProof::Take(ProofValues values) {
-  const DType dtype = DTypeOf(args_.element);
+  const DType dtype = args_.element;
   const bool e4m3 = args_.operands == Operands::kE4m3;
   const ProofMatrices made = MakeProofMatrices(values, args_, period());
   const auto narrow = [&](const std::vector<float>& matrix) {
@@ -317,7 +317,7 @@ double ProductProof::SumBound(int64_t row, int64_t column) const {
 double ProductProof::Epsilon() const { return UnitRoundoff(args_.element); }
 
 double ProductProof::LeastStep() const {
-  return args_.element == Element::kHalf ? 0x1p-24 : 0x1p-126;
+  return args_.element == DType::kF16 ? 0x1p-24 : 0x1p-126;
 }
 
 }  // namespace cuda

@@ -28,7 +28,7 @@ enum class Epilogue { kNone, kBias, kBiasGeluTanh, kBiasRelu, kBiasGeluErf };
 enum class Operands { kElement, kE4m3 };
 
 struct ProductArgs {
-  Element element = Element::kFloat;
+  DType element = DType::kF32;
   int64_t in = 0;   // a multiple of 8, in e4m3 of 16
   int64_t out = 0;  // a multiple of 8, in e4m3 of 16
   Epilogue epilogue = Epilogue::kNone;

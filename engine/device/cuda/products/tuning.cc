@@ -21,13 +21,13 @@ constexpr absl::string_view kResidual = "+residual";
 constexpr int64_t kMaxFileBytes = 1 << 20;
 constexpr size_t kMaxAlgorithmBytes = 1024;
 
-using Types = std::pair<Element, Operands>;
+using Types = std::pair<DType, Operands>;
 const std::vector<std::pair<Types, const char*>> kTypes = {
-    {{Element::kFloat, Operands::kElement}, "fp32"},
-    {{Element::kHalf, Operands::kElement}, "fp16"},
-    {{Element::kBf16, Operands::kElement}, "bf16"},
-    {{Element::kHalf, Operands::kE4m3}, "fp16_e4m3"},
-    {{Element::kBf16, Operands::kE4m3}, "bf16_e4m3"}};
+    {{DType::kF32, Operands::kElement}, "fp32"},
+    {{DType::kF16, Operands::kElement}, "fp16"},
+    {{DType::kBF16, Operands::kElement}, "bf16"},
+    {{DType::kF16, Operands::kE4m3}, "fp16_e4m3"},
+    {{DType::kBF16, Operands::kE4m3}, "bf16_e4m3"}};
 const std::vector<std::pair<Epilogue, const char*>> kEpilogues = {
     {Epilogue::kNone, "none"},
     {Epilogue::kBias, "bias"},

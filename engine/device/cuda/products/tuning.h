@@ -37,7 +37,7 @@ namespace cuda {
 
 // What an algorithm is chosen for.
 struct ProductKey {
-  Element element;
+  DType element;
   int64_t in;
   int64_t out;
   Epilogue epilogue;

@@ -114,17 +114,18 @@ TEST(CpuExecutorTest, TurnsToNoOpsAfterAnErrorAndBackOnUpload) {
   TokenSequence sequence;
   sequence.token_ids.assign(9, 0);
   batch.Append(sequence, IdLimits());
+  ForwardResult result;
   executor->Upload(batch);
-  executor->Linear(x, *linear, y);
-  EXPECT_EQ(executor->Finish().code(), absl::StatusCode::kInternal);
+  executor->Run(ProductOp{x, linear.get(), y});
+  EXPECT_EQ(executor->Finish(&result).code(), absl::StatusCode::kInternal);
   EXPECT_EQ(ys[0], -1.0f);
 
   batch.Clear();
   sequence.token_ids.assign(8, 0);
   batch.Append(sequence, IdLimits());
   executor->Upload(batch);
-  executor->Linear(x, *linear, y);
-  EXPECT_TRUE(executor->Finish().ok());
+  executor->Run(ProductOp{x, linear.get(), y});
+  EXPECT_TRUE(executor->Finish(&result).ok());
   EXPECT_EQ(ys[0], 4.0f);
 }
 
@@ -145,11 +146,35 @@ TEST(CpuExecutorTest, MultipliesOnlyTheRowsOfItsView) {
   TokenSequence sequence;
   sequence.token_ids.assign(8, 0);
   batch.Append(sequence, IdLimits());
+  ForwardResult result;
   executor->Upload(batch);
-  executor->Linear(x.Rows(2, 4), *linear, y.Rows(2, 4));
-  EXPECT_TRUE(executor->Finish().ok());
+  executor->Run(ProductOp{RowsOf(x, 2, 4), linear.get(), RowsOf(y, 2, 4)});
+  EXPECT_TRUE(executor->Finish(&result).ok());
   const std::vector<float> want = {-7, -7, 0, 0.5f, 4.5f, 8.5f, -7, -7};
   for (int row = 0; row < 8; ++row) EXPECT_EQ(ys[row * 4], want[row]) << row;
+}
+
+TEST(CpuExecutorTest, PoolsAndGivesTheRowsThatItIsAskedFor) {
+  const auto device = OpenDevice("cpu", "fp32").value();
+  const auto executor = SmallExecutor(*device);
+  const Matrix x = executor->Allocate(8, 4).value();
+  for (int i = 0; i < 32; ++i)
+    static_cast<float*>(x.data)[i] = static_cast<float>(i / 4);
+  PackedBatch batch;
+  TokenSequence sequence;
+  sequence.token_ids.assign(8, 0);
+  batch.Append(sequence, IdLimits());
+  ForwardResult result;
+  result.values.assign(16, -1.0f);
+  const PoolWork work[] = {{0, 2, 2, Pooling::kMean, false, true},
+                           {4, 5, 0, Pooling::kMean, false, false},
+                           {8, 6, 2, Pooling::kCls, true, false}};
+  executor->Upload(batch);
+  executor->Run(PoolOp{x, work, 3, result.values.data()});
+  EXPECT_TRUE(executor->Finish(&result).ok());
+  const std::vector<float> want = {0.5f, 0.5f, 0.5f, 0.5f, -1, -1, -1, -1,
+                                   6,    6,    6,    6,    7,  7,  7,  7};
+  EXPECT_EQ(result.values, want);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/device/cpu/aligned_buffer.h"
+#include "tests/support/cuda/narrow.h"
 #include "tests/support/tolerances.h"
-#include "tests/unit/engine/device/bf16.h"
 #include "tests/unit/engine/device/test_devices.h"
 
 namespace encoderd {
@@ -36,14 +36,24 @@ class KernelsTest : public ::testing::TestWithParam<TestDevice> {
     std::string bytes(values->size() * (kernels_.bf16 ? 2 : 4), '\0');
     for (size_t i = 0; i < values->size(); ++i) {
       if (kernels_.bf16) {
-        const uint16_t narrow = ToBf16((*values)[i]);
+        const uint16_t narrow = emulation::ToBf16((*values)[i]);
         std::memcpy(&bytes[i * 2], &narrow, 2);
-        (*values)[i] = FromBf16(narrow);
+        (*values)[i] = emulation::FromBf16(narrow);
       } else {
         std::memcpy(&bytes[i * 4], &(*values)[i], 4);
       }
     }
     return bytes;
+  }
+  // What an op is given of elements in `rows` rows.
+  Matrix View(const std::string& bytes, int64_t rows) const {
+    const DType dtype = kernels_.bf16 ? DType::kBF16 : DType::kF32;
+    const auto count = static_cast<int64_t>(bytes.size()) / DTypeBytes(dtype);
+    return {const_cast<char*>(bytes.data()), rows, count / rows, dtype};
+  }
+  template <typename O>
+  void Run(const O& op, void* scratch) const {
+    static_cast<const Kernel<O>&>(kernels_).run(op, scratch);
   }
   std::vector<float> Floats(const std::string& bytes) const {
     std::vector<float> values(bytes.size() / (kernels_.bf16 ? 2 : 4));
@@ -61,7 +71,7 @@ class KernelsTest : public ::testing::TestWithParam<TestDevice> {
 
   // Largest difference of `function` from `want`, relative to the spacing of
   // bf16 where that is the type.
-  void ExpectElementWise(ElementWise function, double (*want)(double),
+  void ExpectElementWise(Activation function, double (*want)(double),
                          double fp32_tolerance) {
     std::vector<float> x;
     for (double v = -12; v <= 12; v += 0.00037) {
@@ -70,8 +80,7 @@ class KernelsTest : public ::testing::TestWithParam<TestDevice> {
     for (float v : {0.0f, -0.0f, 1e-30f, -1e-30f, 1e4f, -1e4f, 1e30f, -1e30f})
       x.push_back(v);
     std::string bytes = Elements(&x);
-    kernels_.element_wise(function, static_cast<int64_t>(x.size()),
-                          bytes.data());
+    kernels_.activate(function, static_cast<int64_t>(x.size()), bytes.data());
     const std::vector<float> y = Floats(bytes);
     for (size_t i = 0; i < x.size(); ++i) {
       const double expected = want(x[i]);
@@ -92,13 +101,16 @@ class KernelsTest : public ::testing::TestWithParam<TestDevice> {
     // Longer than the sequence needs, as of a model that takes longer ones.
     const int64_t columns = 2 * n + 6, zero = n + 2;
     std::vector<float> biases = Random(heads * (columns + kBiasPadding), bias);
-    AttentionArgs args = {bytes.data(), context.data(), n,
-                          heads,        size,           scratch.data()};
+    AttentionOp op;
+    op.qkv = View(bytes, n);
+    op.heads = static_cast<int32_t>(heads);
+    op.head_size = static_cast<int32_t>(size);
     if (bias != 0) {
-      args.bias = biases.data() + zero;
-      args.bias_stride = columns + kBiasPadding;
+      op.bias = biases.data() + zero;
+      op.bias_stride = static_cast<int32_t>(columns + kBiasPadding);
     }
-    kernels_.attention(args);
+    op.context = View(context, n);
+    Run(op, scratch.data());
     const std::vector<float> got = Floats(context);
     for (int64_t head = 0; head < heads; ++head) {
       const float* q = qkv.data() + head * size;
@@ -136,14 +148,14 @@ class KernelsTest : public ::testing::TestWithParam<TestDevice> {
 
 TEST_P(KernelsTest, ComputesGelu) {
   ExpectElementWise(
-      ElementWise::kGeluErf,
+      Activation::kGeluErf,
       [](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); },
       kernels_.bf16 ? kGeluBf16 : kGelu);
 }
 
 TEST_P(KernelsTest, ComputesGeluByTanh) {
   ExpectElementWise(
-      ElementWise::kGeluTanh,
+      Activation::kGeluTanh,
       [](double x) {
         return 0.5 * x *
                (1 +
@@ -154,15 +166,15 @@ TEST_P(KernelsTest, ComputesGeluByTanh) {
 
 TEST_P(KernelsTest, ComputesRelu) {
   ExpectElementWise(
-      ElementWise::kRelu, [](double x) { return std::max(x, 0.0); }, 0);
+      Activation::kRelu, [](double x) { return std::max(x, 0.0); }, 0);
 }
 
 TEST_P(KernelsTest, LetsNotANumberThrough) {
-  for (const ElementWise function :
-       {ElementWise::kGeluErf, ElementWise::kGeluTanh, ElementWise::kRelu}) {
+  for (const Activation function :
+       {Activation::kGeluErf, Activation::kGeluTanh, Activation::kRelu}) {
     std::vector<float> x(17, std::nanf(""));
     std::string bytes = Elements(&x);
-    kernels_.element_wise(function, 17, bytes.data());
+    kernels_.activate(function, 17, bytes.data());
     for (const float value : Floats(bytes)) EXPECT_TRUE(std::isnan(value));
   }
   std::vector<float> qkv(2 * 3 * 4, 1.0f);
@@ -170,7 +182,12 @@ TEST_P(KernelsTest, LetsNotANumberThrough) {
   const std::string bytes = Elements(&qkv);
   std::string context(2 * 4 * (kernels_.bf16 ? 2 : 4), '\0');
   const AlignedBuffer scratch(kernels_.attention_scratch_bytes(2, 4));
-  kernels_.attention({bytes.data(), context.data(), 2, 1, 4, scratch.data()});
+  AttentionOp op;
+  op.qkv = View(bytes, 2);
+  op.heads = 1;
+  op.head_size = 4;
+  op.context = View(context, 2);
+  Run(op, scratch.data());
   for (const float value : Floats(context)) EXPECT_TRUE(std::isnan(value));
 }
 
@@ -179,7 +196,7 @@ TEST_P(KernelsTest, AppliesAnActivationToAnyCount) {
     std::vector<float> x(count, 1.0f);
     x.push_back(-5.0f);  // the neighbour, which must stay
     std::string bytes = Elements(&x);
-    kernels_.element_wise(ElementWise::kRelu, count, bytes.data());
+    kernels_.activate(Activation::kRelu, count, bytes.data());
     EXPECT_EQ(Floats(bytes), x) << count;
   }
 }
@@ -220,9 +237,12 @@ TEST_P(KernelsTest, NormalizesWithATwoPassVariance) {
     std::string bytes = Elements(&x);
     const std::string residual_bytes = Elements(&residual);
     std::vector<float> row(size);
-    const NormRef norm{gain.data(), bias.data(), 1e-5f, size};
-    kernels_.add_layer_norm(bytes.data(), residual_bytes.data(), rows, norm,
-                            row.data(), bytes.data());
+    Run(AddNormOp{View(bytes, rows),
+                  View(residual_bytes, rows),
+                  {gain.data(), bias.data(), 1e-5f},
+                  Matrix(),
+                  View(bytes, rows)},
+        row.data());
     const std::vector<float> got = Floats(bytes);
     for (int64_t r = 0; r < rows; ++r) {
       double mean = 0, variance = 0;
@@ -257,17 +277,14 @@ TEST_P(KernelsTest, EmbedsTokenPositionAndSegment) {
   const std::vector<int32_t> tokens = {4, 0, 4}, positions = {3, 1, 0},
                              segments = {1, 0, 1};
   for (const bool with_segments : {true, false}) {
-    EmbedArgs args{token.data(),
-                   position.data(),
-                   with_segments ? segment.data() : nullptr,
-                   tokens.data(),
-                   positions.data(),
-                   segments.data(),
-                   3,
-                   {gain.data(), bias.data(), 1e-12f, size}};
     std::vector<float> row(size);
     std::string out(3 * size * (kernels_.bf16 ? 2 : 4), '\0');
-    kernels_.embed(args, row.data(), out.data());
+    Run(EmbedOp{{token.data(), position.data(),
+                 with_segments ? segment.data() : nullptr},
+                {3, tokens.data(), positions.data(), segments.data()},
+                {gain.data(), bias.data(), 1e-12f},
+                View(out, 3)},
+        row.data());
     const std::vector<float> got = Floats(out);
     for (int64_t r = 0; r < 3; ++r) {
       double mean = 0, variance = 0;

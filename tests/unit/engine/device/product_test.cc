@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/device/cpu/aligned_buffer.h"
+#include "tests/support/cuda/narrow.h"
 #include "tests/support/tolerances.h"
-#include "tests/unit/engine/device/bf16.h"
 #include "tests/unit/engine/device/test_devices.h"
 
 namespace encoderd {
@@ -34,8 +34,10 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
     weights_.bias = fill(out, 1.0f);
     x_ = fill(rows * in, 1.0f);
     if (bf16) {
-      for (float& value : x_) value = RoundToBf16(value);
-      for (float& value : weights_.weight.data) value = RoundToBf16(value);
+      for (float& value : x_)
+        value = emulation::FromBf16(emulation::ToBf16(value));
+      for (float& value : weights_.weight.data)
+        value = emulation::FromBf16(emulation::ToBf16(value));
     }
     factory_ =
         GetParam().isa >= Isa::kAvx512
@@ -47,7 +49,7 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
     element_ = bf16 ? 2 : 4;
     x_bytes_.resize(x_.size() * element_);
     for (size_t i = 0; i < x_.size(); ++i) {
-      const uint16_t narrow = ToBf16(x_[i]);
+      const uint16_t narrow = emulation::ToBf16(x_[i]);
       if (bf16) {
         std::memcpy(&x_bytes_[i * 2], &narrow, 2);
       } else {
@@ -100,7 +102,7 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
         } else {
           uint16_t narrow = 0;
           std::memcpy(&narrow, &y[(r * out + o) * 2], 2);
-          got = FromBf16(narrow);
+          got = emulation::FromBf16(narrow);
         }
         ASSERT_NEAR(got, want, tolerance) << "row " << r << ", output " << o;
       }

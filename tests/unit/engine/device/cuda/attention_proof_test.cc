@@ -19,8 +19,9 @@ constexpr AttentionPath kFastPaths[] = {
 
 class AttentionProofTest : public ::testing::Test {
  protected:
-  absl::Status Prove(AttentionPath path, const AttentionOp& fast = &Attention,
-                     Element element = Element::kBf16, int32_t head_size = 32,
+  absl::Status Prove(AttentionPath path,
+                     const AttentionStart& fast = kStartAttention,
+                     DType element = DType::kBF16, int32_t head_size = 32,
                      bool biased = true) {
     const absl::Status status =
         ProveAttention(&runtime_, element, head_size, 12, biased, path, nullptr,
@@ -28,7 +29,7 @@ class AttentionProofTest : public ::testing::Test {
     EXPECT_EQ(runtime_.allocations(), 0);
     return status;
   }
-  void ExpectRefused(AttentionPath path, const AttentionOp& fast,
+  void ExpectRefused(AttentionPath path, const AttentionStart& fast,
                      const std::string& text) {
     const absl::Status status = Prove(path, fast);
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
@@ -41,12 +42,13 @@ class AttentionProofTest : public ::testing::Test {
 };
 
 TEST_F(AttentionProofTest, AdmitsEveryPathAsItIsBuilt) {
-  for (const Element element : {Element::kHalf, Element::kBf16}) {
+  for (const DType element : {DType::kF16, DType::kBF16}) {
     for (const AttentionPath path : kFastPaths) {
       for (const int32_t head_size : {8, 32, 64, 128}) {
         if (!HasPath(element, head_size, path)) continue;
-        const absl::Status status = Prove(path, &Attention, element, head_size,
-                                          /*biased=*/head_size != 64);
+        const absl::Status status =
+            Prove(path, kStartAttention, element, head_size,
+                  /*biased=*/head_size != 64);
         EXPECT_TRUE(status.ok()) << status;
         EXPECT_THAT(figures_, HasSubstr("of the bound"));
         RecordProperty(PathName(path) + std::to_string(head_size), figures_);
@@ -56,12 +58,12 @@ TEST_F(AttentionProofTest, AdmitsEveryPathAsItIsBuilt) {
 }
 
 TEST_F(AttentionProofTest, HasNothingToProveWhereNoFastPathIsTaken) {
-  const AttentionOp never = [](const AttentionArgs&, const OpStream&) {
+  const AttentionStart never = [](const AttentionOp&, const OpStream&) {
     return 1;
   };
   EXPECT_TRUE(Prove(AttentionPath::kGeneral, never).ok());
-  EXPECT_TRUE(Prove(AttentionPath::kWarp, never, Element::kFloat).ok());
-  EXPECT_TRUE(Prove(AttentionPath::kWhole128, never, Element::kHalf, 128).ok());
+  EXPECT_TRUE(Prove(AttentionPath::kWarp, never, DType::kF32).ok());
+  EXPECT_TRUE(Prove(AttentionPath::kWhole128, never, DType::kF16, 128).ok());
   EXPECT_EQ(figures_, "nothing to prove");
 }
 
@@ -69,9 +71,9 @@ TEST_F(AttentionProofTest, RefusesARowThatIsNotWritten) {
   for (const AttentionPath path : kFastPaths) {
     ExpectRefused(
         path,
-        [](AttentionArgs args, const OpStream& stream) {
-          args.work_count = std::max<int64_t>(1, args.work_count - 1);
-          return Attention(args, stream);
+        [](AttentionOp op, const OpStream& stream) {
+          op.work_count = std::max<int64_t>(1, op.work_count - 1);
+          return Start(op, stream);
         },
         "largest difference inf of the bound");
   }
@@ -81,18 +83,18 @@ TEST_F(AttentionProofTest, RefusesAnotherBiasOrNone) {
   for (const AttentionPath path : kFastPaths) {
     ExpectRefused(
         path,
-        [](AttentionArgs args, const OpStream& stream) {
-          args.bias = nullptr;
-          args.bias_stride = 0;
-          return Attention(args, stream);
+        [](AttentionOp op, const OpStream& stream) {
+          op.bias = nullptr;
+          op.bias_stride = 0;
+          return Start(op, stream);
         },
         "; 0 of 4 sequences");
     ExpectRefused(
         path,
-        [](AttentionArgs args, const OpStream& stream) {
-          ++args.bias;
-          --args.bias_stride;
-          return Attention(args, stream);
+        [](AttentionOp op, const OpStream& stream) {
+          ++op.bias;
+          --op.bias_stride;
+          return Start(op, stream);
         },
         "; 0 of 4 sequences");
   }
@@ -103,13 +105,14 @@ TEST_F(AttentionProofTest, RefusesOneValueThatIsOffByALittleMoreThanItMayBe) {
   for (const AttentionPath path : kFastPaths) {
     ExpectRefused(
         path,
-        [](const AttentionArgs& args, const OpStream& stream) {
-          const int code = Attention(args, stream);
-          const AttentionWork& last = args.work[args.work_count - 1];
+        [](const AttentionOp& op, const OpStream& stream) {
+          const int code = Start(op, stream);
+          const AttentionWork& last = op.work[op.work_count - 1];
           const int64_t row = last.first + last.length - 1;
-          const int64_t hidden = int64_t{args.heads} * args.head_size;
-          const auto* values = static_cast<const uint16_t*>(args.qkv);
-          auto* context = static_cast<uint16_t*>(args.context) + row * hidden;
+          const int64_t hidden = int64_t{op.heads} * op.head_size;
+          const auto* values = static_cast<const uint16_t*>(op.qkv.data);
+          auto* context =
+              static_cast<uint16_t*>(op.context.data) + row * hidden;
           float v = 0;
           for (int64_t r = last.first; r <= row; ++r) {
             const uint16_t bits = values[(3 * r + 2) * hidden];
@@ -128,9 +131,9 @@ TEST_F(AttentionProofTest, RefusesBitsThatDependOnCompany) {
   for (const AttentionPath path : kFastPaths) {
     ExpectRefused(
         path,
-        [](const AttentionArgs& args, const OpStream& stream) {
-          const int code = Attention(args, stream);
-          if (args.work_count > 1) *static_cast<uint16_t*>(args.context) ^= 1;
+        [](const AttentionOp& op, const OpStream& stream) {
+          const int code = Start(op, stream);
+          if (op.work_count > 1) *static_cast<uint16_t*>(op.context.data) ^= 1;
           return code;
         },
         "; 1 of 4 sequences have other bits alone than in company");
@@ -148,15 +151,15 @@ TEST_F(AttentionProofTest, ReportsEveryCallThatFails) {
   }
   const absl::Status status =
       Prove(AttentionPath::kWarp,
-            [](const AttentionArgs&, const OpStream&) { return 700; });
+            [](const AttentionOp&, const OpStream&) { return 700; });
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(AttentionProofInputsTest, AreOfThePathsLengthsAndSpreadWidely) {
   for (const AttentionPath path : kFastPaths) {
     const AttentionProofInputs inputs =
-        MakeAttentionProofInputs(Element::kHalf, 32, 12, path);
-    const AttentionRule rule = {Element::kHalf, 32};
+        MakeAttentionProofInputs(DType::kF16, 32, 12, path);
+    const AttentionRule rule = {DType::kF16, 32};
     for (const int32_t length : inputs.lengths)
       EXPECT_EQ(rule.Of(length), path);
     EXPECT_EQ(inputs.lengths.back(), PathTokens(path));

@@ -48,30 +48,29 @@ inline std::vector<float> RunAttention(const std::vector<float>& qkv,
   std::vector<AttentionWork> work(c.tokens() + 3);
   std::vector<int32_t> order;
   const AttentionCounts counts = ListAttentionWork(
-      ends, {ElementOf(dtype), c.head_size, c.allowed}, &order, work.data());
+      ends, {dtype, c.head_size, c.allowed}, &order, work.data());
   const OnCard on_card(qkv, dtype);
   const OnCard list = OnCard::Of(work);
   const bool biased = c.bias_tokens > 0;
   const OnCard biases(biased ? c.Biases() : std::vector<float>(1), DType::kF32);
   const OnCard context(c.tokens() * c.hidden() * DTypeBytes(dtype));
-  AttentionArgs args = {};
-  args.element = ElementOf(dtype);
-  args.qkv = on_card.data();
-  args.work = list.as<AttentionWork>();
-  args.heads = c.heads;
-  args.head_size = c.head_size;
+  AttentionOp op;
+  op.qkv = on_card.View(c.tokens(), 3 * c.hidden(), dtype);
+  op.heads = c.heads;
+  op.head_size = c.head_size;
   if (biased) {
-    args.bias = biases.as<float>() + c.bias_tokens - 1;
-    args.bias_stride = c.bias_stride();
+    op.bias = biases.as<float>() + c.bias_tokens - 1;
+    op.bias_stride = c.bias_stride();
   }
-  args.context = context.data();
+  op.context = context.View(c.tokens(), c.hidden(), dtype);
+  op.work = list.as<AttentionWork>();
   for (int32_t p = 0; p < kAttentionPaths; ++p) {
-    args.path = static_cast<AttentionPath>(p);
-    args.work_count = counts[p];
+    op.path = static_cast<AttentionPath>(p);
+    op.work_count = counts[p];
     if (c.padded && counts[p] > 0)
-      args.work_count = static_cast<int64_t>(work.size());
-    EXPECT_EQ(Attention(args, nullptr), 0);
-    if (!c.padded) args.work += counts[p];
+      op.work_count = static_cast<int64_t>(work.size());
+    EXPECT_EQ(Start(op, nullptr), 0);
+    if (!c.padded) op.work += counts[p];
   }
   return context.Values(dtype);
 }

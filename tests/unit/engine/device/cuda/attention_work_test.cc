@@ -10,15 +10,14 @@ namespace encoderd {
 namespace cuda {
 namespace {
 
-constexpr Element kElements[] = {Element::kFloat, Element::kHalf,
-                                 Element::kBf16};
+constexpr DType kElements[] = {DType::kF32, DType::kF16, DType::kBF16};
 
 int64_t Total(const AttentionCounts& counts) {
   return std::accumulate(counts.begin(), counts.end(), int64_t{0});
 }
 
 TEST(AttentionPathTest, GoesByTheSequencesOwnLength) {
-  const AttentionRule rule = {Element::kBf16, 64};
+  const AttentionRule rule = {DType::kBF16, 64};
   EXPECT_EQ(rule.Of(1), AttentionPath::kWarp);
   EXPECT_EQ(rule.Of(16), AttentionPath::kWarp);
   EXPECT_EQ(rule.Of(17), AttentionPath::kWhole64);
@@ -30,17 +29,16 @@ TEST(AttentionPathTest, GoesByTheSequencesOwnLength) {
 
 TEST(AttentionPathTest, IsTheGeneralOneWhereNoOtherServes) {
   for (const int32_t length : {1, 16, 17, 64, 65, 128, 129}) {
-    EXPECT_EQ(PathOf(Element::kFloat, 64, length, kAllAttentionPaths),
+    EXPECT_EQ(PathOf(DType::kF32, 64, length, kAllAttentionPaths),
               AttentionPath::kGeneral);
-    EXPECT_EQ(PathOf(Element::kHalf, 64, length, 0), AttentionPath::kGeneral);
+    EXPECT_EQ(PathOf(DType::kF16, 64, length, 0), AttentionPath::kGeneral);
   }
   // Q, K and V of 128 tokens do not lie in shared memory for large heads.
-  const AttentionRule large = {Element::kHalf, 72};
+  const AttentionRule large = {DType::kF16, 72};
   EXPECT_EQ(large.Of(65), AttentionPath::kGeneral);
   EXPECT_EQ(large.Of(64), AttentionPath::kWhole64);
   const AttentionRule refused = {
-      Element::kHalf, 64,
-      kAllAttentionPaths & ~PathBit(AttentionPath::kWhole64)};
+      DType::kF16, 64, kAllAttentionPaths & ~PathBit(AttentionPath::kWhole64)};
   EXPECT_EQ(refused.Of(16), AttentionPath::kWarp);
   EXPECT_EQ(refused.Of(17), AttentionPath::kGeneral);
   EXPECT_EQ(refused.Of(65), AttentionPath::kWhole128);
@@ -49,7 +47,7 @@ TEST(AttentionPathTest, IsTheGeneralOneWhereNoOtherServes) {
 TEST(AttentionWorkTest, GivesEveryQueryOfEverySequenceOnce) {
   std::mt19937 random(1);
   std::vector<int32_t> order;
-  for (const Element element : kElements) {
+  for (const DType element : kElements) {
     for (int round = 0; round < 100; ++round) {
       const AttentionRule rule = {
           element, round % 2 == 0 ? 64 : 128,
@@ -90,8 +88,8 @@ TEST(AttentionWorkTest, GivesEveryQueryOfEverySequenceOnce) {
 TEST(AttentionWorkTest, KeepsToOneOrderForOneBatch) {
   std::vector<int32_t> order;
   AttentionWork work[8];
-  const AttentionCounts counts = ListAttentionWork(
-      {0, 2, 4, 6, 7, 37}, {Element::kBf16, 64}, &order, work);
+  const AttentionCounts counts =
+      ListAttentionWork({0, 2, 4, 6, 7, 37}, {DType::kBF16, 64}, &order, work);
   EXPECT_EQ(counts, (AttentionCounts{0, 0, 1, 4}));
   EXPECT_EQ(work[0].first, 7);
   EXPECT_EQ(work[1].first, 0);

@@ -26,7 +26,7 @@ std::vector<std::string> Measure(std::unique_ptr<AlgorithmLibrary> library,
 }
 
 TEST(CardProductsTest, TellsOfEachBucketOfEachProductThatALibraryHas) {
-  const auto products = LayerProducts(Element::kBf16, 16, 32);
+  const auto products = LayerProducts(DType::kBF16, 16, 32);
   ASSERT_THAT(products, SizeIs(5));
   std::vector<std::string> rows;
   for (const std::string& line :
@@ -45,7 +45,7 @@ TEST(CardProductsTest, NamesAProductWhoseRowsDoNotKeepTheirBits) {
   bench.algorithms["only"].lies_from = 7;
   const std::vector<std::string> lines =
       Measure(std::make_unique<FakeLibrary>(&bench),
-              {{Element::kBf16, 16, 8, Epilogue::kBias}}, 16);
+              {{DType::kBF16, 16, 8, Epilogue::kBias}}, 16);
   EXPECT_THAT(lines, ElementsAre(AllOf(HasSubstr("\"error\": "),
                                        HasSubstr("depend on the other rows"))));
 }

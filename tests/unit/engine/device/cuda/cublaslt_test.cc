@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-constexpr ProductArgs kArgs = {Element::kBf16,    64,      128,
+constexpr ProductArgs kArgs = {DType::kBF16,      64,      128,
                                Epilogue::kBias,   nullptr, nullptr,
                                Operands::kElement};
 

@@ -64,7 +64,7 @@ class Case {
 
   ProductArgs args() const {
     ProductArgs args;
-    args.element = ElementOf(dtype_);
+    args.element = dtype_;
     args.in = shape_.in;
     args.out = shape_.out;
     args.epilogue = Epilogue::kBiasGeluErf;

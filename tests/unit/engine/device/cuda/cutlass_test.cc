@@ -33,7 +33,7 @@ std::vector<CutlassGeluTile> Tiles() {
   wide.workspace_bytes = [](const CutlassGeluArgs&) {
     return bench->workspace;
   };
-  wide.prepare = [](Element) { return bench->prepared; };
+  wide.prepare = [](DType) { return bench->prepared; };
   wide.start = [](const CutlassGeluArgs& args, void* stream) {
     bench->starts.push_back(args);
     bench->stream = stream;
@@ -65,7 +65,7 @@ class CutlassLibraryTest : public ::testing::Test {
   }
   static ProductArgs Args() {
     ProductArgs args;
-    args.element = Element::kBf16;
+    args.element = DType::kBF16;
     args.in = 384;
     args.out = 256;
     args.epilogue = Epilogue::kBiasGeluErf;
@@ -92,7 +92,7 @@ class CutlassLibraryTest : public ::testing::Test {
 
 TEST_F(CutlassLibraryTest, OffersItsTilesByNameTheFirstChoiceFirst) {
   EXPECT_EQ(library_->name(), "CUTLASS 1.2.3");
-  for (const Element element : {Element::kHalf, Element::kBf16}) {
+  for (const DType element : {DType::kF16, DType::kBF16}) {
     ProductArgs args = Args();
     args.element = element;
     EXPECT_THAT(library_->Candidates(args, 128).value(),
@@ -130,7 +130,7 @@ TEST_F(CutlassLibraryTest, RefusesOtherProductsSayingWhy) {
             "CUTLASS 1.2.3 has no product bf16_e4m3 384 256 bias_gelu: rows "
             "are in e4m3");
   args = Args();
-  args.element = Element::kFloat;
+  args.element = DType::kF32;
   EXPECT_THAT(Refusal(args), HasSubstr("elements have 32 bits, not 16"));
   for (const Epilogue other : {Epilogue::kNone, Epilogue::kBias,
                                Epilogue::kBiasGeluTanh, Epilogue::kBiasRelu}) {
@@ -196,7 +196,7 @@ TEST_F(CutlassLibraryTest, StartsOneKernelOfItsTileForARun) {
   ASSERT_TRUE(ran.ok()) << ran;
   ASSERT_EQ(bench_.starts.size(), 1);
   const CutlassGeluArgs& args = bench_.starts[0];
-  EXPECT_EQ(args.element, Element::kBf16);
+  EXPECT_EQ(args.element, DType::kBF16);
   EXPECT_EQ(args.x, At(0x300));
   EXPECT_EQ(args.weight, At(0x100));
   EXPECT_EQ(args.bias, At(0x200));

@@ -9,7 +9,7 @@ namespace encoderd {
 namespace cuda {
 namespace {
 
-CutlassGeluArgs ArgsOf(Element element, int32_t rows, int32_t in, int32_t out) {
+CutlassGeluArgs ArgsOf(DType element, int32_t rows, int32_t in, int32_t out) {
   CutlassGeluArgs args = {};
   args.element = element;
   args.rows = rows;
@@ -22,7 +22,7 @@ CutlassGeluArgs ArgsOf(Element element, int32_t rows, int32_t in, int32_t out) {
 class CutlassTilesTest : public ::testing::TestWithParam<CutlassGeluTile> {};
 
 TEST_P(CutlassTilesTest, ComputesEveryCountOfRowsWithoutWorkspace) {
-  for (const Element element : {Element::kHalf, Element::kBf16}) {
+  for (const DType element : {DType::kF16, DType::kBF16}) {
     for (const auto& [in, out] : {std::pair<int32_t, int32_t>{384, 1536},
                                   {768, 3072},
                                   {1024, 4096},
@@ -38,7 +38,7 @@ TEST_P(CutlassTilesTest, ComputesEveryCountOfRowsWithoutWorkspace) {
 }
 
 TEST_P(CutlassTilesTest, RefusesRowsThatAreNotWhole16Bytes) {
-  for (const Element element : {Element::kHalf, Element::kBf16}) {
+  for (const DType element : {DType::kF16, DType::kBF16}) {
     EXPECT_FALSE(GetParam().can_implement(ArgsOf(element, 128, 772, 3072)));
     EXPECT_FALSE(GetParam().can_implement(ArgsOf(element, 128, 768, 3076)));
   }

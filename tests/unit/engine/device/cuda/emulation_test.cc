@@ -7,9 +7,9 @@
 #include <random>
 #include <vector>
 
-#include "engine/device/cuda/host/narrow.h"
 #include "engine/device/cuda/kernels/primitives.h"
 #include "engine/device/cuda/kernels/warp.h"
+#include "engine/io/half_floats.h"
 
 namespace encoderd {
 namespace cuda {

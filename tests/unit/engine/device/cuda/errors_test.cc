@@ -249,7 +249,8 @@ TEST_F(CudaErrorTest, RefusesABatchOverTheExecutorsLimits) {
   sequence.token_ids.assign(9, 0);
   batch.Append(sequence, IdLimits());
   executor->Upload(batch);
-  const absl::Status status = executor->Finish();
+  ForwardResult result;
+  const absl::Status status = executor->Finish(&result);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()), HasSubstr("9 tokens"));
 }

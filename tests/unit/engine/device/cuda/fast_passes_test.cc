@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/device/cuda/host/weights.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/support/cuda/emulated_stream.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
@@ -39,16 +40,19 @@ class FastPassesTest : public ::testing::Test {
     EXPECT_TRUE(output_.Take(&runtime_, 4, "a result").ok());
     EXPECT_TRUE(staging_.Take(&runtime_, 4, "a result").ok());
     EXPECT_TRUE(stream_.Take(&runtime_).ok());
-    ProductCall call = {};
-    call.product = &product_;
-    call.rows = 1;
-    call.y = output_.data();
-    ops_ = {call};
+    auto product = std::make_unique<Numbers>();
+    product_ = product.get();
+    weights_.product = std::move(product);
+    ProductOp op;
+    op.x.rows = 1;
+    op.weights = &weights_;
+    op.y.data = output_.data();
+    ops_ = {op};
   }
 
   // One pass, as an Executor runs it; how often its product ran.
   int Pass(FastPasses* passes, bool repeats) {
-    const int before = product_.runs;
+    const int before = product_->runs;
     EXPECT_TRUE(passes->Run(ops_, repeats, stream_.get()).ok());
     const float result = *output_.as<float>();
     EXPECT_EQ(result, 1.0f);
@@ -56,14 +60,15 @@ class FastPassesTest : public ::testing::Test {
     memory.output = {output_.data(), 4};
     memory.staging = staging_.as<char>();
     status_ = passes->TryFaster(ops_, &result, 4, memory, stream_.get());
-    return product_.runs - before;
+    return product_->runs - before;
   }
 
   EmulatedRuntime runtime_;
   DeviceBuffer output_;
   PinnedBuffer staging_;
   OwnedStream stream_;
-  Numbers product_;
+  CudaLinear weights_;
+  Numbers* product_;
   RecordedOps ops_;
   absl::Status status_;
 };
@@ -79,9 +84,9 @@ TEST_F(FastPassesTest, RunsAPassTwiceToProveThatLaunchesMayOverlap) {
 
 TEST_F(FastPassesTest, LeavesOverlapsThatGiveOtherBitsAndSaysSoOnce) {
   FastPasses passes(&runtime_, true, true);
-  product_.wrong = 1;
+  product_->wrong = 1;
   EXPECT_EQ(Pass(&passes, false), 2);
-  product_.wrong = 1000;
+  product_->wrong = 1000;
   EXPECT_TRUE(status_.ok());
   EXPECT_EQ(passes.TakeNote(),
             "a session continues without overlapping launches: it gives other "
@@ -124,9 +129,9 @@ TEST_F(FastPassesTest, LeavesGraphsOfOverlapsToo) {
   FastPasses passes(&runtime_, true, true);
   for (int i = 0; i < 2; ++i) Pass(&passes, true);
   EXPECT_EQ(runtime_.graphs(), 1);
-  product_.wrong = product_.runs + 1;
+  product_->wrong = product_->runs + 1;
   Pass(&passes, false);  // overlaps give other bits
-  product_.wrong = 1000;
+  product_->wrong = 1000;
   EXPECT_EQ(runtime_.graphs(), 0);
   for (int i = 0; i < 2; ++i) Pass(&passes, true);
   EXPECT_EQ(runtime_.graphs(), 1);

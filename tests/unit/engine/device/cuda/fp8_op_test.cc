@@ -62,9 +62,8 @@ QuantizedRows Quantize(const std::vector<float>& x, int32_t cols, DType dtype) {
   const int64_t rows = static_cast<int64_t>(x.size()) / cols;
   const OnCard from(x, dtype);
   const OnCard to(E4m3RowsBytes(rows, cols));
-  const QuantizeRowsArgs args = {ElementOf(dtype), from.data(), rows, cols,
-                                 to.data()};
-  EXPECT_EQ(QuantizeRows(args, nullptr), 0);
+  const QuantizeRowsOp op = {from.View(rows, cols, dtype), to.data()};
+  EXPECT_EQ(Start(op, nullptr), 0);
   const std::vector<char> bytes = to.Bytes();
   QuantizedRows got = {{bytes.begin(), bytes.begin() + rows * cols},
                        std::vector<float>(rows)};
@@ -177,7 +176,7 @@ TEST(E4m3ProductTest, EqualsItsFormulaWithAndWithoutABias) {
         const std::vector<char> rounded = NarrowRowsToE4m3(weight, in);
         const OnCard weights = OnCard::Of(rounded), biases(bias, dtype);
         ProductArgs args;
-        args.element = ElementOf(dtype);
+        args.element = dtype;
         args.in = in;
         args.out = out;
         args.epilogue = epilogue;

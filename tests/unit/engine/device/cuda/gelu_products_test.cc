@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "engine/device/cuda/host/open_cards.h"
+#include "engine/device/cuda/host/weights.h"
 #include "engine/device/cuda/products/tuned_products.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
@@ -70,7 +71,9 @@ class GeluProductsTest : public ::testing::TestWithParam<DType> {
     weights.bias.assign(48, 0.25f);
     const auto linear =
         device->PrepareLinear(weights, Activation::kGeluErf).value();
-    return {!static_cast<const CudaLinear&>(*linear).activate, device->notes()};
+    return {
+        static_cast<const CudaLinear&>(*linear).activation == Activation::kNone,
+        device->notes()};
   }
 
   const std::shared_ptr<EmulatedRuntime> runtime_ =
@@ -228,7 +231,8 @@ TEST(GeluProductsFloatTest, AppliesTheExactGeluApartInFloat) {
   weights.bias.assign(16, 0.25f);
   const auto linear =
       device->PrepareLinear(weights, Activation::kGeluErf).value();
-  EXPECT_TRUE(static_cast<const CudaLinear&>(*linear).activate);
+  EXPECT_EQ(static_cast<const CudaLinear&>(*linear).activation,
+            Activation::kGeluErf);
 }
 
 }  // namespace

@@ -14,8 +14,7 @@ namespace encoderd {
 namespace cuda {
 namespace {
 
-constexpr Element kElements[] = {Element::kFloat, Element::kHalf,
-                                 Element::kBf16};
+constexpr DType kElements[] = {DType::kF32, DType::kF16, DType::kBF16};
 
 std::vector<int32_t> CuSeqlens(const std::vector<int32_t>& lengths) {
   std::vector<int32_t> cu_seqlens = {0};
@@ -25,7 +24,7 @@ std::vector<int32_t> CuSeqlens(const std::vector<int32_t>& lengths) {
 }
 
 Bucket Of(const std::vector<int32_t>& lengths, int64_t max_batch_tokens = 8192,
-          Element element = Element::kBf16) {
+          DType element = DType::kBF16) {
   return ChooseBucket(CuSeqlens(lengths), {element, 64}, max_batch_tokens)
       .value_or(Bucket());
 }
@@ -50,7 +49,7 @@ TEST(GraphBucketTest, RoundsTokensUpToAFewCounts) {
 }
 
 TEST(GraphBucketTest, HasNoneForAnEmptyOrALargeBatch) {
-  const AttentionRule rule = {Element::kBf16, 64};
+  const AttentionRule rule = {DType::kBF16, 64};
   EXPECT_FALSE(ChooseBucket({0}, rule, 8192));
   EXPECT_TRUE(ChooseBucket({0, 256, 2048}, rule, 8192));
   EXPECT_FALSE(ChooseBucket({0, 256, 2049}, rule, 8192));
@@ -70,7 +69,7 @@ TEST(GraphBucketTest, RoundsWorkUpToAPowerOfTwo) {
   EXPECT_EQ(Of({64, 64}).work, 2);
   EXPECT_EQ(Of({4, 4, 4, 4}).work, 4);
   EXPECT_EQ(Of({4, 4, 4, 4, 1}).work, 8);
-  EXPECT_EQ(Of({65}, 8192, Element::kFloat).work, 8);  // 5 blocks of 16
+  EXPECT_EQ(Of({65}, 8192, DType::kF32).work, 8);  // 5 blocks of 16
 }
 
 TEST(GraphBucketTest, HoldsEveryEntryAndPadsTokensByABoundedShare) {
@@ -111,7 +110,7 @@ TEST(GraphBucketTest, HoldsEveryEntryAndPadsTokensByABoundedShare) {
 }
 
 TEST(GraphBucketTest, AreFewEnoughForOneCacheWhenTextsComeAlone) {
-  for (const Element element : kElements) {
+  for (const DType element : kElements) {
     // A list of ops has its rows, its entries and its path of attention.
     std::set<std::tuple<int64_t, int64_t, AttentionPath>> buckets;
     for (int32_t n = 1; n <= kMostBucketRows; ++n) {

@@ -189,9 +189,9 @@ TEST_F(CudaGraphTest, RemembersABoundedNumberOfLists) {
   Stream stream = nullptr;
   ASSERT_EQ(runtime_->NewStream(&stream), 0);
   const auto ops = [](int64_t rows) {
-    BiasActivationArgs args = {};
-    args.rows = rows;
-    return RecordedOps{args};
+    BiasActivationOp op;
+    op.y.rows = rows;
+    return RecordedOps{op};
   };
   GraphCache cache;
   const auto most = static_cast<int64_t>(GraphCache::kMost);

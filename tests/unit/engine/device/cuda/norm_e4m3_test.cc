@@ -31,21 +31,14 @@ NormRows NormAndQuantize(const std::vector<float>& x, int32_t hidden,
                     DType::kF32);
   const OnCard x_card(x, dtype), y(2 * rows * hidden);
   const OnCard quantized(E4m3RowsBytes(rows, hidden));
-  AddLayerNormArgs args = {};
-  args.element = ElementOf(dtype);
-  args.x = x_card.data();
-  args.residual = x_card.data();
-  args.rows = rows;
-  args.hidden = hidden;
-  args.norm = {gain.as<float>(), bias.as<float>(), 1e-12f};
-  args.y = y.data();
-  args.quantized = fused ? quantized.data() : nullptr;
-  EXPECT_EQ(AddLayerNorm(args, nullptr), 0);
+  AddNormOp op;
+  op.x = op.residual = x_card.View(rows, hidden, dtype);
+  op.norm = {gain.as<float>(), bias.as<float>(), 1e-12f};
+  op.y = y.View(rows, hidden, dtype);
+  if (fused) op.quantized = quantized.data();
+  EXPECT_EQ(Start(op, nullptr), 0);
   if (!fused) {
-    EXPECT_EQ(
-        QuantizeRows({args.element, args.y, rows, hidden, quantized.data()},
-                     nullptr),
-        0);
+    EXPECT_EQ(Start(QuantizeRowsOp{op.y, quantized.data()}, nullptr), 0);
   }
   return {y.Bytes(), quantized.Bytes()};
 }
@@ -92,14 +85,14 @@ TEST(NormE4m3Test, GivesARowTheSameCodesInAnyCompany) {
   }
 }
 
-absl::Status Prove(Element element, int32_t hidden, std::string* figures,
-                   NormOp norm = &AddLayerNorm) {
+absl::Status Prove(DType element, int32_t hidden, std::string* figures,
+                   NormStart norm = &Start) {
   return ProveNormQuantizes(TestRuntime().get(), element, hidden, nullptr,
                             figures, norm);
 }
 
 TEST(NormProofTest, ProvesTheKernelForBothElements) {
-  for (const Element element : {Element::kHalf, Element::kBf16}) {
+  for (const DType element : {DType::kF16, DType::kBF16}) {
     for (const int32_t hidden : {16, 384, 1040}) {
       std::string figures;
       const absl::Status status = Prove(element, hidden, &figures);
@@ -112,34 +105,34 @@ TEST(NormProofTest, ProvesTheKernelForBothElements) {
 // Ops that are wrong in one way each; these two change what the right one
 // wrote, at `offset` of the rows in e4m3.
 template <typename T>
-int Spoil(const AddLayerNormArgs& args, const OpStream& stream, int64_t offset,
+int Spoil(const AddNormOp& op, const OpStream& stream, int64_t offset,
           T wrong) {
-  const int code = AddLayerNorm(args, stream);
-  if (args.quantized == nullptr || code != 0) return code;
+  const int code = Start(op, stream);
+  if (op.quantized == nullptr || code != 0) return code;
   TestRuntime()->Synchronize(stream.stream);
   return TestRuntime()->CopyToDeviceAndWait(
-      &wrong, sizeof(wrong), static_cast<char*>(args.quantized) + offset);
+      &wrong, sizeof(wrong), static_cast<char*>(op.quantized) + offset);
 }
-int WrongScale(const AddLayerNormArgs& args, const OpStream& stream) {
-  return Spoil(args, stream, args.rows * args.hidden + 4 * 7, 1e30f);
+int WrongScale(const AddNormOp& op, const OpStream& stream) {
+  return Spoil(op, stream, op.y.rows * op.y.cols + 4 * 7, 1e30f);
 }
-int WrongCode(const AddLayerNormArgs& args, const OpStream& stream) {
-  return Spoil(args, stream, 3, uint8_t{0x7f});
+int WrongCode(const AddNormOp& op, const OpStream& stream) {
+  return Spoil(op, stream, 3, uint8_t{0x7f});
 }
-int NoCodes(const AddLayerNormArgs& args, const OpStream& stream) {
-  AddLayerNormArgs without = args;
+int NoCodes(const AddNormOp& op, const OpStream& stream) {
+  AddNormOp without = op;
   without.quantized = nullptr;
-  return AddLayerNorm(without, stream);
+  return Start(without, stream);
 }
-int OtherValues(const AddLayerNormArgs& args, const OpStream& stream) {
-  AddLayerNormArgs other = args;
+int OtherValues(const AddNormOp& op, const OpStream& stream) {
+  AddNormOp other = op;
   other.norm.eps = 1.0f;
-  return AddLayerNorm(other, stream);
+  return Start(other, stream);
 }
-int Fails(const AddLayerNormArgs&, const OpStream&) { return 701; }
+int Fails(const AddNormOp&, const OpStream&) { return 701; }
 
 TEST(NormProofTest, RefusesAKernelThatIsWrongAnywhere) {
-  const std::vector<std::pair<NormOp, std::string>> wrong = {
+  const std::vector<std::pair<NormStart, std::string>> wrong = {
       {&WrongScale, "row 7 another scale in e4m3"},
       {&WrongCode, "row 0 another code in e4m3"},
       {&NoCodes, "another code in e4m3"},
@@ -147,7 +140,7 @@ TEST(NormProofTest, RefusesAKernelThatIsWrongAnywhere) {
       {&Fails, "701"}};
   for (const auto& [norm, what] : wrong) {
     std::string figures;
-    const absl::Status status = Prove(Element::kBf16, 64, &figures, norm);
+    const absl::Status status = Prove(DType::kBF16, 64, &figures, norm);
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << what;
     EXPECT_THAT(std::string(status.message()), HasSubstr(what));
     EXPECT_THAT(figures, HasSubstr(what));
@@ -157,41 +150,37 @@ TEST(NormProofTest, RefusesAKernelThatIsWrongAnywhere) {
 class QuantizeInNormTest : public ::testing::Test {
  protected:
   QuantizeInNormTest() {
-    norm_.element = quantize_.element = Element::kBf16;
-    norm_.rows = quantize_.rows = 7;
-    norm_.hidden = quantize_.cols = 32;
-    norm_.y = memory_;
-    quantize_.x = memory_;
+    norm_.y = quantize_.x = {memory_, 7, 32, DType::kBF16};
     quantize_.y = memory_ + 1;
   }
 
   char memory_[2] = {};
-  AddLayerNormArgs norm_ = {};
-  QuantizeRowsArgs quantize_ = {};
+  AddNormOp norm_;
+  QuantizeRowsOp quantize_;
 };
 
 TEST_F(QuantizeInNormTest, LetsTheNormJustBeforeWriteTheRows) {
   RecordedOps ops = {norm_};
   EXPECT_TRUE(QuantizeInNorm(quantize_, &ops));
-  AddLayerNormArgs want = norm_;
+  AddNormOp want = norm_;
   want.quantized = quantize_.y;
   EXPECT_EQ(ops, RecordedOps{want});
 }
 
 TEST_F(QuantizeInNormTest, LeavesOtherOpsAsTheyAre) {
-  AddLayerNormArgs rows = norm_, columns = norm_, elsewhere = norm_;
-  ++rows.rows;
-  columns.hidden = 16;
-  elsewhere.y = memory_ + 1;
+  AddNormOp rows = norm_, columns = norm_, elsewhere = norm_;
+  ++rows.y.rows;
+  columns.y.cols = 16;
+  elsewhere.y.data = memory_ + 1;
   for (const RecordedOps& before :
        {RecordedOps{}, RecordedOps{rows}, RecordedOps{columns},
-        RecordedOps{elsewhere}, RecordedOps{norm_, AttentionArgs{}}}) {
+        RecordedOps{elsewhere}, RecordedOps{norm_, AttentionOp{}}}) {
     RecordedOps ops = before;
     EXPECT_FALSE(QuantizeInNorm(quantize_, &ops));
     EXPECT_EQ(ops, before);
   }
   // In float only quantize_rows writes them.
-  norm_.element = quantize_.element = Element::kFloat;
+  norm_.y.dtype = quantize_.x.dtype = DType::kF32;
   RecordedOps ops = {norm_};
   EXPECT_FALSE(QuantizeInNorm(quantize_, &ops));
   EXPECT_EQ(ops, RecordedOps{norm_});
@@ -218,13 +207,6 @@ std::unique_ptr<Executor> NewExecutor(bool fused) {
   limits.max_seqlen = kMaxTokens;
   limits.hidden_size = limits.intermediate_size = kHidden;
   return CudaExecutor::Create(context, limits).value();
-}
-
-// kTokens rows of a pass; a graph computes some more that pad.
-Matrix NewMatrix(Executor* executor, int64_t cols) {
-  Matrix matrix = executor->Allocate(kMaxTokens, cols).value();
-  matrix.rows = kTokens;
-  return matrix;
 }
 
 PackedBatch RandomBatch(std::mt19937* random) {
@@ -259,21 +241,22 @@ std::vector<std::vector<float>> StatesOfPasses(bool fused, int passes) {
                           Activation::kGeluErf)
           .value();
   const auto executor = NewExecutor(fused);
-  const Matrix x = NewMatrix(executor.get(), kHidden);
-  const Matrix y = NewMatrix(executor.get(), kHidden);
+  const Matrix all_x = executor->Allocate(kMaxTokens, kHidden).value();
+  const Matrix all_y = executor->Allocate(kMaxTokens, kHidden).value();
   const PackedBatch batch = RandomBatch(&random);
-  const SequenceOutput states = {SequenceOutput::Kind::kStates};
+  const PoolWork states = {0, 0, kTokens, Pooling::kCls, true, false};
   std::vector<std::vector<float>> all;
   for (int pass = 0; pass < passes; ++pass) {
     ForwardResult result;
     result.offsets = {0, kTokens * kHidden};
     result.values.resize(kTokens * kHidden);
-    executor->Upload(batch);
-    executor->EmbedTokens(*embeddings, x);
-    executor->AddLayerNorm(x, x, *norm, x);
-    executor->Linear(x, *product, y);
-    executor->TakeStates(y, 0, {states}, &result);
-    const absl::Status status = executor->Finish();
+    const BatchRef ids = executor->Upload(batch);
+    const Matrix x = RowsOf(all_x, 0, ids.rows), y = RowsOf(all_y, 0, ids.rows);
+    executor->Run(EmbedOp{embeddings->tables, ids, embeddings->norm, x});
+    executor->Run(AddNormOp{x, x, norm->norm, Matrix(), x});
+    executor->Run(ProductOp{x, product.get(), y});
+    executor->Run(PoolOp{y, &states, 1, result.values.data()});
+    const absl::Status status = executor->Finish(&result);
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(result.note, "");
     all.push_back(result.values);
@@ -297,12 +280,14 @@ TEST(NormE4m3Test, RefusesRowsThatItHasNoMemoryFor) {
                                            Activation::kNone)
                            .value();
   const auto executor = NewExecutor(/*fused=*/true);
-  const Matrix x = NewMatrix(executor.get(), 192);
-  const Matrix y = NewMatrix(executor.get(), kHidden);
+  const Matrix x = executor->Allocate(kMaxTokens, 192).value();
+  const Matrix y = executor->Allocate(kMaxTokens, kHidden).value();
   const PackedBatch batch = RandomBatch(&random);
-  executor->Upload(batch);
-  executor->Linear(x, *product, y);
-  const absl::Status status = executor->Finish();
+  const int64_t rows = executor->Upload(batch).rows;
+  executor->Run(
+      ProductOp{RowsOf(x, 0, rows), product.get(), RowsOf(y, 0, rows)});
+  ForwardResult result;
+  const absl::Status status = executor->Finish(&result);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("rows of 192 columns in e4m3 are over the 3328 bytes"));

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "engine/device/cuda/host/weights.h"
 #include "engine/encoder.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/support/random_model.h"
@@ -15,35 +16,36 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(OpCostsTest, CountsAProductItsOperandsAndItsResidual) {
-  ProductCall call = {};
-  call.rows = 100;
-  call.element = Element::kBf16;
-  call.in = 64;
-  call.out = 32;
-  OpTime cost = CostOf(call, {0, 100}, 0);
+  CudaLinear weights;
+  ProductOp op;
+  op.x = {nullptr, 100, 64, DType::kBF16};
+  op.weights = &weights;
+  op.y = {nullptr, 100, 32, DType::kBF16};
+  OpTime cost = CostOf(op, {0, 100}, 0);
   EXPECT_EQ(cost.op, "product 64 -> 32");
   EXPECT_EQ(cost.flops, 2.0 * 100 * 64 * 32);
   EXPECT_EQ(cost.bytes, 2 * (100 * 64 + 32 * 64 + 100 * 32));
-  call.residual = &call;
-  call.operands = Operands::kE4m3;
-  cost = CostOf(call, {0, 100}, 0);
+  op.residual = &op;
+  weights.by_8_bits = true;
+  cost = CostOf(op, {0, 100}, 0);
   EXPECT_EQ(cost.op, "product 64 -> 32 (e4m3) + residual");
   EXPECT_EQ(cost.bytes, 100 * 64 + 32 * 64 + 2 * 2 * 100 * 32);
 }
 
 TEST(OpCostsTest, CountsAttentionByTheSquaresOfTheLengths) {
-  AttentionArgs args = {};
-  args.element = Element::kHalf;
-  args.heads = 4;
-  args.head_size = 8;
+  AttentionOp op;
+  op.qkv = {nullptr, 50, 96, DType::kF16};
+  op.heads = 4;
+  op.head_size = 8;
+  op.context = {nullptr, 50, 32, DType::kF16};
   const std::vector<int32_t> ends = {0, 3, 10, 50};
-  OpTime cost = CostOf(args, ends, /*attention_paths=*/0);
+  OpTime cost = CostOf(op, ends, /*attention_paths=*/0);
   EXPECT_EQ(cost.op, "attention general");
   EXPECT_EQ(cost.flops, 4.0 * (9 + 49 + 1600) * 32);
   EXPECT_EQ(cost.bytes, 4 * 50 * 32 * 2);
   // Each path its own sequences.
-  args.path = AttentionPath::kWarp;
-  cost = CostOf(args, ends, kAllAttentionPaths);
+  op.path = AttentionPath::kWarp;
+  cost = CostOf(op, ends, kAllAttentionPaths);
   EXPECT_EQ(cost.op, "attention warp");
   EXPECT_EQ(cost.flops, 4.0 * (9 + 49) * 32);
   EXPECT_EQ(cost.bytes, 4 * 10 * 32 * 2);

@@ -40,7 +40,7 @@ class Changed : public Product {
 class ProductProofTest : public ::testing::TestWithParam<Operands> {
  protected:
   void SetUp() override {
-    ProductArgs args = {Element::kBf16, 32, 48, Epilogue::kBias};
+    ProductArgs args = {DType::kBF16, 32, 48, Epilogue::kBias};
     args.operands = GetParam();
     args.residual = true;
     proof_ = ProductProof::Create(&runtime_, args, kMostRows).value();
@@ -111,11 +111,11 @@ std::vector<float> SumBySteps(const ProofMatrices& made, int64_t in,
 // What makes the comparison of bits worth something: the widths of models.
 TEST(ProofValuesTest, GiveASumInAnotherOrderOtherBitsInMostValues) {
   for (const int64_t in : {384, 1024, 4096}) {
-    const ProductArgs args = {Element::kBf16, in, 24, Epilogue::kBias};
+    const ProductArgs args = {DType::kBF16, in, 24, Epilogue::kBias};
     ProofMatrices made = MakeProofMatrices(ProofValues::kCancelling, args, 16);
     for (std::vector<float>* matrix : {&made.x, &made.weight})
       *matrix = Widen(Narrow(*matrix, DType::kBF16).data(),
-                      static_cast<int64_t>(matrix->size()), Element::kBf16);
+                      static_cast<int64_t>(matrix->size()), DType::kBF16);
     const auto bits = [&](int64_t step, bool backwards) {
       return Narrow(SumBySteps(made, in, step, backwards), DType::kBF16);
     };
@@ -133,7 +133,7 @@ TEST(ProofValuesTest, GiveASumInAnotherOrderOtherBitsInMostValues) {
 TEST(ProofValuesTest, GiveTypicalSumsOfAboutOneAndASmallBound) {
   EmulatedRuntime runtime;
   for (const int64_t in : {384, 768, 1024}) {
-    const ProductArgs args = {Element::kBf16, in, 24, Epilogue::kNone};
+    const ProductArgs args = {DType::kBF16, in, 24, Epilogue::kNone};
     const auto proof =
         ProductProof::Create(&runtime, args, 16, ProofValues::kTypical).value();
     const auto product = EmulatedProducts().Create(proof->args()).value();
@@ -155,7 +155,7 @@ TEST(ProofValuesTest, GiveTypicalSumsOfAboutOneAndASmallBound) {
 TEST(ProductProofResidualTest,
      FindsAResidualLeftOutOrAddedTwiceAtAModelsWidth) {
   EmulatedRuntime runtime;
-  ProductArgs args = {Element::kBf16, 4096, 8, Epilogue::kBias};
+  ProductArgs args = {DType::kBF16, 4096, 8, Epilogue::kBias};
   args.residual = true;
   const auto proof = ProductProof::Create(&runtime, args, 8).value();
   const auto product = EmulatedProducts().Create(proof->args()).value();
@@ -189,7 +189,7 @@ TEST(ProductProofResidualTest,
 }
 
 TEST_P(ProductProofTest, GivesBackWhatItTookAndNamesWhatItLacks) {
-  ProductArgs args = {Element::kBf16, 32, 48, Epilogue::kBias};
+  ProductArgs args = {DType::kBF16, 32, 48, Epilogue::kBias};
   args.operands = GetParam();
   args.residual = true;
   const int64_t before = runtime_.allocations();
@@ -206,7 +206,7 @@ TEST_P(ProductProofTest, GivesBackWhatItTookAndNamesWhatItLacks) {
 
 TEST(ProductProofResidualTest, TakesNoMemoryForAResidualThatNobodyAdds) {
   EmulatedRuntime runtime;
-  ProductArgs args = {Element::kBf16, 32, 48, Epilogue::kBias};
+  ProductArgs args = {DType::kBF16, 32, 48, Epilogue::kBias};
   int64_t taken[2];
   for (const bool residual : {false, true}) {
     args.residual = residual;

@@ -29,9 +29,9 @@ ModelSizes Sizes() {
 
 class ProvePathsTest : public ::testing::Test {
  protected:
-  absl::Status Prove(Element element, Operands operands,
-                     const AttentionOp& attention = &Attention,
-                     NormOp norm = &AddLayerNorm) {
+  absl::Status Prove(DType element, Operands operands,
+                     const AttentionStart& attention = kStartAttention,
+                     NormStart norm = &Start) {
     notes_.clear();
     const absl::Status status =
         ProvePaths(&runtime_, Sizes(), element, operands, &paths_, &notes_,
@@ -47,7 +47,7 @@ class ProvePathsTest : public ::testing::Test {
 };
 
 TEST_F(ProvePathsTest, LetsEveryPathServeThatIsWithinItsBound) {
-  for (const Element element : {Element::kBf16, Element::kHalf}) {
+  for (const DType element : {DType::kBF16, DType::kF16}) {
     ASSERT_TRUE(Prove(element, Operands::kE4m3).ok());
     EXPECT_EQ(paths_.attention_paths, kFastPaths);
     EXPECT_TRUE(paths_.fused_e4m3);
@@ -59,21 +59,21 @@ TEST_F(ProvePathsTest, LetsEveryPathServeThatIsWithinItsBound) {
 }
 
 TEST_F(ProvePathsTest, HasNothingToProveInFloat) {
-  ASSERT_TRUE(Prove(Element::kFloat, Operands::kElement).ok());
+  ASSERT_TRUE(Prove(DType::kF32, Operands::kElement).ok());
   EXPECT_EQ(paths_.attention_paths, 0U);
   EXPECT_FALSE(paths_.fused_e4m3);
   EXPECT_TRUE(notes_.empty());
 }
 
 TEST_F(ProvePathsTest, LeavesToTheGeneralKernelAPathThatIsWrong) {
-  const AttentionOp wrong = [](const AttentionArgs& args,
-                               const OpStream& stream) {
-    const int code = Attention(args, stream);
-    if (args.path == AttentionPath::kWhole64)
-      static_cast<uint16_t*>(args.context)[0] = 0x4700;
+  const AttentionStart wrong = [](const AttentionOp& op,
+                                  const OpStream& stream) {
+    const int code = Start(op, stream);
+    if (op.path == AttentionPath::kWhole64)
+      static_cast<uint16_t*>(op.context.data)[0] = 0x4700;
     return code;
   };
-  ASSERT_TRUE(Prove(Element::kBf16, Operands::kElement, wrong).ok());
+  ASSERT_TRUE(Prove(DType::kBF16, Operands::kElement, wrong).ok());
   EXPECT_EQ(paths_.attention_paths,
             kFastPaths & ~PathBit(AttentionPath::kWhole64));
   EXPECT_THAT(notes_, Contains(HasSubstr("whole64 does not serve, the general "
@@ -81,13 +81,13 @@ TEST_F(ProvePathsTest, LeavesToTheGeneralKernelAPathThatIsWrong) {
 }
 
 TEST_F(ProvePathsTest, LeavesToQuantizeRowsANormWhoseCodesAreWrong) {
-  const NormOp wrong = [](const AddLayerNormArgs& args,
-                          const OpStream& stream) {
-    const int code = AddLayerNorm(args, stream);
-    if (args.quantized != nullptr) static_cast<char*>(args.quantized)[1] ^= 1;
+  const NormStart wrong = [](const AddNormOp& op, const OpStream& stream) {
+    const int code = Start(op, stream);
+    if (op.quantized != nullptr) static_cast<char*>(op.quantized)[1] ^= 1;
     return code;
   };
-  ASSERT_TRUE(Prove(Element::kBf16, Operands::kE4m3, &Attention, wrong).ok());
+  ASSERT_TRUE(
+      Prove(DType::kBF16, Operands::kE4m3, kStartAttention, wrong).ok());
   EXPECT_FALSE(paths_.fused_e4m3);
   EXPECT_THAT(notes_, Contains(HasSubstr("e4m3 does not serve, quantize_rows "
                                          "does: ")));
@@ -96,7 +96,7 @@ TEST_F(ProvePathsTest, LeavesToQuantizeRowsANormWhoseCodesAreWrong) {
 TEST_F(ProvePathsTest, ServesThePlainPathsWhereMemoryIsShort) {
   for (const char* call : {"NewStream", "Allocate", "AllocatePinned"}) {
     runtime_.Fail(call, 2, 0, /*for_ever=*/true);
-    ASSERT_TRUE(Prove(Element::kBf16, Operands::kE4m3).ok()) << call;
+    ASSERT_TRUE(Prove(DType::kBF16, Operands::kE4m3).ok()) << call;
     EXPECT_EQ(paths_.attention_paths, 0U) << call;
     EXPECT_FALSE(notes_.empty());
     runtime_.Fail(call, 0);
@@ -105,7 +105,7 @@ TEST_F(ProvePathsTest, ServesThePlainPathsWhereMemoryIsShort) {
 
 TEST_F(ProvePathsTest, EndsTheStartWhereTheDeviceIsLost) {
   runtime_.Fail("Synchronize", 700);
-  EXPECT_EQ(Prove(Element::kBf16, Operands::kE4m3).code(),
+  EXPECT_EQ(Prove(DType::kBF16, Operands::kE4m3).code(),
             absl::StatusCode::kDataLoss);
 }
 

@@ -18,7 +18,7 @@ struct Norm {
         bias(RandomValues(hidden, DType::kF32, random)),
         gain_on_card(gain, DType::kF32),
         bias_on_card(bias, DType::kF32) {}
-  NormArgs args() const {
+  NormRef ref() const {
     return {gain_on_card.as<float>(), bias_on_card.as<float>(), kEps};
   }
   const std::vector<float> gain, bias;
@@ -56,15 +56,12 @@ void ExpectNormEqualsItsFormula(bool with_residual) {
       const auto residual = RandomValues(rows * hidden, dtype, &random);
       const OnCard x_card(x, dtype), residual_card(residual, dtype);
       const OnCard& y_card = with_residual ? residual_card : x_card;
-      const AddLayerNormArgs args = {
-          ElementOf(dtype),
-          x_card.data(),
-          with_residual ? residual_card.data() : nullptr,
-          rows,
-          hidden,
-          norm.args(),
-          y_card.data()};
-      ASSERT_EQ(AddLayerNorm(args, nullptr), 0);
+      AddNormOp op;
+      op.x = x_card.View(rows, hidden, dtype);
+      if (with_residual) op.residual = residual_card.View(rows, hidden, dtype);
+      op.norm = norm.ref();
+      op.y = y_card.View(rows, hidden, dtype);
+      ASSERT_EQ(Start(op, nullptr), 0);
       const std::vector<float> got = y_card.Values(dtype);
       for (int64_t r = 0; r < rows; ++r) {
         std::vector<double> sum(hidden);
@@ -95,10 +92,11 @@ TEST(AddLayerNormOpTest, KeepsPrecisionFarFromZero) {
   for (float& value : x) value += 1000.0f;
   const OnCard x_card(x, DType::kF32);
   const OnCard zero(std::vector<float>(hidden, 0.0f), DType::kF32);
-  const AddLayerNormArgs args = {
-      Element::kFloat, x_card.data(), zero.data(),  1,
-      hidden,          norm.args(),   x_card.data()};
-  ASSERT_EQ(AddLayerNorm(args, nullptr), 0);
+  AddNormOp op;
+  op.x = op.y = x_card.View(1, hidden, DType::kF32);
+  op.residual = zero.View(1, hidden, DType::kF32);
+  op.norm = norm.ref();
+  ASSERT_EQ(Start(op, nullptr), 0);
   const std::vector<float> got = x_card.Values(DType::kF32);
   double mean = 0, variance = 0;
   for (const float value : x) mean += double{value} / hidden;
@@ -130,19 +128,16 @@ TEST(EmbedTokensOpTest, AddsTheRowsOfThreeTablesAndNormalises) {
                        s = OnCard::Of(segment_ids);
           const OnCard out(5 * hidden * DTypeBytes(dtype));
           const Norm norm(hidden, &random);
-          EmbedTokensArgs args = {};
-          args.element = ElementOf(dtype);
-          args.token = tokens.data();
-          args.position = with_others ? positions.data() : nullptr;
-          args.segment = with_others ? segments.data() : nullptr;
-          args.token_ids = t.as<int32_t>();
-          args.position_ids = p.as<int32_t>();
-          args.segment_ids = s.as<int32_t>();
-          args.rows = 5;
-          args.hidden = hidden;
-          if (with_norm) args.norm = norm.args();
-          args.out = out.data();
-          ASSERT_EQ(EmbedTokens(args, nullptr), 0);
+          EmbedOp op;
+          op.tables.token = tokens.data();
+          if (with_others) {
+            op.tables.position = positions.data();
+            op.tables.segment = segments.data();
+          }
+          op.batch = {5, t.as<int32_t>(), p.as<int32_t>(), s.as<int32_t>()};
+          if (with_norm) op.norm = norm.ref();
+          op.out = out.View(5, hidden, dtype);
+          ASSERT_EQ(Start(op, nullptr), 0);
           const std::vector<float> got = out.Values(dtype);
           for (int64_t r = 0; r < 5; ++r) {
             std::vector<double> sum(hidden);
@@ -168,9 +163,9 @@ TEST(EmbedTokensOpTest, AddsTheRowsOfThreeTablesAndNormalises) {
   }
 }
 
-double Formula(ElementWise function, double x) {
-  if (function == ElementWise::kRelu) return std::max(x, 0.0);
-  if (function == ElementWise::kGeluErf)
+double Formula(Activation function, double x) {
+  if (function == Activation::kRelu) return std::max(x, 0.0);
+  if (function == Activation::kGeluErf)
     return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
   return 0.5 * x *
          (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
@@ -179,16 +174,15 @@ double Formula(ElementWise function, double x) {
 TEST(BiasActivationOpTest, EqualsItsFormulaInPlace) {
   std::mt19937 random(4);
   for (const DType dtype : kDTypes) {
-    for (const ElementWise function :
-         {ElementWise::kGeluErf, ElementWise::kGeluTanh, ElementWise::kRelu}) {
+    for (const Activation function :
+         {Activation::kGeluErf, Activation::kGeluTanh, Activation::kRelu}) {
       const int64_t rows = 37, cols = 136;  // not a multiple of a block's
       const auto x = RandomValues(rows * cols, dtype, &random, 3.0f);
       const auto bias = RandomValues(cols, DType::kF32, &random);
       const OnCard y(x, dtype), bias_card(bias, DType::kF32);
-      const BiasActivationArgs args = {
-          ElementOf(dtype), function, bias_card.as<float>(), rows, cols,
-          y.data()};
-      ASSERT_EQ(BiasActivation(args, nullptr), 0);
+      const BiasActivationOp op = {function, bias_card.as<float>(),
+                                   y.View(rows, cols, dtype)};
+      ASSERT_EQ(Start(op, nullptr), 0);
       const std::vector<float> got = y.Values(dtype);
       for (int64_t i = 0; i < rows * cols; ++i) {
         const double want =
@@ -208,16 +202,13 @@ TEST(BiasActivationOpTest, EqualsItsFormulaAtTheWidthsOfModels) {
         const auto x = RandomValues(rows * cols, dtype, &random, 2.0f);
         const auto bias = RandomValues(cols, DType::kF32, &random);
         const OnCard y(x, dtype), bias_card(bias, DType::kF32);
-        const BiasActivationArgs args = {ElementOf(dtype),
-                                         ElementWise::kGeluErf,
-                                         bias_card.as<float>(),
-                                         rows,
-                                         cols,
-                                         y.data()};
-        ASSERT_EQ(BiasActivation(args, nullptr), 0);
+        const BiasActivationOp op = {Activation::kGeluErf,
+                                     bias_card.as<float>(),
+                                     y.View(rows, cols, dtype)};
+        ASSERT_EQ(Start(op, nullptr), 0);
         const std::vector<float> got = y.Values(dtype);
         for (int64_t i = 0; i < rows * cols; ++i) {
-          const double want = Formula(ElementWise::kGeluErf,
+          const double want = Formula(Activation::kGeluErf,
                                       double{x[i]} + double{bias[i % cols]});
           ASSERT_NEAR(got[i], want, 3e-6 + std::fabs(want) * Epsilon(dtype))
               << cols << " columns, value " << i;
@@ -229,41 +220,34 @@ TEST(BiasActivationOpTest, EqualsItsFormulaAtTheWidthsOfModels) {
 
 TEST(PoolOpTest, EqualsTheHostsPoolingInEveryWay) {
   std::mt19937 random(5);
-  const std::vector<std::pair<PoolKind, Pooling>> kinds = {
-      {PoolKind::kCls, Pooling::kCls},
-      {PoolKind::kMean, Pooling::kMean},
-      {PoolKind::kMax, Pooling::kMax},
-      {PoolKind::kMeanSqrtLen, Pooling::kMeanSqrtLen},
-      {PoolKind::kWeightedMean, Pooling::kWeightedMean},
-      {PoolKind::kLastToken, Pooling::kLastToken}};
+  const Pooling kinds[] = {Pooling::kCls,          Pooling::kMean,
+                           Pooling::kMax,          Pooling::kMeanSqrtLen,
+                           Pooling::kWeightedMean, Pooling::kLastToken};
   for (const DType dtype : kDTypes) {
     for (const int32_t hidden : {8, 384, 768}) {
       const auto x = RandomValues(100 * hidden, dtype, &random);
       const OnCard x_card(x, dtype);
       std::vector<PoolWork> work;
-      for (const auto& [kind, pooling] : kinds) {
+      for (const Pooling pooling : kinds) {
         for (const int32_t length : {1, 2, 33}) {
-          for (const int32_t normalize : {0, 1}) {
+          for (const bool normalize : {false, true}) {
             const auto at = static_cast<int64_t>(work.size()) * hidden;
-            work.push_back({at, 100 - length, length, kind, normalize});
+            work.push_back(
+                {at, 100 - length, length, pooling, false, normalize});
           }
         }
       }
       const OnCard list = OnCard::Of(work);
       const OnCard out(4 * static_cast<int64_t>(work.size()) * hidden);
-      const PoolArgs args = {ElementOf(dtype),
-                             x_card.data(),
-                             list.as<PoolWork>(),
-                             static_cast<int64_t>(work.size()),
-                             hidden,
-                             out.as<float>()};
-      ASSERT_EQ(Pool(args, nullptr), 0);
+      const PoolOp op = {x_card.View(100, hidden, dtype), list.as<PoolWork>(),
+                         static_cast<int64_t>(work.size()), out.as<float>()};
+      ASSERT_EQ(Start(op, nullptr), 0);
       const std::vector<float> got = out.Values(DType::kF32);
       for (size_t w = 0; w < work.size(); ++w) {
         std::vector<float> want(hidden);
-        PoolStates(kinds[w / 6].second, x.data() + work[w].first * hidden,
+        PoolStates(work[w].pooling, x.data() + work[w].first * hidden,
                    work[w].length, hidden, want.data());
-        if (work[w].normalize != 0) NormalizeL2(want.data(), hidden);
+        if (work[w].normalize) NormalizeL2(want.data(), hidden);
         for (int32_t h = 0; h < hidden; ++h)
           ASSERT_NEAR(got[work[w].out_offset + h], want[h], 5e-6) << w;
       }
@@ -283,8 +267,8 @@ std::vector<float> Picked(const std::vector<float>& rows, int32_t cols,
 }
 
 // op(x, residual) of rows in any order and number has the bits of all at once.
-template <typename Op>
-void ExpectSameBitsInAnyCompany(DType dtype, int32_t cols, const Op& op) {
+template <typename RowOp>
+void ExpectSameBitsInAnyCompany(DType dtype, int32_t cols, const RowOp& op) {
   std::mt19937 random(8);
   const int32_t rows = 11;
   const auto x = RandomValues(rows * cols, dtype, &random);
@@ -311,27 +295,22 @@ TEST(RowOpTest, GivesARowTheSameBitsInAnyCompany) {
       ExpectSameBitsInAnyCompany(
           dtype, cols, [&](const auto& x, const auto& residual) {
             const OnCard x_card(x, dtype), residual_card(residual, dtype);
-            const AddLayerNormArgs args = {
-                ElementOf(dtype),
-                x_card.data(),
-                with_residual ? residual_card.data() : nullptr,
-                static_cast<int64_t>(x.size()) / cols,
-                cols,
-                norm.args(),
-                x_card.data()};
-            EXPECT_EQ(AddLayerNorm(args, nullptr), 0);
+            const int64_t rows = static_cast<int64_t>(x.size()) / cols;
+            AddNormOp op;
+            op.x = op.y = x_card.View(rows, cols, dtype);
+            if (with_residual)
+              op.residual = residual_card.View(rows, cols, dtype);
+            op.norm = norm.ref();
+            EXPECT_EQ(Start(op, nullptr), 0);
             return x_card.Values(dtype);
           });
     }
     ExpectSameBitsInAnyCompany(dtype, cols, [&](const auto& x, const auto&) {
       const OnCard y(x, dtype);
-      const BiasActivationArgs args = {ElementOf(dtype),
-                                       ElementWise::kGeluErf,
-                                       bias.as<float>(),
-                                       static_cast<int64_t>(x.size()) / cols,
-                                       cols,
-                                       y.data()};
-      EXPECT_EQ(BiasActivation(args, nullptr), 0);
+      const BiasActivationOp op = {
+          Activation::kGeluErf, bias.as<float>(),
+          y.View(static_cast<int64_t>(x.size()) / cols, cols, dtype)};
+      EXPECT_EQ(Start(op, nullptr), 0);
       return y.Values(dtype);
     });
   }
@@ -345,13 +324,12 @@ TEST(PoolOpTest, WidensStatesAndLeavesAZeroVectorZero) {
     std::fill(x.begin() + 3 * hidden, x.end(), 0.0f);
     const OnCard x_card(x, dtype);
     const OnCard list = OnCard::Of(
-        std::vector<PoolWork>{{0, 1, 2, PoolKind::kStates, 0},
-                              {2 * hidden, 3, 1, PoolKind::kCls, 1}});
+        std::vector<PoolWork>{{0, 1, 2, Pooling::kCls, true, false},
+                              {2 * hidden, 3, 1, Pooling::kCls, false, true}});
     const OnCard out(4 * 3 * hidden);
-    const PoolArgs args = {
-        ElementOf(dtype), x_card.data(),  list.as<PoolWork>(), 2,
-        hidden,           out.as<float>()};
-    ASSERT_EQ(Pool(args, nullptr), 0);
+    const PoolOp op = {x_card.View(4, hidden, dtype), list.as<PoolWork>(), 2,
+                       out.as<float>()};
+    ASSERT_EQ(Start(op, nullptr), 0);
     const std::vector<float> got = out.Values(DType::kF32);
     for (int32_t i = 0; i < 2 * hidden; ++i) ASSERT_EQ(got[i], x[hidden + i]);
     for (int32_t i = 2 * hidden; i < 3 * hidden; ++i) ASSERT_EQ(got[i], 0.0f);

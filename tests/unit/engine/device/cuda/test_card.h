@@ -19,6 +19,7 @@
 #include "engine/device/cuda/ops.h"
 #include "engine/device/cuda/products/algorithms.h"
 #include "engine/device/cuda/runtime.h"
+#include "engine/io/half_floats.h"
 #include "tests/support/cuda/narrow.h"
 
 namespace encoderd {
@@ -92,6 +93,9 @@ class OnCard {
   }
 
   void* data() const { return buffer_.data(); }
+  Matrix View(int64_t rows, int64_t cols, DType dtype) const {
+    return {buffer_.data(), rows, cols, dtype};
+  }
   template <typename T>
   T* as() const {
     return buffer_.as<T>();

@@ -21,7 +21,7 @@ TEST(TuningStoreTest, KeepsWhatTwoChooseAtOnce) {
   const TempFolder folder;
   constexpr int kKeys = 20;
   const auto key = [](int r, int i) {
-    return ProductKey{Element::kBf16, i, 8 + 8 * r, Epilogue::kBias};
+    return ProductKey{DType::kBF16, i, 8 + 8 * r, Epilogue::kBias};
   };
   std::vector<std::thread> replicas;
   for (int r = 0; r < 2; ++r) {
@@ -43,13 +43,13 @@ TEST(TuningStoreTest, KeepsWhatTwoChooseAtOnce) {
 
 TEST(TuningFileTest, GivesBackWhatWasWritten) {
   const Choices choices = {
-      {{Element::kFloat, 384, 1536, Epilogue::kNone}, std::string("\0\n x", 4)},
-      {{Element::kHalf, 8, 16, Epilogue::kBiasGeluTanh}, "\xff"},
-      {{Element::kBf16, 8, 16, Epilogue::kBiasRelu}, "b"},
-      {{Element::kBf16, 8, 16, Epilogue::kBiasRelu, Operands::kE4m3}, "c"},
-      {{Element::kHalf, 8, 16, Epilogue::kNone, Operands::kE4m3, 64}, "d"},
-      {{Element::kBf16, 8, 16, Epilogue::kBiasGeluErf}, "e"},
-      {{Element::kBf16, 8, 16, Epilogue::kBias, Operands::kElement, 64, true},
+      {{DType::kF32, 384, 1536, Epilogue::kNone}, std::string("\0\n x", 4)},
+      {{DType::kF16, 8, 16, Epilogue::kBiasGeluTanh}, "\xff"},
+      {{DType::kBF16, 8, 16, Epilogue::kBiasRelu}, "b"},
+      {{DType::kBF16, 8, 16, Epilogue::kBiasRelu, Operands::kE4m3}, "c"},
+      {{DType::kF16, 8, 16, Epilogue::kNone, Operands::kE4m3, 64}, "d"},
+      {{DType::kBF16, 8, 16, Epilogue::kBiasGeluErf}, "e"},
+      {{DType::kBF16, 8, 16, Epilogue::kBias, Operands::kElement, 64, true},
        "f"}};
   EXPECT_THAT(FormatTuning(kHopper, choices),
               AllOf(HasSubstr("\nbf16_e4m3 8 16 bias_relu 0 63\n"),
@@ -60,7 +60,7 @@ TEST(TuningFileTest, GivesBackWhatWasWritten) {
 
 TEST(TuningFileTest, RefusesEveryDamageOfOneByte) {
   const std::string good = FormatTuning(
-      kHopper, {{{Element::kBf16, 8, 16, Epilogue::kBias}, "algorithm"}});
+      kHopper, {{{DType::kBF16, 8, 16, Epilogue::kBias}, "algorithm"}});
   for (size_t i = 0; i < good.size(); ++i) {
     std::string bad = good;
     bad[i] = static_cast<char>(bad[i] ^ 1);

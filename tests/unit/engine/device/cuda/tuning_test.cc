@@ -28,7 +28,7 @@ using ::testing::SizeIs;
 using ::testing::StartsWith;
 
 const TunedFor kHopper = {"NVIDIA H200", 9, 0, "cuBLASLt 130000"};
-const ProductArgs kArgs = {Element::kBf16, 64, 8, Epilogue::kBias};
+const ProductArgs kArgs = {DType::kBF16, 64, 8, Epilogue::kBias};
 // With a residual to add.
 const ProductArgs kAdding = [] {
   ProductArgs args = kArgs;

@@ -1,4 +1,4 @@
-#include "engine/io/widen.h"
+#include "engine/io/half_floats.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ double HalfValue(uint16_t half) {
   return half & 0x8000 ? -size : size;
 }
 
-TEST(WidenTest, EveryFiniteHalfKeepsItsValueAndSign) {
+TEST(HalfFloatsTest, EveryFiniteHalfKeepsItsValueAndSign) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const uint16_t half = static_cast<uint16_t>(bits);
     if ((half & 0x7c00) == 0x7c00) continue;
@@ -30,7 +30,7 @@ TEST(WidenTest, EveryFiniteHalfKeepsItsValueAndSign) {
   }
 }
 
-TEST(WidenTest, EveryInfiniteOrNanHalfStaysOne) {
+TEST(HalfFloatsTest, EveryInfiniteOrNanHalfStaysOne) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const uint16_t half = static_cast<uint16_t>(bits);
     if ((half & 0x7c00) != 0x7c00) continue;
@@ -41,7 +41,7 @@ TEST(WidenTest, EveryInfiniteOrNanHalfStaysOne) {
   }
 }
 
-TEST(WidenTest, Bfloat16IsTheUpperHalfOfAFloat) {
+TEST(HalfFloatsTest, Bfloat16IsTheUpperHalfOfAFloat) {
   const std::vector<uint16_t> in = {0x3f80, 0xc000, 0x0001, 0x7f7f};
   std::vector<float> out(4);
   WidenBF16(in.data(), 4, out.data());
@@ -51,7 +51,7 @@ TEST(WidenTest, Bfloat16IsTheUpperHalfOfAFloat) {
   EXPECT_EQ(out[3], std::ldexp(255.0f, 120));
 }
 
-TEST(WidenTest, FindsTheFirstValueThatIsNotFinite) {
+TEST(HalfFloatsTest, FindsTheFirstValueThatIsNotFinite) {
   std::vector<float> values(10000, std::numeric_limits<float>::max());
   EXPECT_EQ(FindNonFinite(values.data(), 10000), -1);
   EXPECT_EQ(FindNonFinite(values.data(), 0), -1);

@@ -1,0 +1,29 @@
+// Enumerations that kernels read too: plain, so that nvcc and every instruction
+// set's flags can compile them.
+#ifndef ENCODERD_ENGINE_BASE_KINDS_H_
+#define ENCODERD_ENGINE_BASE_KINDS_H_
+
+#include <cstdint>
+
+namespace encoderd {
+
+// Element types of checkpoints and of compute. LayerNorm, softmax, pooling and
+// normalisation are always computed in float, whatever the dtype of the
+// products.
+enum class DType : int32_t { kF32, kBF16, kF16 };
+
+enum class Pooling : int32_t {
+  kCls,           // the first token
+  kMean,          // sum / n
+  kMax,           // element-wise maximum
+  kMeanSqrtLen,   // sum / sqrt(n)
+  kWeightedMean,  // sum over i of (i+1) x_i, divided by sum of (i+1)
+  kLastToken,     // the last token
+};
+
+// What follows a product.
+enum class Activation : int32_t { kNone, kGeluErf, kGeluTanh, kRelu };
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_BASE_KINDS_H_

@@ -76,6 +76,8 @@ struct ExecutorLimits {
   int32_t embedding_size = 0;  // E of a factored embedding; 0: it is not
   int32_t num_attention_heads = 0;
   int32_t intermediate_size = 0;
+  bool gated = false;     // feed-forward-in gives 2 F columns, and a gate F
+  bool pre_norm = false;  // norms give rows apart from the states
 };
 
 // What a Device is told before any weight is prepared.
@@ -90,6 +92,11 @@ struct ModelSizes {
   int32_t segment_rows = 0;  // 0: none
   int32_t max_len = 0;
   bool attention_bias = false;
+  bool gated = false;          // as in ExecutorLimits
+  bool pre_norm = false;       // as in ExecutorLimits; a norm after all layers
+  int32_t rotations = 0;       // pairs of tables [max_len,rotary_pairs]
+  int32_t rotary_pairs = 0;    // of a head
+  std::vector<Reach> reaches;  // to which layers limit their attention
 };
 
 class Executor {

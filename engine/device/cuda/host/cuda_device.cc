@@ -72,6 +72,8 @@ class CudaDevice : public Device {
     limits.hidden_size = sizes.hidden_size;
     limits.embedding_size = sizes.embedding_size;
     limits.intermediate_size = sizes.intermediate_size;
+    limits.gated = sizes.gated;
+    limits.pre_norm = sizes.pre_norm;
     const int64_t model_bytes = ModelBytes(sizes, dtype(), context_->operands);
     const SessionPlan plan = PlanSession(limits, dtype(), context_->operands);
     AddNote(absl::StrCat(
@@ -104,6 +106,20 @@ class CudaDevice : public Device {
     bias->bias = bias->values.as<float>() + biases.cols / 2;
     bias->bias_stride = static_cast<int32_t>(biases.cols);
     return std::unique_ptr<DeviceAttentionBias>(std::move(bias));
+  }
+
+  absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
+      HostMatrix cos, HostMatrix sin) override {
+    auto rotation = absl::make_unique<CudaRotation>();
+    absl::Status status =
+        Put(cos.data, DType::kF32, "a rotation's cosines", &rotation->cosines);
+    status.Update(
+        Put(sin.data, DType::kF32, "a rotation's sines", &rotation->sines));
+    if (!status.ok()) return status;
+    rotation->cos = rotation->cosines.as<float>();
+    rotation->sin = rotation->sines.as<float>();
+    rotation->pairs = static_cast<int32_t>(cos.cols);
+    return std::unique_ptr<DeviceRotation>(std::move(rotation));
   }
 
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(

@@ -36,6 +36,9 @@ int64_t ModelBytes(const ModelSizes& sizes, DType dtype, Operands operands) {
     bytes += Aligned(int64_t{4} * sizes.num_attention_heads *
                      (2 * int64_t{sizes.max_len} - 1));
   }
+  bytes += sizes.rotations * 2 *
+           Aligned(int64_t{4} * sizes.max_len * sizes.rotary_pairs);
+  if (sizes.pre_norm) bytes += NormBytes(hidden);
   const auto linear = [&](int64_t in, int64_t out) {
     return LinearBytes(in, out, dtype, Operands::kElement);
   };
@@ -43,9 +46,10 @@ int64_t ModelBytes(const ModelSizes& sizes, DType dtype, Operands operands) {
   for (const int64_t rows :
        {sizes.token_rows, sizes.position_rows, sizes.segment_rows})
     bytes += Aligned(rows * columns * DTypeBytes(dtype));
-  const int64_t layer = linear(hidden, 3 * hidden) + linear(hidden, hidden) +
-                        LinearBytes(hidden, inner, dtype, operands) +
-                        linear(inner, hidden) + 2 * NormBytes(hidden);
+  const int64_t layer =
+      linear(hidden, 3 * hidden) + linear(hidden, hidden) +
+      LinearBytes(hidden, sizes.gated ? 2 * inner : inner, dtype, operands) +
+      linear(inner, hidden) + 2 * NormBytes(hidden);
   return bytes + sizes.num_layers * layer;
 }
 
@@ -74,7 +78,8 @@ SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
       LayOutBatch(tokens, tokens, limits.max_batch_sequences).bytes;
   const int64_t embedding = limits.embedding_size;
   plan.output_bytes = Aligned(4 * tokens * std::max(hidden, embedding));
-  const int64_t columns = embedding + 6 * hidden + limits.intermediate_size;
+  const int64_t columns = embedding + (limits.pre_norm ? 7 : 6) * hidden +
+                          (limits.gated ? 3 : 1) * limits.intermediate_size;
   plan.activation_bytes = columns * tokens * DTypeBytes(dtype);
   if (operands == Operands::kE4m3)
     plan.quantized_bytes = E4m3RowsBytes(tokens, hidden);

@@ -63,6 +63,35 @@ TEST(MemoryPlanTest, CountsABiasForEveryDistanceAndHead) {
   EXPECT_LE(bytes, 4 * 12 * 1023 + 256);
 }
 
+TEST(MemoryPlanTest, CountsAGateARotationAndANormAfterAllLayers) {
+  const ModelSizes plain = BertBase();
+  const auto more = [&](const ModelSizes& sizes) {
+    return ModelBytes(sizes, DType::kBF16) - ModelBytes(plain, DType::kBF16);
+  };
+  ModelSizes gated = plain, rotary = plain, pre_norm = plain;
+  gated.gated = true;
+  EXPECT_EQ(more(gated), 12 * (2 * 768 * 3072 + 4 * 3072));
+  rotary.rotations = 2;
+  rotary.rotary_pairs = 32;
+  EXPECT_EQ(more(rotary), 2 * 2 * 4 * 512 * 32);
+  pre_norm.pre_norm = true;
+  EXPECT_EQ(more(pre_norm), 2 * 4 * 768);
+}
+
+TEST(MemoryPlanTest, CountsTheRowsOfAGateAndOfNormsApartFromTheStates) {
+  ExecutorLimits limits;
+  limits.max_batch_tokens = limits.max_batch_sequences = 1000;
+  limits.hidden_size = 768;
+  limits.intermediate_size = 3072;
+  const int64_t plain = PlanSession(limits, DType::kBF16).activation_bytes;
+  limits.gated = true;
+  const int64_t gated = PlanSession(limits, DType::kBF16).activation_bytes;
+  EXPECT_EQ(gated - plain, 2 * 1000 * 2 * 3072);
+  limits.pre_norm = true;
+  EXPECT_EQ(PlanSession(limits, DType::kBF16).activation_bytes - gated,
+            2 * 1000 * 768);
+}
+
 TEST(MemoryPlanTest, LaysABatchOutWithoutOverlap) {
   const BatchLayout layout = LayOutBatch(1001, 77, 5);
   EXPECT_EQ(layout.token_ids, 0);

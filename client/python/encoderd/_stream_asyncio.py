@@ -1,4 +1,4 @@
-"""Embeds a list over EmbedStream without blocking: _bulk_calls for asyncio."""
+"""Embeds a list over EmbedStream without blocking: for asyncio."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import (Any, AsyncGenerator, AsyncIterable, AsyncIterator,
 
 import grpc
 
-from encoderd._bulk import LONGEST_PAUSE, Bulk, Ended, Event, ended_by
-from encoderd._bulk_calls import read
+from encoderd._async_source import Feed
 from encoderd._channel import starting
-from encoderd._feed import Feed
+from encoderd._stream_blocking import read
+from encoderd._stream_state import (LONGEST_PAUSE, Bulk, Ended, Event,
+                                    ended_by)
 from encoderd.errors import make_error, to_status
 from encoderd.inputs import Input
 from encoderd.results import Embedding
@@ -22,7 +23,7 @@ from encoderd.v1 import encoder_pb2
 
 
 class Stream:
-    """As _bulk_calls.Stream; tasks of the loop send and read."""
+    """As _stream_blocking.Stream; tasks of the loop send and read."""
 
     def __init__(self, method: Any, embed: Any, changed: Callable[[], None]):
         """method: EmbedStream; embed: Embed, for what goes alone; changed: is

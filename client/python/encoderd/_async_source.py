@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import AsyncIterable, Callable, Optional
 
-from encoderd._bulk import Bulk
+from encoderd._stream_state import Bulk
 from encoderd.inputs import Input
 
 # Seconds that a request waits for its source's next input before it goes as

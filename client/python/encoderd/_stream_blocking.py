@@ -8,8 +8,9 @@ import threading
 import time
 from typing import Any, Callable, Generator, Iterable, Iterator, Optional
 
-from encoderd._bulk import LONGEST_PAUSE, Bulk, Ended, Event, ended_by
 from encoderd._channel import starting
+from encoderd._stream_state import (LONGEST_PAUSE, Bulk, Ended, Event,
+                                    ended_by)
 from encoderd.inputs import Input
 from encoderd.results import Embedding
 

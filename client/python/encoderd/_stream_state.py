@@ -9,7 +9,8 @@ halves; of a single input the error is its answer. The rules are those of
 EmbedBulk in client/cpp/bulk.cc; more is done about large requests, since
 grpc.aio may hide why a stream ended.
 
-Nothing here waits, reads a clock or a source: _bulk_calls and _bulk_aio do.
+Nothing here waits, reads a clock or a source: _stream_blocking and
+_stream_asyncio do.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Any, Deque, Dict, Iterator, List, Optional, Union
 
 import grpc
 
-from encoderd._jobs import embed_options
+from encoderd._method_jobs import embed_options
 from encoderd.errors import (TOO_LARGE, EncoderdError, explain,
                              from_rpc_error, from_status, is_too_large,
                              make_error, name_too_large)

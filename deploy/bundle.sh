@@ -66,7 +66,8 @@ case $archive in
 esac
 max_bytes=$((60 << 20))
 programs=(encoderd encoderctl engine_bench grpc_bench card_bench
-  gpu_row_op_test gpu_attention_op_test gpu_fp8_op_test gpu_whole_model_test)
+  gpu_row_op_test gpu_attention_op_test gpu_fp8_op_test gpu_whole_model_test
+  gpu_full_batch_test)
 
 cutlass_options=(-DENCODERD_CUTLASS=OFF)
 if [[ -z $architectures || ,$architectures, == *,90a,* ]]; then
@@ -74,6 +75,9 @@ if [[ -z $architectures || ,$architectures, == *,90a,* ]]; then
   cutlass_options=(-DENCODERD_CUTLASS=ON
     -DENCODERD_CUTLASS_INCLUDE="$cutlass")
   programs+=(gpu_cutlass_op_test)
+else
+  say "--architecture=$architectures leaves out the products by CUTLASS:" \
+    "they need 90a"
 fi
 if [[ -n $architectures ]]; then
   cmake --preset bundle "${cutlass_options[@]}" \

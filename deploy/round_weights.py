@@ -3,12 +3,14 @@
 
     round_weights.py MODEL_FOLDER NEW_FOLDER
 
-Rounds to nearest, ties to even, every F32 tensor of each *.safetensors;
-refuses what is not finite, or would not be afterwards. Only Python's standard
-library is used.
+Rounds to nearest, ties to even, every F32 tensor of each *.safetensors, those
+of modules (2_Dense) too; refuses what is not finite, or would not be
+afterwards. A SHA256SUMS is checked, and written for the new files. Only
+Python's standard library is used.
 """
 
 import array
+import hashlib
 import json
 import pathlib
 import shutil
@@ -16,6 +18,8 @@ import struct
 import sys
 
 CHUNK = 1 << 20  # values
+SUMS = "SHA256SUMS"
+LEFT_OUT = (".*", "*.bin", "*.onnx", "onnx", "openvino", SUMS)
 INFINITY = 0x7F80  # as bf16
 
 
@@ -68,17 +72,59 @@ def convert(source, target):
                               if header[name]["dtype"] == "F32" else data)
 
 
+def copy(source, target):
+    """For copytree: a file, its weights rounded if it has any."""
+    if source.endswith(".safetensors"):
+        convert(source, target)
+    else:
+        shutil.copyfile(source, target)
+    return target
+
+
+def sha256_of(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while data := file.read(CHUNK):
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def sums_of(source, target):
+    """The source's SHA256SUMS for the files that the target has."""
+    lines = []
+    for line in (source / SUMS).read_text().splitlines():
+        if not line:
+            continue
+        digest, name = line[:64].lower(), line[66:]
+        if not (source / name).is_file():
+            raise SystemExit(f"round_weights.py: {source / SUMS} names "
+                             f"'{name}', which is not there")
+        if sha256_of(source / name) != digest:
+            raise SystemExit(f"round_weights.py: {source / name} has another "
+                             f"SHA-256 than {SUMS} says")
+        if (target / name).is_file():
+            lines.append(f"{sha256_of(target / name)}  {name}\n")
+    return "".join(lines)
+
+
 def main():
     if len(sys.argv) != 3:
         raise SystemExit("usage: round_weights.py MODEL_FOLDER NEW_FOLDER")
     source, target = map(pathlib.Path, sys.argv[1:])
-    weights = sorted(source.glob("*.safetensors"))
-    if not weights:
+    if not any(source.glob("*.safetensors")):
         raise SystemExit(f"round_weights.py: {source} has no *.safetensors")
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns(
-        "*.safetensors", ".*", "*.bin", "*.onnx", "onnx", "openvino"))
-    for path in weights:
-        convert(path, target / path.name)
+    if target.exists():
+        raise SystemExit(f"round_weights.py: {target} exists")
+    try:
+        shutil.copytree(source, target, copy_function=copy,
+                        ignore=shutil.ignore_patterns(*LEFT_OUT))
+        if (source / SUMS).exists():
+            sums = sums_of(source, target)
+            if sums:  # a server refuses one that names nothing
+                (target / SUMS).write_text(sums)
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
 
 
 if __name__ == "__main__":

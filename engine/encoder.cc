@@ -120,6 +120,8 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
     if (!weights.ok()) return weights.status();
     // This one alone: why is in device/cuda/README.
     weights->feed_forward_in.bears_8_bits = true;
+    weights->attention_output.residual_follows = true;
+    weights->feed_forward_out.residual_follows = true;
     EncoderLayer layer;
     layer.qkv = prepare.Linear(std::move(weights->qkv));
     layer.attention_output =

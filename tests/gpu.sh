@@ -8,31 +8,32 @@
 #
 #   tar xf encoderd-bundle.tar.xz && encoderd-bundle/tests/gpu.sh --run=a
 #
-#   --run=a           correctness, same bits in any company, sanitizers
-#   --run=b           speed of MiniLM's shape and BERT-base's, op by op, each
-#                     product alone, what the card itself can do
-#   --run=c           speed of BERT-large, all models served, latency
-#   --only=LIST       of correct, speed, serve, latency
-#   --models=LIST     of minilm, e5-small, bert-base, bert-large
-#   --deadline=N      seconds (default 540); what does not fit is left out and
-#                     named
-#   --out=FOLDER      gpu.json, gpu.md and logs.tar.gz (default gpu-report);
-#                     replaced after every row, valid whenever this is killed
-#   --model=FOLDER    a real model for the goldens (default: the bundle's own)
-#   --device=DEVICE   cuda (default), cuda:N; cpu: what of it runs without a GPU
-#   --quick           small counts, two repeats: to see that everything runs
-#   --patience=N      multiplies every time limit but the deadline
-#   --tiny            random models of one layer: to test this script
-#
-# Exit 0: everything that ran passed; 1: something failed, and the report says
-# what; 2: asked wrongly.
+# --help tells every option and exit code (tests/bench/gpu/options.py).
 set -euo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
+script=$(readlink -f -- "$0")
+root=$(CDPATH='' cd -- "$(dirname -- "$script")/.." && pwd)
 python=${ENCODERD_TEST_PYTHON:-python3}
 
-if ! "$python" -c 'import numpy' 2> /dev/null; then
-  echo "gpu.sh: $python needs numpy; ENCODERD_TEST_PYTHON names another" >&2
-  exit 1
+refuse() {
+  echo "gpu.sh: $*" >&2
+  exit 2
+}
+
+needs_bundle=yes
+for argument in "$@"; do
+  [[ $argument != --help && $argument != -h ]] || needs_bundle=no
+done
+if [[ $needs_bundle == yes && ! -d $root/bin ]]; then
+  refuse "$root is not a bundle: it has no bin/. Run deploy/bundle.sh, unpack" \
+    "the archive on the machine with a GPU and run its tests/gpu.sh"
+fi
+if ! command -v "$python" > /dev/null; then
+  refuse "no program '$python'; ENCODERD_TEST_PYTHON names another Python"
+fi
+# Found, not imported: the first report is soon there.
+has_numpy='import sys, importlib.util as u; sys.exit(not u.find_spec("numpy"))'
+if [[ $needs_bundle == yes ]] && ! "$python" -c "$has_numpy"; then
+  refuse "$python needs numpy; ENCODERD_TEST_PYTHON names another Python"
 fi
 export PYTHONUNBUFFERED=1
 exec "$python" "$root/tests/bench/gpu/main.py" --root="$root" "$@"

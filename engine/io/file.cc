@@ -69,7 +69,7 @@ absl::Status OpenFailed(absl::string_view name, int error) {
 absl::StatusOr<std::string> ResolveInside(const std::string& folder,
                                           absl::string_view name) {
   if (!IsPlainRelativeName(name)) {
-    return Refused(name, "is not a name within the model folder");
+    return Refused(name, "is not a name within its folder");
   }
   const std::optional<std::string> real_folder = RealPath(folder);
   if (!real_folder.has_value()) {
@@ -84,7 +84,7 @@ absl::StatusOr<std::string> ResolveInside(const std::string& folder,
       (blobs.has_value() && IsInside(*real, *blobs))) {
     return *real;
   }
-  return Refused(name, "leads out of the model folder");
+  return Refused(name, "leads out of its folder");
 }
 
 }  // namespace

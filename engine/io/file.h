@@ -1,4 +1,4 @@
-// Read-only files of a model folder.
+// Read-only files of a folder: a model's, or the one that keeps tunings.
 //
 // A folder's content is not trusted: only regular files are opened (a FIFO
 // would hang, a device has side effects), a name cannot lead out of the folder,

@@ -17,6 +17,7 @@ namespace {
 // The folder may be of several users.
 constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kFileMode = 0644;
+constexpr absl::Duration kPause = absl::Milliseconds(20);
 
 absl::Status Failed(const char* what, const std::string& path) {
   const int error = errno;
@@ -74,18 +75,31 @@ absl::Status WriteFileAtomically(const std::string& folder,
 }
 
 absl::StatusOr<FileLock> FileLock::Take(const std::string& folder,
-                                        const std::string& name) {
+                                        const std::string& name,
+                                        const Sleep& sleep) {
   const absl::Status made = MakeFolder(folder);
   if (!made.ok()) return made;
   const std::string path = absl::StrCat(folder, "/", name);
-  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode);
+  // O_NONBLOCK: a FIFO of that name must not hang here.
+  constexpr int kFlags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | kFlags, kFileMode);
   // Another user's; only network file systems want it writable for a lock.
-  if (fd < 0 && errno == EACCES)
-    fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && errno == EACCES) fd = ::open(path.c_str(), O_RDONLY | kFlags);
   if (fd < 0) return Failed("open", path);
   FileLock lock(fd);
-  while (::flock(fd, LOCK_EX) != 0) {
-    if (errno != EINTR) return Failed("lock", path);
+  absl::Duration waited;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) return Failed("lock", path);
+    if (waited >= kPatience) {
+      return absl::UnavailableError(
+          absl::StrCat("cannot lock ", path,
+                       ": another process has held it "
+                       "for ",
+                       absl::FormatDuration(kPatience), "; end that process"));
+    }
+    sleep(kPause);
+    waited += kPause;
   }
   return lock;
 }

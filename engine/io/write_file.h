@@ -3,12 +3,15 @@
 #ifndef ENCODERD_ENGINE_IO_WRITE_FILE_H_
 #define ENCODERD_ENGINE_IO_WRITE_FILE_H_
 
+#include <functional>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace encoderd {
 
@@ -28,10 +31,16 @@ absl::Status WriteFileAtomically(const std::string& folder,
 // Thread rule: one thread at a time.
 class FileLock {
  public:
-  // Waits for the lock folder/name: an empty file, made where it is missing, as
-  // its folder is, and left there. Errors as of WriteFileAtomically.
+  // The longest wait for another owner.
+  static constexpr absl::Duration kPatience = absl::Seconds(10);
+  using Sleep = std::function<void(absl::Duration)>;
+
+  // Takes the lock folder/name: an empty file, made where it is missing, as its
+  // folder is, and left there. UNAVAILABLE: another owner holds it after
+  // kPatience of sleep; other errors as of WriteFileAtomically.
   static absl::StatusOr<FileLock> Take(const std::string& folder,
-                                       const std::string& name);
+                                       const std::string& name,
+                                       const Sleep& sleep = absl::SleepFor);
 
   FileLock(FileLock&& other) noexcept
       : descriptor_(std::exchange(other.descriptor_, -1)) {}

@@ -102,7 +102,7 @@ void PrintShapes(const Options& options) {
         if (!library.ok()) Fail(library.status().message());
         cuda::MeasureProducts(
             runtime, options.ordinal, *std::move(library), products,
-            cuda::kBucketRows.back(),
+            cuda::FullBatchRows(card.multiprocessors),
             [](const std::string& line) { std::cout << line << std::endl; });
       };
   measure(cuda::NewCublasLtLibrary());

@@ -22,11 +22,16 @@ std::string Quoted(absl::string_view text) {
 
 std::vector<ProductArgs> LayerProducts(Element element, int64_t hidden,
                                        int64_t inner) {
+  const auto adding = [&](int64_t in) {
+    ProductArgs args = {element, in, hidden, Epilogue::kBias};
+    args.residual = true;
+    return args;
+  };
   return {{element, hidden, 3 * hidden, Epilogue::kBias},
-          {element, hidden, hidden, Epilogue::kBias},
+          adding(hidden),
           {element, hidden, inner, Epilogue::kNone},
           {element, hidden, inner, Epilogue::kBiasGeluErf},
-          {element, inner, hidden, Epilogue::kBias}};
+          adding(inner)};
 }
 
 void MeasureProducts(const std::shared_ptr<Runtime>& runtime, int32_t ordinal,

@@ -1,29 +1,11 @@
-// The engine alone: ids in, vectors out; one JSON object a line on stdout.
-//
-// engine_bench [--model=minilm|bert-base|bert-large|FOLDER]
-//     [--device=cpu|cuda|cuda:N] [--dtype=fp32|bf16|fp16]
-//     [--products=dtype|fp8] what products multiply on a card
-//     [--threads=N] [--max_batch_tokens=N] [--repeats=N] [--tokens=N]
-//     [--tuning_folder=FOLDER] where a card keeps its choices; empty: nowhere
-//     [--cuda_graphs=true|false] small batches by CUDA graphs, on a card
-//     [--peak_tflops=N] what to quote shares of; 0: measured on the CPU
-//     [--ops]          time, FLOP, bytes and shares of the ceilings by op, one
-//                      thread; on a card by events, its ceilings measured
-//     [--ids=FILE]     sequences from a file, one a line, ids in decimal;
-//                      obeys stdin: "run" prints seconds, "vectors PATH"
-//                      writes float32 [sequences,H], "ids PATH" takes other
-//                      sequences, warms up and prints "ready", "peak" prints
-//                      FLOP/s, end of input ends
-//
-// Without --ids: lengths 16, 128, 512 and the mix (workload.h), each `repeats`
-// times, median, minimum and maximum.
+// The engine alone: ids in, vectors out; one JSON object a line on stdout. Its
+// flags stand in engine_bench_flags.cc, and --help prints them.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +13,7 @@
 #include "engine/device/cpu/cpu_info.h"
 #include "engine/device/device_words.h"
 #include "tests/bench/card_ceilings.h"
+#include "tests/bench/engine_bench_flags.h"
 #include "tests/bench/peak.h"
 #include "tests/bench/timed_device.h"
 #include "tests/bench/workload.h"
@@ -38,80 +21,43 @@
 namespace encoderd {
 namespace {
 
-using Flags = std::map<std::string, std::string>;
+using Flags = EngineBenchFlags;
 
-[[noreturn]] void Fail(const absl::Status& status) {
+constexpr int kFailed = 1;
+constexpr int kAskedWrongly = 2;
+
+[[noreturn]] void Fail(const absl::Status& status, int code = kFailed) {
   std::cerr << "engine_bench: " << status.message() << "\n";
-  std::exit(1);
+  std::exit(code);
 }
 
 template <typename T>
-T OrFail(absl::StatusOr<T> value) {
-  if (!value.ok()) Fail(value.status());
+T OrFail(absl::StatusOr<T> value, int code = kFailed) {
+  if (!value.ok()) Fail(value.status(), code);
   return *std::move(value);
 }
 
-Flags ParseFlags(int argc, char** argv) {
-  Flags flags = {{"model", "minilm"},
-                 {"device", "cpu"},
-                 {"dtype", "fp32"},
-                 {"threads", "0"},
-                 {"repeats", "5"},
-                 {"max_batch_tokens", "0"},
-                 {"ops", ""},
-                 {"tokens", "32768"},
-                 {"ids", ""},
-                 {"peak_tflops", "0"},
-                 {"tuning_folder", ""},
-                 {"products", "dtype"},
-                 {"cuda_graphs", "true"}};
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const size_t equals = argument.find('=');
-    const std::string name =
-        argument.rfind("--", 0) == 0 ? argument.substr(2, equals - 2) : "";
-    if (flags.count(name) == 0) {
-      Fail(absl::InvalidArgumentError("unknown argument " + argument +
-                                      "; the top of engine_bench.cc has all"));
-    }
-    flags[name] =
-        equals == std::string::npos ? "true" : argument.substr(equals + 1);
-  }
-  return flags;
-}
-
-std::vector<TokenSequence> ReadIds(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) Fail(absl::NotFoundError("cannot read " + path));
-  std::vector<TokenSequence> sequences;
-  std::string line;
-  while (std::getline(file, line)) {
-    std::istringstream numbers(line);
-    TokenSequence sequence;
-    for (int32_t id; numbers >> id;) sequence.token_ids.push_back(id);
-    sequences.push_back(std::move(sequence));
-  }
-  return sequences;
-}
-
 double Peak(const Flags& flags, DType dtype, int32_t threads, double seconds) {
-  const double given = std::stod(flags.at("peak_tflops")) * 1e12;
+  const double given = flags.peak_tflops * 1e12;
   return given > 0 ? given : MeasurePeak(dtype, threads, seconds);
 }
 
-// A warm runner over the sequences of a file.
-std::unique_ptr<BenchRunner> RunnerOf(const Flags& flags,
-                                      const BenchModel& model, int32_t threads,
-                                      const std::string& path) {
-  auto runner = OrFail(BenchRunner::Create(
-      model, ReadIds(path), threads, std::stoll(flags.at("max_batch_tokens"))));
+std::vector<TokenSequence> SequencesOf(const std::string& path) {
+  return OrFail(ReadIds(path), kAskedWrongly);
+}
+
+std::unique_ptr<BenchRunner> WarmRunner(
+    const Flags& flags, const BenchModel& model, int32_t threads,
+    const std::vector<TokenSequence>& sequences) {
+  auto runner = OrFail(
+      BenchRunner::Create(model, sequences, threads, flags.max_batch_tokens));
   OrFail(runner->Run());
   return runner;
 }
 
 void Obey(const Flags& flags, const BenchModel& model, DType dtype,
-          int32_t threads) {
-  auto runner = RunnerOf(flags, model, threads, flags.at("ids"));
+          int32_t threads, const std::vector<TokenSequence>& sequences) {
+  auto runner = WarmRunner(flags, model, threads, sequences);
   std::cout << "ready" << std::endl;
   std::string command;
   while (std::cin >> command) {
@@ -119,7 +65,7 @@ void Obey(const Flags& flags, const BenchModel& model, DType dtype,
       std::string path;
       std::getline(std::cin >> std::ws, path);  // it may hold spaces
       runner.reset();  // frees its memory before the next takes any
-      runner = RunnerOf(flags, model, threads, path);
+      runner = WarmRunner(flags, model, threads, SequencesOf(path));
       std::cout << "ready" << std::endl;
     } else if (command == "run") {
       std::cout << OrFail(runner->Run()) << std::endl;
@@ -133,7 +79,8 @@ void Obey(const Flags& flags, const BenchModel& model, DType dtype,
     } else if (command == "peak") {
       std::cout << Peak(flags, dtype, threads, 0.2) << std::endl;
     } else {
-      Fail(absl::InvalidArgumentError("unknown command " + command));
+      Fail(absl::InvalidArgumentError("unknown command " + command),
+           kAskedWrongly);
     }
   }
 }
@@ -188,26 +135,23 @@ void RunOpsOf(const Flags& flags, const std::string& workload) {
     total.sum.bytes += time.bytes;
     ++total.calls;
   };
-  auto device =
-      OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
-                        flags.at("tuning_folder"), flags.at("products")));
+  auto device = OrFail(OpenDevice(flags.device, flags.dtype,
+                                  flags.tuning_folder, flags.products));
   const DType dtype = device->dtype();
   const bool on_card = device->ObserveOps(observe);
   if (!on_card) device = TimeOps(std::move(device), observe);
   const BenchModel model =
-      OrFail(LoadBenchModel(flags.at("model"), std::move(device)));
-  const auto sequences = RandomSequences(
-      WorkloadLengths(workload, std::stoll(flags.at("tokens"))), model.limits);
-  auto runner =
-      OrFail(BenchRunner::Create(model, sequences, /*threads=*/1,
-                                 std::stoll(flags.at("max_batch_tokens"))));
+      OrFail(LoadBenchModel(flags.model, std::move(device)));
+  const auto sequences =
+      RandomSequences(WorkloadLengths(workload, flags.tokens), model.limits);
+  auto runner = OrFail(BenchRunner::Create(model, sequences, /*threads=*/1,
+                                           flags.max_batch_tokens));
   OrFail(runner->Run());  // warms up
   totals.clear();
-  for (int i = 0; i < std::stoi(flags.at("repeats")); ++i)
-    OrFail(runner->Run());
+  for (int i = 0; i < flags.repeats; ++i) OrFail(runner->Run());
   Ceilings ceilings;
   if (on_card) {
-    const auto choice = ParseDevice(flags.at("device"));
+    const auto choice = ParseDevice(flags.device);
     const int32_t ordinal = choice.has_value() && !choice->cards.empty()
                                 ? choice->cards.front()
                                 : 0;
@@ -220,25 +164,24 @@ void RunOpsOf(const Flags& flags, const std::string& workload) {
 }
 
 void RunWorkload(const Flags& flags, const std::string& workload) {
-  auto device =
-      OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
-                        flags.at("tuning_folder"), flags.at("products")));
-  device->AllowGraphs(flags.at("cuda_graphs") == "true");
+  auto device = OrFail(OpenDevice(flags.device, flags.dtype,
+                                  flags.tuning_folder, flags.products));
+  device->AllowGraphs(flags.cuda_graphs);
   const DType dtype = device->dtype();
   const std::string name = device->name();
   const std::string products = device->products();
   const BenchModel model =
-      OrFail(LoadBenchModel(flags.at("model"), std::move(device)));
-  int32_t threads = std::stoi(flags.at("threads"));
+      OrFail(LoadBenchModel(flags.model, std::move(device)));
+  int32_t threads = flags.threads;
   if (threads == 0) threads = model.encoder->device().preferred_sessions();
-  const auto sequences = RandomSequences(
-      WorkloadLengths(workload, std::stoll(flags.at("tokens"))), model.limits);
-  auto runner = OrFail(BenchRunner::Create(
-      model, sequences, threads, std::stoll(flags.at("max_batch_tokens"))));
+  const auto sequences =
+      RandomSequences(WorkloadLengths(workload, flags.tokens), model.limits);
+  auto runner = OrFail(
+      BenchRunner::Create(model, sequences, threads, flags.max_batch_tokens));
   OrFail(runner->Run());  // warms up
   std::vector<double> rates, shares;
   double peak = 0;
-  for (int i = 0; i < std::stoi(flags.at("repeats")); ++i) {
+  for (int i = 0; i < flags.repeats; ++i) {
     peak = Peak(flags, dtype, threads, 0.1);
     const double seconds = OrFail(runner->Run());
     rates.push_back(static_cast<double>(runner->tokens()) / seconds);
@@ -251,34 +194,38 @@ void RunWorkload(const Flags& flags, const std::string& workload) {
       "\"threads\": %d, \"workload\": \"%s\", \"tokens_per_second\": %.0f, "
       "\"min\": %.0f, \"max\": %.0f, \"share_of_peak\": %.3f, "
       "\"peak_gflops\": %.0f}\n",
-      flags.at("model").c_str(), name.c_str(), products.c_str(), threads,
+      flags.model.c_str(), name.c_str(), products.c_str(), threads,
       workload.c_str(), rates[rates.size() / 2], rates.front(), rates.back(),
       shares[shares.size() / 2], peak * 1e-9);
   std::fflush(stdout);
 }
 
-void Main(int argc, char** argv) {
-  const Flags flags = ParseFlags(argc, argv);
-  if (flags.at("ids").empty()) {
+void Main(const std::vector<std::string>& arguments) {
+  const Flags flags = OrFail(ParseEngineBenchFlags(arguments), kAskedWrongly);
+  if (flags.help) {
+    std::cout << kEngineBenchUsage;
+    return;
+  }
+  if (flags.ids.empty()) {
     for (const char* workload : {"16", "128", "512", "mix"}) {
-      flags.at("ops") == "true" ? RunOpsOf(flags, workload)
-                                : RunWorkload(flags, workload);
+      flags.ops ? RunOpsOf(flags, workload) : RunWorkload(flags, workload);
     }
     return;
   }
-  auto device =
-      OrFail(OpenDevice(flags.at("device"), flags.at("dtype"),
-                        flags.at("tuning_folder"), flags.at("products")));
-  device->AllowGraphs(flags.at("cuda_graphs") == "true");
+  // First what costs no time to find wrong.
+  const std::vector<TokenSequence> sequences = SequencesOf(flags.ids);
+  auto device = OrFail(OpenDevice(flags.device, flags.dtype,
+                                  flags.tuning_folder, flags.products));
+  device->AllowGraphs(flags.cuda_graphs);
   const DType dtype = device->dtype();
   const BenchModel model =
-      OrFail(LoadBenchModel(flags.at("model"), std::move(device)));
-  int32_t threads = std::stoi(flags.at("threads"));
+      OrFail(LoadBenchModel(flags.model, std::move(device)));
+  int32_t threads = flags.threads;
   if (threads == 0) threads = model.encoder->device().preferred_sessions();
-  Obey(flags, model, dtype, threads);
+  Obey(flags, model, dtype, threads, sequences);
 }
 
 }  // namespace
 }  // namespace encoderd
 
-int main(int argc, char** argv) { encoderd::Main(argc, argv); }
+int main(int argc, char** argv) { encoderd::Main({argv + 1, argv + argc}); }

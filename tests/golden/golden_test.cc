@@ -5,14 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 
-#include "engine/checkpoint/checkpoint_reader.h"
-#include "engine/checkpoint/model_config.h"
-#include "engine/device/device.h"
-#include "engine/encoder.h"
-#include "tests/support/random_checkpoint.h"
+#include "tests/golden/golden_model.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tolerances.h"
@@ -26,14 +21,6 @@ struct Worst {
   double min_cosine = 1;
 };
 
-IdLimits LimitsOf(const ModelConfig& config) {
-  return {.token_rows = config.vocab_size,
-          .segment_rows = config.type_vocab_size,
-          .position_rows = config.max_position_embeddings,
-          .position_offset = config.position_offset,
-          .max_len = config.max_len};
-}
-
 // Runs a golden's sequences in batches of several lengths, as a server would,
 // then the shortest and longest alone, and compares every output.
 class Run {
@@ -41,22 +28,12 @@ class Run {
   static absl::StatusOr<Worst> Batched(const std::string& folder,
                                        const std::string& dtype,
                                        const Golden& golden) {
-    // All the position table's rows: goldens reach to its end.
-    absl::StatusOr<ModelConfig> config = LoadModelConfig(folder, 0);
-    if (!config.ok()) return config.status();
-    config = LoadModelConfig(
-        folder, config->max_position_embeddings - config->position_offset);
-    if (!config.ok()) return config.status();
-    auto checkpoint = CheckpointReader::Open(folder, *config);
-    if (!checkpoint.ok()) return checkpoint.status();
     auto device = OpenDevice("cpu", dtype);
     if (!device.ok()) return device.status();
-    auto encoder = Encoder::Build(*std::move(device), *config,
-                                  LimitsOf(*config), checkpoint->get());
-    if (!encoder.ok()) return encoder.status();
-    auto session = (*encoder)->NewSession({.max_batch_tokens = 1024});
-    if (!session.ok()) return session.status();
-    Run run(*config, golden, session->get());
+    const absl::StatusOr<GoldenModel> model =
+        OpenGoldenModel(folder, *std::move(device));
+    if (!model.ok()) return model.status();
+    Run run(*model, golden);
     const absl::Status status = run.Batches();
     if (!status.ok()) return status;
     return run.worst_;
@@ -69,8 +46,11 @@ class Run {
     const std::vector<float>* reference;
   };
 
-  Run(const ModelConfig& config, const Golden& golden, Session* session)
-      : config_(config), golden_(golden), session_(session) {}
+  Run(const GoldenModel& model, const Golden& golden)
+      : config_(model.config),
+        limits_(model.limits),
+        golden_(golden),
+        session_(model.session.get()) {}
 
   absl::Status Batches() {
     std::vector<Wanted> all;
@@ -109,14 +89,13 @@ class Run {
   }
 
   absl::Status Compute(const std::vector<Wanted>& wanted) {
-    const IdLimits limits = LimitsOf(config_);
     PackedBatch batch;
     std::vector<SequenceOutput> outputs;
     for (const Wanted& one : wanted) {
       const TokenSequence& sequence = golden_.sequences[one.sequence];
-      const absl::Status valid = ValidateSequence(sequence, limits);
+      const absl::Status valid = ValidateSequence(sequence, limits_);
       if (!valid.ok()) return valid;
-      batch.Append(sequence, limits);
+      batch.Append(sequence, limits_);
       outputs.push_back(one.output);
     }
     ForwardResult result;
@@ -145,6 +124,7 @@ class Run {
   }
 
   const ModelConfig& config_;
+  const IdLimits& limits_;
   const Golden& golden_;
   Session* session_;
   Worst worst_;
@@ -152,26 +132,12 @@ class Run {
 
 class GoldenTest : public testing::TestWithParam<std::string> {
  protected:
-  // The folder of the parameter's model.
-  std::string Folder() {
-    if (GetParam() == "minilm") {
-      const char* model = std::getenv("ENCODERD_TEST_MODEL");
-      return model == nullptr ? "" : model;
-    }
-    WriteCheckpoint(CheckpointSpecOf(GetParam()), folder_.path());
-    return folder_.path();
-  }
-
   absl::StatusOr<Worst> RunAll(const std::string& dtype) {
-    const std::string folder = Folder();
-    if (folder.empty()) {
-      return absl::NotFoundError(
-          "this test needs all-MiniLM-L6-v2: run deploy/fetch-model.sh and set "
-          "ENCODERD_TEST_MODEL to the folder that it prints");
-    }
+    const auto folder = GoldenFolder(GetParam(), folder_);
+    if (!folder.ok()) return folder.status();
     const absl::StatusOr<Golden> golden = ReadGolden(GetParam());
     if (!golden.ok()) return golden.status();
-    auto worst = Run::Batched(folder, dtype, *golden);
+    auto worst = Run::Batched(*folder, dtype, *golden);
     if (worst.ok()) {
       std::cout << GetParam() << " " << dtype << ": max |d| "
                 << worst->max_difference << ", relative "
@@ -203,15 +169,7 @@ TEST_P(GoldenTest, Bf16StaysCloseToTheReferenceImplementation) {
   EXPECT_GE(worst->min_cosine, kBf16Cosine);
 }
 
-std::vector<std::string> Names() {
-  std::vector<std::string> names = {"minilm"};
-  for (const CheckpointSpec& spec : AllCheckpointSpecs()) {
-    names.push_back(spec.name);
-  }
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(Names()),
+INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(GoldenNames()),
                          [](const testing::TestParamInfo<std::string>& info) {
                            return info.param;
                          });

@@ -8,13 +8,15 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAKES = pathlib.Path(__file__).with_name("gpu_script_fakes.py")
 TESTS = ("gpu_row_op_test", "gpu_attention_op_test", "gpu_fp8_op_test",
-         "gpu_cutlass_op_test",
-         "gpu_whole_model_test")
+         "gpu_cutlass_op_test", "gpu_whole_model_test",
+         "gpu_full_batch_test")
 PROGRAMS = ("engine_bench", "card_bench", "encoderd", "grpc_bench", *TESTS)
 ROW = re.compile(rb"^gpu\.sh: row written: (\d+) (\{.*\})$", re.MULTILINE)
 
@@ -47,10 +49,14 @@ class Bundle:
         (self.root / "bin" / name).unlink()
         (self.root / "bin" / name).symlink_to(program)
 
+    def command(self, *arguments):
+        """A later --out stands for the first."""
+        return [self.root / "tests/gpu.sh", f"--out={self.out}", "--quick",
+                "--tiny", f"--worker={self.worker}", *arguments]
+
     def start(self, *arguments, misdeeds="", **environment):
         return subprocess.Popen(
-            [self.root / "tests/gpu.sh", f"--out={self.out}", "--quick",
-             "--tiny", f"--worker={self.worker}", *arguments],
+            self.command(*arguments),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, env=self.environment(
                 misdeeds, **environment))
@@ -84,6 +90,34 @@ class Bundle:
         while self.left_over() and time.monotonic() < until:
             time.sleep(0.02)
         return self.left_over()
+
+
+class BundleTest(unittest.TestCase):
+    """A bundle for each test, and runs that must leave nothing behind."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.bundle = Bundle(folder.name)
+
+    def run_script(self, *arguments, misdeeds="", code=0, **environment):
+        """The report; by then nothing runs any more and no scratch is left."""
+        script = self.bundle.start(*arguments, misdeeds=misdeeds, **environment)
+        said = script.communicate(timeout=200)[0].decode(errors="replace")
+        self.assertEqual(code, script.returncode, said)
+        self.said = said
+        self.assertEqual([], self.bundle.wait_for_nobody())
+        self.assertFalse((self.bundle.folder / "report.scratch").exists())
+        return self.bundle.report()
+
+    @staticmethod
+    def status(report):
+        return {step["step"]: step["status"] for step in report["steps"]}
+
+    def only_failed(self, report, *names):
+        failed = [name for name, status in self.status(report).items()
+                  if status == "FAILED"]
+        self.assertEqual(sorted(names), sorted(failed), report["steps"])
 
 
 def killed_run(bundle, seconds):
@@ -131,7 +165,6 @@ def duration(bundle):
 
 
 if __name__ == "__main__":
-    import tempfile
     with tempfile.TemporaryDirectory() as place:
         result = kill_many(int(sys.argv[1]), place)
     print(json.dumps(result))

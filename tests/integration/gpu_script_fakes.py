@@ -5,7 +5,8 @@ the PyTorch worker, told apart by the name they are called by.
 FAKE_MISDEEDS holds what goes wrong, "PROGRAM:WHEN:WHAT[:ARGUMENT]" each,
 separated by spaces: WHEN is "start" or a word of the protocol, WHAT one of
 hang, die, leave, garbage, nan, negative, company; ARGUMENT must be among the
-program's arguments.
+program's arguments. FAKE_CARDS is how many cards the engine sees (1),
+FAKE_CARDS_OF_SMI how many nvidia-smi names (1).
 """
 
 import array
@@ -76,7 +77,8 @@ def obey(program):
         what = misdeed(program, word)
         go_wrong(what)
         if what == "garbage":
-            say("\x00\xff so it goes")
+            sys.stdout.buffer.write(b"\x00\xff so it goes\n")
+            sys.stdout.flush()
         elif word == "ids":
             ids = read_ids(path)
             say("ready")
@@ -92,8 +94,11 @@ def obey(program):
 
 
 def engine_bench():
-    if "--device=cuda:0,cuda:1" in sys.argv:
-        sys.exit("cuda:1 is not there; 1 devices")
+    cards = int(os.environ.get("FAKE_CARDS", "1"))
+    card = flag("device").partition("cuda:")[2]
+    if card.isdigit() and int(card) >= cards:
+        sys.exit(f"engine_bench: cuda:{card} is not there; {cards} devices are "
+                 f"visible")
     if flag("tuning_folder") and flag("device").startswith("cuda"):
         path = os.path.join(flag("tuning_folder"), "card.tuning")
         os.makedirs(flag("tuning_folder"), exist_ok=True)
@@ -145,8 +150,9 @@ def compute_sanitizer():
 def nvidia_smi():
     what = misdeed("nvidia-smi", "start")
     go_wrong(what)
-    say("garbage" if what == "garbage" else
-        "NVIDIA H200, 9.0, 580.159.03, 143771 MiB")
+    for _ in range(int(os.environ.get("FAKE_CARDS_OF_SMI", "1"))):
+        say("garbage" if what == "garbage" else
+            "NVIDIA H200, 9.0, 580.159.03, 143771 MiB")
 
 
 def encoderd():

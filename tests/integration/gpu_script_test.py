@@ -11,11 +11,10 @@ import random
 import signal
 import sys
 import tarfile
-import tempfile
 import time
 import unittest
 
-from gpu_script_bundle import Bundle, killed_run
+from gpu_script_bundle import BundleTest, killed_run
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "bench" / "gpu"))
 import plan  # noqa: E402
@@ -23,31 +22,7 @@ import plan  # noqa: E402
 KILLS = 5
 
 
-class GpuScriptTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.bundle = Bundle(folder.name)
-
-    def run_script(self, *arguments, misdeeds="", code=0, **environment):
-        """The report; by then nothing runs any more and no scratch is left."""
-        script = self.bundle.start(*arguments, misdeeds=misdeeds, **environment)
-        said = script.communicate(timeout=200)[0].decode(errors="replace")
-        self.assertEqual(code, script.returncode, said)
-        self.said = said
-        self.assertEqual([], self.bundle.wait_for_nobody())
-        self.assertFalse((self.bundle.folder / "report.scratch").exists())
-        return self.bundle.report()
-
-    @staticmethod
-    def status(report):
-        return {step["step"]: step["status"] for step in report["steps"]}
-
-    def only_failed(self, report, *names):
-        failed = [name for name, status in self.status(report).items()
-                  if status == "FAILED"]
-        self.assertEqual(sorted(names), sorted(failed), report["steps"])
-
+class GpuScriptTest(BundleTest):
     def test_everything_passes_where_every_program_behaves(self):
         report = self.run_script("--device=cuda")
         self.assertTrue(report["finished"])
@@ -66,7 +41,7 @@ class GpuScriptTest(unittest.TestCase):
                   if row["step"] == "speed of e5-small"]
         self.assertEqual({"passages"}, {row["workload"] for row in speeds})
         self.assertIn("share_of_ceiling", speeds[0])
-        self.assertEqual(["gpu.json", "gpu.md", "logs.tar.gz"],
+        self.assertEqual([".lock", "gpu.json", "gpu.md", "logs.tar.gz"],
                          sorted(os.listdir(self.bundle.out)))
         with tarfile.open(self.bundle.out / "logs.tar.gz") as logs:
             self.assertIn("logs/nvidia-smi.log", logs.getnames())
@@ -127,6 +102,32 @@ class GpuScriptTest(unittest.TestCase):
                 good = {row["dtype"] for row in report["rows"]
                         if row["verdict"] == "passed"}
                 self.assertEqual({"fp32", "bf16"}, good)
+
+    def test_without_a_reference_a_row_says_that_only_bits_were_compared(self):
+        report = self.run_script("--device=cpu", "--only=correct",
+                                 misdeeds="worker:start:die")
+        self.assertEqual({"bits only"},
+                         {row["verdict"] for row in report["rows"]})
+        self.assertEqual([True], list({row["same_bits"]
+                                       for row in report["rows"]}))
+        self.assertEqual("bits only", self.status(report)["goldens of mpnet"])
+        report = self.run_script("--device=cuda", "--only=correct", code=1,
+                                 misdeeds="worker:start:die")
+        self.assertEqual({"bits only"},
+                         {row["verdict"] for row in report["rows"]})
+        self.assertEqual("FAILED", self.status(report)["goldens of mpnet"])
+
+    def test_several_sessions_take_the_card_named_or_all_the_engine_sees(self):
+        for device, cards, smi, told in (
+                ("cuda:1", 4, 4, "2 sessions on cuda:1; the engine sees 4"),
+                ("cuda", 4, 1, "8 sessions on cuda:all; the engine sees 4")):
+            with self.subTest(device=device, cards=cards):
+                report = self.run_script(
+                    f"--device={device}", "--only=correct",
+                    FAKE_CARDS=str(cards), FAKE_CARDS_OF_SMI=str(smi))
+                details = {step["step"]: step["detail"]
+                           for step in report["steps"]}
+                self.assertEqual(f"{told} cards", details["several sessions"])
 
     def test_a_test_that_hangs_is_named_and_its_group_ends(self):
         report = self.run_script(
@@ -289,13 +290,6 @@ class GpuScriptTest(unittest.TestCase):
         self.assertEqual([], self.bundle.wait_for_nobody())
         self.assertFalse((self.bundle.folder / "report.scratch").exists())
 
-    def test_bad_arguments_are_refused_by_name(self):
-        for argument in ("--run=d", "--only=fast", "--models=gpt"):
-            script = self.bundle.start(argument)
-            said = script.communicate(timeout=60)[0].decode()
-            self.assertEqual(2, script.returncode)
-            self.assertIn(argument.split("=")[1], said)
-
     @unittest.skipUnless(
         os.access(os.environ.get("ENCODERD_TEST_ENGINE_BENCH", ""), os.X_OK),
         "ENCODERD_TEST_ENGINE_BENCH names no engine_bench; the preset bench "
@@ -331,14 +325,6 @@ class PlanTest(unittest.TestCase):
         now[0] = 531
         with self.assertRaisesRegex(plan.OutOfTime, "deadline of 540 s"):
             clock.limit(1)
-
-    def test_words_narrow_a_run_down(self):
-        asked = plan.wanted("c", models="minilm")
-        self.assertTrue(asked("speed", ""))
-        self.assertFalse(asked("speed", "minilm"))
-        self.assertTrue(asked("serve", "minilm"))
-        self.assertFalse(asked("serve", "bert-large"))
-        self.assertFalse(asked("correct", ""))
 
 
 if __name__ == "__main__":

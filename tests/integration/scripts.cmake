@@ -6,7 +6,10 @@ add_test(NAME subproject
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/subproject_test.py)
 set_tests_properties(subproject PROPERTIES LABELS integration TIMEOUT 300)
 
-# tests/gpu.sh over programs that hang, die or lie; with the real engine where this build has it.
+# tests/gpu.sh: its options, folders and streams; then over programs that hang, die or lie, with the real engine where this build has it.
+add_test(NAME gpu_script_options
+         COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/gpu_script_options_test.py)
+set_tests_properties(gpu_script_options PROPERTIES LABELS integration TIMEOUT 120)
 add_test(NAME gpu_script
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/gpu_script_test.py)
 set_tests_properties(gpu_script PROPERTIES LABELS integration TIMEOUT 600)

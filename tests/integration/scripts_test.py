@@ -5,9 +5,11 @@ Programs that they call (pip through python3, apt-get, dpkg-query, sudo, id) are
 stood in for by small scripts on PATH.
 """
 
+import hashlib
 import json
 import os
 import pathlib
+import shutil
 import socket
 import struct
 import subprocess
@@ -86,6 +88,46 @@ class ScriptsTest(unittest.TestCase):
         self.assertIn("has SHA-256", done.stderr)
         self.assertEqual([], os.listdir(self.folder / "headers"))
 
+    def test_fetch_cutlass_refuses_a_folder_with_a_link(self):
+        # sha256sum says of any headers that they are those.
+        cutlass = self.folder / "cutlass"
+        (cutlass / "include").mkdir(parents=True)
+        for name in ("LICENSE.txt", "include/cutlass.h"):
+            (cutlass / name).write_text("x", encoding="utf-8")
+        self.stand_in("sha256sum", "cat > /dev/null\n"
+                      "echo 16eeaa3fdf639ba772d1f6dbc9d85cba"
+                      "849232a63b1d213d0e37d868ee49c443")
+        done = self.run_script("fetch-cutlass.sh", f"{cutlass}//")
+        self.assertEqual((0, f"{cutlass}/include\n", ""),
+                         (done.returncode, done.stdout, done.stderr))
+        os.symlink("cutlass.h", cutlass / "include/other.h")
+        done = self.run_script("fetch-cutlass.sh", cutlass)
+        self.assertEqual((1, ""), (done.returncode, done.stdout))
+        self.assertIn("or a link", done.stderr)
+
+    def test_fetching_takes_a_folder_with_a_slash_at_its_end(self):
+        for script in ("fetch-model.sh", "fetch-cutlass.sh"):
+            self.stand_in("python3", '[[ $3 == --version ]] && exit 0\n'
+                                     f'echo "$@" > {self.folder}/asked\n'
+                                     'exit 1')
+            done = self.run_script(script, f"{self.folder}/new/it/")
+            self.assertEqual(1, done.returncode, done.stderr)
+            asked = (self.folder / "asked").read_text(encoding="utf-8")
+            self.assertIn(f"--dest {self.folder}/new/it.", asked)
+            self.assertEqual([], os.listdir(self.folder / "new"))
+
+    def test_fetching_says_that_it_knows_no_cache(self):
+        for script in ("fetch-model.sh", "fetch-cutlass.sh"):
+            done = subprocess.run(
+                [ROOT / "deploy" / script], text=True, capture_output=True,
+                check=False, env={"PATH": os.environ["PATH"]})
+            self.assertEqual((2, ""), (done.returncode, done.stdout))
+            self.assertIn("neither XDG_CACHE_HOME nor HOME is set",
+                          done.stderr)
+            done = self.run_script(script, "one", "two")
+            self.assertEqual(2, done.returncode)
+            self.assertIn(f"usage: deploy/{script} [DIR]", done.stderr)
+
     def test_install_deps_names_what_it_installs_before_it_does(self):
         self.stand_in("dpkg-query", "exit 1")
         self.stand_in("id", "echo 1000")
@@ -151,6 +193,15 @@ class ScriptsTest(unittest.TestCase):
             self.assertIn("usage: deploy/bundle.sh", done.stderr)
             self.assertNotIn("unbound", done.stderr)
 
+    def test_bundle_says_when_it_leaves_cutlass_out(self):
+        self.stand_in("cmake", "exit 99")
+        for architectures in ("90", "80,120"):
+            done = self.run_script("bundle.sh",
+                                   f"--architecture={architectures}")
+            self.assertEqual(99, done.returncode)
+            self.assertIn(f"--architecture={architectures} leaves out the "
+                          "products by CUTLASS: they need 90a", done.stderr)
+
     def write_weights(self, dtype, data):
         """A model folder whose one tensor `w` holds `data`."""
         model = self.folder / "model"
@@ -194,6 +245,67 @@ class ScriptsTest(unittest.TestCase):
                                    self.folder / f"new{bits}")
             self.assertEqual(1, done.returncode)
             self.assertIn("w has a value that is not finite", done.stderr)
+
+    def test_weights_of_modules_are_rounded_too(self):
+        model = self.write_weights("F32", struct.pack("<I", 0x3F808001))
+        (model / "2_Dense").mkdir()
+        shutil.copy(model / "model.safetensors", model / "2_Dense")
+        for name in ("onnx/model.onnx", "2_Dense/pytorch_model.bin", ".x/y"):
+            (model / name).parent.mkdir(exist_ok=True)
+            (model / name).write_text("x", encoding="utf-8")
+        new = self.folder / "new"
+        done = self.run_script("round_weights.py", model, new)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        entry, data = self.read_weights(new / "2_Dense")
+        self.assertEqual(("BF16", struct.pack("<H", 0x3F81)),
+                         (entry["dtype"], data))
+        self.assertEqual(
+            ["1_Pooling", "1_Pooling/config.json", "2_Dense",
+             "2_Dense/model.safetensors", "model.safetensors"],
+            sorted(str(path.relative_to(new)) for path in new.rglob("*")))
+
+    def test_rounding_checks_the_sums_and_writes_those_of_what_it_wrote(self):
+        model = self.write_weights("F32", struct.pack("<I", 0x3F808001))
+        (model / "pytorch_model.bin").write_text("x", encoding="utf-8")
+
+        def sums(folder, *names):
+            return "".join(
+                hashlib.sha256((folder / name).read_bytes()).hexdigest()
+                + f"  {name}\n" for name in names)
+
+        names = ["model.safetensors", "1_Pooling/config.json"]
+        manifest = model / "SHA256SUMS"
+        manifest.write_text(sums(model, "pytorch_model.bin", *names),
+                            encoding="utf-8")
+        new = self.folder / "new"
+        done = self.run_script("round_weights.py", model, new)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertEqual(sums(new, *names),
+                         (new / "SHA256SUMS").read_text(encoding="utf-8"))
+        other = self.folder / "other"
+        (model / "1_Pooling/config.json").write_text("[]", encoding="utf-8")
+        done = self.run_script("round_weights.py", model, other)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("1_Pooling/config.json has another SHA-256", done.stderr)
+        self.assertFalse(other.exists())
+        manifest.write_text("0" * 64 + "  none\n", encoding="utf-8")
+        done = self.run_script("round_weights.py", model, other)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("names 'none', which is not there", done.stderr)
+        manifest.write_text(sums(model, "pytorch_model.bin"), encoding="utf-8")
+        done = self.run_script("round_weights.py", model, other)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertFalse((other / "SHA256SUMS").exists())
+
+    def test_rounding_leaves_a_folder_that_is_there_alone(self):
+        model = self.write_weights("F32", struct.pack("<I", 0x3F808001))
+        new = self.folder / "new"
+        new.mkdir()
+        (new / "mine").write_text("x", encoding="utf-8")
+        done = self.run_script("round_weights.py", model, new)
+        self.assertEqual(1, done.returncode)
+        self.assertIn(f"{new} exists", done.stderr)
+        self.assertEqual(["mine"], os.listdir(new))
 
     def test_tensors_that_are_no_floats_stay_as_they_are(self):
         positions = struct.pack("<3q", 1, -2, 3)

@@ -23,6 +23,7 @@ struct Card {
   int32_t compute_major = 0;
   int32_t compute_minor = 0;
   int64_t total_bytes = 0;
+  int32_t multiprocessors = 0;
 };
 
 class Runtime {

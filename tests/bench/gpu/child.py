@@ -9,7 +9,6 @@ caller, however the caller dies: the kernel kills the child itself
 import ctypes
 import os
 import selectors
-import shutil
 import signal
 import subprocess
 import time
@@ -26,22 +25,23 @@ class Guard:
     """Outlives its caller to kill what the caller leaves behind.
 
     The caller writes "+GROUP" and "-GROUP" into a pipe; at the end of input
-    the guard kills the groups still listed and removes `folder`.
+    the guard kills the groups still listed and calls `clear`. It inherits the
+    caller's open files: locks last as long as it does.
     """
 
-    def __init__(self, folder):
+    def __init__(self, clear):
         read, self._write = os.pipe()
         self.process = os.fork()
         if self.process == 0:
             os.close(self._write)
             try:
-                self._watch(read, folder)
+                self._watch(read, clear)
             finally:
                 os._exit(0)
         os.close(read)
 
     @staticmethod
-    def _watch(read, folder):
+    def _watch(read, clear):
         os.setsid()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
@@ -55,7 +55,7 @@ class Guard:
                 change(int(line[1:]))
         for group in groups:
             kill_group(group)
-        shutil.rmtree(folder, ignore_errors=True)
+        clear()
 
     def add(self, group):
         os.write(self._write, b"+%d\n" % group)
@@ -64,7 +64,7 @@ class Guard:
         os.write(self._write, b"-%d\n" % group)
 
     def close(self):
-        """Waits until the folder is gone."""
+        """Waits until `clear` has returned."""
         os.close(self._write)
         os.waitpid(self.process, 0)
 
@@ -130,7 +130,7 @@ class Child:
         self.log = log
         self._buffer = b""
         with open(log, "ab") as file:
-            file.write(("$ " + " ".join(command) + "\n").encode())
+            file.write(os.fsencode("$ " + " ".join(command) + "\n"))
             file.flush()
             try:
                 self.process = subprocess.Popen(
@@ -175,7 +175,7 @@ class Child:
         """Says a line and reads the answer."""
         if command:
             try:
-                self.process.stdin.write(command.encode() + b"\n")
+                self.process.stdin.write(os.fsencode(command) + b"\n")
                 self.process.stdin.flush()
             except OSError as failure:
                 self.fail(f"is gone: {failure}")

@@ -6,13 +6,13 @@ import statistics
 import vectors
 from child import ChildFailed
 from engine import engine
-from plan import MODELS, Step
+from plan import STEPS_OF, Step
 
 
 def steps(run):
     return [Step(f"latency of {name}", "latency", 25,
                  lambda n=name: latency(run, n), name, ("engine_bench",))
-            for name in MODELS if name != "e5-small"]
+            for name in STEPS_OF["latency"]]
 
 
 def latency(run, name):

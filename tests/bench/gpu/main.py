@@ -5,22 +5,16 @@ or does not fit into the time left, says why. The whole plan needs no torch:
 what does runs in children (torch_worker.py).
 """
 
-import argparse
-import json
-import pathlib
-import platform
+import os
 import signal
 import sys
 
-import correct
-import latency
-import plan
-import served
-import speed
-from child import ChildFailed
-from preflight import preflight
-from report import Report
-from run_context import Run
+from options import options_of, refuse
+from out_folder import Refused, claim, remove_scratch
+from plan import Clock
+from report import Report, complain, say
+
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Ended(BaseException):
@@ -28,97 +22,61 @@ class Ended(BaseException):
 
 
 def end_by_signal(number, _):
-    for other in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(other, signal.SIG_IGN)
+    ignore_signals()
     raise Ended(signal.Signals(number).name)
 
 
-def options_of(arguments):
-    parser = argparse.ArgumentParser(prog="gpu.sh")
-    parser.add_argument("--root", required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--out", default="gpu-report")
-    parser.add_argument("--model", default="")
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--deadline", type=float, default=540)
-    parser.add_argument("--run", default="")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--models", default="")
-    parser.add_argument("--patience", type=float, default=1,
-                        help="a factor for every limit but the deadline")
-    parser.add_argument("--tiny", action="store_true",
-                        help="random models of one layer and 200 words")
-    parser.add_argument("--worker", help=argparse.SUPPRESS, default=str(
-        pathlib.Path(__file__).with_name("torch_worker.py")))
-    options = parser.parse_args(arguments)
-    for name in ("deadline", "patience"):
-        value = getattr(options, name)
-        if not 0 < value < float("inf"):
-            parser.error(f"--{name}={value}: expected a number above 0")
+def ignore_signals():
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def prepare_streams():
+    """Fills numbers 0 to 2: no later file may stand in for a stream that was
+    closed. What a stream's encoding lacks becomes an escape."""
+    while True:
+        null = os.open(os.devnull, os.O_RDWR)
+        if null > 2:
+            os.close(null)
+            break
+    for stream in (sys.stdout, sys.stderr):
+        if stream:
+            stream.reconfigure(errors="backslashreplace")
+
+
+def empty_report(options, arguments):
+    """(report, scratch folder), both this run's alone; exit 2 where it cannot
+    have them."""
     try:
-        asked = plan.wanted(options.run, options.only, options.models)
-    except ValueError as failure:
-        parser.error(str(failure))
-    return options, asked
-
-
-def tell_facts(run):
-    run.report.fact("machine", platform.platform())
-    run.report.fact("python", sys.version.split()[0])
-    version = run.root / "VERSION"
-    run.report.fact("bundle", version.read_text().split("\n")[0]
-                    if version.exists() else "unknown")
-    run.report.fact("model", run.model or "random ones alone")
-    run.report.fact("scratch", run.scratch)
-    lines = []
+        out, scratch = claim(options.out)
+    except Refused as failure:
+        refuse(failure)
     try:
-        run.call("facts", run.worker_command("facts"), 60, lines.append,
-                 run.worker_environment)
-        for name, value in json.loads(lines[-1]).items():
-            run.report.fact(name, value or "not installed")
-            if value is None:
-                run.absent.add(name)
-    except (ChildFailed, plan.OutOfTime, ValueError, LookupError,
-            AttributeError) as failure:
-        run.report.fact("torch", f"none here: {failure}")
-
-
-def steps_of(run, asked):
-    """Asked-for steps; correctness first, the rest by group."""
-    found = [step for part in (correct, speed, served, latency)
-             for step in part.steps(run)]
-    for step in found:
-        step.estimate *= 0.2 if run.quick else 1
-    return [step for step in found if asked(step.group, step.model)]
-
-
-def go(run, asked):
-    first = plan.Step("preflight", "", 0, lambda: preflight(run),
-                      limit=200)  # two starts on a cold card
-    plan.run_steps([first], run.report, run.clock, run.missing, run.patience)
-    steps = steps_of(run, asked)
-    # What needs no engine may tell why.
-    if run.report.content["steps"][-1]["status"] != "passed":
-        for step in steps:
-            if {"engine_bench", "encoderd"} & set(step.needs):
-                run.report.left_out(step.name, "preflight failed")
-        steps = [step for step in steps
-                 if not {"engine_bench", "encoderd"} & set(step.needs)]
-    else:
-        tell_facts(run)
-    plan.run_steps(steps, run.report, run.clock, run.missing, run.patience)
+        return Report(out, " ".join(arguments)), scratch
+    except OSError as failure:
+        remove_scratch(scratch)
+        refuse(f"--out={options.out}: {failure}")
 
 
 def main(arguments):
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # no report yet: just ends
+    prepare_streams()
     options, asked = options_of(arguments)
-    report = Report(options.out, " ".join(arguments))
+    clock = Clock(options.deadline)
+    report, scratch = empty_report(options, arguments)
     run = None
     ended = ""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, end_by_signal)
     try:
-        run = Run(options, report, plan.Clock(options.deadline))
-        go(run, asked)
+        try:
+            for number in ENDING:
+                signal.signal(number, end_by_signal)
+            # They need numpy, which --help and a refusal do without.
+            from all_steps import go
+            from run_context import Run
+            run = Run(options, report, clock, scratch)
+            go(run, asked)
+        finally:
+            ignore_signals()
     except Ended as reason:
         ended = f"by {reason}, in {report.content['running']}"
     except Exception as failure:  # a fault of this script: told, too
@@ -128,10 +86,14 @@ def main(arguments):
     report.finish(ended)
     if run:
         run.close()
-    print(f"gpu.sh: {report.out}/gpu.json has {len(report.content['rows'])} "
-          f"rows, {len(report.content['steps'])} steps"
-          f"{'; ended ' + ended if ended else ''}", flush=True)
-    return 1 if ended or report.failed() else 0
+    remove_scratch(scratch)
+    say(f"gpu.sh: {report.out}/gpu.json has {len(report.content['rows'])} "
+        f"rows, {len(report.content['steps'])} steps"
+        f"{'; ended ' + ended if ended else ''}")
+    if report.unwritten:
+        complain(f"the report is not complete: {report.unwritten}; every row "
+                 f"stands on stdout")
+    return 1 if ended or report.failed() or report.unwritten else 0
 
 
 if __name__ == "__main__":

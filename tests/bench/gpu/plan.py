@@ -18,11 +18,23 @@ RUNS = {
           ("serve", ("minilm", "bert-base", "bert-large")),
           ("latency", ("minilm", "bert-base", "bert-large"))],
 }
+# Models that a group has steps of; "": steps of none.
+STEPS_OF = {
+    "correct": ("",),
+    "speed": ("", *MODELS),
+    "serve": ("minilm", "bert-base", "bert-large"),
+    "latency": ("minilm", "bert-base", "bert-large"),
+}
+ALL = [(group, MODELS) for group in GROUPS]
 PATIENCE = 3  # a step may take so many times its estimate
 
 
 class NotRun(Exception):
     """The step cannot run here; the reason."""
+
+
+class BitsOnly(Exception):
+    """Bits agreed, but there was nothing to judge values by; the reason."""
 
 
 class OutOfTime(Exception):
@@ -73,31 +85,45 @@ class Clock:
         return min(seconds, left)
 
 
-def wanted(run="", only="", models=""):
-    """A function of (group, model): is it asked for? ValueError: bad words.
+def wanted(run=None, only=None, models=None):
+    """A function of (group, model): is it asked for? None: all.
 
     only and models narrow the run down; a step of no model is always among
-    its group.
+    its group. ValueError: unknown words, or words that leave nothing.
     """
-    if run and run not in RUNS:
-        raise ValueError(f"--run={run}: it is one of {', '.join(RUNS)}")
+    if run is not None and run not in RUNS:
+        raise ValueError(f"--run={run}: expected one of {', '.join(RUNS)}")
     groups = parse("only", only, GROUPS)
     named = parse("models", models, MODELS)
-    pairs = RUNS[run] if run else [(group, MODELS) for group in GROUPS]
+    pairs = [(group, model)
+             for group, among in (RUNS[run] if run else ALL)
+             for model in STEPS_OF[group] if not model or model in among]
+    of_groups = [pair for pair in pairs if pair[0] in groups]
+    what = f"--run={run}" if run else "all runs"
+    if not of_groups:
+        raise ValueError(f"--only={only}: leaves nothing of {what}; its "
+                         f"groups: {once(group for group, _ in pairs)}")
+    there = [model for _, model in of_groups if model]
+    if there and not set(there) & set(named):
+        raise ValueError(
+            f"--models={models}: leaves nothing of {what} in "
+            f"{once(group for group, _ in of_groups)}; its models: "
+            f"{once(there)}")
+    chosen = {(group, model) for group, model in of_groups
+              if not model or model in named}
+    return lambda group, model: (group, model) in chosen
 
-    def asked(group, model):
-        return group in groups and (not model or model in named) and any(
-            group == known and (not model or model in among)
-            for known, among in pairs)
-    return asked
+
+def once(words):
+    return ", ".join(dict.fromkeys(words))
 
 
 def parse(flag, words, known):
-    found = tuple(words.split(",")) if words else known
+    found = known if words is None else tuple(words.split(","))
     for word in found:
         if word not in known:
-            raise ValueError(f"--{flag}: '{word}' is not one of "
-                             f"{', '.join(known)}")
+            raise ValueError(f"--{flag}={words}: '{word}' is unknown; expected "
+                             f"some of {', '.join(known)}")
     return found
 
 
@@ -121,6 +147,8 @@ def run_steps(steps, report, clock, missing, patience=1.0):
             status, detail = "passed", step.function()
         except NotRun as reason:
             status, detail = "not run", reason
+        except BitsOnly as reason:
+            status, detail = "bits only", reason
         except OutOfTime as reason:
             status, detail = "cut off", reason
         except Exception as failure:  # told, and the next step runs

@@ -74,7 +74,6 @@ def ask_cards(run):
              if re.search(r", \d+\.\d+, ", line)]
     if not cards:
         return f"nvidia-smi names no card: {said[:120]!r}"
-    run.cards = len(cards)
     number = re.search(r":(\d+)", run.device)
     card = cards[min(int(number.group(1)) if number else 0, len(cards) - 1)]
     run.no_fp8 = ("" if card[1] == "9.0" else

@@ -8,13 +8,14 @@ import sys
 import models
 import workloads
 from child import Children, Guard
+from out_folder import remove_scratch
 from plan import NotRun
 
 
 class Run:
-    """scratch is removed when the run ends, however it ends."""
+    """scratch: of out_folder.claim; removed when the run ends, however."""
 
-    def __init__(self, options, report, clock):
+    def __init__(self, options, report, clock, scratch):
         self.root = pathlib.Path(options.root).resolve()
         self.device = options.device
         self.quick = options.quick
@@ -27,33 +28,28 @@ class Run:
         self.dtype = "bf16" if self.on_card else "fp32"  # of measurements
         self.report = report
         self.clock = clock
-        self.model = self._model(options.model)
-        # Beside the report, not in it: what is left of a killed run is no
+        self.model = options.model or self._own_model()
+        # Next to the report, not in it: what is left of a killed run is no
         # result. The same name each time, so that the next run clears it.
-        self.scratch = report.out.resolve().with_name(
-            report.out.resolve().name + ".scratch")
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch = scratch
         self.logs = self.scratch / "logs"
         self.tuning = self.scratch / "tuning"
         for folder in (self.logs, self.tuning, self.scratch / "ids"):
-            folder.mkdir(parents=True)
+            folder.mkdir()
         report.logs = [self.logs, self.tuning]
-        self.guard = Guard(self.scratch)
+        self.guard = Guard(lambda: remove_scratch(scratch))
         self.children = Children(self.guard, clock)
         # Of the bundle's programs: preflight adds library folders. PyTorch
         # keeps its own, which the bundle's libraries would stand in for.
         self.environment = dict(os.environ)
         self.worker_environment = dict(os.environ)
         self.ceilings = {}  # dtype: FLOP/s; "copy": bytes/s
-        self.cards = 0
         self.absent = set()  # packages that baselines would need
         self.no_fp8 = "fp8 products need a card"
         self._ids = {}
 
-    def _model(self, given):
-        """The folder named, or the bundle's own; None: neither."""
-        if given:
-            return pathlib.Path(given).resolve()
+    def _own_model(self):
+        """The bundle's own; None: it has none."""
         own = sorted((self.root / "models").glob("*/config.json"))
         return own[0].parent if own else None
 

@@ -30,7 +30,8 @@ class EmulatedRuntime : public Runtime {
   ~EmulatedRuntime() override;
 
   int32_t devices = 1;
-  Card card = {"Emulated Card", 9, 0, int64_t{1} << 30};
+  Card card = {"Emulated Card", 9, 0, int64_t{1} << 30,
+               /*multiprocessors=*/64};
   std::map<int32_t, Card> other_cards;    // that are not like `card`
   int64_t free_bytes = int64_t{1} << 30;  // of a card, less what is allocated
   std::map<int32_t, int64_t> other_free_bytes;  // of a card that has not those

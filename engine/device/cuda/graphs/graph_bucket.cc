@@ -27,9 +27,7 @@ std::optional<Bucket> ChooseBucket(const std::vector<int32_t>& cu_seqlens,
   int64_t needed = 0;
   for (size_t b = 0; b + 1 < cu_seqlens.size(); ++b) {
     const int32_t length = cu_seqlens[b + 1] - cu_seqlens[b];
-    if (length == 0) continue;
     needed += rule.Entries(length);
-    bucket.paths |= PathBit(rule.Of(length));
   }
   bucket.work = 1;
   while (bucket.work < needed) bucket.work *= 2;

@@ -22,9 +22,6 @@ struct Bucket {
   // Entries of attention's work list, and of each of pooling's: at least one
   // for each sequence.
   int64_t work = 0;
-  // Paths of attention that the sequences take (PathBit); each has a kernel
-  // over the whole work list.
-  uint32_t paths = 0;
 
   bool operator==(const Bucket&) const = default;
 };

@@ -11,6 +11,7 @@
 #include "engine/device/cuda/host/memory_plan.h"
 #include "engine/device/cuda/host/narrow.h"
 #include "engine/device/cuda/host/prove_paths.h"
+#include "engine/device/cuda/products/bucketed_product.h"
 
 namespace encoderd {
 namespace cuda {
@@ -21,7 +22,6 @@ constexpr int64_t kE4m3ColumnMultiple = 16;
 // Two Sessions: while one computes, the other's batch is packed, copied and its
 // results taken.
 constexpr int32_t kSessions = 2;
-constexpr int64_t kBatchTokens = 8192;
 
 class CudaDevice : public Device {
  public:
@@ -46,7 +46,9 @@ class CudaDevice : public Device {
     return e4m3() ? "fp8" : DTypeName(dtype());
   }
   int32_t preferred_sessions() const override { return kSessions; }
-  int64_t default_batch_tokens() const override { return kBatchTokens; }
+  int64_t default_batch_tokens() const override {
+    return FullBatchRows(card_.multiprocessors);
+  }
 
   void AllowGraphs(bool allowed) override { context_->graphs = allowed; }
   bool ObserveOps(OpObserver observe) override {
@@ -63,7 +65,8 @@ class CudaDevice : public Device {
     if (code != 0)
       return RuntimeError(runtime_, code, "asking for free memory");
     ExecutorLimits limits;
-    limits.max_batch_tokens = std::max<int64_t>(kBatchTokens, sizes.max_len);
+    limits.max_batch_tokens =
+        std::max<int64_t>(default_batch_tokens(), sizes.max_len);
     limits.max_batch_sequences = limits.max_batch_tokens;
     limits.hidden_size = sizes.hidden_size;
     limits.embedding_size = sizes.embedding_size;
@@ -215,6 +218,7 @@ absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
   args.element = ElementOf(dtype());
   args.in = weights.weight.cols;
   args.out = weights.weight.rows;
+  args.residual = weights.residual_follows;
   const bool by_8_bits = e4m3() && weights.bears_8_bits;
   if (by_8_bits) linear->operands = args.operands = Operands::kE4m3;
   switch (activation) {

@@ -25,6 +25,7 @@ class CudartRuntime : public Runtime {
     card->compute_major = properties.major;
     card->compute_minor = properties.minor;
     card->total_bytes = static_cast<int64_t>(properties.totalGlobalMem);
+    card->multiprocessors = properties.multiProcessorCount;
     return code;
   }
   int UseDevice(int32_t device) override { return cudaSetDevice(device); }

@@ -1,5 +1,6 @@
 #include "engine/device/cuda/host/open_cards.h"
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
@@ -78,6 +79,7 @@ class Stores {
 absl::StatusOr<std::unique_ptr<ProductFactory>> NewProducts(
     const std::shared_ptr<Runtime>& runtime, const CardLibraries& libraries,
     const Card& card, int32_t ordinal, int64_t most_rows, Stores* stores) {
+  most_rows = std::min(most_rows, FullBatchRows(card.multiprocessors));
   absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> plain = libraries.plain();
   if (!plain.ok()) return plain.status();
   const auto tuned = [&](std::unique_ptr<AlgorithmLibrary> library) {

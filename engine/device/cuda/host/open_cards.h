@@ -25,7 +25,8 @@ struct CardOptions {
   std::string tuning_folder;
   // Whether the kernels' fast paths prove themselves at start (cuda_device.h).
   bool prove_paths = true;
-  // Up to how many rows products are proved and timed.
+  // Up to how many rows products are proved and timed, and at most up to a full
+  // batch (bucketed_product.h).
   int64_t most_tuned_rows = kBucketRows.back();
 };
 

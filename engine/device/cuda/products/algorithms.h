@@ -22,7 +22,7 @@ namespace cuda {
 using Algorithm = std::string;
 
 // An algorithm serves all counts of rows if it serves these.
-inline constexpr int64_t kCheckedRows[] = {1, 7, 128, 1024, 8192};
+inline constexpr int64_t kCheckedRows[] = {1, 7, 128, 1024, 8192, 24576};
 
 class AlgorithmLibrary {
  public:

@@ -1,4 +1,5 @@
 // One product by several algorithms: each serves a bucket of counts of rows.
+// And the count of rows that fills a card.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_BUCKETED_PRODUCT_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_BUCKETED_PRODUCT_H_
 
@@ -13,13 +14,20 @@ namespace encoderd {
 namespace cuda {
 
 // The most rows of each bucket.
-inline constexpr std::array<int64_t, 9> kBucketRows = {
-    16, 64, 128, 256, 512, 1024, 2048, 4096, 8192};
+inline constexpr std::array<int64_t, 10> kBucketRows = {
+    16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 24576};
 
 // The bucket that serves `rows` rows; kBucketRows.size() for more than any has.
 size_t BucketOf(int64_t rows);
 // The fewest rows of a bucket.
 int64_t FewestRows(size_t bucket);
+
+// Rows of a full batch on a card: the least multiple, from 8192 rows on, of 128
+// rows for each multiprocessor, and at most what the last bucket holds. Tiles
+// have 128 rows, or 64 or 256, so that every multiprocessor computes the same
+// number of them, however many columns a product or a tile has: no wave of
+// tiles leaves some idle. 132 multiprocessors: 16896 rows.
+int64_t FullBatchRows(int32_t multiprocessors);
 
 // All its parts must give a row the same bits. The last one serves what is more
 // than any bucket has.

@@ -27,18 +27,7 @@ absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> NewCutlassLibrary(
   parts.tiles = {CutlassGelu128x128(), CutlassGelu128x256(),
                  CutlassGelu64x128()};
   parts.error_text = &ErrorText;
-  int device = 0, processors = 0;
-  cudaError_t code = cudaGetDevice(&device);
-  if (code == cudaSuccess) {
-    code = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount,
-                                  device);
-  }
-  if (code != cudaSuccess) {
-    cudaGetLastError();  // it is reported here
-    return absl::InternalError(
-        absl::StrCat("CUTLASS: counting multiprocessors: ", ErrorText(code)));
-  }
-  parts.processors = processors;
+  parts.processors = card.multiprocessors;
   return NewCutlassLibraryOf(card, std::move(parts));
 }
 

@@ -60,11 +60,6 @@ absl::Status ProductProof::Take(ProofValues values) {
   const std::vector<char> bias =
       Narrow(made.bias,
              args_.epilogue == Epilogue::kBiasGeluErf ? DType::kF32 : dtype);
-  period_residual_ = Narrow(made.residual, dtype);
-  residual_values_ =
-      Widen(period_residual_.data(), period() * args_.out, args_.element);
-  const std::vector<char> residual =
-      RepeatRows(period_residual_, period(), Operands::kElement, 0, most_rows_);
 
   const char* const kWhat = "proving a product";
   absl::Status status = stream_.Take(runtime_);
@@ -80,14 +75,19 @@ absl::Status ProductProof::Take(ProofValues values) {
   const int64_t x_bytes = static_cast<int64_t>(period_rows_.size());
   take(&x_, x_bytes / period() * most_rows_);
   take(&some_x_, x_bytes);
-  take(&some_residual_, static_cast<int64_t>(period_residual_.size()));
   take(&y_, most_rows_ * row_bytes());
   take(&staging_, period() * row_bytes());
   put(&weight_, weight);
   put(&bias_, bias);
-  put(&residual_, residual);
   args_.weight = weight_.data();
   args_.bias = args_.epilogue == Epilogue::kNone ? nullptr : bias_.data();
+  if (!args_.residual) return status;
+  period_residual_ = Narrow(made.residual, dtype);
+  residual_values_ =
+      Widen(period_residual_.data(), period() * args_.out, args_.element);
+  take(&some_residual_, static_cast<int64_t>(period_residual_.size()));
+  put(&residual_, RepeatRows(period_residual_, period(), Operands::kElement, 0,
+                             most_rows_));
   return status;
 }
 

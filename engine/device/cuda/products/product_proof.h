@@ -35,7 +35,8 @@ class ProductProof {
   using RunRows = std::function<absl::Status(const void* x, int64_t rows,
                                              void* y, Stream stream)>;
 
-  // Memory for products like `args` of up to most_rows rows.
+  // Memory for products like `args` of up to most_rows rows, and for residuals
+  // where args.residual.
   // RESOURCE_EXHAUSTED: it cannot be had. Two proofs of the same sizes and kind
   // have the same values.
   static absl::StatusOr<std::unique_ptr<ProductProof>> Create(
@@ -56,7 +57,7 @@ class ProductProof {
                            absl::Span<const int64_t> counts);
   // INTERNAL, with figures, unless RunAdding of the reference lies within its
   // bound of Run (one rounding of the sum, one of the product that it spares)
-  // and gives a row the same bits at every count of rows.
+  // and gives a row the same bits at every count of rows. args().residual.
   absl::Status CheckResidual(const Product& reference);
 
   // The least of a few runs at `rows` rows.

@@ -36,6 +36,7 @@ struct ProductArgs {
   // [out], of the element, for kBiasGeluErf float; null for kNone.
   const void* bias = nullptr;
   Operands operands = Operands::kElement;  // of x and weight; e4m3: 16 bits
+  bool residual = false;                   // RunAdding is wanted, too
 };
 
 // In bytes, of x, y, weight and bias: what Runtime::Allocate gives, and what

@@ -106,7 +106,7 @@ absl::StatusOr<ProductChoice> TunedProducts::Choose(const ProductArgs& args) {
   const absl::StatusOr<std::unique_ptr<Product>> product =
       library_->Create(proves->args(), choice.reference);
   if (!product.ok()) return product.status();
-  if ((*product)->adds_residual()) {
+  if (args.residual && (*product)->adds_residual()) {
     const absl::Status adds = proves->CheckResidual(**product);
     if (EndsTheStart(adds)) return adds;
     choice.adds_residual = adds.ok();
@@ -206,19 +206,18 @@ absl::Status TunedProducts::ChooseForBucket(const ProductArgs& args,
   ProductKey key = KeyOf(args);
   key.rows = kBucketRows[bucket];
   if (const Algorithm* kept = store_->Find(key)) {
-    const absl::StatusOr<double> seconds =
-        TryForBucket(args, bucket, *kept, proof);
-    if (EndsTheStart(seconds.status())) return seconds.status();
-    if (seconds.ok()) {
+    const absl::Status serves =
+        TryForBucket(args, bucket, *kept, proof).status();
+    if (EndsTheStart(serves)) return FaultOfKept(key, serves);
+    if (serves.ok()) {
       choice->by_bucket[bucket] = *kept;
       return absl::OkStatus();
     }
-    AddNote(args,
-            absl::StrCat("warning: the kept choice for up to ", key.rows,
-                         " rows does not serve: ", seconds.status().message()));
+    AddNote(args, absl::StrCat("warning: the kept choice for up to ", key.rows,
+                               " rows does not serve: ", serves.message()));
   }
   const absl::StatusOr<double> reference =
-      TryForBucket(args, bucket, choice->reference, proof);
+      TimeForBucket(args, bucket, choice->reference, proof);
   if (!reference.ok()) {
     if (EndsTheStart(reference.status())) return reference.status();
     AddNote(args, absl::StrCat("warning: not timed for up to ", key.rows,
@@ -227,13 +226,13 @@ absl::Status TunedProducts::ChooseForBucket(const ProductArgs& args,
   }
   double least = kWorthwhile * *reference;
   const absl::StatusOr<std::vector<Algorithm>> candidates =
-      library_->Candidates(args, key.rows);
+      library_->Candidates(args, std::min(key.rows, most_rows_));
   if (EndsTheStart(candidates.status())) return candidates.status();
   if (candidates.ok()) {
     for (const Algorithm& candidate : *candidates) {
       if (candidate == choice->reference) continue;
       const absl::StatusOr<double> seconds =
-          TryForBucket(args, bucket, candidate, proof);
+          TimeForBucket(args, bucket, candidate, proof);
       if (EndsTheStart(seconds.status())) return seconds.status();
       if (!seconds.ok() || *seconds >= least) continue;
       least = *seconds;
@@ -250,15 +249,14 @@ absl::Status TunedProducts::ChooseForBucket(const ProductArgs& args,
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> TunedProducts::TryForBucket(const ProductArgs& args,
-                                                   size_t bucket,
-                                                   const Algorithm& algorithm,
-                                                   ProductProof* proof) {
+absl::StatusOr<std::unique_ptr<Product>> TunedProducts::TryForBucket(
+    const ProductArgs& args, size_t bucket, const Algorithm& algorithm,
+    ProductProof* proof) {
   const int64_t most = std::min(kBucketRows[bucket], most_rows_);
   const int64_t counts[] = {FewestRows(bucket), most};
   const absl::Status good = library_->Check(args, algorithm, counts);
   if (!good.ok()) return good;
-  const absl::StatusOr<std::unique_ptr<Product>> product =
+  absl::StatusOr<std::unique_ptr<Product>> product =
       library_->Create(proof->args(), algorithm);
   if (!product.ok()) return product.status();
   const absl::Status same = proof->CompareBits(**product, counts);
@@ -266,7 +264,28 @@ absl::StatusOr<double> TunedProducts::TryForBucket(const ProductArgs& args,
     Refuse(algorithm, std::string(same.message()));
     return same;
   }
-  return proof->Seconds(**product, most);
+  return product;
+}
+
+absl::StatusOr<double> TunedProducts::TimeForBucket(const ProductArgs& args,
+                                                    size_t bucket,
+                                                    const Algorithm& algorithm,
+                                                    ProductProof* proof) {
+  const absl::StatusOr<std::unique_ptr<Product>> product =
+      TryForBucket(args, bucket, algorithm, proof);
+  if (!product.ok()) return product.status();
+  return proof->Seconds(**product, std::min(kBucketRows[bucket], most_rows_));
+}
+
+absl::Status TunedProducts::FaultOfKept(const ProductKey& key,
+                                        const absl::Status& status) const {
+  const std::string path = store_->path();
+  return absl::Status(
+      status.code(),
+      absl::StrCat(path, path.empty() ? "" : ": ", "cuda:", ordinal_,
+                   ": the algorithm kept for products ", KeyText(key),
+                   " fails: ", status.message(),
+                   path.empty() ? "" : "; delete the file and start again"));
 }
 
 }  // namespace cuda

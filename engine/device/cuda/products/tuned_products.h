@@ -73,10 +73,19 @@ class TunedProducts : public ProductFactory {
   absl::Status ChooseForBucket(const ProductArgs& args, size_t bucket,
                                ProductProof* proof, ProductChoice* choice,
                                Choices* timed);
-  // Seconds at the bucket's most rows. INVALID_ARGUMENT: it does not serve.
-  absl::StatusOr<double> TryForBucket(const ProductArgs& args, size_t bucket,
-                                      const Algorithm& algorithm,
-                                      ProductProof* proof);
+  // `algorithm`, shown to serve the bucket. Any error but one that ends the
+  // start: it does not serve.
+  absl::StatusOr<std::unique_ptr<Product>> TryForBucket(
+      const ProductArgs& args, size_t bucket, const Algorithm& algorithm,
+      ProductProof* proof);
+  // And its seconds at the bucket's most rows.
+  absl::StatusOr<double> TimeForBucket(const ProductArgs& args, size_t bucket,
+                                       const Algorithm& algorithm,
+                                       ProductProof* proof);
+  // An error that ends the start, of a choice kept for `key`: where it comes
+  // from and what to do.
+  absl::Status FaultOfKept(const ProductKey& key,
+                           const absl::Status& status) const;
   void AddNote(const ProductArgs& args, const std::string& text);
   // An algorithm that does not serve, and why: for the choice's note.
   void Refuse(const Algorithm& algorithm, const std::string& why);

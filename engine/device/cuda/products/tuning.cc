@@ -15,8 +15,9 @@ namespace encoderd {
 namespace cuda {
 namespace {
 
-constexpr absl::string_view kFormat = "encoderd tuning 2";
+constexpr absl::string_view kFormat = "encoderd tuning 3";
 constexpr absl::string_view kDigest = "sha256 ";
+constexpr absl::string_view kResidual = "+residual";
 constexpr int64_t kMaxFileBytes = 1 << 20;
 constexpr size_t kMaxAlgorithmBytes = 1024;
 
@@ -66,9 +67,12 @@ bool ParseLine(absl::string_view line, Choices* choices) {
   Types types;
   Epilogue epilogue;
   int64_t in = 0, out = 0, rows = 0;
-  if (words.size() != 6 || !ValueOf(kTypes, words[0], &types) ||
-      !absl::SimpleAtoi(words[1], &in) || !absl::SimpleAtoi(words[2], &out) ||
-      !ValueOf(kEpilogues, words[3], &epilogue) ||
+  if (words.size() != 6) return false;
+  absl::string_view result = words[3];
+  const bool residual = absl::ConsumeSuffix(&result, kResidual);
+  if (!ValueOf(kTypes, words[0], &types) || !absl::SimpleAtoi(words[1], &in) ||
+      !absl::SimpleAtoi(words[2], &out) ||
+      !ValueOf(kEpilogues, result, &epilogue) ||
       !absl::SimpleAtoi(words[4], &rows) || words[5].size() % 2 != 0 ||
       words[5].empty() || words[5].size() / 2 > kMaxAlgorithmBytes)
     return false;
@@ -76,7 +80,8 @@ bool ParseLine(absl::string_view line, Choices* choices) {
     if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) return false;
   }
   return choices
-      ->emplace(ProductKey{types.first, in, out, epilogue, types.second, rows},
+      ->emplace(ProductKey{types.first, in, out, epilogue, types.second, rows,
+                           residual},
                 absl::HexStringToBytes(words[5]))
       .second;
 }
@@ -89,13 +94,15 @@ const Algorithm* FindIn(const Choices& choices, const ProductKey& key) {
 }  // namespace
 
 ProductKey KeyOf(const ProductArgs& args) {
-  return {args.element, args.in, args.out, args.epilogue, args.operands};
+  return {args.element,  args.in, args.out,     args.epilogue,
+          args.operands, 0,       args.residual};
 }
 
 std::string KeyText(const ProductKey& key) {
   return absl::StrCat(NameOf(kTypes, Types(key.element, key.operands)), " ",
                       key.in, " ", key.out, " ",
                       NameOf(kEpilogues, key.epilogue),
+                      key.residual ? kResidual : "",
                       key.rows == 0 ? "" : absl::StrCat(" ", key.rows));
 }
 
@@ -163,6 +170,10 @@ TuningStore::TuningStore(std::string folder, TunedFor tuned_for)
   found_ = Read(/*tell=*/true);
 }
 
+std::string TuningStore::path() const {
+  return folder_.empty() ? "" : absl::StrCat(folder_, "/", name_);
+}
+
 Choices TuningStore::Read(bool tell) {
   if (folder_.empty()) return {};
   const absl::StatusOr<std::string> text =
@@ -172,7 +183,7 @@ Choices TuningStore::Read(bool tell) {
       text.ok() ? ParseTuning(*text, tuned_for_) : text.status();
   if (choices.ok()) return *std::move(choices);
   if (tell) {
-    AddNote(absl::StrCat("warning: ", folder_, "/", name_,
+    AddNote(absl::StrCat("warning: ", path(),
                          " is not used, algorithms are timed again: ",
                          choices.status().message()));
   }
@@ -198,7 +209,7 @@ void TuningStore::Keep(const Choices& choices) {
   const absl::Status status = Write(choices);
   writable_ = status.ok();
   if (writable_) return;
-  AddNote(absl::StrCat("warning: ", folder_, "/", name_,
+  AddNote(absl::StrCat("warning: ", path(),
                        " cannot be written: the next start times algorithms "
                        "again: ",
                        status.message()));

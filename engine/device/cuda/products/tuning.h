@@ -5,11 +5,12 @@
 // The file has a line for each choice, preceded by what it is for and followed
 // by a digest that shows damage:
 //
-//   encoderd tuning 2
+//   encoderd tuning 3
 //   card NVIDIA H200
 //   compute 9.0
 //   library cuBLASLt 130000
 //   bf16 384 1536 bias 128 2f0000...      dtype, in, out, epilogue, rows, bytes
+//   bf16 384 384 bias+residual 128 2f...  that may add a residual
 //   bf16_e4m3 384 384 bias 128 2f0000...  of rows in e4m3
 //   sha256 of all lines above
 //
@@ -42,6 +43,7 @@ struct ProductKey {
   Epilogue epilogue;
   Operands operands = Operands::kElement;
   int64_t rows = 0;  // the most of a bucket; 0: all counts
+  bool residual = false;
 
   auto operator<=>(const ProductKey&) const = default;
 };
@@ -77,6 +79,9 @@ class TuningStore {
  public:
   // `folder` empty: choices are kept in memory only.
   TuningStore(std::string folder, TunedFor tuned_for);
+
+  // "FOLDER/NAME", empty: there is no file.
+  std::string path() const;
 
   // Of this process or the file; nullptr: none.
   const Algorithm* Find(const ProductKey& key) const;

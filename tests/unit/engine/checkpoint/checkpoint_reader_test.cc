@@ -307,7 +307,7 @@ TEST_F(ShardedWeightsTest, RefusesShardsOutsideTheFolder) {
   }
   std::filesystem::create_symlink("/etc/passwd", folder_.Path("link"));
   WriteIndex("link");
-  EXPECT_THAT(Open(), IsError(kDataLoss, "leads out of the model folder"));
+  EXPECT_THAT(Open(), IsError(kDataLoss, "leads out of its folder"));
 }
 
 TEST_F(ShardedWeightsTest, RefusesAnIndexThatDoesNotFitItsShards) {

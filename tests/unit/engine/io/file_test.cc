@@ -64,11 +64,11 @@ TEST(FileTest, RefusesNamesThatLeadOut) {
   for (const char* name :
        {"../secret", "x/../../secret", "..", "/etc/passwd", ""}) {
     EXPECT_THAT(File::Open(in, name, 100),
-                IsError(kDataLoss, "not a name within the model folder"))
+                IsError(kDataLoss, "not a name within its folder"))
         << name;
   }
   EXPECT_THAT(File::Open(in, absl::string_view("a\0b", 3), 100),
-              IsError(kDataLoss, "not a name within the model folder"));
+              IsError(kDataLoss, "not a name within its folder"));
 }
 
 TEST(FileTest, RefusesASymbolicLinkThatLeadsOut) {
@@ -82,7 +82,7 @@ TEST(FileTest, RefusesASymbolicLinkThatLeadsOut) {
   std::filesystem::create_symlink("/etc/passwd", folder.Path("in/passwd"));
   for (const char* name : {"link", "folder/b", "passwd"}) {
     EXPECT_THAT(File::Open(folder.Path("in"), name, 1 << 20),
-                IsError(kDataLoss, "leads out of the model folder"))
+                IsError(kDataLoss, "leads out of its folder"))
         << name;
   }
 }
@@ -105,7 +105,7 @@ TEST(FileTest, OpensAModelInTheLayoutOfTheHuggingFaceCache) {
   EXPECT_THAT(File::Open(snapshot, "model", 100), IsOk());
   EXPECT_THAT(File::Open(snapshot, "own", 100), IsOk());
   EXPECT_THAT(File::Open(snapshot, "out", 100),
-              IsError(kDataLoss, "leads out of the model folder"));
+              IsError(kDataLoss, "leads out of its folder"));
 }
 
 TEST(FileTest, RefusesAFifoWithoutWaitingForAWriter) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "engine/io/file.h"
 #include "tests/support/temp_folder.h"
@@ -69,6 +70,33 @@ TEST(FileLockTest, HasOneOwnerUntilItIsDestroyed) {
     EXPECT_FALSE(IsFree(inner + "/lock"));
   }
   EXPECT_TRUE(IsFree(inner + "/lock"));
+}
+
+TEST(FileLockTest, WaitsForItsOwner) {
+  const TempFolder folder;
+  std::optional<FileLock> owner(FileLock::Take(folder.path(), "lock").value());
+  int sleeps = 0;
+  const absl::StatusOr<FileLock> lock =
+      FileLock::Take(folder.path(), "lock", [&](absl::Duration) {
+        if (++sleeps == 3) owner.reset();
+      });
+  EXPECT_TRUE(lock.ok()) << lock.status();
+  EXPECT_EQ(sleeps, 3);
+}
+
+TEST(FileLockTest, NamesTheFileAfterTenSecondsOfWaiting) {
+  const TempFolder folder;
+  const FileLock owner = FileLock::Take(folder.path(), "lock").value();
+  absl::Duration slept;
+  const absl::Status status =
+      FileLock::Take(folder.path(), "lock", [&](absl::Duration pause) {
+        slept += pause;
+      }).status();
+  EXPECT_EQ(slept, absl::Seconds(10));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(), "cannot lock " + folder.Path("lock") +
+                                  ": another process has held it for 10s; end "
+                                  "that process");
 }
 
 TEST(FileLockTest, SaysWhyItCannotBeTaken) {

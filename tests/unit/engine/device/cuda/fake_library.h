@@ -3,6 +3,7 @@
 #ifndef ENCODERD_TESTS_UNIT_ENGINE_DEVICE_CUDA_FAKE_LIBRARY_H_
 #define ENCODERD_TESTS_UNIT_ENGINE_DEVICE_CUDA_FAKE_LIBRARY_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ struct FakeAlgorithm {
   bool adds = true;
   float value = 0.0f;  // of every product
   absl::Status run;    // of each run
+  std::function<void()> on_run;
 };
 
 // What the library and its products share.
@@ -32,6 +34,7 @@ struct FakeBench {
   std::map<Algorithm, FakeAlgorithm> algorithms;  // offered in this order
   absl::Status check;  // of each Check, where it fails
   int runs = 0;
+  std::vector<int64_t> asked;  // counts of rows that Candidates was asked for
   std::vector<Algorithm> created;  // in order
 };
 
@@ -51,6 +54,7 @@ class FakeProduct : public Product {
     ++bench_->runs;
     bench_->now += static_cast<double>(rows) *
                    (few ? algorithm().few_seconds : algorithm().seconds);
+    if (algorithm().on_run) algorithm().on_run();
     if (!algorithm().run.ok()) return algorithm().run;
     const auto* const added = static_cast<const uint16_t*>(residual);
     auto* const to = static_cast<uint16_t*>(y);
@@ -81,6 +85,7 @@ class FakeLibrary : public AlgorithmLibrary {
   std::string name() const override { return "fake 1"; }
   absl::StatusOr<std::vector<Algorithm>> Candidates(const ProductArgs& args,
                                                     int64_t rows) override {
+    bench_->asked.push_back(rows);
     std::vector<Algorithm> all;
     for (const auto& [name, algorithm] : bench_->algorithms)
       all.push_back(name);

@@ -73,16 +73,6 @@ TEST(GraphBucketTest, RoundsWorkUpToAPowerOfTwo) {
   EXPECT_EQ(Of({65}, 8192, Element::kFloat).work, 8);  // 5 blocks of 16
 }
 
-TEST(GraphBucketTest, TellsThePathsThatItsSequencesTake) {
-  const uint32_t warp = PathBit(AttentionPath::kWarp);
-  const uint32_t general = PathBit(AttentionPath::kGeneral);
-  EXPECT_EQ(Of({5, 16}).paths, warp);
-  EXPECT_EQ(Of({5, 200}).paths, warp | general);
-  EXPECT_EQ(Of({5, 40, 100}).paths, warp | PathBit(AttentionPath::kWhole64) |
-                                        PathBit(AttentionPath::kWhole128));
-  EXPECT_EQ(Of({5, 40, 100}, 8192, Element::kFloat).paths, general);
-}
-
 TEST(GraphBucketTest, HoldsEveryEntryAndPadsTokensByABoundedShare) {
   std::mt19937 random(1);
   for (int i = 0; i < 2000; ++i) {
@@ -114,12 +104,7 @@ TEST(GraphBucketTest, HoldsEveryEntryAndPadsTokensByABoundedShare) {
     const AttentionCounts counts =
         ListAttentionWork(cu_seqlens, rule, &order, work.data());
     int64_t entries = 0;
-    for (int32_t p = 0; p < kAttentionPaths; ++p) {
-      const bool present =
-          (bucket.paths & PathBit(static_cast<AttentionPath>(p))) != 0;
-      ASSERT_EQ(present, counts[p] > 0);
-      entries += counts[p];
-    }
+    for (const int64_t count : counts) entries += count;
     ASSERT_LE(entries, bucket.work);
     ASSERT_LT(bucket.work, 2 * entries);
   }
@@ -127,10 +112,12 @@ TEST(GraphBucketTest, HoldsEveryEntryAndPadsTokensByABoundedShare) {
 
 TEST(GraphBucketTest, AreFewEnoughForOneCacheWhenTextsComeAlone) {
   for (const Element element : kElements) {
-    std::set<std::tuple<int64_t, int64_t, uint32_t>> buckets;
+    // A list of ops has its rows, its entries and its path of attention.
+    std::set<std::tuple<int64_t, int64_t, AttentionPath>> buckets;
     for (int32_t n = 1; n <= kMostBucketRows; ++n) {
       const Bucket bucket = Of({n}, 8192, element);
-      buckets.insert({bucket.rows, bucket.work, bucket.paths});
+      buckets.insert(
+          {bucket.rows, bucket.work, AttentionRule{element, 64}.Of(n)});
     }
     EXPECT_LE(buckets.size(), GraphCache::kMost / 2);
   }

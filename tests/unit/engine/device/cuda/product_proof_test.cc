@@ -42,6 +42,7 @@ class ProductProofTest : public ::testing::TestWithParam<Operands> {
   void SetUp() override {
     ProductArgs args = {Element::kBf16, 32, 48, Epilogue::kBias};
     args.operands = GetParam();
+    args.residual = true;
     proof_ = ProductProof::Create(&runtime_, args, kMostRows).value();
     product_ = EmulatedProducts().Create(proof_->args()).value();
   }
@@ -154,7 +155,8 @@ TEST(ProofValuesTest, GiveTypicalSumsOfAboutOneAndASmallBound) {
 TEST(ProductProofResidualTest,
      FindsAResidualLeftOutOrAddedTwiceAtAModelsWidth) {
   EmulatedRuntime runtime;
-  const ProductArgs args = {Element::kBf16, 4096, 8, Epilogue::kBias};
+  ProductArgs args = {Element::kBf16, 4096, 8, Epilogue::kBias};
+  args.residual = true;
   const auto proof = ProductProof::Create(&runtime, args, 8).value();
   const auto product = EmulatedProducts().Create(proof->args()).value();
   // Adds it `times` times.
@@ -189,6 +191,7 @@ TEST(ProductProofResidualTest,
 TEST_P(ProductProofTest, GivesBackWhatItTookAndNamesWhatItLacks) {
   ProductArgs args = {Element::kBf16, 32, 48, Epilogue::kBias};
   args.operands = GetParam();
+  args.residual = true;
   const int64_t before = runtime_.allocations();
   for (int number = 0; number < 6; ++number) {
     runtime_.Fail("Allocate", 2, number);
@@ -199,6 +202,18 @@ TEST_P(ProductProofTest, GivesBackWhatItTookAndNamesWhatItLacks) {
     EXPECT_EQ(runtime_.allocations(), before);
   }
   EXPECT_TRUE(ProductProof::Create(&runtime_, args, kMostRows).ok());
+}
+
+TEST(ProductProofResidualTest, TakesNoMemoryForAResidualThatNobodyAdds) {
+  EmulatedRuntime runtime;
+  ProductArgs args = {Element::kBf16, 32, 48, Epilogue::kBias};
+  int64_t taken[2];
+  for (const bool residual : {false, true}) {
+    args.residual = residual;
+    const auto proof = ProductProof::Create(&runtime, args, kMostRows).value();
+    taken[residual ? 1 : 0] = runtime.allocations();
+  }
+  EXPECT_EQ(taken[1] - taken[0], 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Operands, ProductProofTest,

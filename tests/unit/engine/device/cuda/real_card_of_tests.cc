@@ -23,6 +23,10 @@ std::unique_ptr<AlgorithmLibrary> TestLibrary() {
   return NewCublasLtLibrary().value();
 }
 bool IsEmulated() { return false; }
+std::unique_ptr<Device> OpenProvenCard(const std::string& dtype,
+                                       const std::string& operands) {
+  return OpenCuda({0}, dtype, /*tuning_folder=*/"", operands).value();
+}
 
 }  // namespace cuda
 }  // namespace encoderd

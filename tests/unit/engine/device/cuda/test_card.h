@@ -36,6 +36,10 @@ inline std::unique_ptr<Device> OpenTestCard(
       .value();
 }
 
+// As the server opens it: products chosen by bucket of rows, paths proved.
+std::unique_ptr<Device> OpenProvenCard(const std::string& dtype,
+                                       const std::string& operands);
+
 // Whether the card computes fp8 products.
 inline bool HasE4m3() {
   Card card;

@@ -10,6 +10,7 @@ namespace encoderd {
 namespace cuda {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -47,9 +48,12 @@ TEST(TuningFileTest, GivesBackWhatWasWritten) {
       {{Element::kBf16, 8, 16, Epilogue::kBiasRelu}, "b"},
       {{Element::kBf16, 8, 16, Epilogue::kBiasRelu, Operands::kE4m3}, "c"},
       {{Element::kHalf, 8, 16, Epilogue::kNone, Operands::kE4m3, 64}, "d"},
-      {{Element::kBf16, 8, 16, Epilogue::kBiasGeluErf}, "e"}};
+      {{Element::kBf16, 8, 16, Epilogue::kBiasGeluErf}, "e"},
+      {{Element::kBf16, 8, 16, Epilogue::kBias, Operands::kElement, 64, true},
+       "f"}};
   EXPECT_THAT(FormatTuning(kHopper, choices),
-              HasSubstr("\nbf16_e4m3 8 16 bias_relu 0 63\n"));
+              AllOf(HasSubstr("\nbf16_e4m3 8 16 bias_relu 0 63\n"),
+                    HasSubstr("\nbf16 8 16 bias+residual 64 66\n")));
   EXPECT_EQ(ParseTuning(FormatTuning(kHopper, choices), kHopper).value(),
             choices);
 }
@@ -77,8 +81,8 @@ TEST(TuningFileTest, RefusesAnotherCardLibraryAndFormat) {
   }
   EXPECT_THAT(
       std::string(
-          ParseTuning("encoderd tuning 1\n", kHopper).status().message()),
-      HasSubstr("encoderd tuning 2"));
+          ParseTuning("encoderd tuning 2\n", kHopper).status().message()),
+      HasSubstr("encoderd tuning 3"));
   EXPECT_EQ(TuningFileName(kHopper), "nvidia-h200-9.0-cublaslt-130000.tuning");
 }
 

@@ -4,15 +4,13 @@
 
 #include <gmock/gmock.h>
 
-#include <filesystem>
+#include <limits>
 
-#include "engine/device/cuda/host/open_cards.h"
 #include "engine/device/cuda/products/tuned_products.h"
 #include "engine/io/file.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/support/temp_folder.h"
 #include "tests/unit/engine/device/cuda/fake_library.h"
-#include "tests/unit/engine/device/cuda/test_card.h"
 
 namespace encoderd {
 namespace cuda {
@@ -22,13 +20,21 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 const TunedFor kHopper = {"NVIDIA H200", 9, 0, "cuBLASLt 130000"};
 const ProductArgs kArgs = {Element::kBf16, 64, 8, Epilogue::kBias};
+// With a residual to add.
+const ProductArgs kAdding = [] {
+  ProductArgs args = kArgs;
+  args.residual = true;
+  return args;
+}();
 constexpr int64_t kMostRows = 600;  // six buckets, the last one cut
 constexpr size_t kBuckets = 6;
 
@@ -81,7 +87,6 @@ TEST_F(TunedProductsTest, ServesABucketByTheFastestOfTheReferencesBits) {
   EXPECT_EQ(choice.reference, "a");
   EXPECT_THAT(Buckets(choice), Each("b"));
   EXPECT_EQ(choice.by_bucket.back(), "a");  // was not timed
-  EXPECT_TRUE(choice.adds_residual);
   ASSERT_THAT(notes_, SizeIs(1));
   EXPECT_THAT(notes_[0], AllOf(HasSubstr("products bf16 64 8 bias: algorithm "
                                          "a serves; up to 16 rows algorithm b "
@@ -136,7 +141,7 @@ TEST_F(TunedProductsTest, TakesTheFirstReferenceThatServesEveryCountOfRows) {
 
 TEST_F(TunedProductsTest, LeavesTheResidualToTheNormWhereItsSumIsWrong) {
   bench_.algorithms["a"].lies_adding = true;
-  const ProductChoice choice = Start().value();
+  const ProductChoice choice = Start("", kAdding).value();
   EXPECT_FALSE(choice.adds_residual);
   EXPECT_THAT(notes_,
               Contains(HasSubstr("with a residual added it is off by")));
@@ -145,7 +150,26 @@ TEST_F(TunedProductsTest, LeavesTheResidualToTheNormWhereItsSumIsWrong) {
 
 TEST_F(TunedProductsTest, ServesNoBucketByOneThatAddsTheResidualOtherwise) {
   bench_.algorithms["b"].lies_adding = true;
-  EXPECT_THAT(Buckets(Start().value()), Each("c"));
+  const ProductChoice choice = Start("", kAdding).value();
+  EXPECT_TRUE(choice.adds_residual);
+  EXPECT_THAT(Buckets(choice), Each("c"));
+}
+
+TEST_F(TunedProductsTest, ProvesNoResidualWhereNoneIsAdded) {
+  for (auto& [name, algorithm] : bench_.algorithms)
+    algorithm.lies_adding = true;
+  const ProductChoice choice = Start().value();
+  EXPECT_FALSE(choice.adds_residual);
+  EXPECT_THAT(Buckets(choice), Each("b"));
+  EXPECT_THAT(notes_, ElementsAre(Not(HasSubstr("residual"))));
+}
+
+TEST_F(TunedProductsTest, KeepsChoicesWithAResidualApart) {
+  bench_.algorithms["b"].lies_adding = true;
+  ASSERT_TRUE(Start(folder_.path()).ok());
+  EXPECT_THAT(Buckets(Start(folder_.path(), kAdding).value()), Each("c"));
+  EXPECT_THAT(notes_, Each(Not(HasSubstr("the kept choice"))));
+  EXPECT_THAT(Buckets(Start(folder_.path()).value()), Each("b"));
 }
 
 TEST_F(TunedProductsTest, ChoosesOnceForAllLayers) {
@@ -163,11 +187,38 @@ TEST_F(TunedProductsTest, ChoosesOnceForAllLayers) {
 
 TEST_F(TunedProductsTest, KeepsTheFastestFromStartToStart) {
   ASSERT_TRUE(Start(folder_.path()).ok());
-  const int runs = bench_.runs;
-  bench_.runs = 0;
   bench_.algorithms["b"].seconds = 100;  // would be chosen no more
   EXPECT_THAT(Buckets(Start(folder_.path()).value()), Each("b"));
-  EXPECT_LT(bench_.runs, runs);
+}
+
+TEST_F(TunedProductsTest, ProvesWhatItKeptButDoesNotTimeIt) {
+  int readings = 0;
+  runtime_->clock = [&] {
+    ++readings;
+    return bench_.now;
+  };
+  ASSERT_TRUE(Start(folder_.path()).ok());
+  EXPECT_GT(readings, 0);
+  readings = 0;
+  bench_.created.clear();
+  ASSERT_TRUE(Start(folder_.path()).ok());
+  EXPECT_EQ(readings, 0);
+  EXPECT_THAT(bench_.created, Contains("b"));
+}
+
+TEST_F(TunedProductsTest, NamesTheFileWhoseAlgorithmLosesTheDevice) {
+  ASSERT_TRUE(Start(folder_.path()).ok());
+  bench_.algorithms["b"].on_run = [this] {
+    runtime_->Fail("Synchronize", 700);
+  };
+  const absl::Status status = Start(folder_.path()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(StartsWith(folder_.Path(TuningFileName(kHopper)) +
+                       ": cuda:0: the algorithm kept for products bf16 64 8 "
+                       "bias 16 fails: "),
+            EndsWith("; delete the file and start again")));
 }
 
 TEST_F(TunedProductsTest, ServesNothingOfTheFileThatGivesOtherBits) {
@@ -276,76 +327,22 @@ TEST(BucketsTest, CoverEveryCountOfRowsOnce) {
   EXPECT_EQ(BucketOf(kBucketRows.back() + 1), kBucketRows.size());
 }
 
-// Rows as the emulation has them; few, since loops compute them.
-CardOptions Few(const std::string& folder, const std::string& dtype = "bf16",
-                const std::string& operands = "dtype") {
-  CardOptions options;
-  options.dtype = dtype;
-  options.operands = operands;
-  options.tuning_folder = folder;
-  options.prove_paths = false;
-  options.most_tuned_rows = 32;
-  return options;
-}
-
-CardLibraries Libraries() {
-  CardLibraries libraries;
-  libraries.plain = [] { return TestLibrary(); };
-  return libraries;
-}
-
-TEST(OpenCardsTest, KeepsAModelsChoicesInTheFolder) {
-  const TempFolder folder;
-  const auto runtime = std::make_shared<EmulatedRuntime>();
-  const auto opened = OpenCards(runtime, Libraries(), {0}, Few(folder.path()));
-  ASSERT_TRUE(opened.ok()) << opened.status();
-  LinearWeights weights;
-  weights.weight = {16, 8, std::vector<float>(16 * 8, 0.5f)};
-  weights.bias.assign(16, 0.0f);
-  ASSERT_TRUE((*opened)->PrepareLinear(weights, Activation::kNone).ok());
-  EXPECT_THAT((*opened)->notes(), ElementsAre(HasSubstr("bf16 8 16 bias")));
-  EXPECT_TRUE(FileExists(folder.path(), "emulated-card-9.0-loops.tuning"));
-}
-
-TEST(OpenCardsTest, KeepsFp8ProductsApartOnSeveralCards) {
-  const TempFolder folder;
-  const auto runtime = std::make_shared<EmulatedRuntime>();
-  runtime->devices = 2;
-  const auto opened =
-      OpenCards(runtime, Libraries(), {}, Few(folder.path(), "auto", "fp8"));
-  ASSERT_TRUE(opened.ok()) << opened.status();
-  EXPECT_EQ((*opened)->products(), "fp8");
-  LinearWeights weights;
-  weights.weight = {16, 16, std::vector<float>(16 * 16, 0.5f)};
-  weights.bias.assign(16, 0.0f);
-  for (const bool bears : {false, true}) {
-    weights.bears_8_bits = bears;
-    ASSERT_TRUE((*opened)->PrepareLinear(weights, Activation::kNone).ok());
+TEST(FullBatchTest, GivesEveryMultiprocessorTheSameNumberOfTiles) {
+  for (int32_t processors = 1; processors <= 192; ++processors) {
+    const int64_t rows = FullBatchRows(processors);
+    EXPECT_GE(rows, 8192) << processors;
+    EXPECT_LE(rows, kBucketRows.back()) << processors;
+    EXPECT_EQ(rows % (128 * processors), 0) << processors;
+    EXPECT_LT(rows - 128 * processors, 8192) << processors;  // the least
   }
-  EXPECT_THAT((*opened)->notes(),
-              ElementsAre(HasSubstr("products bf16 16 16 bias:"),
-                          HasSubstr("products bf16 16 16 bias:"),
-                          HasSubstr("products bf16_e4m3 16 16 bias:"),
-                          HasSubstr("products bf16_e4m3 16 16 bias:")));
+  EXPECT_EQ(FullBatchRows(132), 16896);
 }
 
-TEST(OpenCardsTest, SaysWhyItHasNone) {
-  const auto runtime = std::make_shared<EmulatedRuntime>();
-  CardLibraries libraries = Libraries();
-  const auto refusal = [&](int32_t ordinal) {
-    return std::string(
-        OpenCards(runtime, libraries, {ordinal}, Few("")).status().message());
-  };
-  EXPECT_EQ(refusal(1), "cuda:1 is not there; 1 devices are visible");
-  runtime->Fail("UseDevice", 46);
-  EXPECT_EQ(refusal(0), "cuda:0: emulated error 46");
-  runtime->devices = 0;
-  EXPECT_EQ(refusal(0), "no CUDA device: none is visible");
-  runtime->devices = 1;
-  libraries.plain = []() -> absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> {
-    return absl::UnavailableError("cannot load it");
-  };
-  EXPECT_EQ(refusal(0), "cannot load it");
+TEST(FullBatchTest, IsWhatTheLastBucketHoldsOnCardsThatAreLargerOrUnknown) {
+  EXPECT_EQ(FullBatchRows(193), kBucketRows.back());
+  EXPECT_EQ(FullBatchRows(std::numeric_limits<int32_t>::max()),
+            kBucketRows.back());
+  EXPECT_EQ(FullBatchRows(0), 8192);
 }
 
 }  // namespace

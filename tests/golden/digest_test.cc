@@ -1,0 +1,109 @@
+// The bits of the goldens' embeddings, pinned: digests.txt has a SHA-256 for
+// each instruction set and model. They change only where a change means them
+// to, which CHANGELOG.md then says.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/device/cpu/cpu_device.h"
+#include "engine/io/sha256.h"
+#include "tests/golden/golden.h"
+#include "tests/golden/golden_model.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+
+namespace encoderd {
+namespace {
+
+using cpu::Isa;
+
+// All of MiniLM's would take the portable kernels a minute.
+constexpr size_t kMiniLmStep = 8;
+
+// "ISA MODEL" -> digest.
+std::map<std::string, std::string> ReadDigests() {
+  std::ifstream file(ENCODERD_SOURCE_DIR "/tests/golden/digests.txt");
+  std::map<std::string, std::string> digests;
+  for (std::string isa, model, digest; file >> isa >> model >> digest;)
+    digests[absl::StrCat(isa, " ", model)] = digest;
+  return digests;
+}
+
+// The pooled vectors, end to end as bytes.
+absl::StatusOr<std::string> Embed(const Golden& golden, size_t step,
+                                  const GoldenModel& model) {
+  std::string bytes;
+  PackedBatch batch;
+  const SequenceOutput output = {.pooling = model.config.pooling,
+                                 .normalize = model.config.normalize};
+  const auto run = [&]() -> absl::Status {
+    const std::vector<SequenceOutput> outputs(batch.num_sequences(), output);
+    ForwardResult result;
+    const absl::Status status = model.session->Run(batch, outputs, &result);
+    bytes.append(reinterpret_cast<const char*>(result.values.data()),
+                 result.values.size() * sizeof(float));
+    batch.Clear();
+    return status;
+  };
+  absl::Status status;
+  for (size_t b = 0; b < golden.sequences.size() && status.ok(); b += step) {
+    const TokenSequence& sequence = golden.sequences[b];
+    if (batch.num_tokens() + sequence.size() >
+        model.session->max_batch_tokens())
+      status = run();
+    batch.Append(sequence, model.limits);
+  }
+  if (status.ok()) status = run();
+  if (!status.ok()) return status;
+  return bytes;
+}
+
+class DigestTest : public testing::TestWithParam<std::string> {
+ protected:
+  void Check(Isa isa) {
+    if (isa > cpu::DetectIsa())
+      GTEST_SKIP() << "this CPU has no " << cpu::IsaName(isa);
+    const TempFolder temp;
+    const auto folder = GoldenFolder(GetParam(), temp);
+    ASSERT_THAT(folder, IsOk());
+    const DType dtype = isa == Isa::kAvx512Bf16 ? DType::kBF16 : DType::kF32;
+    auto device = cpu::OpenCpu(dtype, isa);
+    ASSERT_THAT(device, IsOk());
+    const auto model = OpenGoldenModel(*folder, *std::move(device));
+    ASSERT_THAT(model, IsOk());
+    const auto golden = ReadGolden(GetParam());
+    ASSERT_THAT(golden, IsOk());
+    const auto bytes =
+        Embed(*golden, GetParam() == "minilm" ? kMiniLmStep : 1, *model);
+    ASSERT_THAT(bytes, IsOk());
+    const auto digest = Sha256OfString(*bytes);
+    ASSERT_THAT(digest, IsOk());
+    const std::string key = absl::StrCat(cpu::IsaName(isa), " ", GetParam());
+    const auto digests = ReadDigests();
+    const auto pinned = digests.find(key);
+    ASSERT_NE(pinned, digests.end())
+        << "digests.txt lacks this line: " << key << " " << *digest;
+    EXPECT_EQ(*digest, pinned->second)
+        << "the bits of the embeddings have changed; if that is meant, "
+           "digests.txt and CHANGELOG.md say so: "
+        << key << " " << *digest;
+  }
+};
+
+TEST_P(DigestTest, PortableBitsAreThePinnedOnes) { Check(Isa::kPortable); }
+TEST_P(DigestTest, Avx2BitsAreThePinnedOnes) { Check(Isa::kAvx2); }
+TEST_P(DigestTest, Avx512BitsAreThePinnedOnes) { Check(Isa::kAvx512); }
+TEST_P(DigestTest, Avx512Bf16BitsAreThePinnedOnes) { Check(Isa::kAvx512Bf16); }
+
+INSTANTIATE_TEST_SUITE_P(Models, DigestTest, testing::ValuesIn(GoldenNames()),
+                         [](const testing::TestParamInfo<std::string>& info) {
+                           return info.param;
+                         });
+
+}  // namespace
+}  // namespace encoderd

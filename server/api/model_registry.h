@@ -1,6 +1,6 @@
 // The models served, by name. Added once each at start, constant afterwards.
-#ifndef ENCODERD_SERVER_RPC_MODEL_REGISTRY_H_
-#define ENCODERD_SERVER_RPC_MODEL_REGISTRY_H_
+#ifndef ENCODERD_SERVER_API_MODEL_REGISTRY_H_
+#define ENCODERD_SERVER_API_MODEL_REGISTRY_H_
 
 #include <map>
 #include <memory>
@@ -10,7 +10,6 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "encoderd/v1/encoder.pb.h"
 #include "engine/model.h"
 #include "server/pipeline/pipeline.h"
 
@@ -22,14 +21,8 @@ struct ServedModel {
   std::string name;
   std::shared_ptr<const Model> model;
   std::unique_ptr<PipelineObserver> observer;
-  v1::Model description;  // what GetModel answers
   std::unique_ptr<Pipeline> pipeline;
 };
-
-// What GetModel says of a model.
-v1::Model DescribeModel(const std::string& name, const ModelInfo& info,
-                        int32_t tokenizer_vocab_size,
-                        int32_t max_inputs_per_request);
 
 // Thread-safe. Pointers stay valid as long as the registry.
 class ModelRegistry {
@@ -53,4 +46,4 @@ class ModelRegistry {
 
 }  // namespace encoderd
 
-#endif  // ENCODERD_SERVER_RPC_MODEL_REGISTRY_H_
+#endif  // ENCODERD_SERVER_API_MODEL_REGISTRY_H_

@@ -1,4 +1,4 @@
-#include "server/rpc/options.h"
+#include "server/api/options.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "server/observe/listen_socket.h"
+#include "server/net/listen_socket.h"
 
 #include <netdb.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 // A listening TCP socket, bound by ourselves: for gRPC's accept loop and HTTP.
-#ifndef ENCODERD_SERVER_OBSERVE_LISTEN_SOCKET_H_
-#define ENCODERD_SERVER_OBSERVE_LISTEN_SOCKET_H_
+#ifndef ENCODERD_SERVER_NET_LISTEN_SOCKET_H_
+#define ENCODERD_SERVER_NET_LISTEN_SOCKET_H_
 
 #include <string>
 
@@ -20,4 +20,4 @@ absl::StatusOr<ListenSocket> Listen(const std::string& host, int port);
 
 }  // namespace encoderd
 
-#endif  // ENCODERD_SERVER_OBSERVE_LISTEN_SOCKET_H_
+#endif  // ENCODERD_SERVER_NET_LISTEN_SOCKET_H_

@@ -1,4 +1,4 @@
-#include "server/rpc/options.h"
+#include "server/api/options.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,24 +12,29 @@ namespace {
 
 constexpr size_t kMaxNameInMessage = 64;  // bytes
 
-absl::Status UnknownEnum(absl::string_view field, int value, int known) {
+// What a choice stands for, by its number.
+template <typename Choice, typename Meaning, size_t kKnown>
+absl::StatusOr<Meaning> Choose(absl::string_view field, Choice choice,
+                               const Meaning (&known)[kKnown]) {
+  const int value = static_cast<int>(choice);
+  constexpr int kLast = static_cast<int>(kKnown) - 1;
+  if (value >= 0 && value <= kLast) return known[value];
   return BadOption(
-      field, absl::StrCat("is ", value, "; this server knows 0 to ", known),
-      value, known);
+      field, absl::StrCat("is ", value, "; this server knows 0 to ", kLast),
+      value, kLast);
 }
 
 // Of minimum and maximum: as long as the answer, every value a number.
-absl::Status CheckBounds(const char* field,
-                         const google::protobuf::RepeatedField<float>& bounds,
+absl::Status CheckBounds(const char* field, const std::vector<float>& bounds,
                          int32_t dimensions) {
-  if (bounds.size() != dimensions) {
+  if (bounds.size() != static_cast<size_t>(dimensions)) {
     return BadOption(
         field,
         absl::StrCat("has ", bounds.size(), " values; the answer has ",
                      dimensions, " dimensions"),
         bounds.size(), dimensions);
   }
-  for (int i = 0; i < bounds.size(); ++i) {
+  for (size_t i = 0; i < bounds.size(); ++i) {
     if (std::isfinite(bounds[i])) continue;
     return BadOption(absl::StrCat(field, "[", i, "]"),
                      absl::StrCat("is ", bounds[i], "; want a finite number"),
@@ -60,85 +65,38 @@ absl::Status CheckRequestId(const std::string& request_id) {
                    size, kMaxRequestIdBytes);
 }
 
-absl::StatusOr<Pooling> ToPooling(absl::string_view field, int value,
+absl::StatusOr<Pooling> ToPooling(absl::string_view field, PoolingChoice choice,
                                   Pooling model_pooling) {
-  switch (value) {
-    case v1::POOLING_UNSPECIFIED:
-      return model_pooling;
-    case v1::POOLING_CLS:
-      return Pooling::kCls;
-    case v1::POOLING_MEAN:
-      return Pooling::kMean;
-    case v1::POOLING_MAX:
-      return Pooling::kMax;
-    case v1::POOLING_MEAN_SQRT_LEN:
-      return Pooling::kMeanSqrtLen;
-    case v1::POOLING_WEIGHTED_MEAN:
-      return Pooling::kWeightedMean;
-    case v1::POOLING_LAST_TOKEN:
-      return Pooling::kLastToken;
-    default:
-      return UnknownEnum(field, value, v1::Pooling_MAX);
-  }
+  return Choose(
+      field, choice,
+      {model_pooling, Pooling::kCls, Pooling::kMean, Pooling::kMax,
+       Pooling::kMeanSqrtLen, Pooling::kWeightedMean, Pooling::kLastToken});
 }
 
-absl::StatusOr<TruncateMode> ToTruncate(absl::string_view field, int value) {
-  switch (value) {
-    case v1::TRUNCATE_UNSPECIFIED:
-    case v1::TRUNCATE_NONE:
-      return TruncateMode::kNone;
-    case v1::TRUNCATE_START:
-      return TruncateMode::kStart;
-    case v1::TRUNCATE_END:
-      return TruncateMode::kEnd;
-    default:
-      return UnknownEnum(field, value, v1::Truncate_MAX);
-  }
+absl::StatusOr<TruncateMode> ToTruncate(absl::string_view field,
+                                        TruncateChoice choice) {
+  return Choose(field, choice,
+                {TruncateMode::kNone, TruncateMode::kNone, TruncateMode::kStart,
+                 TruncateMode::kEnd});
 }
 
-absl::StatusOr<bool> ToErrorsPerInput(absl::string_view field, int value) {
-  switch (value) {
-    case v1::ON_ERROR_UNSPECIFIED:
-    case v1::ON_ERROR_FAIL_REQUEST:
-      return false;
-    case v1::ON_ERROR_PER_INPUT:
-      return true;
-    default:
-      return UnknownEnum(field, value, v1::OnError_MAX);
-  }
+absl::StatusOr<bool> ToErrorsPerInput(absl::string_view field,
+                                      OnErrorChoice choice) {
+  return Choose(field, choice, {false, false, true});
 }
 
 absl::StatusOr<bool> ToWithoutSpecialTokens(absl::string_view field,
-                                            int value) {
-  switch (value) {
-    case v1::TOKEN_SPAN_UNSPECIFIED:
-    case v1::TOKEN_SPAN_ALL:
-      return false;
-    case v1::TOKEN_SPAN_WITHOUT_SPECIAL_TOKENS:
-      return true;
-    default:
-      return UnknownEnum(field, value, v1::TokenSpan_MAX);
-  }
+                                            SpanChoice choice) {
+  return Choose(field, choice, {false, false, true});
 }
 
-absl::StatusOr<VectorFormat> ToFormat(absl::string_view field, int value) {
-  switch (value) {
-    case v1::ENCODING_UNSPECIFIED:
-    case v1::ENCODING_FLOAT32:
-      return VectorFormat::kFloat32;
-    case v1::ENCODING_FLOAT16:
-      return VectorFormat::kFloat16;
-    case v1::ENCODING_INT8:
-      return VectorFormat::kInt8;
-    case v1::ENCODING_UINT8:
-      return VectorFormat::kUint8;
-    case v1::ENCODING_BINARY:
-      return VectorFormat::kBinary;
-    case v1::ENCODING_UBINARY:
-      return VectorFormat::kUbinary;
-    default:
-      return UnknownEnum(field, value, v1::Encoding_MAX);
-  }
+absl::StatusOr<VectorFormat> ToFormat(absl::string_view field,
+                                      EncodingChoice choice) {
+  return Choose(
+      field, choice,
+      {VectorFormat::kFloat32, VectorFormat::kFloat32, VectorFormat::kFloat16,
+       VectorFormat::kInt8, VectorFormat::kUint8, VectorFormat::kBinary,
+       VectorFormat::kUbinary});
 }
 
 absl::StatusOr<std::string> FindPrompt(absl::string_view field,
@@ -162,10 +120,12 @@ absl::StatusOr<std::string> FindPrompt(absl::string_view field,
 }
 
 absl::StatusOr<std::optional<int32_t>> ToWindows(
-    const v1::EmbedOptions& options, int32_t max_len, int32_t special_tokens) {
-  if (!options.has_windows()) return std::nullopt;
-  if (options.truncate() > v1::TRUNCATE_NONE) {
-    const std::string truncate = v1::Truncate_Name(options.truncate());
+    const std::optional<uint32_t>& asked, TruncateMode mode, int32_t max_len,
+    int32_t special_tokens) {
+  if (!asked.has_value()) return std::nullopt;
+  if (mode != TruncateMode::kNone) {
+    const absl::string_view truncate =
+        mode == TruncateMode::kStart ? "TRUNCATE_START" : "TRUNCATE_END";
     return BadOption("options.windows",
                      absl::StrCat("are asked for together with ", truncate,
                                   "; a long text is either cut or computed in "
@@ -173,7 +133,7 @@ absl::StatusOr<std::optional<int32_t>> ToWindows(
                      truncate, "TRUNCATE_NONE");
   }
   const int32_t most = std::max(max_len - special_tokens - 1, 0);
-  const uint32_t overlap = options.windows().overlap();
+  const uint32_t overlap = *asked;
   if (overlap > static_cast<uint32_t>(most)) {
     return BadOption(
         "options.windows.overlap",
@@ -195,20 +155,24 @@ absl::StatusOr<int32_t> ToDimensions(absl::string_view field, uint32_t asked,
                    asked, hidden);
 }
 
-absl::StatusOr<ByteRanges> ToRanges(const v1::EmbedOptions& options,
-                                    VectorFormat format, int32_t dimensions) {
+absl::StatusOr<ByteRanges> ToRanges(const std::optional<RangeLists>& asked,
+                                    EncodingChoice choice, VectorFormat format,
+                                    int32_t dimensions) {
   constexpr char kMinimum[] = "options.ranges.minimum";
   constexpr char kMaximum[] = "options.ranges.maximum";
-  if (!options.has_ranges()) return ByteRanges();
+  if (!asked.has_value()) return ByteRanges();
   if (format != VectorFormat::kInt8 && format != VectorFormat::kUint8) {
-    const std::string encoding = v1::Encoding_Name(options.encoding());
+    constexpr const char* kNames[] = {
+        "ENCODING_UNSPECIFIED", "ENCODING_FLOAT32", "ENCODING_FLOAT16",
+        "ENCODING_INT8",        "ENCODING_UINT8",   "ENCODING_BINARY",
+        "ENCODING_UBINARY"};
+    const absl::string_view encoding = kNames[static_cast<int>(choice)];
     return BadOption("options.ranges",
                      absl::StrCat("are given with ", encoding,
                                   "; only INT8 and UINT8 have ranges"),
                      encoding, "ENCODING_INT8, ENCODING_UINT8");
   }
-  const auto& minimum = options.ranges().minimum();
-  const auto& maximum = options.ranges().maximum();
+  const auto& [minimum, maximum] = *asked;
   absl::Status status = CheckBounds(kMinimum, minimum, dimensions);
   if (status.ok()) status = CheckBounds(kMaximum, maximum, dimensions);
   if (!status.ok()) return status;

@@ -248,6 +248,28 @@ ENCODERD_INLINE float SoftmaxSeen(float* scores, KeyRange seen, int64_t vectors,
   return sum;
 }
 
+// The softmax of a group's rows, in place, whose scores begin with those of
+// first_key; sums [rows].
+template <typename E>
+ENCODERD_INLINE void SoftmaxGroup(const Reach& reach, int64_t first,
+                                  int64_t rows, int64_t n, int64_t first_key,
+                                  int64_t vectors, float scale, float* scores,
+                                  int64_t stride, float* sums) {
+  if (reach.left < 0 && reach.right < 0) {
+    for (int64_t r = 0; r < rows; ++r, scores += stride) {
+      sums[r] = SoftmaxRow<E>(scores, n, vectors, scale,
+                              reinterpret_cast<typename E::Element*>(scores));
+    }
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r, scores += stride) {
+    KeyRange seen = KeysSeen(reach, first + r, 1, n);
+    seen.first -= first_key;
+    seen.end -= first_key;
+    sums[r] = SoftmaxSeen<E>(scores, seen, vectors, scale);
+  }
+}
+
 // context [rows,H] = out / sums, of one head.
 template <typename E>
 ENCODERD_INLINE void StoreContext(const float* out, int64_t out_stride,
@@ -306,13 +328,8 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
         }
       }
       float sums[kGroup];
-      for (int64_t r = 0; r < rows; ++r) {
-        KeyRange of_row = KeysSeen(op.reach, first + r, 1, n);
-        of_row.first -= first_key;
-        of_row.end -= first_key;
-        sums[r] = SoftmaxSeen<E>(scores + r * at.score_stride, of_row,
-                                 end - start, scale);
-      }
+      SoftmaxGroup<E>(op.reach, first, rows, n, first_key, end - start, scale,
+                      scores, at.score_stride, sums);
       for (int64_t v = 0; v < at.value_vectors; v += kPanel) {
         const int64_t width =
             at.value_vectors - v < kPanel ? at.value_vectors - v : kPanel;

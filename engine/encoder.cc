@@ -1,10 +1,12 @@
 #include "engine/encoder.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "engine/checkpoint/rotation.h"
 #include "engine/checkpoint/tensor_table.h"
 #include "engine/encoder_session.h"
 
@@ -42,16 +44,17 @@ class Preparer {
               config_.max_len)));
     }
     for (const Rotation& rotation : config_.rotations) {
-      RotationRows rows = RowsOf(rotation, config_.max_position_embeddings);
-      layers->rotations.push_back(Take(
-          device_->PrepareRotation(std::move(rows.cos), std::move(rows.sin))));
+      RotationTables tables = MakeRotationTables(
+          rotation.theta, rotation.dims, config_.max_position_embeddings);
+      layers->rotations.push_back(Take(device_->PrepareRotation(
+          std::move(tables.cos), std::move(tables.sin))));
     }
     layers->final_norm = Norm(std::move(weights.final_norm));
   }
 
   EncoderLayer Layer(LayerWeights weights) {
     // This one alone: why is in device/cuda/README.
-    weights.feed_forward_in.bears_8_bits = !config_.gated;
+    weights.feed_forward_in.bears_8_bits = true;
     weights.attention_output.residual_follows = true;
     weights.feed_forward_out.residual_follows = true;
     EncoderLayer layer;
@@ -80,6 +83,19 @@ class Preparer {
   const ModelConfig& config_;
   absl::Status status_;
 };
+
+// With what a device may want to prove before it serves.
+ModelSizes SizesOf(const ModelConfig& config) {
+  ModelSizes sizes = config;
+  for (const LayerSpec& layer : config.layers) {
+    if (layer.reach != Reach() &&
+        std::count(sizes.reaches.begin(), sizes.reaches.end(), layer.reach) ==
+            0) {
+      sizes.reaches.push_back(layer.reach);
+    }
+  }
+  return sizes;
+}
 
 // Which norm follows which half of each layer.
 absl::Status OrderLayers(const ModelConfig& config, EncoderLayers* layers) {
@@ -112,13 +128,14 @@ Encoder::Encoder(std::unique_ptr<Device> device, const IdLimits& limits)
 absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
     std::unique_ptr<Device> device, const ModelConfig& config,
     WeightSource* source) {
+  const ModelSizes sizes = SizesOf(config);
   const absl::Status expected =
-      device->ExpectModel(config, WeightSizesOf(config));
+      device->ExpectModel(sizes, WeightSizesOf(config));
   if (!expected.ok()) return expected;
   auto encoder =
       absl::WrapUnique(new Encoder(std::move(device), config.limits()));
   EncoderLayers& layers = encoder->layers_;
-  layers.sizes = config;
+  layers.sizes = sizes;
   layers.activation = config.hidden_act;
   Preparer prepare(encoder->device_.get(), config);
   absl::StatusOr<OuterWeights> outer = source->ReadOuter();

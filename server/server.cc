@@ -9,10 +9,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/api/publish.h"
 #include "server/observe/log.h"
 #include "server/observe/pipeline_reporter.h"
+#include "server/rpc/convert.h"
 #include "server/rpc/grpc_server.h"
-#include "server/rpc/request.h"
 
 namespace encoderd {
 namespace {
@@ -91,17 +92,17 @@ absl::Status NameFlag(absl::string_view flag, absl::string_view way_out,
 Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
     : config_(config),
       on_device_lost_(std::move(on_device_lost)),
-      metrics_(NamesOf(config.models)) {
+      metrics_(NamesOf(config.models), EncoderMethods()) {
   environment_.state = &state_;
-  environment_.models = &models_;
+  environment_.api.models = &models_;
   environment_.metrics = &metrics_;
   environment_.calls = &calls_;
   environment_.streams = &streams_;
-  environment_.limits.max_inputs = config_.max_inputs_per_request;
-  environment_.limits.max_message_bytes = config_.max_message_bytes;
+  environment_.api.limits.max_inputs = config_.max_inputs_per_request;
+  environment_.api.limits.max_message_bytes = config_.max_message_bytes;
   // More ids than that are never admitted, and each may have a segment and a
   // position.
-  environment_.limits.max_list_values = 3 * config_.max_queue_tokens;
+  environment_.api.limits.max_list_values = 3 * config_.max_queue_tokens;
 }
 
 Server::~Server() {
@@ -123,7 +124,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
 }
 
 absl::Status Server::Listen() {
-  service_ = std::make_unique<EncoderService>(environment_);
+  service_ = NewEncoderService(environment_);
   auto listening = StartGrpcServer(config_, {service_.get(), &health_});
   if (!listening.ok()) {
     return NameFlag("listen", "give another address, or port 0 for a free one",
@@ -198,18 +199,15 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
   served->model = *model;
   served->observer = std::make_unique<PipelineReporter>(
       &metrics_, source.name, [this] { DeviceLost(); });
-  served->description =
-      DescribeModel(source.name, info, (*model)->tokenizer().vocab_size(),
-                    config_.max_inputs_per_request);
   PipelineOptions options;
   options.max_batch_tokens = config_.max_batch_tokens;
   options.max_queue_tokens = config_.max_queue_tokens;
   options.tokenizer_threads = config_.tokenizer_threads;
   // Any one message fits, and some more wait.
   options.max_queue_bytes = 4 * config_.max_message_bytes;
-  served->pipeline =
-      Pipeline::Create(&(*model)->tokenizer(), info.limits,
-                       *std::move(sessions), options, served->observer.get());
+  served->pipeline = std::make_unique<Pipeline>(
+      &(*model)->tokenizer(), info.limits, *std::move(sessions), options,
+      served->observer.get());
   const ServedModel* const added = served.get();
   models_.Add(std::move(served));
 
@@ -237,8 +235,7 @@ void Server::LogServing(const Loaded& loaded) {
           .Add("sessions", loaded.sessions)
           .Add("max_len", info.limits.max_len)
           .Add("max_len_source",
-               v1::MaxLenSource_Name(
-                   loaded.served->description.max_len_source()))
+               v1::MaxLenSource_Name(ToProto(info.config.max_len_source)))
           .Add("parameters", info.parameters.total)
           .Add("weights_sha256", info.weights_sha256)
           .Add("load_ms", absl::ToInt64Milliseconds(loaded.took)));

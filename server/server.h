@@ -17,12 +17,12 @@
 #include "absl/status/statusor.h"
 #include "engine/model.h"
 #include "grpcpp/server.h"
+#include "server/api/model_registry.h"
 #include "server/config.h"
 #include "server/observe/http.h"
 #include "server/observe/metrics.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/health.h"
-#include "server/rpc/model_registry.h"
 #include "server/rpc/service.h"
 #include "server/rpc/serving_state.h"
 
@@ -93,7 +93,7 @@ class Server {
   CallEnvironment environment_;
   ModelRegistry models_;  // its pipelines may still work on abandoned calls
   HealthService health_;
-  std::unique_ptr<EncoderService> service_;
+  std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<HttpServer> http_;

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 
-#include "engine/base/tensor.h"
 #include "engine/device/ops.h"
 
 namespace encoderd {
@@ -17,21 +16,13 @@ struct LayerSpec {
   bool operator==(const LayerSpec&) const = default;
 };
 
-// Rotary positions: pair i of a head turns by position / theta^(2i / dims).
+// Rotary positions (rotation.h).
 struct Rotation {
   double theta = 0;
   int32_t dims = 0;  // of a head, even; those after them stay
 
   bool operator==(const Rotation&) const = default;
 };
-
-// Cosine and sine of every angle, [rows, dims / 2] each, by position id. The
-// frequency and the angle are rounded to float, as transformers has them.
-struct RotationRows {
-  HostMatrix cos;
-  HostMatrix sin;
-};
-RotationRows RowsOf(const Rotation& rotation, int64_t rows);
 
 }  // namespace encoderd
 

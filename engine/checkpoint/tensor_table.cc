@@ -148,7 +148,7 @@ std::vector<WeightSize> WeightSizesOf(const ModelConfig& config) {
                      2 * int64_t{config.max_len} - 1});
   }
   for (const Rotation& rotation : config.rotations)
-    sizes.push_back({Kind::kFloats, 2 * positions, rotation.dims / 2});
+    sizes.insert(sizes.end(), 2, {Kind::kFloats, positions, rotation.dims / 2});
   return sizes;
 }
 

@@ -4,6 +4,9 @@
 #define ENCODERD_ENGINE_DEVICE_MODEL_SIZES_H_
 
 #include <cstdint>
+#include <vector>
+
+#include "engine/device/ops.h"
 
 namespace encoderd {
 
@@ -23,6 +26,7 @@ struct ModelSizes {
   // The feed-forward layer is (activation(x A) * x B) C.
   bool gated = false;
   bool attention_bias = false;  // attention adds a bias by distance
+  std::vector<Reach> reaches;   // to which layers limit attention, each once
 
   int32_t head_size() const { return hidden_size / num_attention_heads; }
   int32_t table_columns() const {

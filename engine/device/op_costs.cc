@@ -11,6 +11,14 @@ double Values(const Matrix& matrix) {
   return static_cast<double>(matrix.rows) * static_cast<double>(matrix.cols);
 }
 
+// Pairs of a query and a key within reach on one side, the query itself not
+// counted, in a sequence of `length` tokens.
+double PairsOnASide(int32_t length, int32_t reach) {
+  const double n = length;
+  if (reach < 0 || reach >= length) return n * (n - 1) / 2;
+  return n * reach - double{1} * reach * (reach + 1.0) / 2;
+}
+
 double ElementBytes(const Matrix& matrix) {
   return static_cast<double>(DTypeBytes(matrix.dtype));
 }
@@ -43,14 +51,16 @@ struct Coster {
                 (op.residual == nullptr ? 1 : 2) * BytesOf(op.y)};
   }
   OpTime operator()(const RotateOp& op) const {
-    return {op.kName, 0, 0, BytesOf(op.qkv) * 4 / 3};
+    return {op.kName, 0, 0,
+            BytesOf(op.qkv) * 4 / 3 * 2 * op.pairs / op.head_size};
   }
   OpTime operator()(const AttentionOp& op) const {
     const auto hidden = static_cast<double>(op.context.cols);
     double tokens = 0, pairs = 0;
     for (const int32_t length : lengths) {
       tokens += length;
-      pairs += double{1} * length * length;
+      pairs += length + PairsOnASide(length, op.reach.left) +
+               PairsOnASide(length, op.reach.right);
     }
     return {op.kName, 0, 4 * pairs * hidden,
             4 * tokens * hidden * ElementBytes(op.context)};

@@ -20,8 +20,8 @@ struct OpTime {
 };
 
 // Without seconds. FLOP of products and of attention's two products, each
-// multiply-add as two; bytes of every operand read and result written once.
-// lengths: of the sequences that the op is about.
+// multiply-add as two, of the keys within reach; bytes of every operand read
+// and result written once. lengths: of the sequences that the op is about.
 OpTime CostOf(const Op& op, const std::vector<int32_t>& lengths);
 
 // Bytes of a matrix's values.

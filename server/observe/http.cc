@@ -1,6 +1,5 @@
 #include "server/observe/http.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -9,120 +8,103 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <list>
-#include <thread>
 #include <utility>
-#include <vector>
 
+#include "absl/memory/memory.h"
 #include "absl/time/clock.h"
 #include "server/observe/http_connection.h"
-#include "server/observe/listen_socket.h"
 
 namespace encoderd {
 namespace {
 
 // For descriptors or memory that have run out.
-constexpr absl::Duration kBreather = absl::Milliseconds(50);
-
-class PollServer final : public HttpServer {
- public:
-  PollServer(const ListenSocket& socket, HttpSources sources,
-             const HttpBounds& bounds)
-      : listener_(socket.fd),
-        stop_(eventfd(0, EFD_CLOEXEC)),
-        port_(socket.port),
-        sources_(std::move(sources)),
-        bounds_(bounds),
-        thread_([this] { Run(); }) {}
-  ~PollServer() override {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t size = write(stop_, &one, sizeof(one));
-    thread_.join();
-    close(listener_);
-    close(stop_);
-  }
-
-  int port() const override { return port_; }
-
- private:
-  void Run() {
-    pthread_setname_np(pthread_self(), "http");
-    std::vector<pollfd> fds;
-    for (;;) {
-      fds = {{stop_, POLLIN, 0}, {listener_, POLLIN, 0}};
-      for (const HttpConnection& connection : connections_) {
-        fds.push_back(connection.poll_for());
-      }
-      const int timeout_ms = connections_.empty() ? -1 : 1000;
-      if (poll(fds.data(), fds.size(), timeout_ms) < 0) continue;
-      if (fds[0].revents != 0) return;
-      Serve(fds);
-      if (fds[1].revents != 0) AcceptAll();
-    }
-  }
-
-  // fds[2 ...] are those of connections_, in order.
-  void Serve(const std::vector<pollfd>& fds) {
-    const absl::Time now = absl::Now();
-    auto connection = connections_.begin();
-    for (size_t i = 2; i < fds.size(); ++i) {
-      const bool keep = now < connection->until &&
-                        (fds[i].revents == 0 || connection->Advance(sources_));
-      connection =
-          keep ? std::next(connection) : connections_.erase(connection);
-    }
-  }
-
-  void AcceptAll() {
-    for (int i = 0; i < bounds_.connections; ++i) {
-      const int fd =
-          accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd < 0) {
-        if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
-        // Out of descriptors: one of ours makes room, or the caller waits in
-        // the backlog; we do not spin.
-        if (!MakeRoom()) absl::SleepFor(kBreather);
-        return;
-      }
-      if (connections_.size() >= static_cast<size_t>(bounds_.connections)) {
-        MakeRoom();
-      }
-      // Most have sent their request already.
-      connections_.emplace_back(fd, absl::Now() + bounds_.patience);
-      if (!connections_.back().Advance(sources_)) connections_.pop_back();
-    }
-  }
-
-  // Closes the connection that has been silent for longest, or else the oldest.
-  // False: there is none.
-  bool MakeRoom() {
-    auto oldest = std::find_if(
-        connections_.begin(), connections_.end(),
-        [](const HttpConnection& connection) { return !connection.writing(); });
-    if (oldest == connections_.end()) oldest = connections_.begin();
-    if (oldest == connections_.end()) return false;
-    oldest->Advance(sources_);  // its request may just have come
-    connections_.erase(oldest);
-    return true;
-  }
-
-  const int listener_;
-  const int stop_;
-  const int port_;
-  const HttpSources sources_;
-  const HttpBounds bounds_;
-  std::list<HttpConnection> connections_;  // the thread's own, oldest first
-  std::thread thread_;
-};
+constexpr absl::Duration kPauseAfterError = absl::Milliseconds(50);
 
 }  // namespace
+
+HttpServer::HttpServer(const ListenSocket& socket, HttpSources sources,
+                       const HttpBounds& bounds)
+    : listener_(socket.fd),
+      stop_(eventfd(0, EFD_CLOEXEC)),
+      port_(socket.port),
+      sources_(std::move(sources)),
+      bounds_(bounds),
+      thread_([this] { Run(); }) {}
+
+HttpServer::~HttpServer() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t size = write(stop_, &one, sizeof(one));
+  thread_.join();
+  close(listener_);
+  close(stop_);
+}
+
+void HttpServer::Run() {
+  pthread_setname_np(pthread_self(), "http");
+  std::vector<pollfd> fds;
+  for (;;) {
+    fds = {{stop_, POLLIN, 0}, {listener_, POLLIN, 0}};
+    for (const HttpConnection& connection : connections_) {
+      fds.push_back(connection.poll_for());
+    }
+    const int timeout_ms = connections_.empty() ? -1 : 1000;
+    if (poll(fds.data(), fds.size(), timeout_ms) < 0) continue;
+    if (fds[0].revents != 0) return;
+    Serve(fds);
+    if (fds[1].revents != 0) AcceptAll();
+  }
+}
+
+// fds[2 ...] are those of connections_, in order.
+void HttpServer::Serve(const std::vector<pollfd>& fds) {
+  const absl::Time now = absl::Now();
+  auto connection = connections_.begin();
+  for (size_t i = 2; i < fds.size(); ++i) {
+    const bool keep = now < connection->until &&
+                      (fds[i].revents == 0 || connection->Advance(sources_));
+    connection = keep ? std::next(connection) : connections_.erase(connection);
+  }
+}
+
+void HttpServer::AcceptAll() {
+  for (int i = 0; i < bounds_.connections; ++i) {
+    const int fd =
+        accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+      // Out of descriptors: one of ours makes room, or the caller waits in
+      // the backlog; we do not spin.
+      if (!MakeRoom()) absl::SleepFor(kPauseAfterError);
+      return;
+    }
+    if (connections_.size() >= static_cast<size_t>(bounds_.connections)) {
+      MakeRoom();
+    }
+    // Most have sent their request already.
+    connections_.emplace_back(fd, absl::Now() + bounds_.patience);
+    if (!connections_.back().Advance(sources_)) connections_.pop_back();
+  }
+}
+
+// Closes the connection that has been silent for longest, or else the oldest.
+// False: there is none.
+bool HttpServer::MakeRoom() {
+  auto oldest = std::find_if(
+      connections_.begin(), connections_.end(),
+      [](const HttpConnection& connection) { return !connection.writing(); });
+  if (oldest == connections_.end()) oldest = connections_.begin();
+  if (oldest == connections_.end()) return false;
+  oldest->Advance(sources_);  // its request may just have come
+  connections_.erase(oldest);
+  return true;
+}
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
     const std::string& host, int port, HttpSources sources,
     const HttpBounds& bounds) {
   const auto socket = Listen(host, port);
   if (!socket.ok()) return socket.status();
-  return std::make_unique<PollServer>(*socket, std::move(sources), bounds);
+  return absl::WrapUnique(new HttpServer(*socket, std::move(sources), bounds));
 }
 
 }  // namespace encoderd

@@ -10,13 +10,19 @@
 #ifndef ENCODERD_SERVER_OBSERVE_HTTP_H_
 #define ENCODERD_SERVER_OBSERVE_HTTP_H_
 
+#include <poll.h>
+
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/net/listen_socket.h"
 
 namespace encoderd {
 
@@ -30,6 +36,8 @@ struct HttpBounds {
   absl::Duration patience = absl::Seconds(5);  // with one connection
 };
 
+class HttpConnection;
+
 class HttpServer {
  public:
   // host: a numeric address or a name that resolves to one; port 0 for any.
@@ -39,9 +47,27 @@ class HttpServer {
       const std::string& host, int port, HttpSources sources,
       const HttpBounds& bounds = {});
   // Closes everything and joins the thread.
-  virtual ~HttpServer() = default;
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
 
-  virtual int port() const = 0;  // the one bound
+  int port() const { return port_; }  // the one bound
+
+ private:
+  HttpServer(const ListenSocket& socket, HttpSources sources,
+             const HttpBounds& bounds);
+  void Run();
+  void Serve(const std::vector<pollfd>& fds);
+  void AcceptAll();
+  bool MakeRoom();
+
+  const int listener_;
+  const int stop_;
+  const int port_;
+  const HttpSources sources_;
+  const HttpBounds bounds_;
+  std::list<HttpConnection> connections_;  // the thread's own, oldest first
+  std::thread thread_;
 };
 
 // The whole answer to a request's head (all up to the empty line). Pure.

@@ -83,13 +83,6 @@ prometheus::Histogram* Histogram(
 
 }  // namespace
 
-const char* MethodName(Method method) {
-  constexpr const char* kNames[kNumMethods] = {
-      "Embed",      "EmbedStream", "Encode",          "Tokenize",
-      "ListModels", "GetModel",    "InspectPositions"};
-  return kNames[static_cast<int>(method)];
-}
-
 const char* StageName(Stage stage) {
   constexpr const char* kNames[kNumStages] = {"tokenize", "queue", "batch",
                                               "compute", "reply"};
@@ -125,12 +118,13 @@ const std::vector<std::string>& RejectionReasons() {
   return *kReasons;
 }
 
-Metrics::Metrics(const std::vector<std::string>& models) {
-  for (int method = 0; method < kNumMethods; ++method) {
+Metrics::Metrics(const std::vector<std::string>& models,
+                 const std::vector<std::string>& methods) {
+  for (const std::string& method : methods) {
     for (size_t code = 0; code < kAnswerCodes.size(); ++code) {
       requests_[method][code] =
           Counter(kRequests, registry_,
-                  {{"method", MethodName(static_cast<Method>(method))},
+                  {{"method", method},
                    {"code", absl::StatusCodeToString(kAnswerCodes[code])}});
     }
   }
@@ -166,12 +160,12 @@ Metrics::Metrics(const std::vector<std::string>& models) {
       .Set(1);
 }
 
-void Metrics::RequestDone(Method method, absl::StatusCode code,
+void Metrics::RequestDone(absl::string_view method, absl::StatusCode code,
                           absl::string_view reason, absl::Duration duration) {
   const auto at = std::find(kAnswerCodes.begin(), kAnswerCodes.end(), code);
   const size_t index = at == kAnswerCodes.end() ? kAnswerCodes.size() - 1
                                                 : at - kAnswerCodes.begin();
-  requests_[static_cast<int>(method)][index]->Increment();
+  requests_.find(method)->second[index]->Increment();
   request_duration_->Observe(absl::ToDoubleSeconds(duration));
   if (code != absl::StatusCode::kOk && !reason.empty()) InputRejected(reason);
 }

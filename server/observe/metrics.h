@@ -20,22 +20,10 @@
 #include "prometheus/gauge.h"
 #include "prometheus/histogram.h"
 #include "prometheus/registry.h"
+#include "server/pipeline/request.h"
 
 namespace encoderd {
 
-enum class Method {
-  kEmbed,
-  kEmbedStream,  // each request of a stream
-  kEncode,
-  kTokenize,
-  kListModels,
-  kGetModel,
-  kInspectPositions
-};
-inline constexpr int kNumMethods = 7;
-const char* MethodName(Method method);  // "Embed"
-
-enum class Stage { kTokenize, kQueue, kBatch, kCompute, kReply };
 inline constexpr int kNumStages = 5;
 const char* StageName(Stage stage);  // "tokenize"
 
@@ -74,11 +62,14 @@ class ModelMetrics {
 
 class Metrics {
  public:
-  // The names of the models that will be served.
-  explicit Metrics(const std::vector<std::string>& models);
+  // The names of the models that will be served, and of the methods that they
+  // are asked by.
+  Metrics(const std::vector<std::string>& models,
+          const std::vector<std::string>& methods);
 
-  // One answered call. `reason`: of a call that was not OK.
-  void RequestDone(Method method, absl::StatusCode code,
+  // One answered call, of a method named at construction. `reason`: of a call
+  // that was not OK.
+  void RequestDone(absl::string_view method, absl::StatusCode code,
                    absl::string_view reason, absl::Duration duration);
 
   // An input that was refused within a call that was not.
@@ -97,7 +88,8 @@ class Metrics {
  private:
   prometheus::Registry registry_;
   // Handles: constant after construction, owned by registry_.
-  std::array<std::array<prometheus::Counter*, kAnswerCodes.size()>, kNumMethods>
+  std::map<std::string, std::array<prometheus::Counter*, kAnswerCodes.size()>,
+           std::less<>>
       requests_;
   std::map<std::string, prometheus::Counter*, std::less<>> rejections_;
   prometheus::Histogram* request_duration_;

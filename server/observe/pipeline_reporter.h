@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "server/observe/metrics.h"
-#include "server/pipeline/pipeline.h"
+#include "server/pipeline/request.h"
 
 namespace encoderd {
 
@@ -22,12 +22,21 @@ class PipelineReporter final : public PipelineObserver {
         model_(model),
         on_device_lost_(std::move(on_device_lost)) {}
 
-  void StageDuration(PipelineObserver::Stage stage,
-                     absl::Duration duration) override;
-  void InputTokens(int64_t tokens) override;
-  void BatchComputed(int64_t tokens, int64_t sequences) override;
-  void QueueChanged(int64_t inputs, int64_t tokens) override;
-  void Cancelled(PipelineObserver::Stage stage, int64_t inputs) override;
+  void StageDuration(Stage stage, absl::Duration duration) override {
+    metrics_->StageDuration(stage, duration);
+  }
+  void InputTokens(int64_t tokens) override {
+    model_metrics_->InputTokens(tokens);
+  }
+  void BatchComputed(int64_t tokens, int64_t sequences) override {
+    model_metrics_->Batch(tokens, sequences);
+  }
+  void QueueChanged(int64_t inputs, int64_t tokens) override {
+    model_metrics_->Queue(inputs, tokens);
+  }
+  void Cancelled(Stage stage, int64_t inputs) override {
+    model_metrics_->Cancelled(stage, inputs);
+  }
   void DeviceFault(bool lost, const absl::Status& status) override;
   void DeviceNote(const std::string& note) override;
 

@@ -15,7 +15,7 @@ void BatchPolicy::Add(uint64_t request, uint64_t caller, absl::Time deadline,
   const auto at = known->second;
   const int64_t tokens =
       std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-  waiting_inputs_ += static_cast<int64_t>(lengths.size());
+  waiting_sequences_ += static_cast<int64_t>(lengths.size());
   waiting_tokens_ += tokens;
   at->requests.push_back({request, deadline, std::move(lengths), 0, 0, tokens});
   place_of_[request] = {at, std::prev(at->requests.end())};
@@ -27,7 +27,7 @@ void BatchPolicy::Add(uint64_t request, uint64_t caller, absl::Time deadline,
 int32_t BatchPolicy::Erase(Place place) {
   const Request& request = *place.request;
   const auto left = static_cast<int32_t>(request.lengths.size() - request.next);
-  waiting_inputs_ -= left;
+  waiting_sequences_ -= left;
   waiting_tokens_ -= request.tokens_left;
   deadlines_.erase({request.deadline, request.id});
   place_of_.erase(request.id);
@@ -102,7 +102,7 @@ BatchDecision BatchPolicy::Next(const BatchLimits& limits, absl::Time now) {
     request.served += length;
     request.tokens_left -= length;
     waiting_tokens_ -= length;
-    --waiting_inputs_;
+    --waiting_sequences_;
     if (++request.next == request.lengths.size()) Erase(place);
   }
   return decision;

@@ -1,8 +1,8 @@
-// Which inputs go into the next batch: a pure rule over queued shapes, without
-// a thread, a lock or a clock.
+// Which sequences go into the next batch: a pure rule over queued lengths,
+// without a thread, a lock or a clock.
 //
-// A request waits as a list of input lengths; a batch is a list of slices, each
-// some consecutive inputs of one request. The rule:
+// A request waits as a list of lengths; a batch is a list of slices, each some
+// consecutive sequences of one request. The rule:
 //   1. What is past its deadline leaves, before anything is picked.
 //   2. Work-conserving: if anything waits, a batch is given at once.
 //   3. Callers take turns, `caller_share` tokens each; within a caller its
@@ -10,14 +10,14 @@
 //      requests are served whole and in order of arrival, a long one is sliced
 //      across batches, and neither a long request nor a caller with thousands
 //      of requests keeps others waiting for more than one turn of each other
-//      caller and request. Whoever takes more than its share (inputs are not
+//      caller and request. Whoever takes more than its share (sequences are not
 //      cut) has it deducted from its next turn. No age enters: turns alone
 //      bound every wait, and an age bound would give a flooding caller the
 //      whole device back once its queue is old.
 //   4. A batch has at most max_tokens. When little waits, it is cut so that
 //      every idle Session gets an even part, and the busy ones find something
 //      when they come back.
-// Cost: O(1) for each input picked, O(log n) for each request.
+// Cost: O(1) for each sequence picked, O(log n) for each request.
 #ifndef ENCODERD_SERVER_PIPELINE_BATCH_POLICY_H_
 #define ENCODERD_SERVER_PIPELINE_BATCH_POLICY_H_
 
@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/pipeline/input.h"
 
 namespace encoderd {
 
@@ -38,23 +39,16 @@ struct FairShares {
 };
 
 struct BatchLimits {
-  int64_t max_tokens = 0;  // of the batch; at least the longest input
+  int64_t max_tokens = 0;  // of the batch; at least the longest sequence
   int64_t min_tokens = 0;  // not worth cutting below while others are busy
   int sessions = 1;        // all
   int idle_sessions = 1;   // waiting for work, the asking one included
 };
 
-// Inputs first .. first+count-1 of a request.
-struct Slice {
-  uint64_t request = 0;
-  int32_t first = 0;
-  int32_t count = 0;
-};
-
 struct BatchDecision {
   std::vector<Slice> slices;  // the batch, in order
   int64_t tokens = 0;
-  std::vector<std::pair<uint64_t, int32_t>> expired;  // request, inputs left
+  std::vector<std::pair<uint64_t, int32_t>> expired;  // request, sequences left
 };
 
 // Not thread-safe.
@@ -64,18 +58,19 @@ class BatchPolicy {
   BatchPolicy(const BatchPolicy&) = delete;
   BatchPolicy& operator=(const BatchPolicy&) = delete;
 
-  // lengths: tokens of each input, at least one, each >= 1. `request` is new.
+  // lengths: tokens of each sequence, at least one, each >= 1. `request` is
+  // new.
   void Add(uint64_t request, uint64_t caller, absl::Time deadline,
            std::vector<int32_t> lengths);
-  // Takes a request out; how many of its inputs were still waiting.
+  // Takes a request out; how many of its sequences waited.
   int32_t Remove(uint64_t request);
   // Takes every request out.
   std::vector<std::pair<uint64_t, int32_t>> RemoveAll();
   // Takes the next batch out.
   BatchDecision Next(const BatchLimits& limits, absl::Time now);
 
-  bool empty() const { return waiting_inputs_ == 0; }
-  int64_t waiting_inputs() const { return waiting_inputs_; }
+  bool empty() const { return waiting_sequences_ == 0; }
+  int64_t waiting_sequences() const { return waiting_sequences_; }
   int64_t waiting_tokens() const { return waiting_tokens_; }
 
  private:
@@ -83,7 +78,7 @@ class BatchPolicy {
     uint64_t id;
     absl::Time deadline;
     std::vector<int32_t> lengths;
-    size_t next = 0;     // first input that still waits
+    size_t next = 0;     // first sequence that still waits
     int64_t served = 0;  // tokens of this turn
     int64_t tokens_left = 0;
   };
@@ -107,7 +102,7 @@ class BatchPolicy {
   std::unordered_map<uint64_t, std::list<Caller>::iterator> caller_of_;
   std::unordered_map<uint64_t, Place> place_of_;
   std::set<std::pair<absl::Time, uint64_t>> deadlines_;  // the finite ones
-  int64_t waiting_inputs_ = 0;
+  int64_t waiting_sequences_ = 0;
   int64_t waiting_tokens_ = 0;
 };
 

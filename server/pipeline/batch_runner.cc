@@ -9,8 +9,6 @@
 namespace encoderd {
 namespace {
 
-using Stage = PipelineObserver::Stage;
-
 bool AllFinite(absl::Span<const float> values) {
   // An exponent of all ones is NaN or infinity; no branch in the loop.
   constexpr uint32_t kExponent = 0x7f800000;
@@ -25,9 +23,9 @@ bool AllFinite(absl::Span<const float> values) {
 
 // False: there is no memory for the values. Those of Encode may be large; the
 // thread and the other calls go on.
-bool TryDeliver(Call* call, int32_t unit, absl::Span<const float> values) {
+bool TryDeliver(Call* call, int32_t sequence, absl::Span<const float> values) {
   try {
-    call->Deliver(unit, values);
+    call->sequences.Deliver(sequence, values);
     return true;
   } catch (...) {
     return false;
@@ -38,38 +36,41 @@ bool TryDeliver(Call* call, int32_t unit, absl::Span<const float> values) {
 
 void BatchRunner::Run(Work* work) {
   for (Work::Dropped& dropped : work->dropped) {
-    dropped.call->Account(dropped.inputs, clock_());
+    dropped.call->Account(dropped.sequences, clock_());
   }
   work->dropped.clear();
-  rows_.clear();
-  for (const Work::Part& part : work->parts) {
-    for (int32_t i = 0; i < part.count; ++i) {
-      rows_.push_back({part.call.get(), part.first + i});
+  members_.clear();
+  for (const Work::Taken& taken : work->taken) {
+    for (int32_t i = 0; i < taken.slice.count; ++i) {
+      members_.push_back({taken.call.get(), taken.slice.first + i});
     }
   }
-  if (!rows_.empty()) Compute(rows_, "");
-  for (Work::Part& part : work->parts) part.call.reset();
+  if (!members_.empty()) Compute(members_, "");
+  for (Work::Taken& taken : work->taken) taken.call.reset();
 }
 
-void BatchRunner::DropRows(absl::Span<const Row> rows, Stage stage) {
-  for (const Row& row : rows) {
-    if (row.call->fate() == Call::Fate::kGone) observer_.Cancelled(stage, 1);
-    row.call->Account(1, clock_());
+void BatchRunner::Drop(absl::Span<const Member> members, Stage stage) {
+  for (const Member& member : members) {
+    if (member.call->fate() == Call::Fate::kGone) {
+      observer_.Cancelled(stage, 1);
+    }
+    member.call->Account(1, clock_());
   }
 }
 
-void BatchRunner::Pack(absl::Span<const Row> rows) {
+void BatchRunner::Pack(absl::Span<const Member> members) {
   batch_.Clear();
   outputs_.clear();
-  packed_rows_.clear();
-  for (const Row& row : rows) {
-    if (!row.call->alive()) {
-      DropRows({&row, 1}, Stage::kBatch);
+  packed_.clear();
+  for (const Member& member : members) {
+    if (!member.call->alive()) {
+      Drop({&member, 1}, Stage::kBatch);
       continue;
     }
-    batch_.Append(row.call->sequence(row.unit), limits_);
-    outputs_.push_back(row.call->output(row.unit));
-    packed_rows_.push_back(row);
+    const Sequences& sequences = member.call->sequences;
+    batch_.Append(sequences.ids(member.sequence), limits_);
+    outputs_.push_back(sequences.output(member.sequence));
+    packed_.push_back(member);
   }
 }
 
@@ -83,10 +84,11 @@ absl::Status BatchRunner::Forward() {
   }
 }
 
-void BatchRunner::Compute(absl::Span<const Row> rows, std::string error_id) {
+void BatchRunner::Compute(absl::Span<const Member> members,
+                          std::string error_id) {
   const absl::Time packing = clock_();
-  Pack(rows);
-  if (packed_rows_.empty()) return;
+  Pack(members);
+  if (packed_.empty()) return;
   const absl::Time start = clock_();
   observer_.StageDuration(Stage::kBatch, start - packing);
   const absl::Status status = Forward();
@@ -103,38 +105,42 @@ void BatchRunner::Compute(absl::Span<const Row> rows, std::string error_id) {
     observer_.DeviceFault(lost, DeviceFaultForLog(status, error_id));
   }
   if (lost) queue_.Lose(error_id);
-  const std::vector<Row> failed = packed_rows_;
-  if (lost || failed.size() == 1) {
-    for (const Row& row : failed) {
-      constexpr char kWhat[] = "the device failed while computing this request";
-      if (lost) {
-        row.call->Fail(
-            Call::Fate::kFailed,
-            DeviceFaultError(absl::StatusCode::kInternal, error_id, kWhat));
-      } else {
-        FailRow(row,
-                DeviceFaultError(absl::StatusCode::kInternal, error_id, kWhat));
-      }
-      DropRows({&row, 1}, Stage::kCompute);
-    }
+  const std::vector<Member> failed = packed_;
+  const absl::Span<const Member> all(failed);
+  if (lost || all.size() == 1) {
+    FailAll(all, lost, error_id);
     return;
   }
-  const absl::Span<const Row> all(failed);
   Compute(all.subspan(0, all.size() / 2), error_id);
   Compute(all.subspan(all.size() / 2), error_id);
 }
 
+void BatchRunner::FailAll(absl::Span<const Member> members, bool lost,
+                          absl::string_view error_id) {
+  const absl::Status error =
+      DeviceFaultError(absl::StatusCode::kInternal, error_id,
+                       "the device failed while computing this request");
+  for (const Member& member : members) {
+    if (lost) {
+      member.call->Fail(Call::Fate::kFailed, error);
+    } else {
+      Fail(member, error);
+    }
+    Drop({&member, 1}, Stage::kCompute);
+  }
+}
+
 void BatchRunner::DeliverPacked() {
   const absl::Time now = clock_();
-  int64_t done = 0;  // inputs of the same call, accounted for together
-  for (size_t b = 0; b < packed_rows_.size(); ++b) {
-    const Row& row = packed_rows_[b];
+  int64_t done = 0;  // sequences of the same call, accounted for together
+  for (size_t b = 0; b < packed_.size(); ++b) {
+    const Member& member = packed_[b];
     const absl::Span<const float> values = result_.Output(b);
-    if (row.call->fate() == Call::Fate::kGone) {
+    if (member.call->fate() == Call::Fate::kGone) {
       observer_.Cancelled(Stage::kCompute, 1);
     } else if (AllFinite(values)) {
-      if (!TryDeliver(row.call, row.unit, values)) {
-        FailRow(row, InternalFaultError(NewErrorId()));
+      if (!TryDeliver(member.call, member.sequence, values)) {
+        Fail(member, InternalFaultError(NewErrorId()));
       }
     } else {
       const std::string error_id = NewErrorId();
@@ -143,21 +149,22 @@ void BatchRunner::DeliverPacked() {
                                        "a result of ", values.size(),
                                        " values has NaN or infinity")),
                                    error_id));
-      FailRow(row,
-              DeviceFaultError(absl::StatusCode::kInternal, error_id,
-                               "the device gave a result that is no number"));
+      Fail(member,
+           DeviceFaultError(absl::StatusCode::kInternal, error_id,
+                            "the device gave a result that is no number"));
     }
     ++done;
-    if (b + 1 == packed_rows_.size() || packed_rows_[b + 1].call != row.call) {
-      row.call->Account(done, now);
+    if (b + 1 == packed_.size() || packed_[b + 1].call != member.call) {
+      member.call->Account(done, now);
       done = 0;
     }
   }
 }
 
-void BatchRunner::FailRow(const Row& row, const absl::Status& status) {
-  if (row.call->FailUnit(row.unit, status)) return;
-  queue_.Discard(*row.call);  // the rest of it is not computed any more
+void BatchRunner::Fail(const Member& member, const absl::Status& status) {
+  if (member.call->sequences.Fail(member.sequence, status)) return;
+  member.call->Fail(Call::Fate::kFailed, status);
+  queue_.Discard(*member.call);  // the rest of it is not computed any more
 }
 
 }  // namespace encoderd

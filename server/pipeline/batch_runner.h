@@ -1,9 +1,9 @@
 // One Session at work: packs what the queue gave, runs it, hands the results to
 // their calls, and isolates what fails.
 //
-// A failed batch is run again in halves, down to single inputs: only an input
+// A failed batch is run again in halves, down to single sequences: only one
 // that fails alone fails its request (INTERNAL, DEVICE_FAULT), and since the
-// bits of an input never depend on its company, the neighbours get theirs. A
+// bits of a sequence never depend on its company, the neighbours get theirs. A
 // passing fault is thereby healed. A lost device (DATA_LOSS) is not tried
 // again: the batch's requests fail, and the queue answers everything else
 // UNAVAILABLE. A result with NaN or infinity fails its request alone.
@@ -21,7 +21,7 @@
 #include "absl/types/span.h"
 #include "engine/base/batch.h"
 #include "engine/session.h"
-#include "server/pipeline/pipeline.h"
+#include "server/pipeline/request.h"
 #include "server/pipeline/work_queue.h"
 
 namespace encoderd {
@@ -37,24 +37,26 @@ class BatchRunner {
         observer_(*observer),
         clock_(clock) {}
 
-  // Accounts for what was dropped, then computes and delivers every part, and
+  // Accounts for what was dropped, then computes and delivers every slice, and
   // lets go of the calls.
   void Run(Work* work);
 
  private:
-  struct Row {
+  struct Member {  // one sequence of a batch
     Call* call = nullptr;
-    int32_t unit = 0;
+    int32_t sequence = 0;
   };
 
-  void DropRows(absl::Span<const Row> rows, PipelineObserver::Stage stage);
-  // Packs the rows whose calls are alive; the others are dropped.
-  void Pack(absl::Span<const Row> rows);
+  void Drop(absl::Span<const Member> members, PipelineObserver::Stage stage);
+  // Packs those whose calls are alive; the others are dropped.
+  void Pack(absl::Span<const Member> members);
   absl::Status Forward();
-  // Runs `rows`; error_id: of the batch's first failure, "" before it.
-  void Compute(absl::Span<const Row> rows, std::string error_id);
+  // Runs `members`; error_id: of the batch's first failure, "" before it.
+  void Compute(absl::Span<const Member> members, std::string error_id);
+  void FailAll(absl::Span<const Member> members, bool lost,
+               absl::string_view error_id);
   void DeliverPacked();
-  void FailRow(const Row& row, const absl::Status& status);
+  void Fail(const Member& member, const absl::Status& status);
 
   Session& session_;
   WorkQueue& queue_;
@@ -63,8 +65,8 @@ class BatchRunner {
   const WorkQueue::Clock clock_;
 
   // Reused from batch to batch.
-  std::vector<Row> rows_;         // of the work
-  std::vector<Row> packed_rows_;  // [B] of the batch
+  std::vector<Member> members_;  // of the work
+  std::vector<Member> packed_;   // [B] of the batch
   PackedBatch batch_;
   std::vector<SequenceOutput> outputs_;  // [B]
   ForwardResult result_;

@@ -16,7 +16,7 @@ constexpr int64_t kBytesPerToken = 4;
 // only counts.
 constexpr int64_t kCountFirstBytes = 64 << 10;
 
-absl::Status EncodeText(const Tokenizer& tokenizer, const PipelineInput& input,
+absl::Status EncodeText(const Tokenizer& tokenizer, const Input& input,
                         const Tokenizer::EncodeOptions& options,
                         TokenizerScratch* scratch, Encoding* out) {
   // The one place where a tokenizer's exception (no memory for a huge text)
@@ -63,10 +63,9 @@ std::vector<TextRange> SpanOfIds(const Tokenizer& tokenizer,
 
 }  // namespace
 
-absl::Status InputEncoder::Encode(PipelineInput* input,
-                                  const EncodeRules& rules,
+absl::Status InputEncoder::Encode(Input* input, const EncodeRules& rules,
                                   TokenizerScratch* scratch, Encoding* buffer,
-                                  EncodedInput* out) const {
+                                  TokenizedInput* out) const {
   absl::Status status = EncodeKept(input, rules, scratch, buffer, out);
   if (!status.ok()) {
     out->sequence = TokenSequence();
@@ -75,11 +74,10 @@ absl::Status InputEncoder::Encode(PipelineInput* input,
   return status;
 }
 
-absl::Status InputEncoder::EncodeKept(PipelineInput* input,
-                                      const EncodeRules& rules,
+absl::Status InputEncoder::EncodeKept(Input* input, const EncodeRules& rules,
                                       TokenizerScratch* scratch,
                                       Encoding* buffer,
-                                      EncodedInput* out) const {
+                                      TokenizedInput* out) const {
   out->truncated = false;
   if (auto* tokens = std::get_if<TokenSequence>(input)) {
     out->sequence = std::move(*tokens);
@@ -87,7 +85,7 @@ absl::Status InputEncoder::EncodeKept(PipelineInput* input,
     if (rules.without_special_tokens) {
       out->span = SpanOfIds(tokenizer_, out->sequence.token_ids);
     }
-    return ValidateSequence(out->sequence, limits_);
+    return absl::OkStatus();
   }
   absl::Status status = EncodeText(tokenizer_, *input, {}, scratch, buffer);
   if (!status.ok()) return status;
@@ -126,7 +124,7 @@ absl::Status InputEncoder::EncodeKept(PipelineInput* input,
   return ValidateSequence(out->sequence, limits);
 }
 
-absl::Status InputEncoder::Tokenize(const PipelineInput& input,
+absl::Status InputEncoder::Tokenize(const Input& input,
                                     const Tokenizer::EncodeOptions& options,
                                     int64_t max_ids, TokenizerScratch* scratch,
                                     Encoding* out) const {
@@ -141,11 +139,6 @@ absl::Status InputEncoder::Tokenize(const PipelineInput& input,
     }
     return EncodeText(tokenizer_, input, options, scratch, out);
   }
-  IdLimits limits = limits_;
-  limits.max_len = static_cast<int32_t>(std::max<int64_t>(
-      limits.max_len, static_cast<int64_t>(tokens->token_ids.size())));
-  absl::Status status = ValidateSequence(*tokens, limits);
-  if (!status.ok()) return status;
   out->Clear();
   out->token_ids = tokens->token_ids;
   out->segment_ids = tokens->segment_ids;
@@ -153,7 +146,7 @@ absl::Status InputEncoder::Tokenize(const PipelineInput& input,
   return absl::OkStatus();
 }
 
-int64_t InputEncoder::EstimateTokens(const PipelineInput& input,
+int64_t InputEncoder::EstimateTokens(const Input& input,
                                      const EncodeRules& rules,
                                      bool* exact) const {
   if (const auto* tokens = std::get_if<TokenSequence>(&input)) {
@@ -177,28 +170,6 @@ int64_t InputEncoder::EstimateTokens(const PipelineInput& input,
     return tokens;
   }
   return std::min<int64_t>(tokens, limits_.max_len);
-}
-
-int64_t InputBytes(const PipelineInput& input) {
-  constexpr auto kOwn = static_cast<int64_t>(sizeof(PipelineInput));
-  if (std::holds_alternative<RefusedInput>(input)) return kOwn;
-  if (const auto* text = std::get_if<TextInput>(&input)) {
-    return kOwn + static_cast<int64_t>(text->text.size());
-  }
-  if (const auto* pair = std::get_if<PairInput>(&input)) {
-    return kOwn +
-           static_cast<int64_t>(pair->first.size() + pair->second.size());
-  }
-  const auto& tokens = std::get<TokenSequence>(input);
-  return kOwn + static_cast<int64_t>(sizeof(int32_t)) *
-                    static_cast<int64_t>(tokens.token_ids.size() +
-                                         tokens.segment_ids.size() +
-                                         tokens.position_ids.size());
-}
-
-absl::string_view ContentName(const PipelineInput& input) {
-  if (std::holds_alternative<TextInput>(input)) return "text";
-  return std::holds_alternative<PairInput>(input) ? "pair" : "tokens";
 }
 
 }  // namespace encoderd

@@ -1,8 +1,8 @@
 // One input -> ids that the model's tables hold, or why not.
 //
 // Text goes through the Tokenizer, is compared with max_len and cut only if
-// asked for; id lists are checked and used as they are. Constant after
-// construction, shared by the tokenizer threads.
+// asked for; id lists, checked before (input.h), are used as they are. Constant
+// after construction, shared by the tokenizer threads.
 #ifndef ENCODERD_SERVER_PIPELINE_INPUT_ENCODER_H_
 #define ENCODERD_SERVER_PIPELINE_INPUT_ENCODER_H_
 
@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "engine/base/batch.h"
 #include "engine/tokenizer/tokenizer.h"
-#include "server/pipeline/pipeline.h"
+#include "server/pipeline/request.h"
 #include "server/pipeline/windows.h"
 
 namespace encoderd {
 
-struct EncodedInput {
+// An Input once it was tokenised.
+struct TokenizedInput {
   absl::Status status;  // complete (MakeInputFault); the rest but token_count
                         // means nothing unless it is OK
   TokenSequence sequence;   // with windows: the whole text, uncut
@@ -55,22 +55,22 @@ class InputEncoder {
   // something throws. buffer: any Encoding, reused from call to call. An id
   // list is moved out of `input`. A refused input keeps its token_count and no
   // ids: it may be one of a thousand long ones.
-  absl::Status Encode(PipelineInput* input, const EncodeRules& rules,
+  absl::Status Encode(Input* input, const EncodeRules& rules,
                       TokenizerScratch* scratch, Encoding* buffer,
-                      EncodedInput* out) const;
+                      TokenizedInput* out) const;
 
   // The same without max_len and without a cut, for people to look at. An id
   // list comes back with its segments filled in. Offsets, which take several
   // times the memory of ids, are left out of a large text with more than
   // max_ids.
-  absl::Status Tokenize(const PipelineInput& input,
+  absl::Status Tokenize(const Input& input,
                         const Tokenizer::EncodeOptions& options,
                         int64_t max_ids, TokenizerScratch* scratch,
                         Encoding* out) const;
 
   // Tokens as far as they can be known before tokenising: exact for id lists
   // (*exact stays as it is), else a guess (*exact becomes false).
-  int64_t EstimateTokens(const PipelineInput& input, const EncodeRules& rules,
+  int64_t EstimateTokens(const Input& input, const EncodeRules& rules,
                          bool* exact) const;
 
   // How a text is cut into windows.
@@ -83,19 +83,14 @@ class InputEncoder {
   int64_t max_request_tokens() const { return max_request_tokens_; }
 
  private:
-  absl::Status EncodeKept(PipelineInput* input, const EncodeRules& rules,
+  absl::Status EncodeKept(Input* input, const EncodeRules& rules,
                           TokenizerScratch* scratch, Encoding* buffer,
-                          EncodedInput* out) const;
+                          TokenizedInput* out) const;
 
   const Tokenizer& tokenizer_;
   const IdLimits limits_;
   const int64_t max_request_tokens_;
 };
-
-// Bytes that `input` holds while it waits.
-int64_t InputBytes(const PipelineInput& input);
-// The name of its field in the contract: "text", "pair", "tokens".
-absl::string_view ContentName(const PipelineInput& input);
 
 }  // namespace encoderd
 

@@ -1,28 +1,16 @@
 #include "server/pipeline/pipeline.h"
 
 #include <algorithm>
-#include <atomic>
-#include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/pipeline/admission.h"
 #include "server/pipeline/batch_runner.h"
-#include "server/pipeline/call.h"
 #include "server/pipeline/errors.h"
-#include "server/pipeline/input_encoder.h"
-#include "server/pipeline/mutex.h"
-#include "server/pipeline/side_lane.h"
 #include "server/pipeline/thread_name.h"
-#include "server/pipeline/tokenizer_pool.h"
-#include "server/pipeline/work_queue.h"
 
 namespace encoderd {
 namespace {
-
-using Stage = PipelineObserver::Stage;
 
 constexpr int64_t kDefaultQueueBatches = 64;  // of every Session
 
@@ -34,57 +22,6 @@ int64_t BatchTokens(const Session& session, const IdLimits& limits,
   }
   return std::max<int64_t>(tokens, limits.max_len);
 }
-
-class PipelineImpl final : public Pipeline, public CallHost {
- public:
-  PipelineImpl(const Tokenizer* tokenizer, const IdLimits& limits,
-               std::vector<std::unique_ptr<Session>> sessions,
-               const PipelineOptions& options, PipelineObserver* observer);
-  ~PipelineImpl() override;
-
-  std::shared_ptr<PipelineCall> Submit(PipelineRequest request,
-                                       Done done) override;
-  std::shared_ptr<PipelineCall> SubmitTokenize(TokenizePipelineRequest request,
-                                               TokenizeDone done) override;
-  std::shared_ptr<PipelineCall> SubmitWork(
-      uint64_t caller, absl::Time deadline,
-      std::function<void(const absl::Status&)> work) override;
-  void StartDraining() override;
-  int64_t in_flight() const override;
-  bool WaitIdle(absl::Time until) override;
-
- private:
-  std::shared_ptr<PipelineCall> Start(std::shared_ptr<Call> call);
-  // Counts a call; then OK unless none is taken any more.
-  absl::Status Enter();
-  // Lets a call in or says why not; counts it in any case.
-  absl::Status Accept(Call* call);
-  void Tokenized(std::shared_ptr<Call> call);
-  absl::Status CheckTokenized(Call* call);
-  // The lengths of what is to be computed; none: the call is done.
-  absl::StatusOr<std::vector<int32_t>> Prepare(Call* call, absl::Time now);
-  void StartThreads();
-  void EndThreads();
-  void BatchLoop(int index, BatchLimits limits);
-  void CallFinished() override;
-
-  const InputEncoder encoder_;
-  const PipelineOptions options_;
-  PipelineObserver& observer_;
-  const std::vector<std::unique_ptr<Session>> sessions_;
-  Admission admission_;
-  const std::shared_ptr<WorkQueue> queue_;  // calls may outlive the pipeline
-  std::atomic<uint64_t> next_id_{1};
-
-  mutable Mutex mutex_;
-  CondVar idle_;
-  int64_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-
-  std::unique_ptr<TokenizerPool> pool_;
-  std::unique_ptr<SideLane> aside_;
-  std::vector<std::thread> threads_;  // batch-DEVICE-N
-};
 
 int64_t QueueTokens(const std::vector<std::unique_ptr<Session>>& sessions,
                     const IdLimits& limits, const PipelineOptions& options) {
@@ -104,10 +41,11 @@ FairShares Shares(const std::vector<std::unique_ptr<Session>>& sessions,
   return {std::max<int64_t>(tokens / 4, 1), tokens};
 }
 
-PipelineImpl::PipelineImpl(const Tokenizer* tokenizer, const IdLimits& limits,
-                           std::vector<std::unique_ptr<Session>> sessions,
-                           const PipelineOptions& options,
-                           PipelineObserver* observer)
+}  // namespace
+
+Pipeline::Pipeline(const Tokenizer* tokenizer, const IdLimits& limits,
+                   std::vector<std::unique_ptr<Session>> sessions,
+                   const PipelineOptions& options, PipelineObserver* observer)
     : encoder_(tokenizer, limits, QueueTokens(sessions, limits, options)),
       options_(options),
       observer_(*observer),
@@ -123,13 +61,13 @@ PipelineImpl::PipelineImpl(const Tokenizer* tokenizer, const IdLimits& limits,
   }
 }
 
-PipelineImpl::~PipelineImpl() {
+Pipeline::~Pipeline() {
   StartDraining();
   WaitIdle(absl::InfiniteFuture());
   EndThreads();
 }
 
-void PipelineImpl::StartThreads() {
+void Pipeline::StartThreads() {
   pool_ = std::make_unique<TokenizerPool>(
       &encoder_, options_.tokenizer_threads,
       [this](std::shared_ptr<Call> call) { Tokenized(std::move(call)); });
@@ -143,38 +81,18 @@ void PipelineImpl::StartThreads() {
   }
 }
 
-void PipelineImpl::EndThreads() {
+void Pipeline::EndThreads() {
   pool_.reset();
   aside_.reset();
   queue_->Stop();
   for (std::thread& thread : threads_) thread.join();
 }
 
-std::shared_ptr<PipelineCall> PipelineImpl::Submit(PipelineRequest request,
-                                                   Done done) {
-  return Start(std::make_shared<Call>(next_id_.fetch_add(1), std::move(request),
-                                      std::move(done), this, queue_,
-                                      absl::Now()));
-}
-
-std::shared_ptr<PipelineCall> PipelineImpl::SubmitTokenize(
-    TokenizePipelineRequest request, TokenizeDone done) {
-  return Start(std::make_shared<Call>(next_id_.fetch_add(1), std::move(request),
-                                      std::move(done), this, queue_,
-                                      absl::Now()));
-}
-
-std::shared_ptr<PipelineCall> PipelineImpl::SubmitWork(
-    uint64_t caller, absl::Time deadline,
-    std::function<void(const absl::Status&)> work) {
-  const absl::Status status = Enter();
-  if (status.ok()) return aside_->Add(caller, deadline, std::move(work));
-  work(status);
-  CallFinished();
-  return nullptr;
-}
-
-std::shared_ptr<PipelineCall> PipelineImpl::Start(std::shared_ptr<Call> call) {
+std::shared_ptr<PipelineCall> Pipeline::Submit(PipelineRequest request,
+                                               Done done) {
+  auto call =
+      std::make_shared<Call>(next_id_.fetch_add(1), std::move(request),
+                             std::move(done), this, queue_, absl::Now());
   const absl::Status status = Accept(call.get());
   if (status.ok()) {
     pool_->Add(call);
@@ -185,7 +103,17 @@ std::shared_ptr<PipelineCall> PipelineImpl::Start(std::shared_ptr<Call> call) {
   return call;
 }
 
-absl::Status PipelineImpl::Enter() {
+std::shared_ptr<PipelineCall> Pipeline::SubmitWork(
+    uint64_t caller, absl::Time deadline,
+    std::function<void(const absl::Status&)> work) {
+  const absl::Status status = Enter();
+  if (status.ok()) return aside_->Add(caller, deadline, std::move(work));
+  work(status);
+  CallFinished();
+  return nullptr;
+}
+
+absl::Status Pipeline::Enter() {
   {
     MutexLock lock(&mutex_);
     ++in_flight_;
@@ -194,51 +122,45 @@ absl::Status PipelineImpl::Enter() {
   return queue_->lost() ? queue_->LostError() : absl::OkStatus();
 }
 
-absl::Status PipelineImpl::Accept(Call* call) {
+absl::Status Pipeline::Accept(Call* call) {
   const absl::Status entered = Enter();
   if (!entered.ok()) return entered;
-  if (call->num_inputs() == 0) return NoInputsError();
+  const Inputs& inputs = call->inputs;
+  if (inputs.size() == 0) return NoInputsError();
   if (call->submitted_at >= call->deadline) {
-    observer_.Cancelled(Stage::kTokenize, call->num_inputs());
+    observer_.Cancelled(Stage::kTokenize, inputs.size());
     return ExpiredError();
   }
   bool exact = true;
   int64_t tokens = 0;
   int64_t bytes = 0;
-  for (const PipelineInput& input : call->inputs()) {
+  for (const Input& input : inputs.waiting()) {
     bytes += InputBytes(input);
-    tokens += encoder_.EstimateTokens(input, call->rules, &exact);
+    tokens += encoder_.EstimateTokens(input, inputs.rules(), &exact);
   }
   absl::StatusOr<Permit> permit = admission_.Admit(tokens, !exact, bytes);
   if (!permit.ok()) return permit.status();
-  call->permit() = std::move(*permit);
+  call->permit = std::move(*permit);
   return absl::OkStatus();
 }
 
-absl::Status PipelineImpl::CheckTokenized(Call* call) {
-  absl::Status status = call->InputFaults();
-  if (!status.ok()) return status;
-  status = call->AnswerFits();
-  if (!status.ok()) return status;
-  return call->permit().Settle(call->tokens());
-}
-
-absl::StatusOr<std::vector<int32_t>> PipelineImpl::Prepare(Call* call,
-                                                           absl::Time now) {
+absl::StatusOr<std::vector<int32_t>> Pipeline::Prepare(Call* call,
+                                                       absl::Time now) {
   observer_.StageDuration(Stage::kTokenize, now - call->submitted_at);
   if (call->fate() == Call::Fate::kGone) {
-    observer_.Cancelled(Stage::kTokenize, call->num_inputs());
+    observer_.Cancelled(Stage::kTokenize, call->inputs.size());
     return std::vector<int32_t>();
   }
-  const absl::Status status = CheckTokenized(call);
+  absl::Status status = call->inputs.Check();
+  if (status.ok()) status = call->permit.Settle(call->inputs.tokens());
   if (!status.ok()) return status;
-  if (call->ids_only) return std::vector<int32_t>();
+  if (call->inputs.ids_only()) return std::vector<int32_t>();
   std::vector<int32_t> lengths = call->StartComputing(encoder_);
   for (const int32_t length : lengths) observer_.InputTokens(length);
   return lengths;  // none: every input has its own error
 }
 
-void PipelineImpl::Tokenized(std::shared_ptr<Call> call) {
+void Pipeline::Tokenized(std::shared_ptr<Call> call) {
   const absl::Time now = absl::Now();
   absl::StatusOr<std::vector<int32_t>> lengths;
   try {
@@ -254,7 +176,7 @@ void PipelineImpl::Tokenized(std::shared_ptr<Call> call) {
   queue_->Add(std::move(call), *std::move(lengths), now);
 }
 
-void PipelineImpl::BatchLoop(int index, BatchLimits limits) {
+void Pipeline::BatchLoop(int index, BatchLimits limits) {
   SetThreadName(absl::StrCat("batch-", options_.device, "-", index));
   BatchRunner runner(sessions_[index].get(), queue_.get(), encoder_.limits(),
                      &observer_, absl::Now);
@@ -262,38 +184,28 @@ void PipelineImpl::BatchLoop(int index, BatchLimits limits) {
   while (queue_->Take(limits, absl::Now, &work)) runner.Run(&work);
 }
 
-void PipelineImpl::CallFinished() {
+void Pipeline::CallFinished() {
   MutexLock lock(&mutex_);
   if (--in_flight_ == 0) idle_.NotifyAll();
 }
 
-void PipelineImpl::StartDraining() {
+void Pipeline::StartDraining() {
   MutexLock lock(&mutex_);
   draining_ = true;
 }
 
-int64_t PipelineImpl::in_flight() const {
+int64_t Pipeline::in_flight() const {
   MutexLock lock(&mutex_);
   return in_flight_;
 }
 
-bool PipelineImpl::WaitIdle(absl::Time until) {
+bool Pipeline::WaitIdle(absl::Time until) {
   MutexLock lock(&mutex_);
   while (in_flight_ > 0) {
     if (absl::Now() >= until) return false;
     idle_.WaitUntil(&mutex_, until);
   }
   return true;
-}
-
-}  // namespace
-
-std::unique_ptr<Pipeline> Pipeline::Create(
-    const Tokenizer* tokenizer, const IdLimits& limits,
-    std::vector<std::unique_ptr<Session>> sessions,
-    const PipelineOptions& options, PipelineObserver* observer) {
-  return std::make_unique<PipelineImpl>(tokenizer, limits, std::move(sessions),
-                                        options, observer);
 }
 
 }  // namespace encoderd

@@ -19,7 +19,7 @@
 #include "absl/time/time.h"
 #include "server/pipeline/call.h"
 #include "server/pipeline/mutex.h"
-#include "server/pipeline/pipeline.h"
+#include "server/pipeline/request.h"
 
 namespace encoderd {
 

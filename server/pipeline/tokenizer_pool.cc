@@ -6,17 +6,32 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/pipeline/errors.h"
 #include "server/pipeline/thread_name.h"
 
 namespace encoderd {
 namespace {
 
-// Smaller pieces cost more in locks than they gain in spread, larger ones make
+// Smaller slices cost more in locks than they gain in spread, larger ones make
 // others wait.
-constexpr int64_t kMinPieceBytes = 1 << 10;
-constexpr int64_t kMaxPieceBytes = 16 << 10;
+constexpr int64_t kMinSliceBytes = 1 << 10;
+constexpr int64_t kMaxSliceBytes = 16 << 10;
 
 }  // namespace
+
+bool Tokenize(const Slice& slice, const InputEncoder& encoder,
+              TokenizerScratch* scratch, Encoding* buffer, absl::Time now,
+              Call* call) {
+  if (now >= call->deadline) call->Fail(Call::Fate::kGone, ExpiredError());
+  try {
+    for (int32_t i = 0; i < slice.count && call->alive(); ++i) {
+      call->inputs.Tokenize(slice.first + i, encoder, scratch, buffer);
+    }
+  } catch (...) {  // no memory: the thread and the other calls go on
+    call->Fail(Call::Fate::kFailed, InternalFaultError(NewErrorId()));
+  }
+  return call->inputs.Account(slice.count, absl::Now() - now);
+}
 
 TokenizerPool::TokenizerPool(const InputEncoder* encoder, int threads,
                              Handler tokenized)
@@ -49,40 +64,40 @@ void TokenizerPool::End() {
 }
 
 void TokenizerPool::Add(std::shared_ptr<Call> call) {
-  const std::vector<PipelineInput>& inputs = call->inputs();
+  const std::vector<Input>& inputs = call->inputs.waiting();
   int64_t total = 0;
-  for (const PipelineInput& input : inputs) total += InputBytes(input);
-  // Two pieces a thread, so that the threads finish about together.
+  for (const Input& input : inputs) total += InputBytes(input);
+  // Two slices a thread, so that the threads finish about together.
   const int64_t target =
-      std::clamp(total / (2 * num_threads_), kMinPieceBytes, kMaxPieceBytes);
+      std::clamp(total / (2 * num_threads_), kMinSliceBytes, kMaxSliceBytes);
   Job small{call, {}, 0};
   Job large{call, {}, 0};
-  Piece piece;
+  Slice slice{call->id, 0, 0};
   int64_t bytes = 0;
   const auto close = [&] {
-    if (piece.last > piece.first) small.pieces.push_back(piece);
-    piece.first = piece.last;
+    if (slice.count > 0) small.slices.push_back(slice);
+    slice.first += slice.count;
+    slice.count = 0;
     bytes = 0;
   };
-  for (const PipelineInput& input : inputs) {
+  for (const Input& input : inputs) {
     const int64_t size = InputBytes(input);
     if (size > kLargeBytes) {
       close();
-      large.pieces.push_back({piece.last, piece.last + 1});
-      piece.first = ++piece.last;
+      large.slices.push_back({call->id, slice.first++, 1});
       continue;
     }
-    ++piece.last;
+    ++slice.count;
     bytes += size;
     if (bytes >= target) close();
   }
   close();
-  const size_t pieces = small.pieces.size() + large.pieces.size();
+  const size_t slices = small.slices.size() + large.slices.size();
 
   MutexLock lock(&mutex_);
-  if (!small.pieces.empty()) small_.push_back(std::move(small));
-  if (!large.pieces.empty()) large_.push_back(std::move(large));
-  if (pieces > 1) {
+  if (!small.slices.empty()) small_.push_back(std::move(small));
+  if (!large.slices.empty()) large_.push_back(std::move(large));
+  if (slices > 1) {
     available_.NotifyAll();
   } else {
     available_.NotifyOne();
@@ -94,7 +109,7 @@ bool TokenizerPool::LargeMayRun() const {
          (small_.empty() || small_since_large_ >= kSmallPerLarge);
 }
 
-bool TokenizerPool::Next(std::shared_ptr<Call>* call, Piece* piece,
+bool TokenizerPool::Next(std::shared_ptr<Call>* call, Slice* slice,
                          bool* large) {
   MutexLock lock(&mutex_);
   while (!LargeMayRun() && small_.empty()) {
@@ -111,8 +126,8 @@ bool TokenizerPool::Next(std::shared_ptr<Call>* call, Piece* piece,
   std::deque<Job>& lane = *large ? large_ : small_;
   Job job = std::move(lane.front());
   lane.pop_front();
-  *piece = job.pieces[job.next++];
-  if (job.next < job.pieces.size()) {
+  *slice = job.slices[job.next++];
+  if (job.next < job.slices.size()) {
     *call = job.call;
     lane.push_back(std::move(job));  // the next call's turn
   } else {
@@ -132,11 +147,11 @@ void TokenizerPool::Run(int index) {
   TokenizerScratch* const scratch = scratches_[index].get();
   Encoding buffer;
   std::shared_ptr<Call> call;
-  Piece piece;
+  Slice slice;
   bool large = false;
-  while (Next(&call, &piece, &large)) {
-    const bool last = call->EncodeInputs(piece.first, piece.last, encoder_,
-                                         scratch, &buffer, absl::Now());
+  while (Next(&call, &slice, &large)) {
+    const bool last =
+        Tokenize(slice, encoder_, scratch, &buffer, absl::Now(), call.get());
     if (large) {
       LargeDone();
       buffer = Encoding();  // memory of a huge text is not kept

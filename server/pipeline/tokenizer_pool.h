@@ -1,8 +1,8 @@
 // Threads tokenize-0 .. tokenize-N-1: the texts of all calls -> ids.
 //
-// A call is cut into pieces of some KiB, so that one call with many texts uses
-// every thread; calls take turns, a piece each. A text over kLargeBytes is a
-// piece of its own in a second lane: it runs when no small piece waits or after
+// A call is cut into slices of some KiB, so that one call with many texts uses
+// every thread; calls take turns, a slice each. A text over kLargeBytes is a
+// slice of its own in a second lane: it runs when no small slice waits or after
 // kSmallPerLarge small ones, and never on all threads at once (unless there is
 // only one), so that a few huge texts do not hold up the short ones.
 // The pool has no bound of its own: admission bounds the bytes that wait here.
@@ -21,6 +21,12 @@
 #include "server/pipeline/mutex.h"
 
 namespace encoderd {
+
+// Tokenises a slice of a call's inputs; true if they were its last ones. What a
+// tokenizer throws fails the call.
+bool Tokenize(const Slice& slice, const InputEncoder& encoder,
+              TokenizerScratch* scratch, Encoding* buffer, absl::Time now,
+              Call* call);
 
 class TokenizerPool {
  public:
@@ -42,21 +48,17 @@ class TokenizerPool {
   void Add(std::shared_ptr<Call> call);
 
  private:
-  struct Piece {
-    int64_t first = 0;  // inputs first .. last-1
-    int64_t last = 0;
-  };
   struct Job {
     std::shared_ptr<Call> call;
-    std::vector<Piece> pieces;
+    std::vector<Slice> slices;
     size_t next = 0;
   };
 
   void Run(int index);
   void End();
   bool LargeMayRun() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The next piece; false: stopped. *large: to be given back when done.
-  bool Next(std::shared_ptr<Call>* call, Piece* piece, bool* large);
+  // The next slice; false: stopped. *large: to be given back when done.
+  bool Next(std::shared_ptr<Call>* call, Slice* slice, bool* large);
   void LargeDone();
 
   const InputEncoder& encoder_;

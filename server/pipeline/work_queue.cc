@@ -16,7 +16,7 @@ absl::Status Lost(absl::string_view error_id) {
 
 void WorkQueue::Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
                     absl::Time now) {
-  const auto inputs = static_cast<int32_t>(lengths.size());
+  const auto sequences = static_cast<int32_t>(lengths.size());
   MutexLock lock(&mutex_);
   call->queued_at = now;
   if (lost()) call->Fail(Call::Fate::kFailed, Lost(lost_id_));
@@ -24,17 +24,17 @@ void WorkQueue::Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
   if (fate != Call::Fate::kAlive) {
     // Marked since it was tokenised, when Discard did not find it here.
     if (fate == Call::Fate::kGone) {
-      observer_.Cancelled(PipelineObserver::Stage::kQueue, inputs);
+      observer_.Cancelled(PipelineObserver::Stage::kQueue, sequences);
     }
-    dropped_.push_back({std::move(call), inputs});
+    dropped_.push_back({std::move(call), sequences});
     available_.NotifyOne();
     return;
   }
   policy_.Add(call->id, call->caller, call->deadline, std::move(lengths));
   const uint64_t id = call->id;
-  calls_.emplace(id, Entry{std::move(call), inputs});
+  calls_.emplace(id, Entry{std::move(call), sequences});
   Changed();
-  if (inputs > 1) {
+  if (sequences > 1) {
     available_.NotifyAll();
   } else {
     available_.NotifyOne();
@@ -43,26 +43,26 @@ void WorkQueue::Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
 
 void WorkQueue::Discard(const Call& call) {
   MutexLock lock(&mutex_);
-  const int32_t inputs = policy_.Remove(call.id);
-  if (inputs == 0) return;
-  Drop(call.id, inputs);
+  const int32_t sequences = policy_.Remove(call.id);
+  if (sequences == 0) return;
+  Drop(call.id, sequences);
   Changed();
   available_.NotifyOne();
 }
 
-void WorkQueue::Drop(uint64_t id, int32_t inputs) {
+void WorkQueue::Drop(uint64_t id, int32_t sequences) {
   const auto found = calls_.find(id);
   if (found->second.call->fate() == Call::Fate::kGone) {
-    observer_.Cancelled(PipelineObserver::Stage::kQueue, inputs);
+    observer_.Cancelled(PipelineObserver::Stage::kQueue, sequences);
   }
-  dropped_.push_back({std::move(found->second.call), inputs});
+  dropped_.push_back({std::move(found->second.call), sequences});
   calls_.erase(found);
 }
 
 bool WorkQueue::Take(const BatchLimits& limits, Clock clock, Work* work) {
   MutexLock lock(&mutex_);
-  if (!work->parts.empty()) --busy_;
-  work->parts.clear();
+  if (!work->taken.empty()) --busy_;
+  work->taken.clear();
   while (policy_.empty() && dropped_.empty()) {
     if (stopped_) return false;
     available_.Wait(&mutex_);
@@ -70,7 +70,7 @@ bool WorkQueue::Take(const BatchLimits& limits, Clock clock, Work* work) {
   BatchLimits here = limits;
   here.idle_sessions = limits.sessions - busy_;
   TakeLocked(here, clock(), work);
-  if (!work->parts.empty()) ++busy_;
+  if (!work->taken.empty()) ++busy_;
   return true;
 }
 
@@ -82,13 +82,13 @@ void WorkQueue::TryTake(const BatchLimits& limits, absl::Time now, Work* work) {
 void WorkQueue::TakeLocked(const BatchLimits& limits, absl::Time now,
                            Work* work) {
   const BatchDecision decision = policy_.Next(limits, now);
-  for (const auto& [id, inputs] : decision.expired) {
+  for (const auto& [id, sequences] : decision.expired) {
     calls_.find(id)->second.call->Fail(Call::Fate::kGone, ExpiredError());
-    Drop(id, inputs);
+    Drop(id, sequences);
   }
   work->dropped.clear();
   work->dropped.swap(dropped_);
-  work->parts.clear();
+  work->taken.clear();
   for (const Slice& slice : decision.slices) {
     const auto found = calls_.find(slice.request);
     Entry& entry = found->second;
@@ -99,10 +99,10 @@ void WorkQueue::TakeLocked(const BatchLimits& limits, absl::Time now,
     }
     entry.left -= slice.count;
     if (entry.left == 0) {
-      work->parts.push_back({std::move(entry.call), slice.first, slice.count});
+      work->taken.push_back({std::move(entry.call), slice});
       calls_.erase(found);
     } else {
-      work->parts.push_back({entry.call, slice.first, slice.count});
+      work->taken.push_back({entry.call, slice});
     }
   }
   Changed();
@@ -113,9 +113,9 @@ void WorkQueue::Lose(absl::string_view error_id) {
   if (lost()) return;
   lost_id_ = std::string(error_id);
   lost_.store(true, std::memory_order_release);
-  for (const auto& [id, inputs] : policy_.RemoveAll()) {
+  for (const auto& [id, sequences] : policy_.RemoveAll()) {
     calls_.find(id)->second.call->Fail(Call::Fate::kFailed, Lost(lost_id_));
-    Drop(id, inputs);
+    Drop(id, sequences);
   }
   Changed();
   available_.NotifyAll();
@@ -133,7 +133,7 @@ void WorkQueue::Stop() {
 }
 
 void WorkQueue::Changed() {
-  observer_.QueueChanged(policy_.waiting_inputs(), policy_.waiting_tokens());
+  observer_.QueueChanged(policy_.waiting_sequences(), policy_.waiting_tokens());
 }
 
 }  // namespace encoderd

@@ -1,7 +1,7 @@
 // What waits for a device: BatchPolicy with a lock, the calls behind its ids,
 // and the Sessions' threads that sleep on it.
 //
-// Inputs leave the queue in a batch or dropped (their call was cancelled, is
+// Sequences leave the queue in a batch or dropped (their call was cancelled, is
 // expired or failed). Dropped ones are handed to the next thread that takes,
 // because only pipeline threads answer calls. Thread-safe; no call is answered
 // under the lock.
@@ -20,22 +20,21 @@
 #include "server/pipeline/batch_policy.h"
 #include "server/pipeline/call.h"
 #include "server/pipeline/mutex.h"
-#include "server/pipeline/pipeline.h"
+#include "server/pipeline/request.h"
 
 namespace encoderd {
 
-// What a thread takes: a batch, and calls to tell that inputs were dropped.
+// What a thread takes: a batch, and calls to tell that sequences were dropped.
 struct Work {
-  struct Part {
+  struct Taken {
     std::shared_ptr<Call> call;
-    int32_t first = 0;  // inputs first .. first+count-1
-    int32_t count = 0;
+    Slice slice;  // of its sequences
   };
   struct Dropped {
     std::shared_ptr<Call> call;
-    int32_t inputs = 0;
+    int32_t sequences = 0;
   };
-  std::vector<Part> parts;
+  std::vector<Taken> taken;
   std::vector<Dropped> dropped;
 };
 
@@ -46,7 +45,7 @@ class WorkQueue {
   WorkQueue(const FairShares& shares, PipelineObserver* observer)
       : observer_(*observer), policy_(shares) {}
 
-  // All inputs of a call, tokens of each; admitted before.
+  // All sequences of a call, tokens of each; admitted before.
   void Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
            absl::Time now);
   // Drops what still waits of a call that is marked.
@@ -54,7 +53,7 @@ class WorkQueue {
 
   // Waits until there is something to take (true) or the queue is stopped and
   // empty (false). limits.idle_sessions is filled in: a Session is idle unless
-  // its thread works on parts that it took. Each thread brings the same *work
+  // its thread works on what it took. Each thread brings the same *work
   // every time.
   bool Take(const BatchLimits& limits, Clock clock, Work* work);
   // Without waiting, limits as given; *work may stay empty.
@@ -71,13 +70,14 @@ class WorkQueue {
  private:
   struct Entry {
     std::shared_ptr<Call> call;
-    int32_t left = 0;  // inputs that wait
+    int32_t left = 0;  // sequences that wait
   };
 
   void TakeLocked(const BatchLimits& limits, absl::Time now, Work* work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The call's inputs have left the policy: on to the next thread.
-  void Drop(uint64_t id, int32_t inputs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The call's sequences have left the policy: on to the next thread.
+  void Drop(uint64_t id, int32_t sequences)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   PipelineObserver& observer_;
@@ -89,7 +89,7 @@ class WorkQueue {
   std::unordered_map<uint64_t, Entry> calls_ ABSL_GUARDED_BY(mutex_);
   std::vector<Work::Dropped> dropped_ ABSL_GUARDED_BY(mutex_);
   std::string lost_id_ ABSL_GUARDED_BY(mutex_);
-  int busy_ ABSL_GUARDED_BY(mutex_) = 0;  // threads whose Work has parts
+  int busy_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that took some
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

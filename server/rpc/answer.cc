@@ -1,12 +1,32 @@
-#include "server/rpc/answer.h"
+// Answers of the API -> messages.
+#include <string>
+#include <utility>
+#include <vector>
 
-#include <bit>
-#include <cstring>
-
-#include "absl/time/time.h"
+#include "absl/time/clock.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/rpc/status.pb.h"
+#include "server/api/publish.h"
+#include "server/pipeline/errors.h"
+#include "server/rpc/convert.h"
 #include "server/rpc/status.h"
 
 namespace encoderd {
+namespace {
+
+// Bytes of one input's error: a thousand of them fit into an answer.
+constexpr int kMaxInputErrorBytes = 1024;
+
+// Times the making of one answer.
+class ReplyTimer {
+ public:
+  explicit ReplyTimer(Metrics* metrics) : metrics_(*metrics) {}
+  void Stop() { metrics_.StageDuration(Stage::kReply, absl::Now() - start_); }
+
+ private:
+  Metrics& metrics_;
+  const absl::Time start_ = absl::Now();
+};
 
 void SetUsage(const PipelineResult& result, v1::Usage* usage) {
   usage->set_tokens(static_cast<uint64_t>(result.tokens));
@@ -15,26 +35,176 @@ void SetUsage(const PipelineResult& result, v1::Usage* usage) {
   usage->set_compute_ms(absl::ToDoubleMilliseconds(result.compute_time));
 }
 
-float PackVector(VectorFormat format, const ByteRanges& ranges,
-                 absl::Span<const float> values, std::string* bytes) {
-  bytes->resize(FormatBytes(format, static_cast<int64_t>(values.size())));
-  if constexpr (std::endian::native == std::endian::little) {
-    if (format == VectorFormat::kFloat32) {
-      // A span of no tokens has no data to point at.
-      if (!values.empty()) {
-        std::memcpy(bytes->data(), values.data(), bytes->size());
-      }
-      return 0;
-    }
-  }
-  return WriteVector(format, ranges, values,
-                     reinterpret_cast<uint8_t*>(bytes->data()));
-}
-
 google::rpc::Status InputError(const absl::Status& status, Metrics* metrics) {
   const absl::Status published = Publish(status);
   metrics->InputRejected(ReasonOf(published));
   return ToRpcStatus(published, kMaxInputErrorBytes);
+}
+
+std::string PackFloats(absl::Span<const float> values) {
+  std::string bytes;
+  PackVector(VectorFormat::kFloat32, {}, values, &bytes);
+  return bytes;
+}
+
+int64_t VarintBytes(int32_t value) {
+  return google::protobuf::io::CodedOutputStream::VarintSize32(
+      static_cast<uint32_t>(value));
+}
+
+// The lists of a TokenizedInput on the wire, without building them; a little
+// less than the whole message.
+int64_t TokenizedBytes(const Encoding& encoding, const Tokenizer& tokenizer) {
+  int64_t bytes = 0;
+  for (const int32_t id : encoding.token_ids) {
+    const auto text = static_cast<int32_t>(tokenizer.Token(id).size());
+    bytes += VarintBytes(id) + 1 + VarintBytes(text) + text;
+  }
+  for (const int32_t id : encoding.segment_ids) bytes += VarintBytes(id);
+  for (const ByteOffset& offset : encoding.offsets) {
+    bytes += VarintBytes(offset.begin) + VarintBytes(offset.end);
+  }
+  return bytes;
+}
+
+void FillTokenized(const Encoding& encoding, const Tokenizer& tokenizer,
+                   v1::TokenizedInput* input) {
+  input->mutable_ids()->Add(encoding.token_ids.begin(),
+                            encoding.token_ids.end());
+  input->mutable_segment_ids()->Add(encoding.segment_ids.begin(),
+                                    encoding.segment_ids.end());
+  input->mutable_tokens()->Reserve(static_cast<int>(encoding.token_ids.size()));
+  for (int32_t id : encoding.token_ids) {
+    input->add_tokens(std::string(tokenizer.Token(id)));
+  }
+  for (const ByteOffset& offset : encoding.offsets) {
+    input->add_begin_offsets(static_cast<uint32_t>(offset.begin));
+    input->add_end_offsets(static_cast<uint32_t>(offset.end));
+  }
+  input->set_token_count(static_cast<uint32_t>(encoding.token_ids.size()));
+}
+
+v1::PositionVerdict ToProto(PositionVerdict verdict) {
+  switch (verdict) {
+    case PositionVerdict::kUndecided:
+      return v1::POSITION_VERDICT_UNSPECIFIED;
+    case PositionVerdict::kTrained:
+      return v1::POSITION_VERDICT_TRAINED;
+    case PositionVerdict::kLooksRandom:
+      return v1::POSITION_VERDICT_LOOKS_RANDOM;
+    case PositionVerdict::kPartlyTrained:
+      return v1::POSITION_VERDICT_PARTLY_TRAINED;
+  }
+  return v1::POSITION_VERDICT_UNSPECIFIED;
+}
+
+void SetFigures(const PositionInspection& inspection,
+                v1::InspectPositionsResponse* response) {
+  for (const double norm : inspection.norms) {
+    response->add_norms(static_cast<float>(norm));
+  }
+  for (const NeighbourCosine& neighbour : inspection.profile) {
+    v1::NeighbourSimilarity* entry = response->add_profile();
+    entry->set_distance(static_cast<uint32_t>(neighbour.distance));
+    entry->set_mean_cosine(static_cast<float>(neighbour.mean));
+  }
+  response->set_verdict(ToProto(inspection.verdict));
+  response->set_verdict_cosine(static_cast<float>(inspection.verdict_cosine));
+  response->set_threshold(static_cast<float>(inspection.threshold));
+  response->set_change_row(static_cast<uint32_t>(inspection.change_row));
+}
+
+}  // namespace
+
+absl::Status Fill(const CallEnvironment& environment, const EmbedJob& job,
+                  PipelineResult result, v1::EmbedResponse* response) {
+  ReplyTimer timer(environment.metrics);
+  response->set_model(job.model().name);
+  response->set_request_id(job.request_id());
+  SetUsage(result, response->mutable_usage());
+  response->mutable_embeddings()->Reserve(
+      static_cast<int>(result.outputs.size()));
+  for (Embedding& from : job.Answer(&result.outputs)) {
+    v1::Embedding* to = response->add_embeddings();
+    to->set_token_count(static_cast<uint32_t>(from.token_count));
+    if (!from.status.ok()) {
+      *to->mutable_error() = InputError(from.status, environment.metrics);
+      continue;
+    }
+    to->set_truncated(from.truncated);
+    to->set_windows(static_cast<uint32_t>(from.windows));
+    if (job.packed()) {
+      to->set_scale(from.scale);
+      to->set_packed(std::move(from.packed));
+    } else {
+      to->mutable_floats()->mutable_values()->Add(from.values.begin(),
+                                                  from.values.end());
+    }
+  }
+  timer.Stop();
+  return absl::OkStatus();
+}
+
+absl::Status Fill(const CallEnvironment& environment, const EncodeJob& job,
+                  PipelineResult result, v1::EncodeResponse* response) {
+  ReplyTimer timer(environment.metrics);
+  response->set_model(job.model().name);
+  response->set_request_id(job.request_id());
+  SetUsage(result, response->mutable_usage());
+  for (InputResult& from : result.outputs) {
+    v1::TokenStates* to = response->add_states();
+    to->set_token_count(static_cast<uint32_t>(from.token_count));
+    if (!from.status.ok()) {
+      *to->mutable_error() = InputError(from.status, environment.metrics);
+      continue;
+    }
+    to->set_rows(static_cast<uint32_t>(from.rows));
+    to->set_columns(static_cast<uint32_t>(job.columns()));
+    to->set_packed(PackFloats(from.values));
+    from.values = {};
+    to->set_truncated(from.truncated);
+  }
+  timer.Stop();
+  return absl::OkStatus();
+}
+
+absl::Status Fill(const CallEnvironment& environment, const TokenizeJob& job,
+                  PipelineResult result, v1::TokenizeResponse* response) {
+  ReplyTimer timer(environment.metrics);
+  const int64_t max_bytes = environment.api.limits.max_message_bytes;
+  const Tokenizer& tokenizer = job.model().model->tokenizer();
+  const auto max_len = static_cast<uint32_t>(job.info().limits.max_len);
+  response->set_model(job.model().name);
+  response->set_max_len(max_len);
+  int64_t bytes = 0;
+  for (Encoding& from : result.encodings) {
+    bytes += TokenizedBytes(from, tokenizer);
+    if (bytes > max_bytes) {
+      return AnswerTooLargeError(bytes, max_bytes, "inputs");
+    }
+    v1::TokenizedInput* to = response->add_inputs();
+    FillTokenized(from, tokenizer, to);
+    from = Encoding();
+    to->set_fits(to->token_count() <= max_len);
+  }
+  timer.Stop();
+  return absl::OkStatus();
+}
+
+absl::Status Fill(const CallEnvironment&, const InspectJob& job, PipelineResult,
+                  v1::InspectPositionsResponse* response) {
+  const InspectAnswer answer = job.Answer();
+  response->set_model(job.model().name);
+  response->set_position_scheme(
+      job.model().model->info().config.position_scheme->name());
+  response->set_table_rows(static_cast<uint32_t>(job.table().rows));
+  response->set_columns(static_cast<uint32_t>(job.table().cols));
+  response->set_first_row(static_cast<uint32_t>(job.first()));
+  response->set_row_count(static_cast<uint32_t>(job.count()));
+  SetFigures(answer.figures, response);
+  if (!answer.cosine.empty()) response->set_cosine(PackFloats(answer.cosine));
+  if (!answer.values.empty()) response->set_values(PackFloats(answer.values));
+  return absl::OkStatus();
 }
 
 }  // namespace encoderd

@@ -1,68 +1,53 @@
-// Requests of the contract -> requests of the pipeline. Counts, options and
-// token ids are checked here, before anything is spent on a request; what only
-// tokenising shows (a text's length) the pipeline checks.
-//
-// Thread-safe: plain functions. Errors: INVALID_ARGUMENT and NOT_FOUND with an
-// ErrorDetail, all inputs at fault listed. Texts are moved out of the messages,
-// not copied. No error repeats a text.
+// Between the messages of the contract and the plain requests and answers of
+// server/api. Nothing is checked here but what is of the wire: texts that are
+// not UTF-8 and inputs without content become RefusedInput, choices keep their
+// numbers, ids their bits. Thread-safe: plain functions.
 #ifndef ENCODERD_SERVER_RPC_CONVERT_H_
 #define ENCODERD_SERVER_RPC_CONVERT_H_
 
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <vector>
-
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "encoderd/v1/encoder.pb.h"
-#include "engine/base/quantize.h"
-#include "engine/model.h"
-#include "server/pipeline/errors.h"
-#include "server/pipeline/pipeline.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "server/api/embed.h"
+#include "server/api/encode.h"
+#include "server/api/inspect.h"
+#include "server/api/tokenize.h"
+#include "server/rpc/call_environment.h"
 
 namespace encoderd {
 
-struct RequestLimits {
-  int32_t max_inputs = 0;  // of one request
-  int64_t max_message_bytes = 0;
-  // Of the lists of all TokenIds of one request together.
-  int64_t max_list_values = std::numeric_limits<int64_t>::max();
-};
+// Bytes -> request, counted before they are parsed: each input costs memory
+// however small it is. Texts are moved out of the message, not copied. Errors:
+// those of CheckParseCost and ParseChecked (wire.h), TOO_MANY_INPUTS; an empty
+// list is left to the API. To tokenise, the first text that is not UTF-8 is the
+// whole request's error.
+absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
+                  EmbedRequest* request);
+absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
+                  EncodeRequest* request);
+absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
+                  TokenizeRequest* request);
+absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
+                  InspectRequest* request);
 
-// NO_INPUTS, TOO_MANY_INPUTS.
-absl::Status CheckInputCount(int64_t count, const RequestLimits& limits);
+// Result -> message; takes the values. The error of an input is published and
+// counted as the call's own would be. How large an answer may be is checked
+// where it is sent, but for tokens, whose answer grows most while it is made:
+// REQUEST_TOO_LARGE. May throw where there is no memory.
+absl::Status Fill(const CallEnvironment& environment, const EmbedJob& job,
+                  PipelineResult result, v1::EmbedResponse* response);
+absl::Status Fill(const CallEnvironment& environment, const EncodeJob& job,
+                  PipelineResult result, v1::EncodeResponse* response);
+absl::Status Fill(const CallEnvironment& environment, const TokenizeJob& job,
+                  PipelineResult result, v1::TokenizeResponse* response);
+absl::Status Fill(const CallEnvironment& environment, const InspectJob& job,
+                  PipelineResult result,
+                  v1::InspectPositionsResponse* response);
 
-v1::Pooling PoolingToProto(Pooling pooling);
-
-// What an Embed call asks for beyond the pipeline's part.
-struct EmbedPlan {
-  PipelineRequest request;
-  int32_t dimensions = 0;  // 1 .. H
-  bool packed = false;     // as bytes; false: a list of floats
-  VectorFormat format = VectorFormat::kFloat32;
-  ByteRanges ranges;
-};
-
-// The pipeline request's deadline is left to the caller, here and below.
-// special_tokens: those that the tokenizer adds to a text. bad_texts: inputs
-// that are not UTF-8, by index (request.h): with PER_INPUT they and the other
-// inputs at fault go on as RefusedInput.
-absl::StatusOr<EmbedPlan> ConvertEmbed(const ModelInfo& model,
-                                       int32_t special_tokens,
-                                       const RequestLimits& limits,
-                                       v1::EmbedRequest* request,
-                                       std::vector<InputFault> bad_texts = {});
-
-absl::StatusOr<PipelineRequest> ConvertEncode(
-    const ModelInfo& model, const RequestLimits& limits,
-    v1::EncodeRequest* request, std::vector<InputFault> bad_texts = {});
-
-// No limit on an input's length: nothing is computed.
-absl::StatusOr<std::vector<PipelineInput>> ConvertTokenize(
-    const ModelInfo& model, const RequestLimits& limits,
-    v1::TokenizeRequest* request);
+// What GetModel says of a model.
+void Fill(const ServedModel& served, const RequestLimits& limits,
+          v1::Model* model);
+v1::MaxLenSource ToProto(MaxLenSource source);
 
 }  // namespace encoderd
 

@@ -8,8 +8,9 @@
 #include "absl/time/clock.h"
 #include "engine/base/error.h"
 #include "google/protobuf/arena.h"
-#include "server/rpc/options.h"
-#include "server/rpc/request.h"
+#include "server/api/options.h"
+#include "server/api/publish.h"
+#include "server/rpc/convert.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
@@ -33,8 +34,8 @@ absl::Status WithIndex(const absl::Status& published, int64_t index) {
 }
 
 // What the answer will take, about: four bytes a value.
-int64_t AnswerBytes(const v1::EmbedRequest& request, const ServedModel& model) {
-  return int64_t{request.inputs_size()} * model.description.dimensions() * 4;
+int64_t AnswerBytes(int64_t inputs, const EmbedJob& job) {
+  return inputs * job.info().config.dimensions() * 4;
 }
 
 }  // namespace
@@ -89,19 +90,18 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
                                  absl::Time arrival) {
   absl::Status status = environment_.state->Admit();
   if (!status.ok()) return status;
-  Arena arena;
-  auto* request = Arena::CreateMessage<v1::EmbedRequest>(&arena);
-  std::vector<InputFault> bad_texts;
-  status = ParseInputs(environment_.limits, bytes, request, &bad_texts);
+  EmbedRequest request;
+  status = Read(environment_.api.limits, bytes, &request);
   if (!status.ok()) return status;
-  if (request->request_id().empty()) return NoRequestId();
-  auto job = EmbedJob::Make(environment_, request, std::move(bad_texts));
+  if (request.request_id.empty()) return NoRequestId();
+  const auto inputs = static_cast<int64_t>(request.inputs.size());
+  auto job = EmbedJob::Make(environment_.api, std::move(request));
   if (!job.ok()) return job.status();
 
   auto held =
       std::make_shared<Held>(Held{*std::move(job), arrival, 0, nullptr});
-  held->bytes = static_cast<int64_t>(bytes.Length()) +
-                AnswerBytes(*request, held->job.model());
+  held->bytes =
+      static_cast<int64_t>(bytes.Length()) + AnswerBytes(inputs, held->job);
   int64_t id = 0;
   {
     absl::MutexLock lock(&mu_);
@@ -142,9 +142,12 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
   grpc::ByteBuffer answer;
   const absl::Status status = CatchAll([&]() -> absl::Status {
     if (!result.ok()) return result.status();
-    held->job.Answer(*std::move(result), response);
-    const absl::Status fits =
-        CheckAnswerSize(*response, environment_.limits, "inputs");
+    absl::Status fits =
+        Fill(environment_, held->job, *std::move(result), response);
+    if (fits.ok()) {
+      fits = CheckAnswerSize(
+          *response, environment_.api.limits.max_message_bytes, "inputs");
+    }
     if (fits.ok()) answer = SerializeMessage(*response);
     return fits;
   });
@@ -169,7 +172,7 @@ void EmbedStream::AnswerError(int64_t id, const std::string& request_id,
 
 void EmbedStream::Count(const absl::Status& published,
                         absl::Time arrival) const {
-  environment_.metrics->RequestDone(Method::kEmbedStream, published.code(),
+  environment_.metrics->RequestDone("EmbedStream", published.code(),
                                     published.ok() ? "" : ReasonOf(published),
                                     absl::Now() - arrival);
 }

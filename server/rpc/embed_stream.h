@@ -32,8 +32,8 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/api/embed.h"
 #include "server/rpc/call_environment.h"
-#include "server/rpc/embed_job.h"
 #include "server/rpc/open_calls.h"
 
 namespace encoderd {

@@ -13,7 +13,7 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
-#include "server/observe/listen_socket.h"
+#include "server/net/listen_socket.h"
 #include "server/observe/log.h"
 
 namespace encoderd {

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
 #include "grpcpp/support/server_callback.h"
-#include "server/rpc/options.h"
+#include "server/api/options.h"
 #include "server/rpc/status.h"
 
 namespace encoderd {

@@ -7,6 +7,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "grpcpp/support/proto_buffer_reader.h"
+#include "server/rpc/walk.h"
 
 namespace encoderd {
 namespace {
@@ -16,19 +17,15 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-constexpr int kMaxDepth = 16;  // messages of the contract nest 4 deep
-
 WireFormatLite::WireType WireTypeOf(const FieldDescriptor& field) {
   return WireFormatLite::WireTypeForFieldType(
       static_cast<WireFormatLite::FieldType>(field.type()));
 }
 
-// Whether the parser takes a field with this tag as `field`.
-bool IsRead(const FieldDescriptor& field, uint32_t tag) {
-  const WireFormatLite::WireType wire = WireFormatLite::GetTagWireType(tag);
-  return wire == WireTypeOf(field) ||
-         (field.is_packable() &&
-          wire == WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+// Whether the parser takes what came as `field`.
+bool IsRead(const FieldDescriptor& field, const WireField& came) {
+  return came.type() == WireTypeOf(field) ||
+         (field.is_packable() && came.has_length());
 }
 
 // Reads a length and so many bytes, counting the varints in them. False: they
@@ -59,32 +56,29 @@ class Counter {
   // to count.
   bool Count(const Descriptor& type, int depth) {
     uint64_t seen = 0;  // singular fields, by number
-    while (true) {
-      const int begin = stream_.CurrentPosition();
-      const uint32_t tag = stream_.ReadTag();
-      if (tag == 0) return stream_.ConsumedEntireMessage();
+    return WalkFields(&stream_, [&](const WireField& came) {
       if (++cost_.fields > max_fields_) return false;
-      const int number = WireFormatLite::GetTagFieldNumber(tag);
-      const FieldDescriptor* field = type.FindFieldByNumber(number);
-      bool read = field != nullptr && IsRead(*field, tag);
+      const FieldDescriptor* field = type.FindFieldByNumber(came.number());
+      bool read = field != nullptr && IsRead(*field, came);
       if (read && !field->is_repeated()) {
-        const uint64_t bit = uint64_t{1} << (number % 64);
+        const uint64_t bit = uint64_t{1} << (came.number() % 64);
         read = (seen & bit) == 0;
         seen |= bit;
       }
-      if (!(read ? CountField(*field, tag, depth)
-                 : WireFormatLite::SkipField(&stream_, tag))) {
+      if (!(read ? CountField(*field, came, depth)
+                 : SkipValue(&stream_, came))) {
         return false;
       }
-      if (!read) cost_.spare_bytes += stream_.CurrentPosition() - begin;
-      if (cost_.spare_bytes > kMaxSpareBytes) return false;
-    }
+      if (!read) cost_.spare_bytes += stream_.CurrentPosition() - came.begin;
+      return cost_.spare_bytes <= kMaxSpareBytes;
+    });
   }
 
   const ParseCost& cost() const { return cost_; }
 
  private:
-  bool CountField(const FieldDescriptor& field, uint32_t tag, int depth) {
+  bool CountField(const FieldDescriptor& field, const WireField& came,
+                  int depth) {
     if (depth == 0 && field.is_repeated()) ++cost_.entries;
     if (depth < kMaxDepth && field.type() == FieldDescriptor::TYPE_MESSAGE) {
       uint32_t length = 0;
@@ -96,13 +90,12 @@ class Counter {
     }
     if (field.is_repeated() &&
         WireTypeOf(field) == WireFormatLite::WIRETYPE_VARINT) {
-      if (WireFormatLite::GetTagWireType(tag) ==
-          WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+      if (came.has_length()) {
         return CountVarints(&stream_, &cost_.list_values);
       }
       ++cost_.list_values;
     }
-    return WireFormatLite::SkipField(&stream_, tag);
+    return SkipValue(&stream_, came);
   }
 
   CodedInputStream& stream_;

@@ -1,25 +1,34 @@
-#include "server/rpc/request.h"
-
+// Bytes -> requests of the API.
 #include <algorithm>
 #include <cstdint>
-#include <exception>
-#include <string>
+#include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "encoderd/v1/encoder.pb.h"
-#include "engine/base/error.h"
+#include "google/protobuf/arena.h"
+#include "server/api/publish.h"
+#include "server/pipeline/errors.h"
+#include "server/rpc/convert.h"
 #include "server/rpc/parse_cost.h"
-#include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
 namespace encoderd {
 namespace {
+
+using google::protobuf::Arena;
 
 // The field number of `inputs` in every request that has inputs.
 constexpr int kInputsField = 2;
 static_assert(v1::EmbedRequest::kInputsFieldNumber == kInputsField);
 static_assert(v1::EncodeRequest::kInputsFieldNumber == kInputsField);
 static_assert(v1::TokenizeRequest::kInputsFieldNumber == kInputsField);
+
+// Choices are cast: their numbers are those of the contract.
+static_assert(static_cast<int>(PoolingChoice::kLastToken) == v1::Pooling_MAX);
+static_assert(static_cast<int>(TruncateChoice::kEnd) == v1::Truncate_MAX);
+static_assert(static_cast<int>(OnErrorChoice::kPerInput) == v1::OnError_MAX);
+static_assert(static_cast<int>(SpanChoice::kWithoutSpecialTokens) ==
+              v1::TokenSpan_MAX);
+static_assert(static_cast<int>(EncodingChoice::kUbinary) == v1::Encoding_MAX);
 
 // Fields of an input with all that it can have: itself, its content, and two
 // texts or three lists.
@@ -30,8 +39,10 @@ ParseLimits LimitsOf(const RequestLimits& limits) {
           limits.max_list_values};
 }
 
-}  // namespace
-
+// Parses `bytes` into `request`, a message that has `inputs` and no other list
+// of its own. bad_texts: where it is given, an input that is not UTF-8 is no
+// error here: the request has an input without content in its place, and
+// *bad_texts the error (by index).
 absl::Status ParseInputs(const RequestLimits& limits,
                          const grpc::ByteBuffer& bytes,
                          google::protobuf::Message* request,
@@ -56,23 +67,120 @@ absl::Status ParseInputs(const RequestLimits& limits,
   return parsed;
 }
 
-absl::Status CheckAnswerSize(const google::protobuf::Message& answer,
-                             const RequestLimits& limits,
-                             absl::string_view field) {
-  const int64_t size = static_cast<int64_t>(answer.ByteSizeLong());
-  const int64_t limit = limits.max_message_bytes;
-  if (size <= limit) return absl::OkStatus();
-  return AnswerTooLargeError(size, limit, field);
+// An id keeps its bits: one beyond int32 becomes negative and lies beyond every
+// table in either form.
+std::vector<int32_t> ToIds(
+    const google::protobuf::RepeatedField<uint32_t>& from) {
+  return {from.begin(), from.end()};
 }
 
-absl::Status CatchAll(const std::function<absl::Status()>& body) {
-  try {
-    return body();
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("exception: ", error.what()));
-  } catch (...) {
-    return absl::InternalError("exception of an unknown type");
+Input ToInput(int64_t index, v1::Input* input) {
+  switch (input->content_case()) {
+    case v1::Input::kText:
+      return TextInput{std::move(*input->mutable_text())};
+    case v1::Input::kPair:
+      return PairInput{std::move(*input->mutable_pair()->mutable_first()),
+                       std::move(*input->mutable_pair()->mutable_second())};
+    case v1::Input::kTokens:
+      return TokenSequence{ToIds(input->tokens().ids()),
+                           ToIds(input->tokens().segment_ids()),
+                           ToIds(input->tokens().position_ids())};
+    case v1::Input::CONTENT_NOT_SET:
+      break;
   }
+  const absl::Status error =
+      EmptyInputError("the input has no content: set text, pair or tokens");
+  return RefusedInput{MakeInputFault(index, "", error).status};
+}
+
+// bad_texts: by index.
+std::vector<Input> ToInputs(
+    std::vector<InputFault> bad_texts,
+    google::protobuf::RepeatedPtrField<v1::Input>* inputs) {
+  std::vector<Input> converted(inputs->size());
+  auto bad = bad_texts.begin();
+  for (int i = 0; i < inputs->size(); ++i) {
+    if (bad != bad_texts.end() && bad->index == i) {
+      converted[i] = RefusedInput{std::move(bad++->status)};
+    } else {
+      converted[i] = ToInput(i, inputs->Mutable(i));
+    }
+  }
+  return converted;
+}
+
+EmbedOptions ToOptions(v1::EmbedOptions* from) {
+  EmbedOptions to;
+  to.pooling = static_cast<PoolingChoice>(from->pooling());
+  if (from->has_normalize()) to.normalize = from->normalize();
+  to.dimensions = from->dimensions();
+  to.truncate = static_cast<TruncateChoice>(from->truncate());
+  to.prompt_name = std::move(*from->mutable_prompt_name());
+  to.packed = from->packed();
+  to.encoding = static_cast<EncodingChoice>(from->encoding());
+  if (from->has_ranges()) {
+    const v1::QuantizationRanges& ranges = from->ranges();
+    to.ranges = {{ranges.minimum().begin(), ranges.minimum().end()},
+                 {ranges.maximum().begin(), ranges.maximum().end()}};
+  }
+  if (from->has_windows()) to.window_overlap = from->windows().overlap();
+  to.on_error = static_cast<OnErrorChoice>(from->on_error());
+  return to;
+}
+
+}  // namespace
+
+absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
+                  EmbedRequest* request) {
+  Arena arena;
+  auto* from = Arena::CreateMessage<v1::EmbedRequest>(&arena);
+  std::vector<InputFault> bad_texts;
+  const absl::Status status = ParseInputs(limits, bytes, from, &bad_texts);
+  if (!status.ok()) return status;
+  request->model = std::move(*from->mutable_model());
+  request->inputs = ToInputs(std::move(bad_texts), from->mutable_inputs());
+  request->options = ToOptions(from->mutable_options());
+  request->request_id = std::move(*from->mutable_request_id());
+  return absl::OkStatus();
+}
+
+absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
+                  EncodeRequest* request) {
+  Arena arena;
+  auto* from = Arena::CreateMessage<v1::EncodeRequest>(&arena);
+  std::vector<InputFault> bad_texts;
+  const absl::Status status = ParseInputs(limits, bytes, from, &bad_texts);
+  if (!status.ok()) return status;
+  request->model = std::move(*from->mutable_model());
+  request->inputs = ToInputs(std::move(bad_texts), from->mutable_inputs());
+  if (from->has_layer()) request->layer = from->layer();
+  request->truncate = static_cast<TruncateChoice>(from->truncate());
+  request->request_id = std::move(*from->mutable_request_id());
+  request->span = static_cast<SpanChoice>(from->span());
+  request->before_norm = from->before_norm();
+  request->on_error = static_cast<OnErrorChoice>(from->on_error());
+  return absl::OkStatus();
+}
+
+absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
+                  TokenizeRequest* request) {
+  Arena arena;
+  auto* from = Arena::CreateMessage<v1::TokenizeRequest>(&arena);
+  const absl::Status status = ParseInputs(limits, bytes, from, nullptr);
+  if (!status.ok()) return status;
+  request->model = std::move(*from->mutable_model());
+  request->inputs = ToInputs({}, from->mutable_inputs());
+  return absl::OkStatus();
+}
+
+absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
+                  InspectRequest* request) {
+  v1::InspectPositionsRequest from;
+  const absl::Status status = ParseMessage(bytes, &from);
+  if (!status.ok()) return status;
+  *request = {from.model(), from.first_row(), from.row_count(), from.cosine(),
+              from.values()};
+  return absl::OkStatus();
 }
 
 }  // namespace encoderd

@@ -3,51 +3,22 @@
 #ifndef ENCODERD_SERVER_RPC_SERVICE_H_
 #define ENCODERD_SERVER_RPC_SERVICE_H_
 
-#include "encoderd/v1/encoder.grpc.pb.h"
-#include "server/rpc/unary_call.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "grpcpp/impl/service_type.h"
+#include "server/rpc/call_environment.h"
 
 namespace encoderd {
 
-class EncoderService final
-    : public v1::Encoder::WithRawCallbackMethod_Embed<
-          v1::Encoder::WithRawCallbackMethod_EmbedStream<
-              v1::Encoder::WithRawCallbackMethod_Encode<
-                  v1::Encoder::WithRawCallbackMethod_Tokenize<
-                      v1::Encoder::WithRawCallbackMethod_ListModels<
-                          v1::Encoder::WithRawCallbackMethod_GetModel<
-                              v1::Encoder::
-                                  WithRawCallbackMethod_InspectPositions<
-                                      v1::Encoder::Service>>>>>>> {
- public:
-  // `environment` and what it points to outlive the gRPC server and the
-  // pipelines, which may still work on calls that were given up.
-  explicit EncoderService(const CallEnvironment& environment)
-      : environment_(environment) {}
+// `environment` and what it points to outlive the gRPC server and the
+// pipelines, which may still work on calls that were given up.
+std::unique_ptr<grpc::Service> NewEncoderService(
+    const CallEnvironment& environment);
 
-  grpc::ServerUnaryReactor* Embed(grpc::CallbackServerContext* context,
-                                  const grpc::ByteBuffer* request,
-                                  grpc::ByteBuffer* reply) override;
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EmbedStream(
-      grpc::CallbackServerContext* context) override;
-  grpc::ServerUnaryReactor* Encode(grpc::CallbackServerContext* context,
-                                   const grpc::ByteBuffer* request,
-                                   grpc::ByteBuffer* reply) override;
-  grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
-                                     const grpc::ByteBuffer* request,
-                                     grpc::ByteBuffer* reply) override;
-  grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
-                                       const grpc::ByteBuffer* request,
-                                       grpc::ByteBuffer* reply) override;
-  grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context,
-                                     const grpc::ByteBuffer* request,
-                                     grpc::ByteBuffer* reply) override;
-  grpc::ServerUnaryReactor* InspectPositions(
-      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-      grpc::ByteBuffer* reply) override;
-
- private:
-  const CallEnvironment& environment_;
-};
+// The names of its methods, as the contract has them.
+std::vector<std::string> EncoderMethods();
 
 }  // namespace encoderd
 

@@ -9,8 +9,6 @@
 #include "engine/base/error.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
-#include "server/observe/log.h"
-#include "server/pipeline/errors.h"
 
 namespace encoderd {
 namespace {
@@ -94,40 +92,6 @@ google::rpc::Status Details(const absl::Status& status, size_t max_violations) {
 }
 
 }  // namespace
-
-std::string ReasonOf(const absl::Status& status) {
-  const auto detail = GetErrorDetail(status);
-  return detail.has_value() && !detail->reason.empty() ? detail->reason
-                                                       : "INTERNAL_FAULT";
-}
-
-std::optional<absl::Duration> RetryDelay(const absl::Status& status) {
-  if (status.code() == absl::StatusCode::kResourceExhausted) {
-    return absl::Milliseconds(100);
-  }
-  if (status.code() != absl::StatusCode::kUnavailable) return std::nullopt;
-  return ReasonOf(status) == "LOADING" ? absl::Milliseconds(500)
-                                       : absl::Seconds(1);
-}
-
-absl::Status Publish(const absl::Status& status) {
-  const auto detail = GetErrorDetail(status);
-  const bool named = detail.has_value() && !detail->reason.empty();
-  const bool fault = status.code() == absl::StatusCode::kInternal ||
-                     status.code() == absl::StatusCode::kUnknown;
-  if (named && !fault) return status;
-  if (named && detail->metadata.count("error_id") != 0) {
-    Log(LogLevel::kError, "call_failed",
-        LogFields()
-            .Add("error_id", detail->metadata.at("error_id"))
-            .Add("reason", detail->reason));
-    return status;
-  }
-  const std::string id = NewErrorId();
-  Log(LogLevel::kError, "internal_error",
-      LogFields().Add("error_id", id).Add("status", status.ToString()));
-  return InternalFaultError(id);
-}
 
 google::rpc::Status ToRpcStatus(const absl::Status& status, int max_bytes) {
   google::rpc::Status details;

@@ -7,17 +7,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/rpc/request.h"
+#include "server/api/publish.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
 namespace encoderd {
 
-UnaryCall::UnaryCall(const CallEnvironment& environment, Method method,
-                     grpc::CallbackServerContext* context,
+UnaryCall::UnaryCall(const CallEnvironment& environment, const char* method,
+                     Handler handler, grpc::CallbackServerContext* context,
                      grpc::ByteBuffer* reply)
     : environment_(environment),
       method_(method),
+      handler_(handler),
       arrival_(absl::Now()),
       context_(context),
       reply_(reply) {
@@ -29,7 +30,7 @@ void UnaryCall::Start(const grpc::ByteBuffer& request) {
   no_message_ = !request.Valid();
   Continue([this, &request] {
     const absl::Status admitted = environment_.state->Admit();
-    return admitted.ok() ? Handle(request) : admitted;
+    return admitted.ok() ? handler_(request, this) : admitted;
   });
 }
 
@@ -41,7 +42,8 @@ void UnaryCall::Continue(const std::function<absl::Status()>& body) {
 
 void UnaryCall::Answer(const google::protobuf::Message& reply,
                        absl::string_view field) {
-  const absl::Status fits = CheckAnswerSize(reply, environment_.limits, field);
+  const absl::Status fits =
+      CheckAnswerSize(reply, environment_.api.limits.max_message_bytes, field);
   if (!fits.ok()) {
     Fail(fits);
     return;

@@ -27,25 +27,28 @@
 
 namespace encoderd {
 
-class UnaryCall : public grpc::ServerUnaryReactor,
-                  public OpenCall,
-                  public std::enable_shared_from_this<UnaryCall> {
+class UnaryCall final : public grpc::ServerUnaryReactor,
+                        public OpenCall,
+                        public std::enable_shared_from_this<UnaryCall> {
  public:
-  UnaryCall(const CallEnvironment& environment, Method method,
-            grpc::CallbackServerContext* context, grpc::ByteBuffer* reply);
+  // A method's own part: reads and submits. OK: an answer was given or will be,
+  // from any thread, by Answer or Fail. Any other status is answered with. May
+  // throw.
+  using Handler = absl::Status (*)(const grpc::ByteBuffer& request,
+                                   UnaryCall* call);
 
-  // The first half, on the gRPC thread: admission, then Handle. Call once,
+  UnaryCall(const CallEnvironment& environment, const char* method,
+            Handler handler, grpc::CallbackServerContext* context,
+            grpc::ByteBuffer* reply);
+
+  // The first half, on the gRPC thread: admission, then the handler. Call once,
   // before the reactor is handed to gRPC.
   void Start(const grpc::ByteBuffer& request);
 
   void Drain() override {}  // it has one request, which it answers
   void GiveUp() override;
 
- protected:
-  // Parses and submits. OK: an answer was given or will be, from any thread, by
-  // Answer or Fail. Any other status is answered with. May throw.
-  virtual absl::Status Handle(const grpc::ByteBuffer& request) = 0;
-
+  // --- For handlers.
   // The second half: runs `body` where exceptions are caught; a status that is
   // not OK is answered with. For continuations on other threads; a call that
   // is answered already does nothing there, and `body` must keep it alive.
@@ -69,14 +72,15 @@ class UnaryCall : public grpc::ServerUnaryReactor,
   uint64_t caller() const;
 
  private:
-  void OnCancel() final;
-  void OnDone() final;
+  void OnCancel() override;
+  void OnDone() override;
   void CancelWork();
   void Finished(absl::StatusCode code, absl::string_view reason);
   void CountUncounted();
 
   const CallEnvironment& environment_;
-  const Method method_;
+  const char* const method_;
+  const Handler handler_;
   const absl::Time arrival_;
   grpc::CallbackServerContext* const context_;
   grpc::ByteBuffer* const reply_;

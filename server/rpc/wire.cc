@@ -8,18 +8,15 @@
 #include "engine/base/error.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/stubs/common.h"
-#include "google/protobuf/wire_format_lite.h"
 #include "grpcpp/support/proto_buffer_reader.h"
 #include "server/rpc/parse_cost.h"
+#include "server/rpc/walk.h"
 
 namespace encoderd {
 namespace {
 
 using google::protobuf::FieldDescriptor;
-using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
-
-constexpr int kMaxDepth = 16;  // messages of the contract nest 4 deep
 
 // 8 where so many bytes are there and all of them ASCII; else 0.
 size_t AsciiAt(const char* text, size_t size) {
@@ -84,19 +81,14 @@ struct Place {
 // How many entries of the field there are before it in its message.
 int64_t EntryOf(const Place& place) {
   if (place.entry >= 0) return place.entry;
-  CodedInputStream stream(
-      reinterpret_cast<const uint8_t*>(place.message.data()),
-      static_cast<int>(place.message.size()));
   int64_t entries = 0;
-  while (static_cast<size_t>(stream.CurrentPosition()) < place.at) {
-    const uint32_t tag = stream.ReadTag();
-    if (WireFormatLite::GetTagFieldNumber(tag) == place.field->number() &&
-        WireFormatLite::GetTagWireType(tag) ==
-            WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+  WalkFields(place.message, [&](const WireField& field, auto* stream) {
+    if (static_cast<size_t>(field.begin) >= place.at) return false;
+    if (field.number() == place.field->number() && field.has_length()) {
       ++entries;
     }
-    if (!WireFormatLite::SkipField(&stream, tag)) break;
-  }
+    return SkipValue(stream, field);
+  });
   return entries;
 }
 
@@ -125,44 +117,44 @@ absl::Status NotUtf8(const Place& place, int64_t offset) {
                    detail);
 }
 
+// Reads a length and so many bytes, in place. False: they are not all there.
+bool ReadValue(absl::string_view message, CodedInputStream* stream,
+               absl::string_view* value) {
+  uint32_t length = 0;
+  if (!stream->ReadVarint32(&length)) return false;
+  const auto at = static_cast<size_t>(stream->CurrentPosition());
+  if (length > message.size() - at) return false;
+  *value = message.substr(at, length);
+  return stream->Skip(static_cast<int>(length));
+}
+
 // Walks a message as the parser does and stops at the first text that is not
 // UTF-8. `outer` is the field that holds the message; null: it is the request.
 // A message of a million fields takes tens of milliseconds: nothing is made for
 // a field that is well.
-absl::Status Walk(absl::string_view bytes,
-                  const google::protobuf::Descriptor& type, const Place* outer,
-                  int depth) {
+absl::Status CheckTexts(absl::string_view bytes,
+                        const google::protobuf::Descriptor& type,
+                        const Place* outer, int depth) {
   if (depth > kMaxDepth) return Malformed();
-  CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
-                          static_cast<int>(bytes.size()));
-  while (true) {
-    const auto begin = static_cast<size_t>(stream.CurrentPosition());
-    const uint32_t tag = stream.ReadTag();
-    if (tag == 0) break;
-    const FieldDescriptor* field =
-        type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
-    if (field == nullptr || WireFormatLite::GetTagWireType(tag) !=
-                                WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
-      if (!WireFormatLite::SkipField(&stream, tag)) return Malformed();
-      continue;
-    }
-    uint32_t length = 0;
-    if (!stream.ReadVarint32(&length)) return Malformed();
-    const size_t at = static_cast<size_t>(stream.CurrentPosition());
-    if (length > bytes.size() - at) return Malformed();
-    const absl::string_view value = bytes.substr(at, length);
-    stream.Skip(static_cast<int>(length));
-    const Place place{outer, field, bytes, begin};
-    if (field->type() == FieldDescriptor::TYPE_MESSAGE) {
-      absl::Status status =
-          Walk(value, *field->message_type(), &place, depth + 1);
-      if (!status.ok()) return status;
-    } else if (field->type() == FieldDescriptor::TYPE_STRING) {
-      const int64_t offset = FirstInvalidUtf8(value);
-      if (offset >= 0) return NotUtf8(place, offset);
-    }
-  }
-  return stream.ConsumedEntireMessage() ? absl::OkStatus() : Malformed();
+  absl::Status status;
+  const bool whole =
+      WalkFields(bytes, [&](const WireField& came, auto* stream) {
+        const FieldDescriptor* field = type.FindFieldByNumber(came.number());
+        if (field == nullptr || !came.has_length()) {
+          return SkipValue(stream, came);
+        }
+        absl::string_view value;
+        if (!ReadValue(bytes, stream, &value)) return false;
+        const Place place{outer, field, bytes, static_cast<size_t>(came.begin)};
+        if (field->type() == FieldDescriptor::TYPE_MESSAGE) {
+          status = CheckTexts(value, *field->message_type(), &place, depth + 1);
+        } else if (field->type() == FieldDescriptor::TYPE_STRING) {
+          const int64_t offset = FirstInvalidUtf8(value);
+          if (offset >= 0) status = NotUtf8(place, offset);
+        }
+        return status.ok();
+      });
+  return whole || !status.ok() ? status : Malformed();
 }
 
 }  // namespace
@@ -173,21 +165,20 @@ std::string FindString(const grpc::ByteBuffer& bytes, int number,
   if (!reader.status().ok()) return "";
   CodedInputStream stream(&reader);
   std::string found;
-  for (int64_t fields = 0; fields < kMaxFields; ++fields) {
-    const uint32_t tag = stream.ReadTag();
-    if (tag == 0) break;
-    if (WireFormatLite::GetTagFieldNumber(tag) != number ||
-        WireFormatLite::GetTagWireType(tag) !=
-            WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
-      if (!WireFormatLite::SkipField(&stream, tag)) break;
-      continue;
+  int64_t fields = 0;
+  WalkFields(&stream, [&](const WireField& field) {
+    if (++fields > kMaxFields) return false;
+    if (field.number() != number || !field.has_length()) {
+      return SkipValue(&stream, field);
     }
     uint32_t length = 0;
-    if (!stream.ReadVarint32(&length) || length > max_bytes ||
-        !stream.ReadString(&found, static_cast<int>(length))) {
-      return "";
+    if (stream.ReadVarint32(&length) && length <= max_bytes &&
+        stream.ReadString(&found, static_cast<int>(length))) {
+      return true;
     }
-  }
+    found.clear();
+    return false;
+  });
   return FirstInvalidUtf8(found) < 0 ? found : "";
 }
 
@@ -215,7 +206,7 @@ absl::Status ParseChecked(const grpc::ByteBuffer& bytes,
 
 absl::Status ExplainParseFailure(absl::string_view bytes,
                                  const google::protobuf::Descriptor& type) {
-  const absl::Status status = Walk(bytes, type, nullptr, 0);
+  const absl::Status status = CheckTexts(bytes, type, nullptr, 0);
   return status.ok() ? Malformed() : status;
 }
 
@@ -227,45 +218,48 @@ bool EmptyInvalidEntries(const grpc::ByteBuffer& bytes,
   if (field == nullptr || !bytes.DumpToSingleSlice(&slice).ok()) return false;
   const absl::string_view all(reinterpret_cast<const char*>(slice.begin()),
                               slice.size());
-  const uint32_t wanted = WireFormatLite::MakeTag(
-      number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
-  CodedInputStream stream(slice.begin(), static_cast<int>(slice.size()));
   mended->reserve(all.size());
   int64_t index = 0;
-  size_t begin = 0;  // of the field at hand
-  while (const uint32_t tag = stream.ReadTag()) {
-    const auto value = static_cast<size_t>(stream.CurrentPosition());
-    if (!WireFormatLite::SkipField(&stream, tag)) return false;
-    const auto end = static_cast<size_t>(stream.CurrentPosition());
-    absl::Status status;
-    if (tag == wanted) {
-      CodedInputStream head(slice.begin() + value,
-                            static_cast<int>(end - value));
-      uint32_t length = 0;
-      if (!head.ReadVarint32(&length)) return false;
-      const Place place{nullptr, field, all, begin, index};
-      status = Walk(all.substr(end - length, length), *field->message_type(),
-                    &place, 1);
+  const bool whole = WalkFields(all, [&](const WireField& came, auto* stream) {
+    const auto begin = static_cast<size_t>(came.begin);
+    const auto at = static_cast<size_t>(stream->CurrentPosition());
+    const bool wanted = came.number() == number && came.has_length();
+    absl::string_view value;
+    if (!(wanted ? ReadValue(all, stream, &value) : SkipValue(stream, came))) {
+      return false;
     }
+    absl::Status status;
+    if (wanted) {
+      const Place place{nullptr, field, all, begin, index};
+      status = CheckTexts(value, *field->message_type(), &place, 1);
+    }
+    const auto end = static_cast<size_t>(stream->CurrentPosition());
     if (status.ok()) {
       mended->append(all.data() + begin, end - begin);
     } else if (GetErrorDetail(status)->reason != "INVALID_UTF8") {
       return false;
     } else {
-      mended->append(all.data() + begin, value - begin);
+      mended->append(all.data() + begin, at - begin);
       mended->push_back('\0');  // a length of none
       bad->push_back({index, status});
     }
-    if (tag == wanted) ++index;
-    begin = end;
-  }
-  return stream.ConsumedEntireMessage() && !bad->empty();
+    if (wanted) ++index;
+    return true;
+  });
+  return whole && !bad->empty();
 }
 
 void QuietProtobuf() {
 #if GOOGLE_PROTOBUF_VERSION < 4000000
   google::protobuf::SetLogHandler(nullptr);
 #endif
+}
+
+absl::Status CheckAnswerSize(const google::protobuf::Message& answer,
+                             int64_t max_bytes, absl::string_view field) {
+  const auto size = static_cast<int64_t>(answer.ByteSizeLong());
+  if (size <= max_bytes) return absl::OkStatus();
+  return AnswerTooLargeError(size, max_bytes, field);
 }
 
 grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message) {

@@ -53,6 +53,11 @@ bool EmptyInvalidEntries(const grpc::ByteBuffer& bytes,
 // Where the library has no such switch (from version 22 on), does nothing.
 void QuietProtobuf();
 
+// REQUEST_TOO_LARGE (reply_bytes, limit) for an answer above max_bytes. field:
+// "inputs", or empty for a request that has none.
+absl::Status CheckAnswerSize(const google::protobuf::Message& answer,
+                             int64_t max_bytes, absl::string_view field);
+
 // One copy: the message straight into what gRPC sends.
 grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message);
 

@@ -89,7 +89,7 @@ int Main(int argc, char** argv) {
   device.SetLogging(false);
   device.SetHashing(false);
   NoObserver observer;
-  const auto pipeline = Pipeline::Create(
+  const auto pipeline = std::make_unique<Pipeline>(
       &tokenizer, limits, device.NewSessions(sessions), options, &observer);
   Measure(pipeline.get(), texts_a_call, in_flight);  // warm
   std::vector<double> rates;

@@ -49,9 +49,13 @@ ROBERTA_FAMILY = ("roberta", "xlm-roberta", "camembert")
 # Random checkpoints that get a tokenizer of their own, and what trains it.
 TOKENIZERS = {
     "roberta": tokenizer_models.roberta, "mpnet": tokenizer_models.mpnet,
+    "gpt2": tokenizer_models.gpt2,
+    "modernbert": functools.partial(tokenizer_models.modernbert, unused=3),
     **{name: functools.partial(getattr(tokenizer_models, name),
                                packed=tokenizer_charsmap.nmt_nfkc(0x180))
        for name in ("xlm_roberta", "camembert", "albert")}}
+
+BYTE_LEVEL = ("roberta", "gpt2", "modernbert")
 
 
 def check_versions():
@@ -110,12 +114,22 @@ def position_offset(spec):
     return 0
 
 
+def window_edges(spec):
+    """Lengths at which a window of local attention ends, or whose last token
+    the first one sees no more."""
+    window = spec.get("config", {}).get("local_attention")
+    if window is None:
+        return []
+    return [edge + d for edge in (window // 2, window) for d in (-1, 0, 1, 2)]
+
+
 def random_sequences(spec):
     """Lengths 1 to the table's rows for tokens, each length's neighbours
     included."""
     rows = spec["positions"] - position_offset(spec)
     lengths = sorted({1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64,
-                      65, 127, 128, 129, 255, 256, 257, rows - 1, rows})
+                      65, 127, 128, 129, 255, 256, 257, rows - 1, rows,
+                      *window_edges(spec)})
     lengths = [n for n in lengths if n <= rows]
     lengths += [1 + n * n // rows for n in integers(2, 60, rows)]
     ids = iter(integers(3, sum(lengths), spec["vocab"]))
@@ -134,7 +148,8 @@ def run(model, sequences, pooling, normalize, state_sequences, state_layers):
         with torch.no_grad():
             # Some architectures know no segments.
             more = ({"token_type_ids": torch.tensor([segments])}
-                    if hasattr(model.embeddings, "token_type_embeddings")
+                    if hasattr(getattr(model, "embeddings", None),
+                               "token_type_embeddings")
                     else {})
             out = model(input_ids=torch.tensor([ids]), **more,
                         attention_mask=torch.ones(1, len(ids), dtype=torch.long),
@@ -249,6 +264,10 @@ def random_model(spec):
     pooling = pooling_of(spec)
     sequences = random_sequences(spec)
     state_sequences = [0, 4, 9, 11]
+    if window_edges(spec):
+        wanted = (1, *window_edges(spec)[1:4], window_edges(spec)[-1])
+        lengths = [len(ids) for ids, _ in sequences]
+        state_sequences = [lengths.index(n) for n in wanted]
     # ALBERT runs a whole group of layers for each of its num_hidden_layers.
     steps = spec["layers"] * spec.get("config", {}).get("inner_group_num", 1)
     state_layers = list(range(steps + 1))
@@ -265,7 +284,7 @@ def text_model(spec):
     small vocabulary: they meet unknown letters too."""
     sentences = (HERE / "sentences.txt").read_text().split("\n")[:-1]
     known = [line for line in sentences
-             if line.isascii() or spec["name"] == "roberta"]
+             if line.isascii() or spec["name"] in BYTE_LEVEL]
     tokenizer = TOKENIZERS[spec["name"]](known, vocab_size=spec["vocab"])
     assert tokenizer.get_vocab_size() <= spec["vocab"]
     (HERE / "data" / f"{spec['name']}_tokenizer.json").write_text(

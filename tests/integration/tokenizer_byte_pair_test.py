@@ -255,6 +255,95 @@ def test_vocabulary_and_merges_without_tokenizer_json(trained, lines, tmp_path):
     assert not reference.differences(items, ours, theirs)
 
 
+def untyped(spec):
+    """As GPT-2's file is: older than the model's "type"."""
+    del spec["model"]["type"]
+
+
+def added_within(spec):
+    """Its added tokens are entries of the vocabulary too."""
+    vocab = spec["model"]["vocab"]
+    for token in spec["added_tokens"]:
+        vocab.setdefault(token["content"], token["id"])
+
+
+def normalized_mask(spec):
+    """[MASK], which takes the spaces before it, looked for in normalized
+    text, where the runs of spaces are."""
+    for token in spec["added_tokens"]:
+        if token["content"] == "[MASK]":
+            token["normalized"] = True
+
+
+PUBLISHED = {
+    "gpt2": (models.gpt2, untyped),
+    "modernbert": (models.modernbert, None),
+    "modernbert_within": (models.modernbert, added_within),
+    "modernbert_mask": (models.modernbert, normalized_mask),
+}
+# What each file looks for in text, alone and beside spaces.
+LOOKED_FOR = {
+    "gpt2": [models.GPT2_END, "<|endoftext|", " <|endoftext|> "],
+    "modernbert": [
+        "[MASK]", " [MASK]", "   [MASK] ", "\n\t[MASK]", "[CLS]", "[SEP]",
+        "[PAD] ", "[unused0]", "[unused82]", "[unused83]", "|||IP_ADDRESS|||",
+        "|||EMAIL_ADDRESS|||", "<|padding|>", "<|endoftext|>", "e\u0301",
+        "\u0301", "\u1100\u1161", *(" " * n for n in range(1, 60)),
+        *(" " * n + "\n" for n in range(1, 30)), "\u00a0  ", "  \u3000 ",
+        " \t  ",
+    ],
+}
+
+
+@pytest.fixture(scope="module", params=PUBLISHED)
+def published(request, lines, tmp_path_factory):
+    """A folder whose file has the structure of a published one, and mixes
+    with what it looks for."""
+    make, change = PUBLISHED[request.param]
+    made = make(random.Random(13).sample(lines, 10_000), 2_000)
+    folder = models.save(made, tmp_path_factory.mktemp(request.param), change)
+    words = LOOKED_FOR[request.param.split("_")[0]]
+    return folder, adversary.mixes_with(words * 2 + CONTRACTIONS, 8_000, 14)
+
+
+def test_structure_of_published_files(published, lines):
+    folder, mixed = published
+    texts = random.Random(15).sample(lines, 8_000)
+    compare(folder, texts + mixed)
+    compare(folder, texts[:2_000] + mixed[:4_000], offsets=True)
+    pairs = list(zip(texts[:1_000], mixed[-1_000:]))
+    compare(folder, pairs, offsets=True)
+
+
+def test_truncation_of_published_files(published, lines):
+    folder, mixed = published
+    texts = random.Random(16).sample(lines, 200) + mixed[:200]
+    theirs = reference.load_reference(folder)
+    for max_len in (5, 17):
+        theirs.enable_truncation(max_len)
+        ours = reference.run_ours(folder, texts, True, max_len=max_len)
+        wanted = reference.run_reference(theirs, texts, True)
+        assert not reference.differences(texts, ours, wanted)
+
+
+@pytest.mark.parametrize("config", [
+    {"tokenizer_class": "GPT2Tokenizer", "pad_token": models.GPT2_END},
+    {"model_max_length": 1024},
+    None,
+], ids=["class", "length", "none"])
+def test_gpt2_vocabulary_and_merges(lines, tmp_path, config):
+    trained = models.gpt2(random.Random(17).sample(lines, 5_000), 1_000)
+    trained.model.save(str(tmp_path))
+    if config is not None:
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    texts = random.Random(18).sample(lines, 2_000) + adversary.mixes_with(
+        LOOKED_FOR["gpt2"], 2_000, 19
+    )
+    ours = reference.run_ours(tmp_path, texts, offsets=True)
+    theirs = reference.run_reference(trained, texts, offsets=True)
+    assert not reference.differences(texts, ours, theirs)
+
+
 def test_a_difference_would_be_found(trained, tmp_path):
     def change(spec):
         spec["model"]["merges"] = spec["model"]["merges"][::-1]

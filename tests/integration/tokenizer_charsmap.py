@@ -1,7 +1,7 @@
 """A character map as sentencepiece precompiles it, made from rules.
 
 The format: u32 bytes of the trie; the trie, a double array of u32 units; the
-texts, each ended by NUL. See engine/tokenizer/chars_map.h.
+texts, each ended by NUL. See engine/tokenizer/unigram/chars_map.h.
 """
 
 import base64

@@ -16,6 +16,7 @@ from tokenizers import (
 )
 
 ROBERTA_SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+GPT2_END = "<|endoftext|>"
 
 
 def roberta(lines, vocab_size=6000, add_prefix_space=False):
@@ -36,6 +37,72 @@ def roberta(lines, vocab_size=6000, add_prefix_space=False):
     )
     made.post_processor = processors.RobertaProcessing(
         ("</s>", 2), ("<s>", 0), add_prefix_space=add_prefix_space
+    )
+    return made
+
+
+def byte_level(lines, vocab_size, special):
+    """Byte-level BPE with no template; `special` come first."""
+    made = tokenizers.Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator(lines, trainer)
+    return made
+
+
+def gpt2(lines, vocab_size=6000):
+    """Byte-level BPE as GPT-2's file has it: no template, and <|endoftext|>,
+    the last entry, is the only token looked for."""
+    made = byte_level(lines, vocab_size - 1, [])
+    spec = json.loads(made.to_str())
+    spec["model"]["continuing_subword_prefix"] = ""
+    spec["model"]["end_of_word_suffix"] = ""
+    spec["model"]["vocab"][GPT2_END] = len(spec["model"]["vocab"])
+    spec["post_processor"] = {
+        "type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False
+    }
+    made = tokenizers.Tokenizer.from_str(json.dumps(spec))
+    made.add_special_tokens([AddedToken(GPT2_END, normalized=False)])
+    return made
+
+
+def modernbert(lines, vocab_size=6000, unused=83):
+    """Byte-level BPE as ModernBERT's file has it: NFC, added tokens of which
+    most are looked for in normalized text (runs of 2 to 24 spaces among them),
+    and BERT's five between the unused ones."""
+    runs = [" " * n for n in range(24, 1, -1)]
+    after = [*runs, "|||EMAIL_ADDRESS|||", "|||PHONE_NUMBER|||"]
+    special = ["<|endoftext|>", "[UNK]", "[CLS]", "[SEP]", "[PAD]"]
+    tail = [f"[unused{i}]" for i in range(unused)]
+    first = ["|||IP_ADDRESS|||", "<|padding|>"]
+    further = len(after) + len(special) + 1 + unused
+    made = byte_level(lines, vocab_size - further, first)
+    # Its normalizer came after its merges: they hold decomposed letters too.
+    made.normalizer = normalizers.NFC()
+    # What training called special is not all special in the file.
+    spec = json.loads(made.to_str())
+    spec["added_tokens"] = [
+        {"id": i, "content": content, "single_word": False, "lstrip": False,
+         "rstrip": False, "normalized": i == 0, "special": i == 1}
+        for i, content in enumerate(first)
+    ]
+    made = tokenizers.Tokenizer.from_str(json.dumps(spec))
+    made.add_tokens([AddedToken(t, normalized=True) for t in after])
+    made.add_special_tokens([AddedToken(t, normalized=False) for t in special])
+    made.add_special_tokens(
+        [AddedToken("[MASK]", lstrip=True, normalized=False)]
+    )
+    made.add_tokens([AddedToken(t, normalized=True) for t in tail])
+    cls, sep = (made.token_to_id(t) for t in ("[CLS]", "[SEP]"))
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS]:0 $A:0 [SEP]:0",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", cls), ("[SEP]", sep)],
     )
     return made
 

@@ -12,7 +12,7 @@ import pathlib
 import shutil
 import subprocess
 
-FOLDERS = ("engine/", "server/pipeline/", "client/")
+FOLDERS = ("engine/", "server/pipeline/", "server/api/", "client/")
 
 
 def check(tree, build):

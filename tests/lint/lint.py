@@ -11,6 +11,7 @@ import argparse
 import pathlib
 import sys
 
+import code_names
 import cxx_format
 import cxx_tidy
 import docs
@@ -23,6 +24,7 @@ from tree import Tree
 CHECKS = {
     "includes": includes.check,
     "format": cxx_format.check,
+    "names": code_names.check,
     "top_level": layout.top_level,
     "file_length": layout.file_length,
     "folder_readme": layout.folder_readme,

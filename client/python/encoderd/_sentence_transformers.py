@@ -1,4 +1,4 @@
-"""encode() as SentenceTransformer.encode does it, in terms of _jobs."""
+"""encode() as SentenceTransformer.encode does it, in terms of _method_jobs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import grpc
 import numpy as np
 
-from encoderd import _jobs
-from encoderd._jobs import Job
+from encoderd import _method_jobs
+from encoderd._method_jobs import Job
 from encoderd._quantize import calibrate, quantize
 from encoderd.errors import make_error
 from encoderd.inputs import Input, as_list
@@ -34,7 +34,7 @@ def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
     """What to send, and the prompt that the server puts before it."""
     if prompt is None:
         return values, prompt_name or ""
-    info = yield _jobs.get_model(model)
+    info = yield _method_jobs.get_model(model)
     if not info.default_prompt_name:
         return _prefixed(values, prompt), ""
     for name, text in info.prompts.items():
@@ -51,10 +51,10 @@ def _prompt_of_encode(values: Sequence[Input], prompt: Optional[str],
                       ) -> Job[Sequence[Input]]:
     """The texts behind their prompt: Encode and Tokenize put none."""
     if prompt is None:
-        info = yield _jobs.get_model(model)
+        info = yield _method_jobs.get_model(model)
         name = prompt_name or info.default_prompt_name
         if name and name not in info.prompts:
-            raise _jobs.unknown_prompt(name, info)
+            raise _method_jobs.unknown_prompt(name, info)
         prompt = info.prompts[name] if name else ""
     return _prefixed(values, prompt) if prompt else values
 
@@ -86,7 +86,7 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
     quantize_here = by_scale and (here or ranges is None)
     if truncate_dim is not None and not here:
         dimensions = truncate_dim
-    result = yield from _jobs.embed(
+    result = yield from _method_jobs.embed(
         values, model=model, dimensions=dimensions,
         precision="float32" if quantize_here else precision,
         normalize=True if normalize else None, prompt_name=prompt_name,
@@ -114,10 +114,10 @@ def _everything(values: Sequence[Input], *, prompt: Optional[str],
         model=model, batch_size=batch_size, pooling=pooling,
         show_progress=show_progress)
     texts = yield from _prompt_of_encode(values, prompt, prompt_name, model)
-    states = yield from _jobs.token_embeddings(
+    states = yield from _method_jobs.token_embeddings(
         texts, model=model, batch_size=min(batch_size, ENCODE_BATCH))
-    tokens = yield from _jobs.tokenize(texts, model=model,
-                                       batch_size=batch_size)
+    tokens = yield from _method_jobs.tokenize(
+        texts, model=model, batch_size=batch_size)
     return [{"input_ids": np.array(token.ids, np.int64),
              "token_type_ids": np.array(token.segment_ids, np.int64),
              "attention_mask": np.ones(len(token.ids), np.int64),
@@ -178,7 +178,7 @@ def encode(inputs: Any, prompt_name: Optional[str], prompt: Optional[str],
     if show_progress_bar is None:
         level = _LOGGER.getEffectiveLevel()
         show_progress_bar = level in (logging.INFO, logging.DEBUG)
-    single = _jobs.is_single(inputs)
+    single = _method_jobs.is_single(inputs)
     values = as_list(inputs)
     found: Any
     if output_value == "sentence_embedding":
@@ -191,7 +191,7 @@ def encode(inputs: Any, prompt_name: Optional[str], prompt: Optional[str],
     elif output_value == "token_embeddings":
         texts = yield from _prompt_of_encode(values, prompt, prompt_name,
                                              model)
-        found = yield from _jobs.token_embeddings(
+        found = yield from _method_jobs.token_embeddings(
             texts, model=model, batch_size=min(batch_size, ENCODE_BATCH),
             truncate=truncate, show_progress=show_progress_bar)
     elif output_value is None:

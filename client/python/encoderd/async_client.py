@@ -8,11 +8,12 @@ from typing import (Any, AsyncGenerator, AsyncIterable, Iterable, List,
 import grpc
 import numpy as np
 
-from encoderd import _aio, _bulk_aio, _jobs, _sentence_transformers
-from encoderd._bulk import make_bulk
+from encoderd import (_method_jobs, _run_asyncio, _sentence_transformers,
+                      _stream_asyncio)
 from encoderd._channel import Methods, channel_options, check_in_flight
 from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
                                   Single, Span, one_of)
+from encoderd._stream_state import make_bulk
 from encoderd.client import DEFAULT_TARGET
 from encoderd.inputs import Input, as_list
 from encoderd.positions import PositionReport
@@ -122,7 +123,7 @@ class AsyncClient:
             on_error: OnError = None, model: Optional[str] = None
             ) -> EmbedResult:
         """As Client.embed."""
-        return await self._run(_jobs.embed(
+        return await self._run(_method_jobs.embed(
             as_list(inputs), model=self._name(model),
             batch_size=batch_size, precision=precision,
             show_progress=show_progress_bar, normalize=normalize_embeddings,
@@ -159,8 +160,9 @@ class AsyncClient:
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows)
         methods = self._methods
-        return _bulk_aio.run(bulk, inputs, lambda changed: _bulk_aio.Stream(
-            methods["EmbedStream"], methods["Embed"], changed))
+        return _stream_asyncio.run(
+            bulk, inputs, lambda changed: _stream_asyncio.Stream(
+                methods["EmbedStream"], methods["Embed"], changed))
 
     @overload
     async def token_embeddings(  # type: ignore[overload-overlap]
@@ -183,8 +185,8 @@ class AsyncClient:
             model: Optional[str] = None
             ) -> Union[np.ndarray, List[np.ndarray]]:
         """As Client.token_embeddings."""
-        return await self._run(_jobs.one_or_all(
-            inputs, _jobs.token_embeddings, model=self._name(model),
+        return await self._run(_method_jobs.one_or_all(
+            inputs, _method_jobs.token_embeddings, model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
             before_norm=before_norm))
 
@@ -209,8 +211,8 @@ class AsyncClient:
             batch_size: int = 4, model: Optional[str] = None
             ) -> Union[TokenStates, List[TokenStates]]:
         """As Client.token_states."""
-        return await self._run(_jobs.one_or_all(
-            inputs, _jobs.token_states, model=self._name(model),
+        return await self._run(_method_jobs.one_or_all(
+            inputs, _method_jobs.token_states, model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
             before_norm=before_norm, on_error=on_error))
 
@@ -229,8 +231,8 @@ class AsyncClient:
             model: Optional[str] = None
             ) -> Union[TokenizedText, List[TokenizedText]]:
         """As Client.tokenize."""
-        return await self._run(_jobs.one_or_all(
-            inputs, _jobs.tokenize, model=self._name(model),
+        return await self._run(_method_jobs.one_or_all(
+            inputs, _method_jobs.tokenize, model=self._name(model),
             batch_size=batch_size))
 
     async def inspect_positions(
@@ -238,25 +240,26 @@ class AsyncClient:
             cosine: bool = False, values: bool = False,
             model: Optional[str] = None) -> PositionReport:
         """As Client.inspect_positions."""
-        return await self._run(_jobs.inspect_positions(
+        return await self._run(_method_jobs.inspect_positions(
             model=self._name(model), first_row=first_row,
             row_count=row_count, cosine=cosine, values=values))
 
     async def models(self) -> List[encoder_pb2.Model]:
         """The models of the server, the default one first."""
-        return await self._run(_jobs.models())
+        return await self._run(_method_jobs.models())
 
     async def model(self, name: Optional[str] = None) -> encoder_pb2.Model:
         """Sizes, limits and prompts of one model. None: the client's."""
-        return await self._run(_jobs.model(self._name(name)))
+        return await self._run(_method_jobs.model(self._name(name)))
 
     async def health(self, service: str = "") -> str:
         """"SERVING", "NOT_SERVING" or "UNKNOWN". Empty: the whole server."""
-        return await self._run(_jobs.health(service))
+        return await self._run(_method_jobs.health(service))
 
     def _name(self, model: Optional[str]) -> str:
         return self._model if model is None else model
 
-    async def _run(self, job: _jobs.Job[_jobs.T]) -> _jobs.T:
-        return await _aio.run_job(job, self._methods, self._timeout,
-                                  self._calls_in_flight)
+    async def _run(self, job: _method_jobs.Job[_method_jobs.T]
+                   ) -> _method_jobs.T:
+        return await _run_asyncio.run_job(job, self._methods, self._timeout,
+                                          self._calls_in_flight)

@@ -8,11 +8,12 @@ from typing import (Any, Generator, Iterable, List, Literal, Optional, Union,
 import grpc
 import numpy as np
 
-from encoderd import _bulk_calls, _calls, _jobs, _sentence_transformers
-from encoderd._bulk import make_bulk
+from encoderd import (_method_jobs, _run_blocking, _sentence_transformers,
+                      _stream_blocking)
 from encoderd._channel import Methods, channel_options, check_in_flight
 from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
                                   Single, Span, one_of)
+from encoderd._stream_state import make_bulk
 from encoderd.inputs import Input, as_list
 from encoderd.positions import PositionReport
 from encoderd.results import (Embedding, EmbedResult, TokenizedText,
@@ -203,7 +204,7 @@ class Client:
             and so does what is no input at all (TypeError).
         model: None: the client's.
         """
-        return self._run(_jobs.embed(
+        return self._run(_method_jobs.embed(
             as_list(inputs), model=self._name(model),
             batch_size=batch_size, precision=precision,
             show_progress=show_progress_bar, normalize=normalize_embeddings,
@@ -259,8 +260,8 @@ class Client:
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows)
         method = self._methods["EmbedStream"]
-        return _bulk_calls.run(bulk, inputs,
-                               lambda: _bulk_calls.Stream(method))
+        return _stream_blocking.run(
+            bulk, inputs, lambda: _stream_blocking.Stream(method))
 
     @overload
     def token_embeddings(  # type: ignore[overload-overlap]
@@ -295,8 +296,8 @@ class Client:
         batch_size: texts of one call: its answer holds 4 n H bytes for each.
         model: None: the client's.
         """
-        return self._run(_jobs.one_or_all(
-            inputs, _jobs.token_embeddings, model=self._name(model),
+        return self._run(_method_jobs.one_or_all(
+            inputs, _method_jobs.token_embeddings, model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
             before_norm=before_norm))
 
@@ -326,8 +327,8 @@ class Client:
         The arguments are those of token_embeddings(); on_error is as in
         embed(), with the error in TokenStates.error.
         """
-        return self._run(_jobs.one_or_all(
-            inputs, _jobs.token_states, model=self._name(model),
+        return self._run(_method_jobs.one_or_all(
+            inputs, _method_jobs.token_states, model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
             before_norm=before_norm, on_error=on_error))
 
@@ -351,8 +352,8 @@ class Client:
 
         batch_size: as in encode(); model: None: the client's.
         """
-        return self._run(_jobs.one_or_all(
-            inputs, _jobs.tokenize, model=self._name(model),
+        return self._run(_method_jobs.one_or_all(
+            inputs, _method_jobs.tokenize, model=self._name(model),
             batch_size=batch_size))
 
     def inspect_positions(
@@ -370,25 +371,25 @@ class Client:
         Rows that the table does not have raise InvalidInputError
         (ROWS_OUT_OF_RANGE).
         """
-        return self._run(_jobs.inspect_positions(
+        return self._run(_method_jobs.inspect_positions(
             model=self._name(model), first_row=first_row,
             row_count=row_count, cosine=cosine, values=values))
 
     def models(self) -> List[encoder_pb2.Model]:
         """The models of the server, the default one first."""
-        return self._run(_jobs.models())
+        return self._run(_method_jobs.models())
 
     def model(self, name: Optional[str] = None) -> encoder_pb2.Model:
         """Sizes, limits and prompts of one model. None: the client's."""
-        return self._run(_jobs.model(self._name(name)))
+        return self._run(_method_jobs.model(self._name(name)))
 
     def health(self, service: str = "") -> str:
         """"SERVING", "NOT_SERVING" or "UNKNOWN". Empty: the whole server."""
-        return self._run(_jobs.health(service))
+        return self._run(_method_jobs.health(service))
 
     def _name(self, model: Optional[str]) -> str:
         return self._model if model is None else model
 
-    def _run(self, job: _jobs.Job[_jobs.T]) -> _jobs.T:
-        return _calls.run_job(job, self._methods, self._timeout,
-                              self._calls_in_flight)
+    def _run(self, job: _method_jobs.Job[_method_jobs.T]) -> _method_jobs.T:
+        return _run_blocking.run_job(job, self._methods, self._timeout,
+                                     self._calls_in_flight)

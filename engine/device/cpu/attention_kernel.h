@@ -12,6 +12,12 @@
 // 4 n^2 D FLOPs a head for (3 + 1) n D elements read and written; n^2 exps.
 // Blocking depends on n only, so a sequence's bits do not depend on its
 // company.
+//
+// Under a limited reach a group of query rows reads only the panels of keys
+// that any of it sees, from the first on: of a window of w keys a row costs
+// about (w + kGroup) D, whatever n is. A row's maximum, sum and exps are of the
+// keys that it sees; the probabilities of the others that its group reads are
+// zeros, which change no bit of its context.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_ATTENTION_KERNEL_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_ATTENTION_KERNEL_H_
 
@@ -25,6 +31,8 @@ namespace cpu {
 namespace ENCODERD_ISA {
 
 constexpr int64_t kGroup = 24;  // query rows at a time
+// Of keys that do not count.
+constexpr float kLeastScore = -3.0e38f;
 
 ENCODERD_INLINE int64_t Vectors(int64_t count) {
   return (count + kLanes - 1) / kLanes;
@@ -36,17 +44,42 @@ ENCODERD_INLINE int64_t Words(int64_t count) {
   return (count * static_cast<int64_t>(sizeof(typename E::Element)) + 3) / 4;
 }
 
+struct KeyRange {
+  int64_t first, end;
+};
+
+// The keys that any of query rows first .. first + rows - 1 sees; of one row,
+// all of them.
+ENCODERD_INLINE KeyRange KeysSeen(const Reach& reach, int64_t first,
+                                  int64_t rows, int64_t n) {
+  KeyRange seen = {0, n};
+  if (reach.left >= 0 && first > reach.left) seen.first = first - reach.left;
+  const int64_t end = first + rows + reach.right;
+  if (reach.right >= 0 && end < n) seen.end = end;
+  return seen;
+}
+
+// The most vectors of scores that a group keeps for one row: its keys, and the
+// rest of the panels at both ends.
+ENCODERD_INLINE int64_t ScoreVectors(const Reach& reach, int64_t n) {
+  const int64_t all = Vectors(n);
+  if (reach.left < 0 || reach.right < 0) return all;
+  const int64_t some =
+      Vectors(int64_t{reach.left} + reach.right + kGroup) + 2 * kPanel;
+  return some < all ? some : all;
+}
+
 // Sizes and places of the scratch memory, in floats.
 template <typename E>
 struct AttentionScratch {
   int64_t key_vectors, value_vectors, score_stride;
   int64_t keys, values, scores, out, total;
 
-  AttentionScratch(int64_t n, int64_t head_size)
+  AttentionScratch(int64_t n, int64_t head_size, const Reach& reach)
       : key_vectors(Vectors(n)),
         value_vectors(Vectors(head_size)),
         // Off a power of two, which would put all rows into few cache sets.
-        score_stride(key_vectors * kLanes + 16) {
+        score_stride(ScoreVectors(reach, n) * kLanes + 16) {
     keys = 0;
     values = keys + Words<E>(head_size) * key_vectors * kLanes;
     scores = values + Words<E>(n) * value_vectors * kLanes;
@@ -57,7 +90,7 @@ struct AttentionScratch {
 
 template <typename E>
 int64_t AttentionScratchBytes(int64_t max_seqlen, int64_t head_size) {
-  return AttentionScratch<E>(max_seqlen, head_size).total * 4;
+  return AttentionScratch<E>(max_seqlen, head_size, Reach()).total * 4;
 }
 
 // K rows (stride in elements) to panels [D words][vectors * kLanes].
@@ -162,22 +195,23 @@ ENCODERD_INLINE void AddBias(const float* bias, int64_t vectors, float factor,
   }
 }
 
-// Scores [vectors * kLanes] become probabilities times the returned sum, as
-// elements E, in place. Sum and maximum in float.
+// Scores [vectors * kLanes], of which the first n count, become probabilities
+// times the returned sum: elements E from `out` on, which may be the scores'
+// own memory or begin before it. Sum and maximum in float.
 template <typename E>
-ENCODERD_INLINE float SoftmaxRow(float* scores, int64_t n, int64_t vectors,
-                                 float scale) {
+ENCODERD_INLINE float SoftmaxRow(const float* scores, int64_t n,
+                                 int64_t vectors, float scale,
+                                 typename E::Element* out) {
   constexpr bool kPrecise = sizeof(typename E::Element) == 4;
   const int64_t whole = vectors - 1, rest = n - whole * kLanes;
   // Scores past the end count as the least float.
   const F last =
-      FirstLanes(F32::Load(scores + whole * kLanes), rest, Splat(-3.0e38f));
+      FirstLanes(F32::Load(scores + whole * kLanes), rest, Splat(kLeastScore));
   F highest = last;
   for (int64_t v = 0; v < whole; ++v)
     highest = Max(highest, F32::Load(scores + v * kLanes));
   const float to_base2 = scale * kLog2e;
   const F offset = MaxInLanes(highest) * to_base2;
-  auto* out = reinterpret_cast<typename E::Element*>(scores);
   F sum = {};
   for (int64_t v = 0; v < whole; ++v) {
     const F p =
@@ -190,12 +224,75 @@ ENCODERD_INLINE float SoftmaxRow(float* scores, int64_t n, int64_t vectors,
   return SumLanes(sum + p);
 }
 
+// SoftmaxRow of the scores of keys seen.first .. seen.end - 1 in a row of
+// [vectors * kLanes], in place; zeros for the others.
+template <typename E>
+ENCODERD_INLINE float SoftmaxSeen(float* scores, KeyRange seen, int64_t vectors,
+                                  float scale) {
+  auto* const out = reinterpret_cast<typename E::Element*>(scores);
+  const int64_t start = seen.first / kLanes * kLanes;
+  if (seen.first > start) {
+    float* const edge = scores + start;
+    F32::Store(
+        FirstLanes(Splat(kLeastScore), seen.first - start, F32::Load(edge)),
+        edge);
+  }
+  const int64_t count = seen.end - start, used = Vectors(count);
+  const float sum =
+      SoftmaxRow<E>(scores + start, count, used, scale, out + start);
+  const int64_t end = start + used * kLanes;
+  for (int64_t key = 0; key < start; key += kLanes) E::Store(F{}, out + key);
+  for (int64_t key = start; key < seen.first; ++key) E::StoreOne(0, out + key);
+  for (int64_t key = end; key < vectors * kLanes; key += kLanes)
+    E::Store(F{}, out + key);
+  return sum;
+}
+
+// The softmax of a group's rows, in place, whose scores begin with those of
+// first_key; sums [rows].
+template <typename E>
+ENCODERD_INLINE void SoftmaxGroup(const Reach& reach, int64_t first,
+                                  int64_t rows, int64_t n, int64_t first_key,
+                                  int64_t vectors, float scale, float* scores,
+                                  int64_t stride, float* sums) {
+  if (reach.left < 0 && reach.right < 0) {
+    for (int64_t r = 0; r < rows; ++r, scores += stride) {
+      sums[r] = SoftmaxRow<E>(scores, n, vectors, scale,
+                              reinterpret_cast<typename E::Element*>(scores));
+    }
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r, scores += stride) {
+    KeyRange seen = KeysSeen(reach, first + r, 1, n);
+    seen.first -= first_key;
+    seen.end -= first_key;
+    sums[r] = SoftmaxSeen<E>(scores, seen, vectors, scale);
+  }
+}
+
+// context [rows,H] = out / sums, of one head.
+template <typename E>
+ENCODERD_INLINE void StoreContext(const float* out, int64_t out_stride,
+                                  const float* sums, int64_t rows, int64_t size,
+                                  typename E::Element* context,
+                                  int64_t hidden) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = out + r * out_stride;
+    const float factor = 1.0f / sums[r];
+    int64_t d = 0;
+    for (; d + kLanes <= size; d += kLanes)
+      E::Store(F32::Load(row + d) * factor, context + r * hidden + d);
+    for (; d < size; ++d)
+      E::StoreOne(row[d] * factor, context + r * hidden + d);
+  }
+}
+
 template <typename E, typename Op>
 void Attention(const AttentionOp& op, void* scratch_memory) {
   using Element = typename E::Element;
   const int64_t n = op.qkv.rows, size = op.head_size;
   const int64_t hidden = op.heads * size, stride = 3 * hidden;
-  const AttentionScratch<E> at(n, size);
+  const AttentionScratch<E> at(n, size, op.reach);
   float* const scratch = static_cast<float*>(scratch_memory);
   float* const keys = scratch + at.keys;
   float* const values = scratch + at.values;
@@ -212,43 +309,40 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
     PackValues<E>(q + 2 * hidden, stride, n, size, values);
     for (int64_t first = 0; first < n; first += kGroup) {
       const int64_t rows = n - first < kGroup ? n - first : kGroup;
-      for (int64_t v = 0; v < at.key_vectors; v += kPanel) {
+      const KeyRange seen = KeysSeen(op.reach, first, rows, n);
+      const int64_t start = seen.first / kLanes / kPanel * kPanel;
+      const int64_t end = Vectors(seen.end);
+      const int64_t first_key = start * kLanes;  // of the scores
+      for (int64_t v = start; v < end; v += kPanel) {
         const int64_t width =
             at.key_vectors - v < kPanel ? at.key_vectors - v : kPanel;
         DotPanel<Op>(width, rows,
                      reinterpret_cast<const char*>(q + first * stride),
                      stride * sizeof(Element), keys + v * words * kLanes, words,
-                     scores + v * kLanes, at.score_stride);
+                     scores + (v - start) * kLanes, at.score_stride);
       }
       if (op.bias != nullptr) {
-        const float* bias = op.bias + head * op.bias_stride - first;
+        const float* bias = op.bias + head * op.bias_stride - first + first_key;
         for (int64_t r = 0; r < rows; ++r) {
-          AddBias(bias - r, at.key_vectors, root, scores + r * at.score_stride);
+          AddBias(bias - r, end - start, root, scores + r * at.score_stride);
         }
       }
       float sums[kGroup];
-      for (int64_t r = 0; r < rows; ++r) {
-        sums[r] = SoftmaxRow<E>(scores + r * at.score_stride, n, at.key_vectors,
-                                scale);
-      }
+      SoftmaxGroup<E>(op.reach, first, rows, n, first_key, end - start, scale,
+                      scores, at.score_stride, sums);
       for (int64_t v = 0; v < at.value_vectors; v += kPanel) {
         const int64_t width =
             at.value_vectors - v < kPanel ? at.value_vectors - v : kPanel;
-        DotPanel<Op>(width, rows, reinterpret_cast<const char*>(scores),
-                     at.score_stride * 4, values + v * key_words * kLanes,
-                     key_words, out + v * kLanes, out_stride);
+        DotPanel<Op>(
+            width, rows, reinterpret_cast<const char*>(scores),
+            at.score_stride * 4,
+            values + (v * key_words + Words<E>(first_key) * width) * kLanes,
+            Words<E>(seen.end - first_key), out + v * kLanes, out_stride);
       }
-      Element* context =
-          static_cast<Element*>(op.context.data) + first * hidden + head * size;
-      for (int64_t r = 0; r < rows; ++r) {
-        const float* row = out + r * out_stride;
-        const float factor = 1.0f / sums[r];
-        int64_t d = 0;
-        for (; d + kLanes <= size; d += kLanes)
-          E::Store(F32::Load(row + d) * factor, context + r * hidden + d);
-        for (; d < size; ++d)
-          E::StoreOne(row[d] * factor, context + r * hidden + d);
-      }
+      StoreContext<E>(
+          out, out_stride, sums, rows, size,
+          static_cast<Element*>(op.context.data) + first * hidden + head * size,
+          hidden);
     }
   }
 }

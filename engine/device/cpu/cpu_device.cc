@@ -82,6 +82,16 @@ class CpuDevice : public Device {
     return std::unique_ptr<DeviceAttentionBias>(std::move(prepared));
   }
 
+  absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
+      HostMatrix cos, HostMatrix sin) override {
+    auto rotation = absl::make_unique<CpuRotation>(
+        std::make_pair(std::move(cos), std::move(sin)));
+    rotation->cos = rotation->memory.first.data.data();
+    rotation->sin = rotation->memory.second.data.data();
+    rotation->pairs = static_cast<int32_t>(rotation->memory.first.cols);
+    return std::unique_ptr<DeviceRotation>(std::move(rotation));
+  }
+
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {
     return NewCpuExecutor(kernels_, limits, scratch_bytes_);

@@ -59,7 +59,6 @@ class CpuExecutor : public Executor {
   }
   void Do(const ProductOp& op);
   void Do(const AttentionOp& op);
-  void Do(const AddNormOp& op);
   void Do(const PoolOp& op);
 
   template <typename O>
@@ -138,7 +137,6 @@ void CpuExecutor::Do(const ProductOp& op) {
 }
 
 void CpuExecutor::Do(const AttentionOp& op) {
-  if (op.reach != Reach()) return Refuse("attention with a limited reach");
   AttentionOp of_sequence = op;
   for (int64_t b = 0; b < batch_->num_sequences(); ++b) {
     const int64_t first = batch_->cu_seqlens[b];
@@ -147,13 +145,6 @@ void CpuExecutor::Do(const AttentionOp& op) {
     of_sequence.context = RowsOf(op.context, first, length);
     RunKernel(of_sequence, attention_scratch_.data());
   }
-}
-
-void CpuExecutor::Do(const AddNormOp& op) {
-  if (op.residual.data == nullptr) return Refuse("layer_norm of one input");
-  if (op.sum.data != nullptr)
-    return Refuse("add_layer_norm that keeps its sum");
-  RunKernel(op, row_.data());
 }
 
 void CpuExecutor::Do(const PoolOp& op) {

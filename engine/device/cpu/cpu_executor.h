@@ -30,6 +30,7 @@ using CpuNorm = Held<DeviceNorm, NormWeights>;
 using CpuEmbeddings = Held<DeviceEmbeddings, EmbeddingWeights>;
 // [A,2n-1], each row padded with kBiasPadding zeros.
 using CpuAttentionBias = Held<DeviceAttentionBias, HostMatrix>;
+using CpuRotation = Held<DeviceRotation, std::pair<HostMatrix, HostMatrix>>;
 
 // product_scratch_bytes: the most that any product asks for.
 // RESOURCE_EXHAUSTED when memory cannot be had.

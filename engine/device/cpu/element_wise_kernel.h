@@ -34,21 +34,27 @@ ENCODERD_INLINE void Map(Function function, int64_t count,
   }
 }
 
-template <typename E>
-void MapElementWise(Activation function, int64_t count, void* values) {
-  auto* v = static_cast<typename E::Element*>(values);
-  switch (function) {
+// use(the function on vectors that `activation` names), exact enough for E.
+template <typename E, typename Use>
+ENCODERD_INLINE void WithActivation(Activation activation, const Use& use) {
+  switch (activation) {
     case Activation::kNone:
-      return;
+      return use([](F x) { return x; });
     case Activation::kGeluErf:
-      return Map<E>(
-          [](F x) { return GeluErf<sizeof(typename E::Element) == 4>(x); },
-          count, v);
+      return use(
+          [](F x) { return GeluErf<sizeof(typename E::Element) == 4>(x); });
     case Activation::kGeluTanh:
-      return Map<E>([](F x) { return GeluTanh(x); }, count, v);
+      return use([](F x) { return GeluTanh(x); });
     case Activation::kRelu:
-      return Map<E>([](F x) { return Max(F{}, x); }, count, v);
+      return use([](F x) { return Max(F{}, x); });
   }
+}
+
+template <typename E>
+void MapElementWise(Activation activation, int64_t count, void* values) {
+  auto* v = static_cast<typename E::Element*>(values);
+  WithActivation<E>(activation,
+                    [&](auto function) { Map<E>(function, count, v); });
 }
 
 template <typename E>

@@ -64,8 +64,10 @@ const Kernels* Avx512Bf16Kernels();  // the bf16 table
 #ifdef ENCODERD_ISA
 #include "engine/device/cpu/attention_kernel.h"
 #include "engine/device/cpu/element_wise_kernel.h"
+#include "engine/device/cpu/gate_kernel.h"
 #include "engine/device/cpu/layer_norm_kernel.h"
 #include "engine/device/cpu/product_kernel.h"
+#include "engine/device/cpu/rotate_kernel.h"
 
 namespace encoderd {
 namespace cpu {
@@ -75,9 +77,9 @@ namespace ENCODERD_ISA {
 template <typename E, typename MultiplyAdd>
 inline constexpr Kernels kTable = {
     {Embed<E>},
-    {nullptr},
+    {RotateHeads<E>},
     {Attention<E, MultiplyAdd>},
-    {nullptr},
+    {Gate<E>},
     {AddLayerNorm<E>},
     sizeof(typename E::Element) == 2,
     AttentionScratchBytes<E>,

@@ -1,5 +1,7 @@
 // LayerNorm over rows [rows,H], after an addition:
-//   AddLayerNorm: y = LayerNorm(x + residual); y may be x or residual.
+//   AddLayerNorm: y = LayerNorm(x + residual), or of x alone; the sum is kept
+//                 too where it is asked for. y and the sum may be x or
+//                 residual, not each other.
 //   Embed:        y = LayerNorm(token row + segment row + position row), or
 //                 the sum itself.
 //
@@ -43,27 +45,44 @@ ENCODERD_INLINE void NormalizeRow(const float* row, int64_t size, float sum,
     E::StoreOne((row[h] - mean) * factor * norm.gain[h] + norm.bias[h], y + h);
 }
 
+// row = a + b in float, or a where b is null; kept in `kept` too unless that is
+// null. Returns what the row's values sum to.
+template <typename E>
+ENCODERD_INLINE float AddRow(const typename E::Element* a,
+                             const typename E::Element* b, int64_t size,
+                             float* row, typename E::Element* kept) {
+  const int64_t whole = size / kLanes * kLanes;
+  F sums = {};
+  for (int64_t h = 0; h < whole; h += kLanes) {
+    F v = E::Load(a + h);
+    if (b != nullptr) v += E::Load(b + h);
+    F32::Store(v, row + h);
+    if (kept != nullptr) E::Store(v, kept + h);
+    sums += v;
+  }
+  float sum = SumLanes(sums);
+  for (int64_t h = whole; h < size; ++h) {
+    row[h] = E::LoadOne(a + h);
+    if (b != nullptr) row[h] += E::LoadOne(b + h);
+    if (kept != nullptr) E::StoreOne(row[h], kept + h);
+    sum += row[h];
+  }
+  return sum;
+}
+
 template <typename E>
 void AddLayerNorm(const AddNormOp& op, void* scratch) {
   using Element = typename E::Element;
-  const int64_t size = op.x.cols, whole = size / kLanes * kLanes;
+  const int64_t size = op.x.cols;
+  const auto row_of = [size](const Matrix& matrix, int64_t r) {
+    auto* const data = static_cast<Element*>(matrix.data);
+    return data == nullptr ? nullptr : data + r * size;
+  };
   float* const row = static_cast<float*>(scratch);
   for (int64_t r = 0; r < op.x.rows; ++r) {
-    const Element* a = static_cast<const Element*>(op.x.data) + r * size;
-    const Element* b = static_cast<const Element*>(op.residual.data) + r * size;
-    F sums = {};
-    for (int64_t h = 0; h < whole; h += kLanes) {
-      const F v = E::Load(a + h) + E::Load(b + h);
-      F32::Store(v, row + h);
-      sums += v;
-    }
-    float sum = SumLanes(sums);
-    for (int64_t h = whole; h < size; ++h) {
-      row[h] = E::LoadOne(a + h) + E::LoadOne(b + h);
-      sum += row[h];
-    }
-    NormalizeRow<E>(row, size, sum, op.norm,
-                    static_cast<Element*>(op.y.data) + r * size);
+    const float sum = AddRow<E>(row_of(op.x, r), row_of(op.residual, r), size,
+                                row, row_of(op.sum, r));
+    NormalizeRow<E>(row, size, sum, op.norm, row_of(op.y, r));
   }
 }
 

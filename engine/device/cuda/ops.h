@@ -92,11 +92,13 @@ struct QuantizeRowsOp {
 };
 
 int Start(const EmbedOp& op, const OpStream& stream);
+int Start(const RotateOp& op, const OpStream& stream);
 int Start(const AttentionOp& op, const OpStream& stream);
 // quantized of AddNormOp: null, or E4m3RowsBytes(rows, H): y as QuantizeRowsOp
 // would write it, bit for bit. Of 16-bit elements only; H is then a multiple of
 // 16.
 int Start(const AddNormOp& op, const OpStream& stream);
+int Start(const GateOp& op, const OpStream& stream);
 int Start(const PoolOp& op, const OpStream& stream);
 int Start(const BiasActivationOp& op, const OpStream& stream);
 int Start(const QuantizeRowsOp& op, const OpStream& stream);

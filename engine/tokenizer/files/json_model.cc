@@ -5,6 +5,7 @@
 //   BPE:       "vocab": { entry: id }, "merges": ["a b"] or [["a", "b"]],
 //              "unk_token", "fuse_unk", "ignore_merges"
 //   Unigram:   "vocab": [[entry, score]], "unk_id", "byte_fallback"
+// Old files (GPT-2's is one) do not say which it is; the keys do.
 #include <charconv>
 #include <cmath>
 #include <string>
@@ -180,6 +181,20 @@ absl::Status ReadUnigram(const JsonFields& fields, TokenizerSpec* out) {
   return absl::OkStatus();
 }
 
+// "type" of a model that does not say it, as the reference finds it out; where
+// nothing tells, the error of a type that is missing.
+absl::StatusOr<std::string> TypeByKeys(const JsonFields& fields) {
+  const auto has = [&](const char* key) { return fields.Find(key) != nullptr; };
+  const bool list = has("vocab") && fields.Find("vocab")->is_array();
+  if (list) return "Unigram";
+  if (has("vocab") && has("merges")) return "BPE";
+  if (has("vocab") && has("unk_token") && has("continuing_subword_prefix") &&
+      has("max_input_chars_per_word")) {
+    return "WordPiece";
+  }
+  return fields.String("type");
+}
+
 }  // namespace
 
 absl::Status ReadEntries(const Json& json, absl::string_view name,
@@ -239,10 +254,12 @@ absl::Status AddMerge(absl::string_view pair, absl::string_view where,
 }
 
 absl::Status ReadModel(const Json* json, TokenizerSpec* out) {
-  if (json == nullptr) return Bad("model", "an object");
-  const absl::StatusOr<std::string> type = TypeOf(*json, "model");
-  if (!type.ok()) return type.status();
+  if (json == nullptr || !json->is_object()) return Bad("model", "an object");
   const JsonFields fields(*json, kWhere);
+  const absl::StatusOr<std::string> type = fields.Find("type") == nullptr
+                                               ? TypeByKeys(fields)
+                                               : fields.String("type");
+  if (!type.ok()) return type.status();
   if (*type == "WordPiece") return ReadWordPiece(fields, out);
   if (*type == "BPE") return ReadBytePair(fields, out);
   if (*type == "Unigram") return ReadUnigram(fields, out);

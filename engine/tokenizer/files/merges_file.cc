@@ -1,11 +1,13 @@
 // Reads vocab.json ({ entry: id }) and merges.txt ("a b", the earlier line the
-// sooner), RoBERTa's files before tokenizer.json, and what
+// sooner), GPT-2's and RoBERTa's files before tokenizer.json, and what
 // tokenizer_config.json says beside them.
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/tokenizer/files/json_parts.h"
@@ -19,6 +21,9 @@ constexpr char kVocabFile[] = "vocab.json";
 constexpr char kMergesFile[] = "merges.txt";
 constexpr absl::string_view kClasses[] = {"RobertaTokenizer",
                                           "RobertaTokenizerFast"};
+constexpr absl::string_view kGpt2Classes[] = {"GPT2Tokenizer",
+                                              "GPT2TokenizerFast"};
+constexpr char kGpt2End[] = "<|endoftext|>";
 
 absl::Status ReadMerges(const std::string& folder, TokenizerSpec* out) {
   const absl::StatusOr<std::string> text =
@@ -40,50 +45,102 @@ absl::Status ReadMerges(const std::string& folder, TokenizerSpec* out) {
   return absl::OkStatus();
 }
 
-absl::Status ReadConfig(const JsonFields& config, TokenizerSpec* out) {
-  absl::Status status =
-      tokenizer_config::CheckClass(config, kClasses, "RobertaTokenizer");
-  if (!status.ok()) return status;
-  const absl::StatusOr<bool> prefix = config.Bool("add_prefix_space", false);
-  if (!prefix.ok()) return prefix.status();
-  const absl::StatusOr<bool> trim = config.Bool("trim_offsets", true);
-  if (!trim.ok()) return trim.status();
-  out->pre_tokenizer = {ByteLevelSplit{*prefix, true}};
-  out->post_processor.trim_offsets = *trim;
-  out->post_processor.add_prefix_space = *prefix;
+// A token that tokenizer_config.json may rename.
+struct Named {
+  const char* key;
+  const char* fallback;
+  bool needed;
+};
 
-  struct Named {
-    const char* key;
-    const char* fallback;
-    bool needed;
-  };
-  constexpr Named kTokens[] = {
-      {"cls_token", "<s>", true},     {"sep_token", "</s>", true},
-      {"bos_token", "<s>", false},    {"eos_token", "</s>", false},
-      {"unk_token", "<unk>", false},  {"pad_token", "<pad>", false},
-      {"mask_token", "<mask>", false}};
-  int32_t ids[2] = {0, 0};
-  for (size_t i = 0; i < std::size(kTokens); ++i) {
-    absl::StatusOr<AddedToken> token = tokenizer_config::SpecialToken(
-        config, kTokens[i].key, kTokens[i].fallback);
+// Appends those of `tokens` that the vocabulary has to out->added_tokens, and
+// to *ids their ids; -1 for one that it lacks.
+absl::Status ReadTokens(const JsonFields& config,
+                        absl::Span<const Named> tokens, TokenizerSpec* out,
+                        std::vector<int32_t>* ids) {
+  for (const Named& named : tokens) {
+    absl::StatusOr<AddedToken> token =
+        tokenizer_config::SpecialToken(config, named.key, named.fallback);
     if (!token.ok()) return token.status();
     const auto found = std::find(out->vocabulary.begin(), out->vocabulary.end(),
                                  token->content);
     if (found == out->vocabulary.end()) {
-      if (!kTokens[i].needed) continue;
-      return absl::DataLossError(absl::StrCat(kVocabFile, " lacks the ",
-                                              kTokens[i].key, " ",
-                                              Quote(token->content)));
+      if (named.needed) {
+        return absl::DataLossError(absl::StrCat(
+            kVocabFile, " lacks the ", named.key, " ", Quote(token->content)));
+      }
+      ids->push_back(-1);
+      continue;
     }
     token->id = static_cast<int32_t>(found - out->vocabulary.begin());
-    if (kTokens[i].needed) ids[i] = token->id;
+    ids->push_back(token->id);
     const bool twice = std::any_of(
         out->added_tokens.begin(), out->added_tokens.end(),
         [&](const AddedToken& x) { return x.content == token->content; });
     if (!twice) out->added_tokens.push_back(*std::move(token));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ReadRoberta(const JsonFields& config, TokenizerSpec* out) {
+  const absl::StatusOr<bool> trim = config.Bool("trim_offsets", true);
+  if (!trim.ok()) return trim.status();
+  out->post_processor.trim_offsets = *trim;
+  constexpr Named kTokens[] = {
+      {"cls_token", "<s>", true},     {"sep_token", "</s>", true},
+      {"bos_token", "<s>", false},    {"eos_token", "</s>", false},
+      {"unk_token", "<unk>", false},  {"pad_token", "<pad>", false},
+      {"mask_token", "<mask>", false}};
+  std::vector<int32_t> ids;
+  absl::Status status = ReadTokens(config, kTokens, out, &ids);
+  if (!status.ok()) return status;
   out->post_processor.pieces = Template::Roberta(ids[0], ids[1]);
   return absl::OkStatus();
+}
+
+// No template, unless the configuration asks for one; offsets stay whole.
+absl::Status ReadGpt2(const JsonFields& config, TokenizerSpec* out) {
+  for (const char* key : {"add_bos_token", "add_eos_token"}) {
+    const absl::StatusOr<bool> adds = config.Bool(key, false);
+    if (!adds.ok()) return adds.status();
+    if (*adds) {
+      return absl::UnimplementedError(absl::StrCat(
+          tokenizer_config::kFile, ": ", key, " true beside ", kVocabFile,
+          " is not supported; save the tokenizer as tokenizer.json"));
+    }
+  }
+  constexpr Named kTokens[] = {{"unk_token", kGpt2End, false},
+                               {"bos_token", kGpt2End, false},
+                               {"eos_token", kGpt2End, false},
+                               {"pad_token", kGpt2End, false}};
+  std::vector<int32_t> ids;
+  return ReadTokens(config, kTokens, out, &ids);
+}
+
+// Without a class in the configuration, the vocabulary tells: RoBERTa's has
+// <s>, GPT-2's only <|endoftext|>.
+absl::StatusOr<bool> IsGpt2(const JsonFields& config,
+                            const std::vector<std::string>& vocabulary) {
+  const absl::StatusOr<std::string> name = config.String("tokenizer_class", "");
+  if (!name.ok()) return name.status();
+  const auto among = [](const auto& list, absl::string_view value) {
+    return std::find(std::begin(list), std::end(list), value) != std::end(list);
+  };
+  if (!name->empty()) return among(kGpt2Classes, *name);
+  return among(vocabulary, kGpt2End) && !among(vocabulary, "<s>");
+}
+
+absl::Status ReadConfig(const JsonFields& config, TokenizerSpec* out) {
+  const absl::StatusOr<bool> gpt2 = IsGpt2(config, out->vocabulary);
+  if (!gpt2.ok()) return gpt2.status();
+  const absl::StatusOr<bool> prefix = config.Bool("add_prefix_space", false);
+  if (!prefix.ok()) return prefix.status();
+  out->pre_tokenizer = {ByteLevelSplit{*prefix, true}};
+  out->post_processor.add_prefix_space = *prefix;
+  if (*gpt2) return ReadGpt2(config, out);
+  absl::Status status = tokenizer_config::CheckClass(
+      config, kClasses, "RobertaTokenizer, GPT2Tokenizer");
+  if (!status.ok()) return status;
+  return ReadRoberta(config, out);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ struct TokenizerSpec {
 absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder);
 
 // vocab.json, merges.txt and, if there is one, tokenizer_config.json: RoBERTa's
-// older files. NOT_FOUND without one of the two.
+// or GPT-2's older files. NOT_FOUND without one of the two.
 absl::StatusOr<TokenizerSpec> ReadVocabularyAndMerges(
     const std::string& folder);
 

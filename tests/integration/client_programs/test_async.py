@@ -70,6 +70,16 @@ def test_the_first_error_of_the_list_is_raised(fake):
     assert with_client(fake.target, work) == 1
 
 
+def test_an_error_leaves_no_call_in_flight(fake):
+    async def work(client):
+        with pytest.raises(encoderd.InputTooLongError):
+            await client.encode([TOO_LONG] + ["~slow", TOO_LONG] * 8,
+                                batch_size=1)
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert with_client(fake.target, work) == set()
+
+
 def test_what_is_no_text_is_a_type_error(fake):
     async def work(client):
         with pytest.raises(TypeError, match=r"inputs\[1\] is a NoneType"):

@@ -9,7 +9,8 @@ import encoderd
 import grpc
 import numpy as np
 import pytest
-from encoderd import _calls, _jobs, _progress
+from encoderd import _method_jobs, _progress
+from encoderd._calls_in_flight import calls_of_list
 from encoderd.inputs import cut
 
 WIDTH = 6  # hidden_size of the fake
@@ -215,17 +216,15 @@ def test_no_more_calls_than_allowed_are_in_flight():
             nonlocal most
             most = max(most, next(started) + 1 - finished)
 
-        def result(self, places):
-            nonlocal finished
-            finished += 1
-
         def cancel(self):
             raise AssertionError("nothing was to be cancelled")
 
     order = []
-    many = _jobs.Many("Embed", cut(["text"] * 20, 1), lambda inputs: inputs,
-                      lambda part, answer: order.append(part.first))
-    _calls.run_many(many, lambda part: Call(), 3)
+    many = _method_jobs.Many(
+        "Embed", cut(["text"] * 20, 1), lambda inputs: inputs,
+        lambda part, answer: order.append(part.first))
+    for _ in calls_of_list(many, lambda *_: Call(), 3):
+        finished += 1
     assert order == list(range(20))
     assert most == 3
 

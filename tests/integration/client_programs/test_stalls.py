@@ -6,7 +6,7 @@ import math
 
 import encoderd
 import pytest
-from encoderd import _bulk
+from encoderd import _stream_state
 from python_service import serve
 from stream_service import PATIENCE, Streams, answer, texts
 
@@ -119,7 +119,7 @@ def test_a_source_whose_own_wait_was_cancelled_ends_in_its_turn():
 
 
 def test_while_the_source_alone_is_waited_for_the_timeout_does_not_count():
-    bulk = _bulk.make_bulk(
+    bulk = _stream_state.make_bulk(
         [], batch_size=4, requests_in_flight=2, precision="float32",
         on_error=None, model="", patience=5.0)
     assert bulk.wait(0.0) == math.inf
@@ -136,5 +136,5 @@ def test_while_the_source_alone_is_waited_for_the_timeout_does_not_count():
     assert [result.index for result in bulk.ready()] == [0]
     assert bulk.wait(3.0) == math.inf and bulk.wants_input
     # A stream that ends meanwhile is opened anew for the next text only.
-    bulk.handle(_bulk.Ended(None), 0.0, 100.0)
+    bulk.handle(_stream_state.Ended(None), 0.0, 100.0)
     assert bulk.wait(200.0) == math.inf

@@ -7,7 +7,7 @@ import threading
 import encoderd
 import grpc
 import pytest
-from encoderd import _bulk, _bulk_aio, _bulk_calls
+from encoderd import _stream_asyncio, _stream_blocking, _stream_state
 from encoderd.errors import make_error
 from google.rpc import code_pb2
 from python_service import serve
@@ -100,7 +100,7 @@ def test_a_large_text_travels_alone(work):
 
 
 def test_a_large_text_waits_for_room_as_any_other():
-    bulk = _bulk.make_bulk(
+    bulk = _stream_state.make_bulk(
         texts(1), batch_size=64, requests_in_flight=1, precision="float32",
         on_error=None, model="", patience=None)
     bulk.add("text 0")
@@ -160,7 +160,8 @@ def test_a_request_that_breaks_call_after_call_is_given_up():
     assert [int(r.vector[0]) for r in found[:3]] == [0, 1, 2]
     assert found[3].error.code is grpc.StatusCode.INTERNAL
     assert "inputs[3] on: not now" in found[3].error.message
-    assert service.calls == _bulk.MOST_BREAKS - 1  # and the stream's break
+    # The stream's break counts, too.
+    assert service.calls == _stream_state.MOST_BREAKS - 1
 
 
 def test_an_error_of_a_request_that_goes_alone_ends_it():
@@ -171,7 +172,7 @@ def test_an_error_of_a_request_that_goes_alone_ends_it():
 
 
 def test_a_large_request_that_breaks_stream_after_stream_is_given_up():
-    bulk = _bulk.make_bulk(
+    bulk = _stream_state.make_bulk(
         texts(1), batch_size=1, requests_in_flight=16, precision="float32",
         on_error="per_input", model="", patience=None)
     sizes = [2 * MIB, 100, 3 * MIB, 100]
@@ -180,15 +181,15 @@ def test_a_large_request_that_breaks_stream_after_stream_is_given_up():
     bulk.end()
     sent = []
     now = 0.0
-    for _ in range(2 * _bulk.MOST_BREAKS):
+    for _ in range(2 * _stream_state.MOST_BREAKS):
         bulk.connected()
         sent.append([len(r.inputs[0].text) // MIB for r in bulk.requests(now)])
-        bulk.handle(_bulk.Ended(make_error(grpc.StatusCode.INTERNAL, "late")),
-                    0.0, now)
-        now += _bulk.LONGEST_PAUSE
+        late = make_error(grpc.StatusCode.INTERNAL, "late")
+        bulk.handle(_stream_state.Ended(late), 0.0, now)
+        now += _stream_state.LONGEST_PAUSE
     # The largest first; then the next one; small ones are never blamed.
-    assert sent == ([[2, 0, 3, 0]] * _bulk.MOST_BREAKS
-                    + [[2, 0, 0]] * _bulk.MOST_BREAKS)
+    assert sent == ([[2, 0, 3, 0]] * _stream_state.MOST_BREAKS
+                    + [[2, 0, 0]] * _stream_state.MOST_BREAKS)
     (first,) = bulk.ready()
     assert first.error.code is grpc.StatusCode.INTERNAL
     assert first.error.input_index == 0
@@ -237,7 +238,7 @@ class BrokenCall:
 
 def test_a_reader_that_fails_ends_the_stream():
     def bulk():
-        return _bulk.make_bulk(
+        return _stream_state.make_bulk(
             texts(3), batch_size=1, requests_in_flight=16, model="",
             precision="float32", on_error=None, patience=PATIENCE)
 
@@ -245,13 +246,13 @@ def test_a_reader_that_fails_ends_the_stream():
         return BrokenCall()
 
     with pytest.raises(Broken):
-        next(_bulk_calls.run(bulk(), texts(3),
-                             lambda: _bulk_calls.Stream(method)))
+        next(_stream_blocking.run(
+            bulk(), texts(3), lambda: _stream_blocking.Stream(method)))
 
     async def main():
-        stream = _bulk_aio.run(
+        stream = _stream_asyncio.run(
             bulk(), texts(3),
-            lambda changed: _bulk_aio.Stream(method, None, changed))
+            lambda changed: _stream_asyncio.Stream(method, None, changed))
         with pytest.raises(Broken):
             await stream.__anext__()
 

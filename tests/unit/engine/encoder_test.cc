@@ -142,6 +142,48 @@ TEST_P(EncoderTest, EqualsTheReferenceWithSharedLayersAndARelativeBias) {
   }
 }
 
+TEST_P(EncoderTest, EqualsTheReferenceWithNormsFirst) {
+  RandomShape shape;
+  shape.pre_norm = true;
+  CheckShape(shape);
+  shape.outer_norms = false;
+  shape.layers = 3;
+  CheckShape(shape);
+}
+
+// GPT-2's form.
+TEST_P(EncoderTest, EqualsTheReferenceWithNormsFirstAndACausalMask) {
+  RandomShape shape;
+  shape.pre_norm = true;
+  shape.segments = 0;
+  shape.reaches = {{-1, 0}};
+  shape.activation = Activation::kGeluTanh;
+  CheckShape(shape);
+}
+
+TEST_P(EncoderTest, EqualsTheReferenceWithAGate) {
+  for (const bool pre_norm : {false, true}) {
+    RandomShape shape;
+    shape.gated = true;
+    shape.pre_norm = pre_norm;
+    CheckShape(shape);
+  }
+}
+
+// ModernBERT's form.
+TEST_P(EncoderTest, EqualsTheReferenceWithRotationsAndWindows) {
+  RandomShape shape;
+  shape.layers = 4;
+  shape.pre_norm = shape.gated = true;
+  shape.segments = 0;
+  shape.thetas = {160000, 10000, 10000};
+  shape.reaches = {{-1, -1}, {8, 8}, {8, 8}};
+  CheckShape(shape);
+  shape.heads = 2;  // of 32 columns
+  shape.reaches = {{0, 0}, {3, -1}};
+  CheckShape(shape);
+}
+
 TEST_P(EncoderTest, EqualsTheReferenceAtManyHeadSizes) {
   for (int32_t head_size : {4, 8, 12, 24, 40, 48, 80, 96, 128}) {
     RandomShape shape;

@@ -31,10 +31,11 @@ constexpr char kWhat[] = "attention's proof";
 class Proof {
  public:
   Proof(Runtime* runtime, DType element, AttentionProofInputs inputs,
-        Stream stream)
+        const Reach& reach, Stream stream)
       : runtime_(*runtime),
         element_(element),
         inputs_(std::move(inputs)),
+        reach_(reach),
         stream_(stream) {}
 
   absl::Status Run(AttentionPath path, bool biased, const AttentionStart& fast);
@@ -59,6 +60,7 @@ class Proof {
   Runtime& runtime_;
   const DType element_;
   const AttentionProofInputs inputs_;
+  const Reach reach_;
   const Stream stream_;
   DeviceBuffer qkv_, bias_, work_, contexts_;
   PinnedBuffer results_;
@@ -86,6 +88,7 @@ int Proof::Start(AttentionPath path, bool biased, const AttentionStart& fast) {
   };
   AttentionOp op;
   op.heads = inputs_.heads;
+  op.reach = reach_;
   op.head_size = static_cast<int32_t>(inputs_.hidden / inputs_.heads);
   if (biased) {
     op.bias = bias_.as<float>() + inputs_.bias_stride / 2;
@@ -165,6 +168,11 @@ int64_t Proof::OtherBits() const {
   return other;
 }
 
+std::string ReachText(const Reach& reach) {
+  if (reach == Reach()) return "";
+  return absl::StrCat(", reach ", reach.left, " and ", reach.right);
+}
+
 }  // namespace
 
 const char* PathName(AttentionPath path) {
@@ -182,16 +190,16 @@ const char* PathName(AttentionPath path) {
 }
 
 absl::Status ProveAttention(Runtime* runtime, DType element, int32_t head_size,
-                            int32_t heads, bool biased, AttentionPath path,
-                            Stream stream, std::string* figures,
-                            const AttentionStart& fast) {
+                            int32_t heads, bool biased, const Reach& reach,
+                            AttentionPath path, Stream stream,
+                            std::string* figures, const AttentionStart& fast) {
   *figures = "nothing to prove";
   if (path == AttentionPath::kGeneral || !HasPath(element, head_size, path))
     return absl::OkStatus();
   *figures = "did not run";
   const AttentionProofInputs inputs =
       MakeAttentionProofInputs(element, head_size, heads, path);
-  Proof proof(runtime, element, inputs, stream);
+  Proof proof(runtime, element, inputs, reach, stream);
   absl::Status status = proof.Run(path, biased, fast);
   if (!status.ok()) return status;
   const double difference = proof.Difference();
@@ -199,11 +207,12 @@ absl::Status ProveAttention(Runtime* runtime, DType element, int32_t head_size,
   *figures =
       absl::StrFormat("largest difference %.2f of the bound", difference);
   if (difference <= 1 && other == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(
-      "attention's path ", PathName(path), " (",
-      element == DType::kF16 ? "fp16" : "bf16", ", head size ", head_size,
-      biased ? ", with a bias" : "", "): ", *figures, "; ", other, " of ",
-      inputs.sequences(), " sequences have other bits alone than in company"));
+  return absl::InternalError(
+      absl::StrCat("attention's path ", PathName(path), " (",
+                   element == DType::kF16 ? "fp16" : "bf16", ", head size ",
+                   head_size, biased ? ", with a bias" : "", ReachText(reach),
+                   "): ", *figures, "; ", other, " of ", inputs.sequences(),
+                   " sequences have other bits alone than in company"));
 }
 
 }  // namespace cuda

@@ -35,8 +35,9 @@ inline constexpr int (*kStartAttention)(const AttentionOp&,
 // in either case, "largest difference 0.31 of the bound". heads: of the model;
 // fewer are computed. fast: what starts the path, for tests.
 absl::Status ProveAttention(Runtime* runtime, DType element, int32_t head_size,
-                            int32_t heads, bool biased, AttentionPath path,
-                            Stream stream, std::string* figures,
+                            int32_t heads, bool biased, const Reach& reach,
+                            AttentionPath path, Stream stream,
+                            std::string* figures,
                             const AttentionStart& fast = kStartAttention);
 
 }  // namespace cuda

@@ -106,6 +106,20 @@ class CudaDevice : public Device {
     return std::unique_ptr<DeviceAttentionBias>(std::move(bias));
   }
 
+  absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
+      HostMatrix cos, HostMatrix sin) override {
+    auto rotation = absl::make_unique<CudaRotation>();
+    absl::Status status =
+        Put(cos.data, DType::kF32, "a rotation's cosines", &rotation->cosines);
+    status.Update(
+        Put(sin.data, DType::kF32, "a rotation's sines", &rotation->sines));
+    if (!status.ok()) return status;
+    rotation->cos = rotation->cosines.as<float>();
+    rotation->sin = rotation->sines.as<float>();
+    rotation->pairs = static_cast<int32_t>(cos.cols);
+    return std::unique_ptr<DeviceRotation>(std::move(rotation));
+  }
+
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {
     return CudaExecutor::Create(context_, limits);

@@ -130,11 +130,6 @@ BatchRef CudaExecutor::Stage(const PackedBatch& batch) {
           ids(layout_.segment_ids)};
 }
 
-void CudaExecutor::Refuse(const char* op) {
-  Record(absl::UnimplementedError(
-      absl::StrCat("op ", op, " is not computed on a GPU")));
-}
-
 Matrix CudaExecutor::Operand(Matrix x, bool by_8_bits) {
   if (!by_8_bits) return x;
   const QuantizeRowsOp op = {x, quantized_.data()};
@@ -164,7 +159,6 @@ void CudaExecutor::Do(const ProductOp& op) {
 }
 
 void CudaExecutor::Do(const AttentionOp& op) {
-  if (op.reach != Reach()) return Refuse("attention with a limited reach");
   AttentionOp part = op;
   part.work = reinterpret_cast<const AttentionWork*>(batch_memory_.as<char>() +
                                                      layout_.attention_work);
@@ -179,10 +173,11 @@ void CudaExecutor::Do(const AttentionOp& op) {
 }
 
 void CudaExecutor::Do(const AddNormOp& op) {
-  if (op.sum.data != nullptr)
-    return Refuse("add_layer_norm that keeps its sum");
   AddNormOp norm = op;
-  if (AddInProduct(op.x, op.residual, &ops_)) norm.residual = Matrix();
+  // The product's rows become the sum, so that it can lie nowhere else.
+  if ((op.sum.data == nullptr || op.sum == op.x) &&
+      AddInProduct(op.x, op.residual, &ops_))
+    norm.residual = norm.sum = Matrix();
   ops_.emplace_back(norm);
 }
 

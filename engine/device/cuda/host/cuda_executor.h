@@ -84,7 +84,6 @@ class CudaExecutor : public Executor {
   // Keeps the first error; marks the device lost where it is.
   void Record(int code, const char* what);
   void Record(const absl::Status& status);
-  void Refuse(const char* op);
   // Writes the batch where it is sent from; where the card will have it.
   BatchRef Stage(const PackedBatch& batch);
   // Results to their staging; waits.

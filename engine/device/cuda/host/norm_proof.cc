@@ -62,8 +62,8 @@ class Proof {
         stream_(stream) {}
 
   absl::Status Prepare();
-  // Both ways, and the comparison.
-  absl::Status Run(bool with_residual, NormStart norm);
+  // Both ways, and the comparison. keeps_sum: of x and the residual.
+  absl::Status Run(bool with_residual, bool keeps_sum, NormStart norm);
 
  private:
   int64_t y_bytes() const { return kRows * hidden_ * kElementBytes; }
@@ -82,7 +82,7 @@ class Proof {
   const DType element_;
   const int32_t hidden_;
   const Stream stream_;
-  DeviceBuffer x_, residual_, gain_, bias_;
+  DeviceBuffer x_, residual_, sum_, gain_, bias_;
   // y, codes and scales, by one op and by two.
   DeviceBuffer fused_, plain_;
   PinnedBuffer fused_on_host_, plain_on_host_;
@@ -98,6 +98,7 @@ absl::Status Proof::Prepare() {
       Put(Narrow(WideRows(hidden_, false, &random), element_), &residual_));
   status.Update(Put(Narrow(gain, DType::kF32), &gain_));
   status.Update(Put(Narrow(bias, DType::kF32), &bias_));
+  status.Update(sum_.Take(runtime_, y_bytes(), "a proof"));
   for (DeviceBuffer* buffer : {&fused_, &plain_})
     status.Update(buffer->Take(runtime_, bytes(), "a proof"));
   for (PinnedBuffer* buffer : {&fused_on_host_, &plain_on_host_})
@@ -105,13 +106,14 @@ absl::Status Proof::Prepare() {
   return status;
 }
 
-absl::Status Proof::Run(bool with_residual, NormStart norm) {
+absl::Status Proof::Run(bool with_residual, bool keeps_sum, NormStart norm) {
   const auto matrix = [this](const DeviceBuffer& buffer) {
     return Matrix{buffer.data(), kRows, hidden_, element_};
   };
   AddNormOp op;
   op.x = matrix(x_);
   if (with_residual) op.residual = matrix(residual_);
+  if (keeps_sum) op.sum = matrix(sum_);
   op.norm = {gain_.as<float>(), bias_.as<float>(), 1e-12f};
   op.y = matrix(fused_);
   op.quantized = fused_.as<char>() + y_bytes();
@@ -172,9 +174,10 @@ absl::Status ProveNormQuantizes(Runtime* runtime, DType element, int32_t hidden,
                                 NormStart norm) {
   Proof proof(runtime, element, hidden, stream);
   absl::Status status = proof.Prepare();
-  if (status.ok()) status = proof.Run(/*with_residual=*/true, norm);
-  if (status.ok()) status = proof.Run(/*with_residual=*/false, norm);
-  *figures = absl::StrCat("LayerNorm in e4m3: 2 times ", kRows, " rows of ",
+  if (status.ok()) status = proof.Run(true, /*keeps_sum=*/false, norm);
+  if (status.ok()) status = proof.Run(true, /*keeps_sum=*/true, norm);
+  if (status.ok()) status = proof.Run(false, /*keeps_sum=*/false, norm);
+  *figures = absl::StrCat("LayerNorm in e4m3: 3 times ", kRows, " rows of ",
                           hidden, " columns, ",
                           status.ok() ? "all bytes equal" : status.message());
   return status;

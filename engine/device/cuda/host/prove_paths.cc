@@ -57,12 +57,21 @@ absl::Status ProvePaths(Runtime* runtime, const ModelSizes& sizes,
     return outcomes.Finish();
   }
   const int32_t head_size = sizes.head_size();
+  // A limited reach is a kernel of its own.
+  std::vector<Reach> reaches = sizes.reaches;
+  reaches.insert(reaches.begin(), Reach());
   for (const AttentionPath path : kFast) {
     if (!HasPath(element, head_size, path) || outcomes.lost()) continue;
+    absl::Status status;
     std::string figures;
-    const absl::Status status = ProveAttention(
-        runtime, element, head_size, sizes.num_attention_heads,
-        sizes.attention_bias, path, stream.get(), &figures, attention);
+    for (const Reach& reach : reaches) {
+      std::string some;
+      if (!status.ok()) break;
+      status = ProveAttention(runtime, element, head_size,
+                              sizes.num_attention_heads, sizes.attention_bias,
+                              reach, path, stream.get(), &some, attention);
+      absl::StrAppend(&figures, figures.empty() ? "" : ", ", some);
+    }
     if (outcomes.Take(absl::StrCat("attention ", PathName(path)),
                       "the general one", status, figures))
       paths->attention_paths |= PathBit(path);

@@ -36,6 +36,11 @@ struct CudaAttentionBias : DeviceAttentionBias {
   DeviceBuffer values;  // [A,columns], distances -max_len+1 .. max_len-1
 };
 
+struct CudaRotation : DeviceRotation {
+  DeviceBuffer cosines;  // [P,pairs]
+  DeviceBuffer sines;    // [P,pairs]
+};
+
 }  // namespace cuda
 }  // namespace encoderd
 

@@ -1,10 +1,12 @@
 // y [rows,H] = LayerNorm(x + residual), or LayerNorm(x) without a residual;
-// if asked, the rows of y in e4m3 too.
+// if asked, sum = x + residual, and the rows of y in e4m3 too.
 //
 // A warp takes a row into registers, a block four rows; all loads of a row are
 // issued before one is waited for. Bytes moved: each of x, residual and y once,
-// 3 rows H elements (2 without a residual), and rows H bytes of codes. y may be
-// x or residual: a warp has read its whole row before it writes. Codes and
+// 3 rows H elements (2 without a residual), one more for a sum, and rows H
+// bytes of codes. y may be x or residual, and so may sum: a warp has read its
+// whole row before it writes. What is normalised is the sum before it is
+// rounded, so that keeping it changes no bits of y. Codes and
 // scales are those of y as it is stored, so that they are QuantizeRowsOp's own.
 #include "engine/device/cuda/kernels/e4m3_rows.h"
 #include "engine/device/cuda/kernels/elements.h"
@@ -37,21 +39,26 @@ ENCODERD_DEVICE void QuantizeRow(const RowOf<kChunks, T>& row, int32_t hidden,
   }
 }
 
-template <typename T, int kChunks, bool kResidual, bool kQuantized>
+// What a kernel is compiled for: x alone, x + residual, or that and keeping it.
+enum class Sum { kNone, kAdded, kKept };
+
+template <typename T, int kChunks, Sum kSum, bool kQuantized>
 ENCODERD_KERNEL(kNormThreads)
 AddLayerNormKernel(const T* x, const T* residual, int64_t rows, int32_t hidden,
-                   NormRef norm, T* y, char* quantized) {
+                   NormRef norm, T* y, char* quantized, T* sum) {
   AwaitEarlierKernels();
   const int64_t row =
       static_cast<int64_t>(BlockX()) * kRowsPerBlock + ThreadIndex() / 32;
   if (row >= rows) return;  // whole warps
   float values[kChunks][8];
   const RowOf<kChunks, T> first = LoadRow<kChunks>(x + row * hidden, hidden);
-  if constexpr (kResidual) {
+  if constexpr (kSum != Sum::kNone) {
     const RowOf<kChunks, T> second =
         LoadRow<kChunks>(residual + row * hidden, hidden);
     Widen(first, values);
     AddRow(second, values);
+    if constexpr (kSum == Sum::kKept)
+      StoreRow(Narrowed<T>(values), hidden, sum + row * hidden);
   } else {
     Widen(first, values);
   }
@@ -65,20 +72,21 @@ AddLayerNormKernel(const T* x, const T* residual, int64_t rows, int32_t hidden,
   }
 }
 
-template <typename T, int kChunks, bool kResidual>
+template <typename T, int kChunks, Sum kSum>
 int LaunchAddLayerNorm(const AddNormOp& op, const OpStream& stream) {
   LaunchShape shape;
   shape.blocks_x = (op.x.rows + kRowsPerBlock - 1) / kRowsPerBlock;
   shape.threads = kNormThreads;
-  auto* kernel = AddLayerNormKernel<T, kChunks, kResidual, false>;
+  auto* kernel = AddLayerNormKernel<T, kChunks, kSum, false>;
   if constexpr (sizeof(T) == 2) {
     if (op.quantized != nullptr)
-      kernel = AddLayerNormKernel<T, kChunks, kResidual, true>;
+      kernel = AddLayerNormKernel<T, kChunks, kSum, true>;
   }
   return Launch(kernel, shape, stream, static_cast<const T*>(op.x.data),
                 static_cast<const T*>(op.residual.data), op.x.rows,
                 static_cast<int32_t>(op.x.cols), op.norm,
-                static_cast<T*>(op.y.data), static_cast<char*>(op.quantized));
+                static_cast<T*>(op.y.data), static_cast<char*>(op.quantized),
+                static_cast<T*>(op.sum.data));
 }
 
 }  // namespace
@@ -87,9 +95,11 @@ int Start(const AddNormOp& op, const OpStream& stream) {
   if (op.x.rows == 0) return 0;
   return WithElement(op.x.dtype, [&]<typename T>() {
     return WithChunks(op.x.cols, [&]<int kChunks>() {
-      return op.residual.data == nullptr
-                 ? LaunchAddLayerNorm<T, kChunks, false>(op, stream)
-                 : LaunchAddLayerNorm<T, kChunks, true>(op, stream);
+      if (op.residual.data == nullptr)
+        return LaunchAddLayerNorm<T, kChunks, Sum::kNone>(op, stream);
+      return op.sum.data == nullptr
+                 ? LaunchAddLayerNorm<T, kChunks, Sum::kAdded>(op, stream)
+                 : LaunchAddLayerNorm<T, kChunks, Sum::kKept>(op, stream);
     });
   });
 }

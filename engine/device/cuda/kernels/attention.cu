@@ -6,10 +6,13 @@
 // them; keys and values pass through shared memory 64 at a time, each loading
 // while the other is computed with. Nothing is padded in memory: rows past the
 // sequence and columns past D arrive as zeros. Of the last tile only the groups
-// of 16 keys are computed that have one. Softmax is running; its order depends
-// on the sequence's own length only. Bytes moved: Q and context once, K and V
-// once for each 64 queries, and where there is a bias four bytes for each
-// score, which lie in the caches. Numbers: attention_tiles.h.
+// of 16 keys are computed that have one. A reach begins the tiles at the first
+// key that the block sees and ends them behind the last, so that a window costs
+// its width; tiles before and behind it are neither loaded nor computed.
+// Softmax is running; its order depends on the sequence's own length and the
+// reach only. Bytes moved: Q and context once, K and V once for each 64
+// queries, and where there is a bias four bytes for each score, which lie in
+// the caches. Numbers: attention_tiles.h.
 #include "engine/device/cuda/kernels/attention_kernels.h"
 #include "engine/device/cuda/kernels/attention_tiles.h"
 #include "engine/device/cuda/kernels/primitives.h"
@@ -42,6 +45,7 @@ struct Warp {
   T* values;
   int32_t first_row;    // of its queries in their tile
   int32_t first_query;  // and in the sequence
+  KeyRange seen;        // by the block
   // Running softmax of the two queries that a lane has a share of.
   float shift[2];  // what exponents are lowered by: the maximum, scaled
   float sum[2];    // of this lane's keys
@@ -67,10 +71,12 @@ ENCODERD_DEVICE void Correct(const float (&shift)[2], Warp<T, kD>* warp) {
   }
 }
 
-template <typename T, int kD, int kGroups, bool kLast>
+template <typename T, int kD, Form kForm, int kGroups, bool kLast>
 ENCODERD_DEVICE void Softmax(int32_t key, float (&scores)[2 * kGroups][4],
                              Warp<T, kD>* warp) {
-  if (kLast) MaskLastGroup<kGroups>(warp->head.length - key, scores);
+  if (kLast) MaskLastGroup<kGroups>(warp->seen.end - key, scores);
+  if constexpr (kForm == Form::kReached)
+    MaskBeyondReach<T, kGroups>(warp->head, warp->first_query, key, scores);
   float shift[2] = {-Infinity(), -Infinity()};
   RowMax<kGroups>(scores, shift);
   ENCODERD_UNROLL
@@ -81,14 +87,14 @@ ENCODERD_DEVICE void Softmax(int32_t key, float (&scores)[2 * kGroups][4],
 }
 
 // The tile of keys key .. key + 16 kGroups - 1, already asked for. kLast: it is
-// the sequence's last, and may have keys past it; else it is full.
-template <typename T, int kD, bool kBiased, int kGroups, bool kLast>
+// the last, and may have keys past those seen; else it is full.
+template <typename T, int kD, Form kForm, int kGroups, bool kLast>
 ENCODERD_DEVICE void AddTile(int32_t key, Warp<T, kD>* warp) {
   const Head<T>& head = warp->head;
   Load<T, kD>(head.q + 2 * head.hidden, head, key, warp->values);
   CopyCommit();
   float scores[2 * kGroups][4];
-  Begin<T, kBiased, kGroups>(head, warp->first_query, key, scores);
+  Begin<T, kForm, kGroups>(head, warp->first_query, key, scores);
   CopyWait<1>();
   Barrier();  // queries and keys are there
   if (warp->busy()) {
@@ -100,14 +106,14 @@ ENCODERD_DEVICE void AddTile(int32_t key, Warp<T, kD>* warp) {
     Load<T, kD>(head.q + head.hidden, head, key + kKeys, warp->keys);
   }
   CopyCommit();
-  if (warp->busy()) Softmax<T, kD, kGroups, kLast>(key, scores, warp);
+  if (warp->busy()) Softmax<T, kD, kForm, kGroups, kLast>(key, scores, warp);
   CopyWait<1>();
   Barrier();  // values are there
   if (warp->busy()) AddValues<T, kD, kGroups>(scores, warp->values, warp->out);
   if (!kLast) Barrier();  // values are read
 }
 
-template <typename T, int kD, bool kBiased>
+template <typename T, int kD, Form kForm>
 ENCODERD_KERNEL(kThreads)
 AttentionKernel(AttentionParameters<T> all) {
   AwaitEarlierKernels();
@@ -122,19 +128,21 @@ AttentionKernel(AttentionParameters<T> all) {
   warp.first_row = ThreadIndex() / 32 * 16;
   warp.first_query = work.query_block * kQueries + warp.first_row;
   warp.shift[0] = warp.shift[1] = -Infinity();
+  warp.seen = KeysSeen<kForm>(all.reach, work.query_block * kQueries, kQueries,
+                              work.length);
   const Head<T>& head = warp.head;
+  int32_t key = warp.seen.first;
   Load<T, kD>(head.q, head, work.query_block * kQueries, warp.queries);
-  Load<T, kD>(head.q + head.hidden, head, 0, warp.keys);
+  Load<T, kD>(head.q + head.hidden, head, key, warp.keys);
   CopyCommit();
 
-  int32_t key = 0;
-  for (; head.length - key > kKeys; key += kKeys)
-    AddTile<T, kD, kBiased, 4, false>(key, &warp);
-  const int32_t groups = (head.length - key + 15) / 16;
-  if (groups == 1) AddTile<T, kD, kBiased, 1, true>(key, &warp);
-  if (groups == 2) AddTile<T, kD, kBiased, 2, true>(key, &warp);
-  if (groups == 3) AddTile<T, kD, kBiased, 3, true>(key, &warp);
-  if (groups == 4) AddTile<T, kD, kBiased, 4, true>(key, &warp);
+  for (; warp.seen.end - key > kKeys; key += kKeys)
+    AddTile<T, kD, kForm, 4, false>(key, &warp);
+  const int32_t groups = (warp.seen.end - key + 15) / 16;
+  if (groups == 1) AddTile<T, kD, kForm, 1, true>(key, &warp);
+  if (groups == 2) AddTile<T, kD, kForm, 2, true>(key, &warp);
+  if (groups == 3) AddTile<T, kD, kForm, 3, true>(key, &warp);
+  if (groups == 4) AddTile<T, kD, kForm, 4, true>(key, &warp);
   if (!warp.busy()) return;
   StoreContext<T, kD>(head, warp.first_query, warp.out, warp.sum,
                       warp.queries + warp.first_row * kD);
@@ -147,9 +155,10 @@ int LaunchAttention(const AttentionOp& op, const OpStream& stream) {
   shape.blocks_y = op.heads;
   shape.threads = kThreads;
   shape.shared_bytes = (kQueries + 2 * kKeys) * kD * sizeof(T);
-  return Launch(op.bias == nullptr ? AttentionKernel<T, kD, false>
-                                   : AttentionKernel<T, kD, true>,
-                shape, stream, ParametersOf<T>(op));
+  return WithForm(op, [&]<Form kForm>() {
+    return Launch(AttentionKernel<T, kD, kForm>, shape, stream,
+                  ParametersOf<T>(op));
+  });
 }
 
 }  // namespace

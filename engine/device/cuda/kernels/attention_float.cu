@@ -5,7 +5,8 @@
 // of them; keys and values pass through shared memory 32 at a time. For scores
 // a lane is a key, for the weighted sum a column. Keys' rows are one float
 // longer than D so that 32 rows of one column lie in different banks. Running
-// softmax; its order depends on the sequence's own length only. Bytes moved: Q
+// softmax; its order depends on the sequence's own length and the reach only,
+// and keys that no query of a block sees are not loaded. Bytes moved: Q
 // and context once, K and V once for each 16 queries, and a bias for each
 // score, which lies in the caches. Any D up to 128.
 #include <cmath>
@@ -40,11 +41,11 @@ ENCODERD_DEVICE void LoadRows(const float* matrix, int64_t stride, int32_t row,
   }
 }
 
-template <bool kBiased>
+template <Form kForm>
 ENCODERD_KERNEL(kThreads)
 AttentionFloatKernel(const float* qkv, const AttentionWork* all, int32_t heads,
                      int32_t head_size, float scale, const float* bias,
-                     int32_t bias_stride, float* context) {
+                     int32_t bias_stride, Reach reach, float* context) {
   AwaitEarlierKernels();
   const AttentionWork work = all[BlockX()];
   const int32_t length = work.length;
@@ -69,7 +70,10 @@ AttentionFloatKernel(const float* qkv, const AttentionWork* all, int32_t heads,
     max[r] = -Infinity();
     sum[r] = 0.0f;
   }
-  for (int32_t key = 0; key < length; key += kKeys) {
+  const KeyRange seen = KeysSeen<kForm>(reach, block_query, kQueries, length);
+  const bool biased =
+      kForm == Form::kBiased || (kForm == Form::kReached && bias != nullptr);
+  for (int32_t key = seen.first; key < seen.end; key += kKeys) {
     Barrier();  // the last tile is read
     LoadRows(q + hidden, stride, key, kKeys, length, head_size, head_size + 1,
              keys);
@@ -87,9 +91,12 @@ AttentionFloatKernel(const float* qkv, const AttentionWork* all, int32_t heads,
     for (int32_t r = 0; r < kWarpQueries; ++r) {
       p[r] *= scale;
       const int32_t query = block_query + warp_query + r;
-      if (kBiased && query < length && key + lane < length)
+      if (biased && query < length && key + lane < length)
         p[r] += bias[BlockY() * bias_stride + key + lane - query];
-      if (key + lane >= length) p[r] = -Infinity();
+      if (key + lane >= seen.end) p[r] = -Infinity();
+      if constexpr (kForm == Form::kReached) {
+        if (!Sees(reach, key + lane - query)) p[r] = -Infinity();
+      }
       const float new_max = Max(max[r], WarpMax(p[r]));
       const float correction = Exp(max[r] - new_max);
       p[r] = Exp(p[r] - new_max);
@@ -98,7 +105,7 @@ AttentionFloatKernel(const float* qkv, const AttentionWork* all, int32_t heads,
       ENCODERD_UNROLL
       for (int32_t c = 0; c < kColumns; ++c) out[r][c] *= correction;
     }
-    const int32_t left = length - key < kKeys ? length - key : kKeys;
+    const int32_t left = seen.end - key < kKeys ? seen.end - key : kKeys;
     for (int32_t j = 0; j < left; ++j) {
       float of_key[kColumns];
       ENCODERD_UNROLL
@@ -135,11 +142,12 @@ int AttentionFloat(const AttentionOp& op, const OpStream& stream) {
   shape.threads = kThreads;
   shape.shared_bytes = static_cast<int32_t>(
       ((kQueries + 2 * kKeys) * op.head_size + kKeys) * sizeof(float));
-  return Launch(op.bias == nullptr ? AttentionFloatKernel<false>
-                                   : AttentionFloatKernel<true>,
-                shape, stream, static_cast<const float*>(op.qkv.data), op.work,
-                op.heads, op.head_size, scale, op.bias, op.bias_stride,
-                static_cast<float*>(op.context.data));
+  return WithForm(op, [&]<Form kForm>() {
+    return Launch(AttentionFloatKernel<kForm>, shape, stream,
+                  static_cast<const float*>(op.qkv.data), op.work, op.heads,
+                  op.head_size, scale, op.bias, op.bias_stride, op.reach,
+                  static_cast<float*>(op.context.data));
+  });
 }
 
 template <typename T>

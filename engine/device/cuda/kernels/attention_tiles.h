@@ -10,11 +10,16 @@
 // is one fused multiply-add of score, scale and minus the row's largest. Sums
 // are of the probabilities before they are rounded to T for the weighted sum.
 // A row is multiplied by one reciprocal of its sum and rounded once.
+//
+// A bounded reach lowers scores of keys beyond it to -infinity before softmax.
+// That is a form of its own (Form), so that the others compute what they would
+// without it.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_ATTENTION_TILES_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_ATTENTION_TILES_H_
 
 #include <cmath>
 
+#include "engine/device/cuda/kernels/attention_kernels.h"
 #include "engine/device/cuda/kernels/primitives.h"
 #include "engine/device/cuda/ops.h"
 
@@ -32,6 +37,7 @@ struct AttentionParameters {
   const float* bias;  // and its stride: as in AttentionOp
   int32_t bias_stride;
   T* context;
+  Reach reach;
 };
 
 template <typename T>
@@ -47,6 +53,7 @@ AttentionParameters<T> ParametersOf(const AttentionOp& op) {
   all.bias = op.bias;
   all.bias_stride = op.bias_stride;
   all.context = static_cast<T*>(op.context.data);
+  all.reach = op.reach;
   return all;
 }
 
@@ -61,6 +68,9 @@ struct Head {
   float scale;
   float bias_scale;
   T* context;
+  // Of kReached alone.
+  bool biased;
+  Reach reach;
 };
 
 template <typename T>
@@ -75,7 +85,9 @@ ENCODERD_DEVICE Head<T> HeadOf(const AttentionParameters<T>& all,
           all.bias + head * all.bias_stride,
           all.scale,
           all.bias_scale,
-          all.context + work.first * hidden + column};
+          all.context + work.first * hidden + column,
+          all.bias != nullptr,
+          all.reach};
 }
 
 // Elements from a tile's start to `column`, a multiple of 8, of `row`. For
@@ -119,17 +131,19 @@ ENCODERD_DEVICE uint32_t Pack(float low, float high) {
 // What scores of the warp's queries from first_query on and keys from `key` on
 // begin with: nothing, or the biases times sqrt(D), which the scale will divide
 // by. Past the sequence's end none is read.
-template <typename T, bool kBiased, int kGroups>
+template <typename T, Form kForm, int kGroups>
 ENCODERD_DEVICE void Begin(const Head<T>& head, int32_t first_query,
                            int32_t key, float (&scores)[2 * kGroups][4]) {
   const int32_t lane = ThreadIndex() % 32;
+  const bool biased =
+      kForm == Form::kBiased || (kForm == Form::kReached && head.biased);
   ENCODERD_UNROLL
   for (int32_t g = 0; g < 2 * kGroups; ++g) {
     ENCODERD_UNROLL
     for (int32_t i = 0; i < 4; ++i) {
       const int32_t q = first_query + lane / 4 + i / 2 * 8;
       const int32_t k = key + g * 8 + lane % 4 * 2 + i % 2;
-      scores[g][i] = kBiased && q < head.length && k < head.length
+      scores[g][i] = biased && q < head.length && k < head.length
                          ? head.bias[k - q] * head.bias_scale
                          : 0.0f;
     }
@@ -170,6 +184,33 @@ ENCODERD_DEVICE void MaskLastGroup(int32_t left,
     ENCODERD_UNROLL
     for (int32_t i = 0; i < 4; ++i) {
       if (g * 8 + first_key + i % 2 >= left) scores[g][i] = -Infinity();
+    }
+  }
+}
+
+// Keys from `key` on that the warp's queries do not see shall count nothing.
+// Most tiles of a long reach are seen as a whole: no score is looked at.
+template <typename T, int kGroups>
+ENCODERD_DEVICE void MaskBeyondReach(const Head<T>& head, int32_t first_query,
+                                     int32_t key,
+                                     float (&scores)[2 * kGroups][4]) {
+  const Reach reach = head.reach;
+  const int32_t most_left = first_query + 15 - key;  // of any pair
+  const int32_t most_right = key + 16 * kGroups - 1 - first_query;
+  const bool cut_left = reach.left >= 0 && most_left > reach.left;
+  const bool cut_right = reach.right >= 0 && most_right > reach.right;
+  if (!cut_left && !cut_right) return;  // the whole warp
+  const int32_t lane = ThreadIndex() % 32;
+  // Distances j - i that are seen, from a lane's first query and key.
+  const int32_t first = key + lane % 4 * 2 - (first_query + lane / 4);
+  const int32_t least = cut_left ? -reach.left : INT32_MIN;
+  const int32_t most = cut_right ? reach.right : INT32_MAX;
+  ENCODERD_UNROLL
+  for (int32_t g = 0; g < 2 * kGroups; ++g) {
+    ENCODERD_UNROLL
+    for (int32_t i = 0; i < 4; ++i) {
+      const int32_t distance = first + g * 8 + i % 2 - i / 2 * 8;
+      if (distance < least || distance > most) scores[g][i] = -Infinity();
     }
   }
 }

@@ -9,9 +9,9 @@
 // for each 16 of 64 or 128 queries, and one head; a warp past the sequence only
 // copies. Q and K come first, V while scores are computed. Softmax is one pass
 // over all keys, in groups of 16, as many as the sequence has; the order
-// depends on its length only. Bytes moved: Q, K, V and context once, and where
-// there is a bias four bytes for each score, which lie in the caches. Numbers:
-// attention_tiles.h.
+// depends on its length only. A reach spares no work here, it masks scores.
+// Bytes moved: Q, K, V and context once, and where there is a bias four bytes
+// for each score, which lie in the caches. Numbers: attention_tiles.h.
 #include "engine/device/cuda/attention_path.h"
 #include "engine/device/cuda/kernels/attention_kernels.h"
 #include "engine/device/cuda/kernels/attention_tiles.h"
@@ -54,18 +54,20 @@ struct Warp {
 };
 
 // Once the copies of queries and keys are a group, and those of values another.
-template <AttentionPath kPath, typename T, int kD, bool kBiased, int kGroups>
+template <AttentionPath kPath, typename T, int kD, Form kForm, int kGroups>
 ENCODERD_DEVICE void Attend(const Warp<T>& warp) {
   const Head<T>& head = warp.head;
   const bool busy = warp.first_query < head.length;
   float scores[2 * kGroups][4];
   float sum[2] = {};
-  Begin<T, kBiased, kGroups>(head, warp.first_query, 0, scores);
+  Begin<T, kForm, kGroups>(head, warp.first_query, 0, scores);
   CopyWait<1>();
   Meet<kPath>();  // queries and keys are there
   if (busy) {
     Scores<T, kD, kGroups>(warp.queries, warp.keys, scores);
     MaskLastGroup<kGroups>(head.length, scores);
+    if constexpr (kForm == Form::kReached)
+      MaskBeyondReach<T, kGroups>(head, warp.first_query, 0, scores);
     float shift[2] = {-Infinity(), -Infinity()};
     RowMax<kGroups>(scores, shift);
     ENCODERD_UNROLL
@@ -81,16 +83,16 @@ ENCODERD_DEVICE void Attend(const Warp<T>& warp) {
 }
 
 // Attend with as many groups of keys as the sequence has, at least kGroups.
-template <AttentionPath kPath, typename T, int kD, bool kBiased, int kGroups>
+template <AttentionPath kPath, typename T, int kD, Form kForm, int kGroups>
 ENCODERD_DEVICE void AttendToAll(const Warp<T>& warp) {
   if constexpr (kGroups < Blocking<kPath>::kKeys / 16) {
     if (warp.head.length > kGroups * 16)
-      return AttendToAll<kPath, T, kD, kBiased, kGroups + 1>(warp);
+      return AttendToAll<kPath, T, kD, kForm, kGroups + 1>(warp);
   }
-  Attend<kPath, T, kD, kBiased, kGroups>(warp);
+  Attend<kPath, T, kD, kForm, kGroups>(warp);
 }
 
-template <AttentionPath kPath, typename T, int kD, bool kBiased>
+template <AttentionPath kPath, typename T, int kD, Form kForm>
 ENCODERD_KERNEL(Blocking<kPath>::kThreads)
 AttentionWholeKernel(AttentionParameters<T> all) {
   using B = Blocking<kPath>;
@@ -117,7 +119,7 @@ AttentionWholeKernel(AttentionParameters<T> all) {
   load(head.q + 2 * head.hidden, values);
   CopyCommit();
   const int32_t first_query = thread / 32 * 16;
-  AttendToAll<kPath, T, kD, kBiased, B::kLeastGroups>(
+  AttendToAll<kPath, T, kD, kForm, B::kLeastGroups>(
       {head, first_query, queries + first_query * kD, keys, values});
 }
 
@@ -131,9 +133,10 @@ int LaunchWhole(const AttentionOp& op, const OpStream& stream) {
   shape.shared_bytes = B::kHeads * 3 * B::kKeys * kD * sizeof(T);
   static_assert(B::kHeads * 3 * B::kKeys * kD * sizeof(T) <= 48 << 10,
                 "see LaunchShape");
-  return Launch(op.bias == nullptr ? AttentionWholeKernel<kPath, T, kD, false>
-                                   : AttentionWholeKernel<kPath, T, kD, true>,
-                shape, stream, ParametersOf<T>(op));
+  return WithForm(op, [&]<Form kForm>() {
+    return Launch(AttentionWholeKernel<kPath, T, kD, kForm>, shape, stream,
+                  ParametersOf<T>(op));
+  });
 }
 
 }  // namespace

@@ -17,18 +17,7 @@ namespace {
 constexpr int32_t kMaxThreads = 256;
 constexpr int32_t kRows = 2;
 
-template <typename T, Activation kFunction>
-ENCODERD_DEVICE float Apply(float x) {
-  if (kFunction == Activation::kRelu) return Max(x, 0.0f);
-  if (kFunction == Activation::kGeluErf) {
-    return sizeof(T) == 2 ? FastGeluErf(x)
-                          : 0.5f * x * (1.0f + Erf(x * 0.70710678118654752f));
-  }
-  const float inner = 0.79788456080286536f * (x + 0.044715f * x * x * x);
-  return 0.5f * x * (1.0f + Tanh(inner));
-}
-
-template <typename T, Activation kFunction>
+template <typename T, Activation kActivation>
 ENCODERD_KERNEL(kMaxThreads)
 BiasActivationKernel(const float* bias, int64_t rows, int32_t cols, T* y) {
   AwaitEarlierKernels();
@@ -47,15 +36,15 @@ BiasActivationKernel(const float* bias, int64_t rows, int32_t cols, T* y) {
     if (first + r >= rows) break;
     ENCODERD_UNROLL
     for (int32_t i = 0; i < 8; ++i) {
-      FromFloat(
-          Apply<T, kFunction>(ToFloat(values[r].values[i]) + add.values[i]),
-          &values[r].values[i]);
+      FromFloat(Activate<T, kActivation>(ToFloat(values[r].values[i]) +
+                                         add.values[i]),
+                &values[r].values[i]);
     }
     StoreVector8(values[r], at + r * cols);
   }
 }
 
-template <typename T, Activation kFunction>
+template <typename T, Activation kActivation>
 int LaunchBiasActivation(const BiasActivationOp& op, const OpStream& stream) {
   const auto cols = static_cast<int32_t>(op.y.cols);
   const int32_t vectors = cols / 8;
@@ -64,7 +53,7 @@ int LaunchBiasActivation(const BiasActivationOp& op, const OpStream& stream) {
   shape.blocks_y = (vectors + kMaxThreads - 1) / kMaxThreads;
   const int32_t of_block = (vectors + shape.blocks_y - 1) / shape.blocks_y;
   shape.threads = (of_block + 31) / 32 * 32;
-  return Launch(BiasActivationKernel<T, kFunction>, shape, stream, op.bias,
+  return Launch(BiasActivationKernel<T, kActivation>, shape, stream, op.bias,
                 op.y.rows, cols, static_cast<T*>(op.y.data));
 }
 
@@ -73,16 +62,9 @@ int LaunchBiasActivation(const BiasActivationOp& op, const OpStream& stream) {
 int Start(const BiasActivationOp& op, const OpStream& stream) {
   if (op.y.rows == 0) return 0;
   return WithElement(op.y.dtype, [&]<typename T>() {
-    switch (op.activation) {
-      case Activation::kGeluErf:
-        return LaunchBiasActivation<T, Activation::kGeluErf>(op, stream);
-      case Activation::kGeluTanh:
-        return LaunchBiasActivation<T, Activation::kGeluTanh>(op, stream);
-      case Activation::kRelu:
-      case Activation::kNone:  // a product's own bias
-        break;
-    }
-    return LaunchBiasActivation<T, Activation::kRelu>(op, stream);
+    return WithActivation(op.activation, [&]<Activation kActivation>() {
+      return LaunchBiasActivation<T, kActivation>(op, stream);
+    });
   });
 }
 

@@ -1,4 +1,5 @@
-// GELU by the exact erf, in half of erff's instructions.
+// The activations of a feed-forward layer; GELU by the exact erf, in half of
+// erff's instructions.
 //
 // With a = |x|, GELU(x) = max(x, 0) - a * Phi(-a), and Phi(-a), the normal
 // distribution's tail, is 2^p(a): one polynomial for every a, no branch, and no
@@ -35,6 +36,35 @@ ENCODERD_DEVICE float FastGeluErf(float x) {
   p = p * a + -1.1511068e+00f;
   p = p * a + -1.0f;
   return Max(x, 0.0f) - a * Exp2(p);
+}
+
+// Of elements T: FastGeluErf in 16 bits, erff's GELU in float.
+template <typename T, Activation kActivation>
+ENCODERD_DEVICE float Activate(float x) {
+  if (kActivation == Activation::kNone) return x;
+  if (kActivation == Activation::kRelu) return Max(x, 0.0f);
+  if (kActivation == Activation::kGeluErf) {
+    return sizeof(T) == 2 ? FastGeluErf(x)
+                          : 0.5f * x * (1.0f + Erf(x * 0.70710678118654752f));
+  }
+  const float inner = 0.79788456080286536f * (x + 0.044715f * x * x * x);
+  return 0.5f * x * (1.0f + Tanh(inner));
+}
+
+// Calls launch.template operator()<kActivation>().
+template <typename LaunchWith>
+int WithActivation(Activation activation, const LaunchWith& launch) {
+  switch (activation) {
+    case Activation::kGeluErf:
+      return launch.template operator()<Activation::kGeluErf>();
+    case Activation::kGeluTanh:
+      return launch.template operator()<Activation::kGeluTanh>();
+    case Activation::kRelu:
+      return launch.template operator()<Activation::kRelu>();
+    case Activation::kNone:
+      break;
+  }
+  return launch.template operator()<Activation::kNone>();
 }
 
 }  // namespace cuda

@@ -1,4 +1,4 @@
-// y [rows,out] = gelu_erf(x [rows,in] weight^T + bias) by CUTLASS, as a table
+// y [rows,out] = GELU(x [rows,in] weight^T + bias) by CUTLASS, as a table
 // of tiles: what cutlass_products.cc knows of them, so that it can be tested
 // over tiles of the tests' own and neither sees the other's headers.
 //
@@ -19,7 +19,7 @@ namespace encoderd {
 namespace cuda {
 
 struct CutlassGeluArgs {
-  DType element;  // kHalf or kBf16
+  DType element;  // kF16 or kBF16
   const void* x;
   const void* weight;
   const float* bias;

@@ -154,6 +154,75 @@ TEST(CpuExecutorTest, MultipliesOnlyTheRowsOfItsView) {
   for (int row = 0; row < 8; ++row) EXPECT_EQ(ys[row * 4], want[row]) << row;
 }
 
+TEST(CpuExecutorTest, RotatesByThePreparedTablesAndTheBatchsPositions) {
+  const auto device = OpenDevice("cpu", "fp32").value();
+  // A quarter turn for each position.
+  const std::vector<float> cos = {1, 0, -1, 0, 1, 0, -1, 0};
+  const std::vector<float> sin = {0, 1, 0, -1, 0, 1, 0, -1};
+  const auto rotation =
+      device->PrepareRotation({8, 1, cos}, {8, 1, sin}).value();
+  ASSERT_EQ(rotation->pairs, 1);
+  const auto executor = SmallExecutor(*device);
+  const Matrix qkv = executor->Allocate(8, 12).value();
+  auto* values = static_cast<float*>(qkv.data);
+  for (int i = 0; i < 96; ++i) values[i] = static_cast<float>(i);
+  PackedBatch batch;
+  TokenSequence sequence;
+  sequence.token_ids.assign(8, 0);
+  batch.Append(sequence, IdLimits());
+  ForwardResult result;
+  const BatchRef ids = executor->Upload(batch);
+  RotateOp op;
+  op.qkv = qkv;
+  op.heads = 2;
+  op.head_size = 2;
+  op.cos = rotation->cos;
+  op.sin = rotation->sin;
+  op.pairs = rotation->pairs;
+  op.position_ids = ids.position_ids;
+  executor->Run(op);
+  EXPECT_TRUE(executor->Finish(&result).ok());
+  for (int i = 0; i < 96; i += 2) {
+    const int32_t position = ids.position_ids[i / 12];
+    const bool is_value = i % 12 >= 8;
+    const float c = is_value ? 1 : cos[position];
+    const float s = is_value ? 0 : sin[position];
+    const auto x = static_cast<float>(i), y = static_cast<float>(i + 1);
+    EXPECT_EQ(values[i], x * c - y * s) << i;
+    EXPECT_EQ(values[i + 1], y * c + x * s) << i;
+  }
+}
+
+TEST(CpuExecutorTest, AttendsWithinReachOfEachSequenceAlone) {
+  const auto device = OpenDevice("cpu", "fp32").value();
+  const auto executor = SmallExecutor(*device);
+  const Matrix qkv = executor->Allocate(8, 12).value();
+  const Matrix context = executor->Allocate(8, 4).value();
+  // No scores, so that a context is the mean of the values that a row sees.
+  auto* values = static_cast<float*>(qkv.data);
+  for (int i = 0; i < 96; ++i)
+    values[i] = i % 12 < 8 ? 0 : static_cast<float>(i / 12);
+  PackedBatch batch;
+  TokenSequence sequence;
+  for (const int length : {5, 3}) {
+    sequence.token_ids.assign(length, 0);
+    batch.Append(sequence, IdLimits());
+  }
+  ForwardResult result;
+  executor->Upload(batch);
+  AttentionOp op;
+  op.qkv = qkv;
+  op.heads = 2;
+  op.head_size = 2;
+  op.reach = {1, 0};
+  op.context = context;
+  executor->Run(op);
+  EXPECT_TRUE(executor->Finish(&result).ok());
+  const std::vector<float> want = {0, 0.5f, 1.5f, 2.5f, 3.5f, 5, 5.5f, 6.5f};
+  for (int row = 0; row < 8; ++row)
+    EXPECT_EQ(static_cast<float*>(context.data)[row * 4], want[row]) << row;
+}
+
 TEST(CpuExecutorTest, PoolsAndGivesTheRowsThatItIsAskedFor) {
   const auto device = OpenDevice("cpu", "fp32").value();
   const auto executor = SmallExecutor(*device);

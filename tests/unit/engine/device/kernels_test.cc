@@ -5,70 +5,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "engine/device/cpu/aligned_buffer.h"
-#include "tests/support/cuda/narrow.h"
-#include "tests/support/tolerances.h"
-#include "tests/unit/engine/device/test_devices.h"
+#include "tests/unit/engine/device/kernel_test.h"
 
 namespace encoderd {
 namespace cpu {
 namespace {
 
-const Kernels& KernelsOf(const TestDevice& device) {
-  if (device.dtype == DType::kBF16) return *Avx512Bf16Kernels();
-  if (device.isa == Isa::kAvx512) return *Avx512Kernels();
-  return device.isa == Isa::kAvx2 ? *Avx2Kernels() : *PortableKernels();
-}
-
-class KernelsTest : public ::testing::TestWithParam<TestDevice> {
+class KernelsTest : public KernelTest {
  protected:
-  KernelsTest() : kernels_(KernelsOf(GetParam())) {}
-
-  double tolerance() const { return kernels_.bf16 ? kBf16Op : kFp32Op; }
-
-  // Values as the kernels keep them, and back. Rounds `values` to the type.
-  std::string Elements(std::vector<float>* values) const {
-    std::string bytes(values->size() * (kernels_.bf16 ? 2 : 4), '\0');
-    for (size_t i = 0; i < values->size(); ++i) {
-      if (kernels_.bf16) {
-        const uint16_t narrow = emulation::ToBf16((*values)[i]);
-        std::memcpy(&bytes[i * 2], &narrow, 2);
-        (*values)[i] = emulation::FromBf16(narrow);
-      } else {
-        std::memcpy(&bytes[i * 4], &(*values)[i], 4);
-      }
-    }
-    return bytes;
-  }
-  // What an op is given of elements in `rows` rows.
-  Matrix View(const std::string& bytes, int64_t rows) const {
-    const DType dtype = kernels_.bf16 ? DType::kBF16 : DType::kF32;
-    const auto count = static_cast<int64_t>(bytes.size()) / DTypeBytes(dtype);
-    return {const_cast<char*>(bytes.data()), rows, count / rows, dtype};
-  }
-  template <typename O>
-  void Run(const O& op, void* scratch) const {
-    static_cast<const Kernel<O>&>(kernels_).run(op, scratch);
-  }
-  std::vector<float> Floats(const std::string& bytes) const {
-    std::vector<float> values(bytes.size() / (kernels_.bf16 ? 2 : 4));
-    kernels_.to_float(bytes.data(), static_cast<int64_t>(values.size()),
-                      values.data());
-    return values;
-  }
-
-  std::vector<float> Random(int64_t count, float scale, float shift = 0) {
-    std::normal_distribution<float> normal(shift, scale);
-    std::vector<float> values(count);
-    for (float& value : values) value = normal(random_);
-    return values;
-  }
-
   // Largest difference of `function` from `want`, relative to the spacing of
   // bf16 where that is the type.
   void ExpectElementWise(Activation function, double (*want)(double),
@@ -89,61 +37,6 @@ class KernelsTest : public ::testing::TestWithParam<TestDevice> {
       ASSERT_NEAR(y[i], expected, fp32_tolerance + rounding) << x[i];
     }
   }
-
-  // bias: the deviation of a bias by distance; 0: no bias.
-  void ExpectAttention(int64_t n, int64_t heads, int64_t size, float scale,
-                       float bias = 0) {
-    const int64_t hidden = heads * size;
-    std::vector<float> qkv = Random(n * 3 * hidden, scale);
-    const std::string bytes = Elements(&qkv);
-    std::string context(n * hidden * (kernels_.bf16 ? 2 : 4), '\0');
-    const AlignedBuffer scratch(kernels_.attention_scratch_bytes(n, size));
-    // Longer than the sequence needs, as of a model that takes longer ones.
-    const int64_t columns = 2 * n + 6, zero = n + 2;
-    std::vector<float> biases = Random(heads * (columns + kBiasPadding), bias);
-    AttentionOp op;
-    op.qkv = View(bytes, n);
-    op.heads = static_cast<int32_t>(heads);
-    op.head_size = static_cast<int32_t>(size);
-    if (bias != 0) {
-      op.bias = biases.data() + zero;
-      op.bias_stride = static_cast<int32_t>(columns + kBiasPadding);
-    }
-    op.context = View(context, n);
-    Run(op, scratch.data());
-    const std::vector<float> got = Floats(context);
-    for (int64_t head = 0; head < heads; ++head) {
-      const float* q = qkv.data() + head * size;
-      for (int64_t i = 0; i < n; ++i) {
-        std::vector<double> p(n);
-        for (int64_t j = 0; j < n; ++j) {
-          for (int64_t d = 0; d < size; ++d) {
-            p[j] +=
-                double{q[i * 3 * hidden + d]} * q[j * 3 * hidden + hidden + d];
-          }
-          p[j] /= std::sqrt(static_cast<double>(size));
-          if (bias != 0) {
-            p[j] +=
-                double{biases[head * (columns + kBiasPadding) + zero + j - i]};
-          }
-        }
-        const double highest = *std::max_element(p.begin(), p.end());
-        double sum = 0;
-        for (double& value : p) sum += value = std::exp(value - highest);
-        for (int64_t d = 0; d < size; ++d) {
-          double want = 0;
-          for (int64_t j = 0; j < n; ++j)
-            want += p[j] / sum * q[j * 3 * hidden + 2 * hidden + d];
-          ASSERT_NEAR(got[i * hidden + head * size + d], want,
-                      tolerance() * std::max(1.0f, scale * scale))
-              << "n " << n << ", head " << head << ", row " << i << ", " << d;
-        }
-      }
-    }
-  }
-
-  const Kernels& kernels_;
-  std::mt19937 random_{5};
 };
 
 TEST_P(KernelsTest, ComputesGelu) {
@@ -199,30 +92,6 @@ TEST_P(KernelsTest, AppliesAnActivationToAnyCount) {
     kernels_.activate(Activation::kRelu, count, bytes.data());
     EXPECT_EQ(Floats(bytes), x) << count;
   }
-}
-
-TEST_P(KernelsTest, AttendsAtManyLengthsAndHeadSizes) {
-  for (const int64_t size : {1, 3, 16, 25, 32, 40, 64, 96, 100}) {
-    for (const int64_t n : {1, 2, 5, 16, 23, 24, 25, 33, 64, 65, 130})
-      ExpectAttention(n, 2, size, 1.0f);
-  }
-}
-
-TEST_P(KernelsTest, AttendsWithABiasByDistance) {
-  for (const int64_t size : {1, 25, 32, 64}) {
-    for (const int64_t n : {1, 2, 15, 16, 17, 24, 25, 64, 130})
-      ExpectAttention(n, 3, size, 1.0f, 2.0f);
-  }
-}
-
-TEST_P(KernelsTest, AttendsOverFiveHundredAndTwelveTokens) {
-  ExpectAttention(512, 1, 32, 1.0f);
-  ExpectAttention(512, 1, 64, 1.0f);
-}
-
-TEST_P(KernelsTest, AttendsWithScoresThatDwarfEachOther) {
-  // Scores of thousands: only differences from the largest may reach exp.
-  ExpectAttention(40, 1, 32, 30.0f);
 }
 
 TEST_P(KernelsTest, NormalizesWithATwoPassVariance) {
@@ -308,10 +177,7 @@ TEST_P(KernelsTest, EmbedsTokenPositionAndSegment) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, KernelsTest,
-                         ::testing::ValuesIn(TestDevices()),
-                         [](const ::testing::TestParamInfo<TestDevice>& info) {
-                           return TestDeviceName(info.param);
-                         });
+                         ::testing::ValuesIn(TestDevices()), KernelTestName);
 
 }  // namespace
 }  // namespace cpu

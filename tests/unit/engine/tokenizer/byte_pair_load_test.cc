@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
@@ -55,6 +57,38 @@ TEST(BytePairLoadTest, ReadsMergesOfEitherForm) {
   tokenizer = LoadJson(json);
   ASSERT_THAT(tokenizer, IsOk());
   EXPECT_THAT(Ids(**tokenizer, "ab"), ElementsAre(0, 4, 1));
+}
+
+TEST(BytePairLoadTest, KnowsAModelThatDoesNotSayItsTypeByItsKeys) {
+  Json json = GoodJson();
+  json["model"].erase("type");
+  auto tokenizer = LoadJson(json);
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_EQ((*tokenizer)->algorithm(), "BPE");
+  EXPECT_THAT(Ids(**tokenizer, "ab"), ElementsAre(0, 4, 1));
+  json["model"].erase("merges");
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "model: type is missing"));
+
+  json["pre_tokenizer"] = nullptr;
+  json["post_processor"] = nullptr;
+  json["added_tokens"] = Json::array();
+  json["model"] = {{"vocab", Json::parse(R"([["a", -1.0], ["b", -2.0]])")},
+                   {"unk_id", 0}};
+  tokenizer = LoadJson(json);
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_EQ((*tokenizer)->algorithm(), "Unigram");
+
+  json["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
+  json["model"] = {{"vocab", {{"a", 0}, {"##b", 1}}},
+                   {"unk_token", "a"},
+                   {"continuing_subword_prefix", "##"},
+                   {"max_input_chars_per_word", 100}};
+  tokenizer = LoadJson(json);
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_EQ((*tokenizer)->algorithm(), "WordPiece");
+  // Whole words alone are another model, which is not served.
+  json["model"].erase("max_input_chars_per_word");
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "model: type is missing"));
 }
 
 TEST(BytePairLoadTest, RefusesMergesThatCannotBe) {
@@ -166,13 +200,48 @@ TEST_F(MergesFileTest, NamesTheLineAtFault) {
 
 TEST_F(MergesFileTest, RefusesConfigsThatWouldChangeIds) {
   folder_.Write("tokenizer_config.json",
-                R"({"tokenizer_class": "GPT2Tokenizer"})");
-  EXPECT_THAT(Load(), IsError(kUnsupported, "GPT2Tokenizer"));
+                R"({"tokenizer_class": "WhisperTokenizer"})");
+  EXPECT_THAT(Load(), IsError(kUnsupported, "WhisperTokenizer"));
   folder_.Write("tokenizer_config.json", R"({"cls_token": "[CLS]"})");
   EXPECT_THAT(Load(), IsError(kLoss, "vocab.json lacks the cls_token '[CLS]'"));
   folder_.Write("tokenizer_config.json",
                 R"({"added_tokens_decoder": {"9": {"content": "<x>"}}})");
   EXPECT_THAT(Load(), IsError(kUnsupported, "added_tokens_decoder"));
+}
+
+// Id 7 is GPT-2's only token of its own; no token stands around the text.
+TEST_F(MergesFileTest, ReadsGpt2sFilesByClassOrVocabulary) {
+  const std::string entries =
+      R"("!": 0, "\u0120a": 1, "a": 2, "b": 3, "ab": 4, "\u0120": 5, "x": 6)";
+  const std::string end = R"(, "<|endoftext|>": 7)";
+  folder_.Write("vocab.json", absl::StrCat("{", entries, end, "}"));
+  for (const char* config :
+       {R"({"tokenizer_class": "GPT2Tokenizer"})",
+        R"({"tokenizer_class": "GPT2TokenizerFast", "add_bos_token": false})",
+        R"({"model_max_length": 1024})"}) {
+    folder_.Write("tokenizer_config.json", config);
+    const auto tokenizer = Load();
+    ASSERT_THAT(tokenizer, IsOk()) << config;
+    EXPECT_THAT(Ids(**tokenizer, "ab<|endoftext|> a"), ElementsAre(4, 7, 5, 2));
+    EXPECT_TRUE((*tokenizer)->is_special(7));
+    EXPECT_EQ((*tokenizer)->num_special_tokens(false), 0);
+  }
+  // RoBERTa's vocabulary may hold that token too.
+  folder_.Write("vocab.json",
+                absl::StrCat("{", entries, end, R"(, "<s>": 8, "</s>": 9})"));
+  const auto roberta = Load();
+  ASSERT_THAT(roberta, IsOk());
+  EXPECT_THAT(Ids(**roberta, "ab"), ElementsAre(8, 4, 9));
+}
+
+TEST_F(MergesFileTest, RefusesGpt2sFilesThatAddTokens) {
+  for (const char* key : {"add_bos_token", "add_eos_token"}) {
+    folder_.Write("tokenizer_config.json",
+                  absl::StrCat(R"({"tokenizer_class": "GPT2Tokenizer", ")", key,
+                               R"(": true})"));
+    EXPECT_THAT(Load(),
+                IsError(kUnsupported, absl::StrCat(key, " true beside")));
+  }
 }
 
 TEST_F(MergesFileTest, BothFilesAreNeeded) {

@@ -27,12 +27,14 @@ TEST(MetricsTest, KnowsEveryReasonOfTheContract) {
               ::testing::UnorderedElementsAreArray(contract));
 }
 
+const std::vector<std::string> kMethods = {"Embed", "Encode"};
+
 TEST(MetricsTest, CountsAnswersByMethodAndCodeAndRefusalsByReason) {
-  Metrics metrics({"mini"});
-  metrics.RequestDone(Method::kEncode, absl::StatusCode::kOk, "",
+  Metrics metrics({"mini"}, kMethods);
+  metrics.RequestDone("Encode", absl::StatusCode::kOk, "",
                       absl::Milliseconds(3));
-  metrics.RequestDone(Method::kEmbed, absl::StatusCode::kNotFound,
-                      "MODEL_NOT_FOUND", absl::Milliseconds(3));
+  metrics.RequestDone("Embed", absl::StatusCode::kNotFound, "MODEL_NOT_FOUND",
+                      absl::Milliseconds(3));
   const std::string text = metrics.Text();
   EXPECT_THAT(
       text,
@@ -46,8 +48,8 @@ TEST(MetricsTest, CountsAnswersByMethodAndCodeAndRefusalsByReason) {
 }
 
 TEST(MetricsTest, AnythingUnlistedCountsAsAnInternalFault) {
-  Metrics metrics({"mini"});
-  metrics.RequestDone(Method::kEmbed, absl::StatusCode::kAborted, "SURPRISE",
+  Metrics metrics({"mini"}, kMethods);
+  metrics.RequestDone("Embed", absl::StatusCode::kAborted, "SURPRISE",
                       absl::Milliseconds(3));
   const std::string text = metrics.Text();
   EXPECT_THAT(text, HasSubstr("encoderd_requests_total{code=\"INTERNAL\","
@@ -59,7 +61,7 @@ TEST(MetricsTest, AnythingUnlistedCountsAsAnInternalFault) {
 }
 
 TEST(MetricsTest, TheModelReplacesItsEmptySeries) {
-  Metrics metrics({"mini"});
+  Metrics metrics({"mini"}, kMethods);
   EXPECT_THAT(metrics.Text(), HasSubstr("\nencoderd_model_info 0\n"));
   metrics.SetModel({{"model", "mini"}});
   EXPECT_THAT(metrics.Text(),
@@ -68,7 +70,7 @@ TEST(MetricsTest, TheModelReplacesItsEmptySeries) {
 }
 
 TEST(MetricsTest, WhatBelongsToAModelIsThereForEachFromTheStart) {
-  Metrics metrics({"mini", "large"});
+  Metrics metrics({"mini", "large"}, kMethods);
   metrics.ForModel("large")->Queue(3, 40);
   const std::string text = metrics.Text();
   EXPECT_THAT(text, HasSubstr("encoderd_queue_inputs{model=\"mini\"} 0\n"));
@@ -80,7 +82,7 @@ TEST(MetricsTest, WhatBelongsToAModelIsThereForEachFromTheStart) {
 }
 
 TEST(MetricsTest, NoFamilyHasMoreThanAHundredSeries) {
-  const std::string text = Metrics({"mini"}).Text();
+  const std::string text = Metrics({"mini"}, kMethods).Text();
   std::map<std::string, int> series;
   size_t begin = 0;
   for (size_t end = 0; (end = text.find('\n', begin)) != std::string::npos;

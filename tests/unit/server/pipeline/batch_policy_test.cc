@@ -149,7 +149,7 @@ TEST(BatchPolicyTest, WhatIsRemovedIsNotPickedAndIsCounted) {
   EXPECT_EQ(policy.Remove(1), 4);
   EXPECT_EQ(policy.Remove(1), 0);
   EXPECT_EQ(policy.Remove(77), 0);
-  EXPECT_EQ(policy.waiting_inputs(), 1);
+  EXPECT_EQ(policy.waiting_sequences(), 1);
   EXPECT_EQ(policy.waiting_tokens(), 10);
   EXPECT_THAT(policy.RemoveAll(), ElementsAre(Pair(2, 1)));
   EXPECT_TRUE(policy.empty());

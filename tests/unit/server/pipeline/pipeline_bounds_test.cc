@@ -12,10 +12,9 @@
 namespace encoderd {
 namespace {
 
-TokenizePipelineRequest TokenizeRequest(std::vector<std::string> texts) {
-  TokenizePipelineRequest request;
-  request.inputs = TextRequest(std::move(texts)).inputs;
-  request.options.offsets = true;
+PipelineRequest TokenizeRequest(std::vector<std::string> texts) {
+  PipelineRequest request = TextRequest(std::move(texts));
+  request.ids_only.emplace().offsets = true;
   return request;
 }
 
@@ -40,13 +39,13 @@ TEST(PipelineBoundsTest, TokenizingTakesItsEstimateFromTheQueueWhileItWaits) {
   PipelineHarness harness(QueueOf(256));
   harness.tokenizer.CloseGate();
   auto promise = std::make_shared<std::promise<absl::Status>>();
-  harness.pipeline->SubmitTokenize(
+  harness.pipeline->Submit(
       TokenizeRequest({std::string(800, 'x')}),
       [promise](auto result) { promise->set_value(result.status()); });
   ASSERT_TRUE(harness.tokenizer.WaitForTextsAtGate(1));
   // A refusal is given from within the call.
   auto refused = std::make_shared<absl::Status>();
-  harness.pipeline->SubmitTokenize(
+  harness.pipeline->Submit(
       TokenizeRequest({std::string(400, 'x')}),
       [refused](auto result) { *refused = result.status(); });
   ASSERT_EQ(ReasonOf(*refused), "QUEUE_FULL");
@@ -58,8 +57,7 @@ TEST(PipelineBoundsTest, TokenizingTakesItsEstimateFromTheQueueWhileItWaits) {
 
 TEST(PipelineBoundsTest, TokenizingIsRefusedWhereItsAnswerCannotFit) {
   PipelineHarness harness;
-  TokenizePipelineRequest request =
-      TokenizeRequest({"ab", std::string(100000, 'x')});
+  PipelineRequest request = TokenizeRequest({"ab", std::string(100000, 'x')});
   request.answer = {4, 400023};
   const auto refused = harness.Tokenize(request);
   ASSERT_EQ(ReasonOf(refused.status()), "REQUEST_TOO_LARGE");
@@ -106,22 +104,14 @@ TEST(PipelineBoundsTest, ARefusedTextKeepsNoIds) {
   for (const bool spans : {false, true}) {
     EncodeRules rules;
     rules.without_special_tokens = spans;
-    PipelineInput text = TextInput{std::string(100000, 'x')};
-    EncodedInput encoded;
+    Input text = TextInput{std::string(100000, 'x')};
+    TokenizedInput encoded;
     EXPECT_EQ(ReasonOf(encoder.Encode(&text, rules, scratch.get(), &buffer,
                                       &encoded)),
               "INPUT_TOO_LONG");
     EXPECT_EQ(encoded.token_count, 100002);
     EXPECT_EQ(encoded.sequence.token_ids.capacity(), 0u);
     EXPECT_EQ(encoded.span.capacity(), 0u);
-
-    PipelineInput ids = TokenSequence{std::vector<int32_t>(70000, 5), {}, {}};
-    EncodedInput refused;
-    EXPECT_EQ(
-        ReasonOf(encoder.Encode(&ids, rules, scratch.get(), &buffer, &refused)),
-        "INPUT_TOO_LONG");
-    EXPECT_EQ(refused.token_count, 70000);
-    EXPECT_EQ(refused.sequence.token_ids.capacity(), 0u);
   }
 }
 

@@ -85,9 +85,9 @@ class PipelineHarness {
         device(settings.max_batch_tokens, settings.hidden_size) {
     PipelineOptions options = settings.options;
     if (options.max_queue_tokens == 0) options.max_queue_tokens = 1 << 20;
-    pipeline = Pipeline::Create(&tokenizer, limits,
-                                device.NewSessions(settings.sessions), options,
-                                &observer);
+    pipeline = std::make_unique<Pipeline>(&tokenizer, limits,
+                                          device.NewSessions(settings.sessions),
+                                          options, &observer);
   }
   ~PipelineHarness() {
     device.OpenGate();
@@ -114,13 +114,10 @@ class PipelineHarness {
     return Submit(TextRequest(std::move(texts)));
   }
   // The same for ids only; the answer is waited for.
-  absl::StatusOr<std::vector<Encoding>> Tokenize(
-      TokenizePipelineRequest request) {
-    std::promise<absl::StatusOr<std::vector<Encoding>>> promise;
-    pipeline->SubmitTokenize(std::move(request), [&](auto result) {
-      promise.set_value(std::move(result));
-    });
-    return promise.get_future().get();
+  absl::StatusOr<std::vector<Encoding>> Tokenize(PipelineRequest request) {
+    Result result = Submit(std::move(request)).Get();
+    if (!result.ok()) return result.status();
+    return std::move(result->encodings);
   }
   // One request that stands at the device's closed gate, so that what follows
   // waits in the queue.

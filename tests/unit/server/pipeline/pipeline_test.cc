@@ -169,18 +169,6 @@ TEST(PipelineTest, CutsOnlyWhenAskedAndSaysSo) {
             harness.Expected(std::string(22, 'a') + std::string(40, 'b')));
 }
 
-TEST(PipelineTest, NeverCutsTokenIds) {
-  PipelineHarness harness;
-  TokenSequence ids;
-  ids.token_ids.assign(65, 4);
-  PipelineRequest request;
-  request.inputs = {ids};
-  request.truncate = TruncateMode::kEnd;
-  const auto result = harness.Submit(request).Get();
-  EXPECT_EQ(ReasonOf(result.status()), "INPUT_TOO_LONG");
-  EXPECT_EQ(GetErrorDetail(result.status())->field, "inputs[0].tokens.ids");
-}
-
 TEST(PipelineTest, ListsTheFirstViolationsAndCountsTheRest) {
   PipelineHarness::Settings settings;
   settings.options.tokenizer_threads = 3;
@@ -217,15 +205,12 @@ TEST(PipelineTest, ToldOfAThrowingTokenizerItAnswersAndLivesOn) {
 
 TEST(PipelineTest, TokenizesWithoutComputing) {
   PipelineHarness harness;
-  TokenizePipelineRequest request;
+  PipelineRequest request;
   TokenSequence ids;
   ids.token_ids = {7, 8};
   request.inputs = {TextInput{"ab"}, TextInput{std::string(500, 'x')}, ids};
-  request.options.offsets = true;
-  std::promise<absl::StatusOr<std::vector<Encoding>>> promise;
-  harness.pipeline->SubmitTokenize(
-      request, [&](auto result) { promise.set_value(std::move(result)); });
-  const auto result = promise.get_future().get();
+  request.ids_only.emplace().offsets = true;
+  const auto result = harness.Tokenize(request);
   ASSERT_TRUE(result.ok()) << result.status();
   ASSERT_EQ(result->size(), 3u);
   EXPECT_EQ((*result)[0].token_ids, FakeIds("ab").token_ids);

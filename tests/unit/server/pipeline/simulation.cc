@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <set>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "server/pipeline/admission.h"
 #include "server/pipeline/batch_runner.h"
 #include "server/pipeline/call.h"
+#include "server/pipeline/tokenizer_pool.h"
 #include "server/pipeline/work_queue.h"
 #include "tests/support/fake_tokenizer.h"
 
@@ -234,13 +236,12 @@ void Simulation::Submit() {
     story->call->Finish(virtual_now);
     return;
   }
-  story->call->permit() = *std::move(permit);
-  Encoding buffer;
+  story->call->permit = *std::move(permit);
   // A cancel may come between tokenising and queueing.
-  Check(story->call->EncodeInputs(0, inputs, *encoder_, nullptr, &buffer,
-                                  absl::InfinitePast()),
-        "the only piece is not the last");
-  Check(story->call->permit().Settle(tokens).ok(), "settling grew");
+  Check(Tokenize({story->call->id, 0, inputs}, *encoder_, nullptr, nullptr,
+                 absl::InfinitePast(), story->call.get()),
+        "the only slice is not the last");
+  Check(story->call->permit.Settle(tokens).ok(), "settling grew");
   if (Pick(20) == 0) {
     story->cancelled = true;
     story->call->Cancel();
@@ -248,7 +249,7 @@ void Simulation::Submit() {
   story->taken_before = taken_tokens_;
   story->most_ahead = MostAhead(story->call->caller);
   Check(story->call->StartComputing(*encoder_) == story->lengths,
-        "a unit is not as long as its input");
+        "a sequence is not as long as its input");
   queue_->Add(story->call, story->lengths, virtual_now);
 }
 
@@ -270,23 +271,22 @@ void Simulation::StartBatch(Lane* lane) {
                     [](const Lane& other) { return !other.busy; }));
   const int64_t waiting = queue_inputs_;
   queue_->TryTake(limits, virtual_now, &lane->work);
-  Check(waiting == 0 || !lane->work.parts.empty() || queue_inputs_ == 0,
+  Check(waiting == 0 || !lane->work.taken.empty() || queue_inputs_ == 0,
         "work waits beside a free session");
   int64_t tokens = 0;
-  for (const Work::Part& part : lane->work.parts) {
-    Story* story = stories_[part.call->id].get();
+  for (const auto& [call, slice] : lane->work.taken) {
+    Story* story = stories_[slice.request].get();
     if (story->taken == 0) {
       Check(taken_tokens_ + tokens - story->taken_before <= story->most_ahead,
-            absl::StrCat("request ", part.call->id, " starved"));
+            absl::StrCat("request ", slice.request, " starved"));
     }
-    Check(part.first == story->taken, "inputs are taken out of order or lost");
+    Check(slice.first == story->taken, "inputs are taken out of order or lost");
     Check(!story->cancelled, "a cancelled request is taken");
     Check(virtual_now < story->deadline, "an expired request is taken");
-    story->taken += part.count;
+    story->taken += slice.count;
     ++story->slices;
-    for (int32_t i = part.first; i < part.first + part.count; ++i) {
-      tokens += story->lengths[i];
-    }
+    const auto first = story->lengths.begin() + slice.first;
+    tokens = std::accumulate(first, first + slice.count, tokens);
   }
   Check(tokens <= max_tokens_, "a batch is planned beyond its tokens");
   taken_tokens_ += tokens;
@@ -295,7 +295,7 @@ void Simulation::StartBatch(Lane* lane) {
 
 void Simulation::EndBatch(Lane* lane) {
   lane->runner->Run(&lane->work);
-  lane->work.parts.clear();
+  lane->work.taken.clear();
   lane->busy = false;
 }
 
@@ -375,7 +375,7 @@ std::string Simulation::Run() {
     for (Lane& lane : lanes_) {
       if (lane.busy) EndBatch(&lane);
       StartBatch(&lane);
-      busy |= !lane.work.parts.empty() || !lane.work.dropped.empty();
+      busy |= !lane.work.taken.empty() || !lane.work.dropped.empty();
     }
     if (!busy) break;
   }

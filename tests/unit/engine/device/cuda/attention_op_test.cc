@@ -1,4 +1,5 @@
-// Attention against softmax(Q K^T / sqrt(D) + bias) V in double.
+// Attention against softmax(Q K^T / sqrt(D) + bias) V over the keys within
+// reach, in double.
 #include <cmath>
 
 #include "tests/unit/engine/device/cuda/attention_runs.h"
@@ -27,6 +28,9 @@ std::vector<double> Reference(const std::vector<float>& qkv, const Case& c,
     if (!biases.empty())
       scores[k] +=
           biases[head * c.bias_stride() + c.bias_tokens - 1 + k - query];
+    if ((c.reach.left >= 0 && query - k > c.reach.left) ||
+        (c.reach.right >= 0 && k - query > c.reach.right))
+      scores[k] = -INFINITY;
     max = std::max(max, scores[k]);
   }
   for (double& score : scores) sum += score = std::exp(score - max);
@@ -65,7 +69,8 @@ void Check(const Case& c, DType dtype, uint32_t seed = 1) {
           // Also false for NaN, which is what was never written holds.
           ASSERT_TRUE(std::fabs(value - want[d]) <= tolerance)
               << DTypeName(dtype) << ", length " << length << ", head size "
-              << c.head_size << ", query " << query << ", head " << head
+              << c.head_size << ", reach " << c.reach.left << " and "
+              << c.reach.right << ", query " << query << ", head " << head
               << ", column " << d << ": " << value << " for " << want[d];
         }
       }
@@ -155,11 +160,11 @@ TEST(AttentionOpTest, GivesTheSameBitsWhereEachPathSeesTheWholeList) {
 // A random batch of sequences that also ran alone. Lengths around every border
 // between paths and groups of keys come often.
 void CheckCompany(DType dtype, int32_t head_size, uint32_t allowed,
-                  int32_t bias_tokens, int batches) {
+                  int32_t bias_tokens, int batches, Reach reach = {}) {
   std::mt19937 random(3);
   const std::vector<int32_t> lengths = {1,  2,  15, 16,  17,  31,  32,  33,
                                         63, 64, 65, 100, 127, 128, 129, 150};
-  Case alone = {{}, 2, head_size, 1.0f, bias_tokens, allowed};
+  Case alone = {{}, 2, head_size, 1.0f, bias_tokens, allowed, false, reach};
   const int64_t hidden = alone.hidden();
   std::vector<std::vector<float>> own, want;
   for (const int32_t length : lengths) {
@@ -196,6 +201,117 @@ TEST(AttentionOpTest, GivesASequenceTheSameBitsInAnyCompany) {
   CheckCompany(DType::kBF16, 32, kAllAttentionPaths, 0, 100);
   CheckCompany(DType::kF16, 64, kAllAttentionPaths, 150, 80);
   CheckCompany(DType::kBF16, 128, kAllAttentionPaths, 0, 20);
+}
+
+TEST(AttentionOpTest, GivesASequenceTheSameBitsInAnyCompanyWithinReach) {
+  CheckCompany(DType::kF32, 32, 0, 0, 200, {-1, 0});
+  CheckCompany(DType::kBF16, 32, kAllAttentionPaths, 0, 200, {-1, 0});
+  CheckCompany(DType::kF16, 32, kAllAttentionPaths, 150, 200, {16, 16});
+}
+
+// Causal, both of one side alone, windows that cut tiles at every place.
+constexpr Reach kReaches[] = {{-1, 0}, {0, -1}, {0, 0},   {1, 0},   {3, 9},
+                              {15, 1}, {-1, 7}, {64, 64}, {40, -1}, {70, 33}};
+
+TEST(AttentionOpTest, SeesNoKeyBeyondTheReachOnAnyPath) {
+  for (const DType dtype : kDTypes) {
+    for (const Reach& reach : kReaches) {
+      CheckPaths({{1, 2, 15, 16, 17, 33, 64, 65, 97},
+                  1,
+                  32,
+                  1.0f,
+                  0,
+                  kAllAttentionPaths,
+                  false,
+                  reach},
+                 dtype);
+    }
+  }
+}
+
+TEST(AttentionOpTest, SeesNoKeyBeyondTheReachAcrossManyBlocks) {
+  for (const DType dtype : kDTypes) {
+    for (const Reach& reach : kReaches) {
+      Check({{129, 257}, 1, 16, 1.0f, 0, kAllAttentionPaths, false, reach},
+            dtype);
+    }
+  }
+}
+
+TEST(AttentionOpTest, SeesNoKeyBeyondTheReachAtEveryHeadSize) {
+  for (const DType dtype : kDTypes) {
+    for (const int32_t head_size : {8, 24, 32, 64, 72, 128}) {
+      CheckPaths({{5, 40, 70},
+                  2,
+                  head_size,
+                  1.0f,
+                  0,
+                  kAllAttentionPaths,
+                  false,
+                  {20, 6}},
+                 dtype);
+    }
+  }
+}
+
+TEST(AttentionOpTest, AddsABiasWithinTheReach) {
+  for (const DType dtype : kDTypes) {
+    for (const Reach& reach : {Reach{-1, 0}, Reach{20, 6}}) {
+      CheckPaths({{3, 17, 66, 130},
+                  2,
+                  32,
+                  1.0f,
+                  130,
+                  kAllAttentionPaths,
+                  false,
+                  reach},
+                 dtype);
+    }
+  }
+}
+
+TEST(AttentionOpTest, GivesTheSameBitsWhereTheReachCoversTheSequence) {
+  std::mt19937 random(5);
+  for (const DType dtype : kDTypes) {
+    for (const int32_t bias_tokens : {0, 150}) {
+      Case c = {{150, 100, 40, 16, 1}, 2, 32, 1.0f, bias_tokens};
+      const std::vector<float> qkv =
+          RandomValues(c.tokens() * 3 * c.hidden(), dtype, &random);
+      const std::vector<float> want = RunAttention(qkv, c, dtype);
+      for (const Reach& reach :
+           {Reach{149, 149}, Reach{-1, 149}, Reach{INT32_MAX, INT32_MAX}}) {
+        c.reach = reach;
+        EXPECT_EQ(RunAttention(qkv, c, dtype), want)
+            << DTypeName(dtype) << ", reach " << reach.left << " and "
+            << reach.right;
+      }
+    }
+  }
+}
+
+// A NaN among the keys or values that a block loads shows in its results, also
+// where the weight is 0.
+TEST(AttentionOpTest, LoadsNoKeyThatNoQueryOfABlockSees) {
+  std::mt19937 random(6);
+  for (const DType dtype : kDTypes) {
+    const Case c = {{400}, 1, 32, 1.0f, 0, 0, false, {16, 16}};
+    const int32_t queries = AttentionQueries(dtype);
+    std::vector<float> qkv =
+        RandomValues(c.tokens() * 3 * c.hidden(), dtype, &random);
+    const std::vector<float> want = RunAttention(qkv, c, dtype);
+    // A tile of keys may reach past the last that is seen.
+    const int32_t first = 192, end = first + queries;
+    for (int32_t row = 0; row < 400; ++row) {
+      if (row >= first - 16 && row < end + 16 + 64) continue;
+      std::fill_n(qkv.begin() + (3 * row + 1) * c.hidden(), 2 * c.hidden(),
+                  NAN);
+    }
+    const std::vector<float> got = RunAttention(qkv, c, dtype);
+    EXPECT_EQ(std::memcmp(&got[first * c.hidden()], &want[first * c.hidden()],
+                          4 * queries * c.hidden()),
+              0)
+        << DTypeName(dtype);
+  }
 }
 
 }  // namespace

@@ -22,10 +22,10 @@ class AttentionProofTest : public ::testing::Test {
   absl::Status Prove(AttentionPath path,
                      const AttentionStart& fast = kStartAttention,
                      DType element = DType::kBF16, int32_t head_size = 32,
-                     bool biased = true) {
+                     bool biased = true, const Reach& reach = {}) {
     const absl::Status status =
-        ProveAttention(&runtime_, element, head_size, 12, biased, path, nullptr,
-                       &figures_, fast);
+        ProveAttention(&runtime_, element, head_size, 12, biased, reach, path,
+                       nullptr, &figures_, fast);
     EXPECT_EQ(runtime_.allocations(), 0);
     return status;
   }
@@ -54,6 +54,29 @@ TEST_F(AttentionProofTest, AdmitsEveryPathAsItIsBuilt) {
         RecordProperty(PathName(path) + std::to_string(head_size), figures_);
       }
     }
+  }
+}
+
+TEST_F(AttentionProofTest, AdmitsEveryPathWithinAReach) {
+  for (const AttentionPath path : kFastPaths) {
+    for (const Reach& reach : {Reach{-1, 0}, Reach{64, 64}, Reach{9, 2}}) {
+      const absl::Status status =
+          Prove(path, kStartAttention, DType::kBF16, 32, false, reach);
+      EXPECT_TRUE(status.ok()) << status;
+    }
+  }
+}
+
+TEST_F(AttentionProofTest, RefusesAPathThatSeesAKeyBeyondItsReach) {
+  const AttentionStart wrong = [](AttentionOp op, const OpStream& stream) {
+    ++op.reach.right;
+    return Start(op, stream);
+  };
+  for (const AttentionPath path : kFastPaths) {
+    const absl::Status status =
+        Prove(path, wrong, DType::kBF16, 32, false, {-1, 0});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("reach -1 and 0"));
   }
 }
 

@@ -23,6 +23,7 @@ struct AttentionCase {
   // Each path over the whole list, empty entries at its end, as in a CUDA
   // graph.
   bool padded = false;
+  Reach reach = {};
 
   int32_t bias_stride() const { return 2 * bias_tokens - 1; }
   int64_t tokens() const {
@@ -64,6 +65,7 @@ inline std::vector<float> RunAttention(const std::vector<float>& qkv,
   }
   op.context = context.View(c.tokens(), c.hidden(), dtype);
   op.work = list.as<AttentionWork>();
+  op.reach = c.reach;
   for (int32_t p = 0; p < kAttentionPaths; ++p) {
     op.path = static_cast<AttentionPath>(p);
     op.work_count = counts[p];

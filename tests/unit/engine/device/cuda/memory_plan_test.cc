@@ -66,6 +66,34 @@ TEST(MemoryPlanTest, CountsABiasForEveryDistanceAndHead) {
   EXPECT_LE(bytes, 4 * 12 * 1023 + 256);
 }
 
+TEST(MemoryPlanTest, CountsAGateARotationAndANormAfterAllLayers) {
+  const RandomShape plain = BertBase();
+  const auto more = [&](const RandomShape& shape) {
+    return BytesOf(shape, DType::kBF16) - BytesOf(plain, DType::kBF16);
+  };
+  RandomShape gated = plain, rotary = plain, pre_norm = plain;
+  gated.gated = true;
+  EXPECT_EQ(more(gated), 12 * (2 * 768 * 3072 + 4 * 3072));
+  rotary.thetas = {10000, 160000};  // in place of a table in bf16
+  EXPECT_EQ(more(rotary), 2 * 2 * 4 * 512 * 32 - 2 * 512 * 768);
+  pre_norm.pre_norm = true;
+  EXPECT_EQ(more(pre_norm), 2 * 4 * 768);
+}
+
+TEST(MemoryPlanTest, CountsTheRowsOfAGateAndOfNormsApartFromTheStates) {
+  ExecutorLimits limits;
+  limits.max_batch_tokens = limits.max_batch_sequences = 1000;
+  limits.model.hidden_size = 768;
+  limits.model.intermediate_size = 3072;
+  const int64_t plain = PlanSession(limits, DType::kBF16).activation_bytes;
+  limits.model.gated = true;
+  const int64_t gated = PlanSession(limits, DType::kBF16).activation_bytes;
+  EXPECT_EQ(gated - plain, 2 * 1000 * 2 * 3072);
+  limits.model.pre_norm = true;
+  EXPECT_EQ(PlanSession(limits, DType::kBF16).activation_bytes - gated,
+            2 * 1000 * 768);
+}
+
 TEST(MemoryPlanTest, LaysABatchOutWithoutOverlap) {
   const BatchLayout layout = LayOutBatch(1001, 77, 5);
   EXPECT_EQ(layout.token_ids, 0);

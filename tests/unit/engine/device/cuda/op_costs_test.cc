@@ -51,6 +51,42 @@ TEST(OpCostsTest, CountsAttentionByTheSquaresOfTheLengths) {
   EXPECT_EQ(cost.bytes, 4 * 10 * 32 * 2);
 }
 
+TEST(OpCostsTest, CountsThePairsWithinReachAlone) {
+  AttentionOp op;
+  op.qkv = {nullptr, 12, 24, DType::kF16};
+  op.heads = 1;
+  op.head_size = 8;
+  op.context = {nullptr, 12, 8, DType::kF16};
+  const std::vector<int32_t> lengths = {1, 2, 9};
+  for (const Reach& reach : {Reach{-1, 0}, Reach{2, 1}, Reach{0, 0},
+                             Reach{8, -1}, Reach{100, 3}, Reach{1, 9}}) {
+    op.reach = reach;
+    double pairs = 0;
+    for (const int32_t n : lengths) {
+      for (int32_t i = 0; i < n; ++i) {
+        for (int32_t j = 0; j < n; ++j) {
+          if ((reach.left < 0 || i - j <= reach.left) &&
+              (reach.right < 0 || j - i <= reach.right))
+            ++pairs;
+        }
+      }
+    }
+    EXPECT_EQ(CostOf(op, {0, 1, 3, 12}, 0).flops, 4 * pairs * 8)
+        << reach.left << " " << reach.right;
+  }
+}
+
+TEST(OpCostsTest, CountsTheColumnsThatARotationTurns) {
+  RotateOp op;
+  op.qkv = {nullptr, 10, 3 * 64, DType::kBF16};
+  op.heads = 4;
+  op.head_size = 16;
+  op.pairs = 8;
+  EXPECT_EQ(CostOf(op, {0, 10}, 0).bytes, 2 * 2 * 10 * 2 * 64);
+  op.pairs = 4;
+  EXPECT_EQ(CostOf(op, {0, 10}, 0).bytes, 2 * 2 * 10 * 2 * 32);
+}
+
 TEST(OpCostsTest, ObservesEveryOpOfAPassInOrderWithItsTime) {
   RandomShape shape;
   shape.layers = 1;

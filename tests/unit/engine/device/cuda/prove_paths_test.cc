@@ -33,15 +33,15 @@ class ProvePathsTest : public ::testing::Test {
                      const AttentionStart& attention = kStartAttention,
                      NormStart norm = &Start) {
     notes_.clear();
-    const absl::Status status =
-        ProvePaths(&runtime_, Sizes(), element, operands, &paths_, &notes_,
-                   attention, norm);
+    const absl::Status status = ProvePaths(&runtime_, sizes_, element, operands,
+                                           &paths_, &notes_, attention, norm);
     EXPECT_EQ(runtime_.allocations(), 0);
     EXPECT_EQ(runtime_.streams(), 0);
     return status;
   }
 
   EmulatedRuntime runtime_;
+  ModelSizes sizes_ = Sizes();
   FastPaths paths_;
   std::vector<std::string> notes_;
 };
@@ -78,6 +78,22 @@ TEST_F(ProvePathsTest, LeavesToTheGeneralKernelAPathThatIsWrong) {
             kFastPaths & ~PathBit(AttentionPath::kWhole64));
   EXPECT_THAT(notes_, Contains(HasSubstr("whole64 does not serve, the general "
                                          "one does: ")));
+}
+
+// The kernels of a limited reach are others than those that see every key.
+TEST_F(ProvePathsTest, ProvesEachReachOfTheModelsLayers) {
+  const AttentionStart wrong = [](AttentionOp op, const OpStream& stream) {
+    if (op.path == AttentionPath::kWarp && op.reach == Reach{5, 5})
+      op.reach.left = 4;
+    return Start(op, stream);
+  };
+  sizes_.reaches = {{-1, 0}, {5, 5}};
+  ASSERT_TRUE(Prove(DType::kBF16, Operands::kElement).ok());
+  EXPECT_EQ(paths_.attention_paths, kFastPaths);
+  ASSERT_TRUE(Prove(DType::kBF16, Operands::kElement, wrong).ok());
+  EXPECT_EQ(paths_.attention_paths,
+            kFastPaths & ~PathBit(AttentionPath::kWarp));
+  EXPECT_THAT(notes_, Contains(HasSubstr("reach 5 and 5")));
 }
 
 TEST_F(ProvePathsTest, LeavesToQuantizeRowsANormWhoseCodesAreWrong) {

@@ -62,9 +62,17 @@ TEST_P(ScheduleTest, GivesAttentionTheSameBitsOnEveryPathAndHeadSize) {
   std::mt19937 random(2);
   for (const int32_t head_size : {32, 64, 128}) {
     if (GetParam() == DType::kF32 && head_size > 32) break;  // one kernel
-    for (const int32_t bias_tokens : {0, 150}) {
-      const AttentionCase c = {
-          {150, 128, 90, 64, 33, 16, 3}, 2, head_size, 1.0f, bias_tokens};
+    for (const auto& [bias_tokens, reach] :
+         {std::pair(0, Reach()), std::pair(150, Reach()),
+          std::pair(0, Reach{20, 5})}) {
+      const AttentionCase c = {{150, 128, 90, 64, 33, 16, 3},
+                               2,
+                               head_size,
+                               1.0f,
+                               bias_tokens,
+                               kAllAttentionPaths,
+                               false,
+                               reach};
       const std::vector<float> qkv =
           RandomValues(c.tokens() * 3 * c.hidden(), GetParam(), &random);
       const std::vector<float> want = RunAttention(qkv, c, GetParam());

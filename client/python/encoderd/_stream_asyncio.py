@@ -1,0 +1,161 @@
+"""Embeds a list over EmbedStream without blocking: for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import math
+import time
+from typing import (Any, AsyncGenerator, AsyncIterable, AsyncIterator,
+                    Callable, Deque, Iterable, Iterator, Optional, Set, Union)
+
+import grpc
+
+from encoderd._async_source import Feed
+from encoderd._channel import starting
+from encoderd._stream_blocking import read
+from encoderd._stream_state import (LONGEST_PAUSE, Bulk, Ended, Event,
+                                    ended_by)
+from encoderd.errors import make_error, to_status
+from encoderd.inputs import Input
+from encoderd.results import Embedding
+from encoderd.v1 import encoder_pb2
+
+
+class Stream:
+    """As _stream_blocking.Stream; tasks of the loop send and read."""
+
+    def __init__(self, method: Any, embed: Any, changed: Callable[[], None]):
+        """method: EmbedStream; embed: Embed, for what goes alone; changed: is
+        called after each event."""
+        self._requests: "asyncio.Queue[Any]" = asyncio.Queue()
+        self._events: Deque[Event] = collections.deque()
+        self._changed = changed
+        with starting():
+            self._call = method(self._sent())
+        self._reader = asyncio.ensure_future(self._read())
+        self._embed = embed
+        self._alone: "Set[asyncio.Future[None]]" = set()
+
+    def send(self, request: Any) -> None:
+        self._requests.put_nowait(request)
+
+    def send_alone(self, request: Any) -> None:
+        """By a call of its own; the answer is an event as any other."""
+        self._alone.add(asyncio.ensure_future(self._ask(request)))
+
+    def take(self) -> Optional[Event]:
+        """The next event; None if there is none yet."""
+        return self._events.popleft() if self._events else None
+
+    async def finish(self, seconds: float) -> None:
+        """Sends no more and waits for the server's end for so long."""
+        self._requests.put_nowait(None)
+        await asyncio.wait({self._reader}, timeout=seconds)
+
+    def close(self) -> None:
+        """Cancels what is still under way."""
+        self._requests.put_nowait(None)
+        self._call.cancel()
+        for task in self._alone:
+            task.cancel()
+
+    async def _sent(self) -> AsyncIterator[Any]:
+        while True:
+            request = await self._requests.get()
+            if request is None:
+                return
+            yield request
+
+    async def _ask(self, request: Any) -> None:
+        try:
+            event: Event = await self._embed(request)
+        except grpc.RpcError as error:
+            event = encoder_pb2.EmbedResponse(request_id=request.request_id,
+                                              error=to_status(error))
+        except Exception as error:
+            event = ended_by(error)
+        self._add(event)
+
+    async def _read(self) -> None:
+        end = Ended(None)
+        try:
+            async for response in self._call:
+                self._add(response)
+        except asyncio.CancelledError:  # by close(), or the client's
+            end = Ended(make_error(grpc.StatusCode.CANCELLED,
+                                   "the client was closed"))
+        except Exception as error:
+            end = ended_by(error)
+        self._add(end)
+
+    def _add(self, event: Event) -> None:
+        self._events.append(event)
+        self._changed()
+
+
+async def _wait_for(changed: asyncio.Event, seconds: float) -> None:
+    """For so long at most; other tasks go on in any case."""
+    if seconds == 0:
+        await asyncio.sleep(0)
+        return
+    task = asyncio.ensure_future(changed.wait())
+    try:  # wait_for could miss that this task was cancelled
+        await asyncio.wait({task},
+                           timeout=None if math.isinf(seconds) else seconds)
+    finally:
+        task.cancel()
+
+
+async def run(bulk: Bulk, source: Union[Iterable[Input], AsyncIterable[Input]],
+              connect: Callable[[Callable[[], None]], Stream]
+              ) -> AsyncGenerator[Embedding, None]:
+    """The results of the source's inputs, in order. connect: given what a
+    Stream calls after each event."""
+    changed = asyncio.Event()
+    stream: Optional[Stream] = None
+    feed: Optional[Feed] = None
+    values: Optional[Iterator[Input]] = None
+    if isinstance(source, AsyncIterable):
+        feed = Feed(bulk, source, changed.set)
+    else:
+        values = iter(source)
+    try:
+        while True:
+            changed.clear()
+            if values is not None:
+                read(bulk, values)
+            for result in bulk.ready():
+                yield result
+            if feed is not None:
+                feed.go_on()
+            if bulk.finished():
+                break
+            now = time.monotonic()
+            if stream is None and bulk.may_connect(now):
+                stream = connect(changed.set)
+                bulk.connected()
+            if stream is not None:
+                for request in bulk.requests(now):
+                    if bulk.goes_alone(request):
+                        stream.send_alone(request)
+                    else:
+                        stream.send(request)
+            asked = bulk.asks
+            event = None if stream is None else stream.take()
+            if event is None:
+                await _wait_for(changed, 0.0 if values is not None
+                                and bulk.wants_input else bulk.wait(now))
+                event = None if stream is None else stream.take()
+            then = time.monotonic()
+            if isinstance(event, Ended) and stream is not None:
+                stream.close()
+                stream = None
+            bulk.handle(event, then - now if asked else 0.0, then)
+        if stream is not None:
+            await stream.finish(LONGEST_PAUSE)
+    finally:
+        if stream is not None:
+            stream.close()
+        if feed is not None:
+            await feed.close()

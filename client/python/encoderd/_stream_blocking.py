@@ -1,0 +1,109 @@
+"""Embeds a list over EmbedStream by blocking the calling thread."""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+import time
+from typing import Any, Callable, Generator, Iterable, Iterator, Optional
+
+from encoderd._channel import starting
+from encoderd._stream_state import (LONGEST_PAUSE, Bulk, Ended, Event,
+                                    ended_by)
+from encoderd.inputs import Input
+from encoderd.results import Embedding
+
+
+class Stream:
+    """One call of EmbedStream that never blocks its owner, who sends and takes
+    events; gRPC's thread sends, one more reads the answers. Both end with
+    the call. There are as many events as requests at most, and the end."""
+
+    def __init__(self, method: Any):
+        self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+        self._events: "queue.SimpleQueue[Event]" = queue.SimpleQueue()
+        with starting():
+            self._call = method(iter(self._requests.get, None))
+        threading.Thread(target=_read, args=(self._call, self._events),
+                         name="encoderd-stream", daemon=True).start()
+
+    def send(self, request: Any) -> None:
+        self._requests.put(request)
+
+    def take(self, seconds: float) -> Optional[Event]:
+        """The next event; None if none comes for so long."""
+        try:
+            return self._events.get(
+                timeout=None if math.isinf(seconds) else seconds)
+        except queue.Empty:
+            return None
+
+    def finish(self, seconds: float) -> None:
+        """Sends no more and waits for the server's end for so long."""
+        self._requests.put(None)
+        self.take(seconds)
+
+    def close(self) -> None:
+        """Cancels what is still under way."""
+        self._requests.put(None)
+        self._call.cancel()
+
+
+def _read(call: Any, events: "queue.SimpleQueue[Event]") -> None:
+    end = Ended(None)
+    try:
+        for response in call:
+            events.put(response)
+    except Exception as error:
+        end = ended_by(error)
+    events.put(end)
+
+
+def read(bulk: Bulk, values: Iterator[Input]) -> None:
+    """At most one request's inputs."""
+    while bulk.wants_input:
+        try:
+            value = next(values)
+        except StopIteration:
+            bulk.end()
+        except Exception as error:
+            bulk.end(error)
+        else:
+            if bulk.add(value):
+                return
+
+
+def run(bulk: Bulk, source: Iterable[Input], connect: Callable[[], Stream]
+        ) -> Generator[Embedding, None, None]:
+    """The results of the source's inputs, in order."""
+    stream: Optional[Stream] = None
+    values = iter(source)
+    try:
+        while True:
+            read(bulk, values)
+            yield from bulk.ready()
+            if bulk.finished():
+                break
+            now = time.monotonic()
+            if stream is None and bulk.may_connect(now):
+                stream = connect()
+                bulk.connected()
+            event = None
+            seconds = 0.0 if bulk.wants_input else bulk.wait(now)
+            if stream is None:
+                time.sleep(seconds)
+            else:
+                for request in bulk.requests(now):
+                    stream.send(request)
+                event = stream.take(seconds)
+            then = time.monotonic()
+            if isinstance(event, Ended) and stream is not None:
+                stream.close()
+                stream = None
+            bulk.handle(event, then - now, then)
+        if stream is not None:
+            stream.finish(LONGEST_PAUSE)
+    finally:
+        if stream is not None:
+            stream.close()

@@ -1,0 +1,75 @@
+// Embed: texts or ids in, one vector an input out.
+#ifndef ENCODERD_SERVER_API_EMBED_H_
+#define ENCODERD_SERVER_API_EMBED_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/base/quantize.h"
+#include "server/api/job.h"
+#include "server/api/options.h"
+
+namespace encoderd {
+
+// What each means, and its default, stands in proto/encoderd/v1/encoder.proto.
+struct EmbedOptions {
+  PoolingChoice pooling = PoolingChoice::kUnset;
+  std::optional<bool> normalize;
+  uint32_t dimensions = 0;
+  TruncateChoice truncate = TruncateChoice::kUnset;
+  std::string prompt_name;
+  bool packed = false;
+  EncodingChoice encoding = EncodingChoice::kUnset;
+  std::optional<RangeLists> ranges;
+  std::optional<uint32_t> window_overlap;
+  OnErrorChoice on_error = OnErrorChoice::kUnset;
+};
+
+struct EmbedRequest {
+  std::string model;
+  std::vector<Input> inputs;
+  EmbedOptions options;
+  std::string request_id;
+};
+
+struct Embedding {
+  absl::Status status;        // not OK only with kPerInput: no values
+  std::vector<float> values;  // [dimensions]; empty: packed
+  std::string packed;         // as options.encoding says
+  float scale = 0;            // of bytes without ranges: their step
+  int64_t token_count = 0;    // before any cut
+  bool truncated = false;
+  int64_t windows = 0;
+};
+
+// WriteVector (engine/base/quantize.h) into a string made long enough.
+float PackVector(VectorFormat format, const ByteRanges& ranges,
+                 absl::Span<const float> values, std::string* bytes);
+
+class EmbedJob : public Job {
+ public:
+  static absl::StatusOr<EmbedJob> Make(const Api& api, EmbedRequest request);
+
+  // What the pipeline gave -> one embedding an input; takes the values.
+  std::vector<Embedding> Answer(std::vector<InputResult>* outputs) const;
+  bool packed() const { return packed_; }
+
+ private:
+  using Job::Job;
+  absl::Status Check(const Api& api, EmbedRequest* request);
+
+  bool normalize_ = false;
+  int32_t dimensions_ = 0;  // 1 .. H
+  bool packed_ = false;     // as bytes; false: a list of floats
+  VectorFormat format_ = VectorFormat::kFloat32;
+  ByteRanges ranges_;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_API_EMBED_H_

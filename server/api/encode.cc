@@ -1,0 +1,70 @@
+#include "server/api/encode.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/error.h"
+
+namespace encoderd {
+
+absl::StatusOr<EncodeJob> EncodeJob::Make(const Api& api,
+                                          EncodeRequest request) {
+  const auto model = api.models->Find(request.model);
+  if (!model.ok()) return model.status();
+  EncodeJob job(*model, request.request_id);
+  const absl::Status status = job.Check(api, &request);
+  if (!status.ok()) return status;
+  return job;
+}
+
+absl::Status EncodeJob::CheckLayer(const EncodeRequest& request) {
+  const int64_t layers = info().config.num_hidden_layers;
+  if (request.layer.has_value() && *request.layer > layers) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     absl::StrCat("layer is ", *request.layer,
+                                  "; this model has layers 0 to ", layers),
+                     {"LAYER_OUT_OF_RANGE",
+                      {{"layer", absl::StrCat(*request.layer)},
+                       {"limit", absl::StrCat(layers)}},
+                      "layer"});
+  }
+  request_.output.kind = SequenceOutput::Kind::kStates;
+  request_.output.layer = static_cast<int32_t>(request.layer.value_or(layers));
+  return absl::OkStatus();
+}
+
+absl::Status EncodeJob::Check(const Api& api, EncodeRequest* request) {
+  absl::Status status =
+      CheckInputCount(static_cast<int64_t>(request->inputs.size()), api.limits);
+  if (status.ok()) status = CheckRequestId(request->request_id);
+  if (status.ok()) status = CheckLayer(*request);
+  if (!status.ok()) return status;
+
+  const auto truncate = ToTruncate("truncate", request->truncate);
+  if (!truncate.ok()) return truncate.status();
+  request_.truncate = *truncate;
+  const auto span = ToWithoutSpecialTokens("span", request->span);
+  if (!span.ok()) return span.status();
+  request_.without_special_tokens = *span;
+  int32_t& layer = request_.output.layer;
+  if (request->before_norm) {
+    if (layer != 0) {
+      return BadOption("before_norm",
+                       absl::StrCat("is asked for with layer ", layer,
+                                    "; only layer 0 has a sum before its norm"),
+                       layer, 0);
+    }
+    layer = kTableSum;
+  }
+  const auto per_input = ToErrorsPerInput("on_error", request->on_error);
+  if (!per_input.ok()) return per_input.status();
+  request_.errors_per_input = *per_input;
+  columns_ = layer == kTableSum ? info().config.table_columns()
+                                : info().config.hidden_size;
+  request_.answer = {columns_ * int64_t{sizeof(float)},
+                     api.limits.max_message_bytes};
+  request_.inputs = std::move(request->inputs);
+  return CheckInputs({"", info().limits, *per_input}, &request_.inputs);
+}
+
+}  // namespace encoderd

@@ -1,0 +1,79 @@
+#include "server/api/inspect.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/error.h"
+#include "server/api/options.h"
+#include "server/pipeline/errors.h"
+
+namespace encoderd {
+
+absl::StatusOr<InspectJob> InspectJob::Make(const Api& api,
+                                            const InspectRequest& request) {
+  const auto model = api.models->Find(request.model);
+  if (!model.ok()) return model.status();
+  InspectJob job(*model, request);
+  const absl::Status status = job.CheckRows();
+  if (!status.ok()) return status;
+  const int64_t answer = job.LeastBytes();
+  const int64_t limit = api.limits.max_message_bytes;
+  if (answer > limit) return AnswerTooLargeError(answer, limit, "");
+  return job;
+}
+
+absl::Status InspectJob::CheckRows() {
+  if (count_ > kMaxInspectedRows) {
+    return BadOption(
+        "row_count",
+        absl::StrCat("is ", count_, "; at most ", kMaxInspectedRows,
+                     " rows are inspected at once"),
+        count_, kMaxInspectedRows);
+  }
+  const int64_t rows = table().rows;
+  if (first_ >= rows || count_ > rows - first_) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        absl::StrCat("first_row is ", first_, " and row_count ", count_,
+                     "; the position table has ", rows, " rows"),
+        {"ROWS_OUT_OF_RANGE",
+         {{"first_row", absl::StrCat(first_)},
+          {"row_count", absl::StrCat(count_)},
+          {"limit", absl::StrCat(rows)}},
+         first_ >= rows ? "first_row" : "row_count"});
+  }
+  if (count_ == 0) count_ = std::min(rows - first_, kMaxInspectedRows);
+  return absl::OkStatus();
+}
+
+int64_t InspectJob::LeastBytes() const {
+  int64_t floats = 1;  // a norm
+  if (cosine_) floats += count_;
+  if (values_) floats += table().cols;
+  return count_ * floats * int64_t{sizeof(float)};
+}
+
+std::shared_ptr<PipelineCall> InspectJob::Submit(absl::Time deadline,
+                                                 uint64_t caller,
+                                                 Pipeline::Done done) const {
+  return model().pipeline->SubmitWork(
+      caller, deadline, [done = std::move(done)](const absl::Status& status) {
+        absl::StatusOr<PipelineResult> result = PipelineResult();
+        if (!status.ok()) result = status;
+        done(std::move(result));
+      });
+}
+
+InspectAnswer InspectJob::Answer() const {
+  InspectAnswer answer;
+  answer.figures = InspectPositionRows(table(), first_, count_);
+  if (cosine_) answer.cosine = PositionCosines(table(), first_, count_);
+  if (values_) {
+    answer.values =
+        absl::MakeConstSpan(table().Row(first_), count_ * table().cols);
+  }
+  return answer;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,72 @@
+// InspectPositions: a range of the position table, measured on a pipeline
+// thread, because a cosine matrix takes longer than an RPC thread may.
+#ifndef ENCODERD_SERVER_API_INSPECT_H_
+#define ENCODERD_SERVER_API_INSPECT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/checkpoint/position_inspection.h"
+#include "server/api/job.h"
+
+namespace encoderd {
+
+inline constexpr int64_t kMaxInspectedRows = 1024;  // of one call
+
+struct InspectRequest {
+  std::string model;
+  uint32_t first_row = 0;
+  uint32_t row_count = 0;  // 0: to the end, at most kMaxInspectedRows
+  bool cosine = false;
+  bool values = false;
+};
+
+struct InspectAnswer {
+  PositionInspection figures;
+  std::vector<float> cosine;       // [n,n]; only if asked for
+  absl::Span<const float> values;  // [n,H] of the model's; only if asked for
+};
+
+class InspectJob : public Job {
+ public:
+  static constexpr absl::string_view kField = "";  // it has no inputs
+
+  // INVALID_OPTION for more than kMaxInspectedRows; ROWS_OUT_OF_RANGE;
+  // REQUEST_TOO_LARGE where the answer cannot fit.
+  static absl::StatusOr<InspectJob> Make(const Api& api,
+                                         const InspectRequest& request);
+
+  // On a thread where Answer may take its time; the result is empty.
+  std::shared_ptr<PipelineCall> Submit(absl::Time deadline, uint64_t caller,
+                                       Pipeline::Done done) const;
+  InspectAnswer Answer() const;
+
+  const HostMatrix& table() const { return model().model->position_rows(); }
+  int64_t first() const { return first_; }
+  int64_t count() const { return count_; }
+
+ private:
+  InspectJob(const ServedModel* model, const InspectRequest& request)
+      : Job(model, ""),
+        cosine_(request.cosine),
+        values_(request.values),
+        first_(request.first_row),
+        count_(request.row_count) {}
+  absl::Status CheckRows();
+  int64_t LeastBytes() const;  // of the answer: what makes it large
+
+  bool cosine_;
+  bool values_;
+  int64_t first_;
+  int64_t count_;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_API_INSPECT_H_

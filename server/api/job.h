@@ -1,0 +1,65 @@
+// A request that was found good: its model, and what goes into the model's
+// pipeline. One class for each kind of request derives from it:
+//
+//   EmbedJob::Make(api, request)  checks; the error or the job
+//   job.Submit(...)              once; `done` gets what the pipeline made of it
+//   job.Answer(result)           the answer, where that is not the result
+//
+// An adapter (server/rpc is one) converts its messages to requests and answers
+// to its messages, and says when a caller goes away. Errors are absl::Status
+// with an ErrorDetail; publish.h makes them fit to leave the server.
+// Not thread-safe; one thread after the other. Nothing here blocks.
+#ifndef ENCODERD_SERVER_API_JOB_H_
+#define ENCODERD_SERVER_API_JOB_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/api/inputs.h"
+#include "server/api/model_registry.h"
+#include "server/pipeline/pipeline.h"
+
+namespace encoderd {
+
+// What requests are checked against. All of it outlives every job.
+struct Api {
+  const ModelRegistry* models = nullptr;
+  RequestLimits limits;
+};
+
+class Job {
+ public:
+  // What to ask less of where an answer would be too large.
+  static constexpr absl::string_view kField = "inputs";
+
+  // Hands the inputs to the model's pipeline; once. `done` as in
+  // Pipeline::Submit; `caller` and `deadline` as in PipelineRequest.
+  std::shared_ptr<PipelineCall> Submit(absl::Time deadline, uint64_t caller,
+                                       Pipeline::Done done) {
+    request_.deadline = deadline;
+    request_.caller = caller;
+    return model_->pipeline->Submit(std::move(request_), std::move(done));
+  }
+
+  const ServedModel& model() const { return *model_; }
+  const ModelInfo& info() const { return model_->model->info(); }
+  const std::string& request_id() const { return request_id_; }
+
+ protected:
+  Job(const ServedModel* model, std::string request_id)
+      : model_(model), request_id_(std::move(request_id)) {}
+
+  PipelineRequest request_;  // until Submit
+
+ private:
+  const ServedModel* model_;
+  std::string request_id_;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_API_JOB_H_

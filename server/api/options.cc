@@ -1,0 +1,210 @@
+#include "server/api/options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "engine/base/error.h"
+
+namespace encoderd {
+namespace {
+
+constexpr size_t kMaxNameInMessage = 64;  // bytes
+
+// What a choice stands for, by its number.
+template <typename Choice, typename Meaning, size_t kKnown>
+absl::StatusOr<Meaning> Choose(absl::string_view field, Choice choice,
+                               const Meaning (&known)[kKnown]) {
+  const int value = static_cast<int>(choice);
+  constexpr int kLast = static_cast<int>(kKnown) - 1;
+  if (value >= 0 && value <= kLast) return known[value];
+  return BadOption(
+      field, absl::StrCat("is ", value, "; this server knows 0 to ", kLast),
+      value, kLast);
+}
+
+// Of minimum and maximum: as long as the answer, every value a number.
+absl::Status CheckBounds(const char* field, const std::vector<float>& bounds,
+                         int32_t dimensions) {
+  if (bounds.size() != static_cast<size_t>(dimensions)) {
+    return BadOption(
+        field,
+        absl::StrCat("has ", bounds.size(), " values; the answer has ",
+                     dimensions, " dimensions"),
+        bounds.size(), dimensions);
+  }
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    if (std::isfinite(bounds[i])) continue;
+    return BadOption(absl::StrCat(field, "[", i, "]"),
+                     absl::StrCat("is ", bounds[i], "; want a finite number"),
+                     bounds[i], "finite");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status BadOption(absl::string_view field, absl::string_view message,
+                       const absl::AlphaNum& value,
+                       const absl::AlphaNum& limit) {
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat(field, " ", message),
+                   {"INVALID_OPTION",
+                    {{"value", std::string(value.Piece())},
+                     {"limit", std::string(limit.Piece())}},
+                    std::string(field)});
+}
+
+absl::Status CheckRequestId(const std::string& request_id) {
+  const int64_t size = static_cast<int64_t>(request_id.size());
+  if (size <= kMaxRequestIdBytes) return absl::OkStatus();
+  return BadOption("request_id",
+                   absl::StrCat("has ", size, " bytes; at most ",
+                                kMaxRequestIdBytes, " are allowed"),
+                   size, kMaxRequestIdBytes);
+}
+
+absl::StatusOr<Pooling> ToPooling(absl::string_view field, PoolingChoice choice,
+                                  Pooling model_pooling) {
+  return Choose(
+      field, choice,
+      {model_pooling, Pooling::kCls, Pooling::kMean, Pooling::kMax,
+       Pooling::kMeanSqrtLen, Pooling::kWeightedMean, Pooling::kLastToken});
+}
+
+absl::StatusOr<TruncateMode> ToTruncate(absl::string_view field,
+                                        TruncateChoice choice) {
+  return Choose(field, choice,
+                {TruncateMode::kNone, TruncateMode::kNone, TruncateMode::kStart,
+                 TruncateMode::kEnd});
+}
+
+absl::StatusOr<bool> ToErrorsPerInput(absl::string_view field,
+                                      OnErrorChoice choice) {
+  return Choose(field, choice, {false, false, true});
+}
+
+absl::StatusOr<bool> ToWithoutSpecialTokens(absl::string_view field,
+                                            SpanChoice choice) {
+  return Choose(field, choice, {false, false, true});
+}
+
+absl::StatusOr<VectorFormat> ToFormat(absl::string_view field,
+                                      EncodingChoice choice) {
+  return Choose(
+      field, choice,
+      {VectorFormat::kFloat32, VectorFormat::kFloat32, VectorFormat::kFloat16,
+       VectorFormat::kInt8, VectorFormat::kUint8, VectorFormat::kBinary,
+       VectorFormat::kUbinary});
+}
+
+absl::StatusOr<std::string> FindPrompt(absl::string_view field,
+                                       const ModelConfig& config,
+                                       const std::string& asked) {
+  const std::string& name = asked.empty() ? config.default_prompt_name : asked;
+  if (name.empty()) return std::string();
+  const auto at = config.prompts.find(name);
+  if (at != config.prompts.end()) return at->second;
+  std::string available;
+  for (const auto& entry : config.prompts) {
+    absl::StrAppend(&available, available.empty() ? "" : ", ", entry.first);
+  }
+  return MakeError(
+      absl::StatusCode::kNotFound,
+      absl::StrCat("no prompt '", ForMessage(name), "'; this model has ",
+                   available.empty() ? "none" : available),
+      {"PROMPT_NOT_FOUND",
+       {{"prompt", ForMessage(name)}, {"available", available}},
+       std::string(field)});
+}
+
+absl::StatusOr<std::optional<int32_t>> ToWindows(
+    const std::optional<uint32_t>& asked, TruncateMode mode, int32_t max_len,
+    int32_t special_tokens) {
+  if (!asked.has_value()) return std::nullopt;
+  if (mode != TruncateMode::kNone) {
+    const absl::string_view truncate =
+        mode == TruncateMode::kStart ? "TRUNCATE_START" : "TRUNCATE_END";
+    return BadOption("options.windows",
+                     absl::StrCat("are asked for together with ", truncate,
+                                  "; a long text is either cut or computed in "
+                                  "windows"),
+                     truncate, "TRUNCATE_NONE");
+  }
+  const int32_t most = std::max(max_len - special_tokens - 1, 0);
+  const uint32_t overlap = *asked;
+  if (overlap > static_cast<uint32_t>(most)) {
+    return BadOption(
+        "options.windows.overlap",
+        absl::StrCat("is ", overlap, "; windows of ", max_len, " tokens, ",
+                     special_tokens, " of them special, share at most ", most),
+        overlap, most);
+  }
+  return static_cast<int32_t>(overlap);
+}
+
+absl::StatusOr<int32_t> ToDimensions(absl::string_view field, uint32_t asked,
+                                     int32_t hidden) {
+  if (asked == 0) return hidden;
+  if (asked <= static_cast<uint32_t>(hidden)) {
+    return static_cast<int32_t>(asked);
+  }
+  return BadOption(field,
+                   absl::StrCat("is ", asked, "; this model has ", hidden),
+                   asked, hidden);
+}
+
+absl::StatusOr<ByteRanges> ToRanges(const std::optional<RangeLists>& asked,
+                                    EncodingChoice choice, VectorFormat format,
+                                    int32_t dimensions) {
+  constexpr char kMinimum[] = "options.ranges.minimum";
+  constexpr char kMaximum[] = "options.ranges.maximum";
+  if (!asked.has_value()) return ByteRanges();
+  if (format != VectorFormat::kInt8 && format != VectorFormat::kUint8) {
+    constexpr const char* kNames[] = {
+        "ENCODING_UNSPECIFIED", "ENCODING_FLOAT32", "ENCODING_FLOAT16",
+        "ENCODING_INT8",        "ENCODING_UINT8",   "ENCODING_BINARY",
+        "ENCODING_UBINARY"};
+    const absl::string_view encoding = kNames[static_cast<int>(choice)];
+    return BadOption("options.ranges",
+                     absl::StrCat("are given with ", encoding,
+                                  "; only INT8 and UINT8 have ranges"),
+                     encoding, "ENCODING_INT8, ENCODING_UINT8");
+  }
+  const auto& [minimum, maximum] = *asked;
+  absl::Status status = CheckBounds(kMinimum, minimum, dimensions);
+  if (status.ok()) status = CheckBounds(kMaximum, maximum, dimensions);
+  if (!status.ok()) return status;
+  for (int i = 0; i < dimensions; ++i) {
+    const std::string field = absl::StrCat(kMaximum, "[", i, "]");
+    if (maximum[i] <= minimum[i]) {
+      return BadOption(
+          field,
+          absl::StrCat("is ", maximum[i], "; it must be above the minimum, ",
+                       minimum[i]),
+          maximum[i], minimum[i]);
+    }
+    if (!std::isfinite(maximum[i] - minimum[i])) {
+      return BadOption(
+          field,
+          absl::StrCat("is ", maximum[i], "; from the minimum, ", minimum[i],
+                       ", it is further than a float can say"),
+          maximum[i], minimum[i]);
+    }
+  }
+  return ByteRanges::Make(minimum, maximum);
+}
+
+std::string ForMessage(absl::string_view name) {
+  size_t end = std::min(name.size(), kMaxNameInMessage);
+  const bool cut = end < name.size();
+  while (cut && end > 0 &&
+         (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) {
+    --end;
+  }
+  return absl::StrCat(absl::Utf8SafeCEscape(name.substr(0, end)),
+                      cut ? "..." : "");
+}
+
+}  // namespace encoderd

@@ -1,0 +1,103 @@
+// Options of a request, checked one by one and turned into the engine's and
+// the pipeline's words.
+//
+// A choice has the contract's number, so that one that this server does not
+// know is refused here, never taken for its default; kUnset is the default.
+// Thread-safe: plain functions. `field`: the request's field, for the error.
+// Errors: INVALID_ARGUMENT (INVALID_OPTION with value and limit), NOT_FOUND
+// (PROMPT_NOT_FOUND).
+#ifndef ENCODERD_SERVER_API_OPTIONS_H_
+#define ENCODERD_SERVER_API_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "engine/base/pooling.h"
+#include "engine/base/quantize.h"
+#include "engine/checkpoint/model_config.h"
+#include "server/pipeline/request.h"
+
+namespace encoderd {
+
+enum class PoolingChoice : int {
+  kUnset,  // the model's own
+  kCls,
+  kMean,
+  kMax,
+  kMeanSqrtLen,
+  kWeightedMean,
+  kLastToken
+};
+enum class TruncateChoice : int { kUnset, kNone, kStart, kEnd };
+enum class OnErrorChoice : int { kUnset, kFailRequest, kPerInput };
+enum class SpanChoice : int { kUnset, kAll, kWithoutSpecialTokens };
+enum class EncodingChoice : int {
+  kUnset,
+  kFloat32,
+  kFloat16,
+  kInt8,
+  kUint8,
+  kBinary,
+  kUbinary
+};
+
+// Of a format of bytes: one value for each dimension of the answer.
+struct RangeLists {
+  std::vector<float> minimum;
+  std::vector<float> maximum;
+};
+
+inline constexpr int kMaxRequestIdBytes = 128;
+
+// INVALID_OPTION: "FIELD MESSAGE".
+absl::Status BadOption(absl::string_view field, absl::string_view message,
+                       const absl::AlphaNum& value,
+                       const absl::AlphaNum& limit);
+
+absl::Status CheckRequestId(const std::string& request_id);
+
+absl::StatusOr<Pooling> ToPooling(absl::string_view field, PoolingChoice choice,
+                                  Pooling model_pooling);
+absl::StatusOr<TruncateMode> ToTruncate(absl::string_view field,
+                                        TruncateChoice choice);
+absl::StatusOr<bool> ToErrorsPerInput(absl::string_view field,
+                                      OnErrorChoice choice);
+absl::StatusOr<bool> ToWithoutSpecialTokens(absl::string_view field,
+                                            SpanChoice choice);
+absl::StatusOr<VectorFormat> ToFormat(absl::string_view field,
+                                      EncodingChoice choice);
+
+// Tokens that neighbouring windows share; unset: no windows. max_len and
+// special_tokens: of one window.
+absl::StatusOr<std::optional<int32_t>> ToWindows(
+    const std::optional<uint32_t>& asked, TruncateMode mode, int32_t max_len,
+    int32_t special_tokens);
+
+// What is put before each text; empty: nothing. Asked for nothing: the model's
+// default prompt, if it has one.
+absl::StatusOr<std::string> FindPrompt(absl::string_view field,
+                                       const ModelConfig& config,
+                                       const std::string& asked);
+
+// How many of `hidden` values are asked for; 0: all.
+absl::StatusOr<int32_t> ToDimensions(absl::string_view field, uint32_t asked,
+                                     int32_t hidden);
+
+// None were given: empty. `choice` is what `format` was chosen by.
+absl::StatusOr<ByteRanges> ToRanges(const std::optional<RangeLists>& asked,
+                                    EncodingChoice choice, VectorFormat format,
+                                    int32_t dimensions);
+
+// A name that a caller sent, fit for a message: at most 64 bytes, control
+// bytes escaped.
+std::string ForMessage(absl::string_view name);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_API_OPTIONS_H_

@@ -1,0 +1,56 @@
+#include "server/api/publish.h"
+
+#include <exception>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/error.h"
+#include "server/observe/log.h"
+#include "server/pipeline/errors.h"
+
+namespace encoderd {
+
+std::string ReasonOf(const absl::Status& status) {
+  const auto detail = GetErrorDetail(status);
+  return detail.has_value() && !detail->reason.empty() ? detail->reason
+                                                       : "INTERNAL_FAULT";
+}
+
+std::optional<absl::Duration> RetryDelay(const absl::Status& status) {
+  if (status.code() == absl::StatusCode::kResourceExhausted) {
+    return absl::Milliseconds(100);
+  }
+  if (status.code() != absl::StatusCode::kUnavailable) return std::nullopt;
+  return ReasonOf(status) == "LOADING" ? absl::Milliseconds(500)
+                                       : absl::Seconds(1);
+}
+
+absl::Status Publish(const absl::Status& status) {
+  const auto detail = GetErrorDetail(status);
+  const bool named = detail.has_value() && !detail->reason.empty();
+  const bool fault = status.code() == absl::StatusCode::kInternal ||
+                     status.code() == absl::StatusCode::kUnknown;
+  if (named && !fault) return status;
+  if (named && detail->metadata.count("error_id") != 0) {
+    Log(LogLevel::kError, "call_failed",
+        LogFields()
+            .Add("error_id", detail->metadata.at("error_id"))
+            .Add("reason", detail->reason));
+    return status;
+  }
+  const std::string id = NewErrorId();
+  Log(LogLevel::kError, "internal_error",
+      LogFields().Add("error_id", id).Add("status", status.ToString()));
+  return InternalFaultError(id);
+}
+
+absl::Status CatchAll(const std::function<absl::Status()>& body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("exception: ", error.what()));
+  } catch (...) {
+    return absl::InternalError("exception of an unknown type");
+  }
+}
+
+}  // namespace encoderd

@@ -1,0 +1,123 @@
+// What goes into the pipeline, what comes out, and what it reports meanwhile.
+// Plain values; the two interfaces say their own thread rules.
+#ifndef ENCODERD_SERVER_PIPELINE_REQUEST_H_
+#define ENCODERD_SERVER_PIPELINE_REQUEST_H_
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "engine/session.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "server/pipeline/input.h"
+
+namespace encoderd {
+
+enum class TruncateMode { kNone, kStart, kEnd };
+
+// What is known of the answer's size before it is made: a request whose rows
+// cannot fit is REQUEST_TOO_LARGE as soon as their number is known.
+struct AnswerLimit {
+  int64_t row_bytes = 0;  // at least so many for each row; 0: not known
+  int64_t max_bytes = std::numeric_limits<int64_t>::max();
+
+  // The most rows that may fit.
+  int64_t max_rows() const {
+    return row_bytes > 0 ? max_bytes / row_bytes
+                         : std::numeric_limits<int64_t>::max();
+  }
+};
+
+struct PipelineRequest {
+  std::vector<Input> inputs;  // at least one
+  SequenceOutput output;      // the same for every input
+  TruncateMode truncate = TruncateMode::kNone;
+  // A text longer than max_len is computed in windows (windows.h) that share so
+  // many tokens, and their vectors averaged, each weighing its tokens without
+  // the special ones, then normalised if `output` says so. Pooled output, no
+  // truncation; below max_len less the special tokens of a text.
+  std::optional<int32_t> window_overlap;
+  // Of states: without the rows of the special tokens, those that the template
+  // adds to texts, and those of the tokenizer in token ids.
+  bool without_special_tokens = false;
+  // What an input at fault (too long, not UTF-8, ids out of range; one that
+  // makes the device fail) does. false: the request fails, naming every such
+  // input. true: its own result has the error, the others are computed.
+  bool errors_per_input = false;
+  // Set: nothing is computed; the result has each input's Encoding, of any
+  // length, and a list of ids is given back. `output`, `truncate` and all that
+  // follows from them mean nothing. Ids beyond max_queue_tokens are counted,
+  // not kept.
+  std::optional<Tokenizer::EncodeOptions> ids_only;
+  AnswerLimit answer;  // a row is a vector, a token's state, or a token
+  absl::Time deadline = absl::InfiniteFuture();
+  // Who asks, for fair shares: callers take turns, whatever each has queued.
+  // Any stable number (a hash of the peer's address or name); 0: one caller.
+  uint64_t caller = 0;
+};
+
+struct InputResult {
+  absl::Status status;        // not OK only with errors_per_input: no values
+  std::vector<float> values;  // [H] pooled, or [n,H] states
+  int64_t rows = 1;           // 1 pooled, or n, or those of the span
+  int64_t token_count = 0;    // before any cut
+  bool truncated = false;
+  int64_t windows = 0;  // averaged; 0: the input fitted
+};
+
+struct PipelineResult {
+  std::vector<InputResult> outputs;  // one for each input, in order
+  std::vector<Encoding> encodings;   // with ids_only, instead of outputs
+  int64_t tokens = 0;                // computed
+  absl::Duration tokenize_time;      // summed over the inputs
+  // Admission to the first batch less tokenize_time, at least 0: waiting, for a
+  // tokenizer thread and for the batch. Too little where several threads
+  // tokenised at once, for tokenize_time is a sum.
+  absl::Duration queue_time;
+  absl::Duration
+      compute_time;  // start of the first batch to the end of the last
+};
+
+// A submitted request. Thread-safe; may outlive the Pipeline.
+class PipelineCall {
+ public:
+  virtual ~PipelineCall() = default;
+  // The caller went away: what is not computed yet never will be. `done` is
+  // still called, once, from a pipeline thread and never from within Cancel.
+  virtual void Cancel() = 0;
+};
+
+// Of a call's way; the last one is its adapter's.
+enum class Stage { kTokenize, kQueue, kBatch, kCompute, kReply };
+
+// What the pipeline reports while it works; implemented by server/observe.
+// Called from any pipeline thread, must be thread-safe and quick. QueueChanged
+// is called with the queue's lock held, so that the last value is the right
+// one: it must not call the pipeline.
+class PipelineObserver {
+ public:
+  using Stage = encoderd::Stage;
+  virtual ~PipelineObserver() = default;
+  virtual void StageDuration(Stage stage, absl::Duration duration) = 0;
+  virtual void InputTokens(int64_t tokens) = 0;  // one admitted input
+  virtual void BatchComputed(int64_t tokens,
+                             int64_t sequences) = 0;  // one batch
+  virtual void QueueChanged(int64_t inputs,
+                            int64_t tokens) = 0;  // now waiting, absolute
+  virtual void Cancelled(Stage stage,
+                         int64_t inputs) = 0;  // cancelled or expired
+  // A device fault, once for each batch that failed; lost: the device will
+  // never work again. The status carries the ErrorDetail of the callers' errors
+  // (DEVICE_FAULT with the same error_id) and the device's own words.
+  virtual void DeviceFault(bool lost, const absl::Status& status) = 0;
+  // What a device has found out about itself, for the log.
+  virtual void DeviceNote(const std::string& note) {}
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_PIPELINE_REQUEST_H_

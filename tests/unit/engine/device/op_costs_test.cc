@@ -1,0 +1,41 @@
+#include "engine/device/op_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace encoderd {
+namespace {
+
+AttentionOp Attention(Reach reach) {
+  AttentionOp op;
+  op.reach = reach;
+  op.context = {nullptr, 10, 64, DType::kF32};
+  return op;
+}
+
+TEST(OpCostsTest, CountsEveryKeyOfAttentionWithoutALimit) {
+  const OpTime cost = CostOf(Attention(Reach()), {3, 7});
+  EXPECT_EQ(cost.flops, 4 * (9 + 49) * 64);
+  EXPECT_EQ(cost.bytes, 4 * 10 * 64 * 4);
+}
+
+TEST(OpCostsTest, CountsOnlyTheKeysWithinReach) {
+  for (const Reach& reach :
+       {Reach{-1, 0}, Reach{0, 0}, Reach{2, 1}, Reach{64, 3}, Reach{1, -1}}) {
+    for (const int32_t n : {0, 1, 2, 7}) {
+      int pairs = 0;
+      for (int i = 0; i < n; ++i) {
+        for (int j = 0; j < n; ++j) {
+          pairs += (reach.left < 0 || i - j <= reach.left) &&
+                   (reach.right < 0 || j - i <= reach.right);
+        }
+      }
+      EXPECT_EQ(CostOf(Attention(reach), {n}).flops, 4 * pairs * 64)
+          << reach.left << ", " << reach.right << ", " << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace encoderd

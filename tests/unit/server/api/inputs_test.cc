@@ -1,0 +1,97 @@
+#include "server/api/inputs.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/base/error.h"
+
+namespace encoderd {
+namespace {
+
+IdLimits Limits() {
+  IdLimits limits;
+  limits.token_rows = 10;
+  limits.segment_rows = 2;
+  limits.position_rows = limits.max_len = 4;
+  return limits;
+}
+
+TokenSequence Ids(std::vector<int32_t> ids) {
+  TokenSequence sequence;
+  sequence.token_ids = std::move(ids);
+  return sequence;
+}
+
+ErrorDetail DetailOf(const absl::Status& status) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return GetErrorDetail(status).value_or(ErrorDetail());
+}
+
+absl::Status Check(std::vector<Input> inputs) {
+  return CheckInputs({"", Limits(), false}, &inputs);
+}
+
+TEST(InputsTest, ARequestHasAtLeastOneInputAndAtMostTheLimit) {
+  RequestLimits limits;
+  limits.max_inputs = 2;
+  EXPECT_EQ(DetailOf(CheckInputCount(0, limits)).reason, "NO_INPUTS");
+  EXPECT_TRUE(CheckInputCount(1, limits).ok());
+  EXPECT_TRUE(CheckInputCount(2, limits).ok());
+  const ErrorDetail detail = DetailOf(CheckInputCount(3, limits));
+  EXPECT_EQ(detail.reason, "TOO_MANY_INPUTS");
+  EXPECT_EQ(detail.metadata.at("count"), "3");
+  EXPECT_EQ(detail.metadata.at("limit"), "2");
+}
+
+TEST(InputsTest, PutsThePromptBeforeEachTextAndNothingElse) {
+  std::vector<Input> inputs = {TextInput{"a"}, PairInput{"b", ""}, Ids({1, 2})};
+  ASSERT_TRUE(CheckInputs({"p: ", Limits(), false}, &inputs).ok());
+  EXPECT_EQ(std::get<TextInput>(inputs[0]).text, "p: a");
+  EXPECT_EQ(std::get<PairInput>(inputs[1]).first, "b");
+  EXPECT_EQ(std::get<TokenSequence>(inputs[2]).token_ids,
+            (std::vector<int32_t>{1, 2}));
+}
+
+TEST(InputsTest, NamesAnIdAsItWasSent) {
+  const absl::Status status = Check({TextInput{"a"}, Ids({1, -1})});
+  EXPECT_EQ(status.message(),
+            "inputs[1]: token id 4294967295 at index 1 is outside the token "
+            "table of 10 rows; ids are below 10");
+  const ErrorDetail detail = DetailOf(status);
+  EXPECT_EQ(detail.reason, "TOKEN_ID_OUT_OF_RANGE");
+  EXPECT_EQ(detail.metadata.at("id"), "4294967295");
+  EXPECT_EQ(detail.field, "inputs[1].tokens.ids");
+}
+
+TEST(InputsTest, ListsEveryInputAtFault) {
+  const ErrorDetail detail =
+      DetailOf(Check({TextInput{""}, TextInput{"fine"}, Ids({}), Ids({10})}));
+  EXPECT_EQ(detail.reason, "EMPTY_INPUT");
+  ASSERT_EQ(detail.violations.size(), 3u);
+  EXPECT_EQ(detail.violations[0].field, "inputs[0].text");
+  EXPECT_EQ(detail.violations[1].field, "inputs[2].tokens.ids");
+  EXPECT_EQ(detail.violations[2].field, "inputs[3].tokens.ids");
+}
+
+TEST(InputsTest, NeverCutsTokenIds) {
+  const ErrorDetail detail = DetailOf(Check({Ids({1, 2, 3, 4, 5})}));
+  EXPECT_EQ(detail.reason, "INPUT_TOO_LONG");
+  EXPECT_EQ(detail.field, "inputs[0].tokens.ids");
+}
+
+TEST(InputsTest, WithErrorsPerInputTheOthersStay) {
+  std::vector<Input> inputs = {TextInput{"a"}, Ids({10}),
+                               RefusedInput{absl::DataLossError("before")}};
+  ASSERT_TRUE(CheckInputs({"", Limits(), true}, &inputs).ok());
+  EXPECT_EQ(std::get<TextInput>(inputs[0]).text, "a");
+  EXPECT_EQ(DetailOf(std::get<RefusedInput>(inputs[1]).error).field,
+            "inputs[1].tokens.ids");
+  EXPECT_EQ(std::get<RefusedInput>(inputs[2]).error,
+            absl::DataLossError("before"));
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -1,12 +1,13 @@
 #include "engine/encoder.h"
 
-#include <string>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "engine/encoder_layers.h"
+#include "engine/checkpoint/rotation.h"
+#include "engine/checkpoint/tensor_table.h"
 #include "engine/encoder_session.h"
 
 namespace encoderd {
@@ -15,22 +16,59 @@ namespace {
 // Prepares one piece after another; the first error stays.
 class Preparer {
  public:
-  explicit Preparer(Device* device) : device_(device) {}
+  Preparer(Device* device, const ModelConfig& config)
+      : device_(device), config_(config) {}
 
   std::unique_ptr<DeviceLinear> Linear(
       LinearWeights weights, Activation activation = Activation::kNone) {
     return Take(device_->PrepareLinear(std::move(weights), activation));
   }
-  std::unique_ptr<DeviceNorm> Norm(NormWeights weights, float eps) {
-    return Take(device_->PrepareNorm(std::move(weights), eps));
+  // Null: there is none.
+  std::unique_ptr<DeviceNorm> Norm(NormWeights weights) {
+    if (weights.gain.empty()) return nullptr;
+    return Take(
+        device_->PrepareNorm(std::move(weights), config_.layer_norm_eps));
   }
-  std::unique_ptr<DeviceEmbeddings> Embeddings(EmbeddingWeights weights,
-                                               float eps) {
-    return Take(device_->PrepareEmbeddings(std::move(weights), eps));
+
+  // What lies outside of the layers.
+  void Outer(OuterWeights weights, EncoderLayers* layers) {
+    layers->embedding_norm = !weights.embeddings.norm.gain.empty();
+    layers->embeddings = Take(device_->PrepareEmbeddings(
+        std::move(weights.embeddings), config_.layer_norm_eps));
+    if (weights.projection.weight.rows > 0)
+      layers->projection = Linear(std::move(weights.projection));
+    if (config_.attention_bias) {
+      layers->attention_bias =
+          Take(device_->PrepareAttentionBias(config_.position_scheme->Biases(
+              weights.attention_bias, config_.num_attention_heads,
+              config_.max_len)));
+    }
+    for (const Rotation& rotation : config_.rotations) {
+      RotationTables tables = MakeRotationTables(
+          rotation.theta, rotation.dims, config_.max_position_embeddings);
+      layers->rotations.push_back(Take(device_->PrepareRotation(
+          std::move(tables.cos), std::move(tables.sin))));
+    }
+    layers->final_norm = Norm(std::move(weights.final_norm));
   }
-  std::unique_ptr<DeviceAttentionBias> AttentionBias(HostMatrix biases) {
-    return Take(device_->PrepareAttentionBias(std::move(biases)));
+
+  EncoderLayer Layer(LayerWeights weights) {
+    // This one alone: why is in device/cuda/README.
+    weights.feed_forward_in.bears_8_bits = true;
+    weights.attention_output.residual_follows = true;
+    weights.feed_forward_out.residual_follows = true;
+    EncoderLayer layer;
+    layer.qkv = Linear(std::move(weights.qkv));
+    layer.attention_output = Linear(std::move(weights.attention_output));
+    layer.attention_norm = Norm(std::move(weights.attention_norm));
+    layer.feed_forward_in =
+        Linear(std::move(weights.feed_forward_in),
+               config_.gated ? Activation::kNone : config_.hidden_act);
+    layer.feed_forward_out = Linear(std::move(weights.feed_forward_out));
+    layer.feed_forward_norm = Norm(std::move(weights.feed_forward_norm));
+    return layer;
   }
+
   const absl::Status& status() const { return status_; }
 
  private:
@@ -42,103 +80,82 @@ class Preparer {
   }
 
   Device* const device_;
+  const ModelConfig& config_;
   absl::Status status_;
 };
 
-class EncoderImpl : public Encoder {
- public:
-  EncoderImpl(std::unique_ptr<Device> device, EncoderLayers layers,
-              HostMatrix position_rows, const IdLimits& limits)
-      : device_(std::move(device)),
-        layers_(std::move(layers)),
-        position_rows_(std::move(position_rows)),
-        limits_(limits) {}
-
-  const Device& device() const override { return *device_; }
-  const HostMatrix& position_rows() const override { return position_rows_; }
-  absl::StatusOr<std::unique_ptr<Session>> NewSession(
-      const SessionOptions& options) const override {
-    return NewEncoderSession(*device_, layers_, limits_, options);
+// With what a device may want to prove before it serves.
+ModelSizes SizesOf(const ModelConfig& config) {
+  ModelSizes sizes = config;
+  for (const LayerSpec& layer : config.layers) {
+    if (layer.reach != Reach() &&
+        std::count(sizes.reaches.begin(), sizes.reaches.end(), layer.reach) ==
+            0) {
+      sizes.reaches.push_back(layer.reach);
+    }
   }
+  return sizes;
+}
 
- private:
-  const std::unique_ptr<const Device> device_;  // outlives the layers
-  const EncoderLayers layers_;
-  const HostMatrix position_rows_;
-  const IdLimits limits_;
-};
+// Which norm follows which half of each layer.
+absl::Status OrderLayers(const ModelConfig& config, EncoderLayers* layers) {
+  const int32_t count = config.num_hidden_layers;
+  for (int32_t l = 0; l < count; ++l) {
+    const EncoderLayer& own = layers->layers[config.layer_weights_of(l)];
+    EncoderStep step = {&own, config.layers[l], own.attention_norm.get(),
+                        own.feed_forward_norm.get()};
+    if (config.pre_norm) {
+      step.after_attention = own.feed_forward_norm.get();
+      step.after_feed_forward =
+          l + 1 == count ? layers->final_norm.get()
+                         : layers->layers[config.layer_weights_of(l + 1)]
+                               .attention_norm.get();
+    }
+    if (step.after_attention == nullptr || step.after_feed_forward == nullptr) {
+      return absl::DataLossError(
+          absl::StrCat("layer ", l, ": a half without a norm after it"));
+    }
+    layers->steps.push_back(step);
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
+Encoder::Encoder(std::unique_ptr<Device> device, const IdLimits& limits)
+    : device_(std::move(device)), limits_(limits) {}
+
 absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
     std::unique_ptr<Device> device, const ModelConfig& config,
-    const IdLimits& limits, CheckpointReader* checkpoint) {
-  ModelSizes sizes;
-  sizes.num_layers = config.distinct_layers();
-  sizes.hidden_size = config.hidden_size;
-  sizes.embedding_size = config.embedding_size;
-  sizes.num_attention_heads = config.num_attention_heads;
-  sizes.intermediate_size = config.intermediate_size;
-  sizes.token_rows = limits.token_rows;
-  sizes.position_rows = limits.position_rows;
-  sizes.segment_rows = limits.segment_rows;
-  sizes.max_len = limits.max_len;
-  sizes.attention_bias = config.position_scheme->biases_attention();
-  const absl::Status expected = device->ExpectModel(sizes);
+    WeightSource* source) {
+  const ModelSizes sizes = SizesOf(config);
+  const absl::Status expected =
+      device->ExpectModel(sizes, WeightSizesOf(config));
   if (!expected.ok()) return expected;
-
-  Preparer prepare(device.get());
-  EncoderLayers layers;
-  layers.hidden_size = config.hidden_size;
-  layers.embedding_size = sizes.embedding_size;
-  layers.num_attention_heads = config.num_attention_heads;
-  layers.intermediate_size = config.intermediate_size;
-  const float eps = config.layer_norm_eps;
-
-  absl::StatusOr<EmbeddingWeights> embeddings = checkpoint->ReadEmbeddings();
-  if (!embeddings.ok()) return embeddings.status();
-  HostMatrix position_rows = embeddings->position;
-  layers.embeddings = prepare.Embeddings(*std::move(embeddings), eps);
-  if (config.embedding_size > 0) {
-    absl::StatusOr<LinearWeights> projection = checkpoint->ReadProjection();
-    if (!projection.ok()) return projection.status();
-    layers.projection = prepare.Linear(*std::move(projection));
-  }
-
-  if (sizes.attention_bias) {
-    const absl::StatusOr<HostMatrix> table = checkpoint->ReadAttentionBias();
-    if (!table.ok()) return table.status();
-    layers.attention_bias =
-        prepare.AttentionBias(config.position_scheme->Biases(
-            *table, config.num_attention_heads, limits.max_len));
-  }
-
-  for (int32_t l = 0; l < config.num_hidden_layers; ++l)
-    layers.order.push_back(config.layer_weights_of(l));
+  auto encoder =
+      absl::WrapUnique(new Encoder(std::move(device), config.limits()));
+  EncoderLayers& layers = encoder->layers_;
+  layers.sizes = sizes;
+  layers.activation = config.hidden_act;
+  Preparer prepare(encoder->device_.get(), config);
+  absl::StatusOr<OuterWeights> outer = source->ReadOuter();
+  if (!outer.ok()) return outer.status();
+  encoder->position_rows_ = outer->embeddings.position;
+  prepare.Outer(*std::move(outer), &layers);
   for (int32_t l = 0; l < config.distinct_layers(); ++l) {
-    absl::StatusOr<LayerWeights> weights = checkpoint->ReadLayer(l);
+    absl::StatusOr<LayerWeights> weights = source->ReadLayer(l);
     if (!weights.ok()) return weights.status();
-    // This one alone: why is in device/cuda/README.
-    weights->feed_forward_in.bears_8_bits = true;
-    weights->attention_output.residual_follows = true;
-    weights->feed_forward_out.residual_follows = true;
-    EncoderLayer layer;
-    layer.qkv = prepare.Linear(std::move(weights->qkv));
-    layer.attention_output =
-        prepare.Linear(std::move(weights->attention_output));
-    layer.attention_norm =
-        prepare.Norm(std::move(weights->attention_norm), eps);
-    layer.feed_forward_in =
-        prepare.Linear(std::move(weights->feed_forward_in), config.hidden_act);
-    layer.feed_forward_out =
-        prepare.Linear(std::move(weights->feed_forward_out));
-    layer.output_norm = prepare.Norm(std::move(weights->output_norm), eps);
-    layers.layers.push_back(std::move(layer));
+    layers.layers.push_back(prepare.Layer(*std::move(weights)));
     if (!prepare.status().ok()) return prepare.status();
   }
-  if (!prepare.status().ok()) return prepare.status();
-  return std::unique_ptr<const Encoder>(absl::make_unique<EncoderImpl>(
-      std::move(device), std::move(layers), std::move(position_rows), limits));
+  const absl::Status ordered = OrderLayers(config, &layers);
+  if (!ordered.ok()) return ordered;
+  return encoder;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Encoder::NewSession(
+    const SessionOptions& options) const {
+  return NewEncoderSession(*device_, layers_, limits_, options);
 }
 
 }  // namespace encoderd

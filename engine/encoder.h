@@ -9,28 +9,36 @@
 
 #include "absl/status/statusor.h"
 #include "engine/base/batch.h"
-#include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/weight_source.h"
 #include "engine/device/device.h"
+#include "engine/encoder_layers.h"
 #include "engine/session.h"
 
 namespace encoderd {
 
 class Encoder {
  public:
-  // Reads the checkpoint layer by layer and prepares each on the device. Passes
-  // errors of both through.
+  // Reads the weights layer by layer and prepares each on the device. Passes
+  // errors of both through; DATA_LOSS for a layer that lacks a norm.
   static absl::StatusOr<std::unique_ptr<const Encoder>> Build(
       std::unique_ptr<Device> device, const ModelConfig& config,
-      const IdLimits& limits, CheckpointReader* checkpoint);
-  virtual ~Encoder() = default;
+      WeightSource* source);
 
-  virtual const Device& device() const = 0;
+  const Device& device() const { return *device_; }
   // A copy on the host of the rows that the embedding block adds, for looking
   // at; zero rows: none.
-  virtual const HostMatrix& position_rows() const = 0;
-  virtual absl::StatusOr<std::unique_ptr<Session>> NewSession(
-      const SessionOptions& options) const = 0;
+  const HostMatrix& position_rows() const { return position_rows_; }
+  absl::StatusOr<std::unique_ptr<Session>> NewSession(
+      const SessionOptions& options) const;
+
+ private:
+  Encoder(std::unique_ptr<Device> device, const IdLimits& limits);
+
+  const std::unique_ptr<Device> device_;  // outlives the layers
+  const IdLimits limits_;
+  EncoderLayers layers_;
+  HostMatrix position_rows_;
 };
 
 }  // namespace encoderd

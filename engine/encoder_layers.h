@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/checkpoint/layer_spec.h"
 #include "engine/device/device.h"
 
 namespace encoderd {
@@ -14,26 +15,32 @@ namespace encoderd {
 struct EncoderLayer {
   std::unique_ptr<DeviceLinear> qkv;               // [H] -> [3H]
   std::unique_ptr<DeviceLinear> attention_output;  // [H] -> [H]
-  std::unique_ptr<DeviceNorm> attention_norm;
-  std::unique_ptr<DeviceLinear> feed_forward_in;   // [H] -> [F], activation
+  std::unique_ptr<DeviceNorm> attention_norm;      // null: none
+  std::unique_ptr<DeviceLinear> feed_forward_in;   // [H] -> [F]; gated: [2F]
   std::unique_ptr<DeviceLinear> feed_forward_out;  // [F] -> [H]
-  std::unique_ptr<DeviceNorm> output_norm;
+  std::unique_ptr<DeviceNorm> feed_forward_norm;
+};
+
+// One layer of the pass. The norms are those that follow its two halves: the
+// layer's own, or pre-norm those that the next half begins with.
+struct EncoderStep {
+  const EncoderLayer* weights = nullptr;
+  LayerSpec spec;
+  const DeviceNorm* after_attention = nullptr;
+  const DeviceNorm* after_feed_forward = nullptr;
 };
 
 struct EncoderLayers {
-  int32_t hidden_size = 0;
-  int32_t num_attention_heads = 0;
-  int32_t intermediate_size = 0;
-  int32_t embedding_size = 0;  // E; 0: not factored
+  ModelSizes sizes;
+  Activation activation = Activation::kNone;
+  bool embedding_norm = true;
   std::unique_ptr<DeviceEmbeddings> embeddings;
   std::unique_ptr<DeviceLinear> projection;             // [E] -> [H]; or null
   std::unique_ptr<DeviceAttentionBias> attention_bias;  // of all; or null
-  std::vector<EncoderLayer> layers;  // those with weights of their own
-  std::vector<int32_t> order;        // [L] into layers, as they run
-
-  int32_t table_columns() const {
-    return embedding_size > 0 ? embedding_size : hidden_size;
-  }
+  std::vector<std::unique_ptr<DeviceRotation>> rotations;
+  std::vector<EncoderLayer> layers;        // those with weights of their own
+  std::unique_ptr<DeviceNorm> final_norm;  // pre-norm
+  std::vector<EncoderStep> steps;          // [L], into the above
 };
 
 }  // namespace encoderd

@@ -23,16 +23,21 @@ class EncoderSession : public Session {
         max_batch_tokens_(max_batch_tokens),
         executor_(std::move(executor)) {}
 
+  // ModelSizes::scratch_columns counts these columns.
   absl::Status AllocateScratch() {
-    const int64_t tokens = max_batch_tokens_, hidden = layers_.hidden_size;
+    const ModelSizes& sizes = layers_.sizes;
+    const int64_t tokens = max_batch_tokens_, hidden = sizes.hidden_size;
     const int64_t block = std::min(tokens, executor_->row_block());
     absl::Status status = Allocate(tokens, hidden, &hidden_);
     if (layers_.projection != nullptr)
-      status.Update(Allocate(tokens, layers_.embedding_size, &embedded_));
+      status.Update(Allocate(tokens, sizes.embedding_size, &embedded_));
+    if (sizes.pre_norm) status.Update(Allocate(tokens, hidden, &normed_));
     status.Update(Allocate(tokens, 3 * hidden, &qkv_));
     status.Update(Allocate(tokens, hidden, &context_));
     status.Update(Allocate(block, hidden, &projected_));
-    status.Update(Allocate(block, layers_.intermediate_size, &feed_forward_));
+    status.Update(Allocate(block, sizes.inner_columns(), &inner_));
+    if (sizes.gated)
+      status.Update(Allocate(block, sizes.intermediate_size, &gated_));
     return status;
   }
 
@@ -46,18 +51,25 @@ class EncoderSession : public Session {
     const int32_t last_layer = PlaceOutputs(batch, outputs, result);
 
     batch_ = executor_->Upload(batch);
-    const Matrix hidden = RowsOf(hidden_, 0, batch_.rows);
-    Embed(batch, outputs, hidden, result);
-    Give(hidden, 0, batch, outputs, result);
+    const Matrix x = RowsOf(hidden_, 0, batch_.rows);
+    Embed(batch, outputs, x, result);
+    Give(x, 0, batch, outputs, result);
+    const bool pre_norm = layers_.sizes.pre_norm;
+    const Matrix n = pre_norm ? RowsOf(normed_, 0, batch_.rows) : x;
+    const auto& first = layers_.steps.front().weights->attention_norm;
+    if (pre_norm && first != nullptr)
+      executor_->Run(AddNormOp{x, Matrix(), Here(*first).norm, Matrix(), n});
     for (int32_t l = 0; l < last_layer; ++l) {
-      RunLayer(layers_.layers[layers_.order[l]], hidden);
-      Give(hidden, l + 1, batch, outputs, result);
+      RunLayer(layers_.steps[l], x, n);
+      Give(l + 1 < num_layers() ? x : n, l + 1, batch, outputs, result);
     }
-    Give(hidden, kPooled, batch, outputs, result);
+    Give(n, kPooled, batch, outputs, result);
     return executor_->Finish(result);
   }
 
  private:
+  int32_t num_layers() const { return layers_.sizes.num_hidden_layers; }
+
   absl::Status Allocate(int64_t rows, int64_t cols, Matrix* matrix) {
     absl::StatusOr<Matrix> allocated = executor_->Allocate(rows, cols);
     if (allocated.ok()) *matrix = *allocated;
@@ -76,13 +88,12 @@ class EncoderSession : public Session {
           absl::StrCat("a batch of ", batch.num_sequences(), " sequences with ",
                        outputs.size(), " outputs"));
     }
-    const auto num_layers = static_cast<int32_t>(layers_.order.size());
     for (const SequenceOutput& output : outputs) {
       if (output.kind == SequenceOutput::Kind::kStates &&
-          (output.layer < kTableSum || output.layer > num_layers)) {
+          (output.layer < kTableSum || output.layer > num_layers())) {
         return absl::InternalError(
             absl::StrCat("layer ", output.layer,
-                         " is asked for; this model has 0 to ", num_layers));
+                         " is asked for; this model has 0 to ", num_layers()));
       }
     }
     if (batch.max_seqlen > limits_.max_len) {
@@ -113,12 +124,11 @@ class EncoderSession : public Session {
       const bool pooled = outputs[b].kind == SequenceOutput::Kind::kPooled;
       const int64_t rows =
           pooled ? 1 : batch.cu_seqlens[b + 1] - batch.cu_seqlens[b];
-      last_layer = std::max(last_layer,
-                            pooled ? static_cast<int32_t>(layers_.order.size())
-                                   : outputs[b].layer);
+      last_layer =
+          std::max(last_layer, pooled ? num_layers() : outputs[b].layer);
       end += rows * (!pooled && outputs[b].layer == kTableSum
-                         ? layers_.table_columns()
-                         : layers_.hidden_size);
+                         ? layers_.sizes.table_columns()
+                         : layers_.sizes.hidden_size);
       result->offsets.push_back(end);
     }
     result->values.resize(end);
@@ -128,8 +138,8 @@ class EncoderSession : public Session {
 
   // What the ops of this session's card are given of some weights.
   template <typename Weights>
-  const Weights& Here(const std::unique_ptr<Weights>& weights) const {
-    return weights->On(executor_->card());
+  const Weights& Here(const Weights& weights) const {
+    return weights.On(executor_->card());
   }
 
   // Gives every sequence that wants the states of `layer` its rows of x, or for
@@ -158,57 +168,78 @@ class EncoderSession : public Session {
              Matrix hidden, ForwardResult* result) {
     const bool projects = layers_.projection != nullptr;
     const Matrix rows = projects ? RowsOf(embedded_, 0, hidden.rows) : hidden;
-    const DeviceEmbeddings& embeddings = Here(layers_.embeddings);
+    const DeviceEmbeddings& embeddings = Here(*layers_.embeddings);
+    const EmbedOp sum = {embeddings.tables, batch_, NormRef(), rows};
     if (WantsTableSum(outputs)) {
-      executor_->Run(EmbedOp{embeddings.tables, batch_, NormRef(), rows});
+      executor_->Run(sum);
       Give(rows, kTableSum, batch, outputs, result);
     }
-    executor_->Run(EmbedOp{embeddings.tables, batch_, embeddings.norm, rows});
+    EmbedOp normed = sum;
+    if (layers_.embedding_norm) normed.norm = embeddings.norm;
+    executor_->Run(normed);
     if (projects) Multiply(rows, layers_.projection, hidden);
   }
 
   void Multiply(Matrix x, const std::unique_ptr<DeviceLinear>& weights,
                 Matrix y) {
-    executor_->Run(ProductOp{x, &Here(weights), y});
+    executor_->Run(ProductOp{x, &Here(*weights), y});
   }
 
-  // x = LayerNorm(y + x)
-  void AddNorm(Matrix y, const std::unique_ptr<DeviceNorm>& norm, Matrix x) {
-    executor_->Run(AddNormOp{y, x, Here(norm).norm, Matrix(), x});
+  // n = LayerNorm(y + x); x keeps the sum where it is not n itself.
+  void AddNorm(Matrix y, Matrix x, const DeviceNorm& norm, Matrix n) {
+    const Matrix sum = n.data == x.data ? Matrix() : x;
+    executor_->Run(AddNormOp{y, x, Here(norm).norm, sum, n});
   }
 
-  void Attend(Matrix qkv, Matrix context) {
+  void Rotate(const LayerSpec& spec, Matrix qkv) {
+    if (spec.rotation < 0) return;
+    const DeviceRotation& by = Here(*layers_.rotations[spec.rotation]);
+    executor_->Run(RotateOp{qkv, layers_.sizes.num_attention_heads,
+                            layers_.sizes.head_size(), by.cos, by.sin, by.pairs,
+                            batch_.position_ids});
+  }
+
+  void Attend(const LayerSpec& spec, Matrix qkv, Matrix context) {
     AttentionOp op;
     op.qkv = qkv;
-    op.heads = layers_.num_attention_heads;
-    op.head_size = layers_.hidden_size / op.heads;
+    op.heads = layers_.sizes.num_attention_heads;
+    op.head_size = layers_.sizes.head_size();
+    op.reach = spec.reach;
     op.context = context;
     if (layers_.attention_bias != nullptr) {
-      const DeviceAttentionBias& bias = Here(layers_.attention_bias);
+      const DeviceAttentionBias& bias = Here(*layers_.attention_bias);
       op.bias = bias.bias;
       op.bias_stride = bias.bias_stride;
     }
     executor_->Run(op);
   }
 
-  // hidden [T,H] -> the layer's output, in place. What comes after attention
+  // x: the states [T,H], in place; n [T,H]: what the layer reads of them and
+  // leaves for the next one, x itself post-norm. What comes after attention
   // knows no sequences, so it runs in blocks of rows that stay in cache.
-  void RunLayer(const EncoderLayer& layer, Matrix hidden) {
-    const int64_t tokens = hidden.rows;
+  void RunLayer(const EncoderStep& step, Matrix x, Matrix n) {
+    const EncoderLayer& layer = *step.weights;
+    const int64_t tokens = x.rows;
     const Matrix qkv = RowsOf(qkv_, 0, tokens);
     const Matrix context = RowsOf(context_, 0, tokens);
-    Multiply(hidden, layer.qkv, qkv);
-    Attend(qkv, context);
+    Multiply(layer.attention_norm != nullptr ? n : x, layer.qkv, qkv);
+    Rotate(step.spec, qkv);
+    Attend(step.spec, qkv, context);
     for (int64_t r = 0; r < tokens; r += projected_.rows) {
       const int64_t rows = std::min(projected_.rows, tokens - r);
-      const Matrix x = RowsOf(hidden, r, rows);
+      const Matrix xs = RowsOf(x, r, rows), ns = RowsOf(n, r, rows);
       const Matrix y = RowsOf(projected_, 0, rows);
-      const Matrix inner = RowsOf(feed_forward_, 0, rows);
+      Matrix inner = RowsOf(inner_, 0, rows);
       Multiply(RowsOf(context, r, rows), layer.attention_output, y);
-      AddNorm(y, layer.attention_norm, x);
-      Multiply(x, layer.feed_forward_in, inner);
+      AddNorm(y, xs, *step.after_attention, ns);
+      Multiply(ns, layer.feed_forward_in, inner);
+      if (layers_.sizes.gated) {
+        const Matrix gated = RowsOf(gated_, 0, rows);
+        executor_->Run(GateOp{inner, layers_.activation, gated});
+        inner = gated;
+      }
       Multiply(inner, layer.feed_forward_out, y);
-      AddNorm(y, layer.output_norm, x);
+      AddNorm(y, xs, *step.after_feed_forward, ns);
     }
   }
 
@@ -217,12 +248,14 @@ class EncoderSession : public Session {
   const int64_t max_batch_tokens_;
   const std::unique_ptr<Executor> executor_;
   // Scratch, owned by the executor.
-  Matrix embedded_;      // [max T,E], only with a projection
-  Matrix hidden_;        // [max T,H]
-  Matrix qkv_;           // [max T,3H]
-  Matrix context_;       // [max T,H]
-  Matrix projected_;     // [row block,H]
-  Matrix feed_forward_;  // [row block,F]
+  Matrix embedded_;   // [max T,E], only with a projection
+  Matrix hidden_;     // [max T,H]
+  Matrix normed_;     // [max T,H], only pre-norm
+  Matrix qkv_;        // [max T,3H]
+  Matrix context_;    // [max T,H]
+  Matrix projected_;  // [row block,H]
+  Matrix inner_;      // [row block,F], gated [row block,2F]
+  Matrix gated_;      // [row block,F], only gated
   // Of the pass that runs.
   BatchRef batch_;
   std::vector<PoolWork> pool_work_;
@@ -237,16 +270,8 @@ absl::StatusOr<std::unique_ptr<Session>> NewEncoderSession(
   if (tokens <= 0) tokens = device.default_batch_tokens();
   tokens = std::max<int64_t>(tokens, limits.max_len);
 
-  ExecutorLimits executor_limits;
-  executor_limits.max_batch_tokens = tokens;
-  executor_limits.max_batch_sequences = tokens;
-  executor_limits.max_seqlen = limits.max_len;
-  executor_limits.hidden_size = layers.hidden_size;
-  executor_limits.embedding_size = layers.embedding_size;
-  executor_limits.num_attention_heads = layers.num_attention_heads;
-  executor_limits.intermediate_size = layers.intermediate_size;
   absl::StatusOr<std::unique_ptr<Executor>> executor =
-      device.NewExecutor(executor_limits);
+      device.NewExecutor({tokens, tokens, layers.sizes});
   if (!executor.ok()) return executor.status();
   auto session = absl::make_unique<EncoderSession>(layers, limits, tokens,
                                                    *std::move(executor));

@@ -22,14 +22,6 @@
 namespace encoderd {
 namespace {
 
-IdLimits LimitsOf(const ModelConfig& config) {
-  return {.token_rows = config.vocab_size,
-          .segment_rows = config.type_vocab_size,
-          .position_rows = config.max_position_embeddings,
-          .position_offset = config.position_offset,
-          .max_len = config.max_len};
-}
-
 // An id that the tokenizer can make must have its row.
 absl::Status CheckVocabulary(const Tokenizer& tokenizer, ModelInfo* info) {
   const int32_t words = tokenizer.vocab_size();
@@ -118,7 +110,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
     info.notes.push_back(absl::StrCat("the SHA-256 of ", *manifest,
                                       " files is as ", kManifestName, " says"));
   }
-  info.limits = LimitsOf(*config);
+  info.limits = config->limits();
   Append(config->notes, &info);
   info.parameters = CountParameters(*config);
 
@@ -138,8 +130,8 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
       options.device, options.dtype, options.tuning_folder, options.products);
   if (!device.ok()) return device.status();
   (*device)->AllowGraphs(options.cuda_graphs);
-  absl::StatusOr<std::unique_ptr<const Encoder>> encoder = Encoder::Build(
-      *std::move(device), *config, info.limits, checkpoint->get());
+  absl::StatusOr<std::unique_ptr<const Encoder>> encoder =
+      Encoder::Build(*std::move(device), *config, checkpoint->get());
   if (!encoder.ok()) return encoder.status();
   info.device = (*encoder)->device().name();
   Append((*encoder)->device().notes(), &info);

@@ -1,30 +1,24 @@
-// Checkpoint names -> weights by role. Reads one layer at a time, so that
-// loading never holds the whole checkpoint twice. F16 and BF16 tensors are
-// widened to float (exact). Q, K and V are fused.
+// Checkpoint names -> weights by role, as the model's tensor table says. F16
+// and BF16 tensors are widened to float (exact). One thread.
 #ifndef ENCODERD_ENGINE_CHECKPOINT_CHECKPOINT_READER_H_
 #define ENCODERD_ENGINE_CHECKPOINT_CHECKPOINT_READER_H_
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine/checkpoint/checkpoint_files.h"
 #include "engine/checkpoint/model_config.h"
-#include "engine/device/weights.h"
+#include "engine/checkpoint/tensor_table.h"
+#include "engine/checkpoint/weight_source.h"
 
 namespace encoderd {
 
-struct LayerWeights {
-  LinearWeights qkv;               // [3H,H], rows Q then K then V
-  LinearWeights attention_output;  // [H,H]
-  NormWeights attention_norm;
-  LinearWeights feed_forward_in;   // [F,H]
-  LinearWeights feed_forward_out;  // [H,F]
-  NormWeights output_norm;
-};
-
-class CheckpointReader {
+class CheckpointReader : public WeightSource {
  public:
   // Opens model.safetensors or the shards of model.safetensors.index.json and
   // checks, before anything is read, that every tensor the config asks for is
@@ -36,30 +30,51 @@ class CheckpointReader {
   // change digits.
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
       const std::string& folder, const ModelConfig& config);
-  virtual ~CheckpointReader() = default;
 
-  // DATA_LOSS when the file ends early or a value is NaN or infinite (the
-  // tensor and index are named).
-  virtual absl::StatusOr<EmbeddingWeights> ReadEmbeddings() = 0;
-  // The linear [H,E] between the tables' LayerNorm and the layers; zero rows:
-  // the architecture has none.
-  virtual absl::StatusOr<LinearWeights> ReadProjection() {
-    return LinearWeights();
-  }
-  // The table of attention's biases [attention_bias_rows,A]; zero rows: the
-  // architecture has none.
-  virtual absl::StatusOr<HostMatrix> ReadAttentionBias() {
-    return HostMatrix();
-  }
-  // layer: 0 to ModelConfig::distinct_layers() - 1.
-  virtual absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) = 0;
+  absl::StatusOr<OuterWeights> ReadOuter() override;
+  absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override;
 
   // For the log: tensors that the encoder does not use and that are not read.
-  virtual std::vector<std::string> notes() const { return {}; }
+  const std::vector<std::string>& notes() const { return notes_; }
 
   // SHA-256 of the weight file, lower-case hex; of several shards: of their
   // digests, in the order of their names, joined by newlines.
-  virtual absl::StatusOr<std::string> Sha256() = 0;
+  absl::StatusOr<std::string> Sha256() const { return files_.Sha256(); }
+
+ private:
+  using Tensor = CheckpointFiles::Tensor;
+
+  CheckpointReader(CheckpointFiles files, std::string prefix,
+                   const ModelConfig& config);
+
+  // Every tensor that the reads will ask for, and none beside them.
+  absl::Status Check();
+  absl::Status CheckTensor(const std::string& module, const char* kind,
+                           const std::vector<int64_t>& shape);
+  absl::Status CheckRest();
+  bool InStack(absl::string_view name) const;
+  const Tensor* Find(const std::string& module, const char* kind) const;
+
+  absl::Status ReadInto(const CheckpointModule& module, const char* kind,
+                        float* out) const;
+  // The rows of a role, one below the other, and their biases; empty where the
+  // model has none.
+  absl::Status Read(Role role, int32_t layer, HostMatrix* weight,
+                    std::vector<float>* bias) const;
+  absl::Status Read(Role role, int32_t layer, LinearWeights* linear) const {
+    return Read(role, layer, &linear->weight, &linear->bias);
+  }
+  absl::Status Read(Role role, int32_t layer, NormWeights* norm) const;
+  absl::Status ReadTable(Role role, HostMatrix* table) const {
+    return Read(role, 0, table, nullptr);
+  }
+
+  const CheckpointFiles files_;
+  const std::string prefix_;
+  const ModelConfig config_;
+  const std::vector<CheckpointModule> modules_;  // of config_
+  std::set<std::string> used_;                   // names of tensors
+  std::vector<std::string> notes_;
 };
 
 }  // namespace encoderd

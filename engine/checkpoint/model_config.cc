@@ -10,6 +10,7 @@
 #include "engine/checkpoint/architecture.h"
 #include "engine/checkpoint/head_files.h"
 #include "engine/checkpoint/sentence_modules.h"
+#include "engine/checkpoint/settings.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 
@@ -21,24 +22,6 @@ namespace {
 constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxWidth = 1 << 18;
 constexpr int64_t kMaxRows = 1 << 28;
-
-// Keeps the first error, so that a list of fields reads as a list.
-template <typename T, typename U>
-void Take(absl::StatusOr<T> value, U* out, absl::Status* status) {
-  if (value.ok()) {
-    *out = static_cast<U>(*std::move(value));
-  } else {
-    status->Update(value.status());
-  }
-}
-
-absl::Status Unsupported(const JsonFields& fields, absl::string_view key,
-                         absl::string_view supported) {
-  const Json* value = fields.Find(key);
-  return absl::UnimplementedError(absl::StrCat(
-      fields.name(), ": ", key, " ", value ? ShowJson(*value) : "",
-      " is not supported", supported.empty() ? "" : "; ", supported));
-}
 
 // Settings that would change digits, whatever the architecture.
 absl::Status CheckPlainEncoder(const JsonFields& fields) {
@@ -57,14 +40,14 @@ absl::Status CheckPlainEncoder(const JsonFields& fields) {
   return absl::OkStatus();
 }
 
-absl::Status ReadPositionScheme(const JsonFields& fields,
-                                const Architecture& architecture,
-                                ModelConfig* config) {
+absl::Status ReadPositionScheme(const Settings& settings, ModelConfig* config) {
   constexpr char kKey[] = "position_embedding_type";
+  const JsonFields& fields = settings.fields();
+  const Architecture& architecture = settings.architecture();
   const absl::StatusOr<std::string> type = fields.String(kKey, "absolute");
   if (!type.ok()) return type.status();
   if (architecture.position_scheme != nullptr) {
-    config->position_scheme = &architecture.position_scheme();
+    config->position_scheme = architecture.position_scheme;
     if (*type == "absolute") return absl::OkStatus();
     return Unsupported(
         fields, kKey,
@@ -77,9 +60,7 @@ absl::Status ReadPositionScheme(const JsonFields& fields,
       absl::StrCat("supported are: ", SupportedPositionSchemes()));
 }
 
-absl::StatusOr<Activation> ReadActivation(const JsonFields& fields,
-                                          const char* key,
-                                          const char* if_unset) {
+absl::StatusOr<Activation> ReadActivation(const Settings& settings) {
   static constexpr std::pair<const char*, Activation> kActivations[] = {
       {"gelu", Activation::kGeluErf},
       {"gelu_python", Activation::kGeluErf},
@@ -87,22 +68,22 @@ absl::StatusOr<Activation> ReadActivation(const JsonFields& fields,
       {"gelu_pytorch_tanh", Activation::kGeluTanh},
       {"relu", Activation::kRelu},
   };
-  const absl::StatusOr<std::string> name = fields.String(key, if_unset);
+  const absl::StatusOr<std::string> name = settings.String("hidden_act");
   if (!name.ok()) return name.status();
   for (const auto& row : kActivations) {
     if (*name == row.first) return row.second;
   }
-  return Unsupported(fields, key,
+  return Unsupported(settings.fields(), settings.key("hidden_act"),
                      "gelu, gelu_python, gelu_new, gelu_pytorch_tanh and relu "
                      "are");
 }
 
-absl::Status ReadPositionOffset(const JsonFields& fields,
-                                const Architecture& architecture,
-                                ModelConfig* config) {
-  if (architecture.padding_row == PaddingRow::kNone) return absl::OkStatus();
+absl::Status ReadPositionOffset(const Settings& settings, ModelConfig* config) {
+  const PaddingRow row = settings.architecture().padding_row;
+  if (row == PaddingRow::kNone) return absl::OkStatus();
+  const JsonFields& fields = settings.fields();
   int32_t padding = 1;
-  if (architecture.padding_row == PaddingRow::kPadTokenId) {
+  if (row == PaddingRow::kPadTokenId) {
     absl::Status status;
     Take(fields.Int("pad_token_id", 0, config->vocab_size - 1, 1), &padding,
          &status);
@@ -112,7 +93,7 @@ absl::Status ReadPositionOffset(const JsonFields& fields,
   if (config->position_scheme->has_table() &&
       config->max_position_embeddings <= config->position_offset) {
     return fields.Bad(
-        architecture.config.max_position_embeddings,
+        settings.key("max_position_embeddings"),
         absl::StrCat("want more than the ", config->position_offset,
                      " rows that are not for tokens"));
   }
@@ -121,14 +102,13 @@ absl::Status ReadPositionOffset(const JsonFields& fields,
 
 // ALBERT: num_hidden_layers steps, each a whole group of inner_group_num
 // layers; neighbouring steps share a group.
-absl::Status ReadGroups(const JsonFields& fields, const ConfigKeys& keys,
-                        ModelConfig* config) {
-  if (keys.num_hidden_groups == nullptr) return absl::OkStatus();
+absl::Status ReadGroups(const Settings& settings, ModelConfig* config) {
+  if (settings.key("num_hidden_groups").empty()) return absl::OkStatus();
   const int32_t steps = config->num_hidden_layers;
   int32_t groups = 0;
   absl::Status status;
-  Take(fields.Int(keys.num_hidden_groups, 1, steps, 1), &groups, &status);
-  Take(fields.Int(keys.inner_group_num, 1, kMaxLayers / steps, 1),
+  Take(settings.Int("num_hidden_groups", 1, steps), &groups, &status);
+  Take(settings.Int("inner_group_num", 1, kMaxLayers / steps),
        &config->inner_group_num, &status);
   if (!status.ok()) return status;
   for (int32_t step = 0; step < steps; ++step) {
@@ -143,64 +123,45 @@ absl::Status ReadGroups(const JsonFields& fields, const ConfigKeys& keys,
   return absl::OkStatus();
 }
 
-absl::Status ReadFactoring(const JsonFields& fields,
-                           const Architecture& architecture,
-                           ModelConfig* config) {
-  const char* key = architecture.config.embedding_size;
-  if (key == nullptr) return absl::OkStatus();
+absl::Status ReadSizes(const Settings& settings, ModelConfig* config) {
   absl::Status status;
-  Take(fields.Int(key, 1, kMaxWidth, architecture.default_embedding_size),
-       &config->embedding_size, &status);
-  if (config->embedding_size == config->hidden_size &&
-      !architecture.always_projects) {
-    config->embedding_size = 0;
-  }
-  return status;
-}
-
-absl::Status ReadSizes(const JsonFields& fields,
-                       const Architecture& architecture, ModelConfig* config) {
-  const ConfigKeys& keys = architecture.config;
-  absl::Status status;
-  Take(fields.Int(keys.num_hidden_layers, 1, kMaxLayers),
+  const auto width = [&](const char* setting, int32_t* out) {
+    Take(settings.Int(setting, 1, kMaxWidth), out, &status);
+  };
+  Take(settings.Int("num_hidden_layers", 1, kMaxLayers),
        &config->num_hidden_layers, &status);
-  Take(fields.Int(keys.hidden_size, 1, kMaxWidth), &config->hidden_size,
-       &status);
-  Take(fields.Int(keys.num_attention_heads, 1, kMaxWidth),
-       &config->num_attention_heads, &status);
-  Take(fields.Int(keys.intermediate_size, 1, kMaxWidth),
-       &config->intermediate_size, &status);
-  Take(fields.Int(keys.vocab_size, 1, kMaxRows), &config->vocab_size, &status);
+  width("hidden_size", &config->hidden_size);
+  width("num_attention_heads", &config->num_attention_heads);
+  width("intermediate_size", &config->intermediate_size);
+  Take(settings.Int("vocab_size", 1, kMaxRows), &config->vocab_size, &status);
   std::optional<int64_t> rows_if_unset;
   if (!config->position_scheme->has_table()) rows_if_unset = 0;
-  Take(fields.Int(keys.max_position_embeddings, 1, kMaxRows, rows_if_unset),
+  Take(settings.Int("max_position_embeddings", 1, kMaxRows, rows_if_unset),
        &config->max_position_embeddings, &status);
-  if (keys.type_vocab_size != nullptr) {
-    Take(fields.Int(keys.type_vocab_size, 0, kMaxRows,
-                    architecture.default_type_vocab_size),
-         &config->type_vocab_size, &status);
-  }
-  if (keys.layer_norm_eps != nullptr) {
-    Take(fields.Number(keys.layer_norm_eps, 1e-30, 1.0, 1e-12),
-         &config->layer_norm_eps, &status);
-  }
-  if (keys.attention_bias_rows != nullptr) {
-    const int32_t rows = config->position_scheme->bias_rows();
-    Take(fields.Int(keys.attention_bias_rows, rows, kMaxWidth, rows),
-         &config->attention_bias_rows, &status);
-  }
-  Take(ReadActivation(fields, keys.hidden_act, architecture.default_hidden_act),
-       &config->hidden_act, &status);
+  Take(settings.Int("type_vocab_size", 0, kMaxRows), &config->type_vocab_size,
+       &status);
+  Take(settings.Number("layer_norm_eps", 1e-30, 1.0), &config->layer_norm_eps,
+       &status);
+  Take(settings.Int("attention_bias_rows", config->position_scheme->bias_rows(),
+                    kMaxWidth),
+       &config->attention_bias_rows, &status);
+  Take(ReadActivation(settings), &config->hidden_act, &status);
+  width("embedding_size", &config->embedding_size);
+  if (status.ok()) status = ReadGroups(settings, config);
   if (!status.ok()) return status;
-  status = ReadFactoring(fields, architecture, config);
-  if (status.ok()) status = ReadGroups(fields, keys, config);
-  if (!status.ok()) return status;
+  if (config->embedding_size == config->hidden_size &&
+      !settings.architecture().always_projects) {
+    config->embedding_size = 0;
+  }
+  config->layers.resize(config->num_hidden_layers);
+  config->attention_bias = config->position_scheme->biases_attention();
   if (config->hidden_size % config->num_attention_heads != 0) {
-    return fields.Bad(keys.num_attention_heads,
-                      absl::StrCat("want a divisor of ", keys.hidden_size, " ",
-                                   config->hidden_size));
+    return settings.fields().Bad(
+        settings.key("num_attention_heads"),
+        absl::StrCat("want a divisor of ", settings.key("hidden_size"), " ",
+                     config->hidden_size));
   }
-  return ReadPositionOffset(fields, architecture, config);
+  return ReadPositionOffset(settings, config);
 }
 
 // model_max_length; 0: says nothing. Tokenizers without a limit carry 1e30.
@@ -264,9 +225,11 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
         fields, "model_type",
         absl::StrCat("supported are: ", SupportedArchitectures()));
   }
+  config.tensors = architecture->tensors;
+  const Settings settings(fields, *architecture);
   status = CheckPlainEncoder(fields);
-  if (status.ok()) status = ReadPositionScheme(fields, *architecture, &config);
-  if (status.ok()) status = ReadSizes(fields, *architecture, &config);
+  if (status.ok()) status = ReadPositionScheme(settings, &config);
+  if (status.ok()) status = ReadSizes(settings, &config);
   if (status.ok()) status = SetMaxLen(folder, max_len_flag, &config);
   if (!status.ok()) return status;
   if (pooling_width != 0 && pooling_width != config.hidden_size) {

@@ -15,23 +15,24 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/base/batch.h"
 #include "engine/base/head.h"
 #include "engine/base/pooling.h"
+#include "engine/checkpoint/layer_spec.h"
 #include "engine/checkpoint/max_len.h"
 #include "engine/checkpoint/positions.h"
-#include "engine/device/weights.h"
+#include "engine/checkpoint/tensor_table.h"
+#include "engine/device/model_sizes.h"
 
 namespace encoderd {
 
-struct ModelConfig {
-  std::string model_type;           // "bert"
-  std::string transformer_folder;   // holds config.json, weights, tokenizer;
-                                    // below the model folder, "": itself
-  int32_t num_hidden_layers = 0;    // L, as many as run
-  int32_t hidden_size = 0;          // H
-  int32_t num_attention_heads = 0;  // A; divides H
-  int32_t intermediate_size = 0;    // F
-  int32_t vocab_size = 0;           // V
+// The sizes of the model, and what else its files say.
+struct ModelConfig : ModelSizes {
+  std::string model_type;          // "bert"
+  std::string transformer_folder;  // holds config.json, weights, tokenizer;
+                                   // below the model folder, "": itself
+  TensorTable tensors;             // of the checkpoint
+  int32_t vocab_size = 0;          // V
   // P, as config.json claims; a table is checked against it. Generated rows
   // are as many as max_len needs, whatever config.json claims.
   int32_t max_position_embeddings = 0;
@@ -43,9 +44,8 @@ struct ModelConfig {
   Activation hidden_act = Activation::kGeluErf;
   int32_t position_offset = 0;  // as in IdLimits
 
-  // E of a factored embedding (ELECTRA, ALBERT): a linear [E] -> [H] follows
-  // the tables' LayerNorm; 0: it is not factored, the tables have H columns.
-  int32_t embedding_size = 0;
+  std::vector<LayerSpec> layers;    // [L]
+  std::vector<Rotation> rotations;  // that layers name
   // Layers that share weights (ALBERT): for each of the L layers, which of the
   // checkpoint's it runs; empty: every layer has its own. The checkpoint has
   // groups of inner_group_num layers.
@@ -59,7 +59,6 @@ struct ModelConfig {
   std::map<std::string, std::string> prompts;
   std::string default_prompt_name;  // empty: none
 
-  int32_t max_len = 0;  // most tokens of one input, special tokens included
   MaxLenSource max_len_source = MaxLenSource::kPositionTable;
 
   // Sentences for the log: leftovers that are ignored and why, limits that
@@ -70,9 +69,13 @@ struct ModelConfig {
   int32_t dimensions() const {
     return head.empty() ? hidden_size : head.back().out;
   }
-  int32_t head_size() const { return hidden_size / num_attention_heads; }
-  int32_t table_columns() const {
-    return embedding_size > 0 ? embedding_size : hidden_size;
+  // What the ids of an input are checked against.
+  IdLimits limits() const {
+    return {.token_rows = vocab_size,
+            .segment_rows = type_vocab_size,
+            .position_rows = max_position_embeddings,
+            .position_offset = position_offset,
+            .max_len = max_len};
   }
   // Which of the checkpoint's layers the l-th one runs.
   int32_t layer_weights_of(int32_t l) const {

@@ -2,38 +2,24 @@
 
 #include <numeric>
 
-#include "engine/checkpoint/positions.h"
+#include "engine/checkpoint/tensor_table.h"
 
 namespace encoderd {
-namespace {
-
-// Y = X W^T + b and LayerNorm: their values, counted.
-int64_t Linear(int64_t in, int64_t out) { return in * out + out; }
-int64_t Norm(int64_t width) { return 2 * width; }
-
-}  // namespace
 
 ParameterCounts CountParameters(const ModelConfig& config) {
-  const int64_t hidden = config.hidden_size;
-  const int64_t columns = config.table_columns();
-  const int64_t inner = config.intermediate_size;
   ParameterCounts counts;
-  counts.token_table = config.vocab_size * columns;
-  if (config.position_scheme->has_table()) {
-    counts.position_table = config.max_position_embeddings * columns;
+  std::vector<int64_t> layers(config.distinct_layers());
+  for (const CheckpointModule& module : ModulesOf(config)) {
+    const int64_t values = module.values();
+    (module.row->in_layer ? layers[module.layer] : counts.embedding) += values;
+    if (module.row->role == Role::kToken) counts.token_table = values;
+    if (module.row->role == Role::kPosition) counts.position_table = values;
+    if (module.row->role == Role::kSegment) counts.segment_table = values;
   }
-  counts.segment_table = config.type_vocab_size * columns;
-  const int64_t biases =
-      int64_t{config.attention_bias_rows} * config.num_attention_heads;
-  counts.embedding = biases + counts.token_table + counts.position_table +
-                     counts.segment_table + Norm(columns) +
-                     (config.embedding_size > 0 ? Linear(columns, hidden) : 0);
-  const int64_t layer = 4 * Linear(hidden, hidden) + Linear(hidden, inner) +
-                        Linear(inner, hidden) + 2 * Norm(hidden);
   int32_t seen = 0;  // of the layers with weights of their own
   for (int32_t l = 0; l < config.num_hidden_layers; ++l) {
     const bool first = config.layer_weights_of(l) == seen;
-    counts.layers.push_back(first ? layer : 0);
+    counts.layers.push_back(first ? layers[seen] : 0);
     if (first) ++seen;
   }
   for (const HeadModule& module : config.head) {
@@ -41,7 +27,7 @@ ParameterCounts CountParameters(const ModelConfig& config) {
       const int64_t weights = int64_t{module.in} * module.out;
       counts.head += weights + (module.bias ? module.out : 0);
     } else if (module.kind == HeadModule::Kind::kLayerNorm) {
-      counts.head += Norm(module.in);
+      counts.head += 2 * module.in;
     }
   }
   counts.total = std::accumulate(counts.layers.begin(), counts.layers.end(),

@@ -53,12 +53,25 @@ class Sinusoidal : public PositionScheme {
   }
 };
 
+class Rotary : public PositionScheme {
+ public:
+  const char* name() const override { return "rotary"; }
+  bool has_table() const override { return false; }
+  bool adds_rows() const override { return false; }
+  absl::StatusOr<HostMatrix> Rows(int64_t, int64_t hidden_size,
+                                  const ReadTable&) const override {
+    return HostMatrix{0, hidden_size, {}};
+  }
+};
+
 struct Entry {
-  const char* type;  // in config.json
+  const char* type;  // in config.json; nullptr: no word of it
   const PositionScheme& (*scheme)();
 };
 constexpr Entry kSchemes[] = {{"absolute", &LearnedPositions},
-                              {"sinusoidal", &SinusoidalPositions}};
+                              {"sinusoidal", &SinusoidalPositions},
+                              {nullptr, &RelativeBiasPositions},
+                              {nullptr, &RotaryPositions}};
 
 }  // namespace
 
@@ -81,9 +94,21 @@ const PositionScheme& RelativeBiasPositions() {
   return *scheme;
 }
 
+const PositionScheme& RotaryPositions() {
+  static const Rotary* const scheme = new Rotary;
+  return *scheme;
+}
+
 const PositionScheme* FindPositionScheme(absl::string_view type) {
   for (const Entry& entry : kSchemes) {
-    if (type == entry.type) return &entry.scheme();
+    if (entry.type != nullptr && type == entry.type) return &entry.scheme();
+  }
+  return nullptr;
+}
+
+const PositionScheme* PositionSchemeNamed(absl::string_view name) {
+  for (const Entry& entry : kSchemes) {
+    if (name == entry.scheme().name()) return &entry.scheme();
   }
   return nullptr;
 }
@@ -91,6 +116,7 @@ const PositionScheme* FindPositionScheme(absl::string_view type) {
 std::string SupportedPositionSchemes() {
   std::string types;
   for (const Entry& entry : kSchemes) {
+    if (entry.type == nullptr) continue;
     absl::StrAppend(&types, types.empty() ? "" : ", ", entry.type);
   }
   return types;

@@ -58,6 +58,9 @@ class PositionScheme {
   // caller's position ids change nothing here.
   virtual bool biases_attention() const { return false; }
 
+  // False: the embedding block adds no rows.
+  virtual bool adds_rows() const { return true; }
+
   // Rows of the checkpoint's table of biases [rows,A] that Biases reads; 0: it
   // reads none.
   virtual int32_t bias_rows() const { return 0; }
@@ -74,9 +77,13 @@ const PositionScheme& SinusoidalPositions();
 // As MPNet has it: the checkpoint's table of biases has a row for each bucket
 // of distances.
 const PositionScheme& RelativeBiasPositions();
+// No rows: queries and keys are rotated (ModelConfig::rotations).
+const PositionScheme& RotaryPositions();
 
 // By config.json's word for it; nullptr for one that is not supported.
 const PositionScheme* FindPositionScheme(absl::string_view type);
+// By name(); nullptr: there is no such scheme.
+const PositionScheme* PositionSchemeNamed(absl::string_view name);
 // "absolute, sinusoidal"
 std::string SupportedPositionSchemes();
 

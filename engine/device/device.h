@@ -20,6 +20,7 @@
 #include "engine/base/batch.h"
 #include "engine/base/forward_result.h"
 #include "engine/base/tensor.h"
+#include "engine/device/model_sizes.h"
 #include "engine/device/op_costs.h"
 #include "engine/device/ops.h"
 #include "engine/device/weights.h"
@@ -71,32 +72,7 @@ struct DeviceRotation : OnCards<DeviceRotation> {
 struct ExecutorLimits {
   int64_t max_batch_tokens = 0;     // T
   int64_t max_batch_sequences = 0;  // B
-  int32_t max_seqlen = 0;
-  int32_t hidden_size = 0;
-  int32_t embedding_size = 0;  // E of a factored embedding; 0: it is not
-  int32_t num_attention_heads = 0;
-  int32_t intermediate_size = 0;
-  bool gated = false;     // feed-forward-in gives 2 F columns, and a gate F
-  bool pre_norm = false;  // norms give rows apart from the states
-};
-
-// What a Device is told before any weight is prepared.
-struct ModelSizes {
-  int32_t num_layers = 0;  // with weights of their own
-  int32_t hidden_size = 0;
-  int32_t embedding_size = 0;  // E of a factored embedding; 0: it is not
-  int32_t num_attention_heads = 0;
-  int32_t intermediate_size = 0;
-  int32_t token_rows = 0;
-  int32_t position_rows = 0;
-  int32_t segment_rows = 0;  // 0: none
-  int32_t max_len = 0;
-  bool attention_bias = false;
-  bool gated = false;          // as in ExecutorLimits
-  bool pre_norm = false;       // as in ExecutorLimits; a norm after all layers
-  int32_t rotations = 0;       // pairs of tables [max_len,rotary_pairs]
-  int32_t rotary_pairs = 0;    // of a head
-  std::vector<Reach> reaches;  // to which layers limit their attention
+  ModelSizes model;
 };
 
 class Executor {
@@ -165,10 +141,12 @@ class Device {
   // thread; slows passes down. Before NewExecutor. False: this device cannot.
   virtual bool ObserveOps(OpObserver observe) { return false; }
 
-  // Called once before the Prepare functions. UNIMPLEMENTED: shapes that the
-  // device does not compute; RESOURCE_EXHAUSTED: the model and one Session do
+  // Called once before the Prepare functions, with the size of every weight
+  // that they will be given. UNIMPLEMENTED: shapes that the device does not
+  // compute; RESOURCE_EXHAUSTED: the model and one Session do
   // not fit in its memory, with the numbers.
-  virtual absl::Status ExpectModel(const ModelSizes& sizes) {
+  virtual absl::Status ExpectModel(const ModelSizes& sizes,
+                                   const std::vector<WeightSize>& weights) {
     return absl::OkStatus();
   }
   virtual absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(

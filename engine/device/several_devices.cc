@@ -55,9 +55,10 @@ class SeveralDevices : public Device {
     for (const auto& device : devices_) all &= device->ObserveOps(observe);
     return all;
   }
-  absl::Status ExpectModel(const ModelSizes& sizes) override {
+  absl::Status ExpectModel(const ModelSizes& sizes,
+                           const std::vector<WeightSize>& weights) override {
     for (const auto& device : devices_) {
-      const absl::Status status = device->ExpectModel(sizes);
+      const absl::Status status = device->ExpectModel(sizes, weights);
       TakeNotes();
       if (!status.ok()) return Of(*device, status);
     }

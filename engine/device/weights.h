@@ -29,7 +29,7 @@ struct EmbeddingWeights {
   HostMatrix token;     // [V,E]
   HostMatrix position;  // [P,E]; zero rows: the scheme adds nothing here
   HostMatrix segment;   // [S,E]; zero rows: the model has no segments
-  NormWeights norm;     // [E]
+  NormWeights norm;     // [E]; empty: the sums stay as they are
 };
 
 }  // namespace encoderd

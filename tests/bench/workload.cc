@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "engine/checkpoint/checkpoint_reader.h"
 #include "tests/support/random_model.h"
 
 namespace encoderd {
@@ -47,7 +48,7 @@ RandomShape BertLarge() {
 absl::StatusOr<BenchModel> LoadBenchModel(const std::string& name,
                                           std::unique_ptr<Device> device) {
   BenchModel model;
-  std::unique_ptr<CheckpointReader> checkpoint;
+  std::unique_ptr<WeightSource> checkpoint;
   if (name == "minilm" || name == "bert-base" || name == "bert-large") {
     const RandomShape shape = name == "minilm"      ? MiniLm()
                               : name == "bert-base" ? BertBase()
@@ -59,18 +60,13 @@ absl::StatusOr<BenchModel> LoadBenchModel(const std::string& name,
     absl::StatusOr<ModelConfig> config = LoadModelConfig(name, 0);
     if (!config.ok()) return config.status();
     model.config = *std::move(config);
-    model.limits.token_rows = model.config.vocab_size;
-    model.limits.segment_rows = model.config.type_vocab_size;
-    model.limits.position_rows = model.config.max_position_embeddings;
-    model.limits.position_offset = model.config.position_offset;
-    model.limits.max_len =
-        model.limits.position_rows - model.limits.position_offset;
+    model.limits = model.config.limits();
     auto opened = CheckpointReader::Open(name, model.config);
     if (!opened.ok()) return opened.status();
     checkpoint = *std::move(opened);
   }
-  auto encoder = Encoder::Build(std::move(device), model.config, model.limits,
-                                checkpoint.get());
+  auto encoder =
+      Encoder::Build(std::move(device), model.config, checkpoint.get());
   if (!encoder.ok()) return encoder.status();
   model.encoder = *std::move(encoder);
   return model;

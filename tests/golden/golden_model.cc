@@ -41,13 +41,9 @@ absl::StatusOr<GoldenModel> OpenGoldenModel(const std::string& folder,
 
   GoldenModel model;
   model.config = *std::move(config);
-  model.limits = {.token_rows = model.config.vocab_size,
-                  .segment_rows = model.config.type_vocab_size,
-                  .position_rows = model.config.max_position_embeddings,
-                  .position_offset = model.config.position_offset,
-                  .max_len = model.config.max_len};
-  auto encoder = Encoder::Build(std::move(device), model.config, model.limits,
-                                checkpoint->get());
+  model.limits = model.config.limits();
+  auto encoder =
+      Encoder::Build(std::move(device), model.config, checkpoint->get());
   if (!encoder.ok()) return encoder.status();
   model.encoder = *std::move(encoder);
   auto session = model.encoder->NewSession({.max_batch_tokens = 1024});

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "engine/checkpoint/architecture.h"
 #include "engine/checkpoint/positions.h"
 
 namespace encoderd {
@@ -23,6 +24,7 @@ FakeModel::FakeModel(const FakeModelOptions& options)
   }
   ModelConfig& config = info_.config;
   config.model_type = "bert";
+  config.tensors = FindArchitecture("bert")->tensors;
   config.num_hidden_layers = options.layers;
   config.hidden_size = options.hidden_size;
   config.num_attention_heads = 2;

@@ -12,7 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
+#include "engine/checkpoint/architecture.h"
+#include "engine/checkpoint/model_config.h"
 
 namespace encoderd {
 namespace {
@@ -79,22 +80,23 @@ std::string ValueBytes(const std::string& dtype,
   return halves;
 }
 
-TensorToWrite MakeTensor(const CheckpointSpec& spec, const std::string& name,
-                         std::vector<int64_t> shape) {
+TensorToWrite MakeTensor(const CheckpointSpec& spec, Role role,
+                         const std::string& name, std::vector<int64_t> shape,
+                         int64_t fan_in) {
   int bits = 24;
   int gain_bits = 16;
   if (spec.dtype == "F16") bits = 11, gain_bits = 8;
   if (spec.dtype == "BF16") bits = 8, gain_bits = 5;
-  const bool gain = absl::EndsWith(name, "LayerNorm.weight") ||
-                    absl::EndsWith(name, "layer_norm.weight");
+  const bool gain = IsNorm(role) && absl::EndsWith(name, ".weight");
   int scale = 0;
   if (gain) {
     scale = 3;
     bits = gain_bits;
   } else if (shape.size() == 1) {
     scale = 3;
-  } else if (!absl::StartsWith(name, "embeddings.")) {
-    scale = WeightScale(shape[1]);
+  } else if (role != Role::kToken && role != Role::kPosition &&
+             role != Role::kSegment) {
+    scale = WeightScale(fan_in);
   }
   int64_t count = 1;
   for (int64_t extent : shape) count *= extent;
@@ -142,11 +144,35 @@ Json ReadTable(const std::string& name) {
   return table;
 }
 
-// The names of an architecture; a row may point to another's.
-Json Names(const std::string& model_type) {
-  const Json table = ReadTable("checkpoint_names.json");
-  const Json& row = table.at(model_type);
-  return row.is_string() ? table.at(row.get<std::string>()) : row;
+// What the tensor table needs to know.
+ModelConfig Sizes(const CheckpointSpec& spec) {
+  const Architecture& architecture = *FindArchitecture(spec.model_type);
+  const Json settings = Json::parse(spec.config);
+  const auto setting = [&](const char* name, int64_t fallback) {
+    const auto key = architecture.keys.find(name);
+    return static_cast<int32_t>(key == architecture.keys.end()
+                                    ? 0
+                                    : settings.value(key->second, fallback));
+  };
+  ModelConfig config;
+  config.tensors = architecture.tensors;
+  config.vocab_size = static_cast<int32_t>(spec.vocab);
+  config.max_position_embeddings = static_cast<int32_t>(spec.positions);
+  config.type_vocab_size = static_cast<int32_t>(spec.segments);
+  config.hidden_size = static_cast<int32_t>(spec.hidden);
+  config.intermediate_size = static_cast<int32_t>(spec.inner);
+  config.num_attention_heads = static_cast<int32_t>(spec.heads);
+  config.attention_bias_rows = setting("attention_bias_rows", 0);
+  config.embedding_size = setting("embedding_size", spec.hidden);
+  if (config.embedding_size == spec.hidden && !architecture.always_projects)
+    config.embedding_size = 0;
+  config.num_hidden_layers = static_cast<int32_t>(spec.layers);
+  if (architecture.keys.count("num_hidden_groups") > 0) {
+    config.inner_group_num = setting("inner_group_num", 1);
+    const int32_t groups = setting("num_hidden_groups", spec.layers);
+    config.layer_weights = {groups * config.inner_group_num - 1};
+  }
+  return config;
 }
 
 Json CheckpointConfig(const CheckpointSpec& spec) {
@@ -159,12 +185,11 @@ Json CheckpointConfig(const CheckpointSpec& spec) {
                        {"type_vocab_size", spec.segments},
                        {"hidden_act", spec.act},
                        {"layer_norm_eps", spec.eps}};
-  const Json keys = Names(spec.model_type).at("keys");
+  const auto& keys = FindArchitecture(spec.model_type)->keys;
   Json config = {{"model_type", spec.model_type}};
   for (const auto& value : values.items()) {
-    const Json key = keys.value(value.key(), Json(value.key()));
-    // null: the architecture has no such key.
-    if (key.is_string()) config[key.get<std::string>()] = value.value();
+    const auto key = keys.find(value.key());
+    if (key != keys.end()) config[key->second] = value.value();
   }
   config.update(Json::parse(spec.config));
   return config;
@@ -195,52 +220,15 @@ CheckpointSpec CheckpointSpecOf(const std::string& name) {
 }
 
 std::vector<TensorToWrite> CheckpointTensors(const CheckpointSpec& spec) {
-  const Json names = Names(spec.model_type);
-  const auto name = [&](const char* role) {
-    return names.at(role).get<std::string>();
-  };
-  const Json settings = Json::parse(spec.config);
-  const int64_t h = spec.hidden, e = settings.value("embedding_size", h);
+  const ModelConfig config = Sizes(spec);
   std::vector<TensorToWrite> tensors;
-  const auto add = [&](const std::string& tensor, std::vector<int64_t> shape) {
-    tensors.push_back(MakeTensor(spec, tensor, std::move(shape)));
-  };
-  const auto norm = [&](const std::string& module, int64_t size) {
-    add(module + ".weight", {size});
-    add(module + ".bias", {size});
-  };
-  const auto linear = [&](const std::string& module, int64_t out, int64_t in) {
-    add(module + ".weight", {out, in});
-    add(module + ".bias", {out});
-  };
-  add(name("token") + ".weight", {spec.vocab, e});
-  add(name("position") + ".weight", {spec.positions, e});
-  if (spec.segments > 0) add(name("segment") + ".weight", {spec.segments, e});
-  norm(name("embedding_norm"), e);
-  if (names.contains("projection") && (name("projects") == "always" || e != h))
-    linear(name("projection"), h, e);
-  if (names.contains("attention_bias")) {
-    add(name("attention_bias") + ".weight",
-        {settings.at("relative_attention_num_buckets").get<int64_t>(),
-         spec.heads});
-  }
-  // Layers with weights of their own: all, or groups of some.
-  const int64_t inner = settings.value("inner_group_num", int64_t{1});
-  const int64_t layers =
-      settings.value("num_hidden_groups", spec.layers) * inner;
-  for (int64_t layer = 0; layer < layers; ++layer) {
-    const std::string at = absl::StrReplaceAll(
-        name("layer"), {{"{layer}", absl::StrCat(layer)},
-                        {"{group}", absl::StrCat(layer / inner)},
-                        {"{inner}", absl::StrCat(layer % inner)}});
-    for (const char* part : {"query", "key", "value"}) {
-      linear(at + name(part), h, h);
-    }
-    linear(at + name("attention_output"), h, h);
-    norm(at + name("attention_norm"), h);
-    linear(at + name("feed_forward_in"), spec.inner, h);
-    linear(at + name("feed_forward_out"), h, spec.inner);
-    norm(at + name("output_norm"), h);
+  for (const CheckpointModule& module : ModulesOf(config)) {
+    const Role role = module.row->role;
+    tensors.push_back(MakeTensor(spec, role, module.name + ".weight",
+                                 module.stored_shape(), module.in));
+    if (!module.row->bias) continue;
+    tensors.push_back(
+        MakeTensor(spec, role, module.name + ".bias", {module.out}, 0));
   }
   return tensors;
 }

@@ -4,8 +4,8 @@
     random_checkpoint.py NAME FOLDER      one of checkpoints.json
     random_checkpoint.py --list
 
-checkpoints.json names the shapes, checkpoint_names.json each architecture's
-names of tensors and keys of config.json. A value is drawn from splitmix64, seeded by
+checkpoints.json names the shapes, engine/checkpoint/architectures.json each
+architecture's tensors and keys of config.json. A value is drawn from splitmix64, seeded by
 the model's seed and the tensor's name, as an integer of so few bits that it
 fits the tensor's dtype without rounding: no library decides a bit of it.
 random_checkpoint.cc writes the same bytes; the goldens hold their SHA-256.
@@ -14,7 +14,9 @@ Only Python's standard library is used.
 
 import argparse
 import array
+import functools
 import json
+import math
 import pathlib
 import struct
 import sys
@@ -23,8 +25,9 @@ MASK = (1 << 64) - 1
 STEP = 0x9E3779B97F4A7C15
 # dtype: bits of a weight, bits of a LayerNorm's gain.
 BITS = {"F32": (24, 16), "F16": (11, 8), "BF16": (8, 5)}
-# Weights of a LayerNorm, in one architecture or another.
-GAINS = ("LayerNorm.weight", "layer_norm.weight")
+TABLES = ("token", "position", "segment")
+ARCHITECTURES = (pathlib.Path(__file__).parents[2] / "engine" / "checkpoint"
+                 / "architectures.json")
 POOLING = {"mean_sqrt_len": "mean_sqrt_len_tokens"}
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -35,12 +38,24 @@ def specs():
     return {spec["name"]: spec for spec in json.loads(path.read_text())}
 
 
-def names(spec):
-    """The names of the spec's architecture; a row may point to another's."""
-    path = pathlib.Path(__file__).with_name("checkpoint_names.json")
-    table = json.loads(path.read_text())
-    row = table[model_type(spec)]
-    return table[row] if isinstance(row, str) else row
+def merged(base, patch):
+    """JSON Merge Patch: members of `patch` replace, null removes."""
+    whole = dict(base)
+    for key, value in patch.items():
+        if value is None:
+            whole.pop(key, None)
+        elif isinstance(value, dict):
+            whole[key] = merged(whole.get(key, {}), value)
+        else:
+            whole[key] = value
+    return whole
+
+
+@functools.cache
+def architecture(name):
+    """The entry of architectures.json with what it takes over."""
+    entry = json.loads(ARCHITECTURES.read_text())[name]
+    return merged(architecture(entry["like"]), entry) if "like" in entry else entry
 
 
 def model_type(spec):
@@ -75,60 +90,64 @@ def weight_scale(fan_in):
     return s
 
 
-def shapes(spec):
-    """Pairs of tensor name (without prefix) and shape, in the file's order."""
-    h, f, name = spec["hidden"], spec["inner"], names(spec)
+def sizes(spec):
+    """The size letters of architectures.json."""
+    entry = architecture(model_type(spec))
+    settings, keys = spec.get("config", {}), entry["keys"]
+    h = spec["hidden"]
+    e = settings.get("embedding_size", h) if "embedding_size" in keys else h
+    projects = "embedding_size" in keys and (
+        e != h or entry.get("always_projects", False))
+    return {"V": spec["vocab"], "P": spec["positions"], "S": spec["segments"],
+            "E": e, "X": e if projects else 0, "H": h, "F": spec["inner"],
+            "A": spec["heads"],
+            "R": settings.get(keys.get("attention_bias_rows"), 0)}
+
+
+def tensors(spec):
+    """Role, name (without prefix), shape and fan-in, in the file's order."""
+    entry, size = architecture(model_type(spec)), sizes(spec)
     settings = spec.get("config", {})
-    e = settings.get("embedding_size", h)
-    rows = [(name["token"] + ".weight", [spec["vocab"], e]),
-            (name["position"] + ".weight", [spec["positions"], e])]
-    if spec["segments"]:
-        rows.append((name["segment"] + ".weight", [spec["segments"], e]))
-
-    def norm(module, size=h):
-        rows.extend([(module + ".weight", [size]), (module + ".bias", [size])])
-
-    def linear(module, out, inputs):
-        rows.extend([(module + ".weight", [out, inputs]),
-                     (module + ".bias", [out])])
-
-    norm(name["embedding_norm"], e)
-    if "projection" in name and (name["projects"] == "always" or e != h):
-        linear(name["projection"], h, e)
-    if "attention_bias" in name:
-        rows.append((name["attention_bias"] + ".weight",
-                     [settings["relative_attention_num_buckets"], spec["heads"]]))
-    # Layers with weights of their own: all, or groups of some.
     inner = settings.get("inner_group_num", 1)
-    for layer in range(settings.get("num_hidden_groups", spec["layers"]) * inner):
-        at = name["layer"].replace("{layer}", str(layer))
-        at = at.replace("{group}", str(layer // inner))
-        at = at.replace("{inner}", str(layer % inner))
-        for part in ("query", "key", "value"):
-            linear(at + name[part], h, h)
-        linear(at + name["attention_output"], h, h)
-        norm(at + name["attention_norm"])
-        linear(at + name["feed_forward_in"], f, h)
-        linear(at + name["feed_forward_out"], h, f)
-        norm(at + name["output_norm"])
-    return rows
+    # Layers with weights of their own: all, or groups of some.
+    layers = settings.get("num_hidden_groups", spec["layers"]) * inner
+
+    def module(layer, role, name, shape, *flags):
+        extents = [size[part[-1]] * int(part[:-1] or 1)
+                   for part in shape.split(",")]
+        if 0 in extents:
+            return
+        if name.startswith("."):
+            name = (entry["layer"] + name).format(
+                layer=layer, group=layer // inner, inner=layer % inner)
+        stored = extents[::-1] if "transposed" in flags else extents
+        yield role, name + ".weight", stored, extents[-1]
+        if "bias" in flags:
+            yield role, name + ".bias", extents[:1], 0
+
+    in_layer = [row for row in entry["tensors"] if row[1].startswith(".")]
+    for row in entry["tensors"]:
+        if row not in in_layer:
+            yield from module(0, *row)
+        elif row is in_layer[0]:
+            for layer in range(layers):
+                for part in in_layer:
+                    yield from module(layer, *part)
 
 
-def values(spec, name, shape):
+def values(spec, role, name, shape, fan_in):
     """The tensor's values as exact Python floats."""
     weight_bits, gain_bits = BITS[spec["dtype"]]
-    count = 1
-    for extent in shape:
-        count *= extent
-    if name.endswith(GAINS):
+    count = math.prod(shape)
+    if role.endswith("_norm") and name.endswith(".weight"):
         unit = 2.0 ** -(gain_bits - 1 + 3)
         return [1 + k * unit for k in draws(spec["seed"], name, count, gain_bits)]
     if len(shape) == 1:
         scale = 3
-    elif name.startswith("embeddings."):
+    elif role in TABLES:
         scale = 0
     else:
-        scale = weight_scale(shape[1])
+        scale = weight_scale(fan_in)
     unit = 2.0 ** -(weight_bits - 1 + scale)
     return [k * unit for k in draws(spec["seed"], name, count, weight_bits)]
 
@@ -147,9 +166,9 @@ def tensor_bytes(dtype, numbers):
     return data
 
 
-def safetensors(dtype, tensors):
+def safetensors(dtype, contents):
     entries, data = [], bytearray()
-    for name, shape, content in tensors:
+    for name, shape, content in contents:
         end = len(data) + len(content)
         dims = ",".join(map(str, shape))
         entries.append(f'"{name}":{{"dtype":"{dtype}","shape":[{dims}],'
@@ -166,10 +185,8 @@ def config(spec):
               "max_position_embeddings": spec["positions"],
               "type_vocab_size": spec["segments"], "hidden_act": spec["act"],
               "layer_norm_eps": spec["eps"]}
-    # null: the architecture has no such key.
-    keys = names(spec)["keys"]
-    values = {keys.get(key, key): value for key, value in values.items()}
-    values.pop(None, None)
+    keys = architecture(model_type(spec))["keys"]
+    values = {keys[key]: value for key, value in values.items() if key in keys}
     return {"model_type": model_type(spec), **values, **spec.get("config", {})}
 
 
@@ -182,15 +199,16 @@ def vocabulary(spec):
 def weight_files(spec):
     """Pairs of file name and content; the index of shards included."""
     prefix, shards = spec["prefix"], spec["shards"]
-    tensors = [(prefix + name, shape,
-                tensor_bytes(spec["dtype"], values(spec, name, shape)))
-               for name, shape in shapes(spec)]
+    contents = [
+        (prefix + name, shape,
+         tensor_bytes(spec["dtype"], values(spec, role, name, shape, fan_in)))
+        for role, name, shape, fan_in in tensors(spec)]
     if shards == 1:
-        yield "model.safetensors", safetensors(spec["dtype"], tensors)
+        yield "model.safetensors", safetensors(spec["dtype"], contents)
         return
     weight_map = {}
     for shard in range(shards):
-        own = tensors[shard::shards]
+        own = contents[shard::shards]
         name = f"model-{shard + 1:05}-of-{shards:05}.safetensors"
         weight_map.update({tensor: name for tensor, _, _ in own})
         yield name, safetensors(spec["dtype"], own)

@@ -1,9 +1,9 @@
 #include "tests/support/random_model.h"
 
 #include <cmath>
-#include <string>
 
 #include "absl/memory/memory.h"
+#include "engine/checkpoint/architecture.h"
 
 namespace encoderd {
 namespace {
@@ -12,30 +12,49 @@ int32_t Columns(const RandomShape& shape) {
   return shape.embedding == 0 ? shape.hidden : shape.embedding;
 }
 
-class RandomReader : public CheckpointReader {
+// The rows of every architecture that these shapes take something from.
+TensorTable Tensors(const RandomShape& shape) {
+  TensorTable tensors = FindArchitecture("albert")->tensors;
+  for (const TensorRow& row : FindArchitecture("mpnet")->tensors.rows) {
+    if (row.role == Role::kAttentionBias) tensors.rows.push_back(row);
+  }
+  std::erase_if(tensors.rows, [&](const TensorRow& row) {
+    return row.role == Role::kEmbeddingNorm && !shape.outer_norms;
+  });
+  for (TensorRow& row : tensors.rows) {
+    if (row.role == Role::kFeedForwardIn && shape.gated) row.shape = "2F,H";
+  }
+  if (shape.pre_norm)
+    tensors.rows.push_back({Role::kFinalNorm, "final_norm", "H"});
+  return tensors;
+}
+
+class RandomSource : public WeightSource {
  public:
-  RandomReader(const RandomShape& shape, uint32_t seed)
+  RandomSource(const RandomShape& shape, uint32_t seed)
       : shape_(shape), seed_(seed) {}
 
-  absl::StatusOr<EmbeddingWeights> ReadEmbeddings() override {
-    std::mt19937 random(seed_);
-    EmbeddingWeights weights;
+  absl::StatusOr<OuterWeights> ReadOuter() override {
+    OuterWeights weights;
+    EmbeddingWeights& embeddings = weights.embeddings;
     const int32_t columns = Columns(shape_);
-    weights.token = Values(shape_.vocabulary, columns, 0.5f, &random);
-    weights.position = Values(shape_.positions, columns, 0.3f, &random);
-    weights.segment = Values(shape_.segments, columns, 0.1f, &random);
-    weights.norm = Norm(columns, &random);
+    std::mt19937 random(seed_);
+    embeddings.token = Values(shape_.vocabulary, columns, 0.5f, &random);
+    if (shape_.thetas.empty())
+      embeddings.position = Values(shape_.positions, columns, 0.3f, &random);
+    embeddings.segment = Values(shape_.segments, columns, 0.1f, &random);
+    if (shape_.outer_norms) embeddings.norm = Norm(columns, &random);
+    random.seed(seed_ + 1000);
+    if (shape_.embedding > 0)
+      weights.projection = Linear(shape_.hidden, columns, &random);
+    random.seed(seed_ + 2000);
+    if (shape_.relative_bias) {
+      weights.attention_bias =
+          Values(kRelativeBuckets, shape_.heads, 1.0f, &random);
+    }
+    random.seed(seed_ + 3000);
+    if (shape_.pre_norm) weights.final_norm = Norm(shape_.hidden, &random);
     return weights;
-  }
-
-  absl::StatusOr<LinearWeights> ReadProjection() override {
-    std::mt19937 random(seed_ + 1000);
-    return Linear(shape_.hidden, Columns(shape_), &random);
-  }
-
-  absl::StatusOr<HostMatrix> ReadAttentionBias() override {
-    std::mt19937 random(seed_ + 2000);
-    return Values(kRelativeBuckets, shape_.heads, 1.0f, &random);
   }
 
   absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override {
@@ -45,13 +64,13 @@ class RandomReader : public CheckpointReader {
     weights.qkv = Linear(3 * h, h, &random);
     weights.attention_output = Linear(h, h, &random);
     weights.attention_norm = Norm(h, &random);
-    weights.feed_forward_in = Linear(f, h, &random);
+    if (layer == 0 && shape_.pre_norm && !shape_.outer_norms)
+      weights.attention_norm = {};
+    weights.feed_forward_in = Linear(shape_.gated ? 2 * f : f, h, &random);
     weights.feed_forward_out = Linear(h, f, &random);
-    weights.output_norm = Norm(h, &random);
+    weights.feed_forward_norm = Norm(h, &random);
     return weights;
   }
-
-  absl::StatusOr<std::string> Sha256() override { return std::string(); }
 
  private:
   // Normal values with mean 0; own arithmetic on the generator's bits, as the
@@ -101,6 +120,7 @@ class RandomReader : public CheckpointReader {
 ModelConfig RandomConfig(const RandomShape& shape) {
   ModelConfig config;
   config.model_type = "bert";
+  config.tensors = Tensors(shape);
   config.num_hidden_layers = shape.layers;
   config.hidden_size = shape.hidden;
   config.embedding_size = shape.embedding;
@@ -115,23 +135,32 @@ ModelConfig RandomConfig(const RandomShape& shape) {
   if (shape.relative_bias) {
     config.position_scheme = &RelativeBiasPositions();
     config.attention_bias_rows = kRelativeBuckets;
+    config.attention_bias = true;
+  }
+  config.pre_norm = shape.pre_norm;
+  config.gated = shape.gated;
+  for (const double theta : shape.thetas)
+    config.rotations.push_back({theta, shape.hidden / shape.heads / 2 * 2});
+  if (!shape.thetas.empty()) config.position_scheme = &RotaryPositions();
+  for (int32_t l = 0; l < shape.layers; ++l) {
+    LayerSpec spec;
+    if (!shape.reaches.empty())
+      spec.reach = shape.reaches[l % shape.reaches.size()];
+    if (!shape.thetas.empty())
+      spec.rotation = l % static_cast<int32_t>(shape.thetas.size());
+    config.layers.push_back(spec);
   }
   config.max_len = shape.positions;
   return config;
 }
 
 IdLimits RandomLimits(const RandomShape& shape) {
-  IdLimits limits;
-  limits.token_rows = shape.vocabulary;
-  limits.segment_rows = shape.segments;
-  limits.position_rows = shape.positions;
-  limits.max_len = shape.positions;
-  return limits;
+  return RandomConfig(shape).limits();
 }
 
-std::unique_ptr<CheckpointReader> RandomCheckpoint(const RandomShape& shape,
-                                                   uint32_t seed) {
-  return absl::make_unique<RandomReader>(shape, seed);
+std::unique_ptr<WeightSource> RandomCheckpoint(const RandomShape& shape,
+                                               uint32_t seed) {
+  return absl::make_unique<RandomSource>(shape, seed);
 }
 
 TokenSequence RandomSequence(int32_t length, const IdLimits& limits,

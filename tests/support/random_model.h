@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/base/batch.h"
-#include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/weight_source.h"
 
 namespace encoderd {
 
@@ -28,14 +28,19 @@ struct RandomShape {
   int32_t embedding = 0;        // E; 0: hidden, and no projection
   int32_t distinct_layers = 0;  // shared by `layers`; 0: none are shared
   bool relative_bias = false;   // as MPNet has it
+  bool pre_norm = false;
+  bool outer_norms =
+      true;  // of the embedding; pre-norm, of the first layer too
+  bool gated = false;
+  std::vector<Reach> reaches;  // of the layers in turn; empty: full
+  std::vector<double> thetas;  // rotary, of the layers in turn; empty: learned
 };
 
 ModelConfig RandomConfig(const RandomShape& shape);
 IdLimits RandomLimits(const RandomShape& shape);
 
-// A reader of random weights; Sha256 is empty.
-std::unique_ptr<CheckpointReader> RandomCheckpoint(const RandomShape& shape,
-                                                   uint32_t seed);
+std::unique_ptr<WeightSource> RandomCheckpoint(const RandomShape& shape,
+                                               uint32_t seed);
 
 // A sequence of `length` random ids within `limits`.
 TokenSequence RandomSequence(int32_t length, const IdLimits& limits,

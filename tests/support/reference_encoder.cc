@@ -36,15 +36,10 @@ int64_t Bucket(int64_t query, int64_t key) {
 }  // namespace
 
 ReferenceEncoder::ReferenceEncoder(const ModelConfig& config,
-                                   CheckpointReader* checkpoint, RoundRow round)
-    : config_(config),
-      round_(std::move(round)),
-      embeddings_(*checkpoint->ReadEmbeddings()) {
-  if (config.embedding_size > 0) projection_ = *checkpoint->ReadProjection();
-  if (config.attention_bias_rows > 0)
-    attention_bias_ = *checkpoint->ReadAttentionBias();
+                                   WeightSource* source, RoundRow round)
+    : config_(config), round_(std::move(round)), outer_(*source->ReadOuter()) {
   for (int32_t l = 0; l < config.distinct_layers(); ++l)
-    layers_.push_back(*checkpoint->ReadLayer(l));
+    layers_.push_back(*source->ReadLayer(l));
 }
 
 ReferenceEncoder::Rows ReferenceEncoder::Rounded(Rows rows,
@@ -75,9 +70,13 @@ ReferenceEncoder::Rows ReferenceEncoder::Linear(const Rows& x,
   return y;
 }
 
-// y = LayerNorm(y + x)
+// y = LayerNorm(y + x), or the sum alone for want of a norm.
 void ReferenceEncoder::AddNorm(const Rows& x, const NormWeights& norm,
                                Rows* y) const {
+  if (norm.gain.empty()) {
+    for (size_t i = 0; i < x.size(); ++i) (*y)[i] += x[i];
+    return;
+  }
   const auto size = static_cast<int64_t>(norm.gain.size());
   for (size_t row = 0; row < y->size(); row += size) {
     double* values = y->data() + row;
@@ -96,8 +95,36 @@ void ReferenceEncoder::AddNorm(const Rows& x, const NormWeights& norm,
   }
 }
 
-ReferenceEncoder::Rows ReferenceEncoder::Attention(const Rows& qkv,
-                                                   int64_t n) const {
+// As transformers: (a, b) of a pair turn to (a cos - b sin, b cos + a sin). The
+// frequency and the angle are floats there, and so they are here.
+void ReferenceEncoder::Rotate(const TokenSequence& sequence,
+                              const Rotation& rotation, Rows* qkv) const {
+  const int64_t size = config_.head_size(), half = rotation.dims / 2;
+  const int64_t heads = 2 * config_.num_attention_heads;  // of Q and of K
+  for (int64_t t = 0; t < sequence.size(); ++t) {
+    const int64_t at =
+        sequence.position_ids.empty() ? t : sequence.position_ids[t];
+    for (int64_t i = 0; i < half; ++i) {
+      const auto exponent = 2 * static_cast<float>(i) / rotation.dims;
+      const float frequency =
+          1 / static_cast<float>(std::pow(rotation.theta, exponent));
+      const double angle = static_cast<float>(at) * frequency;
+      for (int64_t head = 0; head < heads; ++head) {
+        double* x = qkv->data() + t * 3 * config_.hidden_size + head * size;
+        const double a = x[i], b = x[i + half];
+        x[i] = a * std::cos(angle) - b * std::sin(angle);
+        x[i + half] = b * std::cos(angle) + a * std::sin(angle);
+      }
+    }
+  }
+}
+
+ReferenceEncoder::Rows ReferenceEncoder::Attention(const Rows& qkv, int64_t n,
+                                                   const Reach& reach) const {
+  const auto hidden_from = [&](int64_t query, int64_t key) {
+    return (reach.left >= 0 && query - key > reach.left) ||
+           (reach.right >= 0 && key - query > reach.right);
+  };
   const int64_t hidden = config_.hidden_size, size = config_.head_size();
   Rows context(n * hidden);
   std::vector<double> p(n);
@@ -112,8 +139,9 @@ ReferenceEncoder::Rows ReferenceEncoder::Attention(const Rows& qkv,
         for (int64_t d = 0; d < size; ++d)
           p[j] += q[i * 3 * hidden + d] * k[j * 3 * hidden + d];
         p[j] /= std::sqrt(static_cast<double>(size));
-        if (attention_bias_.rows > 0)
-          p[j] += attention_bias_.Row(Bucket(i, j))[head];
+        if (outer_.attention_bias.rows > 0)
+          p[j] += outer_.attention_bias.Row(Bucket(i, j))[head];
+        if (hidden_from(i, j)) p[j] = -1e300;
         highest = std::max(highest, p[j]);
       }
       for (int64_t j = 0; j < n; ++j) sum += p[j] = std::exp(p[j] - highest);
@@ -126,6 +154,33 @@ ReferenceEncoder::Rows ReferenceEncoder::Attention(const Rows& qkv,
     }
   }
   return context;
+}
+
+ReferenceEncoder::Rows ReferenceEncoder::FeedForward(
+    const Rows& x, const LayerWeights& weights) const {
+  Rows inner = Linear(x, weights.feed_forward_in, true);
+  if (!config_.gated) {
+    for (double& value : inner) value = Activate(value, config_.hidden_act);
+    return Linear(inner, weights.feed_forward_out);
+  }
+  const int64_t f = config_.intermediate_size;
+  Rows gated(inner.size() / 2);
+  for (size_t i = 0; i < gated.size(); ++i) {
+    const double* row = inner.data() + i / f * 2 * f;
+    gated[i] = Activate(row[i % f], config_.hidden_act) * row[f + i % f];
+  }
+  return Linear(gated, weights.feed_forward_out);
+}
+
+ReferenceEncoder::Rows ReferenceEncoder::AttentionHalf(
+    const TokenSequence& sequence, int32_t layer, const Rows& n) const {
+  const LayerWeights& weights = layers_[config_.layer_weights_of(layer)];
+  const LayerSpec& spec = config_.layers[layer];
+  Rows qkv = Linear(n, weights.qkv);
+  if (spec.rotation >= 0)
+    Rotate(sequence, config_.rotations[spec.rotation], &qkv);
+  return Linear(Attention(qkv, sequence.size(), spec.reach),
+                weights.attention_output);
 }
 
 std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
@@ -142,28 +197,43 @@ std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
         sequence.segment_ids.empty() ? 0 : sequence.segment_ids[i];
     for (int64_t e = 0; e < columns; ++e) {
       double& sum = states[i * columns + e];
-      sum = embeddings_.token.Row(sequence.token_ids[i])[e];
-      if (embeddings_.segment.rows > 0)
-        sum += embeddings_.segment.Row(segment)[e];
-      position[i * columns + e] = embeddings_.position.Row(at)[e];
+      sum = outer_.embeddings.token.Row(sequence.token_ids[i])[e];
+      if (outer_.embeddings.segment.rows > 0)
+        sum += outer_.embeddings.segment.Row(segment)[e];
+      if (outer_.embeddings.position.rows > 0)
+        position[i * columns + e] = outer_.embeddings.position.Row(at)[e];
     }
   }
   if (layer == kTableSum) {
     for (size_t i = 0; i < states.size(); ++i) states[i] += position[i];
     return states;
   }
-  AddNorm(position, embeddings_.norm, &states);
-  if (config_.embedding_size > 0) states = Linear(states, projection_);
+  AddNorm(position, outer_.embeddings.norm, &states);
+  if (config_.embedding_size > 0) states = Linear(states, outer_.projection);
+  const Rows nothing(n * config_.hidden_size);
+  const auto normed = [&](Rows x, const NormWeights& norm) {
+    AddNorm(nothing, norm, &x);
+    return x;
+  };
+  const auto add = [](const Rows& x, Rows* y) {
+    for (size_t i = 0; i < x.size(); ++i) (*y)[i] += x[i];
+  };
   for (int32_t l = 0; l < layer; ++l) {
     const LayerWeights& weights = layers_[config_.layer_weights_of(l)];
-    Rows y = Linear(Attention(Linear(states, weights.qkv), n),
-                    weights.attention_output);
-    AddNorm(states, weights.attention_norm, &y);
-    Rows inner = Linear(y, weights.feed_forward_in, true);
-    for (double& x : inner) x = Activate(x, config_.hidden_act);
-    states = Linear(inner, weights.feed_forward_out);
-    AddNorm(y, weights.output_norm, &states);
+    if (config_.pre_norm) {
+      add(AttentionHalf(sequence, l, normed(states, weights.attention_norm)),
+          &states);
+      add(FeedForward(normed(states, weights.feed_forward_norm), weights),
+          &states);
+    } else {
+      add(AttentionHalf(sequence, l, states), &states);
+      states = normed(std::move(states), weights.attention_norm);
+      add(FeedForward(states, weights), &states);
+      states = normed(std::move(states), weights.feed_forward_norm);
+    }
   }
+  if (config_.pre_norm && layer == config_.num_hidden_layers)
+    return normed(std::move(states), outer_.final_norm);
   return states;
 }
 

@@ -8,8 +8,8 @@
 
 #include "engine/base/batch.h"
 #include "engine/base/pooling.h"
-#include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/weight_source.h"
 #include "engine/session.h"
 
 namespace encoderd {
@@ -20,9 +20,9 @@ class ReferenceEncoder {
   // multiplies.
   using RoundRow = std::function<void(double* row, int64_t count)>;
 
-  // Reads every layer; `checkpoint` must not fail. round: of the rows of x and
+  // Reads every layer; `source` must not fail. round: of the rows of x and
   // of weights; empty: none are rounded.
-  ReferenceEncoder(const ModelConfig& config, CheckpointReader* checkpoint,
+  ReferenceEncoder(const ModelConfig& config, WeightSource* source,
                    RoundRow round = {});
 
   // States [n,H] of `layer` for one sequence: 0 is the embedding block's own,
@@ -39,13 +39,17 @@ class ReferenceEncoder {
   Rows Linear(const Rows& x, const LinearWeights& weights,
               bool rounded = false) const;
   void AddNorm(const Rows& x, const NormWeights& norm, Rows* y) const;
-  Rows Attention(const Rows& qkv, int64_t n) const;
+  void Rotate(const TokenSequence& sequence, const Rotation& rotation,
+              Rows* qkv) const;
+  Rows Attention(const Rows& qkv, int64_t n, const Reach& reach) const;
+  Rows FeedForward(const Rows& x, const LayerWeights& weights) const;
+  // What a layer adds: of attention, to the states x, of which it reads n.
+  Rows AttentionHalf(const TokenSequence& sequence, int32_t layer,
+                     const Rows& n) const;
 
   const ModelConfig config_;
   const RoundRow round_;
-  EmbeddingWeights embeddings_;
-  LinearWeights projection_;
-  HostMatrix attention_bias_;  // [buckets,A], or no rows
+  const OuterWeights outer_;
   std::vector<LayerWeights> layers_;
 };
 

@@ -99,6 +99,7 @@ class CpuDevice : public Device {
 
  private:
   static NormRef RefTo(const NormWeights& weights, float eps) {
+    if (weights.gain.empty()) return {};
     return {weights.gain.data(), weights.bias.data(), eps};
   }
 

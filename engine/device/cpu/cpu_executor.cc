@@ -83,17 +83,16 @@ class CpuExecutor : public Executor {
 };
 
 absl::Status CpuExecutor::TakeScratch(int64_t product_scratch_bytes) {
-  const int64_t head_size = limits_.hidden_size / limits_.num_attention_heads;
+  const ModelSizes& model = limits_.model;
   absl::Status status =
       Reserve(product_scratch_bytes, "product scratch", &product_scratch_);
-  status.Update(
-      Reserve(kernels_.attention_scratch_bytes(limits_.max_seqlen, head_size),
-              "attention scratch", &attention_scratch_));
-  status.Update(
-      Reserve(std::max(limits_.hidden_size, limits_.embedding_size) * 4,
-              "row scratch", &row_));
+  status.Update(Reserve(
+      kernels_.attention_scratch_bytes(model.max_len, model.head_size()),
+      "attention scratch", &attention_scratch_));
+  status.Update(Reserve(std::max(model.hidden_size, model.embedding_size) * 4,
+                        "row scratch", &row_));
   if (kernels_.bf16) {
-    status.Update(Reserve(int64_t{4} * limits_.max_seqlen * limits_.hidden_size,
+    status.Update(Reserve(int64_t{4} * model.max_len * model.hidden_size,
                           "pooling scratch", &states_));
   }
   return status;
@@ -114,12 +113,12 @@ BatchRef CpuExecutor::Upload(const PackedBatch& batch) {
   status_ = absl::OkStatus();
   if (batch.num_tokens() > limits_.max_batch_tokens ||
       batch.num_sequences() > limits_.max_batch_sequences ||
-      batch.max_seqlen > limits_.max_seqlen) {
+      batch.max_seqlen > limits_.model.max_len) {
     status_ = absl::InternalError(absl::StrCat(
         "a batch of ", batch.num_tokens(), " tokens in ", batch.num_sequences(),
         " sequences of up to ", batch.max_seqlen, " is over this executor's ",
         limits_.max_batch_tokens, ", ", limits_.max_batch_sequences, " and ",
-        limits_.max_seqlen));
+        limits_.model.max_len));
   }
   return {batch.num_tokens(), batch.token_ids.data(), batch.position_ids.data(),
           batch.segment_ids.data()};

@@ -45,7 +45,7 @@ class BatchInvarianceTest
     const auto& [device, model] = GetParam();
     const RandomShape& shape = model.shape;
     limits_ = RandomLimits(shape);
-    encoder_ = Encoder::Build(device.Open(), RandomConfig(shape), limits_,
+    encoder_ = Encoder::Build(device.Open(), RandomConfig(shape),
                               RandomCheckpoint(shape, 1).get())
                    .value();
     std::mt19937 random(11);

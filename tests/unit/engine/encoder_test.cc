@@ -29,7 +29,7 @@ TestModel Load(const TestDevice& device, const RandomShape& shape,
   TestModel model;
   model.limits = RandomLimits(shape);
   model.encoder = Encoder::Build(device.Open(), RandomConfig(shape),
-                                 model.limits, RandomCheckpoint(shape, 1).get())
+                                 RandomCheckpoint(shape, 1).get())
                       .value();
   model.session = model.encoder->NewSession({max_batch_tokens}).value();
   return model;
@@ -140,6 +140,48 @@ TEST_P(EncoderTest, EqualsTheReferenceWithSharedLayersAndARelativeBias) {
     shape.distinct_layers = distinct;
     CheckShape(shape);
   }
+}
+
+TEST_P(EncoderTest, EqualsTheReferenceWithNormsFirst) {
+  RandomShape shape;
+  shape.pre_norm = true;
+  CheckShape(shape);
+  shape.outer_norms = false;
+  shape.layers = 3;
+  CheckShape(shape);
+}
+
+// GPT-2's form.
+TEST_P(EncoderTest, EqualsTheReferenceWithNormsFirstAndACausalMask) {
+  RandomShape shape;
+  shape.pre_norm = true;
+  shape.segments = 0;
+  shape.reaches = {{-1, 0}};
+  shape.activation = Activation::kGeluTanh;
+  CheckShape(shape);
+}
+
+TEST_P(EncoderTest, EqualsTheReferenceWithAGate) {
+  for (const bool pre_norm : {false, true}) {
+    RandomShape shape;
+    shape.gated = true;
+    shape.pre_norm = pre_norm;
+    CheckShape(shape);
+  }
+}
+
+// ModernBERT's form.
+TEST_P(EncoderTest, EqualsTheReferenceWithRotationsAndWindows) {
+  RandomShape shape;
+  shape.layers = 4;
+  shape.pre_norm = shape.gated = true;
+  shape.segments = 0;
+  shape.thetas = {160000, 10000, 10000};
+  shape.reaches = {{-1, -1}, {8, 8}, {8, 8}};
+  CheckShape(shape);
+  shape.heads = 2;  // of 32 columns
+  shape.reaches = {{0, 0}, {3, -1}};
+  CheckShape(shape);
 }
 
 TEST_P(EncoderTest, EqualsTheReferenceAtManyHeadSizes) {
@@ -325,23 +367,22 @@ INSTANTIATE_TEST_SUITE_P(Devices, EncoderTest,
                            return TestDeviceName(info.param);
                          });
 
-// The checkpoint with another position table.
-class RowsReader : public CheckpointReader {
+// The weights with another position table.
+class OtherRows : public WeightSource {
  public:
-  RowsReader(std::unique_ptr<CheckpointReader> reader, HostMatrix rows)
-      : reader_(std::move(reader)), rows_(std::move(rows)) {}
-  absl::StatusOr<EmbeddingWeights> ReadEmbeddings() override {
-    auto weights = reader_->ReadEmbeddings();
-    if (weights.ok()) weights->position = rows_;
+  OtherRows(std::unique_ptr<WeightSource> source, HostMatrix rows)
+      : source_(std::move(source)), rows_(std::move(rows)) {}
+  absl::StatusOr<OuterWeights> ReadOuter() override {
+    auto weights = source_->ReadOuter();
+    if (weights.ok()) weights->embeddings.position = rows_;
     return weights;
   }
   absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override {
-    return reader_->ReadLayer(layer);
+    return source_->ReadLayer(layer);
   }
-  absl::StatusOr<std::string> Sha256() override { return reader_->Sha256(); }
 
  private:
-  const std::unique_ptr<CheckpointReader> reader_;
+  const std::unique_ptr<WeightSource> source_;
   const HostMatrix rows_;
 };
 
@@ -355,10 +396,9 @@ TEST_P(EncoderTest, NoPositionRowsAreRowsOfZeros) {
   const PackedBatch batch = Pack({RandomSequence(40, limits, &random)}, limits);
   std::vector<std::vector<float>> values;
   for (const HostMatrix& rows : {HostMatrix{0, shape.hidden, {}}, zeros}) {
-    RowsReader reader(RandomCheckpoint(shape, 1), rows);
+    OtherRows source(RandomCheckpoint(shape, 1), rows);
     const auto encoder =
-        Encoder::Build(GetParam().Open(), RandomConfig(shape), limits, &reader)
-            .value();
+        Encoder::Build(GetParam().Open(), RandomConfig(shape), &source).value();
     const auto session = encoder->NewSession({}).value();
     ForwardResult result;
     ASSERT_TRUE(session->Run(batch, {StatesOf(2)}, &result).ok());
@@ -367,29 +407,27 @@ TEST_P(EncoderTest, NoPositionRowsAreRowsOfZeros) {
   EXPECT_EQ(values[0], values[1]);
 }
 
-class FailingReader : public CheckpointReader {
+class FailingSource : public WeightSource {
  public:
-  explicit FailingReader(std::unique_ptr<CheckpointReader> reader)
-      : reader_(std::move(reader)) {}
-  absl::StatusOr<EmbeddingWeights> ReadEmbeddings() override {
-    return reader_->ReadEmbeddings();
+  explicit FailingSource(std::unique_ptr<WeightSource> source)
+      : source_(std::move(source)) {}
+  absl::StatusOr<OuterWeights> ReadOuter() override {
+    return source_->ReadOuter();
   }
   absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override {
     if (layer == 1) return absl::DataLossError("layer 1 ends early");
-    return reader_->ReadLayer(layer);
+    return source_->ReadLayer(layer);
   }
-  absl::StatusOr<std::string> Sha256() override { return reader_->Sha256(); }
 
  private:
-  const std::unique_ptr<CheckpointReader> reader_;
+  const std::unique_ptr<WeightSource> source_;
 };
 
 TEST(EncoderBuildTest, PassesTheCheckpointsErrorOn) {
   const RandomShape shape;
-  FailingReader reader(RandomCheckpoint(shape, 1));
-  const auto encoder =
-      Encoder::Build(OpenDevice("cpu", "fp32").value(), RandomConfig(shape),
-                     RandomLimits(shape), &reader);
+  FailingSource source(RandomCheckpoint(shape, 1));
+  const auto encoder = Encoder::Build(OpenDevice("cpu", "fp32").value(),
+                                      RandomConfig(shape), &source);
   EXPECT_EQ(encoder.status(), absl::DataLossError("layer 1 ends early"));
 }
 

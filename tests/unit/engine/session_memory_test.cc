@@ -27,7 +27,7 @@ TEST_P(SessionMemoryTest, DoesNotGrowWhileServing) {
   shape.positions = 256;
   const IdLimits limits = RandomLimits(shape);
   const auto encoder = Encoder::Build(GetParam().Open(), RandomConfig(shape),
-                                      limits, RandomCheckpoint(shape, 1).get())
+                                      RandomCheckpoint(shape, 1).get())
                            .value();
   const auto session = encoder->NewSession({512}).value();
 

@@ -56,7 +56,8 @@ class CudaDevice : public Device {
     context_->observe_ops = std::move(observe);
     return true;
   }
-  absl::Status ExpectModel(const ModelSizes& sizes) override {
+  absl::Status ExpectModel(const ModelSizes& sizes,
+                           const std::vector<WeightSize>& weights) override {
     absl::Status status = CheckSizes(sizes);
     if (!status.ok()) return status;
     status = UseDevice();
@@ -69,12 +70,9 @@ class CudaDevice : public Device {
     limits.max_batch_tokens =
         std::max<int64_t>(default_batch_tokens(), sizes.max_len);
     limits.max_batch_sequences = limits.max_batch_tokens;
-    limits.hidden_size = sizes.hidden_size;
-    limits.embedding_size = sizes.embedding_size;
-    limits.intermediate_size = sizes.intermediate_size;
-    limits.gated = sizes.gated;
-    limits.pre_norm = sizes.pre_norm;
-    const int64_t model_bytes = ModelBytes(sizes, dtype(), context_->operands);
+    limits.model = sizes;
+    const int64_t model_bytes =
+        ModelBytes(weights, dtype(), context_->operands);
     const SessionPlan plan = PlanSession(limits, dtype(), context_->operands);
     AddNote(absl::StrCat(
         "the model takes ", BytesText(model_bytes), " of the card, a session ",
@@ -186,7 +184,7 @@ class CudaDevice : public Device {
 
 absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
   const int64_t hidden = sizes.hidden_size, inner = sizes.intermediate_size;
-  const int64_t head_size = hidden / sizes.num_attention_heads;
+  const int64_t head_size = sizes.head_size();
   if (hidden % kColumnMultiple != 0 || hidden > kMaxHidden ||
       inner % kColumnMultiple != 0) {
     return absl::UnimplementedError(
@@ -295,8 +293,10 @@ absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> CudaDevice::PrepareEmbeddings(
     status.Update(Put(weights.segment.data, dtype(), "the segment table",
                       &tables->segment));
   }
-  status.Update(
-      Put(weights.norm, eps, &tables->gain, &tables->bias, &tables->norm));
+  if (!weights.norm.gain.empty()) {
+    status.Update(
+        Put(weights.norm, eps, &tables->gain, &tables->bias, &tables->norm));
+  }
   if (!status.ok()) return status;
   tables->tables = {tables->token.data(), tables->position.data(),
                     tables->segment.data()};

@@ -18,10 +18,8 @@ CudaExecutor::CudaExecutor(std::shared_ptr<Context> context,
       runtime_(*context_->runtime),
       limits_(limits),
       plan_(PlanSession(limits, context_->dtype, context_->operands)),
-      attention_rule_{
-          context_->dtype,
-          limits.hidden_size / std::max(1, limits.num_attention_heads),
-          context_->attention_paths},
+      attention_rule_{context_->dtype, limits.model.head_size(),
+                      context_->attention_paths},
       passes_(&runtime_, context_->graphs, context_->overlaps) {}
 
 CudaExecutor::~CudaExecutor() {
@@ -90,12 +88,12 @@ BatchRef CudaExecutor::Upload(const PackedBatch& batch) {
                      " was lost by an earlier error of this process")));
   } else if (tokens > limits_.max_batch_tokens ||
              batch.num_sequences() > limits_.max_batch_sequences ||
-             batch.max_seqlen > limits_.max_seqlen) {
+             batch.max_seqlen > limits_.model.max_len) {
     Record(absl::InternalError(absl::StrCat(
         "a batch of ", tokens, " tokens in ", batch.num_sequences(),
         " sequences of up to ", batch.max_seqlen, " is over this executor's ",
         limits_.max_batch_tokens, ", ", limits_.max_batch_sequences, " and ",
-        limits_.max_seqlen)));
+        limits_.model.max_len)));
   } else {
     Record(runtime_.UseDevice(context_->ordinal), "choosing the device");
     return Stage(batch);

@@ -27,30 +27,29 @@ int64_t NormBytes(int64_t hidden) { return 2 * Aligned(hidden * 4); }
 
 }  // namespace
 
-int64_t ModelBytes(const ModelSizes& sizes, DType dtype, Operands operands) {
-  const int64_t hidden = sizes.hidden_size, inner = sizes.intermediate_size;
-  const bool factored = sizes.embedding_size > 0;
-  const int64_t columns = factored ? sizes.embedding_size : hidden;
-  int64_t bytes = NormBytes(columns);
-  if (sizes.attention_bias) {
-    bytes += Aligned(int64_t{4} * sizes.num_attention_heads *
-                     (2 * int64_t{sizes.max_len} - 1));
+int64_t ModelBytes(const std::vector<WeightSize>& weights, DType dtype,
+                   Operands operands) {
+  int64_t bytes = 0;
+  for (const WeightSize& weight : weights) {
+    const int64_t values = weight.rows * weight.cols;
+    switch (weight.kind) {
+      case WeightSize::Kind::kTable:
+        bytes += Aligned(values * DTypeBytes(dtype));
+        break;
+      case WeightSize::Kind::kLinear:
+        bytes +=
+            LinearBytes(weight.cols, weight.rows, dtype,
+                        weight.bears_8_bits ? operands : Operands::kElement);
+        break;
+      case WeightSize::Kind::kNorm:
+        bytes += NormBytes(weight.rows);
+        break;
+      case WeightSize::Kind::kFloats:
+        bytes += Aligned(4 * values);
+        break;
+    }
   }
-  bytes += sizes.rotations * 2 *
-           Aligned(int64_t{4} * sizes.max_len * sizes.rotary_pairs);
-  if (sizes.pre_norm) bytes += NormBytes(hidden);
-  const auto linear = [&](int64_t in, int64_t out) {
-    return LinearBytes(in, out, dtype, Operands::kElement);
-  };
-  if (factored) bytes += linear(columns, hidden);
-  for (const int64_t rows :
-       {sizes.token_rows, sizes.position_rows, sizes.segment_rows})
-    bytes += Aligned(rows * columns * DTypeBytes(dtype));
-  const int64_t layer =
-      linear(hidden, 3 * hidden) + linear(hidden, hidden) +
-      LinearBytes(hidden, sizes.gated ? 2 * inner : inner, dtype, operands) +
-      linear(inner, hidden) + 2 * NormBytes(hidden);
-  return bytes + sizes.num_layers * layer;
+  return bytes;
 }
 
 BatchLayout LayOutBatch(int64_t rows, int64_t attention_work,
@@ -71,18 +70,16 @@ BatchLayout LayOutBatch(int64_t rows, int64_t attention_work,
 SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
                         Operands operands) {
   const int64_t tokens = limits.max_batch_tokens;
-  const int64_t hidden = limits.hidden_size;
+  const ModelSizes& model = limits.model;
   SessionPlan plan;
   // Every piece of attention's work has a query of its own.
   plan.batch_bytes =
       LayOutBatch(tokens, tokens, limits.max_batch_sequences).bytes;
-  const int64_t embedding = limits.embedding_size;
-  plan.output_bytes = Aligned(4 * tokens * std::max(hidden, embedding));
-  const int64_t columns = embedding + (limits.pre_norm ? 7 : 6) * hidden +
-                          (limits.gated ? 3 : 1) * limits.intermediate_size;
-  plan.activation_bytes = columns * tokens * DTypeBytes(dtype);
+  plan.output_bytes =
+      Aligned(4 * tokens * std::max(model.hidden_size, model.embedding_size));
+  plan.activation_bytes = model.scratch_columns() * tokens * DTypeBytes(dtype);
   if (operands == Operands::kE4m3)
-    plan.quantized_bytes = E4m3RowsBytes(tokens, hidden);
+    plan.quantized_bytes = E4m3RowsBytes(tokens, model.hidden_size);
   return plan;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "engine/base/tensor.h"
@@ -14,9 +15,9 @@
 namespace encoderd {
 namespace cuda {
 
-// Tables and weights in `dtype`, those of feed-forward-in in `operands`; biases
+// Tables and weights in `dtype`, those that bear 8 bits in `operands`; biases
 // and norms as the kernels want them.
-int64_t ModelBytes(const ModelSizes& sizes, DType dtype,
+int64_t ModelBytes(const std::vector<WeightSize>& weights, DType dtype,
                    Operands operands = Operands::kElement);
 
 // What a batch is sent as, in one copy: its ids, attention's work list and

@@ -56,7 +56,7 @@ absl::Status ProvePaths(Runtime* runtime, const ModelSizes& sizes,
     outcomes.Take("a fast path of the kernels", "the plain one", taken, "");
     return outcomes.Finish();
   }
-  const int32_t head_size = sizes.hidden_size / sizes.num_attention_heads;
+  const int32_t head_size = sizes.head_size();
   // A limited reach is a kernel of its own.
   std::vector<Reach> reaches = sizes.reaches;
   reaches.insert(reaches.begin(), Reach());

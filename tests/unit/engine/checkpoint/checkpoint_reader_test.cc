@@ -71,8 +71,9 @@ TEST_F(WeightsTest, ReadsTablesAndLayersByRole) {
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
   EXPECT_THAT((*reader)->notes(), IsEmpty());
-  const auto embeddings = (*reader)->ReadEmbeddings();
-  ASSERT_THAT(embeddings, IsOk());
+  const auto outer = (*reader)->ReadOuter();
+  ASSERT_THAT(outer, IsOk());
+  const EmbeddingWeights* const embeddings = &outer->embeddings;
   EXPECT_EQ(embeddings->token.rows, 131);
   EXPECT_EQ(embeddings->token.cols, 39);
   EXPECT_EQ(embeddings->token.data,
@@ -92,7 +93,8 @@ TEST_F(WeightsTest, ReadsTablesAndLayersByRole) {
   EXPECT_EQ(layer->feed_forward_in.weight.cols, 39);
   EXPECT_EQ(layer->feed_forward_out.weight.rows, 39);
   EXPECT_EQ(layer->feed_forward_out.bias, Floats(at + "output.dense.bias"));
-  EXPECT_EQ(layer->output_norm.bias, Floats(at + "output.LayerNorm.bias"));
+  EXPECT_EQ(layer->feed_forward_norm.bias,
+            Floats(at + "output.LayerNorm.bias"));
   EXPECT_THAT((*reader)->ReadLayer(2), Not(IsOk()));
 }
 
@@ -116,6 +118,56 @@ TEST_F(WeightsTest, FusesQueryKeyAndValueInThisOrder) {
   EXPECT_EQ(layer->qkv.bias, bias);
 }
 
+// As GPT-2 has it: Q, K and V in one tensor, stored as [in,out].
+TEST_F(WeightsTest, ReadsQueryKeyAndValueOfOneTransposedTensor) {
+  const LayerWeights apart = Open().value()->ReadLayer(1).value();
+  const int64_t h = spec_.hidden;
+  ModelConfig config = LoadModelConfig(folder_.path(), 0).value();
+  std::vector<TensorRow>& rows = config.tensors.rows;
+  std::erase_if(rows, [](const auto& row) { return row.role == Role::kQkv; });
+  rows.push_back({.role = Role::kQkv,
+                  .name = "encoder.layer.{layer}.c_attn",
+                  .shape = "3H,H",
+                  .in_layer = true,
+                  .bias = true,
+                  .transposed = true});
+  std::erase_if(tensors_, [](const TensorToWrite& tensor) {
+    return tensor.name.find("attention.self.") != std::string::npos;
+  });
+  std::vector<float> transposed(3 * h * h);
+  for (int64_t o = 0; o < 3 * h; ++o) {
+    for (int64_t i = 0; i < h; ++i)
+      transposed[i * 3 * h + o] = apart.qkv.weight.Row(o)[i];
+  }
+  for (const char* layer : {"0", "1"}) {
+    const std::string name = absl::StrCat("encoder.layer.", layer, ".c_attn");
+    tensors_.push_back(FloatTensor(name + ".weight", {h, 3 * h}, transposed));
+    tensors_.push_back(FloatTensor(name + ".bias", {3 * h}, apart.qkv.bias));
+  }
+  WriteWeights(tensors_, 1, folder_.path());
+  const auto reader = CheckpointReader::Open(folder_.path(), config);
+  ASSERT_THAT(reader, IsOk());
+  const LayerWeights fused = (*reader)->ReadLayer(1).value();
+  EXPECT_EQ(fused.qkv.weight.rows, 3 * h);
+  EXPECT_EQ(fused.qkv.weight.cols, h);
+  EXPECT_EQ(fused.qkv.weight.data, apart.qkv.weight.data);
+  EXPECT_EQ(fused.qkv.bias, apart.qkv.bias);
+}
+
+TEST_F(WeightsTest, ABiasThatTheTableLacksIsZeros) {
+  ModelConfig config = LoadModelConfig(folder_.path(), 0).value();
+  for (TensorRow& row : config.tensors.rows) row.bias = false;
+  std::erase_if(tensors_, [](const TensorToWrite& tensor) {
+    return tensor.name.find(".bias") != std::string::npos;
+  });
+  WriteWeights(tensors_, 1, folder_.path());
+  const auto reader = CheckpointReader::Open(folder_.path(), config);
+  ASSERT_THAT(reader, IsOk());
+  const LayerWeights layer = (*reader)->ReadLayer(0).value();
+  EXPECT_EQ(layer.attention_norm.bias, std::vector<float>(39));
+  EXPECT_EQ(layer.feed_forward_in.bias, std::vector<float>(50));
+}
+
 TEST_F(WeightsTest, FindsTheNamesBehindAnyPrefix) {
   for (TensorToWrite& tensor : tensors_) tensor.name = "a.b." + tensor.name;
   EXPECT_THAT(Open(), IsOk());
@@ -132,7 +184,7 @@ TEST_F(WeightsTest, ReadsTheLayerNormNamesOfTensorFlowsCheckpoints) {
   }
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
-  EXPECT_EQ((*reader)->ReadEmbeddings().value().norm.gain, gain);
+  EXPECT_EQ((*reader)->ReadOuter().value().embeddings.norm.gain, gain);
 }
 
 TEST_F(WeightsTest, AModelWithoutSegmentsHasNoSegmentRows) {
@@ -141,7 +193,7 @@ TEST_F(WeightsTest, AModelWithoutSegmentsHasNoSegmentRows) {
   write_ = false;
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
-  EXPECT_EQ((*reader)->ReadEmbeddings().value().segment.rows, 0);
+  EXPECT_EQ((*reader)->ReadOuter().value().embeddings.segment.rows, 0);
 }
 
 TEST_F(WeightsTest, IgnoresAndNotesTensorsBesideTheEncoder) {
@@ -209,7 +261,7 @@ TEST_F(WeightsTest, NamesAWeightThatIsNotFinite) {
   tensor.bytes = FloatBytes(values);
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
-  EXPECT_THAT((*reader)->ReadEmbeddings(), IsOk());
+  EXPECT_THAT((*reader)->ReadOuter(), IsOk());
   EXPECT_THAT((*reader)->ReadLayer(0), IsOk());
   EXPECT_THAT((*reader)->ReadLayer(1),
               IsError(kDataLoss,
@@ -233,7 +285,7 @@ TEST_F(WeightsTest, AFileCutDuringLoadingIsAnErrorAndNoSignal) {
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
   ASSERT_EQ(::truncate(folder_.Path("model.safetensors").c_str(), 20000), 0);
-  EXPECT_THAT((*reader)->ReadEmbeddings(), IsError(kDataLoss, "ends at byte"));
+  EXPECT_THAT((*reader)->ReadOuter(), IsError(kDataLoss, "ends at byte"));
   EXPECT_THAT((*reader)->ReadLayer(1), IsError(kDataLoss, "ends at byte"));
   EXPECT_THAT((*reader)->Sha256(), IsError(kDataLoss, "ends at byte"));
 }
@@ -277,7 +329,7 @@ class ShardedWeightsTest : public WeightsTest {
 TEST_F(ShardedWeightsTest, ReadsTensorsOfAllShards) {
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
-  EXPECT_EQ((*reader)->ReadEmbeddings().value().token.data,
+  EXPECT_EQ((*reader)->ReadOuter().value().embeddings.token.data,
             Floats("embeddings.word_embeddings.weight"));
   EXPECT_THAT((*reader)->ReadLayer(1), IsOk());
 }

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "engine/checkpoint/architecture.h"
 #include "engine/checkpoint/positions.h"
 
 namespace encoderd {
@@ -12,6 +13,7 @@ namespace {
 // The shapes of BERT-base with tables of these sizes.
 ModelConfig Shapes(int32_t vocabulary, int32_t positions, int32_t hidden) {
   ModelConfig config;
+  config.tensors = FindArchitecture("bert")->tensors;
   config.num_hidden_layers = 12;
   config.hidden_size = hidden;
   config.num_attention_heads = 12;
@@ -51,6 +53,7 @@ TEST(ParametersTest, BertBaseIsCountedInFull) {
 
 TEST(ParametersTest, WhatLayersShareIsCountedWhereItFirstRuns) {
   ModelConfig config = Shapes(30000, 512, 768);
+  config.tensors = FindArchitecture("albert")->tensors;
   config.embedding_size = 128;
   config.layer_weights = std::vector<int32_t>(12, 0);
   ParameterCounts counts = CountParameters(config);

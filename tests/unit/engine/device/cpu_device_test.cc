@@ -90,9 +90,9 @@ std::unique_ptr<Executor> SmallExecutor(const Device& device) {
   ExecutorLimits limits;
   limits.max_batch_tokens = 8;
   limits.max_batch_sequences = 8;
-  limits.max_seqlen = 8;
-  limits.hidden_size = 4;
-  limits.num_attention_heads = 2;
+  limits.model.max_len = 8;
+  limits.model.hidden_size = 4;
+  limits.model.num_attention_heads = 2;
   return device.NewExecutor(limits).value();
 }
 

@@ -44,7 +44,7 @@ class CudaErrorTest : public ::testing::Test {
   absl::StatusOr<std::unique_ptr<const Encoder>> Build(
       const RandomShape& shape) const {
     return Encoder::Build(Open(runtime_, 0, "bf16").value(),
-                          RandomConfig(shape), RandomLimits(shape),
+                          RandomConfig(shape),
                           RandomCheckpoint(shape, 1).get());
   }
 
@@ -116,9 +116,9 @@ TEST_F(CudaErrorTest, RefusesFp8WhereTheCardTheDtypeOrTheShapeLacksIt) {
               HasSubstr("\"int8\" are not supported; choose dtype or fp8"));
   RandomShape odd;
   odd.inner = 136;  // a multiple of 8 only
-  const auto built = Encoder::Build(Open(runtime_, 0, "auto", "fp8").value(),
-                                    RandomConfig(odd), RandomLimits(odd),
-                                    RandomCheckpoint(odd, 1).get());
+  const auto built =
+      Encoder::Build(Open(runtime_, 0, "auto", "fp8").value(),
+                     RandomConfig(odd), RandomCheckpoint(odd, 1).get());
   EXPECT_EQ(built.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(built.status().message()),
               HasSubstr("rows of 136 are not multiplied in fp8"));
@@ -239,10 +239,10 @@ TEST_F(CudaErrorTest, RefusesABatchOverTheExecutorsLimits) {
   ExecutorLimits limits;
   limits.max_batch_tokens = 8;
   limits.max_batch_sequences = 8;
-  limits.max_seqlen = 8;
-  limits.hidden_size = 8;
-  limits.num_attention_heads = 1;
-  limits.intermediate_size = 8;
+  limits.model.max_len = 8;
+  limits.model.hidden_size = 8;
+  limits.model.num_attention_heads = 1;
+  limits.model.intermediate_size = 8;
   const auto executor = device->NewExecutor(limits).value();
   PackedBatch batch;
   TokenSequence sequence;

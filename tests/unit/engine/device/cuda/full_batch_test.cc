@@ -64,8 +64,7 @@ class FullBatchTest : public ::testing::TestWithParam<Numbers> {
     limits_ = RandomLimits(shape);
     encoder_ =
         Encoder::Build(OpenProvenCard(GetParam().dtype, GetParam().operands),
-                       RandomConfig(shape), limits_,
-                       RandomCheckpoint(shape, 1).get())
+                       RandomConfig(shape), RandomCheckpoint(shape, 1).get())
             .value();
     std::mt19937 random(17);
     // Alone at each border of attention's paths and blocks, then any length.

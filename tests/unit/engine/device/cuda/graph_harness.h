@@ -72,7 +72,6 @@ class CudaGraphTest : public ::testing::Test {
   }
   std::unique_ptr<const Encoder> Build(std::unique_ptr<Device> device) const {
     return Encoder::Build(std::move(device), RandomConfig(shape_),
-                          RandomLimits(shape_),
                           RandomCheckpoint(shape_, 1).get())
         .value();
   }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/checkpoint/tensor_table.h"
 #include "engine/encoder.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/support/random_model.h"
@@ -14,40 +15,42 @@ namespace {
 
 using ::testing::HasSubstr;
 
-ModelSizes BertBase() {
-  ModelSizes sizes;
-  sizes.num_layers = 12;
-  sizes.hidden_size = 768;
-  sizes.num_attention_heads = 12;
-  sizes.intermediate_size = 3072;
-  sizes.token_rows = 30522;
-  sizes.position_rows = 512;
-  sizes.segment_rows = 2;
-  sizes.max_len = 512;
-  return sizes;
+RandomShape BertBase() {
+  RandomShape shape;
+  shape.layers = 12;
+  shape.hidden = 768;
+  shape.heads = 12;
+  shape.inner = 3072;
+  shape.vocabulary = 30522;
+  shape.positions = 512;
+  return shape;
+}
+
+int64_t BytesOf(const RandomShape& shape, DType dtype,
+                Operands operands = Operands::kElement) {
+  return ModelBytes(WeightSizesOf(RandomConfig(shape)), dtype, operands);
 }
 
 TEST(MemoryPlanTest, CountsTheParametersOfBertBase) {
   // 108,891,648 parameters of the encoder; alignment adds under 1 %.
   const int64_t parameters = 108891648;
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    const int64_t bytes = ModelBytes(BertBase(), dtype);
+    const int64_t bytes = BytesOf(BertBase(), dtype);
     EXPECT_GE(bytes, parameters * DTypeBytes(dtype));
     EXPECT_LE(bytes, parameters * DTypeBytes(dtype) * 101 / 100);
   }
 }
 
 TEST(MemoryPlanTest, CountsWeightsInE4m3WithAScaleForEachRow) {
-  const ModelSizes sizes = BertBase();
   // Those of feed-forward-in alone, and what that reads.
   const int64_t weights = 12 * 768 * 3072, rows = 12 * 3072;
-  EXPECT_EQ(ModelBytes(sizes, DType::kBF16) -
-                ModelBytes(sizes, DType::kBF16, Operands::kE4m3),
+  EXPECT_EQ(BytesOf(BertBase(), DType::kBF16) -
+                BytesOf(BertBase(), DType::kBF16, Operands::kE4m3),
             weights - 4 * rows);
   ExecutorLimits limits;
   limits.max_batch_tokens = limits.max_batch_sequences = 1000;
-  limits.hidden_size = 768;
-  limits.intermediate_size = 3072;
+  limits.model.hidden_size = 768;
+  limits.model.intermediate_size = 3072;
   const SessionPlan plan = PlanSession(limits, DType::kBF16, Operands::kE4m3);
   EXPECT_EQ(plan.quantized_bytes, 1000 * (768 + 4));
   EXPECT_EQ(plan.device_bytes(),
@@ -55,25 +58,24 @@ TEST(MemoryPlanTest, CountsWeightsInE4m3WithAScaleForEachRow) {
 }
 
 TEST(MemoryPlanTest, CountsABiasForEveryDistanceAndHead) {
-  ModelSizes sizes = BertBase();
-  const int64_t without = ModelBytes(sizes, DType::kBF16);
-  sizes.attention_bias = true;
-  const int64_t bytes = ModelBytes(sizes, DType::kBF16) - without;
+  RandomShape shape = BertBase();
+  const int64_t without = BytesOf(shape, DType::kBF16);
+  shape.relative_bias = true;
+  const int64_t bytes = BytesOf(shape, DType::kBF16) - without;
   EXPECT_GE(bytes, 4 * 12 * 1023);
   EXPECT_LE(bytes, 4 * 12 * 1023 + 256);
 }
 
 TEST(MemoryPlanTest, CountsAGateARotationAndANormAfterAllLayers) {
-  const ModelSizes plain = BertBase();
-  const auto more = [&](const ModelSizes& sizes) {
-    return ModelBytes(sizes, DType::kBF16) - ModelBytes(plain, DType::kBF16);
+  const RandomShape plain = BertBase();
+  const auto more = [&](const RandomShape& shape) {
+    return BytesOf(shape, DType::kBF16) - BytesOf(plain, DType::kBF16);
   };
-  ModelSizes gated = plain, rotary = plain, pre_norm = plain;
+  RandomShape gated = plain, rotary = plain, pre_norm = plain;
   gated.gated = true;
   EXPECT_EQ(more(gated), 12 * (2 * 768 * 3072 + 4 * 3072));
-  rotary.rotations = 2;
-  rotary.rotary_pairs = 32;
-  EXPECT_EQ(more(rotary), 2 * 2 * 4 * 512 * 32);
+  rotary.thetas = {10000, 160000};  // in place of a table in bf16
+  EXPECT_EQ(more(rotary), 2 * 2 * 4 * 512 * 32 - 2 * 512 * 768);
   pre_norm.pre_norm = true;
   EXPECT_EQ(more(pre_norm), 2 * 4 * 768);
 }
@@ -81,13 +83,13 @@ TEST(MemoryPlanTest, CountsAGateARotationAndANormAfterAllLayers) {
 TEST(MemoryPlanTest, CountsTheRowsOfAGateAndOfNormsApartFromTheStates) {
   ExecutorLimits limits;
   limits.max_batch_tokens = limits.max_batch_sequences = 1000;
-  limits.hidden_size = 768;
-  limits.intermediate_size = 3072;
+  limits.model.hidden_size = 768;
+  limits.model.intermediate_size = 3072;
   const int64_t plain = PlanSession(limits, DType::kBF16).activation_bytes;
-  limits.gated = true;
+  limits.model.gated = true;
   const int64_t gated = PlanSession(limits, DType::kBF16).activation_bytes;
   EXPECT_EQ(gated - plain, 2 * 1000 * 2 * 3072);
-  limits.pre_norm = true;
+  limits.model.pre_norm = true;
   EXPECT_EQ(PlanSession(limits, DType::kBF16).activation_bytes - gated,
             2 * 1000 * 768);
 }
@@ -109,8 +111,8 @@ TEST(MemoryPlanTest, LaysABatchOutWithoutOverlap) {
 TEST(MemoryPlanTest, HasRoomForEveryBatchOfASession) {
   ExecutorLimits limits;
   limits.max_batch_tokens = limits.max_batch_sequences = 1001;
-  limits.hidden_size = 768;
-  limits.intermediate_size = 3072;
+  limits.model.hidden_size = 768;
+  limits.model.intermediate_size = 3072;
   const SessionPlan plan = PlanSession(limits, DType::kBF16);
   EXPECT_EQ(plan.activation_bytes, (6 * 768 + 3072) * 1001 * 2);
   for (const int64_t tokens : {1, 63, 64, 65, 512, 1000, 1001})
@@ -136,37 +138,23 @@ TEST(MemoryPlanTest, IsWhatAModelAndASessionReallyTake) {
       {DType::kBF16, Operands::kElement},
       {DType::kBF16, Operands::kE4m3}};
   for (const auto& [dtype, operands] : numbers) {
-    ModelSizes sizes;
-    sizes.attention_bias = true;
-    sizes.max_len = shape.positions;
-    sizes.embedding_size = shape.embedding;
-    sizes.num_layers = shape.layers;
-    sizes.hidden_size = shape.hidden;
-    sizes.num_attention_heads = shape.heads;
-    sizes.intermediate_size = shape.inner;
-    sizes.token_rows = shape.vocabulary;
-    sizes.position_rows = shape.positions;
-    sizes.segment_rows = shape.segments;
     const auto encoder =
         Encoder::Build(
             NewCudaDevice(runtime, std::make_unique<EmulatedProducts>(), 0,
                           DTypeName(dtype),
                           operands == Operands::kE4m3 ? "fp8" : "dtype")
                 .value(),
-            RandomConfig(shape), RandomLimits(shape),
-            RandomCheckpoint(shape, 1).get())
+            RandomConfig(shape), RandomCheckpoint(shape, 1).get())
             .value();
     const int64_t model_bytes = runtime->allocated_bytes();
-    EXPECT_LE(model_bytes, ModelBytes(sizes, dtype, operands));
+    EXPECT_LE(model_bytes, BytesOf(shape, dtype, operands));
     // Small pieces, each rounded up to 256 bytes.
-    EXPECT_GE(model_bytes + 256 * 64, ModelBytes(sizes, dtype, operands));
+    EXPECT_GE(model_bytes + 256 * 64, BytesOf(shape, dtype, operands));
 
     const auto session = encoder->NewSession({300}).value();
     ExecutorLimits limits;
     limits.max_batch_tokens = limits.max_batch_sequences = 300;
-    limits.hidden_size = shape.hidden;
-    limits.embedding_size = shape.embedding;
-    limits.intermediate_size = shape.inner;
+    limits.model = RandomConfig(shape);
     EXPECT_EQ(runtime->allocated_bytes() - model_bytes,
               PlanSession(limits, dtype, operands).device_bytes());
   }
@@ -181,8 +169,7 @@ TEST(MemoryPlanTest, RefusesAModelBeforeItTakesAnything) {
   const auto encoder = Encoder::Build(
       NewCudaDevice(runtime, std::make_unique<EmulatedProducts>(), 0, "bf16")
           .value(),
-      RandomConfig(shape), RandomLimits(shape),
-      RandomCheckpoint(shape, 1).get());
+      RandomConfig(shape), RandomCheckpoint(shape, 1).get());
   EXPECT_EQ(encoder.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(encoder.status().message()),
               HasSubstr("1048576 bytes"));
@@ -197,8 +184,7 @@ TEST(MemoryPlanTest, RefusesASessionThatDoesNotFitBeforeItTakesAnything) {
           NewCudaDevice(runtime, std::make_unique<EmulatedProducts>(), 0,
                         "bf16")
               .value(),
-          RandomConfig(shape), RandomLimits(shape),
-          RandomCheckpoint(shape, 1).get())
+          RandomConfig(shape), RandomCheckpoint(shape, 1).get())
           .value();
   const int64_t before = runtime->allocations();
   const auto session = encoder->NewSession({10000000});

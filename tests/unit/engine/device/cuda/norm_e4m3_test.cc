@@ -204,8 +204,9 @@ std::unique_ptr<Executor> NewExecutor(bool fused) {
   context->fused_e4m3 = fused;
   ExecutorLimits limits;
   limits.max_batch_tokens = limits.max_batch_sequences = kMaxTokens;
-  limits.max_seqlen = kMaxTokens;
-  limits.hidden_size = limits.intermediate_size = kHidden;
+  limits.model.max_len = kMaxTokens;
+  limits.model.num_attention_heads = 1;
+  limits.model.hidden_size = limits.model.intermediate_size = kHidden;
   return CudaExecutor::Create(context, limits).value();
 }
 

@@ -100,10 +100,9 @@ TEST(OpCostsTest, ObservesEveryOpOfAPassInOrderWithItsTime) {
     EXPECT_GT(time.seconds, 0);
     EXPECT_GT(time.bytes, 0);
   }));
-  const auto encoder =
-      Encoder::Build(std::move(device), RandomConfig(shape),
-                     RandomLimits(shape), RandomCheckpoint(shape, 1).get())
-          .value();
+  const auto encoder = Encoder::Build(std::move(device), RandomConfig(shape),
+                                      RandomCheckpoint(shape, 1).get())
+                           .value();
   const auto session = encoder->NewSession({100}).value();
   std::mt19937 random(1);
   PackedBatch batch;

@@ -174,10 +174,10 @@ class Layer {
     out_ = device_->PrepareLinear(w.out, Activation::kNone).value();
     ExecutorLimits limits;
     limits.max_batch_tokens = limits.max_batch_sequences = kMaxTokens;
-    limits.max_seqlen = kMaxLength;
-    limits.hidden_size = kHidden;
-    limits.num_attention_heads = kHeads;
-    limits.intermediate_size = kInner;
+    limits.model.max_len = kMaxLength;
+    limits.model.hidden_size = kHidden;
+    limits.model.num_attention_heads = kHeads;
+    limits.model.intermediate_size = kInner;
     executor_ = device_->NewExecutor(limits).value();
     for (const int64_t cols :
          {kHidden, kHidden, 3 * kHidden, kHidden, kHidden, kInner})

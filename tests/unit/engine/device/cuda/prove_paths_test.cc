@@ -131,7 +131,7 @@ TEST(OpenCardsTest, ProvesTheKernelsPathsOfAModelAtStart) {
   const auto device =
       OpenCards(std::make_shared<EmulatedRuntime>(), libraries, {0}, {})
           .value();
-  ASSERT_TRUE(device->ExpectModel(Sizes()).ok());
+  ASSERT_TRUE(device->ExpectModel(Sizes(), {}).ok());
   EXPECT_THAT(device->notes(), Contains(HasSubstr("proved at start")));
 }
 

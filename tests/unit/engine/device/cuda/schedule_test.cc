@@ -28,7 +28,7 @@ class ScheduleTest : public ::testing::TestWithParam<DType> {
     shape.positions = 192;
     const auto encoder =
         Encoder::Build(OpenTestCard(GetParam()), RandomConfig(shape),
-                       RandomLimits(shape), RandomCheckpoint(shape, 1).get());
+                       RandomCheckpoint(shape, 1).get());
     const auto session = (*encoder)->NewSession({256}).value();
     std::mt19937 random(1);
     PackedBatch batch;

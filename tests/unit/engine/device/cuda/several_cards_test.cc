@@ -43,7 +43,6 @@ class SeveralCardsTest : public ::testing::Test {
     auto device = Open(std::move(ordinals));
     if (!device.ok()) return device.status();
     return Encoder::Build(*std::move(device), RandomConfig(shape_),
-                          RandomLimits(shape_),
                           RandomCheckpoint(shape_, 1).get());
   }
   std::string Refusal(std::vector<int32_t> ordinals) const {
@@ -199,10 +198,9 @@ TEST_F(SeveralCardsTest, ProvesEveryProductOnEachCard) {
   libraries.plain = [] { return std::make_unique<IdleLibrary>(); };
   auto device = OpenCards(runtime_, libraries, {0, 1}, Few());
   ASSERT_TRUE(device.ok()) << device.status();
-  const auto encoder =
-      Encoder::Build(*std::move(device), RandomConfig(shape_),
-                     RandomLimits(shape_), RandomCheckpoint(shape_, 1).get())
-          .value();
+  const auto encoder = Encoder::Build(*std::move(device), RandomConfig(shape_),
+                                      RandomCheckpoint(shape_, 1).get())
+                           .value();
   std::map<std::string, int> proved;
   for (const std::string& note : encoder->device().notes()) {
     if (note.find("products bf16") != note.npos) ++proved[note.substr(0, 6)];
@@ -226,7 +224,6 @@ TEST_F(SeveralCardsTest, RefusesACardThatCannotServeAsTheFirstOneDoes) {
       ASSERT_TRUE(device.ok()) << device.status();
       const absl::Status status =
           Encoder::Build(*std::move(device), RandomConfig(shape_),
-                         RandomLimits(shape_),
                          RandomCheckpoint(shape_, 1).get())
               .status();
       EXPECT_EQ(status.code(), absl::StatusCode::kInternal);

@@ -31,7 +31,7 @@ RandomShape Fp8Shape() {
 std::unique_ptr<const Encoder> Build(const RandomShape& shape, DType dtype,
                                      const std::string& operands = "dtype") {
   return Encoder::Build(OpenTestCard(dtype, operands), RandomConfig(shape),
-                        RandomLimits(shape), RandomCheckpoint(shape, 1).get())
+                        RandomCheckpoint(shape, 1).get())
       .value();
 }
 

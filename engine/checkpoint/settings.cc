@@ -1,0 +1,44 @@
+#include "engine/checkpoint/settings.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace encoderd {
+
+std::string Settings::key(const std::string& setting) const {
+  const auto found = architecture_.keys.find(setting);
+  return found == architecture_.keys.end() ? "" : found->second;
+}
+
+absl::StatusOr<int64_t> Settings::Int(const std::string& setting, int64_t min,
+                                      int64_t max,
+                                      std::optional<int64_t> fallback) const {
+  if (defaults_.Find(setting) != nullptr)
+    fallback = *defaults_.Int(setting, 0, max);
+  const std::string name = key(setting);
+  if (name.empty()) return fallback.value_or(0);
+  return fields_.Int(name, min, max, fallback);
+}
+
+absl::StatusOr<double> Settings::Number(const std::string& setting, double min,
+                                        double max) const {
+  std::optional<double> fallback;
+  if (defaults_.Find(setting) != nullptr)
+    fallback = *defaults_.Number(setting, 0, max);
+  const std::string name = key(setting);
+  if (name.empty()) return fallback.value_or(0);
+  return fields_.Number(name, min, max, fallback);
+}
+
+absl::StatusOr<std::string> Settings::String(const std::string& setting) const {
+  return fields_.String(key(setting), *defaults_.String(setting));
+}
+
+absl::Status Unsupported(const JsonFields& fields, absl::string_view key,
+                         absl::string_view supported) {
+  const Json* value = fields.Find(key);
+  return absl::UnimplementedError(absl::StrCat(
+      fields.name(), ": ", key, " ", value ? ShowJson(*value) : "",
+      " is not supported", supported.empty() ? "" : "; ", supported));
+}
+
+}  // namespace encoderd

@@ -102,7 +102,7 @@ TEST_F(AdapterTest, TextsBecomeTheirVectors) {
   EXPECT_EQ((*answer)[0].token_count, 5);
 }
 
-TEST_F(AdapterTest, OptionsAreThoseOfTheContract) {
+TEST_F(AdapterTest, FewDimensionsAsInt8AreAByteEachAndOneScale) {
   EmbedRequest request = Texts({"abc"});
   request.options.dimensions = 4;
   request.options.normalize = false;
@@ -145,6 +145,51 @@ TEST_F(AdapterTest, OneInputAtFaultLeavesTheOthersTheirVectors) {
   EXPECT_EQ(ReasonOf((*answer)[1].status), "EMPTY_INPUT");
   EXPECT_TRUE((*answer)[1].values.empty());
   EXPECT_EQ((*answer)[2].values, Expected("de"));
+}
+
+TokenSequence IdsOfLength(int64_t count) {
+  TokenSequence sequence;
+  sequence.token_ids.assign(count, FakeTokenizer::Id('x'));
+  return sequence;
+}
+
+TEST_F(AdapterTest, TokenIdsAreNeverCutWhateverIsAskedFor) {
+  const int64_t max_len = model_->info().limits.max_len;
+  for (const TruncateChoice truncate :
+       {TruncateChoice::kNone, TruncateChoice::kStart, TruncateChoice::kEnd}) {
+    EmbedRequest request;
+    request.inputs = {IdsOfLength(max_len), IdsOfLength(max_len + 1)};
+    request.options.truncate = truncate;
+    const absl::Status status = Embed(request).status();
+    EXPECT_EQ(ReasonOf(status), "INPUT_TOO_LONG");
+    EXPECT_EQ(GetErrorDetail(status)->field, "inputs[1].tokens.ids");
+    EncodeRequest states;
+    states.inputs = request.inputs;
+    states.truncate = truncate;
+    EXPECT_EQ(ReasonOf(EncodeJob::Make(api_, states).status()),
+              "INPUT_TOO_LONG");
+  }
+  EmbedRequest windows;
+  windows.inputs = {IdsOfLength(max_len + 1)};
+  windows.options.window_overlap = 8;
+  EXPECT_EQ(ReasonOf(Embed(windows).status()), "INPUT_TOO_LONG");
+}
+
+TEST_F(AdapterTest, OverlongIdsAreRefusedBesideATextThatIsCut) {
+  const int64_t max_len = model_->info().limits.max_len;
+  EmbedRequest request = Texts({std::string(max_len, 'x')});
+  request.inputs.push_back(IdsOfLength(max_len + 1));
+  request.inputs.push_back(IdsOfLength(max_len));
+  request.options.truncate = TruncateChoice::kEnd;
+  request.options.on_error = OnErrorChoice::kPerInput;
+  const auto answer = Embed(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE((*answer)[0].truncated);
+  EXPECT_EQ((*answer)[0].token_count, max_len + 2);
+  EXPECT_EQ(ReasonOf((*answer)[1].status), "INPUT_TOO_LONG");
+  EXPECT_TRUE((*answer)[1].values.empty());
+  EXPECT_TRUE((*answer)[2].status.ok());
+  EXPECT_FALSE((*answer)[2].truncated);
 }
 
 TEST_F(AdapterTest, AModelThatIsNotServedIsNotFound) {

@@ -93,6 +93,7 @@ class PipelineCall {
 
 // Of a call's way; the last one is its adapter's.
 enum class Stage { kTokenize, kQueue, kBatch, kCompute, kReply };
+inline constexpr int kNumStages = static_cast<int>(Stage::kReply) + 1;
 
 // What the pipeline reports while it works; implemented by server/observe.
 // Called from any pipeline thread, must be thread-safe and quick. QueueChanged

@@ -64,7 +64,7 @@ absl::Status EmbedJob::Check(const Api& api, EmbedRequest* request) {
   if (!ranges.ok()) return ranges.status();
   ranges_ = *std::move(ranges);
   request_.answer = {FormatBytes(format_, dimensions_),
-                     api.limits.max_message_bytes};
+                     api.limits.max_answer_bytes};
   const auto windows =
       ToWindows("options.windows", options.window_overlap, *truncate,
                 info().limits.max_len,

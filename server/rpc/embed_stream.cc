@@ -93,7 +93,7 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
   absl::Status status = environment_.state->Admit();
   if (!status.ok()) return status;
   EmbedRequest request;
-  status = Read(environment_.api.limits, bytes, &request);
+  status = Read(environment_, bytes, &request);
   if (!status.ok()) return status;
   if (request.request_id.empty()) return NoRequestId();
   const auto inputs = static_cast<int64_t>(request.inputs.size());
@@ -148,7 +148,7 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
         Fill(environment_, held->job, *std::move(result), response);
     if (fits.ok()) {
       fits =
-          CheckAnswerSize(*response, environment_.api.limits.max_message_bytes,
+          CheckAnswerSize(*response, environment_.api.limits.max_answer_bytes,
                           EmbedJob::kField);
     }
     if (fits.ok()) answer = SerializeMessage(*response);

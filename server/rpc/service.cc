@@ -22,7 +22,7 @@ template <typename Request, typename JobOf, typename Response>
 absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
   const CallEnvironment& environment = call->environment();
   Request request;
-  const absl::Status status = Read(environment.api.limits, bytes, &request);
+  const absl::Status status = Read(environment, bytes, &request);
   if (!status.ok()) return status;
   auto made = JobOf::Make(environment.api, std::move(request));
   if (!made.ok()) return made.status();

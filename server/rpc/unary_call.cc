@@ -43,7 +43,7 @@ void UnaryCall::Continue(const std::function<absl::Status()>& body) {
 void UnaryCall::Answer(const google::protobuf::Message& reply,
                        absl::string_view field) {
   const absl::Status fits =
-      CheckAnswerSize(reply, environment_.api.limits.max_message_bytes, field);
+      CheckAnswerSize(reply, environment_.api.limits.max_answer_bytes, field);
   if (!fits.ok()) {
     Fail(fits);
     return;

@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,7 @@ class AdapterTest : public ::testing::Test {
     models_.Add(std::move(served));
     api_.models = &models_;
     api_.limits.max_inputs = 8;
-    api_.limits.max_message_bytes = 1 << 20;
+    api_.limits.max_answer_bytes = 1 << 20;
   }
   ~AdapterTest() override { model_->device().OpenGate(); }
 
@@ -235,21 +236,43 @@ TEST_F(AdapterTest, StatesAndIdsComeTheSameWay) {
   EXPECT_EQ(ids->encodings[0].token_ids.size(), 5u);
 }
 
-TEST_F(AdapterTest, RowsOfThePositionTableAreMeasuredBeside) {
+TEST_F(AdapterTest, RowsOfThePositionTableAreMeasuredOnAnotherThread) {
   InspectRequest request;
   request.row_count = 4;
   request.cosine = true;
   const auto job = InspectJob::Make(api_, request);
   ASSERT_TRUE(job.ok()) << job.status();
-  ASSERT_TRUE(Submit(&*job).get().ok());
-  const InspectAnswer answer = job->Answer();
-  EXPECT_EQ(answer.figures.norms.size(), 4u);
-  EXPECT_EQ(answer.cosine.size(), 16u);
-  EXPECT_TRUE(answer.values.empty());
+  std::promise<absl::StatusOr<InspectAnswer>> promise;
+  std::thread::id thread;
+  job->Submit(absl::InfiniteFuture(), kCaller,
+              [&](absl::StatusOr<InspectAnswer> answer) {
+                thread = std::this_thread::get_id();
+                promise.set_value(std::move(answer));
+              });
+  const auto answer = promise.get_future().get();
+  EXPECT_NE(thread, std::this_thread::get_id());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->figures.norms.size(), 4u);
+  EXPECT_EQ(answer->cosine.size(), 16u);
+  EXPECT_TRUE(answer->values.empty());
 
   request.first_row = 512;
   EXPECT_EQ(ReasonOf(InspectJob::Make(api_, request).status()),
             "ROWS_OUT_OF_RANGE");
+}
+
+TEST_F(AdapterTest, WhatCannotBeMeasuredAnyMoreIsAnsweredAtOnce) {
+  const auto job = InspectJob::Make(api_, {});
+  ASSERT_TRUE(job.ok()) << job.status();
+  (*models_.Find(""))->pipeline->StartDraining();
+  absl::Status status;
+  const auto call =
+      job->Submit(absl::InfiniteFuture(), kCaller,
+                  [&](const absl::StatusOr<InspectAnswer>& answer) {
+                    status = answer.status();
+                  });
+  EXPECT_EQ(ReasonOf(status), "DRAINING");
+  EXPECT_EQ(call, nullptr);
 }
 
 }  // namespace

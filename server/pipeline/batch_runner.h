@@ -47,7 +47,7 @@ class BatchRunner {
     int32_t sequence = 0;
   };
 
-  void Drop(absl::Span<const Member> members, PipelineObserver::Stage stage);
+  void Drop(absl::Span<const Member> members, Stage stage);
   // Packs those whose calls are alive; the others are dropped. One that is
   // empty or longer than max_len is INTERNAL_FAULT and never reaches the
   // device.

@@ -142,6 +142,11 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
   absl::StatusOr<OuterWeights> outer = source->ReadOuter();
   if (!outer.ok()) return outer.status();
   encoder->position_rows_ = outer->embeddings.position;
+  if (encoder->position_rows_.rows == 0 && !config.rotations.empty()) {
+    const Rotation& first = config.rotations.front();
+    encoder->position_rows_ =
+        RotationRows(first.theta, first.dims, config.limits().position_rows);
+  }
   prepare.Outer(*std::move(outer), &layers);
   for (int32_t l = 0; l < config.distinct_layers(); ++l) {
     absl::StatusOr<LayerWeights> weights = source->ReadLayer(l);

@@ -26,8 +26,9 @@ class Encoder {
       WeightSource* source);
 
   const Device& device() const { return *device_; }
-  // A copy on the host of the rows that the embedding block adds, for looking
-  // at; zero rows: none.
+  // For looking at: a copy on the host of the rows that the embedding block
+  // adds or, where positions rotate, of RotationRows, of the first rotation;
+  // zero rows: neither.
   const HostMatrix& position_rows() const { return position_rows_; }
   absl::StatusOr<std::unique_ptr<Session>> NewSession(
       const SessionOptions& options) const;

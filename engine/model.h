@@ -65,8 +65,9 @@ class Model {
 
   virtual const ModelInfo& info() const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
-  // The rows [P,H] that the embedding block adds to the tokens', as the
-  // position scheme gave them, for looking at (position_inspection.h).
+  // What the position scheme knows of each position, for looking at
+  // (position_inspection.h): the rows [P,E] that the embedding block adds to
+  // the tokens', or a rotation's cosines and sines [P,dims] (RotationRows).
   virtual const HostMatrix& position_rows() const = 0;
   // RESOURCE_EXHAUSTED when memory cannot be had. The Model must outlive its
   // Sessions.

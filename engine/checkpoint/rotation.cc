@@ -34,4 +34,17 @@ RotationTables MakeRotationTables(double theta, int32_t dims, int64_t rows) {
   return tables;
 }
 
+HostMatrix RotationRows(double theta, int32_t dims, int64_t rows) {
+  const RotationTables tables = MakeRotationTables(theta, dims, rows);
+  HostMatrix both = {rows, dims, {}};
+  both.data.reserve(rows * dims);
+  for (int64_t position = 0; position < rows; ++position) {
+    for (const HostMatrix* table : {&tables.cos, &tables.sin}) {
+      const float* row = table->Row(position);
+      both.data.insert(both.data.end(), row, row + table->cols);
+    }
+  }
+  return both;
+}
+
 }  // namespace encoderd

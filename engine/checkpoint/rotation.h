@@ -28,6 +28,11 @@ std::vector<float> RotationFrequencies(double theta, int32_t dims);
 // Row p is of position p.
 RotationTables MakeRotationTables(double theta, int32_t dims, int64_t rows);
 
+// The same for looking at: row p [dims] holds the cosines of its pairs, then
+// the sines. The product of two rows depends on their distance only, as the
+// scores that they turn do.
+HostMatrix RotationRows(double theta, int32_t dims, int64_t rows);
+
 }  // namespace encoderd
 
 #endif  // ENCODERD_ENGINE_CHECKPOINT_ROTATION_H_

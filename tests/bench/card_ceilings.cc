@@ -47,7 +47,7 @@ absl::StatusOr<double> CopyRate(cuda::Runtime* runtime) {
 
 absl::StatusOr<double> ProductRate(cuda::Runtime* runtime, DType dtype) {
   cuda::ProductArgs args;
-  args.element = cuda::dtype;
+  args.element = dtype;
   args.in = args.out = kSide;
   auto library = cuda::NewCublasLtLibrary();
   if (!library.ok()) return library.status();

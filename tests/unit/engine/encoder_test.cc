@@ -93,6 +93,34 @@ class EncoderTest : public ::testing::TestWithParam<TestDevice> {
                  kFp32Vector, "length " + std::to_string(sequences[b].size()));
     }
   }
+
+  // The states of every layer, beside a pooled vector.
+  void CheckStates(const RandomShape& shape) const {
+    TestModel model = Load(GetParam(), shape);
+    const ReferenceEncoder reference(RandomConfig(shape),
+                                     RandomCheckpoint(shape, 1).get());
+    std::mt19937 random(3);
+    std::vector<TokenSequence> sequences;
+    std::vector<SequenceOutput> outputs;
+    for (int32_t layer = 0; layer <= shape.layers; ++layer) {
+      sequences.push_back(RandomSequence(5 + layer, model.limits, &random));
+      outputs.push_back(StatesOf(layer));
+    }
+    sequences.push_back(RandomSequence(9, model.limits, &random));
+    outputs.push_back(Pooled(Pooling::kCls, false));
+    ForwardResult result;
+    ASSERT_TRUE(
+        model.session->Run(Pack(sequences, model.limits), outputs, &result)
+            .ok());
+    for (int32_t layer = 0; layer <= shape.layers; ++layer) {
+      ExpectNear(result.Output(layer),
+                 reference.States(sequences[layer], layer), kFp32State,
+                 "layer " + std::to_string(layer));
+    }
+    ExpectNear(result.Output(shape.layers + 1),
+               reference.Pooled(sequences.back(), Pooling::kCls, false),
+               kFp32State, "pooled beside states");
+  }
 };
 
 TEST_P(EncoderTest, EqualsTheReferenceAtHeadSize32) {
@@ -218,28 +246,18 @@ TEST_P(EncoderTest, EqualsTheReferenceAtManyHeadSizes) {
 TEST_P(EncoderTest, GivesTheStatesOfEveryLayer) {
   RandomShape shape;
   shape.layers = 3;
-  TestModel model = Load(GetParam(), shape);
-  const ReferenceEncoder reference(RandomConfig(shape),
-                                   RandomCheckpoint(shape, 1).get());
-  std::mt19937 random(3);
-  std::vector<TokenSequence> sequences;
-  std::vector<SequenceOutput> outputs;
-  for (int32_t layer = 0; layer <= 3; ++layer) {
-    sequences.push_back(RandomSequence(5 + layer, model.limits, &random));
-    outputs.push_back(StatesOf(layer));
-  }
-  sequences.push_back(RandomSequence(9, model.limits, &random));
-  outputs.push_back(Pooled(Pooling::kCls, false));
-  ForwardResult result;
-  ASSERT_TRUE(
-      model.session->Run(Pack(sequences, model.limits), outputs, &result).ok());
-  for (int32_t layer = 0; layer <= 3; ++layer) {
-    ExpectNear(result.Output(layer), reference.States(sequences[layer], layer),
-               kFp32State, "layer " + std::to_string(layer));
-  }
-  ExpectNear(result.Output(4),
-             reference.Pooled(sequences[4], Pooling::kCls, false), kFp32State,
-             "pooled beside states");
+  CheckStates(shape);
+}
+
+// Those of the last layer are after the last norm, those of the others before
+// any.
+TEST_P(EncoderTest, GivesTheStatesOfEveryLayerWithNormsFirst) {
+  RandomShape shape;
+  shape.layers = 3;
+  shape.pre_norm = true;
+  CheckStates(shape);
+  shape.outer_norms = false;
+  CheckStates(shape);
 }
 
 TEST_P(EncoderTest, GivesTheSumOfTheTableRowsBeforeTheLayerNorm) {

@@ -172,5 +172,27 @@ TEST(RotationTest, TwoColumnsAreOnePairOfOneRadian) {
   EXPECT_NEAR(tables.sin.Row(2)[0], 0.909297427, kOneUlp);
 }
 
+TEST(RotationTest, ProductsOfItsRowsDependOnTheirDistanceOnly) {
+  constexpr int32_t kDims = 24;
+  const HostMatrix rows = RotationRows(10000, kDims, 300);
+  ASSERT_EQ(rows.rows, 300);
+  ASSERT_EQ(rows.cols, kDims);
+  const auto product = [&](int64_t a, int64_t b) {
+    double sum = 0;
+    for (int32_t i = 0; i < kDims; ++i)
+      sum += double{rows.Row(a)[i]} * rows.Row(b)[i];
+    return sum;
+  };
+  for (const int64_t distance : {0, 1, 7, 100}) {
+    double formula = 0;
+    for (const float frequency : RotationFrequencies(10000, kDims))
+      formula += std::cos(static_cast<double>(distance) * frequency);
+    for (const int64_t first : {0, 1, 63, 199}) {
+      EXPECT_NEAR(product(first, first + distance), formula, 2e-4)
+          << first << " " << distance;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace encoderd

@@ -212,27 +212,6 @@ TEST_P(EncoderTest, EqualsTheReferenceWithRotationsAndWindows) {
   CheckShape(shape);
 }
 
-TEST_P(EncoderTest, RotatesByEveryPositionThatItsLimitsAllow) {
-  RandomShape shape;
-  shape.pre_norm = shape.gated = true;
-  shape.segments = 0;
-  shape.thetas = {160000, 10000};
-  TestModel model = Load(GetParam(), shape);
-  const ReferenceEncoder reference(RandomConfig(shape),
-                                   RandomCheckpoint(shape, 1).get());
-  std::mt19937 random(9);
-  TokenSequence sequence = RandomSequence(6, model.limits, &random);
-  const int32_t last = model.limits.position_rows - 1;
-  sequence.position_ids = {last, 0, last / 2, last - 1, 1, last};
-  ForwardResult result;
-  ASSERT_TRUE(model.session
-                  ->Run(Pack({sequence}, model.limits),
-                        {Pooled(Pooling::kMean, true)}, &result)
-                  .ok());
-  ExpectNear(result.Output(0), reference.Pooled(sequence, Pooling::kMean, true),
-             kFp32Vector, "positions up to the last");
-}
-
 TEST_P(EncoderTest, EqualsTheReferenceAtManyHeadSizes) {
   for (int32_t head_size : {4, 8, 12, 24, 40, 48, 80, 96, 128}) {
     RandomShape shape;
@@ -316,21 +295,26 @@ TEST_P(EncoderTest, PoolsInEveryWay) {
   }
 }
 
-TEST_P(EncoderTest, TakesExplicitPositions) {
-  const RandomShape shape;
-  TestModel model = Load(GetParam(), shape);
-  const ReferenceEncoder reference(RandomConfig(shape),
-                                   RandomCheckpoint(shape, 1).get());
-  TokenSequence sequence;
-  sequence.token_ids = {5, 6, 7};
-  sequence.position_ids = {63, 0, 31};
-  ForwardResult result;
-  const SequenceOutput output = Pooled(Pooling::kMean, true);
-  ASSERT_TRUE(
-      model.session->Run(Pack({sequence}, model.limits), {output}, &result)
-          .ok());
-  ExpectNear(result.Output(0), reference.Pooled(sequence, Pooling::kMean, true),
-             kFp32Vector, "positions 63, 0, 31");
+TEST_P(EncoderTest, TakesExplicitPositionsUpToTheLast) {
+  RandomShape rotary;
+  rotary.pre_norm = rotary.gated = true;
+  rotary.thetas = {160000, 10000};
+  for (const RandomShape& shape : {RandomShape(), rotary}) {
+    TestModel model = Load(GetParam(), shape);
+    const ReferenceEncoder reference(RandomConfig(shape),
+                                     RandomCheckpoint(shape, 1).get());
+    TokenSequence sequence;
+    sequence.token_ids = {5, 6, 7};
+    sequence.position_ids = {model.limits.position_rows - 1, 0, 31};
+    ForwardResult result;
+    const SequenceOutput output = Pooled(Pooling::kMean, true);
+    ASSERT_TRUE(
+        model.session->Run(Pack({sequence}, model.limits), {output}, &result)
+            .ok());
+    ExpectNear(result.Output(0),
+               reference.Pooled(sequence, Pooling::kMean, true), kFp32Vector,
+               "positions up to the last, 0, 31");
+  }
 }
 
 TEST_P(EncoderTest, RefusesABatchOverItsLimit) {

@@ -65,6 +65,9 @@ TEST_F(AttentionProofTest, AdmitsEveryPathWithinAReach) {
             Prove(path, kStartAttention, element, 32, reach.right == 0, reach);
         EXPECT_TRUE(status.ok()) << status;
         EXPECT_THAT(figures_, HasSubstr("from the formula 0."));
+        RecordProperty(std::string(PathName(path)) + DTypeName(element) +
+                           std::to_string(reach.left),
+                       figures_);
       }
     }
   }

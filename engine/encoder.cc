@@ -44,8 +44,9 @@ class Preparer {
               config_.max_len)));
     }
     for (const Rotation& rotation : config_.rotations) {
+      // A row for every position id that an input may have.
       RotationTables tables = MakeRotationTables(
-          rotation.theta, rotation.dims, config_.max_position_embeddings);
+          rotation.theta, rotation.dims, config_.limits().position_rows);
       layers->rotations.push_back(Take(device_->PrepareRotation(
           std::move(tables.cos), std::move(tables.sin))));
     }

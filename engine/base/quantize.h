@@ -46,7 +46,8 @@ struct ByteRanges {
 float WriteVector(VectorFormat format, const ByteRanges& ranges,
                   absl::Span<const float> values, uint8_t* bytes);
 
-// Nearest half float, ties to even; past the largest one, the largest one.
+// Nearest half float, ties to even; past the largest one, the largest one. A
+// NaN gives a NaN, 0x7fff.
 uint16_t ToFloat16(float value);
 
 }  // namespace encoderd

@@ -90,8 +90,7 @@ class Executor {
   // Starts a pass. `batch` must stay alive until Finish. The ids are the
   // device's; the pass is computed over as many rows as they have.
   virtual BatchRef Upload(const PackedBatch& batch) = 0;
-  // The next op of the pass (ops.h). UNIMPLEMENTED, from Finish, where this
-  // device has no kernel for it or for what it asks.
+  // The next op of the pass (ops.h).
   virtual void Run(const Op& op) = 0;
   // Waits for the pass; what its PoolOps gave is in result->values, and what
   // the device has found out about itself in its note. The first error of any
@@ -156,17 +155,13 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
       EmbeddingWeights weights, float eps) = 0;
   // biases [A,2n-1] as PositionScheme::Biases gives them, for sequences of up
-  // to n tokens. UNIMPLEMENTED: this device adds none.
+  // to n tokens.
   virtual absl::StatusOr<std::unique_ptr<DeviceAttentionBias>>
-  PrepareAttentionBias(HostMatrix biases) {
-    return absl::UnimplementedError("a bias in attention is not computed here");
-  }
-  // cos and sin [P,pairs], rows by position id. UNIMPLEMENTED: this device
-  // rotates nothing.
+  PrepareAttentionBias(HostMatrix biases) = 0;
+  // cos and sin [P,pairs], rows by position id. INVALID_ARGUMENT: they differ
+  // in shape, or have more pairs than half of a head of the expected model.
   virtual absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
-      HostMatrix cos, HostMatrix sin) {
-    return absl::UnimplementedError("a rotation is not computed here");
-  }
+      HostMatrix cos, HostMatrix sin) = 0;
   virtual absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const = 0;
 

@@ -144,13 +144,16 @@ struct GateOp {
 };
 
 // y [rows,cols] = LayerNorm(x + residual), of the sum in float, before it is
-// rounded; y may be x or residual. x may be overwritten.
+// rounded; y may be x or residual. x may be overwritten. Where a product added
+// the residual, a device may normalize the rounded sum, the same for every
+// batch.
 struct AddNormOp {
   static constexpr char kName[] = "add_layer_norm";
   Matrix x;
   Matrix residual;  // data null: none, x is the sum
   NormRef norm;
-  Matrix sum;  // data null: not kept; else x + residual; may be either of them
+  // data null: not kept; else x + residual, or x. May be either, but not y.
+  Matrix sum;
   Matrix y;
   // By the Executor of a card: y in e4m3 too (cuda/ops.h), or null.
   void* quantized = nullptr;

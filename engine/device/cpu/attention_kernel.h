@@ -17,7 +17,7 @@
 // that any of it sees, from the first on: of a window of w keys a row costs
 // about (w + kGroup) D, whatever n is. A row's maximum, sum and exps are of the
 // keys that it sees; the probabilities of the others that its group reads are
-// zeros, which change no bit of its context.
+// zeros, which change no bit of its context where their values are finite.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_ATTENTION_KERNEL_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_ATTENTION_KERNEL_H_
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "engine/device/check_rotation.h"
 #include "engine/device/cpu/cpu_executor.h"
 #include "engine/device/cpu/kernels.h"
 #include "engine/device/cpu/product.h"
@@ -35,6 +37,12 @@ class CpuDevice : public Device {
   }
   int32_t preferred_sessions() const override { return AvailableCores(); }
   int64_t default_batch_tokens() const override { return 1024; }
+
+  absl::Status ExpectModel(const ModelSizes& sizes,
+                           const std::vector<WeightSize>& weights) override {
+    sizes_ = sizes;
+    return absl::OkStatus();
+  }
 
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
       LinearWeights weights, Activation activation) override {
@@ -84,6 +92,8 @@ class CpuDevice : public Device {
 
   absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
       HostMatrix cos, HostMatrix sin) override {
+    const absl::Status status = CheckRotation(cos, sin, sizes_);
+    if (!status.ok()) return status;
     auto rotation = absl::make_unique<CpuRotation>(
         std::make_pair(std::move(cos), std::move(sin)));
     rotation->cos = rotation->memory.first.data.data();
@@ -106,6 +116,7 @@ class CpuDevice : public Device {
   const Kernels& kernels_;
   const std::unique_ptr<ProductFactory> products_;
   const Isa isa_;
+  ModelSizes sizes_;           // of the expected model
   int64_t scratch_bytes_ = 0;  // the most that a product asks for
 };
 

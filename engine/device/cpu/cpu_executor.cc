@@ -47,10 +47,6 @@ class CpuExecutor : public Executor {
  private:
   DType dtype() const { return kernels_.bf16 ? DType::kBF16 : DType::kF32; }
   bool Failed() const { return !status_.ok(); }
-  void Refuse(const char* op) {
-    status_ = absl::UnimplementedError(
-        absl::StrCat("op ", op, " is not computed on a CPU"));
-  }
 
   // By the kernel alone.
   template <typename O>
@@ -63,9 +59,7 @@ class CpuExecutor : public Executor {
 
   template <typename O>
   void RunKernel(const O& op, void* scratch) {
-    const auto run = static_cast<const Kernel<O>&>(kernels_).run;
-    if (run == nullptr) return Refuse(O::kName);
-    run(op, scratch);
+    static_cast<const Kernel<O>&>(kernels_).run(op, scratch);
   }
 
   // Constant after TakeScratch.

@@ -19,8 +19,7 @@
 namespace encoderd {
 namespace cpu {
 
-// Null where there is no kernel. scratch: what scratch_bytes of Kernels says,
-// aligned to 64.
+// scratch: what scratch_bytes of Kernels says, aligned to 64.
 template <typename O>
 struct Kernel {
   void (*run)(const O& op, void* scratch);

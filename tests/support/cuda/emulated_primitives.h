@@ -9,7 +9,7 @@
 
 #include "tests/support/cuda/emulated_stream.h"
 #include "tests/support/cuda/emulation.h"
-#include "tests/support/cuda/narrow.h"
+#include "tests/support/narrow.h"
 
 #define ENCODERD_KERNEL(threads) void
 #define ENCODERD_DEVICE inline

@@ -295,21 +295,26 @@ TEST_P(EncoderTest, PoolsInEveryWay) {
   }
 }
 
-TEST_P(EncoderTest, TakesExplicitPositions) {
-  const RandomShape shape;
-  TestModel model = Load(GetParam(), shape);
-  const ReferenceEncoder reference(RandomConfig(shape),
-                                   RandomCheckpoint(shape, 1).get());
-  TokenSequence sequence;
-  sequence.token_ids = {5, 6, 7};
-  sequence.position_ids = {63, 0, 31};
-  ForwardResult result;
-  const SequenceOutput output = Pooled(Pooling::kMean, true);
-  ASSERT_TRUE(
-      model.session->Run(Pack({sequence}, model.limits), {output}, &result)
-          .ok());
-  ExpectNear(result.Output(0), reference.Pooled(sequence, Pooling::kMean, true),
-             kFp32Vector, "positions 63, 0, 31");
+TEST_P(EncoderTest, TakesExplicitPositionsUpToTheLast) {
+  RandomShape rotary;
+  rotary.pre_norm = rotary.gated = true;
+  rotary.thetas = {160000, 10000};
+  for (const RandomShape& shape : {RandomShape(), rotary}) {
+    TestModel model = Load(GetParam(), shape);
+    const ReferenceEncoder reference(RandomConfig(shape),
+                                     RandomCheckpoint(shape, 1).get());
+    TokenSequence sequence;
+    sequence.token_ids = {5, 6, 7};
+    sequence.position_ids = {model.limits.position_rows - 1, 0, 31};
+    ForwardResult result;
+    const SequenceOutput output = Pooled(Pooling::kMean, true);
+    ASSERT_TRUE(
+        model.session->Run(Pack({sequence}, model.limits), {output}, &result)
+            .ok());
+    ExpectNear(result.Output(0),
+               reference.Pooled(sequence, Pooling::kMean, true), kFp32Vector,
+               "positions up to the last, 0, 31");
+  }
 }
 
 TEST_P(EncoderTest, RefusesABatchOverItsLimit) {

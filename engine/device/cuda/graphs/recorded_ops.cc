@@ -1,17 +1,11 @@
 #include "engine/device/cuda/graphs/recorded_ops.h"
 
-#include "absl/strings/str_cat.h"
 #include "engine/device/cuda/host/memory.h"
 #include "engine/device/cuda/host/weights.h"
 
 namespace encoderd {
 namespace cuda {
 namespace {
-
-template <typename O>
-concept HasKernel = requires(const O& op, const OpStream& stream) {
-  Start(op, stream);
-};
 
 // Starts one op of any kind.
 struct Starter {
@@ -28,14 +22,8 @@ struct Starter {
   }
   template <typename O>
   absl::Status operator()(const O& op) const {
-    if constexpr (HasKernel<O>) {
-      const int code = Start(op, stream);
-      return code == 0 ? absl::OkStatus()
-                       : RuntimeError(runtime, code, O::kName);
-    } else {
-      return absl::UnimplementedError(
-          absl::StrCat("op ", O::kName, " is not computed on a GPU"));
-    }
+    const int code = Start(op, stream);
+    return code == 0 ? absl::OkStatus() : RuntimeError(runtime, code, O::kName);
   }
 };
 

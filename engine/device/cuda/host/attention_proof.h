@@ -29,16 +29,19 @@ inline constexpr int (*kStartAttention)(const AttentionOp&,
                                         const OpStream&) = &Start;
 
 // OK where every value is within the bound (attention_proof.cc) of the general
-// path's, and a sequence has the same bits alone as in company; also where
-// there is nothing to prove: the general path, or one that takes no such heads.
-// INTERNAL, with both figures, where not; else as memory.h says. figures: set
-// in either case, "largest difference 0.31 of the bound". heads: of the model;
-// fewer are computed. fast: what starts the path, for tests.
+// path's and, of a limited reach, whose limits the paths read alike, of the
+// formula's (attention_formula.h), and a sequence has the same bits alone as in
+// company; also where there is nothing to prove: the general path, or one that
+// takes no such heads. INTERNAL, with both figures, where not; else as memory.h
+// says. figures: set in either case, "largest difference 0.31 of the bound".
+// heads: of the model; fewer are computed. fast, general: what starts the
+// paths, for tests.
 absl::Status ProveAttention(Runtime* runtime, DType element, int32_t head_size,
                             int32_t heads, bool biased, const Reach& reach,
                             AttentionPath path, Stream stream,
                             std::string* figures,
-                            const AttentionStart& fast = kStartAttention);
+                            const AttentionStart& fast = kStartAttention,
+                            const AttentionStart& general = kStartAttention);
 
 }  // namespace cuda
 }  // namespace encoderd

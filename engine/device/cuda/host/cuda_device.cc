@@ -6,6 +6,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "engine/device/check_rotation.h"
 #include "engine/device/cuda/host/cuda_executor.h"
 #include "engine/device/cuda/host/memory.h"
 #include "engine/device/cuda/host/memory_plan.h"
@@ -60,6 +61,7 @@ class CudaDevice : public Device {
                            const std::vector<WeightSize>& weights) override {
     absl::Status status = CheckSizes(sizes);
     if (!status.ok()) return status;
+    sizes_ = sizes;
     status = UseDevice();
     if (!status.ok()) return status;
     int64_t free_bytes = 0;
@@ -108,8 +110,10 @@ class CudaDevice : public Device {
 
   absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
       HostMatrix cos, HostMatrix sin) override {
+    absl::Status status = CheckRotation(cos, sin, sizes_);
+    if (!status.ok()) return status;
     auto rotation = absl::make_unique<CudaRotation>();
-    absl::Status status =
+    status =
         Put(cos.data, DType::kF32, "a rotation's cosines", &rotation->cosines);
     status.Update(
         Put(sin.data, DType::kF32, "a rotation's sines", &rotation->sines));
@@ -142,6 +146,7 @@ class CudaDevice : public Device {
                                      context_->operands, &paths, &notes);
     for (std::string& note : notes) AddNote(std::move(note));
     context_->attention_paths = paths.attention_paths;
+    context_->proved_reaches = std::move(paths.reaches);
     context_->fused_e4m3 = paths.fused_e4m3;  // the same bits either way
     for (int32_t p = 0; p < kAttentionPaths && status.ok(); ++p) {
       const auto path = static_cast<AttentionPath>(p);
@@ -180,6 +185,7 @@ class CudaDevice : public Device {
   const std::unique_ptr<ProductFactory> products_;
   const Card card_;
   const std::shared_ptr<Agreement> agreement_;  // null: nothing is proved
+  ModelSizes sizes_;                            // of the expected model
 };
 
 absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {

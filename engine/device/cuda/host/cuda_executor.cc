@@ -11,6 +11,22 @@
 
 namespace encoderd {
 namespace cuda {
+namespace {
+
+bool Has(const std::vector<Reach>& reaches, const Reach& reach) {
+  return std::find(reaches.begin(), reaches.end(), reach) != reaches.end();
+}
+
+// One rule for all layers of a model: a batch has one list of work.
+uint32_t PathsFor(const ModelSizes& model, const Context& context) {
+  if (!context.proved_reaches) return context.attention_paths;
+  const bool proved = std::all_of(
+      model.reaches.begin(), model.reaches.end(),
+      [&](const Reach& reach) { return Has(*context.proved_reaches, reach); });
+  return proved ? context.attention_paths : 0;
+}
+
+}  // namespace
 
 CudaExecutor::CudaExecutor(std::shared_ptr<Context> context,
                            const ExecutorLimits& limits)
@@ -19,7 +35,7 @@ CudaExecutor::CudaExecutor(std::shared_ptr<Context> context,
       limits_(limits),
       plan_(PlanSession(limits, context_->dtype, context_->operands)),
       attention_rule_{context_->dtype, limits.model.head_size(),
-                      context_->attention_paths},
+                      PathsFor(limits.model, *context_)},
       passes_(&runtime_, context_->graphs, context_->overlaps) {}
 
 CudaExecutor::~CudaExecutor() {
@@ -59,10 +75,17 @@ absl::StatusOr<Matrix> CudaExecutor::Allocate(int64_t rows, int64_t cols) {
   DeviceBuffer buffer;
   const DType dtype = context_->dtype;
   const int64_t bytes = rows * cols * DTypeBytes(dtype);
+  if (bytes > plan_.activation_bytes - activation_bytes_) {
+    return absl::InternalError(absl::StrCat(
+        "activations of ", rows, " rows and ", cols, " columns take ", bytes,
+        " bytes; ", plan_.activation_bytes - activation_bytes_, " of the ",
+        plan_.activation_bytes, " that were planned are left"));
+  }
   absl::Status status = buffer.Take(&runtime_, bytes, "activations");
   if (!status.ok()) return status;
   Matrix matrix{buffer.data(), rows, cols, dtype};
   matrices_.push_back({std::move(buffer), bytes});
+  activation_bytes_ += bytes;
   return matrix;
 }
 
@@ -159,6 +182,11 @@ void CudaExecutor::Do(const ProductOp& op) {
 }
 
 void CudaExecutor::Do(const AttentionOp& op) {
+  if (op.reach != Reach() && !Has(limits_.model.reaches, op.reach)) {
+    return Record(absl::InternalError(absl::StrCat(
+        "attention's reach ", op.reach.left, " and ", op.reach.right,
+        " is not among those of this executor's model")));
+  }
   AttentionOp part = op;
   part.work = reinterpret_cast<const AttentionWork*>(batch_memory_.as<char>() +
                                                      layout_.attention_work);
@@ -263,8 +291,7 @@ absl::Status CudaExecutor::RunObserved() {
   }
   if (status.ok() && code == 0) code = runtime_.Synchronize(stream_.get());
   for (size_t i = 0; i < ops_.size() && status.ok() && code == 0; ++i) {
-    OpTime time =
-        CostOf(ops_[i], batch_->cu_seqlens, context_->attention_paths);
+    OpTime time = CostOf(ops_[i], batch_->cu_seqlens, attention_rule_.allowed);
     code = runtime_.SecondsBetween(events[i].get(), events[i + 1].get(),
                                    &time.seconds);
     if (code == 0) context_->observe_ops(time);

@@ -41,6 +41,9 @@ struct Context {
   // Kernels of attention that serve, by PathBit; the general one always does.
   // Constant once there is an Executor.
   uint32_t attention_paths = kAllAttentionPaths;
+  // The reaches for which they do, each once; nullopt: for any. Only the
+  // general kernel serves a model with another.
+  std::optional<std::vector<Reach>> proved_reaches;
   // Of the products whose weights bear it.
   Operands operands = Operands::kElement;
   // Whether LayerNorm itself writes the rows in e4m3 that a product reads next
@@ -57,6 +60,7 @@ class CudaExecutor : public Executor {
       std::shared_ptr<Context> context, const ExecutorLimits& limits);
   ~CudaExecutor() override;
 
+  // INTERNAL: more than the plan has for ModelSizes::scratch_columns.
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
   int64_t row_block() const override { return limits_.max_batch_tokens; }
   BatchRef Upload(const PackedBatch& batch) override;
@@ -107,6 +111,7 @@ class CudaExecutor : public Executor {
     int64_t bytes;
   };
   std::vector<Activations> matrices_;
+  int64_t activation_bytes_ = 0;  // of all of them
 
   FastPasses passes_;
 

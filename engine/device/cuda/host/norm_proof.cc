@@ -67,7 +67,9 @@ class Proof {
 
  private:
   int64_t y_bytes() const { return kRows * hidden_ * kElementBytes; }
-  int64_t bytes() const { return y_bytes() + E4m3RowsBytes(kRows, hidden_); }
+  // y, codes and scales, and a sum of as many bytes as y before the codes.
+  int64_t codes_at() const { return 2 * y_bytes(); }
+  int64_t bytes() const { return codes_at() + E4m3RowsBytes(kRows, hidden_); }
 
   absl::Status Named(int code, const char* what) const {
     return code == 0 ? absl::OkStatus() : RuntimeError(runtime_, code, what);
@@ -76,14 +78,14 @@ class Proof {
     return TakeCopy(runtime_, from.data(), static_cast<int64_t>(from.size()),
                     "a proof's values", to);
   }
-  absl::Status Compare(bool with_residual) const;
+  absl::Status Compare(bool with_residual, bool keeps_sum) const;
 
   Runtime* const runtime_;
   const DType element_;
   const int32_t hidden_;
   const Stream stream_;
-  DeviceBuffer x_, residual_, sum_, gain_, bias_;
-  // y, codes and scales, by one op and by two.
+  DeviceBuffer x_, residual_, gain_, bias_;
+  // y, the sum, codes and scales, by one op and by two.
   DeviceBuffer fused_, plain_;
   PinnedBuffer fused_on_host_, plain_on_host_;
 };
@@ -98,7 +100,6 @@ absl::Status Proof::Prepare() {
       Put(Narrow(WideRows(hidden_, false, &random), element_), &residual_));
   status.Update(Put(Narrow(gain, DType::kF32), &gain_));
   status.Update(Put(Narrow(bias, DType::kF32), &bias_));
-  status.Update(sum_.Take(runtime_, y_bytes(), "a proof"));
   for (DeviceBuffer* buffer : {&fused_, &plain_})
     status.Update(buffer->Take(runtime_, bytes(), "a proof"));
   for (PinnedBuffer* buffer : {&fused_on_host_, &plain_on_host_})
@@ -107,16 +108,16 @@ absl::Status Proof::Prepare() {
 }
 
 absl::Status Proof::Run(bool with_residual, bool keeps_sum, NormStart norm) {
-  const auto matrix = [this](const DeviceBuffer& buffer) {
-    return Matrix{buffer.data(), kRows, hidden_, element_};
+  const auto matrix = [this](const DeviceBuffer& buffer, int64_t at = 0) {
+    return Matrix{buffer.as<char>() + at, kRows, hidden_, element_};
   };
   AddNormOp op;
   op.x = matrix(x_);
   if (with_residual) op.residual = matrix(residual_);
-  if (keeps_sum) op.sum = matrix(sum_);
+  if (keeps_sum) op.sum = matrix(fused_, y_bytes());
   op.norm = {gain_.as<float>(), bias_.as<float>(), 1e-12f};
   op.y = matrix(fused_);
-  op.quantized = fused_.as<char>() + y_bytes();
+  op.quantized = fused_.as<char>() + codes_at();
   absl::Status status;
   const auto then = [&](int code, const char* what) {
     if (status.ok()) status = Named(code, what);
@@ -129,9 +130,10 @@ absl::Status Proof::Run(bool with_residual, bool keeps_sum, NormStart norm) {
        "a proof's NaNs");
   if (status.ok()) then(norm(op, stream_), "add_layer_norm");
   op.y = matrix(plain_);
+  if (keeps_sum) op.sum = matrix(plain_, y_bytes());
   op.quantized = nullptr;
   if (status.ok()) then(Start(op, stream_), "add_layer_norm");
-  const QuantizeRowsOp quantize = {op.y, plain_.as<char>() + y_bytes()};
+  const QuantizeRowsOp quantize = {op.y, plain_.as<char>() + codes_at()};
   if (status.ok()) then(Start(quantize, stream_), "quantize_rows");
   if (!status.ok()) return status;
   then(runtime_->CopyToHost(fused_.data(), bytes(), fused_on_host_.data(),
@@ -141,23 +143,26 @@ absl::Status Proof::Run(bool with_residual, bool keeps_sum, NormStart norm) {
                             stream_),
        "a proof's result");
   then(runtime_->Synchronize(stream_), "a proof");
-  return status.ok() ? Compare(with_residual) : status;
+  return status.ok() ? Compare(with_residual, keeps_sum) : status;
 }
 
-absl::Status Proof::Compare(bool with_residual) const {
+absl::Status Proof::Compare(bool with_residual, bool keeps_sum) const {
   const char* fused = fused_on_host_.as<char>();
   const char* plain = plain_on_host_.as<char>();
   for (int64_t i = 0; i < bytes(); ++i) {
-    if (fused[i] == plain[i]) continue;
-    const int64_t code = i - y_bytes();
-    const bool of_y = code < 0, of_scale = code >= kRows * hidden_;
+    const int64_t code = i - codes_at();
+    const bool of_y = i < y_bytes(), of_sum = !of_y && code < 0;
+    if (fused[i] == plain[i] || (of_sum && !keeps_sum)) continue;
+    const bool of_scale = code >= kRows * hidden_;
     const int64_t row = of_y       ? i / kElementBytes / hidden_
+                        : of_sum   ? (i - y_bytes()) / kElementBytes / hidden_
                         : of_scale ? (code - kRows * hidden_) / 4
                                    : code / hidden_;
     return absl::InternalError(absl::StrCat(
         "LayerNorm in rows of ", hidden_, with_residual ? " with" : " without",
         " a residual gives row ", row,
         of_y       ? " another value"
+        : of_sum   ? " another sum"
         : of_scale ? " another scale in e4m3"
                    : " another code in e4m3",
         " than LayerNorm and quantize_rows: byte ",
@@ -174,10 +179,11 @@ absl::Status ProveNormQuantizes(Runtime* runtime, DType element, int32_t hidden,
                                 NormStart norm) {
   Proof proof(runtime, element, hidden, stream);
   absl::Status status = proof.Prepare();
-  if (status.ok()) status = proof.Run(true, /*keeps_sum=*/false, norm);
-  if (status.ok()) status = proof.Run(true, /*keeps_sum=*/true, norm);
-  if (status.ok()) status = proof.Run(false, /*keeps_sum=*/false, norm);
-  *figures = absl::StrCat("LayerNorm in e4m3: 3 times ", kRows, " rows of ",
+  for (const bool with_residual : {true, false}) {
+    for (const bool keeps_sum : {false, true})
+      if (status.ok()) status = proof.Run(with_residual, keeps_sum, norm);
+  }
+  *figures = absl::StrCat("LayerNorm in e4m3: 4 times ", kRows, " rows of ",
                           hidden, " columns, ",
                           status.ok() ? "all bytes equal" : status.message());
   return status;

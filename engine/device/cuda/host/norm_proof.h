@@ -15,11 +15,12 @@ namespace cuda {
 
 using NormStart = int (*)(const AddNormOp& op, const OpStream& stream);
 
-// Runs both ways, with a residual and without, on rows of `hidden` columns
-// whose values span the element's exponents: random ones, zeros, tiny ones, one
-// huge value among them, an infinity. y, codes and scales must have the same
-// bytes. `figures`: what was compared. hidden is a multiple of 16, the element
-// has 16 bits; the calling thread has chosen its device. norm: for tests.
+// Runs both ways, with a residual and without, keeping the sum and not, on rows
+// of `hidden` columns whose values span the element's exponents: random ones,
+// zeros, tiny ones, one huge value among them, an infinity. y, the sum, codes
+// and scales must have the same bytes. `figures`: what was compared. hidden is
+// a multiple of 16, the element has 16 bits; the calling thread has chosen its
+// device. norm: for tests.
 //
 // INTERNAL: a byte differs (the first is named), or a call failed; DATA_LOSS:
 // the context is lost.

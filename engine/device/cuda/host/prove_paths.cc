@@ -1,5 +1,7 @@
 #include "engine/device/cuda/host/prove_paths.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "engine/device/cuda/attention_path.h"
 #include "engine/device/cuda/host/memory.h"
@@ -58,13 +60,17 @@ absl::Status ProvePaths(Runtime* runtime, const ModelSizes& sizes,
   }
   const int32_t head_size = sizes.head_size();
   // A limited reach is a kernel of its own.
-  std::vector<Reach> reaches = sizes.reaches;
-  reaches.insert(reaches.begin(), Reach());
+  paths->reaches = {Reach()};
+  for (const Reach& reach : sizes.reaches) {
+    if (std::find(paths->reaches.begin(), paths->reaches.end(), reach) ==
+        paths->reaches.end())
+      paths->reaches.push_back(reach);
+  }
   for (const AttentionPath path : kFast) {
     if (!HasPath(element, head_size, path) || outcomes.lost()) continue;
     absl::Status status;
     std::string figures;
-    for (const Reach& reach : reaches) {
+    for (const Reach& reach : paths->reaches) {
       std::string some;
       if (!status.ok()) break;
       status = ProveAttention(runtime, element, head_size,

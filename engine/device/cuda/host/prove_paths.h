@@ -23,6 +23,7 @@ namespace cuda {
 // What has proved itself.
 struct FastPaths {
   uint32_t attention_paths = 0;  // by PathBit
+  std::vector<Reach> reaches;    // for which they serve, each once
   bool fused_e4m3 = false;
 };
 

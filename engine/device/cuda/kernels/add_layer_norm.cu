@@ -1,5 +1,5 @@
 // y [rows,H] = LayerNorm(x + residual), or LayerNorm(x) without a residual;
-// if asked, sum = x + residual, and the rows of y in e4m3 too.
+// if asked, sum = x + residual, or x, and the rows of y in e4m3 too.
 //
 // A warp takes a row into registers, a block four rows; all loads of a row are
 // issued before one is waited for. Bytes moved: each of x, residual and y once,
@@ -39,8 +39,9 @@ ENCODERD_DEVICE void QuantizeRow(const RowOf<kChunks, T>& row, int32_t hidden,
   }
 }
 
-// What a kernel is compiled for: x alone, x + residual, or that and keeping it.
-enum class Sum { kNone, kAdded, kKept };
+// What a kernel is compiled for: x alone, x and copying it, x + residual, or
+// that and keeping it.
+enum class Sum { kNone, kCopied, kAdded, kKept };
 
 template <typename T, int kChunks, Sum kSum, bool kQuantized>
 ENCODERD_KERNEL(kNormThreads)
@@ -52,7 +53,7 @@ AddLayerNormKernel(const T* x, const T* residual, int64_t rows, int32_t hidden,
   if (row >= rows) return;  // whole warps
   float values[kChunks][8];
   const RowOf<kChunks, T> first = LoadRow<kChunks>(x + row * hidden, hidden);
-  if constexpr (kSum != Sum::kNone) {
+  if constexpr (kSum == Sum::kAdded || kSum == Sum::kKept) {
     const RowOf<kChunks, T> second =
         LoadRow<kChunks>(residual + row * hidden, hidden);
     Widen(first, values);
@@ -61,6 +62,8 @@ AddLayerNormKernel(const T* x, const T* residual, int64_t rows, int32_t hidden,
       StoreRow(Narrowed<T>(values), hidden, sum + row * hidden);
   } else {
     Widen(first, values);
+    if constexpr (kSum == Sum::kCopied)
+      StoreRow(first, hidden, sum + row * hidden);
   }
   NormaliseRow(hidden, norm, values);
   const RowOf<kChunks, T> out = Narrowed<T>(values);
@@ -95,8 +98,11 @@ int Start(const AddNormOp& op, const OpStream& stream) {
   if (op.x.rows == 0) return 0;
   return WithElement(op.x.dtype, [&]<typename T>() {
     return WithChunks(op.x.cols, [&]<int kChunks>() {
-      if (op.residual.data == nullptr)
-        return LaunchAddLayerNorm<T, kChunks, Sum::kNone>(op, stream);
+      if (op.residual.data == nullptr) {
+        return op.sum.data == nullptr || op.sum.data == op.x.data
+                   ? LaunchAddLayerNorm<T, kChunks, Sum::kNone>(op, stream)
+                   : LaunchAddLayerNorm<T, kChunks, Sum::kCopied>(op, stream);
+      }
       return op.sum.data == nullptr
                  ? LaunchAddLayerNorm<T, kChunks, Sum::kAdded>(op, stream)
                  : LaunchAddLayerNorm<T, kChunks, Sum::kKept>(op, stream);

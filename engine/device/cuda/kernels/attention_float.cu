@@ -27,6 +27,7 @@ constexpr int32_t kQueries = kWarps * kWarpQueries;
 constexpr int32_t kKeys = 32;
 constexpr int32_t kColumns = kMaxHeadSize / 32;  // of a lane
 static_assert(kQueries == AttentionQueries(DType::kF32), "see ops.h");
+static_assert(kQueries <= kKeys, "every query sees a key of its first tile");
 
 // tile [rows,D] with rows `tile_stride` apart = rows row .. of a sequence's
 // matrix, zeros past its end.

@@ -13,7 +13,7 @@
 //   for x > -5, 5.4e-6 for x > -6, where 0.5 x (1 + erf(x / sqrt(2))) in float
 //   has no digit left;
 // - absolute: 6e-8 for x < 0.
-// An infinity and a NaN give NaN.
+// An infinity and a NaN give NaN, and a NaN does of every activation.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_GELU_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_GELU_H_
 
@@ -42,7 +42,7 @@ ENCODERD_DEVICE float FastGeluErf(float x) {
 template <typename T, Activation kActivation>
 ENCODERD_DEVICE float Activate(float x) {
   if (kActivation == Activation::kNone) return x;
-  if (kActivation == Activation::kRelu) return Max(x, 0.0f);
+  if (kActivation == Activation::kRelu) return x <= 0.0f ? 0.0f : x;
   if (kActivation == Activation::kGeluErf) {
     return sizeof(T) == 2 ? FastGeluErf(x)
                           : 0.5f * x * (1.0f + Erf(x * 0.70710678118654752f));

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "engine/device/cuda/products/products.h"
 
@@ -29,27 +30,35 @@ int64_t FewestRows(size_t bucket);
 // tiles leaves some idle. 132 multiprocessors: 16896 rows.
 int64_t FullBatchRows(int32_t multiprocessors);
 
-// All its parts must give a row the same bits. The last one serves what is more
-// than any bucket has.
+// All its parts must give a row the same bits. The last one, the reference,
+// serves more than most_rows rows and more than any bucket has: up to most_rows
+// the others have shown their bits.
 class BucketedProduct : public Product {
  public:
   using Parts =
       std::array<std::shared_ptr<const Product>, kBucketRows.size() + 1>;
-  BucketedProduct(Parts parts, bool adds_residual)
-      : parts_(std::move(parts)), adds_residual_(adds_residual) {}
+  BucketedProduct(Parts parts, int64_t most_rows, bool adds_residual)
+      : parts_(std::move(parts)),
+        most_rows_(most_rows),
+        adds_residual_(adds_residual) {}
 
   absl::Status Run(const void* x, int64_t rows, void* y,
                    Stream stream) const override {
-    return parts_[BucketOf(rows)]->Run(x, rows, y, stream);
+    return Part(rows).Run(x, rows, y, stream);
   }
   bool adds_residual() const override { return adds_residual_; }
   absl::Status RunAdding(const void* x, int64_t rows, const void* residual,
                          void* y, Stream stream) const override {
-    return parts_[BucketOf(rows)]->RunAdding(x, rows, residual, y, stream);
+    return Part(rows).RunAdding(x, rows, residual, y, stream);
   }
 
  private:
+  const Product& Part(int64_t rows) const {
+    return rows > most_rows_ ? *parts_.back() : *parts_[BucketOf(rows)];
+  }
+
   const Parts parts_;
+  const int64_t most_rows_;
   const bool adds_residual_;
 };
 

@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<Product>> TunedProducts::Create(
     parts[bucket] = product;
   }
   return std::unique_ptr<Product>(absl::make_unique<BucketedProduct>(
-      std::move(parts), choice.adds_residual));
+      std::move(parts), most_rows_, choice.adds_residual));
 }
 
 absl::StatusOr<ProductChoice> TunedProducts::Choose(const ProductArgs& args) {

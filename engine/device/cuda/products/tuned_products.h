@@ -41,7 +41,7 @@ struct ProductChoice {
 class TunedProducts : public ProductFactory {
  public:
   // Of card `ordinal`. most_rows: up to which products are proved and timed;
-  // larger buckets are served by the reference. agreement: of all cards of the
+  // more rows are served by the reference. agreement: of all cards of the
   // process.
   TunedProducts(
       std::unique_ptr<AlgorithmLibrary> library,

@@ -53,6 +53,11 @@ TEST(QuantizeTest, HalfFloatsKeepTheSignOfZero) {
   EXPECT_EQ(ToFloat16(-0.0f), 0x8000);
 }
 
+TEST(QuantizeTest, HalfFloatsKeepNotANumber) {
+  EXPECT_EQ(ToFloat16(std::nanf("")), 0x7FFF);
+  EXPECT_EQ(ToFloat16(-std::nanf("")), 0x7FFF);
+}
+
 TEST(QuantizeTest, BytesOutsideTheRangeBecomeItsEnds) {
   const ByteRanges ranges = ByteRanges::Make({-1, -1, -1}, {1, 1, 1});
   const std::vector<float> values = {-7, 0, 1e38f};

@@ -1,12 +1,14 @@
 #include "engine/checkpoint/rotation.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
 
 namespace encoderd {
 namespace {
+
+using ::testing::ElementsAreArray;
 
 // A unit in the last place of values from 0.5 to 1: half of it is this
 // rounding's, half the reference's.
@@ -32,6 +34,27 @@ constexpr Frequency kFrequencies[] = {
     {10000, 80, 1, 0x1.96b23p-1f},     {10000, 80, 7, 0x1.98a136p-3f},
     {10000, 80, 39, 0x1.080408p-13f},
 };
+
+// ModernBERT's own thetas and heads of 64 columns, all pairs, as torch 2.11.0
+// has them too.
+constexpr float kLocalFrequencies[] = {
+    0x1p0f,          0x1.7ff222p-1f,  0x1.1feb34p-1f,  0x1.afd136p-2f,
+    0x1.43d136p-2f,  0x1.e5a846p-3f,  0x1.6c310ep-3f,  0x1.111aeep-3f,
+    0x1.99999ap-4f,  0x1.33281ap-4f,  0x1.ccab84p-5f,  0x1.59742ap-5f,
+    0x1.030dc6p-5f,  0x1.84869ep-6f,  0x1.235a72p-6f,  0x1.b4f7e4p-7f,
+    0x1.47ae14p-7f,  0x1.eb736p-8f,   0x1.708938p-8f,  0x1.145ceep-8f,
+    0x1.9e7c7p-9f,   0x1.36d21ap-9f,  0x1.d22a5p-10f,  0x1.5d931cp-10f,
+    0x1.0624dep-10f, 0x1.892918p-11f, 0x1.26d42cp-11f, 0x1.ba2e4ap-12f,
+    0x1.4b96cp-12f,  0x1.f1502ap-13f, 0x1.74eea6p-13f, 0x1.17a8e4p-13f};
+constexpr float kGlobalFrequencies[] = {
+    0x1p0f,          0x1.601474p-1f,  0x1.e4383ep-2f,  0x1.4cfa02p-2f,
+    0x1.c9f25cp-3f,  0x1.3ae8eap-3f,  0x1.b11968p-4f,  0x1.29d2c6p-4f,
+    0x1.99999ap-5f,  0x1.19a9f6p-5f,  0x1.836032p-6f,  0x1.0a619cp-6f,
+    0x1.6e5b7ep-7f,  0x1.f7db1p-8f,   0x1.5a7abcp-8f,  0x1.dc846ep-9f,
+    0x1.47ae14p-9f,  0x1.c2a98ap-10f, 0x1.35e68ep-10f, 0x1.aa35c6p-11f,
+    0x1.2515fep-11f, 0x1.9315a6p-12f, 0x1.152efcp-12f, 0x1.7d36cp-13f,
+    0x1.0624dep-13f, 0x1.6887ap-14f,  0x1.efd74cp-15f, 0x1.54f7dp-15f,
+    0x1.d4effep-16f, 0x1.4277b8p-16f, 0x1.bb7e6p-17f,  0x1.30f89ap-17f};
 
 struct Turn {
   double theta;
@@ -78,6 +101,13 @@ TEST(RotationTest, FrequenciesAreTheReferencesToTheBit) {
     EXPECT_EQ(found[wanted.pair], wanted.radians)
         << wanted.theta << " " << wanted.dims << " " << wanted.pair;
   }
+}
+
+TEST(RotationTest, FrequenciesOfModernBertAreTheReferencesInEveryPair) {
+  EXPECT_THAT(RotationFrequencies(10000, 64),
+              ElementsAreArray(kLocalFrequencies));
+  EXPECT_THAT(RotationFrequencies(160000, 64),
+              ElementsAreArray(kGlobalFrequencies));
 }
 
 TEST(RotationTest, AnglesAreTheReferencesUpToPosition8191) {

@@ -193,6 +193,29 @@ TEST(CpuExecutorTest, RotatesByThePreparedTablesAndTheBatchsPositions) {
   }
 }
 
+TEST(CpuDeviceTest, RefusesARotationWhoseTablesDoNotFit) {
+  const auto device = OpenDevice("cpu", "fp32").value();
+  const auto refused = [&](const HostMatrix& cos, const HostMatrix& sin) {
+    const absl::Status status = device->PrepareRotation(cos, sin).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  const auto table = [](int64_t rows, int64_t cols) {
+    return HostMatrix{rows, cols, std::vector<float>(rows * cols)};
+  };
+  EXPECT_EQ(refused(table(8, 2), table(8, 1)),
+            "a rotation's cosines are [8,2], its sines [8,1]; both must have "
+            "one shape");
+  EXPECT_THAT(refused(table(8, 2), table(9, 2)), HasSubstr("its sines [9,2]"));
+  ModelSizes sizes;
+  sizes.hidden_size = 12;
+  sizes.num_attention_heads = 2;
+  ASSERT_TRUE(device->ExpectModel(sizes, {}).ok());
+  EXPECT_EQ(refused(table(8, 4), table(8, 4)),
+            "a rotation of 4 pairs; a head of 6 columns has at most 3");
+  EXPECT_TRUE(device->PrepareRotation(table(8, 3), table(8, 3)).ok());
+}
+
 TEST(CpuExecutorTest, AttendsWithinReachOfEachSequenceAlone) {
   const auto device = OpenDevice("cpu", "fp32").value();
   const auto executor = SmallExecutor(*device);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/device/cpu/kernels.h"
-#include "tests/support/cuda/narrow.h"
+#include "tests/support/narrow.h"
 #include "tests/support/tolerances.h"
 #include "tests/unit/engine/device/test_devices.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/device/cpu/aligned_buffer.h"
-#include "tests/support/cuda/narrow.h"
+#include "tests/support/narrow.h"
 #include "tests/support/tolerances.h"
 #include "tests/unit/engine/device/test_devices.h"
 

@@ -60,9 +60,15 @@ TEST_F(AttentionProofTest, AdmitsEveryPathAsItIsBuilt) {
 TEST_F(AttentionProofTest, AdmitsEveryPathWithinAReach) {
   for (const AttentionPath path : kFastPaths) {
     for (const Reach& reach : {Reach{-1, 0}, Reach{64, 64}, Reach{9, 2}}) {
-      const absl::Status status =
-          Prove(path, kStartAttention, DType::kBF16, 32, false, reach);
-      EXPECT_TRUE(status.ok()) << status;
+      for (const DType element : {DType::kF16, DType::kBF16}) {
+        const absl::Status status =
+            Prove(path, kStartAttention, element, 32, reach.right == 0, reach);
+        EXPECT_TRUE(status.ok()) << status;
+        EXPECT_THAT(figures_, HasSubstr("from the formula 0."));
+        RecordProperty(std::string(PathName(path)) + DTypeName(element) +
+                           std::to_string(reach.left),
+                       figures_);
+      }
     }
   }
 }
@@ -77,6 +83,27 @@ TEST_F(AttentionProofTest, RefusesAPathThatSeesAKeyBeyondItsReach) {
         Prove(path, wrong, DType::kBF16, 32, false, {-1, 0});
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
     EXPECT_THAT(std::string(status.message()), HasSubstr("reach -1 and 0"));
+  }
+}
+
+// Both paths read the reach by the same code.
+TEST_F(AttentionProofTest, RefusesAReachThatBothPathsTakeForAnother) {
+  for (const DType element : {DType::kF16, DType::kBF16}) {
+    for (const AttentionPath path : kFastPaths) {
+      for (const Reach& by : {Reach{1, 0}, Reach{-1, 0}, Reach{0, 1}}) {
+        const AttentionStart wrong = [&](AttentionOp op,
+                                         const OpStream& stream) {
+          op.reach.left += by.left;
+          op.reach.right += by.right;
+          return Start(op, stream);
+        };
+        const absl::Status status =
+            ProveAttention(&runtime_, element, 32, 12, false, {6, 3}, path,
+                           nullptr, &figures_, wrong, wrong);
+        EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+        EXPECT_THAT(figures_, HasSubstr("from the formula "));
+      }
+    }
   }
 }
 

@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "engine/device/cuda/host/agreement.h"
 #include "engine/encoder.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/support/random_model.h"
@@ -13,6 +15,7 @@ namespace encoderd {
 namespace cuda {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int kLaunchOutOfResources = 701;
@@ -234,8 +237,7 @@ TEST_F(CudaErrorTest, ReportsTheFirstErrorOfAPass) {
               HasSubstr("upload: emulated error 701"));
 }
 
-TEST_F(CudaErrorTest, RefusesABatchOverTheExecutorsLimits) {
-  const auto device = Open(runtime_, 0, "bf16").value();
+ExecutorLimits SmallLimits() {
   ExecutorLimits limits;
   limits.max_batch_tokens = 8;
   limits.max_batch_sequences = 8;
@@ -243,16 +245,120 @@ TEST_F(CudaErrorTest, RefusesABatchOverTheExecutorsLimits) {
   limits.model.hidden_size = 8;
   limits.model.num_attention_heads = 1;
   limits.model.intermediate_size = 8;
-  const auto executor = device->NewExecutor(limits).value();
+  return limits;
+}
+
+PackedBatch BatchOf(int32_t tokens) {
   PackedBatch batch;
   TokenSequence sequence;
-  sequence.token_ids.assign(9, 0);
+  sequence.token_ids.assign(tokens, 0);
   batch.Append(sequence, IdLimits());
+  return batch;
+}
+
+TEST_F(CudaErrorTest, RefusesABatchOverTheExecutorsLimits) {
+  const auto device = Open(runtime_, 0, "bf16").value();
+  const auto executor = device->NewExecutor(SmallLimits()).value();
+  const PackedBatch batch = BatchOf(9);
   executor->Upload(batch);
   ForwardResult result;
   const absl::Status status = executor->Finish(&result);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()), HasSubstr("9 tokens"));
+}
+
+TEST_F(CudaErrorTest, RefusesActivationsBeyondThePlan) {
+  const auto device = Open(runtime_, 0, "bf16").value();
+  ExecutorLimits limits = SmallLimits();
+  for (const bool pre_norm : {false, true}) {
+    limits.model.pre_norm = pre_norm;
+    const auto executor = device->NewExecutor(limits).value();
+    const int64_t columns = limits.model.scratch_columns();
+    ASSERT_TRUE(executor->Allocate(8, columns - 8).ok());
+    const absl::Status status = executor->Allocate(8, 9).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(status.message(),
+              absl::StrCat("activations of 8 rows and 9 columns take 144 "
+                           "bytes; 128 of the ",
+                           16 * columns, " that were planned are left"));
+    EXPECT_TRUE(executor->Allocate(8, 8).ok());
+  }
+}
+
+TEST_F(CudaErrorTest, RefusesAReachThatTheModelDoesNotHave) {
+  const auto device = Open(runtime_, 0, "bf16").value();
+  ExecutorLimits limits = SmallLimits();
+  limits.model.reaches = {{2, 2}};
+  const auto executor = device->NewExecutor(limits).value();
+  AttentionOp op;
+  op.qkv = executor->Allocate(8, 24).value();
+  op.context = executor->Allocate(8, 8).value();
+  op.heads = 1;
+  op.head_size = 8;
+  const PackedBatch batch = BatchOf(8);
+  ForwardResult result;
+  for (const Reach& reach : {Reach(), Reach{2, 2}, Reach{2, 1}, Reach{-1, 0}}) {
+    op.reach = reach;
+    executor->Upload(batch);
+    executor->Run(op);
+    const absl::Status status = executor->Finish(&result);
+    if (reach == Reach() || reach == Reach{2, 2}) {
+      EXPECT_TRUE(status.ok()) << status;
+      continue;
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(
+        std::string(status.message()),
+        HasSubstr(absl::StrCat("reach ", reach.left, " and ", reach.right,
+                               " is not among those of this executor's")));
+  }
+}
+
+// The device proves the reaches of the model that it is told to expect.
+TEST_F(CudaErrorTest, ServesAReachThatWasNotProvedByTheGeneralKernel) {
+  for (const bool proved : {true, false}) {
+    const auto device =
+        NewCudaDevice(runtime_, std::make_unique<EmulatedProducts>(), 0, "bf16",
+                      "dtype", /*graphs=*/true, std::make_shared<Agreement>())
+            .value();
+    std::vector<std::string> ops;
+    device->ObserveOps([&](const OpTime& time) { ops.push_back(time.op); });
+    ExecutorLimits limits = SmallLimits();
+    if (proved) limits.model.reaches = {{2, 2}};
+    ASSERT_TRUE(device->ExpectModel(limits.model, {}).ok());
+    limits.model.reaches = {{2, 2}};
+    const auto executor = device->NewExecutor(limits).value();
+    AttentionOp op;
+    op.qkv = executor->Allocate(8, 24).value();
+    op.context = executor->Allocate(8, 8).value();
+    op.heads = 1;
+    op.head_size = 8;
+    op.reach = {2, 2};
+    const PackedBatch batch = BatchOf(8);
+    ForwardResult result;
+    executor->Upload(batch);
+    executor->Run(op);
+    EXPECT_TRUE(executor->Finish(&result).ok());
+    EXPECT_THAT(ops,
+                ElementsAre(proved ? "attention warp" : "attention general"));
+  }
+}
+
+TEST_F(CudaErrorTest, RefusesARotationWhoseTablesDoNotFit) {
+  const auto device = Open(runtime_, 0, "bf16").value();
+  const auto table = [](int64_t rows, int64_t cols) {
+    return HostMatrix{rows, cols, std::vector<float>(rows * cols)};
+  };
+  ASSERT_TRUE(device->ExpectModel(SmallLimits().model, {}).ok());
+  EXPECT_TRUE(device->PrepareRotation(table(8, 4), table(8, 4)).ok());
+  const std::vector<std::pair<HostMatrix, HostMatrix>> wrong = {
+      {table(8, 4), table(8, 3)},
+      {table(8, 4), table(7, 4)},
+      {table(8, 5), table(8, 5)}};
+  for (const auto& [cos, sin] : wrong) {
+    EXPECT_EQ(device->PrepareRotation(cos, sin).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
 }
 
 TEST_F(CudaErrorTest, SaysWhyThereIsNoDevice) {

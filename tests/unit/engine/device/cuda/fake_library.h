@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/device/cuda/products/algorithms.h"
-#include "tests/support/cuda/narrow.h"
+#include "tests/support/narrow.h"
 
 namespace encoderd {
 namespace cuda {

@@ -78,6 +78,21 @@ TEST(GateOpTest, EqualsItsFormulaAtTheWidthsOfModels) {
   }
 }
 
+TEST(GateOpTest, LetsNotANumberThroughEitherHalf) {
+  const int64_t cols = 24;
+  for (const DType dtype : kDTypes) {
+    for (const Activation activation : kActivations) {
+      for (const int64_t at : {0, 23, 24, 47}) {
+        std::vector<float> x(2 * cols, 1.0f);
+        x[at] = NAN;
+        const std::vector<float> got = RunGate(x, cols, activation, dtype);
+        for (int64_t c = 0; c < cols; ++c)
+          EXPECT_EQ(std::isnan(got[c]), c == at % cols) << at;
+      }
+    }
+  }
+}
+
 TEST(GateOpTest, GivesARowTheSameBitsInAnyCompany) {
   std::mt19937 random(3);
   const int64_t cols = 264, rows = 11;

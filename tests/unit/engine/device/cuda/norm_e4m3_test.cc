@@ -129,6 +129,19 @@ int OtherValues(const AddNormOp& op, const OpStream& stream) {
   other.norm.eps = 1.0f;
   return Start(other, stream);
 }
+int WrongSum(const AddNormOp& op, const OpStream& stream) {
+  const int code = Start(op, stream);
+  if (op.sum.data == nullptr || code != 0) return code;
+  TestRuntime()->Synchronize(stream.stream);
+  const uint16_t wrong = 0x1234;
+  return TestRuntime()->CopyToDeviceAndWait(
+      &wrong, 2, static_cast<char*>(op.sum.data) + 2 * (5 * op.y.cols + 1));
+}
+int NoSumOfXAlone(const AddNormOp& op, const OpStream& stream) {
+  AddNormOp without = op;
+  if (op.residual.data == nullptr) without.sum = Matrix();
+  return Start(without, stream);
+}
 int Fails(const AddNormOp&, const OpStream&) { return 701; }
 
 TEST(NormProofTest, RefusesAKernelThatIsWrongAnywhere) {
@@ -137,6 +150,8 @@ TEST(NormProofTest, RefusesAKernelThatIsWrongAnywhere) {
       {&WrongCode, "row 0 another code in e4m3"},
       {&NoCodes, "another code in e4m3"},
       {&OtherValues, "another value"},
+      {&WrongSum, "with a residual gives row 5 another sum"},
+      {&NoSumOfXAlone, "without a residual gives row 0 another sum"},
       {&Fails, "701"}};
   for (const auto& [norm, what] : wrong) {
     std::string figures;

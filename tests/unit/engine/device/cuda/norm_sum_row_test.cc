@@ -25,12 +25,13 @@ struct Rows {
   std::vector<float> sum, y;
 };
 
-// sum is empty where `place` is null.
+// sum is empty where `place` is null. An empty residual: none.
 Rows RunNorm(const std::vector<float>& x, const std::vector<float>& residual,
              const Norm& norm, int32_t hidden, DType dtype, const Place* place,
              std::vector<char>* quantized = nullptr) {
   const int64_t rows = static_cast<int64_t>(x.size()) / hidden;
-  const OnCard x_card(x, dtype), residual_card(residual, dtype);
+  const OnCard x_card(x, dtype),
+      residual_card(residual.empty() ? x : residual, dtype);
   const OnCard apart(rows * hidden * DTypeBytes(dtype));
   const OnCard y(rows * hidden * DTypeBytes(dtype));
   const OnCard codes(E4m3RowsBytes(rows, hidden));
@@ -39,7 +40,7 @@ Rows RunNorm(const std::vector<float>& x, const std::vector<float>& residual,
   };
   AddNormOp op;
   op.x = matrix(x_card);
-  op.residual = matrix(residual_card);
+  if (!residual.empty()) op.residual = matrix(residual_card);
   op.norm = norm.ref();
   op.y = matrix(y);
   if (quantized != nullptr) op.quantized = codes.data();
@@ -68,6 +69,22 @@ TEST(NormSumTest, KeepsTheSumRoundedOnceAndNormalisesItUnrounded) {
           ASSERT_EQ(got.sum[i], Rounded(x[i] + residual[i], dtype))
               << DTypeName(dtype) << ", " << hidden << ", value " << i;
         }
+        EXPECT_EQ(got.y, without.y) << DTypeName(dtype) << ", " << hidden;
+      }
+    }
+  }
+}
+
+TEST(NormSumTest, KeepsXItselfWhereThereIsNoResidual) {
+  std::mt19937 random(4);
+  for (const DType dtype : kDTypes) {
+    for (const int32_t hidden : {8, 264, 768, 1032, 4096}) {
+      const Norm norm(hidden, &random);
+      const auto x = RandomValues(kRows * hidden, dtype, &random);
+      const Rows without = RunNorm(x, {}, norm, hidden, dtype, nullptr);
+      for (const Place place : {Place::kApart, Place::kX}) {
+        const Rows got = RunNorm(x, {}, norm, hidden, dtype, &place);
+        EXPECT_EQ(got.sum, x) << DTypeName(dtype) << ", " << hidden;
         EXPECT_EQ(got.y, without.y) << DTypeName(dtype) << ", " << hidden;
       }
     }

@@ -178,6 +178,8 @@ class Layer {
     limits.model.hidden_size = kHidden;
     limits.model.num_attention_heads = kHeads;
     limits.model.intermediate_size = kInner;
+    limits.model.pre_norm = true;
+    limits.model.reaches = {kReach};
     executor_ = device_->NewExecutor(limits).value();
     for (const int64_t cols :
          {kHidden, kHidden, 3 * kHidden, kHidden, kHidden, kInner})

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <utility>
+
 #include "engine/device/cuda/host/open_cards.h"
 #include "tests/support/cuda/emulated_card.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
@@ -94,6 +96,23 @@ TEST_F(ProvePathsTest, ProvesEachReachOfTheModelsLayers) {
   EXPECT_EQ(paths_.attention_paths,
             kFastPaths & ~PathBit(AttentionPath::kWarp));
   EXPECT_THAT(notes_, Contains(HasSubstr("reach 5 and 5")));
+}
+
+TEST_F(ProvePathsTest, ProvesAReachThatManyLayersHaveOnce) {
+  int starts = 0;
+  const AttentionStart counts = [&](const AttentionOp& op,
+                                    const OpStream& stream) {
+    ++starts;
+    return Start(op, stream);
+  };
+  sizes_.reaches = {{5, 5}};
+  ASSERT_TRUE(Prove(DType::kBF16, Operands::kElement, counts).ok());
+  EXPECT_THAT(paths_.reaches, ElementsAre(Reach(), Reach{5, 5}));
+  const int once = std::exchange(starts, 0);
+  sizes_.reaches = {{5, 5}, {}, {5, 5}, {5, 5}};
+  ASSERT_TRUE(Prove(DType::kBF16, Operands::kElement, counts).ok());
+  EXPECT_THAT(paths_.reaches, ElementsAre(Reach(), Reach{5, 5}));
+  EXPECT_EQ(starts, once);
 }
 
 TEST_F(ProvePathsTest, LeavesToQuantizeRowsANormWhoseCodesAreWrong) {

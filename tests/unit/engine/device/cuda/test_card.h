@@ -20,7 +20,7 @@
 #include "engine/device/cuda/products/algorithms.h"
 #include "engine/device/cuda/runtime.h"
 #include "engine/io/half_floats.h"
-#include "tests/support/cuda/narrow.h"
+#include "tests/support/narrow.h"
 
 namespace encoderd {
 namespace cuda {

@@ -100,6 +100,29 @@ TEST_F(TunedProductsTest, ChoosesForEachBucketApart) {
               ElementsAre("c", "c", "c", "b", "b", "b"));
 }
 
+// The last bucket that is timed holds more rows than were compared.
+TEST_F(TunedProductsTest, ServesMoreRowsThanWereProvedByTheReference) {
+  const auto products = Products(std::make_shared<TuningStore>("", kHopper));
+  const auto product = products->Create(kAdding).value();
+  ASSERT_EQ(products->ChoiceOf(kAdding)->by_bucket[kBuckets - 1], "b");
+  std::string served;
+  for (auto& [name, algorithm] : bench_.algorithms)
+    algorithm.on_run = [&served, name = name] { served += name; };
+  const std::vector<uint16_t> x(2048 * kArgs.in);
+  std::vector<uint16_t> y(2048 * kArgs.out);
+  for (const int64_t rows : {kMostRows - 1, kMostRows, kMostRows + 1,
+                             kBucketRows[kBuckets - 1], int64_t{2048}}) {
+    const std::string want = rows <= kMostRows ? "b" : "a";
+    served.clear();
+    ASSERT_TRUE(product->Run(x.data(), rows, y.data(), nullptr).ok());
+    EXPECT_EQ(served, want) << rows;
+    served.clear();
+    ASSERT_TRUE(
+        product->RunAdding(x.data(), rows, y.data(), y.data(), nullptr).ok());
+    EXPECT_EQ(served, want) << rows;
+  }
+}
+
 TEST_F(TunedProductsTest, KeepsTheReferenceWhereTheGainIsWithinTheNoise) {
   bench_.algorithms["b"].seconds = 2.97;
   bench_.algorithms["c"].seconds = 3.1;

@@ -1,6 +1,6 @@
 // Half, Bf16 and e4m3 to and from float on the host, to nearest, ties to even.
-#ifndef ENCODERD_TESTS_SUPPORT_CUDA_NARROW_H_
-#define ENCODERD_TESTS_SUPPORT_CUDA_NARROW_H_
+#ifndef ENCODERD_TESTS_SUPPORT_NARROW_H_
+#define ENCODERD_TESTS_SUPPORT_NARROW_H_
 
 #include <algorithm>
 #include <cmath>
@@ -86,4 +86,4 @@ inline uint8_t ToE4m3(float value) {
 }  // namespace emulation
 }  // namespace encoderd
 
-#endif  // ENCODERD_TESTS_SUPPORT_CUDA_NARROW_H_
+#endif  // ENCODERD_TESTS_SUPPORT_NARROW_H_

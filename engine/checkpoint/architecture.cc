@@ -43,8 +43,10 @@ TensorRow RowOf(const Json& row, const std::string& layer) {
       parsed.bias = true;
     } else if (flag == "transposed") {
       parsed.transposed = true;
+    } else if (flag == "not first") {
+      parsed.not_first = true;
     } else {
-      Wrong(absl::StrCat("no flag ", flag));
+      parsed.bias_key = flag;
     }
   }
   return parsed;
@@ -64,6 +66,11 @@ Architecture Parsed(const std::string& model_type, const Json& entry) {
   if (entry.contains("positions"))
     parsed.position_scheme = PositionSchemeNamed(entry.at("positions"));
   parsed.always_projects = entry.value("always_projects", false);
+  parsed.only = entry.value("only", Json::object());
+  const Json form = entry.value("form", Json::object());
+  parsed.pre_norm = form.value("pre_norm", false);
+  parsed.gated = form.value("gated", false);
+  parsed.causal = form.value("causal", false);
   return parsed;
 }
 

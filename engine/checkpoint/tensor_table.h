@@ -49,8 +49,10 @@ struct TensorRow {
   std::string name;
   std::string shape;  // "3H,H": [out,in] as the engine has it; "H" of a norm
   bool in_layer = false;
-  bool bias = false;        // without one it has zeros
-  bool transposed = false;  // stored as [in,out]
+  bool bias = false;          // without one it has zeros
+  bool transposed = false;    // stored as [in,out]
+  bool not_first = false;     // the first layer has none
+  std::string bias_key = {};  // of config.json: whether there is a bias
 };
 
 struct TensorTable {
@@ -74,6 +76,9 @@ struct CheckpointModule {
 // Every module of the checkpoint, in the table's order, the layers one after
 // the other. They point into config.tensors.
 std::vector<CheckpointModule> ModulesOf(const ModelConfig& config);
+
+// "3H", "V": a size, or some of it.
+int64_t ExtentOf(absl::string_view text, const ModelConfig& config);
 
 // What a device prepares of them, rows of one role in one; with the position
 // rows that are generated, attention's biases and the rotations.

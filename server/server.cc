@@ -99,10 +99,10 @@ Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
   environment_.calls = &calls_;
   environment_.streams = &streams_;
   environment_.api.limits.max_inputs = config_.max_inputs_per_request;
-  environment_.api.limits.max_message_bytes = config_.max_message_bytes;
+  environment_.api.limits.max_answer_bytes = config_.max_message_bytes;
   // More ids than that are never admitted, and each may have a segment and a
   // position.
-  environment_.api.limits.max_list_values = 3 * config_.max_queue_tokens;
+  environment_.max_list_values = 3 * config_.max_queue_tokens;
 }
 
 Server::~Server() {

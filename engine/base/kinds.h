@@ -1,5 +1,5 @@
-// Enumerations that kernels read too: plain, so that nvcc and every instruction
-// set's flags can compile them.
+// Enumerations and settings that kernels read too: plain, so that nvcc and
+// every instruction set's flags can compile them.
 #ifndef ENCODERD_ENGINE_BASE_KINDS_H_
 #define ENCODERD_ENGINE_BASE_KINDS_H_
 
@@ -23,6 +23,15 @@ enum class Pooling : int32_t {
 
 // What follows a product.
 enum class Activation : int32_t { kNone, kGeluErf, kGeluTanh, kRelu };
+
+// Which keys attention sees: key j is seen by query i where i - j <= left and
+// j - i <= right; negative: no limit on that side.
+struct Reach {
+  int32_t left = -1;
+  int32_t right = -1;
+
+  bool operator==(const Reach&) const = default;
+};
 
 }  // namespace encoderd
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "engine/device/ops.h"
+#include "engine/base/kinds.h"
 
 namespace encoderd {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/device/ops.h"
+#include "engine/base/kinds.h"
 
 namespace encoderd {
 

@@ -110,15 +110,6 @@ struct RotateOp {
   bool operator==(const RotateOp&) const = default;
 };
 
-// Key j is seen by query i where i - j <= left and j - i <= right; negative: no
-// limit on that side.
-struct Reach {
-  int32_t left = -1;
-  int32_t right = -1;
-
-  bool operator==(const Reach&) const = default;
-};
-
 // context [T,H] = softmax(Q K^T / sqrt(D) + bias) V for each sequence and head;
 // qkv [T,3H] as Q|K|V; context must not alias qkv.
 struct AttentionOp {

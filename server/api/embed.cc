@@ -59,14 +59,15 @@ absl::Status EmbedJob::Check(const Api& api, EmbedRequest* request) {
   if (!format.ok()) return format.status();
   format_ = *format;
   packed_ = options.packed || format_ != VectorFormat::kFloat32;
-  auto ranges =
-      ToRanges(options.ranges, options.encoding, format_, dimensions_);
+  auto ranges = ToRanges("options.ranges", options.ranges, options.encoding,
+                         format_, dimensions_);
   if (!ranges.ok()) return ranges.status();
   ranges_ = *std::move(ranges);
   request_.answer = {FormatBytes(format_, dimensions_),
-                     api.limits.max_message_bytes};
+                     api.limits.max_answer_bytes};
   const auto windows =
-      ToWindows(options.window_overlap, *truncate, info().limits.max_len,
+      ToWindows("options.windows", options.window_overlap, *truncate,
+                info().limits.max_len,
                 model().model->tokenizer().num_special_tokens(false));
   if (!windows.ok()) return windows.status();
   request_.window_overlap = *windows;

@@ -62,7 +62,7 @@ absl::Status EncodeJob::Check(const Api& api, EncodeRequest* request) {
   columns_ = layer == kTableSum ? info().config.table_columns()
                                 : info().config.hidden_size;
   request_.answer = {columns_ * int64_t{sizeof(float)},
-                     api.limits.max_message_bytes};
+                     api.limits.max_answer_bytes};
   request_.inputs = std::move(request->inputs);
   return CheckInputs({"", info().limits, *per_input}, &request_.inputs);
 }

@@ -1,6 +1,7 @@
 // The inputs of a request: how many there may be, and what is wrong with each.
-// Checked here and nowhere else, before anything is spent on a request; what
-// only tokenising shows (a text's length) the pipeline finds.
+// Checked before anything is spent on a request. An adapter may count by the
+// same rule before it parses; what only tokenising shows (a text's length) the
+// pipeline finds.
 //
 // Thread-safe: plain functions. Errors: INVALID_ARGUMENT with an ErrorDetail,
 // all inputs at fault listed. No error repeats a text.
@@ -8,7 +9,6 @@
 #define ENCODERD_SERVER_API_INPUTS_H_
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -20,10 +20,8 @@
 namespace encoderd {
 
 struct RequestLimits {
-  int32_t max_inputs = 0;         // of one request
-  int64_t max_message_bytes = 0;  // of one request or answer
-  // Of the lists of all TokenSequences of one request together.
-  int64_t max_list_values = std::numeric_limits<int64_t>::max();
+  int32_t max_inputs = 0;        // of one request
+  int64_t max_answer_bytes = 0;  // of one answer
 };
 
 // NO_INPUTS, TOO_MANY_INPUTS.

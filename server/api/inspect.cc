@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
 #include "server/api/options.h"
+#include "server/api/publish.h"
 #include "server/pipeline/errors.h"
 
 namespace encoderd {
@@ -18,7 +19,7 @@ absl::StatusOr<InspectJob> InspectJob::Make(const Api& api,
   const absl::Status status = job.CheckRows();
   if (!status.ok()) return status;
   const int64_t answer = job.LeastBytes();
-  const int64_t limit = api.limits.max_message_bytes;
+  const int64_t limit = api.limits.max_answer_bytes;
   if (answer > limit) return AnswerTooLargeError(answer, limit, "");
   return job;
 }
@@ -56,16 +57,23 @@ int64_t InspectJob::LeastBytes() const {
 
 std::shared_ptr<PipelineCall> InspectJob::Submit(absl::Time deadline,
                                                  uint64_t caller,
-                                                 Pipeline::Done done) const {
-  return model().pipeline->SubmitWork(
-      caller, deadline, [done = std::move(done)](const absl::Status& status) {
-        absl::StatusOr<PipelineResult> result = PipelineResult();
-        if (!status.ok()) result = status;
-        done(std::move(result));
+                                                 Done done) const {
+  return model_->pipeline->SubmitWork(
+      caller, deadline,
+      [job = *this, done = std::move(done)](absl::Status status) {
+        absl::StatusOr<InspectAnswer> answer = InspectAnswer();
+        if (status.ok()) {
+          status = CatchAll([&] {
+            *answer = job.Measure();
+            return absl::OkStatus();
+          });
+        }
+        if (!status.ok()) answer = status;
+        done(std::move(answer));
       });
 }
 
-InspectAnswer InspectJob::Answer() const {
+InspectAnswer InspectJob::Measure() const {
   InspectAnswer answer;
   answer.figures = InspectPositionRows(table(), first_, count_);
   if (cosine_) answer.cosine = PositionCosines(table(), first_, count_);

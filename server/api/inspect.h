@@ -4,6 +4,7 @@
 #define ENCODERD_SERVER_API_INSPECT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,8 +34,12 @@ struct InspectAnswer {
   absl::Span<const float> values;  // [n,H] of the model's; only if asked for
 };
 
-class InspectJob : public Job {
+// Checked as a Job is, but it has no inputs for the pipeline: its work is done
+// beside it.
+class InspectJob {
  public:
+  using Done = std::function<void(absl::StatusOr<InspectAnswer>)>;
+
   static constexpr absl::string_view kField = "";  // it has no inputs
 
   // INVALID_OPTION for more than kMaxInspectedRows; ROWS_OUT_OF_RANGE;
@@ -42,25 +47,29 @@ class InspectJob : public Job {
   static absl::StatusOr<InspectJob> Make(const Api& api,
                                          const InspectRequest& request);
 
-  // On a thread where Answer may take its time; the result is empty.
+  // Measures the rows on the pipeline's side thread and calls `done` there,
+  // once; a refusal calls it from within Submit. Errors: those of
+  // Pipeline::SubmitWork; INTERNAL where something throws.
   std::shared_ptr<PipelineCall> Submit(absl::Time deadline, uint64_t caller,
-                                       Pipeline::Done done) const;
-  InspectAnswer Answer() const;
+                                       Done done) const;
 
-  const HostMatrix& table() const { return model().model->position_rows(); }
+  const ServedModel& model() const { return *model_; }
+  const HostMatrix& table() const { return model_->model->position_rows(); }
   int64_t first() const { return first_; }
   int64_t count() const { return count_; }
 
  private:
   InspectJob(const ServedModel* model, const InspectRequest& request)
-      : Job(model, ""),
+      : model_(model),
         cosine_(request.cosine),
         values_(request.values),
         first_(request.first_row),
         count_(request.row_count) {}
   absl::Status CheckRows();
   int64_t LeastBytes() const;  // of the answer: what makes it large
+  InspectAnswer Measure() const;
 
+  const ServedModel* model_;
   bool cosine_;
   bool values_;
   int64_t first_;

@@ -1,5 +1,6 @@
 // A request that was found good: its model, and what goes into the model's
-// pipeline. One class for each kind of request derives from it:
+// pipeline. One class for each kind of request that has inputs derives from it
+// (inspect.h has none):
 //
 //   EmbedJob::Make(api, request)  checks; the error or the job
 //   job.Submit(...)              once; `done` gets what the pipeline made of it

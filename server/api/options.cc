@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/escaping.h"
@@ -25,8 +26,8 @@ absl::StatusOr<Meaning> Choose(absl::string_view field, Choice choice,
 }
 
 // Of minimum and maximum: as long as the answer, every value a number.
-absl::Status CheckBounds(const char* field, const std::vector<float>& bounds,
-                         int32_t dimensions) {
+absl::Status CheckBounds(absl::string_view field,
+                         const std::vector<float>& bounds, int32_t dimensions) {
   if (bounds.size() != static_cast<size_t>(dimensions)) {
     return BadOption(
         field,
@@ -41,6 +42,17 @@ absl::Status CheckBounds(const char* field, const std::vector<float>& bounds,
                      bounds[i], "finite");
   }
   return absl::OkStatus();
+}
+
+// As the contract names it; of a choice that it does not have, the number.
+std::string NameOf(EncodingChoice choice) {
+  constexpr const char* kNames[] = {"ENCODING_UNSPECIFIED", "ENCODING_FLOAT32",
+                                    "ENCODING_FLOAT16",     "ENCODING_INT8",
+                                    "ENCODING_UINT8",       "ENCODING_BINARY",
+                                    "ENCODING_UBINARY"};
+  const auto at = static_cast<size_t>(choice);
+  return at < std::size(kNames) ? kNames[at]
+                                : absl::StrCat(static_cast<int>(choice));
 }
 
 }  // namespace
@@ -120,13 +132,13 @@ absl::StatusOr<std::string> FindPrompt(absl::string_view field,
 }
 
 absl::StatusOr<std::optional<int32_t>> ToWindows(
-    const std::optional<uint32_t>& asked, TruncateMode mode, int32_t max_len,
-    int32_t special_tokens) {
+    absl::string_view field, const std::optional<uint32_t>& asked,
+    TruncateMode mode, int32_t max_len, int32_t special_tokens) {
   if (!asked.has_value()) return std::nullopt;
   if (mode != TruncateMode::kNone) {
     const absl::string_view truncate =
         mode == TruncateMode::kStart ? "TRUNCATE_START" : "TRUNCATE_END";
-    return BadOption("options.windows",
+    return BadOption(field,
                      absl::StrCat("are asked for together with ", truncate,
                                   "; a long text is either cut or computed in "
                                   "windows"),
@@ -136,7 +148,7 @@ absl::StatusOr<std::optional<int32_t>> ToWindows(
   const uint32_t overlap = *asked;
   if (overlap > static_cast<uint32_t>(most)) {
     return BadOption(
-        "options.windows.overlap",
+        absl::StrCat(field, ".overlap"),
         absl::StrCat("is ", overlap, "; windows of ", max_len, " tokens, ",
                      special_tokens, " of them special, share at most ", most),
         overlap, most);
@@ -155,39 +167,36 @@ absl::StatusOr<int32_t> ToDimensions(absl::string_view field, uint32_t asked,
                    asked, hidden);
 }
 
-absl::StatusOr<ByteRanges> ToRanges(const std::optional<RangeLists>& asked,
+absl::StatusOr<ByteRanges> ToRanges(absl::string_view field,
+                                    const std::optional<RangeLists>& asked,
                                     EncodingChoice choice, VectorFormat format,
                                     int32_t dimensions) {
-  constexpr char kMinimum[] = "options.ranges.minimum";
-  constexpr char kMaximum[] = "options.ranges.maximum";
   if (!asked.has_value()) return ByteRanges();
   if (format != VectorFormat::kInt8 && format != VectorFormat::kUint8) {
-    constexpr const char* kNames[] = {
-        "ENCODING_UNSPECIFIED", "ENCODING_FLOAT32", "ENCODING_FLOAT16",
-        "ENCODING_INT8",        "ENCODING_UINT8",   "ENCODING_BINARY",
-        "ENCODING_UBINARY"};
-    const absl::string_view encoding = kNames[static_cast<int>(choice)];
-    return BadOption("options.ranges",
+    const std::string encoding = NameOf(choice);
+    return BadOption(field,
                      absl::StrCat("are given with ", encoding,
                                   "; only INT8 and UINT8 have ranges"),
                      encoding, "ENCODING_INT8, ENCODING_UINT8");
   }
   const auto& [minimum, maximum] = *asked;
-  absl::Status status = CheckBounds(kMinimum, minimum, dimensions);
-  if (status.ok()) status = CheckBounds(kMaximum, maximum, dimensions);
+  const std::string minimum_field = absl::StrCat(field, ".minimum");
+  const std::string maximum_field = absl::StrCat(field, ".maximum");
+  absl::Status status = CheckBounds(minimum_field, minimum, dimensions);
+  if (status.ok()) status = CheckBounds(maximum_field, maximum, dimensions);
   if (!status.ok()) return status;
   for (int i = 0; i < dimensions; ++i) {
-    const std::string field = absl::StrCat(kMaximum, "[", i, "]");
+    const std::string entry = absl::StrCat(maximum_field, "[", i, "]");
     if (maximum[i] <= minimum[i]) {
       return BadOption(
-          field,
+          entry,
           absl::StrCat("is ", maximum[i], "; it must be above the minimum, ",
                        minimum[i]),
           maximum[i], minimum[i]);
     }
     if (!std::isfinite(maximum[i] - minimum[i])) {
       return BadOption(
-          field,
+          entry,
           absl::StrCat("is ", maximum[i], "; from the minimum, ", minimum[i],
                        ", it is further than a float can say"),
           maximum[i], minimum[i]);

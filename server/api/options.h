@@ -76,8 +76,8 @@ absl::StatusOr<VectorFormat> ToFormat(absl::string_view field,
 // Tokens that neighbouring windows share; unset: no windows. max_len and
 // special_tokens: of one window.
 absl::StatusOr<std::optional<int32_t>> ToWindows(
-    const std::optional<uint32_t>& asked, TruncateMode mode, int32_t max_len,
-    int32_t special_tokens);
+    absl::string_view field, const std::optional<uint32_t>& asked,
+    TruncateMode mode, int32_t max_len, int32_t special_tokens);
 
 // What is put before each text; empty: nothing. Asked for nothing: the model's
 // default prompt, if it has one.
@@ -90,7 +90,8 @@ absl::StatusOr<int32_t> ToDimensions(absl::string_view field, uint32_t asked,
                                      int32_t hidden);
 
 // None were given: empty. `choice` is what `format` was chosen by.
-absl::StatusOr<ByteRanges> ToRanges(const std::optional<RangeLists>& asked,
+absl::StatusOr<ByteRanges> ToRanges(absl::string_view field,
+                                    const std::optional<RangeLists>& asked,
                                     EncodingChoice choice, VectorFormat format,
                                     int32_t dimensions);
 

@@ -25,7 +25,7 @@ absl::StatusOr<TokenizeJob> TokenizeJob::Make(const Api& api,
   if (!status.ok()) return status;
   job.request_.inputs = std::move(request.inputs);
   job.request_.ids_only.emplace().offsets = true;
-  job.request_.answer = {kLeastTokenBytes, api.limits.max_message_bytes};
+  job.request_.answer = {kLeastTokenBytes, api.limits.max_answer_bytes};
   return job;
 }
 

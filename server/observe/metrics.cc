@@ -1,6 +1,10 @@
 #include "server/observe/metrics.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <iterator>
 
 #include "prometheus/text_serializer.h"
 #include "server/version.h"
@@ -45,8 +49,8 @@ constexpr Spec kQueueTokens = {"encoderd_queue_tokens",
                                "Tokens that wait for compute now."};
 constexpr Spec kCancelled = {
     "encoderd_cancelled_total",
-    "Inputs dropped because their caller went away or their deadline passed, "
-    "by the stage they had reached."};
+    "Inputs (or each window of one) dropped because their caller went away or "
+    "their deadline passed, by the stage they had reached."};
 constexpr Spec kModelInfo = {
     "encoderd_model_info", "1 for each model served, 0 before one is loaded."};
 constexpr Spec kBuildInfo = {"encoderd_build_info", "Always 1."};
@@ -81,11 +85,22 @@ prometheus::Histogram* Histogram(
   return &Family(prometheus::BuildHistogram(), spec, to).Add(labels, buckets);
 }
 
+template <typename Handles>
+auto* Named(absl::string_view kind, absl::string_view name, Handles* handles) {
+  const auto at = handles->find(name);
+  if (at == handles->end()) {
+    std::cerr << "no metrics for the " << kind << " '" << name << "'\n";
+    std::abort();
+  }
+  return &at->second;
+}
+
 }  // namespace
 
 const char* StageName(Stage stage) {
-  constexpr const char* kNames[kNumStages] = {"tokenize", "queue", "batch",
-                                              "compute", "reply"};
+  constexpr const char* kNames[] = {"tokenize", "queue", "batch", "compute",
+                                    "reply"};
+  static_assert(std::size(kNames) == kNumStages);
   return kNames[static_cast<int>(stage)];
 }
 
@@ -121,8 +136,10 @@ const std::vector<std::string>& RejectionReasons() {
 Metrics::Metrics(const std::vector<std::string>& models,
                  const std::vector<std::string>& methods) {
   for (const std::string& method : methods) {
+    MethodMetrics& of = methods_[method];
+    of.metrics_ = this;
     for (size_t code = 0; code < kAnswerCodes.size(); ++code) {
-      requests_[method][code] =
+      of.answers_[code] =
           Counter(kRequests, registry_,
                   {{"method", method},
                    {"code", absl::StatusCodeToString(kAnswerCodes[code])}});
@@ -160,14 +177,16 @@ Metrics::Metrics(const std::vector<std::string>& models,
       .Set(1);
 }
 
-void Metrics::RequestDone(absl::string_view method, absl::StatusCode code,
-                          absl::string_view reason, absl::Duration duration) {
+void MethodMetrics::Answered(absl::StatusCode code, absl::string_view reason,
+                             absl::Duration duration) {
   const auto at = std::find(kAnswerCodes.begin(), kAnswerCodes.end(), code);
   const size_t index = at == kAnswerCodes.end() ? kAnswerCodes.size() - 1
                                                 : at - kAnswerCodes.begin();
-  requests_.find(method)->second[index]->Increment();
-  request_duration_->Observe(absl::ToDoubleSeconds(duration));
-  if (code != absl::StatusCode::kOk && !reason.empty()) InputRejected(reason);
+  answers_[index]->Increment();
+  metrics_->request_duration_->Observe(absl::ToDoubleSeconds(duration));
+  if (code != absl::StatusCode::kOk && !reason.empty()) {
+    metrics_->InputRejected(reason);
+  }
 }
 
 void Metrics::InputRejected(absl::string_view reason) {
@@ -193,17 +212,22 @@ void ModelMetrics::InputTokens(int64_t tokens) {
   input_tokens_->Observe(static_cast<double>(tokens));
 }
 
-void ModelMetrics::Queue(int64_t inputs, int64_t tokens) {
-  queue_inputs_->Set(static_cast<double>(inputs));
+void ModelMetrics::Queue(int64_t sequences, int64_t tokens) {
+  queue_inputs_->Set(static_cast<double>(sequences));
   queue_tokens_->Set(static_cast<double>(tokens));
 }
 
-void ModelMetrics::Cancelled(Stage stage, int64_t inputs) {
-  cancelled_[static_cast<int>(stage)]->Increment(static_cast<double>(inputs));
+void ModelMetrics::Cancelled(Stage stage, int64_t sequences) {
+  cancelled_[static_cast<int>(stage)]->Increment(
+      static_cast<double>(sequences));
 }
 
-ModelMetrics* Metrics::ForModel(const std::string& model) {
-  return &models_.at(model);
+MethodMetrics* Metrics::ForMethod(absl::string_view method) {
+  return Named("method", method, &methods_);
+}
+
+ModelMetrics* Metrics::ForModel(absl::string_view model) {
+  return Named("model", model, &models_);
 }
 
 void Metrics::SetModel(const std::map<std::string, std::string>& labels) {

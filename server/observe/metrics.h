@@ -24,7 +24,6 @@
 
 namespace encoderd {
 
-inline constexpr int kNumStages = 5;
 const char* StageName(Stage stage);  // "tokenize"
 
 // The codes that a method of this server answers with, the values of the label
@@ -44,8 +43,8 @@ class ModelMetrics {
  public:
   void Batch(int64_t tokens, int64_t sequences);
   void InputTokens(int64_t tokens);
-  void Queue(int64_t inputs, int64_t tokens);
-  void Cancelled(Stage stage, int64_t inputs);
+  void Queue(int64_t sequences, int64_t tokens);
+  void Cancelled(Stage stage, int64_t sequences);
 
  private:
   friend class Metrics;
@@ -60,24 +59,40 @@ class ModelMetrics {
   std::array<prometheus::Counter*, kNumStages> cancelled_;
 };
 
+class Metrics;
+
+// What is counted of one method. Thread-safe.
+class MethodMetrics {
+ public:
+  // One answered call. `reason`: of a call that was not OK.
+  void Answered(absl::StatusCode code, absl::string_view reason,
+                absl::Duration duration);
+
+ private:
+  friend class Metrics;
+
+  Metrics* metrics_;
+  // Owned by the registry.
+  std::array<prometheus::Counter*, kAnswerCodes.size()> answers_;
+};
+
 class Metrics {
  public:
   // The names of the models that will be served, and of the methods that they
   // are asked by.
   Metrics(const std::vector<std::string>& models,
           const std::vector<std::string>& methods);
-
-  // One answered call, of a method named at construction. `reason`: of a call
-  // that was not OK.
-  void RequestDone(absl::string_view method, absl::StatusCode code,
-                   absl::string_view reason, absl::Duration duration);
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
 
   // An input that was refused within a call that was not.
   void InputRejected(absl::string_view reason);
 
   void StageDuration(Stage stage, absl::Duration duration);
-  // Of a model named at construction; lives as long as this.
-  ModelMetrics* ForModel(const std::string& model);
+  // Of a method, a model named at construction; live as long as this. Another
+  // name is a bug and ends the process: ask at the start.
+  MethodMetrics* ForMethod(absl::string_view method);
+  ModelMetrics* ForModel(absl::string_view model);
 
   // What is served: replaces the series that stood for "not loaded yet".
   void SetModel(const std::map<std::string, std::string>& labels);
@@ -86,15 +101,15 @@ class Metrics {
   std::string Text() const;
 
  private:
+  friend class MethodMetrics;
+
   prometheus::Registry registry_;
   // Handles: constant after construction, owned by registry_.
-  std::map<std::string, std::array<prometheus::Counter*, kAnswerCodes.size()>,
-           std::less<>>
-      requests_;
   std::map<std::string, prometheus::Counter*, std::less<>> rejections_;
   prometheus::Histogram* request_duration_;
   std::array<prometheus::Histogram*, kNumStages> stage_duration_;
-  std::map<std::string, ModelMetrics> models_;  // constant after construction
+  std::map<std::string, MethodMetrics, std::less<>> methods_;
+  std::map<std::string, ModelMetrics, std::less<>> models_;
   prometheus::Family<prometheus::Gauge>* model_info_;
   prometheus::Gauge* model_info_empty_;
 };

@@ -31,11 +31,11 @@ class PipelineReporter final : public PipelineObserver {
   void BatchComputed(int64_t tokens, int64_t sequences) override {
     model_metrics_->Batch(tokens, sequences);
   }
-  void QueueChanged(int64_t inputs, int64_t tokens) override {
-    model_metrics_->Queue(inputs, tokens);
+  void QueueChanged(int64_t sequences, int64_t tokens) override {
+    model_metrics_->Queue(sequences, tokens);
   }
-  void Cancelled(Stage stage, int64_t inputs) override {
-    model_metrics_->Cancelled(stage, inputs);
+  void Cancelled(Stage stage, int64_t sequences) override {
+    model_metrics_->Cancelled(stage, sequences);
   }
   void DeviceFault(bool lost, const absl::Status& status) override;
   void DeviceNote(const std::string& note) override;

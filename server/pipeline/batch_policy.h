@@ -29,7 +29,6 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/pipeline/input.h"
 
 namespace encoderd {
 
@@ -45,8 +44,15 @@ struct BatchLimits {
   int idle_sessions = 1;   // waiting for work, the asking one included
 };
 
+// Sequences first .. first+count-1 of a request.
+struct RequestSlice {
+  uint64_t request = 0;
+  int32_t first = 0;
+  int32_t count = 0;
+};
+
 struct BatchDecision {
-  std::vector<Slice> slices;  // the batch, in order
+  std::vector<RequestSlice> slices;  // the batch, in order
   int64_t tokens = 0;
   std::vector<std::pair<uint64_t, int32_t>> expired;  // request, sequences left
 };

@@ -68,7 +68,14 @@ void BatchRunner::Pack(absl::Span<const Member> members) {
       continue;
     }
     const Sequences& sequences = member.call->sequences;
-    batch_.Append(sequences.ids(member.sequence), limits_);
+    const TokenSequence& ids = sequences.ids(member.sequence);
+    if (ids.size() < 1 || ids.size() > limits_.max_len) {
+      // A bug of whoever let it in: no device is asked for more than max_len.
+      Fail(member, InternalFaultError(NewErrorId()));
+      Drop({&member, 1}, Stage::kBatch);
+      continue;
+    }
+    batch_.Append(ids, limits_);
     outputs_.push_back(sequences.output(member.sequence));
     packed_.push_back(member);
   }

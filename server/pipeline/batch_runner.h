@@ -47,8 +47,10 @@ class BatchRunner {
     int32_t sequence = 0;
   };
 
-  void Drop(absl::Span<const Member> members, PipelineObserver::Stage stage);
-  // Packs those whose calls are alive; the others are dropped.
+  void Drop(absl::Span<const Member> members, Stage stage);
+  // Packs those whose calls are alive; the others are dropped. One that is
+  // empty or longer than max_len is INTERNAL_FAULT and never reaches the
+  // device.
   void Pack(absl::Span<const Member> members);
   absl::Status Forward();
   // Runs `members`; error_id: of the batch's first failure, "" before it.

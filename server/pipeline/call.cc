@@ -18,8 +18,7 @@ Call::Call(uint64_t id, PipelineRequest request, Done done, CallHost* host,
       sequences(request),
       queue_(std::move(queue)),
       host_(host),
-      done_(std::move(done)),
-      left_to_compute_(inputs.size()) {}
+      done_(std::move(done)) {}
 
 void Call::Cancel() {
   if (Fail(Fate::kGone, CancelledError())) queue_->Discard(*this);
@@ -56,7 +55,6 @@ void Call::Finish(absl::Time now) {
   }
   const int64_t tokens = permit.tokens();
   permit.Release();
-  const Done done = std::exchange(done_, nullptr);
   try {
     if (result.ok()) result = TakeResult(tokens, now);
   } catch (...) {
@@ -64,7 +62,8 @@ void Call::Finish(absl::Time now) {
   }
   inputs.Clear();
   sequences.Clear();
-  done(std::move(result));
+  // What `done` captures goes before the host is told: it may be the host's.
+  std::exchange(done_, nullptr)(std::move(result));
   host_->CallFinished();
 }
 

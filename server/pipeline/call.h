@@ -2,11 +2,13 @@
 // answers exactly once. What the stages know of it stands in `inputs`
 // (tokenising) and `sequences` (computing).
 //
-// Who answers is decided by counting: every sequence is accounted for exactly
-// once, computed or dropped, and the thread that accounts for the last one
-// finishes the call. Cancelling, expiry and faults only mark the call and take
-// its sequences out of the queue; whoever holds the others drops them when it
-// sees the mark.
+// Who answers depends on how far the call came. Refused: the thread that
+// submits it. Without sequences (marked while it was tokenised, ids only, every
+// input at fault): the thread that tokenised its last input. With sequences, by
+// counting: each is accounted for exactly once, computed or dropped, and the
+// thread that accounts for the last one finishes the call. Cancelling, expiry
+// and faults only mark the call and take its sequences out of the queue;
+// whoever holds the others drops them when it sees the mark.
 //
 // Thread rule: different threads may work on different inputs or sequences of
 // one call; the rest is atomic or guarded. Finish runs `done` without any lock.
@@ -32,7 +34,8 @@ namespace encoderd {
 
 class WorkQueue;
 
-// Told when a call's `done` has returned. Called last: the host may go away.
+// Told when a call's `done` has returned and is destroyed, with what it
+// captured. Called last: the host may go away.
 class CallHost {
  public:
   virtual ~CallHost() = default;
@@ -62,10 +65,12 @@ class Call final : public PipelineCall {
   // After the last input was tokenised, before anything is computed: makes the
   // sequences and gives their lengths in tokens. May be none.
   std::vector<int32_t> StartComputing(const InputEncoder& encoder);
-  // Counts sequences that are done with, computed or dropped; finishes the call
-  // after the last one, so the caller must hold a reference of its own.
+  // After StartComputing. Counts sequences that are done with, computed or
+  // dropped; finishes the call after the last one, so the caller must hold a
+  // reference of its own.
   void Account(int64_t count, absl::Time now);
-  // Answers. Only the thread that accounted for the last one calls it.
+  // Answers, once: from Account, or instead of it where the call has no
+  // sequences.
   void Finish(absl::Time now);
 
   const uint64_t id;
@@ -89,7 +94,7 @@ class Call final : public PipelineCall {
   Done done_;  // the finishing thread's
 
   std::atomic<Fate> fate_{Fate::kAlive};
-  std::atomic<int64_t> left_to_compute_;
+  std::atomic<int64_t> left_to_compute_{0};
 
   mutable Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

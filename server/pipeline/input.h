@@ -37,7 +37,6 @@ using Input = std::variant<TextInput, PairInput, TokenSequence, RefusedInput>;
 
 // Inputs or sequences first .. first+count-1 of a request.
 struct Slice {
-  uint64_t request = 0;
   int32_t first = 0;
   int32_t count = 0;
 };

@@ -30,11 +30,10 @@ void Inputs::Tokenize(int64_t index, const InputEncoder& encoder,
                                   : Encode(index, encoder, scratch, buffer);
   input = TextInput();  // the text is not needed any more
   if (status.ok()) return;
-  InputFault fault = MakeInputFault(index, content, status);
   if (errors_per_input_) {
-    tokenized_[index].status = std::move(fault.status);
-  } else {
-    AddFault(std::move(fault));
+    tokenized_[index].status = MakeInputFault(index, content, status).status;
+  } else if (CountFault(index)) {
+    AddFault(MakeInputFault(index, content, status));
   }
 }
 
@@ -68,9 +67,14 @@ absl::Status Inputs::Encode(int64_t index, const InputEncoder& encoder,
   return status;
 }
 
-void Inputs::AddFault(InputFault fault) {
+bool Inputs::CountFault(int64_t index) {
   MutexLock lock(&mutex_);
   ++total_faults_;
+  return faults_.size() < kMaxViolations || index < faults_.back().index;
+}
+
+void Inputs::AddFault(InputFault fault) {
+  MutexLock lock(&mutex_);
   const auto after = std::find_if(
       faults_.begin(), faults_.end(),
       [&](const InputFault& other) { return other.index > fault.index; });

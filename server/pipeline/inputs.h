@@ -58,6 +58,8 @@ class Inputs {
                             TokenizerScratch* scratch);
   absl::Status Encode(int64_t index, const InputEncoder& encoder,
                       TokenizerScratch* scratch, Encoding* buffer);
+  // Counts a fault; false: it is beyond those that are listed, and only counts.
+  bool CountFault(int64_t index);
   void AddFault(InputFault fault);
   int64_t AnswerRows() const;
 

@@ -109,6 +109,7 @@ std::shared_ptr<PipelineCall> Pipeline::SubmitWork(
   const absl::Status status = Enter();
   if (status.ok()) return aside_->Add(caller, deadline, std::move(work));
   work(status);
+  work = nullptr;  // as in Call::Finish
   CallFinished();
   return nullptr;
 }

@@ -93,6 +93,7 @@ class PipelineCall {
 
 // Of a call's way; the last one is its adapter's.
 enum class Stage { kTokenize, kQueue, kBatch, kCompute, kReply };
+inline constexpr int kNumStages = static_cast<int>(Stage::kReply) + 1;
 
 // What the pipeline reports while it works; implemented by server/observe.
 // Called from any pipeline thread, must be thread-safe and quick. QueueChanged
@@ -100,16 +101,15 @@ enum class Stage { kTokenize, kQueue, kBatch, kCompute, kReply };
 // one: it must not call the pipeline.
 class PipelineObserver {
  public:
-  using Stage = encoderd::Stage;
   virtual ~PipelineObserver() = default;
   virtual void StageDuration(Stage stage, absl::Duration duration) = 0;
-  virtual void InputTokens(int64_t tokens) = 0;  // one admitted input
+  virtual void InputTokens(int64_t tokens) = 0;  // one admitted sequence
   virtual void BatchComputed(int64_t tokens,
                              int64_t sequences) = 0;  // one batch
-  virtual void QueueChanged(int64_t inputs,
+  virtual void QueueChanged(int64_t sequences,
                             int64_t tokens) = 0;  // now waiting, absolute
-  virtual void Cancelled(Stage stage,
-                         int64_t inputs) = 0;  // cancelled or expired
+  // Cancelled or expired; up to kTokenize its inputs are not sequences yet.
+  virtual void Cancelled(Stage stage, int64_t sequences) = 0;
   // A device fault, once for each batch that failed; lost: the device will
   // never work again. The status carries the ErrorDetail of the callers' errors
   // (DEVICE_FAULT with the same error_id) and the device's own words.

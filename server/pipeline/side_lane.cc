@@ -86,7 +86,7 @@ void SideLane::Run() {
     } else if (absl::Now() >= job->deadline) {
       status = ExpiredError();
     }
-    if (!status.ok()) observer_.Cancelled(PipelineObserver::Stage::kQueue, 1);
+    if (!status.ok()) observer_.Cancelled(Stage::kQueue, 1);
     Finish(job.get(), status);
   }
 }

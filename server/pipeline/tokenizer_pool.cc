@@ -72,7 +72,7 @@ void TokenizerPool::Add(std::shared_ptr<Call> call) {
       std::clamp(total / (2 * num_threads_), kMinSliceBytes, kMaxSliceBytes);
   Job small{call, {}, 0};
   Job large{call, {}, 0};
-  Slice slice{call->id, 0, 0};
+  Slice slice;
   int64_t bytes = 0;
   const auto close = [&] {
     if (slice.count > 0) small.slices.push_back(slice);
@@ -84,7 +84,7 @@ void TokenizerPool::Add(std::shared_ptr<Call> call) {
     const int64_t size = InputBytes(input);
     if (size > kLargeBytes) {
       close();
-      large.slices.push_back({call->id, slice.first++, 1});
+      large.slices.push_back({slice.first++, 1});
       continue;
     }
     ++slice.count;

@@ -24,7 +24,7 @@ void WorkQueue::Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
   if (fate != Call::Fate::kAlive) {
     // Marked since it was tokenised, when Discard did not find it here.
     if (fate == Call::Fate::kGone) {
-      observer_.Cancelled(PipelineObserver::Stage::kQueue, sequences);
+      observer_.Cancelled(Stage::kQueue, sequences);
     }
     dropped_.push_back({std::move(call), sequences});
     available_.NotifyOne();
@@ -53,7 +53,7 @@ void WorkQueue::Discard(const Call& call) {
 void WorkQueue::Drop(uint64_t id, int32_t sequences) {
   const auto found = calls_.find(id);
   if (found->second.call->fate() == Call::Fate::kGone) {
-    observer_.Cancelled(PipelineObserver::Stage::kQueue, sequences);
+    observer_.Cancelled(Stage::kQueue, sequences);
   }
   dropped_.push_back({std::move(found->second.call), sequences});
   calls_.erase(found);
@@ -89,20 +89,19 @@ void WorkQueue::TakeLocked(const BatchLimits& limits, absl::Time now,
   work->dropped.clear();
   work->dropped.swap(dropped_);
   work->taken.clear();
-  for (const Slice& slice : decision.slices) {
-    const auto found = calls_.find(slice.request);
+  for (const auto& [request, first, count] : decision.slices) {
+    const auto found = calls_.find(request);
     Entry& entry = found->second;
     if (entry.call->first_batch_at == absl::InfinitePast()) {
       entry.call->first_batch_at = now;
-      observer_.StageDuration(PipelineObserver::Stage::kQueue,
-                              now - entry.call->queued_at);
+      observer_.StageDuration(Stage::kQueue, now - entry.call->queued_at);
     }
-    entry.left -= slice.count;
+    entry.left -= count;
     if (entry.left == 0) {
-      work->taken.push_back({std::move(entry.call), slice});
+      work->taken.push_back({std::move(entry.call), {first, count}});
       calls_.erase(found);
     } else {
-      work->taken.push_back({entry.call, slice});
+      work->taken.push_back({entry.call, {first, count}});
     }
   }
   Changed();

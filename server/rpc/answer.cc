@@ -171,7 +171,7 @@ absl::Status Fill(const CallEnvironment& environment, const EncodeJob& job,
 absl::Status Fill(const CallEnvironment& environment, const TokenizeJob& job,
                   PipelineResult result, v1::TokenizeResponse* response) {
   ReplyTimer timer(environment.metrics);
-  const int64_t max_bytes = environment.api.limits.max_message_bytes;
+  const int64_t max_bytes = environment.api.limits.max_answer_bytes;
   const Tokenizer& tokenizer = job.model().model->tokenizer();
   const auto max_len = static_cast<uint32_t>(job.info().limits.max_len);
   response->set_model(job.model().name);
@@ -180,7 +180,7 @@ absl::Status Fill(const CallEnvironment& environment, const TokenizeJob& job,
   for (Encoding& from : result.encodings) {
     bytes += TokenizedBytes(from, tokenizer);
     if (bytes > max_bytes) {
-      return AnswerTooLargeError(bytes, max_bytes, "inputs");
+      return AnswerTooLargeError(bytes, max_bytes, TokenizeJob::kField);
     }
     v1::TokenizedInput* to = response->add_inputs();
     FillTokenized(from, tokenizer, to);
@@ -191,9 +191,9 @@ absl::Status Fill(const CallEnvironment& environment, const TokenizeJob& job,
   return absl::OkStatus();
 }
 
-absl::Status Fill(const CallEnvironment&, const InspectJob& job, PipelineResult,
+absl::Status Fill(const CallEnvironment&, const InspectJob& job,
+                  const InspectAnswer& answer,
                   v1::InspectPositionsResponse* response) {
-  const InspectAnswer answer = job.Answer();
   response->set_model(job.model().name);
   response->set_position_scheme(
       job.model().model->info().config.position_scheme->name());

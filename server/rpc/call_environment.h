@@ -2,6 +2,9 @@
 #ifndef ENCODERD_SERVER_RPC_CALL_ENVIRONMENT_H_
 #define ENCODERD_SERVER_RPC_CALL_ENVIRONMENT_H_
 
+#include <cstdint>
+#include <limits>
+
 #include "server/api/job.h"
 #include "server/observe/metrics.h"
 #include "server/rpc/open_calls.h"
@@ -11,6 +14,8 @@ namespace encoderd {
 
 struct CallEnvironment {
   Api api;
+  // Of the lists of all TokenSequences of one request together.
+  int64_t max_list_values = std::numeric_limits<int64_t>::max();
   ServingState* state = nullptr;
   Metrics* metrics = nullptr;
   OpenCalls* calls = nullptr;    // unary ones that wait for the pipeline

@@ -21,14 +21,14 @@ namespace encoderd {
 // those of CheckParseCost and ParseChecked (wire.h), TOO_MANY_INPUTS; an empty
 // list is left to the API. To tokenise, the first text that is not UTF-8 is the
 // whole request's error.
-absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
-                  EmbedRequest* request);
-absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
-                  EncodeRequest* request);
-absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
-                  TokenizeRequest* request);
-absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
-                  InspectRequest* request);
+absl::Status Read(const CallEnvironment& environment,
+                  const grpc::ByteBuffer& bytes, EmbedRequest* request);
+absl::Status Read(const CallEnvironment& environment,
+                  const grpc::ByteBuffer& bytes, EncodeRequest* request);
+absl::Status Read(const CallEnvironment& environment,
+                  const grpc::ByteBuffer& bytes, TokenizeRequest* request);
+absl::Status Read(const CallEnvironment& environment,
+                  const grpc::ByteBuffer& bytes, InspectRequest* request);
 
 // Result -> message; takes the values. The error of an input is published and
 // counted as the call's own would be. How large an answer may be is checked
@@ -41,7 +41,7 @@ absl::Status Fill(const CallEnvironment& environment, const EncodeJob& job,
 absl::Status Fill(const CallEnvironment& environment, const TokenizeJob& job,
                   PipelineResult result, v1::TokenizeResponse* response);
 absl::Status Fill(const CallEnvironment& environment, const InspectJob& job,
-                  PipelineResult result,
+                  const InspectAnswer& answer,
                   v1::InspectPositionsResponse* response);
 
 // What GetModel says of a model.

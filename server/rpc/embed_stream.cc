@@ -41,8 +41,10 @@ int64_t AnswerBytes(int64_t inputs, const EmbedJob& job) {
 }  // namespace
 
 EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
+                                MethodMetrics* metrics,
                                 grpc::CallbackServerContext* context) {
-  std::shared_ptr<EmbedStream> stream(new EmbedStream(environment, context));
+  std::shared_ptr<EmbedStream> stream(
+      new EmbedStream(environment, metrics, context));
   stream->self_ = stream;
   const absl::Status admitted = environment.state->Admit();
   if (!admitted.ok()) stream->End(admitted);
@@ -91,7 +93,7 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
   absl::Status status = environment_.state->Admit();
   if (!status.ok()) return status;
   EmbedRequest request;
-  status = Read(environment_.api.limits, bytes, &request);
+  status = Read(environment_, bytes, &request);
   if (!status.ok()) return status;
   if (request.request_id.empty()) return NoRequestId();
   const auto inputs = static_cast<int64_t>(request.inputs.size());
@@ -145,8 +147,9 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
     absl::Status fits =
         Fill(environment_, held->job, *std::move(result), response);
     if (fits.ok()) {
-      fits = CheckAnswerSize(
-          *response, environment_.api.limits.max_message_bytes, "inputs");
+      fits =
+          CheckAnswerSize(*response, environment_.api.limits.max_answer_bytes,
+                          EmbedJob::kField);
     }
     if (fits.ok()) answer = SerializeMessage(*response);
     return fits;
@@ -172,9 +175,9 @@ void EmbedStream::AnswerError(int64_t id, const std::string& request_id,
 
 void EmbedStream::Count(const absl::Status& published,
                         absl::Time arrival) const {
-  environment_.metrics->RequestDone("EmbedStream", published.code(),
-                                    published.ok() ? "" : ReasonOf(published),
-                                    absl::Now() - arrival);
+  metrics_->Answered(published.code(),
+                     published.ok() ? "" : ReasonOf(published),
+                     absl::Now() - arrival);
 }
 
 void EmbedStream::Push(int64_t id, grpc::ByteBuffer answer) {

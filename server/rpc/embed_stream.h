@@ -50,6 +50,7 @@ class EmbedStream final
 
   // For gRPC, which owns it until OnDone.
   static EmbedStream* Start(const CallEnvironment& environment,
+                            MethodMetrics* metrics,
                             grpc::CallbackServerContext* context);
 
   void Drain() override;
@@ -66,9 +67,9 @@ class EmbedStream final
   };
   enum class Action { kNone, kRead, kWrite, kFinish };
 
-  EmbedStream(const CallEnvironment& environment,
+  EmbedStream(const CallEnvironment& environment, MethodMetrics* metrics,
               grpc::CallbackServerContext* context)
-      : environment_(environment), context_(context) {}
+      : environment_(environment), metrics_(metrics), context_(context) {}
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -96,6 +97,7 @@ class EmbedStream final
   grpc::Status Outcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const CallEnvironment& environment_;
+  MethodMetrics* const metrics_;
   grpc::CallbackServerContext* const context_;
   std::shared_ptr<EmbedStream> self_;  // until OnDone
 

@@ -22,36 +22,81 @@ static_assert(v1::EmbedRequest::kInputsFieldNumber == kInputsField);
 static_assert(v1::EncodeRequest::kInputsFieldNumber == kInputsField);
 static_assert(v1::TokenizeRequest::kInputsFieldNumber == kInputsField);
 
-// Choices are cast: their numbers are those of the contract.
-static_assert(static_cast<int>(PoolingChoice::kLastToken) == v1::Pooling_MAX);
-static_assert(static_cast<int>(TruncateChoice::kEnd) == v1::Truncate_MAX);
-static_assert(static_cast<int>(OnErrorChoice::kPerInput) == v1::OnError_MAX);
-static_assert(static_cast<int>(SpanChoice::kWithoutSpecialTokens) ==
-              v1::TokenSpan_MAX);
-static_assert(static_cast<int>(EncodingChoice::kUbinary) == v1::Encoding_MAX);
+// Choices are cast: their numbers are those of the contract, value by value.
+template <typename Choice, typename Proto>
+struct Pairing {
+  Choice choice;
+  Proto proto;
+};
+// Every value from 0 to `last`, once, in order, equal on both sides.
+template <typename Choice, typename Proto, size_t kSize>
+constexpr bool Same(const Pairing<Choice, Proto> (&pairs)[kSize], int last) {
+  for (size_t i = 0; i < kSize; ++i) {
+    const auto number = static_cast<int>(i);
+    if (static_cast<int>(pairs[i].choice) != number) return false;
+    if (static_cast<int>(pairs[i].proto) != number) return false;
+  }
+  return static_cast<int>(kSize) == last + 1;
+}
+static_assert(Same<PoolingChoice, v1::Pooling>(
+    {{PoolingChoice::kUnset, v1::POOLING_UNSPECIFIED},
+     {PoolingChoice::kCls, v1::POOLING_CLS},
+     {PoolingChoice::kMean, v1::POOLING_MEAN},
+     {PoolingChoice::kMax, v1::POOLING_MAX},
+     {PoolingChoice::kMeanSqrtLen, v1::POOLING_MEAN_SQRT_LEN},
+     {PoolingChoice::kWeightedMean, v1::POOLING_WEIGHTED_MEAN},
+     {PoolingChoice::kLastToken, v1::POOLING_LAST_TOKEN}},
+    v1::Pooling_MAX));
+static_assert(Same<TruncateChoice, v1::Truncate>(
+    {{TruncateChoice::kUnset, v1::TRUNCATE_UNSPECIFIED},
+     {TruncateChoice::kNone, v1::TRUNCATE_NONE},
+     {TruncateChoice::kStart, v1::TRUNCATE_START},
+     {TruncateChoice::kEnd, v1::TRUNCATE_END}},
+    v1::Truncate_MAX));
+static_assert(Same<OnErrorChoice, v1::OnError>(
+    {{OnErrorChoice::kUnset, v1::ON_ERROR_UNSPECIFIED},
+     {OnErrorChoice::kFailRequest, v1::ON_ERROR_FAIL_REQUEST},
+     {OnErrorChoice::kPerInput, v1::ON_ERROR_PER_INPUT}},
+    v1::OnError_MAX));
+static_assert(Same<SpanChoice, v1::TokenSpan>(
+    {{SpanChoice::kUnset, v1::TOKEN_SPAN_UNSPECIFIED},
+     {SpanChoice::kAll, v1::TOKEN_SPAN_ALL},
+     {SpanChoice::kWithoutSpecialTokens,
+      v1::TOKEN_SPAN_WITHOUT_SPECIAL_TOKENS}},
+    v1::TokenSpan_MAX));
+static_assert(Same<EncodingChoice, v1::Encoding>(
+    {{EncodingChoice::kUnset, v1::ENCODING_UNSPECIFIED},
+     {EncodingChoice::kFloat32, v1::ENCODING_FLOAT32},
+     {EncodingChoice::kFloat16, v1::ENCODING_FLOAT16},
+     {EncodingChoice::kInt8, v1::ENCODING_INT8},
+     {EncodingChoice::kUint8, v1::ENCODING_UINT8},
+     {EncodingChoice::kBinary, v1::ENCODING_BINARY},
+     {EncodingChoice::kUbinary, v1::ENCODING_UBINARY}},
+    v1::Encoding_MAX));
 
 // Fields of an input with all that it can have: itself, its content, and two
 // texts or three lists.
 constexpr int64_t kFieldsOfAnInput = 5;
 
-ParseLimits LimitsOf(const RequestLimits& limits) {
-  return {std::max(kMaxFields, 2 * kFieldsOfAnInput * limits.max_inputs),
-          limits.max_list_values};
+ParseLimits LimitsOf(const CallEnvironment& environment) {
+  return {std::max(kMaxFields,
+                   2 * kFieldsOfAnInput * environment.api.limits.max_inputs),
+          environment.max_list_values};
 }
 
 // Parses `bytes` into `request`, a message that has `inputs` and no other list
 // of its own. bad_texts: where it is given, an input that is not UTF-8 is no
 // error here: the request has an input without content in its place, and
 // *bad_texts the error (by index).
-absl::Status ParseInputs(const RequestLimits& limits,
+absl::Status ParseInputs(const CallEnvironment& environment,
                          const grpc::ByteBuffer& bytes,
                          google::protobuf::Message* request,
                          std::vector<InputFault>* bad_texts) {
   ParseCost cost;
-  absl::Status status =
-      CheckParseCost(bytes, *request->GetDescriptor(), LimitsOf(limits), &cost);
+  absl::Status status = CheckParseCost(bytes, *request->GetDescriptor(),
+                                       LimitsOf(environment), &cost);
   if (!status.ok()) return status;
-  status = CheckInputCount(cost.entries, limits);
+  status = CheckInputCount(cost.entries, environment.api.limits);
   // An empty list is told after parsing: garbage has no inputs either.
   if (!status.ok() && cost.entries > 0) return status;
   const absl::Status parsed = ParseChecked(bytes, request);
@@ -130,12 +175,12 @@ EmbedOptions ToOptions(v1::EmbedOptions* from) {
 
 }  // namespace
 
-absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
-                  EmbedRequest* request) {
+absl::Status Read(const CallEnvironment& environment,
+                  const grpc::ByteBuffer& bytes, EmbedRequest* request) {
   Arena arena;
   auto* from = Arena::CreateMessage<v1::EmbedRequest>(&arena);
   std::vector<InputFault> bad_texts;
-  const absl::Status status = ParseInputs(limits, bytes, from, &bad_texts);
+  const absl::Status status = ParseInputs(environment, bytes, from, &bad_texts);
   if (!status.ok()) return status;
   request->model = std::move(*from->mutable_model());
   request->inputs = ToInputs(std::move(bad_texts), from->mutable_inputs());
@@ -144,12 +189,12 @@ absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
   return absl::OkStatus();
 }
 
-absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
-                  EncodeRequest* request) {
+absl::Status Read(const CallEnvironment& environment,
+                  const grpc::ByteBuffer& bytes, EncodeRequest* request) {
   Arena arena;
   auto* from = Arena::CreateMessage<v1::EncodeRequest>(&arena);
   std::vector<InputFault> bad_texts;
-  const absl::Status status = ParseInputs(limits, bytes, from, &bad_texts);
+  const absl::Status status = ParseInputs(environment, bytes, from, &bad_texts);
   if (!status.ok()) return status;
   request->model = std::move(*from->mutable_model());
   request->inputs = ToInputs(std::move(bad_texts), from->mutable_inputs());
@@ -162,18 +207,18 @@ absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
   return absl::OkStatus();
 }
 
-absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
-                  TokenizeRequest* request) {
+absl::Status Read(const CallEnvironment& environment,
+                  const grpc::ByteBuffer& bytes, TokenizeRequest* request) {
   Arena arena;
   auto* from = Arena::CreateMessage<v1::TokenizeRequest>(&arena);
-  const absl::Status status = ParseInputs(limits, bytes, from, nullptr);
+  const absl::Status status = ParseInputs(environment, bytes, from, nullptr);
   if (!status.ok()) return status;
   request->model = std::move(*from->mutable_model());
   request->inputs = ToInputs({}, from->mutable_inputs());
   return absl::OkStatus();
 }
 
-absl::Status Read(const RequestLimits& limits, const grpc::ByteBuffer& bytes,
+absl::Status Read(const CallEnvironment&, const grpc::ByteBuffer& bytes,
                   InspectRequest* request) {
   v1::InspectPositionsRequest from;
   const absl::Status status = ParseMessage(bytes, &from);

@@ -18,30 +18,29 @@ using google::protobuf::Arena;
 
 // A method whose work is a job: read, check, submit, and the answer where the
 // pipeline reports its result.
-template <typename Request, typename Job, typename Response>
+template <typename Request, typename JobOf, typename Response>
 absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
   const CallEnvironment& environment = call->environment();
   Request request;
-  const absl::Status status = Read(environment.api.limits, bytes, &request);
+  const absl::Status status = Read(environment, bytes, &request);
   if (!status.ok()) return status;
-  auto made = Job::Make(environment.api, std::move(request));
+  auto made = JobOf::Make(environment.api, std::move(request));
   if (!made.ok()) return made.status();
-  const auto job = std::make_shared<Job>(*std::move(made));
-  const auto reply = [job, call](absl::StatusOr<PipelineResult> result) {
-    if (!result.ok()) return result.status();
-    Arena arena;
-    auto* response = Arena::CreateMessage<Response>(&arena);
-    const absl::Status filled =
-        Fill(call->environment(), *job, *std::move(result), response);
-    if (filled.ok()) call->Answer(*response, Job::kField);
-    return filled;
+  const auto job = std::make_shared<JobOf>(*std::move(made));
+  // `auto`: what the job makes, PipelineResult for most.
+  auto done = [job, alive = call->shared_from_this()](auto result) {
+    alive->Continue([&]() -> absl::Status {
+      if (!result.ok()) return result.status();
+      Arena arena;
+      auto* response = Arena::CreateMessage<Response>(&arena);
+      const absl::Status filled =
+          Fill(alive->environment(), *job, *std::move(result), response);
+      if (filled.ok()) alive->Answer(*response, JobOf::kField);
+      return filled;
+    });
   };
-  call->CancelWith(job->Submit(call->deadline(), call->caller(),
-                               [reply, alive = call->shared_from_this()](
-                                   absl::StatusOr<PipelineResult> result) {
-                                 alive->Continue(
-                                     [&] { return reply(std::move(result)); });
-                               }));
+  call->CancelWith(
+      job->Submit(call->deadline(), call->caller(), std::move(done)));
   return absl::OkStatus();
 }
 
@@ -83,63 +82,77 @@ class EncoderService final
                                       v1::Encoder::Service>>>>>>> {
  public:
   explicit EncoderService(const CallEnvironment& environment)
-      : environment_(environment) {}
+      : environment_(environment),
+        embed_(environment.metrics->ForMethod("Embed")),
+        embed_stream_(environment.metrics->ForMethod("EmbedStream")),
+        encode_(environment.metrics->ForMethod("Encode")),
+        tokenize_(environment.metrics->ForMethod("Tokenize")),
+        list_models_(environment.metrics->ForMethod("ListModels")),
+        get_model_(environment.metrics->ForMethod("GetModel")),
+        inspect_(environment.metrics->ForMethod("InspectPositions")) {}
 
   grpc::ServerUnaryReactor* Embed(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer* request,
                                   grpc::ByteBuffer* reply) override {
-    return Start("Embed", Handle<EmbedRequest, EmbedJob, v1::EmbedResponse>,
+    return Start(embed_, Handle<EmbedRequest, EmbedJob, v1::EmbedResponse>,
                  context, request, reply);
   }
   grpc::ServerUnaryReactor* Encode(grpc::CallbackServerContext* context,
                                    const grpc::ByteBuffer* request,
                                    grpc::ByteBuffer* reply) override {
-    return Start("Encode", Handle<EncodeRequest, EncodeJob, v1::EncodeResponse>,
+    return Start(encode_, Handle<EncodeRequest, EncodeJob, v1::EncodeResponse>,
                  context, request, reply);
   }
   grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* reply) override {
-    return Start("Tokenize",
+    return Start(tokenize_,
                  Handle<TokenizeRequest, TokenizeJob, v1::TokenizeResponse>,
                  context, request, reply);
   }
   grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
                                        const grpc::ByteBuffer* request,
                                        grpc::ByteBuffer* reply) override {
-    return Start("ListModels", HandleListModels, context, request, reply);
+    return Start(list_models_, HandleListModels, context, request, reply);
   }
   grpc::ServerUnaryReactor* GetModel(grpc::CallbackServerContext* context,
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* reply) override {
-    return Start("GetModel", HandleGetModel, context, request, reply);
+    return Start(get_model_, HandleGetModel, context, request, reply);
   }
   grpc::ServerUnaryReactor* InspectPositions(
       grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
       grpc::ByteBuffer* reply) override {
     return Start(
-        "InspectPositions",
+        inspect_,
         Handle<InspectRequest, InspectJob, v1::InspectPositionsResponse>,
         context, request, reply);
   }
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EmbedStream(
       grpc::CallbackServerContext* context) override {
-    return encoderd::EmbedStream::Start(environment_, context);
+    return encoderd::EmbedStream::Start(environment_, embed_stream_, context);
   }
 
  private:
-  grpc::ServerUnaryReactor* Start(const char* method,
+  grpc::ServerUnaryReactor* Start(MethodMetrics* metrics,
                                   UnaryCall::Handler handler,
                                   grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer* request,
                                   grpc::ByteBuffer* reply) {
-    const auto call = std::make_shared<UnaryCall>(environment_, method, handler,
-                                                  context, reply);
+    const auto call = std::make_shared<UnaryCall>(environment_, metrics,
+                                                  handler, context, reply);
     call->Start(*request);  // keeps itself
     return call.get();
   }
 
   const CallEnvironment& environment_;
+  MethodMetrics* const embed_;
+  MethodMetrics* const embed_stream_;
+  MethodMetrics* const encode_;
+  MethodMetrics* const tokenize_;
+  MethodMetrics* const list_models_;
+  MethodMetrics* const get_model_;
+  MethodMetrics* const inspect_;
 };
 
 }  // namespace
@@ -151,7 +164,7 @@ std::unique_ptr<grpc::Service> NewEncoderService(
 
 std::vector<std::string> EncoderMethods() {
   const google::protobuf::ServiceDescriptor* service =
-      v1::EmbedRequest::descriptor()->file()->service(0);
+      v1::EmbedRequest::descriptor()->file()->FindServiceByName("Encoder");
   std::vector<std::string> names;
   for (int i = 0; i < service->method_count(); ++i) {
     names.emplace_back(service->method(i)->name());

@@ -13,11 +13,11 @@
 
 namespace encoderd {
 
-UnaryCall::UnaryCall(const CallEnvironment& environment, const char* method,
+UnaryCall::UnaryCall(const CallEnvironment& environment, MethodMetrics* metrics,
                      Handler handler, grpc::CallbackServerContext* context,
                      grpc::ByteBuffer* reply)
     : environment_(environment),
-      method_(method),
+      metrics_(metrics),
       handler_(handler),
       arrival_(absl::Now()),
       context_(context),
@@ -43,7 +43,7 @@ void UnaryCall::Continue(const std::function<absl::Status()>& body) {
 void UnaryCall::Answer(const google::protobuf::Message& reply,
                        absl::string_view field) {
   const absl::Status fits =
-      CheckAnswerSize(reply, environment_.api.limits.max_message_bytes, field);
+      CheckAnswerSize(reply, environment_.api.limits.max_answer_bytes, field);
   if (!fits.ok()) {
     Fail(fits);
     return;
@@ -76,8 +76,7 @@ void UnaryCall::Fail(const absl::Status& status) {
 // Counted before the answer leaves, so that a caller who has it finds it
 // counted.
 void UnaryCall::Finished(absl::StatusCode code, absl::string_view reason) {
-  environment_.metrics->RequestDone(method_, code, reason,
-                                    absl::Now() - arrival_);
+  metrics_->Answered(code, reason, absl::Now() - arrival_);
 }
 
 void UnaryCall::CountUncounted() {

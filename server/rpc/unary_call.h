@@ -37,7 +37,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   using Handler = absl::Status (*)(const grpc::ByteBuffer& request,
                                    UnaryCall* call);
 
-  UnaryCall(const CallEnvironment& environment, const char* method,
+  UnaryCall(const CallEnvironment& environment, MethodMetrics* metrics,
             Handler handler, grpc::CallbackServerContext* context,
             grpc::ByteBuffer* reply);
 
@@ -57,8 +57,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   // Each call ends in exactly one of these; a second one is a bug and ignored.
   // REQUEST_TOO_LARGE instead of an answer above the limit; field: what to ask
   // less of, empty for a request without inputs.
-  void Answer(const google::protobuf::Message& reply,
-              absl::string_view field = "inputs");
+  void Answer(const google::protobuf::Message& reply, absl::string_view field);
   void Fail(const absl::Status& status);
 
   // The pipeline's handle, so that a caller that goes away takes its work
@@ -79,7 +78,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   void CountUncounted();
 
   const CallEnvironment& environment_;
-  const char* const method_;
+  MethodMetrics* const metrics_;
   const Handler handler_;
   const absl::Time arrival_;
   grpc::CallbackServerContext* const context_;

@@ -29,8 +29,8 @@ class NoObserver final : public PipelineObserver {
   void StageDuration(Stage stage, absl::Duration duration) override {}
   void InputTokens(int64_t tokens) override {}
   void BatchComputed(int64_t tokens, int64_t sequences) override {}
-  void QueueChanged(int64_t inputs, int64_t tokens) override {}
-  void Cancelled(Stage stage, int64_t inputs) override {}
+  void QueueChanged(int64_t sequences, int64_t tokens) override {}
+  void Cancelled(Stage stage, int64_t sequences) override {}
   void DeviceFault(bool lost, const absl::Status& status) override {}
 };
 

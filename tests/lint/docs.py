@@ -1,6 +1,7 @@
 """Pages name only what exists: files, error reasons, flags, metrics,
 architectures."""
 
+import json
 import re
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -98,9 +99,8 @@ def metrics(tree):
 
 
 def architectures(tree):
-    """Architectures are those of engine/checkpoint/architecture.cc."""
+    """Architectures are those of engine/checkpoint/architectures.json."""
     real = set()
-    for path in tree.below("engine/", ends="architecture.cc"):
-        real |= set(re.findall(r'(?:model_type = |Roberta\()"([a-z0-9-]+)"',
-                               tree.read(path)))
+    for path in tree.below("engine/", ends="/architectures.json"):
+        real |= set(json.loads(tree.read(path)))
     return _compare("architecture", set(_table(tree, "architectures")), real)

@@ -125,7 +125,7 @@ PLANTED = [
     ("reasons", "README.md", TABLES.replace("| NOT_FOUND", "| OK"), "code"),
     ("flags", "README.md", TABLES.replace("--model", "--mode"), "`mode`"),
     ("flags", "server/flags.cc", "ABSL_FLAG(int32_t, a, 1, \"\");\n", "`a`"),
-    ("architectures", "engine/checkpoint/architecture.cc", '.model_type = "gpt-2",\n',
+    ("architectures", "engine/checkpoint/architectures.json", '{"gpt-2": {}}\n',
      "`gpt-2`"),
     ("metrics", "README.md", TABLES.replace("tokens_total", "to"), "_to`"),
     ("ops", "engine/README.md", "# engine\n", "takes 0 files"),

@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,7 @@ class AdapterTest : public ::testing::Test {
     models_.Add(std::move(served));
     api_.models = &models_;
     api_.limits.max_inputs = 8;
-    api_.limits.max_message_bytes = 1 << 20;
+    api_.limits.max_answer_bytes = 1 << 20;
   }
   ~AdapterTest() override { model_->device().OpenGate(); }
 
@@ -102,7 +103,7 @@ TEST_F(AdapterTest, TextsBecomeTheirVectors) {
   EXPECT_EQ((*answer)[0].token_count, 5);
 }
 
-TEST_F(AdapterTest, OptionsAreThoseOfTheContract) {
+TEST_F(AdapterTest, FewDimensionsAsInt8AreAByteEachAndOneScale) {
   EmbedRequest request = Texts({"abc"});
   request.options.dimensions = 4;
   request.options.normalize = false;
@@ -145,6 +146,51 @@ TEST_F(AdapterTest, OneInputAtFaultLeavesTheOthersTheirVectors) {
   EXPECT_EQ(ReasonOf((*answer)[1].status), "EMPTY_INPUT");
   EXPECT_TRUE((*answer)[1].values.empty());
   EXPECT_EQ((*answer)[2].values, Expected("de"));
+}
+
+TokenSequence IdsOfLength(int64_t count) {
+  TokenSequence sequence;
+  sequence.token_ids.assign(count, FakeTokenizer::Id('x'));
+  return sequence;
+}
+
+TEST_F(AdapterTest, TokenIdsAreNeverCutWhateverIsAskedFor) {
+  const int64_t max_len = model_->info().limits.max_len;
+  for (const TruncateChoice truncate :
+       {TruncateChoice::kNone, TruncateChoice::kStart, TruncateChoice::kEnd}) {
+    EmbedRequest request;
+    request.inputs = {IdsOfLength(max_len), IdsOfLength(max_len + 1)};
+    request.options.truncate = truncate;
+    const absl::Status status = Embed(request).status();
+    EXPECT_EQ(ReasonOf(status), "INPUT_TOO_LONG");
+    EXPECT_EQ(GetErrorDetail(status)->field, "inputs[1].tokens.ids");
+    EncodeRequest states;
+    states.inputs = request.inputs;
+    states.truncate = truncate;
+    EXPECT_EQ(ReasonOf(EncodeJob::Make(api_, states).status()),
+              "INPUT_TOO_LONG");
+  }
+  EmbedRequest windows;
+  windows.inputs = {IdsOfLength(max_len + 1)};
+  windows.options.window_overlap = 8;
+  EXPECT_EQ(ReasonOf(Embed(windows).status()), "INPUT_TOO_LONG");
+}
+
+TEST_F(AdapterTest, OverlongIdsAreRefusedBesideATextThatIsCut) {
+  const int64_t max_len = model_->info().limits.max_len;
+  EmbedRequest request = Texts({std::string(max_len, 'x')});
+  request.inputs.push_back(IdsOfLength(max_len + 1));
+  request.inputs.push_back(IdsOfLength(max_len));
+  request.options.truncate = TruncateChoice::kEnd;
+  request.options.on_error = OnErrorChoice::kPerInput;
+  const auto answer = Embed(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE((*answer)[0].truncated);
+  EXPECT_EQ((*answer)[0].token_count, max_len + 2);
+  EXPECT_EQ(ReasonOf((*answer)[1].status), "INPUT_TOO_LONG");
+  EXPECT_TRUE((*answer)[1].values.empty());
+  EXPECT_TRUE((*answer)[2].status.ok());
+  EXPECT_FALSE((*answer)[2].truncated);
 }
 
 TEST_F(AdapterTest, AModelThatIsNotServedIsNotFound) {
@@ -190,21 +236,43 @@ TEST_F(AdapterTest, StatesAndIdsComeTheSameWay) {
   EXPECT_EQ(ids->encodings[0].token_ids.size(), 5u);
 }
 
-TEST_F(AdapterTest, RowsOfThePositionTableAreMeasuredBeside) {
+TEST_F(AdapterTest, RowsOfThePositionTableAreMeasuredOnAnotherThread) {
   InspectRequest request;
   request.row_count = 4;
   request.cosine = true;
   const auto job = InspectJob::Make(api_, request);
   ASSERT_TRUE(job.ok()) << job.status();
-  ASSERT_TRUE(Submit(&*job).get().ok());
-  const InspectAnswer answer = job->Answer();
-  EXPECT_EQ(answer.figures.norms.size(), 4u);
-  EXPECT_EQ(answer.cosine.size(), 16u);
-  EXPECT_TRUE(answer.values.empty());
+  std::promise<absl::StatusOr<InspectAnswer>> promise;
+  std::thread::id thread;
+  job->Submit(absl::InfiniteFuture(), kCaller,
+              [&](absl::StatusOr<InspectAnswer> answer) {
+                thread = std::this_thread::get_id();
+                promise.set_value(std::move(answer));
+              });
+  const auto answer = promise.get_future().get();
+  EXPECT_NE(thread, std::this_thread::get_id());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->figures.norms.size(), 4u);
+  EXPECT_EQ(answer->cosine.size(), 16u);
+  EXPECT_TRUE(answer->values.empty());
 
   request.first_row = 512;
   EXPECT_EQ(ReasonOf(InspectJob::Make(api_, request).status()),
             "ROWS_OUT_OF_RANGE");
+}
+
+TEST_F(AdapterTest, WhatCannotBeMeasuredAnyMoreIsAnsweredAtOnce) {
+  const auto job = InspectJob::Make(api_, {});
+  ASSERT_TRUE(job.ok()) << job.status();
+  (*models_.Find(""))->pipeline->StartDraining();
+  absl::Status status;
+  const auto call =
+      job->Submit(absl::InfiniteFuture(), kCaller,
+                  [&](const absl::StatusOr<InspectAnswer>& answer) {
+                    status = answer.status();
+                  });
+  EXPECT_EQ(ReasonOf(status), "DRAINING");
+  EXPECT_EQ(call, nullptr);
 }
 
 }  // namespace

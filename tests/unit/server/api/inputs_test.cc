@@ -82,6 +82,15 @@ TEST(InputsTest, NeverCutsTokenIds) {
   EXPECT_EQ(detail.field, "inputs[0].tokens.ids");
 }
 
+TEST(InputsTest, ARefusedListKeepsNoIds) {
+  std::vector<Input> inputs = {Ids(std::vector<int32_t>(100000, 1))};
+  ASSERT_GT(InputBytes(inputs[0]), 400000);
+  ASSERT_TRUE(CheckInputs({"", Limits(), true}, &inputs).ok());
+  EXPECT_EQ(DetailOf(std::get<RefusedInput>(inputs[0]).error).reason,
+            "INPUT_TOO_LONG");
+  EXPECT_EQ(InputBytes(inputs[0]), static_cast<int64_t>(sizeof(Input)));
+}
+
 TEST(InputsTest, WithErrorsPerInputTheOthersStay) {
   std::vector<Input> inputs = {TextInput{"a"}, Ids({10}),
                                RefusedInput{absl::DataLossError("before")}};

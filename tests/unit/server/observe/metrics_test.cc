@@ -31,10 +31,10 @@ const std::vector<std::string> kMethods = {"Embed", "Encode"};
 
 TEST(MetricsTest, CountsAnswersByMethodAndCodeAndRefusalsByReason) {
   Metrics metrics({"mini"}, kMethods);
-  metrics.RequestDone("Encode", absl::StatusCode::kOk, "",
-                      absl::Milliseconds(3));
-  metrics.RequestDone("Embed", absl::StatusCode::kNotFound, "MODEL_NOT_FOUND",
-                      absl::Milliseconds(3));
+  metrics.ForMethod("Encode")->Answered(absl::StatusCode::kOk, "",
+                                        absl::Milliseconds(3));
+  metrics.ForMethod("Embed")->Answered(
+      absl::StatusCode::kNotFound, "MODEL_NOT_FOUND", absl::Milliseconds(3));
   const std::string text = metrics.Text();
   EXPECT_THAT(
       text,
@@ -49,8 +49,8 @@ TEST(MetricsTest, CountsAnswersByMethodAndCodeAndRefusalsByReason) {
 
 TEST(MetricsTest, AnythingUnlistedCountsAsAnInternalFault) {
   Metrics metrics({"mini"}, kMethods);
-  metrics.RequestDone("Embed", absl::StatusCode::kAborted, "SURPRISE",
-                      absl::Milliseconds(3));
+  metrics.ForMethod("Embed")->Answered(absl::StatusCode::kAborted, "SURPRISE",
+                                       absl::Milliseconds(3));
   const std::string text = metrics.Text();
   EXPECT_THAT(text, HasSubstr("encoderd_requests_total{code=\"INTERNAL\","
                               "method=\"Embed\"} 1\n"));
@@ -79,6 +79,12 @@ TEST(MetricsTest, WhatBelongsToAModelIsThereForEachFromTheStart) {
   EXPECT_THAT(text, HasSubstr("encoderd_tokens_total{model=\"mini\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("encoderd_cancelled_total{model=\"mini\","
                               "stage=\"queue\"} 0\n"));
+}
+
+TEST(MetricsDeathTest, ANameThatWasNotGivenAtTheStartIsABug) {
+  Metrics metrics({"mini"}, kMethods);
+  EXPECT_DEATH(metrics.ForMethod("Sing"), "no metrics for the method 'Sing'");
+  EXPECT_DEATH(metrics.ForModel("huge"), "no metrics for the model 'huge'");
 }
 
 TEST(MetricsTest, NoFamilyHasMoreThanAHundredSeries) {

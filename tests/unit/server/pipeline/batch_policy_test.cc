@@ -72,7 +72,8 @@ TEST(BatchPolicyTest, ServesANewcomerInTheNextBatchWhateverAnotherHasQueued) {
   policy.Add(5000, 8, kNever, Lengths(2, 8));
   const BatchDecision decision = policy.Next(Greedy(128), kNow);
   bool served = false;
-  for (const Slice& slice : decision.slices) served |= slice.request == 5000;
+  for (const RequestSlice& slice : decision.slices)
+    served |= slice.request == 5000;
   EXPECT_TRUE(served);
 }
 
@@ -83,7 +84,7 @@ TEST(BatchPolicyTest, GivesEqualCallersEqualTokensWhateverTheirShapes) {
   policy.Add(2, 3, kNever, Lengths(2000, 29));
   std::map<int, int64_t> tokens;
   for (int batch = 0; batch < 100; ++batch) {
-    for (const Slice& slice : policy.Next(Greedy(128), kNow).slices) {
+    for (const RequestSlice& slice : policy.Next(Greedy(128), kNow).slices) {
       for (int32_t i = slice.first; i < slice.first + slice.count; ++i) {
         if (slice.request == 1) tokens[1] += 3;
         if (slice.request == 2) tokens[3] += 29;

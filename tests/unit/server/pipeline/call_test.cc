@@ -1,10 +1,11 @@
 #include "server/pipeline/call.h"
 
 #include <memory>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "server/pipeline/work_queue.h"
-#include "tests/unit/server/pipeline/recording_observer.h"
+#include "tests/unit/server/pipeline/pipeline_harness.h"
 
 namespace encoderd {
 namespace {
@@ -18,15 +19,28 @@ class CountingHost final : public CallHost {
 class CallTest : public ::testing::Test {
  protected:
   CallTest() {
-    PipelineRequest request;
-    request.inputs = {TextInput{"a"}, TextInput{"b"}, TextInput{"c"}};
-    call_ = std::make_shared<Call>(
-        1, std::move(request),
-        [this](absl::StatusOr<PipelineResult> result) {
-          ++answers_;
-          status_ = result.status();
-        },
-        &host_, queue_, absl::UnixEpoch());
+    call_ = NewCall([this](absl::StatusOr<PipelineResult> result) {
+      ++answers_;
+      status_ = result.status();
+    });
+    StartComputing(call_.get());
+  }
+
+  std::shared_ptr<Call> NewCall(Call::Done done) {
+    return std::make_shared<Call>(1, TextRequest({"a", "b", "c"}),
+                                  std::move(done), &host_, queue_,
+                                  absl::UnixEpoch());
+  }
+
+  static void StartComputing(Call* call) {
+    const FakeTokenizer tokenizer;
+    const InputEncoder encoder(&tokenizer, FakeLimits());
+    const auto scratch = tokenizer.NewScratch();
+    Encoding buffer;
+    for (int64_t i = 0; i < call->inputs.size(); ++i) {
+      call->inputs.Tokenize(i, encoder, scratch.get(), &buffer);
+    }
+    ASSERT_EQ(call->StartComputing(encoder).size(), 3u);
   }
 
   RecordingObserver observer_;
@@ -38,12 +52,33 @@ class CallTest : public ::testing::Test {
   std::shared_ptr<Call> call_;
 };
 
-TEST_F(CallTest, AnswersOnceWhenItsLastInputIsAccountedFor) {
+TEST_F(CallTest, AnswersOnceWhenItsLastSequenceIsAccountedFor) {
   call_->Account(2, absl::UnixEpoch());
   EXPECT_EQ(answers_, 0);
   call_->Account(1, absl::UnixEpoch());
   EXPECT_EQ(answers_, 1);
   EXPECT_TRUE(status_.ok());
+  EXPECT_EQ(host_.finished, 1);
+}
+
+// What `done` captures: sees, when it goes, how often the host was told.
+struct Captured {
+  explicit Captured(const CountingHost* host, int* told)
+      : host(*host), told(*told) {}
+  ~Captured() { told = host.finished; }
+  const CountingHost& host;
+  int& told;
+};
+
+TEST_F(CallTest, WhatDoneCapturesGoesBeforeTheHostIsTold) {
+  int told = -1;
+  const auto call =
+      NewCall([captured = std::make_shared<Captured>(&host_, &told)](
+                  const absl::StatusOr<PipelineResult>&) {});
+  ASSERT_EQ(told, -1);
+  call->Fail(Call::Fate::kFailed, DrainingError());
+  call->Finish(absl::UnixEpoch());  // as Submit does with a refused one
+  EXPECT_EQ(told, 0);
   EXPECT_EQ(host_.finished, 1);
 }
 

@@ -96,6 +96,30 @@ TEST(PipelineBoundsTest, StatesThatCannotBeSentAreNeverComputed) {
   EXPECT_EQ(harness.device.rows_computed(), 6);
 }
 
+TEST(PipelineBoundsTest, TheFirstFaultsAreListedInWhateverOrderTheyAreFound) {
+  const FakeTokenizer tokenizer;
+  const InputEncoder encoder(&tokenizer, FakeLimits());
+  const auto scratch = tokenizer.NewScratch();
+  Encoding buffer;
+  constexpr int kFaults = kMaxViolations + 4;
+  for (const bool backwards : {false, true}) {
+    PipelineRequest request =
+        TextRequest(std::vector<std::string>(kFaults, std::string(100, 'x')));
+    Inputs inputs(&request);
+    for (int i = 0; i < kFaults; ++i) {
+      inputs.Tokenize(backwards ? kFaults - 1 - i : i, encoder, scratch.get(),
+                      &buffer);
+    }
+    const auto detail = GetErrorDetail(inputs.Check());
+    ASSERT_TRUE(detail.has_value());
+    ASSERT_EQ(detail->violations.size(), static_cast<size_t>(kMaxViolations));
+    EXPECT_EQ(detail->violations.front().field, "inputs[0].text");
+    EXPECT_EQ(detail->violations.back().field, "inputs[15].text");
+    EXPECT_EQ(detail->metadata.at("more_inputs"), "19");
+    EXPECT_EQ(detail->metadata.at("omitted_violations"), "4");
+  }
+}
+
 TEST(PipelineBoundsTest, ARefusedTextKeepsNoIds) {
   const FakeTokenizer tokenizer;
   const InputEncoder encoder(&tokenizer, FakeLimits());

@@ -72,6 +72,23 @@ TEST(PipelineFaultTest, TheRestOfAFailedRequestIsNotComputed) {
   EXPECT_LT(harness.device.rows_computed(), 13);  // of the first batch
 }
 
+// The API refuses such a list; this one comes past it.
+TEST(PipelineFaultTest, IdsThatNobodyCheckedNeverReachTheDevice) {
+  PipelineHarness harness;
+  TokenSequence too_long;
+  too_long.token_ids.assign(harness.limits.max_len + 1, FakeTokenizer::Id('x'));
+  PipelineRequest request = TextRequest({"fine"});
+  request.inputs.push_back(too_long);
+  request.errors_per_input = true;
+  const auto result = harness.Submit(request).Get();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->outputs[0].values, harness.Expected("fine"));
+  EXPECT_EQ(ReasonOf(result->outputs[1].status), "INTERNAL_FAULT");
+  request.errors_per_input = false;
+  EXPECT_EQ(ReasonOf(harness.Submit(request).Get().status()), "INTERNAL_FAULT");
+  EXPECT_TRUE(harness.observer.seen().faults.empty());
+}
+
 TEST(PipelineFaultTest, AThrowingSessionFailsItsRequestAndLivesOn) {
   PipelineHarness harness;
   harness.device.ThrowOnToken(FakeTokenizer::Id('!'));

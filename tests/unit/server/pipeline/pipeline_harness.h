@@ -94,7 +94,7 @@ class PipelineHarness {
     tokenizer.OpenGate();
     pipeline.reset();
     EXPECT_EQ(started.load(), finished.load());
-    EXPECT_EQ(observer.seen().queue_inputs, 0);
+    EXPECT_EQ(observer.seen().queue_sequences, 0);
     EXPECT_EQ(observer.seen().queue_tokens, 0);
   }
 
@@ -130,8 +130,8 @@ class PipelineHarness {
   // Waits until so many inputs are in the queue.
   void WaitForQueue(int64_t inputs) {
     EXPECT_TRUE(Eventually([&] {
-      return observer.seen().queue_inputs == inputs;
-    })) << observer.seen().queue_inputs
+      return observer.seen().queue_sequences == inputs;
+    })) << observer.seen().queue_sequences
         << " inputs, not " << inputs;
   }
   std::vector<float> Expected(const std::string& text,

@@ -8,8 +8,6 @@
 namespace encoderd {
 namespace {
 
-using Stage = PipelineObserver::Stage;
-
 PipelineRequest WithDeadline(PipelineRequest request, absl::Duration in) {
   request.deadline = absl::Now() + in;
   return request;
@@ -81,7 +79,7 @@ TEST(PipelineQueueTest, ACancelledRequestIsNeverComputed) {
   harness.WaitForQueue(3);
   cancelled.call->Cancel();
   cancelled.call->Cancel();
-  EXPECT_EQ(harness.observer.seen().queue_inputs, 1);  // left at once
+  EXPECT_EQ(harness.observer.seen().queue_sequences, 1);  // left at once
   harness.device.OpenGate();
   const absl::Status status = cancelled.Get().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
@@ -97,7 +95,7 @@ TEST(PipelineQueueTest, CancellingWhileASliceIsComputedDropsTheOthers) {
   harness.device.CloseGate();
   auto pending = harness.Submit(std::vector<std::string>(50, "12345678"));
   ASSERT_TRUE(harness.device.WaitForBatchesAtGate(1));
-  const int64_t waiting = harness.observer.seen().queue_inputs;
+  const int64_t waiting = harness.observer.seen().queue_sequences;
   ASSERT_GT(waiting, 0);
   pending.call->Cancel();
   harness.device.OpenGate();
@@ -140,7 +138,7 @@ TEST(PipelineQueueTest, WhatExpiresInTheQueueIsNeverComputed) {
     auto expiring = harness.Submit(std::move(request));
     bool queued = false;  // else it expired before
     EXPECT_TRUE(Eventually([&] {
-      queued = harness.observer.seen().queue_inputs == 2;
+      queued = harness.observer.seen().queue_sequences == 2;
       return queued || expiring.answered();
     }));
     while (absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));

@@ -10,8 +10,6 @@
 namespace encoderd {
 namespace {
 
-using Stage = PipelineObserver::Stage;
-
 TEST(PipelineTest, GivesEveryInputItsOwnVectorInOrder) {
   PipelineHarness harness;
   const std::vector<std::string> texts = {"one", "", "three", "four four"};
@@ -242,7 +240,7 @@ TEST(PipelineTest, ReportsStagesTokensAndBatches) {
   ASSERT_TRUE(harness.Submit({"abc", "de"}).Get().ok());
   harness.pipeline->WaitIdle(absl::InfiniteFuture());
   const RecordingObserver::Seen seen = harness.observer.seen();
-  EXPECT_EQ(seen.inputs, 2);
+  EXPECT_EQ(seen.sequences, 2);
   EXPECT_EQ(seen.input_tokens, 5 + 4);
   EXPECT_EQ(seen.batch_tokens, 5 + 4);
   EXPECT_EQ(seen.durations.at(Stage::kTokenize), 1);

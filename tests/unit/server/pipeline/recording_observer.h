@@ -24,16 +24,16 @@ class RecordingObserver final : public PipelineObserver {
     std::map<Stage, int> durations;
     std::map<Stage, int64_t> cancelled;
     int64_t input_tokens = 0;
-    int64_t inputs = 0;
+    int64_t sequences = 0;
     int64_t batches = 0;
     int64_t batch_tokens = 0;
-    int64_t queue_inputs = 0;  // the latest
+    int64_t queue_sequences = 0;  // the latest
     int64_t queue_tokens = 0;
     std::vector<Fault> faults;
 
     int64_t all_cancelled() const {
       int64_t all = 0;
-      for (const auto& [stage, inputs] : cancelled) all += inputs;
+      for (const auto& [stage, count] : cancelled) all += count;
       return all;
     }
   };
@@ -56,7 +56,7 @@ class RecordingObserver final : public PipelineObserver {
   }
   void InputTokens(int64_t tokens) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    ++seen_.inputs;
+    ++seen_.sequences;
     seen_.input_tokens += tokens;
   }
   void BatchComputed(int64_t tokens, int64_t sequences) override {
@@ -64,14 +64,14 @@ class RecordingObserver final : public PipelineObserver {
     ++seen_.batches;
     seen_.batch_tokens += tokens;
   }
-  void QueueChanged(int64_t inputs, int64_t tokens) override {
+  void QueueChanged(int64_t sequences, int64_t tokens) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    seen_.queue_inputs = inputs;
+    seen_.queue_sequences = sequences;
     seen_.queue_tokens = tokens;
   }
-  void Cancelled(Stage stage, int64_t inputs) override {
+  void Cancelled(Stage stage, int64_t sequences) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    seen_.cancelled[stage] += inputs;
+    seen_.cancelled[stage] += sequences;
   }
   void DeviceFault(bool lost, const absl::Status& status) override {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -70,11 +70,11 @@ class Simulation final : public CallHost, public PipelineObserver {
   }
   void InputTokens(int64_t tokens) override {}
   void BatchComputed(int64_t tokens, int64_t sequences) override {}
-  void QueueChanged(int64_t inputs, int64_t tokens) override {
-    queue_inputs_ = inputs;
+  void QueueChanged(int64_t sequences, int64_t tokens) override {
+    queue_sequences_ = sequences;
     queue_tokens_ = tokens;
   }
-  void Cancelled(Stage stage, int64_t inputs) override {}
+  void Cancelled(Stage stage, int64_t sequences) override {}
   void DeviceFault(bool lost, const absl::Status& status) override {}
 
  private:
@@ -112,7 +112,7 @@ class Simulation final : public CallHost, public PipelineObserver {
   std::vector<Lane> lanes_;
   std::vector<std::unique_ptr<Story>> stories_;  // by request number
   int64_t finished_ = 0;
-  int64_t queue_inputs_ = 0;
+  int64_t queue_sequences_ = 0;
   int64_t queue_tokens_ = 0;
   int64_t taken_tokens_ = 0;
   int fail_next_ = 0;
@@ -238,8 +238,8 @@ void Simulation::Submit() {
   }
   story->call->permit = *std::move(permit);
   // A cancel may come between tokenising and queueing.
-  Check(Tokenize({story->call->id, 0, inputs}, *encoder_, nullptr, nullptr,
-                 absl::InfinitePast(), story->call.get()),
+  Check(Tokenize({0, inputs}, *encoder_, nullptr, nullptr, absl::InfinitePast(),
+                 story->call.get()),
         "the only slice is not the last");
   Check(story->call->permit.Settle(tokens).ok(), "settling grew");
   if (Pick(20) == 0) {
@@ -269,16 +269,16 @@ void Simulation::StartBatch(Lane* lane) {
   limits.idle_sessions = static_cast<int>(
       std::count_if(lanes_.begin(), lanes_.end(),
                     [](const Lane& other) { return !other.busy; }));
-  const int64_t waiting = queue_inputs_;
+  const int64_t waiting = queue_sequences_;
   queue_->TryTake(limits, virtual_now, &lane->work);
-  Check(waiting == 0 || !lane->work.taken.empty() || queue_inputs_ == 0,
+  Check(waiting == 0 || !lane->work.taken.empty() || queue_sequences_ == 0,
         "work waits beside a free session");
   int64_t tokens = 0;
   for (const auto& [call, slice] : lane->work.taken) {
-    Story* story = stories_[slice.request].get();
+    Story* story = stories_[call->id].get();
     if (story->taken == 0) {
       Check(taken_tokens_ + tokens - story->taken_before <= story->most_ahead,
-            absl::StrCat("request ", slice.request, " starved"));
+            absl::StrCat("request ", call->id, " starved"));
     }
     Check(slice.first == story->taken, "inputs are taken out of order or lost");
     Check(!story->cancelled, "a cancelled request is taken");
@@ -371,7 +371,7 @@ std::string Simulation::Run() {
   fail_next_ = 0;
   // Everything ends: as many rounds as there are inputs are more than enough.
   for (int round = 0; round < 100000 && problem_.empty(); ++round) {
-    bool busy = queue_inputs_ > 0;
+    bool busy = queue_sequences_ > 0;
     for (Lane& lane : lanes_) {
       if (lane.busy) EndBatch(&lane);
       StartBatch(&lane);
@@ -387,7 +387,7 @@ std::string Simulation::Run() {
         "started and finished differ");
   Check(admission_->tokens() == 0 && admission_->bytes() == 0,
         "a permit leaked");
-  Check(queue_inputs_ == 0 && queue_tokens_ == 0, "the gauge is not 0");
+  Check(queue_sequences_ == 0 && queue_tokens_ == 0, "the gauge is not 0");
   return problem_;
 }
 

@@ -16,7 +16,8 @@
 //                    name that begins with a dot follows `layer`. Flags: bias,
 //                    transposed, not first, or the key of config.json that says
 //                    whether there is a bias
-//   ignored          buffers that some versions save beside the tensors
+//   ignored          buffers that some versions save beside the tensors; named
+//                    as those
 //   padding_row      PaddingRow
 //   positions        the only scheme (positions.h); without it,
 //                    position_embedding_type of config.json says which

@@ -53,12 +53,10 @@ int64_t SizeOf(char letter, const ModelConfig& config) {
   std::abort();  // a test reads every row of architectures.json
 }
 
-std::string NameIn(const TensorRow& row, int32_t layer, int32_t inner) {
-  if (!row.in_layer) return row.name;
-  return absl::StrReplaceAll(row.name,
-                             {{"{layer}", absl::StrCat(layer)},
-                              {"{group}", absl::StrCat(layer / inner)},
-                              {"{inner}", absl::StrCat(layer % inner)}});
+std::string NameIn(const std::string& name, int32_t layer, int32_t inner) {
+  return absl::StrReplaceAll(name, {{"{layer}", absl::StrCat(layer)},
+                                    {"{group}", absl::StrCat(layer / inner)},
+                                    {"{inner}", absl::StrCat(layer % inner)}});
 }
 
 void Append(const TensorRow& row, int32_t layer, const ModelConfig& config,
@@ -69,7 +67,7 @@ void Append(const TensorRow& row, int32_t layer, const ModelConfig& config,
   const int64_t in = shape.second.empty() ? 1 : ExtentOf(shape.second, config);
   if (out == 0 || in == 0 || (row.not_first && layer == 0)) return;
   modules->push_back(
-      {&row, layer, NameIn(row, layer, config.inner_group_num), out, in});
+      {&row, layer, NameIn(row.name, layer, config.inner_group_num), out, in});
 }
 
 WeightSize::Kind KindOf(Role role) {
@@ -88,6 +86,15 @@ bool ParseRole(absl::string_view name, Role* role) {
     return true;
   }
   return false;
+}
+
+std::set<std::string> IgnoredNames(const ModelConfig& config) {
+  std::set<std::string> names;
+  for (const std::string& name : config.tensors.ignored) {
+    for (int32_t l = 0; l < config.distinct_layers(); ++l)
+      names.insert(NameIn(name, l, config.inner_group_num));
+  }
+  return names;
 }
 
 int64_t ExtentOf(absl::string_view text, const ModelConfig& config) {

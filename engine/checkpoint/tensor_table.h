@@ -9,6 +9,7 @@
 #define ENCODERD_ENGINE_CHECKPOINT_TENSOR_TABLE_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,7 @@ struct TensorRow {
 
 struct TensorTable {
   std::vector<TensorRow> rows;
-  std::vector<std::string> ignored;  // names of buffers that are no weights
+  std::vector<std::string> ignored;  // buffers that are no weights, named alike
 };
 
 // One row in one layer of one model.
@@ -76,6 +77,9 @@ struct CheckpointModule {
 // Every module of the checkpoint, in the table's order, the layers one after
 // the other. They point into config.tensors.
 std::vector<CheckpointModule> ModulesOf(const ModelConfig& config);
+
+// The names of buffers that are passed over.
+std::set<std::string> IgnoredNames(const ModelConfig& config);
 
 // "3H", "V": a size, or some of it.
 int64_t ExtentOf(absl::string_view text, const ModelConfig& config);

@@ -27,15 +27,17 @@ Json EntryOf(const Json& all, const std::string& model_type) {
   return whole;
 }
 
+// A name that begins with a dot follows the layer's.
+std::string Below(const std::string& layer, const std::string& name) {
+  return absl::StartsWith(name, ".") ? layer + name : name;
+}
+
 TensorRow RowOf(const Json& row, const std::string& layer) {
   TensorRow parsed;
   if (!ParseRole(row.at(0).get<std::string>(), &parsed.role))
     Wrong(absl::StrCat("no role ", row.at(0).dump()));
-  parsed.name = row.at(1);
-  if (absl::StartsWith(parsed.name, ".")) {
-    parsed.name = layer + parsed.name;
-    parsed.in_layer = true;
-  }
+  parsed.name = Below(layer, row.at(1));
+  parsed.in_layer = parsed.name != row.at(1);
   parsed.shape = row.at(2);
   for (size_t i = 3; i < row.size(); ++i) {
     const std::string flag = row.at(i);
@@ -43,8 +45,10 @@ TensorRow RowOf(const Json& row, const std::string& layer) {
       parsed.bias = true;
     } else if (flag == "transposed") {
       parsed.transposed = true;
+    } else if (flag == "not first") {
+      parsed.not_first = true;
     } else {
-      Wrong(absl::StrCat("no flag ", flag));
+      parsed.bias_key = flag;
     }
   }
   return parsed;
@@ -57,13 +61,19 @@ Architecture Parsed(const std::string& model_type, const Json& entry) {
   parsed.defaults = entry.at("defaults");
   for (const Json& row : entry.at("tensors"))
     parsed.tensors.rows.push_back(RowOf(row, entry.at("layer")));
-  parsed.tensors.ignored = entry.at("ignored");
+  for (const std::string name : entry.at("ignored"))
+    parsed.tensors.ignored.push_back(Below(entry.at("layer"), name));
   const std::string padding = entry.value("padding_row", "");
   if (padding == "one") parsed.padding_row = PaddingRow::kOne;
   if (padding == "pad_token_id") parsed.padding_row = PaddingRow::kPadTokenId;
   if (entry.contains("positions"))
     parsed.position_scheme = PositionSchemeNamed(entry.at("positions"));
   parsed.always_projects = entry.value("always_projects", false);
+  parsed.only = entry.value("only", Json::object());
+  const Json form = entry.value("form", Json::object());
+  parsed.pre_norm = form.value("pre_norm", false);
+  parsed.gated = form.value("gated", false);
+  parsed.causal = form.value("causal", false);
   return parsed;
 }
 

@@ -6,10 +6,18 @@
 //   like             another entry, of which this one names the differences; a
 //                    member that is null is not taken over
 //   keys, defaults   of each setting: its key in config.json, and its value
-//                    where config.json has none. Without either it is 0
+//                    where config.json has none ("4H": a size). Without either
+//                    it is 0
+//   only             keys of config.json that change digits, and the one value
+//                    of each that is served
+//   form             pre_norm, gated (ModelSizes), causal: attention sees what
+//                    came before
 //   layer, tensors   rows [role, name, shape, flags...] (tensor_table.h); a
-//                    name that begins with a dot follows `layer`
-//   ignored          buffers that some versions save beside the tensors
+//                    name that begins with a dot follows `layer`. Flags: bias,
+//                    transposed, not first, or the key of config.json that says
+//                    whether there is a bias
+//   ignored          buffers that some versions save beside the tensors; named
+//                    as those
 //   padding_row      PaddingRow
 //   positions        the only scheme (positions.h); without it,
 //                    position_embedding_type of config.json says which
@@ -40,10 +48,14 @@ struct Architecture {
   std::string model_type;                   // as in config.json
   std::map<std::string, std::string> keys;  // of config.json, by setting
   Json defaults;                            // by setting
+  Json only;                                // by key of config.json
   TensorTable tensors;
   PaddingRow padding_row = PaddingRow::kNone;
   const PositionScheme* position_scheme = nullptr;  // null: config.json says
   bool always_projects = false;
+  bool pre_norm = false;
+  bool gated = false;
+  bool causal = false;
 };
 
 // nullptr for an architecture that is not supported. Ends the program where

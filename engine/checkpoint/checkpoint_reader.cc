@@ -134,14 +134,13 @@ bool CheckpointReader::InStack(absl::string_view name) const {
 
 // Tensors that were not asked for.
 absl::Status CheckpointReader::CheckRest() {
-  const std::vector<std::string>& buffers = config_.tensors.ignored;
+  const std::set<std::string> buffers = IgnoredNames(config_);
   std::vector<std::string> ignored;
   for (const auto& [name, tensor] : files_.tensors()) {
     if (used_.count(name) > 0) continue;
     absl::string_view rest = name;
     if (absl::ConsumePrefix(&rest, prefix_)) {
-      if (std::find(buffers.begin(), buffers.end(), rest) != buffers.end())
-        continue;
+      if (buffers.count(std::string(rest)) > 0) continue;
       if (InStack(rest)) {
         return absl::UnimplementedError(absl::StrCat(
             "checkpoint: the tensor ", Quote(name), " ",

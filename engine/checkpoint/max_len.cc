@@ -6,6 +6,13 @@
 namespace encoderd {
 namespace {
 
+// "the position table has rows for"
+std::string Bound(const LengthLimits& limits, absl::string_view of_this) {
+  return limits.is_table
+             ? absl::StrCat("the position table", of_this, " has rows for ")
+             : "the model was trained for ";
+}
+
 // What the files say; tokens 0: nothing.
 absl::StatusOr<MaxLen> FromFiles(const LengthLimits& limits) {
   MaxLen chosen;
@@ -14,21 +21,22 @@ absl::StatusOr<MaxLen> FromFiles(const LengthLimits& limits) {
     chosen.tokens = static_cast<int32_t>(limit);
     chosen.source = source;
   };
-  if (limits.table_bounds) lower(limits.table, MaxLenSource::kPositionTable);
+  const MaxLenSource table = limits.is_table ? MaxLenSource::kPositionTable
+                                             : MaxLenSource::kMaxPositions;
+  if (limits.table_bounds) lower(limits.table, table);
   if (limits.table_bounds && limits.max_seq_length > limits.table) {
-    return absl::DataLossError(absl::StrCat(
-        "max_seq_length is ", limits.max_seq_length,
-        "; the position table has rows for ", limits.table, " tokens"));
+    return absl::DataLossError(
+        absl::StrCat("max_seq_length is ", limits.max_seq_length, "; ",
+                     Bound(limits, ""), limits.table, " tokens"));
   }
   lower(limits.max_seq_length, MaxLenSource::kSentenceTransformers);
   lower(limits.model_max_length, MaxLenSource::kTokenizer);
   if (limits.table_bounds && limits.model_max_length > limits.table) {
-    chosen.notes.push_back(
-        absl::StrCat("model_max_length ", limits.model_max_length,
-                     " is ignored: the position table has rows for ",
-                     limits.table, " tokens"));
+    chosen.notes.push_back(absl::StrCat(
+        "model_max_length ", limits.model_max_length,
+        " is ignored: ", Bound(limits, ""), limits.table, " tokens"));
   }
-  if (chosen.tokens == 0) lower(limits.table, MaxLenSource::kPositionTable);
+  if (chosen.tokens == 0) lower(limits.table, table);
   return chosen;
 }
 
@@ -37,10 +45,9 @@ absl::Status CheckFlag(const LengthLimits& limits) {
   if (limits.flag >= 0 && limits.flag <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("max_len is ", limits.flag, "; ",
-                   limits.table_bounds
-                       ? "the position table of this model has rows for 1 to "
-                       : "position rows are generated for 1 to ",
-                   most, " tokens"));
+                   limits.table_bounds ? Bound(limits, " of this model")
+                                       : "position rows are generated for ",
+                   "1 to ", most, " tokens"));
 }
 
 }  // namespace
@@ -55,6 +62,8 @@ const char* MaxLenSourceName(MaxLenSource source) {
       return "tokenizer";
     case MaxLenSource::kFlag:
       return "flag";
+    case MaxLenSource::kMaxPositions:
+      return "max_position_embeddings";
   }
   return "unknown";
 }

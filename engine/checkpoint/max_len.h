@@ -17,6 +17,7 @@ enum class MaxLenSource {
   kSentenceTransformers,  // max_seq_length
   kTokenizer,             // model_max_length
   kFlag,                  // --max_len
+  kMaxPositions,          // max_position_embeddings, where there is no table
 };
 const char* MaxLenSourceName(
     MaxLenSource source);  // "position_table", "sentence_transformers", ...
@@ -24,9 +25,11 @@ const char* MaxLenSourceName(
 // What the files and the flag say; 0: nothing.
 struct LengthLimits {
   int64_t table = 0;         // max_position_embeddings less the offset
-  bool table_bounds = true;  // the rows are stored: no input is longer. False:
-                             // rows are generated, `table` is a claim that only
-                             // counts when neither of the next two is set
+  bool table_bounds = true;  // no input is longer. False: rows are generated,
+                             // `table` is a claim that only counts when neither
+                             // of the next two is set
+  bool is_table = true;  // rows that are stored. False: max_position_embeddings
+                         // says what the model was trained for
   int64_t max_seq_length = 0;
   int64_t model_max_length = 0;
   int64_t flag = 0;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/architecture.h"
 #include "engine/checkpoint/head_files.h"
+#include "engine/checkpoint/layers.h"
 #include "engine/checkpoint/sentence_modules.h"
 #include "engine/checkpoint/settings.h"
 #include "engine/io/file.h"
@@ -23,8 +24,9 @@ constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxWidth = 1 << 18;
 constexpr int64_t kMaxRows = 1 << 28;
 
-// Settings that would change digits, whatever the architecture.
-absl::Status CheckPlainEncoder(const JsonFields& fields) {
+// Settings that would change digits, whatever the architecture and in this one.
+absl::Status CheckPlainEncoder(const Settings& settings) {
+  const JsonFields& fields = settings.fields();
   for (const char* key :
        {"is_decoder", "add_cross_attention", "is_encoder_decoder"}) {
     const absl::StatusOr<bool> on = fields.Bool(key, false);
@@ -35,6 +37,12 @@ absl::Status CheckPlainEncoder(const JsonFields& fields) {
     const Json* value = fields.Find(key);
     if (value != nullptr && !value->empty()) {
       return Unsupported(fields, key, "");
+    }
+  }
+  for (const auto& [key, served] : settings.architecture().only.items()) {
+    const Json* value = fields.Find(key);
+    if (value != nullptr && *value != served) {
+      return Unsupported(fields, key, absl::StrCat(ShowJson(served), " is"));
     }
   }
   return absl::OkStatus();
@@ -123,6 +131,21 @@ absl::Status ReadGroups(const Settings& settings, ModelConfig* config) {
   return absl::OkStatus();
 }
 
+// The form of the layers, and which biases the checkpoint has.
+absl::Status ReadForm(const Settings& settings, ModelConfig* config) {
+  const Architecture& architecture = settings.architecture();
+  config->pre_norm = architecture.pre_norm;
+  config->gated = architecture.gated;
+  config->attention_bias = config->position_scheme->biases_attention();
+  config->tensors = architecture.tensors;
+  absl::Status status;
+  for (TensorRow& row : config->tensors.rows) {
+    if (row.bias_key.empty()) continue;
+    Take(settings.fields().Bool(row.bias_key, false), &row.bias, &status);
+  }
+  return status.ok() ? ReadLayers(settings, config) : status;
+}
+
 absl::Status ReadSizes(const Settings& settings, ModelConfig* config) {
   absl::Status status;
   const auto width = [&](const char* setting, int32_t* out) {
@@ -132,7 +155,11 @@ absl::Status ReadSizes(const Settings& settings, ModelConfig* config) {
        &config->num_hidden_layers, &status);
   width("hidden_size", &config->hidden_size);
   width("num_attention_heads", &config->num_attention_heads);
-  width("intermediate_size", &config->intermediate_size);
+  std::optional<int64_t> inner_if_unset;
+  if (const auto size = settings.Default("intermediate_size"); size.has_value())
+    inner_if_unset = ExtentOf(*size, *config);
+  Take(settings.Int("intermediate_size", 1, kMaxWidth, inner_if_unset),
+       &config->intermediate_size, &status);
   Take(settings.Int("vocab_size", 1, kMaxRows), &config->vocab_size, &status);
   std::optional<int64_t> rows_if_unset;
   if (!config->position_scheme->has_table()) rows_if_unset = 0;
@@ -153,15 +180,14 @@ absl::Status ReadSizes(const Settings& settings, ModelConfig* config) {
       !settings.architecture().always_projects) {
     config->embedding_size = 0;
   }
-  config->layers.resize(config->num_hidden_layers);
-  config->attention_bias = config->position_scheme->biases_attention();
   if (config->hidden_size % config->num_attention_heads != 0) {
     return settings.fields().Bad(
         settings.key("num_attention_heads"),
         absl::StrCat("want a divisor of ", settings.key("hidden_size"), " ",
                      config->hidden_size));
   }
-  return ReadPositionOffset(settings, config);
+  status = ReadPositionOffset(settings, config);
+  return status.ok() ? ReadForm(settings, config) : status;
 }
 
 // model_max_length; 0: says nothing. Tokenizers without a limit carry 1e30.
@@ -191,7 +217,8 @@ absl::Status SetMaxLen(const std::string& folder, int32_t flag,
   const int32_t offset = config->position_offset;
   absl::StatusOr<MaxLen> max_len = ChooseMaxLen(
       {.table = std::max(config->max_position_embeddings - offset, 0),
-       .table_bounds = has_table,
+       .table_bounds = has_table || !config->position_scheme->adds_rows(),
+       .is_table = has_table || config->position_scheme->adds_rows(),
        .max_seq_length = *sentence,
        .model_max_length = *tokenizer,
        .flag = flag});
@@ -225,9 +252,8 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
         fields, "model_type",
         absl::StrCat("supported are: ", SupportedArchitectures()));
   }
-  config.tensors = architecture->tensors;
   const Settings settings(fields, *architecture);
-  status = CheckPlainEncoder(fields);
+  status = CheckPlainEncoder(settings);
   if (status.ok()) status = ReadPositionScheme(settings, &config);
   if (status.ok()) status = ReadSizes(settings, &config);
   if (status.ok()) status = SetMaxLen(folder, max_len_flag, &config);

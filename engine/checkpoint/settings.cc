@@ -12,8 +12,8 @@ std::string Settings::key(const std::string& setting) const {
 absl::StatusOr<int64_t> Settings::Int(const std::string& setting, int64_t min,
                                       int64_t max,
                                       std::optional<int64_t> fallback) const {
-  if (defaults_.Find(setting) != nullptr)
-    fallback = *defaults_.Int(setting, 0, max);
+  const Json* value = defaults_.Find(setting);
+  if (value != nullptr && value->is_number()) fallback = value->get<int64_t>();
   const std::string name = key(setting);
   if (name.empty()) return fallback.value_or(0);
   return fields_.Int(name, min, max, fallback);
@@ -22,15 +22,21 @@ absl::StatusOr<int64_t> Settings::Int(const std::string& setting, int64_t min,
 absl::StatusOr<double> Settings::Number(const std::string& setting, double min,
                                         double max) const {
   std::optional<double> fallback;
-  if (defaults_.Find(setting) != nullptr)
-    fallback = *defaults_.Number(setting, 0, max);
+  const Json* value = defaults_.Find(setting);
+  if (value != nullptr) fallback = value->get<double>();
   const std::string name = key(setting);
   if (name.empty()) return fallback.value_or(0);
   return fields_.Number(name, min, max, fallback);
 }
 
 absl::StatusOr<std::string> Settings::String(const std::string& setting) const {
-  return fields_.String(key(setting), *defaults_.String(setting));
+  return fields_.String(key(setting), Default(setting));
+}
+
+std::optional<std::string> Settings::Default(const std::string& setting) const {
+  const Json* value = defaults_.Find(setting);
+  if (value == nullptr || !value->is_string()) return std::nullopt;
+  return value->get<std::string>();
 }
 
 absl::Status Unsupported(const JsonFields& fields, absl::string_view key,

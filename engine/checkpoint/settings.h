@@ -38,6 +38,8 @@ class Settings {
   absl::StatusOr<double> Number(const std::string& setting, double min,
                                 double max) const;
   absl::StatusOr<std::string> String(const std::string& setting) const;
+  // A default that is text: a word, or a size ("4H").
+  std::optional<std::string> Default(const std::string& setting) const;
 
  private:
   const JsonFields& fields_;

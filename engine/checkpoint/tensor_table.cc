@@ -53,29 +53,21 @@ int64_t SizeOf(char letter, const ModelConfig& config) {
   std::abort();  // a test reads every row of architectures.json
 }
 
-// "3H"
-int64_t Extent(absl::string_view text, const ModelConfig& config) {
-  const int64_t size = SizeOf(text.back(), config);
-  return text.size() == 1 ? size : (text.front() - '0') * size;
-}
-
-std::string NameIn(const TensorRow& row, int32_t layer, int32_t inner) {
-  if (!row.in_layer) return row.name;
-  return absl::StrReplaceAll(row.name,
-                             {{"{layer}", absl::StrCat(layer)},
-                              {"{group}", absl::StrCat(layer / inner)},
-                              {"{inner}", absl::StrCat(layer % inner)}});
+std::string NameIn(const std::string& name, int32_t layer, int32_t inner) {
+  return absl::StrReplaceAll(name, {{"{layer}", absl::StrCat(layer)},
+                                    {"{group}", absl::StrCat(layer / inner)},
+                                    {"{inner}", absl::StrCat(layer % inner)}});
 }
 
 void Append(const TensorRow& row, int32_t layer, const ModelConfig& config,
             std::vector<CheckpointModule>* modules) {
   const std::pair<std::string, std::string> shape =
       absl::StrSplit(row.shape, absl::MaxSplits(',', 1));
-  const int64_t out = Extent(shape.first, config);
-  const int64_t in = shape.second.empty() ? 1 : Extent(shape.second, config);
-  if (out == 0 || in == 0) return;
+  const int64_t out = ExtentOf(shape.first, config);
+  const int64_t in = shape.second.empty() ? 1 : ExtentOf(shape.second, config);
+  if (out == 0 || in == 0 || (row.not_first && layer == 0)) return;
   modules->push_back(
-      {&row, layer, NameIn(row, layer, config.inner_group_num), out, in});
+      {&row, layer, NameIn(row.name, layer, config.inner_group_num), out, in});
 }
 
 WeightSize::Kind KindOf(Role role) {
@@ -94,6 +86,20 @@ bool ParseRole(absl::string_view name, Role* role) {
     return true;
   }
   return false;
+}
+
+std::set<std::string> IgnoredNames(const ModelConfig& config) {
+  std::set<std::string> names;
+  for (const std::string& name : config.tensors.ignored) {
+    for (int32_t l = 0; l < config.distinct_layers(); ++l)
+      names.insert(NameIn(name, l, config.inner_group_num));
+  }
+  return names;
+}
+
+int64_t ExtentOf(absl::string_view text, const ModelConfig& config) {
+  const int64_t size = SizeOf(text.back(), config);
+  return text.size() == 1 ? size : (text.front() - '0') * size;
 }
 
 bool IsNorm(Role role) {

@@ -9,6 +9,7 @@
 #define ENCODERD_ENGINE_CHECKPOINT_TENSOR_TABLE_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,13 +50,15 @@ struct TensorRow {
   std::string name;
   std::string shape;  // "3H,H": [out,in] as the engine has it; "H" of a norm
   bool in_layer = false;
-  bool bias = false;        // without one it has zeros
-  bool transposed = false;  // stored as [in,out]
+  bool bias = false;          // without one it has zeros
+  bool transposed = false;    // stored as [in,out]
+  bool not_first = false;     // the first layer has none
+  std::string bias_key = {};  // of config.json: whether there is a bias
 };
 
 struct TensorTable {
   std::vector<TensorRow> rows;
-  std::vector<std::string> ignored;  // names of buffers that are no weights
+  std::vector<std::string> ignored;  // buffers that are no weights, named alike
 };
 
 // One row in one layer of one model.
@@ -74,6 +77,12 @@ struct CheckpointModule {
 // Every module of the checkpoint, in the table's order, the layers one after
 // the other. They point into config.tensors.
 std::vector<CheckpointModule> ModulesOf(const ModelConfig& config);
+
+// The names of buffers that are passed over.
+std::set<std::string> IgnoredNames(const ModelConfig& config);
+
+// "3H", "V": a size, or some of it.
+int64_t ExtentOf(absl::string_view text, const ModelConfig& config);
 
 // What a device prepares of them, rows of one role in one; with the position
 // rows that are generated, attention's biases and the rotations.

@@ -41,6 +41,8 @@ v1::MaxLenSource ToProto(MaxLenSource source) {
       return v1::MAX_LEN_SOURCE_TOKENIZER;
     case MaxLenSource::kFlag:
       return v1::MAX_LEN_SOURCE_FLAG;
+    case MaxLenSource::kMaxPositions:
+      return v1::MAX_LEN_SOURCE_MAX_POSITIONS;
   }
   return v1::MAX_LEN_SOURCE_UNSPECIFIED;
 }

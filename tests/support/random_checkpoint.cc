@@ -156,6 +156,9 @@ ModelConfig Sizes(const CheckpointSpec& spec) {
   };
   ModelConfig config;
   config.tensors = architecture.tensors;
+  for (TensorRow& row : config.tensors.rows) {
+    if (!row.bias_key.empty()) row.bias = settings.value(row.bias_key, false);
+  }
   config.vocab_size = static_cast<int32_t>(spec.vocab);
   config.max_position_embeddings = static_cast<int32_t>(spec.positions);
   config.type_vocab_size = static_cast<int32_t>(spec.segments);

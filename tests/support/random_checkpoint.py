@@ -115,14 +115,14 @@ def tensors(spec):
     def module(layer, role, name, shape, *flags):
         extents = [size[part[-1]] * int(part[:-1] or 1)
                    for part in shape.split(",")]
-        if 0 in extents:
+        if 0 in extents or (layer == 0 and "not first" in flags):
             return
         if name.startswith("."):
             name = (entry["layer"] + name).format(
                 layer=layer, group=layer // inner, inner=layer % inner)
         stored = extents[::-1] if "transposed" in flags else extents
         yield role, name + ".weight", stored, extents[-1]
-        if "bias" in flags:
+        if any(flag == "bias" or settings.get(flag) for flag in flags):
             yield role, name + ".bias", extents[:1], 0
 
     in_layer = [row for row in entry["tensors"] if row[1].startswith(".")]

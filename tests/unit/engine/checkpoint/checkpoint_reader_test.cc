@@ -208,6 +208,18 @@ TEST_F(WeightsTest, IgnoresAndNotesTensorsBesideTheEncoder) {
             "'cls.predictions.bias', 'pooler.dense.weight'");
 }
 
+TEST_F(WeightsTest, PassesOverTheBuffersOfTheLayersThatItHas) {
+  tensors_.push_back(FloatTensor("encoder.layer.1.mask", {1}, {1}));
+  EXPECT_THAT(Open(), IsError(kUnimplemented, "encoder.layer.1.mask"));
+  ModelConfig config = LoadModelConfig(folder_.path(), 0).value();
+  config.tensors.ignored.push_back("encoder.layer.{layer}.mask");
+  EXPECT_THAT(CheckpointReader::Open(folder_.path(), config), IsOk());
+  tensors_.push_back(FloatTensor("encoder.layer.2.mask", {1}, {1}));
+  WriteWeights(tensors_, 1, folder_.path());
+  EXPECT_THAT(CheckpointReader::Open(folder_.path(), config),
+              IsError(kUnimplemented, "encoder.layer.2.mask"));
+}
+
 TEST_F(WeightsTest, RefusesATensorWithinTheEncoderThatItDoesNotKnow) {
   tensors_.push_back(FloatTensor(
       "encoder.layer.0.attention.self.distance_embedding.weight", {1}, {1}));

@@ -128,6 +128,23 @@ TEST(MaxLenTest, GeneratedRowsTakeTheLimitOfTheOtherFiles) {
   EXPECT_EQ(chosen->source, MaxLenSource::kPositionTable);
 }
 
+TEST(MaxLenTest, WithoutATableTheModelIsBoundByWhatItWasTrainedFor) {
+  LengthLimits limits = {
+      .table = 8192, .is_table = false, .model_max_length = 512};
+  auto chosen = ChooseMaxLen(limits);
+  ASSERT_THAT(chosen, IsOk());
+  EXPECT_EQ(chosen->tokens, 512);
+  limits.model_max_length = 0;
+  chosen = ChooseMaxLen(limits);
+  ASSERT_THAT(chosen, IsOk());
+  EXPECT_EQ(chosen->tokens, 8192);
+  EXPECT_EQ(chosen->source, MaxLenSource::kMaxPositions);
+  limits.flag = 8193;
+  EXPECT_THAT(ChooseMaxLen(limits),
+              IsError(kInvalidArgument,
+                      "max_len is 8193; the model was trained for 1 to 8192"));
+}
+
 TEST(MaxLenTest, TheFlagRaisesGeneratedRowsPastWhatTheFilesSayAndNotesIt) {
   const auto chosen = ChooseMaxLen(
       {.table_bounds = false, .max_seq_length = 256, .flag = 4096});

@@ -1,0 +1,116 @@
+#include "engine/checkpoint/layers.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace encoderd {
+namespace {
+
+constexpr char kTypes[] = "layer_types";
+constexpr char kFull[] = "full_attention";
+constexpr char kWindow[] = "sliding_attention";
+constexpr char kRope[] = "rope_parameters";
+constexpr double kMaxTheta = 1e30;
+
+// Of each layer, whether it sees a window only.
+absl::StatusOr<std::vector<bool>> WindowLayers(const Settings& settings,
+                                               int32_t layers) {
+  std::vector<bool> window(layers);
+  const JsonFields& fields = settings.fields();
+  if (const Json* types = fields.Find(kTypes); types != nullptr) {
+    if (!types->is_array() || types->size() != window.size())
+      return fields.Bad(kTypes, absl::StrCat("want a list of ", layers));
+    for (size_t l = 0; l < window.size(); ++l) {
+      window[l] = (*types)[l] == kWindow;
+      if (!window[l] && (*types)[l] != kFull) {
+        return Unsupported(fields, kTypes,
+                           absl::StrCat(kFull, " and ", kWindow, " are"));
+      }
+    }
+    return window;
+  }
+  const absl::StatusOr<int64_t> period =
+      settings.Int("full_attention_period", 1, int64_t{1} << 20);
+  if (!period.ok()) return period.status();
+  for (size_t l = 0; l < window.size(); ++l)
+    window[l] = static_cast<int64_t>(l) % *period != 0;
+  return window;
+}
+
+// The theta of the layers of a kind.
+absl::StatusOr<double> Theta(const Settings& settings, const char* kind,
+                             const char* setting) {
+  const absl::StatusOr<double> plain = settings.Number(setting, 1, kMaxTheta);
+  const Json* all = settings.fields().Find(kRope);
+  if (!plain.ok() || all == nullptr) return plain;
+  if (!all->is_object()) return settings.fields().Bad(kRope, "want an object");
+  for (const auto& [key, value] : all->items()) {
+    if (key != kFull && key != kWindow) {
+      return Unsupported(settings.fields(), kRope,
+                         absl::StrCat(kFull, " and ", kWindow, " are"));
+    }
+  }
+  if (!all->contains(kind) || all->at(kind).is_null()) return plain;
+  const JsonFields rope(all->at(kind), absl::StrCat(kRope, ".", kind));
+  if (!all->at(kind).is_object())
+    return settings.fields().Bad(kRope, "want objects by kind of layer");
+  const absl::StatusOr<std::string> type = rope.String("rope_type", "default");
+  if (!type.ok()) return type.status();
+  if (*type != "default") return Unsupported(rope, "rope_type", "default is");
+  if (rope.Find("partial_rotary_factor") != nullptr)
+    return Unsupported(rope, "partial_rotary_factor", "");
+  return rope.Number("rope_theta", 1, kMaxTheta, *plain);
+}
+
+absl::Status ReadWindows(const Settings& settings, ModelConfig* config) {
+  const absl::StatusOr<std::vector<bool>> window =
+      WindowLayers(settings, config->num_hidden_layers);
+  if (!window.ok()) return window.status();
+  int32_t tokens = 0;
+  absl::Status status;
+  Take(settings.Int("window", 1, int64_t{1} << 28), &tokens, &status);
+  for (size_t l = 0; l < window->size(); ++l) {
+    if ((*window)[l]) config->layers[l].reach = {tokens / 2, tokens / 2};
+  }
+  return status;
+}
+
+absl::Status ReadRotations(const Settings& settings, ModelConfig* config) {
+  if (config->head_size() % 2 != 0) {
+    return Unsupported(settings.fields(), settings.key("num_attention_heads"),
+                       absl::StrCat("a rotation wants heads of an even size, "
+                                    "not of ",
+                                    config->head_size()));
+  }
+  if (const Json* scaling = settings.fields().Find("rope_scaling");
+      scaling != nullptr) {
+    return Unsupported(settings.fields(), "rope_scaling", "");
+  }
+  absl::Status status;
+  double full = 0, window = 0;
+  Take(Theta(settings, kFull, "full_theta"), &full, &status);
+  Take(Theta(settings, kWindow, "window_theta"), &window, &status);
+  config->rotations = {{full, config->head_size()},
+                       {window, config->head_size()}};
+  for (LayerSpec& layer : config->layers)
+    layer.rotation = layer.reach == Reach() ? 0 : 1;
+  return status;
+}
+
+}  // namespace
+
+absl::Status ReadLayers(const Settings& settings, ModelConfig* config) {
+  config->layers.assign(config->num_hidden_layers, LayerSpec());
+  for (LayerSpec& layer : config->layers) {
+    if (settings.architecture().causal) layer.reach.right = 0;
+  }
+  absl::Status status;
+  if (!settings.key("window").empty()) status = ReadWindows(settings, config);
+  if (status.ok() && config->position_scheme == &RotaryPositions())
+    status = ReadRotations(settings, config);
+  return status;
+}
+
+}  // namespace encoderd

@@ -257,6 +257,51 @@ TEST_F(ArchitectureTest, MpNetHasABiasAndPositionsAfterRowOne) {
               IsError(kUnimplemented, "mpnet has none but absolute"));
 }
 
+TEST_F(ArchitectureTest, Gpt2HasNormsFirstACausalMaskAndFourTimesTheWidth) {
+  auto config = Config("gpt2", Json::object());  // n_inner is null there
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->intermediate_size, 256);
+  EXPECT_EQ(config->layer_norm_eps, 1e-5f);
+  EXPECT_EQ(config->hidden_act, Activation::kGeluTanh);
+  EXPECT_EQ(config->type_vocab_size, 0);
+  EXPECT_EQ(config->max_len, 128);
+  EXPECT_TRUE(config->pre_norm);
+  EXPECT_FALSE(config->gated);
+  const LayerSpec causal = {.reach = {-1, 0}};
+  EXPECT_THAT(config->layers, testing::ElementsAre(causal, causal, causal));
+  config = Config("gpt2", {{"n_inner", 48},
+                           {"layer_norm_epsilon", nullptr},
+                           {"activation_function", nullptr}});
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->intermediate_size, 48);
+  EXPECT_EQ(config->layer_norm_eps, 1e-5f);
+  EXPECT_EQ(config->hidden_act, Activation::kGeluTanh);
+}
+
+TEST_F(ArchitectureTest, RefusesGpt2sOtherWaysToScaleAttention) {
+  for (const char* key :
+       {"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"}) {
+    EXPECT_THAT(Config("gpt2", {{key, true}}), IsError(kUnimplemented, key));
+    EXPECT_THAT(Config("gpt2", {{key, false}}), IsOk());
+  }
+  EXPECT_THAT(Config("gpt2", {{"scale_attn_weights", false}}),
+              IsError(kUnimplemented, "scale_attn_weights"));
+  EXPECT_THAT(Config("gpt2", {{"add_cross_attention", true}}),
+              IsError(kUnimplemented, "add_cross_attention"));
+}
+
+// The masks that older checkpoints keep in every layer.
+TEST_F(ArchitectureTest, PassesOverGpt2sMasks) {
+  const CheckpointSpec spec = CheckpointSpecOf("gpt2");
+  WriteCheckpoint(spec, folder_.path());
+  std::vector<TensorToWrite> tensors = CheckpointTensors(spec);
+  tensors.push_back(FloatTensor("h.2.attn.bias", {1}, {1}));
+  tensors.push_back(FloatTensor("h.0.attn.masked_bias", {1}, {1}));
+  const auto reader = Open(tensors);
+  ASSERT_THAT(reader, IsOk());
+  EXPECT_TRUE((*reader)->notes().empty());
+}
+
 TEST_F(ArchitectureTest, FiveHundredAndFourteenRowsHoldFiveHundredAndTwelve) {
   WriteCheckpoint(CheckpointSpecOf("xlm_roberta"), folder_.path());
   const auto config = LoadModelConfig(folder_.path(), 0);

@@ -1,0 +1,67 @@
+// config.json of published models, and how many parameters transformers 5.23.0
+// counts in the model that it makes of each.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/parameters.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+
+namespace encoderd {
+namespace {
+
+struct Published {
+  const char* name;
+  const char* config;
+  int64_t token_table;
+  int64_t position_table;
+  int64_t first_layer;
+  int64_t other_layers;  // each
+  int64_t total;
+};
+
+// Without the head for language modeling, which no output needs.
+constexpr Published kPublished[] = {
+    {"gpt2", R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12,
+                 "n_head": 12, "n_positions": 1024, "n_ctx": 1024,
+                 "vocab_size": 50257, "activation_function": "gelu_new",
+                 "layer_norm_epsilon": 1e-05})",
+     38'597'376, 786'432, 7'087'872, 7'087'872, 124'439'808},
+    {"gpt2-medium", R"({"model_type": "gpt2", "n_embd": 1024, "n_layer": 24,
+                        "n_head": 16, "n_positions": 1024, "n_ctx": 1024,
+                        "vocab_size": 50257, "activation_function": "gelu_new",
+                        "layer_norm_epsilon": 1e-05})",
+     51'463'168, 1'048'576, 12'596'224, 12'596'224, 354'823'168},
+    {"gpt2-large", R"({"model_type": "gpt2", "n_embd": 1280, "n_layer": 36,
+                       "n_head": 20, "n_positions": 1024, "n_ctx": 1024,
+                       "vocab_size": 50257, "activation_function": "gelu_new",
+                       "layer_norm_epsilon": 1e-05})",
+     64'328'960, 1'310'720, 19'677'440, 19'677'440, 774'030'080},
+};
+
+TEST(PublishedShapesTest, ParametersAreThoseOfTheReference) {
+  for (const Published& published : kPublished) {
+    const TempFolder folder;
+    folder.Write("config.json", published.config);
+    const absl::StatusOr<ModelConfig> config =
+        LoadModelConfig(folder.path(), 0);
+    ASSERT_THAT(config, IsOk()) << published.name;
+    const ParameterCounts counts = CountParameters(*config);
+    EXPECT_EQ(counts.token_table, published.token_table) << published.name;
+    EXPECT_EQ(counts.position_table, published.position_table)
+        << published.name;
+    ASSERT_FALSE(counts.layers.empty()) << published.name;
+    EXPECT_EQ(counts.layers.front(), published.first_layer) << published.name;
+    for (size_t l = 1; l < counts.layers.size(); ++l) {
+      EXPECT_EQ(counts.layers[l], published.other_layers)
+          << published.name << " layer " << l;
+    }
+    EXPECT_EQ(counts.total, published.total) << published.name;
+  }
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -302,6 +302,38 @@ TEST_F(ArchitectureTest, PassesOverGpt2sMasks) {
   EXPECT_TRUE((*reader)->notes().empty());
 }
 
+TEST_F(ArchitectureTest, ModernBertHasAGateWindowsAndTwoRotations) {
+  const auto config = Config("modernbert", Json::object());
+  ASSERT_THAT(config, IsOk());
+  EXPECT_TRUE(config->pre_norm);
+  EXPECT_TRUE(config->gated);
+  EXPECT_EQ(config->type_vocab_size, 0);
+  EXPECT_EQ(config->position_scheme, &RotaryPositions());
+  EXPECT_THAT(config->rotations,
+              testing::ElementsAre(Rotation{160000, 16}, Rotation{10000, 16}));
+  const LayerSpec full = {.reach = {}, .rotation = 0};
+  const LayerSpec window = {.reach = {8, 8}, .rotation = 1};
+  EXPECT_THAT(config->layers, testing::ElementsAre(full, window, window, full,
+                                                   window, window, full));
+  EXPECT_THAT(Config("modernbert", {{"rope_scaling", {{"type", "dynamic"}}}}),
+              IsError(kUnimplemented, "rope_scaling"));
+}
+
+TEST_F(ArchitectureTest, ModernBertsLengthIsBoundByMaxPositionEmbeddings) {
+  auto config = Config("modernbert", Json::object());
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->max_len, 256);
+  EXPECT_EQ(config->max_len_source, MaxLenSource::kMaxPositions);
+  EXPECT_THAT(LoadModelConfig(folder_.path(), 257),
+              IsError(kInvalidArgument, "was trained for 1 to 256 tokens"));
+  config = LoadModelConfig(folder_.path(), 100);
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->limits().position_rows, 100);
+  config = Config("modernbert", {{"max_position_embeddings", nullptr}});
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->max_len, 8192);
+}
+
 TEST_F(ArchitectureTest, FiveHundredAndFourteenRowsHoldFiveHundredAndTwelve) {
   WriteCheckpoint(CheckpointSpecOf("xlm_roberta"), folder_.path());
   const auto config = LoadModelConfig(folder_.path(), 0);

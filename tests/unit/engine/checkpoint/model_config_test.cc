@@ -107,9 +107,9 @@ TEST_F(ModelConfigTest, RefusesHeadsThatDoNotDivideTheHiddenSize) {
 }
 
 TEST_F(ModelConfigTest, RefusesOtherArchitecturesByName) {
-  config_["model_type"] = "modernbert";
+  config_["model_type"] = "deberta-v2";
   EXPECT_THAT(Load(), IsError(kUnimplemented,
-                              "model_type 'modernbert' is not "
+                              "model_type 'deberta-v2' is not "
                               "supported; supported are:"));
   config_.erase("model_type");
   EXPECT_THAT(Load(), IsError(kDataLoss, "model_type is missing"));

@@ -23,7 +23,8 @@ struct Published {
   int64_t total;
 };
 
-// Without the head for language modeling, which no output needs.
+// Without the head for language modeling, which no output needs. A rotation
+// has no parameters; the first layer of ModernBERT has no attention norm.
 constexpr Published kPublished[] = {
     {"gpt2", R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12,
                  "n_head": 12, "n_positions": 1024, "n_ctx": 1024,
@@ -40,6 +41,26 @@ constexpr Published kPublished[] = {
                        "vocab_size": 50257, "activation_function": "gelu_new",
                        "layer_norm_epsilon": 1e-05})",
      64'328'960, 1'310'720, 19'677'440, 19'677'440, 774'030'080},
+    {"ModernBERT-base",
+     R"({"model_type": "modernbert", "hidden_size": 768,
+         "num_hidden_layers": 22, "num_attention_heads": 12,
+         "intermediate_size": 1152, "vocab_size": 50368,
+         "max_position_embeddings": 8192, "hidden_activation": "gelu",
+         "norm_eps": 1e-05, "norm_bias": false, "attention_bias": false,
+         "mlp_bias": false, "global_attn_every_n_layers": 3,
+         "local_attention": 128, "global_rope_theta": 160000.0,
+         "local_rope_theta": 10000.0, "position_embedding_type": "absolute"})",
+     38'682'624, 0, 5'014'272, 5'015'040, 149'014'272},
+    {"ModernBERT-large",
+     R"({"model_type": "modernbert", "hidden_size": 1024,
+         "num_hidden_layers": 28, "num_attention_heads": 16,
+         "intermediate_size": 2624, "vocab_size": 50368,
+         "max_position_embeddings": 8192, "hidden_activation": "gelu",
+         "norm_eps": 1e-05, "norm_bias": false, "attention_bias": false,
+         "mlp_bias": false, "global_attn_every_n_layers": 3,
+         "local_attention": 128, "global_rope_theta": 160000.0,
+         "local_rope_theta": 10000.0, "position_embedding_type": "absolute"})",
+     51'576'832, 0, 12'256'256, 12'257'280, 394'781'696},
 };
 
 TEST(PublishedShapesTest, ParametersAreThoseOfTheReference) {

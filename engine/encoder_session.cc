@@ -60,8 +60,9 @@ class EncoderSession : public Session {
     if (pre_norm && first != nullptr)
       executor_->Run(AddNormOp{x, Matrix(), Here(*first).norm, Matrix(), n});
     for (int32_t l = 0; l < last_layer; ++l) {
-      RunLayer(layers_.steps[l], x, n);
-      Give(l + 1 < num_layers() ? x : n, l + 1, batch, outputs, result);
+      RunLayer(layers_.steps[l], n);
+      Give(l + 1 < num_layers() ? RowsOf(hidden_, 0, batch_.rows) : n, l + 1,
+           batch, outputs, result);
     }
     Give(n, kPooled, batch, outputs, result);
     return executor_->Finish(result);
@@ -185,10 +186,17 @@ class EncoderSession : public Session {
     executor_->Run(ProductOp{x, &Here(*weights), y});
   }
 
-  // n = LayerNorm(y + x); x keeps the sum where it is not n itself.
-  void AddNorm(Matrix y, Matrix x, const DeviceNorm& norm, Matrix n) {
-    const Matrix sum = n.data == x.data ? Matrix() : x;
+  // n = LayerNorm(states + projected), of `rows` rows from `first` on. Pre-norm
+  // the sum becomes the states: where all rows are at hand it stays in those of
+  // the product, which a card then adds to, and the two matrices swap places.
+  void AddNorm(int64_t first, int64_t rows, const DeviceNorm& norm, Matrix n) {
+    const Matrix x = RowsOf(hidden_, first, rows);
+    const Matrix y = RowsOf(projected_, 0, rows);
+    const bool swaps = projected_.rows == hidden_.rows;
+    Matrix sum;
+    if (layers_.sizes.pre_norm) sum = swaps ? y : x;
     executor_->Run(AddNormOp{y, x, Here(norm).norm, sum, n});
+    if (sum.data != nullptr && swaps) std::swap(hidden_, projected_);
   }
 
   void Rotate(const LayerSpec& spec, Matrix qkv) {
@@ -214,32 +222,34 @@ class EncoderSession : public Session {
     executor_->Run(op);
   }
 
-  // x: the states [T,H], in place; n [T,H]: what the layer reads of them and
-  // leaves for the next one, x itself post-norm. What comes after attention
-  // knows no sequences, so it runs in blocks of rows that stay in cache.
-  void RunLayer(const EncoderStep& step, Matrix x, Matrix n) {
+  // n [T,H]: what the layer reads of the states and leaves for the next one,
+  // the states themselves post-norm. What comes after attention knows no
+  // sequences, so it runs in blocks of rows that stay in cache.
+  void RunLayer(const EncoderStep& step, Matrix n) {
     const EncoderLayer& layer = *step.weights;
-    const int64_t tokens = x.rows;
+    const int64_t tokens = n.rows;
     const Matrix qkv = RowsOf(qkv_, 0, tokens);
     const Matrix context = RowsOf(context_, 0, tokens);
-    Multiply(layer.attention_norm != nullptr ? n : x, layer.qkv, qkv);
+    const bool normed = layer.attention_norm != nullptr;
+    Multiply(normed ? n : RowsOf(hidden_, 0, tokens), layer.qkv, qkv);
     Rotate(step.spec, qkv);
     Attend(step.spec, qkv, context);
-    for (int64_t r = 0; r < tokens; r += projected_.rows) {
-      const int64_t rows = std::min(projected_.rows, tokens - r);
-      const Matrix xs = RowsOf(x, r, rows), ns = RowsOf(n, r, rows);
-      const Matrix y = RowsOf(projected_, 0, rows);
+    const int64_t block = projected_.rows;
+    for (int64_t r = 0; r < tokens; r += block) {
+      const int64_t rows = std::min(block, tokens - r);
+      const Matrix ns = RowsOf(n, r, rows);
+      Multiply(RowsOf(context, r, rows), layer.attention_output,
+               RowsOf(projected_, 0, rows));
+      AddNorm(r, rows, *step.after_attention, ns);
       Matrix inner = RowsOf(inner_, 0, rows);
-      Multiply(RowsOf(context, r, rows), layer.attention_output, y);
-      AddNorm(y, xs, *step.after_attention, ns);
       Multiply(ns, layer.feed_forward_in, inner);
       if (layers_.sizes.gated) {
         const Matrix gated = RowsOf(gated_, 0, rows);
         executor_->Run(GateOp{inner, layers_.activation, gated});
         inner = gated;
       }
-      Multiply(inner, layer.feed_forward_out, y);
-      AddNorm(y, xs, *step.after_feed_forward, ns);
+      Multiply(inner, layer.feed_forward_out, RowsOf(projected_, 0, rows));
+      AddNorm(r, rows, *step.after_feed_forward, ns);
     }
   }
 

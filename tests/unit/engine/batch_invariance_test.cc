@@ -35,7 +35,17 @@ std::vector<TestModel> TestModels() {
   other.embedding = 40;
   other.distinct_layers = 1;
   other.relative_bias = true;
-  return {{"bert", bert}, {"factored_shared_biased", other}};
+  RandomShape causal = bert;
+  causal.pre_norm = true;
+  causal.reaches = {{-1, 0}};
+  RandomShape rotary = bert;
+  rotary.pre_norm = rotary.gated = true;
+  rotary.thetas = {160000, 10000};
+  rotary.reaches = {{-1, -1}, {12, 12}};
+  return {{"bert", bert},
+          {"factored_shared_biased", other},
+          {"norms_first_causal", causal},
+          {"norms_first_gated_rotary", rotary}};
 }
 
 class BatchInvarianceTest

@@ -114,25 +114,55 @@ TEST(CudaModelTest, EqualsTheReferenceForEveryActivationAndOutput) {
   }
 }
 
-TEST(CudaModelTest, EqualsTheReferenceWithABiasInAttention) {
-  RandomShape shape = SmallShape();
-  shape.relative_bias = true;
+void ExpectEqualsTheReference(const RandomShape& shape) {
   const ReferenceEncoder reference(RandomConfig(shape),
                                    RandomCheckpoint(shape, 1).get());
   const auto sequences = Sequences(shape, {1, 16, 33, 96, 7, 65});
+  std::vector<SequenceOutput> outputs(sequences.size());
+  outputs[4].kind = SequenceOutput::Kind::kStates;
+  outputs[4].layer = 1;
   for (const DType dtype : kDTypes) {
     const auto encoder = Build(shape, dtype);
     const auto session = encoder->NewSession({256}).value();
     const ForwardResult result =
-        RunPass(session.get(), shape, sequences,
-                std::vector<SequenceOutput>(sequences.size()));
+        RunPass(session.get(), shape, sequences, outputs);
     for (size_t b = 0; b < sequences.size(); ++b) {
       SCOPED_TRACE(std::string(DTypeName(dtype)) + ", sequence " +
                    std::to_string(b));
       ExpectNear(result.Output(b),
-                 reference.Pooled(sequences[b], Pooling::kMean, false), dtype);
+                 b == 4 ? reference.States(sequences[b], 1)
+                        : reference.Pooled(sequences[b], Pooling::kMean, false),
+                 dtype);
     }
   }
+}
+
+TEST(CudaModelTest, EqualsTheReferenceWithABiasInAttention) {
+  RandomShape shape = SmallShape();
+  shape.relative_bias = true;
+  ExpectEqualsTheReference(shape);
+}
+
+// GPT-2's form.
+TEST(CudaModelTest, EqualsTheReferenceWithNormsFirstAndACausalMask) {
+  RandomShape shape = SmallShape();
+  shape.pre_norm = true;
+  shape.segments = 0;
+  shape.reaches = {{-1, 0}};
+  shape.activation = Activation::kGeluTanh;
+  ExpectEqualsTheReference(shape);
+}
+
+// ModernBERT's form.
+TEST(CudaModelTest, EqualsTheReferenceWithAGateRotationsAndWindows) {
+  RandomShape shape = SmallShape();
+  shape.pre_norm = shape.gated = true;
+  shape.segments = 0;
+  shape.thetas = {160000, 10000};
+  shape.reaches = {{-1, -1}, {8, 8}};
+  ExpectEqualsTheReference(shape);
+  shape.outer_norms = false;
+  ExpectEqualsTheReference(shape);
 }
 
 // With the rounding to 8 bits in the reference too only that of states to 16 is

@@ -28,6 +28,23 @@ RandomShape Fp8Shape() {
   return shape;
 }
 
+// The forms of other architectures.
+RandomShape LikeGpt2(RandomShape shape) {
+  shape.pre_norm = true;
+  shape.segments = 0;
+  shape.reaches = {{-1, 0}};
+  shape.activation = Activation::kGeluTanh;
+  return shape;
+}
+
+RandomShape LikeModernBert(RandomShape shape) {
+  shape.pre_norm = shape.gated = true;
+  shape.segments = 0;
+  shape.thetas = {160000, 10000};
+  shape.reaches = {{-1, -1}, {8, 8}};
+  return shape;
+}
+
 std::unique_ptr<const Encoder> Build(const RandomShape& shape, DType dtype,
                                      const std::string& operands = "dtype") {
   return Encoder::Build(OpenTestCard(dtype, operands), RandomConfig(shape),
@@ -143,23 +160,12 @@ TEST(CudaModelTest, EqualsTheReferenceWithABiasInAttention) {
   ExpectEqualsTheReference(shape);
 }
 
-// GPT-2's form.
 TEST(CudaModelTest, EqualsTheReferenceWithNormsFirstAndACausalMask) {
-  RandomShape shape = SmallShape();
-  shape.pre_norm = true;
-  shape.segments = 0;
-  shape.reaches = {{-1, 0}};
-  shape.activation = Activation::kGeluTanh;
-  ExpectEqualsTheReference(shape);
+  ExpectEqualsTheReference(LikeGpt2(SmallShape()));
 }
 
-// ModernBERT's form.
 TEST(CudaModelTest, EqualsTheReferenceWithAGateRotationsAndWindows) {
-  RandomShape shape = SmallShape();
-  shape.pre_norm = shape.gated = true;
-  shape.segments = 0;
-  shape.thetas = {160000, 10000};
-  shape.reaches = {{-1, -1}, {8, 8}};
+  RandomShape shape = LikeModernBert(SmallShape());
   ExpectEqualsTheReference(shape);
   shape.outer_norms = false;
   ExpectEqualsTheReference(shape);
@@ -168,44 +174,63 @@ TEST(CudaModelTest, EqualsTheReferenceWithAGateRotationsAndWindows) {
 // With the rounding to 8 bits in the reference too only that of states to 16 is
 // left. Where it turns a code, the step is 8 bits wide: a mean over few tokens
 // shows that, so those are held to fp8's own promise alone.
-TEST(CudaModelTest, EqualsTheReferenceInFp8ForEveryActivation) {
-  if (!HasE4m3()) GTEST_SKIP() << "fp8 products need compute capability 9.0";
+void ExpectEqualsTheReferenceInFp8(const RandomShape& shape) {
+  const auto checkpoint = RandomCheckpoint(shape, 1);
+  const ReferenceEncoder rounded(RandomConfig(shape), checkpoint.get(),
+                                 &RoundToE4m3);
+  const ReferenceEncoder exact(RandomConfig(shape), checkpoint.get());
+  const auto sequences = Sequences(shape, {1, 16, 33, 96, 7, 65});
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
-    for (const Activation activation :
-         {Activation::kGeluErf, Activation::kGeluTanh, Activation::kRelu}) {
-      RandomShape shape = Fp8Shape();
-      shape.activation = activation;
-      shape.embedding = activation == Activation::kRelu ? 32 : 0;
-      const auto encoder = Build(shape, dtype, "fp8");
-      const auto session = encoder->NewSession({256}).value();
-      const auto checkpoint = RandomCheckpoint(shape, 1);
-      const ReferenceEncoder rounded(RandomConfig(shape), checkpoint.get(),
-                                     &RoundToE4m3);
-      const ReferenceEncoder exact(RandomConfig(shape), checkpoint.get());
-      const auto sequences = Sequences(shape, {1, 16, 33, 96, 7, 65});
-      const ForwardResult result =
-          RunPass(session.get(), shape, sequences,
-                  std::vector<SequenceOutput>(sequences.size()));
-      for (size_t b = 0; b < sequences.size(); ++b) {
-        const auto cosine = [&](const ReferenceEncoder& reference) {
-          return Cosine(result.Output(b).data(),
-                        reference.Pooled(sequences[b], Pooling::kMean, false));
-        };
-        if (sequences[b].size() >= 16) {
-          EXPECT_GE(cosine(rounded), kBf16Cosine) << DTypeName(dtype) << b;
-        }
-        EXPECT_GE(cosine(exact), kFp8Cosine) << DTypeName(dtype) << b;
-        EXPECT_LT(cosine(exact), cosine(rounded)) << DTypeName(dtype) << b;
+    const auto encoder = Build(shape, dtype, "fp8");
+    const auto session = encoder->NewSession({256}).value();
+    const ForwardResult result =
+        RunPass(session.get(), shape, sequences,
+                std::vector<SequenceOutput>(sequences.size()));
+    for (size_t b = 0; b < sequences.size(); ++b) {
+      const auto cosine = [&](const ReferenceEncoder& reference) {
+        return Cosine(result.Output(b).data(),
+                      reference.Pooled(sequences[b], Pooling::kMean, false));
+      };
+      if (sequences[b].size() >= 16) {
+        EXPECT_GE(cosine(rounded), kBf16Cosine) << DTypeName(dtype) << b;
       }
+      EXPECT_GE(cosine(exact), kFp8Cosine) << DTypeName(dtype) << b;
+      EXPECT_LT(cosine(exact), cosine(rounded)) << DTypeName(dtype) << b;
     }
   }
 }
 
-class CudaCompanyTest : public ::testing::TestWithParam<bool> {};
+TEST(CudaModelTest, EqualsTheReferenceInFp8ForEveryActivation) {
+  if (!HasE4m3()) GTEST_SKIP() << "fp8 products need compute capability 9.0";
+  for (const Activation activation :
+       {Activation::kGeluErf, Activation::kGeluTanh, Activation::kRelu}) {
+    RandomShape shape = Fp8Shape();
+    shape.activation = activation;
+    shape.embedding = activation == Activation::kRelu ? 32 : 0;
+    ExpectEqualsTheReferenceInFp8(shape);
+  }
+}
+
+TEST(CudaModelTest, EqualsTheReferenceInFp8WithNormsFirst) {
+  if (!HasE4m3()) GTEST_SKIP() << "fp8 products need compute capability 9.0";
+  ExpectEqualsTheReferenceInFp8(LikeGpt2(Fp8Shape()));
+  ExpectEqualsTheReferenceInFp8(LikeModernBert(Fp8Shape()));
+}
+
+RandomShape WithARelativeBias(RandomShape shape) {
+  shape.relative_bias = true;
+  return shape;
+}
+
+struct Form {
+  const char* name;
+  RandomShape shape;
+};
+
+class CudaCompanyTest : public ::testing::TestWithParam<Form> {};
 
 TEST_P(CudaCompanyTest, GivesTheSameBitsInAnyCompanyAndSession) {
-  RandomShape shape = SmallShape();
-  shape.relative_bias = GetParam();
+  RandomShape shape = GetParam().shape;
   const auto sequences =
       Sequences(shape, {1, 3, 8, 15, 16, 17, 31, 40, 64, 65, 80, 96});
   const int batches = IsEmulated() ? 4 : 200;
@@ -251,10 +276,13 @@ TEST_P(CudaCompanyTest, GivesTheSameBitsInAnyCompanyAndSession) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(BiasInAttention, CudaCompanyTest, ::testing::Bool(),
-                         [](const ::testing::TestParamInfo<bool>& info) {
-                           return info.param ? "Relative" : "None";
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Forms, CudaCompanyTest,
+    ::testing::Values(Form{"Bert", SmallShape()},
+                      Form{"Biased", WithARelativeBias(SmallShape())},
+                      Form{"Gpt2", LikeGpt2(SmallShape())},
+                      Form{"ModernBert", LikeModernBert(SmallShape())}),
+    [](const ::testing::TestParamInfo<Form>& info) { return info.param.name; });
 
 TEST(CudaModelTest, TellsWhatItTakesBeforeItTakesIt) {
   const auto encoder = Build(SmallShape(), DType::kBF16);

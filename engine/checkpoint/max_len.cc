@@ -89,7 +89,8 @@ absl::StatusOr<MaxLen> ChooseMaxLen(const LengthLimits& limits) {
         "model_max_length nor max_position_embeddings says how long an input "
         "may be, and the position rows are generated: set max_len");
   }
-  if (!limits.table_bounds && chosen->tokens > kMaxGeneratedRows) {
+  const bool stored = limits.table_bounds && limits.is_table;
+  if (!stored && chosen->tokens > kMaxGeneratedRows) {
     return absl::InvalidArgumentError(
         absl::StrCat("the model's files allow ", chosen->tokens, " tokens (",
                      MaxLenSourceName(chosen->source),

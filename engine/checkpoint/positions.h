@@ -6,15 +6,16 @@
 // row p is added to the token at position id p: the ops behind it do not know
 // where the rows came from. A scheme that works in attention is asked for the
 // biases of its scores, once, when a model is built; it may give rows as well.
-// One that rotates queries and keys would get a question of its own here.
+// One that rotates queries and keys gives neither (rotation.h).
 //
 //   "absolute"    the learned table of the checkpoint, [P,H]; the default.
 //                 Row 0 need not be for tokens (IdLimits::position_offset)
 //   "sinusoidal"  rows by a formula; no tensor, no parameters, and no length
 //                 but the one that other limits set (max_len.h)
 //
-// MPNet has a scheme that no word of config.json names: the learned table, and
-// a bias for the distance of query and key (RelativeBiasPositions).
+// Two schemes are an architecture's only one, and no word of config.json names
+// them: MPNet's learned table with a bias for the distance of query and key
+// (RelativeBiasPositions), and RotaryPositions.
 #ifndef ENCODERD_ENGINE_CHECKPOINT_POSITIONS_H_
 #define ENCODERD_ENGINE_CHECKPOINT_POSITIONS_H_
 

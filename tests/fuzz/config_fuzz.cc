@@ -88,6 +88,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Require(config->max_len + config->position_offset <=
             config->max_position_embeddings);
     Require(flag == 0 || config->max_len == flag);
+    Require(config->layers.size() ==
+            static_cast<size_t>(config->num_hidden_layers));
+    for (const encoderd::LayerSpec& layer : config->layers) {
+      Require(layer.reach.left >= -1 && layer.reach.right >= -1);
+      Require(layer.rotation < static_cast<int32_t>(config->rotations.size()));
+    }
+    for (const encoderd::Rotation& rotation : config->rotations)
+      Require(rotation.theta >= 1 && rotation.dims <= config->head_size());
     Require(config->layer_norm_eps > 0 && config->layer_norm_eps <= 1);
     Require(config->default_prompt_name.empty() ||
             config->prompts.count(config->default_prompt_name) == 1);

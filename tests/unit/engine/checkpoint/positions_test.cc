@@ -143,6 +143,11 @@ TEST(MaxLenTest, WithoutATableTheModelIsBoundByWhatItWasTrainedFor) {
   EXPECT_THAT(ChooseMaxLen(limits),
               IsError(kInvalidArgument,
                       "max_len is 8193; the model was trained for 1 to 8192"));
+  limits = {.table = 1 << 20, .is_table = false};
+  EXPECT_THAT(ChooseMaxLen(limits),
+              IsError(kInvalidArgument, "at most 65536: set max_len"));
+  limits.flag = 65536;
+  EXPECT_THAT(ChooseMaxLen(limits), IsOk());
 }
 
 TEST(MaxLenTest, TheFlagRaisesGeneratedRowsPastWhatTheFilesSayAndNotesIt) {

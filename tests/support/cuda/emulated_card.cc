@@ -167,7 +167,7 @@ int EmulatedRuntime::CopyToDevice(const void* from, int64_t bytes, void* to,
                                   Stream stream) {
   if (!IsHere(to, stream)) return kInvalidHandle;
   emulation::Put(stream, [=] {
-    std::memcpy(to, from, bytes);
+    if (bytes > 0) std::memcpy(to, from, bytes);
     return 0;
   });
   return Call("CopyToDevice");
@@ -177,7 +177,7 @@ int EmulatedRuntime::CopyToHost(const void* from, int64_t bytes, void* to,
                                 Stream stream) {
   if (!IsHere(from, stream)) return kInvalidHandle;
   emulation::Put(stream, [=] {
-    std::memcpy(to, from, bytes);
+    if (bytes > 0) std::memcpy(to, from, bytes);
     return 0;
   });
   return Call("CopyToHost");
@@ -187,7 +187,7 @@ int EmulatedRuntime::CopyToDeviceAndWait(const void* from, int64_t bytes,
                                          void* to) {
   if (!IsHere(to, nullptr)) return kInvalidHandle;
   if (const int code = Forbidden(); code != 0) return code;
-  std::memcpy(to, from, bytes);
+  if (bytes > 0) std::memcpy(to, from, bytes);
   return Call("CopyToDeviceAndWait");
 }
 

@@ -34,6 +34,7 @@ std::vector<char> NarrowRowsToE4m3(absl::Span<const float> values,
 
 std::vector<char> Narrow(absl::Span<const float> values, DType dtype) {
   std::vector<char> bytes(values.size() * DTypeBytes(dtype));
+  if (values.empty()) return bytes;
   if (dtype == DType::kF32) {
     std::memcpy(bytes.data(), values.data(), bytes.size());
     return bytes;

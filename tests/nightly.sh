@@ -12,7 +12,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-checks=(gpu_script_kills gpu_script_host bundle)
+checks=(gpu_script_kills gpu_script_host bundle architectures)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -64,6 +64,16 @@ check_bundle() {
   bytes=$(stat -c %s "$archive" 2> /dev/null || echo 0)
   verdict "under $((60 << 20)) bytes" "$bytes bytes" \
     test "$bytes" -gt 0 -a "$bytes" -lt $((60 << 20))
+}
+
+# The kernels for every architecture of a release; tests/run.sh compiles two.
+check_architectures() {
+  cmake --preset release -DENCODERD_CUDA=ON > "$work/release.log" 2>&1 &&
+    cmake --build build/release --target encoderd_cuda \
+      >> "$work/release.log" 2>&1
+  local code=$?
+  [[ $code -eq 0 ]] || tail -n 30 "$work/release.log" >&2
+  verdict "exit 0" "exit $code" test "$code" -eq 0
 }
 
 if [[ ${1-} == --list ]]; then

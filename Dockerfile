@@ -74,6 +74,7 @@ RUN python3 -m venv /cuda \
   && /cuda/bin/pip install --no-cache-dir -r deploy/image/cuda-packages.txt \
   && ln -s /cuda/lib/python3*/site-packages/nvidia/cu13 /usr/local/cuda \
   && ln -s lib /usr/local/cuda/lib64 \
+  && ln -s libcudart.so.13 /usr/local/cuda/lib/libcudart.so \
   && deploy/fetch-cutlass.sh /cutlass
 ARG VERSION
 ARG REVISION

@@ -255,6 +255,19 @@ class StoppingTest(unittest.TestCase):
         print(f"{in_flight[1]} calls in flight at TERM, all answered", flush=True)
 
 
+class QuotaTest(unittest.TestCase):
+    def test_a_quota_of_one_cpu_gives_one_compute_thread(self):
+        sessions = []
+        for options in ([], ["--cpus=1"]):
+            served = Served(options=["-v", f"{MODEL}:/model:ro", *options])
+            self.addCleanup(served.container.close)
+            found = re.search(r" sessions=(\d+)", served.container.log())
+            sessions.append(int(found[1]))
+        self.assertEqual(sessions[1], 1)
+        if os.cpu_count() >= 4:  # at least two cores, however they are counted
+            self.assertGreater(sessions[0], 1)
+
+
 class ModelInsideTest(unittest.TestCase):
     def test_two_lines_put_a_model_inside(self):
         image = "localhost/encoderd-model-test"

@@ -15,12 +15,16 @@ import pathlib
 import sys
 import tempfile
 import threading
+import time
 
 import grpc
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 from server_process import Server
 
 CALLERS = 16
+# Between two restarts, so that callers are back at the server that came back:
+# after a refusal gRPC waits a second or more before it connects again.
+PAUSE = 4  # seconds
 TEXT = "A call that is in flight when a server goes away. " * 5
 CONFIG = pathlib.Path(__file__).resolve().parents[3] / "client/service_config.json"
 
@@ -62,6 +66,7 @@ class Callers:
                     with self._lock:
                         self.lost[f"{policy}: {error.code().name}: "
                                   f"{error.details()}"] += 1
+                    self._stopping.wait(0.1)
 
 
 def main():
@@ -85,6 +90,7 @@ def main():
                     if code != 0 or "unanswered=0" not in server.log():
                         faults.append(f"exit code {code}:\n{server.log()}")
                     server.start()
+                    time.sleep(PAUSE)
             finally:
                 callers.stop()
         finally:

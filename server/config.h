@@ -90,6 +90,9 @@ struct ServerConfig {
   absl::Duration drain_delay = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(30);
 
+  // No setting: the commit of the sources, which main.cc knows.
+  std::string revision = "unknown";
+
   // The whole as "key=value" pairs, for the log.
   std::string ToString() const;
 };

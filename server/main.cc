@@ -3,5 +3,6 @@
 #include "server/run.h"
 
 int main(int argc, char** argv) {
-  return encoderd::RunServer(argc, argv, &encoderd::Model::Load);
+  return encoderd::RunServer(argc, argv, &encoderd::Model::Load,
+                             ENCODERD_REVISION);
 }

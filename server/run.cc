@@ -125,14 +125,19 @@ std::string WithPort(const std::string& address, int port) {
 
 }  // namespace
 
-int RunServer(int argc, char** argv, const ModelLoader& loader) {
+int RunServer(int argc, char** argv, const ModelLoader& loader,
+              const std::string& revision) {
   signal(SIGPIPE, SIG_IGN);
   QuietProtobuf();
-  const auto config = ConfigFromFlags(argc, argv);
+  auto config = ConfigFromFlags(argc, argv);
   if (!config.ok()) return StartFailed(config.status());
+  config->revision = revision;
   Events events;
   Log(LogLevel::kInfo, "start",
-      LogFields().Add("version", kVersion).Append(config->ToString()));
+      LogFields()
+          .Add("version", kVersion)
+          .Add("revision", revision)
+          .Append(config->ToString()));
 
   std::atomic<bool> device_lost{false};
   auto server = Server::Start(*config, [&] {

@@ -3,6 +3,8 @@
 #ifndef ENCODERD_SERVER_RUN_H_
 #define ENCODERD_SERVER_RUN_H_
 
+#include <string>
+
 #include "server/server.h"
 
 namespace encoderd {
@@ -14,8 +16,10 @@ inline constexpr int kExitHurried = 4;     // a second TERM or INT
 
 // Runs until a signal, a failed start or a lost device. Call once, from main,
 // before any thread exists. Never returns while the model is loading after a
-// signal: the process ends at once.
-int RunServer(int argc, char** argv, const ModelLoader& loader);
+// signal: the process ends at once. revision: the commit of the sources, for
+// the log and the metrics.
+int RunServer(int argc, char** argv, const ModelLoader& loader,
+              const std::string& revision = "unknown");
 
 }  // namespace encoderd
 

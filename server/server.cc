@@ -92,7 +92,7 @@ absl::Status NameFlag(absl::string_view flag, absl::string_view way_out,
 Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
     : config_(config),
       on_device_lost_(std::move(on_device_lost)),
-      metrics_(NamesOf(config.models), EncoderMethods()) {
+      metrics_(NamesOf(config.models), EncoderMethods(), config.revision) {
   environment_.state = &state_;
   environment_.api.models = &models_;
   environment_.metrics = &metrics_;
@@ -106,7 +106,7 @@ Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
 }
 
 Server::~Server() {
-  if (!drained_) {
+  if (!leaving_) {
     state_.Advance(ServingState::Phase::kDraining);
     health_.SetServing(false);
     health_.EndWatches();
@@ -139,7 +139,7 @@ absl::Status Server::Listen() {
     const absl::Status split = SplitHostPort(config_.http_listen, &host, &port);
     if (!split.ok()) return split;
     auto http = HttpServer::Start(host, port,
-                                  {[this] { return metrics_.Text(); },
+                                  {[this] { return MetricsText(); },
                                    [this] { return health_.serving(); }});
     if (!http.ok()) {
       return NameFlag("http_listen",
@@ -196,6 +196,7 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
 
   auto served = std::make_unique<ServedModel>();
   served->name = source.name;
+  served->metrics = metrics_.ForModel(source.name);
   served->model = *model;
   served->observer = std::make_unique<PipelineReporter>(
       &metrics_, source.name, [this] { DeviceLost(); });
@@ -261,6 +262,33 @@ void Server::DeviceLost() {
   if (on_device_lost_ != nullptr) on_device_lost_();
 }
 
+// Draining from the moment that health says NOT_SERVING, also while work is
+// still taken.
+ServerState Server::StateNow() const {
+  switch (state_.phase()) {
+    case ServingState::Phase::kLoading:
+      return leaving_ ? ServerState::kDraining : ServerState::kLoading;
+    case ServingState::Phase::kServing:
+      return leaving_ ? ServerState::kDraining : ServerState::kServing;
+    case ServingState::Phase::kDraining:
+      return ServerState::kDraining;
+    case ServingState::Phase::kDeviceLost:
+      return ServerState::kFailed;
+  }
+  return ServerState::kFailed;
+}
+
+std::string Server::MetricsText() {
+  metrics_.Sample(ServerFigures{StateNow(), acceptor_->connections(),
+                                acceptor_->max_connections(),
+                                streams_.count()});
+  for (const ServedModel* model : models_.All()) {
+    model->metrics->Sample(model->pipeline->figures());
+  }
+  metrics_.Sample(ReadProcess());
+  return metrics_.Text();
+}
+
 bool Server::WaitIdle(absl::Duration patience) const {
   const absl::Time until = absl::Now() + patience;
   while (state_.in_flight() > 0) {
@@ -271,7 +299,7 @@ bool Server::WaitIdle(absl::Duration patience) const {
 }
 
 bool Server::Drain() {
-  drained_ = true;
+  leaving_ = true;
   const absl::Time start = absl::Now();
   health_.SetServing(false);
   // A lost device computes nothing for late callers: the sooner we are gone,

@@ -62,6 +62,8 @@ class Server {
   int grpc_port() const { return grpc_port_; }
   int http_port() const { return http_port_; }  // 0: no HTTP
   bool serving() const { return health_.serving(); }
+  // What /metrics answers, sampled now.
+  std::string MetricsText();
   int64_t in_flight() const { return state_.in_flight(); }
   int64_t connections() const { return acceptor_->connections(); }
   int64_t streams() const { return streams_.count(); }
@@ -81,6 +83,7 @@ class Server {
   void WarnOfTuning(const std::vector<Loaded>& loaded) const;
   void DeviceLost();
   bool WaitIdle(absl::Duration patience) const;
+  ServerState StateNow() const;
 
   const ServerConfig config_;
   const std::function<void()> on_device_lost_;
@@ -99,7 +102,7 @@ class Server {
   std::unique_ptr<HttpServer> http_;
   int grpc_port_ = 0;
   int http_port_ = 0;
-  bool drained_ = false;
+  std::atomic<bool> leaving_{false};  // Drain has begun
 };
 
 }  // namespace encoderd

@@ -15,6 +15,8 @@
 
 namespace encoderd {
 
+class ModelMetrics;  // server/observe
+
 // A model with all that serving it takes. Members end in reverse order: the
 // pipeline's threads before the observer and the model they use.
 struct ServedModel {
@@ -22,6 +24,8 @@ struct ServedModel {
   std::shared_ptr<const Model> model;
   std::unique_ptr<PipelineObserver> observer;
   std::unique_ptr<Pipeline> pipeline;
+  // Where adapters count what they do for it; nothing in this folder does.
+  ModelMetrics* metrics = nullptr;
 };
 
 // Thread-safe. Pointers stay valid as long as the registry.

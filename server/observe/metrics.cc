@@ -1,10 +1,10 @@
 #include "server/observe/metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <iostream>
-#include <iterator>
 
 #include "prometheus/text_serializer.h"
 #include "server/version.h"
@@ -13,21 +13,29 @@ namespace encoderd {
 namespace {
 
 using Buckets = prometheus::Histogram::BucketBoundaries;
+using Labels = std::map<std::string, std::string>;
 
 struct Spec {
   const char* name;
   const char* help;
 };
 
-// The table. Histograms name their buckets where they are built, below.
-constexpr Spec kRequests = {"encoderd_requests_total",
-                            "Calls answered, by method and status code."};
+// The table. Histograms name their buckets below.
+// Of calls.
+constexpr Spec kRequests = {
+    "encoderd_requests_total",
+    "Calls answered, and requests of streams, by method, model, outcome and "
+    "status code."};
+constexpr Spec kRequestDuration = {
+    "encoderd_request_duration_seconds",
+    "From a call's arrival to the end of its answer."};
+constexpr Spec kInFlight = {
+    "encoderd_requests_in_flight",
+    "Calls, and requests of streams, whose answer has not left yet."};
 constexpr Spec kRejections = {
     "encoderd_rejections_total",
     "Calls, and inputs of PER_INPUT, answered with an error, by its reason."};
-constexpr Spec kRequestDuration = {
-    "encoderd_request_duration_seconds",
-    "From a call's arrival to the end of its answer, all methods."};
+// Of models.
 constexpr Spec kStageDuration = {
     "encoderd_stage_duration_seconds",
     "Time of one stage: tokenize, queue and reply of a call, batch and compute "
@@ -42,27 +50,83 @@ constexpr Spec kInputTokens = {
     "Tokens of an admitted sequence (an input, or each window of one), special "
     "tokens included."};
 constexpr Spec kTokens = {"encoderd_tokens_total", "Tokens computed."};
+constexpr Spec kCancelled = {
+    "encoderd_cancelled_total",
+    "Inputs (or each window of one) dropped because their caller went away or "
+    "their deadline passed, by the stage they had reached."};
 constexpr Spec kQueueInputs = {"encoderd_queue_inputs",
                                "Sequences (inputs, or each window of one) "
                                "that wait for compute now."};
 constexpr Spec kQueueTokens = {"encoderd_queue_tokens",
                                "Tokens that wait for compute now."};
-constexpr Spec kCancelled = {
-    "encoderd_cancelled_total",
-    "Inputs (or each window of one) dropped because their caller went away or "
-    "their deadline passed, by the stage they had reached."};
+constexpr Spec kAdmittedTokens = {
+    "encoderd_admitted_tokens",
+    "Tokens of calls that are admitted and not answered yet; estimated until "
+    "they are tokenized."};
+constexpr Spec kAdmittedTokensLimit = {
+    "encoderd_admitted_tokens_limit",
+    "Admitted tokens beyond which calls get QUEUE_FULL."};
+constexpr Spec kAdmittedBytes = {
+    "encoderd_admitted_bytes", "Bytes of text admitted and not tokenized yet."};
+constexpr Spec kAdmittedBytesLimit = {
+    "encoderd_admitted_bytes_limit",
+    "Admitted bytes beyond which calls get QUEUE_FULL."};
+constexpr Spec kComputeThreads = {"encoderd_compute_threads",
+                                  "Threads that compute batches."};
+constexpr Spec kMaxBatchTokens = {"encoderd_max_batch_tokens",
+                                  "The most tokens of one batch."};
 constexpr Spec kModelInfo = {
     "encoderd_model_info", "1 for each model served, 0 before one is loaded."};
+// Of the server.
+constexpr Spec kConnections = {"encoderd_connections", "Open connections."};
+constexpr Spec kConnectionsLimit = {
+    "encoderd_connections_limit", "Open connections beyond which others wait."};
+constexpr Spec kStreams = {"encoderd_streams", "Open EmbedStreams."};
+constexpr Spec kState = {"encoderd_state",
+                         "1 for the state that the server is in."};
 constexpr Spec kBuildInfo = {"encoderd_build_info", "Always 1."};
+// Of the process, by the names that every exporter uses.
+constexpr Spec kCpuSeconds = {"process_cpu_seconds_total",
+                              "Processor time, user and system."};
+constexpr Spec kResidentBytes = {"process_resident_memory_bytes",
+                                 "Memory in RAM."};
+constexpr Spec kVirtualBytes = {"process_virtual_memory_bytes",
+                                "Address space."};
+constexpr Spec kOpenFds = {"process_open_fds", "Open file descriptors."};
+constexpr Spec kMaxFds = {"process_max_fds",
+                          "The most file descriptors that may be open."};
+constexpr Spec kStartTime = {"process_start_time_seconds",
+                             "When the process started, since 1970."};
+constexpr Spec kThreads = {"process_threads", "Threads."};
 
-const Buckets kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
-                          0.25,   0.5,   1,      2.5,   5,    10,    30};
-const Buckets kStageSeconds = {0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.0025,
-                               0.005,   0.01,    0.025,  0.05,   0.1,   0.25,
-                               0.5,     1,       2.5,    5,      10};
+// 1, 1.5, 2, 3, 4, 6, 8 of each power of ten, from 10^exponent to `last`: a
+// quantile read between two of them is off by less than half. Each is the
+// quotient or product of whole numbers, so that it is written as short as here.
+Buckets Steps(int exponent, double last) {
+  Buckets steps;
+  for (;; ++exponent) {
+    const double power = std::pow(10.0, std::abs(exponent - 1));
+    for (const int tenths : {10, 15, 20, 30, 40, 60, 80}) {
+      const double step = exponent > 0 ? tenths * power : tenths / power;
+      if (step > last) return steps;
+      steps.push_back(step);
+    }
+  }
+}
+
+const Buckets kRequestSeconds = Steps(-3, 60);
+// Tokenize and queue hold waits, the others work.
+const std::array<Buckets, kNumStages> kStageSeconds = {
+    Steps(-5, 60), Steps(-5, 60), Steps(-6, 0.1), Steps(-4, 60), Steps(-6, 1)};
 const Buckets kTokenCounts = {4,   8,    16,   32,   64,   128,   256,
                               512, 1024, 2048, 4096, 8192, 16384, 32768};
 const Buckets kSequenceCounts = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+
+// Of a call that no model took; one that would end otherwise is INTERNAL.
+constexpr absl::StatusCode kCodesWithoutModel[] = {
+    absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound,
+    absl::StatusCode::kUnavailable, absl::StatusCode::kCancelled,
+    absl::StatusCode::kInternal};
 
 template <typename Builder>
 auto& Family(Builder builder, const Spec& spec, prometheus::Registry& to) {
@@ -70,19 +134,25 @@ auto& Family(Builder builder, const Spec& spec, prometheus::Registry& to) {
 }
 
 prometheus::Counter* Counter(const Spec& spec, prometheus::Registry& to,
-                             const std::map<std::string, std::string>& labels) {
+                             const Labels& labels = {}) {
   return &Family(prometheus::BuildCounter(), spec, to).Add(labels);
 }
 
 prometheus::Gauge* Gauge(const Spec& spec, prometheus::Registry& to,
-                         const std::map<std::string, std::string>& labels) {
+                         const Labels& labels = {}) {
   return &Family(prometheus::BuildGauge(), spec, to).Add(labels);
 }
 
-prometheus::Histogram* Histogram(
-    const Spec& spec, prometheus::Registry& to, const Buckets& buckets,
-    const std::map<std::string, std::string>& labels = {}) {
+prometheus::Histogram* Histogram(const Spec& spec, prometheus::Registry& to,
+                                 const Buckets& buckets, const Labels& labels) {
   return &Family(prometheus::BuildHistogram(), spec, to).Add(labels, buckets);
+}
+
+size_t IndexOf(absl::StatusCode code) {
+  const auto at = std::find(kAnswerCodes.begin(), kAnswerCodes.end(), code);
+  static_assert(kAnswerCodes.back() == absl::StatusCode::kInternal);
+  return at == kAnswerCodes.end() ? kAnswerCodes.size() - 1
+                                  : at - kAnswerCodes.begin();
 }
 
 template <typename Handles>
@@ -97,99 +167,120 @@ auto* Named(absl::string_view kind, absl::string_view name, Handles* handles) {
 
 }  // namespace
 
-const char* StageName(Stage stage) {
-  constexpr const char* kNames[] = {"tokenize", "queue", "batch", "compute",
-                                    "reply"};
-  static_assert(std::size(kNames) == kNumStages);
-  return kNames[static_cast<int>(stage)];
-}
-
-const std::vector<std::string>& RejectionReasons() {
-  static const auto* const kReasons =
-      new std::vector<std::string>{"INPUT_TOO_LONG",
-                                   "TOKEN_ID_OUT_OF_RANGE",
-                                   "SEGMENT_ID_OUT_OF_RANGE",
-                                   "POSITION_ID_OUT_OF_RANGE",
-                                   "SEGMENT_IDS_LENGTH",
-                                   "POSITION_IDS_LENGTH",
-                                   "NO_INPUTS",
-                                   "TOO_MANY_INPUTS",
-                                   "EMPTY_INPUT",
-                                   "INVALID_UTF8",
-                                   "MALFORMED_MESSAGE",
-                                   "INVALID_OPTION",
-                                   "LAYER_OUT_OF_RANGE",
-                                   "MODEL_NOT_FOUND",
-                                   "PROMPT_NOT_FOUND",
-                                   "QUEUE_FULL",
-                                   "REQUEST_TOO_LARGE",
-                                   "LOADING",
-                                   "DRAINING",
-                                   "EXPIRED_IN_QUEUE",
-                                   "CANCELLED_IN_QUEUE",
-                                   "DEVICE_FAULT",
-                                   "ROWS_OUT_OF_RANGE",
-                                   "INTERNAL_FAULT"};
-  return *kReasons;
-}
-
 Metrics::Metrics(const std::vector<std::string>& models,
-                 const std::vector<std::string>& methods) {
-  for (const std::string& method : methods) {
-    MethodMetrics& of = methods_[method];
-    of.metrics_ = this;
-    for (size_t code = 0; code < kAnswerCodes.size(); ++code) {
-      of.answers_[code] =
-          Counter(kRequests, registry_,
-                  {{"method", method},
-                   {"code", absl::StatusCodeToString(kAnswerCodes[code])}});
-    }
-  }
-  for (const std::string& reason : RejectionReasons()) {
-    rejections_[reason] = Counter(kRejections, registry_, {{"reason", reason}});
-  }
-  for (int stage = 0; stage < kNumStages; ++stage) {
-    const char* name = StageName(static_cast<Stage>(stage));
-    stage_duration_[stage] =
-        Histogram(kStageDuration, registry_, kStageSeconds, {{"stage", name}});
-  }
-  request_duration_ = Histogram(kRequestDuration, registry_, kSeconds);
-  for (const std::string& model : models) {
-    const std::map<std::string, std::string> labels = {{"model", model}};
-    ModelMetrics& of = models_[model];
-    of.batch_tokens_ = Histogram(kBatchTokens, registry_, kTokenCounts, labels);
-    of.batch_sequences_ =
-        Histogram(kBatchSequences, registry_, kSequenceCounts, labels);
-    of.input_tokens_ = Histogram(kInputTokens, registry_, kTokenCounts, labels);
-    of.tokens_ = Counter(kTokens, registry_, labels);
-    of.queue_inputs_ = Gauge(kQueueInputs, registry_, labels);
-    of.queue_tokens_ = Gauge(kQueueTokens, registry_, labels);
-    for (int stage = 0; stage < kNumStages; ++stage) {
-      of.cancelled_[stage] = Counter(
-          kCancelled, registry_,
-          {{"model", model}, {"stage", StageName(static_cast<Stage>(stage))}});
-    }
-  }
+                 const std::vector<ServedMethod>& methods,
+                 const std::string& revision) {
+  AddRejections("", &no_model_);
+  for (size_t i = 0; i < models.size(); ++i) AddModel(models[i], i + 1);
+  for (const ServedMethod& method : methods) AddMethod(method, models);
+  AddServer();
   model_info_ = &Family(prometheus::BuildGauge(), kModelInfo, registry_);
   model_info_empty_ = &model_info_->Add({});
-  Family(prometheus::BuildGauge(), kBuildInfo, registry_)
-      .Add({{"version", kVersion}, {"compiler", __VERSION__}})
-      .Set(1);
+  Gauge(kBuildInfo, registry_,
+        {{"version", kVersion},
+         {"revision", revision},
+         {"compiler", __VERSION__}})
+      ->Set(1);
 }
 
-void MethodMetrics::Answered(absl::StatusCode code, absl::string_view reason,
-                             absl::Duration duration) {
-  const auto at = std::find(kAnswerCodes.begin(), kAnswerCodes.end(), code);
-  const size_t index = at == kAnswerCodes.end() ? kAnswerCodes.size() - 1
-                                                : at - kAnswerCodes.begin();
-  answers_[index]->Increment();
-  metrics_->request_duration_->Observe(absl::ToDoubleSeconds(duration));
-  if (code != absl::StatusCode::kOk && !reason.empty()) {
-    metrics_->InputRejected(reason);
+void Metrics::AddRejections(const std::string& model, ModelCalls* to) {
+  for (const std::string& reason : RejectionReasons()) {
+    to->rejections_[reason] =
+        Counter(kRejections, registry_, {{"model", model}, {"reason", reason}});
   }
 }
 
-void Metrics::InputRejected(absl::string_view reason) {
+void Metrics::AddModel(const std::string& model, size_t index) {
+  const Labels labels = {{"model", model}};
+  ModelMetrics& of = models_[model];
+  of.index_ = index;
+  AddRejections(model, &of);
+  of.batch_tokens_ = Histogram(kBatchTokens, registry_, kTokenCounts, labels);
+  of.batch_sequences_ =
+      Histogram(kBatchSequences, registry_, kSequenceCounts, labels);
+  of.input_tokens_ = Histogram(kInputTokens, registry_, kTokenCounts, labels);
+  of.tokens_ = Counter(kTokens, registry_, labels);
+  of.queue_inputs_ = Gauge(kQueueInputs, registry_, labels);
+  of.queue_tokens_ = Gauge(kQueueTokens, registry_, labels);
+  of.admitted_tokens_ = Gauge(kAdmittedTokens, registry_, labels);
+  of.admitted_tokens_limit_ = Gauge(kAdmittedTokensLimit, registry_, labels);
+  of.admitted_bytes_ = Gauge(kAdmittedBytes, registry_, labels);
+  of.admitted_bytes_limit_ = Gauge(kAdmittedBytesLimit, registry_, labels);
+  of.compute_threads_ = Gauge(kComputeThreads, registry_, labels);
+  of.max_batch_tokens_ = Gauge(kMaxBatchTokens, registry_, labels);
+  for (int stage = 0; stage < kNumStages; ++stage) {
+    const Labels both = {{"model", model},
+                         {"stage", StageName(static_cast<Stage>(stage))}};
+    of.stage_duration_[stage] =
+        Histogram(kStageDuration, registry_, kStageSeconds[stage], both);
+    of.cancelled_[stage] = Counter(kCancelled, registry_, both);
+  }
+}
+
+void Metrics::AddMethod(const ServedMethod& method,
+                        const std::vector<std::string>& models) {
+  MethodMetrics& of = methods_[method.name];
+  of.in_flight_ = Gauge(kInFlight, registry_, {{"method", method.name}});
+  if (!method.names_model) {
+    of.endings_.assign(models.size() + 1,
+                       AddEndings(method.name, "", kAnswerCodes));
+    return;
+  }
+  of.endings_.push_back(AddEndings(method.name, "", kCodesWithoutModel));
+  for (const std::string& model : models) {
+    of.endings_.push_back(AddEndings(method.name, model, kAnswerCodes));
+  }
+}
+
+MethodMetrics::Endings Metrics::AddEndings(
+    const std::string& method, const std::string& model,
+    absl::Span<const absl::StatusCode> codes) {
+  MethodMetrics::Endings endings;
+  for (const absl::StatusCode code : codes) {
+    Labels labels = {
+        {"method", method}, {"model", model}, {"outcome", OutcomeOf(code)}};
+    MethodMetrics::Ending& ending = endings[IndexOf(code)];
+    ending.duration =
+        Histogram(kRequestDuration, registry_, kRequestSeconds, labels);
+    labels["code"] = absl::StatusCodeToString(code);
+    ending.requests = Counter(kRequests, registry_, labels);
+  }
+  for (MethodMetrics::Ending& ending : endings) {
+    if (ending.requests == nullptr) ending = endings.back();
+  }
+  return endings;
+}
+
+void Metrics::AddServer() {
+  connections_ = Gauge(kConnections, registry_);
+  connections_limit_ = Gauge(kConnectionsLimit, registry_);
+  streams_ = Gauge(kStreams, registry_);
+  for (int state = 0; state < kNumServerStates; ++state) {
+    state_[state] =
+        Gauge(kState, registry_,
+              {{"state", StateName(static_cast<ServerState>(state))}});
+  }
+  cpu_seconds_ = Counter(kCpuSeconds, registry_);
+  resident_bytes_ = Gauge(kResidentBytes, registry_);
+  virtual_bytes_ = Gauge(kVirtualBytes, registry_);
+  open_fds_ = Gauge(kOpenFds, registry_);
+  max_fds_ = Gauge(kMaxFds, registry_);
+  start_time_ = Gauge(kStartTime, registry_);
+  threads_ = Gauge(kThreads, registry_);
+}
+
+void MethodMetrics::Answered(ModelCalls* model, absl::StatusCode code,
+                             absl::string_view reason,
+                             absl::Duration duration) {
+  const Ending& ending = endings_[model->index_][IndexOf(code)];
+  ending.requests->Increment();
+  ending.duration->Observe(absl::ToDoubleSeconds(duration));
+  if (code != absl::StatusCode::kOk && !reason.empty()) {
+    model->Rejected(reason);
+  }
+}
+
+void ModelCalls::Rejected(absl::string_view reason) {
   auto rejection = rejections_.find(reason);
   if (rejection == rejections_.end()) {
     rejection = rejections_.find("INTERNAL_FAULT");
@@ -197,7 +288,7 @@ void Metrics::InputRejected(absl::string_view reason) {
   rejection->second->Increment();
 }
 
-void Metrics::StageDuration(Stage stage, absl::Duration duration) {
+void ModelMetrics::StageDuration(Stage stage, absl::Duration duration) {
   stage_duration_[static_cast<int>(stage)]->Observe(
       absl::ToDoubleSeconds(duration));
 }
@@ -222,6 +313,18 @@ void ModelMetrics::Cancelled(Stage stage, int64_t sequences) {
       static_cast<double>(sequences));
 }
 
+void ModelMetrics::Sample(const PipelineFigures& figures) {
+  const auto set = [](prometheus::Gauge* gauge, int64_t value) {
+    gauge->Set(static_cast<double>(value));
+  };
+  set(admitted_tokens_, figures.admitted_tokens);
+  set(admitted_tokens_limit_, figures.admitted_tokens_limit);
+  set(admitted_bytes_, figures.admitted_bytes);
+  set(admitted_bytes_limit_, figures.admitted_bytes_limit);
+  set(compute_threads_, figures.compute_threads);
+  set(max_batch_tokens_, figures.max_batch_tokens);
+}
+
 MethodMetrics* Metrics::ForMethod(absl::string_view method) {
   return Named("method", method, &methods_);
 }
@@ -234,6 +337,26 @@ void Metrics::SetModel(const std::map<std::string, std::string>& labels) {
   if (model_info_empty_ != nullptr) model_info_->Remove(model_info_empty_);
   model_info_empty_ = nullptr;
   model_info_->Add(labels).Set(1);
+}
+
+void Metrics::Sample(const ServerFigures& figures) {
+  connections_->Set(static_cast<double>(figures.connections));
+  connections_limit_->Set(static_cast<double>(figures.connections_limit));
+  streams_->Set(static_cast<double>(figures.streams));
+  for (int state = 0; state < kNumServerStates; ++state) {
+    state_[state]->Set(state == static_cast<int>(figures.state) ? 1 : 0);
+  }
+}
+
+void Metrics::Sample(const ProcessFigures& figures) {
+  const double spent = figures.cpu_seconds - cpu_seconds_->Value();
+  if (spent > 0) cpu_seconds_->Increment(spent);
+  resident_bytes_->Set(static_cast<double>(figures.resident_bytes));
+  virtual_bytes_->Set(static_cast<double>(figures.virtual_bytes));
+  open_fds_->Set(static_cast<double>(figures.open_fds));
+  max_fds_->Set(static_cast<double>(figures.max_fds));
+  start_time_->Set(figures.start_time_seconds);
+  threads_->Set(static_cast<double>(figures.threads));
 }
 
 std::string Metrics::Text() const {

@@ -1,115 +1,168 @@
 // Every metric of the server: names, help, labels and buckets stand in one
 // table (metrics.cc). Handles are resolved at construction, so that all series
-// exist, at zero, from the first scrape and the hot path only observes.
-// Thread-safe.
+// exist, at zero, from the first scrape and the hot path only observes. What
+// has a value of its own already (a queue's fill, connections) is not kept here
+// a second time: whoever scrapes samples it first. Thread-safe.
 #ifndef ENCODERD_SERVER_OBSERVE_METRICS_H_
 #define ENCODERD_SERVER_OBSERVE_METRICS_H_
 
 #include <array>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
 #include "prometheus/gauge.h"
 #include "prometheus/histogram.h"
 #include "prometheus/registry.h"
+#include "server/observe/labels.h"
+#include "server/observe/process.h"
 #include "server/pipeline/request.h"
 
 namespace encoderd {
 
-const char* StageName(Stage stage);  // "tokenize"
+// Calls that one model took, or that none did. Thread-safe.
+class ModelCalls {
+ public:
+  // A call, or an input within a call that was not refused.
+  void Rejected(absl::string_view reason);
 
-// The codes that a method of this server answers with, the values of the label
-// `code`. Any other code counts as INTERNAL.
-inline constexpr std::array<absl::StatusCode, 8> kAnswerCodes = {
-    absl::StatusCode::kOk,          absl::StatusCode::kInvalidArgument,
-    absl::StatusCode::kNotFound,    absl::StatusCode::kResourceExhausted,
-    absl::StatusCode::kUnavailable, absl::StatusCode::kDeadlineExceeded,
-    absl::StatusCode::kCancelled,   absl::StatusCode::kInternal};
+ private:
+  friend class Metrics;
+  friend class MethodMetrics;
 
-// Every reason of ErrorReason, the values of the label `reason`. An unknown
-// reason counts as INTERNAL_FAULT.
-const std::vector<std::string>& RejectionReasons();
+  size_t index_ = 0;  // 0: none
+  // Owned by the registry, as all handles are.
+  std::map<std::string, prometheus::Counter*, std::less<>> rejections_;
+};
 
 // What is counted of one model. Thread-safe.
-class ModelMetrics {
+class ModelMetrics : public ModelCalls {
  public:
+  void StageDuration(Stage stage, absl::Duration duration);
   void Batch(int64_t tokens, int64_t sequences);
   void InputTokens(int64_t tokens);
   void Queue(int64_t sequences, int64_t tokens);
   void Cancelled(Stage stage, int64_t sequences);
+  void Sample(const PipelineFigures& figures);  // before Metrics::Text
 
  private:
   friend class Metrics;
 
-  // Owned by the registry.
   prometheus::Histogram* batch_tokens_;
   prometheus::Histogram* batch_sequences_;
   prometheus::Histogram* input_tokens_;
   prometheus::Counter* tokens_;
   prometheus::Gauge* queue_inputs_;
   prometheus::Gauge* queue_tokens_;
+  prometheus::Gauge* admitted_tokens_;
+  prometheus::Gauge* admitted_tokens_limit_;
+  prometheus::Gauge* admitted_bytes_;
+  prometheus::Gauge* admitted_bytes_limit_;
+  prometheus::Gauge* compute_threads_;
+  prometheus::Gauge* max_batch_tokens_;
+  std::array<prometheus::Histogram*, kNumStages> stage_duration_;
   std::array<prometheus::Counter*, kNumStages> cancelled_;
 };
-
-class Metrics;
 
 // What is counted of one method. Thread-safe.
 class MethodMetrics {
  public:
-  // One answered call. `reason`: of a call that was not OK.
-  void Answered(absl::StatusCode code, absl::string_view reason,
-                absl::Duration duration);
+  // A call is in flight from Entered to Left.
+  void Entered() { in_flight_->Increment(); }
+  void Left() { in_flight_->Decrement(); }
+  // One answered call; of a stream, one answered request. `model` took it.
+  // `reason`: of a call that was not OK.
+  void Answered(ModelCalls* model, absl::StatusCode code,
+                absl::string_view reason, absl::Duration duration);
 
  private:
   friend class Metrics;
 
-  Metrics* metrics_;
-  // Owned by the registry.
-  std::array<prometheus::Counter*, kAnswerCodes.size()> answers_;
+  struct Ending {
+    prometheus::Counter* requests = nullptr;
+    prometheus::Histogram* duration = nullptr;
+  };
+  using Endings = std::array<Ending, kAnswerCodes.size()>;
+
+  prometheus::Gauge* in_flight_;
+  std::vector<Endings> endings_;  // by ModelCalls::index_
+};
+
+// A method of the contract.
+struct ServedMethod {
+  std::string name;
+  bool names_model = true;  // its request has a field `model`
+};
+
+// What the whole server has at a scrape.
+struct ServerFigures {
+  ServerState state = ServerState::kLoading;
+  int64_t connections = 0;
+  int64_t connections_limit = 0;
+  int64_t streams = 0;
 };
 
 class Metrics {
  public:
-  // The names of the models that will be served, and of the methods that they
-  // are asked by.
+  // The names of the models that will be served, and the methods that they are
+  // asked by. revision: the commit of the sources.
   Metrics(const std::vector<std::string>& models,
-          const std::vector<std::string>& methods);
+          const std::vector<ServedMethod>& methods,
+          const std::string& revision);
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // An input that was refused within a call that was not.
-  void InputRejected(absl::string_view reason);
-
-  void StageDuration(Stage stage, absl::Duration duration);
   // Of a method, a model named at construction; live as long as this. Another
   // name is a bug and ends the process: ask at the start.
   MethodMetrics* ForMethod(absl::string_view method);
   ModelMetrics* ForModel(absl::string_view model);
+  // Of calls that name no model or an unknown one, or that were refused before
+  // they were read.
+  ModelCalls* NoModel() { return &no_model_; }
 
   // What is served: replaces the series that stood for "not loaded yet".
   void SetModel(const std::map<std::string, std::string>& labels);
+
+  // Before Text.
+  void Sample(const ServerFigures& figures);
+  void Sample(const ProcessFigures& figures);
 
   // The Prometheus text format, version 0.0.4.
   std::string Text() const;
 
  private:
-  friend class MethodMetrics;
+  void AddRejections(const std::string& model, ModelCalls* to);
+  void AddModel(const std::string& model, size_t index);
+  void AddMethod(const ServedMethod& method,
+                 const std::vector<std::string>& models);
+  MethodMetrics::Endings AddEndings(const std::string& method,
+                                    const std::string& model,
+                                    absl::Span<const absl::StatusCode> codes);
+  void AddServer();
 
   prometheus::Registry registry_;
   // Handles: constant after construction, owned by registry_.
-  std::map<std::string, prometheus::Counter*, std::less<>> rejections_;
-  prometheus::Histogram* request_duration_;
-  std::array<prometheus::Histogram*, kNumStages> stage_duration_;
   std::map<std::string, MethodMetrics, std::less<>> methods_;
   std::map<std::string, ModelMetrics, std::less<>> models_;
+  ModelCalls no_model_;
+  prometheus::Gauge* connections_;
+  prometheus::Gauge* connections_limit_;
+  prometheus::Gauge* streams_;
+  std::array<prometheus::Gauge*, kNumServerStates> state_;
+  prometheus::Counter* cpu_seconds_;
+  prometheus::Gauge* resident_bytes_;
+  prometheus::Gauge* virtual_bytes_;
+  prometheus::Gauge* open_fds_;
+  prometheus::Gauge* max_fds_;
+  prometheus::Gauge* start_time_;
+  prometheus::Gauge* threads_;
   prometheus::Family<prometheus::Gauge>* model_info_;
   prometheus::Gauge* model_info_empty_;
 };

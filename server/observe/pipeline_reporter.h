@@ -17,32 +17,28 @@ class PipelineReporter final : public PipelineObserver {
   // device cannot recover from; must not block. `metrics` outlives this.
   PipelineReporter(Metrics* metrics, const std::string& model,
                    std::function<void()> on_device_lost)
-      : metrics_(metrics),
-        model_metrics_(metrics->ForModel(model)),
+      : metrics_(metrics->ForModel(model)),
         model_(model),
         on_device_lost_(std::move(on_device_lost)) {}
 
   void StageDuration(Stage stage, absl::Duration duration) override {
     metrics_->StageDuration(stage, duration);
   }
-  void InputTokens(int64_t tokens) override {
-    model_metrics_->InputTokens(tokens);
-  }
+  void InputTokens(int64_t tokens) override { metrics_->InputTokens(tokens); }
   void BatchComputed(int64_t tokens, int64_t sequences) override {
-    model_metrics_->Batch(tokens, sequences);
+    metrics_->Batch(tokens, sequences);
   }
   void QueueChanged(int64_t sequences, int64_t tokens) override {
-    model_metrics_->Queue(sequences, tokens);
+    metrics_->Queue(sequences, tokens);
   }
   void Cancelled(Stage stage, int64_t sequences) override {
-    model_metrics_->Cancelled(stage, sequences);
+    metrics_->Cancelled(stage, sequences);
   }
   void DeviceFault(bool lost, const absl::Status& status) override;
   void DeviceNote(const std::string& note) override;
 
  private:
-  Metrics* const metrics_;
-  ModelMetrics* const model_metrics_;
+  ModelMetrics* const metrics_;
   const std::string model_;
   const std::function<void()> on_device_lost_;
 };

@@ -61,6 +61,8 @@ class Admission {
 
   int64_t tokens() const;
   int64_t bytes() const;
+  int64_t max_tokens() const { return max_tokens_; }
+  int64_t max_bytes() const { return max_bytes_; }
 
  private:
   friend class Permit;

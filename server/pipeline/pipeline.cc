@@ -200,6 +200,18 @@ int64_t Pipeline::in_flight() const {
   return in_flight_;
 }
 
+PipelineFigures Pipeline::figures() const {
+  PipelineFigures figures;
+  figures.admitted_tokens = admission_.tokens();
+  figures.admitted_tokens_limit = admission_.max_tokens();
+  figures.admitted_bytes = admission_.bytes();
+  figures.admitted_bytes_limit = admission_.max_bytes();
+  figures.compute_threads = static_cast<int64_t>(sessions_.size());
+  figures.max_batch_tokens =
+      BatchTokens(*sessions_.front(), encoder_.limits(), options_);
+  return figures;
+}
+
 bool Pipeline::WaitIdle(absl::Time until) {
   MutexLock lock(&mutex_);
   while (in_flight_ > 0) {

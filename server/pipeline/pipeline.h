@@ -81,6 +81,8 @@ class Pipeline final : public CallHost {
   void StartDraining();
   // Requests accepted and not yet answered.
   int64_t in_flight() const;
+  // Now; tokens and bytes each right, not of one moment.
+  PipelineFigures figures() const;
   // Waits until in_flight() is 0 or the time is up; true if it is 0.
   bool WaitIdle(absl::Time until);
 

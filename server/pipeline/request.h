@@ -91,6 +91,16 @@ class PipelineCall {
   virtual void Cancel() = 0;
 };
 
+// What a pipeline holds now, and what it may.
+struct PipelineFigures {
+  int64_t admitted_tokens = 0;  // of calls not answered yet (admission.h)
+  int64_t admitted_tokens_limit = 0;
+  int64_t admitted_bytes = 0;  // of texts not tokenised yet
+  int64_t admitted_bytes_limit = 0;
+  int64_t compute_threads = 0;
+  int64_t max_batch_tokens = 0;
+};
+
 // Of a call's way; the last one is its adapter's.
 enum class Stage { kTokenize, kQueue, kBatch, kCompute, kReply };
 inline constexpr int kNumStages = static_cast<int>(Stage::kReply) + 1;

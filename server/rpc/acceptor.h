@@ -43,6 +43,7 @@ class Acceptor {
   void Goodbye(absl::Duration patience);
 
   int64_t connections() const;
+  int64_t max_connections() const { return max_connections_; }
 
  private:
   void Run();

@@ -7,6 +7,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/rpc/status.pb.h"
 #include "server/api/publish.h"
+#include "server/observe/metrics.h"
 #include "server/pipeline/errors.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/status.h"
@@ -20,11 +21,11 @@ constexpr int kMaxInputErrorBytes = 1024;
 // Times the making of one answer.
 class ReplyTimer {
  public:
-  explicit ReplyTimer(Metrics* metrics) : metrics_(*metrics) {}
+  explicit ReplyTimer(ModelMetrics* metrics) : metrics_(*metrics) {}
   void Stop() { metrics_.StageDuration(Stage::kReply, absl::Now() - start_); }
 
  private:
-  Metrics& metrics_;
+  ModelMetrics& metrics_;
   const absl::Time start_ = absl::Now();
 };
 
@@ -35,9 +36,10 @@ void SetUsage(const PipelineResult& result, v1::Usage* usage) {
   usage->set_compute_ms(absl::ToDoubleMilliseconds(result.compute_time));
 }
 
-google::rpc::Status InputError(const absl::Status& status, Metrics* metrics) {
+google::rpc::Status InputError(const absl::Status& status,
+                               ModelMetrics* metrics) {
   const absl::Status published = Publish(status);
-  metrics->InputRejected(ReasonOf(published));
+  metrics->Rejected(ReasonOf(published));
   return ToRpcStatus(published, kMaxInputErrorBytes);
 }
 
@@ -116,9 +118,9 @@ void SetFigures(const PositionInspection& inspection,
 
 }  // namespace
 
-absl::Status Fill(const CallEnvironment& environment, const EmbedJob& job,
+absl::Status Fill(const CallEnvironment&, const EmbedJob& job,
                   PipelineResult result, v1::EmbedResponse* response) {
-  ReplyTimer timer(environment.metrics);
+  ReplyTimer timer(job.model().metrics);
   response->set_model(job.model().name);
   response->set_request_id(job.request_id());
   SetUsage(result, response->mutable_usage());
@@ -128,7 +130,7 @@ absl::Status Fill(const CallEnvironment& environment, const EmbedJob& job,
     v1::Embedding* to = response->add_embeddings();
     to->set_token_count(static_cast<uint32_t>(from.token_count));
     if (!from.status.ok()) {
-      *to->mutable_error() = InputError(from.status, environment.metrics);
+      *to->mutable_error() = InputError(from.status, job.model().metrics);
       continue;
     }
     to->set_truncated(from.truncated);
@@ -145,9 +147,9 @@ absl::Status Fill(const CallEnvironment& environment, const EmbedJob& job,
   return absl::OkStatus();
 }
 
-absl::Status Fill(const CallEnvironment& environment, const EncodeJob& job,
+absl::Status Fill(const CallEnvironment&, const EncodeJob& job,
                   PipelineResult result, v1::EncodeResponse* response) {
-  ReplyTimer timer(environment.metrics);
+  ReplyTimer timer(job.model().metrics);
   response->set_model(job.model().name);
   response->set_request_id(job.request_id());
   SetUsage(result, response->mutable_usage());
@@ -155,7 +157,7 @@ absl::Status Fill(const CallEnvironment& environment, const EncodeJob& job,
     v1::TokenStates* to = response->add_states();
     to->set_token_count(static_cast<uint32_t>(from.token_count));
     if (!from.status.ok()) {
-      *to->mutable_error() = InputError(from.status, environment.metrics);
+      *to->mutable_error() = InputError(from.status, job.model().metrics);
       continue;
     }
     to->set_rows(static_cast<uint32_t>(from.rows));
@@ -170,7 +172,7 @@ absl::Status Fill(const CallEnvironment& environment, const EncodeJob& job,
 
 absl::Status Fill(const CallEnvironment& environment, const TokenizeJob& job,
                   PipelineResult result, v1::TokenizeResponse* response) {
-  ReplyTimer timer(environment.metrics);
+  ReplyTimer timer(job.model().metrics);
   const int64_t max_bytes = environment.api.limits.max_answer_bytes;
   const Tokenizer& tokenizer = job.model().model->tokenizer();
   const auto max_len = static_cast<uint32_t>(job.info().limits.max_len);

@@ -71,30 +71,34 @@ void EmbedStream::OnReadDone(bool ok) {
 }
 
 void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
-  environment_.state->Enter();
+  Enter();
   const absl::Time arrival = absl::Now();
-  const absl::Status status = CatchAll([&] { return Submit(bytes, arrival); });
+  ModelCalls* model = environment_.metrics->NoModel();
+  const absl::Status status =
+      CatchAll([&] { return Submit(bytes, arrival, &model); });
   if (status.ok()) return;
   absl::Status published = Publish(status);
-  Count(published, arrival);
+  Count(model, published, arrival);
   const std::string request_id = FindString(
       bytes, v1::EmbedRequest::kRequestIdFieldNumber, kMaxRequestIdBytes);
   if (request_id.empty()) published = WithIndex(published, index);
   if (request_id.empty() && ReasonOf(published) == "MALFORMED_MESSAGE") {
     End(published);
-    environment_.state->Leave();
+    Leave();
     return;
   }
   AnswerError(-1, request_id, published);
 }
 
 absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
-                                 absl::Time arrival) {
+                                 absl::Time arrival, ModelCalls** model) {
   absl::Status status = environment_.state->Admit();
   if (!status.ok()) return status;
   EmbedRequest request;
   status = Read(environment_, bytes, &request);
   if (!status.ok()) return status;
+  const auto named = environment_.api.models->Find(request.model);
+  if (named.ok()) *model = (*named)->metrics;
   if (request.request_id.empty()) return NoRequestId();
   const auto inputs = static_cast<int64_t>(request.inputs.size());
   auto job = EmbedJob::Make(environment_.api, std::move(request));
@@ -161,7 +165,7 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
     *response->mutable_error() = ToRpcStatus(published);
     answer = SerializeMessage(*response);
   }
-  Count(published, held->arrival);
+  Count(held->job.model().metrics, published, held->arrival);
   Push(id, answer);
 }
 
@@ -173,9 +177,19 @@ void EmbedStream::AnswerError(int64_t id, const std::string& request_id,
   Push(id, SerializeMessage(response));
 }
 
-void EmbedStream::Count(const absl::Status& published,
+void EmbedStream::Enter() {
+  environment_.state->Enter();
+  metrics_->Entered();
+}
+
+void EmbedStream::Leave() {
+  metrics_->Left();
+  environment_.state->Leave();
+}
+
+void EmbedStream::Count(ModelCalls* model, const absl::Status& published,
                         absl::Time arrival) const {
-  metrics_->Answered(published.code(),
+  metrics_->Answered(model, published.code(),
                      published.ok() ? "" : ReasonOf(published),
                      absl::Now() - arrival);
 }
@@ -194,7 +208,7 @@ void EmbedStream::Push(int64_t id, grpc::ByteBuffer answer) {
       answers_.push_back(std::move(answer));
     }
   }
-  if (dropped) environment_.state->Leave();
+  if (dropped) Leave();
   Pump();
 }
 
@@ -205,7 +219,7 @@ void EmbedStream::OnWriteDone(bool ok) {
     held_bytes_ -= static_cast<int64_t>(outgoing_.Length());
     outgoing_.Clear();
   }
-  environment_.state->Leave();
+  Leave();
   if (!ok) Gone();
   Pump();
 }
@@ -231,7 +245,7 @@ void EmbedStream::Gone() {
     dropped = answers_.size();
     answers_.clear();
   }
-  for (; dropped > 0; --dropped) environment_.state->Leave();
+  for (; dropped > 0; --dropped) Leave();
   for (const auto& call : calls) call->Cancel();
 }
 
@@ -256,7 +270,7 @@ void EmbedStream::GiveUp() {
   }
   const absl::Status published = Publish(GivenUpError());
   for (const auto& [id, held] : left) {
-    Count(published, held->arrival);
+    Count(held->job.model().metrics, published, held->arrival);
     AnswerError(id, held->job.request_id(), published);
   }
   for (const auto& call : calls) call->Cancel();

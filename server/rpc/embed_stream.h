@@ -79,12 +79,18 @@ class EmbedStream final
   // One request, the index-th of the stream: into the pipeline, or answered
   // with its error.
   void Take(const grpc::ByteBuffer& bytes, int64_t index);
-  absl::Status Submit(const grpc::ByteBuffer& bytes, absl::Time arrival);
+  // *model: whose the request is, once that is known.
+  absl::Status Submit(const grpc::ByteBuffer& bytes, absl::Time arrival,
+                      ModelCalls** model);
   void Done(int64_t id, absl::StatusOr<PipelineResult> result);
   // `id` as in Push.
   void AnswerError(int64_t id, const std::string& request_id,
                    const absl::Status& published);
-  void Count(const absl::Status& published, absl::Time arrival) const;
+  void Count(ModelCalls* model, const absl::Status& published,
+             absl::Time arrival) const;
+  // A request is in flight in between.
+  void Enter();
+  void Leave();
   // An answer on its way to the transport, `id` of what it answers or -1.
   void Push(int64_t id, grpc::ByteBuffer answer);
   void Gone();

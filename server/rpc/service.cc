@@ -24,6 +24,8 @@ absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
   Request request;
   const absl::Status status = Read(environment, bytes, &request);
   if (!status.ok()) return status;
+  const auto model = call->FindModel(request.model);
+  if (!model.ok()) return model.status();
   auto made = JobOf::Make(environment.api, std::move(request));
   if (!made.ok()) return made.status();
   const auto job = std::make_shared<JobOf>(*std::move(made));
@@ -62,7 +64,7 @@ absl::Status HandleGetModel(const grpc::ByteBuffer& bytes, UnaryCall* call) {
   const absl::Status status = ParseMessage(bytes, &request);
   if (!status.ok()) return status;
   const Api& api = call->environment().api;
-  const auto model = api.models->Find(request.model());
+  const auto model = call->FindModel(request.model());
   if (!model.ok()) return model.status();
   v1::Model response;
   Fill(**model, api.limits, &response);
@@ -162,14 +164,17 @@ std::unique_ptr<grpc::Service> NewEncoderService(
   return std::make_unique<EncoderService>(environment);
 }
 
-std::vector<std::string> EncoderMethods() {
+std::vector<ServedMethod> EncoderMethods() {
   const google::protobuf::ServiceDescriptor* service =
       v1::EmbedRequest::descriptor()->file()->FindServiceByName("Encoder");
-  std::vector<std::string> names;
+  std::vector<ServedMethod> methods;
   for (int i = 0; i < service->method_count(); ++i) {
-    names.emplace_back(service->method(i)->name());
+    const auto* const method = service->method(i);
+    methods.push_back(
+        {std::string(method->name()),
+         method->input_type()->FindFieldByName("model") != nullptr});
   }
-  return names;
+  return methods;
 }
 
 }  // namespace encoderd

@@ -4,10 +4,10 @@
 #define ENCODERD_SERVER_RPC_SERVICE_H_
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "grpcpp/impl/service_type.h"
+#include "server/observe/metrics.h"
 #include "server/rpc/call_environment.h"
 
 namespace encoderd {
@@ -17,8 +17,8 @@ namespace encoderd {
 std::unique_ptr<grpc::Service> NewEncoderService(
     const CallEnvironment& environment);
 
-// The names of its methods, as the contract has them.
-std::vector<std::string> EncoderMethods();
+// Its methods, as the contract has them.
+std::vector<ServedMethod> EncoderMethods();
 
 }  // namespace encoderd
 

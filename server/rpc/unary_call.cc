@@ -18,11 +18,13 @@ UnaryCall::UnaryCall(const CallEnvironment& environment, MethodMetrics* metrics,
                      grpc::ByteBuffer* reply)
     : environment_(environment),
       metrics_(metrics),
+      model_(environment.metrics->NoModel()),
       handler_(handler),
       arrival_(absl::Now()),
       context_(context),
       reply_(reply) {
   environment_.state->Enter();
+  metrics_->Entered();
 }
 
 void UnaryCall::Start(const grpc::ByteBuffer& request) {
@@ -76,7 +78,7 @@ void UnaryCall::Fail(const absl::Status& status) {
 // Counted before the answer leaves, so that a caller who has it finds it
 // counted.
 void UnaryCall::Finished(absl::StatusCode code, absl::string_view reason) {
-  metrics_->Answered(code, reason, absl::Now() - arrival_);
+  metrics_->Answered(model_, code, reason, absl::Now() - arrival_);
 }
 
 void UnaryCall::CountUncounted() {
@@ -101,6 +103,13 @@ void UnaryCall::CancelWith(std::shared_ptr<PipelineCall> call) {
   }
   if (cancelled && call != nullptr) call->Cancel();
   if (!answered_) environment_.calls->Add(shared_from_this());
+}
+
+absl::StatusOr<const ServedModel*> UnaryCall::FindModel(
+    const std::string& name) {
+  auto found = environment_.api.models->Find(name);
+  if (found.ok()) model_ = (*found)->metrics;
+  return found;
 }
 
 absl::Time UnaryCall::deadline() const {
@@ -131,6 +140,7 @@ void UnaryCall::CancelWork() {
 void UnaryCall::OnDone() {
   if (!uncounted_.ok()) CountUncounted();
   environment_.calls->Remove(this);
+  metrics_->Left();
   environment_.state->Leave();
   const std::shared_ptr<UnaryCall> last = std::move(self_);
 }

@@ -10,9 +10,11 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -20,6 +22,7 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/api/model_registry.h"
 #include "server/observe/metrics.h"
 #include "server/pipeline/pipeline.h"
 #include "server/rpc/call_environment.h"
@@ -65,6 +68,10 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   // waits and can be given up.
   void CancelWith(std::shared_ptr<PipelineCall> call);
 
+  // Finds the model that the request names, for whom the call is counted from
+  // then on. Before CancelWith. NOT_FOUND: there is none of that name.
+  absl::StatusOr<const ServedModel*> FindModel(const std::string& name);
+
   const CallEnvironment& environment() const { return environment_; }
   absl::Time deadline() const;
   // The same for all calls of one connection.
@@ -79,6 +86,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
 
   const CallEnvironment& environment_;
   MethodMetrics* const metrics_;
+  ModelCalls* model_;  // constant once submitted
   const Handler handler_;
   const absl::Time arrival_;
   grpc::CallbackServerContext* const context_;

@@ -1,4 +1,4 @@
-// Loading, health, draining, metrics and HTTP of a server in this process.
+// Loading, health, draining and HTTP of a server in this process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/create_channel.h"
@@ -214,80 +213,6 @@ TEST(LifeTest, AConnectionBeyondTheCapWaitsForAnother) {
   later.set_wait_for_ready(true);
   later.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
   EXPECT_TRUE(second->Embed(&later, TextRequest({"x"}), &response).ok());
-}
-
-TEST(MetricsTest, EverySeriesIsThereAtZeroFromTheFirstScrape) {
-  TestServer server(TestServer::NotLoaded(), {});
-  const std::string text = server.MetricsText();
-  for (const char* family :
-       {"encoderd_requests_total", "encoderd_rejections_total",
-        "encoderd_request_duration_seconds", "encoderd_stage_duration_seconds",
-        "encoderd_batch_tokens", "encoderd_batch_sequences",
-        "encoderd_input_tokens", "encoderd_tokens_total",
-        "encoderd_queue_inputs", "encoderd_queue_tokens",
-        "encoderd_cancelled_total", "encoderd_model_info",
-        "encoderd_build_info"}) {
-    EXPECT_TRUE(absl::StrContains(text, absl::StrCat("# HELP ", family, " ")))
-        << family;
-    EXPECT_TRUE(absl::StrContains(text, absl::StrCat("# TYPE ", family, " ")))
-        << family;
-  }
-  int samples = 0;
-  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    if (absl::StartsWith(line, "#")) continue;
-    ++samples;
-    if (absl::StartsWith(line, "encoderd_build_info")) continue;
-    EXPECT_TRUE(absl::EndsWith(line, " 0")) << line;
-  }
-  EXPECT_GT(samples, 100);
-  for (const char* stage : {"tokenize", "queue", "batch", "compute", "reply"}) {
-    EXPECT_EQ(
-        TestServer::Sample(
-            text, absl::StrCat("encoderd_stage_duration_seconds_count{stage=\"",
-                               stage, "\"}")),
-        0);
-  }
-}
-
-TEST(MetricsTest, SumsEqualWhatTheCallerCounted) {
-  TestServer server;
-  v1::EmbedResponse response;
-  int64_t tokens = 0;
-  for (int i = 0; i < 25; ++i) {
-    ASSERT_TRUE(
-        server.Embed(TextRequest({Letters(5 + i), "xy"}), &response).ok());
-    tokens += static_cast<int64_t>(response.usage().tokens());
-  }
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_FALSE(server.Embed(TextRequest({Letters(400)}), &response).ok());
-  }
-  EXPECT_FALSE(server.Embed(v1::EmbedRequest(), &response).ok());
-  server.CallRaw("Tokenize", "\xFF");
-  const std::string text = server.MetricsText();
-  const auto sample = [&](const std::string& series) {
-    return TestServer::Sample(text, series);
-  };
-  EXPECT_EQ(sample("encoderd_requests_total{code=\"OK\",method=\"Embed\"}"),
-            25);
-  EXPECT_EQ(sample("encoderd_requests_total{code=\"INVALID_ARGUMENT\","
-                   "method=\"Embed\"}"),
-            4);
-  EXPECT_EQ(sample("encoderd_requests_total{code=\"INVALID_ARGUMENT\","
-                   "method=\"Tokenize\"}"),
-            1);
-  EXPECT_EQ(sample("encoderd_rejections_total{reason=\"INPUT_TOO_LONG\"}"), 3);
-  EXPECT_EQ(sample("encoderd_rejections_total{reason=\"NO_INPUTS\"}"), 1);
-  EXPECT_EQ(sample("encoderd_rejections_total{reason=\"MALFORMED_MESSAGE\"}"),
-            1);
-  EXPECT_EQ(sample("encoderd_request_duration_seconds_count"), 30);
-  EXPECT_EQ(sample("encoderd_tokens_total"), static_cast<double>(tokens));
-  EXPECT_EQ(sample("encoderd_batch_tokens_sum"), static_cast<double>(tokens));
-  EXPECT_EQ(sample("encoderd_batch_sequences_sum"), 50);
-  EXPECT_EQ(sample("encoderd_input_tokens_count"), 50);
-  EXPECT_EQ(sample("encoderd_stage_duration_seconds_count{stage=\"reply\"}"),
-            25);
-  EXPECT_TRUE(absl::StrContains(text, "encoderd_model_info{"));
-  EXPECT_TRUE(absl::StrContains(text, "model=\"fake\""));
 }
 
 TEST(HttpTest, OnlyThreePathsAndOnlyReading) {

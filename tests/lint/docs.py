@@ -94,7 +94,8 @@ def metrics(tree):
     """Metrics are those of server/observe."""
     real = set()
     for path in tree.below("server/observe/", ends=".cc"):
-        real |= set(re.findall(r'"(encoderd_[a-z0-9_]+)"', tree.read(path)))
+        real |= set(re.findall(r'"((?:encoderd|process)_[a-z0-9_]+)"',
+                               tree.read(path)))
     return _compare("metric", set(_table(tree, "metrics")), real)
 
 

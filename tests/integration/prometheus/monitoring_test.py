@@ -170,8 +170,8 @@ class CompositionTest(unittest.TestCase):
                 self.assertEqual(host, "127.0.0.1")
         for name in ("prometheus.yml", "targets.yml", *monitoring.RULES):
             self.assertIn(f"/etc/prometheus/{name}", mounted)
-        targets = yaml.safe_load(
-            open(mounted["/etc/prometheus/targets.yml"], encoding="utf-8"))
+        targets = yaml.safe_load(monitoring.pathlib.Path(
+            mounted["/etc/prometheus/targets.yml"]).read_text())
         self.assertEqual(targets, [{"targets": ["encoderd:8401"]}])
         self.assertIn("--http_listen=0.0.0.0:8401",
                       services["encoderd"]["command"])

@@ -12,3 +12,15 @@ add_dependencies(server_process_test encoderd_fake_server)
 if(TARGET encoderd_model)
   encoderd_test(NAME server_model_test SOURCES model_test.cc LIBS encoderd_test_server encoderd_test_support encoderd_model)
 endif()
+
+# README.md's table of metrics against a scrape, and the commit that a build says of itself.
+add_test(NAME metrics_page
+         COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/metrics_page_test.py
+                 --server $<TARGET_FILE:encoderd_fake_server>)
+set_tests_properties(metrics_page PROPERTIES LABELS integration TIMEOUT 120)
+if(TARGET encoderd)
+  add_test(NAME revision
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/revision_test.py
+                   --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(revision PROPERTIES LABELS integration TIMEOUT 120)
+endif()

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""The table of metrics in README.md against the scrape of a server with two
+models: the same names, and for each the labels that it has.
+
+    metrics_page_test.py --server=build/dev/bin/encoderd_fake_server
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SERVER = None  # set by main
+HISTOGRAM_PARTS = ("_bucket", "_count", "_sum")
+
+
+def documented():
+    """By name: the set of labels that the table gives."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = page.split("<!-- table: metrics -->\n")[1].split("\n\n")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")]
+            for line in table.splitlines()[2:]]
+    return {name.strip("`"): set(filter(None, labels.split(", ")))
+            for name, labels, _ in rows}
+
+
+def scrape():
+    """The text of /metrics of a server that serves."""
+    command = [SERVER, "--model=a=batch_us:1", "--model=b=batch_us:1",
+               "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            serving = 0
+            for line in server.stderr:
+                if found := re.search(r"event=listening .*http=(\S+)", line):
+                    address = found[1]
+                serving += "event=serving" in line
+                if serving == 2:
+                    break
+            else:
+                raise AssertionError("the server ended before it served")
+            with urllib.request.urlopen(f"http://{address}/metrics",
+                                        timeout=60) as answer:
+                return answer.read().decode()
+        finally:
+            server.terminate()
+
+
+class MetricsPageTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.types, cls.helps, cls.labels = {}, {}, {}
+        for line in scrape().splitlines():
+            if line.startswith("# TYPE "):
+                name, kind = line.split()[2:]
+                cls.types[name] = kind
+            elif line.startswith("# HELP "):
+                _, _, name, text = line.split(maxsplit=3)
+                cls.helps[name] = text
+            else:
+                name = re.match(r"\w+", line)[0]
+                for part in HISTOGRAM_PARTS:
+                    if cls.types.get(name.removesuffix(part)) == "histogram":
+                        name = name.removesuffix(part)
+                labels = set(re.findall(r'(\w+)="', line)) - {"le"}
+                cls.labels.setdefault(name, set()).update(labels)
+
+    def test_the_page_names_what_a_server_shows(self):
+        self.assertEqual(sorted(documented()), sorted(self.labels))
+        self.assertEqual(sorted(self.types), sorted(self.labels))
+
+    def test_the_page_gives_each_its_labels(self):
+        for name, labels in documented().items():
+            if name == "encoderd_model_info":
+                labels = {"model", "architecture", "device", "dtype",
+                          "max_len", "weights_sha256"}
+            with self.subTest(name):
+                self.assertEqual(self.labels[name], labels)
+
+    def test_each_has_help_and_a_name_that_says_its_kind(self):
+        for name, kind in self.types.items():
+            with self.subTest(name):
+                self.assertRegex(self.helps[name], r"\w.*\.$")
+                self.assertEqual(name.endswith("_total"), kind == "counter")
+                self.assertRegex(name, r"^(encoderd|process)_[a-z0-9_]+$")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--server", required=True)
+    options, rest = parser.parse_known_args()
+    SERVER = options.server
+    unittest.main(argv=sys.argv[:1] + rest)

@@ -33,11 +33,14 @@ COLORS = {"green": "tab:green", "yellow": "gold", "orange": "tab:orange",
           "dark-red": "darkred"}
 
 
-def filled(expression, method="Embed|EmbedStream"):
-    """With the dashboard's variables set to All, and its windows to seconds."""
+def filled(expression):
+    """With the dashboard's variables as it opens, and its windows to seconds."""
     text = expression.replace("$__rate_interval", RATE)
-    text = text.replace("$method", method)
-    return re.sub(r"\$(job|instance|model)\b", ".*", text)
+    for name, variable in monitoring.variables().items():
+        chosen = variable.get("current", {}).get("value", [""])[0]
+        text = text.replace(f"${name}", variable["allValue"]
+                            if chosen == "$__all" else chosen)
+    return text
 
 
 def legend(target, labels):
@@ -132,8 +135,8 @@ def draw(prometheus, start, end, out):
     figure = pyplot.figure(figsize=(24, height * 0.45))
     for panel in places:
         at = panel["gridPos"]
-        box = [at["x"] / 24 + 0.012, 1 - (at["y"] + at["h"] - 0.7) / height,
-               at["w"] / 24 - 0.02, (at["h"] - 1.9) / height]
+        box = [at["x"] / 24 + 0.025, 1 - (at["y"] + at["h"] - 0.7) / height,
+               at["w"] / 24 - 0.032, (at["h"] - 1.9) / height]
         if panel["type"] == "row":
             figure.text(0.005, 1 - (at["y"] + 0.8) / height, panel["title"],
                         fontsize=14, weight="bold")

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
-#include <initializer_list>
 #include <iostream>
 
 #include "prometheus/text_serializer.h"
@@ -100,33 +99,25 @@ constexpr Spec kStartTime = {"process_start_time_seconds",
                              "When the process started, since 1970."};
 constexpr Spec kThreads = {"process_threads", "Threads."};
 
-// Every `decade` / 100 of each power of ten, from 10^exponent on, and `last`.
-// Each is the quotient or product of whole numbers, so that it is written as
-// short as here.
-Buckets Steps(std::initializer_list<int> decade, int exponent, double last) {
+// 1, 1.5, 2, 3, 4, 6, 8 of each power of ten, from 10^exponent to `last`: a
+// quantile read between two of them is off by less than half. Each is the
+// quotient or product of whole numbers, so that it is written as short as here.
+Buckets Steps(int exponent, double last) {
   Buckets steps;
   for (;; ++exponent) {
-    const double power = std::pow(10.0, std::abs(exponent - 2));
-    for (const int hundredths : decade) {
-      const double step =
-          exponent > 1 ? hundredths * power : hundredths / power;
-      steps.push_back(std::min(step, last));
-      if (step >= last) return steps;
+    const double power = std::pow(10.0, std::abs(exponent - 1));
+    for (const int tenths : {10, 15, 20, 30, 40, 60, 80}) {
+      const double step = exponent > 0 ? tenths * power : tenths / power;
+      if (step > last) return steps;
+      steps.push_back(step);
     }
   }
 }
 
-// A quantile lies anywhere between two bounds. Under load the calls of a queue
-// take nearly the same time, so that few bounds would tell an operator up to
-// half more than callers see; these tell a tenth, at twice the series.
-const Buckets kRequestSeconds =
-    Steps({100, 120, 150, 180, 220, 270, 330, 390, 470, 550, 680, 800}, -3, 60);
-constexpr std::initializer_list<int> kCoarse = {100, 150, 200, 300,
-                                                400, 600, 800};
+const Buckets kRequestSeconds = Steps(-3, 60);
 // Tokenize and queue hold waits, the others work.
 const std::array<Buckets, kNumStages> kStageSeconds = {
-    Steps(kCoarse, -5, 60), Steps(kCoarse, -5, 60), Steps(kCoarse, -6, 0.1),
-    Steps(kCoarse, -4, 60), Steps(kCoarse, -6, 1)};
+    Steps(-5, 60), Steps(-5, 60), Steps(-6, 0.1), Steps(-4, 60), Steps(-6, 1)};
 const Buckets kTokenCounts = {4,   8,    16,   32,   64,   128,   256,
                               512, 1024, 2048, 4096, 8192, 16384, 32768};
 const Buckets kSequenceCounts = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};

@@ -99,17 +99,18 @@ constexpr Spec kStartTime = {"process_start_time_seconds",
                              "When the process started, since 1970."};
 constexpr Spec kThreads = {"process_threads", "Threads."};
 
-// 1, 1.5, 2, 3, 4, 6, 8 of each power of ten, from 10^exponent to `last`: a
-// quantile read between two of them is off by less than half. Each is the
+// Ten for each power of ten, from 10^exponent to `last`. Of a spread as calls
+// have it (a log-normal one of sigma 0.4) p50, p90 and p99 are then within 10 %
+// of the truth; with steps of 1.5 every fourth p99 is not. Each bound is a
 // quotient or product of whole numbers, so that it is written as short as here.
 Buckets Steps(int exponent, double last) {
   Buckets steps;
   for (;; ++exponent) {
-    const double power = std::pow(10.0, std::abs(exponent - 1));
-    for (const int tenths : {10, 15, 20, 30, 40, 60, 80}) {
-      const double step = exponent > 0 ? tenths * power : tenths / power;
-      if (step > last) return steps;
-      steps.push_back(step);
+    const double power = std::pow(10.0, std::abs(exponent - 2));
+    for (const int part : {100, 125, 160, 200, 250, 320, 400, 500, 630, 800}) {
+      const double step = exponent > 1 ? part * power : part / power;
+      steps.push_back(std::min(step, last));
+      if (step >= last) return steps;
     }
   }
 }

@@ -136,15 +136,16 @@ TEST(MetricsTest, DurationsGoFromAMillisecondToAMinuteInSmallSteps) {
   const std::vector<double> bounds =
       Bounds(text, "encoderd_request_duration_seconds",
              "method=\"Embed\",model=\"mini\",outcome=\"ok\"");
-  ASSERT_GE(bounds.size(), 28);  // log(60000) / log(1.5)
+  ASSERT_GE(bounds.size(), 45);  // log(60000) / log(1.28)
   EXPECT_EQ(bounds.front(), 0.001);
   EXPECT_EQ(bounds[bounds.size() - 2], 60);  // before +Inf
   for (size_t i = 0; i + 2 < bounds.size(); ++i) {
-    EXPECT_LE(bounds[i + 1] / bounds[i], 1.5 + 1e-12) << bounds[i];
+    EXPECT_LE(bounds[i + 1] / bounds[i], 1.28 + 1e-12) << bounds[i];
   }
   // As short as anybody would write them.
-  EXPECT_THAT(text, HasSubstr("le=\"0.0015\""));
-  EXPECT_THAT(text, HasSubstr("le=\"0.3\""));
+  EXPECT_THAT(text, HasSubstr("le=\"0.00125\""));
+  EXPECT_THAT(text, HasSubstr("le=\"0.063\""));
+  EXPECT_THAT(text, HasSubstr("le=\"0.32\""));
 }
 
 TEST(MetricsTest, EachStageHasItsOwnRange) {

@@ -4,6 +4,8 @@
 #
 #   deploy/install-deps.sh            what a build needs
 #   deploy/install-deps.sh --tests    and what the tests, linters and fuzzers need
+#   deploy/install-deps.sh --containers    and what builds and tests the image
+#                                     where no engine is
 #
 # Package names hold for Debian 12 and 13 and for Ubuntu 24.04.
 set -euo pipefail
@@ -21,13 +23,15 @@ test_packages=(
   iso-codes installation-guide-amd64
   prometheus docker-compose
 )
+container_packages=(buildah podman runc debootstrap)
 
 packages=("${build_packages[@]}")
 case "${1-}" in
   '') ;;
   --tests) packages+=("${test_packages[@]}") ;;
+  --containers) packages+=("${container_packages[@]}") ;;
   *)
-    echo "usage: deploy/install-deps.sh [--tests]" >&2
+    echo "usage: deploy/install-deps.sh [--tests | --containers]" >&2
     exit 2
     ;;
 esac

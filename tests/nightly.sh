@@ -12,8 +12,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-checks=(gpu_script_kills gpu_script_host bundle architectures prometheus
-  dashboard)
+checks=(gpu_script_kills gpu_script_host bundle architectures container restarts
+  prometheus dashboard)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -75,6 +75,51 @@ check_architectures() {
   local code=$?
   [[ $code -eq 0 ]] || tail -n 30 "$work/release.log" >&2
   verdict "exit 0" "exit $code" test "$code" -eq 0
+}
+
+# The server outside a container, and the Python client, for the next two.
+programs_and_client() {
+  if [[ -z ${ENCODERD_TEST_MODEL-} ]]; then
+    ENCODERD_TEST_MODEL=$(deploy/fetch-model.sh) || return
+    export ENCODERD_TEST_MODEL
+  fi
+  [[ -d $work/client/site ]] && return
+  if ! { cmake --preset bench &&
+    cmake --build build/bench --target encoderd encoderctl &&
+    ENCODERD_TEST_PYTHON=$python tests/integration/client_programs/install.sh \
+      "$PWD" "$work/client"; } > "$work/programs.log" 2>&1; then
+    tail -n 30 "$work/programs.log" >&2
+    return 1
+  fi
+}
+
+# python_check NAME ARGUMENT...: a program of tests/integration/container; its
+# lines about figures go to $work/NAME.
+python_check() {
+  local name=$1
+  shift
+  PYTHONPATH=$work/client/site ENCODERD_TEST_PROGRAMS=$PWD/build/bench/bin \
+    "$python" "tests/integration/container/$name.py" "$@" \
+    > "$work/$name" 2> "$work/$name.log"
+  local code=$?
+  [[ $code -eq 0 ]] || tail -n 60 "$work/$name.log" >&2
+  return "$code"
+}
+
+# The image: contents, size, bits, rights, TERM under load.
+check_container() {
+  deploy/install-deps.sh --containers && programs_and_client &&
+    python_check container_test
+  local code=$?
+  verdict "under 105 MB, 0 faults" "$(paste -sd ';' "$work/container_test")" \
+    test "$code" -eq 0
+}
+
+# 100 restarts by TERM under load, callers with the shipped service config.
+check_restarts() {
+  programs_and_client && python_check restarts 100
+  local code=$?
+  verdict "0 lost" "$(cat "$work/restarts")" test "$code" -eq 0
 }
 
 # The programs that the next two watch, and what else these take.

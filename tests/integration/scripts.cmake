@@ -6,6 +6,11 @@ add_test(NAME subproject
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/subproject_test.py)
 set_tests_properties(subproject PROPERTIES LABELS integration TIMEOUT 300)
 
+# What makes the image's file system; the image itself is built by tests/nightly.sh.
+add_test(NAME image_root
+         COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/container/root_test.py)
+set_tests_properties(image_root PROPERTIES LABELS integration TIMEOUT 120)
+
 # tests/gpu.sh: its options, folders and streams; then over programs that hang, die or lie, with the real engine where this build has it.
 add_test(NAME gpu_script_options
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/gpu_script_options_test.py)

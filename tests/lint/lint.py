@@ -14,6 +14,7 @@ import sys
 import code_names
 import cxx_format
 import cxx_tidy
+import dockerfile
 import docs
 import includes
 import layout
@@ -37,6 +38,7 @@ CHECKS = {
     "metrics": docs.metrics,
     "architectures": docs.architectures,
     "ops": ops.ops,
+    "dockerfile": dockerfile.check,
     "tidy": None,  # takes the build too
 }
 

@@ -43,7 +43,16 @@ OP_FILES = """# engine
 1. `device/ops.h`: its struct;
 2. `device/cpu/NAME_kernel.h` or `encoder_session.cc`: its kernel.
 """
+DOCKERFILE = """ARG VERSION=1.2.0
+FROM debian:12 AS build
+COPY engine \\
+  /src/
+FROM build
+COPY --from=build /src /
+"""
 CLEAN = {
+    "CMakeLists.txt": "project(a VERSION 1.2.0)\nadd_subdirectory(engine)\n",
+    "Dockerfile": DOCKERFILE,
     "README.md": TABLES,
     ".clang-format": "BasedOnStyle: Google\n",
     ".clang-tidy": "Checks: '-*,performance-for-range-copy'\n"
@@ -136,6 +145,17 @@ PLANTED = [
      "README.md:4: there is no device/cpu/no_kernel.h"),
     ("ops", "engine/README.md", OP_FILES.replace(" or `encoder_session.cc`", "")
      + "3. `a.cc`: what a pass runs.\n", "README.md:5: AddOp is in no a.cc"),
+    ("dockerfile", "Dockerfile", DOCKERFILE.replace("/src/", "gone /src/"),
+     "Dockerfile:3: copies gone"),
+    ("dockerfile", ".dockerignore", "engine\n", "copies engine"),
+    ("dockerfile", "Dockerfile", DOCKERFILE.replace("FROM build", "FROM built"),
+     "Dockerfile:5: FROM built"),
+    ("dockerfile", "Dockerfile", DOCKERFILE.replace("=build", "=built"),
+     "Dockerfile:6: COPY --from=built"),
+    ("dockerfile", "Dockerfile", DOCKERFILE.replace("1.2.0", "1.1.0"),
+     "VERSION=1.1.0, but CMakeLists.txt says 1.2.0"),
+    ("dockerfile", "CMakeLists.txt", "add_subdirectory(server)\n",
+     "does not copy server"),
 ]
 
 

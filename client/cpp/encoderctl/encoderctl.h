@@ -23,7 +23,8 @@ struct Environment {
   std::ostream& err;  // errors, progress
   bool in_is_terminal = false;
   bool err_is_terminal = false;
-  int in_descriptor = -1;  // to wait for `in` on; -1: it never blocks
+  int in_descriptor = -1;   // to wait for `in` on; -1: it never blocks
+  std::string target = {};  // default of --target; empty: kDefaultTarget
 };
 
 // `arguments` without the program's name.

@@ -13,7 +13,10 @@ Invocation::Invocation(const Command& command, Environment& environment,
                        absl::Duration timeout)
     : command(command), environment(environment) {
   settings.timeout = timeout;
-  flags.AddString("target", "HOST:PORT", "where the server listens",
+  if (!environment.target.empty()) settings.target = environment.target;
+  flags.AddString("target", "HOST:PORT",
+                  "where the server listens; the environment's "
+                  "ENCODERD_TARGET sets the default",
                   &settings.target);
   flags.AddDuration("timeout", "time for one call, its retries included",
                     &settings.timeout);

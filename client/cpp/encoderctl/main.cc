@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 
 #include "client/cpp/encoderctl/encoderctl.h"
@@ -11,11 +12,13 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   std::ios::sync_with_stdio(false);
+  const char* target = std::getenv("ENCODERD_TARGET");
   encoderd::ctl::Environment environment{std::cin,
                                          std::cout,
                                          std::cerr,
                                          isatty(STDIN_FILENO) == 1,
                                          isatty(STDERR_FILENO) == 1,
-                                         STDIN_FILENO};
+                                         STDIN_FILENO,
+                                         target == nullptr ? "" : target};
   return encoderd::ctl::RunEncoderctl({argv + 1, argv + argc}, environment);
 }

@@ -8,9 +8,10 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <thread>
 #include <utility>
+
+#include "engine/device/cpu/cgroup.h"
 
 namespace encoderd {
 namespace cpu {
@@ -20,19 +21,6 @@ int32_t ReadInt(const std::string& path, int32_t otherwise) {
   std::ifstream file(path);
   int32_t value = 0;
   return file >> value ? value : otherwise;
-}
-
-// Whole CPUs of the cgroup's quota, or a large number where there is none.
-int32_t QuotaCores() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0)
-    return 1 << 20;
-  std::istringstream number(quota);
-  double microseconds = 0;
-  if (!(number >> microseconds)) return 1 << 20;
-  return std::max(1, static_cast<int32_t>(microseconds / period + 0.5));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 """encoderctl and client/examples against a real server."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -41,6 +42,14 @@ def test_reflection_needs_no_generated_code(server):
     methods, values = done.stdout.splitlines()
     assert "Embed" in methods and "GetModel" in methods
     assert values == "384 values, 6 tokens"
+
+
+def test_the_environment_names_the_server_unless_a_flag_does(server, gone):
+    environment = {**os.environ, "ENCODERD_TARGET": server}
+    done = run("encoderctl", "health", env=environment)
+    assert (done.returncode, done.stdout) == (0, "SERVING\n"), done.stderr
+    done = encoderctl(gone, "health", "--timeout=1s", env=environment)
+    assert done.returncode == 1 and gone in done.stderr, done.stderr
 
 
 def test_vectors_are_alike_where_the_texts_are(server):

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Two servers restarted by TERM, in turn and under load: no call is lost.
+
+    ENCODERD_TEST_MODEL=FOLDER tests/integration/container/restarts.py [COUNT]
+
+Callers have both addresses and client/service_config.json, nothing else: half
+of them use the first server that answers, half use both in turn. Prints what
+it counted; exit code 1 where a call failed, a server did not exit with 0, or no
+call was in flight when TERM came. tests/nightly.sh runs it.
+"""
+
+import collections
+import os
+import pathlib
+import sys
+import tempfile
+import threading
+
+import grpc
+from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
+from server_process import Server
+
+CALLERS = 16
+TEXT = "A call that is in flight when a server goes away. " * 5
+CONFIG = pathlib.Path(__file__).resolve().parents[3] / "client/service_config.json"
+
+
+class Callers:
+    """Threads that call until stop(): each waits for its answer."""
+
+    def __init__(self, addresses):
+        self.answered = 0
+        self.lost = collections.Counter()
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._call, args=(addresses, policy))
+            for policy in ("pick_first", "round_robin") * (CALLERS // 2)]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self):
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _call(self, addresses, policy):
+        request = encoder_pb2.EmbedRequest(
+            inputs=[encoder_pb2.Input(text=TEXT)])
+        options = [("grpc.service_config", CONFIG.read_text(encoding="utf-8")),
+                   ("grpc.lb_policy_name", policy),
+                   ("grpc.use_local_subchannel_pool", 1)]
+        with grpc.insecure_channel("ipv4:" + ",".join(addresses),
+                                   options) as channel:
+            embed = encoder_pb2_grpc.EncoderStub(channel).Embed
+            while not self._stopping.is_set():
+                try:
+                    embed(request, timeout=60)
+                    with self._lock:
+                        self.answered += 1
+                except grpc.RpcError as error:
+                    with self._lock:
+                        self.lost[f"{policy}: {error.code().name}: "
+                                  f"{error.details()}"] += 1
+
+
+def main():
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    model = os.environ["ENCODERD_TEST_MODEL"]
+    faults = []
+    under_load = in_flight = 0
+    with tempfile.TemporaryDirectory() as folder:
+        servers = [Server(folder, name, model, "--threads=1")
+                   for name in ("one", "two")]
+        try:
+            for server in servers:
+                server.start()
+            callers = Callers([server.address for server in servers])
+            try:
+                for i in range(count):
+                    server = servers[i % 2]
+                    code, calls = server.stop()
+                    under_load += calls > 0
+                    in_flight += calls
+                    if code != 0 or "unanswered=0" not in server.log():
+                        faults.append(f"exit code {code}:\n{server.log()}")
+                    server.start()
+            finally:
+                callers.stop()
+        finally:
+            for server in servers:
+                server.kill()
+    lost = sum(callers.lost.values())
+    print(f"{count} restarts, {in_flight} calls in flight at TERM, "
+          f"{callers.answered} answered, {lost} lost")
+    for what, times in callers.lost.most_common():
+        faults.append(f"{times} x {what}")
+    # A caller is elsewhere for a moment after each restart, not for long.
+    if under_load < count / 2:
+        faults.append(f"only {under_load} of {count} servers had a call in flight")
+    print("\n".join(faults), file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+// The CPU quota, from folders that look like a machine's.
+#include "engine/device/cpu/cgroup.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/temp_folder.h"
+
+namespace encoderd::cpu {
+namespace {
+
+constexpr char kVersion1[] =
+    "25 20 0:22 / /proc rw,relatime - proc proc rw\n"
+    "31 30 0:27 ROOT /sys/fs/cgroup/cpuset rw shared:9 - cgroup cgroup "
+    "rw,cpuset\n"
+    "32 30 0:28 ROOT /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:10 "
+    "master:2 - cgroup cgroup rw,cpu,cpuacct\n";
+constexpr char kVersion2[] =
+    "32 30 0:28 ROOT /sys/fs/cgroup ro,nosuid - cgroup2 cgroup2 "
+    "rw,nsdelegate\n";
+
+class CgroupTest : public ::testing::Test {
+ protected:
+  // A machine that mounts the group `root` and runs this process in `group`.
+  void Mount(std::string mountinfo, const std::string& root,
+             const std::string& groups) {
+    for (size_t at; (at = mountinfo.find("ROOT")) != std::string::npos;) {
+      mountinfo.replace(at, 4, root);
+    }
+    machine_.Write("proc/self/mountinfo", mountinfo);
+    machine_.Write("proc/self/cgroup", groups);
+  }
+  void Quota1(const std::string& group, const std::string& quota) {
+    const std::string folder = "sys/fs/cgroup/cpu,cpuacct" + group;
+    machine_.Write(folder + "/cpu.cfs_quota_us", quota + "\n");
+    machine_.Write(folder + "/cpu.cfs_period_us", "100000\n");
+  }
+  void Quota2(const std::string& group, const std::string& quota) {
+    machine_.Write("sys/fs/cgroup" + group + "/cpu.max", quota + " 100000\n");
+  }
+  int32_t Cores() const { return QuotaCores(machine_.path()); }
+
+  const TempFolder machine_;
+};
+
+TEST_F(CgroupTest, AMachineWithoutGroupsHasNoQuota) {
+  EXPECT_EQ(Cores(), kNoQuota);
+}
+
+TEST_F(CgroupTest, AQuotaOfVersion1IsThatOfTheMountedGroup) {
+  // As a container sees it: the mount shows its own group only.
+  Mount(kVersion1, "/docker/1f",
+        "9:cpuset:/docker/1f\n"
+        "4:cpu,cpuacct:/docker/1f\n0::/\n");
+  Quota1("", "300000");
+  EXPECT_EQ(Cores(), 3);
+}
+
+TEST_F(CgroupTest, AQuotaOfVersion1IsThatOfTheProcesssOwnGroup) {
+  // As a service of the machine itself sees it: all groups are mounted.
+  Mount(kVersion1, "/", "9:cpuset:/\n4:cpu,cpuacct:/system/encoderd\n0::/\n");
+  Quota1("", "-1");
+  Quota1("/system", "-1");
+  Quota1("/system/encoderd", "200000");
+  Quota1("/system/other", "100000");
+  EXPECT_EQ(Cores(), 2);
+}
+
+TEST_F(CgroupTest, AQuotaOfVersion2IsThatOfTheProcesssOwnGroup) {
+  Mount(kVersion2, "/", "0::/system/encoderd\n");
+  Quota2("/system/encoderd", "400000");
+  EXPECT_EQ(Cores(), 4);
+}
+
+TEST_F(CgroupTest, AContainerOfVersion2SeesItsQuotaAtTheTop) {
+  Mount(kVersion2, "/", "0::/\n");
+  Quota2("", "200000");
+  EXPECT_EQ(Cores(), 2);
+}
+
+TEST_F(CgroupTest, TheLeastQuotaAboveAProcessHolds) {
+  Mount(kVersion2, "/", "0::/pods/pod7/server\n");
+  Quota2("/pods/pod7/server", "800000");
+  Quota2("/pods/pod7", "200000");
+  Quota2("/pods", "max");
+  EXPECT_EQ(Cores(), 2);
+  Mount(kVersion1, "/", "4:cpu,cpuacct:/pods/pod7/server\n");
+  Quota1("/pods/pod7/server", "800000");
+  Quota1("/pods/pod7", "500000");
+  EXPECT_EQ(Cores(), 5);
+}
+
+TEST_F(CgroupTest, MaxAndMinusOneAreNoQuota) {
+  Mount(kVersion2, "/", "0::/\n");
+  Quota2("", "max");
+  EXPECT_EQ(Cores(), kNoQuota);
+  Mount(kVersion1, "/", "4:cpu,cpuacct:/\n");
+  Quota1("", "-1");
+  EXPECT_EQ(Cores(), kNoQuota);
+}
+
+TEST_F(CgroupTest, AQuotaIsRoundedAndAtLeastOneCore) {
+  Mount(kVersion1, "/", "4:cpu,cpuacct:/\n");
+  for (const auto& [quota, cores] : {std::pair<const char*, int32_t>{"1000", 1},
+                                     {"149000", 1},
+                                     {"150000", 2},
+                                     {"350000", 4}}) {
+    Quota1("", quota);
+    EXPECT_EQ(Cores(), cores) << quota;
+  }
+}
+
+TEST_F(CgroupTest, AGroupOutsideTheMountCountsAsTheMountedOne) {
+  for (const char* group : {"/../other", "/kubepods/pod7", "/docker/1f0"}) {
+    Mount(kVersion1, "/docker/1f",
+          std::string("4:cpu,cpuacct:") + group + "\n");
+    Quota1("", "200000");
+    EXPECT_EQ(Cores(), 2) << group;
+  }
+}
+
+TEST_F(CgroupTest, FilesThatSayNothingSetNoLimit) {
+  Mount(kVersion1, "/", "4:cpu,cpuacct:/\n");
+  Quota1("", "");
+  EXPECT_EQ(Cores(), kNoQuota);
+  machine_.Write("proc/self/mountinfo", "- \n\n36 25 - cgroup\ncgroup2");
+  EXPECT_EQ(Cores(), kNoQuota);
+  machine_.Write("proc/self/cgroup", "::\n:\n4");
+  EXPECT_EQ(Cores(), kNoQuota);
+}
+
+}  // namespace
+}  // namespace encoderd::cpu

@@ -139,7 +139,8 @@ def device_hangs(trouble):
     trouble.load(server, "--concurrency=64", "--batch_size=4")
 
 
-@scenario("EncoderdRefusing", "EncoderdBusy", also=["EncoderdSlow"])
+@scenario("EncoderdRefusing", "EncoderdBusy",
+          also=["EncoderdSlow", "EncoderdBacklog"])
 def queue_full(trouble):
     server = trouble.server("--max_queue_tokens=4096", "--threads=1")
     trouble.watch(server)

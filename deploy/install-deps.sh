@@ -21,6 +21,7 @@ test_packages=(
   git libgtest-dev libgmock-dev libbenchmark-dev
   clang clang-tidy shellcheck procps
   iso-codes installation-guide-amd64
+  prometheus docker-compose
 )
 container_packages=(buildah podman runc debootstrap)
 
@@ -68,6 +69,13 @@ install() {
 }
 
 mapfile -t missing < <(missing_of "${packages[@]}")
+# The package starts a service on port 9090 of all addresses. The tests want its
+# programs only.
+if [[ " ${missing[*]} " == *" prometheus "* && -d /run/systemd/system ]]; then
+  echo "install-deps: masking the service prometheus; to have it:" \
+    "systemctl unmask prometheus" >&2
+  "${as_root[@]}" systemctl mask --quiet prometheus.service
+fi
 if [[ ${#missing[@]} -gt 0 ]]; then install "${missing[@]}"; fi
 
 # clang's sanitizer and fuzzer run-time is packaged once for each version.

@@ -12,7 +12,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-checks=(gpu_script_kills gpu_script_host bundle architectures container restarts)
+checks=(gpu_script_kills gpu_script_host bundle architectures container restarts
+  prometheus dashboard)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -119,6 +120,48 @@ check_restarts() {
   programs_and_client && python_check restarts 100
   local code=$?
   verdict "0 lost" "$(cat "$work/restarts")" test "$code" -eq 0
+}
+
+# The programs that the next two watch, and what else these take.
+monitored=(--programs=build/dev/bin)
+build_monitored() {
+  local model
+  model=$(deploy/fetch-model.sh) && cmake --preset dev > "$work/watch.log" &&
+    cmake --build build/dev --target encoderd encoderctl \
+      encoderd_fake_server >> "$work/watch.log" 2>&1 &&
+    monitored+=(--model="$model")
+}
+
+# A real Prometheus: every alert over a server in the trouble that earns it,
+# none over a healthy one; and quantiles beside those that callers measured.
+check_prometheus() {
+  local alerts=1 quantiles=1
+  if build_monitored; then
+    "$python" tests/integration/prometheus/alerts_live.py "${monitored[@]}" \
+      > "$work/alerts"
+    alerts=$?
+    "$python" tests/integration/prometheus/quantiles_live.py \
+      "${monitored[@]}" > "$work/quantiles"
+    quantiles=$?
+    cat "$work/alerts" "$work/quantiles" >&2
+  fi
+  verdict "all alerts; 10 % off" \
+    "$(sed -n '$s/ earned.*//p' "$work/alerts"); $(tail -n 1 "$work/quantiles")" \
+    test "$alerts" -eq 0 -a "$quantiles" -eq 0
+}
+
+# The dashboard's queries over a real Prometheus, as a picture to look at.
+check_dashboard() {
+  local code picture=build/dashboard.png
+  build_monitored && python3 -m venv "$work/draw" &&
+    "$work/draw/bin/pip" install --quiet --disable-pip-version-check \
+      -r tests/requirements.txt \
+      -r tests/integration/prometheus/requirements.txt &&
+    "$work/draw/bin/python" tests/integration/prometheus/draw_dashboard.py \
+      "${monitored[@]}" --out="$picture" > "$work/dashboard"
+  code=$?
+  echo "nightly.sh: look at $picture" >&2
+  verdict "every panel has data" "$(cat "$work/dashboard")" test "$code" -eq 0
 }
 
 if [[ ${1-} == --list ]]; then

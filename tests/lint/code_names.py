@@ -20,6 +20,8 @@ ALLOWED = {
     "encode_query": "sentence-transformers'",
     "encode_document": "sentence-transformers'",
     "too_many_pings": "a GOAWAY of gRPC's",
+    "kubernetes_sd_configs": "Prometheus'", "PromQL": "Prometheus' language",
+    "terminationGracePeriodSeconds": "Kubernetes'", "LimitNOFILE": "systemd's",
     "lower_snake": "a way to write names",
     "histogram_quantile": "PromQL's",
     "xla/service/gpu/model/matmul_interpolator_data.h": "XLA's",

@@ -31,6 +31,7 @@ struct FakeModelOptions {
   int32_t lost_after = 0;     // 0: never; else the device is lost after so
                               // many batches, those of warming up counted
   int32_t stuck_after = 0;    // 0: never; else no batch after so many ever ends
+  int32_t poison = -1;        // a batch with this token fails; -1: none
 };
 
 // Has the prompts "query" ("q: ") and "passage" ("p: "), mean pooling,
@@ -62,7 +63,8 @@ class FakeModel final : public Model {
 
 // "name:number,name:number" -> options, for programs that get them as the
 // folder of --model: positions, max_len, load_ms, batch_us, token_us,
-// lost_after_batches, stuck_after_batches, sessions, hidden_size, hashing.
+// lost_after_batches, stuck_after_batches, poison_token, sessions, hidden_size,
+// hashing.
 // INVALID_ARGUMENT for another name.
 absl::StatusOr<FakeModelOptions> ParseFakeModelOptions(const std::string& text);
 

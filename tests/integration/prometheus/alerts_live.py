@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Every alert over a real Prometheus and a server in the trouble that earns it;
+and none of them over a healthy one. Windows and waits are cut to seconds.
+
+    alerts_live.py --programs=build/dev/bin --model="$(deploy/fetch-model.sh)"
+
+Real flags where they bring the trouble about, the fake device where a healthy
+one cannot: it is slow, hangs, fails or is lost when told. Ends with one line,
+and with 1 where an alert fired wrongly or not at all."""
+
+import argparse
+import contextlib
+import pathlib
+import signal
+import socket
+import sys
+import tempfile
+import time
+
+import monitoring
+from processes import Prometheus, Server, eventually, hurried, load
+
+SCENARIOS = {}
+HEALTHY_SECONDS = 12  # three windows
+POISON = "~"  # the fake's tokens are the bytes of a text, from 3 on
+POISONED = f"poison_token:{3 + ord(POISON)}"
+
+
+def scenario(*earned, also=()):
+    """What must fire together, and what may besides."""
+    def take(function):
+        SCENARIOS[function.__name__] = (function, set(earned), set(also))
+        return function
+    return take
+
+
+class Trouble:
+    """What a scenario makes its trouble of; all of it ends with `stack`."""
+
+    def __init__(self, options, folder, stack):
+        self.options, self.folder, self.stack = options, folder, stack
+
+    def server(self, *flags, **settings):
+        return self.stack.enter_context(Server(
+            self.options.programs / "encoderd", self.options.model, *flags,
+            **settings))
+
+    def fake(self, model, *flags, **settings):
+        return self.stack.enter_context(Server(
+            self.options.programs / "encoderd_fake_server", f"m={model}",
+            *flags, **settings))
+
+    def watch(self, *servers):
+        self.prometheus = self.stack.enter_context(Prometheus(
+            self.folder, [s.http for s in servers], "500ms", hurried))
+        for server in servers:
+            eventually(lambda s=server: self.prometheus.value(
+                f'up{{instance="127.0.0.1:{s.http}"}}') == 1, "a first scrape")
+        if servers:  # until then there was none
+            eventually(lambda: not self.prometheus.firing(), "quiet")
+        return self.prometheus
+
+    def load(self, server, *flags):
+        self.stack.enter_context(load(
+            self.options.programs / "encoderctl", server, *flags))
+
+    def connect(self, server):
+        self.stack.enter_context(
+            socket.create_connection(("127.0.0.1", server.grpc)))
+
+
+@scenario()
+def healthy(trouble):
+    """Under load, with one caller that makes mistakes."""
+    server = trouble.server()
+    trouble.watch(server)
+    trouble.load(server, "--concurrency=1", "--batch_size=2", "--words=8")
+    trouble.load(server, "--concurrency=1", "--batch_size=1", "--words=9999")
+    time.sleep(HEALTHY_SECONDS)
+
+
+@scenario("EncoderdAbsent")
+def no_target(trouble):
+    trouble.watch()
+
+
+@scenario("EncoderdDown")
+def killed(trouble):
+    server = trouble.server()
+    trouble.watch(server)
+    server.kill()
+
+
+@scenario("EncoderdDown")
+def stopped(trouble):
+    """Alive to the system and deaf to all."""
+    server = trouble.server()
+    trouble.watch(server)
+    server.process.send_signal(signal.SIGSTOP)
+
+
+@scenario("EncoderdRestarting", also=["EncoderdDown"])
+def restarted_twice(trouble):
+    server = trouble.fake("hidden_size:8")
+    prometheus = trouble.watch(server)
+    for _ in range(2):
+        seen = prometheus.value("process_start_time_seconds")
+        server.kill()
+        server = trouble.fake("hidden_size:8", grpc=server.grpc,
+                              http=server.http)
+        eventually(lambda: prometheus.value("process_start_time_seconds")
+                   not in (None, seen), "a scrape of the new one")
+
+
+@scenario("EncoderdDeviceFault", "EncoderdFailing")
+def device_fails_calls(trouble):
+    server = trouble.fake(POISONED)
+    trouble.watch(server)
+    trouble.load(server, "--concurrency=2", "--batch_size=1", POISON)
+
+
+@scenario("EncoderdFailed",
+          also=["EncoderdDeviceFault", "EncoderdFailing", "EncoderdRefusing"])
+def device_lost(trouble):
+    """While the other model's long batch keeps the process a while."""
+    server = trouble.fake("lost_after_batches:5",
+                          "--model=slow=batch_us:6000000", wait_for="serving")
+    trouble.watch(server)
+    trouble.load(server, "--model=slow", "--concurrency=1", "--batch_size=1")
+    eventually(lambda: trouble.prometheus.value(
+        'encoderd_admitted_tokens{model="slow"} > 0'), "a slow batch")
+    trouble.load(server, "--model=m", "--concurrency=1", "--batch_size=1")
+
+
+@scenario("EncoderdStuck", "EncoderdBacklog")
+def device_hangs(trouble):
+    server = trouble.fake("stuck_after_batches:5", "--max_batch_tokens=256", "--drain_timeout=1s")
+    trouble.watch(server)
+    trouble.load(server, "--concurrency=64", "--batch_size=4")
+
+
+@scenario("EncoderdRefusing", "EncoderdBusy",
+          also=["EncoderdSlow", "EncoderdBacklog"])
+def queue_full(trouble):
+    server = trouble.server("--max_queue_tokens=4096", "--threads=1")
+    trouble.watch(server)
+    trouble.load(server, "--concurrency=64", "--batch_size=8", "--words=64")
+
+
+@scenario("EncoderdBacklog", "EncoderdSlow", "EncoderdBusy")
+def too_much_work(trouble):
+    """A thousand tokens a second, with some thirty thousand waiting."""
+    server = trouble.fake("token_us:1000", "--max_batch_tokens=256",
+                          "--drain_timeout=1s")
+    trouble.watch(server)
+    trouble.load(server, "--concurrency=128", "--batch_size=4",
+                 "--timeout=5m", "--words=12")
+
+
+@scenario("EncoderdCallersLeave",
+          also=["EncoderdBusy", "EncoderdStuck", "EncoderdBacklog"])
+def callers_out_of_patience(trouble):
+    server = trouble.fake("batch_us:500000", "--drain_timeout=1s")
+    trouble.watch(server)
+    trouble.load(server, "--concurrency=4", "--batch_size=1", "--timeout=100ms")
+
+
+@scenario("EncoderdLoading")
+def slow_start(trouble):
+    trouble.watch(trouble.fake("load_ms:60000", wait_for=None))
+
+
+@scenario("EncoderdDraining", also=["EncoderdRefusing", "EncoderdStuck"])
+def slow_leave(trouble):
+    server = trouble.fake("batch_us:6000000")
+    trouble.watch(server)
+    trouble.load(server, "--concurrency=1", "--batch_size=1")
+    eventually(lambda: trouble.prometheus.value(
+        "encoderd_admitted_tokens > 0"), "a call under way")
+    server.process.terminate()
+
+
+@scenario("EncoderdConnectionsFull")
+def connections_taken(trouble):
+    server = trouble.server("--max_connections=3")
+    trouble.watch(server)
+    for _ in range(3):
+        trouble.connect(server)
+
+
+@scenario("EncoderdFilesFull", "EncoderdConnectionsFull")
+def files_taken(trouble):
+    """The server then takes 462 connections, of two descriptors each."""
+    server = trouble.fake("hidden_size:8", files=1024)
+    trouble.watch(server)
+    for _ in range(462):
+        trouble.connect(server)
+
+
+def play(options, name):
+    """What was wrong, in words; empty: nothing."""
+    function, earned, also = SCENARIOS[name]
+    started = time.monotonic()
+    fired = {}
+    with tempfile.TemporaryDirectory() as folder, \
+            contextlib.ExitStack() as stack:
+        trouble = Trouble(options, pathlib.Path(folder), stack)
+        function(trouble)
+
+        def all_fired():
+            fired.update(trouble.prometheus.firing())
+            return earned <= set(fired)
+        try:
+            eventually(all_fired, "alerts")
+        except TimeoutError:
+            pass
+    print(f"{name:24} {time.monotonic() - started:5.1f} s  "
+          f"{', '.join(sorted(fired)) or 'nothing fired'}", flush=True)
+    wrong = [f"{name}: {alert} did not fire" for alert in earned - set(fired)]
+    wrong += [f"{name}: {alert} fired: {fired[alert]}"
+              for alert in set(fired) - earned - also]
+    return wrong + [f"{name}: {alert} says: {summary}"
+                    for alert, summary in fired.items() if "error" in summary]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--programs", required=True, type=pathlib.Path,
+                        help="folder of encoderd, encoderd_fake_server, "
+                        "encoderctl")
+    parser.add_argument("--model", required=True, help="a model's folder")
+    parser.add_argument("scenarios", nargs="*", help=", ".join(SCENARIOS))
+    options = parser.parse_args()
+    names = options.scenarios or list(SCENARIOS)
+    wrong = [finding for name in names for finding in play(options, name)]
+    earned = set().union(*(SCENARIOS[name][1] for name in names))
+    if not options.scenarios:
+        wrong += [f"no scenario earns {alert}"
+                  for alert in set(monitoring.alerts()) - earned]
+    for finding in wrong:
+        print(finding, file=sys.stderr)
+    print(f"{len(earned)} of {len(monitoring.alerts())} alerts earned and "
+          f"fired in {len(names)} scenarios, {len(wrong)} faults")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

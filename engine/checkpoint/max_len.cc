@@ -24,18 +24,22 @@ absl::StatusOr<MaxLen> FromFiles(const LengthLimits& limits) {
   const MaxLenSource table = limits.is_table ? MaxLenSource::kPositionTable
                                              : MaxLenSource::kMaxPositions;
   if (limits.table_bounds) lower(limits.table, table);
-  if (limits.table_bounds && limits.max_seq_length > limits.table) {
+  const auto note_ignored = [&](absl::string_view name, int64_t limit) {
+    if (!limits.table_bounds || limit <= limits.table) return;
+    chosen.notes.push_back(absl::StrCat(name, " ", limit,
+                                        " is ignored: ", Bound(limits, ""),
+                                        limits.table, " tokens"));
+  };
+  if (limits.table_bounds && limits.is_table &&
+      limits.max_seq_length > limits.table) {
     return absl::DataLossError(
         absl::StrCat("max_seq_length is ", limits.max_seq_length, "; ",
                      Bound(limits, ""), limits.table, " tokens"));
   }
+  note_ignored("max_seq_length", limits.max_seq_length);
   lower(limits.max_seq_length, MaxLenSource::kSentenceTransformers);
+  note_ignored("model_max_length", limits.model_max_length);
   lower(limits.model_max_length, MaxLenSource::kTokenizer);
-  if (limits.table_bounds && limits.model_max_length > limits.table) {
-    chosen.notes.push_back(absl::StrCat(
-        "model_max_length ", limits.model_max_length,
-        " is ignored: ", Bound(limits, ""), limits.table, " tokens"));
-  }
   if (chosen.tokens == 0) lower(limits.table, table);
   return chosen;
 }

@@ -45,13 +45,15 @@ absl::StatusOr<MaxLen> FromFiles(const LengthLimits& limits) {
 }
 
 absl::Status CheckFlag(const LengthLimits& limits) {
-  const int64_t most = limits.table_bounds ? limits.table : kMaxGeneratedRows;
+  int64_t most = kMaxGeneratedRows;
+  std::string bound = "position rows are generated for ";
+  if (limits.table_bounds && (limits.is_table || limits.table < most)) {
+    most = limits.table;
+    bound = Bound(limits, " of this model");
+  }
   if (limits.flag >= 0 && limits.flag <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("max_len is ", limits.flag, "; ",
-                   limits.table_bounds ? Bound(limits, " of this model")
-                                       : "position rows are generated for ",
-                   "1 to ", most, " tokens"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "max_len is ", limits.flag, "; ", bound, "1 to ", most, " tokens"));
 }
 
 }  // namespace

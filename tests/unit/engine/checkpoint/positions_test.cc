@@ -156,6 +156,11 @@ TEST(MaxLenTest, WithoutATableTheModelIsBoundByWhatItWasTrainedFor) {
               IsError(kInvalidArgument, "at most 65536: set max_len"));
   limits.flag = 65536;
   EXPECT_THAT(ChooseMaxLen(limits), IsOk());
+  limits.flag = 65537;
+  EXPECT_THAT(ChooseMaxLen(limits),
+              IsError(kInvalidArgument,
+                      "max_len is 65537; position rows are generated for 1 to "
+                      "65536 tokens"));
 }
 
 TEST(MaxLenTest, TheFlagRaisesGeneratedRowsPastWhatTheFilesSayAndNotesIt) {

@@ -68,6 +68,7 @@ Architecture Parsed(const std::string& model_type, const Json& entry) {
   if (padding == "pad_token_id") parsed.padding_row = PaddingRow::kPadTokenId;
   if (entry.contains("positions"))
     parsed.position_scheme = PositionSchemeNamed(entry.at("positions"));
+  parsed.positions_called = entry.value("positions_called", "");
   parsed.always_projects = entry.value("always_projects", false);
   parsed.only = entry.value("only", Json::object());
   const Json form = entry.value("form", Json::object());

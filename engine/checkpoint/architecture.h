@@ -21,6 +21,8 @@
 //   padding_row      PaddingRow
 //   positions        the only scheme (positions.h); without it,
 //                    position_embedding_type of config.json says which
+//   positions_called what position_embedding_type may call that scheme, besides
+//                    absolute
 //   always_projects  the projection is there even where it changes no width
 #ifndef ENCODERD_ENGINE_CHECKPOINT_ARCHITECTURE_H_
 #define ENCODERD_ENGINE_CHECKPOINT_ARCHITECTURE_H_
@@ -52,6 +54,7 @@ struct Architecture {
   TensorTable tensors;
   PaddingRow padding_row = PaddingRow::kNone;
   const PositionScheme* position_scheme = nullptr;  // null: config.json says
+  std::string positions_called;
   bool always_projects = false;
   bool pre_norm = false;
   bool gated = false;

@@ -56,9 +56,11 @@ absl::StatusOr<double> Theta(const Settings& settings, const char* kind,
   const JsonFields rope(all->at(kind), absl::StrCat(kRope, ".", kind));
   if (!all->at(kind).is_object())
     return settings.fields().Bad(kRope, "want objects by kind of layer");
-  const absl::StatusOr<std::string> type = rope.String("rope_type", "default");
-  if (!type.ok()) return type.status();
-  if (*type != "default") return Unsupported(rope, "rope_type", "default is");
+  for (const char* key : {"rope_type", "type"}) {  // of today, and of old
+    const absl::StatusOr<std::string> type = rope.String(key, "default");
+    if (!type.ok()) return type.status();
+    if (*type != "default") return Unsupported(rope, key, "default is");
+  }
   if (rope.Find("partial_rotary_factor") != nullptr)
     return Unsupported(rope, "partial_rotary_factor", "");
   return rope.Number("rope_theta", 1, kMaxTheta, *plain);
@@ -88,12 +90,17 @@ absl::Status ReadRotations(const Settings& settings, ModelConfig* config) {
       scaling != nullptr) {
     return Unsupported(settings.fields(), "rope_scaling", "");
   }
+  const int32_t dims = config->head_size();
+  if (const Json* head_dim = settings.fields().Find("head_dim");
+      head_dim != nullptr && *head_dim != dims) {
+    return settings.fields().Bad(
+        "head_dim", absl::StrCat("want the hidden size by heads, ", dims));
+  }
   absl::Status status;
   double full = 0, window = 0;
   Take(Theta(settings, kFull, "full_theta"), &full, &status);
   Take(Theta(settings, kWindow, "window_theta"), &window, &status);
-  config->rotations = {{full, config->head_size()},
-                       {window, config->head_size()}};
+  config->rotations = {{full, dims}, {window, dims}};
   for (LayerSpec& layer : config->layers)
     layer.rotation = layer.reach == Reach() ? 0 : 1;
   return status;

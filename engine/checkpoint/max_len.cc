@@ -24,30 +24,36 @@ absl::StatusOr<MaxLen> FromFiles(const LengthLimits& limits) {
   const MaxLenSource table = limits.is_table ? MaxLenSource::kPositionTable
                                              : MaxLenSource::kMaxPositions;
   if (limits.table_bounds) lower(limits.table, table);
-  if (limits.table_bounds && limits.max_seq_length > limits.table) {
+  const auto note_ignored = [&](absl::string_view name, int64_t limit) {
+    if (!limits.table_bounds || limit <= limits.table) return;
+    chosen.notes.push_back(absl::StrCat(name, " ", limit,
+                                        " is ignored: ", Bound(limits, ""),
+                                        limits.table, " tokens"));
+  };
+  if (limits.table_bounds && limits.is_table &&
+      limits.max_seq_length > limits.table) {
     return absl::DataLossError(
         absl::StrCat("max_seq_length is ", limits.max_seq_length, "; ",
                      Bound(limits, ""), limits.table, " tokens"));
   }
+  note_ignored("max_seq_length", limits.max_seq_length);
   lower(limits.max_seq_length, MaxLenSource::kSentenceTransformers);
+  note_ignored("model_max_length", limits.model_max_length);
   lower(limits.model_max_length, MaxLenSource::kTokenizer);
-  if (limits.table_bounds && limits.model_max_length > limits.table) {
-    chosen.notes.push_back(absl::StrCat(
-        "model_max_length ", limits.model_max_length,
-        " is ignored: ", Bound(limits, ""), limits.table, " tokens"));
-  }
   if (chosen.tokens == 0) lower(limits.table, table);
   return chosen;
 }
 
 absl::Status CheckFlag(const LengthLimits& limits) {
-  const int64_t most = limits.table_bounds ? limits.table : kMaxGeneratedRows;
+  int64_t most = kMaxGeneratedRows;
+  std::string bound = "position rows are generated for ";
+  if (limits.table_bounds && (limits.is_table || limits.table < most)) {
+    most = limits.table;
+    bound = Bound(limits, " of this model");
+  }
   if (limits.flag >= 0 && limits.flag <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("max_len is ", limits.flag, "; ",
-                   limits.table_bounds ? Bound(limits, " of this model")
-                                       : "position rows are generated for ",
-                   "1 to ", most, " tokens"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "max_len is ", limits.flag, "; ", bound, "1 to ", most, " tokens"));
 }
 
 }  // namespace

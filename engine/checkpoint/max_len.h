@@ -42,8 +42,9 @@ struct MaxLen {
 };
 
 // The smallest limit; the flag replaces it. DATA_LOSS: max_seq_length is over
-// the table. INVALID_ARGUMENT: the flag is, or no file sets a limit and the
-// flag does not either, or more rows than kMaxGeneratedRows would be generated.
+// a stored table. INVALID_ARGUMENT: the flag is, or no file sets a limit and
+// the flag does not either, or more rows than kMaxGeneratedRows would be
+// generated.
 absl::StatusOr<MaxLen> ChooseMaxLen(const LengthLimits& limits);
 
 }  // namespace encoderd

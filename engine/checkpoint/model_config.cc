@@ -56,10 +56,13 @@ absl::Status ReadPositionScheme(const Settings& settings, ModelConfig* config) {
   if (!type.ok()) return type.status();
   if (architecture.position_scheme != nullptr) {
     config->position_scheme = architecture.position_scheme;
-    if (*type == "absolute") return absl::OkStatus();
+    const std::string& called = architecture.positions_called;
+    if (*type == "absolute" || (!called.empty() && *type == called))
+      return absl::OkStatus();
     return Unsupported(
         fields, kKey,
-        absl::StrCat(architecture.model_type, " has none but absolute"));
+        absl::StrCat(architecture.model_type, " has none but absolute",
+                     called.empty() ? "" : " and ", called));
   }
   config->position_scheme = FindPositionScheme(*type);
   if (config->position_scheme != nullptr) return absl::OkStatus();

@@ -59,8 +59,7 @@ struct Coster {
     double tokens = 0, pairs = 0;
     for (const int32_t length : lengths) {
       tokens += length;
-      pairs += length + PairsOnASide(length, op.reach.left) +
-               PairsOnASide(length, op.reach.right);
+      pairs += PairsWithin(op.reach, length);
     }
     return {op.kName, 0, 4 * pairs * hidden,
             4 * tokens * hidden * ElementBytes(op.context)};
@@ -83,6 +82,11 @@ struct Coster {
 };
 
 }  // namespace
+
+double PairsWithin(Reach reach, int32_t length) {
+  return length + PairsOnASide(length, reach.left) +
+         PairsOnASide(length, reach.right);
+}
 
 double BytesOf(const Matrix& matrix) {
   return Values(matrix) * ElementBytes(matrix);

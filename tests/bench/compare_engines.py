@@ -3,13 +3,19 @@
     python tests/bench/compare_engines.py --bench build/bench/bin/engine_bench \\
         --model models/all-MiniLM-L6-v2 --out result.jsonl
 
+A workload is a length, of which there are many sequences; `mix`, a mix of
+lengths; or `8x512`: 8 sequences of 512 tokens and no more, as one call would
+bring them. One sequence is computed on one core by encoderd, on all by peers.
+
 For each workload every peer first tries its ways of working and batch sizes
-and keeps the fastest; then all engines run in turn, `repeats` times. Peers get
-their sequences sorted by length and padded to the longest of a batch; encoderd
-gets them as they come. tokens/s counts real tokens only. A run during which
-other programs took more than 3 % of the cores is repeated, up to 20 times; the
-column `disturbed` counts runs that never found quiet. Prints a table, and
-writes one JSON object a row: losing rows too.
+and keeps the fastest. One whose vectors then differ from encoderd's by more
+than AGREES is not timed, and named. The others run in turn, `repeats` times.
+Peers get their sequences sorted by length and padded to the longest of a
+batch; encoderd gets them as they come. tokens/s counts real tokens only. A run
+during which other programs took more than 3 % of the cores is repeated, up to
+20 times; the column `disturbed` counts runs that never found quiet. `ratio` is
+encoderd's median rate in the same dtype over that of the row. Prints a table,
+and writes one JSON object a row: losing rows too.
 """
 
 import argparse
@@ -25,13 +31,29 @@ import time
 import numpy as np
 
 import peers
+import random_model
 
+# Of two values of unit vectors: rounding in fp32, and in bf16.
+AGREES = {"fp32": 1e-4, "bf16": 2e-2}
 BATCHES = {"16": [8, 16, 32, 64], "128": [1, 2, 4, 8, 16],
            "512": [1, 2, 4], "mix": [4, 8, 16, 32]}
 TOKENS = {"16": 16384, "128": 16384, "512": 16384, "mix": 40960}
 
 
+def few(workload):
+    """Sequences of a workload "8x512"; else 0."""
+    return int(workload.split("x")[0]) if "x" in workload[1:-1] else 0
+
+
+def batch_sizes(workload):
+    if not few(workload):
+        return BATCHES[workload]
+    return [size for size in (1, 2, 4, 8, 16, 32) if size <= few(workload)]
+
+
 def lengths(workload):
+    if few(workload):
+        return [int(workload.split("x")[1])] * few(workload)
     if workload != "mix":
         return [int(workload)] * (TOKENS[workload] // int(workload))
     random = np.random.default_rng(42)
@@ -44,8 +66,10 @@ def lengths(workload):
 def sequences(workload, config):
     """Random ids between [CLS] and [SEP]."""
     random = np.random.default_rng(7)
-    return [[101, *random.integers(1000, config["vocab_size"], n - 2).tolist(),
-             102] for n in lengths(workload)]
+    first, last = config.get("cls_token_id", 101), config.get("sep_token_id", 102)
+    return [[first,
+             *random.integers(1000, config["vocab_size"], n - 2).tolist(),
+             last] for n in lengths(workload)]
 
 
 def padded(order, ids, size):
@@ -63,11 +87,12 @@ def padded(order, ids, size):
 class Encoderd:
     """engine_bench as a child process that runs on command."""
 
-    def __init__(self, options, dtype, ids_file):
+    def __init__(self, options, dtype, ids_file, batch_tokens):
         self.name = f"encoderd {dtype}"
         self.child = subprocess.Popen(
             [options.bench, f"--model={options.model}", f"--dtype={dtype}",
-             f"--ids={ids_file}", f"--threads={options.cores}"],
+             f"--ids={ids_file}", f"--threads={options.cores}",
+             f"--max_batch_tokens={batch_tokens}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self.child.stdout.readline().strip() != "ready":
             raise RuntimeError(f"{self.name} is not available here")
@@ -94,6 +119,17 @@ class Encoderd:
         self.child.wait()
 
 
+def warm_seconds(run):
+    """Of the second run, or of a first so long that warming up is no matter."""
+    for _ in range(2):
+        start = time.perf_counter()
+        run()
+        seconds = time.perf_counter() - start
+        if seconds > 3:
+            break
+    return seconds
+
+
 class Tuned:
     """A peer with its fastest way of working for one workload."""
 
@@ -103,15 +139,16 @@ class Tuned:
         self.order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
         best = None
         for variant in peer.variants():
-            for size in BATCHES[workload]:
+            for size in batch_sizes(workload):
                 # The middle of the lengths, a quarter of the work.
                 some = self.order[::4] if workload == "mix" else \
                     self.order[:max(size * 4, len(ids) // 4)]
-                run = peer.prepare(padded(some, ids, size), variant)
-                run()
-                start = time.perf_counter()
-                run()
-                seconds = (time.perf_counter() - start) / len(some)
+                if peers.THREAD_A_CORE in variant and len(some) <= size:
+                    continue  # a single batch is for one thread
+                if "eager" in variant and max(map(len, ids)) > 4096:
+                    continue  # its scores alone are gigabytes
+                seconds = warm_seconds(peer.prepare(
+                    padded(some, ids, size), variant)) / len(some)
                 if best is None or seconds < best[0]:
                     best = (seconds, variant, size)
         _, variant, self.batch = best
@@ -156,11 +193,46 @@ def quiet_seconds(engine, children, cores):
     return seconds, True
 
 
+def pairs(config, n):
+    """Queries and keys that see each other, of all layers together."""
+    layers = config["num_hidden_layers"]
+    if config["model_type"] != "modernbert":
+        return layers * n * n
+    kinds = config.get("layer_types") or [
+        "sliding_attention" if layer % config["global_attn_every_n_layers"]
+        else "full_attention" for layer in range(layers)]
+    side = min(config["local_attention"] // 2, n - 1)
+    window = n + 2 * n * side - side * (side + 1)
+    return sum(window if kind == "sliding_attention" else n * n
+               for kind in kinds)
+
+
 def flops(config, ids):
+    """What has to be computed: no padding, and no key out of a window."""
     h, f = config["hidden_size"], config["intermediate_size"]
-    return sum(config["num_hidden_layers"] * len(row)
-               * (2 * (4 * h * h + 2 * h * f) + 4 * len(row) * h)
+    inner = 3 if config["model_type"] == "modernbert" else 2  # a gate
+    products = config["num_hidden_layers"] * 2 * (4 * h * h + inner * h * f)
+    return sum(len(row) * products + 4 * h * pairs(config, len(row))
                for row in ids)
+
+
+def dtype_of(engine):
+    return engine.name.split()[-1]
+
+
+def agreeing(tuned, ours, hidden):
+    """The peers whose vectors are encoderd's; the others are named."""
+    want = next(e for e in ours if dtype_of(e) == "fp32").vectors(hidden)
+    kept = []
+    for peer in tuned:
+        difference = float(np.abs(peer.vectors(hidden) - want).max())
+        agrees = difference <= AGREES[dtype_of(peer)]  # false for NaN
+        print(f"{peer.name}: {peer.how}; largest difference from encoderd "
+              f"{difference:.1e}{'' if agrees else ': left out'}",
+              file=sys.stderr, flush=True)
+        if agrees:
+            kept.append(peer)
+    return kept
 
 
 def quality(got, want):
@@ -169,6 +241,34 @@ def quality(got, want):
     return {"cosine_min": float(cosine.min()),
             "cosine_mean": float(cosine.mean()),
             "max_difference": float(np.abs(got - want).max())}
+
+
+def tuned_peers(available, workload, ids):
+    tuned = []
+    for peer in available:
+        try:
+            tuned.append(Tuned(peer, workload, ids))
+        except Exception as error:  # too little memory, for one
+            print(f"left out: {peer.name} {workload}: {error}",
+                  file=sys.stderr)
+    return tuned
+
+
+def measure(engines, ours, options):
+    """Seconds of each engine, how many runs were disturbed, peaks by dtype."""
+    children = [engine.child.pid for engine in ours]
+    times = {engine.name: [] for engine in engines}
+    disturbed = {engine.name: 0 for engine in engines}
+    peaks = {dtype_of(engine): 0 for engine in ours}
+    for _ in range(options.repeats):
+        for engine in ours:
+            dtype = dtype_of(engine)
+            peaks[dtype] = max(peaks[dtype], engine.peak())
+        for engine in engines:
+            seconds, loud = quiet_seconds(engine, children, options.cores)
+            times[engine.name].append(seconds)
+            disturbed[engine.name] += loud
+    return times, disturbed, peaks
 
 
 def compare(workload, options, config, available):
@@ -180,36 +280,34 @@ def compare(workload, options, config, available):
         file.writelines(" ".join(map(str, row)) + "\n" for row in ids)
         file.flush()
         ours = []
+        # The server deals a few sequences out to all of its threads.
+        batch_tokens = -(-few(workload) // options.cores) * len(ids[0])
         for dtype in ("fp32", "bf16"):
             try:
-                ours.append(Encoderd(options, dtype, file.name))
+                ours.append(Encoderd(options, dtype, file.name, batch_tokens))
             except RuntimeError as error:
                 print(error, file=sys.stderr)
-        tuned = [Tuned(peer, workload, ids) for peer in available]
-        engines = ours + tuned
-        children = [engine.child.pid for engine in ours]
-        times = {engine.name: [] for engine in engines}
-        disturbed = {engine.name: 0 for engine in engines}
-        peaks = {ours[i].name.split()[-1]: [] for i in range(len(ours))}
-        for _ in range(options.repeats):
-            for engine in ours:
-                peaks[engine.name.split()[-1]].append(engine.peak())
-            for engine in engines:
-                seconds, loud = quiet_seconds(engine, children, options.cores)
-                times[engine.name].append(seconds)
-                disturbed[engine.name] += loud
+        tuned = tuned_peers(available, workload, ids)
         truth = next(e for e in tuned if e.name == "torch fp32").vectors(hidden)
+        engines = ours + agreeing(tuned, ours, hidden)
+        times, disturbed, peaks = measure(engines, ours, options)
+        own = {dtype_of(engine): statistics.median(times[engine.name])
+               for engine in ours}
         for engine in engines:
-            dtype = engine.name.split()[-1]
+            dtype = dtype_of(engine)
             rate = [tokens / seconds for seconds in times[engine.name]]
-            peak = max(peaks[dtype]) if dtype in peaks else float("inf")
+            peak = peaks.get(dtype, float("inf"))
             share = flops(config, ids) / tokens * statistics.median(rate) / peak
             rows.append({
-                "workload": workload, "engine": engine.name,
+                "model": options.name, "workload": workload,
+                "engine": engine.name,
                 "version": getattr(engine, "version", options.version),
                 "how": getattr(engine, "how", "packed"),
                 "tokens_per_second": round(statistics.median(rate)),
                 "min": round(min(rate)), "max": round(max(rate)),
+                "ratio": round(
+                    statistics.median(times[engine.name]) / own[dtype], 2)
+                    if dtype in own else None,
                 "share_of_peak": round(share, 3),
                 "peak_gflops": round(peak / 1e9, 1),
                 "disturbed": disturbed[engine.name],
@@ -221,40 +319,57 @@ def compare(workload, options, config, available):
 
 def show(rows):
     print(f"{'workload':9}{'engine':18}{'tokens/s':>10}{'min':>8}{'max':>8}"
-          f"{'of peak':>9}{'disturbed':>10}{'cos min':>11}{'cos mean':>11}{'max|d|':>10}  how")
+          f"{'ratio':>7}{'of peak':>9}{'disturbed':>10}{'cos min':>11}{'cos mean':>11}{'max|d|':>10}  how")
     for row in rows:
         print(f"{row['workload']:9}{row['engine']:18}"
               f"{row['tokens_per_second']:10}{row['min']:8}{row['max']:8}"
-              f"{row['share_of_peak']:9.1%}{row['disturbed']:10}{row['cosine_min']:11.6f}"
+              f"{row['ratio'] or '':7}{row['share_of_peak']:9.1%}{row['disturbed']:10}{row['cosine_min']:11.6f}"
               f"{row['cosine_mean']:11.6f}{row['max_difference']:10.1e}"
               f"  {row['how']}", flush=True)
+
+
+def opened_peers(options):
+    available = []
+    for kind, dtype in peers.PEERS:
+        try:
+            available.append(kind(options.model, dtype, options.cores))
+        except Exception as error:  # whatever an exporter may throw
+            print(f"left out: {kind.__name__} {dtype}: {error}",
+                  file=sys.stderr)
+    return available
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bench", required=True, help="path of engine_bench")
-    parser.add_argument("--model", required=True, help="model folder")
+    parser.add_argument("--model", required=True, help="model folder, or "
+                        "random weights: " + ", ".join(random_model.SHAPES))
+    parser.add_argument("--layers", type=int,
+                        help="of random weights; default: the shape's own")
     parser.add_argument("--workloads", default="16,128,512,mix")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cores", type=int,
                         default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", help="file for the JSON rows, appended")
     options = parser.parse_args()
-    with open(os.path.join(options.model, "config.json"),
-              encoding="utf-8") as file:
-        config = json.load(file)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"],
                             cwd=os.path.dirname(os.path.abspath(__file__)),
                             capture_output=True, text=True, check=False)
     options.version = commit.stdout.strip() or "unknown"
+    options.name = os.path.basename(options.model.rstrip("/"))
     print(f"{platform.machine()}, {options.cores} cores", file=sys.stderr)
-    available = []
-    for kind, dtype in peers.PEERS:
-        try:
-            available.append(kind(options.model, dtype, options.cores))
-        except ImportError as error:
-            print(f"left out: {kind.__name__} {dtype}: {error}",
-                  file=sys.stderr)
+    with tempfile.TemporaryDirectory() as scratch:
+        if options.model in random_model.SHAPES:
+            random_model.write(options.model, scratch, options.layers)
+            options.model = scratch
+        run(options)
+
+
+def run(options):
+    with open(os.path.join(options.model, "config.json"),
+              encoding="utf-8") as file:
+        config = json.load(file)
+    available = opened_peers(options)
     for workload in options.workloads.split(","):
         rows = compare(workload, options, config, available)
         show(rows)

@@ -22,17 +22,28 @@ def _torch_model(folder, dtype="float32"):
 
         def __init__(self):
             super().__init__()
-            self.bert = transformers.AutoModel.from_pretrained(
-                folder, dtype=getattr(torch, dtype), add_pooling_layer=False)
+            self.encoder = transformers.AutoModel.from_pretrained(
+                folder, dtype=getattr(torch, dtype))
+            if hasattr(self.encoder, "pooler"):
+                self.encoder.pooler = None
 
         def forward(self, input_ids, attention_mask):
-            states = self.bert(input_ids=input_ids,
-                               attention_mask=attention_mask)[0].float()
+            states = self.encoder(input_ids=input_ids,
+                                  attention_mask=attention_mask)[0].float()
             mask = attention_mask.unsqueeze(-1).float()
             mean = (states * mask).sum(1) / mask.sum(1)
             return torch.nn.functional.normalize(mean, dim=1)
 
     return Embedder().eval()
+
+
+def _example():
+    """Two sequences to trace a model with: one padded, both longer than any
+    window, so that no mask is left out."""
+    import torch
+    mask = torch.ones(2, 256, dtype=torch.int64)
+    mask[1, 200:] = 0
+    return torch.ones_like(mask), mask
 
 
 def _two_threads(run_batch, batches, workers, start=None):
@@ -42,8 +53,12 @@ def _two_threads(run_batch, batches, workers, start=None):
         return np.concatenate(list(pool.map(run_batch, batches)))
 
 
+ALL_CORES, THREAD_A_CORE = "one call on all cores", "one thread a core"
+
+
 class Torch:
-    """PyTorch: one call on all cores, or one thread a core."""
+    """PyTorch: one call on all cores, or one thread a core; attention by its
+    own operator or spelled out."""
 
     def __init__(self, folder, dtype, cores):
         self.name = f"torch {dtype}"
@@ -58,10 +73,12 @@ class Torch:
         return torch.__version__
 
     def variants(self):
-        return ["one call on all cores", "one thread a core"]
+        return [f"{attention}, {calls}" for attention in ("sdpa", "eager")
+                for calls in (ALL_CORES, THREAD_A_CORE)]
 
     def prepare(self, batches, variant):
         import torch
+        attention, calls = variant.split(", ")
         inputs = [(torch.from_numpy(ids), torch.from_numpy(mask))
                   for ids, mask in batches]
 
@@ -69,29 +86,32 @@ class Torch:
             with torch.inference_mode():
                 return self.model(*batch).numpy()
 
-        if variant == "one call on all cores":
-            def run():
-                torch.set_num_threads(self.cores)
-                return np.concatenate([run_batch(b) for b in inputs])
-            return run
-        return lambda: _two_threads(run_batch, inputs, self.cores,
+        def run():
+            self.model.encoder.set_attn_implementation(attention)
+            if calls == THREAD_A_CORE:
+                return _two_threads(run_batch, inputs, self.cores,
                                     lambda: torch.set_num_threads(1))
+            torch.set_num_threads(self.cores)
+            return np.concatenate([run_batch(b) for b in inputs])
+        return run
 
 
 class OpenVino:
-    """OpenVINO with the throughput hint and its asynchronous queue."""
+    """OpenVINO with either hint and its asynchronous queue."""
 
     def __init__(self, folder, dtype, cores):
         import openvino as ov
-        import torch
         self.name = f"OpenVINO {dtype}"
-        example = (torch.ones(2, 8, dtype=torch.int64),
-                   torch.ones(2, 8, dtype=torch.int64))
-        model = ov.convert_model(_torch_model(folder), example_input=example)
-        self.compiled = ov.Core().compile_model(model, "CPU", {
-            "PERFORMANCE_HINT": "THROUGHPUT",
-            "INFERENCE_PRECISION_HINT": "bf16" if dtype == "bf16" else "f32",
-        })
+        model = ov.convert_model(_torch_model(folder),
+                                 example_input=_example())
+        precision = "bf16" if dtype == "bf16" else "f32"
+        self.compiled = {
+            hint: ov.Core().compile_model(model, "CPU", {
+                "PERFORMANCE_HINT": hint,
+                "INFERENCE_PRECISION_HINT": precision,
+                "INFERENCE_NUM_THREADS": cores,
+                "ENABLE_HYPER_THREADING": True})
+            for hint in ("THROUGHPUT", "LATENCY")}
 
     @staticmethod
     def version():
@@ -99,7 +119,7 @@ class OpenVino:
         return openvino.__version__.split("-")[0]
 
     def variants(self):
-        return ["throughput hint"]
+        return list(self.compiled)
 
     def prepare(self, batches, variant):
         import openvino as ov
@@ -110,7 +130,7 @@ class OpenVino:
             def take(request, index):
                 vectors[index] = request.get_output_tensor().data.copy()
 
-            queue = ov.AsyncInferQueue(self.compiled)
+            queue = ov.AsyncInferQueue(self.compiled[variant])
             queue.set_callback(take)
             for index, (ids, mask) in enumerate(batches):
                 queue.start_async([ids, mask], userdata=index)
@@ -133,13 +153,11 @@ class OnnxRuntime:
         with tempfile.TemporaryDirectory() as scratch:
             plain = os.path.join(scratch, "model.onnx")
             fused = os.path.join(scratch, "fused.onnx")
-            example = (torch.ones(2, 8, dtype=torch.int64),
-                       torch.ones(2, 8, dtype=torch.int64))
             axes = {0: "batch", 1: "tokens"}
             model = _torch_model(folder)
-            model.bert.set_attn_implementation("eager")
+            model.encoder.set_attn_implementation("eager")
             torch.onnx.export(
-                model, example, plain, dynamo=False, opset_version=17,
+                model, _example(), plain, dynamo=False, opset_version=17,
                 input_names=["input_ids", "attention_mask"],
                 output_names=["vectors"],
                 dynamic_axes={"input_ids": axes, "attention_mask": axes,
@@ -166,12 +184,12 @@ class OnnxRuntime:
         return onnxruntime.__version__
 
     def variants(self):
-        return ["one call on all cores", "one thread a core"]
+        return [ALL_CORES, THREAD_A_CORE]
 
     def prepare(self, batches, variant):
         feeds = [{"input_ids": ids, "attention_mask": mask}
                  for ids, mask in batches]
-        if variant == "one call on all cores":
+        if variant == ALL_CORES:
             return lambda: np.concatenate(
                 [self.all_cores.run(None, feed)[0] for feed in feeds])
         return lambda: _two_threads(

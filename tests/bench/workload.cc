@@ -10,6 +10,7 @@
 
 #include "absl/memory/memory.h"
 #include "engine/checkpoint/checkpoint_reader.h"
+#include "engine/device/op_costs.h"
 #include "tests/support/random_model.h"
 
 namespace encoderd {
@@ -94,10 +95,14 @@ std::vector<TokenSequence> RandomSequences(const std::vector<int32_t>& lengths,
 }
 
 double SequenceFlops(const ModelConfig& config, int64_t length) {
-  const double n = static_cast<double>(length), h = config.hidden_size,
-               f = config.intermediate_size;
-  return config.num_hidden_layers * n *
-         (2 * (4 * h * h + 2 * h * f) + 4 * n * h);
+  const double h = config.hidden_size, f = config.intermediate_size;
+  const double products = 4 * h * h + (config.gated ? 3 : 2) * h * f;
+  double flops = 0;
+  for (const LayerSpec& layer : config.layers) {
+    flops += 2 * products * static_cast<double>(length) +
+             4 * h * PairsWithin(layer.reach, static_cast<int32_t>(length));
+  }
+  return flops;
 }
 
 absl::StatusOr<std::unique_ptr<BenchRunner>> BenchRunner::Create(
@@ -111,7 +116,8 @@ absl::StatusOr<std::unique_ptr<BenchRunner>> BenchRunner::Create(
   }
   runner->results_.resize(threads);
   runner->hidden_size_ = model.config.hidden_size;
-  const int64_t budget = runner->sessions_.front()->max_batch_tokens();
+  int64_t budget = runner->sessions_.front()->max_batch_tokens();
+  if (max_batch_tokens > 0) budget = std::min(budget, max_batch_tokens);
   for (size_t i = 0; i < sequences.size(); ++i) {
     absl::Status status = ValidateSequence(sequences[i], model.limits);
     if (!status.ok()) return status;

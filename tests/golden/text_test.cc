@@ -9,10 +9,12 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/base/error.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/model.h"
@@ -101,21 +103,26 @@ TEST(TextTest, TextsGiveTheIdsAndTheVectorsOfTheReference) {
 }
 
 // Random weights with a tokenizer of their own: each sentence that fits gives
-// the golden's ids and vector, and each other one is too long indeed.
+// the golden's ids and vector; so many fit, and no other.
 class OwnTokenizerTest : public ::testing::TestWithParam<std::string> {};
+
+// A random checkpoint with its own tokenizer, on the CPU in fp32.
+absl::StatusOr<std::shared_ptr<const Model>> LoadWithTokenizer(
+    const std::string& name, const TempFolder& folder) {
+  WriteCheckpoint(CheckpointSpecOf(name), folder.path());
+  const auto tokenizer_json = ReadWholeFile(
+      kData, absl::StrCat("data/", name, "_tokenizer.json"), 4 << 20);
+  if (!tokenizer_json.ok()) return tokenizer_json.status();
+  folder.Write("tokenizer.json", *tokenizer_json);
+  return Model::Load(folder.path(), {.device = "cpu", .dtype = "fp32"});
+}
 
 TEST_P(OwnTokenizerTest, TextsGiveTheIdsAndTheVectorsOfTheReference) {
   const std::string name = GetParam();
   const TempFolder folder;
-  WriteCheckpoint(CheckpointSpecOf(name), folder.path());
-  const auto tokenizer_json = ReadWholeFile(
-      kData, absl::StrCat("data/", name, "_tokenizer.json"), 4 << 20);
-  ASSERT_THAT(tokenizer_json, IsOk());
-  folder.Write("tokenizer.json", *tokenizer_json);
   const auto golden = ReadGolden(absl::StrCat(name, "_text"));
   ASSERT_THAT(golden, IsOk());
-  const auto model =
-      Model::Load(folder.path(), {.device = "cpu", .dtype = "fp32"});
+  const auto model = LoadWithTokenizer(name, folder);
   ASSERT_THAT(model, IsOk());
   const ModelInfo& info = (*model)->info();
   auto session = (*model)->NewSession({});
@@ -167,6 +174,33 @@ std::vector<std::string> OwnTokenizers() {
 INSTANTIATE_TEST_SUITE_P(Architectures, OwnTokenizerTest,
                          ::testing::ValuesIn(OwnTokenizers()),
                          [](const auto& param) { return param.param; });
+
+// GPT-2 has no special tokens: what has no text has no tokens at all.
+TEST(TextTest, AnInputWithoutATokenIsRefusedAsEmpty) {
+  for (const auto& [name, tokens] :
+       {std::pair("gpt2", size_t{0}), std::pair("modernbert", size_t{3})}) {
+    const TempFolder folder;
+    const auto model = LoadWithTokenizer(name, folder);
+    ASSERT_THAT(model, IsOk());
+    const TokenizerScratchPtr scratch = (*model)->tokenizer().NewScratch();
+    Encoding encoding;
+    ASSERT_THAT(
+        (*model)->tokenizer().EncodePair("", "", {}, scratch.get(), &encoding),
+        IsOk());
+    EXPECT_EQ(encoding.token_ids.size(), tokens) << name;
+    TokenSequence sequence;
+    sequence.token_ids.assign(encoding.token_ids.begin(),
+                              encoding.token_ids.end());
+    const absl::Status status =
+        ValidateSequence(sequence, (*model)->info().limits);
+    if (tokens > 0) {
+      EXPECT_THAT(status, IsOk());
+    } else {
+      EXPECT_THAT(status, IsError(absl::StatusCode::kInvalidArgument, ""));
+      EXPECT_EQ(GetErrorDetail(status)->reason, "EMPTY_INPUT");
+    }
+  }
+}
 
 TEST(TextTest, TheWeightsOfEveryRandomCheckpointAreTheOnesOfTheGolden) {
   for (const CheckpointSpec& spec : AllCheckpointSpecs()) {

@@ -5,8 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,16 +12,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/batch.h"
-#include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/model_config.h"
 #include "tests/support/random_checkpoint.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/temp_folder.h"
+#include "tests/unit/engine/checkpoint/architecture_fixture.h"
 
 namespace encoderd {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr auto kInvalidArgument = absl::StatusCode::kInvalidArgument;
@@ -40,30 +35,6 @@ std::vector<CheckpointSpec> OneOfEach() {
   }
   return specs;
 }
-
-class ArchitectureTest : public testing::Test {
- protected:
-  absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
-      const std::vector<TensorToWrite>& tensors) {
-    WriteWeights(tensors, 1, folder_.path());
-    const auto config = LoadModelConfig(folder_.path(), 0);
-    if (!config.ok()) return config.status();
-    return CheckpointReader::Open(folder_.path(), *config);
-  }
-
-  // The config of a checkpoint with other or further members.
-  absl::StatusOr<ModelConfig> Config(const std::string& name,
-                                     const Json& members) {
-    WriteCheckpoint(CheckpointSpecOf(name), folder_.path());
-    std::ifstream file(folder_.Path("config.json"));
-    Json config = Json::parse(file);
-    config.update(members);
-    folder_.Write("config.json", config.dump());
-    return LoadModelConfig(folder_.path(), 0);
-  }
-
-  const TempFolder folder_;
-};
 
 TEST_F(ArchitectureTest, HasACheckpointOfEveryRow) {
   std::vector<std::string> names;
@@ -255,83 +226,6 @@ TEST_F(ArchitectureTest, MpNetHasABiasAndPositionsAfterRowOne) {
               IsError(kDataLoss, "relative_attention_num_buckets is 31"));
   EXPECT_THAT(Config("mpnet", {{"position_embedding_type", "sinusoidal"}}),
               IsError(kUnimplemented, "mpnet has none but absolute"));
-}
-
-TEST_F(ArchitectureTest, Gpt2HasNormsFirstACausalMaskAndFourTimesTheWidth) {
-  auto config = Config("gpt2", Json::object());  // n_inner is null there
-  ASSERT_THAT(config, IsOk());
-  EXPECT_EQ(config->intermediate_size, 256);
-  EXPECT_EQ(config->layer_norm_eps, 1e-5f);
-  EXPECT_EQ(config->hidden_act, Activation::kGeluTanh);
-  EXPECT_EQ(config->type_vocab_size, 0);
-  EXPECT_EQ(config->max_len, 128);
-  EXPECT_TRUE(config->pre_norm);
-  EXPECT_FALSE(config->gated);
-  const LayerSpec causal = {.reach = {-1, 0}};
-  EXPECT_THAT(config->layers, testing::ElementsAre(causal, causal, causal));
-  config = Config("gpt2", {{"n_inner", 48},
-                           {"layer_norm_epsilon", nullptr},
-                           {"activation_function", nullptr}});
-  ASSERT_THAT(config, IsOk());
-  EXPECT_EQ(config->intermediate_size, 48);
-  EXPECT_EQ(config->layer_norm_eps, 1e-5f);
-  EXPECT_EQ(config->hidden_act, Activation::kGeluTanh);
-}
-
-TEST_F(ArchitectureTest, RefusesGpt2sOtherWaysToScaleAttention) {
-  for (const char* key :
-       {"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"}) {
-    EXPECT_THAT(Config("gpt2", {{key, true}}), IsError(kUnimplemented, key));
-    EXPECT_THAT(Config("gpt2", {{key, false}}), IsOk());
-  }
-  EXPECT_THAT(Config("gpt2", {{"scale_attn_weights", false}}),
-              IsError(kUnimplemented, "scale_attn_weights"));
-  EXPECT_THAT(Config("gpt2", {{"add_cross_attention", true}}),
-              IsError(kUnimplemented, "add_cross_attention"));
-}
-
-// The masks that older checkpoints keep in every layer.
-TEST_F(ArchitectureTest, PassesOverGpt2sMasks) {
-  const CheckpointSpec spec = CheckpointSpecOf("gpt2");
-  WriteCheckpoint(spec, folder_.path());
-  std::vector<TensorToWrite> tensors = CheckpointTensors(spec);
-  tensors.push_back(FloatTensor("h.2.attn.bias", {1}, {1}));
-  tensors.push_back(FloatTensor("h.0.attn.masked_bias", {1}, {1}));
-  const auto reader = Open(tensors);
-  ASSERT_THAT(reader, IsOk());
-  EXPECT_TRUE((*reader)->notes().empty());
-}
-
-TEST_F(ArchitectureTest, ModernBertHasAGateWindowsAndTwoRotations) {
-  const auto config = Config("modernbert", Json::object());
-  ASSERT_THAT(config, IsOk());
-  EXPECT_TRUE(config->pre_norm);
-  EXPECT_TRUE(config->gated);
-  EXPECT_EQ(config->type_vocab_size, 0);
-  EXPECT_EQ(config->position_scheme, &RotaryPositions());
-  EXPECT_THAT(config->rotations,
-              testing::ElementsAre(Rotation{160000, 16}, Rotation{10000, 16}));
-  const LayerSpec full = {.reach = {}, .rotation = 0};
-  const LayerSpec window = {.reach = {8, 8}, .rotation = 1};
-  EXPECT_THAT(config->layers, testing::ElementsAre(full, window, window, full,
-                                                   window, window, full));
-  EXPECT_THAT(Config("modernbert", {{"rope_scaling", {{"type", "dynamic"}}}}),
-              IsError(kUnimplemented, "rope_scaling"));
-}
-
-TEST_F(ArchitectureTest, ModernBertsLengthIsBoundByMaxPositionEmbeddings) {
-  auto config = Config("modernbert", Json::object());
-  ASSERT_THAT(config, IsOk());
-  EXPECT_EQ(config->max_len, 256);
-  EXPECT_EQ(config->max_len_source, MaxLenSource::kMaxPositions);
-  EXPECT_THAT(LoadModelConfig(folder_.path(), 257),
-              IsError(kInvalidArgument, "was trained for 1 to 256 tokens"));
-  config = LoadModelConfig(folder_.path(), 100);
-  ASSERT_THAT(config, IsOk());
-  EXPECT_EQ(config->limits().position_rows, 100);
-  config = Config("modernbert", {{"max_position_embeddings", nullptr}});
-  ASSERT_THAT(config, IsOk());
-  EXPECT_EQ(config->max_len, 8192);
 }
 
 TEST_F(ArchitectureTest, FiveHundredAndFourteenRowsHoldFiveHundredAndTwelve) {

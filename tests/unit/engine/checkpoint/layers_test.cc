@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
 
 namespace encoderd {
@@ -94,6 +95,16 @@ TEST_F(LayersTest, RefusesByNameWhatIsNotServed) {
   const Json yarn = {{"full_attention", {{"rope_type", "yarn"}}}};
   EXPECT_THAT(Read({{"rope_parameters", yarn}}),
               IsError(kUnimplemented, "rope_type 'yarn'"));
+  const Json old = {{"sliding_attention", {{"type", "linear"}}}};
+  EXPECT_THAT(Read({{"rope_parameters", old}}),
+              IsError(kUnimplemented,
+                      "rope_parameters.sliding_attention: type 'linear'"));
+  EXPECT_THAT(
+      Read({{"rope_parameters", {{"full_attention", {{"type", "default"}}}}}}),
+      IsOk());
+  const Json partial = {{"full_attention", {{"partial_rotary_factor", 0.5}}}};
+  EXPECT_THAT(Read({{"rope_parameters", partial}}),
+              IsError(kUnimplemented, "partial_rotary_factor 0.5"));
   EXPECT_THAT(Read({{"rope_parameters", {{"rope_theta", 1e6}}}}),
               IsError(kUnimplemented, "rope_parameters"));
   EXPECT_THAT(Read({{"rope_scaling", {{"type", "linear"}}}}),
@@ -109,9 +120,55 @@ TEST_F(LayersTest, RefusesByNameWhatIsNotServed) {
 TEST_F(LayersTest, NamesBadValues) {
   EXPECT_THAT(Read({{"layer_types", {"full_attention"}}}),
               IsError(kDataLoss, "want a list of 5"));
-  EXPECT_THAT(Read({{"every", 0}}), IsError(kDataLoss, "every is 0"));
-  EXPECT_THAT(Read({{"local_theta", -1}}), IsError(kDataLoss, "local_theta"));
+  for (const Json& every : {Json(0), Json(-3), Json(1.5), Json("3")}) {
+    EXPECT_THAT(Read({{"every", every}}),
+                IsError(kDataLoss,
+                        absl::StrCat("config.json: every is ", ShowJson(every),
+                                     "; want a whole number from 1 "
+                                     "to 1048576")));
+  }
+  for (const Json& local :
+       {Json(0), Json(-2), Json(1e18), Json(int64_t{1} << 40), Json("128")}) {
+    EXPECT_THAT(Read({{"local", local}}),
+                IsError(kDataLoss,
+                        absl::StrCat("config.json: local is ", ShowJson(local),
+                                     "; want a "
+                                     "whole number from 1 to ")));
+  }
+  for (const Json& theta : {Json(0), Json(-1), Json(0.5), Json(1e300),
+                            Json("10000"), Json(true), Json::array({1e4})}) {
+    for (const char* key : {"global_theta", "local_theta"}) {
+      EXPECT_THAT(Read({{key, theta}}),
+                  IsError(kDataLoss, absl::StrCat("config.json: ", key, " is ",
+                                                  ShowJson(theta),
+                                                  "; want a number from 1 to "
+                                                  "1e+30")));
+    }
+    const Json rope = {{"full_attention", {{"rope_theta", theta}}}};
+    EXPECT_THAT(
+        Read({{"rope_parameters", rope}}),
+        IsError(kDataLoss, "rope_parameters.full_attention: rope_theta is "));
+  }
   EXPECT_THAT(Read({{"rope_parameters", 7}}), IsError(kDataLoss, "an object"));
+  EXPECT_THAT(Read({{"rope_parameters", {{"full_attention", 7}}}}),
+              IsError(kDataLoss, "want objects by kind of layer"));
+  EXPECT_THAT(Read({{"layer_types", "full_attention"}}),
+              IsError(kDataLoss, "want a list of 5"));
+  EXPECT_THAT(Read({{"head_dim", 4}}),
+              IsError(kDataLoss,
+                      "head_dim is 4; want the hidden size by "
+                      "heads, 6"));
+  EXPECT_THAT(Read({{"head_dim", 6}}), IsOk());
+}
+
+// A window that reaches past every text is one that sees all, by its own theta.
+TEST_F(LayersTest, WindowsMayBeOfOneTokenOrWiderThanAnyText) {
+  ASSERT_THAT(Read({{"local", 1}}), IsOk());
+  EXPECT_THAT(Reaches(), ElementsAre(-1, 0, 0, -1, 0));
+  ASSERT_THAT(Read({{"local", 1 << 28}}), IsOk());
+  EXPECT_THAT(Reaches(), ElementsAre(-1, 1 << 27, 1 << 27, -1, 1 << 27));
+  ASSERT_THAT(Read({{"every", 1 << 20}}), IsOk());
+  EXPECT_THAT(Reaches(), ElementsAre(-1, 8, 8, 8, 8));
 }
 
 }  // namespace

@@ -143,11 +143,24 @@ TEST(MaxLenTest, WithoutATableTheModelIsBoundByWhatItWasTrainedFor) {
   EXPECT_THAT(ChooseMaxLen(limits),
               IsError(kInvalidArgument,
                       "max_len is 8193; the model was trained for 1 to 8192"));
+  limits = {.table = 7999, .is_table = false, .max_seq_length = 8192};
+  chosen = ChooseMaxLen(limits);
+  ASSERT_THAT(chosen, IsOk());
+  EXPECT_EQ(chosen->tokens, 7999);
+  EXPECT_EQ(chosen->source, MaxLenSource::kMaxPositions);
+  EXPECT_THAT(chosen->notes,
+              testing::ElementsAre("max_seq_length 8192 is ignored: the model "
+                                   "was trained for 7999 tokens"));
   limits = {.table = 1 << 20, .is_table = false};
   EXPECT_THAT(ChooseMaxLen(limits),
               IsError(kInvalidArgument, "at most 65536: set max_len"));
   limits.flag = 65536;
   EXPECT_THAT(ChooseMaxLen(limits), IsOk());
+  limits.flag = 65537;
+  EXPECT_THAT(ChooseMaxLen(limits),
+              IsError(kInvalidArgument,
+                      "max_len is 65537; position rows are generated for 1 to "
+                      "65536 tokens"));
 }
 
 TEST(MaxLenTest, TheFlagRaisesGeneratedRowsPastWhatTheFilesSayAndNotesIt) {

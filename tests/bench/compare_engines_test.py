@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""What compare_engines.py asks of the engines, and what it counts."""
+
+import sys
+import unittest
+
+import compare_engines
+
+BERT = {"model_type": "bert", "num_hidden_layers": 3, "hidden_size": 4,
+        "intermediate_size": 5, "vocab_size": 2000}
+MODERN = {"model_type": "modernbert", "num_hidden_layers": 4, "hidden_size": 4,
+          "intermediate_size": 5, "vocab_size": 2000, "local_attention": 6,
+          "global_attn_every_n_layers": 3, "cls_token_id": 7,
+          "sep_token_id": 8}
+
+
+class CompareEnginesTest(unittest.TestCase):
+    def test_a_workload_of_a_few_sequences_has_just_those(self):
+        self.assertEqual(compare_engines.lengths("8x128"), [128] * 8)
+        self.assertEqual(compare_engines.batch_sizes("8x128"), [1, 2, 4, 8])
+        self.assertEqual(compare_engines.batch_sizes("1x8192"), [1])
+        self.assertEqual(compare_engines.lengths("512"), [512] * 32)
+
+    def test_sequences_stand_between_the_models_own_special_tokens(self):
+        for config, ends in (BERT, (101, 102)), (MODERN, (7, 8)):
+            for row in compare_engines.sequences("8x16", config):
+                self.assertEqual(len(row), 16)
+                self.assertEqual((row[0], row[-1]), ends)
+
+    def test_pairs_are_those_within_the_window(self):
+        for n in 1, 2, 3, 4, 7, 50:
+            near = sum(abs(i - j) <= 3 for i in range(n) for j in range(n))
+            self.assertEqual(compare_engines.pairs(MODERN, n),
+                             2 * n * n + 2 * near)
+            self.assertEqual(compare_engines.pairs(BERT, n), 3 * n * n)
+        kinds = ["sliding_attention"] * 3 + ["full_attention"]
+        self.assertEqual(
+            compare_engines.pairs({**MODERN, "layer_types": kinds}, 4),
+            3 * 16 + 16)
+
+    def test_a_gate_is_a_third_product(self):
+        attention = 4 * 4 * compare_engines.pairs(MODERN, 1)
+        self.assertEqual(compare_engines.flops(MODERN, [[1]]) - attention,
+                         4 * 2 * (4 * 16 + 3 * 20))
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

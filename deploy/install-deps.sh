@@ -19,6 +19,7 @@ test_packages=(
   git libgtest-dev libgmock-dev libbenchmark-dev
   clang clang-tidy shellcheck procps
   iso-codes installation-guide-amd64
+  nghttp2-client
 )
 
 packages=("${build_packages[@]}")

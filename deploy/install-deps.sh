@@ -19,7 +19,11 @@ test_packages=(
   git libgtest-dev libgmock-dev libbenchmark-dev
   clang clang-tidy shellcheck procps
   iso-codes installation-guide-amd64
-  nghttp2-client
+  default-jdk-headless libgrpc-java protobuf-compiler-grpc-java-plugin
+  libprotobuf-java libnetty-java libguava-java libperfmark-java
+  libgeronimo-annotation-1.3-spec-java ruby-grpc ruby-grpc-tools
+  php-cli php-curl php-google-protobuf protobuf-c-compiler libprotobuf-c-dev
+  nodejs nghttp2-client
 )
 
 packages=("${build_packages[@]}")

@@ -21,12 +21,14 @@ ALLOWED = {
     "encode_document": "sentence-transformers'",
     "too_many_pings": "a GOAWAY of gRPC's",
     "lower_snake": "a way to write names",
+    "experimental_allow_proto3_optional": "an option of old protocs",
     "xla/service/gpu/model/matmul_interpolator_data.h": "XLA's",
     "encoderd-bundle/tests/gpu.sh": "in what deploy/bundle.sh makes",
 }
 
-CXX = (".h", ".cc", ".cu", ".proto")
-HASH = (".sh", ".cmake", "CMakeLists.txt")
+CXX = (".h", ".cc", ".cu", ".proto", ".c", ".java", ".go", ".rs", ".mjs",
+       ".php")
+HASH = (".sh", ".cmake", "CMakeLists.txt", ".rb")
 COMMENTED = CXX + HASH + (".py",)
 PLAIN = (".h.in", ".json", ".toml", ".yml", "Dockerfile", ".clang-tidy")
 DEFINES_NOTHING = ("tests/lint/code_names.py", "tests/lint/self_test.py")

@@ -23,7 +23,7 @@ test_packages=(
   libprotobuf-java libnetty-java libguava-java libperfmark-java
   libgeronimo-annotation-1.3-spec-java ruby-grpc ruby-grpc-tools
   php-cli php-curl php-google-protobuf protobuf-c-compiler libprotobuf-c-dev
-  nodejs nghttp2-client
+  nodejs libwww-curl-perl nghttp2-client
 )
 
 packages=("${build_packages[@]}")

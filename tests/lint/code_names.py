@@ -28,7 +28,7 @@ ALLOWED = {
 
 CXX = (".h", ".cc", ".cu", ".proto", ".c", ".java", ".go", ".rs", ".mjs",
        ".php")
-HASH = (".sh", ".cmake", "CMakeLists.txt", ".rb")
+HASH = (".sh", ".cmake", "CMakeLists.txt", ".rb", ".pl")
 COMMENTED = CXX + HASH + (".py",)
 PLAIN = (".h.in", ".json", ".toml", ".yml", "Dockerfile", ".clang-tidy")
 DEFINES_NOTHING = ("tests/lint/code_names.py", "tests/lint/self_test.py")

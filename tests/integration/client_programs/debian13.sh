@@ -7,7 +7,7 @@
 set -euo pipefail
 
 packages=(
-  ca-certificates protobuf-compiler
+  ca-certificates protobuf-compiler libprotobuf-dev
   golang-go golang-google-grpc-dev golang-google-genproto-dev
   protoc-gen-go protoc-gen-go-grpc
   cargo librust-tonic-dev librust-tonic-build-dev librust-tonic-types-dev

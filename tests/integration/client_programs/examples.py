@@ -19,7 +19,8 @@ CHROOT = os.environ.get("ENCODERD_TEST_CHROOT")
 ADDRESS = "localhost:8400"
 # As root in namespaces of its own, so that nothing stays mounted.
 ENTER = ('mount -t proc proc "$0/proc" && exec chroot "$0" '
-         'env -i HOME=/root PATH=/usr/bin:/bin bash -c "$1"')
+         'env -i HOME=/root LC_ALL=C.UTF-8 PATH=/usr/bin:/bin '
+         'bash -c "$1"')
 
 
 def block(page, mark):
@@ -54,12 +55,13 @@ class Scratch:
         script = f"set -euo pipefail\ncd {inside}\n{commands}"
         command = ["bash", "-c", script]
         if CHROOT:
-            command = ["unshare", "--mount", "--pid", "--fork", "bash", "-c",
-                       ENTER, CHROOT, script]
+            command = ["unshare", "--mount", "--pid", "--fork", "--kill-child",
+                       "bash", "-c", ENTER, CHROOT, script]
         path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
         return subprocess.run(command, timeout=1500, capture_output=True,
                               text=True, stdin=subprocess.DEVNULL, check=False,
-                              env=dict(os.environ, PATH=path))
+                              env=dict(os.environ, PATH=path,
+                                       LC_ALL="C.UTF-8"))
 
     def must_run(self, commands):
         done = self.run(commands)

@@ -2,13 +2,14 @@
 
 import math
 import re
+import subprocess
 
 import grpc
 import numpy as np
 import pytest
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 from examples import CHROOT, ROOT, Example, Scratch, languages
-from google.protobuf import any_pb2, duration_pb2
+from google.protobuf import any_pb2, descriptor_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
 from python_service import Service, serve
 
@@ -153,6 +154,36 @@ def test_the_command_of_proto_readme_generates(language):
         generated = [path for path in (scratch.folder / "gen").rglob("*")
                      if path.is_file() and path.suffix != ".proto"]
         assert generated
+    finally:
+        scratch.close()
+
+
+def described_files(folder, out):
+    """The descriptors of a folder's contract, as protoc reads it."""
+    subprocess.run(
+        ["protoc", f"-I{folder}", f"--descriptor_set_out={out}",
+         "encoderd/v1/encoder.proto", "google/rpc/error_details.proto"],
+        check=True)
+    found = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file
+    optional = []
+    for message in [m for file in found for m in file.message_type]:
+        for part in [message, *message.nested_type]:
+            for field in part.field:
+                if field.proto3_optional:
+                    optional.append(field.name)
+                    field.ClearField("proto3_optional")
+    return str(found), sorted(optional)
+
+
+@pytest.mark.skipif("c" not in GENERATED, reason="C is not nightly")
+def test_c_reads_the_same_contract_without_the_word_optional(tmp_path):
+    scratch = Scratch()
+    try:
+        scratch.generate("c")
+        files, optional = described_files(ROOT / "proto", tmp_path / "ours")
+        assert optional == ["future_quota_value", "layer", "normalize"]
+        assert described_files(scratch.folder / "gen/c/proto",
+                               tmp_path / "c") == (files, [])
     finally:
         scratch.close()
 

@@ -22,6 +22,11 @@ test_packages=(
   clang clang-tidy shellcheck procps
   iso-codes installation-guide-amd64
   prometheus docker-compose
+  default-jdk-headless libgrpc-java protobuf-compiler-grpc-java-plugin
+  libprotobuf-java libnetty-java libguava-java libperfmark-java
+  libgeronimo-annotation-1.3-spec-java ruby-grpc ruby-grpc-tools
+  php-cli php-curl php-google-protobuf protobuf-c-compiler libprotobuf-c-dev
+  nodejs libwww-curl-perl nghttp2-client
 )
 container_packages=(buildah podman runc debootstrap)
 

@@ -13,7 +13,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures container restarts
-  prometheus dashboard)
+  prometheus dashboard languages)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -162,6 +162,24 @@ check_dashboard() {
   code=$?
   echo "nightly.sh: look at $picture" >&2
   verdict "every panel has data" "$(cat "$work/dashboard")" test "$code" -eq 0
+}
+
+# client/examples in Go and Rust, by the commands of the READMEs, in a root
+# folder of Debian 13, which .cache keeps; needs root and debootstrap.
+check_languages() {
+  local chroot=$PWD/.cache/debian13 log=$work/languages.log
+  tests/integration/client_programs/debian13.sh "$chroot" > "$log" 2>&1 &&
+    cmake --preset dev >> "$log" 2>&1 &&
+    cmake --build build/dev --target encoderd >> "$log" 2>&1 &&
+    ENCODERD_TEST_CHROOT=$chroot ENCODERD_TEST_PYTHON=$python \
+      ENCODERD_TEST_MODEL=${ENCODERD_TEST_MODEL:-$(deploy/fetch-model.sh)} \
+      ctest --test-dir build/dev --no-tests=error --verbose \
+      -R '^client_(python_install|languages)$' >> "$log" 2>&1
+  local code=$? figure
+  [[ $code -eq 0 ]] || tail -n 40 "$log" >&2
+  figure=$(grep -oE '[0-9]+ passed.*' "$log" | tail -n 1)
+  verdict "9 passed" "${figure:-none passed}" \
+    test "$code" -eq 0 -a "${figure%% *}" = 9
 }
 
 if [[ ${1-} == --list ]]; then

@@ -5,7 +5,7 @@ add_test(NAME client_python_install
 set_tests_properties(client_python_install PROPERTIES FIXTURES_SETUP client_python)
 set(client_tests client_python_install)
 
-foreach(name IN ITEMS fake async options misuse too_large stream stream_faults stalls retry types encoderctl bulk bench server sentence_transformers server_programs)
+foreach(name IN ITEMS fake async options misuse too_large stream stream_faults stalls retry types encoderctl bulk bench server sentence_transformers server_programs languages load)
   add_test(NAME client_${name}
            COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh -m pytest -q -p no:cacheprovider
                    ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_${name}.py)
@@ -14,3 +14,5 @@ foreach(name IN ITEMS fake async options misuse too_large stream stream_faults s
 endforeach()
 set_tests_properties(${client_tests} PROPERTIES LABELS integration TIMEOUT 900 ENVIRONMENT
   "PYTHONPATH=${client_site}/site;PYTHONDONTWRITEBYTECODE=1;ENCODERD_TEST_PROGRAMS=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+# In a root folder of Debian 13 it compiles Rust's gRPC, too.
+set_tests_properties(client_languages PROPERTIES TIMEOUT 1800)

@@ -11,7 +11,7 @@ A text block (```text) after a block shows lines that its output must have.
 
 The commands run in a scratch folder that looks like the checkout. Only there
 do wrappers replace programs: they add the server's free ports, put the pinned
-packages in reach of pip without a network, and stand in for grpcurl.
+packages in reach of pip without a network.
 """
 
 import argparse
@@ -67,8 +67,7 @@ class Scratch:
                      '--listen=127.0.0.1:0 --http_listen=127.0.0.1:0')
         self._script("deploy/fetch-model.sh", f"echo '{model}'")
         self._script("path/python3", f'exec {python} "$@"')
-        self._script("path/grpcurl",
-                     f'exec {python} {ROOT}/tests/support/grpcurl.py "$@"')
+        self._script("path/grpcurl", f'exec {python.parent}/grpcurl "$@"')
 
     def _script(self, path, line):
         file = self.folder / path

@@ -24,12 +24,14 @@ ALLOWED = {
     "terminationGracePeriodSeconds": "Kubernetes'", "LimitNOFILE": "systemd's",
     "lower_snake": "a way to write names",
     "histogram_quantile": "PromQL's",
+    "experimental_allow_proto3_optional": "an option of old protocs",
     "xla/service/gpu/model/matmul_interpolator_data.h": "XLA's",
     "encoderd-bundle/tests/gpu.sh": "in what deploy/bundle.sh makes",
 }
 
-CXX = (".h", ".cc", ".cu", ".proto")
-HASH = (".sh", ".cmake", "CMakeLists.txt")
+CXX = (".h", ".cc", ".cu", ".proto", ".c", ".java", ".go", ".rs", ".mjs",
+       ".php")
+HASH = (".sh", ".cmake", "CMakeLists.txt", ".rb", ".pl")
 COMMENTED = CXX + HASH + (".py",)
 PLAIN = (".h.in", ".json", ".toml", ".yml", "Dockerfile", ".clang-tidy")
 DEFINES_NOTHING = ("tests/lint/code_names.py", "tests/lint/self_test.py")

@@ -13,7 +13,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures container restarts
-  prometheus dashboard languages)
+  prometheus dashboard languages tokenizers)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -180,6 +180,22 @@ check_languages() {
   figure=$(grep -oE '[0-9]+ passed.*' "$log" | tail -n 1)
   verdict "9 passed" "${figure:-none passed}" \
     test "$code" -eq 0 -a "${figure%% *}" = 9
+}
+
+# Every text of the corpus in every comparison; tests/run.sh takes a quarter of
+# it in most.
+check_tokenizers() {
+  local log=$work/tokenizers.log
+  cmake --preset dev > "$log" 2>&1 &&
+    cmake --build build/dev --target tokenize_lines >> "$log" 2>&1 &&
+    ENCODERD_TEST_CORPUS=whole ENCODERD_TEST_PYTHON=$python \
+      ENCODERD_TEST_MODEL=${ENCODERD_TEST_MODEL:-$(deploy/fetch-model.sh)} \
+      ctest --test-dir build/dev --no-tests=error --verbose \
+      -R '^tokenizer_(differential|byte_pair|unigram)$' >> "$log" 2>&1
+  local code=$?
+  [[ $code -eq 0 ]] || tail -n 40 "$log" >&2
+  verdict "0 differences" "$(grep -oE '[0-9]+ passed' "$log" | paste -sd ' ')" \
+    test "$code" -eq 0
 }
 
 if [[ ${1-} == --list ]]; then

@@ -18,7 +18,13 @@ namespace encoderd {
 namespace {
 
 constexpr int kSequences = 48;
+// AddressSanitizer makes a batch thirty times as slow, and it looks for faults
+// of memory, not at bits: ten batches reach every line.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kBatches = 10;
+#else
 constexpr int kBatches = 200;
+#endif
 
 struct TestModel {
   std::string name;
@@ -125,7 +131,7 @@ class BatchInvarianceTest
   std::vector<std::vector<float>> alone_;
 };
 
-TEST_P(BatchInvarianceTest, GivesTheSameBitsInTwoHundredBatches) {
+TEST_P(BatchInvarianceTest, GivesTheSameBitsInEveryBatch) {
   EXPECT_EQ(Differences(1, kBatches), 0);
 }
 

@@ -12,7 +12,7 @@ import unittest
 from google.protobuf import descriptor_pb2
 from google.rpc import error_details_pb2, status_pb2
 
-PROTO = pathlib.Path(__file__).resolve().parents[3] / "proto"
+PROTO = pathlib.Path(__file__).resolve().parents[2] / "proto"
 
 
 def ours(name):

@@ -3,7 +3,7 @@
 // too long says. README.md tells how to generate code and run this.
 //   php client/examples/embed.php [HOST:PORT]
 //
-// gRPC over curl, as no distribution has PHP's gRPC extension: one message is a
+// gRPC over curl, for Debian 12 has no PHP extension of gRPC: one message is a
 // byte 0, its length in 4 bytes and itself; the status comes as trailers.
 set_include_path(__DIR__ . '/../../gen/php' . PATH_SEPARATOR
     . get_include_path());

@@ -132,6 +132,21 @@ class DashboardTest(unittest.TestCase):
                                      f"{taken.get((x, y))}")
                     taken[x, y] = title
 
+    def test_all_jobs_are_jobs_of_encoderd(self):
+        """Other programs have up and process_*, too."""
+        job = monitoring.variables()["job"]
+        self.assertEqual(job["current"]["value"], ["encoderd"])
+        # "All" is then the values of the query, no pattern for every job.
+        self.assertNotIn("allValue", job)
+        for where, expression in monitoring.expressions():
+            for name, matchers in monitoring.selectors(expression):
+                if name == "up" or name.startswith("process_"):
+                    self.assertIn("job", [label for label, _, _ in matchers],
+                                  where)
+            bare = re.findall(r"\b(?:up|process_\w+)\b(?!\{)",
+                              monitoring.STRING.sub('""', expression))
+            self.assertEqual(bare, [], where)
+
     def test_variables_are_defined(self):
         known = set(monitoring.variables()) | {"__rate_interval"}
         text = monitoring.DASHBOARD.read_text(encoding="utf-8")

@@ -12,18 +12,23 @@ import json
 import os
 import pathlib
 import re
+import sys
 import tarfile
 import tempfile
 import threading
 import unittest
-import urllib.request
 
 import grpc
-from images import (BASE, ROOT, Container, build, check_tools, inspect,
-                             make_base, podman, run)
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
-from server_process import PROGRAMS, Server, free_port, until
+from images import (BASE, ROOT, Container, build, check_tools, inspect,
+                    make_base, podman, run)
 
+sys.path.insert(0, str(ROOT / "tests/support"))
+from server_process import (  # noqa: E402  after the path
+    Server, eventually, free_port, get)
+
+PROGRAMS = pathlib.Path(os.environ.get("ENCODERD_TEST_PROGRAMS",
+                                       ROOT / "build/bench/bin"))
 MAX_BYTES = 105 * 1000 * 1000
 MODEL = os.environ.get("ENCODERD_TEST_MODEL")
 SENTENCES = ROOT / "tests/golden/sentences.txt"
@@ -54,7 +59,7 @@ class Served:
             f"--http_listen={self.http.removeprefix('http://')}", *flags,
             options=["-e", f"ENCODERD_TARGET={self.address}", *options])
         try:
-            until("event=serving", self._serving)
+            eventually(self._serving, "event=serving")
         except BaseException:
             self.container.close()
             raise
@@ -65,8 +70,7 @@ class Served:
         return "event=serving" in self.container.log()
 
     def metrics(self):
-        with urllib.request.urlopen(f"{self.http}/metrics") as answer:
-            return answer.read().decode()
+        return get(f"{self.http}/metrics")
 
     def embed(self, output):
         run(PROGRAMS / "encoderctl", "embed", f"--target={self.address}",
@@ -163,9 +167,7 @@ class ServingTest(unittest.TestCase):
 
     def test_its_vectors_have_the_bits_of_a_server_outside(self):
         with tempfile.TemporaryDirectory() as folder:
-            outside = Server(folder, "outside", MODEL)
-            self.addCleanup(outside.kill)
-            outside.start()
+            outside = self.enterContext(Server(PROGRAMS / "encoderd", MODEL))
             inside = pathlib.Path(folder, "inside.npy")
             beside = pathlib.Path(folder, "outside.npy")
             self.served.embed(inside)
@@ -181,8 +183,7 @@ class ServingTest(unittest.TestCase):
         metrics = self.served.metrics()
         self.assertRegex(metrics, r'(?m)^encoderd_requests_total\{.*"Embed.*\} \d')
         self.assertRegex(metrics, r"(?m)^encoderd_build_info\{")
-        with urllib.request.urlopen(f"{self.served.http}/readyz") as answer:
-            self.assertEqual(answer.status, 200)
+        get(f"{self.served.http}/readyz")  # raises unless it is 200
 
     def test_its_health_check_asks_where_the_server_listens(self):
         container = self.served.container
@@ -242,7 +243,8 @@ class StoppingTest(unittest.TestCase):
             caller.start()
         accepted = re.compile(r"(?m)^encoderd_input_tokens_count\S* "
                               rf"{CALLS * INPUTS}$")
-        until("all calls accepted", lambda: accepted.search(served.metrics()))
+        eventually(lambda: accepted.search(served.metrics()),
+                   "all calls accepted")
         code = served.container.stop()
         for caller in callers:
             caller.join()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Two servers restarted by TERM, in turn and under load: no call is lost.
 
-    ENCODERD_TEST_MODEL=FOLDER tests/integration/container/restarts.py [COUNT]
+    ENCODERD_TEST_MODEL=FOLDER ENCODERD_TEST_PROGRAMS=build/bench/bin \\
+      tests/integration/container/restarts.py [COUNT]
 
 Callers have both addresses and client/service_config.json, nothing else: half
 of them use the first server that answers, half use both in turn. Prints what
@@ -12,21 +13,24 @@ call was in flight when TERM came. tests/nightly.sh runs it.
 import collections
 import os
 import pathlib
+import re
 import sys
-import tempfile
 import threading
 import time
 
 import grpc
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
-from server_process import Server
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests/support"))
+from server_process import Server, free_port  # noqa: E402  after the path
 
 CALLERS = 16
 # Between two restarts, so that callers are back at the server that came back:
 # after a refusal gRPC waits a second or more before it connects again.
 PAUSE = 4  # seconds
 TEXT = "A call that is in flight when a server goes away. " * 5
-CONFIG = pathlib.Path(__file__).resolve().parents[3] / "client/service_config.json"
+CONFIG = ROOT / "client/service_config.json"
 
 
 class Callers:
@@ -71,31 +75,36 @@ class Callers:
 
 def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    program = pathlib.Path(os.environ["ENCODERD_TEST_PROGRAMS"], "encoderd")
     model = os.environ["ENCODERD_TEST_MODEL"]
+
+    def start(port):
+        return Server(program, model, "--threads=1", grpc=port)
+
     faults = []
     under_load = in_flight = 0
-    with tempfile.TemporaryDirectory() as folder:
-        servers = [Server(folder, name, model, "--threads=1")
-                   for name in ("one", "two")]
+    servers = []
+    try:
+        for _ in range(2):
+            servers.append(start(free_port()))
+        callers = Callers([server.address for server in servers])
         try:
-            for server in servers:
-                server.start()
-            callers = Callers([server.address for server in servers])
-            try:
-                for i in range(count):
-                    server = servers[i % 2]
-                    code, calls = server.stop()
-                    under_load += calls > 0
-                    in_flight += calls
-                    if code != 0 or "unanswered=0" not in server.log():
-                        faults.append(f"exit code {code}:\n{server.log()}")
-                    server.start()
-                    time.sleep(PAUSE)
-            finally:
-                callers.stop()
+            for i in range(count):
+                server = servers[i % 2]
+                code = server.stop()
+                found = re.search(r"event=draining in_flight=(\d+)", server.log())
+                calls = int(found[1]) if found else 0
+                under_load += calls > 0
+                in_flight += calls
+                if code != 0 or "unanswered=0" not in server.log():
+                    faults.append(f"exit code {code}:\n{server.log()}")
+                servers[i % 2] = start(server.grpc)
+                time.sleep(PAUSE)
         finally:
-            for server in servers:
-                server.kill()
+            callers.stop()
+    finally:
+        for server in servers:
+            server.kill()
     lost = sum(callers.lost.values())
     print(f"{count} restarts, {in_flight} calls in flight at TERM, "
           f"{callers.answered} answered, {lost} lost")

@@ -1,6 +1,5 @@
-"""Programs on loopback, one at a time by `with`: a server, Prometheus, load.
-
-Each ends with its block. Waits are for events and bounded by PATIENCE."""
+"""Prometheus and load as programs on loopback, each until the end of `with`;
+the server is that of tests/support."""
 
 import contextlib
 import json
@@ -8,95 +7,18 @@ import os
 import pathlib
 import re
 import shutil
-import signal
-import socket
 import subprocess
-import threading
-import time
+import sys
 import urllib.error
 import urllib.parse
-import urllib.request
 
 import yaml
 
 import monitoring
 
-PATIENCE = 120  # seconds; only what is broken waits so long
-
-
-def eventually(wanted, what, patience=PATIENCE):
-    """What `wanted` gives once it is not falsy."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        found = wanted()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise TimeoutError(f"{what}: not within {patience} s")
-
-
-def get(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        return answer.read().decode()
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-class Server:
-    """encoderd, or encoderd_fake_server. Ports that are given are kept by the
-    next server, which is then the same one to Prometheus."""
-
-    def __init__(self, program, model, *flags, grpc=0, http=0, files=None,
-                 wait_for="serving"):
-        limit = ["prlimit", f"--nofile={files}:{files}"] if files else []
-        self.process = subprocess.Popen(
-            [*limit, program, f"--model={model}", f"--listen=127.0.0.1:{grpc}",
-             f"--http_listen=127.0.0.1:{http}", *flags],
-            stderr=subprocess.PIPE, text=True)
-        self.log = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        self.grpc, self.http = (int(port) for port in self.wait_for(
-            r"event=listening grpc=\S+:(\d+) http=\S+:(\d+)").groups())
-        if wait_for:
-            self.wait_for(f"event={wait_for}")
-
-    def _read(self):
-        for line in self.process.stderr:
-            self.log.append(line)
-
-    def wait_for(self, pattern):
-        def found():
-            match = re.search(pattern, "".join(self.log))
-            if not match and self.process.poll() is not None:
-                raise RuntimeError(f"the server ended: {''.join(self.log)}")
-            return match
-        return eventually(found, f"a log line {pattern}")
-
-    def metrics(self):
-        return get(f"http://127.0.0.1:{self.http}/metrics")
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
-            self.process.terminate()
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.kill()
-        self._reader.join()
-        self.process.stderr.close()
+sys.path.insert(0, str(monitoring.ROOT / "tests/support"))
+from server_process import (  # noqa: E402, F401  after the path
+    Server, eventually, free_port, get)
 
 
 def hurried(text):

@@ -3,7 +3,8 @@
 # ENCODERD_TEST_CHROOT of test_languages.py. Needs root and debootstrap; takes
 # some minutes, 400 MB to load and 3.5 GB of disk.
 #
-#   debian13.sh FOLDER       a FOLDER that is already made stays as it is
+#   debian13.sh FOLDER       a FOLDER that is already made stays as it is; one
+#                            that something else made is refused
 set -euo pipefail
 
 packages=(
@@ -18,7 +19,7 @@ if [[ $# -ne 1 ]]; then
   echo "usage: debian13.sh FOLDER" >&2
   exit 2
 fi
-folder=$1
+folder=${1%/}
 made=$folder/root/packages
 if [[ "$(cat "$made" 2> /dev/null)" == "${packages[*]}" ]]; then exit 0; fi
 if ! command -v debootstrap > /dev/null; then
@@ -27,26 +28,34 @@ if ! command -v debootstrap > /dev/null; then
   exit 1
 fi
 
-rm -rf "$folder"
-mkdir -p "$folder"
-debootstrap --variant=minbase trixie "$folder" > "$folder.log" 2>&1 || {
+if [[ -e $folder && ! -e $made ]]; then
+  echo "debian13.sh: $folder exists, and this script did not make it;" >&2
+  echo "  remove it, or name another folder" >&2
+  exit 1
+fi
+
+# Beside it, so that FOLDER is there whole or not at all.
+new=$folder.new
+rm -rf "$new"
+mkdir -p "$new"
+debootstrap --variant=minbase trixie "$new" > "$folder.log" 2>&1 || {
   tail -n 20 "$folder.log" >&2
   echo "debian13.sh: debootstrap failed; all it said: $folder.log" >&2
   exit 1
 }
-chroot "$folder" apt-get update -qq
-chroot "$folder" env DEBIAN_FRONTEND=noninteractive \
+chroot "$new" apt-get update -qq
+chroot "$new" env DEBIAN_FRONTEND=noninteractive \
   apt-get install -y -qq --no-install-recommends "${packages[@]}" \
   >> "$folder.log" 2>&1 || {
   tail -n 20 "$folder.log" >&2
   echo "debian13.sh: apt-get failed; all it said: $folder.log" >&2
   exit 1
 }
-rm -rf "$folder"/var/cache/apt/archives/*.deb
+rm -rf "$new"/var/cache/apt/archives/*.deb
 
 # Cargo takes Debian's crates, and asks no registry.
-mkdir -p "$folder/root/.cargo"
-cat > "$folder/root/.cargo/config.toml" << 'END'
+mkdir -p "$new/root/.cargo"
+cat > "$new/root/.cargo/config.toml" << 'END'
 [source.crates-io]
 replace-with = "debian"
 
@@ -56,4 +65,6 @@ directory = "/usr/share/cargo/registry"
 [net]
 offline = true
 END
-echo "${packages[*]}" > "$made"
+echo "${packages[*]}" > "$new/root/packages"
+rm -rf "$folder"
+mv -T "$new" "$folder"

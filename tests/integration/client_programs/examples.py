@@ -9,6 +9,7 @@ names a root folder of Debian (debian13.sh makes one), they run in it.
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -52,7 +53,7 @@ class Scratch:
         inside = self.folder
         if CHROOT:
             inside = pathlib.Path("/", self.folder.relative_to(CHROOT))
-        script = f"set -euo pipefail\ncd {inside}\n{commands}"
+        script = f"set -euo pipefail\ncd {shlex.quote(str(inside))}\n{commands}"
         command = ["bash", "-c", script]
         if CHROOT:
             command = ["unshare", "--mount", "--pid", "--fork", "--kill-child",
@@ -81,6 +82,13 @@ class Example:
 
     def __init__(self, language):
         self.scratch = Scratch()
+        try:
+            self._build(language)
+        except BaseException:
+            self.close()
+            raise
+
+    def _build(self, language):
         if language in languages("proto/README.md", "generate"):
             self.scratch.generate(language)
         lines = block("client/examples/README.md",

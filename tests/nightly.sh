@@ -108,6 +108,7 @@ python_check() {
 
 # The image: contents, size, bits, rights, TERM under load.
 check_container() {
+  touch "$work/container_test"
   deploy/install-deps.sh --containers && programs_and_client &&
     python_check container_test
   local code=$?
@@ -117,25 +118,30 @@ check_container() {
 
 # 100 restarts by TERM under load, callers with the shipped service config.
 check_restarts() {
+  touch "$work/restarts"
   programs_and_client && python_check restarts 100
   local code=$?
   verdict "0 lost" "$(cat "$work/restarts")" test "$code" -eq 0
 }
 
-# The programs that the next two watch, and what else these take.
-monitored=(--programs=build/dev/bin)
+# The programs that the next two watch, and what else these take: `monitored`.
 build_monitored() {
-  local model
-  model=$(deploy/fetch-model.sh) && cmake --preset dev > "$work/watch.log" &&
+  local model=${ENCODERD_TEST_MODEL-} log=$work/watch.log
+  [[ -n $model ]] || model=$(deploy/fetch-model.sh) || return
+  monitored=(--programs=build/dev/bin --model="$model")
+  if ! { cmake --preset dev &&
     cmake --build build/dev --target encoderd encoderctl \
-      encoderd_fake_server >> "$work/watch.log" 2>&1 &&
-    monitored+=(--model="$model")
+      encoderd_fake_server; } > "$log" 2>&1; then
+    tail -n 30 "$log" >&2
+    return 1
+  fi
 }
 
 # A real Prometheus: every alert over a server in the trouble that earns it,
 # none over a healthy one; and quantiles beside those that callers measured.
 check_prometheus() {
   local alerts=1 quantiles=1
+  touch "$work/alerts" "$work/quantiles"
   if build_monitored; then
     "$python" tests/integration/prometheus/alerts_live.py "${monitored[@]}" \
       > "$work/alerts"
@@ -153,6 +159,8 @@ check_prometheus() {
 # The dashboard's queries over a real Prometheus, as a picture to look at.
 check_dashboard() {
   local code picture=build/dashboard.png
+  rm -f "$picture"
+  touch "$work/dashboard"
   build_monitored && python3 -m venv "$work/draw" &&
     "$work/draw/bin/pip" install --quiet --disable-pip-version-check \
       -r tests/requirements.txt \
@@ -160,7 +168,7 @@ check_dashboard() {
     "$work/draw/bin/python" tests/integration/prometheus/draw_dashboard.py \
       "${monitored[@]}" --out="$picture" > "$work/dashboard"
   code=$?
-  echo "nightly.sh: look at $picture" >&2
+  [[ ! -e $picture ]] || echo "nightly.sh: look at $picture" >&2
   verdict "every panel has data" "$(cat "$work/dashboard")" test "$code" -eq 0
 }
 

@@ -50,6 +50,12 @@ def described(error):
     return lines
 
 
+def shown():
+    """The output that the page shows, by lines."""
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    return page.split("```text\n")[1].split("```")[0].splitlines()
+
+
 def test_two_texts_are_compared_and_a_long_one_is_explained(example, server):
     found = embed(server, ["A man eats.", "Someone has a meal."])
     a, b = (np.float64(e.floats.values) for e in found)
@@ -66,6 +72,11 @@ def test_two_texts_are_compared_and_a_long_one_is_explained(example, server):
     assert math.isclose(float(cosine.split()[1]),
                         a @ b / math.sqrt((a @ a) * (b @ b)), abs_tol=5.1e-5)
     assert error == expected + ["retry delay none"]
+    of_page, *error_of_page = shown()
+    # CPUs of another kind may round the last digit otherwise.
+    assert math.isclose(float(cosine.split()[1]), float(of_page.split()[1]),
+                        abs_tol=1.5e-4)
+    assert error == error_of_page
 
 
 class Full(Service):

@@ -1,5 +1,5 @@
-"""Pages name only what exists: files, error reasons, flags, metrics,
-architectures."""
+"""Pages name only what exists: files, error reasons, flags, metrics, events of
+the log, architectures."""
 
 import json
 import re
@@ -33,26 +33,26 @@ def links(tree):
     return found
 
 
-def _table(tree, name):
-    """First column's names in README's table after <!-- table: name -->."""
+def _table(tree, name, page="README.md"):
+    """First column's names in the table after <!-- table: name -->."""
     names = {}
     inside = False
-    for number, line in tree.lines("README.md"):
+    for number, line in tree.lines(page):
         if line.strip() == f"<!-- table: {name} -->":
             inside = True
         elif inside and line.startswith("|"):
-            match = re.match(r"\|\s*`(?:--)?([A-Za-z0-9_-]+)", line)
-            if match:
-                names[match.group(1)] = line
+            for found in re.findall(r"`(?:--)?([A-Za-z0-9_-]+)`",
+                                    line.split("|")[1]):
+                names[found] = line
         elif inside and names:
             break
     return names
 
 
-def _compare(what, documented, real):
-    return ([f"README.md: {what} `{name}` is not in the table"
+def _compare(what, documented, real, page="README.md"):
+    return ([f"{page}: {what} `{name}` is not in the table"
              for name in sorted(real - documented)]
-            + [f"README.md: {what} `{name}` does not exist"
+            + [f"{page}: {what} `{name}` does not exist"
                for name in sorted(documented - real)])
 
 
@@ -97,6 +97,19 @@ def metrics(tree):
         real |= set(re.findall(r'"((?:encoderd|process)_[a-z0-9_]+)"',
                                tree.read(path)))
     return _compare("metric", set(_table(tree, "metrics")), real)
+
+
+def events(tree):
+    """Events of the log are those that the server writes."""
+    page = "deploy/README.md"
+    if page not in tree.files:
+        return []
+    real = set()
+    for path in tree.below("server/", ends=".cc"):
+        for said in re.findall(r'\bLog\([^"();]*"(\w+)"(?:\s*:\s*"(\w+)")?',
+                               tree.read(path)):
+            real |= set(filter(None, said))
+    return _compare("event", set(_table(tree, "events", page)), real, page)
 
 
 def architectures(tree):

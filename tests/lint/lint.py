@@ -36,6 +36,7 @@ CHECKS = {
     "reasons": docs.reasons,
     "flags": docs.flags,
     "metrics": docs.metrics,
+    "events": docs.events,
     "architectures": docs.architectures,
     "ops": ops.ops,
     "dockerfile": dockerfile.check,

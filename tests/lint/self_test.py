@@ -38,6 +38,12 @@ TABLES = """<!-- table: reasons -->
 |---|---|
 | `encoderd_tokens_total` | tokens |
 """
+EVENTS = """# deploy
+<!-- table: events -->
+| event | what |
+|---|---|
+| `begin`, `on`, `off` | life |
+"""
 OP_FILES = """# engine
 <!-- list: op -->
 1. `device/ops.h`: its struct;
@@ -65,11 +71,15 @@ CLEAN = {
     "engine/encoder_session.cc": "void Run(AddOp op);\n",
     "engine/a.cc": "int A() { return 1; }\n",
     "proto/encoderd/v1/encoder.proto": REASONS,
+    "deploy/README.md": EVENTS,
     "server/README.md": "# server\n",
     "server/flags.cc": 'ABSL_FLAG(std::string, model, "", "a folder");\n',
     "server/rows.cc": "// \"max_rows\" of GetRows() in r*.cc; see server/flags.cc.\n"
                       "int GetRows() { return 1; }\n",
     "server/observe/README.md": "# observe\n",
+    "server/run.cc": 'void Run(bool on) {\n  Log(LogLevel::kInfo, "begin");\n'
+                     '  Log(on ? LogLevel::kInfo : LogLevel::kWarning, '
+                     'on ? "on" : "off");\n}\n',
     "server/observe/m.cc": 'const char* k = "encoderd_tokens_total";\n',
 }
 
@@ -137,6 +147,10 @@ PLANTED = [
     ("architectures", "engine/checkpoint/architectures.json", '{"gpt-2": {}}\n',
      "`gpt-2`"),
     ("metrics", "README.md", TABLES.replace("tokens_total", "to"), "_to`"),
+    ("events", "deploy/README.md", EVENTS.replace("`begin`, ", ""),
+     "`begin` is not in"),
+    ("events", "deploy/README.md", EVENTS.replace("`begin`", "`began`"),
+     "`began` does not exist"),
     ("ops", "engine/README.md", "# engine\n", "takes 0 files"),
     ("ops", "engine/README.md",
      OP_FILES + "".join(f"{i}. `device/ops.h`\n" for i in range(3, 10)),

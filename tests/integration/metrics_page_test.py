@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The table of metrics in README.md against the scrape of a server with two
-models: the same names, and for each the labels that it has.
+models: the same names, and for each the labels that it has. And the numbers of
+series that server/observe/README.md gives.
 
     metrics_page_test.py --server=build/dev/bin/encoderd_fake_server
 """
@@ -54,6 +55,7 @@ class MetricsPageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.types, cls.helps, cls.labels = {}, {}, {}
+        cls.series = {}
         for line in scrape().splitlines():
             if line.startswith("# TYPE "):
                 name, kind = line.split()[2:]
@@ -63,6 +65,7 @@ class MetricsPageTest(unittest.TestCase):
                 cls.helps[name] = text
             else:
                 name = re.match(r"\w+", line)[0]
+                cls.series[name] = cls.series.get(name, 0) + 1
                 for part in HISTOGRAM_PARTS:
                     if cls.types.get(name.removesuffix(part)) == "histogram":
                         name = name.removesuffix(part)
@@ -80,6 +83,20 @@ class MetricsPageTest(unittest.TestCase):
                           "max_len", "weights_sha256"}
             with self.subTest(name):
                 self.assertEqual(self.labels[name], labels)
+
+    def test_the_page_of_observe_counts_the_series_right(self):
+        page = (ROOT / "server/observe/README.md").read_text(encoding="utf-8")
+        text = page.split("## How many series\n")[1]
+        found = re.findall(r"`(\w+)` has (\d+) and (\d+) more", text)
+        self.assertEqual(len(found), 3)
+        for name, one, more in found:
+            with self.subTest(name):
+                series = self.series.get(name) or self.series[f"{name}_count"]
+                self.assertEqual(series, int(one) + int(more))
+        one, more = (int(count.replace(",", "")) for count in re.search(
+            r"some ([\d,]+) series .* some ([\d,]+) more", text).groups())
+        self.assertAlmostEqual(sum(self.series.values()), one + more,
+                               delta=(one + more) / 20)
 
     def test_each_has_help_and_a_name_that_says_its_kind(self):
         for name, kind in self.types.items():

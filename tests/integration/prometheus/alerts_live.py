@@ -39,6 +39,7 @@ class Trouble:
 
     def __init__(self, options, folder, stack):
         self.options, self.folder, self.stack = options, folder, stack
+        self.fired = {}  # name: summary
 
     def server(self, *flags, **settings):
         return self.stack.enter_context(Server(
@@ -60,6 +61,16 @@ class Trouble:
             eventually(lambda: not self.prometheus.firing(), "quiet")
         return self.prometheus
 
+    def look(self):
+        self.fired.update(self.prometheus.firing())
+        return self.fired
+
+    def look_for(self, seconds):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self.look()
+            time.sleep(0.5)
+
     def load(self, server, *flags):
         self.stack.enter_context(load(
             self.options.programs / "encoderctl", server, *flags))
@@ -76,7 +87,7 @@ def healthy(trouble):
     trouble.watch(server)
     trouble.load(server, "--concurrency=1", "--batch_size=2", "--words=8")
     trouble.load(server, "--concurrency=1", "--batch_size=1", "--words=9999")
-    time.sleep(HEALTHY_SECONDS)
+    trouble.look_for(HEALTHY_SECONDS)
 
 
 @scenario("EncoderdAbsent")
@@ -201,19 +212,13 @@ def play(options, name):
     """What was wrong, in words; empty: nothing."""
     function, earned, also = SCENARIOS[name]
     started = time.monotonic()
-    fired = {}
     with tempfile.TemporaryDirectory() as folder, \
             contextlib.ExitStack() as stack:
         trouble = Trouble(options, pathlib.Path(folder), stack)
         function(trouble)
-
-        def all_fired():
-            fired.update(trouble.prometheus.firing())
-            return earned <= set(fired)
-        try:
-            eventually(all_fired, "alerts")
-        except TimeoutError:
-            pass
+        with contextlib.suppress(TimeoutError):
+            eventually(lambda: earned <= set(trouble.look()), "alerts")
+    fired = trouble.fired
     print(f"{name:24} {time.monotonic() - started:5.1f} s  "
           f"{', '.join(sorted(fired)) or 'nothing fired'}", flush=True)
     wrong = [f"{name}: {alert} did not fire" for alert in earned - set(fired)]

@@ -21,6 +21,16 @@ from server_process import (  # noqa: E402, F401  after the path
     Server, eventually, free_port, get)
 
 
+def end(process):
+    """By TERM, or by KILL where that does not help."""
+    process.terminate()
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 def hurried(text):
     """Rules whose windows and waits are seconds, for a scrape each half second."""
     text = text.replace("[15m]", "[1m]")  # of restarts
@@ -51,7 +61,11 @@ class Prometheus:
              f"--web.listen-address=127.0.0.1:{self.port}"],
             env=dict(os.environ, GOMAXPROCS="1"),
             stdout=self._out, stderr=subprocess.STDOUT)
-        eventually(self._ready, "Prometheus ready")
+        try:
+            eventually(self._ready, "Prometheus ready")
+        except BaseException:
+            self.__exit__()
+            raise
 
     def scrape(self, *ports):
         """From now on these. Prometheus reads the file again by itself."""
@@ -92,8 +106,7 @@ class Prometheus:
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(30)
+        end(self.process)
         self._out.close()
 
 
@@ -107,5 +120,4 @@ def load(encoderctl, server, *flags):
     try:
         yield process
     finally:
-        process.terminate()
-        process.wait(30)
+        end(process)

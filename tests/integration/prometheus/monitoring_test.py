@@ -68,6 +68,13 @@ class RulesTest(unittest.TestCase):
                              f"deploy/README.md#{name.lower()}")
             self.assertIn(alert["labels"]["severity"], ("page", "ticket"))
 
+    def test_the_operations_page_names_panels_that_are_there(self):
+        page = monitoring.OPERATIONS.read_text(encoding="utf-8")
+        named = re.findall(r'[Pp]anel\s"([^"]+)"', page)
+        self.assertGreater(len(named), 3)
+        self.assertLessEqual(set(named),
+                             {panel["title"] for panel in monitoring.panels()})
+
     def test_windows_hold_four_scrapes(self):
         config = yaml.safe_load(
             (monitoring.PROMETHEUS / "prometheus.yml").read_text())

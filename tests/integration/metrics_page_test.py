@@ -9,12 +9,13 @@ series that server/observe/README.md gives.
 import argparse
 import pathlib
 import re
-import subprocess
 import sys
 import unittest
-import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
+from server_process import Server  # noqa: E402  after the path
+
 SERVER = None  # set by main
 HISTOGRAM_PARTS = ("_bucket", "_count", "_sum")
 
@@ -31,24 +32,9 @@ def documented():
 
 def scrape():
     """The text of /metrics of a server that serves."""
-    command = [SERVER, "--model=a=batch_us:1", "--model=b=batch_us:1",
-               "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-        try:
-            serving = 0
-            for line in server.stderr:
-                if found := re.search(r"event=listening .*http=(\S+)", line):
-                    address = found[1]
-                serving += "event=serving" in line
-                if serving == 2:
-                    break
-            else:
-                raise AssertionError("the server ended before it served")
-            with urllib.request.urlopen(f"http://{address}/metrics",
-                                        timeout=60) as answer:
-                return answer.read().decode()
-        finally:
-            server.terminate()
+    with Server(SERVER, "a=batch_us:1", "--model=b=batch_us:1") as server:
+        server.wait_for(r"(?s)(event=serving.*){2}")
+        return server.metrics()
 
 
 class MetricsPageTest(unittest.TestCase):

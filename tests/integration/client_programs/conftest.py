@@ -1,13 +1,16 @@
 """Servers for the clients' tests, and a way to run programs."""
 
+import contextlib
 import os
 import pathlib
-import re
 import socket
 import subprocess
-import time
+import sys
 
 import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from server_process import Server  # noqa: E402  after the path
 
 PROGRAMS = pathlib.Path(os.environ["ENCODERD_TEST_PROGRAMS"])
 
@@ -73,31 +76,18 @@ def model_folder():
 
 
 @pytest.fixture(scope="session")
-def server(model_folder, tmp_path_factory):
+def server(model_folder):
     """The address of a real encoderd with all-MiniLM-L6-v2, once it serves."""
-    log = tmp_path_factory.mktemp("encoderd") / "log"
-    with log.open("w") as file:
-        process = subprocess.Popen(
-            [PROGRAMS / "encoderd", f"--model=minilm={model_folder}",
-             "--listen=127.0.0.1:0", "--http_listen="], stderr=file)
-    try:
-        wait_for(r"event=serving\b", log, process)
-        yield wait_for(r"event=listening grpc=(\S+)", log, process)[1]
-    finally:
-        process.terminate()
-        assert process.wait(timeout=60) == 0, log.read_text()
+    with serving(model_folder) as found:
+        yield found.address
 
 
-def wait_for(pattern, log, process):
-    """The first match in the log of a server that has 60 s to write it."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        match = re.search(pattern, log.read_text())
-        if match:
-            return match
-        assert process.poll() is None, f"encoderd stopped:\n{log.read_text()}"
-        time.sleep(0.02)
-    raise AssertionError(f"no {pattern} in 60 s:\n{log.read_text()}")
+@contextlib.contextmanager
+def serving(model_folder):
+    """An encoderd that nobody else calls; it must end with 0."""
+    with Server(PROGRAMS / "encoderd", f"minilm={model_folder}") as found:
+        yield found
+        assert found.stop() == 0, found.log()
 
 
 def run(*command, **options):

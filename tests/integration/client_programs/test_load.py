@@ -8,7 +8,7 @@ import sys
 import urllib.request
 
 import pytest
-from conftest import PROGRAMS, wait_for
+from conftest import serving
 from encoderd.v1 import encoder_pb2
 
 GRPCURL = pathlib.Path(sys.executable).parent / "grpcurl"
@@ -16,20 +16,10 @@ EMBED = "/encoderd.v1.Encoder/Embed"
 
 
 @pytest.fixture(scope="module")
-def addresses(model_folder, tmp_path_factory):
+def addresses(model_folder):
     """gRPC's and HTTP's address of an encoderd that nobody else calls."""
-    log = tmp_path_factory.mktemp("encoderd") / "log"
-    with log.open("w") as file:
-        process = subprocess.Popen(
-            [PROGRAMS / "encoderd", f"--model=minilm={model_folder}",
-             "--listen=127.0.0.1:0", "--http_listen=127.0.0.1:0"], stderr=file)
-    try:
-        wait_for(r"event=serving\b", log, process)
-        yield wait_for(r"event=listening grpc=(\S+) http=(\S+)\n", log,
-                       process).groups()
-    finally:
-        process.terminate()
-        assert process.wait(timeout=60) == 0, log.read_text()
+    with serving(model_folder) as server:
+        yield server.address, f"127.0.0.1:{server.http}"
 
 
 def calls(http):

@@ -75,7 +75,8 @@ ABSL_FLAG(
     "each start. No effect on a CPU.");
 ABSL_FLAG(int32_t, max_len, kDefault.max_len,
           "Most tokens of one input, special tokens included; 0: the model's "
-          "own limit. At most the position table's rows. Cost: attention time "
+          "own limit. At most the position table's rows (rotary: what the "
+          "model was trained for; sinusoidal: 65536). Cost: attention time "
           "grows with its square.");
 ABSL_FLAG(bool, cuda_graphs, kDefault.cuda_graphs,
           "On a GPU: small batches by CUDA graphs, each trusted after it gave "
@@ -83,8 +84,8 @@ ABSL_FLAG(bool, cuda_graphs, kDefault.cuda_graphs,
           "for each thread.");
 ABSL_FLAG(
     int32_t, threads, kDefault.threads,
-    "Compute threads, one Session each, dealt out over the GPUs; 0: as many "
-    "as fill the device. "
+    "Compute threads, dealt out over the GPUs, each with a batch of its own; "
+    "0: as many as fill the device. "
     "Cost: scratch memory for max_batch_tokens each.");
 ABSL_FLAG(int32_t, tokenizer_threads, kDefault.tokenizer_threads,
           "Threads that turn text into ids. Cost: each takes a core while it "
@@ -118,11 +119,13 @@ ABSL_FLAG(bool, reflection, kDefault.reflection,
           "messages. Cost: callers can read the (public) schema.");
 ABSL_FLAG(absl::Duration, drain_delay, kDefault.drain_delay,
           "After TERM: how long to go on accepting work while health says "
-          "NOT_SERVING. Cost: leaving takes that much longer.");
+          "NOT_SERVING; a time with its unit, such as 5s. Cost: leaving takes "
+          "that much longer.");
 ABSL_FLAG(absl::Duration, drain_timeout, kDefault.drain_timeout,
-          "After TERM: how long to wait for accepted work at most; what is not "
-          "answered then gets DRAINING, which callers have 5 s more to take. "
-          "Cost: leaving may take that long.");
+          "After TERM: how long to wait for accepted work at most, a time with "
+          "its unit, such as 30s; what is not answered then gets DRAINING, "
+          "which callers have 5 s more to take. Cost: leaving may take that "
+          "long.");
 
 namespace encoderd {
 namespace {

@@ -84,7 +84,7 @@ absl::StatusOr<std::string> ResolveInside(const std::string& folder,
       (blobs.has_value() && IsInside(*real, *blobs))) {
     return *real;
   }
-  return Refused(name, "leads out of its folder");
+  return Refused(name, "leads out of its folder: put the file itself there");
 }
 
 }  // namespace

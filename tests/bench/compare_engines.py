@@ -1,7 +1,7 @@
 """Our engine and its peers on the same ids, interleaved in one run.
 
     python tests/bench/compare_engines.py --bench build/bench/bin/engine_bench \\
-        --model models/all-MiniLM-L6-v2 --out result.jsonl
+        --model "$(deploy/fetch-model.sh)" --out result.jsonl
 
 A workload is a length, of which there are many sequences; `mix`, a mix of
 lengths; or `8x512`: 8 sequences of 512 tokens and no more, as one call would

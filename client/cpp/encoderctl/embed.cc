@@ -45,7 +45,7 @@ int RunEmbed(const Command& command, const Arguments& arguments,
     format = absl::EndsWith(output, ".npy") ? "npy" : "text";
   }
   if (format != "npy" && bulk.encoding != "float32") {
-    return invocation.Usage("--encoding is for an .npy; add --format=npy");
+    return invocation.Usage("--encoding is for an .npy; add --output=FILE.npy");
   }
   if (format == "npy" && output != "-") {
     bulk.embed = options;

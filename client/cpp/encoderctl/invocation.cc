@@ -59,7 +59,11 @@ void Invocation::AddListFlags() {
 }
 
 void Invocation::AddOutputFlags(std::vector<std::string> formats) {
-  flags.AddChoice("format", "how results are written", std::move(formats),
+  std::string help = "how results are written";
+  if (formats.front() == "auto") {
+    help += "; auto: npy if --output ends in .npy, else text";
+  }
+  flags.AddChoice("format", std::move(help), std::move(formats),
                   &settings.format);
   flags.AddString("output", "FILE", "write results here; -: standard output",
                   &settings.output);
@@ -85,7 +89,8 @@ std::optional<int> Invocation::Parse(
   const auto ends = std::find(arguments.begin(), arguments.end(), "--");
   if (std::find(arguments.begin(), ends, "--help") != ends) {
     environment.out << "usage: encoderctl " << command.name << " "
-                    << command.arguments << " [--FLAG=VALUE...]\n\n"
+                    << command.arguments << (*command.arguments ? " " : "")
+                    << "[--FLAG=VALUE...]\n\n"
                     << command.summary << "\n"
                     << command.details << "\n\n"
                     << flags.Help();
@@ -137,6 +142,13 @@ int Invocation::Fail(const absl::Status& status,
   environment.err << "encoderctl " << command.name << ": ";
   if (!where.empty()) environment.err << where << ": ";
   environment.err << client::Describe(status) << "\n";
+  // gRPC's own words of a server that is away name no way out.
+  if (status.code() == absl::StatusCode::kUnavailable &&
+      !client::GetErrorDetails(status).has_value()) {
+    environment.err << "no answer from " << settings.target
+                    << ": does a server run there? --target=HOST:PORT names "
+                       "another\n";
+  }
   return kExitFailed;
 }
 

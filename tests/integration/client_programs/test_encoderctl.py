@@ -28,6 +28,9 @@ def test_nobody_listening_is_exit_code_1_with_words(gone):
     done = encoderctl(gone, "health")
     assert done.returncode == 1
     assert done.stderr.startswith("encoderctl health: UNAVAILABLE: ")
+    assert done.stderr.endswith(
+        f"\nno answer from {gone}: does a server run there? "
+        "--target=HOST:PORT names another\n")
 
 
 def test_a_reader_that_goes_away_is_an_error_not_a_signal(fake):

@@ -24,6 +24,7 @@ using encoderd::testing::FakeError;
 using encoderd::testing::FakeVector;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -387,7 +388,10 @@ TEST_F(EncoderctlTest, HelpsWithEveryCommand) {
     EXPECT_THAT(overview, HasSubstr(absl::StrCat("  ", command.name, " ")));
     ASSERT_EQ(RunBare({command.name, "--help"}), kExitOk);
     EXPECT_THAT(out_, HasSubstr("(default localhost:8400)"));
+    EXPECT_THAT(out_, Not(HasSubstr("  [--FLAG=VALUE...]")));
   }
+  ASSERT_EQ(RunBare({"embed", "--help"}), kExitOk);
+  EXPECT_THAT(out_, HasSubstr("auto: npy if --output ends in .npy, else text"));
   ASSERT_EQ(RunBare({"--version"}), kExitOk);
   EXPECT_THAT(out_, StartsWith("encoderctl "));
 }

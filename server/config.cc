@@ -160,6 +160,9 @@ absl::Status Validate(const ServerConfig& c) {
       InRange("max_connections", c.max_connections, 1, 1 << 20),
       InRange("max_streams_per_connection", c.max_streams_per_connection, 1,
               1 << 20),
+      InRange("max_streams", c.max_streams, 1, 1 << 20),
+      InRange("max_unread_answer_bytes", c.max_unread_answer_bytes, kMiB,
+              int64_t{1} << 40),
       DurationInRange("drain_delay", c.drain_delay, absl::Hours(1)),
       DurationInRange("drain_timeout", c.drain_timeout, absl::Hours(1)),
   };
@@ -190,6 +193,8 @@ std::string ServerConfig::ToString() const {
       .Add("max_connection_memory_bytes", max_connection_memory_bytes)
       .Add("max_connections", max_connections)
       .Add("max_streams_per_connection", max_streams_per_connection)
+      .Add("max_streams", max_streams)
+      .Add("max_unread_answer_bytes", max_unread_answer_bytes)
       .Add("reflection", reflection ? "true" : "false")
       .Add("drain_delay", absl::FormatDuration(drain_delay))
       .Add("drain_timeout", absl::FormatDuration(drain_timeout));

@@ -81,6 +81,13 @@ struct ServerConfig {
   // enough files. Cost: two file descriptors and about 100 KB each.
   int32_t max_connections = 1024;
   int32_t max_streams_per_connection = 1024;  // calls in flight on one of them
+  // Open EmbedStreams of all connections; beyond it QUEUE_FULL. Cost: about 20
+  // KB each while idle, up to 1 MiB while busy.
+  int32_t max_streams = 4096;
+  // Bytes of answers that their callers have not read; beyond it QUEUE_FULL for
+  // connections with others unread, and what nobody read for 10 s is cut. Cost:
+  // memory under attack.
+  int64_t max_unread_answer_bytes = 256 << 20;
   bool reflection = true;  // lets tools list methods and messages
 
   // Leaving. After TERM the server says NOT_SERVING, goes on accepting for

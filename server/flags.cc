@@ -114,6 +114,16 @@ ABSL_FLAG(
 ABSL_FLAG(int32_t, max_streams_per_connection,
           kDefault.max_streams_per_connection,
           "Calls in flight on one connection. Cost: about 10 KB each.");
+ABSL_FLAG(int32_t, max_streams, kDefault.max_streams,
+          "Open EmbedStreams of all connections; beyond it RESOURCE_EXHAUSTED "
+          "(QUEUE_FULL). Cost: about 20 KB each while idle, up to 1 MiB while "
+          "busy.");
+ABSL_FLAG(
+    int64_t, max_unread_answer_bytes, kDefault.max_unread_answer_bytes,
+    "Bytes of answers that their callers have not read yet; beyond it "
+    "connections with unread answers get RESOURCE_EXHAUSTED (QUEUE_FULL), "
+    "and calls whose answer was not read for 10 s are reset. Cost: "
+    "memory under attack.");
 ABSL_FLAG(bool, reflection, kDefault.reflection,
           "Serve gRPC reflection, so that tools can list methods and "
           "messages. Cost: callers can read the (public) schema.");
@@ -124,7 +134,7 @@ ABSL_FLAG(absl::Duration, drain_delay, kDefault.drain_delay,
 ABSL_FLAG(absl::Duration, drain_timeout, kDefault.drain_timeout,
           "After TERM: how long to wait for accepted work at most, a time with "
           "its unit, such as 30s; what is not answered then gets DRAINING, "
-          "which callers have 5 s more to take. Cost: leaving may take that "
+          "which callers have 1 s more to take. Cost: leaving may take that "
           "long.");
 
 namespace encoderd {
@@ -183,6 +193,8 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   config.max_connections = absl::GetFlag(FLAGS_max_connections);
   config.max_streams_per_connection =
       absl::GetFlag(FLAGS_max_streams_per_connection);
+  config.max_streams = absl::GetFlag(FLAGS_max_streams);
+  config.max_unread_answer_bytes = absl::GetFlag(FLAGS_max_unread_answer_bytes);
   config.reflection = absl::GetFlag(FLAGS_reflection);
   config.drain_delay = absl::GetFlag(FLAGS_drain_delay);
   config.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <thread>
 
@@ -41,6 +43,9 @@ class Events {
     signal_fd_ = signalfd(-1, &signals_, SFD_CLOEXEC);
     news_fd_ = eventfd(0, EFD_CLOEXEC);
   }
+
+  // False: signals could not be heard.
+  bool ok() const { return signal_fd_ >= 0 && news_fd_ >= 0; }
 
   // From any thread.
   void Wake() {
@@ -128,11 +133,17 @@ std::string WithPort(const std::string& address, int port) {
 int RunServer(int argc, char** argv, const ModelLoader& loader,
               const std::string& revision) {
   signal(SIGPIPE, SIG_IGN);
+  // A terminal that closes does not take the server along.
+  signal(SIGHUP, SIG_IGN);
   QuietProtobuf();
   auto config = ConfigFromFlags(argc, argv);
   if (!config.ok()) return StartFailed(config.status());
   config->revision = revision;
   Events events;
+  if (!events.ok()) {
+    return StartFailed(absl::ResourceExhaustedError(
+        absl::StrCat("cannot listen for signals: ", std::strerror(errno))));
+  }
   Log(LogLevel::kInfo, "start",
       LogFields()
           .Add("version", kVersion)

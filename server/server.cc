@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -20,10 +21,12 @@ namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(2);
 // For the ends that we give to open calls, streams and health watches to leave:
-// milliseconds, unless our own threads get no processor or a caller takes
-// nothing any more.
-constexpr absl::Duration kLastWords = absl::Seconds(5);
-// For callers to hang up once they have been told.
+// at most so long without a single one of them leaving, as when a caller reads
+// nothing.
+constexpr absl::Duration kNoProgress = absl::Milliseconds(400);
+// For gRPC's threads to hand over the calls that they have already read.
+constexpr absl::Duration kSettle = absl::Milliseconds(100);
+// For callers to read what they were told last.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(400);
 constexpr int kWarmUpTokens = 16;
 
@@ -92,12 +95,15 @@ absl::Status NameFlag(absl::string_view flag, absl::string_view way_out,
 Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
     : config_(config),
       on_device_lost_(std::move(on_device_lost)),
-      metrics_(NamesOf(config.models), EncoderMethods(), config.revision) {
+      metrics_(NamesOf(config.models), EncoderMethods(), config.revision),
+      unread_(config.max_unread_answer_bytes) {
   environment_.state = &state_;
   environment_.api.models = &models_;
   environment_.metrics = &metrics_;
   environment_.calls = &calls_;
   environment_.streams = &streams_;
+  environment_.max_streams = config_.max_streams;
+  environment_.unread = &unread_;
   environment_.api.limits.max_inputs = config_.max_inputs_per_request;
   environment_.api.limits.max_answer_bytes = config_.max_message_bytes;
   // More ids than that are never admitted, and each may have a segment and a
@@ -279,9 +285,15 @@ ServerState Server::StateNow() const {
 }
 
 std::string Server::MetricsText() {
-  metrics_.Sample(ServerFigures{StateNow(), acceptor_->connections(),
-                                acceptor_->max_connections(),
-                                streams_.count()});
+  ServerFigures figures;
+  figures.state = StateNow();
+  figures.connections = acceptor_->connections();
+  figures.connections_limit = acceptor_->max_connections();
+  figures.streams = streams_.count();
+  figures.unread_answer_bytes = unread_.bytes();
+  figures.unread_answers_cut = unread_.calls_cut();
+  figures.log_lines_lost = LogLinesLost();
+  metrics_.Sample(figures);
   for (const ServedModel* model : models_.All()) {
     model->metrics->Sample(model->pipeline->figures());
   }
@@ -296,6 +308,24 @@ bool Server::WaitIdle(absl::Duration patience) const {
     absl::SleepFor(kPoll);
   }
   return true;
+}
+
+bool Server::WaitForLastWords() const {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  absl::Time until = absl::InfiniteFuture();
+  for (;;) {
+    // Of unary calls all that are in flight, for one that is parsed just now is
+    // given up only when it is open.
+    const int64_t left =
+        state_.in_flight() + streams_.count() + health_.watches();
+    const absl::Time now = absl::Now();
+    if (left < least) {
+      least = left;
+      until = now + kNoProgress;
+    }
+    if (left == 0 || now >= until) return left == 0;
+    absl::SleepFor(kPoll);
+  }
 }
 
 bool Server::Drain() {
@@ -320,14 +350,11 @@ bool Server::Drain() {
   calls_.GiveUpAll();
   streams_.GiveUpAll();
   health_.EndWatches();
-  const absl::Time until = absl::Now() + kLastWords;
-  // Of unary calls all that are in flight, for one that is parsed just now is
-  // given up only when it is open.
-  while (state_.in_flight() + streams_.count() + health_.watches() > 0 &&
-         absl::Now() < until) {
-    absl::SleepFor(kPoll);
-  }
-  acceptor_->Goodbye(kGoodbye);
+  const bool all_left = WaitForLastWords();
+  acceptor_->StopReading();
+  absl::SleepFor(kSettle);
+  if (all_left) WaitForLastWords();
+  acceptor_->CloseAllAfter(kGoodbye);
   grpc_->Shutdown(std::chrono::system_clock::now());
   Log(idle ? LogLevel::kInfo : LogLevel::kWarning, "drained",
       LogFields()

@@ -83,6 +83,9 @@ class Server {
   void WarnOfTuning(const std::vector<Loaded>& loaded) const;
   void DeviceLost();
   bool WaitIdle(absl::Duration patience) const;
+  // Until all who were told that we leave have left (true), or none of them
+  // leaves any more (false).
+  bool WaitForLastWords() const;
   ServerState StateNow() const;
 
   const ServerConfig config_;
@@ -93,6 +96,7 @@ class Server {
   ServingState state_;
   OpenCalls calls_;
   OpenCalls streams_;
+  UnreadAnswers unread_;
   CallEnvironment environment_;
   ModelRegistry models_;  // its pipelines may still work on abandoned calls
   HealthService health_;

@@ -1,8 +1,12 @@
 #include "engine/io/manifest.h"
 
+#include <filesystem>
 #include <limits>
+#include <set>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -14,15 +18,16 @@ namespace {
 
 constexpr int64_t kMaxManifestBytes = 1 << 20;
 constexpr size_t kDigestLength = 64;
+constexpr int kMaxFiles = 10000;
 
 absl::Status BadLine(int64_t line, absl::string_view what) {
   return absl::DataLossError(
       absl::StrCat(kManifestName, " line ", line, ": ", what));
 }
 
-// "DIGEST  NAME" or "DIGEST *NAME".
+// "DIGEST  NAME" or "DIGEST *NAME"; adds NAME to *listed.
 absl::Status CheckLine(const std::string& folder, int64_t number,
-                       absl::string_view line) {
+                       absl::string_view line, std::set<std::string>* listed) {
   const std::string digest =
       absl::AsciiStrToLower(line.substr(0, kDigestLength));
   if (digest.find_first_not_of("0123456789abcdef") != std::string::npos ||
@@ -41,7 +46,42 @@ absl::Status CheckLine(const std::string& folder, int64_t number,
                    absl::StrCat("the SHA-256 of ", Quote(name), " is ", *found,
                                 "; the manifest says ", digest));
   }
+  listed->emplace(absl::StripPrefix(name, "./"));
   return absl::OkStatus();
+}
+
+bool MustBeListed(absl::string_view name) {
+  return absl::EndsWith(name, ".json") || absl::EndsWith(name, ".txt") ||
+         absl::EndsWith(name, ".safetensors");
+}
+
+// Every file of the folder, and of the folders in it, that must be listed, is.
+absl::Status CheckAllListed(const std::string& folder,
+                            const std::set<std::string>& listed) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  // Follows links, as the reader does.
+  fs::recursive_directory_iterator at(
+      folder, fs::directory_options::follow_directory_symlink, error);
+  int seen = 0;
+  while (!error && at != fs::recursive_directory_iterator()) {
+    if (++seen > kMaxFiles) {
+      return absl::DataLossError(absl::StrCat("the folder of ", kManifestName,
+                                              " has more than ", kMaxFiles,
+                                              " files"));
+    }
+    const std::string name = at->path().lexically_relative(folder).string();
+    if (MustBeListed(name) && listed.count(name) == 0) {
+      return absl::DataLossError(
+          absl::StrCat(kManifestName, " does not list ", Quote(name),
+                       "; add its line, or remove the file"));
+    }
+    if (at.depth() == 1) at.disable_recursion_pending();
+    at.increment(error);
+  }
+  if (!error) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      "cannot list the folder of ", kManifestName, ": ", error.message()));
 }
 
 }  // namespace
@@ -53,17 +93,20 @@ absl::StatusOr<int64_t> CheckManifest(const std::string& folder) {
   if (!text.ok()) return text.status();
   int64_t number = 0;
   int64_t checked = 0;
+  std::set<std::string> listed;
   for (absl::string_view line : absl::StrSplit(*text, '\n')) {
     ++number;
     line = absl::StripSuffix(line, "\r");
     if (line.empty()) continue;
-    absl::Status status = CheckLine(folder, number, line);
+    absl::Status status = CheckLine(folder, number, line, &listed);
     if (!status.ok()) return status;
     ++checked;
   }
   if (checked == 0) {
     return absl::DataLossError(absl::StrCat(kManifestName, " names no file"));
   }
+  const absl::Status complete = CheckAllListed(folder, listed);
+  if (!complete.ok()) return complete;
   return checked;
 }
 

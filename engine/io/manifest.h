@@ -1,5 +1,8 @@
 // SHA256SUMS of a model folder: lines of "DIGEST  NAME" as `sha256sum` writes
-// them. Where there is one, every file it names must be as it says.
+// them. Where there is one, every file that it names must be as it says, and it
+// must name every file that can change what is served: those that end in .json,
+// .txt or .safetensors, in the folder itself and in the folders within it. A
+// file added later cannot be read unnoticed.
 #ifndef ENCODERD_ENGINE_IO_MANIFEST_H_
 #define ENCODERD_ENGINE_IO_MANIFEST_H_
 
@@ -14,8 +17,9 @@ inline constexpr char kManifestName[] = "SHA256SUMS";
 
 // How many files were found to be as the manifest says; 0 without a manifest.
 // DATA_LOSS that names file and line: a digest that differs, a file that is
-// not there, a line that is not of the form, an empty manifest, more than 1 MiB
-// of it. Reads every named file once.
+// not there, a file that should be listed and is not, a line that is not of
+// the form, an empty manifest, more than 1 MiB of it, over 10,000 files in the
+// folder. Reads every named file once.
 absl::StatusOr<int64_t> CheckManifest(const std::string& folder);
 
 }  // namespace encoderd

@@ -144,13 +144,17 @@ absl::StatusOr<std::optional<int32_t>> ToWindows(
                                   "windows"),
                      truncate, "TRUNCATE_NONE");
   }
-  const int32_t most = std::max(max_len - special_tokens - 1, 0);
+  // With half of each window shared every token is computed twice at most. An
+  // overlap near the whole would let a short text ask for hours of compute.
+  const int32_t most = std::max(max_len - special_tokens, 0) / 2;
   const uint32_t overlap = *asked;
   if (overlap > static_cast<uint32_t>(most)) {
     return BadOption(
         absl::StrCat(field, ".overlap"),
         absl::StrCat("is ", overlap, "; windows of ", max_len, " tokens, ",
-                     special_tokens, " of them special, share at most ", most),
+                     special_tokens,
+                     " of them special, share at most half of the others, ",
+                     most),
         overlap, most);
   }
   return static_cast<int32_t>(overlap);

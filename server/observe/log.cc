@@ -1,10 +1,18 @@
 #include "server/observe/log.h"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -20,6 +28,53 @@ bool NeedsQuotes(absl::string_view value) {
   return false;
 }
 
+// The first character of `text` (not empty) and its bytes; 0 bytes: not UTF-8.
+// Overlong forms and surrogates pass, for they hide nothing.
+std::pair<uint32_t, size_t> Decode(absl::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  if (byte(0) < 0x80) return {byte(0), 1};
+  const size_t size = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+  if (byte(0) < 0xc0 || byte(0) >= 0xf8 || text.size() < size) return {0, 0};
+  uint32_t character = byte(0) & (0x7f >> size);
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {0, 0};
+    character = character << 6 | (byte(i) & 0x3f);
+  }
+  return {character, size};
+}
+
+// Unicode's controls beyond ASCII, line and paragraph separators, and what
+// changes the direction of the text after it (UAX 9).
+bool Misleads(uint32_t c) {
+  return (c >= 0x80 && c <= 0x9f) || c == 0x61c || c == 0x200e || c == 0x200f ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+bool NeedsByteEscapes(absl::string_view value) {
+  while (!value.empty()) {
+    const auto [character, size] = Decode(value);
+    if (size == 0 || Misleads(character)) return true;
+    value.remove_prefix(size);
+  }
+  return false;
+}
+
+// Within double quotes a single one needs no escape.
+std::string Quoted(absl::string_view value, bool by_byte) {
+  return absl::StrReplaceAll(
+      by_byte ? absl::CEscape(value) : absl::Utf8SafeCEscape(value),
+      {{"\\'", "'"}});
+}
+
+// Without waiting. One write a line, so that lines never mix; of at most
+// kMaxLogLine bytes, for which a pipe that says POLLOUT has room.
+bool TryWrite(absl::string_view line) {
+  pollfd out = {STDERR_FILENO, POLLOUT, 0};
+  if (poll(&out, 1, 0) != 1 || (out.revents & POLLOUT) == 0) return false;
+  return write(STDERR_FILENO, line.data(), line.size()) ==
+         static_cast<ssize_t>(line.size());
+}
+
 const char* LevelName(LogLevel level) {
   switch (level) {
     case LogLevel::kInfo:
@@ -32,16 +87,33 @@ const char* LevelName(LogLevel level) {
   return "error";
 }
 
+std::string Line(LogLevel level, absl::string_view event,
+                 absl::string_view pairs) {
+  std::string line =
+      absl::StrCat("ts=",
+                   absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(),
+                                    absl::UTCTimeZone()),
+                   " level=", LevelName(level), " event=", event,
+                   pairs.empty() ? "" : " ", pairs, "\n");
+  constexpr absl::string_view kCut = " cut=true\n";
+  if (line.size() > kMaxLogLine) {
+    line.resize(kMaxLogLine - kCut.size());
+    absl::StrAppend(&line, kCut);
+  }
+  return line;
+}
+
+absl::Mutex g_mu(absl::kConstInit);
+int64_t g_untold ABSL_GUARDED_BY(g_mu) = 0;  // lines lost, not told yet
+std::atomic<int64_t> g_lost{0};
+
 }  // namespace
 
 LogFields& LogFields::Add(absl::string_view key, const absl::AlphaNum& value) {
   if (!text_.empty()) text_ += ' ';
-  if (NeedsQuotes(value.Piece())) {
-    // Within double quotes a single one needs no escape.
-    absl::StrAppend(&text_, key, "=\"",
-                    absl::StrReplaceAll(absl::Utf8SafeCEscape(value.Piece()),
-                                        {{"\\'", "'"}}),
-                    "\"");
+  const bool by_byte = NeedsByteEscapes(value.Piece());
+  if (by_byte || NeedsQuotes(value.Piece())) {
+    absl::StrAppend(&text_, key, "=\"", Quoted(value.Piece(), by_byte), "\"");
   } else {
     absl::StrAppend(&text_, key, "=", value);
   }
@@ -55,16 +127,26 @@ LogFields& LogFields::Append(absl::string_view pairs) {
 }
 
 void Log(LogLevel level, absl::string_view event, const LogFields& fields) {
-  const std::string line =
-      absl::StrCat("ts=",
-                   absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(),
-                                    absl::UTCTimeZone()),
-                   " level=", LevelName(level), " event=", event,
-                   fields.text().empty() ? "" : " ", fields.text(), "\n");
-  // One write a line: lines of several threads never mix. A log that cannot be
-  // written must not stop the server.
-  [[maybe_unused]] const ssize_t written =
-      write(STDERR_FILENO, line.data(), line.size());
+  const std::string line = Line(level, event, fields.text());
+  // One writer at a time, or two could fill the room that poll saw.
+  absl::MutexLock lock(&g_mu);
+  if (g_untold > 0 &&
+      TryWrite(Line(LogLevel::kWarning, "log_lines_lost",
+                    LogFields().Add("lines", g_untold).text()))) {
+    g_untold = 0;
+  }
+  if (g_untold == 0 && TryWrite(line)) return;
+  ++g_untold;
+  ++g_lost;
+}
+
+int64_t LogLinesLost() { return g_lost; }
+
+bool LogLimit::Allows(absl::Time now) {
+  used_until_ = std::max(used_until_, now - burst_ * interval_);
+  if (used_until_ + interval_ > now) return false;
+  used_until_ += interval_;
+  return true;
 }
 
 }  // namespace encoderd

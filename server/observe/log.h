@@ -3,16 +3,25 @@
 //   ts=2026-01-31T12:00:00.000Z level=info event=serving model=all-MiniLM-L6-v2
 //
 // A value with a space, quote, control byte or nothing in it is quoted and
-// escaped, so that a line stays a line. Lines never hold input text, tokens or
-// ids: only settings, numbers, names of our own and error messages made by this
-// program. Thread-safe; a line is written whole.
+// escaped, so that a line stays a line; one with characters that move or hide
+// others (control characters beyond ASCII, changes of direction) or that is not
+// UTF-8 is escaped byte by byte. Lines never hold input text, tokens or ids:
+// only settings, numbers, our own names and error messages of this program and
+// its libraries.
+//
+// Thread-safe; a line is written whole. Never blocks: while standard error
+// takes nothing (a pipe that nobody reads), lines are dropped and counted, and
+// the next line that is written says how many (event=log_lines_lost).
 #ifndef ENCODERD_SERVER_OBSERVE_LOG_H_
 #define ENCODERD_SERVER_OBSERVE_LOG_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace encoderd {
 
@@ -30,8 +39,29 @@ class LogFields {
 
 enum class LogLevel { kInfo, kWarning, kError };
 
+// Longer lines end after so many bytes, in " cut=true": what a pipe takes
+// without blocking.
+inline constexpr size_t kMaxLogLine = 4096;
+
 void Log(LogLevel level, absl::string_view event,
          const LogFields& fields = LogFields());
+
+// Lines dropped since the process started.
+int64_t LogLinesLost();
+
+// How often a source of lines that others can provoke may write: `burst` lines
+// at once, then one each `interval`. Not thread-safe.
+class LogLimit {
+ public:
+  LogLimit(int burst, absl::Duration interval)
+      : burst_(burst), interval_(interval) {}
+  bool Allows(absl::Time now);
+
+ private:
+  const int burst_;
+  const absl::Duration interval_;
+  absl::Time used_until_ = absl::InfinitePast();  // each line uses an interval
+};
 
 }  // namespace encoderd
 

@@ -82,6 +82,15 @@ constexpr Spec kConnections = {"encoderd_connections", "Open connections."};
 constexpr Spec kConnectionsLimit = {
     "encoderd_connections_limit", "Open connections beyond which others wait."};
 constexpr Spec kStreams = {"encoderd_streams", "Open EmbedStreams."};
+constexpr Spec kUnreadAnswerBytes = {
+    "encoderd_unread_answer_bytes",
+    "Bytes of answers that their callers have not read."};
+constexpr Spec kUnreadAnswersCut = {
+    "encoderd_unread_answers_cut_total",
+    "Calls reset because nobody read their answer while memory was short."};
+constexpr Spec kLogLinesLost = {
+    "encoderd_log_lines_lost_total",
+    "Lines of the log dropped because standard error took nothing."};
 constexpr Spec kState = {"encoderd_state",
                          "1 for the state that the server is in."};
 constexpr Spec kBuildInfo = {"encoderd_build_info", "Always 1."};
@@ -164,6 +173,12 @@ auto* Named(absl::string_view kind, absl::string_view name, Handles* handles) {
     std::abort();
   }
   return &at->second;
+}
+
+// A counter whose value is kept elsewhere.
+void CountUpTo(double value, prometheus::Counter* counter) {
+  const double more = value - counter->Value();
+  if (more > 0) counter->Increment(more);
 }
 
 }  // namespace
@@ -256,6 +271,9 @@ void Metrics::AddServer() {
   connections_ = Gauge(kConnections, registry_);
   connections_limit_ = Gauge(kConnectionsLimit, registry_);
   streams_ = Gauge(kStreams, registry_);
+  unread_answer_bytes_ = Gauge(kUnreadAnswerBytes, registry_);
+  unread_answers_cut_ = Counter(kUnreadAnswersCut, registry_);
+  log_lines_lost_ = Counter(kLogLinesLost, registry_);
   for (int state = 0; state < kNumServerStates; ++state) {
     state_[state] =
         Gauge(kState, registry_,
@@ -344,14 +362,17 @@ void Metrics::Sample(const ServerFigures& figures) {
   connections_->Set(static_cast<double>(figures.connections));
   connections_limit_->Set(static_cast<double>(figures.connections_limit));
   streams_->Set(static_cast<double>(figures.streams));
+  unread_answer_bytes_->Set(static_cast<double>(figures.unread_answer_bytes));
+  CountUpTo(static_cast<double>(figures.unread_answers_cut),
+            unread_answers_cut_);
+  CountUpTo(static_cast<double>(figures.log_lines_lost), log_lines_lost_);
   for (int state = 0; state < kNumServerStates; ++state) {
     state_[state]->Set(state == static_cast<int>(figures.state) ? 1 : 0);
   }
 }
 
 void Metrics::Sample(const ProcessFigures& figures) {
-  const double spent = figures.cpu_seconds - cpu_seconds_->Value();
-  if (spent > 0) cpu_seconds_->Increment(spent);
+  CountUpTo(figures.cpu_seconds, cpu_seconds_);
   resident_bytes_->Set(static_cast<double>(figures.resident_bytes));
   virtual_bytes_->Set(static_cast<double>(figures.virtual_bytes));
   open_fds_->Set(static_cast<double>(figures.open_fds));

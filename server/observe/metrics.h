@@ -107,6 +107,10 @@ struct ServerFigures {
   int64_t connections = 0;
   int64_t connections_limit = 0;
   int64_t streams = 0;
+  int64_t unread_answer_bytes = 0;
+  // Since the process started.
+  int64_t unread_answers_cut = 0;
+  int64_t log_lines_lost = 0;
 };
 
 class Metrics {
@@ -154,6 +158,9 @@ class Metrics {
   ModelCalls no_model_;
   prometheus::Gauge* connections_;
   prometheus::Gauge* connections_limit_;
+  prometheus::Gauge* unread_answer_bytes_;
+  prometheus::Counter* unread_answers_cut_;
+  prometheus::Counter* log_lines_lost_;
   prometheus::Gauge* streams_;
   std::array<prometheus::Gauge*, kNumServerStates> state_;
   prometheus::Counter* cpu_seconds_;

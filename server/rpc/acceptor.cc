@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -18,9 +20,22 @@ namespace encoderd {
 namespace {
 
 constexpr int kEvents = 64;
-constexpr absl::Duration kPoll = absl::Milliseconds(2);
 // How long to leave new connections waiting when descriptors have run out.
 constexpr absl::Duration kBreather = absl::Milliseconds(20);
+
+// No more of what the peer sends wakes whoever waits for it.
+void StopReadable(int fd) {
+  const int never = std::numeric_limits<int>::max();
+  setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &never, sizeof(never));
+}
+
+// Closing a socket with unread bytes resets the connection, and the peer may
+// then lose what we said last.
+void DiscardUnread(int fd) {
+  char bytes[4096];
+  while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
+  }
+}
 
 }  // namespace
 
@@ -44,13 +59,12 @@ Acceptor::Acceptor(
 Acceptor::~Acceptor() {
   stop_ = true;
   if (thread_.joinable()) {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t size = write(wake_, &one, sizeof(one));
+    Wake();
     thread_.join();
   }
   absl::MutexLock lock(&mu_);
   for (int duplicate : open_) close(duplicate);
-  close(listener_);
+  if (!listener_closed_) close(listener_);
   close(wake_);
   close(epoll_);
 }
@@ -79,8 +93,12 @@ void Acceptor::WatchListener(bool on) {
 void Acceptor::Run() {
   epoll_event events[kEvents];
   while (!stop_) {
-    WatchListener(!closed_ && connections() < max_connections_);
-    const int count = epoll_wait(epoll_, events, kEvents, -1);
+    if (stop_reading_) {
+      StopAccepting();
+    } else {
+      WatchListener(connections() < max_connections_);
+    }
+    const int count = epoll_wait(epoll_, events, kEvents, TimeLeftMs());
     for (int i = 0; i < count; ++i) {
       const int fd = events[i].data.fd;
       if (fd == wake_) {
@@ -93,15 +111,15 @@ void Acceptor::Run() {
         Ended(fd);
       }
     }
+    if (TimeLeftMs() == 0) CloseAll();
   }
 }
 
 void Acceptor::AcceptAll() {
-  while (!closed_ && connections() < max_connections_) {
+  while (connections() < max_connections_) {
     const int fd =
         accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-      // Out of descriptors: callers wait in the backlog, we do not spin.
       // Out of descriptors or memory: the listener would wake us at once.
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
         absl::SleepFor(kBreather);
@@ -119,7 +137,6 @@ void Acceptor::AcceptAll() {
     {
       absl::MutexLock lock(&mu_);
       open_.insert(duplicate);
-      if (closed_) shutdown(duplicate, SHUT_WR);
     }
     // EPOLLHUP always comes: once both sides are closed, as gRPC does when a
     // connection ends for whatever reason.
@@ -138,19 +155,56 @@ void Acceptor::Ended(int duplicate) {
   absl::MutexLock lock(&mu_);
   if (open_.erase(duplicate) == 0) return;
   epoll_ctl(epoll_, EPOLL_CTL_DEL, duplicate, nullptr);
+  DiscardUnread(duplicate);
   close(duplicate);
 }
 
-void Acceptor::Goodbye(absl::Duration patience) {
+void Acceptor::StopReading() {
+  stop_reading_ = true;
+  Wake();
+  absl::MutexLock lock(&mu_);
+  mu_.Await(absl::Condition(&listener_closed_));
+}
+
+void Acceptor::StopAccepting() {
   {
     absl::MutexLock lock(&mu_);
-    closed_ = true;
-    for (int duplicate : open_) shutdown(duplicate, SHUT_WR);
+    if (listener_closed_) return;
   }
+  AcceptAll();
+  absl::MutexLock lock(&mu_);
+  close(listener_);  // leaves epoll_, too
+  for (int duplicate : open_) StopReadable(duplicate);
+  listener_closed_ = true;
+}
+
+void Acceptor::CloseAllAfter(absl::Duration patience) {
+  {
+    absl::MutexLock lock(&mu_);
+    close_all_ = absl::Now() + patience;
+  }
+  Wake();
+}
+
+void Acceptor::CloseAll() {
+  absl::MutexLock lock(&mu_);
+  for (int duplicate : open_) shutdown(duplicate, SHUT_RDWR);
+  close_all_ = absl::InfiniteFuture();
+}
+
+// For epoll_wait: -1 while nothing is to be closed.
+int Acceptor::TimeLeftMs() const {
+  absl::MutexLock lock(&mu_);
+  if (close_all_ == absl::InfiniteFuture()) return -1;
+  const absl::Duration left =
+      std::max(close_all_ - absl::Now(), absl::ZeroDuration());
+  return static_cast<int>(
+      absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))));
+}
+
+void Acceptor::Wake() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t size = write(wake_, &one, sizeof(one));
-  const absl::Time until = absl::Now() + patience;
-  while (connections() > 0 && absl::Now() < until) absl::SleepFor(kPoll);
 }
 
 }  // namespace encoderd

@@ -3,9 +3,10 @@
 // 1. A cap on open connections; beyond it new ones wait in the kernel's backlog
 //    and are taken as soon as another ends.
 // 2. It lives on after the process ran out of file descriptors.
-// 3. A way out without a wrong answer: gRPC's Shutdown answers calls that are
-//    already on their way with CANCELLED. Goodbye closes our side of every
-//    connection first, so that those calls end with UNAVAILABLE.
+// 3. A shutdown that loses no call. gRPC's Shutdown cancels every call that it
+//    reads afterwards; StopReading leaves such calls unread, so that the GOAWAY
+//    that Shutdown sends does not cover them and callers send them elsewhere
+//    (RFC 9113, section 6.8).
 //
 // It keeps a duplicate of each connection's descriptor, to see it end and to
 // close our side of it: two descriptors a connection. One thread, "accept".
@@ -38,9 +39,16 @@ class Acceptor {
   // After the gRPC server has started. Call once.
   void Start();
 
-  // Stops accepting for good, then says on every connection that nothing will
-  // follow what was sent, and waits for the callers to hang up.
-  void Goodbye(absl::Duration patience);
+  // Takes every connection in the backlog, closes the listener, and keeps gRPC
+  // from reading: what callers send from now on stays unread in the sockets.
+  // Returns once the listener is closed. Threads of gRPC may still be busy with
+  // what they read before.
+  void StopReading();
+
+  // Closes every connection that is still open so long from now, whatever its
+  // caller has left unread: bounds a Shutdown that is called next. After
+  // StopReading.
+  void CloseAllAfter(absl::Duration patience);
 
   int64_t connections() const;
   int64_t max_connections() const { return max_connections_; }
@@ -48,6 +56,10 @@ class Acceptor {
  private:
   void Run();
   void AcceptAll();
+  void StopAccepting();
+  void CloseAll();
+  int TimeLeftMs() const;
+  void Wake();
   void Ended(int duplicate);
   void WatchListener(bool on);
 
@@ -57,11 +69,13 @@ class Acceptor {
   const int epoll_;
   const int wake_;
   std::atomic<bool> stop_{false};
-  std::atomic<bool> closed_{false};  // to new connections
-  bool listening_ = false;           // the thread's own
+  std::atomic<bool> stop_reading_{false};
+  bool listening_ = false;  // only the thread uses it
   std::thread thread_;
 
   mutable absl::Mutex mu_;
+  bool listener_closed_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Time close_all_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   // Duplicates of open connections.
   std::unordered_set<int> open_ ABSL_GUARDED_BY(mu_);
 };

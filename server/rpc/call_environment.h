@@ -9,6 +9,7 @@
 #include "server/observe/metrics.h"
 #include "server/rpc/open_calls.h"
 #include "server/rpc/serving_state.h"
+#include "server/rpc/unread_answers.h"
 
 namespace encoderd {
 
@@ -20,6 +21,8 @@ struct CallEnvironment {
   Metrics* metrics = nullptr;
   OpenCalls* calls = nullptr;    // unary ones that wait for the pipeline
   OpenCalls* streams = nullptr;  // EmbedStreams
+  int64_t max_streams = std::numeric_limits<int64_t>::max();
+  UnreadAnswers* unread = nullptr;
 };
 
 }  // namespace encoderd

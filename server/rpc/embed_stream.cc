@@ -10,6 +10,7 @@
 #include "google/protobuf/arena.h"
 #include "server/api/options.h"
 #include "server/api/publish.h"
+#include "server/pipeline/errors.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire.h"
@@ -40,13 +41,25 @@ int64_t AnswerBytes(int64_t inputs, const EmbedJob& job) {
 
 }  // namespace
 
+EmbedStream::EmbedStream(const CallEnvironment& environment,
+                         MethodMetrics* metrics,
+                         grpc::CallbackServerContext* context)
+    : environment_(environment),
+      metrics_(metrics),
+      context_(context),
+      caller_(std::hash<std::string>()(context->peer())) {}
+
 EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
                                 MethodMetrics* metrics,
                                 grpc::CallbackServerContext* context) {
   std::shared_ptr<EmbedStream> stream(
       new EmbedStream(environment, metrics, context));
   stream->self_ = stream;
-  const absl::Status admitted = environment.state->Admit();
+  absl::Status admitted = environment.state->Admit();
+  const int64_t open = environment.streams->count();
+  if (admitted.ok() && open >= environment.max_streams) {
+    admitted = QueueFullError("streams", open, 1, environment.max_streams);
+  }
   if (!admitted.ok()) stream->End(admitted);
   environment.streams->Add(stream);
   stream->Pump();
@@ -116,8 +129,7 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
     held_bytes_ += held->bytes;
   }
   std::shared_ptr<PipelineCall> call = held->job.Submit(
-      absl::FromChrono(context_->deadline()),
-      std::hash<std::string>()(context_->peer()),
+      absl::FromChrono(context_->deadline()), caller_,
       [self = shared_from_this(), id](absl::StatusOr<PipelineResult> result) {
         self->Done(id, std::move(result));
       });
@@ -155,18 +167,21 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
           CheckAnswerSize(*response, environment_.api.limits.max_answer_bytes,
                           EmbedJob::kField);
     }
-    if (fits.ok()) answer = SerializeMessage(*response);
+    if (fits.ok()) {
+      answer = SerializeMessage(*response);
+      fits = environment_.unread->Add(shared_from_this(), caller_,
+                                      static_cast<int64_t>(answer.Length()),
+                                      absl::Now());
+    }
     return fits;
   });
   const absl::Status published = status.ok() ? status : Publish(status);
-  if (!published.ok()) {
-    response->Clear();
-    response->set_request_id(held->job.request_id());
-    *response->mutable_error() = ToRpcStatus(published);
-    answer = SerializeMessage(*response);
-  }
   Count(held->job.model().metrics, published, held->arrival);
-  Push(id, answer);
+  if (published.ok()) {
+    Push(id, answer);
+  } else {
+    AnswerError(id, held->job.request_id(), published);
+  }
 }
 
 void EmbedStream::AnswerError(int64_t id, const std::string& request_id,
@@ -174,7 +189,11 @@ void EmbedStream::AnswerError(int64_t id, const std::string& request_id,
   v1::EmbedResponse response;
   response.set_request_id(request_id);
   *response.mutable_error() = ToRpcStatus(published);
-  Push(id, SerializeMessage(response));
+  grpc::ByteBuffer answer = SerializeMessage(response);
+  environment_.unread->AddError(shared_from_this(), caller_,
+                                static_cast<int64_t>(answer.Length()),
+                                absl::Now());
+  Push(id, std::move(answer));
 }
 
 void EmbedStream::Enter() {
@@ -213,12 +232,15 @@ void EmbedStream::Push(int64_t id, grpc::ByteBuffer answer) {
 }
 
 void EmbedStream::OnWriteDone(bool ok) {
+  int64_t written = 0;
   {
     absl::MutexLock lock(&mu_);
     writing_ = false;
-    held_bytes_ -= static_cast<int64_t>(outgoing_.Length());
+    written = static_cast<int64_t>(outgoing_.Length());
+    held_bytes_ -= written;
     outgoing_.Clear();
   }
+  environment_.unread->Remove(this, written, absl::Now());
   Leave();
   if (!ok) Gone();
   Pump();
@@ -339,7 +361,17 @@ grpc::Status EmbedStream::Outcome() const {
   return grpc::Status::OK;
 }
 
+void EmbedStream::Cut() {
+  absl::MutexLock lock(&over_mu_);
+  if (!over_) context_->TryCancel();
+}
+
 void EmbedStream::OnDone() {
+  {
+    absl::MutexLock lock(&over_mu_);
+    over_ = true;
+  }
+  environment_.unread->RemoveAll(this);
   environment_.streams->Remove(this);
   const std::shared_ptr<EmbedStream> last = std::move(self_);
 }

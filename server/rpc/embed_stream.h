@@ -41,6 +41,7 @@ namespace encoderd {
 class EmbedStream final
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
       public OpenCall,
+      public AnsweringCall,
       public std::enable_shared_from_this<EmbedStream> {
  public:
   // Enough to keep a device busy with requests of one text each, and with
@@ -55,6 +56,7 @@ class EmbedStream final
 
   void Drain() override;
   void GiveUp() override;
+  void Cut() override;
 
  private:
   // A request in the pipeline.
@@ -68,8 +70,7 @@ class EmbedStream final
   enum class Action { kNone, kRead, kWrite, kFinish };
 
   EmbedStream(const CallEnvironment& environment, MethodMetrics* metrics,
-              grpc::CallbackServerContext* context)
-      : environment_(environment), metrics_(metrics), context_(context) {}
+              grpc::CallbackServerContext* context);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -91,7 +92,8 @@ class EmbedStream final
   // A request is in flight in between.
   void Enter();
   void Leave();
-  // An answer on its way to the transport, `id` of what it answers or -1.
+  // An answer, counted as unread, on its way to the transport, `id` of what it
+  // answers or -1.
   void Push(int64_t id, grpc::ByteBuffer answer);
   void Gone();
   void End(const absl::Status& status);
@@ -105,12 +107,16 @@ class EmbedStream final
   const CallEnvironment& environment_;
   MethodMetrics* const metrics_;
   grpc::CallbackServerContext* const context_;
+  const uint64_t caller_;              // the same for all of a connection
   std::shared_ptr<EmbedStream> self_;  // until OnDone
 
   // Each touched by one operation under way.
   grpc::ByteBuffer incoming_;
   int64_t requests_ = 0;  // read so far
   grpc::ByteBuffer outgoing_;
+
+  absl::Mutex over_mu_;
+  bool over_ ABSL_GUARDED_BY(over_mu_) = false;  // context_ is gone
 
   absl::Mutex mu_;
   std::map<int64_t, std::shared_ptr<Held>> held_ ABSL_GUARDED_BY(mu_);

@@ -15,6 +15,7 @@
 #include "grpcpp/server_builder.h"
 #include "server/net/listen_socket.h"
 #include "server/observe/log.h"
+#include "server/rpc/grpc_log.h"
 
 namespace encoderd {
 namespace {
@@ -92,6 +93,7 @@ void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
 
 absl::StatusOr<ListeningServer> StartGrpcServer(
     const ServerConfig& config, const std::vector<grpc::Service*>& services) {
+  TakeGrpcLog();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   if (!config.reflection) {

@@ -1,10 +1,14 @@
 #include "server/rpc/health.h"
 
+#include <utility>
+
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/api/options.h"
 #include "server/rpc/status.h"
+#include "server/rpc/wire.h"
 
 namespace encoderd {
 namespace {
@@ -22,15 +26,46 @@ HealthCheckResponse::ServingStatus ToStatus(bool serving) {
                  : HealthCheckResponse::NOT_SERVING;
 }
 
+grpc::ByteBuffer Answer(HealthCheckResponse::ServingStatus status) {
+  HealthCheckResponse response;
+  response.set_status(status);
+  return SerializeMessage(response);
+}
+
+// The name of the service that is asked for.
+absl::StatusOr<std::string> Read(const grpc::ByteBuffer& bytes) {
+  const auto size = static_cast<int64_t>(bytes.Length());
+  if (size > kMaxHealthRequest) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     absl::StrCat("the request has ", size,
+                                  " bytes; the limit is ", kMaxHealthRequest),
+                     {"REQUEST_TOO_LARGE",
+                      {{"request_bytes", absl::StrCat(size)},
+                       {"limit", absl::StrCat(kMaxHealthRequest)}},
+                      "service"});
+  }
+  HealthCheckRequest request;
+  const absl::Status status = ParseMessage(bytes, &request);
+  if (!status.ok()) return status;
+  return std::move(*request.mutable_service());
+}
+
 }  // namespace
 
 // One open Watch. Writes one message at a time, always the newest status; ends
 // when the service or the caller says so. Deletes itself.
 class HealthService::Watcher final
-    : public grpc::ServerWriteReactor<HealthCheckResponse> {
+    : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   Watcher(HealthService* service, bool known)
       : service_(service), known_(known) {}
+
+  // Ends it instead of the first status. Before Update.
+  void Refuse(const absl::Status& status) {
+    absl::MutexLock lock(&mu_);
+    finished_ = true;
+    Finish(ToGrpcStatus(status));
+  }
 
   // The status now; called with the service's lock held, as all changes are, so
   // that the last one wins.
@@ -50,7 +85,7 @@ class HealthService::Watcher final
     if (writing_ || finished_) return;
     if (wanted_ != written_ && !gone_) {
       written_ = wanted_;
-      message_.set_status(wanted_);
+      message_ = Answer(wanted_);
       writing_ = true;
       StartWrite(&message_);
     } else if (ending_ || gone_) {
@@ -81,7 +116,7 @@ class HealthService::Watcher final
   HealthService* const service_;
   const bool known_;
   absl::Mutex mu_;
-  HealthCheckResponse message_;  // stable while a write is under way
+  grpc::ByteBuffer message_;  // stable while a write is under way
   HealthCheckResponse::ServingStatus wanted_ ABSL_GUARDED_BY(mu_) =
       HealthCheckResponse::UNKNOWN;
   HealthCheckResponse::ServingStatus written_ ABSL_GUARDED_BY(mu_) =
@@ -122,14 +157,17 @@ void HealthService::Remove(Watcher* watcher) {
 }
 
 grpc::ServerUnaryReactor* HealthService::Check(
-    grpc::CallbackServerContext* context, const HealthCheckRequest* request,
-    HealthCheckResponse* response) {
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+    grpc::ByteBuffer* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (Known(request->service())) {
-    response->set_status(ToStatus(serving()));
+  const auto service = Read(*request);
+  if (!service.ok()) {
+    reactor->Finish(ToGrpcStatus(service.status()));
+  } else if (Known(*service)) {
+    *response = Answer(ToStatus(serving()));
     reactor->Finish(grpc::Status::OK);
   } else {
-    const std::string name = ForMessage(request->service());
+    const std::string name = ForMessage(*service);
     reactor->Finish(ToGrpcStatus(
         MakeError(absl::StatusCode::kNotFound,
                   absl::StrCat("no health of a service '", name, "'"),
@@ -138,11 +176,16 @@ grpc::ServerUnaryReactor* HealthService::Check(
   return reactor;
 }
 
-grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
-    grpc::CallbackServerContext* context, const HealthCheckRequest* request) {
-  auto* watcher = new Watcher(this, Known(request->service()));
+grpc::ServerWriteReactor<grpc::ByteBuffer>* HealthService::Watch(
+    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
+  const auto service = Read(*request);
+  auto* watcher = new Watcher(this, service.ok() && Known(*service));
   absl::MutexLock lock(&mu_);
   watchers_.insert(watcher);
+  if (!service.ok()) {
+    watcher->Refuse(service.status());
+    return watcher;
+  }
   watcher->Update(serving_);
   if (ending_) watcher->End();
   return watcher;

@@ -3,7 +3,10 @@
 // until SetServing(true).
 //
 // Our own service, not gRPC's: that one says SERVING until told otherwise, and
-// its open Watch calls hold up a shutdown. Thread-safe.
+// its open Watch calls hold up a shutdown. Takes raw bytes, as the service does
+// (service.h), so that no caller buys memory with them: what the parser would
+// cost is counted first, and a request is at most kMaxHealthRequest bytes.
+// Thread-safe.
 #ifndef ENCODERD_SERVER_RPC_HEALTH_H_
 #define ENCODERD_SERVER_RPC_HEALTH_H_
 
@@ -14,10 +17,17 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/support/byte_buffer.h"
 
 namespace encoderd {
 
-class HealthService final : public grpc::health::v1::Health::CallbackService {
+// A request is the name of a service.
+inline constexpr int64_t kMaxHealthRequest = 4096;
+
+class HealthService final
+    : public grpc::health::v1::Health::WithRawCallbackMethod_Check<
+          grpc::health::v1::Health::WithRawCallbackMethod_Watch<
+              grpc::health::v1::Health::Service>> {
  public:
   HealthService() = default;
   ~HealthService() override;
@@ -31,13 +41,12 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   void EndWatches();
   int64_t watches() const;  // open now
 
-  grpc::ServerUnaryReactor* Check(
+  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
+                                  const grpc::ByteBuffer* request,
+                                  grpc::ByteBuffer* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Watch(
       grpc::CallbackServerContext* context,
-      const grpc::health::v1::HealthCheckRequest* request,
-      grpc::health::v1::HealthCheckResponse* response) override;
-  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
-      grpc::CallbackServerContext* context,
-      const grpc::health::v1::HealthCheckRequest* request) override;
+      const grpc::ByteBuffer* request) override;
 
  private:
   class Watcher;

@@ -51,7 +51,17 @@ void UnaryCall::Answer(const google::protobuf::Message& reply,
     return;
   }
   grpc::ByteBuffer bytes = SerializeMessage(reply);
-  if (answered_.exchange(true)) return;
+  const absl::Status room = environment_.unread->Add(
+      shared_from_this(), caller(), static_cast<int64_t>(bytes.Length()),
+      absl::Now());
+  if (!room.ok()) {
+    Fail(room);
+    return;
+  }
+  if (answered_.exchange(true)) {
+    environment_.unread->RemoveAll(this);
+    return;
+  }
   reply_->Swap(&bytes);
   Finished(absl::StatusCode::kOk, "");
   Finish(grpc::Status::OK);
@@ -125,6 +135,11 @@ void UnaryCall::GiveUp() {
   CancelWork();
 }
 
+void UnaryCall::Cut() {
+  absl::MutexLock lock(&over_mu_);
+  if (!over_) context_->TryCancel();
+}
+
 void UnaryCall::OnCancel() { CancelWork(); }
 
 void UnaryCall::CancelWork() {
@@ -138,6 +153,11 @@ void UnaryCall::CancelWork() {
 }
 
 void UnaryCall::OnDone() {
+  {
+    absl::MutexLock lock(&over_mu_);
+    over_ = true;
+  }
+  environment_.unread->RemoveAll(this);
   if (!uncounted_.ok()) CountUncounted();
   environment_.calls->Remove(this);
   metrics_->Left();

@@ -32,6 +32,7 @@ namespace encoderd {
 
 class UnaryCall final : public grpc::ServerUnaryReactor,
                         public OpenCall,
+                        public AnsweringCall,
                         public std::enable_shared_from_this<UnaryCall> {
  public:
   // A method's own part: reads and submits. OK: an answer was given or will be,
@@ -50,6 +51,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
 
   void Drain() override {}  // it has one request, which it answers
   void GiveUp() override;
+  void Cut() override;
 
   // --- For handlers.
   // The second half: runs `body` where exceptions are caught; a status that is
@@ -99,6 +101,9 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   // error is counted only then.
   bool no_message_ = false;  // constant once started
   absl::Status uncounted_;   // written before Finish, read in OnDone
+
+  absl::Mutex over_mu_;
+  bool over_ ABSL_GUARDED_BY(over_mu_) = false;  // context_ is gone
 
   absl::Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;

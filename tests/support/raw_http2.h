@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/support/patience.h"
 
@@ -45,19 +46,19 @@ class RawHttp2 {
 
   // Calls "/package.Service/Method" with one message; the caller's side stays
   // open. Streams are numbered 1, 3, ...: the call's is returned. missing: so
-  // many bytes of the message are announced beyond those sent.
+  // many bytes of the message are announced beyond those sent. more: headers,
+  // names and values below 127 bytes.
+  using Headers = std::vector<std::pair<std::string, std::string>>;
   uint32_t Call(const std::string& path, const std::string& message,
-                size_t missing = 0) {
+                size_t missing = 0, const Headers& more = {}) {
     const uint32_t stream = next_stream_;
     next_stream_ += 2;
     std::string headers;
-    for (const auto& [name, value] :
-         {std::pair<std::string, std::string>{":method", "POST"},
-          {":scheme", "http"},
-          {":path", path},
-          {":authority", "test"},
-          {"te", "trailers"},
-          {"content-type", "application/grpc"}}) {
+    Headers all = {{":method", "POST"}, {":scheme", "http"},
+                   {":path", path},     {":authority", "test"},
+                   {"te", "trailers"},  {"content-type", "application/grpc"}};
+    all.insert(all.end(), more.begin(), more.end());
+    for (const auto& [name, value] : all) {
       // Literal, without indexing, lengths below 127.
       headers += '\0';
       headers += static_cast<char>(name.size()) + name;

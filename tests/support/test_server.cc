@@ -175,8 +175,9 @@ grpc::Status TestServer::CallRaw(const std::string& method,
   grpc::CompletionQueue queue;
   const grpc::Slice slice(bytes);
   const grpc::ByteBuffer request(&slice, 1);
-  auto call = stub.PrepareUnaryCall(&context, "/encoderd.v1.Encoder/" + method,
-                                    request, &queue);
+  const std::string path =
+      method[0] == '/' ? method : "/encoderd.v1.Encoder/" + method;
+  auto call = stub.PrepareUnaryCall(&context, path, request, &queue);
   call->StartCall();
   grpc::ByteBuffer reply;
   grpc::Status status;

@@ -76,7 +76,7 @@ class TestServer {
                       v1::EncodeResponse* response);
   grpc::Status Tokenize(const v1::TokenizeRequest& request,
                         v1::TokenizeResponse* response);
-  // Any bytes to any method of the service.
+  // Any bytes to a method of the service, or to any "/package.Service/Method".
   grpc::Status CallRaw(const std::string& method, const std::string& bytes,
                        google::protobuf::Message* response = nullptr);
 

@@ -55,6 +55,32 @@ TEST(ManifestTest, RefusesAFileThatIsNotThereOrLiesOutside) {
               IsError(kDataLoss, "line 1"));
 }
 
+TEST(ManifestTest, RefusesAFileThatItDoesNotList) {
+  for (const char* name :
+       {"config_sentence_transformers.json", "1_Pooling/config.json",
+        "vocab.txt", "model-00002-of-00002.safetensors"}) {
+    const TempFolder folder;
+    folder.Write("a", "abc");
+    folder.Write(name, "abc");
+    folder.Write("SHA256SUMS", std::string(kAbc) + "  a\n");
+    EXPECT_THAT(
+        CheckManifest(folder.path()).status(),
+        IsError(kDataLoss, std::string("does not list '") + name + "'"));
+    folder.Write("SHA256SUMS",
+                 std::string(kAbc) + "  ./a\n" + kAbc + "  ./" + name + "\n");
+    EXPECT_THAT(CheckManifest(folder.path()), IsOk()) << name;
+  }
+}
+
+TEST(ManifestTest, LeavesAloneWhatIsNeverRead) {
+  const TempFolder folder;
+  folder.Write("a", "abc");
+  folder.Write("README.md", "abc");
+  folder.Write("onnx/deeper/config.json", "abc");
+  folder.Write("SHA256SUMS", std::string(kAbc) + "  a\n");
+  EXPECT_THAT(CheckManifest(folder.path()), IsOk());
+}
+
 TEST(ManifestTest, RefusesWhatIsNotAManifest) {
   const TempFolder folder;
   folder.Write("a", "abc");

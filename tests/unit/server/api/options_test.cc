@@ -95,17 +95,18 @@ TEST(OptionsTest, AChoiceBeyondTheKnownOnesIsRefused) {
                   "f", "is -1; this server knows 0 to 3");
 }
 
-TEST(OptionsTest, WindowsShareFewerTokensThanTheyHaveOfTheText) {
+TEST(OptionsTest, WindowsShareAtMostHalfOfWhatTheyHaveOfTheText) {
   constexpr auto kNone = TruncateMode::kNone;
   EXPECT_EQ(*ToWindows("w", std::nullopt, kNone, 8, 2), std::nullopt);
   EXPECT_EQ(*ToWindows("w", 0, kNone, 8, 2), 0);
-  EXPECT_EQ(*ToWindows("w", 5, kNone, 8, 2), 5);
-  ExpectBadOption(ToWindows("w", 6, kNone, 8, 2).status(), "w.overlap",
-                  "is 6; windows of 8 tokens, 2 of them special, share at most "
-                  "5");
+  EXPECT_EQ(*ToWindows("w", 3, kNone, 8, 2), 3);
+  EXPECT_EQ(*ToWindows("w", 3, kNone, 9, 2), 3);
+  ExpectBadOption(ToWindows("w", 4, kNone, 8, 2).status(), "w.overlap",
+                  "is 4; windows of 8 tokens, 2 of them special, share at most "
+                  "half of the others, 3");
   ExpectBadOption(ToWindows("w", 1, kNone, 2, 2).status(), "w.overlap",
                   "is 1; windows of 2 tokens, 2 of them special, share at most "
-                  "0");
+                  "half of the others, 0");
 }
 
 TEST(OptionsTest, ATextIsEitherCutOrComputedInWindows) {

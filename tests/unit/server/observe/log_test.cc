@@ -1,7 +1,11 @@
 #include "server/observe/log.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
 
 namespace encoderd {
 namespace {
@@ -24,6 +28,91 @@ TEST(LogTest, ALineHasTimeLevelAndEvent) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               ::testing::MatchesRegex("ts=[0-9T:.-]+Z level=warning "
                                       "event=something n=7\n"));
+}
+
+TEST(LogTest, WhatMisleadsTheReaderIsEscapedByteByByte) {
+  EXPECT_EQ(LogFields().Add("a", "caf\u00e9").text(), "a=caf\u00e9");
+  EXPECT_EQ(LogFields().Add("a", "\u009b2J").text(), "a=\"\\302\\2332J\"");
+  EXPECT_EQ(LogFields().Add("a", "x\u202etxt").text(),
+            "a=\"x\\342\\200\\256txt\"");
+  EXPECT_EQ(LogFields().Add("a", "x\u2028y").text(), "a=\"x\\342\\200\\250y\"");
+  EXPECT_EQ(LogFields().Add("a", "\xff\xe2\x80").text(),
+            "a=\"\\377\\342\\200\"");
+}
+
+// Standard error of this process until it is gone: a pipe.
+class ErrorPipe {
+ public:
+  ErrorPipe() : saved_(dup(STDERR_FILENO)) {
+    EXPECT_EQ(pipe(ends_), 0);
+    dup2(ends_[1], STDERR_FILENO);
+  }
+  ~ErrorPipe() {
+    dup2(saved_, STDERR_FILENO);
+    close(saved_);
+    close(ends_[0]);
+    close(ends_[1]);
+  }
+  void Fill() {
+    fcntl(ends_[1], F_SETFL, O_NONBLOCK);
+    const std::string page(kMaxLogLine, 'x');
+    while (write(ends_[1], page.data(), page.size()) > 0) {
+    }
+    fcntl(ends_[1], F_SETFL, 0);
+  }
+  std::string Take() {
+    fcntl(ends_[0], F_SETFL, O_NONBLOCK);
+    std::string text;
+    char bytes[4096];
+    for (;;) {
+      const ssize_t size = read(ends_[0], bytes, sizeof(bytes));
+      if (size <= 0) return text;
+      text.append(bytes, static_cast<size_t>(size));
+    }
+  }
+
+ private:
+  const int saved_;
+  int ends_[2];
+};
+
+TEST(LogTest, APipeThatNobodyReadsCostsLinesAndTheyAreCounted) {
+  ErrorPipe pipe;
+  pipe.Fill();
+  const int64_t before = LogLinesLost();
+  Log(LogLevel::kInfo, "one");
+  Log(LogLevel::kInfo, "two");
+  EXPECT_EQ(LogLinesLost() - before, 2);
+  EXPECT_THAT(pipe.Take(), ::testing::Not(::testing::HasSubstr("event=")));
+  Log(LogLevel::kInfo, "three");
+  EXPECT_THAT(pipe.Take(), ::testing::MatchesRegex(
+                               ".*level=warning event=log_lines_lost lines=2\n"
+                               ".* level=info event=three\n"));
+  Log(LogLevel::kInfo, "four");
+  EXPECT_THAT(pipe.Take(), ::testing::Not(::testing::HasSubstr("lost")));
+  EXPECT_EQ(LogLinesLost() - before, 2);
+}
+
+TEST(LogTest, ALongLineIsCut) {
+  ErrorPipe pipe;
+  Log(LogLevel::kInfo, "long", LogFields().Add("a", std::string(9999, 'x')));
+  const std::string line = pipe.Take();
+  EXPECT_EQ(line.size(), kMaxLogLine);
+  EXPECT_THAT(line, ::testing::EndsWith("x cut=true\n"));
+}
+
+TEST(LogLimitTest, AllowsABurstAndThenARate) {
+  LogLimit limit(3, absl::Seconds(2));
+  const absl::Time start = absl::UnixEpoch();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(limit.Allows(start)) << i;
+  EXPECT_FALSE(limit.Allows(start));
+  EXPECT_FALSE(limit.Allows(start + absl::Seconds(1)));
+  EXPECT_TRUE(limit.Allows(start + absl::Seconds(2)));
+  EXPECT_FALSE(limit.Allows(start + absl::Seconds(3)));
+  // A long silence earns a burst, no more.
+  const absl::Time later = start + absl::Hours(1);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(limit.Allows(later)) << i;
+  EXPECT_FALSE(limit.Allows(later));
 }
 
 }  // namespace

@@ -1,0 +1,16 @@
+// What gRPC has to say goes into our log: one line an event, escaped, cut, at
+// most so many a second, never blocking (see observe/log.h). By itself gRPC
+// writes to standard error whatever a caller put into a header, line breaks
+// included, and waits until it is read.
+#ifndef ENCODERD_SERVER_RPC_GRPC_LOG_H_
+#define ENCODERD_SERVER_RPC_GRPC_LOG_H_
+
+namespace encoderd {
+
+// For the rest of the process; may be called again. Thread-safe. What there is
+// to say is set by GRPC_VERBOSITY (gRPC's own; default ERROR).
+void TakeGrpcLog();
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_RPC_GRPC_LOG_H_

@@ -12,8 +12,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-checks=(gpu_script_kills gpu_script_host bundle architectures container restarts
-  prometheus dashboard languages tokenizers)
+checks=(gpu_script_kills gpu_script_host bundle architectures clang fuzz
+  container restarts prometheus dashboard languages tokenizers)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -75,6 +75,37 @@ check_architectures() {
   local code=$?
   [[ $code -eq 0 ]] || tail -n 30 "$work/release.log" >&2
   verdict "exit 0" "exit $code" test "$code" -eq 0
+}
+
+# Everything compiles with clang, without a warning.
+check_clang() {
+  cmake --preset clang > "$work/clang.log" 2>&1 &&
+    cmake --build build/clang >> "$work/clang.log" 2>&1
+  local code=$?
+  [[ $code -eq 0 ]] || tail -n 30 "$work/clang.log" >&2
+  verdict "exit 0" "exit $code" test "$code" -eq 0
+}
+
+# Every fuzz target for two minutes, beginning with its corpus. Longer runs are
+# for people (tests/fuzz/README.md).
+check_fuzz() {
+  local code=0 executions=0 name program
+  cmake --preset fuzz > "$work/fuzz.log" 2>&1 &&
+    cmake --build build/fuzz >> "$work/fuzz.log" 2>&1 || code=1
+  for program in build/fuzz/bin/*_fuzz; do
+    name=$(basename "$program" _fuzz)
+    mkdir -p "$work/fuzz/$name"
+    "$program" -max_total_time=120 -timeout=10 -rss_limit_mb=2048 \
+      -print_final_stats=1 -artifact_prefix="$PWD/build/fuzz/" \
+      "$work/fuzz/$name" "tests/fuzz/corpus/$name" > "$work/fuzz.$name" 2>&1 || {
+      tail -n 60 "$work/fuzz.$name" >&2
+      code=1
+    }
+    executions=$((executions + $(awk '/number_of_executed_units/ {print $2}' \
+      "$work/fuzz.$name")))
+  done
+  [[ $code -eq 0 ]] || tail -n 5 "$work/fuzz.log" >&2
+  verdict "0 faults" "$executions executions" test "$code" -eq 0
 }
 
 # The server outside a container, and the Python client, for the next two.

@@ -158,6 +158,12 @@ absl::Status Validate(const ServerConfig& c) {
       InRange("max_connection_memory_bytes", c.max_connection_memory_bytes,
               256 * kMiB, int64_t{1} << 40),
       InRange("max_connections", c.max_connections, 1, 1 << 20),
+      InRange("max_connections_per_address", c.max_connections_per_address, 0,
+              1 << 20),
+      DurationInRange("max_connection_idle", c.max_connection_idle,
+                      absl::Hours(24)),
+      DurationInRange("max_connection_age", c.max_connection_age,
+                      absl::Hours(24 * 7)),
       InRange("max_streams_per_connection", c.max_streams_per_connection, 1,
               1 << 20),
       InRange("max_streams", c.max_streams, 1, 1 << 20),
@@ -192,6 +198,9 @@ std::string ServerConfig::ToString() const {
       .Add("max_message_bytes", max_message_bytes)
       .Add("max_connection_memory_bytes", max_connection_memory_bytes)
       .Add("max_connections", max_connections)
+      .Add("max_connections_per_address", max_connections_per_address)
+      .Add("max_connection_idle", absl::FormatDuration(max_connection_idle))
+      .Add("max_connection_age", absl::FormatDuration(max_connection_age))
       .Add("max_streams_per_connection", max_streams_per_connection)
       .Add("max_streams", max_streams)
       .Add("max_unread_answer_bytes", max_unread_answer_bytes)

@@ -80,6 +80,14 @@ struct ServerConfig {
   // Beyond it new ones wait unaccepted. Lowered where the process may not open
   // enough files. Cost: two file descriptors and about 100 KB each.
   int32_t max_connections = 1024;
+  // Of one IPv4 address or IPv6 /64; beyond it new ones are closed. 0: half of
+  // what may be open in all.
+  int32_t max_connections_per_address = 0;
+  // A connection without calls, and one of any kind after its age, is asked to
+  // reconnect (GOAWAY); calls and streams that are open end in their own time.
+  // 0: never. Age is what brings callers to a server that was added later.
+  absl::Duration max_connection_idle = absl::Minutes(10);
+  absl::Duration max_connection_age = absl::Hours(1);  // +-10 %
   int32_t max_streams_per_connection = 1024;  // calls in flight on one of them
   // Open EmbedStreams of all connections; beyond it QUEUE_FULL. Cost: about 20
   // KB each while idle, up to 1 MiB while busy.

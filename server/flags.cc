@@ -111,6 +111,19 @@ ABSL_FLAG(
     int32_t, max_connections, kDefault.max_connections,
     "Open connections; beyond it new ones wait unaccepted. Cost: two file "
     "descriptors and about 100 KB each.");
+ABSL_FLAG(
+    int32_t, max_connections_per_address, kDefault.max_connections_per_address,
+    "Open connections of one IPv4 address or IPv6 /64; beyond it new ones "
+    "are closed; 0: half of --max_connections. Cost: callers behind one "
+    "proxy share it.");
+ABSL_FLAG(absl::Duration, max_connection_idle, kDefault.max_connection_idle,
+          "A connection without calls for so long is asked to close, a time "
+          "with its unit, such as 10m; 0: never. Cost: its caller connects "
+          "again for the next call.");
+ABSL_FLAG(absl::Duration, max_connection_age, kDefault.max_connection_age,
+          "A connection so old (+-10 %) is asked to close once its calls are "
+          "done, a time with its unit, such as 1h; 0: never. It brings callers "
+          "to servers that were added later. Cost: they connect again.");
 ABSL_FLAG(int32_t, max_streams_per_connection,
           kDefault.max_streams_per_connection,
           "Calls in flight on one connection. Cost: about 10 KB each.");
@@ -191,6 +204,10 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   config.max_connection_memory_bytes =
       absl::GetFlag(FLAGS_max_connection_memory_bytes);
   config.max_connections = absl::GetFlag(FLAGS_max_connections);
+  config.max_connections_per_address =
+      absl::GetFlag(FLAGS_max_connections_per_address);
+  config.max_connection_idle = absl::GetFlag(FLAGS_max_connection_idle);
+  config.max_connection_age = absl::GetFlag(FLAGS_max_connection_age);
   config.max_streams_per_connection =
       absl::GetFlag(FLAGS_max_streams_per_connection);
   config.max_streams = absl::GetFlag(FLAGS_max_streams);

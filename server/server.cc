@@ -101,6 +101,7 @@ Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
   environment_.api.models = &models_;
   environment_.metrics = &metrics_;
   environment_.calls = &calls_;
+  environment_.held = &held_;
   environment_.streams = &streams_;
   environment_.max_streams = config_.max_streams;
   environment_.unread = &unread_;
@@ -292,6 +293,7 @@ std::string Server::MetricsText() {
   figures.streams = streams_.count();
   figures.unread_answer_bytes = unread_.bytes();
   figures.unread_answers_cut = unread_.calls_cut();
+  figures.connections_refused = acceptor_->refused();
   figures.log_lines_lost = LogLinesLost();
   metrics_.Sample(figures);
   for (const ServedModel* model : models_.All()) {
@@ -351,7 +353,9 @@ bool Server::Drain() {
   streams_.GiveUpAll();
   health_.EndWatches();
   const bool all_left = WaitForLastWords();
+  state_.HoldRefusals();
   acceptor_->StopReading();
+  held_.GiveUpAll();
   absl::SleepFor(kSettle);
   if (all_left) WaitForLastWords();
   acceptor_->CloseAllAfter(kGoodbye);

@@ -95,6 +95,7 @@ class Server {
   Metrics metrics_;
   ServingState state_;
   OpenCalls calls_;
+  OpenCalls held_;
   OpenCalls streams_;
   UnreadAnswers unread_;
   CallEnvironment environment_;

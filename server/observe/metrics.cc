@@ -81,6 +81,9 @@ constexpr Spec kModelInfo = {
 constexpr Spec kConnections = {"encoderd_connections", "Open connections."};
 constexpr Spec kConnectionsLimit = {
     "encoderd_connections_limit", "Open connections beyond which others wait."};
+constexpr Spec kConnectionsRefused = {
+    "encoderd_connections_refused_total",
+    "Connections closed at once because their address had enough."};
 constexpr Spec kStreams = {"encoderd_streams", "Open EmbedStreams."};
 constexpr Spec kUnreadAnswerBytes = {
     "encoderd_unread_answer_bytes",
@@ -273,6 +276,7 @@ void Metrics::AddServer() {
   streams_ = Gauge(kStreams, registry_);
   unread_answer_bytes_ = Gauge(kUnreadAnswerBytes, registry_);
   unread_answers_cut_ = Counter(kUnreadAnswersCut, registry_);
+  connections_refused_ = Counter(kConnectionsRefused, registry_);
   log_lines_lost_ = Counter(kLogLinesLost, registry_);
   for (int state = 0; state < kNumServerStates; ++state) {
     state_[state] =
@@ -365,6 +369,8 @@ void Metrics::Sample(const ServerFigures& figures) {
   unread_answer_bytes_->Set(static_cast<double>(figures.unread_answer_bytes));
   CountUpTo(static_cast<double>(figures.unread_answers_cut),
             unread_answers_cut_);
+  CountUpTo(static_cast<double>(figures.connections_refused),
+            connections_refused_);
   CountUpTo(static_cast<double>(figures.log_lines_lost), log_lines_lost_);
   for (int state = 0; state < kNumServerStates; ++state) {
     state_[state]->Set(state == static_cast<int>(figures.state) ? 1 : 0);

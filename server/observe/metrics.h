@@ -110,6 +110,7 @@ struct ServerFigures {
   int64_t unread_answer_bytes = 0;
   // Since the process started.
   int64_t unread_answers_cut = 0;
+  int64_t connections_refused = 0;
   int64_t log_lines_lost = 0;
 };
 
@@ -160,6 +161,7 @@ class Metrics {
   prometheus::Gauge* connections_limit_;
   prometheus::Gauge* unread_answer_bytes_;
   prometheus::Counter* unread_answers_cut_;
+  prometheus::Counter* connections_refused_;
   prometheus::Counter* log_lines_lost_;
   prometheus::Gauge* streams_;
   std::array<prometheus::Gauge*, kNumServerStates> state_;

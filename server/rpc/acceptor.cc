@@ -6,13 +6,16 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/time/clock.h"
 
@@ -20,13 +23,45 @@ namespace encoderd {
 namespace {
 
 constexpr int kEvents = 64;
+constexpr absl::Duration kPoll = absl::Milliseconds(1);
+// A peer that sends a call does not pause within it for so long.
+constexpr absl::Duration kQuiet = absl::Milliseconds(10);
+// How long to wait for each connection to be quiet.
+constexpr absl::Duration kBetweenCalls = absl::Milliseconds(200);
 // How long to leave new connections waiting when descriptors have run out.
 constexpr absl::Duration kBreather = absl::Milliseconds(20);
+
+// The bytes that stand for it; empty where there are none.
+std::string AddressOf(const sockaddr_storage& peer) {
+  if (peer.ss_family == AF_INET) {
+    sockaddr_in v4;
+    std::memcpy(&v4, &peer, sizeof(v4));
+    return std::string(reinterpret_cast<const char*>(&v4.sin_addr), 4);
+  }
+  if (peer.ss_family == AF_INET6) {
+    sockaddr_in6 v6;
+    std::memcpy(&v6, &peer, sizeof(v6));
+    const auto* const bytes = reinterpret_cast<const char*>(&v6.sin6_addr);
+    return IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) ? std::string(bytes + 12, 4)
+                                               : std::string(bytes, 8);
+  }
+  return "";
+}
 
 // No more of what the peer sends wakes whoever waits for it.
 void StopReadable(int fd) {
   const int never = std::numeric_limits<int>::max();
   setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &never, sizeof(never));
+}
+
+// All that the peer sent was read, and it has sent nothing for kQuiet.
+bool IsQuiet(int fd) {
+  int unread = 0;
+  tcp_info info = {};
+  socklen_t size = sizeof(info);
+  return ioctl(fd, FIONREAD, &unread) == 0 && unread == 0 &&
+         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+         absl::Milliseconds(info.tcpi_last_data_recv) >= kQuiet;
 }
 
 // Closing a socket with unread bytes resets the connection, and the peer may
@@ -40,10 +75,11 @@ void DiscardUnread(int fd) {
 }  // namespace
 
 Acceptor::Acceptor(
-    int listener, int max_connections,
+    int listener, int max_connections, int max_per_address,
     std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> sink)
     : listener_(listener),
       max_connections_(max_connections),
+      max_per_address_(max_per_address),
       sink_(std::move(sink)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_CLOEXEC)) {
@@ -63,7 +99,7 @@ Acceptor::~Acceptor() {
     thread_.join();
   }
   absl::MutexLock lock(&mu_);
-  for (int duplicate : open_) close(duplicate);
+  for (const auto& [duplicate, address] : open_) close(duplicate);
   if (!listener_closed_) close(listener_);
   close(wake_);
   close(epoll_);
@@ -117,8 +153,10 @@ void Acceptor::Run() {
 
 void Acceptor::AcceptAll() {
   while (connections() < max_connections_) {
-    const int fd =
-        accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    sockaddr_storage peer = {};
+    socklen_t size = sizeof(peer);
+    const int fd = accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &size,
+                           SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       // Out of descriptors or memory: the listener would wake us at once.
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
@@ -134,9 +172,11 @@ void Acceptor::AcceptAll() {
     }
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    {
-      absl::MutexLock lock(&mu_);
-      open_.insert(duplicate);
+    if (!Register(duplicate, AddressOf(peer))) {
+      close(duplicate);
+      close(fd);
+      ++refused_;
+      continue;
     }
     // EPOLLHUP always comes: once both sides are closed, as gRPC does when a
     // connection ends for whatever reason.
@@ -151,9 +191,22 @@ void Acceptor::AcceptAll() {
   }
 }
 
+bool Acceptor::Register(int duplicate, const std::string& address) {
+  absl::MutexLock lock(&mu_);
+  int& count = by_address_[address];
+  if (count >= max_per_address_) return false;
+  ++count;
+  open_[duplicate] = address;
+  return true;
+}
+
 void Acceptor::Ended(int duplicate) {
   absl::MutexLock lock(&mu_);
-  if (open_.erase(duplicate) == 0) return;
+  const auto open = open_.find(duplicate);
+  if (open == open_.end()) return;
+  const auto count = by_address_.find(open->second);
+  if (--count->second == 0) by_address_.erase(count);
+  open_.erase(open);
   epoll_ctl(epoll_, EPOLL_CTL_DEL, duplicate, nullptr);
   DiscardUnread(duplicate);
   close(duplicate);
@@ -172,10 +225,34 @@ void Acceptor::StopAccepting() {
     if (listener_closed_) return;
   }
   AcceptAll();
-  absl::MutexLock lock(&mu_);
   close(listener_);  // leaves epoll_, too
-  for (int duplicate : open_) StopReadable(duplicate);
+  StopReadingBetweenCalls();
+  absl::MutexLock lock(&mu_);
   listener_closed_ = true;
+}
+
+// A call of which a part is read and a part is not would be cancelled: each
+// connection is left at a moment at which it is quiet, or when the time is up.
+void Acceptor::StopReadingBetweenCalls() {
+  std::vector<int> busy;
+  {
+    absl::MutexLock lock(&mu_);
+    for (const auto& [duplicate, address] : open_) busy.push_back(duplicate);
+  }
+  const absl::Time until = absl::Now() + kBetweenCalls;
+  while (!busy.empty()) {
+    const bool last = absl::Now() >= until;
+    std::vector<int> left;
+    for (const int duplicate : busy) {
+      if (last || IsQuiet(duplicate)) {
+        StopReadable(duplicate);
+      } else {
+        left.push_back(duplicate);
+      }
+    }
+    busy = std::move(left);
+    if (!busy.empty()) absl::SleepFor(kPoll);
+  }
 }
 
 void Acceptor::CloseAllAfter(absl::Duration patience) {
@@ -188,7 +265,9 @@ void Acceptor::CloseAllAfter(absl::Duration patience) {
 
 void Acceptor::CloseAll() {
   absl::MutexLock lock(&mu_);
-  for (int duplicate : open_) shutdown(duplicate, SHUT_RDWR);
+  for (const auto& [duplicate, address] : open_) {
+    shutdown(duplicate, SHUT_RDWR);
+  }
   close_all_ = absl::InfiniteFuture();
 }
 

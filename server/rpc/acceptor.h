@@ -1,7 +1,8 @@
 // Our own accept loop in front of gRPC, for three things its own cannot do:
 //
 // 1. A cap on open connections; beyond it new ones wait in the kernel's backlog
-//    and are taken as soon as another ends.
+//    and are taken as soon as another ends. And a cap for each address, so that
+//    one caller cannot keep all others waiting; beyond it new ones are closed.
 // 2. It lives on after the process ran out of file descriptors.
 // 3. A shutdown that loses no call. gRPC's Shutdown cancels every call that it
 //    reads afterwards; StopReading leaves such calls unread, so that the GOAWAY
@@ -16,8 +17,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -29,9 +31,10 @@ namespace encoderd {
 class Acceptor {
  public:
   // Takes over `listener`, a listening non-blocking socket; hands connections
-  // to `sink` from Start on.
+  // to `sink` from Start on. An address is an IPv4 address or the first 64 bits
+  // of an IPv6 address, for whoever has one of those has all of them.
   Acceptor(
-      int listener, int max_connections,
+      int listener, int max_connections, int max_per_address,
       std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> sink);
   // Stops accepting and closes the listener; connections stay gRPC's.
   ~Acceptor();
@@ -41,8 +44,9 @@ class Acceptor {
 
   // Takes every connection in the backlog, closes the listener, and keeps gRPC
   // from reading: what callers send from now on stays unread in the sockets.
-  // Returns once the listener is closed. Threads of gRPC may still be busy with
-  // what they read before.
+  // Waits for each connection to be quiet, 200 ms at most: a call of which only
+  // a part is read would be cancelled by Shutdown. Threads of gRPC may still be
+  // busy with what they read before.
   void StopReading();
 
   // Closes every connection that is still open so long from now, whatever its
@@ -52,11 +56,16 @@ class Acceptor {
 
   int64_t connections() const;
   int64_t max_connections() const { return max_connections_; }
+  // Connections closed so far because their address had enough.
+  int64_t refused() const { return refused_; }
 
  private:
   void Run();
   void AcceptAll();
+  // False: the address has enough of them.
+  bool Register(int duplicate, const std::string& address);
   void StopAccepting();
+  void StopReadingBetweenCalls();
   void CloseAll();
   int TimeLeftMs() const;
   void Wake();
@@ -65,9 +74,11 @@ class Acceptor {
 
   const int listener_;
   const int max_connections_;
+  const int max_per_address_;
   const std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> sink_;
   const int epoll_;
   const int wake_;
+  std::atomic<int64_t> refused_{0};
   std::atomic<bool> stop_{false};
   std::atomic<bool> stop_reading_{false};
   bool listening_ = false;  // only the thread uses it
@@ -76,8 +87,9 @@ class Acceptor {
   mutable absl::Mutex mu_;
   bool listener_closed_ ABSL_GUARDED_BY(mu_) = false;
   absl::Time close_all_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
-  // Duplicates of open connections.
-  std::unordered_set<int> open_ ABSL_GUARDED_BY(mu_);
+  // Duplicates of open connections, each with its address.
+  std::unordered_map<int, std::string> open_ ABSL_GUARDED_BY(mu_);
+  std::unordered_map<std::string, int> by_address_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace encoderd

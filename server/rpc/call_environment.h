@@ -20,6 +20,7 @@ struct CallEnvironment {
   ServingState* state = nullptr;
   Metrics* metrics = nullptr;
   OpenCalls* calls = nullptr;    // unary ones that wait for the pipeline
+  OpenCalls* held = nullptr;     // unary ones whose refusal waits
   OpenCalls* streams = nullptr;  // EmbedStreams
   int64_t max_streams = std::numeric_limits<int64_t>::max();
   UnreadAnswers* unread = nullptr;

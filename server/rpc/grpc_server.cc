@@ -58,6 +58,14 @@ int ConnectionCap(int wanted) {
   return cap;
 }
 
+// 0: gRPC's default, no limit.
+void SetTime(const char* argument, absl::Duration time,
+             grpc::ServerBuilder* builder) {
+  if (time == absl::ZeroDuration()) return;
+  builder->AddChannelArgument(
+      argument, static_cast<int>(absl::ToInt64Milliseconds(time)));
+}
+
 void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
   // A message at the limit still fits when gRPC counts its own few bytes.
   builder->SetMaxReceiveMessageSize(static_cast<int>(config.max_message_bytes));
@@ -87,6 +95,9 @@ void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 3);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16384);
+  // Both say GOAWAY and let open calls end in their own time.
+  SetTime(GRPC_ARG_MAX_CONNECTION_IDLE_MS, config.max_connection_idle, builder);
+  SetTime(GRPC_ARG_MAX_CONNECTION_AGE_MS, config.max_connection_age, builder);
 }
 
 }  // namespace
@@ -109,8 +120,12 @@ absl::StatusOr<ListeningServer> StartGrpcServer(
   ListeningServer listening;
   listening.port = socket->port;
   using FromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  const int cap = ConnectionCap(config.max_connections);
   listening.acceptor = std::make_unique<Acceptor>(
-      socket->fd, ConnectionCap(config.max_connections),
+      socket->fd, cap,
+      config.max_connections_per_address > 0
+          ? config.max_connections_per_address
+          : std::max(cap / 2, 1),
       builder.experimental().AddExternalConnectionAcceptor(
           FromFd::FROM_FD, grpc::InsecureServerCredentials()));
   for (grpc::Service* service : services) builder.RegisterService(service);

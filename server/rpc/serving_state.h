@@ -26,6 +26,12 @@ class ServingState {
   // will be. False: it serves already, or is past that.
   bool AbandonLoading();
 
+  // From now on refusals of unary calls wait (in CallEnvironment::held) until
+  // the server has stopped reading: a caller who waits for one sends nothing
+  // more, so that every connection soon is between two calls.
+  void HoldRefusals() { holding_ = true; }
+  bool holding_refusals() const { return holding_; }
+
   // Every call enters, refused ones too, and leaves when its answer has gone
   // to the transport: at zero there is nothing left to lose.
   void Enter() { in_flight_.fetch_add(1); }
@@ -40,6 +46,7 @@ class ServingState {
  private:
   std::atomic<Phase> phase_{Phase::kLoading};
   std::atomic<int64_t> in_flight_{0};
+  std::atomic<bool> holding_{false};
 };
 
 }  // namespace encoderd

@@ -32,7 +32,10 @@ void UnaryCall::Start(const grpc::ByteBuffer& request) {
   no_message_ = !request.Valid();
   Continue([this, &request] {
     const absl::Status admitted = environment_.state->Admit();
-    return admitted.ok() ? handler_(request, this) : admitted;
+    if (admitted.ok()) return handler_(request, this);
+    if (!environment_.state->holding_refusals()) return admitted;
+    environment_.held->Add(shared_from_this());
+    return absl::OkStatus();
   });
 }
 
@@ -160,6 +163,7 @@ void UnaryCall::OnDone() {
   environment_.unread->RemoveAll(this);
   if (!uncounted_.ok()) CountUncounted();
   environment_.calls->Remove(this);
+  environment_.held->Remove(this);
   metrics_->Left();
   environment_.state->Leave();
   const std::shared_ptr<UnaryCall> last = std::move(self_);

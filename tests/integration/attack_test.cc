@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
 #include "tests/integration/stream_client.h"
 #include "tests/support/patience.h"
 #include "tests/support/raw_http2.h"
@@ -101,6 +103,73 @@ TEST(AttackTest, StreamsBeyondTheLimitAreRefused) {
   v1::EmbedResponse response;
   ASSERT_TRUE(again.Write(Request("b", {"b"})));
   EXPECT_TRUE(again.Read(&response));
+}
+
+TEST(AttackTest, OneAddressCannotTakeEveryConnection) {
+  ServerConfig config = TestConfig();
+  config.max_connections = 8;
+  config.max_connections_per_address = 3;
+  TestServer server({}, config);
+  v1::EmbedResponse response;
+  ASSERT_TRUE(server.Embed(TextRequest({"first"}), &response).ok());
+  std::vector<std::unique_ptr<RawHttp2>> idle;
+  for (int i = 0; i < 2; ++i) {
+    idle.push_back(std::make_unique<RawHttp2>(server.server().grpc_port()));
+    ASSERT_TRUE(idle.back()->ReadUntil(RawHttp2::kSettings)) << i;
+  }
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(RawHttp2::IsClosedAtOnce(server.server().grpc_port()));
+  }
+  EXPECT_EQ(TestServer::Sample(server.MetricsText(),
+                               "encoderd_connections_refused_total"),
+            20);
+  EXPECT_EQ(server.server().connections(), 3);
+  EXPECT_TRUE(server.Embed(TextRequest({"still"}), &response).ok());
+  idle.pop_back();
+  EXPECT_TRUE(Eventually([&] { return server.server().connections() == 2; }));
+  RawHttp2 next(server.server().grpc_port());
+  EXPECT_TRUE(next.ReadUntil(RawHttp2::kSettings));
+}
+
+TEST(AttackTest, AnIdleConnectionIsAskedToClose) {
+  ServerConfig config = TestConfig();
+  config.max_connection_idle = absl::Milliseconds(50);
+  TestServer server({}, config);
+  RawHttp2 idle(server.server().grpc_port());
+  EXPECT_TRUE(idle.ReadUntil(RawHttp2::kGoAway));
+  v1::EmbedResponse response;
+  for (int i = 0; i < 5; ++i) {
+    absl::SleepFor(absl::Milliseconds(60));
+    EXPECT_TRUE(server.Embed(TextRequest({"again"}), &response).ok()) << i;
+  }
+}
+
+TEST(AttackTest, AnOldConnectionIsAskedToCloseAndLosesNoCall) {
+  ServerConfig config = TestConfig();
+  config.max_connection_age = absl::Milliseconds(100);
+  TestServer server({}, config);
+  RawHttp2 old(server.server().grpc_port());
+  Stream stream(&server);
+  v1::EmbedResponse response;
+  ASSERT_TRUE(stream.Write(Request("a", {"a"})));
+  ASSERT_TRUE(stream.Read(&response));
+  EXPECT_TRUE(old.ReadUntil(RawHttp2::kGoAway));
+  // A plain channel: what a GOAWAY does not cover it sends again by itself.
+  const auto stub = v1::Encoder::NewStub(grpc::CreateChannel(
+      absl::StrCat("127.0.0.1:", server.server().grpc_port()),
+      grpc::InsecureChannelCredentials()));
+  const absl::Time until = absl::Now() + absl::Milliseconds(500);
+  for (int i = 0; absl::Now() < until; ++i) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    const grpc::Status status =
+        stub->Embed(&context, TextRequest({"x"}), &response);
+    ASSERT_TRUE(status.ok()) << i << " " << status.error_message();
+  }
+  // Far past its age, the stream goes on.
+  ASSERT_TRUE(stream.Write(Request("b", {"b"})));
+  EXPECT_TRUE(stream.Read(&response));
+  EXPECT_EQ(response.request_id(), "b");
 }
 
 }  // namespace

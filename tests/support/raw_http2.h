@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -23,22 +24,23 @@ class RawHttp2 {
   static constexpr uint8_t kHeaders = 1;
   static constexpr uint8_t kResetStream = 3;
   static constexpr uint8_t kSettings = 4;
+  static constexpr uint8_t kGoAway = 7;
   static constexpr uint8_t kEnded = 0xff;  // of no frame: the peer hung up
 
   // Connects to loopback and says that a stream's window is 0.
-  explicit RawHttp2(int port)
-      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in to = {};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<uint16_t>(port));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval patience = {absl::ToInt64Seconds(kPatience), 0};
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+  explicit RawHttp2(int port) : fd_(Connect(port)) {
     Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     constexpr char kInitialWindowSize = 4;
     SendFrame(kSettings, 0, 0,
               {'\0', kInitialWindowSize, '\0', '\0', '\0', '\0'});
+  }
+  // A peer that wants no more connections hangs up before it says a word.
+  static bool IsClosedAtOnce(int port) {
+    const int fd = Connect(port);
+    char byte = 0;
+    const ssize_t size = recv(fd, &byte, 1, 0);
+    close(fd);
+    return size <= 0 && (size == 0 || errno == ECONNRESET);
   }
   ~RawHttp2() { close(fd_); }
   RawHttp2(const RawHttp2&) = delete;
@@ -83,12 +85,15 @@ class RawHttp2 {
   }
 
   // Passes over frames until one with headers came. False: the peer hung up.
-  bool ReadHeaders() {
+  bool ReadHeaders() { return ReadUntil(kHeaders); }
+
+  // Passes over frames until one of this type came. False: the peer hung up.
+  bool ReadUntil(uint8_t wanted) {
     uint8_t type = 0;
     do {
       type = ReadFrame();
-    } while (type != kHeaders && type != kEnded);
-    return type == kHeaders;
+    } while (type != wanted && type != kEnded);
+    return type == wanted;
   }
 
   // The type of the next frame, which is thrown away.
@@ -103,6 +108,17 @@ class RawHttp2 {
   }
 
  private:
+  static int Connect(int port) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<uint16_t>(port));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const timeval patience = {absl::ToInt64Seconds(kPatience), 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+    return fd;
+  }
   static std::string Number(size_t value, int bytes) {
     std::string text;
     while (--bytes >= 0) text += static_cast<char>(value >> (8 * bytes) & 0xff);

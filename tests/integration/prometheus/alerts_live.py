@@ -193,7 +193,8 @@ def slow_leave(trouble):
 
 @scenario("EncoderdConnectionsFull")
 def connections_taken(trouble):
-    server = trouble.server("--max_connections=3")
+    server = trouble.server("--max_connections=3",
+                            "--max_connections_per_address=3")
     trouble.watch(server)
     for _ in range(3):
         trouble.connect(server)
@@ -202,7 +203,8 @@ def connections_taken(trouble):
 @scenario("EncoderdFilesFull", "EncoderdConnectionsFull")
 def files_taken(trouble):
     """The server then takes 462 connections, of two descriptors each."""
-    server = trouble.fake("hidden_size:8", files=1024)
+    server = trouble.fake("hidden_size:8", "--max_connections_per_address=462",
+                          files=1024)
     trouble.watch(server)
     for _ in range(462):
         trouble.connect(server)

@@ -173,9 +173,9 @@ void Acceptor::AcceptAll() {
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     if (!Register(duplicate, AddressOf(peer))) {
+      ++refused_;  // before its caller can know
       close(duplicate);
       close(fd);
-      ++refused_;
       continue;
     }
     // EPOLLHUP always comes: once both sides are closed, as gRPC does when a

@@ -1,6 +1,5 @@
 #include "server/rpc/embed_stream.h"
 
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -40,14 +39,6 @@ int64_t AnswerBytes(int64_t inputs, const EmbedJob& job) {
 }
 
 }  // namespace
-
-EmbedStream::EmbedStream(const CallEnvironment& environment,
-                         MethodMetrics* metrics,
-                         grpc::CallbackServerContext* context)
-    : environment_(environment),
-      metrics_(metrics),
-      context_(context),
-      caller_(std::hash<std::string>()(context->peer())) {}
 
 EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
                                 MethodMetrics* metrics,
@@ -129,7 +120,7 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
     held_bytes_ += held->bytes;
   }
   std::shared_ptr<PipelineCall> call = held->job.Submit(
-      absl::FromChrono(context_->deadline()), caller_,
+      absl::FromChrono(context_->deadline()), context_.caller(),
       [self = shared_from_this(), id](absl::StatusOr<PipelineResult> result) {
         self->Done(id, std::move(result));
       });
@@ -169,7 +160,7 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
     }
     if (fits.ok()) {
       answer = SerializeMessage(*response);
-      fits = environment_.unread->Add(shared_from_this(), caller_,
+      fits = environment_.unread->Add(shared_from_this(), context_.caller(),
                                       static_cast<int64_t>(answer.Length()),
                                       absl::Now());
     }
@@ -190,7 +181,7 @@ void EmbedStream::AnswerError(int64_t id, const std::string& request_id,
   response.set_request_id(request_id);
   *response.mutable_error() = ToRpcStatus(published);
   grpc::ByteBuffer answer = SerializeMessage(response);
-  environment_.unread->AddError(shared_from_this(), caller_,
+  environment_.unread->AddError(shared_from_this(), context_.caller(),
                                 static_cast<int64_t>(answer.Length()),
                                 absl::Now());
   Push(id, std::move(answer));
@@ -361,16 +352,10 @@ grpc::Status EmbedStream::Outcome() const {
   return grpc::Status::OK;
 }
 
-void EmbedStream::Cut() {
-  absl::MutexLock lock(&over_mu_);
-  if (!over_) context_->TryCancel();
-}
+void EmbedStream::Cut() { context_.Cancel(); }
 
 void EmbedStream::OnDone() {
-  {
-    absl::MutexLock lock(&over_mu_);
-    over_ = true;
-  }
+  context_.Over();
   environment_.unread->RemoveAll(this);
   environment_.streams->Remove(this);
   const std::shared_ptr<EmbedStream> last = std::move(self_);

@@ -33,6 +33,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/api/embed.h"
+#include "server/rpc/call_context.h"
 #include "server/rpc/call_environment.h"
 #include "server/rpc/open_calls.h"
 
@@ -70,7 +71,8 @@ class EmbedStream final
   enum class Action { kNone, kRead, kWrite, kFinish };
 
   EmbedStream(const CallEnvironment& environment, MethodMetrics* metrics,
-              grpc::CallbackServerContext* context);
+              grpc::CallbackServerContext* context)
+      : environment_(environment), metrics_(metrics), context_(context) {}
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -106,17 +108,13 @@ class EmbedStream final
 
   const CallEnvironment& environment_;
   MethodMetrics* const metrics_;
-  grpc::CallbackServerContext* const context_;
-  const uint64_t caller_;              // the same for all of a connection
+  CallContext context_;
   std::shared_ptr<EmbedStream> self_;  // until OnDone
 
   // Each touched by one operation under way.
   grpc::ByteBuffer incoming_;
   int64_t requests_ = 0;  // read so far
   grpc::ByteBuffer outgoing_;
-
-  absl::Mutex over_mu_;
-  bool over_ ABSL_GUARDED_BY(over_mu_) = false;  // context_ is gone
 
   absl::Mutex mu_;
   std::map<int64_t, std::shared_ptr<Held>> held_ ABSL_GUARDED_BY(mu_);

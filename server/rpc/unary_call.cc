@@ -129,19 +129,12 @@ absl::Time UnaryCall::deadline() const {
   return absl::FromChrono(context_->deadline());
 }
 
-uint64_t UnaryCall::caller() const {
-  return std::hash<std::string>()(context_->peer());
-}
-
 void UnaryCall::GiveUp() {
   Fail(GivenUpError());
   CancelWork();
 }
 
-void UnaryCall::Cut() {
-  absl::MutexLock lock(&over_mu_);
-  if (!over_) context_->TryCancel();
-}
+void UnaryCall::Cut() { context_.Cancel(); }
 
 void UnaryCall::OnCancel() { CancelWork(); }
 
@@ -156,10 +149,7 @@ void UnaryCall::CancelWork() {
 }
 
 void UnaryCall::OnDone() {
-  {
-    absl::MutexLock lock(&over_mu_);
-    over_ = true;
-  }
+  context_.Over();
   environment_.unread->RemoveAll(this);
   if (!uncounted_.ok()) CountUncounted();
   environment_.calls->Remove(this);

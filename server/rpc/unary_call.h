@@ -25,6 +25,7 @@
 #include "server/api/model_registry.h"
 #include "server/observe/metrics.h"
 #include "server/pipeline/pipeline.h"
+#include "server/rpc/call_context.h"
 #include "server/rpc/call_environment.h"
 #include "server/rpc/open_calls.h"
 
@@ -76,8 +77,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
 
   const CallEnvironment& environment() const { return environment_; }
   absl::Time deadline() const;
-  // The same for all calls of one connection.
-  uint64_t caller() const;
+  uint64_t caller() const { return context_.caller(); }
 
  private:
   void OnCancel() override;
@@ -91,7 +91,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   ModelCalls* model_;  // constant once submitted
   const Handler handler_;
   const absl::Time arrival_;
-  grpc::CallbackServerContext* const context_;
+  CallContext context_;
   grpc::ByteBuffer* const reply_;
   std::atomic<bool> answered_{false};
   std::shared_ptr<UnaryCall> self_;  // from Start to OnDone
@@ -101,9 +101,6 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   // error is counted only then.
   bool no_message_ = false;  // constant once started
   absl::Status uncounted_;   // written before Finish, read in OnDone
-
-  absl::Mutex over_mu_;
-  bool over_ ABSL_GUARDED_BY(over_mu_) = false;  // context_ is gone
 
   absl::Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;

@@ -1,0 +1,79 @@
+#!/bin/sh
+# Test certificates in FOLDER: NAME.pem with its key NAME.key.
+#
+#   tests/support/make_certificates.sh FOLDER
+#
+# ca                   signs those below but for the foreign ones
+# server, server2      for localhost, 127.0.0.1 and ::1; server2 is its replacement
+# client               for a client that proves who it is
+# expired, future      a server's, no longer and not yet valid
+# expired_client       a client's, no longer valid
+# wrong_use_client     a server's, which no client may show
+# foreign_ca           another authority, and foreign_client of it
+set -eu
+cd "$1"
+
+cat > openssl.cnf <<'CNF'
+[ca]
+default_ca = here
+[here]
+dir = .
+database = index.txt
+new_certs_dir = .
+rand_serial = yes
+default_md = sha256
+policy = any
+unique_subject = no
+[any]
+commonName = supplied
+[req]
+distinguished_name = name
+prompt = no
+[name]
+commonName = nobody
+[authority]
+basicConstraints = critical,CA:true
+keyUsage = critical,keyCertSign
+subjectKeyIdentifier = hash
+[server]
+subjectAltName = DNS:localhost,IP:127.0.0.1,IP:::1
+extendedKeyUsage = serverAuth
+[client]
+extendedKeyUsage = clientAuth
+CNF
+
+quietly() { "$@" 2> openssl.log || { cat openssl.log >&2; exit 1; }; }
+
+key() { quietly openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"; }
+
+# authority NAME
+authority() {
+  key "$1"
+  quietly openssl req -config openssl.cnf -x509 -new -key "$1.key" -subj "/CN=$1" -days 3650 \
+    -extensions authority -out "$1.pem"
+}
+
+# leaf NAME USE FROM TO [AUTHORITY]: valid from and to, as YYYYMMDDHHMMSSZ
+leaf() {
+  key "$1"
+  quietly openssl req -config openssl.cnf -new -key "$1.key" -subj "/CN=$1" -out "$1.csr"
+  : > index.txt
+  quietly openssl ca -config openssl.cnf -batch -notext -cert "${5:-ca}.pem" -keyfile "${5:-ca}.key" \
+    -in "$1.csr" -startdate "$3" -enddate "$4" -extensions "$2" -out "$1.pem"
+}
+
+past=20000101000000Z
+yesterday=20200101000000Z
+later=20990101000000Z
+future=20980101000000Z
+authority ca
+authority foreign_ca
+leaf server server "$past" "$later"
+leaf server2 server "$past" "$later"
+leaf client client "$past" "$later"
+leaf expired server "$past" "$yesterday"
+leaf future server "$future" "$later"
+leaf expired_client client "$past" "$yesterday"
+leaf wrong_use_client server "$past" "$later"
+leaf foreign_client client "$past" "$later" foreign_ca
+rm -f ./*.csr ./[0-9A-F]*.pem index.txt* openssl.cnf openssl.log

@@ -13,7 +13,7 @@
 #
 # On another port: --listen and ENCODERD_TARGET, which the health check asks:
 #   docker run ... -e ENCODERD_TARGET=127.0.0.1:9400 encoderd \
-#     --model=/model --listen=0.0.0.0:9400 --http_listen=0.0.0.0:9401
+#     --model=/model --listen=0.0.0.0:9400 --http_listen=0.0.0.0:9401 --insecure
 #
 # With a model inside:
 #   printf 'FROM encoderd\nCOPY . /model\n' |
@@ -53,7 +53,10 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["encoderctl", "health"]
 ENTRYPOINT ["encoderd"]
-CMD ["--model=/model", "--listen=0.0.0.0:8400", "--http_listen=0.0.0.0:8401"]
+# --insecure: the container's own network; who may reach the ports is said by
+# docker run -p, and TLS by flags of the server.
+CMD ["--model=/model", "--listen=0.0.0.0:8400", "--http_listen=0.0.0.0:8401", \
+  "--insecure"]
 
 FROM sources AS build-cpu
 ARG VERSION

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -58,6 +59,46 @@ absl::Status Address(absl::string_view flag, const std::string& value) {
   const absl::Status status = SplitHostPort(value, &host, &port);
   if (status.ok()) return status;
   return Bad(flag, value, std::string(status.message()));
+}
+
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host == "::1" ||
+         (absl::StartsWith(host, "127.") &&
+          host.find_first_not_of("0123456789.") == std::string::npos);
+}
+
+// Whoever reaches an address may read along and call, unless there is TLS or
+// the operator knows.
+absl::Status Reach(const ServerConfig& c, absl::string_view flag,
+                   const std::string& address) {
+  if (c.tls() || c.insecure || address.empty()) return absl::OkStatus();
+  std::string host;
+  int port = 0;
+  const absl::Status split = SplitHostPort(address, &host, &port);
+  if (!split.ok() || IsLoopback(host)) return absl::OkStatus();
+  return Bad(
+      flag, address,
+      "other machines may reach it, and it is not encrypted: give "
+      "--tls_certificate_file and --tls_key_file, or --insecure inside a "
+      "network that you trust");
+}
+
+absl::Status Tls(const ServerConfig& c) {
+  if (c.tls_certificate_file.empty() != c.tls_key_file.empty()) {
+    return c.tls_key_file.empty()
+               ? Bad("tls_certificate_file", c.tls_certificate_file,
+                     "needs --tls_key_file")
+               : Bad("tls_key_file", c.tls_key_file,
+                     "needs --tls_certificate_file");
+  }
+  if (!c.tls_client_ca_file.empty() && !c.tls()) {
+    return Bad("tls_client_ca_file", c.tls_client_ca_file,
+               "needs --tls_certificate_file and --tls_key_file");
+  }
+  if (c.health_needs_token && c.bearer_token_file.empty()) {
+    return Bad("health_needs_token", "true", "needs --bearer_token_file");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -145,6 +186,9 @@ absl::Status Validate(const ServerConfig& c) {
       Address("listen", c.listen),
       c.http_listen.empty() ? absl::OkStatus()
                             : Address("http_listen", c.http_listen),
+      Tls(c),
+      Reach(c, "listen", c.listen),
+      Reach(c, "http_listen", c.http_listen),
       DeviceWord(c.device),
       OneOf("dtype", c.dtype, {"auto", "fp32", "bf16", "fp16"}),
       OneOf("products", c.products, {"dtype", "fp8"}),
@@ -169,6 +213,7 @@ absl::Status Validate(const ServerConfig& c) {
       InRange("max_streams", c.max_streams, 1, 1 << 20),
       InRange("max_unread_answer_bytes", c.max_unread_answer_bytes, kMiB,
               int64_t{1} << 40),
+      OneOf("reflection", c.reflection, {"auto", "true", "false"}),
       DurationInRange("drain_delay", c.drain_delay, absl::Hours(1)),
       DurationInRange("drain_timeout", c.drain_timeout, absl::Hours(1)),
   };
@@ -184,6 +229,12 @@ std::string ServerConfig::ToString() const {
       .Add("folder", Join(models, &ModelSource::folder))
       .Add("listen", listen)
       .Add("http_listen", http_listen)
+      .Add("tls_certificate_file", tls_certificate_file)
+      .Add("tls_key_file", tls_key_file)
+      .Add("tls_client_ca_file", tls_client_ca_file)
+      .Add("bearer_token_file", bearer_token_file)
+      .Add("health_needs_token", health_needs_token ? "true" : "false")
+      .Add("insecure", insecure ? "true" : "false")
       .Add("device", device)
       .Add("dtype", dtype)
       .Add("products", products)
@@ -204,7 +255,7 @@ std::string ServerConfig::ToString() const {
       .Add("max_streams_per_connection", max_streams_per_connection)
       .Add("max_streams", max_streams)
       .Add("max_unread_answer_bytes", max_unread_answer_bytes)
-      .Add("reflection", reflection ? "true" : "false")
+      .Add("reflection", reflection)
       .Add("drain_delay", absl::FormatDuration(drain_delay))
       .Add("drain_timeout", absl::FormatDuration(drain_timeout));
   return fields.text();

@@ -28,10 +28,27 @@ struct ServerConfig {
   std::vector<ModelSource> models;
 
   // host:port of gRPC and of HTTP (metrics, health). Port 0: any free one,
-  // which the log names. Neither is encrypted or asks who is calling: give an
-  // address other than loopback only inside a network that you trust.
+  // which the log names. Other than loopback only with TLS or `insecure`.
   std::string listen = "127.0.0.1:8400";
   std::string http_listen = "127.0.0.1:8401";  // empty: no HTTP
+
+  // Who may call, and how. The files are read again when they are replaced, and
+  // on SIGHUP; one that is wrong then changes nothing (log, metrics).
+  // PEM files of the server's certificate, with those that signed it, and of
+  // its key: both or none. Both ports speak TLS then. Cost: a handshake for
+  // each connection, and some of a core for each byte.
+  std::string tls_certificate_file;
+  std::string tls_key_file;
+  // PEM file of the authorities that sign callers' certificates: gRPC takes no
+  // others (mutual TLS). HTTP asks for none in any case.
+  std::string tls_client_ca_file;
+  // Names and hashes of bearer tokens (security/token_table.h); gRPC calls need
+  // one. HTTP needs none.
+  std::string bearer_token_file;
+  bool health_needs_token = false;  // grpc.health.v1, too
+  // Without TLS on an address other than loopback: in a network that is
+  // trusted, or behind a proxy that has TLS.
+  bool insecure = false;
 
   // Engine. auto: what the machine has, fp32 on a CPU, bf16 on a GPU.
   // auto, cpu, cuda, cuda:N, cuda:N,cuda:M,..., cuda:all. Several GPUs: one
@@ -96,7 +113,9 @@ struct ServerConfig {
   // connections with others unread, and what nobody read for 10 s is cut. Cost:
   // memory under attack.
   int64_t max_unread_answer_bytes = 256 << 20;
-  bool reflection = true;  // lets tools list methods and messages
+  // auto, true, false: lets tools list methods and messages. It asks for no
+  // token, so auto is false where calls need one.
+  std::string reflection = "auto";
 
   // Leaving. After TERM the server says NOT_SERVING, goes on accepting for
   // drain_delay (so that load balancers see it; not with a lost device), then
@@ -104,6 +123,12 @@ struct ServerConfig {
   // what is not answered then gets DRAINING.
   absl::Duration drain_delay = absl::ZeroDuration();
   absl::Duration drain_timeout = absl::Seconds(30);
+
+  bool tls() const { return !tls_certificate_file.empty(); }
+  bool serves_reflection() const {
+    return reflection == "true" ||
+           (reflection == "auto" && bearer_token_file.empty());
+  }
 
   // No setting: the commit of the sources, which main.cc knows.
   std::string revision = "unknown";

@@ -44,12 +44,34 @@ ABSL_FLAG(ModelFlags, model, {},
           "the weights stay in memory, and each has threads of its own.");
 ABSL_FLAG(
     std::string, listen, kDefault.listen,
-    "host:port of gRPC; port 0 takes any free one. Plain text without "
-    "authentication. Cost of leaving loopback: whoever reaches it may use "
-    "it, so only inside a trusted network.");
+    "host:port of gRPC; port 0 takes any free one. Other than loopback only "
+    "with TLS or --insecure. Cost: whoever reaches it may call.");
 ABSL_FLAG(std::string, http_listen, kDefault.http_listen,
           "host:port of HTTP with /metrics, /healthz and /readyz; empty: none. "
           "Cost: a thread that sleeps.");
+ABSL_FLAG(std::string, tls_certificate_file, kDefault.tls_certificate_file,
+          "PEM file of the server's certificate and of those that signed it; "
+          "both ports speak TLS 1.2 or later then. Read again when it is "
+          "replaced, and on SIGHUP. Cost: a handshake for each connection.");
+ABSL_FLAG(std::string, tls_key_file, kDefault.tls_key_file,
+          "PEM file of the certificate's key, without a password. Cost: as "
+          "--tls_certificate_file.");
+ABSL_FLAG(std::string, tls_client_ca_file, kDefault.tls_client_ca_file,
+          "PEM file of the authorities whose clients gRPC takes, and no others "
+          "(mutual TLS); empty: clients need no certificate. HTTP asks for "
+          "none. Cost: a longer handshake.");
+ABSL_FLAG(std::string, bearer_token_file, kDefault.bearer_token_file,
+          "File of the bearer tokens that gRPC calls need: a line each, NAME "
+          "SHA256 [max_calls=N] [max_queue_tokens=N]; empty: everyone may "
+          "call. Read again when it is replaced, and on SIGHUP. HTTP asks for "
+          "none. Cost: some microseconds a call with hundreds of tokens.");
+ABSL_FLAG(bool, health_needs_token, kDefault.health_needs_token,
+          "With --bearer_token_file: grpc.health.v1 needs a token, too. Cost: "
+          "probes must have one.");
+ABSL_FLAG(bool, insecure, kDefault.insecure,
+          "Listen on other addresses than loopback without TLS. Cost: whoever "
+          "is in that network may read along, and call where calls need no "
+          "token.");
 ABSL_FLAG(
     std::string, device, kDefault.device,
     "Where to compute: auto, cpu, cuda (the first GPU), cuda:N, "
@@ -137,9 +159,10 @@ ABSL_FLAG(
     "connections with unread answers get RESOURCE_EXHAUSTED (QUEUE_FULL), "
     "and calls whose answer was not read for 10 s are reset. Cost: "
     "memory under attack.");
-ABSL_FLAG(bool, reflection, kDefault.reflection,
-          "Serve gRPC reflection, so that tools can list methods and "
-          "messages. Cost: callers can read the (public) schema.");
+ABSL_FLAG(std::string, reflection, kDefault.reflection,
+          "Serve gRPC reflection, so that tools can list methods and messages: "
+          "true, false, or auto, which is true unless calls need tokens. Cost: "
+          "anyone can read the (public) schema, without a token.");
 ABSL_FLAG(absl::Duration, drain_delay, kDefault.drain_delay,
           "After TERM: how long to go on accepting work while health says "
           "NOT_SERVING; a time with its unit, such as 5s. Cost: leaving takes "
@@ -189,6 +212,12 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   }
   config.listen = absl::GetFlag(FLAGS_listen);
   config.http_listen = absl::GetFlag(FLAGS_http_listen);
+  config.tls_certificate_file = absl::GetFlag(FLAGS_tls_certificate_file);
+  config.tls_key_file = absl::GetFlag(FLAGS_tls_key_file);
+  config.tls_client_ca_file = absl::GetFlag(FLAGS_tls_client_ca_file);
+  config.bearer_token_file = absl::GetFlag(FLAGS_bearer_token_file);
+  config.health_needs_token = absl::GetFlag(FLAGS_health_needs_token);
+  config.insecure = absl::GetFlag(FLAGS_insecure);
   config.device = absl::GetFlag(FLAGS_device);
   config.dtype = absl::GetFlag(FLAGS_dtype);
   config.products = absl::GetFlag(FLAGS_products);

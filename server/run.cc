@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -33,14 +35,16 @@ constexpr absl::Duration kOneWish = absl::Seconds(1);
 // What the main thread sleeps on: signals, and news of other threads.
 class Events {
  public:
-  // Blocks TERM and INT in this thread and, by inheritance, in all that it
+  // Blocks TERM, INT and HUP in this thread and, by inheritance, in all that it
   // starts; they arrive in WaitForSignal only.
   Events() {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGTERM);
     sigaddset(&signals_, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-    signal_fd_ = signalfd(-1, &signals_, SFD_CLOEXEC);
+    sigset_t heard = signals_;
+    sigaddset(&heard, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &heard, nullptr);
+    signal_fd_ = signalfd(-1, &heard, SFD_CLOEXEC);
     news_fd_ = eventfd(0, EFD_CLOEXEC);
   }
 
@@ -68,22 +72,40 @@ class Events {
     pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
   }
 
-  // Sleeps until a signal came (true) or Wake was called (false).
+  // What HUP does, in WaitForSignal, from now on; nothing before.
+  void OnHangUp(std::function<void()> what) { on_hang_up_ = std::move(what); }
+
+  // Sleeps until TERM or INT came (true) or Wake was called (false).
   bool WaitForSignal() {
+    for (;;) {
+      const int signal = NextSignal();
+      if (signal != SIGHUP) return signal != kNews;
+      if (on_hang_up_ != nullptr) on_hang_up_();
+    }
+  }
+
+ private:
+  static constexpr int kNews = 0;  // no signal, but a Wake
+
+  int NextSignal() {
     pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {news_fd_, POLLIN, 0}};
     for (int ready = 0; ready <= 0;) {
       ready = poll(fds, 2, look_ms_);
       if (ready == 0) LookAtMemory(&trim_rule_, memory_);
     }
-    char taken[sizeof(signalfd_siginfo)];
-    const bool signalled = fds[0].revents != 0;
-    [[maybe_unused]] const ssize_t size =
-        read(signalled ? signal_fd_ : news_fd_, taken, sizeof(taken));
-    return signalled;
+    if (fds[0].revents != 0) {
+      signalfd_siginfo taken = {};
+      [[maybe_unused]] const ssize_t size =
+          read(signal_fd_, &taken, sizeof(taken));
+      return static_cast<int>(taken.ssi_signo);
+    }
+    uint64_t taken = 0;
+    [[maybe_unused]] const ssize_t size = read(news_fd_, &taken, sizeof(taken));
+    return kNews;
   }
 
- private:
-  sigset_t signals_;
+  sigset_t signals_;  // that end the process
+  std::function<void()> on_hang_up_;
   TrimRule trim_rule_;
   const ProcessMemory memory_ = ThisProcess();
   int look_ms_ = -1;  // never
@@ -133,8 +155,6 @@ std::string WithPort(const std::string& address, int port) {
 int RunServer(int argc, char** argv, const ModelLoader& loader,
               const std::string& revision) {
   signal(SIGPIPE, SIG_IGN);
-  // A terminal that closes does not take the server along.
-  signal(SIGHUP, SIG_IGN);
   QuietProtobuf();
   auto config = ConfigFromFlags(argc, argv);
   if (!config.ok()) return StartFailed(config.status());
@@ -156,6 +176,7 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
     events.Wake();
   });
   if (!server.ok()) return StartFailed(server.status());
+  events.OnHangUp([&server] { (*server)->ReloadSecrets(); });
   LogFields ports;
   ports.Add("grpc", WithPort(config->listen, (*server)->grpc_port()));
   if (!config->http_listen.empty()) {

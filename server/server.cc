@@ -14,6 +14,7 @@
 #include "server/observe/log.h"
 #include "server/observe/pipeline_reporter.h"
 #include "server/rpc/convert.h"
+#include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_server.h"
 
 namespace encoderd {
@@ -82,6 +83,15 @@ std::vector<std::string> NamesOf(const std::vector<ModelSource>& models) {
   return names;
 }
 
+SecretFiles FilesOf(const ServerConfig& config) {
+  SecretFiles files;
+  files.certificates.certificate = config.tls_certificate_file;
+  files.certificates.key = config.tls_key_file;
+  files.certificates.client_ca = config.tls_client_ca_file;
+  files.tokens = config.bearer_token_file;
+  return files;
+}
+
 // An address that could not be bound: whose it is, and the way out.
 absl::Status NameFlag(absl::string_view flag, absl::string_view way_out,
                       const absl::Status& status) {
@@ -92,11 +102,14 @@ absl::Status NameFlag(absl::string_view flag, absl::string_view way_out,
 
 }  // namespace
 
-Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
+Server::Server(const ServerConfig& config, std::function<void()> on_device_lost,
+               std::unique_ptr<Secrets> secrets)
     : config_(config),
       on_device_lost_(std::move(on_device_lost)),
+      secrets_(std::move(secrets)),
       metrics_(NamesOf(config.models), EncoderMethods(), config.revision),
-      unread_(config.max_unread_answer_bytes) {
+      unread_(config.max_unread_answer_bytes),
+      health_(config.health_needs_token ? secrets_.get() : nullptr) {
   environment_.state = &state_;
   environment_.api.models = &models_;
   environment_.metrics = &metrics_;
@@ -105,6 +118,7 @@ Server::Server(const ServerConfig& config, std::function<void()> on_device_lost)
   environment_.streams = &streams_;
   environment_.max_streams = config_.max_streams;
   environment_.unread = &unread_;
+  environment_.secrets = secrets_.get();
   environment_.api.limits.max_inputs = config_.max_inputs_per_request;
   environment_.api.limits.max_answer_bytes = config_.max_message_bytes;
   // More ids than that are never admitted, and each may have a segment and a
@@ -124,7 +138,10 @@ Server::~Server() {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     const ServerConfig& config, std::function<void()> on_device_lost) {
-  std::unique_ptr<Server> server(new Server(config, std::move(on_device_lost)));
+  auto secrets = Secrets::Open(FilesOf(config));
+  if (!secrets.ok()) return secrets.status();
+  std::unique_ptr<Server> server(
+      new Server(config, std::move(on_device_lost), *std::move(secrets)));
   const absl::Status status = server->Listen();
   if (!status.ok()) return status;
   return server;
@@ -132,7 +149,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
 
 absl::Status Server::Listen() {
   service_ = NewEncoderService(environment_);
-  auto listening = StartGrpcServer(config_, {service_.get(), &health_});
+  auto listening =
+      StartGrpcServer(config_, secrets_.get(), {service_.get(), &health_});
   if (!listening.ok()) {
     return NameFlag("listen", "give another address, or port 0 for a free one",
                     listening.status());
@@ -145,9 +163,12 @@ absl::Status Server::Listen() {
     int port = 0;
     const absl::Status split = SplitHostPort(config_.http_listen, &host, &port);
     if (!split.ok()) return split;
-    auto http = HttpServer::Start(host, port,
-                                  {[this] { return MetricsText(); },
-                                   [this] { return health_.serving(); }});
+    HttpSources sources = {[this] { return MetricsText(); },
+                           [this] { return health_.serving(); }, nullptr};
+    if (config_.tls()) {
+      sources.tls = [this] { return secrets_->certificates()->context; };
+    }
+    auto http = HttpServer::Start(host, port, std::move(sources));
     if (!http.ok()) {
       return NameFlag("http_listen",
                       "give another address, port 0 for a free one, or none "
@@ -295,11 +316,18 @@ std::string Server::MetricsText() {
   figures.unread_answers_cut = unread_.calls_cut();
   figures.connections_refused = acceptor_->refused();
   figures.log_lines_lost = LogLinesLost();
-  metrics_.Sample(figures);
+  const auto certificates = secrets_->certificates();
+  if (certificates != nullptr) {
+    figures.certificate_expires = certificates->expires;
+  }
+  figures.certificate_reloads = secrets_->certificate_reloads();
+  figures.token_reloads = secrets_->token_reloads();
+  figures.handshakes_failed = TlsHandshakesFailed();
+  metrics_.server().Sample(figures);
   for (const ServedModel* model : models_.All()) {
     model->metrics->Sample(model->pipeline->figures());
   }
-  metrics_.Sample(ReadProcess());
+  metrics_.server().Sample(ReadProcess());
   return metrics_.Text();
 }
 

@@ -25,6 +25,7 @@
 #include "server/rpc/health.h"
 #include "server/rpc/service.h"
 #include "server/rpc/serving_state.h"
+#include "server/security/secrets.h"
 
 namespace encoderd {
 
@@ -38,7 +39,8 @@ class Server {
  public:
   // Returns once the ports answer, before any model is read. on_device_lost is
   // called from a pipeline thread and must not block. Errors: UNAVAILABLE, an
-  // address that cannot be bound.
+  // address that cannot be bound; INVALID_ARGUMENT, a certificate, key or token
+  // file that is wrong.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerConfig& config, std::function<void()> on_device_lost);
   // Drains with no patience if that has not been done.
@@ -53,6 +55,9 @@ class Server {
   // For the way out while Load still runs: true when no call was admitted so
   // far and none will be, so that nothing is lost by ending at once.
   bool AbandonLoading() { return state_.AbandonLoading(); }
+
+  // Reads certificates and tokens again, now.
+  void ReloadSecrets() { secrets_->Reload(); }
 
   // The way out, see config.drain_*. True: every accepted call was answered.
   // False: the time was up, and those that waited got DRAINING; a device that
@@ -69,7 +74,8 @@ class Server {
   int64_t streams() const { return streams_.count(); }
 
  private:
-  Server(const ServerConfig& config, std::function<void()> on_device_lost);
+  Server(const ServerConfig& config, std::function<void()> on_device_lost,
+         std::unique_ptr<Secrets> secrets);
   absl::Status Listen();
   // A model on its way to be served.
   struct Loaded {
@@ -92,6 +98,7 @@ class Server {
   const std::function<void()> on_device_lost_;
   // In this order: each uses those above it; the gRPC server ends first, then
   // the pipelines.
+  const std::unique_ptr<Secrets> secrets_;
   Metrics metrics_;
   ServingState state_;
   OpenCalls calls_;

@@ -56,10 +56,10 @@ int64_t InspectJob::LeastBytes() const {
 }
 
 std::shared_ptr<PipelineCall> InspectJob::Submit(absl::Time deadline,
-                                                 uint64_t caller,
+                                                 const Caller& caller,
                                                  Done done) const {
   return model_->pipeline->SubmitWork(
-      caller, deadline,
+      caller.id, deadline,
       [job = *this, done = std::move(done)](absl::Status status) {
         absl::StatusOr<InspectAnswer> answer = InspectAnswer();
         if (status.ok()) {

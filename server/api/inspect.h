@@ -50,8 +50,8 @@ class InspectJob {
   // Measures the rows on the pipeline's side thread and calls `done` there,
   // once; a refusal calls it from within Submit. Errors: those of
   // Pipeline::SubmitWork; INTERNAL where something throws.
-  std::shared_ptr<PipelineCall> Submit(absl::Time deadline, uint64_t caller,
-                                       Done done) const;
+  std::shared_ptr<PipelineCall> Submit(absl::Time deadline,
+                                       const Caller& caller, Done done) const;
 
   const ServedModel& model() const { return *model_; }
   const HostMatrix& table() const { return model_->model->position_rows(); }

@@ -39,7 +39,8 @@ class Job {
 
   // Hands the inputs to the model's pipeline; once. `done` as in
   // Pipeline::Submit; `caller` and `deadline` as in PipelineRequest.
-  std::shared_ptr<PipelineCall> Submit(absl::Time deadline, uint64_t caller,
+  std::shared_ptr<PipelineCall> Submit(absl::Time deadline,
+                                       const Caller& caller,
                                        Pipeline::Done done) {
     request_.deadline = deadline;
     request_.caller = caller;

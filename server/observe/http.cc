@@ -81,7 +81,9 @@ void HttpServer::AcceptAll() {
       MakeRoom();
     }
     // Most have sent their request already.
-    connections_.emplace_back(fd, absl::Now() + bounds_.patience);
+    const auto context = sources_.tls == nullptr ? nullptr : sources_.tls();
+    connections_.emplace_back(fd, context.get(),
+                              absl::Now() + bounds_.patience);
     if (!connections_.back().Advance(sources_)) connections_.pop_back();
   }
 }

@@ -6,10 +6,11 @@
 // connection, one request each. Where all connections are taken the one that
 // has kept us waiting for longest goes: silent callers keep another from its
 // answer only where 32 of them arrive between its connection and its request.
-// Plain text, no authentication.
+// Plain text, or TLS; no authentication.
 #ifndef ENCODERD_SERVER_OBSERVE_HTTP_H_
 #define ENCODERD_SERVER_OBSERVE_HTTP_H_
 
+#include <openssl/ssl.h>
 #include <poll.h>
 
 #include <functional>
@@ -29,6 +30,8 @@ namespace encoderd {
 struct HttpSources {
   std::function<std::string()> metrics_text;  // called on the http thread
   std::function<bool()> ready;                // called on the http thread
+  // For each new connection, on the http thread. Null: plain text.
+  std::function<std::shared_ptr<SSL_CTX>()> tls;
 };
 
 struct HttpBounds {

@@ -1,18 +1,6 @@
 #include "server/observe/http_connection.h"
 
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cerrno>
-
 namespace encoderd {
-namespace {
-
-bool NotNow() { return errno == EAGAIN || errno == EINTR; }
-
-}  // namespace
-
-HttpConnection::~HttpConnection() { close(fd_); }
 
 bool HttpConnection::Advance(const HttpSources& sources) {
   Step step = Step::kOn;
@@ -34,8 +22,9 @@ bool HttpConnection::Advance(const HttpSources& sources) {
 
 HttpConnection::Step HttpConnection::Read(const HttpSources& sources) {
   char buffer[1024];
-  const ssize_t size = recv(fd_, buffer, sizeof(buffer), 0);
-  if (size <= 0) return size < 0 && NotNow() ? Step::kWait : Step::kDone;
+  const ssize_t size = socket_.Read(buffer, sizeof(buffer));
+  if (size == StreamSocket::kNotNow) return Step::kWait;
+  if (size == StreamSocket::kOver) return Step::kDone;
   head_.append(buffer, static_cast<size_t>(size));
   const size_t end = head_.find("\r\n\r\n");
   if (end != std::string::npos) {
@@ -48,12 +37,13 @@ HttpConnection::Step HttpConnection::Read(const HttpSources& sources) {
 }
 
 HttpConnection::Step HttpConnection::Write() {
-  const ssize_t size = send(fd_, answer_.data() + written_,
-                            answer_.size() - written_, MSG_NOSIGNAL);
-  if (size < 0) return NotNow() ? Step::kWait : Step::kDone;
+  const ssize_t size =
+      socket_.Write(answer_.data() + written_, answer_.size() - written_);
+  if (size == StreamSocket::kNotNow) return Step::kWait;
+  if (size == StreamSocket::kOver) return Step::kDone;
   written_ += static_cast<size_t>(size);
   if (written_ == answer_.size()) {
-    shutdown(fd_, SHUT_WR);
+    socket_.EndWriting();
     state_ = State::kPassingOver;
   }
   return Step::kOn;
@@ -61,8 +51,9 @@ HttpConnection::Step HttpConnection::Write() {
 
 HttpConnection::Step HttpConnection::PassOver() {
   char buffer[4096];
-  const ssize_t size = recv(fd_, buffer, sizeof(buffer), 0);
-  if (size <= 0) return size < 0 && NotNow() ? Step::kWait : Step::kDone;
+  const ssize_t size = socket_.Read(buffer, sizeof(buffer));
+  if (size == StreamSocket::kNotNow) return Step::kWait;
+  if (size == StreamSocket::kOver) return Step::kDone;
   passed_over_ += static_cast<size_t>(size);
   return passed_over_ > kMaxPassedOver ? Step::kDone : Step::kOn;
 }

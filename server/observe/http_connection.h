@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "server/net/stream_socket.h"
 #include "server/observe/http.h"
 
 namespace encoderd {
@@ -19,9 +20,9 @@ class HttpConnection {
   static constexpr size_t kMaxHead = 4096;         // bytes
   static constexpr size_t kMaxPassedOver = 65536;  // bytes after the head
 
-  // Owns fd, a non-blocking socket.
-  HttpConnection(int fd, absl::Time until) : until(until), fd_(fd) {}
-  ~HttpConnection();
+  // As StreamSocket.
+  HttpConnection(int fd, SSL_CTX* context, absl::Time until)
+      : until(until), socket_(fd, context) {}
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
@@ -29,9 +30,7 @@ class HttpConnection {
   bool Advance(const HttpSources& sources);
 
   // What to poll for until the next Advance.
-  pollfd poll_for() const {
-    return {fd_, static_cast<short>(writing() ? POLLOUT : POLLIN), 0};
-  }
+  pollfd poll_for() const { return {socket_.fd(), socket_.events(), 0}; }
   // Its request came and its answer has not left.
   bool writing() const { return state_ == State::kWriting; }
 
@@ -45,7 +44,7 @@ class HttpConnection {
   Step Write();
   Step PassOver();
 
-  const int fd_;
+  StreamSocket socket_;
   State state_ = State::kReading;
   std::string head_;
   std::string answer_;

@@ -17,12 +17,21 @@ const char* StateName(ServerState state) {
   return kNames[static_cast<int>(state)];
 }
 
+const char* TlsFaultName(TlsFault fault) {
+  constexpr const char* kNames[] = {"no_certificate",    "certificate_refused",
+                                    "refused_by_client", "old_protocol",
+                                    "not_tls",           "other"};
+  static_assert(std::size(kNames) == kNumTlsFaults);
+  return kNames[static_cast<int>(fault)];
+}
+
 const char* OutcomeOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kOk:
       return "ok";
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kUnauthenticated:
       return "invalid";
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kUnavailable:
@@ -60,6 +69,8 @@ const std::vector<std::string>& RejectionReasons() {
                                    "CANCELLED_IN_QUEUE",
                                    "DEVICE_FAULT",
                                    "ROWS_OUT_OF_RANGE",
+                                   "BEARER_TOKEN_MISSING",
+                                   "BEARER_TOKEN_UNKNOWN",
                                    "INTERNAL_FAULT"};
   return *kReasons;
 }

@@ -18,11 +18,12 @@ const char* StageName(Stage stage);  // "tokenize"
 
 // `code`: the codes that a method of this server answers with. Any other code
 // counts as INTERNAL.
-inline constexpr std::array<absl::StatusCode, 8> kAnswerCodes = {
+inline constexpr std::array<absl::StatusCode, 9> kAnswerCodes = {
     absl::StatusCode::kOk,          absl::StatusCode::kInvalidArgument,
     absl::StatusCode::kNotFound,    absl::StatusCode::kResourceExhausted,
     absl::StatusCode::kUnavailable, absl::StatusCode::kDeadlineExceeded,
-    absl::StatusCode::kCancelled,   absl::StatusCode::kInternal};
+    absl::StatusCode::kCancelled,   absl::StatusCode::kUnauthenticated,
+    absl::StatusCode::kInternal};
 
 // `outcome`: whose it is, from the code alone. "ok"; "invalid", the caller's;
 // "refused", try again; "cancelled", the caller left or its time was over;
@@ -38,6 +39,18 @@ enum class ServerState { kLoading, kServing, kDraining, kFailed };
 inline constexpr int kNumServerStates =
     static_cast<int>(ServerState::kFailed) + 1;
 const char* StateName(ServerState state);  // "loading"
+
+// `cause` of a TLS handshake that failed.
+enum class TlsFault {
+  kNoCertificate,       // the client has none, and needs one
+  kCertificateRefused,  // the client's: foreign, expired, not for clients
+  kRefusedByClient,     // it does not trust the server's, or leaves
+  kOldProtocol,         // before TLS 1.2
+  kNotTls,              // plain text
+  kOther
+};
+inline constexpr int kNumTlsFaults = static_cast<int>(TlsFault::kOther) + 1;
+const char* TlsFaultName(TlsFault fault);  // "no_certificate"
 
 }  // namespace encoderd
 

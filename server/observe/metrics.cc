@@ -7,18 +7,14 @@
 #include <iostream>
 
 #include "prometheus/text_serializer.h"
-#include "server/version.h"
+#include "server/observe/metric_spec.h"
 
 namespace encoderd {
 namespace {
 
 using Buckets = prometheus::Histogram::BucketBoundaries;
-using Labels = std::map<std::string, std::string>;
-
-struct Spec {
-  const char* name;
-  const char* help;
-};
+using Labels = MetricLabels;
+using Spec = MetricSpec;
 
 // The table. Histograms name their buckets below.
 // Of calls.
@@ -77,39 +73,6 @@ constexpr Spec kMaxBatchTokens = {"encoderd_max_batch_tokens",
                                   "The most tokens of one batch."};
 constexpr Spec kModelInfo = {
     "encoderd_model_info", "1 for each model served, 0 before one is loaded."};
-// Of the server.
-constexpr Spec kConnections = {"encoderd_connections", "Open connections."};
-constexpr Spec kConnectionsLimit = {
-    "encoderd_connections_limit", "Open connections beyond which others wait."};
-constexpr Spec kConnectionsRefused = {
-    "encoderd_connections_refused_total",
-    "Connections closed at once because their address had enough."};
-constexpr Spec kStreams = {"encoderd_streams", "Open EmbedStreams."};
-constexpr Spec kUnreadAnswerBytes = {
-    "encoderd_unread_answer_bytes",
-    "Bytes of answers that their callers have not read."};
-constexpr Spec kUnreadAnswersCut = {
-    "encoderd_unread_answers_cut_total",
-    "Calls reset because nobody read their answer while memory was short."};
-constexpr Spec kLogLinesLost = {
-    "encoderd_log_lines_lost_total",
-    "Lines of the log dropped because standard error took nothing."};
-constexpr Spec kState = {"encoderd_state",
-                         "1 for the state that the server is in."};
-constexpr Spec kBuildInfo = {"encoderd_build_info", "Always 1."};
-// Of the process, by the names that every exporter uses.
-constexpr Spec kCpuSeconds = {"process_cpu_seconds_total",
-                              "Processor time, user and system."};
-constexpr Spec kResidentBytes = {"process_resident_memory_bytes",
-                                 "Memory in RAM."};
-constexpr Spec kVirtualBytes = {"process_virtual_memory_bytes",
-                                "Address space."};
-constexpr Spec kOpenFds = {"process_open_fds", "Open file descriptors."};
-constexpr Spec kMaxFds = {"process_max_fds",
-                          "The most file descriptors that may be open."};
-constexpr Spec kStartTime = {"process_start_time_seconds",
-                             "When the process started, since 1970."};
-constexpr Spec kThreads = {"process_threads", "Threads."};
 
 // Ten for each power of ten, from 10^exponent to `last`. Of a spread as calls
 // have it (a log-normal one of sigma 0.4) p50, p90 and p99 are then within 10 %
@@ -138,28 +101,15 @@ const Buckets kSequenceCounts = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 // Of a call that no model took; one that would end otherwise is INTERNAL.
 constexpr absl::StatusCode kCodesWithoutModel[] = {
     absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound,
-    absl::StatusCode::kUnavailable, absl::StatusCode::kCancelled,
+    absl::StatusCode::kUnauthenticated, absl::StatusCode::kResourceExhausted,
+    absl::StatusCode::kUnavailable,     absl::StatusCode::kCancelled,
     absl::StatusCode::kInternal};
-
-template <typename Builder>
-auto& Family(Builder builder, const Spec& spec, prometheus::Registry& to) {
-  return builder.Name(spec.name).Help(spec.help).Register(to);
-}
-
-prometheus::Counter* Counter(const Spec& spec, prometheus::Registry& to,
-                             const Labels& labels = {}) {
-  return &Family(prometheus::BuildCounter(), spec, to).Add(labels);
-}
-
-prometheus::Gauge* Gauge(const Spec& spec, prometheus::Registry& to,
-                         const Labels& labels = {}) {
-  return &Family(prometheus::BuildGauge(), spec, to).Add(labels);
-}
-
-prometheus::Histogram* Histogram(const Spec& spec, prometheus::Registry& to,
-                                 const Buckets& buckets, const Labels& labels) {
-  return &Family(prometheus::BuildHistogram(), spec, to).Add(labels, buckets);
-}
+// Of one that a model took: its caller was known by then.
+constexpr absl::StatusCode kCodesWithModel[] = {
+    absl::StatusCode::kOk,          absl::StatusCode::kInvalidArgument,
+    absl::StatusCode::kNotFound,    absl::StatusCode::kResourceExhausted,
+    absl::StatusCode::kUnavailable, absl::StatusCode::kDeadlineExceeded,
+    absl::StatusCode::kCancelled,   absl::StatusCode::kInternal};
 
 size_t IndexOf(absl::StatusCode code) {
   const auto at = std::find(kAnswerCodes.begin(), kAnswerCodes.end(), code);
@@ -178,28 +128,17 @@ auto* Named(absl::string_view kind, absl::string_view name, Handles* handles) {
   return &at->second;
 }
 
-// A counter whose value is kept elsewhere.
-void CountUpTo(double value, prometheus::Counter* counter) {
-  const double more = value - counter->Value();
-  if (more > 0) counter->Increment(more);
-}
-
 }  // namespace
 
 Metrics::Metrics(const std::vector<std::string>& models,
                  const std::vector<ServedMethod>& methods,
-                 const std::string& revision) {
+                 const std::string& revision)
+    : server_(revision, registry_) {
   AddRejections("", &no_model_);
   for (size_t i = 0; i < models.size(); ++i) AddModel(models[i], i + 1);
   for (const ServedMethod& method : methods) AddMethod(method, models);
-  AddServer();
   model_info_ = &Family(prometheus::BuildGauge(), kModelInfo, registry_);
   model_info_empty_ = &model_info_->Add({});
-  Gauge(kBuildInfo, registry_,
-        {{"version", kVersion},
-         {"revision", revision},
-         {"compiler", __VERSION__}})
-      ->Set(1);
 }
 
 void Metrics::AddRejections(const std::string& model, ModelCalls* to) {
@@ -247,7 +186,7 @@ void Metrics::AddMethod(const ServedMethod& method,
   }
   of.endings_.push_back(AddEndings(method.name, "", kCodesWithoutModel));
   for (const std::string& model : models) {
-    of.endings_.push_back(AddEndings(method.name, model, kAnswerCodes));
+    of.endings_.push_back(AddEndings(method.name, model, kCodesWithModel));
   }
 }
 
@@ -268,28 +207,6 @@ MethodMetrics::Endings Metrics::AddEndings(
     if (ending.requests == nullptr) ending = endings.back();
   }
   return endings;
-}
-
-void Metrics::AddServer() {
-  connections_ = Gauge(kConnections, registry_);
-  connections_limit_ = Gauge(kConnectionsLimit, registry_);
-  streams_ = Gauge(kStreams, registry_);
-  unread_answer_bytes_ = Gauge(kUnreadAnswerBytes, registry_);
-  unread_answers_cut_ = Counter(kUnreadAnswersCut, registry_);
-  connections_refused_ = Counter(kConnectionsRefused, registry_);
-  log_lines_lost_ = Counter(kLogLinesLost, registry_);
-  for (int state = 0; state < kNumServerStates; ++state) {
-    state_[state] =
-        Gauge(kState, registry_,
-              {{"state", StateName(static_cast<ServerState>(state))}});
-  }
-  cpu_seconds_ = Counter(kCpuSeconds, registry_);
-  resident_bytes_ = Gauge(kResidentBytes, registry_);
-  virtual_bytes_ = Gauge(kVirtualBytes, registry_);
-  open_fds_ = Gauge(kOpenFds, registry_);
-  max_fds_ = Gauge(kMaxFds, registry_);
-  start_time_ = Gauge(kStartTime, registry_);
-  threads_ = Gauge(kThreads, registry_);
 }
 
 void MethodMetrics::Answered(ModelCalls* model, absl::StatusCode code,
@@ -360,31 +277,6 @@ void Metrics::SetModel(const std::map<std::string, std::string>& labels) {
   if (model_info_empty_ != nullptr) model_info_->Remove(model_info_empty_);
   model_info_empty_ = nullptr;
   model_info_->Add(labels).Set(1);
-}
-
-void Metrics::Sample(const ServerFigures& figures) {
-  connections_->Set(static_cast<double>(figures.connections));
-  connections_limit_->Set(static_cast<double>(figures.connections_limit));
-  streams_->Set(static_cast<double>(figures.streams));
-  unread_answer_bytes_->Set(static_cast<double>(figures.unread_answer_bytes));
-  CountUpTo(static_cast<double>(figures.unread_answers_cut),
-            unread_answers_cut_);
-  CountUpTo(static_cast<double>(figures.connections_refused),
-            connections_refused_);
-  CountUpTo(static_cast<double>(figures.log_lines_lost), log_lines_lost_);
-  for (int state = 0; state < kNumServerStates; ++state) {
-    state_[state]->Set(state == static_cast<int>(figures.state) ? 1 : 0);
-  }
-}
-
-void Metrics::Sample(const ProcessFigures& figures) {
-  CountUpTo(figures.cpu_seconds, cpu_seconds_);
-  resident_bytes_->Set(static_cast<double>(figures.resident_bytes));
-  virtual_bytes_->Set(static_cast<double>(figures.virtual_bytes));
-  open_fds_->Set(static_cast<double>(figures.open_fds));
-  max_fds_->Set(static_cast<double>(figures.max_fds));
-  start_time_->Set(figures.start_time_seconds);
-  threads_->Set(static_cast<double>(figures.threads));
 }
 
 std::string Metrics::Text() const {

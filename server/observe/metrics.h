@@ -22,7 +22,7 @@
 #include "prometheus/histogram.h"
 #include "prometheus/registry.h"
 #include "server/observe/labels.h"
-#include "server/observe/process.h"
+#include "server/observe/server_metrics.h"
 #include "server/pipeline/request.h"
 
 namespace encoderd {
@@ -101,19 +101,6 @@ struct ServedMethod {
   bool names_model = true;  // its request has a field `model`
 };
 
-// What the whole server has at a scrape.
-struct ServerFigures {
-  ServerState state = ServerState::kLoading;
-  int64_t connections = 0;
-  int64_t connections_limit = 0;
-  int64_t streams = 0;
-  int64_t unread_answer_bytes = 0;
-  // Since the process started.
-  int64_t unread_answers_cut = 0;
-  int64_t connections_refused = 0;
-  int64_t log_lines_lost = 0;
-};
-
 class Metrics {
  public:
   // The names of the models that will be served, and the methods that they are
@@ -135,9 +122,8 @@ class Metrics {
   // What is served: replaces the series that stood for "not loaded yet".
   void SetModel(const std::map<std::string, std::string>& labels);
 
-  // Before Text.
-  void Sample(const ServerFigures& figures);
-  void Sample(const ProcessFigures& figures);
+  // To be sampled before Text.
+  ServerMetrics& server() { return server_; }
 
   // The Prometheus text format, version 0.0.4.
   std::string Text() const;
@@ -150,28 +136,13 @@ class Metrics {
   MethodMetrics::Endings AddEndings(const std::string& method,
                                     const std::string& model,
                                     absl::Span<const absl::StatusCode> codes);
-  void AddServer();
 
   prometheus::Registry registry_;
+  ServerMetrics server_;
   // Handles: constant after construction, owned by registry_.
   std::map<std::string, MethodMetrics, std::less<>> methods_;
   std::map<std::string, ModelMetrics, std::less<>> models_;
   ModelCalls no_model_;
-  prometheus::Gauge* connections_;
-  prometheus::Gauge* connections_limit_;
-  prometheus::Gauge* unread_answer_bytes_;
-  prometheus::Counter* unread_answers_cut_;
-  prometheus::Counter* connections_refused_;
-  prometheus::Counter* log_lines_lost_;
-  prometheus::Gauge* streams_;
-  std::array<prometheus::Gauge*, kNumServerStates> state_;
-  prometheus::Counter* cpu_seconds_;
-  prometheus::Gauge* resident_bytes_;
-  prometheus::Gauge* virtual_bytes_;
-  prometheus::Gauge* open_fds_;
-  prometheus::Gauge* max_fds_;
-  prometheus::Gauge* start_time_;
-  prometheus::Gauge* threads_;
   prometheus::Family<prometheus::Gauge>* model_info_;
   prometheus::Gauge* model_info_empty_;
 };

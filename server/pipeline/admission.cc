@@ -1,6 +1,7 @@
 #include "server/pipeline/admission.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "server/pipeline/errors.h"
@@ -11,13 +12,14 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   if (this == &other) return *this;
   Release();
   admission_ = std::exchange(other.admission_, nullptr);
+  caller_ = other.caller_;
   tokens_ = std::exchange(other.tokens_, 0);
   bytes_ = std::exchange(other.bytes_, 0);
   return *this;
 }
 
 absl::Status Permit::Settle(int64_t tokens) {
-  absl::Status status = admission_->Exchange(tokens_, tokens, bytes_, 0);
+  absl::Status status = admission_->Exchange(*this, tokens, 0);
   if (!status.ok()) return status;
   tokens_ = tokens;
   bytes_ = 0;
@@ -27,52 +29,80 @@ absl::Status Permit::Settle(int64_t tokens) {
 void Permit::Release() {
   if (admission_ == nullptr) return;
   // Giving back always fits.
-  admission_->Exchange(tokens_, 0, bytes_, 0).IgnoreError();
+  admission_->Exchange(*this, 0, 0).IgnoreError();
   admission_ = nullptr;
   tokens_ = bytes_ = 0;
 }
 
 absl::StatusOr<Permit> Admission::Admit(int64_t tokens, bool estimated,
-                                        int64_t bytes) {
-  if (estimated) tokens = std::min(tokens, max_tokens_);
-  absl::Status status = Exchange(0, tokens, 0, bytes);
-  if (!status.ok()) return status;
+                                        int64_t bytes, const Caller& caller) {
+  if (estimated) {
+    tokens = std::min({tokens, max_tokens_, caller.max_queue_tokens});
+  }
   Permit permit;
+  permit.caller_ = caller;
+  absl::Status status = Exchange(permit, tokens, bytes);
+  if (!status.ok()) return status;
   permit.admission_ = this;
   permit.tokens_ = tokens;
   permit.bytes_ = bytes;
   return permit;
 }
 
-absl::Status Admission::Exchange(int64_t old_tokens, int64_t new_tokens,
-                                 int64_t old_bytes, int64_t new_bytes) {
-  if (new_tokens > max_tokens_) {
-    return RequestTooLargeError("tokens", new_tokens, max_tokens_);
+absl::Status Admission::Exchange(const Permit& held, int64_t new_tokens,
+                                 int64_t new_bytes) {
+  const int64_t most = std::min(max_tokens_, held.caller_.max_queue_tokens);
+  if (new_tokens > most) {
+    return RequestTooLargeError("tokens", new_tokens, most);
   }
   if (new_bytes > max_bytes_) {
     return RequestTooLargeError("bytes", new_bytes, max_bytes_);
   }
   int64_t others_tokens = 0;
   int64_t others_bytes = 0;
+  int64_t own_tokens = 0;
+  bool tokens_fit = false;
+  bool bytes_fit = false;
   {
     MutexLock lock(&mutex_);
-    others_tokens = tokens_ - old_tokens;
-    others_bytes = bytes_ - old_bytes;
+    others_tokens = tokens_ - held.tokens_;
+    others_bytes = bytes_ - held.bytes_;
+    own_tokens = OthersOf(held);
     // What shrinks always fits, whatever the others hold.
-    const bool tokens_fit =
-        new_tokens <= old_tokens || others_tokens + new_tokens <= max_tokens_;
-    const bool bytes_fit =
-        new_bytes <= old_bytes || others_bytes + new_bytes <= max_bytes_;
-    if (tokens_fit && bytes_fit) {
+    const bool shrinks = new_tokens <= held.tokens_;
+    const bool own_fit =
+        shrinks || own_tokens + new_tokens <= held.caller_.max_queue_tokens;
+    tokens_fit = shrinks || others_tokens + new_tokens <= max_tokens_;
+    bytes_fit =
+        new_bytes <= held.bytes_ || others_bytes + new_bytes <= max_bytes_;
+    if (own_fit && tokens_fit && bytes_fit) {
       tokens_ = others_tokens + new_tokens;
       bytes_ = others_bytes + new_bytes;
+      SetTokensOf(held.caller_, own_tokens + new_tokens);
       return absl::OkStatus();
     }
-    if (tokens_fit) new_tokens = 0;  // the bytes are to blame
   }
-  return new_tokens > 0
-             ? QueueFullError("tokens", others_tokens, new_tokens, max_tokens_)
-             : QueueFullError("bytes", others_bytes, new_bytes, max_bytes_);
+  if (!tokens_fit) {
+    return QueueFullError("tokens", others_tokens, new_tokens, max_tokens_);
+  }
+  if (!bytes_fit) {
+    return QueueFullError("bytes", others_bytes, new_bytes, max_bytes_);
+  }
+  return CallerFullError("tokens", own_tokens, new_tokens, most);
+}
+
+int64_t Admission::OthersOf(const Permit& held) const {
+  const auto at = tokens_of_.find(held.caller_.id);
+  return at == tokens_of_.end() ? 0 : at->second - held.tokens_;
+}
+
+void Admission::SetTokensOf(const Caller& caller, int64_t tokens) {
+  if (caller.max_queue_tokens == std::numeric_limits<int64_t>::max()) return;
+  if (tokens > 0) {
+    tokens_of_[caller.id] = tokens;
+  } else {
+    tokens_of_.erase(caller.id);
+  }
 }
 
 int64_t Admission::tokens() const {

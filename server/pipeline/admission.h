@@ -9,16 +9,19 @@
 // true count. Either step is refused with QUEUE_FULL when it does not fit
 // beside what is inside, and with REQUEST_TOO_LARGE when it would not fit into
 // an empty queue. Tokens stay taken until the answer is made, so that ids and
-// results of all requests are bounded too. Refusal costs two comparisons.
+// results of all requests are bounded too. A caller with a limit of its own is
+// held to it in the same way. Refusal costs some comparisons.
 #ifndef ENCODERD_SERVER_PIPELINE_ADMISSION_H_
 #define ENCODERD_SERVER_PIPELINE_ADMISSION_H_
 
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/pipeline/mutex.h"
+#include "server/pipeline/request.h"
 
 namespace encoderd {
 
@@ -43,6 +46,7 @@ class Permit {
  private:
   friend class Admission;
   Admission* admission_ = nullptr;
+  Caller caller_;
   int64_t tokens_ = 0;
   int64_t bytes_ = 0;
 };
@@ -57,7 +61,8 @@ class Admission {
 
   // estimated: the tokens are a guess and never REQUEST_TOO_LARGE; what is over
   // the limit is cut off.
-  absl::StatusOr<Permit> Admit(int64_t tokens, bool estimated, int64_t bytes);
+  absl::StatusOr<Permit> Admit(int64_t tokens, bool estimated, int64_t bytes,
+                               const Caller& caller = {});
 
   int64_t tokens() const;
   int64_t bytes() const;
@@ -66,14 +71,21 @@ class Admission {
 
  private:
   friend class Permit;
-  absl::Status Exchange(int64_t old_tokens, int64_t new_tokens,
-                        int64_t old_bytes, int64_t new_bytes);
+  absl::Status Exchange(const Permit& held, int64_t new_tokens,
+                        int64_t new_bytes);
+  // What is queued of a caller with a limit, beside what is held; 0 of others.
+  int64_t OthersOf(const Permit& held) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetTokensOf(const Caller& caller, int64_t tokens)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t max_tokens_;
   const int64_t max_bytes_;
   mutable Mutex mutex_;
   int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of callers with a limit of their own that have some.
+  std::unordered_map<uint64_t, int64_t> tokens_of_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace encoderd

@@ -74,7 +74,7 @@ class Call final : public PipelineCall {
   void Finish(absl::Time now);
 
   const uint64_t id;
-  const uint64_t caller;
+  const Caller caller;
   const absl::Time deadline;
   const absl::Time submitted_at;
 

@@ -12,17 +12,31 @@
 
 namespace encoderd {
 
+namespace {
+
+absl::Status FullError(absl::string_view whose, absl::string_view unit,
+                       int64_t queued, int64_t request, int64_t limit) {
+  return MakeError(
+      absl::StatusCode::kResourceExhausted,
+      absl::StrCat(whose, queued, " ", unit, " and this request brings ",
+                   request, "; the limit is ", limit, ": try again later"),
+      {"QUEUE_FULL",
+       {{absl::StrCat("queued_", unit), absl::StrCat(queued)},
+        {absl::StrCat("request_", unit), absl::StrCat(request)},
+        {"limit", absl::StrCat(limit)}},
+       ""});
+}
+
+}  // namespace
+
 absl::Status QueueFullError(absl::string_view unit, int64_t queued,
                             int64_t request, int64_t limit) {
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   absl::StrCat("the queue holds ", queued, " ", unit,
-                                " and this request brings ", request,
-                                "; the limit is ", limit, ": try again later"),
-                   {"QUEUE_FULL",
-                    {{absl::StrCat("queued_", unit), absl::StrCat(queued)},
-                     {absl::StrCat("request_", unit), absl::StrCat(request)},
-                     {"limit", absl::StrCat(limit)}},
-                    ""});
+  return FullError("the queue holds ", unit, queued, request, limit);
+}
+
+absl::Status CallerFullError(absl::string_view unit, int64_t queued,
+                             int64_t request, int64_t limit) {
+  return FullError("the bearer token has ", unit, queued, request, limit);
 }
 
 absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,

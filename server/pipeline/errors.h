@@ -16,6 +16,9 @@ namespace encoderd {
 // the metadata keys queued_UNIT, request_UNIT; and limit.
 absl::Status QueueFullError(absl::string_view unit, int64_t queued,
                             int64_t request, int64_t limit);
+// The same, of what one caller may have: limits of its token.
+absl::Status CallerFullError(absl::string_view unit, int64_t queued,
+                             int64_t request, int64_t limit);
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE: it would not fit into an empty queue.
 absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,
                                   int64_t limit);

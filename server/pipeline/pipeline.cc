@@ -139,7 +139,8 @@ absl::Status Pipeline::Accept(Call* call) {
     bytes += InputBytes(input);
     tokens += encoder_.EstimateTokens(input, inputs.rules(), &exact);
   }
-  absl::StatusOr<Permit> permit = admission_.Admit(tokens, !exact, bytes);
+  absl::StatusOr<Permit> permit =
+      admission_.Admit(tokens, !exact, bytes, call->caller);
   if (!permit.ok()) return permit.status();
   call->permit = std::move(*permit);
   return absl::OkStatus();

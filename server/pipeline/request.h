@@ -32,6 +32,15 @@ struct AnswerLimit {
   }
 };
 
+// Who asks.
+struct Caller {
+  // For fair shares: callers take turns, whatever each has queued. Any stable
+  // number (a hash of the peer's address or name); 0: one caller.
+  uint64_t id = 0;
+  // Of a model's queue, over all its requests; the queue's own limit holds too.
+  int64_t max_queue_tokens = std::numeric_limits<int64_t>::max();
+};
+
 struct PipelineRequest {
   std::vector<Input> inputs;  // at least one
   SequenceOutput output;      // the same for every input
@@ -55,9 +64,7 @@ struct PipelineRequest {
   std::optional<Tokenizer::EncodeOptions> ids_only;
   AnswerLimit answer;  // a row is a vector, a token's state, or a token
   absl::Time deadline = absl::InfiniteFuture();
-  // Who asks, for fair shares: callers take turns, whatever each has queued.
-  // Any stable number (a hash of the peer's address or name); 0: one caller.
-  uint64_t caller = 0;
+  Caller caller;
 };
 
 struct InputResult {

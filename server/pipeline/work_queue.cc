@@ -30,7 +30,7 @@ void WorkQueue::Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
     available_.NotifyOne();
     return;
   }
-  policy_.Add(call->id, call->caller, call->deadline, std::move(lengths));
+  policy_.Add(call->id, call->caller.id, call->deadline, std::move(lengths));
   const uint64_t id = call->id;
   calls_.emplace(id, Entry{std::move(call), sequences});
   Changed();

@@ -1,27 +1,36 @@
 // gRPC's context of a call, for those who may outlive it: after Over nothing
-// touches it any more. Thread-safe.
+// touches it any more. And who calls. Thread-safe.
 #ifndef ENCODERD_SERVER_RPC_CALL_CONTEXT_H_
 #define ENCODERD_SERVER_RPC_CALL_CONTEXT_H_
 
 #include <cstdint>
-#include <functional>
-#include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/server_context.h"
+#include "server/rpc/access.h"
 
 namespace encoderd {
 
 class CallContext {
  public:
   explicit CallContext(grpc::CallbackServerContext* context)
-      : context_(context), caller_(std::hash<std::string>()(context->peer())) {}
+      : context_(context), connection_(ConnectionOf(*context)) {}
+
+  // Whether the caller may call, as Admit of access.h. Once, before the others.
+  absl::Status Admit(const Secrets* secrets) {
+    auto pass = encoderd::Admit(secrets, *context_);
+    if (!pass.ok()) return pass.status();
+    pass_ = *std::move(pass);
+    return absl::OkStatus();
+  }
+  const Caller& caller() const { return pass_.caller; }  // admitted
+  uint64_t connection() const { return connection_; }
 
   // Only while the call is not over, which the caller of this knows.
   grpc::CallbackServerContext* operator->() const { return context_; }
-  // The same for all calls of one connection.
-  uint64_t caller() const { return caller_; }
 
   // Resets the call, unless it is over.
   void Cancel() {
@@ -36,7 +45,8 @@ class CallContext {
 
  private:
   grpc::CallbackServerContext* const context_;
-  const uint64_t caller_;
+  const uint64_t connection_;
+  AccessPass pass_;  // constant once admitted
   absl::Mutex mu_;
   bool over_ ABSL_GUARDED_BY(mu_) = false;
 };

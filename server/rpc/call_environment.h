@@ -10,6 +10,7 @@
 #include "server/rpc/open_calls.h"
 #include "server/rpc/serving_state.h"
 #include "server/rpc/unread_answers.h"
+#include "server/security/secrets.h"
 
 namespace encoderd {
 
@@ -24,6 +25,7 @@ struct CallEnvironment {
   OpenCalls* streams = nullptr;  // EmbedStreams
   int64_t max_streams = std::numeric_limits<int64_t>::max();
   UnreadAnswers* unread = nullptr;
+  const Secrets* secrets = nullptr;  // null: everyone may call
 };
 
 }  // namespace encoderd

@@ -46,7 +46,8 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
   std::shared_ptr<EmbedStream> stream(
       new EmbedStream(environment, metrics, context));
   stream->self_ = stream;
-  absl::Status admitted = environment.state->Admit();
+  absl::Status admitted = stream->context_.Admit(environment.secrets);
+  if (admitted.ok()) admitted = environment.state->Admit();
   const int64_t open = environment.streams->count();
   if (admitted.ok() && open >= environment.max_streams) {
     admitted = QueueFullError("streams", open, 1, environment.max_streams);
@@ -160,7 +161,7 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
     }
     if (fits.ok()) {
       answer = SerializeMessage(*response);
-      fits = environment_.unread->Add(shared_from_this(), context_.caller(),
+      fits = environment_.unread->Add(shared_from_this(), context_.connection(),
                                       static_cast<int64_t>(answer.Length()),
                                       absl::Now());
     }
@@ -181,7 +182,7 @@ void EmbedStream::AnswerError(int64_t id, const std::string& request_id,
   response.set_request_id(request_id);
   *response.mutable_error() = ToRpcStatus(published);
   grpc::ByteBuffer answer = SerializeMessage(response);
-  environment_.unread->AddError(shared_from_this(), context_.caller(),
+  environment_.unread->AddError(shared_from_this(), context_.connection(),
                                 static_cast<int64_t>(answer.Length()),
                                 absl::Now());
   Push(id, std::move(answer));

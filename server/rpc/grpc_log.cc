@@ -1,8 +1,11 @@
 #include "server/rpc/grpc_log.h"
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
@@ -26,7 +29,26 @@ LogLevel LevelOf(gpr_log_severity severity) {
                                             : LogLevel::kInfo;
 }
 
+// What gRPC 1.51 logs of a TLS handshake that failed begins so; it tells nobody
+// otherwise. OpenSSL's words follow.
+constexpr absl::string_view kHandshakeFailed = "Handshake failed";
+constexpr struct {
+  absl::string_view words;
+  TlsFault fault;
+} kFaults[] = {
+    {"did not return a certificate", TlsFault::kNoCertificate},
+    {"certificate verify failed", TlsFault::kCertificateRefused},
+    {"alert", TlsFault::kRefusedByClient},
+    {"unsupported protocol", TlsFault::kOldProtocol},
+    {"wrong version number", TlsFault::kNotTls},
+    {"http request", TlsFault::kNotTls},
+};
+
+std::array<std::atomic<int64_t>, kNumTlsFaults> g_handshakes_failed{};
+
 void WriteLine(gpr_log_func_args* args) {
+  const auto fault = TlsFaultOf(args->message);
+  if (fault.has_value()) ++g_handshakes_failed[static_cast<int>(*fault)];
   int64_t left_out = 0;
   {
     absl::MutexLock lock(&g_mu);
@@ -47,6 +69,22 @@ void WriteLine(gpr_log_func_args* args) {
 }
 
 }  // namespace
+
+std::optional<TlsFault> TlsFaultOf(absl::string_view message) {
+  if (!absl::StartsWith(message, kHandshakeFailed)) return std::nullopt;
+  for (const auto& [words, fault] : kFaults) {
+    if (absl::StrContains(message, words)) return fault;
+  }
+  return TlsFault::kOther;
+}
+
+std::array<int64_t, kNumTlsFaults> TlsHandshakesFailed() {
+  std::array<int64_t, kNumTlsFaults> failed = {};
+  for (int fault = 0; fault < kNumTlsFaults; ++fault) {
+    failed[fault] = g_handshakes_failed[fault];
+  }
+  return failed;
+}
 
 void TakeGrpcLog() { gpr_set_log_function(&WriteLine); }
 

@@ -5,11 +5,25 @@
 #ifndef ENCODERD_SERVER_RPC_GRPC_LOG_H_
 #define ENCODERD_SERVER_RPC_GRPC_LOG_H_
 
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "server/observe/labels.h"
+
 namespace encoderd {
 
 // For the rest of the process; may be called again. Thread-safe. What there is
 // to say is set by GRPC_VERBOSITY (gRPC's own; default ERROR).
 void TakeGrpcLog();
+
+// TLS handshakes that failed since TakeGrpcLog, by TlsFault.
+std::array<int64_t, kNumTlsFaults> TlsHandshakesFailed();
+
+// What a message of gRPC says about a handshake; none if it is about something
+// else.
+std::optional<TlsFault> TlsFaultOf(absl::string_view message);
 
 }  // namespace encoderd
 

@@ -16,6 +16,7 @@
 #include "server/net/listen_socket.h"
 #include "server/observe/log.h"
 #include "server/rpc/grpc_log.h"
+#include "server/rpc/tls_credentials.h"
 
 namespace encoderd {
 namespace {
@@ -103,11 +104,12 @@ void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
 }  // namespace
 
 absl::StatusOr<ListeningServer> StartGrpcServer(
-    const ServerConfig& config, const std::vector<grpc::Service*>& services) {
+    const ServerConfig& config, const Secrets* secrets,
+    const std::vector<grpc::Service*>& services) {
   TakeGrpcLog();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  if (!config.reflection) {
+  if (!config.serves_reflection()) {
     builder.SetOption(std::make_unique<WithoutReflection>());
   }
   SetBounds(config, &builder);
@@ -127,7 +129,8 @@ absl::StatusOr<ListeningServer> StartGrpcServer(
           ? config.max_connections_per_address
           : std::max(cap / 2, 1),
       builder.experimental().AddExternalConnectionAcceptor(
-          FromFd::FROM_FD, grpc::InsecureServerCredentials()));
+          FromFd::FROM_FD, config.tls() ? NewTlsCredentials(secrets)
+                                        : grpc::InsecureServerCredentials()));
   for (grpc::Service* service : services) builder.RegisterService(service);
   listening.server = builder.BuildAndStart();
   if (listening.server == nullptr) {

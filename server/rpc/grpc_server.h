@@ -1,5 +1,6 @@
 // gRPC's server with every bound set: message size, memory of all connections,
-// streams and keepalive of one connection, no compression.
+// streams and keepalive of one connection, no compression; TLS where the config
+// has it.
 #ifndef ENCODERD_SERVER_RPC_GRPC_SERVER_H_
 #define ENCODERD_SERVER_RPC_GRPC_SERVER_H_
 
@@ -11,6 +12,7 @@
 #include "grpcpp/server.h"
 #include "server/config.h"
 #include "server/rpc/acceptor.h"
+#include "server/security/secrets.h"
 
 namespace encoderd {
 
@@ -20,10 +22,12 @@ struct ListeningServer {
   int port = 0;                        // the one bound
 };
 
-// The services outlive the server. UNAVAILABLE when the address cannot be
-// bound, also when another process has the port: two servers never share one.
+// The services and `secrets` outlive the server. UNAVAILABLE when the address
+// cannot be bound, also when another process has the port: two servers never
+// share one.
 absl::StatusOr<ListeningServer> StartGrpcServer(
-    const ServerConfig& config, const std::vector<grpc::Service*>& services);
+    const ServerConfig& config, const Secrets* secrets,
+    const std::vector<grpc::Service*>& services);
 
 }  // namespace encoderd
 

@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/api/options.h"
+#include "server/rpc/access.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
@@ -33,7 +34,7 @@ grpc::ByteBuffer Answer(HealthCheckResponse::ServingStatus status) {
 }
 
 // The name of the service that is asked for.
-absl::StatusOr<std::string> Read(const grpc::ByteBuffer& bytes) {
+absl::StatusOr<std::string> ReadName(const grpc::ByteBuffer& bytes) {
   const auto size = static_cast<int64_t>(bytes.Length());
   if (size > kMaxHealthRequest) {
     return MakeError(absl::StatusCode::kInvalidArgument,
@@ -48,6 +49,15 @@ absl::StatusOr<std::string> Read(const grpc::ByteBuffer& bytes) {
   const absl::Status status = ParseMessage(bytes, &request);
   if (!status.ok()) return status;
   return std::move(*request.mutable_service());
+}
+
+// The same of a caller who may ask.
+absl::StatusOr<std::string> Read(const Secrets* secrets,
+                                 const grpc::CallbackServerContext& context,
+                                 const grpc::ByteBuffer& bytes) {
+  const absl::Status may = CheckToken(secrets, context);
+  if (!may.ok()) return may;
+  return ReadName(bytes);
 }
 
 }  // namespace
@@ -160,7 +170,7 @@ grpc::ServerUnaryReactor* HealthService::Check(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
     grpc::ByteBuffer* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const auto service = Read(*request);
+  const auto service = Read(secrets_, *context, *request);
   if (!service.ok()) {
     reactor->Finish(ToGrpcStatus(service.status()));
   } else if (Known(*service)) {
@@ -178,7 +188,7 @@ grpc::ServerUnaryReactor* HealthService::Check(
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* HealthService::Watch(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
-  const auto service = Read(*request);
+  const auto service = Read(secrets_, *context, *request);
   auto* watcher = new Watcher(this, service.ok() && Known(*service));
   absl::MutexLock lock(&mu_);
   watchers_.insert(watcher);

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "server/security/secrets.h"
 
 namespace encoderd {
 
@@ -29,7 +30,8 @@ class HealthService final
           grpc::health::v1::Health::WithRawCallbackMethod_Watch<
               grpc::health::v1::Health::Service>> {
  public:
-  HealthService() = default;
+  // `secrets`: whose tokens callers need; null: none.
+  explicit HealthService(const Secrets* secrets) : secrets_(secrets) {}
   ~HealthService() override;
 
   // Tells all open Watch calls.
@@ -54,6 +56,7 @@ class HealthService final
 
   void Remove(Watcher* watcher);
 
+  const Secrets* const secrets_;
   mutable absl::Mutex mu_;
   bool serving_ ABSL_GUARDED_BY(mu_) = false;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;

@@ -31,7 +31,9 @@ void UnaryCall::Start(const grpc::ByteBuffer& request) {
   self_ = shared_from_this();
   no_message_ = !request.Valid();
   Continue([this, &request] {
-    const absl::Status admitted = environment_.state->Admit();
+    absl::Status admitted = context_.Admit(environment_.secrets);
+    if (!admitted.ok()) return admitted;
+    admitted = environment_.state->Admit();
     if (admitted.ok()) return handler_(request, this);
     if (!environment_.state->holding_refusals()) return admitted;
     environment_.held->Add(shared_from_this());
@@ -55,8 +57,8 @@ void UnaryCall::Answer(const google::protobuf::Message& reply,
   }
   grpc::ByteBuffer bytes = SerializeMessage(reply);
   const absl::Status room = environment_.unread->Add(
-      shared_from_this(), caller(), static_cast<int64_t>(bytes.Length()),
-      absl::Now());
+      shared_from_this(), context_.connection(),
+      static_cast<int64_t>(bytes.Length()), absl::Now());
   if (!room.ok()) {
     Fail(room);
     return;

@@ -77,7 +77,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
 
   const CallEnvironment& environment() const { return environment_; }
   absl::Time deadline() const;
-  uint64_t caller() const { return context_.caller(); }
+  const Caller& caller() const { return context_.caller(); }
 
  private:
   void OnCancel() override;

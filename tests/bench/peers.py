@@ -169,14 +169,17 @@ class OnnxRuntime:
             self.fusions = optimized.get_fused_operator_statistics()
             optimized.save_model_to_file(fused)
 
-            def session(threads):
+            def session(threads, arena=True):
                 options = onnxruntime.SessionOptions()
                 options.intra_op_num_threads = threads
+                # It keeps what the longest sequence took: gigabytes of scores.
+                options.enable_cpu_mem_arena = arena
                 return onnxruntime.InferenceSession(
                     fused, options, providers=["CPUExecutionProvider"])
 
             self.one_thread = session(1)
             self.all_cores = session(cores)
+            self.long_texts = session(cores, arena=False)
 
     @staticmethod
     def version():
@@ -190,8 +193,10 @@ class OnnxRuntime:
         feeds = [{"input_ids": ids, "attention_mask": mask}
                  for ids, mask in batches]
         if variant == ALL_CORES:
+            long = max(ids.shape[1] for ids, _ in batches) > 4096
+            engine = self.long_texts if long else self.all_cores
             return lambda: np.concatenate(
-                [self.all_cores.run(None, feed)[0] for feed in feeds])
+                [engine.run(None, feed)[0] for feed in feeds])
         return lambda: _two_threads(
             lambda feed: self.one_thread.run(None, feed)[0], feeds, self.cores)
 

@@ -149,7 +149,7 @@ TEST(ProcessTest, TheSecondProcessOnAPortFailsAndSaysWhatToDo) {
 TEST(ProcessTest, AnAddressOfAnotherMachineIsNamed) {
   // 192.0.2.0/24 is for documents: no machine has it.
   Process process({ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
-                   "--listen=192.0.2.1:0", "--http_listen="});
+                   "--listen=192.0.2.1:0", "--insecure", "--http_listen="});
   EXPECT_EQ(process.Wait(), kExitStartFailed);
   EXPECT_THAT(process.log(), HasSubstr("--listen: cannot listen on "
                                        "192.0.2.1:0: "));
@@ -318,6 +318,25 @@ TEST(ProcessTest, AHangupEndsNothing) {
   ASSERT_NE(served.process.WaitForLine("event=serving"), "");
   served.process.Signal(SIGHUP);
   EXPECT_TRUE(served.Embed("x").ok());
+  served.process.Signal(SIGTERM);
+  EXPECT_EQ(served.process.Wait(), kExitOk);
+}
+
+TEST(ProcessTest, AHangupReadsTokensAgain) {
+  const TempFolder folder;
+  folder.Write("tokens",
+               "a 8ed3f6ad685b959ead7022518e1af76cd816f8e8ec7ccdda1ed"
+               "4018e8f2223f8");
+  Served served("load_ms:0", {"--bearer_token_file=" + folder.Path("tokens")});
+  ASSERT_NE(served.process.WaitForLine("event=serving"), "");
+  served.process.Signal(SIGHUP);
+  EXPECT_NE(served.process.WaitForLine("event=reloaded what=\"bearer tokens\""),
+            "");
+  folder.Write("tokens", "a secret");
+  served.process.Signal(SIGHUP);
+  const std::string line = served.process.WaitForLine("event=reload_failed");
+  EXPECT_NE(line.find("line 1: 'a' needs the SHA-256"), std::string::npos);
+  EXPECT_EQ(served.process.log().find("secret"), std::string::npos);
   served.process.Signal(SIGTERM);
   EXPECT_EQ(served.process.Wait(), kExitOk);
 }

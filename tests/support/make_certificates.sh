@@ -5,6 +5,7 @@
 #
 # ca                   signs those below but for the foreign ones
 # server, server2      for localhost, 127.0.0.1 and ::1; server2 is its replacement
+# soon                 a server's that expires in five days
 # client               for a client that proves who it is
 # expired, future      a server's, no longer and not yet valid
 # expired_client       a client's, no longer valid
@@ -71,6 +72,7 @@ authority foreign_ca
 leaf server server "$past" "$later"
 leaf server2 server "$past" "$later"
 leaf client client "$past" "$later"
+leaf soon server "$past" "$(date -u -d '+5 days' +%Y%m%d%H%M%SZ)"
 leaf expired server "$past" "$yesterday"
 leaf future server "$future" "$later"
 leaf expired_client client "$past" "$yesterday"

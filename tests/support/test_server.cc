@@ -114,7 +114,8 @@ absl::Status TestServer::Load() {
   });
 }
 
-std::shared_ptr<grpc::Channel> TestServer::NewChannel() const {
+std::shared_ptr<grpc::Channel> TestServer::NewChannel(
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials) const {
   grpc::ChannelArguments arguments;
   arguments.SetInt("grpc.use_local_subchannel_pool", 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
@@ -122,8 +123,7 @@ std::shared_ptr<grpc::Channel> TestServer::NewChannel() const {
   // What is not read stays with the server: no window grows for it.
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   return grpc::CreateCustomChannel(
-      absl::StrCat("127.0.0.1:", server_->grpc_port()),
-      grpc::InsecureChannelCredentials(), arguments);
+      absl::StrCat("127.0.0.1:", server_->grpc_port()), credentials, arguments);
 }
 
 void TestServer::Disconnect() {

@@ -17,6 +17,7 @@
 #include "google/rpc/status.pb.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
+#include "grpcpp/security/credentials.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/status.h"
 #include "server/server.h"
@@ -62,7 +63,9 @@ class TestServer {
   v1::Encoder::Stub& stub() { return *stub_; }
   std::shared_ptr<grpc::Channel> channel() { return channel_; }
   // A channel of its own connection.
-  std::shared_ptr<grpc::Channel> NewChannel() const;
+  std::shared_ptr<grpc::Channel> NewChannel(
+      const std::shared_ptr<grpc::ChannelCredentials>& credentials =
+          grpc::InsecureChannelCredentials()) const;
 
   void Disconnect();  // drops channel() and stub()
 

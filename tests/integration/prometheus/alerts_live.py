@@ -10,9 +10,11 @@ and with 1 where an alert fired wrongly or not at all."""
 
 import argparse
 import contextlib
+import hashlib
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -51,13 +53,13 @@ class Trouble:
             self.options.programs / "encoderd_fake_server", f"m={model}",
             *flags, **settings))
 
-    def watch(self, *servers):
+    def watch(self, *servers, ca_file=None):
         self.prometheus = self.stack.enter_context(Prometheus(
-            self.folder, [s.http for s in servers], "500ms", hurried))
+            self.folder, [s.http for s in servers], "500ms", hurried, ca_file))
         for server in servers:
             eventually(lambda s=server: self.prometheus.value(
                 f'up{{instance="127.0.0.1:{s.http}"}}') == 1, "a first scrape")
-        if servers:  # until then there was none
+        if servers and not ca_file:  # until then there was none
             eventually(lambda: not self.prometheus.firing(), "quiet")
         return self.prometheus
 
@@ -208,6 +210,27 @@ def files_taken(trouble):
     trouble.watch(server)
     for _ in range(462):
         trouble.connect(server)
+
+
+@scenario("EncoderdCertificateExpires")
+def certificate_of_five_days(trouble):
+    certificates = trouble.folder / "certificates"
+    certificates.mkdir()
+    subprocess.run(["sh", monitoring.ROOT / "tests/support/make_certificates.sh",
+                    certificates], check=True)
+    server = trouble.fake(
+        "hidden_size:8", f"--tls_certificate_file={certificates}/soon.pem",
+        f"--tls_key_file={certificates}/soon.key")
+    trouble.watch(server, ca_file=certificates / "ca.pem")
+
+
+@scenario("EncoderdSecretsWrong")
+def tokens_spoilt(trouble):
+    tokens = trouble.folder / "tokens"
+    tokens.write_text(f"search {hashlib.sha256(b'alpha').hexdigest()}\n")
+    server = trouble.fake("hidden_size:8", f"--bearer_token_file={tokens}")
+    trouble.watch(server)
+    tokens.write_text("search\n")
 
 
 def play(options, name):

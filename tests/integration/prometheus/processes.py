@@ -39,15 +39,20 @@ def hurried(text):
 
 
 class Prometheus:
-    """Prometheus with the project's own rules, over the given HTTP ports."""
+    """Prometheus with the project's own rules, over the given HTTP ports;
+    over TLS where the authority of their certificates is given."""
 
-    def __init__(self, folder, ports, every="1s", rules=lambda text: text):
+    def __init__(self, folder, ports, every="1s", rules=lambda text: text,
+                 ca_file=None):
         self.folder = pathlib.Path(folder)
         self.port = free_port()
         config = yaml.safe_load(
             (monitoring.PROMETHEUS / "prometheus.yml").read_text())
         config["global"] = {"scrape_interval": every, "scrape_timeout": every,
                             "evaluation_interval": every}
+        if ca_file:
+            config["scrape_configs"][0].update(
+                scheme="https", tls_config={"ca_file": str(ca_file)})
         (self.folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         for name in monitoring.RULES:
             (self.folder / name).write_text(

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
 
 namespace encoderd {
@@ -67,6 +68,16 @@ TEST(ConfigTest, EveryRangeNamesItsFlagValueAndLimit) {
        "--listen=host: must be host:port"},
       {[](ServerConfig* c) { c->http_listen = "host:70000"; },
        "--http_listen=host:70000: the port must be 0 to 65535"},
+      {[](ServerConfig* c) { c->reflection = "yes"; },
+       "--reflection=yes: must be one of auto, true, false"},
+      {[](ServerConfig* c) { c->tls_certificate_file = "a.pem"; },
+       "--tls_certificate_file=a.pem: needs --tls_key_file"},
+      {[](ServerConfig* c) { c->tls_key_file = "a.key"; },
+       "--tls_key_file=a.key: needs --tls_certificate_file"},
+      {[](ServerConfig* c) { c->tls_client_ca_file = "ca.pem"; },
+       "--tls_client_ca_file=ca.pem: needs --tls_certificate_file"},
+      {[](ServerConfig* c) { c->health_needs_token = true; },
+       "--health_needs_token=true: needs --bearer_token_file"},
       {[](ServerConfig* c) { c->drain_timeout = absl::Hours(2); },
        "--drain_timeout=2h: must be 0 to 1h"},
       {[](ServerConfig* c) { c->drain_delay = -absl::Seconds(1); },
@@ -77,6 +88,43 @@ TEST(ConfigTest, EveryRangeNamesItsFlagValueAndLimit) {
     test.spoil(&config);
     EXPECT_THAT(Validate(config), IsError(kInvalid, test.message));
   }
+}
+
+TEST(ConfigTest, OtherMachinesReachItWithTlsOrKnowingly) {
+  for (const char* address :
+       {"127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "localhost:1"}) {
+    ServerConfig config = Good();
+    config.listen = config.http_listen = address;
+    EXPECT_THAT(Validate(config), IsOk()) << address;
+  }
+  for (const char* address : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "*:1",
+                              "127.example:1", "localhost.example:1"}) {
+    ServerConfig config = Good();
+    config.listen = address;
+    EXPECT_THAT(Validate(config),
+                IsError(kInvalid, absl::StrCat("--listen=", address,
+                                               ": other machines may reach")));
+    config.insecure = true;
+    EXPECT_THAT(Validate(config), IsOk());
+    config.insecure = false;
+    config.tls_certificate_file = config.tls_key_file = "server.pem";
+    EXPECT_THAT(Validate(config), IsOk());
+    config = Good();
+    config.http_listen = address;
+    EXPECT_THAT(Validate(config), IsError(kInvalid, "--http_listen="));
+  }
+}
+
+TEST(ConfigTest, ReflectionIsOffWhereCallsNeedTokensUnlessItIsAskedFor) {
+  ServerConfig config = Good();
+  EXPECT_TRUE(config.serves_reflection());
+  config.bearer_token_file = "tokens";
+  EXPECT_FALSE(config.serves_reflection());
+  config.reflection = "true";
+  EXPECT_TRUE(config.serves_reflection());
+  config.bearer_token_file = "";
+  config.reflection = "false";
+  EXPECT_FALSE(config.serves_reflection());
 }
 
 TEST(ConfigTest, TheModelsNameIsGivenOrTheFoldersLastPart) {
@@ -124,6 +172,12 @@ TEST(ConfigTest, ItsTextNamesEverySettingOnOneLine) {
                           "folder=",
                           "listen=",
                           "http_listen=",
+                          "tls_certificate_file=",
+                          "tls_key_file=",
+                          "tls_client_ca_file=",
+                          "bearer_token_file=",
+                          "health_needs_token=false",
+                          "insecure=false",
                           "device=",
                           "dtype=",
                           "products=",

@@ -20,7 +20,7 @@
 namespace encoderd {
 namespace {
 
-constexpr uint64_t kCaller = 1;
+const Caller kCaller = {1};
 
 class AdapterTest : public ::testing::Test {
  protected:

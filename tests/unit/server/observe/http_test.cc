@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 HttpSources Sources(bool ready = true) {
-  return {[] { return std::string("metric 1\n"); }, [ready] { return ready; }};
+  return {[] { return std::string("metric 1\n"); }, [ready] { return ready; },
+          nullptr};
 }
 
 TEST(HttpTest, AnswersItsThreePaths) {

@@ -60,12 +60,13 @@ TEST(LabelsTest, TheOutcomeFollowsFromTheCode) {
     codes[OutcomeOf(status)].push_back(absl::StatusCodeToString(status));
   }
   EXPECT_THAT(codes["ok"], ElementsAre("OK"));
-  EXPECT_THAT(codes["invalid"], ElementsAre("INVALID_ARGUMENT", "NOT_FOUND"));
+  EXPECT_THAT(codes["invalid"],
+              ElementsAre("INVALID_ARGUMENT", "NOT_FOUND", "UNAUTHENTICATED"));
   EXPECT_THAT(codes["refused"],
               ElementsAre("RESOURCE_EXHAUSTED", "UNAVAILABLE"));
   EXPECT_THAT(codes["cancelled"],
               ElementsAre("CANCELLED", "DEADLINE_EXCEEDED"));
-  EXPECT_EQ(codes["failed"].size(), 10);
+  EXPECT_EQ(codes["failed"].size(), 9);
   EXPECT_EQ(codes.size(), 5);
 }
 
@@ -234,7 +235,12 @@ TEST(MetricsTest, TheServerIsInOneStateAtATime) {
   Metrics metrics({"mini"}, kMethods, "");
   for (const auto state : {ServerState::kLoading, ServerState::kServing,
                            ServerState::kDraining, ServerState::kFailed}) {
-    metrics.Sample(ServerFigures{state, 5, 10, 2});
+    ServerFigures figures;
+    figures.state = state;
+    figures.connections = 5;
+    figures.connections_limit = 10;
+    figures.streams = 2;
+    metrics.server().Sample(figures);
     const std::string text = metrics.Text();
     for (const char* name : {"loading", "serving", "draining", "failed"}) {
       EXPECT_THAT(text, HasSubstr(absl::StrCat(
@@ -248,13 +254,36 @@ TEST(MetricsTest, TheServerIsInOneStateAtATime) {
   }
 }
 
+TEST(MetricsTest, SecretsAreShown) {
+  Metrics metrics({"mini"}, kMethods, "");
+  ServerFigures figures;
+  figures.certificate_expires = absl::FromUnixSeconds(12);
+  figures.token_reloads = {3, 2, true};
+  figures.handshakes_failed[static_cast<int>(TlsFault::kNotTls)] = 4;
+  metrics.server().Sample(figures);
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("\nencoderd_tls_certificate_expiry_timestamp_"
+                              "seconds 12\n"));
+  for (const char* line :
+       {"encoderd_secret_reloads_total{outcome=\"ok\",what=\"bearer_tokens\"} "
+        "3",
+        "encoderd_secret_reloads_total{outcome=\"failed\","
+        "what=\"bearer_tokens\"} 2",
+        "encoderd_secret_reload_failing{what=\"bearer_tokens\"} 1",
+        "encoderd_secret_reload_failing{what=\"certificates\"} 0",
+        "encoderd_tls_handshakes_failed_total{cause=\"not_tls\"} 4",
+        "encoderd_tls_handshakes_failed_total{cause=\"other\"} 0"}) {
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("\n", line, "\n")));
+  }
+}
+
 TEST(MetricsTest, TheProcessorTimeOfTheProcessIsACounterThatNeverFalls) {
   Metrics metrics({"mini"}, kMethods, "");
   ProcessFigures process;
   for (const double seconds : {1.5, 2.25, 0.0}) {
     process.cpu_seconds = seconds;
     process.threads = 12;
-    metrics.Sample(process);
+    metrics.server().Sample(process);
   }
   const std::string text = metrics.Text();
   EXPECT_THAT(text, HasSubstr("\nprocess_cpu_seconds_total 2.25\n"));

@@ -45,6 +45,34 @@ TEST(AdmissionTest, RefusesWhatDoesNotFitBesideTheOthersWithEveryNumber) {
   EXPECT_THAT(admission.Admit(40, false, 0), IsOk());
 }
 
+TEST(AdmissionTest, ACallerWithALimitIsHeldToItAndLeavesRoomForOthers) {
+  Admission admission(100, 1000);
+  const Caller limited = {1, 50};
+  const Caller other = {2, 100};
+  auto held = admission.Admit(40, false, 0, limited);
+  ASSERT_THAT(held, IsOk());
+  const auto refused = admission.Admit(11, false, 0, limited);
+  ASSERT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  const auto detail = GetErrorDetail(refused.status());
+  EXPECT_EQ(detail->reason, "QUEUE_FULL");
+  EXPECT_EQ(detail->metadata.at("queued_tokens"), "40");
+  EXPECT_EQ(detail->metadata.at("limit"), "50");
+  EXPECT_THAT(admission.Admit(60, false, 0, other), IsOk());
+  // What is settled counts, not the estimate.
+  EXPECT_THAT(held->Settle(20), IsOk());
+  auto more = admission.Admit(30, false, 0, limited);
+  ASSERT_THAT(more, IsOk());
+  EXPECT_FALSE(held->Settle(21).ok());
+  more->Release();
+  EXPECT_THAT(held->Settle(50), IsOk());
+  held->Release();
+  // An estimate is cut to the limit; a true count above it never fits.
+  EXPECT_EQ(admission.Admit(5000, true, 0, limited)->tokens(), 50);
+  EXPECT_EQ(Reason(admission.Admit(51, false, 0, limited).status()),
+            "REQUEST_TOO_LARGE");
+  EXPECT_EQ(admission.tokens(), 0);
+}
+
 TEST(AdmissionTest, BoundsBytesAsWellAsTokens) {
   Admission admission(100, 1000);
   const auto held = admission.Admit(1, false, 700);

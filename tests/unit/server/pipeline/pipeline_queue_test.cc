@@ -176,12 +176,12 @@ TEST(PipelineQueueTest, AFloodingCallerDelaysAnotherByOneBatchOnly) {
   for (int i = 0; i < 100; ++i) {
     PipelineRequest request =
         TextRequest(std::vector<std::string>(100, "ffffff"));
-    request.caller = 1;
+    request.caller.id = 1;
     flood.push_back(harness.Submit(request));
   }
   harness.WaitForQueue(10000);
   PipelineRequest request = TextRequest({"g"});
-  request.caller = 2;
+  request.caller.id = 2;
   auto other = harness.Submit(request);
   harness.WaitForQueue(10001);
   harness.device.OpenGate();

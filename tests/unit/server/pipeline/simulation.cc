@@ -192,7 +192,7 @@ int64_t Simulation::MostAhead(uint64_t caller) const {
   const int64_t longest = limits_.max_len;
   int64_t own = 0;
   for (const auto& story : stories_) {
-    if (story->refused || story->call->caller != caller) continue;
+    if (story->refused || story->call->caller.id != caller) continue;
     if (story->taken == static_cast<int32_t>(story->lengths.size())) continue;
     own += shares_.request_share + longest;
   }
@@ -205,7 +205,7 @@ void Simulation::Submit() {
   stories_.push_back(std::make_unique<Story>());
   Story* story = stories_.back().get();
   PipelineRequest request;
-  request.caller = Pick(kCallers);
+  request.caller.id = Pick(kCallers);
   story->deadline = Pick(4) == 0 ? virtual_now + absl::Milliseconds(Pick(200))
                                  : absl::InfiniteFuture();
   story->poisoned = Pick(12) == 0;
@@ -247,7 +247,7 @@ void Simulation::Submit() {
     story->call->Cancel();
   }
   story->taken_before = taken_tokens_;
-  story->most_ahead = MostAhead(story->call->caller);
+  story->most_ahead = MostAhead(story->call->caller.id);
   Check(story->call->StartComputing(*encoder_) == story->lengths,
         "a sequence is not as long as its input");
   queue_->Add(story->call, story->lengths, virtual_now);

@@ -55,7 +55,7 @@ void StressTest::Load(int thread) {
     Sent sent;
     sent.mark = kFirstMark + thread * kRequestsPerThread + i;
     PipelineRequest request;
-    request.caller = thread;
+    request.caller.id = thread;
     const int inputs = 1 + static_cast<int>(random() % 12);
     for (int k = 0; k < inputs; ++k) {
       if (k % 3 == 0) {

@@ -1,0 +1,149 @@
+#include "server/observe/server_metrics.h"
+
+#include "server/observe/metric_spec.h"
+#include "server/version.h"
+
+namespace encoderd {
+namespace {
+
+using Spec = MetricSpec;
+
+// The table.
+constexpr Spec kConnections = {"encoderd_connections", "Open connections."};
+constexpr Spec kConnectionsLimit = {
+    "encoderd_connections_limit", "Open connections beyond which others wait."};
+constexpr Spec kConnectionsRefused = {
+    "encoderd_connections_refused_total",
+    "Connections closed at once because their address had enough."};
+constexpr Spec kStreams = {"encoderd_streams", "Open EmbedStreams."};
+constexpr Spec kUnreadAnswerBytes = {
+    "encoderd_unread_answer_bytes",
+    "Bytes of answers that their callers have not read."};
+constexpr Spec kUnreadAnswersCut = {
+    "encoderd_unread_answers_cut_total",
+    "Calls reset because nobody read their answer while memory was short."};
+constexpr Spec kLogLinesLost = {
+    "encoderd_log_lines_lost_total",
+    "Lines of the log dropped because standard error took nothing."};
+constexpr Spec kHandshakesFailed = {
+    "encoderd_tls_handshakes_failed_total",
+    "Connections of gRPC that ended in a failed TLS handshake."};
+constexpr Spec kCertificateExpires = {
+    "encoderd_tls_certificate_expiry_timestamp_seconds",
+    "When the server's certificate expires, since 1970; not there without "
+    "TLS."};
+constexpr Spec kReloads = {
+    "encoderd_secret_reloads_total",
+    "Times that certificates or bearer tokens were read again."};
+constexpr Spec kReloadFailing = {
+    "encoderd_secret_reload_failing",
+    "1 while the files are wrong and what was read before is in use."};
+constexpr Spec kState = {"encoderd_state",
+                         "1 for the state that the server is in."};
+constexpr Spec kBuildInfo = {"encoderd_build_info", "Always 1."};
+// Of the process, by the names that every exporter uses.
+constexpr Spec kCpuSeconds = {"process_cpu_seconds_total",
+                              "Processor time, user and system."};
+constexpr Spec kResidentBytes = {"process_resident_memory_bytes",
+                                 "Memory in RAM."};
+constexpr Spec kVirtualBytes = {"process_virtual_memory_bytes",
+                                "Address space."};
+constexpr Spec kOpenFds = {"process_open_fds", "Open file descriptors."};
+constexpr Spec kMaxFds = {"process_max_fds",
+                          "The most file descriptors that may be open."};
+constexpr Spec kStartTime = {"process_start_time_seconds",
+                             "When the process started, since 1970."};
+constexpr Spec kThreads = {"process_threads", "Threads."};
+
+// A counter whose value is kept elsewhere.
+void CountUpTo(double value, prometheus::Counter* counter) {
+  const double more = value - counter->Value();
+  if (more > 0) counter->Increment(more);
+}
+
+}  // namespace
+
+ServerMetrics::ServerMetrics(const std::string& revision,
+                             prometheus::Registry& registry) {
+  connections_ = Gauge(kConnections, registry);
+  connections_limit_ = Gauge(kConnectionsLimit, registry);
+  streams_ = Gauge(kStreams, registry);
+  unread_answer_bytes_ = Gauge(kUnreadAnswerBytes, registry);
+  unread_answers_cut_ = Counter(kUnreadAnswersCut, registry);
+  connections_refused_ = Counter(kConnectionsRefused, registry);
+  log_lines_lost_ = Counter(kLogLinesLost, registry);
+  for (int state = 0; state < kNumServerStates; ++state) {
+    state_[state] =
+        Gauge(kState, registry,
+              {{"state", StateName(static_cast<ServerState>(state))}});
+  }
+  cpu_seconds_ = Counter(kCpuSeconds, registry);
+  resident_bytes_ = Gauge(kResidentBytes, registry);
+  virtual_bytes_ = Gauge(kVirtualBytes, registry);
+  open_fds_ = Gauge(kOpenFds, registry);
+  max_fds_ = Gauge(kMaxFds, registry);
+  start_time_ = Gauge(kStartTime, registry);
+  threads_ = Gauge(kThreads, registry);
+  for (int fault = 0; fault < kNumTlsFaults; ++fault) {
+    handshakes_failed_[fault] =
+        Counter(kHandshakesFailed, registry,
+                {{"cause", TlsFaultName(static_cast<TlsFault>(fault))}});
+  }
+  certificate_expires_ = Gauge(kCertificateExpires, registry);
+  certificate_reloads_ = AddReloads("certificates", registry);
+  token_reloads_ = AddReloads("bearer_tokens", registry);
+  Gauge(kBuildInfo, registry,
+        {{"version", kVersion},
+         {"revision", revision},
+         {"compiler", __VERSION__}})
+      ->Set(1);
+}
+
+ServerMetrics::Reloads ServerMetrics::AddReloads(
+    const std::string& what, prometheus::Registry& registry) {
+  return {Counter(kReloads, registry, {{"what", what}, {"outcome", "ok"}}),
+          Counter(kReloads, registry, {{"what", what}, {"outcome", "failed"}}),
+          Gauge(kReloadFailing, registry, {{"what", what}})};
+}
+
+void ServerMetrics::Sample(const ReloadFigures& figures,
+                           const Reloads& reloads) {
+  CountUpTo(static_cast<double>(figures.good), reloads.good);
+  CountUpTo(static_cast<double>(figures.failed), reloads.failed);
+  reloads.failing->Set(figures.failing ? 1 : 0);
+}
+
+void ServerMetrics::Sample(const ServerFigures& figures) {
+  connections_->Set(static_cast<double>(figures.connections));
+  connections_limit_->Set(static_cast<double>(figures.connections_limit));
+  streams_->Set(static_cast<double>(figures.streams));
+  unread_answer_bytes_->Set(static_cast<double>(figures.unread_answer_bytes));
+  CountUpTo(static_cast<double>(figures.unread_answers_cut),
+            unread_answers_cut_);
+  CountUpTo(static_cast<double>(figures.connections_refused),
+            connections_refused_);
+  CountUpTo(static_cast<double>(figures.log_lines_lost), log_lines_lost_);
+  for (int fault = 0; fault < kNumTlsFaults; ++fault) {
+    CountUpTo(static_cast<double>(figures.handshakes_failed[fault]),
+              handshakes_failed_[fault]);
+  }
+  certificate_expires_->Set(
+      static_cast<double>(absl::ToUnixSeconds(figures.certificate_expires)));
+  Sample(figures.certificate_reloads, certificate_reloads_);
+  Sample(figures.token_reloads, token_reloads_);
+  for (int state = 0; state < kNumServerStates; ++state) {
+    state_[state]->Set(state == static_cast<int>(figures.state) ? 1 : 0);
+  }
+}
+
+void ServerMetrics::Sample(const ProcessFigures& figures) {
+  CountUpTo(figures.cpu_seconds, cpu_seconds_);
+  resident_bytes_->Set(static_cast<double>(figures.resident_bytes));
+  virtual_bytes_->Set(static_cast<double>(figures.virtual_bytes));
+  open_fds_->Set(static_cast<double>(figures.open_fds));
+  max_fds_->Set(static_cast<double>(figures.max_fds));
+  start_time_->Set(figures.start_time_seconds);
+  threads_->Set(static_cast<double>(figures.threads));
+}
+
+}  // namespace encoderd

@@ -1,0 +1,77 @@
+#include "server/rpc/access.h"
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "engine/base/error.h"
+
+namespace encoderd {
+namespace {
+
+constexpr absl::string_view kScheme = "Bearer ";
+
+absl::Status MissingError() {
+  return MakeError(absl::StatusCode::kUnauthenticated,
+                   "the call has no bearer token: send the metadata "
+                   "'authorization: Bearer TOKEN'",
+                   {"BEARER_TOKEN_MISSING", {}, ""});
+}
+
+absl::Status UnknownError() {
+  return MakeError(absl::StatusCode::kUnauthenticated,
+                   "the bearer token of the call is not known here",
+                   {"BEARER_TOKEN_UNKNOWN", {}, ""});
+}
+
+// Empty: there is none.
+absl::string_view TokenOf(const grpc::ServerContextBase& context) {
+  const auto& metadata = context.client_metadata();
+  const auto at = metadata.find("authorization");
+  if (at == metadata.end()) return "";
+  const absl::string_view value(at->second.data(), at->second.size());
+  if (!absl::StartsWithIgnoreCase(value, kScheme)) return "";
+  return absl::StripAsciiWhitespace(value.substr(kScheme.size()));
+}
+
+absl::StatusOr<const TokenHolder*> Find(
+    const TokenTable& tokens, const grpc::ServerContextBase& context) {
+  const absl::string_view token = TokenOf(context);
+  if (token.empty()) return MissingError();
+  const TokenHolder* const holder = tokens.Find(token);
+  if (holder == nullptr) return UnknownError();
+  return holder;
+}
+
+std::shared_ptr<const TokenTable> TokensOf(const Secrets* secrets) {
+  return secrets == nullptr ? nullptr : secrets->tokens();
+}
+
+}  // namespace
+
+uint64_t ConnectionOf(const grpc::ServerContextBase& context) {
+  return std::hash<std::string>()(context.peer());
+}
+
+absl::StatusOr<AccessPass> Admit(const Secrets* secrets,
+                                 const grpc::ServerContextBase& context) {
+  const auto tokens = TokensOf(secrets);
+  if (tokens == nullptr) return AccessPass{Caller{ConnectionOf(context)}, {}};
+  const auto holder = Find(*tokens, context);
+  if (!holder.ok()) return holder.status();
+  auto open = (*holder)->OpenCall();
+  if (!open.ok()) return open.status();
+  return AccessPass{(*holder)->caller(), *std::move(open)};
+}
+
+absl::Status CheckToken(const Secrets* secrets,
+                        const grpc::ServerContextBase& context) {
+  const auto tokens = TokensOf(secrets);
+  if (tokens == nullptr) return absl::OkStatus();
+  return Find(*tokens, context).status();
+}
+
+}  // namespace encoderd

@@ -1,0 +1,38 @@
+// Who calls, and whether they may: the bearer token of a call's metadata
+// (authorization: Bearer TOKEN) where the server has tokens, its connection
+// where it has none. Thread-safe.
+#ifndef ENCODERD_SERVER_RPC_ACCESS_H_
+#define ENCODERD_SERVER_RPC_ACCESS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "grpcpp/server_context.h"
+#include "server/pipeline/request.h"
+#include "server/security/secrets.h"
+
+namespace encoderd {
+
+// For as long as the call is worked on.
+struct AccessPass {
+  Caller caller;
+  std::shared_ptr<void> open_call;  // of a token; counts against its limit
+};
+
+// The same for all calls of one connection.
+uint64_t ConnectionOf(const grpc::ServerContextBase& context);
+
+// `secrets`: null lets everyone in. UNAUTHENTICATED (BEARER_TOKEN_MISSING,
+// BEARER_TOKEN_UNKNOWN); RESOURCE_EXHAUSTED (QUEUE_FULL): the token has as many
+// calls as it may have.
+absl::StatusOr<AccessPass> Admit(const Secrets* secrets,
+                                 const grpc::ServerContextBase& context);
+
+// UNAUTHENTICATED as above; takes no place.
+absl::Status CheckToken(const Secrets* secrets,
+                        const grpc::ServerContextBase& context);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_RPC_ACCESS_H_

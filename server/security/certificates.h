@@ -1,0 +1,40 @@
+// The server's certificate, its key, and the authorities whose clients it
+// trusts: read from PEM files and checked before a connection depends on them.
+#ifndef ENCODERD_SERVER_SECURITY_CERTIFICATES_H_
+#define ENCODERD_SERVER_SECURITY_CERTIFICATES_H_
+
+#include <openssl/ssl.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace encoderd {
+
+struct CertificateFiles {
+  std::string certificate;  // the server's, then those that signed it
+  std::string key;          // without a password
+  std::string client_ca;    // empty: clients need no certificate
+};
+
+struct Certificates {
+  // PEM, as read.
+  std::string certificate;
+  std::string key;
+  std::string client_ca;
+  absl::Time expires;  // the server's certificate
+  // For a server of TLS 1.2 or later that asks clients for nothing.
+  std::shared_ptr<SSL_CTX> context;
+};
+
+// INVALID_ARGUMENT "PATH: why": unreadable, not PEM, a key that is not the
+// certificate's or has a password, a certificate that has expired at `now`, is
+// not valid yet or is not for servers, a client CA that is none.
+absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
+    const CertificateFiles& files, absl::Time now);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_SECURITY_CERTIFICATES_H_

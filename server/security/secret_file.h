@@ -1,0 +1,20 @@
+// A file that the operator names: a certificate, a key, a list of tokens.
+#ifndef ENCODERD_SERVER_SECURITY_SECRET_FILE_H_
+#define ENCODERD_SERVER_SECURITY_SECRET_FILE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace encoderd {
+
+inline constexpr int64_t kMaxSecretBytes = 1 << 20;
+
+// All of it. Links are followed wherever they lead: certificates are rotated by
+// links. INVALID_ARGUMENT "PATH: why": not there, not readable, not a regular
+// file, empty, or above kMaxSecretBytes.
+absl::StatusOr<std::string> ReadSecretFile(const std::string& path);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_SECURITY_SECRET_FILE_H_

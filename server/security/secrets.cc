@@ -1,0 +1,111 @@
+#include "server/security/secrets.h"
+
+#include <pthread.h>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/security/secret_file.h"
+
+namespace encoderd {
+namespace {
+
+constexpr absl::Duration kLook = absl::Seconds(1);
+
+absl::StatusOr<std::shared_ptr<const TokenTable>> ReadTokens(
+    const std::string& path, const TokenTable* before) {
+  const auto text = ReadSecretFile(path);
+  if (!text.ok()) return text.status();
+  auto table = TokenTable::Parse(*text, before);
+  if (table.ok()) return table;
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": ", table.status().message()));
+}
+
+absl::Status NameFlags(absl::string_view flags, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(flags, ": ", status.message()));
+}
+
+}  // namespace
+
+Secrets::Secrets(const SecretFiles& files)
+    : files_(files),
+      certificates_("certificates",
+                    {files.certificates.certificate, files.certificates.key,
+                     files.certificates.client_ca},
+                    [this](const Certificates*) {
+                      return ReadCertificates(files_.certificates, absl::Now());
+                    }),
+      tokens_("bearer tokens", {files.tokens},
+              [this](const TokenTable* before) {
+                return ReadTokens(files_.tokens, before);
+              }) {}
+
+Secrets::~Secrets() {
+  if (!thread_.joinable()) return;
+  {
+    absl::MutexLock lock(&mu_);
+    stop_ = true;
+  }
+  thread_.join();
+}
+
+absl::StatusOr<std::unique_ptr<Secrets>> Secrets::Open(
+    const SecretFiles& files) {
+  auto secrets = absl::WrapUnique(new Secrets(files));
+  const absl::Status status = secrets->OpenAll();
+  if (!status.ok()) return status;
+  return secrets;
+}
+
+absl::Status Secrets::OpenAll() {
+  if (files_.tls()) {
+    const absl::Status status =
+        NameFlags("the files of --tls_...", certificates_.Open());
+    if (!status.ok()) return status;
+  }
+  if (!files_.tokens.empty()) {
+    const absl::Status status =
+        NameFlags("--bearer_token_file", tokens_.Open());
+    if (!status.ok()) return status;
+  }
+  if (files_.tls() || !files_.tokens.empty()) {
+    thread_ = std::thread([this] { Run(); });
+  }
+  return absl::OkStatus();
+}
+
+void Secrets::Run() {
+  pthread_setname_np(pthread_self(), "secrets");
+  for (;;) {
+    {
+      absl::MutexLock lock(&mu_);
+      if (mu_.AwaitWithTimeout(absl::Condition(&stop_), kLook)) return;
+    }
+    if (files_.tls()) certificates_.Look();
+    if (!files_.tokens.empty()) tokens_.Look();
+  }
+}
+
+void Secrets::Reload() {
+  if (files_.tls()) certificates_.Reload();
+  if (!files_.tokens.empty()) tokens_.Reload();
+}
+
+std::shared_ptr<const Certificates> Secrets::certificates() const {
+  return certificates_.value();
+}
+
+std::shared_ptr<const TokenTable> Secrets::tokens() const {
+  return tokens_.value();
+}
+
+ReloadFigures Secrets::certificate_reloads() const {
+  return certificates_.figures();
+}
+
+ReloadFigures Secrets::token_reloads() const { return tokens_.figures(); }
+
+}  // namespace encoderd

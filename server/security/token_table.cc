@@ -1,0 +1,168 @@
+#include "server/security/token_table.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/pipeline/errors.h"
+
+namespace encoderd {
+namespace {
+
+constexpr size_t kMaxName = 64;
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+std::string Hash(absl::string_view token) {
+  std::string hash(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
+         reinterpret_cast<unsigned char*>(hash.data()));
+  return hash;
+}
+
+bool IsName(absl::string_view name) {
+  for (const char c : name) {
+    if (!absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-') {
+      return false;
+    }
+  }
+  return !name.empty() && name.size() <= kMaxName;
+}
+
+bool IsHash(absl::string_view text) {
+  for (const char c : text) {
+    if (!absl::ascii_isxdigit(c)) return false;
+  }
+  return text.size() == 2 * SHA256_DIGEST_LENGTH;
+}
+
+// A line's fields, checked each for itself.
+struct Line {
+  std::string name;
+  std::string hash;
+  int64_t max_calls = kNoLimit;
+  int64_t max_queue_tokens = kNoLimit;
+};
+
+absl::Status ReadLimit(absl::string_view field, Line* line) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(field, absl::MaxSplits('=', 1));
+  int64_t* const limit = parts.first == "max_calls" ? &line->max_calls
+                         : parts.first == "max_queue_tokens"
+                             ? &line->max_queue_tokens
+                             : nullptr;
+  if (limit == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", absl::CHexEscape(field.substr(0, 80)),
+                     "' is neither max_calls=N nor max_queue_tokens=N"));
+  }
+  if (!absl::SimpleAtoi(parts.second, limit) || *limit < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(parts.first, " must be a number of 1 or more"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Line> ReadLine(const std::vector<absl::string_view>& fields) {
+  Line line;
+  if (!IsName(fields[0])) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a name has 1 to ", kMaxName, " letters, digits and . _ -"));
+  }
+  line.name = std::string(fields[0]);
+  if (fields.size() < 2 || !IsHash(fields[1])) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", line.name, "' needs the SHA-256 of its token, 64 hex digits"));
+  }
+  line.hash = absl::HexStringToBytes(fields[1]);
+  for (size_t i = 2; i < fields.size(); ++i) {
+    const absl::Status status = ReadLimit(fields[i], &line);
+    if (!status.ok()) return status;
+  }
+  return line;
+}
+
+}  // namespace
+
+TokenHolder::TokenHolder(std::string name, std::string hash, int64_t max_calls,
+                         int64_t max_queue_tokens,
+                         std::shared_ptr<std::atomic<int64_t>> calls)
+    : name_(std::move(name)),
+      hash_(std::move(hash)),
+      max_calls_(max_calls),
+      caller_{std::hash<std::string>()(name_), max_queue_tokens},
+      calls_(std::move(calls)) {}
+
+absl::StatusOr<std::shared_ptr<void>> TokenHolder::OpenCall() const {
+  const int64_t others = calls_->fetch_add(1);
+  // Gives back what was taken, also in the refusal.
+  std::shared_ptr<void> open(nullptr, [calls = calls_](void*) { --*calls; });
+  if (others < max_calls_) return open;
+  return CallerFullError("calls", others, 1, max_calls_);
+}
+
+absl::StatusOr<std::shared_ptr<const TokenTable>> TokenTable::Parse(
+    absl::string_view text, const TokenTable* before) {
+  auto table = std::make_shared<TokenTable>();
+  const auto bad = [](size_t number, absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", why));
+  };
+  size_t number = 0;
+  for (const absl::string_view whole : absl::StrSplit(text, '\n')) {
+    ++number;
+    const std::vector<absl::string_view> fields =
+        absl::StrSplit(whole.substr(0, whole.find('#')),
+                       absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+    if (fields.empty()) continue;
+    auto line = ReadLine(fields);
+    if (!line.ok()) return bad(number, line.status().message());
+    auto calls = std::make_shared<std::atomic<int64_t>>(0);
+    for (const auto& holder : table->holders_) {
+      if (holder->name_ == line->name) {
+        return bad(number, absl::StrCat("'", line->name,
+                                        "' is there a second time; give each "
+                                        "token a name of its own"));
+      }
+      if (holder->hash_ == line->hash) {
+        return bad(number, absl::StrCat("'", line->name, "' has the token of '",
+                                        holder->name_, "'"));
+      }
+    }
+    if (before != nullptr) {
+      for (const auto& holder : before->holders_) {
+        if (holder->name_ == line->name) calls = holder->calls_;
+      }
+    }
+    if (table->holders_.size() == kMaxTokens) {
+      return bad(number, absl::StrCat("more than ", kMaxTokens, " tokens"));
+    }
+    table->holders_.push_back(std::make_unique<TokenHolder>(
+        std::move(line->name), std::move(line->hash), line->max_calls,
+        line->max_queue_tokens, std::move(calls)));
+  }
+  if (table->holders_.empty()) {
+    return absl::InvalidArgumentError("has no tokens");
+  }
+  return table;
+}
+
+const TokenHolder* TokenTable::Find(absl::string_view token) const {
+  if (token.size() > kMaxTokenBytes) return nullptr;
+  const std::string hash = Hash(token);
+  const TokenHolder* found = nullptr;
+  for (const auto& holder : holders_) {
+    if (CRYPTO_memcmp(hash.data(), holder->hash_.data(), hash.size()) == 0) {
+      found = holder.get();
+    }
+  }
+  return found;
+}
+
+}  // namespace encoderd

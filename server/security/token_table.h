@@ -1,0 +1,73 @@
+// Who may call, by bearer token (RFC 6750), and how much each may have at once.
+// The file has hashes only: whoever reads it cannot call.
+//
+//   # name   SHA-256 of the token (64 hex digits)   limits
+//   search   9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+//   crawler  60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752
+//   max_calls=8 max_queue_tokens=65536
+#ifndef ENCODERD_SERVER_SECURITY_TOKEN_TABLE_H_
+#define ENCODERD_SERVER_SECURITY_TOKEN_TABLE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/pipeline/request.h"
+
+namespace encoderd {
+
+inline constexpr size_t kMaxTokens = 1024;
+inline constexpr size_t kMaxTokenBytes = 4096;  // of one that a caller sends
+
+// One line of the file. Thread-safe.
+class TokenHolder {
+ public:
+  // `hash`: 32 bytes. `calls`: those that it has open, counted on when the file
+  // is read again.
+  TokenHolder(std::string name, std::string hash, int64_t max_calls,
+              int64_t max_queue_tokens,
+              std::shared_ptr<std::atomic<int64_t>> calls);
+
+  const std::string& name() const { return name_; }
+  // For fair shares and limits in the pipeline.
+  const Caller& caller() const { return caller_; }
+
+  // Counts a call as open until what this gives is let go, which may outlive
+  // the holder. RESOURCE_EXHAUSTED, QUEUE_FULL (queued_calls, limit): it has
+  // as many as it may have.
+  absl::StatusOr<std::shared_ptr<void>> OpenCall() const;
+
+ private:
+  friend class TokenTable;
+
+  const std::string name_;
+  const std::string hash_;
+  const int64_t max_calls_;
+  const Caller caller_;
+  const std::shared_ptr<std::atomic<int64_t>> calls_;
+};
+
+// Constant. Thread-safe.
+class TokenTable {
+ public:
+  // `before`, of the same file, may be null: its holders' open calls count on
+  // under their names. INVALID_ARGUMENT "line N: why".
+  static absl::StatusOr<std::shared_ptr<const TokenTable>> Parse(
+      absl::string_view text, const TokenTable* before);
+
+  // Whose token it is; null: nobody's. Takes the same time whichever it is.
+  const TokenHolder* Find(absl::string_view token) const;
+
+  size_t size() const { return holders_.size(); }
+
+ private:
+  std::vector<std::unique_ptr<TokenHolder>> holders_;
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_SECURITY_TOKEN_TABLE_H_

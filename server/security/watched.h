@@ -1,0 +1,127 @@
+// Files, and what was read from them last: replaced while the server runs, they
+// are read again, and what cannot be read changes nothing.
+#ifndef ENCODERD_SERVER_SECURITY_WATCHED_H_
+#define ENCODERD_SERVER_SECURITY_WATCHED_H_
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+
+namespace encoderd {
+
+// Which file a path leads to and what its last change was.
+struct FileMark {
+  dev_t device = 0;
+  ino_t inode = 0;
+  off_t size = -1;  // -1: there is none
+  int64_t changed_ns = 0;
+
+  bool operator==(const FileMark& other) const;
+};
+
+// When files that may be replaced one after the other are to be read: once they
+// have changed and then looked the same at two looks. Not thread-safe.
+class ChangeRule {
+ public:
+  explicit ChangeRule(std::vector<std::string> paths);
+
+  // True: they are to be read now. Call it at even intervals.
+  bool Look();
+  // They are read now, whatever the rule says.
+  void Taken() { taken_ = last_ = Marks(); }
+
+ private:
+  std::vector<FileMark> Marks() const;
+
+  const std::vector<std::string> paths_;
+  std::vector<FileMark> taken_;  // what was read, or tried, last
+  std::vector<FileMark> last_;   // at the last look
+};
+
+// The line of the log about files that were read again.
+void LogReload(absl::string_view what, const absl::Status& status);
+
+// How reading again went, since the process started.
+struct ReloadFigures {
+  int64_t good = 0;
+  int64_t failed = 0;
+  bool failing = false;  // what is in use is not what the files have
+};
+
+// What was read from some files last. Thread-safe; one thread reads at a time.
+template <typename T>
+class Watched {
+ public:
+  // before: what was read last, null at first.
+  using Read =
+      std::function<absl::StatusOr<std::shared_ptr<const T>>(const T* before)>;
+
+  // `what`: for the log.
+  Watched(std::string what, std::vector<std::string> paths, Read read)
+      : what_(std::move(what)),
+        read_(std::move(read)),
+        rule_(std::move(paths)) {}
+
+  // The first time. The value is there from then on, if it is OK.
+  absl::Status Open() {
+    absl::MutexLock lock(&reading_);
+    auto value = read_(nullptr);
+    if (!value.ok()) return value.status();
+    absl::MutexLock set(&mu_);
+    value_ = *std::move(value);
+    return absl::OkStatus();
+  }
+  // Reads again if the files were replaced; call it at even intervals.
+  void Look() {
+    absl::MutexLock lock(&reading_);
+    if (rule_.Look()) Again();
+  }
+  // Reads again, replaced or not.
+  void Reload() {
+    absl::MutexLock lock(&reading_);
+    rule_.Taken();
+    Again();
+  }
+
+  std::shared_ptr<const T> value() const {
+    absl::MutexLock lock(&mu_);
+    return value_;
+  }
+  ReloadFigures figures() const {
+    absl::MutexLock lock(&mu_);
+    return figures_;
+  }
+
+ private:
+  void Again() ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_) {
+    auto value = read_(this->value().get());
+    LogReload(what_, value.status());
+    absl::MutexLock lock(&mu_);
+    figures_.failing = !value.ok();
+    ++(value.ok() ? figures_.good : figures_.failed);
+    if (value.ok()) value_ = *std::move(value);
+  }
+
+  const std::string what_;
+  const Read read_;
+  absl::Mutex reading_ ABSL_ACQUIRED_BEFORE(mu_);
+  ChangeRule rule_ ABSL_GUARDED_BY(reading_);
+  mutable absl::Mutex mu_;
+  std::shared_ptr<const T> value_ ABSL_GUARDED_BY(mu_);
+  ReloadFigures figures_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_SECURITY_WATCHED_H_

@@ -1,0 +1,41 @@
+// Certificates for one test, made by make_certificates.sh (which says what they
+// are) once for each test program.
+#ifndef ENCODERD_TESTS_SUPPORT_CERTIFICATES_H_
+#define ENCODERD_TESTS_SUPPORT_CERTIFICATES_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "tests/support/temp_folder.h"
+
+namespace encoderd {
+
+inline std::string ReadAll(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+// Where certificate or key `name` lies: "server.pem", "client.key".
+inline std::string CertificatePath(const std::string& name) {
+  static const auto* const kFolder = [] {
+    auto* const folder = new TempFolder;
+    const std::string command =
+        std::string("sh " ENCODERD_MAKE_CERTIFICATES " ") + folder->path();
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+    return folder;
+  }();
+  return kFolder->Path(name);
+}
+
+inline std::string CertificateText(const std::string& name) {
+  return ReadAll(CertificatePath(name));
+}
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_TESTS_SUPPORT_CERTIFICATES_H_

@@ -1,0 +1,93 @@
+#include "server/security/certificates.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/security/secret_file.h"
+#include "tests/support/certificates.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+
+namespace encoderd {
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+CertificateFiles Files(const std::string& name) {
+  return {CertificatePath(name + ".pem"), CertificatePath(name + ".key"), ""};
+}
+
+absl::Status Read(const CertificateFiles& files) {
+  return ReadCertificates(files, absl::Now()).status();
+}
+
+TEST(CertificatesTest, GoodFilesAreRead) {
+  CertificateFiles files = Files("server");
+  files.client_ca = CertificatePath("ca.pem");
+  const auto read = ReadCertificates(files, absl::Now());
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ((*read)->certificate, CertificateText("server.pem"));
+  EXPECT_EQ((*read)->key, CertificateText("server.key"));
+  EXPECT_EQ((*read)->client_ca, CertificateText("ca.pem"));
+  EXPECT_EQ((*read)->expires, absl::FromCivil(absl::CivilSecond(2099, 1, 1),
+                                              absl::UTCTimeZone()));
+  EXPECT_NE((*read)->context, nullptr);
+}
+
+TEST(CertificatesTest, AChainIsReadWhole) {
+  const TempFolder folder;
+  folder.Write("chain.pem",
+               CertificateText("server.pem") + CertificateText("ca.pem"));
+  CertificateFiles files = Files("server");
+  files.certificate = folder.Path("chain.pem");
+  EXPECT_THAT(Read(files), IsOk());
+}
+
+TEST(CertificatesTest, WhatIsWrongIsNamedWithItsFile) {
+  const TempFolder folder;
+  const std::string server = CertificateText("server.pem");
+  folder.Write("empty.pem", "");
+  folder.Write("words.pem", "hello\n");
+  folder.Write("cut.pem", server.substr(0, server.size() / 2));
+  folder.Write("cut_chain.pem", server + server.substr(0, server.size() / 2));
+  folder.Write("large.pem", std::string(kMaxSecretBytes + 1, 'x'));
+  folder.Write("locked.key",
+               "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n"
+               "-----END ENCRYPTED PRIVATE KEY-----\n");
+  ASSERT_EQ(mkfifo(folder.Path("fifo.pem").c_str(), 0600), 0);
+  const CertificateFiles good = Files("server");
+  const std::string key = CertificatePath("server.key");
+  const struct {
+    CertificateFiles files;
+    std::string message;
+  } kCases[] = {
+      {{folder.Path("none.pem"), key, ""}, "none.pem: No such file"},
+      {{folder.path(), key, ""}, "is not a regular file"},
+      {{folder.Path("fifo.pem"), key, ""}, "fifo.pem: is not a regular file"},
+      {{folder.Path("empty.pem"), key, ""}, "empty.pem: is empty"},
+      {{folder.Path("large.pem"), key, ""}, "more than 1048576 bytes"},
+      {{folder.Path("words.pem"), key, ""}, "has no certificate in PEM"},
+      {{folder.Path("cut.pem"), key, ""}, "cut.pem: has no certificate"},
+      {{folder.Path("cut_chain.pem"), key, ""},
+       "cut_chain.pem: is broken after certificate 1"},
+      {{good.certificate, folder.Path("none.key"), ""}, "none.key: No such"},
+      {{good.certificate, folder.Path("words.pem"), ""}, "has no private key"},
+      {{good.certificate, folder.Path("locked.key"), ""}, "without a password"},
+      {{good.certificate, CertificatePath("server2.key"), ""},
+       "server2.key: is not the key of the certificate in"},
+      {Files("expired"), "expired.pem: expired on 2020-01-01 00:00:00 UTC"},
+      {Files("future"), "is not valid before 2098-01-01 00:00:00 UTC"},
+      {Files("client"), "client.pem: is a certificate that is not for servers"},
+      {{good.certificate, key, folder.Path("words.pem")},
+       "words.pem: has no certificate in PEM"},
+      {{good.certificate, key, good.certificate}, "is no authority's"},
+  };
+  for (const auto& test : kCases) {
+    EXPECT_THAT(Read(test.files), IsError(kInvalid, test.message));
+  }
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -1,0 +1,121 @@
+#include "server/security/token_table.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/error.h"
+#include "tests/support/status_matchers.h"
+
+namespace encoderd {
+namespace {
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+// SHA-256 of "alpha" and of "beta", as sha256sum gives them.
+constexpr char kAlpha[] =
+    "8ed3f6ad685b959ead7022518e1af76cd816f8e8ec7ccdda1ed4018e8f2223f8";
+constexpr char kBeta[] =
+    "F44E64E75F3948E9F73F8DFA94721C4CE8CBB4F265C4790C702B2D41CFBF2753";
+
+std::shared_ptr<const TokenTable> Parsed(const std::string& text,
+                                         const TokenTable* before = nullptr) {
+  auto table = TokenTable::Parse(text, before);
+  EXPECT_THAT(table, IsOk());
+  return table.ok() ? *table : nullptr;
+}
+
+TEST(TokenTableTest, FindsWhoseTokenItIs) {
+  const auto table = Parsed(
+      absl::StrCat("# two of them\n\nsearch ", kAlpha, "\r\n\tcrawl.er-2_x  ",
+                   kBeta, " max_calls=2 max_queue_tokens=70 # x"));
+  ASSERT_EQ(table->size(), 2u);
+  const TokenHolder* const search = table->Find("alpha");
+  const TokenHolder* const crawler = table->Find("beta");
+  ASSERT_NE(search, nullptr);
+  ASSERT_NE(crawler, nullptr);
+  EXPECT_EQ(search->name(), "search");
+  EXPECT_EQ(search->caller().max_queue_tokens,
+            std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(crawler->name(), "crawl.er-2_x");
+  EXPECT_EQ(crawler->caller().max_queue_tokens, 70);
+  EXPECT_NE(search->caller().id, crawler->caller().id);
+  for (const std::string& other :
+       {std::string(), std::string("alph"), std::string("alpha "),
+        std::string(kAlpha), std::string("alpha\0", 6),
+        std::string(kMaxTokenBytes + 1, 'a')}) {
+    EXPECT_EQ(table->Find(other), nullptr) << other.size();
+  }
+}
+
+TEST(TokenTableTest, CallsAreCountedUntilTheyAreLetGo) {
+  const auto table = Parsed(absl::StrCat("a ", kAlpha, " max_calls=2"));
+  const TokenHolder* const holder = table->Find("alpha");
+  auto first = holder->OpenCall();
+  auto second = holder->OpenCall();
+  ASSERT_THAT(first, IsOk());
+  ASSERT_THAT(second, IsOk());
+  const auto third = holder->OpenCall();
+  ASSERT_THAT(third.status(),
+              IsError(absl::StatusCode::kResourceExhausted,
+                      "the bearer token has 2 calls and this request brings "
+                      "1; the limit is 2"));
+  const auto detail = GetErrorDetail(third.status());
+  EXPECT_EQ(detail->reason, "QUEUE_FULL");
+  EXPECT_EQ(detail->metadata.at("queued_calls"), "2");
+  first = absl::UnknownError("let go");
+  EXPECT_THAT(holder->OpenCall(), IsOk());
+  EXPECT_THAT(holder->OpenCall(), IsOk());  // the one above was let go at once
+}
+
+TEST(TokenTableTest, OpenCallsCountOnWhenTheFileIsReadAgain) {
+  auto before = Parsed(absl::StrCat("a ", kAlpha, " max_calls=2"));
+  auto open = before->Find("alpha")->OpenCall();
+  // The same name with another token, as in a rotation.
+  const auto after = Parsed(
+      absl::StrCat("a ", kBeta, " max_calls=1\nb ", kAlpha), before.get());
+  before.reset();
+  const TokenHolder* const holder = after->Find("beta");
+  EXPECT_FALSE(holder->OpenCall().ok());
+  open = absl::UnknownError("let go");
+  EXPECT_THAT(holder->OpenCall(), IsOk());
+}
+
+TEST(TokenTableTest, WhatIsWrongIsNamedWithItsLine) {
+  std::string many;
+  for (int i = 0; i <= static_cast<int>(kMaxTokens); ++i) {
+    absl::StrAppend(&many, "n", i, " ", absl::Hex(i, absl::kZeroPad16),
+                    std::string(48, '0'), "\n");
+  }
+  const std::string good = absl::StrCat("a ", kAlpha, "\n");
+  const std::pair<std::string, std::string> kCases[] = {
+      {"", "has no tokens"},
+      {"# nothing\n", "has no tokens"},
+      {good + "b/c " + kBeta, "line 2: a name has 1 to 64 letters"},
+      {std::string(65, 'n') + " " + kBeta, "line 1: a name has 1 to 64"},
+      {good + "b", "line 2: 'b' needs the SHA-256 of its token"},
+      {"b secret", "line 1: 'b' needs the SHA-256 of its token, 64 hex"},
+      {absl::StrCat("b ", kBeta, "0"), "64 hex digits"},
+      {absl::StrCat("b g", std::string(63, '0')), "64 hex digits"},
+      {good + "a " + kBeta, "line 2: 'a' is there a second time"},
+      {good + "b " + kAlpha, "line 2: 'b' has the token of 'a'"},
+      {good + "b " + kBeta + " max_call=1", "'max_call=1' is neither"},
+      {good + "b " + kBeta + " max_calls=0", "max_calls must be a number of 1"},
+      {good + "b " + kBeta + " max_calls=", "max_calls must be a number"},
+      {good + "b " + kBeta + " max_queue_tokens=1e3", "must be a number"},
+      {many, "line 1025: more than 1024 tokens"},
+  };
+  for (const auto& [text, message] : kCases) {
+    EXPECT_THAT(TokenTable::Parse(text, nullptr).status(),
+                IsError(kInvalid, message));
+  }
+}
+
+TEST(TokenTableTest, AnErrorNeverShowsWhatMayBeAToken) {
+  const auto error =
+      TokenTable::Parse("search my-real-token", nullptr).status();
+  EXPECT_EQ(error.message().find("my-real-token"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace encoderd

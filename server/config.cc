@@ -197,6 +197,7 @@ absl::Status Validate(const ServerConfig& c) {
       InRange("tokenizer_threads", c.tokenizer_threads, 1, 256),
       InRange("max_batch_tokens", c.max_batch_tokens, 0, 1 << 22),
       InRange("max_queue_tokens", c.max_queue_tokens, 1, int64_t{1} << 32),
+      DurationInRange("max_queue_time", c.max_queue_time, absl::Hours(24)),
       InRange("max_inputs_per_request", c.max_inputs_per_request, 1, 1 << 20),
       InRange("max_message_bytes", c.max_message_bytes, 64 << 10, 1 << 30),
       InRange("max_connection_memory_bytes", c.max_connection_memory_bytes,
@@ -245,6 +246,7 @@ std::string ServerConfig::ToString() const {
       .Add("tokenizer_threads", tokenizer_threads)
       .Add("max_batch_tokens", max_batch_tokens)
       .Add("max_queue_tokens", max_queue_tokens)
+      .Add("max_queue_time", absl::FormatDuration(max_queue_time))
       .Add("max_inputs_per_request", max_inputs_per_request)
       .Add("max_message_bytes", max_message_bytes)
       .Add("max_connection_memory_bytes", max_connection_memory_bytes)

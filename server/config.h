@@ -86,6 +86,10 @@ struct ServerConfig {
   // answered.
   int64_t max_queue_tokens = 524288;
 
+  // A request that waited so long without being computed gets EXPIRED_IN_QUEUE,
+  // whatever its own deadline, which many callers do not set. 0: no limit.
+  absl::Duration max_queue_time = absl::Minutes(10);
+
   // Requests.
   int32_t max_inputs_per_request = 1024;  // beyond it TOO_MANY_INPUTS
   // Bytes of one request or one answer. Cost: memory, once a request in flight.

@@ -119,6 +119,11 @@ ABSL_FLAG(int64_t, max_queue_tokens, kDefault.max_queue_tokens,
           "Tokens waiting and computing over all requests; beyond it "
           "RESOURCE_EXHAUSTED (QUEUE_FULL). Cost: the longest wait is this "
           "divided by the device's tokens per second.");
+ABSL_FLAG(absl::Duration, max_queue_time, kDefault.max_queue_time,
+          "How long a request may wait for compute, whatever its own deadline, "
+          "a time with its unit, such as 10m; then DEADLINE_EXCEEDED "
+          "(EXPIRED_IN_QUEUE); 0: no limit. Cost: callers without a deadline "
+          "wait that long for a queue that stands still.");
 ABSL_FLAG(int32_t, max_inputs_per_request, kDefault.max_inputs_per_request,
           "Inputs of one request; beyond it INVALID_ARGUMENT "
           "(TOO_MANY_INPUTS). Cost: memory of one request.");
@@ -228,6 +233,7 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   config.tokenizer_threads = absl::GetFlag(FLAGS_tokenizer_threads);
   config.max_batch_tokens = absl::GetFlag(FLAGS_max_batch_tokens);
   config.max_queue_tokens = absl::GetFlag(FLAGS_max_queue_tokens);
+  config.max_queue_time = absl::GetFlag(FLAGS_max_queue_time);
   config.max_inputs_per_request = absl::GetFlag(FLAGS_max_inputs_per_request);
   config.max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes);
   config.max_connection_memory_bytes =

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "server/rpc/convert.h"
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_server.h"
+#include "server/sessions.h"
 
 namespace encoderd {
 namespace {
@@ -29,53 +29,6 @@ constexpr absl::Duration kNoProgress = absl::Milliseconds(400);
 constexpr absl::Duration kSettle = absl::Milliseconds(100);
 // For callers to read what they were told last.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(400);
-constexpr int kWarmUpTokens = 16;
-
-// One short pass, so that the first caller does not pay for first touches and a
-// broken checkpoint is found before anyone asks.
-absl::Status WarmUp(const ModelInfo& info, Session* session) {
-  TokenSequence sequence;
-  sequence.token_ids.assign(std::min(kWarmUpTokens, info.limits.max_len), 0);
-  PackedBatch batch;
-  batch.Append(sequence, info.limits);
-  SequenceOutput output;
-  output.pooling = info.config.pooling;
-  output.normalize = info.config.normalize;
-  ForwardResult result;
-  const absl::Status status = session->Run(batch, {output}, &result);
-  if (!status.ok()) return status;
-  for (float value : result.values) {
-    if (!std::isfinite(value)) {
-      return absl::DataLossError(
-          "the model gives values that are not finite; its weights are broken");
-    }
-  }
-  return absl::OkStatus();
-}
-
-// One for each compute thread, warmed up.
-absl::StatusOr<std::vector<std::unique_ptr<Session>>> NewSessions(
-    const ServerConfig& config, const Model& model) {
-  const ModelInfo& info = model.info();
-  const int32_t count =
-      config.threads > 0 ? config.threads : info.preferred_sessions;
-  if (count < info.least_sessions) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--threads=", count, ": the ", info.least_sessions,
-        " cards of --device=", config.device, " want a thread each"));
-  }
-  SessionOptions options;
-  options.max_batch_tokens = config.max_batch_tokens;
-  std::vector<std::unique_ptr<Session>> sessions;
-  for (int32_t i = 0; i < count; ++i) {
-    auto session = model.NewSession(options);
-    if (!session.ok()) return session.status();
-    const absl::Status warm = WarmUp(info, session->get());
-    if (!warm.ok()) return warm;
-    sessions.push_back(*std::move(session));
-  }
-  return sessions;
-}
 
 std::vector<std::string> NamesOf(const std::vector<ModelSource>& models) {
   std::vector<std::string> names;
@@ -232,6 +185,9 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
   options.max_batch_tokens = config_.max_batch_tokens;
   options.max_queue_tokens = config_.max_queue_tokens;
   options.tokenizer_threads = config_.tokenizer_threads;
+  if (config_.max_queue_time > absl::ZeroDuration()) {
+    options.max_queue_time = config_.max_queue_time;
+  }
   // Any one message fits, and some more wait.
   options.max_queue_bytes = 4 * config_.max_message_bytes;
   served->pipeline = std::make_unique<Pipeline>(

@@ -16,6 +16,8 @@ namespace {
 
 constexpr char kModules[] = "modules.json";
 constexpr char kSettings[] = "config_sentence_transformers.json";
+// Each text of a request gets a copy.
+constexpr size_t kMaxPrompt = 16 << 10;  // bytes
 constexpr JsonLimits kSmall = {.max_bytes = 1 << 20, .max_depth = 16};
 
 struct Module {
@@ -184,6 +186,10 @@ absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {
     for (const auto& member : prompts->items()) {
       const absl::StatusOr<std::string> text = texts.String(member.key(), "");
       if (!text.ok()) return text.status();
+      if (text->size() > kMaxPrompt) {
+        return texts.Bad(member.key(),
+                         absl::StrCat("want at most ", kMaxPrompt, " bytes"));
+      }
       config->prompts[member.key()] = *text;
     }
   }

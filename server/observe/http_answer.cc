@@ -1,3 +1,5 @@
+#include <exception>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/observe/http.h"
@@ -15,6 +17,16 @@ std::string Response(absl::string_view status, absl::string_view type,
       "\r\nContent-Length: ", body.size(),
       "\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
       head_only ? "" : body);
+}
+
+// Where memory runs out, a scrape fails and the server goes on.
+std::string MetricsPage(const HttpSources& sources, bool head_only) {
+  try {
+    return Response("200 OK", kPrometheus, sources.metrics_text(), head_only);
+  } catch (const std::exception&) {
+    return Response("503 Service Unavailable", kText, "no memory for it\n",
+                    head_only);
+  }
 }
 
 }  // namespace
@@ -35,9 +47,7 @@ std::string AnswerHttp(absl::string_view head, const HttpSources& sources) {
     return Response("405 Method Not Allowed", kText,
                     "only GET is answered here\n", false);
   }
-  if (path == "/metrics") {
-    return Response("200 OK", kPrometheus, sources.metrics_text(), head_only);
-  }
+  if (path == "/metrics") return MetricsPage(sources, head_only);
   if (path == "/healthz") {
     return Response("200 OK", kText, "alive\n", head_only);
   }

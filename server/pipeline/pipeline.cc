@@ -90,9 +90,10 @@ void Pipeline::EndThreads() {
 
 std::shared_ptr<PipelineCall> Pipeline::Submit(PipelineRequest request,
                                                Done done) {
-  auto call =
-      std::make_shared<Call>(next_id_.fetch_add(1), std::move(request),
-                             std::move(done), this, queue_, absl::Now());
+  const absl::Time now = absl::Now();
+  request.deadline = std::min(request.deadline, now + options_.max_queue_time);
+  auto call = std::make_shared<Call>(next_id_.fetch_add(1), std::move(request),
+                                     std::move(done), this, queue_, now);
   const absl::Status status = Accept(call.get());
   if (status.ok()) {
     pool_->Add(call);
@@ -107,6 +108,7 @@ std::shared_ptr<PipelineCall> Pipeline::SubmitWork(
     uint64_t caller, absl::Time deadline,
     std::function<void(const absl::Status&)> work) {
   const absl::Status status = Enter();
+  deadline = std::min(deadline, absl::Now() + options_.max_queue_time);
   if (status.ok()) return aside_->Add(caller, deadline, std::move(work));
   work(status);
   work = nullptr;  // as in Call::Finish

@@ -36,6 +36,8 @@ TEST(ConfigTest, EveryRangeNamesItsFlagValueAndLimit) {
        "--tokenizer_threads=0: must be 1 to 256"},
       {[](ServerConfig* c) { c->max_queue_tokens = 0; },
        "--max_queue_tokens=0: must be 1"},
+      {[](ServerConfig* c) { c->max_queue_time = absl::Hours(25); },
+       "--max_queue_time=25h: must be 0 to 24h"},
       {[](ServerConfig* c) { c->max_inputs_per_request = 0; },
        "--max_inputs_per_request=0"},
       {[](ServerConfig* c) { c->max_message_bytes = 1; },

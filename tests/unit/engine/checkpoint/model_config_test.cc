@@ -289,10 +289,13 @@ TEST_F(ModelConfigTest, ReadsPromptsAndTheDefaultOne) {
   EXPECT_EQ(config->default_prompt_name, "query");
 }
 
-TEST_F(ModelConfigTest, RefusesADefaultPromptThatIsNotThere) {
+TEST_F(ModelConfigTest, RefusesADefaultPromptThatIsNotThereAndALongOne) {
   folder_.Write("config_sentence_transformers.json",
                 R"({"prompts":{},"default_prompt_name":"query"})");
   EXPECT_THAT(Load(), IsError(kDataLoss, "default_prompt_name is 'query'"));
+  folder_.Write("config_sentence_transformers.json",
+                R"({"prompts":{"q":")" + std::string(16385, 'x') + "\"}}");
+  EXPECT_THAT(Load(), IsError(kDataLoss, "want at most 16384 bytes"));
 }
 
 TEST_F(ModelConfigTest, RefusesPoolingThatLeavesOutAPrompt) {

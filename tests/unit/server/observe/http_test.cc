@@ -34,6 +34,13 @@ TEST(HttpTest, AnswersItsThreePaths) {
               StartsWith("HTTP/1.1 503"));
 }
 
+TEST(HttpTest, APageThatCannotBeMadeIsAnErrorOfItsOwn) {
+  HttpSources sources = Sources();
+  sources.metrics_text = []() -> std::string { throw std::bad_alloc(); };
+  EXPECT_THAT(AnswerHttp("GET /metrics HTTP/1.1", sources),
+              StartsWith("HTTP/1.1 503"));
+}
+
 TEST(HttpTest, AHeadHasNoBody) {
   EXPECT_THAT(AnswerHttp("HEAD /metrics HTTP/1.1", Sources()),
               ::testing::AllOf(HasSubstr("Content-Length: 9"),

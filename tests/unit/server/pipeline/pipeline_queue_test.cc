@@ -90,6 +90,20 @@ TEST(PipelineQueueTest, ACancelledRequestIsNeverComputed) {
   cancelled.call->Cancel();  // too late is fine
 }
 
+TEST(PipelineQueueTest, ARequestWithoutADeadlineWaitsNoLongerThanItMay) {
+  PipelineHarness::Settings settings;
+  settings.options.max_queue_time = absl::Milliseconds(50);
+  PipelineHarness harness(settings);
+  auto blocker = harness.Block();
+  auto waiting = harness.Submit({"zz"});
+  absl::SleepFor(absl::Milliseconds(60));
+  harness.device.OpenGate();
+  const absl::Status status = waiting.Get().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(ReasonOf(status), "EXPIRED_IN_QUEUE");
+  EXPECT_FALSE(harness.device.SawToken(FakeTokenizer::Id('z')));
+}
+
 TEST(PipelineQueueTest, CancellingWhileASliceIsComputedDropsTheOthers) {
   PipelineHarness harness;
   harness.device.CloseGate();

@@ -1,0 +1,62 @@
+#include "server/sessions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/batch.h"
+
+namespace encoderd {
+namespace {
+
+constexpr int kWarmUpTokens = 16;
+
+// One short pass, so that the first caller does not pay for first touches and a
+// broken checkpoint is found before anyone asks.
+absl::Status WarmUp(const ModelInfo& info, Session* session) {
+  TokenSequence sequence;
+  sequence.token_ids.assign(std::min(kWarmUpTokens, info.limits.max_len), 0);
+  PackedBatch batch;
+  batch.Append(sequence, info.limits);
+  SequenceOutput output;
+  output.pooling = info.config.pooling;
+  output.normalize = info.config.normalize;
+  ForwardResult result;
+  const absl::Status status = session->Run(batch, {output}, &result);
+  if (!status.ok()) return status;
+  for (float value : result.values) {
+    if (!std::isfinite(value)) {
+      return absl::DataLossError(
+          "the model gives values that are not finite; its weights are broken");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::unique_ptr<Session>>> NewSessions(
+    const ServerConfig& config, const Model& model) {
+  const ModelInfo& info = model.info();
+  const int32_t count =
+      config.threads > 0 ? config.threads : info.preferred_sessions;
+  if (count < info.least_sessions) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--threads=", count, ": the ", info.least_sessions,
+        " cards of --device=", config.device, " want a thread each"));
+  }
+  SessionOptions options;
+  options.max_batch_tokens = config.max_batch_tokens;
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int32_t i = 0; i < count; ++i) {
+    auto session = model.NewSession(options);
+    if (!session.ok()) return session.status();
+    const absl::Status warm = WarmUp(info, session->get());
+    if (!warm.ok()) return warm;
+    sessions.push_back(*std::move(session));
+  }
+  return sessions;
+}
+
+}  // namespace encoderd

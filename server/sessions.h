@@ -1,0 +1,21 @@
+// The Sessions that compute a model's batches, ready to serve.
+#ifndef ENCODERD_SERVER_SESSIONS_H_
+#define ENCODERD_SERVER_SESSIONS_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/model.h"
+#include "server/config.h"
+
+namespace encoderd {
+
+// One for each compute thread, warmed up. INVALID_ARGUMENT: fewer threads than
+// the device needs. DATA_LOSS: the warm-up gives values that are not finite.
+absl::StatusOr<std::vector<std::unique_ptr<Session>>> NewSessions(
+    const ServerConfig& config, const Model& model);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_SESSIONS_H_

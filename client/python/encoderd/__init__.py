@@ -8,12 +8,13 @@
 See Client for everything it can do and EncoderdError for what can go wrong.
 """
 
+from encoderd._client_base import DEFAULT_TARGET
 from encoderd.async_client import AsyncClient
-from encoderd.client import DEFAULT_TARGET, Client
+from encoderd.client import Client
 from encoderd.errors import (DeadlineExceededError, EncoderdError,
                              InputTooLongError, InvalidInputError,
                              NotFoundError, QueueFullError, ServerFaultError,
-                             UnavailableError)
+                             UnauthenticatedError, UnavailableError)
 from encoderd.inputs import TokenIds
 from encoderd.positions import PositionReport
 from encoderd.results import (Embedding, EmbedResult, TokenizedText,
@@ -24,5 +25,6 @@ __all__ = [
     "DEFAULT_TARGET", "AsyncClient", "Client", "DeadlineExceededError",
     "EmbedResult", "Embedding", "EncoderdError", "InputTooLongError", "InvalidInputError",
     "NotFoundError", "PositionReport", "QueueFullError", "ServerFaultError",
-    "TokenIds", "TokenStates", "TokenizedText", "UnavailableError",
+    "TokenIds", "TokenStates", "TokenizedText", "UnauthenticatedError",
+    "UnavailableError",
 ]

@@ -6,7 +6,7 @@ import contextlib
 import importlib.resources
 import os
 import random
-from typing import Any, Iterator, List, Sequence, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import grpc
 from google.protobuf import wrappers_pb2
@@ -23,6 +23,7 @@ LONGEST_RETRIED = 2 * BYTES_PER_CALL
 MOST_ATTEMPTS = 5  # as in service_config.json, and its backoff
 FIRST_BACKOFF = 0.1  # seconds
 LONGEST_BACKOFF = 2.0
+Metadata = Tuple[Tuple[str, str], ...]
 _BUSY = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 
 
@@ -43,11 +44,31 @@ def channel_options(max_answer_bytes: int) -> List[Tuple[str, Any]]:
     ]
 
 
-class Methods:
-    """The methods of a channel by name, grpc.health.v1's too."""
+class _Method:
+    """A method of gRPC's, of either kind; each call carries the metadata.
+    encrypted: whether they travel by TLS."""
 
-    def __init__(self, channel: Any):
+    def __init__(self, method: Any, metadata: Metadata, encrypted: bool):
+        self._method = method
+        self._metadata = metadata
+        self.encrypted = encrypted
+
+    def __call__(self, request: Any, timeout: Optional[float] = None) -> Any:
+        return self._method(request, timeout=timeout, metadata=self._metadata)
+
+    def future(self, request: Any, timeout: Optional[float] = None) -> Any:
+        return self._method.future(request, timeout=timeout,
+                                   metadata=self._metadata)
+
+
+class Methods:
+    """The methods of a channel by name, grpc.health.v1's too. The only way to
+    them, so that no call goes without the metadata, the token's."""
+
+    def __init__(self, channel: Any, metadata: Metadata, encrypted: bool):
         self._process = os.getpid()
+        self._metadata = metadata
+        self._encrypted = encrypted
         stub: Any = encoder_pb2_grpc.EncoderStub  # generated without types
         self._stub = stub(channel)
         self._health = channel.unary_unary(
@@ -61,7 +82,9 @@ class Methods:
             raise RuntimeError("this client was made before a fork, and its "
                                "connection is the other process's; make a "
                                "client in each process")
-        return self._health if name == "Health" else getattr(self._stub, name)
+        return _Method(self._health if name == "Health"
+                       else getattr(self._stub, name), self._metadata,
+                       self._encrypted)
 
 
 @contextlib.contextmanager
@@ -75,8 +98,9 @@ def starting() -> Iterator[None]:
                          "the client was closed") from error
 
 
-def pause(error: grpc.RpcError, request: Any, places: Sequence[int],
-          attempts: int, remaining: float) -> Tuple[EncoderdError, float]:
+def pause(error: grpc.RpcError, encrypted: bool, request: Any,
+          places: Sequence[int], attempts: int, remaining: float
+          ) -> Tuple[EncoderdError, float]:
     """What an error says, and for how many seconds to wait before the call is
     made once more; negative: not at all.
 
@@ -86,7 +110,7 @@ def pause(error: grpc.RpcError, request: Any, places: Sequence[int],
     allow.
     """
     size = request.ByteSize()
-    found = explain(from_rpc_error(error, places), size, places)
+    found = explain(from_rpc_error(error, encrypted, places), size, places)
     delay = found.retry_delay
     if found.code is grpc.StatusCode.RESOURCE_EXHAUSTED and delay is not None:
         delay = max(delay, 0.001)

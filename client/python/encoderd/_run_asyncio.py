@@ -41,8 +41,8 @@ async def call(method: Any, request: Any, timeout: Optional[float],
             raise make_error(grpc.StatusCode.CANCELLED,
                              "the client was closed") from None
         except grpc.RpcError as error:
-            found, delay = pause(error, request, places, attempts,
-                                 end - time.monotonic())
+            found, delay = pause(error, method.encrypted, request, places,
+                                 attempts, end - time.monotonic())
             if delay < 0:
                 raise found from error
         await asyncio.sleep(delay)

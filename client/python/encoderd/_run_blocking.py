@@ -41,7 +41,8 @@ class Call:
                 return self._future.result()
             except grpc.RpcError as error:
                 remaining = self._end - time.monotonic()
-                found, delay = pause(error, self._request, self._places,
+                found, delay = pause(error, self._method.encrypted,
+                                     self._request, self._places,
                                      self._attempts, remaining)
                 if delay < 0:
                     raise found from error

@@ -33,6 +33,7 @@ class Stream:
         self._changed = changed
         with starting():
             self._call = method(self._sent())
+        self._encrypted = method.encrypted
         self._reader = asyncio.ensure_future(self._read())
         self._embed = embed
         self._alone: "Set[asyncio.Future[None]]" = set()
@@ -71,10 +72,11 @@ class Stream:
         try:
             event: Event = await self._embed(request)
         except grpc.RpcError as error:
-            event = encoder_pb2.EmbedResponse(request_id=request.request_id,
-                                              error=to_status(error))
+            event = encoder_pb2.EmbedResponse(
+                request_id=request.request_id,
+                error=to_status(error, self._encrypted))
         except Exception as error:
-            event = ended_by(error)
+            event = ended_by(error, self._encrypted)
         self._add(event)
 
     async def _read(self) -> None:
@@ -86,7 +88,7 @@ class Stream:
             end = Ended(make_error(grpc.StatusCode.CANCELLED,
                                    "the client was closed"))
         except Exception as error:
-            end = ended_by(error)
+            end = ended_by(error, self._encrypted)
         self._add(end)
 
     def _add(self, event: Event) -> None:

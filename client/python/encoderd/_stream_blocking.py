@@ -25,8 +25,9 @@ class Stream:
         self._events: "queue.SimpleQueue[Event]" = queue.SimpleQueue()
         with starting():
             self._call = method(iter(self._requests.get, None))
-        threading.Thread(target=_read, args=(self._call, self._events),
-                         name="encoderd-stream", daemon=True).start()
+        threading.Thread(target=_read, name="encoderd-stream", daemon=True,
+                         args=(self._call, method.encrypted, self._events)
+                         ).start()
 
     def send(self, request: Any) -> None:
         self._requests.put(request)
@@ -50,13 +51,14 @@ class Stream:
         self._call.cancel()
 
 
-def _read(call: Any, events: "queue.SimpleQueue[Event]") -> None:
+def _read(call: Any, encrypted: bool, events: "queue.SimpleQueue[Event]"
+          ) -> None:
     end = Ended(None)
     try:
         for response in call:
             events.put(response)
     except Exception as error:
-        end = ended_by(error)
+        end = ended_by(error, encrypted)
     events.put(end)
 
 

@@ -45,12 +45,13 @@ class Ended:
     error: Optional[Exception]
 
 
-def ended_by(error: Exception) -> Ended:
-    """The end that an exception of the call makes; raises nothing."""
+def ended_by(error: Exception, encrypted: bool) -> Ended:
+    """The end that an exception of the call makes; raises nothing.
+    encrypted: whether this client uses TLS."""
     if not isinstance(error, grpc.RpcError):
         return Ended(error)
     try:
-        return Ended(from_rpc_error(error))
+        return Ended(from_rpc_error(error, encrypted))
     except Exception as unreadable:
         return Ended(unreadable)
 

@@ -10,11 +10,10 @@ import numpy as np
 
 from encoderd import (_method_jobs, _run_asyncio, _sentence_transformers,
                       _stream_asyncio)
-from encoderd._channel import Methods, channel_options, check_in_flight
+from encoderd._client_base import ClientBase
 from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
                                   Single, Span, one_of)
 from encoderd._stream_state import make_bulk
-from encoderd.client import DEFAULT_TARGET
 from encoderd.inputs import Input, as_list
 from encoderd.positions import PositionReport
 from encoderd.results import (Embedding, EmbedResult, TokenizedText,
@@ -22,7 +21,7 @@ from encoderd.results import (Embedding, EmbedResult, TokenizedText,
 from encoderd.v1 import encoder_pb2
 
 
-class AsyncClient:
+class AsyncClient(ClientBase):
     """Client, for asyncio: every method of it, to be awaited.
 
     Make it where the event loop runs; it belongs to that loop, and any task
@@ -30,21 +29,7 @@ class AsyncClient:
     Arrays are made on the loop's thread.
     """
 
-    def __init__(self, target: str = DEFAULT_TARGET, *, model: str = "",
-                 timeout: Optional[float] = 60.0, calls_in_flight: int = 8,
-                 max_answer_bytes: int = 256 << 20,
-                 credentials: Optional[grpc.ChannelCredentials] = None):
-        """As Client's."""
-        self._calls_in_flight = check_in_flight(calls_in_flight)
-        options = channel_options(max_answer_bytes)
-        if credentials is None:
-            self._channel = grpc.aio.insecure_channel(target, options)
-        else:
-            self._channel = grpc.aio.secure_channel(target, credentials,
-                                                    options)
-        self._methods = Methods(self._channel)
-        self._model = model
-        self._timeout = timeout
+    _grpc = grpc.aio
 
     async def close(self) -> None:
         """Ends the connection and every call on it; those, and later ones,
@@ -255,9 +240,6 @@ class AsyncClient:
     async def health(self, service: str = "") -> str:
         """"SERVING", "NOT_SERVING" or "UNKNOWN". Empty: the whole server."""
         return await self._run(_method_jobs.health(service))
-
-    def _name(self, model: Optional[str]) -> str:
-        return self._model if model is None else model
 
     async def _run(self, job: _method_jobs.Job[_method_jobs.T]
                    ) -> _method_jobs.T:

@@ -10,7 +10,7 @@ import numpy as np
 
 from encoderd import (_method_jobs, _run_blocking, _sentence_transformers,
                       _stream_blocking)
-from encoderd._channel import Methods, channel_options, check_in_flight
+from encoderd._client_base import ClientBase
 from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
                                   Single, Span, one_of)
 from encoderd._stream_state import make_bulk
@@ -20,10 +20,8 @@ from encoderd.results import (Embedding, EmbedResult, TokenizedText,
                               TokenStates)
 from encoderd.v1 import encoder_pb2
 
-DEFAULT_TARGET = "localhost:8400"
 
-
-class Client:
+class Client(ClientBase):
     """A connection to an encoderd server.
 
     Use it as a context manager, or close() it. Thread-safe: any thread may
@@ -44,29 +42,7 @@ class Client:
     that names the limit and what to do.
     """
 
-    def __init__(self, target: str = DEFAULT_TARGET, *, model: str = "",
-                 timeout: Optional[float] = 60.0, calls_in_flight: int = 8,
-                 max_answer_bytes: int = 256 << 20,
-                 credentials: Optional[grpc.ChannelCredentials] = None):
-        """Returns at once; the connection is made by the first call.
-
-        target: host:port, or any other gRPC name.
-        model: asked for where a method is not told another; empty: the
-            server's default.
-        timeout: seconds for one call, its retries included; None: no limit.
-        calls_in_flight: calls of one list that are under way together.
-        max_answer_bytes: the largest answer of one call that is accepted.
-        credentials: None: no encryption.
-        """
-        self._calls_in_flight = check_in_flight(calls_in_flight)
-        options = channel_options(max_answer_bytes)
-        if credentials is None:
-            self._channel = grpc.insecure_channel(target, options)
-        else:
-            self._channel = grpc.secure_channel(target, credentials, options)
-        self._methods = Methods(self._channel)
-        self._model = model
-        self._timeout = timeout
+    _grpc = grpc
 
     def close(self) -> None:
         """Ends the connection and every call on it; those, and later ones,
@@ -386,9 +362,6 @@ class Client:
     def health(self, service: str = "") -> str:
         """"SERVING", "NOT_SERVING" or "UNKNOWN". Empty: the whole server."""
         return self._run(_method_jobs.health(service))
-
-    def _name(self, model: Optional[str]) -> str:
-        return self._model if model is None else model
 
     def _run(self, job: _method_jobs.Job[_method_jobs.T]) -> _method_jobs.T:
         return _run_blocking.run_job(job, self._methods, self._timeout,

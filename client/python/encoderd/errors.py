@@ -9,6 +9,8 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
+from encoderd._connection_errors import explain_connection
+
 
 class EncoderdError(Exception):
     """An error that the server answered, or that kept it from answering.
@@ -67,6 +69,11 @@ class NotFoundError(EncoderdError):
     """NOT_FOUND: no such model or prompt."""
 
 
+class UnauthenticatedError(EncoderdError):
+    """UNAUTHENTICATED: the server takes no call without a token (TOKEN_MISSING)
+    or does not know this one (TOKEN_UNKNOWN)."""
+
+
 class QueueFullError(EncoderdError):
     """RESOURCE_EXHAUSTED: the server was busy at every attempt; trying again
     later helps. A message that is too large is an InvalidInputError
@@ -74,7 +81,8 @@ class QueueFullError(EncoderdError):
 
 
 class UnavailableError(EncoderdError):
-    """UNAVAILABLE: no connection, or the server is loading or leaving."""
+    """UNAVAILABLE: no connection, or the server is loading or leaving. Where
+    TLS failed, the message says what to do and ends in gRPC's own words."""
 
 
 class DeadlineExceededError(EncoderdError):
@@ -92,6 +100,7 @@ _BY_CODE: Dict[grpc.StatusCode, Type[EncoderdError]] = {
     grpc.StatusCode.UNAVAILABLE: UnavailableError,
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
     grpc.StatusCode.INTERNAL: ServerFaultError,
+    grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
 }
 TOO_LARGE = "REQUEST_TOO_LARGE"
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -215,9 +224,12 @@ def explain(error: EncoderdError, size: int = -1, places: Sequence[int] = ()
         metadata={"reply_bytes": found[2], "limit": found[3]})
 
 
-def to_status(error: grpc.RpcError) -> status_pb2.Status:
+def to_status(error: grpc.RpcError, encrypted: bool) -> status_pb2.Status:
     """What a gRPC error has on its trailers; its code and message alone if
-    nobody can read those."""
+    nobody can read those. A connection that failed is explained.
+
+    encrypted: whether this client uses TLS.
+    """
     status = status_pb2.Status()
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
@@ -227,10 +239,12 @@ def to_status(error: grpc.RpcError) -> status_pb2.Status:
                 pass
     status.code = error.code().value[0]
     status.message = error.details() or ""
+    if error.code() is grpc.StatusCode.UNAVAILABLE and not status.details:
+        status.message = explain_connection(status.message, encrypted)
     return status
 
 
-def from_rpc_error(error: grpc.RpcError, places: Sequence[int] = ()
-                   ) -> EncoderdError:
+def from_rpc_error(error: grpc.RpcError, encrypted: bool,
+                   places: Sequence[int] = ()) -> EncoderdError:
     """from_status of a gRPC error, which has the same on its trailers."""
-    return from_status(to_status(error), places)
+    return from_status(to_status(error, encrypted), places)

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+SUPPORT = pathlib.Path(__file__).resolve().parents[2] / "support"
+sys.path.insert(0, str(SUPPORT))
 from server_process import Server  # noqa: E402  after the path
 
 PROGRAMS = pathlib.Path(os.environ["ENCODERD_TEST_PROGRAMS"])
@@ -65,6 +66,22 @@ def gone():
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{held.getsockname()[1]}"
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    """A folder with what make_certificates.sh makes."""
+    folder = tmp_path_factory.mktemp("certificates")
+    subprocess.run([SUPPORT / "make_certificates.sh", folder], check=True)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def no_security_from_outside(monkeypatch):
+    """Clients have no TLS and no token unless a test says so."""
+    for name in ("TLS", "CA_FILE", "CERTIFICATE_FILE", "KEY_FILE", "TOKEN",
+                 "TOKEN_FILE", "SERVER_NAME"):
+        monkeypatch.delenv(f"ENCODERD_{name}", raising=False)
 
 
 @pytest.fixture(scope="session")

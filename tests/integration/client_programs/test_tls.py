@@ -1,0 +1,202 @@
+"""TLS of both clients, against servers in this process: who is trusted, and
+what is said where a handshake fails."""
+
+import contextlib
+import os
+import ssl
+
+import encoderd
+import grpc
+import pytest
+from encoderd._connection_errors import explain_connection
+from secure_service import (BOTH, GOOD, TOKEN, Tokens, health, openssl_server,
+                            starting, stream_alone)
+
+ANOTHER_AUTHORITY = ("the server's certificate is not from an authority that "
+                     "this client trusts; see ca_file")
+ANOTHER_NAME = ("the server's certificate is not for the name in the target; "
+                "see server_name")
+NO_TLS = "the server speaks no TLS"
+MAYBE_TLS = ("the server closed the connection at once; perhaps it wants TLS: "
+             "see tls and ca_file")
+NO_CERTIFICATE = ("the server closed the connection at once; perhaps it asks "
+                  "for a client's certificate that it trusts: see "
+                  "certificate_file")
+
+
+@pytest.fixture
+def start(certificates):
+    with starting(certificates) as begin:
+        yield begin
+
+
+def failure(work, target, call=health, **options):
+    """What an UNAVAILABLE says; nobody waits for the timeout."""
+    with pytest.raises(encoderd.UnavailableError) as caught:
+        call(work, target, timeout=3600, **options)
+    assert caught.value.reason == ""
+    return caught.value.message
+
+
+@BOTH
+def test_tls_with_the_servers_authority(start, certificates, work):
+    assert work(start(), ca_file=certificates / "ca.pem") == GOOD
+
+
+@BOTH
+def test_the_systems_authorities_are_asked_where_none_are_named(
+        start, certificates, work, monkeypatch):
+    monkeypatch.delenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", raising=False)
+    target = start()
+    assert failure(work, target, tls=True).startswith(ANOTHER_AUTHORITY)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates / "ca.pem"))
+    assert work(target, tls=True) == GOOD
+
+
+@BOTH
+def test_credentials_of_grpc_still_work(start, certificates, work):
+    credentials = grpc.ssl_channel_credentials(
+        (certificates / "ca.pem").read_bytes())
+    assert work(start(), credentials=credentials) == GOOD
+
+
+@BOTH
+def test_a_client_shows_its_certificate_to_a_server_that_asks(
+        start, certificates, work):
+    target = start(clients_of="ca")
+    ca = certificates / "ca.pem"
+    assert work(target, ca_file=ca,
+                certificate_file=certificates / "client.pem",
+                key_file=certificates / "client.key") == GOOD
+    assert failure(work, target, ca_file=ca).startswith(NO_CERTIFICATE)
+    assert failure(work, target, ca_file=ca,
+                   certificate_file=certificates / "foreign_client.pem",
+                   key_file=certificates / "foreign_client.key").startswith(
+        NO_CERTIFICATE)
+
+
+@BOTH
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2,
+                                     ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("name", [None, "foreign_client", "expired_client"])
+def test_a_certificate_that_the_server_does_not_take_is_told_of(
+        certificates, work, version, name):
+    options = {"ca_file": certificates / "ca.pem"}
+    if name:
+        options.update(certificate_file=certificates / f"{name}.pem",
+                       key_file=certificates / f"{name}.key")
+    with openssl_server(certificates, version) as target:
+        assert failure(work, target, **options).startswith(NO_CERTIFICATE)
+
+
+@pytest.mark.parametrize("words, meaning", [
+    ("Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::"
+     "CERTIFICATE_VERIFY_FAILED", ANOTHER_AUTHORITY),
+    ("Peer name 127.0.0.2 is not in peer certificate", ANOTHER_NAME),
+    ("Ssl handshake failed: SSL_ERROR_SSL: error:0A00010B:SSL routines::"
+     "WRONG_VERSION_NUMBER", NO_TLS)])
+def test_the_words_of_other_versions_of_grpc_are_known(words, meaning):
+    for encrypted in (False, True):
+        assert explain_connection(words, encrypted) == f"{meaning} ({words})"
+
+
+def test_words_without_a_known_meaning_stay_as_they_are():
+    for words in ("Socket closed", "DRAINING", ""):  # of a call under way
+        for encrypted in (False, True):
+            assert explain_connection(words, encrypted) == words
+
+
+@BOTH
+def test_a_server_of_another_authority_is_refused(start, certificates, work):
+    def embed(work, target, **options):  # gRPC makes five attempts at it
+        work(target, **options)
+
+    for call in (health, embed):
+        message = failure(work, start(), call,
+                          ca_file=certificates / "foreign_ca.pem")
+        assert message.startswith(ANOTHER_AUTHORITY)
+        assert "CERTIFICATE_VERIFY_FAILED" in message  # gRPC's words, too
+
+
+@BOTH
+@pytest.mark.parametrize("name, fault", [("expired", "has expired"),
+                                         ("future", "is not valid yet")])
+def test_a_certificate_out_of_its_time_is_refused(
+        start, certificates, work, name, fault):
+    assert failure(work, start(name=name),
+                   ca_file=certificates / "ca.pem").startswith(
+        f"the server's certificate {fault}, or this machine's clock is wrong")
+
+
+@BOTH
+def test_a_server_of_another_name_is_refused(start, certificates, work):
+    target = start()
+    ca = certificates / "ca.pem"
+    assert failure(work, target, ca_file=ca,
+                   server_name="encoder.example").startswith(ANOTHER_NAME)
+    assert work(target, ca_file=ca, server_name="localhost") == GOOD
+
+
+@BOTH
+def test_a_server_without_tls_is_named_as_that(start, certificates, work):
+    assert failure(work, start(plain=True),
+                   ca_file=certificates / "ca.pem").startswith(NO_TLS)
+
+
+@BOTH
+def test_a_plain_client_is_told_that_the_server_may_want_tls(start, work):
+    assert failure(work, start()).startswith(MAYBE_TLS)
+
+
+@BOTH
+def test_nobody_listening_is_told_as_before(gone, certificates, work):
+    assert failure(work, gone, ca_file=certificates / "ca.pem").startswith(
+        "failed to connect")
+
+
+@BOTH
+def test_a_stream_tells_of_the_handshake_when_its_patience_ends(
+        start, certificates, work):
+    target = start()
+    # More time, until a slow machine gets to a first attempt's end.
+    for timeout in (1, 2, 4, 8, 16, 32):
+        with pytest.raises(encoderd.EncoderdError) as caught:
+            stream_alone(work, target, timeout=timeout,
+                         ca_file=certificates / "foreign_ca.pem")
+        if caught.value.code is grpc.StatusCode.UNAVAILABLE:
+            assert caught.value.message.startswith(ANOTHER_AUTHORITY)
+            return
+    pytest.fail(f"no handshake in {timeout} s")
+
+
+@BOTH
+def test_the_environment_gives_what_no_option_does(
+        start, certificates, work, tmp_path, monkeypatch):
+    target = start(clients_of="ca", interceptors=[Tokens()])
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\n")
+    for name, value in (("CA_FILE", certificates / "ca.pem"),
+                        ("CERTIFICATE_FILE", certificates / "client.pem"),
+                        ("KEY_FILE", certificates / "client.key"),
+                        ("TOKEN_FILE", path), ("SERVER_NAME", "localhost")):
+        monkeypatch.setenv(f"ENCODERD_{name}", str(value))
+    assert work(target) == GOOD
+    monkeypatch.setenv("ENCODERD_SERVER_NAME", "encoder.example")
+    assert failure(work, target).startswith(ANOTHER_NAME)
+    assert work(target, server_name="localhost") == GOOD
+
+
+@BOTH
+def test_files_may_be_pipes(start, certificates, work):
+    target = start(clients_of="ca")
+    with contextlib.ExitStack() as ends:
+        def piped(name):
+            reader, writer = os.pipe()
+            ends.callback(os.close, reader)
+            with open(writer, "wb") as file:
+                file.write((certificates / name).read_bytes())
+            return f"/dev/fd/{reader}"
+
+        assert work(target, ca_file=piped("ca.pem"),
+                    certificate_file=piped("client.pem"),
+                    key_file=piped("client.key")) == GOOD

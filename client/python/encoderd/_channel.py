@@ -113,7 +113,9 @@ def pause(error: grpc.RpcError, encrypted: bool, request: Any,
     found = explain(from_rpc_error(error, encrypted, places), size, places)
     delay = found.retry_delay
     if found.code is grpc.StatusCode.RESOURCE_EXHAUSTED and delay is not None:
-        delay = max(delay, 0.001)
+        # Spread, so that a crowd that was refused together does not come again
+        # together.
+        delay = max(delay, 0.001) * random.uniform(1, 1.5)
     elif (found.code in _BUSY and size > LONGEST_RETRIED
           and attempts < MOST_ATTEMPTS):
         backoff = min(FIRST_BACKOFF * 2 ** (attempts - 1), LONGEST_BACKOFF)

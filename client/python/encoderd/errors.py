@@ -70,8 +70,8 @@ class NotFoundError(EncoderdError):
 
 
 class UnauthenticatedError(EncoderdError):
-    """UNAUTHENTICATED: the server takes no call without a token (TOKEN_MISSING)
-    or does not know this one (TOKEN_UNKNOWN)."""
+    """UNAUTHENTICATED: the server takes no call without a token
+    (BEARER_TOKEN_MISSING) or does not know this one (BEARER_TOKEN_UNKNOWN)."""
 
 
 class QueueFullError(EncoderdError):

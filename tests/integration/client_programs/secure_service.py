@@ -41,7 +41,7 @@ class Tokens(grpc.ServerInterceptor):
         self.seen.append((name, given))
         if given == f"Bearer {TOKEN}":
             return continuation(handler_call_details)
-        reason = "TOKEN_UNKNOWN" if given else "TOKEN_MISSING"
+        reason = "BEARER_TOKEN_UNKNOWN" if given else "BEARER_TOKEN_MISSING"
         status = status_pb2.Status(code=16, message=f"no: {reason}")
         status.details.add().Pack(error_details_pb2.ErrorInfo(
             reason=reason, domain="encoderd"))

@@ -61,8 +61,8 @@ def test_a_token_that_is_missing_or_unknown_is_not_tried_again(
         start, work):
     tokens = Tokens()
     target = start(plain=True, interceptors=[tokens])
-    for options, reason in (({}, "TOKEN_MISSING"),
-                            ({"token": "another"}, "TOKEN_UNKNOWN")):
+    for options, reason in (({}, "BEARER_TOKEN_MISSING"),
+                            ({"token": "another"}, "BEARER_TOKEN_UNKNOWN")):
         tokens.seen.clear()
         with pytest.raises(encoderd.UnauthenticatedError) as caught:
             work(target, **options)

@@ -13,7 +13,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang fuzz
-  container restarts prometheus dashboard languages tokenizers)
+  container restarts rotations prometheus dashboard languages tokenizers)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -153,6 +153,19 @@ check_restarts() {
   programs_and_client && python_check restarts 100
   local code=$?
   verdict "0 lost" "$(cat "$work/restarts")" test "$code" -eq 0
+}
+
+# A certificate replaced 100 times under load.
+check_rotations() {
+  touch "$work/rotations"
+  programs_and_client && cmake --preset dev > "$work/rotations.log" 2>&1 &&
+    cmake --build build/dev --target encoderd_fake_server \
+      >> "$work/rotations.log" 2>&1 &&
+    PYTHONPATH=$work/client/site "$python" \
+      tests/integration/client_programs/rotations.py \
+      --programs=build/dev/bin 100 > "$work/rotations"
+  local code=$?
+  verdict "0 failed" "$(cat "$work/rotations")" test "$code" -eq 0
 }
 
 # The programs that the next two watch, and what else these take: `monitored`.

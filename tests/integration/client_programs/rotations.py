@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""A server's certificate, replaced again and again under load: no call fails.
+
+    rotations.py --programs=build/dev/bin 100
+
+Callers in closed loops, some that connect anew for each call and some that
+keep their connection; the files are replaced one after the other, and the next
+round begins when the new certificate is served. Prints one line; exits with 1
+where a call failed."""
+
+import argparse
+import pathlib
+import shutil
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import encoderd
+
+ROOT = pathlib.Path(__file__).parents[3]
+sys.path.insert(0, str(ROOT / "tests/support"))
+from server_process import Server, eventually  # noqa: E402  after the path
+
+CALLERS = 4  # half of them keep their connection
+
+
+def replace(folder, name):
+    for end in ("pem", "key"):
+        shutil.copy(folder / f"{name}.{end}", folder / "next")
+        (folder / "next").rename(folder / f"tls.{end}")
+
+
+def call(address, ca_file, keep, stop, counts, failures):
+    def client():
+        return encoderd.Client(address, ca_file=ca_file, timeout=60)
+
+    kept = client() if keep else None
+    while not stop.is_set():
+        try:
+            if keep:
+                kept.embed(["x"])
+            else:
+                with client() as new:
+                    new.embed(["x"])
+        except encoderd.EncoderdError as error:
+            failures.append(str(error))
+        counts.append(1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--programs", required=True, type=pathlib.Path,
+                        help="folder of encoderd_fake_server")
+    parser.add_argument("rounds", type=int)
+    options = parser.parse_args()
+    counts, failures, seconds = [], [], []
+    stop = threading.Event()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        subprocess.run([ROOT / "tests/support/make_certificates.sh", folder],
+                       check=True)
+        replace(folder, "server")
+        with Server(options.programs / "encoderd_fake_server",
+                    "m=hidden_size:8",
+                    f"--tls_certificate_file={folder}/tls.pem",
+                    f"--tls_key_file={folder}/tls.key") as server:
+            callers = [threading.Thread(target=call, args=(
+                server.address, folder / "ca.pem", i % 2 == 0, stop, counts,
+                failures)) for i in range(CALLERS)]
+            for caller in callers:
+                caller.start()
+            try:
+                for i in range(options.rounds):
+                    name = "server" if i % 2 else "server2"
+                    wanted = (folder / f"{name}.pem").read_text().strip()
+                    replace(folder, name)
+                    begun = time.monotonic()
+                    eventually(lambda w=wanted: ssl.get_server_certificate(
+                        ("127.0.0.1", server.grpc)).strip() == w,
+                        "the new certificate")
+                    seconds.append(time.monotonic() - begun)
+            finally:
+                stop.set()
+                for caller in callers:
+                    caller.join()
+    for failure in failures[:10]:
+        print(failure, file=sys.stderr)
+    print(f"{options.rounds} rotations, {len(counts)} calls, {len(failures)} "
+          f"failed; served after {statistics.median(seconds):.1f} s, at most "
+          f"{max(seconds):.1f} s")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -331,6 +331,8 @@ def show(rows):
 def opened_peers(options):
     available = []
     for kind, dtype in peers.PEERS:
+        if kind.__name__ not in (*options.peers.split(","), "Torch"):
+            continue
         try:
             available.append(kind(options.model, dtype, options.cores))
         except Exception as error:  # whatever an exporter may throw
@@ -347,6 +349,10 @@ def main():
     parser.add_argument("--layers", type=int,
                         help="of random weights; default: the shape's own")
     parser.add_argument("--workloads", default="16,128,512,mix")
+    parser.add_argument("--peers", default=",".join(
+        dict.fromkeys(kind.__name__ for kind, _ in peers.PEERS)),
+        help="those to compare with, all together in memory; Torch, which the "
+        "others' vectors are held against, is always there")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cores", type=int,
                         default=len(os.sched_getaffinity(0)))

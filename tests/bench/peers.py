@@ -143,7 +143,6 @@ class OnnxRuntime:
     """ONNX Runtime, exported from PyTorch and fused by its own optimiser."""
 
     def __init__(self, folder, dtype, cores):
-        import onnxruntime
         import torch
         import transformers
         from onnxruntime.transformers import optimizer
@@ -169,17 +168,21 @@ class OnnxRuntime:
             self.fusions = optimized.get_fused_operator_statistics()
             optimized.save_model_to_file(fused)
 
-            def session(threads, arena=True):
-                options = onnxruntime.SessionOptions()
-                options.intra_op_num_threads = threads
-                # It keeps what the longest sequence took: gigabytes of scores.
-                options.enable_cpu_mem_arena = arena
-                return onnxruntime.InferenceSession(
-                    fused, options, providers=["CPUExecutionProvider"])
+            with open(fused, "rb") as file:
+                self.model = file.read()
+        self.sessions = {}
 
-            self.one_thread = session(1)
-            self.all_cores = session(cores)
-            self.long_texts = session(cores, arena=False)
+    def session(self, threads, arena=True):
+        """Made when it is asked for; arena: it keeps what the longest batch
+        took, which for 8192 tokens are gigabytes of scores."""
+        import onnxruntime
+        if (threads, arena) not in self.sessions:
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = threads
+            options.enable_cpu_mem_arena = arena
+            self.sessions[threads, arena] = onnxruntime.InferenceSession(
+                self.model, options, providers=["CPUExecutionProvider"])
+        return self.sessions[threads, arena]
 
     @staticmethod
     def version():
@@ -192,13 +195,14 @@ class OnnxRuntime:
     def prepare(self, batches, variant):
         feeds = [{"input_ids": ids, "attention_mask": mask}
                  for ids, mask in batches]
+        long = max(ids.shape[1] for ids, _ in batches) > 4096
+        session = self.session(self.cores if variant == ALL_CORES else 1,
+                               arena=not long)
         if variant == ALL_CORES:
-            long = max(ids.shape[1] for ids, _ in batches) > 4096
-            engine = self.long_texts if long else self.all_cores
             return lambda: np.concatenate(
-                [engine.run(None, feed)[0] for feed in feeds])
+                [session.run(None, feed)[0] for feed in feeds])
         return lambda: _two_threads(
-            lambda feed: self.one_thread.run(None, feed)[0], feeds, self.cores)
+            lambda feed: session.run(None, feed)[0], feeds, self.cores)
 
 
 PEERS = [(OpenVino, "fp32"), (OpenVino, "bf16"), (OnnxRuntime, "fp32"),

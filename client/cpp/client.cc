@@ -1,12 +1,12 @@
 #include "client/cpp/client.h"
 
-#include <grpcpp/create_channel.h>
 #include <grpcpp/support/channel_arguments.h>
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/cpp/channel.h"
 #include "client/cpp/grpc_status.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "service_config.h"
@@ -60,12 +60,10 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetUserAgentPrefix("encoderd-cpp");
-  const auto credentials = options.credentials
-                               ? options.credentials
-                               : grpc::InsecureChannelCredentials();
-  auto channel = grpc::CreateCustomChannel(target, credentials, arguments);
+  auto channel = MakeChannel(target, options, std::move(arguments));
+  if (!channel.ok()) return channel.status();
   return std::unique_ptr<Client>(
-      new Client(std::move(channel), std::move(options)));
+      new Client(*std::move(channel), std::move(options)));
 }
 
 Client::Client(std::shared_ptr<grpc::Channel> channel, ClientOptions options)

@@ -41,7 +41,8 @@ class Client {
  public:
   // `target` is a gRPC name: host:port, dns:///name:port, unix:/path. Returns
   // at once; the connection is made by the first call. INVALID_ARGUMENT for an
-  // option out of range or an empty target.
+  // option out of range, an empty target, a certificate, key or token that
+  // cannot be used, or a token that would cross the network unencrypted.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(
       const std::string& target, ClientOptions options = {});
 

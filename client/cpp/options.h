@@ -38,7 +38,27 @@ struct ClientOptions {
   // How calls are tried again: a gRPC service config. Empty: the one of
   // service_config.h.
   std::string service_config_json;
-  // Null: no encryption.
+
+  // Encryption and identity. Files are read once, by Client::Connect.
+  //
+  // TLS, 1.2 or newer. Unset: on where ca_file or certificate_file is set.
+  std::optional<bool> tls;
+  // PEM: authorities that may vouch for the server. Empty: the system's.
+  std::string ca_file;
+  // PEM: the client's own certificate and its key, without a passphrase, for
+  // servers that ask for one. Both or none.
+  std::string certificate_file;
+  std::string key_file;
+  // The name that the server's certificate must have, where it does not have
+  // the target's. Empty: the target's host.
+  std::string server_name;
+  // Sent with every call as "authorization: Bearer TOKEN". Visible ASCII only.
+  // Without TLS it is refused unless the target is this machine.
+  std::optional<std::string> token;
+  // The same from a file: its first line without blanks at the ends. Not
+  // together with `token`.
+  std::string token_file;
+  // A caller's own, instead of all of the above. Null: those above.
   std::shared_ptr<grpc::ChannelCredentials> credentials;
 };
 

@@ -20,16 +20,28 @@ inline std::string ReadAll(const std::string& path) {
   return text.str();
 }
 
+class MadeCertificates {
+ public:
+  MadeCertificates() {
+    const std::string command =
+        std::string("sh " ENCODERD_MAKE_CERTIFICATES " ") + folder_.path();
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  }
+  const std::string& folder() const { return folder_.path(); }
+
+ private:
+  const TempFolder folder_;
+};
+
+// Removed when the program ends.
+inline const std::string& CertificateFolder() {
+  static const MadeCertificates certificates;
+  return certificates.folder();
+}
+
 // Where certificate or key `name` lies: "server.pem", "client.key".
 inline std::string CertificatePath(const std::string& name) {
-  static const auto* const kFolder = [] {
-    auto* const folder = new TempFolder;
-    const std::string command =
-        std::string("sh " ENCODERD_MAKE_CERTIFICATES " ") + folder->path();
-    EXPECT_EQ(std::system(command.c_str()), 0) << command;
-    return folder;
-  }();
-  return kFolder->Path(name);
+  return CertificateFolder() + "/" + name;
 }
 
 inline std::string CertificateText(const std::string& name) {

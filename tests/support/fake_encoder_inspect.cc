@@ -23,6 +23,8 @@ void FillModel(v1::Model* model) {
 grpc::Status FakeEncoderService::InspectPositions(
     grpc::ServerContext* context, const v1::InspectPositionsRequest* request,
     v1::InspectPositionsResponse* response) {
+  const grpc::Status shut = door_.Check(*context);
+  if (!shut.ok()) return shut;
   const uint32_t first = request->first_row();
   if (first >= kMaxLen || request->row_count() > kMaxLen - first) {
     return FakeError(grpc::StatusCode::INVALID_ARGUMENT,
@@ -68,6 +70,8 @@ grpc::Status FakeEncoderService::InspectPositions(
 grpc::Status FakeEncoderService::ListModels(
     grpc::ServerContext* context, const v1::ListModelsRequest* request,
     v1::ListModelsResponse* response) {
+  const grpc::Status shut = door_.Check(*context);
+  if (!shut.ok()) return shut;
   FillModel(response->add_models());
   return grpc::Status::OK;
 }
@@ -75,6 +79,8 @@ grpc::Status FakeEncoderService::ListModels(
 grpc::Status FakeEncoderService::GetModel(grpc::ServerContext* context,
                                           const v1::GetModelRequest* request,
                                           v1::Model* model) {
+  const grpc::Status shut = door_.Check(*context);
+  if (!shut.ok()) return shut;
   if (!request->model().empty() && request->model() != "fake") {
     return FakeError(grpc::StatusCode::NOT_FOUND,
                      absl::StrCat("model \"", request->model(),

@@ -1,7 +1,6 @@
 #include "tests/support/fake_encoder_service.h"
 
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
 #include <algorithm>
@@ -106,11 +105,12 @@ grpc::Status FakeError(grpc::StatusCode code, const std::string& message,
   return grpc::Status(code, message, status.SerializeAsString());
 }
 
-FakeEncoderService::FakeEncoderService(int port) {
+FakeEncoderService::FakeEncoderService(int port, FakeDoor door)
+    : door_(std::move(door)) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   builder.AddListeningPort(absl::StrCat("127.0.0.1:", port),
-                           grpc::InsecureServerCredentials(), &port_);
+                           door_.Credentials(), &port_);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
   target_ = absl::StrCat("127.0.0.1:", port_);
@@ -241,6 +241,7 @@ grpc::Status FakeEncoderService::Embed(grpc::ServerContext* context,
                                        const v1::EmbedRequest* request,
                                        v1::EmbedResponse* response) {
   grpc::Status status = Begin(*request);
+  if (status.ok()) status = door_.Check(*context);
   Delay(*request, *context);
   const v1::EmbedOptions& options = request->options();
   for (int i = 0; status.ok() && i < request->inputs_size(); ++i) {
@@ -273,6 +274,8 @@ grpc::Status FakeEncoderService::Embed(grpc::ServerContext* context,
 grpc::Status FakeEncoderService::EmbedStream(
     grpc::ServerContext* context,
     grpc::ServerReaderWriter<v1::EmbedResponse, v1::EmbedRequest>* stream) {
+  const grpc::Status shut = door_.Check(*context);
+  if (!shut.ok()) return shut;
   int left = -1;  // answers until it breaks
   grpc::Status broken;
   {
@@ -330,6 +333,8 @@ grpc::Status FakeEncoderService::EmbedStream(
 grpc::Status FakeEncoderService::Encode(grpc::ServerContext* context,
                                         const v1::EncodeRequest* request,
                                         v1::EncodeResponse* response) {
+  const grpc::Status shut = door_.Check(*context);
+  if (!shut.ok()) return shut;
   {
     absl::MutexLock lock(&mu_);
     last_encode_ = *request;
@@ -368,6 +373,8 @@ grpc::Status FakeEncoderService::Encode(grpc::ServerContext* context,
 grpc::Status FakeEncoderService::Tokenize(grpc::ServerContext* context,
                                           const v1::TokenizeRequest* request,
                                           v1::TokenizeResponse* response) {
+  const grpc::Status shut = door_.Check(*context);
+  if (!shut.ok()) return shut;
   response->set_max_len(kMaxLen);
   for (const v1::Input& input : request->inputs()) {
     v1::TokenizedInput* result = response->add_inputs();

@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "encoderd/v1/encoder.grpc.pb.h"
+#include "tests/support/fake_door.h"
 
 namespace encoderd::testing {
 
@@ -38,8 +39,8 @@ class FakeEncoderService : public v1::Encoder::Service {
   static constexpr int kMaxLen = 8;  // tokens
   static constexpr int kLayers = 2;
 
-  // port 0: a free one.
-  explicit FakeEncoderService(int port = 0);
+  // port 0: a free one. By default nothing is encrypted or asked for.
+  explicit FakeEncoderService(int port = 0, FakeDoor door = {});
   ~FakeEncoderService() override;
 
   std::string target() const { return target_; }
@@ -114,6 +115,7 @@ class FakeEncoderService : public v1::Encoder::Service {
   grpc::Status Begin(const v1::EmbedRequest& request);
   void End();
 
+  const FakeDoor door_;
   std::unique_ptr<grpc::Server> server_;  // constant after construction
   std::string target_;                    // constant after construction
   int port_ = 0;                          // constant after construction

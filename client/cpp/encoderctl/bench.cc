@@ -245,9 +245,8 @@ int RunBench(const Command& command, const Arguments& arguments,
   }
   load.texts = *std::move(texts);
   client::ClientOptions options;
-  options.timeout = settings.timeout;
   options.service_config_json = "{}";  // no call is made twice
-  const auto client = client::Client::Connect(settings.target, options);
+  const auto client = invocation.Connect(options);
   if (!client.ok()) return invocation.Usage(client.status().message());
   const auto model = (*client)->GetModel(settings.model);
   if (!model.ok()) return invocation.Fail(model.status());

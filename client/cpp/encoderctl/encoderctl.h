@@ -8,6 +8,7 @@
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_ENCODERCTL_H_
 
 #include <istream>
+#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ namespace encoderd::ctl {
 
 enum ExitCode { kExitOk = 0, kExitFailed = 1, kExitUsage = 2 };
 
+using Variables = std::map<std::string, std::string>;
+
 // What the program is connected to.
 struct Environment {
   std::istream& in;
@@ -23,8 +26,8 @@ struct Environment {
   std::ostream& err;  // errors, progress
   bool in_is_terminal = false;
   bool err_is_terminal = false;
-  int in_descriptor = -1;   // to wait for `in` on; -1: it never blocks
-  std::string target = {};  // default of --target; empty: kDefaultTarget
+  int in_descriptor = -1;    // to wait for `in` on; -1: it never blocks
+  Variables variables = {};  // ENCODERD_...: defaults of flags
 };
 
 // `arguments` without the program's name.

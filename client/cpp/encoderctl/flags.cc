@@ -3,17 +3,35 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
 namespace encoderd::ctl {
+namespace {
+
+absl::StatusOr<bool> ReadSwitch(absl::string_view text) {
+  if (text == "yes" || text == "no") return text == "yes";
+  return absl::InvalidArgumentError("yes or no");
+}
+
+}  // namespace
 
 void Flags::AddString(std::string name, std::string value_name,
                       std::string help, std::string* value) {
   flags_.push_back({std::move(name), std::move(value_name), std::move(help),
                     *value, [value](absl::string_view text) {
+                      *value = std::string(text);
+                      return absl::OkStatus();
+                    }});
+}
+
+void Flags::AddString(std::string name, std::string value_name,
+                      std::string help, std::optional<std::string>* value) {
+  flags_.push_back({std::move(name), std::move(value_name), std::move(help), "",
+                    [value](absl::string_view text) {
                       *value = std::string(text);
                       return absl::OkStatus();
                     }});
@@ -57,11 +75,20 @@ void Flags::AddSwitch(std::string name, std::string help, bool* value) {
   flags_.push_back({std::move(name), "yes|no", std::move(help),
                     *value ? "yes" : "no",
                     [value](absl::string_view text) {
-                      if (text != "yes" && text != "no") {
-                        return absl::InvalidArgumentError("yes or no");
-                      }
-                      *value = text == "yes";
-                      return absl::OkStatus();
+                      const auto read = ReadSwitch(text);
+                      if (read.ok()) *value = *read;
+                      return read.status();
+                    },
+                    /*alone=*/true});
+}
+
+void Flags::AddSwitch(std::string name, std::string help,
+                      std::optional<bool>* value) {
+  flags_.push_back({std::move(name), "yes|no", std::move(help), "",
+                    [value](absl::string_view text) {
+                      const auto read = ReadSwitch(text);
+                      if (read.ok()) *value = *read;
+                      return read.status();
                     },
                     /*alone=*/true});
 }

@@ -4,6 +4,7 @@
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_FLAGS_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ class Flags {
   // shown as such. `value_name` is what --help calls the value.
   void AddString(std::string name, std::string value_name, std::string help,
                  std::string* value);
+  // Without a default: stays unset where the flag is not given.
+  void AddString(std::string name, std::string value_name, std::string help,
+                 std::optional<std::string>* value);
   // A whole number from `low` to `high`.
   void AddInt(std::string name, std::string value_name, std::string help,
               int low, int high, int* value);
@@ -28,6 +32,9 @@ class Flags {
                    bool or_none = false);
   // On where the flag stands alone; --NAME=yes and --NAME=no say it in words.
   void AddSwitch(std::string name, std::string help, bool* value);
+  // Without a default.
+  void AddSwitch(std::string name, std::string help,
+                 std::optional<bool>* value);
   // One of `choices`.
   void AddChoice(std::string name, std::string help,
                  std::vector<std::string> choices, std::string* value);

@@ -5,7 +5,10 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "client/cpp/access.h"
 #include "client/cpp/error.h"
+#include "client/cpp/handshake.h"
 
 namespace encoderd::ctl {
 
@@ -13,7 +16,10 @@ Invocation::Invocation(const Command& command, Environment& environment,
                        absl::Duration timeout)
     : command(command), environment(environment) {
   settings.timeout = timeout;
-  if (!environment.target.empty()) settings.target = environment.target;
+  const auto target = environment.variables.find("ENCODERD_TARGET");
+  if (target != environment.variables.end() && !target->second.empty()) {
+    settings.target = target->second;
+  }
   flags.AddString("target", "HOST:PORT",
                   "where the server listens; the environment's "
                   "ENCODERD_TARGET sets the default",
@@ -86,6 +92,7 @@ void Invocation::AddOnErrorFlag() {
 
 std::optional<int> Invocation::Parse(
     const std::vector<std::string>& arguments) {
+  access.AddTo(&flags);  // last, as those of the command say more
   const auto ends = std::find(arguments.begin(), arguments.end(), "--");
   if (std::find(arguments.begin(), ends, "--help") != ends) {
     environment.out << "usage: encoderctl " << command.name << " "
@@ -112,12 +119,24 @@ bool Invocation::WouldOverwriteInput(const std::string& path) const {
 
 absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect() const {
   client::ClientOptions options;
-  options.timeout = settings.timeout;
   options.texts_per_call = settings.batch_size;
   options.texts_per_encode_call =
       std::min(options.texts_per_encode_call, settings.batch_size);
   options.calls_in_flight = settings.in_flight;
-  return client::Client::Connect(settings.target, options);
+  return Connect(std::move(options));
+}
+
+absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect(
+    client::ClientOptions options) const {
+  options.timeout = settings.timeout;
+  const absl::Status filled = access.Fill(environment.variables, &options);
+  if (!filled.ok()) return filled;
+  if (client::ExposesToken(settings.target, options)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the token would cross the network unencrypted to \"",
+                     settings.target, "\": encrypt with --tls"));
+  }
+  return client::Client::Connect(settings.target, std::move(options));
 }
 
 v1::Truncate Invocation::truncate() const {
@@ -144,6 +163,7 @@ int Invocation::Fail(const absl::Status& status,
   environment.err << client::Describe(status) << "\n";
   // gRPC's own words of a server that is away name no way out.
   if (status.code() == absl::StatusCode::kUnavailable &&
+      !client::IsHandshakeError(status) &&
       !client::GetErrorDetails(status).has_value()) {
     environment.err << "no answer from " << settings.target
                     << ": does a server run there? --target=HOST:PORT names "

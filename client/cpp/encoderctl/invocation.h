@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cpp/client.h"
+#include "client/cpp/encoderctl/access_flags.h"
 #include "client/cpp/encoderctl/commands.h"
 #include "client/cpp/encoderctl/flags.h"
 
@@ -35,7 +36,8 @@ struct Settings {
 
 class Invocation {
  public:
-  // Every command knows where the server is (--target, --timeout).
+  // Every command knows where the server is and how to get in (--target,
+  // --timeout, AccessFlags).
   Invocation(const Command& command, Environment& environment,
              absl::Duration timeout = client::ClientOptions().timeout);
 
@@ -57,7 +59,11 @@ class Invocation {
 
   // Whether `path` is the file that --input names, by whatever name.
   bool WouldOverwriteInput(const std::string& path) const;
+  // A client for the target, as the flags say. The second sets what they leave
+  // open in `options` (--timeout and those of access).
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
+  absl::StatusOr<std::unique_ptr<client::Client>> Connect(
+      client::ClientOptions options) const;
   v1::Truncate truncate() const;
   v1::OnError on_error() const;
 
@@ -69,6 +75,7 @@ class Invocation {
   Environment& environment;
   Flags flags;
   Settings settings;
+  AccessFlags access;
   std::vector<std::string> positional;
 };
 

@@ -1,0 +1,97 @@
+#include "client/cpp/channel.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/support/client_interceptor.h>
+#include <grpcpp/support/interceptor.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/access.h"
+#include "client/cpp/handshake.h"
+
+namespace encoderd::client {
+namespace {
+
+using grpc::experimental::ClientRpcInfo;
+using grpc::experimental::InterceptionHookPoints;
+using grpc::experimental::Interceptor;
+using grpc::experimental::InterceptorBatchMethods;
+
+// What all calls of a channel share.
+struct Shared {
+  std::string authorization;  // empty: none
+  bool tls = false;
+};
+
+class CallInterceptor : public Interceptor {
+ public:
+  explicit CallInterceptor(std::shared_ptr<const Shared> shared)
+      : shared_(std::move(shared)) {}
+
+  void Intercept(InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(
+            InterceptionHookPoints::PRE_SEND_INITIAL_METADATA) &&
+        !shared_->authorization.empty()) {
+      methods->GetSendInitialMetadata()->emplace("authorization",
+                                                 shared_->authorization);
+    }
+    if (methods->QueryInterceptionHookPoint(
+            InterceptionHookPoints::POST_RECV_STATUS)) {
+      grpc::Status* status = methods->GetRecvStatus();
+      *status = ExplainHandshake(*status, shared_->tls);
+    }
+    methods->Proceed();
+  }
+
+ private:
+  const std::shared_ptr<const Shared> shared_;
+};
+
+class InterceptorFactory
+    : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  explicit InterceptorFactory(const Access& access) {
+    Shared shared;
+    if (!access.token.empty()) {
+      shared.authorization = absl::StrCat("Bearer ", access.token);
+    }
+    shared.tls = access.tls;
+    shared_ = std::make_shared<const Shared>(std::move(shared));
+  }
+
+  Interceptor* CreateClientInterceptor(ClientRpcInfo*) override {
+    return new CallInterceptor(shared_);  // gRPC takes ownership
+  }
+
+ private:
+  std::shared_ptr<const Shared> shared_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
+    const std::string& target, const ClientOptions& options,
+    grpc::ChannelArguments arguments) {
+  const auto access = ReadAccess(target, options);
+  if (!access.ok()) return access.status();
+  if (options.credentials) {
+    return grpc::CreateCustomChannel(target, access->credentials, arguments);
+  }
+  if (!options.server_name.empty()) {
+    arguments.SetSslTargetNameOverride(options.server_name);
+  }
+  // A proxy of the environment is another machine, whatever the target.
+  if (!access->token.empty() && !access->tls) {
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  }
+  std::vector<
+      std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>
+      factories;
+  factories.push_back(std::make_unique<InterceptorFactory>(*access));
+  return grpc::experimental::CreateCustomChannelWithInterceptors(
+      target, access->credentials, arguments, std::move(factories));
+}
+
+}  // namespace encoderd::client

@@ -1,0 +1,48 @@
+#include "tests/support/fake_door.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/support/fake_encoder_service.h"
+
+namespace encoderd::testing {
+namespace {
+
+std::string ReadAll(const std::string& path) {
+  std::ostringstream content;
+  content << std::ifstream(path, std::ios::binary).rdbuf();
+  return content.str();
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::ServerCredentials> FakeDoor::Credentials() const {
+  if (certificates.empty()) return grpc::InsecureServerCredentials();
+  const std::string base = certificates + "/";
+  grpc::SslServerCredentialsOptions ssl(
+      asks_certificate
+          ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+          : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+  ssl.pem_root_certs = asks_certificate ? ReadAll(base + "ca.pem") : "";
+  ssl.pem_key_cert_pairs.push_back({ReadAll(base + certificate + ".key"),
+                                    ReadAll(base + certificate + ".pem")});
+  return grpc::SslServerCredentials(ssl);
+}
+
+grpc::Status FakeDoor::Check(const grpc::ServerContext& context) const {
+  if (token.empty()) return grpc::Status::OK;
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find("authorization");
+  if (found == metadata.end()) {
+    return FakeError(grpc::StatusCode::UNAUTHENTICATED,
+                     "the call carries no token", "TOKEN_MISSING", {});
+  }
+  if (metadata.count("authorization") == 1 &&
+      found->second == "Bearer " + token) {
+    return grpc::Status::OK;
+  }
+  return FakeError(grpc::StatusCode::UNAUTHENTICATED,
+                   "the call's token is not known", "TOKEN_UNKNOWN", {});
+}
+
+}  // namespace encoderd::testing

@@ -1,0 +1,119 @@
+#include "client/cpp/handshake.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/grpc_status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/fake_encoder_service.h"
+
+namespace encoderd::client {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::StartsWith;
+
+std::string Raw(const std::string& cause) {
+  return absl::StrCat(
+      "failed to connect to all addresses; last error: UNKNOWN: "
+      "ipv4:127.0.0.1:8400: ",
+      cause);
+}
+
+grpc::Status Unavailable(const std::string& message) {
+  return grpc::Status(grpc::StatusCode::UNAVAILABLE, message);
+}
+
+void ExpectExplained(const std::string& cause, bool tls,
+                     const std::string& words) {
+  const grpc::Status status = ExplainHandshake(Unavailable(Raw(cause)), tls);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(),
+              AllOf(StartsWith(words),
+                    EndsWith(absl::StrCat("; gRPC says: ", Raw(cause)))));
+  EXPECT_TRUE(IsHandshakeError(FromGrpc(status, 0))) << cause;
+}
+
+TEST(ExplainHandshakeTest, SaysWhatIsWrongWithTheServersCertificate) {
+  for (const char* cause :
+       {"Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL "
+        "routines::certificate verify failed",
+        "Ssl handshake failed (TSI_PROTOCOL_FAILURE): SSL_ERROR_SSL: "
+        "error:1000007d:SSL routines:OPENSSL_internal:"
+        "CERTIFICATE_VERIFY_FAILED: self signed certificate"}) {
+    ExpectExplained(cause, true, "the server's certificate is not trusted");
+  }
+  for (const char* cause :
+       {"Peer name example.com is not in peer certificate",
+        "Custom verification check failed with error: UNAUTHENTICATED: "
+        "Hostname Verification Check failed."}) {
+    ExpectExplained(cause, true,
+                    "the server's certificate is for another name");
+  }
+}
+
+TEST(ExplainHandshakeTest, SaysThatTheServerRefusesTheClientsCertificate) {
+  for (const char* cause :
+       {"Ssl handshake failed: SSL_ERROR_SSL: error:0A000410:SSL "
+        "routines::sslv3 alert handshake failure",
+        "Ssl handshake failed: SSL_ERROR_SSL: error:0A000418:SSL "
+        "routines::tlsv1 alert unknown ca"}) {
+    ExpectExplained(cause, true,
+                    "the server refuses this client's certificate or asks for "
+                    "one");
+  }
+}
+
+TEST(ExplainHandshakeTest, SaysWhereOneSideSpeaksNoTls) {
+  for (const char* cause :
+       {"Ssl handshake failed: SSL_ERROR_SSL: error:0A00010B:SSL "
+        "routines::wrong version number",
+        "Ssl handshake failed: SSL_ERROR_SSL: error:100000f7:SSL "
+        "routines:OPENSSL_internal:WRONG_VERSION_NUMBER"}) {
+    ExpectExplained(cause, true, "the server speaks no TLS there");
+  }
+  ExpectExplained("Cannot check peer: missing selected ALPN property.", true,
+                  "the server speaks TLS there, but not gRPC");
+  for (const char* cause :
+       {"Socket closed", "Connection reset by peer", "Endpoint read failed"}) {
+    ExpectExplained(cause, false,
+                    "the server closed the connection at once: it may want "
+                    "TLS");
+    ExpectExplained(cause, true,
+                    "the server closed the connection at once: it may ask "
+                    "for a certificate");
+  }
+}
+
+TEST(ExplainHandshakeTest, SaysWhereNoAuthorityCanBeFound) {
+  const grpc::Status status =
+      ExplainHandshake(Unavailable("empty address list: "), true);
+  EXPECT_THAT(status.error_message(),
+              StartsWith("TLS cannot begin: ca_file is not set and the system "
+                         "has no file of authorities"));
+  EXPECT_EQ(ExplainHandshake(Unavailable("empty address list: "), false)
+                .error_message(),
+            "empty address list: ");
+}
+
+TEST(ExplainHandshakeTest, LeavesEveryOtherErrorAsItIs) {
+  const grpc::Status errors[] = {
+      grpc::Status::OK, Unavailable("Socket closed"),
+      Unavailable(Raw("Failed to connect to remote host: Connection refused")),
+      grpc::Status(grpc::StatusCode::INTERNAL, Raw("Socket closed")),
+      encoderd::testing::FakeError(grpc::StatusCode::UNAVAILABLE,
+                                   Raw("Socket closed"), "DRAINING", {})};
+  for (const grpc::Status& error : errors) {
+    for (const bool tls : {false, true}) {
+      const grpc::Status status = ExplainHandshake(error, tls);
+      EXPECT_EQ(status.error_message(), error.error_message());
+      EXPECT_EQ(status.error_details(), error.error_details());
+      EXPECT_FALSE(IsHandshakeError(FromGrpc(status, 0)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace encoderd::client

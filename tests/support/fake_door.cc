@@ -35,14 +35,14 @@ grpc::Status FakeDoor::Check(const grpc::ServerContext& context) const {
   const auto found = metadata.find("authorization");
   if (found == metadata.end()) {
     return FakeError(grpc::StatusCode::UNAUTHENTICATED,
-                     "the call carries no token", "TOKEN_MISSING", {});
+                     "the call carries no token", "BEARER_TOKEN_MISSING", {});
   }
   if (metadata.count("authorization") == 1 &&
       found->second == "Bearer " + token) {
     return grpc::Status::OK;
   }
   return FakeError(grpc::StatusCode::UNAUTHENTICATED,
-                   "the call's token is not known", "TOKEN_UNKNOWN", {});
+                   "the call's token is not known", "BEARER_TOKEN_UNKNOWN", {});
 }
 
 }  // namespace encoderd::testing

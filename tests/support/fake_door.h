@@ -22,7 +22,7 @@ struct FakeDoor {
   std::string token;
 
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
-  // OK, or the contract's refusal: TOKEN_MISSING, TOKEN_UNKNOWN.
+  // OK, or the contract's refusal: BEARER_TOKEN_MISSING, _UNKNOWN.
   grpc::Status Check(const grpc::ServerContext& context) const;
 };
 

@@ -199,10 +199,10 @@ TEST_F(EncoderctlAccessTest, SaysThatATokenIsMissingOrWrong) {
   const FakeEncoderService service(0, door);
   const std::string target = absl::StrCat("--target=", service.target());
   EXPECT_EQ(Run({"models", target}), kExitFailed);
-  EXPECT_THAT(err_, HasSubstr("UNAUTHENTICATED (TOKEN_MISSING)"));
+  EXPECT_THAT(err_, HasSubstr("UNAUTHENTICATED (BEARER_TOKEN_MISSING)"));
   EXPECT_EQ(Run({"models", target}, {{"ENCODERD_TOKEN", "wrong-token"}}),
             kExitFailed);
-  EXPECT_THAT(err_, HasSubstr("UNAUTHENTICATED (TOKEN_UNKNOWN)"));
+  EXPECT_THAT(err_, HasSubstr("UNAUTHENTICATED (BEARER_TOKEN_UNKNOWN)"));
   EXPECT_THAT(err_, Not(HasSubstr("wrong-token")));
 }
 

@@ -234,7 +234,7 @@ TEST_P(TokenTest, IsAskedForOnceWhereItIsMissing) {
   ASSERT_THAT(client, IsOk());
   const absl::Status status = (*client)->Embed({"one"}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated);
-  EXPECT_EQ(GetErrorDetails(status)->reason, "TOKEN_MISSING");
+  EXPECT_EQ(GetErrorDetails(status)->reason, "BEARER_TOKEN_MISSING");
   EXPECT_EQ(service_->embed_calls(), 1);
   EXPECT_EQ(EmbedInBulk(**client).code(), absl::StatusCode::kUnauthenticated);
   EXPECT_THAT((*client)->Health(), IsOk());
@@ -244,7 +244,7 @@ TEST_P(TokenTest, IsRefusedOnceWhereItIsWrong) {
   options_.token = "wrong-token";
   const absl::Status status = Call(service_->target(), options_);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated);
-  EXPECT_EQ(GetErrorDetails(status)->reason, "TOKEN_UNKNOWN");
+  EXPECT_EQ(GetErrorDetails(status)->reason, "BEARER_TOKEN_UNKNOWN");
   EXPECT_EQ(Describe(status).find("wrong-token"), std::string::npos);
   EXPECT_EQ(service_->embed_calls(), 1);
 }

@@ -18,7 +18,7 @@ build_packages=(
   ca-certificates curl python3 python3-pip python3-venv
 )
 test_packages=(
-  git libgtest-dev libgmock-dev libbenchmark-dev
+  git openssl libgtest-dev libgmock-dev libbenchmark-dev
   clang clang-tidy shellcheck procps
   iso-codes installation-guide-amd64
   prometheus docker-compose

@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetUserAgentPrefix("encoderd-cpp");
-  auto channel = MakeChannel(target, options, std::move(arguments));
+  auto channel = MakeChannel(target, options, arguments);
   if (!channel.ok()) return channel.status();
   return std::unique_ptr<Client>(
       new Client(*std::move(channel), std::move(options)));

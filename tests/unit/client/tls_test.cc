@@ -87,8 +87,6 @@ void ExpectRefused(const std::string& target, ClientOptions options,
 TEST(TlsTest, EmbedsOverAnEncryptedConnection) {
   const FakeEncoderService service(0, Encrypted());
   EXPECT_THAT(Call(service.target(), Trusting()), IsOk());
-  EXPECT_THAT(Call(absl::StrCat("localhost:", service.port()), Trusting()),
-              IsOk());
 }
 
 TEST(TlsTest, ShowsItsOwnCertificateWhereTheServerAsks) {

@@ -13,7 +13,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang fuzz
-  container restarts rotations prometheus dashboard languages tokenizers)
+  simulation rounds container restarts rotations prometheus dashboard languages tokenizers)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -106,6 +106,36 @@ check_fuzz() {
   done
   [[ $code -eq 0 ]] || tail -n 5 "$work/fuzz.log" >&2
   verdict "0 faults" "$executions executions" test "$code" -eq 0
+}
+
+# The queue's simulation: a million random schedules, each in virtual time.
+check_simulation() {
+  local log=$work/simulation.log code
+  cmake --preset dev > "$work/simulation.build" 2>&1 &&
+    cmake --build build/dev --target pipeline_simulation_test \
+      >> "$work/simulation.build" 2>&1 &&
+    ENCODERD_SCHEDULES=1000000 build/dev/bin/pipeline_simulation_test \
+      > "$log" 2>&1
+  code=$?
+  [[ $code -eq 0 ]] || tail -n 20 "$work/simulation.build" "$log" >&2
+  verdict "1000000 schedules, 0 faults" \
+    "$(grep -oE '[0-9]+ schedules.*' "$log" | head -n 1 | cut -c1-60)" \
+    test "$code" -eq 0
+}
+
+# What happens at a random moment, a hundred times: TERM under the load of 200
+# callers, kill -9 and a new start.
+check_rounds() {
+  local log=$work/rounds.log code
+  cmake --preset dev > "$work/rounds.build" 2>&1 &&
+    cmake --build build/dev --target server_process_test encoderd_fake_server \
+      >> "$work/rounds.build" 2>&1 &&
+    ENCODERD_TEST_ROUNDS=100 build/dev/bin/server_process_test \
+      --gtest_filter='*TermUnderLoad*:*KillNine*' > "$log" 2>&1
+  code=$?
+  [[ $code -eq 0 ]] || tail -n 40 "$work/rounds.build" "$log" >&2
+  verdict "100 rounds, 0 lost" "$(grep -oE 'PASSED.*' "$log")" \
+    test "$code" -eq 0
 }
 
 # The server outside a container, and the Python client, for the next two.

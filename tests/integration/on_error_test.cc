@@ -196,6 +196,7 @@ TEST_F(OnErrorTest, AnInputThatFailsOnTheDeviceFailsAlone) {
     EXPECT_EQ(error.reason, "DEVICE_FAULT");
     EXPECT_FALSE(error.metadata.at("error_id").empty());
   }
+  EXPECT_EQ(Rejections("DEVICE_FAULT"), 2);
 }
 
 TEST_F(OnErrorTest, EncodeHasItToo) {

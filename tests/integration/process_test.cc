@@ -221,7 +221,7 @@ TEST(ProcessTest, ModelsAreCollectedFromCommandLineAndFlagfile) {
 // until nobody listens any more.
 TEST(ProcessTest, TermUnderLoadLosesNothing) {
   std::mt19937 random(20260131);
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < Rounds(10); ++round) {
     Served served("batch_us:2000");
     ASSERT_NE(served.process.WaitForLine("event=serving"), "");
     std::atomic<int> ok{0}, refused{0}, closed{0}, wrong{0};
@@ -344,13 +344,16 @@ TEST(ProcessTest, AHangupReadsTokensAgain) {
 TEST(ProcessTest, StartsAgainAfterKillNine) {
   const HeldPort port;
   const std::string address = absl::StrCat("127.0.0.1:", port.port());
-  for (int i = 0; i < 10; ++i) {
-    Process process({ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
+  for (int i = 0; i < Rounds(10); ++i) {
+    const TempFolder temporary;
+    Process process({"/usr/bin/env", "TMPDIR=" + temporary.path(),
+                     ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
                      absl::StrCat("--listen=", address), "--http_listen="});
     const std::string listening = process.WaitForLine("event=listening");
     EXPECT_EQ(LogValue(listening, "grpc"), address) << process.log();
     process.Signal(SIGKILL);
     EXPECT_EQ(process.Wait(), -SIGKILL);
+    EXPECT_TRUE(std::filesystem::is_empty(temporary.path()));
   }
 }
 

@@ -6,6 +6,7 @@
 #ifndef ENCODERD_TESTS_SUPPORT_PATIENCE_H_
 #define ENCODERD_TESTS_SUPPORT_PATIENCE_H_
 
+#include <cstdlib>
 #include <functional>
 
 #include "absl/time/clock.h"
@@ -36,6 +37,13 @@ inline bool GivenEnoughTime(
     if (attempt(time)) return true;
   }
   return false;
+}
+
+// How often to try what is random: `few` times for each change, as often as
+// ENCODERD_TEST_ROUNDS says at night.
+inline int Rounds(int few) {
+  const char* const said = std::getenv("ENCODERD_TEST_ROUNDS");
+  return said == nullptr ? few : std::atoi(said);
 }
 
 }  // namespace encoderd

@@ -36,6 +36,7 @@ RpcError ReadError(const grpc::Status& status) {
   error.code = status.error_code();
   error.message = status.error_message();
   error.details_bytes = status.error_details().size();
+  EXPECT_FALSE(error.message.empty()) << "code " << error.code;
   EXPECT_LE(error.details_bytes + error.message.size(),
             static_cast<size_t>(kMaxStatusBytes));
   google::rpc::Status details;

@@ -30,6 +30,8 @@ def test_a_text_has_the_same_bits_alone_and_in_a_long_list(client):
     texts = [f"sentence {i} " + "word " * (i % 40) for i in range(500)]
     matrix = client.encode(texts)
     assert matrix.shape == (500, WIDTH)
+    lengths = np.linalg.norm(matrix.astype(np.float64), axis=1)
+    np.testing.assert_allclose(lengths, 1, rtol=0, atol=1e-5)
     for i in (0, 63, 64, 257, 499):
         np.testing.assert_array_equal(matrix[i], client.encode(texts[i]))
 

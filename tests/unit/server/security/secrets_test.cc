@@ -107,7 +107,7 @@ TEST_F(SecretsTest, BadFilesAreCountedAndChangeNothing) {
   }));
   EXPECT_EQ(secrets->certificates(), before);
   EXPECT_EQ(secrets->tokens(), tokens);
-  EXPECT_EQ(secrets->certificate_reloads().failed, 1);
+  EXPECT_GE(secrets->certificate_reloads().failed, 1);
 
   Use("server2");
   folder_.Write("tokens", kBeta);

@@ -131,16 +131,28 @@ TEST(AttackTest, OneAddressCannotTakeEveryConnection) {
   EXPECT_TRUE(next.ReadUntil(RawHttp2::kSettings));
 }
 
+// Over a channel as callers have it: what a GOAWAY does not cover it sends
+// again by itself.
+std::unique_ptr<v1::Encoder::Stub> PlainStub(TestServer& server) {
+  return v1::Encoder::NewStub(grpc::CreateChannel(
+      absl::StrCat("127.0.0.1:", server.server().grpc_port()),
+      grpc::InsecureChannelCredentials()));
+}
+
 TEST(AttackTest, AnIdleConnectionIsAskedToClose) {
   ServerConfig config = TestConfig();
   config.max_connection_idle = absl::Milliseconds(50);
   TestServer server({}, config);
   RawHttp2 idle(server.server().grpc_port());
   EXPECT_TRUE(idle.ReadUntil(RawHttp2::kGoAway));
+  const auto stub = PlainStub(server);
   v1::EmbedResponse response;
   for (int i = 0; i < 5; ++i) {
     absl::SleepFor(absl::Milliseconds(60));
-    EXPECT_TRUE(server.Embed(TextRequest({"again"}), &response).ok()) << i;
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    EXPECT_TRUE(stub->Embed(&context, TextRequest({"again"}), &response).ok())
+        << i;
   }
 }
 
@@ -154,10 +166,7 @@ TEST(AttackTest, AnOldConnectionIsAskedToCloseAndLosesNoCall) {
   ASSERT_TRUE(stream.Write(Request("a", {"a"})));
   ASSERT_TRUE(stream.Read(&response));
   EXPECT_TRUE(old.ReadUntil(RawHttp2::kGoAway));
-  // A plain channel: what a GOAWAY does not cover it sends again by itself.
-  const auto stub = v1::Encoder::NewStub(grpc::CreateChannel(
-      absl::StrCat("127.0.0.1:", server.server().grpc_port()),
-      grpc::InsecureChannelCredentials()));
+  const auto stub = PlainStub(server);
   const absl::Time until = absl::Now() + absl::Milliseconds(500);
   for (int i = 0; absl::Now() < until; ++i) {
     grpc::ClientContext context;

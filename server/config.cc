@@ -78,9 +78,9 @@ absl::Status Reach(const ServerConfig& c, absl::string_view flag,
   if (!split.ok() || IsLoopback(host)) return absl::OkStatus();
   return Bad(
       flag, address,
-      "other machines may reach it, and it is not encrypted: give "
-      "--tls_certificate_file and --tls_key_file, or --insecure inside a "
-      "network that you trust");
+      "other machines can reach this address, and it is not encrypted: set "
+      "--tls_certificate_file and --tls_key_file, or --insecure if you trust "
+      "the network");
 }
 
 absl::Status Tls(const ServerConfig& c) {

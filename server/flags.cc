@@ -45,7 +45,8 @@ ABSL_FLAG(ModelFlags, model, {},
 ABSL_FLAG(
     std::string, listen, kDefault.listen,
     "host:port of gRPC; port 0 takes any free one. Other than loopback only "
-    "with TLS or --insecure. Cost: whoever reaches it may call.");
+    "with TLS or --insecure. Cost: whoever reaches it may call, unless "
+    "there is --tls_client_ca_file or --bearer_token_file.");
 ABSL_FLAG(std::string, http_listen, kDefault.http_listen,
           "host:port of HTTP with /metrics, /healthz and /readyz; empty: none. "
           "Cost: a thread that sleeps.");
@@ -68,10 +69,11 @@ ABSL_FLAG(std::string, bearer_token_file, kDefault.bearer_token_file,
 ABSL_FLAG(bool, health_needs_token, kDefault.health_needs_token,
           "With --bearer_token_file: grpc.health.v1 needs a token, too. Cost: "
           "probes must have one.");
-ABSL_FLAG(bool, insecure, kDefault.insecure,
-          "Listen on other addresses than loopback without TLS. Cost: whoever "
-          "is in that network may read along, and call where calls need no "
-          "token.");
+ABSL_FLAG(
+    bool, insecure, kDefault.insecure,
+    "Listen on addresses other than loopback without TLS. Cost: anyone on "
+    "that network can read requests, answers and bearer tokens, and so "
+    "call.");
 ABSL_FLAG(
     std::string, device, kDefault.device,
     "Where to compute: auto, cpu, cuda (the first GPU), cuda:N, "
@@ -122,8 +124,9 @@ ABSL_FLAG(int64_t, max_queue_tokens, kDefault.max_queue_tokens,
 ABSL_FLAG(absl::Duration, max_queue_time, kDefault.max_queue_time,
           "How long a request may wait for compute, whatever its own deadline, "
           "a time with its unit, such as 10m; then DEADLINE_EXCEEDED "
-          "(EXPIRED_IN_QUEUE); 0: no limit. Cost: callers without a deadline "
-          "wait that long for a queue that stands still.");
+          "(EXPIRED_IN_QUEUE); 0: no limit. Seen when a thread takes work: a "
+          "device that hangs expires nothing. Cost: callers without a deadline "
+          "may wait that long.");
 ABSL_FLAG(int32_t, max_inputs_per_request, kDefault.max_inputs_per_request,
           "Inputs of one request; beyond it INVALID_ARGUMENT "
           "(TOO_MANY_INPUTS). Cost: memory of one request.");

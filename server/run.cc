@@ -176,7 +176,7 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
     events.Wake();
   });
   if (!server.ok()) return StartFailed(server.status());
-  events.OnHangUp([&server] { (*server)->ReloadSecrets(); });
+  events.OnHangUp([&server] { (*server)->ReloadSecretsSoon(); });
   LogFields ports;
   ports.Add("grpc", WithPort(config->listen, (*server)->grpc_port()));
   if (!config->http_listen.empty()) {

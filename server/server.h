@@ -56,8 +56,9 @@ class Server {
   // far and none will be, so that nothing is lost by ending at once.
   bool AbandonLoading() { return state_.AbandonLoading(); }
 
-  // Reads certificates and tokens again, now.
+  // Reads certificates and tokens again, now or soon on another thread.
   void ReloadSecrets() { secrets_->Reload(); }
+  void ReloadSecretsSoon() { secrets_->ReloadSoon(); }
 
   // The way out, see config.drain_*. True: every accepted call was answered.
   // False: the time was up, and those that waited got DRAINING; a device that

@@ -1,4 +1,4 @@
-#include <exception>
+#include <new>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -23,9 +23,9 @@ std::string Response(absl::string_view status, absl::string_view type,
 std::string MetricsPage(const HttpSources& sources, bool head_only) {
   try {
     return Response("200 OK", kPrometheus, sources.metrics_text(), head_only);
-  } catch (const std::exception&) {
-    return Response("503 Service Unavailable", kText, "no memory for it\n",
-                    head_only);
+  } catch (const std::bad_alloc&) {
+    return Response("503 Service Unavailable", kText,
+                    "out of memory; try again\n", head_only);
   }
 }
 

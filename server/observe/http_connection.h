@@ -26,7 +26,7 @@ class HttpConnection {
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
-  // Goes on as far as it can be gone now. False: done with.
+  // Does as much as it can without blocking. False once finished.
   bool Advance(const HttpSources& sources);
 
   // What to poll for until the next Advance.

@@ -30,8 +30,7 @@ constexpr Spec kHandshakesFailed = {
     "Connections of gRPC that ended in a failed TLS handshake."};
 constexpr Spec kCertificateExpires = {
     "encoderd_tls_certificate_expiry_timestamp_seconds",
-    "When the server's certificate expires, since 1970; not there without "
-    "TLS."};
+    "When the server's certificate expires, since 1970; 0 without TLS."};
 constexpr Spec kReloads = {
     "encoderd_secret_reloads_total",
     "Times that certificates or bearer tokens were read again."};

@@ -51,9 +51,13 @@ absl::StatusOr<Permit> Admission::Admit(int64_t tokens, bool estimated,
 
 absl::Status Admission::Exchange(const Permit& held, int64_t new_tokens,
                                  int64_t new_bytes) {
-  const int64_t most = std::min(max_tokens_, held.caller_.max_queue_tokens);
-  if (new_tokens > most) {
-    return RequestTooLargeError("tokens", new_tokens, most);
+  const int64_t own_limit = held.caller_.max_queue_tokens;
+  if (new_tokens > max_tokens_) {
+    return RequestTooLargeError("tokens", new_tokens, max_tokens_);
+  }
+  if (new_tokens > own_limit) {
+    return RequestTooLargeError("tokens", new_tokens, own_limit,
+                                "this caller may have");
   }
   if (new_bytes > max_bytes_) {
     return RequestTooLargeError("bytes", new_bytes, max_bytes_);
@@ -70,8 +74,7 @@ absl::Status Admission::Exchange(const Permit& held, int64_t new_tokens,
     own_tokens = OthersOf(held);
     // What shrinks always fits, whatever the others hold.
     const bool shrinks = new_tokens <= held.tokens_;
-    const bool own_fit =
-        shrinks || own_tokens + new_tokens <= held.caller_.max_queue_tokens;
+    const bool own_fit = shrinks || own_tokens + new_tokens <= own_limit;
     tokens_fit = shrinks || others_tokens + new_tokens <= max_tokens_;
     bytes_fit =
         new_bytes <= held.bytes_ || others_bytes + new_bytes <= max_bytes_;
@@ -88,7 +91,7 @@ absl::Status Admission::Exchange(const Permit& held, int64_t new_tokens,
   if (!bytes_fit) {
     return QueueFullError("bytes", others_bytes, new_bytes, max_bytes_);
   }
-  return CallerFullError("tokens", own_tokens, new_tokens, most);
+  return CallerFullError("tokens", own_tokens, new_tokens, own_limit);
 }
 
 int64_t Admission::OthersOf(const Permit& held) const {

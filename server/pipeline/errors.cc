@@ -36,19 +36,19 @@ absl::Status QueueFullError(absl::string_view unit, int64_t queued,
 
 absl::Status CallerFullError(absl::string_view unit, int64_t queued,
                              int64_t request, int64_t limit) {
-  return FullError("the bearer token has ", unit, queued, request, limit);
+  return FullError("this caller has ", unit, queued, request, limit);
 }
 
 absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,
-                                  int64_t limit) {
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   absl::StrCat("the request has ", request, " ", unit,
-                                "; the whole queue takes ", limit,
-                                ": split it into smaller ones"),
-                   {"REQUEST_TOO_LARGE",
-                    {{absl::StrCat("request_", unit), absl::StrCat(request)},
-                     {"limit", absl::StrCat(limit)}},
-                    "inputs"});
+                                  int64_t limit, absl::string_view taker) {
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat("the request has ", request, " ", unit, "; ", taker, " ",
+                   limit, ": split it into smaller ones"),
+      {"REQUEST_TOO_LARGE",
+       {{absl::StrCat("request_", unit), absl::StrCat(request)},
+        {"limit", absl::StrCat(limit)}},
+       "inputs"});
 }
 
 absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
@@ -64,9 +64,11 @@ absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
 }
 
 absl::Status ExpiredError() {
-  return MakeError(absl::StatusCode::kDeadlineExceeded,
-                   "the deadline passed while the request was waiting",
-                   {"EXPIRED_IN_QUEUE", {}, ""});
+  return MakeError(
+      absl::StatusCode::kDeadlineExceeded,
+      "the deadline, or the longest that a request may wait here, passed "
+      "while it was waiting",
+      {"EXPIRED_IN_QUEUE", {}, ""});
 }
 
 absl::Status CancelledError() {

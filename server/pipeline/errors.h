@@ -16,12 +16,14 @@ namespace encoderd {
 // the metadata keys queued_UNIT, request_UNIT; and limit.
 absl::Status QueueFullError(absl::string_view unit, int64_t queued,
                             int64_t request, int64_t limit);
-// The same, of what one caller may have: limits of its token.
+// The same, of the limits of one caller.
 absl::Status CallerFullError(absl::string_view unit, int64_t queued,
                              int64_t request, int64_t limit);
-// INVALID_ARGUMENT, REQUEST_TOO_LARGE: it would not fit into an empty queue.
-absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,
-                                  int64_t limit);
+// INVALID_ARGUMENT, REQUEST_TOO_LARGE: it would not fit into an empty queue;
+// `taker`: what has the limit.
+absl::Status RequestTooLargeError(
+    absl::string_view unit, int64_t request, int64_t limit,
+    absl::string_view taker = "the whole queue takes");
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE (reply_bytes, limit): the answer would
 // have at least so many bytes, and one message may have `limit`. field: what to
 // ask less of, "inputs"; empty for a request that has none.

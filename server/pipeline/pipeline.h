@@ -41,7 +41,8 @@ struct PipelineOptions {
   int32_t tokenizer_threads = 1;
   int64_t max_queue_bytes =
       64 << 20;  // text waiting to be tokenised; beyond it QUEUE_FULL
-  // A request waits no longer for its first batch, whatever its own deadline.
+  // A request is answered with EXPIRED_IN_QUEUE where inputs of it have waited
+  // so long, whatever its own deadline; seen when a thread takes work.
   absl::Duration max_queue_time = absl::InfiniteDuration();
   std::string device = "cpu";  // names the threads: batch-cpu-0, ...
 };

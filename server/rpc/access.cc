@@ -23,7 +23,7 @@ absl::Status MissingError() {
 
 absl::Status UnknownError() {
   return MakeError(absl::StatusCode::kUnauthenticated,
-                   "the bearer token of the call is not known here",
+                   "the call's bearer token is unknown to this server",
                    {"BEARER_TOKEN_UNKNOWN", {}, ""});
 }
 
@@ -57,9 +57,10 @@ uint64_t ConnectionOf(const grpc::ServerContextBase& context) {
 }
 
 absl::StatusOr<AccessPass> Admit(const Secrets* secrets,
-                                 const grpc::ServerContextBase& context) {
+                                 const grpc::ServerContextBase& context,
+                                 uint64_t connection) {
   const auto tokens = TokensOf(secrets);
-  if (tokens == nullptr) return AccessPass{Caller{ConnectionOf(context)}, {}};
+  if (tokens == nullptr) return AccessPass{Caller{connection}, {}};
   const auto holder = Find(*tokens, context);
   if (!holder.ok()) return holder.status();
   auto open = (*holder)->OpenCall();

@@ -23,11 +23,13 @@ struct AccessPass {
 // The same for all calls of one connection.
 uint64_t ConnectionOf(const grpc::ServerContextBase& context);
 
-// `secrets`: null lets everyone in. UNAUTHENTICATED (BEARER_TOKEN_MISSING,
+// `secrets`: null lets everyone in. `connection`: who calls where there are no
+// tokens. UNAUTHENTICATED (BEARER_TOKEN_MISSING,
 // BEARER_TOKEN_UNKNOWN); RESOURCE_EXHAUSTED (QUEUE_FULL): the token has as many
 // calls as it may have.
 absl::StatusOr<AccessPass> Admit(const Secrets* secrets,
-                                 const grpc::ServerContextBase& context);
+                                 const grpc::ServerContextBase& context,
+                                 uint64_t connection);
 
 // UNAUTHENTICATED as above; takes no place.
 absl::Status CheckToken(const Secrets* secrets,

@@ -1,5 +1,6 @@
 // gRPC's context of a call, for those who may outlive it: after Over nothing
-// touches it any more. And who calls. Thread-safe.
+// touches it any more. And who calls. Thread-safe but for Admit, which comes
+// first.
 #ifndef ENCODERD_SERVER_RPC_CALL_CONTEXT_H_
 #define ENCODERD_SERVER_RPC_CALL_CONTEXT_H_
 
@@ -21,12 +22,15 @@ class CallContext {
 
   // Whether the caller may call, as Admit of access.h. Once, before the others.
   absl::Status Admit(const Secrets* secrets) {
-    auto pass = encoderd::Admit(secrets, *context_);
+    auto pass = encoderd::Admit(secrets, *context_, connection_);
     if (!pass.ok()) return pass.status();
     pass_ = *std::move(pass);
     return absl::OkStatus();
   }
   const Caller& caller() const { return pass_.caller; }  // admitted
+  // The call counts no longer against its token's limit. Once, by whoever ends
+  // it, before its answer leaves: the caller may call again at once.
+  void LeavePlace() { pass_.open_call.reset(); }
   uint64_t connection() const { return connection_; }
 
   // Only while the call is not over, which the caller of this knows.
@@ -46,7 +50,7 @@ class CallContext {
  private:
   grpc::CallbackServerContext* const context_;
   const uint64_t connection_;
-  AccessPass pass_;  // constant once admitted
+  AccessPass pass_;  // the caller is constant once admitted
   absl::Mutex mu_;
   bool over_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -87,7 +87,10 @@ void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
   const std::string request_id = FindString(
       bytes, v1::EmbedRequest::kRequestIdFieldNumber, kMaxRequestIdBytes);
   if (request_id.empty()) published = WithIndex(published, index);
-  if (request_id.empty() && ReasonOf(published) == "MALFORMED_MESSAGE") {
+  const bool ends =
+      published.code() == absl::StatusCode::kUnauthenticated ||
+      (request_id.empty() && ReasonOf(published) == "MALFORMED_MESSAGE");
+  if (ends) {
     End(published);
     Leave();
     return;
@@ -97,7 +100,10 @@ void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
 
 absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
                                  absl::Time arrival, ModelCalls** model) {
-  absl::Status status = environment_.state->Admit();
+  // Its token may have been taken away since the stream began.
+  absl::Status status =
+      CheckToken(environment_.secrets, *context_.operator->());
+  if (status.ok()) status = environment_.state->Admit();
   if (!status.ok()) return status;
   EmbedRequest request;
   status = Read(environment_, bytes, &request);

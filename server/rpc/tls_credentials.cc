@@ -9,7 +9,8 @@
 namespace encoderd {
 namespace {
 
-// gRPC asks for certificates at each new connection (its core API has that, its
+// For one port, which is told of each certificate once. gRPC asks for
+// certificates at each new connection (its core API has that, its
 // C++ API has not), and keeps those it has where it is told nothing new.
 class TlsCredentials final : public grpc::ServerCredentials {
  public:

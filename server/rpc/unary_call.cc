@@ -67,6 +67,7 @@ void UnaryCall::Answer(const google::protobuf::Message& reply,
     environment_.unread->RemoveAll(this);
     return;
   }
+  context_.LeavePlace();
   reply_->Swap(&bytes);
   Finished(absl::StatusCode::kOk, "");
   Finish(grpc::Status::OK);
@@ -74,6 +75,7 @@ void UnaryCall::Answer(const google::protobuf::Message& reply,
 
 void UnaryCall::Fail(const absl::Status& status) {
   if (answered_.exchange(true)) return;
+  context_.LeavePlace();
   const absl::Status published = Publish(status);
   if (published.code() == absl::StatusCode::kResourceExhausted) {
     // Clients with gRPC's retry policy come back when they are told to.

@@ -27,22 +27,22 @@ using Key = std::unique_ptr<EVP_PKEY, Freed<&EVP_PKEY_free>>;
 
 // A file with its name, for what is wrong with it.
 struct Pem {
-  std::string path;
+  std::string name;  // "--tls_key_file=PATH"
   std::string text;
 
   absl::Status Bad(absl::string_view why) const {
     ERR_clear_error();
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
+    return absl::InvalidArgumentError(absl::StrCat(name, ": ", why));
   }
   Bio Open() const {
     return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
   }
 };
 
-absl::StatusOr<Pem> Read(const std::string& path) {
-  auto text = ReadSecretFile(path);
+absl::StatusOr<Pem> Read(const std::string& flag, const std::string& path) {
+  auto text = ReadSecretFile(flag, path);
   if (!text.ok()) return text.status();
-  return Pem{path, *std::move(text)};
+  return Pem{absl::StrCat(flag, "=", path), *std::move(text)};
 }
 
 // Instead of the library's own, which asks at the terminal.
@@ -100,12 +100,13 @@ absl::Status CheckLeaf(const Pem& pem, X509* leaf, absl::Time now) {
     return pem.Bad(absl::StrCat("is not valid before ", Words(begins)));
   }
   if (X509_check_purpose(leaf, X509_PURPOSE_SSL_SERVER, 0) != 1) {
-    return pem.Bad("is a certificate that is not for servers");
+    return pem.Bad(
+        "is not valid for servers (its extendedKeyUsage lacks serverAuth)");
   }
   return absl::OkStatus();
 }
 
-// What OpenSSL holds against it, most recent last.
+// The latest error of OpenSSL, in words.
 std::string LastError() {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   return reason == nullptr ? "is refused"
@@ -120,6 +121,7 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext(
   if (context == nullptr) return certificate.Bad("no memory for it");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   if (SSL_CTX_use_certificate(context.get(), chain.front().get()) != 1) {
     return certificate.Bad(LastError());
   }
@@ -130,7 +132,7 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext(
   }
   if (X509_check_private_key(chain.front().get(), key) != 1) {
     return key_file.Bad(absl::StrCat("is not the key of the certificate in ",
-                                     certificate.path));
+                                     certificate.name));
   }
   if (SSL_CTX_use_PrivateKey(context.get(), key) != 1) {
     return key_file.Bad(LastError());
@@ -142,13 +144,13 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext(
 
 absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
     const CertificateFiles& files, absl::Time now) {
-  const auto certificate = Read(files.certificate);
+  const auto certificate = Read("--tls_certificate_file", files.certificate);
   if (!certificate.ok()) return certificate.status();
   const auto chain = ReadChain(*certificate);
   if (!chain.ok()) return chain.status();
   const absl::Status leaf = CheckLeaf(*certificate, chain->front().get(), now);
   if (!leaf.ok()) return leaf;
-  const auto key_file = Read(files.key);
+  const auto key_file = Read("--tls_key_file", files.key);
   if (!key_file.ok()) return key_file.status();
   const auto key = ReadKey(*key_file);
   if (!key.ok()) return key.status();
@@ -157,13 +159,14 @@ absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
 
   auto read = std::make_shared<Certificates>();
   if (!files.client_ca.empty()) {
-    const auto client_ca = Read(files.client_ca);
+    const auto client_ca = Read("--tls_client_ca_file", files.client_ca);
     if (!client_ca.ok()) return client_ca.status();
     const auto authorities = ReadChain(*client_ca);
     if (!authorities.ok()) return authorities.status();
     for (const Certificate& authority : *authorities) {
       if (X509_check_ca(authority.get()) == 0) {
-        return client_ca->Bad("has a certificate that is no authority's");
+        return client_ca->Bad(
+            "has a certificate that is not a CA (basicConstraints CA:TRUE)");
       }
     }
     read->client_ca = client_ca->text;

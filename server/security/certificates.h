@@ -29,7 +29,7 @@ struct Certificates {
   std::shared_ptr<SSL_CTX> context;
 };
 
-// INVALID_ARGUMENT "PATH: why": unreadable, not PEM, a key that is not the
+// INVALID_ARGUMENT "FLAG=PATH: why": unreadable, not PEM, a key that is not the
 // certificate's or has a password, a certificate that has expired at `now`, is
 // not valid yet or is not for servers, a client CA that is none.
 absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(

@@ -13,32 +13,34 @@
 namespace encoderd {
 namespace {
 
-absl::Status Bad(const std::string& path, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", why));
+absl::Status Bad(const std::string& name, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(name, ": ", why));
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadSecretFile(const std::string& path) {
+absl::StatusOr<std::string> ReadSecretFile(const std::string& flag,
+                                           const std::string& path) {
+  const std::string name = absl::StrCat(flag, "=", path);
   // A FIFO without a writer would hang otherwise.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return Bad(path, std::strerror(errno));
+  if (fd < 0) return Bad(name, std::strerror(errno));
   const absl::Cleanup closes = [fd] { close(fd); };
   struct stat info = {};
-  if (fstat(fd, &info) != 0) return Bad(path, std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) return Bad(path, "is not a regular file");
+  if (fstat(fd, &info) != 0) return Bad(name, std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) return Bad(name, "is not a regular file");
   std::string bytes(kMaxSecretBytes + 1, '\0');
   size_t size = 0;
   while (size < bytes.size()) {
     const ssize_t count = read(fd, bytes.data() + size, bytes.size() - size);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Bad(path, std::strerror(errno));
+    if (count < 0) return Bad(name, std::strerror(errno));
     if (count == 0) break;
     size += static_cast<size_t>(count);
   }
-  if (size == 0) return Bad(path, "is empty");
+  if (size == 0) return Bad(name, "is empty");
   if (size > kMaxSecretBytes) {
-    return Bad(path, absl::StrCat("has more than ", kMaxSecretBytes, " bytes"));
+    return Bad(name, absl::StrCat("has more than ", kMaxSecretBytes, " bytes"));
   }
   bytes.resize(size);
   return bytes;

@@ -2,6 +2,7 @@
 #ifndef ENCODERD_SERVER_SECURITY_SECRET_FILE_H_
 #define ENCODERD_SERVER_SECURITY_SECRET_FILE_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -11,9 +12,11 @@ namespace encoderd {
 inline constexpr int64_t kMaxSecretBytes = 1 << 20;
 
 // All of it. Links are followed wherever they lead: certificates are rotated by
-// links. INVALID_ARGUMENT "PATH: why": not there, not readable, not a regular
-// file, empty, or above kMaxSecretBytes.
-absl::StatusOr<std::string> ReadSecretFile(const std::string& path);
+// links. `flag`: who names it, "--tls_key_file". INVALID_ARGUMENT
+// "FLAG=PATH: why": not there, not readable, not a regular file, empty, or
+// above kMaxSecretBytes.
+absl::StatusOr<std::string> ReadSecretFile(const std::string& flag,
+                                           const std::string& path);
 
 }  // namespace encoderd
 

@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <utility>
+
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -11,21 +13,16 @@ namespace encoderd {
 namespace {
 
 constexpr absl::Duration kLook = absl::Seconds(1);
+constexpr char kTokenFlag[] = "--bearer_token_file";
 
 absl::StatusOr<std::shared_ptr<const TokenTable>> ReadTokens(
     const std::string& path, const TokenTable* before) {
-  const auto text = ReadSecretFile(path);
+  const auto text = ReadSecretFile(kTokenFlag, path);
   if (!text.ok()) return text.status();
   auto table = TokenTable::Parse(*text, before);
   if (table.ok()) return table;
   return absl::InvalidArgumentError(
-      absl::StrCat(path, ": ", table.status().message()));
-}
-
-absl::Status NameFlags(absl::string_view flags, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(flags, ": ", status.message()));
+      absl::StrCat(kTokenFlag, "=", path, ": ", table.status().message()));
 }
 
 }  // namespace
@@ -38,7 +35,7 @@ Secrets::Secrets(const SecretFiles& files)
                     [this](const Certificates*) {
                       return ReadCertificates(files_.certificates, absl::Now());
                     }),
-      tokens_("bearer tokens", {files.tokens},
+      tokens_("bearer_tokens", {files.tokens},
               [this](const TokenTable* before) {
                 return ReadTokens(files_.tokens, before);
               }) {}
@@ -62,13 +59,11 @@ absl::StatusOr<std::unique_ptr<Secrets>> Secrets::Open(
 
 absl::Status Secrets::OpenAll() {
   if (files_.tls()) {
-    const absl::Status status =
-        NameFlags("the files of --tls_...", certificates_.Open());
+    const absl::Status status = certificates_.Open();
     if (!status.ok()) return status;
   }
   if (!files_.tokens.empty()) {
-    const absl::Status status =
-        NameFlags("--bearer_token_file", tokens_.Open());
+    const absl::Status status = tokens_.Open();
     if (!status.ok()) return status;
   }
   if (files_.tls() || !files_.tokens.empty()) {
@@ -80,13 +75,25 @@ absl::Status Secrets::OpenAll() {
 void Secrets::Run() {
   pthread_setname_np(pthread_self(), "secrets");
   for (;;) {
+    bool reload = false;
     {
       absl::MutexLock lock(&mu_);
-      if (mu_.AwaitWithTimeout(absl::Condition(&stop_), kLook)) return;
+      mu_.AwaitWithTimeout(absl::Condition(this, &Secrets::Wanted), kLook);
+      if (stop_) return;
+      reload = std::exchange(reload_, false);
+    }
+    if (reload) {
+      Reload();
+      continue;
     }
     if (files_.tls()) certificates_.Look();
     if (!files_.tokens.empty()) tokens_.Look();
   }
+}
+
+void Secrets::ReloadSoon() {
+  absl::MutexLock lock(&mu_);
+  reload_ = true;
 }
 
 void Secrets::Reload() {

@@ -33,8 +33,10 @@ class Secrets {
       const SecretFiles& files);
   ~Secrets();
 
-  // Reads all files again, now, changed or not.
+  // Reads all files again, changed or not: now, or soon and on the thread that
+  // looks at them, for callers that must not wait for a disk.
   void Reload();
+  void ReloadSoon();
 
   // What is in use; null: there is none.
   std::shared_ptr<const Certificates> certificates() const;
@@ -47,6 +49,9 @@ class Secrets {
   explicit Secrets(const SecretFiles& files);
   absl::Status OpenAll();
   void Run();
+  bool Wanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stop_ || reload_;
+  }
 
   const SecretFiles files_;
   Watched<Certificates> certificates_;
@@ -54,6 +59,7 @@ class Secrets {
 
   absl::Mutex mu_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  bool reload_ ABSL_GUARDED_BY(mu_) = false;
   std::thread thread_;  // not started where there is no file to look at
 };
 

@@ -101,11 +101,13 @@ TokenHolder::TokenHolder(std::string name, std::string hash, int64_t max_calls,
       calls_(std::move(calls)) {}
 
 absl::StatusOr<std::shared_ptr<void>> TokenHolder::OpenCall() const {
-  const int64_t others = calls_->fetch_add(1);
-  // Gives back what was taken, also in the refusal.
-  std::shared_ptr<void> open(nullptr, [calls = calls_](void*) { --*calls; });
-  if (others < max_calls_) return open;
-  return CallerFullError("calls", others, 1, max_calls_);
+  int64_t others = calls_->load();
+  do {
+    if (others >= max_calls_) {
+      return CallerFullError("calls", others, 1, max_calls_);
+    }
+  } while (!calls_->compare_exchange_weak(others, others + 1));
+  return std::shared_ptr<void>(nullptr, [calls = calls_](void*) { --*calls; });
 }
 
 absl::StatusOr<std::shared_ptr<const TokenTable>> TokenTable::Parse(
@@ -126,13 +128,15 @@ absl::StatusOr<std::shared_ptr<const TokenTable>> TokenTable::Parse(
     auto calls = std::make_shared<std::atomic<int64_t>>(0);
     for (const auto& holder : table->holders_) {
       if (holder->name_ == line->name) {
-        return bad(number, absl::StrCat("'", line->name,
-                                        "' is there a second time; give each "
-                                        "token a name of its own"));
+        return bad(number,
+                   absl::StrCat("'", line->name,
+                                "' is already used; give each token its "
+                                "own name"));
       }
       if (holder->hash_ == line->hash) {
-        return bad(number, absl::StrCat("'", line->name, "' has the token of '",
-                                        holder->name_, "'"));
+        return bad(number,
+                   absl::StrCat("'", line->name, "' has the same token as '",
+                                holder->name_, "'"));
       }
     }
     if (before != nullptr) {

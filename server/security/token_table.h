@@ -1,10 +1,10 @@
 // Who may call, by bearer token (RFC 6750), and how much each may have at once.
-// The file has hashes only: whoever reads it cannot call.
+// The file has the SHA-256 of each token, 64 hex digits: whoever reads it
+// cannot call, as long as tokens are random.
 //
-//   # name   SHA-256 of the token (64 hex digits)   limits
-//   search   9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
-//   crawler  60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752
-//   max_calls=8 max_queue_tokens=65536
+//   # name   hash              limits
+//   search   9f86d081...0f00a08
+//   crawler  60303ae2...c11c752  max_calls=8 max_queue_tokens=65536
 #ifndef ENCODERD_SERVER_SECURITY_TOKEN_TABLE_H_
 #define ENCODERD_SERVER_SECURITY_TOKEN_TABLE_H_
 
@@ -59,7 +59,7 @@ class TokenTable {
   static absl::StatusOr<std::shared_ptr<const TokenTable>> Parse(
       absl::string_view text, const TokenTable* before);
 
-  // Whose token it is; null: nobody's. Takes the same time whichever it is.
+  // The holder of `token`, or null. Takes equally long whichever it is.
   const TokenHolder* Find(absl::string_view token) const;
 
   size_t size() const { return holders_.size(); }

@@ -35,7 +35,7 @@ std::vector<FileMark> ChangeRule::Marks() const {
     struct stat info = {};
     if (stat(path.c_str(), &info) == 0) {
       mark = {info.st_dev, info.st_ino, info.st_size,
-              info.st_mtim.tv_sec * int64_t{1000000000} + info.st_mtim.tv_nsec};
+              info.st_ctim.tv_sec * int64_t{1000000000} + info.st_ctim.tv_nsec};
     }
     marks.push_back(mark);
   }

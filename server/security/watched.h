@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,10 +83,13 @@ class Watched {
     value_ = *std::move(value);
     return absl::OkStatus();
   }
-  // Reads again if the files were replaced; call it at even intervals.
+  // Reads again if the files were replaced, and now and then what could not be
+  // read: descriptors may have run out, or a certificate be valid by now. Call
+  // it at even intervals.
   void Look() {
     absl::MutexLock lock(&reading_);
-    if (rule_.Look()) Again();
+    const bool retry = figures().failing && ++looks_ >= kLooksUntilRetry;
+    if (rule_.Look() || retry) Again();
   }
   // Reads again, replaced or not.
   void Reload() {
@@ -104,9 +108,20 @@ class Watched {
   }
 
  private:
+  static constexpr int kLooksUntilRetry = 60;
+
   void Again() ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_) {
-    auto value = read_(this->value().get());
-    LogReload(what_, value.status());
+    looks_ = 0;
+    absl::StatusOr<std::shared_ptr<const T>> value = absl::UnknownError("");
+    try {
+      value = read_(this->value().get());
+    } catch (const std::bad_alloc&) {
+      value = absl::ResourceExhaustedError("out of memory");
+    }
+    if (value.ok() || value.status() != last_error_) {
+      LogReload(what_, value.status());
+    }
+    last_error_ = value.status();
     absl::MutexLock lock(&mu_);
     figures_.failing = !value.ok();
     ++(value.ok() ? figures_.good : figures_.failed);
@@ -117,6 +132,8 @@ class Watched {
   const Read read_;
   absl::Mutex reading_ ABSL_ACQUIRED_BEFORE(mu_);
   ChangeRule rule_ ABSL_GUARDED_BY(reading_);
+  int looks_ ABSL_GUARDED_BY(reading_) = 0;  // since the last reading
+  absl::Status last_error_ ABSL_GUARDED_BY(reading_);
   mutable absl::Mutex mu_;
   std::shared_ptr<const T> value_ ABSL_GUARDED_BY(mu_);
   ReloadFigures figures_ ABSL_GUARDED_BY(mu_);

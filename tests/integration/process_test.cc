@@ -330,7 +330,7 @@ TEST(ProcessTest, AHangupReadsTokensAgain) {
   Served served("load_ms:0", {"--bearer_token_file=" + folder.Path("tokens")});
   ASSERT_NE(served.process.WaitForLine("event=serving"), "");
   served.process.Signal(SIGHUP);
-  EXPECT_NE(served.process.WaitForLine("event=reloaded what=\"bearer tokens\""),
+  EXPECT_NE(served.process.WaitForLine("event=reloaded what=bearer_tokens"),
             "");
   folder.Write("tokens", "a secret");
   served.process.Signal(SIGHUP);

@@ -17,6 +17,7 @@ _KEY = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----")
 _ENCRYPTED = re.compile(rb"-----BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED")
 _TOKEN = re.compile(r"[!-~]+")  # visible ASCII
 _LONGEST_LINE = 64 << 10  # bytes
+_LARGEST_FILE = 4 << 20
 # Where systems keep them: Debian and Alpine, Fedora, SUSE, BSD and macOS.
 _SYSTEM = ["/etc/ssl/certs/ca-certificates.crt",
            "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
@@ -31,11 +32,15 @@ def _read(setting: Setting, line: bool = False) -> bytes:
     """All of the file; or its first line, of at most _LONGEST_LINE + 1."""
     try:
         with open(setting.value, "rb") as file:
-            return file.readline(_LONGEST_LINE + 1) if line else file.read()
+            found = file.readline(_LONGEST_LINE + 1) if line else file.read(
+                _LARGEST_FILE + 1)
     except OSError as error:
         raise _error(setting, f"cannot be read: {error.strerror}") from None
     except ValueError as error:  # a NUL in the path
         raise _error(setting, f"is no path: {error}") from None
+    if len(found) > _LARGEST_FILE:
+        raise _error(setting, f"has more than {_LARGEST_FILE} bytes")
+    return found
 
 
 def _read_pem(setting: Setting, block: "re.Pattern[bytes]", what: str

@@ -47,7 +47,8 @@ def secure(target: str, *, credentials: Optional[grpc.ChannelCredentials],
     files = [read_setting("ca_file", ca_file),
              read_setting("certificate_file", certificate_file),
              read_setting("key_file", key_file)]
-    if credentials is not None:
+    own = credentials is not None
+    if own:
         _refuse_beside_credentials(tls, files)
     elif _wants_tls(tls, files):
         credentials = _tls_credentials(*files)
@@ -59,7 +60,11 @@ def secure(target: str, *, credentials: Optional[grpc.ChannelCredentials],
         raise ValueError(f"server_name is {name.value!r}, but without TLS no "
                          "server has a name to prove; give tls=True or "
                          "ca_file, too")
-    found = _token(token, token_file)
+    if own and (token is not None or token_file is not None):
+        raise ValueError("credentials and a token are both given; put the "
+                         "token into the credentials "
+                         "(grpc.composite_channel_credentials)")
+    found = _token(token, token_file, use_environment=not own)
     if not found:
         return Security(credentials, options, ())
     if credentials is None:
@@ -117,15 +122,17 @@ def _tls_credentials(ca_file: Setting, certificate_file: Setting,
     return grpc.ssl_channel_credentials(roots, key, chain)
 
 
-def _token(token: Optional[str], token_file: Optional[Path]) -> Setting:
+def _token(token: Optional[str], token_file: Optional[Path],
+           use_environment: bool) -> Setting:
     """What to send, under the name of what it came from."""
     if token is not None and not isinstance(token, str):
         raise TypeError(f"token is a {type(token).__name__}; expected a str")
     if token == "":
         raise ValueError("token is empty")
-    given = token is not None or token_file is not None
-    text = read_setting("token", token, use_environment=not given)
-    file = read_setting("token_file", token_file, use_environment=not given)
+    if token is not None or token_file is not None:
+        use_environment = False
+    text = read_setting("token", token, use_environment)
+    file = read_setting("token_file", token_file, use_environment)
     if text and file:
         raise ValueError(f"{text.name} and {file.name} are both set; a client "
                          "has one token: drop one of them")

@@ -224,7 +224,7 @@ def certificate_of_five_days(trouble):
     trouble.watch(server, ca_file=certificates / "ca.pem")
 
 
-@scenario("EncoderdSecretsWrong")
+@scenario("EncoderdSecretReloadFailing")
 def tokens_spoilt(trouble):
     tokens = trouble.folder / "tokens"
     tokens.write_text(f"search {hashlib.sha256(b'alpha').hexdigest()}\n")

@@ -105,7 +105,7 @@ TEST(ConfigTest, OtherMachinesReachItWithTlsOrKnowingly) {
     config.listen = address;
     EXPECT_THAT(Validate(config),
                 IsError(kInvalid, absl::StrCat("--listen=", address,
-                                               ": other machines may reach")));
+                                               ": other machines can reach")));
     config.insecure = true;
     EXPECT_THAT(Validate(config), IsOk());
     config.insecure = false;

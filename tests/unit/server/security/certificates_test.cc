@@ -79,10 +79,10 @@ TEST(CertificatesTest, WhatIsWrongIsNamedWithItsFile) {
        "server2.key: is not the key of the certificate in"},
       {Files("expired"), "expired.pem: expired on 2020-01-01 00:00:00 UTC"},
       {Files("future"), "is not valid before 2098-01-01 00:00:00 UTC"},
-      {Files("client"), "client.pem: is a certificate that is not for servers"},
+      {Files("client"), "client.pem: is not valid for servers"},
       {{good.certificate, key, folder.Path("words.pem")},
        "words.pem: has no certificate in PEM"},
-      {{good.certificate, key, good.certificate}, "is no authority's"},
+      {{good.certificate, key, good.certificate}, "is not a CA"},
   };
   for (const auto& test : kCases) {
     EXPECT_THAT(Read(test.files), IsError(kInvalid, test.message));

@@ -56,7 +56,7 @@ TEST_F(SecretsTest, WithoutFilesThereIsNothing) {
 TEST_F(SecretsTest, WhatIsWrongAtFirstEndsTheStart) {
   folder_.Write("tokens", "a b");
   EXPECT_THAT(Secrets::Open(files_).status(),
-              IsError(kInvalid, absl::StrCat("--bearer_token_file: ",
+              IsError(kInvalid, absl::StrCat("--bearer_token_file=",
                                              files_.tokens, ": line 1: 'a'")));
   folder_.Write("tls.key", "");
   EXPECT_THAT(Secrets::Open(files_).status(),

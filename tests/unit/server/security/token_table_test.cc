@@ -58,7 +58,7 @@ TEST(TokenTableTest, CallsAreCountedUntilTheyAreLetGo) {
   const auto third = holder->OpenCall();
   ASSERT_THAT(third.status(),
               IsError(absl::StatusCode::kResourceExhausted,
-                      "the bearer token has 2 calls and this request brings "
+                      "this caller has 2 calls and this request brings "
                       "1; the limit is 2"));
   const auto detail = GetErrorDetail(third.status());
   EXPECT_EQ(detail->reason, "QUEUE_FULL");
@@ -97,8 +97,8 @@ TEST(TokenTableTest, WhatIsWrongIsNamedWithItsLine) {
       {"b secret", "line 1: 'b' needs the SHA-256 of its token, 64 hex"},
       {absl::StrCat("b ", kBeta, "0"), "64 hex digits"},
       {absl::StrCat("b g", std::string(63, '0')), "64 hex digits"},
-      {good + "a " + kBeta, "line 2: 'a' is there a second time"},
-      {good + "b " + kAlpha, "line 2: 'b' has the token of 'a'"},
+      {good + "a " + kBeta, "line 2: 'a' is already used"},
+      {good + "b " + kAlpha, "line 2: 'b' has the same token as 'a'"},
       {good + "b " + kBeta + " max_call=1", "'max_call=1' is neither"},
       {good + "b " + kBeta + " max_calls=0", "max_calls must be a number of 1"},
       {good + "b " + kBeta + " max_calls=", "max_calls must be a number"},

@@ -171,9 +171,13 @@ def test_a_token_goes_to_no_other_machine_without_tls(
     assert refusal(make, FAR, token=TOKEN, tls=False) == f"token {words}"
     make(FAR, token=TOKEN, tls=True)
     make(FAR, token=TOKEN, ca_file=certificates / "ca.pem")
-    make(FAR, token=TOKEN,
-         credentials=grpc.ssl_channel_credentials())
+    # Whether a caller's own credentials encrypt, nobody can tell.
+    assert refusal(make, token=TOKEN,
+                   credentials=grpc.ssl_channel_credentials()).startswith(
+        "credentials and a token are both given")
     monkeypatch.setenv("ENCODERD_TOKEN", TOKEN)
+    client = make(FAR, credentials=grpc.ssl_channel_credentials())
+    assert not client._methods["Embed"]._metadata
     assert refusal(make, FAR) == f"ENCODERD_TOKEN {words}"
     monkeypatch.setenv("ENCODERD_TLS", "1")
     make(FAR)
@@ -258,8 +262,7 @@ def test_files_turn_tls_on_unless_something_turns_it_off(
     assert not encrypts(make, ca_file="")
     monkeypatch.setenv("ENCODERD_CA_FILE", str(tmp_path / "none"))
     assert encrypts(make, ca_file=ca)
-    assert encrypts(make, credentials=(
-        grpc.ssl_channel_credentials()))
+    make(FAR, credentials=grpc.ssl_channel_credentials())
 
 
 def test_another_word_for_tls_is_refused(make, monkeypatch):

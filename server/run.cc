@@ -155,6 +155,8 @@ std::string WithPort(const std::string& address, int port) {
 int RunServer(int argc, char** argv, const ModelLoader& loader,
               const std::string& revision) {
   signal(SIGPIPE, SIG_IGN);
+  // Until it is heard (Events), and later a terminal that closes, end nothing.
+  signal(SIGHUP, SIG_IGN);
   QuietProtobuf();
   auto config = ConfigFromFlags(argc, argv);
   if (!config.ok()) return StartFailed(config.status());

@@ -17,6 +17,7 @@ namespace encoderd::client {
 namespace {
 
 constexpr int64_t kMostFileBytes = 4 << 20;
+constexpr size_t kMostTokenBytes = 4096;  // as the server has it
 
 template <typename... Parts>
 absl::Status Refused(const Parts&... parts) {
@@ -94,6 +95,10 @@ absl::Status CheckTls(const ClientOptions& options) {
 // `source` is the option, with its file.
 absl::Status CheckToken(absl::string_view source, absl::string_view token) {
   if (token.empty()) return Refused(source, " is empty: it must hold a token");
+  if (token.size() > kMostTokenBytes) {
+    return Refused(source, " has ", token.size(),
+                   " bytes; a token has at most ", kMostTokenBytes);
+  }
   const auto bad = std::find_if_not(token.begin(), token.end(), [](char c) {
     return absl::ascii_isgraph(c);
   });

@@ -4,10 +4,14 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/const_init.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "engine/base/error.h"
+#include "server/observe/log.h"
 
 namespace encoderd {
 namespace {
@@ -37,13 +41,32 @@ absl::string_view TokenOf(const grpc::ServerContextBase& context) {
   return absl::StripAsciiWhitespace(value.substr(kScheme.size()));
 }
 
+// A caller who shows what stands in the file shows the operator's mistake.
+void WarnOfClearText(const TokenTable& tokens, absl::string_view token) {
+  static absl::Mutex mu(absl::kConstInit);
+  static LogLimit limit{1, absl::Minutes(1)};
+  const TokenHolder* const holder = tokens.FindInClear(token);
+  if (holder == nullptr) return;
+  {
+    absl::MutexLock lock(&mu);
+    if (!limit.Allows(absl::Now())) return;
+  }
+  Log(LogLevel::kWarning, "token_in_clear",
+      LogFields()
+          .Add("name", holder->name())
+          .Add("message",
+               "--bearer_token_file has this token itself where its SHA-256 "
+               "belongs; its callers are refused"));
+}
+
 absl::StatusOr<const TokenHolder*> Find(
     const TokenTable& tokens, const grpc::ServerContextBase& context) {
   const absl::string_view token = TokenOf(context);
   if (token.empty()) return MissingError();
   const TokenHolder* const holder = tokens.Find(token);
-  if (holder == nullptr) return UnknownError();
-  return holder;
+  if (holder != nullptr) return holder;
+  WarnOfClearText(tokens, token);
+  return UnknownError();
 }
 
 std::shared_ptr<const TokenTable> TokensOf(const Secrets* secrets) {

@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/security/secret_file.h"
 
@@ -24,6 +25,14 @@ struct Freed {
 using Bio = std::unique_ptr<BIO, Freed<&BIO_free>>;
 using Certificate = std::unique_ptr<X509, Freed<&X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<&EVP_PKEY_free>>;
+using Context = std::unique_ptr<SSL_CTX, Freed<&SSL_CTX_free>>;
+using Ssl = std::unique_ptr<SSL, Freed<&SSL_free>>;
+
+std::string TextOf(BIO* bio) {
+  char* text = nullptr;
+  const auto size = BIO_get_mem_data(bio, &text);
+  return std::string(text, static_cast<size_t>(size));
+}
 
 // A file with its name, for what is wrong with it.
 struct Pem {
@@ -42,7 +51,9 @@ struct Pem {
 absl::StatusOr<Pem> Read(const std::string& flag, const std::string& path) {
   auto text = ReadSecretFile(flag, path);
   if (!text.ok()) return text.status();
-  return Pem{absl::StrCat(flag, "=", path), *std::move(text)};
+  Pem pem = {absl::StrCat(flag, "=", path), *std::move(text)};
+  if (absl::StrContains(pem.text, '\0')) return pem.Bad("has NUL bytes");
+  return pem;
 }
 
 // Instead of the library's own, which asks at the terminal.
@@ -113,6 +124,9 @@ std::string LastError() {
                            : absl::StrCat("is refused: ", reason);
 }
 
+// Forward secrecy only, as gRPC's own default has it; of TLS 1.3 all.
+constexpr char kCiphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
+
 absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext(
     const Pem& certificate, const std::vector<Certificate>& chain,
     const Pem& key_file, EVP_PKEY* key) {
@@ -120,6 +134,7 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext(
                                    &SSL_CTX_free);
   if (context == nullptr) return certificate.Bad("no memory for it");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_cipher_list(context.get(), kCiphers);
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
   if (SSL_CTX_use_certificate(context.get(), chain.front().get()) != 1) {
@@ -140,6 +155,64 @@ absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext(
   return context;
 }
 
+// Both ends of a handshake in memory.
+bool HandshakeWorks(SSL_CTX* server, int version) {
+  const Context client(SSL_CTX_new(TLS_client_method()));
+  SSL_CTX_set_min_proto_version(client.get(), version);
+  SSL_CTX_set_max_proto_version(client.get(), version);
+  SSL_CTX_set_cipher_list(client.get(), kCiphers);
+  const Ssl asks(SSL_new(client.get()));
+  const Ssl answers(SSL_new(server));
+  BIO* ends[2] = {};
+  if (BIO_new_bio_pair(&ends[0], 0, &ends[1], 0) != 1) return false;
+  SSL_set_bio(asks.get(), ends[0], ends[0]);
+  SSL_set_bio(answers.get(), ends[1], ends[1]);
+  SSL_set_connect_state(asks.get());
+  SSL_set_accept_state(answers.get());
+  const auto waits = [](SSL* ssl, int result) {
+    const int error = SSL_get_error(ssl, result);
+    return error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE;
+  };
+  for (;;) {
+    const int asked = SSL_do_handshake(asks.get());
+    if (asked != 1 && !waits(asks.get(), asked)) return false;
+    const int answered = SSL_do_handshake(answers.get());
+    if (answered != 1 && !waits(answers.get(), answered)) return false;
+    if (asked == 1 && answered == 1) return true;
+  }
+}
+
+// A key of a kind that clients do not take, or a chain too long for them, shows
+// in no check of the files alone.
+absl::Status CheckHandshake(const Pem& certificate, SSL_CTX* context) {
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    if (!HandshakeWorks(context, version)) {
+      return certificate.Bad(absl::StrCat("cannot be used for TLS 1.",
+                                          version == TLS1_2_VERSION ? 2 : 3,
+                                          ": ", LastError(),
+                                          "; common clients take keys of RSA "
+                                          "and of the curves P-256 and P-384"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// As gRPC gets them: what was read, and nothing else that the file holds.
+std::string ToPem(const std::vector<Certificate>& certificates) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  for (const Certificate& certificate : certificates) {
+    PEM_write_bio_X509(bio.get(), certificate.get());
+  }
+  return TextOf(bio.get());
+}
+
+std::string ToPem(EVP_PKEY* key) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  PEM_write_bio_PKCS8PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr,
+                                nullptr);
+  return TextOf(bio.get());
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
@@ -156,6 +229,8 @@ absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
   if (!key.ok()) return key.status();
   auto context = NewContext(*certificate, *chain, *key_file, key->get());
   if (!context.ok()) return context.status();
+  const absl::Status works = CheckHandshake(*certificate, context->get());
+  if (!works.ok()) return works;
 
   auto read = std::make_shared<Certificates>();
   if (!files.client_ca.empty()) {
@@ -169,13 +244,17 @@ absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
             "has a certificate that is not a CA (basicConstraints CA:TRUE)");
       }
     }
-    read->client_ca = client_ca->text;
+    read->client_ca = ToPem(*authorities);
   }
-  read->certificate = certificate->text;
-  read->key = key_file->text;
+  read->certificate = ToPem(*chain);
+  read->key = ToPem(key->get());
   read->expires = ToTime(X509_get0_notAfter(chain->front().get()));
   read->context = *std::move(context);
   return read;
+}
+
+std::string Describe(const Certificates& certificates) {
+  return absl::StrCat("expires ", Words(certificates.expires));
 }
 
 }  // namespace encoderd

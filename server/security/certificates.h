@@ -20,7 +20,7 @@ struct CertificateFiles {
 };
 
 struct Certificates {
-  // PEM, as read.
+  // PEM, written anew from what was read: nothing else that the files hold.
   std::string certificate;
   std::string key;
   std::string client_ca;
@@ -31,9 +31,13 @@ struct Certificates {
 
 // INVALID_ARGUMENT "FLAG=PATH: why": unreadable, not PEM, a key that is not the
 // certificate's or has a password, a certificate that has expired at `now`, is
-// not valid yet or is not for servers, a client CA that is none.
+// not valid yet, is not for servers or does not work in a handshake, a client
+// CA that is none.
 absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
     const CertificateFiles& files, absl::Time now);
+
+// "expires 2027-01-31 00:00:00 UTC", for the log.
+std::string Describe(const Certificates& certificates);
 
 }  // namespace encoderd
 

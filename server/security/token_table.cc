@@ -9,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -27,20 +28,23 @@ std::string Hash(absl::string_view token) {
   return hash;
 }
 
+bool IsHash(absl::string_view text) {
+  for (const char c : text) {
+    if (!absl::ascii_isxdigit(c)) return false;
+  }
+  return text.size() == 2 * SHA256_DIGEST_LENGTH;
+}
+
+// Not a token or its hash, and not the word before a token: those are fields
+// that went to the wrong place.
 bool IsName(absl::string_view name) {
+  if (IsHash(name) || absl::EqualsIgnoreCase(name, "bearer")) return false;
   for (const char c : name) {
     if (!absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-') {
       return false;
     }
   }
   return !name.empty() && name.size() <= kMaxName;
-}
-
-bool IsHash(absl::string_view text) {
-  for (const char c : text) {
-    if (!absl::ascii_isxdigit(c)) return false;
-  }
-  return text.size() == 2 * SHA256_DIGEST_LENGTH;
 }
 
 // A line's fields, checked each for itself.
@@ -51,7 +55,8 @@ struct Line {
   int64_t max_queue_tokens = kNoLimit;
 };
 
-absl::Status ReadLimit(absl::string_view field, Line* line) {
+// Errors never quote what they find: it may be a token.
+absl::Status ReadLimit(absl::string_view field, size_t number, Line* line) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(field, absl::MaxSplits('=', 1));
   int64_t* const limit = parts.first == "max_calls" ? &line->max_calls
@@ -59,13 +64,12 @@ absl::Status ReadLimit(absl::string_view field, Line* line) {
                              ? &line->max_queue_tokens
                              : nullptr;
   if (limit == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", absl::CHexEscape(field.substr(0, 80)),
-                     "' is neither max_calls=N nor max_queue_tokens=N"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "field ", number, " is neither max_calls=N nor max_queue_tokens=N"));
   }
   if (!absl::SimpleAtoi(parts.second, limit) || *limit < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat(parts.first, " must be a number of 1 or more"));
+        absl::StrCat(parts.first, " must be a whole number of 1 or more"));
   }
   return absl::OkStatus();
 }
@@ -73,17 +77,18 @@ absl::Status ReadLimit(absl::string_view field, Line* line) {
 absl::StatusOr<Line> ReadLine(const std::vector<absl::string_view>& fields) {
   Line line;
   if (!IsName(fields[0])) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a name has 1 to ", kMaxName, " letters, digits and . _ -"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("field 1 must be a name: 1 to ", kMaxName,
+                     " letters, digits and . _ -, and no hash or scheme"));
   }
   line.name = std::string(fields[0]);
   if (fields.size() < 2 || !IsHash(fields[1])) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", line.name, "' needs the SHA-256 of its token, 64 hex digits"));
+    return absl::InvalidArgumentError(
+        "field 2 must be the SHA-256 of a token, 64 hex digits");
   }
   line.hash = absl::HexStringToBytes(fields[1]);
   for (size_t i = 2; i < fields.size(); ++i) {
-    const absl::Status status = ReadLimit(fields[i], &line);
+    const absl::Status status = ReadLimit(fields[i], i + 1, &line);
     if (!status.ok()) return status;
   }
   return line;
@@ -113,9 +118,7 @@ absl::StatusOr<std::shared_ptr<void>> TokenHolder::OpenCall() const {
 absl::StatusOr<std::shared_ptr<const TokenTable>> TokenTable::Parse(
     absl::string_view text, const TokenTable* before) {
   auto table = std::make_shared<TokenTable>();
-  const auto bad = [](size_t number, absl::string_view why) {
-    return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", why));
-  };
+  if (before != nullptr) table->calls_ = before->calls_;
   size_t number = 0;
   for (const absl::string_view whole : absl::StrSplit(text, '\n')) {
     ++number;
@@ -124,37 +127,44 @@ absl::StatusOr<std::shared_ptr<const TokenTable>> TokenTable::Parse(
                        absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
     if (fields.empty()) continue;
     auto line = ReadLine(fields);
-    if (!line.ok()) return bad(number, line.status().message());
-    auto calls = std::make_shared<std::atomic<int64_t>>(0);
-    for (const auto& holder : table->holders_) {
-      if (holder->name_ == line->name) {
-        return bad(number,
-                   absl::StrCat("'", line->name,
-                                "' is already used; give each token its "
-                                "own name"));
-      }
-      if (holder->hash_ == line->hash) {
-        return bad(number,
-                   absl::StrCat("'", line->name, "' has the same token as '",
-                                holder->name_, "'"));
-      }
+    const absl::Status status =
+        line.ok() ? table->Add(std::move(line->name), std::move(line->hash),
+                               line->max_calls, line->max_queue_tokens)
+                  : line.status();
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("line ", number, ": ", status.message()));
     }
-    if (before != nullptr) {
-      for (const auto& holder : before->holders_) {
-        if (holder->name_ == line->name) calls = holder->calls_;
-      }
-    }
-    if (table->holders_.size() == kMaxTokens) {
-      return bad(number, absl::StrCat("more than ", kMaxTokens, " tokens"));
-    }
-    table->holders_.push_back(std::make_unique<TokenHolder>(
-        std::move(line->name), std::move(line->hash), line->max_calls,
-        line->max_queue_tokens, std::move(calls)));
   }
   if (table->holders_.empty()) {
     return absl::InvalidArgumentError("has no tokens");
   }
   return table;
+}
+
+absl::Status TokenTable::Add(std::string name, std::string hash,
+                             int64_t max_calls, int64_t max_queue_tokens) {
+  for (const auto& holder : holders_) {
+    if (holder->name_ == name) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the name '", name, "' is already used; give each token its own"));
+    }
+    if (holder->hash_ == hash) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", name, "' has the same token as '", holder->name_, "'"));
+    }
+  }
+  if (holders_.size() == kMaxTokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("more than ", kMaxTokens, " tokens"));
+  }
+  auto calls = calls_[name].lock();
+  if (calls == nullptr) calls = std::make_shared<std::atomic<int64_t>>(0);
+  calls_[name] = calls;
+  holders_.push_back(
+      std::make_unique<TokenHolder>(std::move(name), std::move(hash), max_calls,
+                                    max_queue_tokens, std::move(calls)));
+  return absl::OkStatus();
 }
 
 const TokenHolder* TokenTable::Find(absl::string_view token) const {
@@ -167,6 +177,19 @@ const TokenHolder* TokenTable::Find(absl::string_view token) const {
     }
   }
   return found;
+}
+
+const TokenHolder* TokenTable::FindInClear(absl::string_view token) const {
+  if (!IsHash(token)) return nullptr;
+  const std::string bytes = absl::HexStringToBytes(token);
+  for (const auto& holder : holders_) {
+    if (holder->hash_ == bytes) return holder.get();
+  }
+  return nullptr;
+}
+
+std::string Describe(const TokenTable& tokens) {
+  return absl::StrCat(tokens.size(), tokens.size() == 1 ? " token" : " tokens");
 }
 
 }  // namespace encoderd

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,18 +56,30 @@ class TokenHolder {
 class TokenTable {
  public:
   // `before`, of the same file, may be null: its holders' open calls count on
-  // under their names. INVALID_ARGUMENT "line N: why".
+  // under their names. INVALID_ARGUMENT "line N: why", without what is there.
   static absl::StatusOr<std::shared_ptr<const TokenTable>> Parse(
       absl::string_view text, const TokenTable* before);
 
   // The holder of `token`, or null. Takes equally long whichever it is.
   const TokenHolder* Find(absl::string_view token) const;
 
+  // Whose hash `token` is: the mark of a file that has the token itself where
+  // its hash belongs. Null: nobody's. Such a token lets nobody in.
+  const TokenHolder* FindInClear(absl::string_view token) const;
+
   size_t size() const { return holders_.size(); }
 
  private:
+  absl::Status Add(std::string name, std::string hash, int64_t max_calls,
+                   int64_t max_queue_tokens);
+
+  // Of names that are, or were, in the file: those of open calls are still
+  // there when a name comes back.
+  std::map<std::string, std::weak_ptr<std::atomic<int64_t>>> calls_;
   std::vector<std::unique_ptr<TokenHolder>> holders_;
 };
+
+std::string Describe(const TokenTable& tokens);  // "2 tokens", for the log
 
 }  // namespace encoderd
 

@@ -42,11 +42,12 @@ std::vector<FileMark> ChangeRule::Marks() const {
   return marks;
 }
 
-void LogReload(absl::string_view what, const absl::Status& status) {
+void LogReload(absl::string_view what, const absl::Status& status,
+               const std::string& holds) {
   LogFields fields;
   fields.Add("what", what);
   if (status.ok()) {
-    Log(LogLevel::kInfo, "reloaded", fields);
+    Log(LogLevel::kInfo, "reloaded", fields.Add("holds", holds));
   } else {
     fields.Add("message", status.message()).Add("kept", "what was read before");
     Log(LogLevel::kWarning, "reload_failed", fields);

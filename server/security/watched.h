@@ -50,8 +50,9 @@ class ChangeRule {
   std::vector<FileMark> last_;   // at the last look
 };
 
-// The line of the log about files that were read again.
-void LogReload(absl::string_view what, const absl::Status& status);
+// The line of the log about files that were read again, and what they hold.
+void LogReload(absl::string_view what, const absl::Status& status,
+               const std::string& holds);
 
 // How reading again went, since the process started.
 struct ReloadFigures {
@@ -60,7 +61,8 @@ struct ReloadFigures {
   bool failing = false;  // what is in use is not what the files have
 };
 
-// What was read from some files last. Thread-safe; one thread reads at a time.
+// What was read from some files last; `T` has a Describe for the log.
+// Thread-safe; one thread reads at a time.
 template <typename T>
 class Watched {
  public:
@@ -119,7 +121,7 @@ class Watched {
       value = absl::ResourceExhaustedError("out of memory");
     }
     if (value.ok() || value.status() != last_error_) {
-      LogReload(what_, value.status());
+      LogReload(what_, value.status(), value.ok() ? Describe(**value) : "");
     }
     last_error_ = value.status();
     absl::MutexLock lock(&mu_);

@@ -335,7 +335,8 @@ TEST(ProcessTest, AHangupReadsTokensAgain) {
   folder.Write("tokens", "a secret");
   served.process.Signal(SIGHUP);
   const std::string line = served.process.WaitForLine("event=reload_failed");
-  EXPECT_NE(line.find("line 1: 'a' needs the SHA-256"), std::string::npos);
+  EXPECT_NE(line.find("line 1: field 2 must be the SHA-256"),
+            std::string::npos);
   EXPECT_EQ(served.process.log().find("secret"), std::string::npos);
   served.process.Signal(SIGTERM);
   EXPECT_EQ(served.process.Wait(), kExitOk);

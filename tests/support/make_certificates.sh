@@ -6,6 +6,7 @@
 # ca                   signs those below but for the foreign ones
 # server, server2      for localhost, 127.0.0.1 and ::1; server2 is its replacement
 # soon                 a server's that expires in five days
+# odd_curve            a server's, with a key on a curve that TLS does not have
 # client               for a client that proves who it is
 # expired, future      a server's, no longer and not yet valid
 # expired_client       a client's, no longer valid
@@ -45,7 +46,10 @@ CNF
 
 quietly() { "$@" 2> openssl.log || { cat openssl.log >&2; exit 1; }; }
 
-key() { quietly openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"; }
+# key NAME [CURVE]
+key() {
+  quietly openssl ecparam -name "${2:-prime256v1}" -genkey -noout -out "$1.key"
+}
 
 # authority NAME
 authority() {
@@ -54,9 +58,10 @@ authority() {
     -extensions authority -out "$1.pem"
 }
 
-# leaf NAME USE FROM TO [AUTHORITY]: valid from and to, as YYYYMMDDHHMMSSZ
+# leaf NAME USE FROM TO [AUTHORITY [CURVE]]: valid from and to, as
+# YYYYMMDDHHMMSSZ
 leaf() {
-  key "$1"
+  key "$1" "${6:-prime256v1}"
   quietly openssl req -config openssl.cnf -new -key "$1.key" -subj "/CN=$1" -out "$1.csr"
   : > index.txt
   quietly openssl ca -config openssl.cnf -batch -notext -cert "${5:-ca}.pem" -keyfile "${5:-ca}.key" \
@@ -73,6 +78,7 @@ leaf server server "$past" "$later"
 leaf server2 server "$past" "$later"
 leaf client client "$past" "$later"
 leaf soon server "$past" "$(date -u -d '+5 days' +%Y%m%d%H%M%SZ)"
+leaf odd_curve server "$past" "$later" ca secp256k1
 leaf expired server "$past" "$yesterday"
 leaf future server "$future" "$later"
 leaf expired_client client "$past" "$yesterday"

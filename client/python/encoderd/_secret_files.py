@@ -16,7 +16,7 @@ _CERTIFICATE = re.compile(rb"-----BEGIN (?:X509 )?CERTIFICATE-----")
 _KEY = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----")
 _ENCRYPTED = re.compile(rb"-----BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED")
 _TOKEN = re.compile(r"[!-~]+")  # visible ASCII
-_LONGEST_LINE = 64 << 10  # bytes
+_LONGEST_LINE = 4096  # bytes: what the server takes as a token
 _LARGEST_FILE = 4 << 20
 # Where systems keep them: Debian and Alpine, Fedora, SUSE, BSD and macOS.
 _SYSTEM = ["/etc/ssl/certs/ca-certificates.crt",

@@ -1,5 +1,6 @@
 #include "server/security/certificates.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -12,6 +13,8 @@
 
 namespace encoderd {
 namespace {
+
+using ::testing::StartsWith;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
@@ -29,7 +32,7 @@ TEST(CertificatesTest, GoodFilesAreRead) {
   const auto read = ReadCertificates(files, absl::Now());
   ASSERT_THAT(read, IsOk());
   EXPECT_EQ((*read)->certificate, CertificateText("server.pem"));
-  EXPECT_EQ((*read)->key, CertificateText("server.key"));
+  EXPECT_THAT((*read)->key, StartsWith("-----BEGIN PRIVATE KEY-----\n"));
   EXPECT_EQ((*read)->client_ca, CertificateText("ca.pem"));
   EXPECT_EQ((*read)->expires, absl::FromCivil(absl::CivilSecond(2099, 1, 1),
                                               absl::UTCTimeZone()));
@@ -42,7 +45,26 @@ TEST(CertificatesTest, AChainIsReadWhole) {
                CertificateText("server.pem") + CertificateText("ca.pem"));
   CertificateFiles files = Files("server");
   files.certificate = folder.Path("chain.pem");
-  EXPECT_THAT(Read(files), IsOk());
+  const auto read = ReadCertificates(files, absl::Now());
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ((*read)->certificate, ReadAll(folder.Path("chain.pem")));
+}
+
+// gRPC would read an engine's name where a key's text begins so.
+TEST(CertificatesTest, OnlyWhatWasReadIsHandedOn) {
+  const TempFolder folder;
+  folder.Write("server.key", "engine:x:y\n" + CertificateText("server.key"));
+  folder.Write("server.pem", "words\n" + CertificateText("server.pem"));
+  const auto read = ReadCertificates(
+      {folder.Path("server.pem"), folder.Path("server.key"), ""}, absl::Now());
+  ASSERT_THAT(read, IsOk());
+  EXPECT_THAT((*read)->key, StartsWith("-----BEGIN PRIVATE KEY-----\n"));
+  EXPECT_EQ((*read)->certificate, CertificateText("server.pem"));
+}
+
+TEST(CertificatesTest, AKeyThatNoClientTakesIsRefused) {
+  EXPECT_THAT(Read(Files("odd_curve")),
+              IsError(kInvalid, "odd_curve.pem: cannot be used for TLS 1."));
 }
 
 TEST(CertificatesTest, WhatIsWrongIsNamedWithItsFile) {
@@ -56,6 +78,7 @@ TEST(CertificatesTest, WhatIsWrongIsNamedWithItsFile) {
   folder.Write("locked.key",
                "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n"
                "-----END ENCRYPTED PRIVATE KEY-----\n");
+  folder.Write("nul.pem", std::string("\0\n", 2) + server);
   ASSERT_EQ(mkfifo(folder.Path("fifo.pem").c_str(), 0600), 0);
   const CertificateFiles good = Files("server");
   const std::string key = CertificatePath("server.key");
@@ -69,6 +92,7 @@ TEST(CertificatesTest, WhatIsWrongIsNamedWithItsFile) {
       {{folder.Path("empty.pem"), key, ""}, "empty.pem: is empty"},
       {{folder.Path("large.pem"), key, ""}, "more than 1048576 bytes"},
       {{folder.Path("words.pem"), key, ""}, "has no certificate in PEM"},
+      {{folder.Path("nul.pem"), key, ""}, "nul.pem: has NUL bytes"},
       {{folder.Path("cut.pem"), key, ""}, "cut.pem: has no certificate"},
       {{folder.Path("cut_chain.pem"), key, ""},
        "cut_chain.pem: is broken after certificate 1"},

@@ -55,9 +55,10 @@ TEST_F(SecretsTest, WithoutFilesThereIsNothing) {
 
 TEST_F(SecretsTest, WhatIsWrongAtFirstEndsTheStart) {
   folder_.Write("tokens", "a b");
-  EXPECT_THAT(Secrets::Open(files_).status(),
-              IsError(kInvalid, absl::StrCat("--bearer_token_file=",
-                                             files_.tokens, ": line 1: 'a'")));
+  EXPECT_THAT(
+      Secrets::Open(files_).status(),
+      IsError(kInvalid, absl::StrCat("--bearer_token_file=", files_.tokens,
+                                     ": line 1: field 2")));
   folder_.Write("tls.key", "");
   EXPECT_THAT(Secrets::Open(files_).status(),
               IsError(kInvalid, "tls.key: is empty"));
@@ -68,7 +69,8 @@ TEST_F(SecretsTest, ReplacedFilesAreReadByThemselves) {
   Use("server2");
   folder_.Write("tokens", kBeta);
   EXPECT_TRUE(Eventually([&] {
-    return secrets->certificates()->key == CertificateText("server2.key") &&
+    return secrets->certificates()->certificate ==
+               CertificateText("server2.pem") &&
            secrets->tokens()->Find("beta") != nullptr;
   }));
   EXPECT_EQ(secrets->tokens()->Find("alpha"), nullptr);
@@ -90,7 +92,8 @@ TEST_F(SecretsTest, ExchangedLinksAreNoticed) {
   fs::create_directory_symlink("new", folder_.Path("next"));
   fs::rename(folder_.Path("next"), folder_.Path("data"));
   EXPECT_TRUE(Eventually([&] {
-    return secrets->certificates()->key == CertificateText("server2.key");
+    return secrets->certificates()->certificate ==
+           CertificateText("server2.pem");
   }));
 }
 
@@ -115,7 +118,8 @@ TEST_F(SecretsTest, BadFilesAreCountedAndChangeNothing) {
     return !secrets->certificate_reloads().failing &&
            !secrets->token_reloads().failing;
   }));
-  EXPECT_EQ(secrets->certificates()->key, CertificateText("server2.key"));
+  EXPECT_EQ(secrets->certificates()->certificate,
+            CertificateText("server2.pem"));
 }
 
 TEST_F(SecretsTest, ReloadReadsAtOnce) {

@@ -91,18 +91,23 @@ TEST(TokenTableTest, WhatIsWrongIsNamedWithItsLine) {
   const std::pair<std::string, std::string> kCases[] = {
       {"", "has no tokens"},
       {"# nothing\n", "has no tokens"},
-      {good + "b/c " + kBeta, "line 2: a name has 1 to 64 letters"},
-      {std::string(65, 'n') + " " + kBeta, "line 1: a name has 1 to 64"},
-      {good + "b", "line 2: 'b' needs the SHA-256 of its token"},
-      {"b secret", "line 1: 'b' needs the SHA-256 of its token, 64 hex"},
+      {good + "b/c " + kBeta,
+       "line 2: field 1 must be a name: 1 to 64 letters"},
+      {std::string(65, 'n') + " " + kBeta, "line 1: field 1 must be a name"},
+      {good + "b", "line 2: field 2 must be the SHA-256 of a token"},
+      {"b secret", "line 1: field 2 must be the SHA-256"},
       {absl::StrCat("b ", kBeta, "0"), "64 hex digits"},
       {absl::StrCat("b g", std::string(63, '0')), "64 hex digits"},
-      {good + "a " + kBeta, "line 2: 'a' is already used"},
+      {good + "a " + kBeta, "line 2: the name 'a' is already used"},
       {good + "b " + kAlpha, "line 2: 'b' has the same token as 'a'"},
-      {good + "b " + kBeta + " max_call=1", "'max_call=1' is neither"},
-      {good + "b " + kBeta + " max_calls=0", "max_calls must be a number of 1"},
-      {good + "b " + kBeta + " max_calls=", "max_calls must be a number"},
-      {good + "b " + kBeta + " max_queue_tokens=1e3", "must be a number"},
+      {good + "b " + kBeta + " max_call=1",
+       "line 2: field 3 is neither max_calls=N"},
+      {good + "b " + kBeta + " max_calls=0",
+       "max_calls must be a whole number of 1"},
+      {good + "b " + kBeta + " max_calls=", "max_calls must be a whole number"},
+      {good + "b " + kBeta + " max_queue_tokens=1e3", "must be a whole number"},
+      {std::string(kAlpha) + " " + kBeta, "line 1: field 1 must be a name"},
+      {std::string("Bearer ") + kBeta, "line 1: field 1 must be a name"},
       {many, "line 1025: more than 1024 tokens"},
   };
   for (const auto& [text, message] : kCases) {
@@ -112,9 +117,39 @@ TEST(TokenTableTest, WhatIsWrongIsNamedWithItsLine) {
 }
 
 TEST(TokenTableTest, AnErrorNeverShowsWhatMayBeAToken) {
-  const auto error =
-      TokenTable::Parse("search my-real-token", nullptr).status();
-  EXPECT_EQ(error.message().find("my-real-token"), std::string::npos);
+  // As `openssl rand -hex 32` gives it: it looks like a hash, too.
+  const std::string token(64, 'c');
+  for (const std::string& text :
+       {token, absl::StrCat("search ", kAlpha, " ", token),
+        "search my-" + token, token + " " + kAlpha, std::string("my-token"),
+        "a=" + token}) {
+    const auto error = TokenTable::Parse(text, nullptr).status();
+    EXPECT_FALSE(error.ok()) << text;
+    EXPECT_EQ(error.message().find("token-"), std::string::npos);
+    EXPECT_EQ(error.message().find(token), std::string::npos) << error;
+    EXPECT_EQ(error.message().find("my-"), std::string::npos) << error;
+  }
+}
+
+TEST(TokenTableTest, ATokenInThePlaceOfItsHashIsFoundOut) {
+  const auto table = Parsed(absl::StrCat("search ", kAlpha));
+  EXPECT_EQ(table->Find(kAlpha), nullptr);
+  ASSERT_NE(table->FindInClear(kAlpha), nullptr);
+  EXPECT_EQ(table->FindInClear(kAlpha)->name(), "search");
+  EXPECT_EQ(table->FindInClear(kBeta), nullptr);
+  EXPECT_EQ(table->FindInClear("alpha"), nullptr);
+}
+
+TEST(TokenTableTest, ANameThatComesBackStillHasItsOpenCalls) {
+  const auto first = Parsed(absl::StrCat("a ", kAlpha, " max_calls=1"));
+  auto open = first->Find("alpha")->OpenCall();
+  ASSERT_THAT(open, IsOk());
+  const auto without = Parsed(absl::StrCat("b ", kBeta), first.get());
+  const auto again =
+      Parsed(absl::StrCat("a ", kAlpha, " max_calls=1"), without.get());
+  EXPECT_FALSE(again->Find("alpha")->OpenCall().ok());
+  open = absl::UnknownError("let go");
+  EXPECT_THAT(again->Find("alpha")->OpenCall(), IsOk());
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ def test_an_endless_first_line_is_no_token(make, tmp_path):
     path.write_text("x" * 100000)
     assert refusal(make, token_file=path) == (
         f"token_file {path} holds no token: its first line has more than "
-        "65536 bytes")
+        "4096 bytes")
 
 
 def test_contradictions_are_refused(make, certificates, tmp_path):

@@ -13,7 +13,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang fuzz
-  simulation rounds container restarts rotations prometheus dashboard languages tokenizers)
+  simulation rounds bounds container restarts rotations prometheus dashboard languages tokenizers)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -183,6 +183,19 @@ check_restarts() {
   programs_and_client && python_check restarts 100
   local code=$?
   verdict "0 lost" "$(cat "$work/restarts")" test "$code" -eq 0
+}
+
+# What has a bound in seconds: start, leaving, a lost device, floods.
+check_bounds() {
+  touch "$work/bounds"
+  programs_and_client && cmake --preset dev > "$work/bounds.log" 2>&1 &&
+    cmake --build build/dev --target encoderd_fake_server \
+      >> "$work/bounds.log" 2>&1 &&
+    PYTHONPATH=$work/client/site "$python" tests/integration/bounds.py \
+      --programs=build/dev/bin > "$work/bounds"
+  local code=$?
+  cat "$work/bounds" >&2
+  verdict "0 missed" "$(tail -n 1 "$work/bounds")" test "$code" -eq 0
 }
 
 # A certificate replaced 100 times under load.

@@ -8,7 +8,6 @@ own: what no test of a change may depend on.
 Needs the Python client installed. Exits with 1 where a bound is missed."""
 
 import argparse
-import asyncio
 import contextlib
 import pathlib
 import signal
@@ -112,7 +111,7 @@ def term_while_loading(programs):
 @bound(0.5, "s", "a second TERM ends a drain")
 def second_term(programs):
     for _ in range(3):
-        with Fake(programs, "batch_us:30000000") as server, \
+        with Fake(programs, "stuck_after_batches:1") as server, \
                 plain(server.address) as channel:
             stub = encoder_pb2_grpc.EncoderStub(channel)
             call = stub.Embed.future(request("x"))
@@ -187,7 +186,7 @@ def lost_device(programs):
 
 @bound(0.005, "s", "a full queue refuses (the median of 200)")
 def queue_full(programs):
-    with Fake(programs, "batch_us:20000000", "--max_queue_tokens=64") as server, \
+    with Fake(programs, "stuck_after_batches:1", "--max_queue_tokens=64") as server, \
             plain(server.address) as channel:
         stub = encoder_pb2_grpc.EncoderStub(channel)
         calls = [stub.Embed.future(request("x" * 28)) for _ in range(2)]
@@ -239,43 +238,6 @@ def flood(programs):
         with plain(server.address) as new:
             encoder_pb2_grpc.EncoderStub(new).Embed(request("x"), timeout=60)
         yield time.monotonic() - begun
-
-
-def resident(process):
-    text = pathlib.Path(f"/proc/{process.pid}/status").read_text()
-    return int(text.split("VmRSS:")[1].split()[0])  # KiB
-
-
-async def open_streams(address, connections, each, opened, done):
-    async with contextlib.AsyncExitStack() as stack:
-        calls = []
-        for _ in range(connections):
-            channel = await stack.enter_async_context(grpc.aio.insecure_channel(
-                address, [("grpc.use_local_subchannel_pool", 1)]))
-            stub = encoder_pb2_grpc.EncoderStub(channel)
-            calls += [stub.EmbedStream() for _ in range(each)]
-        await asyncio.gather(*(call.wait_for_connection() for call in calls[:1]))
-        while not opened():
-            await asyncio.sleep(0.2)
-        done()
-        for call in calls:
-            call.cancel()
-
-
-@bound(32, "KiB", "an idle stream of 10,000")
-def idle_streams(programs):
-    with Fake(programs, "load_ms:0", "--max_streams=10000",
-              "--max_streams_per_connection=1000") as server:
-        figures = []
-
-        def opened():
-            return "\nencoderd_streams 10000\n" in server.metrics()
-
-        before = resident(server.process)
-        asyncio.run(asyncio.wait_for(open_streams(
-            server.address, 10, 1000, opened,
-            lambda: figures.append(resident(server.process))), 300))
-        yield (figures[0] - before) / 10000
 
 
 def main():

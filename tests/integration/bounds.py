@@ -68,6 +68,11 @@ class Fake(Server):
                          *flags, **more)
 
 
+def wait_for_admitted(server, tokens):
+    eventually(lambda: f'encoderd_admitted_tokens{{model="m"}} {tokens}\n'
+               in server.metrics(), f"{tokens} tokens in the queue")
+
+
 def seconds_to_end(process, patience=60):
     begun = time.monotonic()
     code = process.wait(patience)
@@ -115,8 +120,7 @@ def second_term(programs):
                 plain(server.address) as channel:
             stub = encoder_pb2_grpc.EncoderStub(channel)
             call = stub.Embed.future(request("x"))
-            eventually(lambda s=server: "encoderd_admitted_tokens{model=\"m\"} 3"
-                       in s.metrics(), "a call under way")
+            wait_for_admitted(server, 3)
             server.process.terminate()
             server.wait_for("event=draining")
             time.sleep(1.2)  # sooner it is the same wish
@@ -143,8 +147,7 @@ def drain(programs):
             watching = watch(channel)
             next(watching)
             call = stub.Embed.future(request("x"))
-            eventually(lambda s=server: "encoderd_admitted_tokens{model=\"m\"} 3"
-                       in s.metrics(), "a call under way")
+            wait_for_admitted(server, 3)
             server.process.terminate()
             assert call.result(60).embeddings
             yield seconds_to_end(server.process)[0]
@@ -190,8 +193,7 @@ def queue_full(programs):
             plain(server.address) as channel:
         stub = encoder_pb2_grpc.EncoderStub(channel)
         calls = [stub.Embed.future(request("x" * 28)) for _ in range(2)]
-        eventually(lambda: "encoderd_admitted_tokens{model=\"m\"} 60"
-                   in server.metrics(), "a full queue")
+        wait_for_admitted(server, 60)
         took = []
         for _ in range(200):
             begun = time.monotonic()

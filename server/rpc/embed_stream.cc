@@ -322,7 +322,10 @@ void EmbedStream::Pump() {
     } else if (action == Action::kWrite) {
       StartWrite(&outgoing_);
     } else {
-      if (action == Action::kFinish) Finish(outcome);
+      if (action == Action::kFinish) {
+        context_.LeavePlace();
+        Finish(outcome);
+      }
       return;
     }
   }

@@ -185,6 +185,18 @@ TEST_F(TokenTest, ATokenHasNoMoreCallsThanItMay) {
   }
 }
 
+// It may call again as soon as it knows that its stream is over.
+TEST_F(TokenTest, AStreamLeavesItsPlaceBeforeItsEndIsKnown) {
+  folder_.Write("tokens", absl::StrCat("search ", kAlpha, " max_calls=1"));
+  Start();
+  for (int i = 0; i < 1000; ++i) {
+    auto context = Context("Bearer alpha");
+    const auto stream = server_->stub().EmbedStream(context.get());
+    stream->WritesDone();
+    ASSERT_TRUE(stream->Finish().ok()) << i;
+  }
+}
+
 TEST_F(TokenTest, AStreamEndsWhenItsTokenIsTakenAway) {
   Start();
   auto context = Context("Bearer alpha");

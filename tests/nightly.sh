@@ -13,7 +13,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang fuzz
-  simulation rounds bounds container restarts rotations prometheus dashboard languages tokenizers)
+  tsan coverage simulation rounds bounds streams container restarts rotations prometheus dashboard languages tokenizers)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -108,6 +108,34 @@ check_fuzz() {
   verdict "0 faults" "$executions executions" test "$code" -eq 0
 }
 
+# Server and C++ client under ThreadSanitizer, which is told what Abseil's
+# mutexes order, in gRPC too (tests/support/tsan_abseil.cc). Programs started
+# by a test are left out: they are not told.
+check_tsan() {
+  local log=$work/tsan.log code
+  ENCODERD_PRESET=tsan-server tests/run.sh \
+    -R '^(server_|rpc_|api_|observe_|security_|net_|client_|encoderctl)[a-z_]*test$' \
+    -E '^server_(process|model)_test$' > "$log" 2>&1
+  code=$?
+  [[ $code -eq 0 ]] || tail -n 60 "$log" >&2
+  verdict "0 reports" "$(grep -E 'tests (passed|failed)' "$log")" \
+    test "$code" -eq 0
+}
+
+# How much of what reports an error the suite runs.
+check_coverage() {
+  local log=$work/coverage.log code
+  find build/coverage -name '*.gcda' -delete 2> /dev/null
+  ENCODERD_PRESET=coverage tests/run.sh -LE 'lint|golden|cuda' \
+    -E 'tokenizer_(differential|byte_pair|unigram)|gpu_script|client_languages' \
+    > "$log" 2>&1 || tail -n 40 "$log" >&2
+  python3 tests/coverage/error_lines.py --build build/coverage \
+    > "$work/error_lines"
+  code=$?
+  cat "$work/error_lines" >&2
+  verdict "at least 90 %" "$(tail -n 1 "$work/error_lines")" test "$code" -eq 0
+}
+
 # The queue's simulation: a million random schedules, each in virtual time.
 check_simulation() {
   local log=$work/simulation.log code
@@ -198,6 +226,19 @@ check_bounds() {
   verdict "0 missed" "$(tail -n 1 "$work/bounds")" test "$code" -eq 0
 }
 
+# Ten thousand idle streams: memory, and whether others notice.
+check_streams() {
+  touch "$work/streams"
+  programs_and_client && cmake --preset dev > "$work/streams.log" 2>&1 &&
+    cmake --build build/dev --target encoderd_fake_server \
+      >> "$work/streams.log" 2>&1 &&
+    PYTHONPATH=$work/client/site "$python" tests/integration/idle_streams.py \
+      --programs=build/dev/bin > "$work/streams"
+  local code=$?
+  cat "$work/streams" >&2
+  verdict "32 KB a stream" "$(cut -c1-100 "$work/streams")" test "$code" -eq 0
+}
+
 # A certificate replaced 100 times under load.
 check_rotations() {
   touch "$work/rotations"
@@ -277,7 +318,7 @@ check_languages() {
     test "$code" -eq 0 -a "${figure%% *}" = 9
 }
 
-# Every text of the corpus in every comparison; tests/run.sh takes a quarter of
+# Every text of the corpus in every comparison; tests/run.sh takes a tenth of
 # it in most.
 check_tokenizers() {
   local log=$work/tokenizers.log

@@ -35,7 +35,7 @@ def test_real_text_in_many_scripts(lines):
     print(f"{len(lines)} lines, scripts: {' '.join(sorted(scripts))}")
     assert len(lines) >= 100_000
     assert len(scripts) >= 10
-    compare(BASE, lines, every=True)
+    compare(BASE, lines, one_in=4)
 
 
 def test_real_text_with_offsets(lines):
@@ -104,7 +104,7 @@ def test_every_code_point(switches, tmp_path):
                     vocab.setdefault(entry, len(vocab))
 
     folder = reference.write_variant(BASE, tmp_path, change)
-    compare(folder, adversary.code_points(), every=True)
+    compare(folder, adversary.code_points(), one_in=4)
 
 
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)

@@ -128,6 +128,9 @@ struct AttentionOp {
   cuda::AttentionPath path{};
   const cuda::AttentionWork* work = nullptr;  // [work_count]
   int64_t work_count = 0;
+  // By the Executor of a CPU: these heads alone, or with a count of 0 all.
+  int32_t first_head = 0;
+  int32_t head_count = 0;
 
   bool operator==(const AttentionOp&) const = default;
 };

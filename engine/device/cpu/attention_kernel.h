@@ -303,7 +303,9 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
   const float root = __builtin_sqrtf(static_cast<float>(size));
   const float scale = 1.0f / root;
 
-  for (int64_t head = 0; head < op.heads; ++head) {
+  const int64_t end_head =
+      op.head_count == 0 ? op.heads : op.first_head + op.head_count;
+  for (int64_t head = op.first_head; head < end_head; ++head) {
     const Element* q = static_cast<const Element*>(op.qkv.data) + head * size;
     PackKeys<E>(q + hidden, stride, n, size, keys);
     PackValues<E>(q + 2 * hidden, stride, n, size, values);

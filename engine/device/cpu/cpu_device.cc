@@ -26,8 +26,11 @@ const Kernels* FloatKernels(Isa isa) {
 class CpuDevice : public Device {
  public:
   CpuDevice(const Kernels& kernels, std::unique_ptr<ProductFactory> products,
-            Isa isa)
-      : kernels_(kernels), products_(std::move(products)), isa_(isa) {}
+            Isa isa, std::shared_ptr<Team> team)
+      : kernels_(kernels),
+        products_(std::move(products)),
+        isa_(isa),
+        team_(team == nullptr ? SharedTeam() : std::move(team)) {}
 
   std::string name() const override {
     return absl::StrCat("cpu (", CpuModelName(), ", ", IsaName(isa_), ")");
@@ -104,7 +107,7 @@ class CpuDevice : public Device {
 
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {
-    return NewCpuExecutor(kernels_, limits, scratch_bytes_);
+    return NewCpuExecutor(kernels_, limits, scratch_bytes_, team_.get());
   }
 
  private:
@@ -116,19 +119,21 @@ class CpuDevice : public Device {
   const Kernels& kernels_;
   const std::unique_ptr<ProductFactory> products_;
   const Isa isa_;
+  const std::shared_ptr<Team> team_;
   ModelSizes sizes_;           // of the expected model
   int64_t scratch_bytes_ = 0;  // the most that a product asks for
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa) {
+absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
+                                                std::shared_ptr<Team> team) {
   if (dtype == DType::kF32) {
     const Kernels* kernels = FloatKernels(isa);
     auto products = kernels == Avx512Kernels() ? OneDnnProducts(DType::kF32)
                                                : OwnProducts(*kernels);
-    return std::unique_ptr<Device>(
-        absl::make_unique<CpuDevice>(*kernels, std::move(products), isa));
+    return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
+        *kernels, std::move(products), isa, std::move(team)));
   }
   if (dtype != DType::kBF16) {
     return absl::UnimplementedError(
@@ -143,7 +148,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa) {
                      CpuModelName(), ") has ", IsaName(isa), "; choose fp32"));
   }
   return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
-      *kernels, OneDnnProducts(DType::kBF16), isa));
+      *kernels, OneDnnProducts(DType::kBF16), isa, std::move(team)));
 }
 
 }  // namespace cpu

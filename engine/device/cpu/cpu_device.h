@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/device/cpu/cpu_info.h"
+#include "engine/device/cpu/team.h"
 #include "engine/device/device.h"
 
 namespace encoderd {
@@ -13,8 +14,10 @@ namespace cpu {
 
 // dtype: kF32 or kBF16. isa: at most DetectIsa(), which is what the server
 // passes; tests pass lower ones. UNIMPLEMENTED: the instruction set has no
-// native bf16 (both are named), or the dtype is neither.
-absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa);
+// native bf16 (both are named), or the dtype is neither. team: who helps a pass
+// that is alone; null: the process's own.
+absl::StatusOr<std::unique_ptr<Device>> OpenCpu(
+    DType dtype, Isa isa, std::shared_ptr<Team> team = nullptr);
 
 }  // namespace cpu
 }  // namespace encoderd

@@ -1,6 +1,8 @@
 #include "engine/device/cpu/cpu_executor.h"
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -14,21 +16,77 @@ namespace encoderd {
 namespace cpu {
 namespace {
 
-absl::Status NoMemory(int64_t bytes, absl::string_view what) {
+absl::Status Reserve(int64_t bytes, absl::string_view what,
+                     AlignedBuffer* buffer) {
+  *buffer = AlignedBuffer(bytes);
+  if (buffer->data() != nullptr) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("no memory for ", bytes, " bytes of ", what));
 }
 
-absl::Status Reserve(int64_t bytes, absl::string_view what,
-                     AlignedBuffer* buffer) {
-  *buffer = AlignedBuffer(bytes);
-  return buffer->data() == nullptr ? NoMemory(bytes, what) : absl::OkStatus();
+// Fewer rows are not worth another thread.
+constexpr int64_t kPartRows = 8;
+
+int32_t MostParts(int64_t rows) {
+  return static_cast<int32_t>(std::max<int64_t>(1, rows / kPartRows));
+}
+
+struct Range {
+  int64_t first, count;
+};
+
+// The rows of a part; all but the last are a multiple of kPartRows, of which
+// products are made.
+Range RowsOfPart(int64_t rows, int32_t part, int32_t parts) {
+  const auto begin = [&](int64_t p) {
+    return p == parts ? rows : rows * p / parts / kPartRows * kPartRows;
+  };
+  return {begin(part), begin(part + 1) - begin(part)};
+}
+
+Matrix Some(const Matrix& matrix, Range rows) {
+  return matrix.data == nullptr ? matrix
+                                : RowsOf(matrix, rows.first, rows.count);
+}
+
+// An op for some of its rows.
+EmbedOp Some(EmbedOp op, Range rows) {
+  op.batch.rows = rows.count;
+  op.batch.token_ids += rows.first;
+  op.batch.position_ids += rows.first;
+  op.batch.segment_ids += rows.first;
+  op.out = Some(op.out, rows);
+  return op;
+}
+RotateOp Some(RotateOp op, Range rows) {
+  op.qkv = Some(op.qkv, rows);
+  op.position_ids += rows.first;
+  return op;
+}
+GateOp Some(GateOp op, Range rows) {
+  op.x = Some(op.x, rows);
+  op.y = Some(op.y, rows);
+  return op;
+}
+AddNormOp Some(AddNormOp op, Range rows) {
+  op.x = Some(op.x, rows);
+  op.residual = Some(op.residual, rows);
+  op.sum = Some(op.sum, rows);
+  op.y = Some(op.y, rows);
+  return op;
+}
+
+int64_t RowsIn(const EmbedOp& op) { return op.batch.rows; }
+int64_t RowsIn(const RotateOp& op) { return op.qkv.rows; }
+template <typename O>
+int64_t RowsIn(const O& op) {
+  return op.x.rows;
 }
 
 class CpuExecutor : public Executor {
  public:
-  CpuExecutor(const Kernels& kernels, const ExecutorLimits& limits)
-      : kernels_(kernels), limits_(limits) {}
+  CpuExecutor(const Kernels& kernels, const ExecutorLimits& limits, Team* team)
+      : kernels_(kernels), limits_(limits), team_(team) {}
 
   absl::Status TakeScratch(int64_t product_scratch_bytes);
 
@@ -41,6 +99,7 @@ class CpuExecutor : public Executor {
   }
   absl::Status Finish(ForwardResult* result) override {
     batch_ = nullptr;
+    pass_.reset();
     return status_;
   }
 
@@ -48,43 +107,53 @@ class CpuExecutor : public Executor {
   DType dtype() const { return kernels_.bf16 ? DType::kBF16 : DType::kF32; }
   bool Failed() const { return !status_.ok(); }
 
-  // By the kernel alone.
+  // By the kernel alone, row by row.
   template <typename O>
   void Do(const O& op) {
-    RunKernel(op, row_.data());
+    const int64_t rows = RowsIn(op);
+    pass_->Run(MostParts(rows), scratch_,
+               [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
+                 RunKernel(Some(op, RowsOfPart(rows, part, parts)),
+                           scratch.row.data());
+               });
   }
   void Do(const ProductOp& op);
   void Do(const AttentionOp& op);
   void Do(const PoolOp& op);
 
   template <typename O>
-  void RunKernel(const O& op, void* scratch) {
+  void RunKernel(const O& op, void* scratch) const {
     static_cast<const Kernel<O>&>(kernels_).run(op, scratch);
   }
+  absl::Status Multiply(const ProductOp& op, Range rows,
+                        const ThreadScratch& scratch) const;
+  // The heads of a part: those whose cost begins in its share of all.
+  void Attend(const AttentionOp& op, int32_t part, int32_t parts,
+              const ThreadScratch& scratch) const;
 
   // Constant after TakeScratch.
   const Kernels& kernels_;
   const ExecutorLimits limits_;
-  AlignedBuffer product_scratch_;
-  AlignedBuffer attention_scratch_;
-  AlignedBuffer row_;     // [H] or [E], whichever is more
-  AlignedBuffer states_;  // [max_seqlen,H], bf16 only
+  Team* const team_;
+  ThreadScratch scratch_;  // of the calling thread
+  AlignedBuffer states_;   // [max_seqlen,H], bf16 only
   std::vector<AlignedBuffer> matrices_;
 
   // Of the pass that runs.
   const PackedBatch* batch_ = nullptr;
+  std::optional<Team::Pass> pass_;
   absl::Status status_;
 };
 
 absl::Status CpuExecutor::TakeScratch(int64_t product_scratch_bytes) {
   const ModelSizes& model = limits_.model;
-  absl::Status status =
-      Reserve(product_scratch_bytes, "product scratch", &product_scratch_);
-  status.Update(Reserve(
+  // A row: [H] or [E], whichever is more.
+  const ScratchBytes bytes = {
+      product_scratch_bytes,
       kernels_.attention_scratch_bytes(model.max_len, model.head_size()),
-      "attention scratch", &attention_scratch_));
-  status.Update(Reserve(std::max(model.hidden_size, model.embedding_size) * 4,
-                        "row scratch", &row_));
+      std::max(model.hidden_size, model.embedding_size) * 4};
+  absl::Status status = encoderd::cpu::TakeScratch(bytes, &scratch_);
+  status.Update(team_->Reserve(bytes));
   if (kernels_.bf16) {
     status.Update(Reserve(int64_t{4} * model.max_len * model.hidden_size,
                           "pooling scratch", &states_));
@@ -104,6 +173,7 @@ absl::StatusOr<Matrix> CpuExecutor::Allocate(int64_t rows, int64_t cols) {
 
 BatchRef CpuExecutor::Upload(const PackedBatch& batch) {
   batch_ = &batch;
+  pass_.emplace(team_);
   status_ = absl::OkStatus();
   if (batch.num_tokens() > limits_.max_batch_tokens ||
       batch.num_sequences() > limits_.max_batch_sequences ||
@@ -118,27 +188,72 @@ BatchRef CpuExecutor::Upload(const PackedBatch& batch) {
           batch.segment_ids.data()};
 }
 
-void CpuExecutor::Do(const ProductOp& op) {
+absl::Status CpuExecutor::Multiply(const ProductOp& op, Range range,
+                                   const ThreadScratch& scratch) const {
   const auto& linear = static_cast<const CpuLinear&>(*op.weights);
-  for (int64_t r = 0; r < op.x.rows && !Failed(); r += kProductRows) {
-    const int64_t rows = std::min(kProductRows, op.x.rows - r);
+  const int64_t end = range.first + range.count;
+  for (int64_t r = range.first; r < end; r += kProductRows) {
+    const int64_t rows = std::min(kProductRows, end - r);
     const Matrix y = RowsOf(op.y, r, rows);
-    status_ = linear.product->Run(RowsOf(op.x, r, rows).data, rows, y.data,
-                                  product_scratch_.data());
+    const absl::Status status = linear.product->Run(
+        RowsOf(op.x, r, rows).data, rows, y.data, scratch.product.data());
+    if (!status.ok()) return status;
     if (linear.activation != Activation::kNone)
       kernels_.activate(linear.activation, rows * y.cols, y.data);
+  }
+  return absl::OkStatus();
+}
+
+void CpuExecutor::Do(const ProductOp& op) {
+  std::mutex failed;
+  pass_->Run(MostParts(op.x.rows), scratch_,
+             [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
+               const absl::Status status =
+                   Multiply(op, RowsOfPart(op.x.rows, part, parts), scratch);
+               if (status.ok()) return;
+               const std::lock_guard<std::mutex> lock(failed);
+               status_.Update(status);
+             });
+}
+
+void CpuExecutor::Attend(const AttentionOp& op, int32_t part, int32_t parts,
+                         const ThreadScratch& scratch) const {
+  // Of a head of n tokens: its products, and what packs it.
+  const auto cost = [&](int64_t b) {
+    const int64_t n = batch_->cu_seqlens[b + 1] - batch_->cu_seqlens[b];
+    return n * (n + 32);
+  };
+  const int64_t sequences = batch_->num_sequences();
+  int64_t all = 0;
+  for (int64_t b = 0; b < sequences; ++b) all += cost(b) * op.heads;
+  const int64_t begin = all * part / parts, end = all * (part + 1) / parts;
+
+  AttentionOp some = op;
+  int64_t before = 0;  // the cost of the sequences before this one
+  for (int64_t b = 0; b < sequences && before < end; ++b) {
+    const int64_t one = cost(b);
+    if (one == 0) continue;
+    const auto head_at = [&](int64_t place) {
+      return std::clamp<int64_t>((place - before + one - 1) / one, 0, op.heads);
+    };
+    const int64_t first_head = head_at(begin), end_head = head_at(end);
+    before += one * op.heads;
+    if (first_head >= end_head) continue;
+    const int64_t first = batch_->cu_seqlens[b];
+    const int64_t length = batch_->cu_seqlens[b + 1] - first;
+    some.qkv = RowsOf(op.qkv, first, length);
+    some.context = RowsOf(op.context, first, length);
+    some.first_head = static_cast<int32_t>(first_head);
+    some.head_count = static_cast<int32_t>(end_head - first_head);
+    RunKernel(some, scratch.attention.data());
   }
 }
 
 void CpuExecutor::Do(const AttentionOp& op) {
-  AttentionOp of_sequence = op;
-  for (int64_t b = 0; b < batch_->num_sequences(); ++b) {
-    const int64_t first = batch_->cu_seqlens[b];
-    const int64_t length = batch_->cu_seqlens[b + 1] - first;
-    of_sequence.qkv = RowsOf(op.qkv, first, length);
-    of_sequence.context = RowsOf(op.context, first, length);
-    RunKernel(of_sequence, attention_scratch_.data());
-  }
+  pass_->Run(MostParts(op.qkv.rows), scratch_,
+             [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
+               Attend(op, part, parts, scratch);
+             });
 }
 
 void CpuExecutor::Do(const PoolOp& op) {
@@ -165,8 +280,8 @@ void CpuExecutor::Do(const PoolOp& op) {
 
 absl::StatusOr<std::unique_ptr<Executor>> NewCpuExecutor(
     const Kernels& kernels, const ExecutorLimits& limits,
-    int64_t product_scratch_bytes) {
-  auto executor = absl::make_unique<CpuExecutor>(kernels, limits);
+    int64_t product_scratch_bytes, Team* team) {
+  auto executor = absl::make_unique<CpuExecutor>(kernels, limits, team);
   const absl::Status status = executor->TakeScratch(product_scratch_bytes);
   if (!status.ok()) return status;
   return std::unique_ptr<Executor>(std::move(executor));

@@ -1,5 +1,6 @@
-// One forward pass at a time on the calling thread; the constant weights that
-// it reads. Internal to engine/device/cpu.
+// One forward pass at a time on the calling thread, and on those of its team
+// that are idle; the constant weights that it reads. Internal to
+// engine/device/cpu.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_CPU_EXECUTOR_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_CPU_EXECUTOR_H_
 
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "engine/device/cpu/kernels.h"
 #include "engine/device/cpu/product.h"
+#include "engine/device/cpu/team.h"
 #include "engine/device/device.h"
 
 namespace encoderd {
@@ -32,11 +34,11 @@ using CpuEmbeddings = Held<DeviceEmbeddings, EmbeddingWeights>;
 using CpuAttentionBias = Held<DeviceAttentionBias, HostMatrix>;
 using CpuRotation = Held<DeviceRotation, std::pair<HostMatrix, HostMatrix>>;
 
-// product_scratch_bytes: the most that any product asks for.
-// RESOURCE_EXHAUSTED when memory cannot be had.
+// product_scratch_bytes: the most that any product asks for. `team` outlives
+// it. RESOURCE_EXHAUSTED when memory cannot be had.
 absl::StatusOr<std::unique_ptr<Executor>> NewCpuExecutor(
     const Kernels& kernels, const ExecutorLimits& limits,
-    int64_t product_scratch_bytes);
+    int64_t product_scratch_bytes, Team* team);
 
 }  // namespace cpu
 }  // namespace encoderd

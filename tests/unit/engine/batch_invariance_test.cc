@@ -1,5 +1,5 @@
 // Promise 1: the same ids give the same bits, alone or in any company, in any
-// Session, on one thread or two.
+// Session, on any number of threads.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -61,9 +61,7 @@ class BatchInvarianceTest
     const auto& [device, model] = GetParam();
     const RandomShape& shape = model.shape;
     limits_ = RandomLimits(shape);
-    encoder_ = Encoder::Build(device.Open(), RandomConfig(shape),
-                              RandomCheckpoint(shape, 1).get())
-                   .value();
+    encoder_ = Build(1);
     std::mt19937 random(11);
     std::lognormal_distribution<double> lengths(3.0, 1.0);
     for (int i = 0; i < kSequences; ++i) {
@@ -84,6 +82,15 @@ class BatchInvarianceTest
       alone_.push_back(Run(session.get(), {i}).values);
   }
 
+  // Of a device on which one pass may have `cores` threads.
+  static std::unique_ptr<const Encoder> Build(int32_t cores) {
+    const auto& [device, model] = GetParam();
+    return Encoder::Build(device.Open(std::make_shared<cpu::Team>(cores)),
+                          RandomConfig(model.shape),
+                          RandomCheckpoint(model.shape, 1).get())
+        .value();
+  }
+
   ForwardResult Run(Session* session, const std::vector<int>& which) const {
     PackedBatch batch;
     std::vector<SequenceOutput> outputs;
@@ -99,8 +106,8 @@ class BatchInvarianceTest
 
   // `batches` random batches in a Session of their own; the number of outputs
   // whose bits differ from those of the sequence alone.
-  int Differences(uint32_t seed, int batches) const {
-    const auto session = encoder_->NewSession({1024}).value();
+  int Differences(const Encoder& encoder, uint32_t seed, int batches) const {
+    const auto session = encoder.NewSession({1024}).value();
     std::mt19937 random(seed);
     int differences = 0;
     for (int b = 0; b < batches; ++b) {
@@ -132,13 +139,23 @@ class BatchInvarianceTest
 };
 
 TEST_P(BatchInvarianceTest, GivesTheSameBitsInEveryBatch) {
-  EXPECT_EQ(Differences(1, kBatches), 0);
+  EXPECT_EQ(Differences(*encoder_, 1, kBatches), 0);
 }
 
-TEST_P(BatchInvarianceTest, GivesTheSameBitsOnTwoThreads) {
+TEST_P(BatchInvarianceTest, GivesTheSameBitsToAnyNumberOfThreads) {
+  for (const int32_t cores : {2, 3, 4}) {
+    EXPECT_EQ(Differences(*Build(cores), cores, kBatches / 10), 0) << cores;
+  }
+}
+
+// Whose passes come and go, and with them the help that each has.
+TEST_P(BatchInvarianceTest, GivesTheSameBitsToPassesSideBySide) {
+  const auto encoder = Build(2);
   int differences[2] = {-1, -1};
-  std::thread first([&] { differences[0] = Differences(2, kBatches / 2); });
-  std::thread second([&] { differences[1] = Differences(3, kBatches / 2); });
+  std::thread first(
+      [&] { differences[0] = Differences(*encoder, 2, kBatches / 2); });
+  std::thread second(
+      [&] { differences[1] = Differences(*encoder, 3, kBatches / 2); });
   first.join();
   second.join();
   EXPECT_EQ(differences[0], 0);

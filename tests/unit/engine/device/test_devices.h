@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/device/cpu/cpu_device.h"
@@ -16,8 +17,10 @@ struct TestDevice {
   cpu::Isa isa;
   DType dtype;
 
-  std::unique_ptr<Device> Open() const {
-    return cpu::OpenCpu(dtype, isa).value();
+  // team: null for the process's own.
+  std::unique_ptr<Device> Open(
+      std::shared_ptr<cpu::Team> team = nullptr) const {
+    return cpu::OpenCpu(dtype, isa, std::move(team)).value();
   }
 };
 

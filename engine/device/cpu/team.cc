@@ -1,0 +1,177 @@
+#include "engine/device/cpu/team.h"
+
+#include <algorithm>
+#include <mutex>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "engine/device/cpu/cpu_info.h"
+
+namespace encoderd {
+namespace cpu {
+namespace {
+
+// Some 50 us: longer than an op that a helper has no part in, too short to
+// cost other programs much.
+constexpr int kSpins = 2000;
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+absl::Status Take(int64_t bytes, absl::string_view what,
+                  AlignedBuffer* buffer) {
+  *buffer = AlignedBuffer(bytes);
+  if (buffer->data() != nullptr) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no memory for ", bytes, " bytes of ", what, " scratch"));
+}
+
+ScratchBytes LargerOf(const ScratchBytes& a, const ScratchBytes& b) {
+  return {std::max(a.product, b.product), std::max(a.attention, b.attention),
+          std::max(a.row, b.row)};
+}
+
+}  // namespace
+
+absl::Status TakeScratch(const ScratchBytes& bytes, ThreadScratch* scratch) {
+  absl::Status status = Take(bytes.product, "product", &scratch->product);
+  status.Update(Take(bytes.attention, "attention", &scratch->attention));
+  status.Update(Take(bytes.row, "row", &scratch->row));
+  return status;
+}
+
+Team::Team(int32_t cores) : cores_(std::max(cores, 1)) {
+  for (int32_t i = 1; i < cores_; ++i) {
+    auto helper = std::make_unique<Helper>();
+    Helper* const of_thread = helper.get();
+    try {
+      helper->thread = std::thread([this, of_thread] { Work(of_thread); });
+    } catch (const std::system_error&) {
+      break;  // passes have less help, and the same bits
+    }
+    helpers_.push_back(std::move(helper));
+  }
+}
+
+Team::~Team() {
+  for (const auto& helper : helpers_) {
+    helper->state = State::kStop;
+    helper->state.notify_one();
+    helper->thread.join();
+  }
+}
+
+void Team::Work(Helper* helper) {
+  while (true) {
+    State state = helper->state.load(std::memory_order_acquire);
+    for (int i = 0; state == State::kIdle && i < kSpins; ++i) {
+      Pause();
+      state = helper->state.load(std::memory_order_acquire);
+    }
+    if (state == State::kStop) return;
+    if (state == State::kIdle) {
+      helper->state.wait(State::kIdle, std::memory_order_acquire);
+      continue;
+    }
+    // The pass takes its job back if it is done first.
+    if (!helper->state.compare_exchange_strong(state, State::kTaken,
+                                               std::memory_order_acquire)) {
+      continue;
+    }
+    const Job& job = helper->job;
+    (*job.share)(job.part, job.parts, helper->scratch);
+    helper->state.store(State::kIdle, std::memory_order_release);
+  }
+}
+
+Team::Pass::Pass(Team* team) : team_(team) { ++team_->passes_; }
+
+Team::Pass::~Pass() {
+  while (!helpers_.empty()) team_->LetGo(this);
+  --team_->passes_;
+}
+
+void Team::Adjust(int32_t most, Pass* pass) {
+  while (!pass->helpers_.empty() && lent_ + passes_ > cores_) LetGo(pass);
+  for (int32_t i = 0; i < static_cast<int32_t>(helpers_.size()); ++i) {
+    if (static_cast<int32_t>(pass->helpers_.size()) >= most ||
+        lent_ + passes_ >= cores_) {
+      return;
+    }
+    if (helpers_[i]->lent.exchange(true)) continue;
+    ++lent_;
+    pass->helpers_.push_back(i);
+  }
+}
+
+void Team::LetGo(Pass* pass) {
+  helpers_[pass->helpers_.back()]->lent = false;
+  pass->helpers_.pop_back();
+  --lent_;
+}
+
+void Team::Pass::Run(int32_t most, const ThreadScratch& scratch, Share share) {
+  if (team_->helpers_.empty()) return share(0, 1, scratch);
+  team_->Adjust(most - 1, this);
+  const int32_t parts =
+      std::min(static_cast<int32_t>(helpers_.size()) + 1, most);
+  for (int32_t part = 1; part < parts; ++part) {
+    Helper& helper = *team_->helpers_[helpers_[part - 1]];
+    helper.job = {&share, part, parts};
+    helper.state.store(State::kPosted, std::memory_order_release);
+    helper.state.notify_one();
+  }
+  share(0, parts, scratch);
+  for (int32_t part = 1; part < parts; ++part) {
+    Helper& helper = *team_->helpers_[helpers_[part - 1]];
+    State state = State::kPosted;
+    if (helper.state.compare_exchange_strong(state, State::kIdle,
+                                             std::memory_order_acquire)) {
+      share(part, parts, scratch);  // it has not woken up yet
+      continue;
+    }
+    for (int i = 0;
+         helper.state.load(std::memory_order_acquire) != State::kIdle; ++i) {
+      if (i < kSpins) {
+        Pause();
+      } else {
+        std::this_thread::yield();  // it has lost its core for a while
+      }
+    }
+  }
+}
+
+absl::Status Team::Reserve(const ScratchBytes& bytes) {
+  for (const auto& helper : helpers_) {
+    while (helper->lent.exchange(true)) std::this_thread::yield();
+    const ScratchBytes wanted = LargerOf(bytes, helper->reserved);
+    absl::Status status;
+    if (wanted != helper->reserved) {
+      status = TakeScratch(wanted, &helper->scratch);
+      helper->reserved = status.ok() ? wanted : ScratchBytes();
+    }
+    helper->lent = false;
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Team> SharedTeam() {
+  static std::mutex mu;
+  static std::weak_ptr<Team> shared;
+  const std::lock_guard<std::mutex> lock(mu);
+  std::shared_ptr<Team> team = shared.lock();
+  if (team == nullptr) {
+    team = std::make_shared<Team>(AvailableCores());
+    shared = team;
+  }
+  return team;
+}
+
+}  // namespace cpu
+}  // namespace encoderd

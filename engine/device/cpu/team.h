@@ -1,0 +1,117 @@
+// Threads that help a pass while no other pass wants their cores.
+//
+// One Team for a process. Of `cores` cores each pass under way has one, its own
+// thread's; the others are lent to passes, op by op: a pass takes an idle
+// helper before an op, and lets one go before the next as soon as there are
+// more passes and helpers than cores. Under load every core so works alone; a
+// text that is alone has all of them. What a helper computes has the bits that
+// the pass's own thread would give it, so no clock decides about a result.
+//
+// A helper that has nothing to do looks for work for some 50 us, then sleeps.
+#ifndef ENCODERD_ENGINE_DEVICE_CPU_TEAM_H_
+#define ENCODERD_ENGINE_DEVICE_CPU_TEAM_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "engine/device/cpu/aligned_buffer.h"
+
+namespace encoderd {
+namespace cpu {
+
+// Memory of one thread for the ops that ask for some.
+struct ThreadScratch {
+  AlignedBuffer product;
+  AlignedBuffer attention;
+  AlignedBuffer row;
+};
+
+struct ScratchBytes {
+  int64_t product = 0;
+  int64_t attention = 0;
+  int64_t row = 0;
+
+  bool operator==(const ScratchBytes&) const = default;
+};
+
+// RESOURCE_EXHAUSTED where memory cannot be had.
+absl::Status TakeScratch(const ScratchBytes& bytes, ThreadScratch* scratch);
+
+class Team {
+ public:
+  // Computes part `part` of `parts`. Must not throw.
+  using Share = absl::FunctionRef<void(int32_t part, int32_t parts,
+                                       const ThreadScratch& scratch)>;
+
+  // Starts cores - 1 threads; fewer where the system gives no more.
+  explicit Team(int32_t cores);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  // Before passes whose ops need so much of each helper. RESOURCE_EXHAUSTED
+  // where memory cannot be had.
+  absl::Status Reserve(const ScratchBytes& bytes);
+
+  // A pass on the calling thread, from its construction to its end.
+  class Pass {
+   public:
+    explicit Pass(Team* team);
+    ~Pass();
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+
+    // Has every part of `share` computed, the first by the calling thread with
+    // its own `scratch`, and returns once all are. At most `most` parts.
+    void Run(int32_t most, const ThreadScratch& scratch, Share share);
+
+   private:
+    friend class Team;
+    Team* const team_;
+    std::vector<int32_t> helpers_;  // that it has now
+  };
+
+  int32_t cores() const { return cores_; }
+  // For tests: passes under way, and helpers that they have.
+  int32_t passes() const { return passes_; }
+  int32_t lent() const { return lent_; }
+
+ private:
+  enum class State : int32_t { kIdle, kPosted, kTaken, kStop };
+  struct Job {
+    const Share* share = nullptr;
+    int32_t part = 0;
+    int32_t parts = 0;
+  };
+  struct alignas(64) Helper {
+    std::atomic<State> state{State::kIdle};
+    std::atomic<bool> lent{false};
+    Job job;                // while posted or taken
+    ScratchBytes reserved;  // while lent
+    ThreadScratch scratch;
+    std::thread thread;
+  };
+
+  void Work(Helper* helper);
+  // Takes or lets go of helpers, so that `pass` has up to `most`.
+  void Adjust(int32_t most, Pass* pass);
+  void LetGo(Pass* pass);
+
+  const int32_t cores_;
+  std::vector<std::unique_ptr<Helper>> helpers_;
+  std::atomic<int32_t> passes_{0};
+  std::atomic<int32_t> lent_{0};
+};
+
+// The process's own, of AvailableCores(); it lives as long as one has it.
+std::shared_ptr<Team> SharedTeam();
+
+}  // namespace cpu
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_DEVICE_CPU_TEAM_H_

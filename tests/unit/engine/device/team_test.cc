@@ -1,0 +1,157 @@
+// Who computes what of an op, and whose cores a pass has.
+#include "engine/device/cpu/team.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "engine/device/cpu/cpu_info.h"
+
+namespace encoderd {
+namespace cpu {
+namespace {
+
+constexpr ScratchBytes kSome = {64, 128, 192};
+
+// One op of `pass`: how many parts it had.
+int32_t PartsOf(Team::Pass* pass, int32_t most) {
+  int32_t found = 0;
+  ThreadScratch scratch;
+  pass->Run(most, scratch,
+            [&](int32_t part, int32_t parts, const ThreadScratch&) {
+              if (part == 0) found = parts;
+            });
+  return found;
+}
+
+class TeamTest : public ::testing::TestWithParam<int32_t> {};
+
+TEST_P(TeamTest, EveryPartIsComputedOnce) {
+  Team team(GetParam());
+  Team::Pass pass(&team);
+  ThreadScratch scratch;
+  for (int round = 0; round < 2000; ++round) {
+    const int32_t most = 1 + round % 6;
+    std::atomic<int> times[6] = {};
+    int32_t found = 0;
+    pass.Run(most, scratch,
+             [&](int32_t part, int32_t parts, const ThreadScratch&) {
+               ++times[part];
+               if (part == 0) found = parts;
+             });
+    ASSERT_EQ(found, std::min(most, GetParam()));
+    for (int32_t part = 0; part < 6; ++part) {
+      ASSERT_EQ(times[part], part < found ? 1 : 0) << part;
+    }
+  }
+}
+
+TEST_P(TeamTest, ThreadsHaveScratchOfTheirOwn) {
+  Team team(GetParam());
+  ASSERT_TRUE(team.Reserve(kSome).ok());
+  ThreadScratch scratch;
+  ASSERT_TRUE(TakeScratch(kSome, &scratch).ok());
+  Team::Pass pass(&team);
+  std::vector<const void*> seen(GetParam());
+  pass.Run(GetParam(), scratch,
+           [&](int32_t part, int32_t parts, const ThreadScratch& mine) {
+             seen[part] = mine.attention.data();
+           });
+  EXPECT_EQ(seen[0], scratch.attention.data());
+  // A part that the calling thread took back has its scratch.
+  EXPECT_EQ(std::set<const void*>(seen.begin(), seen.end()).count(nullptr), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cores, TeamTest, ::testing::Values(1, 2, 3, 4));
+
+TEST(TeamPassTest, HasAllCoresWhileItIsAlone) {
+  Team team(4);
+  Team::Pass pass(&team);
+  EXPECT_EQ(PartsOf(&pass, 8), 4);
+  EXPECT_EQ(team.lent(), 3);
+}
+
+// "More passes and helpers than cores" is seen before the next op.
+TEST(TeamPassTest, LeavesOneCoreToEachOtherPass) {
+  Team team(4);
+  Team::Pass first(&team);
+  EXPECT_EQ(PartsOf(&first, 8), 4);
+  {
+    Team::Pass second(&team);
+    EXPECT_EQ(PartsOf(&second, 8), 1);
+    EXPECT_EQ(PartsOf(&first, 8), 3);
+    Team::Pass third(&team), fourth(&team);
+    EXPECT_EQ(PartsOf(&first, 8), 1);
+    EXPECT_EQ(PartsOf(&fourth, 8), 1);
+    EXPECT_EQ(team.passes() + team.lent(), team.cores());
+  }
+  EXPECT_EQ(PartsOf(&first, 8), 4);
+}
+
+TEST(TeamPassTest, MorePassesThanCoresHaveNoHelp) {
+  Team team(2);
+  Team::Pass passes[3] = {Team::Pass(&team), Team::Pass(&team),
+                          Team::Pass(&team)};
+  for (Team::Pass& pass : passes) EXPECT_EQ(PartsOf(&pass, 8), 1);
+  EXPECT_EQ(team.lent(), 0);
+}
+
+TEST(TeamPassTest, GivesBackWhatItHas) {
+  Team team(2);
+  { EXPECT_EQ(PartsOf(std::make_unique<Team::Pass>(&team).get(), 2), 2); }
+  EXPECT_EQ(team.passes(), 0);
+  EXPECT_EQ(team.lent(), 0);
+  ASSERT_TRUE(team.Reserve(kSome).ok());  // waits for helpers that are lent
+}
+
+// Passes of four threads on a team of two: each part once, whoever helps.
+TEST(TeamPassTest, PassesSideBySideDoNotMeet) {
+  Team team(2);
+  ASSERT_TRUE(team.Reserve(kSome).ok());
+  std::atomic<int> faults = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      ThreadScratch scratch;
+      for (int round = 0; round < 500; ++round) {
+        Team::Pass pass(&team);
+        for (int op = 0; op < 3; ++op) {
+          std::atomic<int> sum = 0;
+          int32_t found = 0;
+          pass.Run(2, scratch,
+                   [&](int32_t part, int32_t parts, const ThreadScratch&) {
+                     sum += part + 1;
+                     if (part == 0) found = parts;
+                   });
+          if (sum != (found == 2 ? 3 : 1)) ++faults;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(faults, 0);
+  EXPECT_EQ(team.lent(), 0);
+}
+
+TEST(SharedTeamTest, IsOneForTheProcessWhileOneHasIt) {
+  const std::shared_ptr<Team> team = SharedTeam();
+  EXPECT_EQ(team, SharedTeam());
+  EXPECT_EQ(team->cores(), AvailableCores());
+}
+
+TEST(TeamScratchTest, NamesWhatItCannotHave) {
+  Team team(2);
+  const absl::Status status = team.Reserve({64, int64_t{1} << 60, 64});
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("attention scratch"), std::string::npos)
+      << status;
+  EXPECT_TRUE(team.Reserve(kSome).ok());
+}
+
+}  // namespace
+}  // namespace cpu
+}  // namespace encoderd

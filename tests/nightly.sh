@@ -152,17 +152,19 @@ check_simulation() {
 }
 
 # What happens at a random moment, a hundred times: TERM under the load of 200
-# callers, kill -9 and a new start.
+# callers, kill -9 and a new start; and 10,000 cancels.
 check_rounds() {
   local log=$work/rounds.log code
   cmake --preset dev > "$work/rounds.build" 2>&1 &&
-    cmake --build build/dev --target server_process_test encoderd_fake_server \
-      >> "$work/rounds.build" 2>&1 &&
+    cmake --build build/dev --target server_process_test server_queue_test \
+      encoderd_fake_server >> "$work/rounds.build" 2>&1 &&
     ENCODERD_TEST_ROUNDS=100 build/dev/bin/server_process_test \
-      --gtest_filter='*TermUnderLoad*:*KillNine*' > "$log" 2>&1
+      --gtest_filter='*TermUnderLoad*:*KillNine*' > "$log" 2>&1 &&
+    ENCODERD_TEST_ROUNDS=10000 build/dev/bin/server_queue_test \
+      --gtest_filter='*CancelsAtAnyMoment*' >> "$log" 2>&1
   code=$?
   [[ $code -eq 0 ]] || tail -n 40 "$work/rounds.build" "$log" >&2
-  verdict "100 rounds, 0 lost" "$(grep -oE 'PASSED.*' "$log")" \
+  verdict "100 rounds, 0 lost" "$(grep -oE 'PASSED.*' "$log" | paste -sd ' ')" \
     test "$code" -eq 0
 }
 
@@ -213,11 +215,12 @@ check_restarts() {
   verdict "0 lost" "$(cat "$work/restarts")" test "$code" -eq 0
 }
 
-# What has a bound in seconds: start, leaving, a lost device, floods.
+# What has a bound in seconds or bytes: start, leaving, a lost device, masses of
+# callers and hostile ones.
 check_bounds() {
   touch "$work/bounds"
   programs_and_client && cmake --preset dev > "$work/bounds.log" 2>&1 &&
-    cmake --build build/dev --target encoderd_fake_server \
+    cmake --build build/dev --target encoderd encoderd_fake_server \
       >> "$work/bounds.log" 2>&1 &&
     PYTHONPATH=$work/client/site "$python" tests/integration/bounds.py \
       --programs=build/dev/bin > "$work/bounds"

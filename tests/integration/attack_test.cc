@@ -1,4 +1,5 @@
 // Callers who buy memory, or hold up others, with few bytes.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -129,6 +130,29 @@ TEST(AttackTest, OneAddressCannotTakeEveryConnection) {
   EXPECT_TRUE(Eventually([&] { return server.server().connections() == 2; }));
   RawHttp2 next(server.server().grpc_port());
   EXPECT_TRUE(next.ReadUntil(RawHttp2::kSettings));
+}
+
+// gRPC forgives three pings that come sooner than 5 s after the one before.
+TEST(AttackTest, WhoPingsInAHurryIsCutOffAlone) {
+  TestServer server;
+  v1::EmbedResponse response;
+  ASSERT_TRUE(server.Embed(TextRequest({"before"}), &response).ok());
+  RawHttp2 flooder(server.server().grpc_port());
+  uint8_t answer = RawHttp2::kPing;
+  for (int i = 0; i < 1000 && answer == RawHttp2::kPing; ++i) {
+    flooder.Ping();
+    do {
+      answer = flooder.ReadFrame();
+    } while (answer != RawHttp2::kPing && answer != RawHttp2::kGoAway &&
+             answer != RawHttp2::kEnded);
+  }
+  EXPECT_EQ(answer, RawHttp2::kGoAway);
+  EXPECT_THAT(flooder.payload(), ::testing::HasSubstr("too_many_pings"));
+  EXPECT_TRUE(flooder.ReadUntil(RawHttp2::kEnded));  // it hung up
+  // The other connection is the one that was there before.
+  EXPECT_TRUE(Eventually([&] { return server.server().connections() == 1; }));
+  EXPECT_TRUE(server.Embed(TextRequest({"after"}), &response).ok());
+  EXPECT_EQ(server.server().connections(), 1);
 }
 
 // Over a channel as callers have it: what a GOAWAY does not cover it sends

@@ -5,78 +5,30 @@ own: what no test of a change may depend on.
     bounds.py --programs=build/dev/bin            # all, a line each
     bounds.py --programs=build/dev/bin term       # some, by name
 
-Needs the Python client installed. Exits with 1 where a bound is missed."""
+Needs the Python client installed, and the model of ENCODERD_TEST_MODEL. Exits
+with 1 where a bound is missed."""
 
 import argparse
 import contextlib
+import hashlib
+import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
+import bounds_load  # noqa: F401  adds its bounds
+import bounds_peers  # noqa: F401  adds its bounds
 import grpc
-from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
-from google.protobuf import wrappers_pb2
-
-ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests/support"))
-from server_process import Server, eventually, free_port  # noqa: E402
-
-ROUNDS = 10
-SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"  # HealthCheckResponse
-BOUNDS = {}
-
-
-def bound(limit, unit, what):
-    """What a function's figures may be at most."""
-    def take(function):
-        BOUNDS[function.__name__] = (function, limit, unit, what)
-        return function
-    return take
-
-
-def request(*texts):
-    return encoder_pb2.EmbedRequest(
-        inputs=[encoder_pb2.Input(text=text) for text in texts])
-
-
-def plain(address, *options):
-    """A connection of its own, whose calls are made once."""
-    return grpc.insecure_channel(address, [
-        ("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0),
-        *options])
-
-
-def check(channel, timeout=10):
-    call = channel.unary_unary("/grpc.health.v1.Health/Check",
-                               wrappers_pb2.StringValue.SerializeToString)
-    return call(wrappers_pb2.StringValue(), timeout=timeout)
-
-
-def watch(channel):
-    return channel.unary_stream(
-        "/grpc.health.v1.Health/Watch",
-        wrappers_pb2.StringValue.SerializeToString)(wrappers_pb2.StringValue())
-
-
-class Fake(Server):
-    def __init__(self, programs, settings, *flags, **more):
-        super().__init__(programs / "encoderd_fake_server", f"m={settings}",
-                         *flags, **more)
-
-
-def wait_for_admitted(server, tokens):
-    eventually(lambda: f'encoderd_admitted_tokens{{model="m"}} {tokens}\n'
-               in server.metrics(), f"{tokens} tokens in the queue")
-
-
-def seconds_to_end(process, patience=60):
-    begun = time.monotonic()
-    code = process.wait(patience)
-    return time.monotonic() - begun, code
+from bounds_support import (BOUNDS, NOT_SERVING, ROUNDS, SERVING, Fake, bound,
+                            check, eventually, free_port, plain, request,
+                            seconds_to_end, wait_for_admitted, watch)
+from encoderd.v1 import encoder_pb2_grpc
 
 
 @bound(0.2, "s", "health answers after the process was started")
@@ -155,6 +107,47 @@ def drain(programs):
             stream.cancel()
 
 
+@bound(1, "s", "a model that differs from its SHA256SUMS ends the start, "
+       "hashing left out")
+def wrong_manifest(programs):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name, "model")
+        shutil.copytree(os.environ["ENCODERD_TEST_MODEL"], folder)
+        weights = folder / "model.safetensors"
+        (folder / "SHA256SUMS").write_text(f"{'0' * 64}  {weights.name}\n")
+        for _ in range(3):
+            begun = time.monotonic()
+            hashlib.sha256(weights.read_bytes())
+            hashing = time.monotonic() - begun
+            begun = time.monotonic()
+            done = subprocess.run(
+                [programs / "encoderd", f"--model={folder}",
+                 "--listen=127.0.0.1:0", "--http_listen="],
+                stderr=subprocess.DEVNULL, timeout=60, check=False)
+            assert done.returncode == 1, done.returncode
+            yield max(time.monotonic() - begun - hashing, 0)
+
+
+@bound(0.05, "s", "a port closes sooner than --drain_delay after health said so")
+def drain_delay(programs):
+    delay = 1
+    for _ in range(3):
+        with Fake(programs, "load_ms:0", f"--drain_delay={delay}s") as server, \
+                plain(server.address) as channel:
+            watching = watch(channel)
+            assert next(watching) == SERVING
+            server.process.terminate()
+            assert next(watching) == NOT_SERVING
+            told = time.monotonic()
+            with contextlib.suppress(ConnectionRefusedError):
+                while True:
+                    socket.create_connection(
+                        ("127.0.0.1", server.grpc)).close()
+                    time.sleep(0.005)
+            yield max(delay - (time.monotonic() - told), 0)
+            assert seconds_to_end(server.process)[1] == 0
+
+
 @bound(1, "s", "a second process on a port gives up")
 def second_process(programs):
     with Fake(programs, "load_ms:0") as server:
@@ -210,38 +203,6 @@ def queue_full(programs):
         yield sorted(took)[len(took) // 2]
 
 
-@bound(11, "s", "sockets that say nothing are closed")
-def silent_sockets(programs):
-    with Fake(programs, "load_ms:0") as server:
-        begun = time.monotonic()
-        silent = [socket.create_connection(("127.0.0.1", server.grpc))
-                  for _ in range(100)]
-        for one in silent:
-            one.settimeout(60)
-            while one.recv(4096):
-                pass
-            one.close()
-        yield time.monotonic() - begun
-
-
-@bound(3, "s", "a new caller after a flood of connections")
-def flood(programs):
-    with Fake(programs, "load_ms:0", "--max_connections_per_address=1000",
-              files=200) as server, plain(server.address) as old:
-        stub = encoder_pb2_grpc.EncoderStub(old)
-        stub.Embed(request("x"), timeout=10)
-        waiting = [socket.create_connection(("127.0.0.1", server.grpc))
-                   for _ in range(400)]
-        for _ in range(50):
-            stub.Embed(request("x"), timeout=10)
-        for one in waiting:
-            one.close()
-        begun = time.monotonic()
-        with plain(server.address) as new:
-            encoder_pb2_grpc.EncoderStub(new).Embed(request("x"), timeout=60)
-        yield time.monotonic() - begun
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--programs", required=True, type=pathlib.Path,
@@ -254,7 +215,7 @@ def main():
         function, limit, unit, what = BOUNDS[name]
         worst = max(function(options.programs))
         missed += worst > limit
-        print(f"{what}: at most {limit} {unit}, found {worst:.3g} {unit}"
+        print(f"{name}: {what}: at most {limit} {unit}, found {worst:.3g} {unit}"
               f"{'' if worst <= limit else ': MISSED'}", flush=True)
     print(f"{len(options.bounds or BOUNDS)} bounds, {missed} missed")
     return 1 if missed else 0

@@ -167,7 +167,7 @@ TEST(QueueTest, CancelsAtAnyMomentLeaveNothingBehind) {
   FakeModelOptions fake;
   fake.batch_time = absl::Microseconds(200);
   TestServer server(fake);
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < Rounds(300); ++i) {
     Call call(&server, TextRequest({"a", "b", "c"}));
     absl::SleepFor(absl::Microseconds(17 * (i % 40)));
     call.Cancel();

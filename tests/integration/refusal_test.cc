@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "grpc/compression.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
@@ -262,11 +263,27 @@ TEST_F(RefusalTest, TheNextCallIsFineAfterEveryRefusal) {
   EXPECT_TRUE(server_.Embed(TextRequest({"x"}), &response).ok());
 }
 
-// Made by gRPC itself, so without an ErrorInfo: an unknown method, a message
-// above the limit.
+// Made by gRPC itself, so without an ErrorInfo: an unknown method, a compressed
+// message, one above the limit.
 TEST_F(RefusalTest, AnUnknownMethodIsUnimplemented) {
   EXPECT_EQ(server_.CallRaw("Nope", "").error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(RefusalTest, ACompressedMessageIsUnimplementedAndTheNextCallIsFine) {
+  for (const auto& [algorithm, name] :
+       {std::make_pair(GRPC_COMPRESS_GZIP, "gzip"),
+        std::make_pair(GRPC_COMPRESS_DEFLATE, "deflate")}) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(algorithm);
+    v1::EmbedResponse response;
+    const grpc::Status status = server_.stub().Embed(
+        &context, TextRequest({std::string(200, 'x')}), &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << name;
+    EXPECT_THAT(status.error_message(), HasSubstr(name));
+    EXPECT_EQ(status.error_details(), "");
+    EXPECT_TRUE(server_.Embed(TextRequest({"x"}), &response).ok());
+  }
 }
 
 TEST_F(RefusalTest, AMessageAboveTheLimitIsResourceExhausted) {

@@ -3,6 +3,11 @@ add_test(NAME proto
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/proto_test.py)
 set_tests_properties(proto PROPERTIES LABELS integration TIMEOUT 60)
 
+# Nothing that callers of the last release rely on is gone from the contract.
+add_test(NAME contract
+         COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/contract_test.py)
+set_tests_properties(contract PROPERTIES LABELS integration TIMEOUT 60)
+
 # The scripts of deploy/ on their bad days; needs no build and no network. Then the checkout inside another project.
 add_test(NAME deploy_scripts
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/scripts_test.py)

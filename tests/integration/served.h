@@ -13,7 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "encoderd/v1/encoder.grpc.pb.h"
-#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "tests/support/checked_channel.h"
 #include "tests/support/patience.h"
 #include "tests/support/process.h"
 #include "tests/support/test_server.h"
@@ -32,8 +33,8 @@ inline std::vector<std::string> Arguments(const std::string& fake,
 inline std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt("grpc.use_local_subchannel_pool", 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                   arguments);
+  return NewCheckedChannel(address, grpc::InsecureChannelCredentials(),
+                           arguments);
 }
 
 inline int PortOf(const std::string& address) {

@@ -12,6 +12,7 @@ import pathlib
 import sys
 
 import code_names
+import constant_time
 import cxx_format
 import cxx_tidy
 import dockerfile
@@ -19,6 +20,7 @@ import docs
 import includes
 import layout
 import ops
+import reliability
 import scripts
 from tree import Tree
 
@@ -40,6 +42,8 @@ CHECKS = {
     "architectures": docs.architectures,
     "ops": ops.ops,
     "dockerfile": dockerfile.check,
+    "checks": reliability.checks,
+    "token_compare": constant_time.token_compare,
     "tidy": None,  # takes the build too
 }
 

@@ -56,6 +56,24 @@ COPY engine \\
 FROM build
 COPY --from=build /src /
 """
+CHECKS = """| # | what | verdict |
+|---|---|---|
+| 1 | `ATest.Holds` | shown |
+| 2 | it | partly: the rest |
+
+Shown 1, partly 1, missing 0.
+"""
+TOKENS = """const TokenHolder* TokenTable::Find(absl::string_view token) const {
+  const std::string hash = Hash(token);
+  const TokenHolder* found = nullptr;
+  for (const auto& holder : holders_) {
+    if (CRYPTO_memcmp(hash.data(), holder->hash_.data(), hash.size()) == 0) {
+      found = holder.get();
+    }
+  }
+  return found;
+}
+"""
 CLEAN = {
     "CMakeLists.txt": "project(a VERSION 1.2.0)\nadd_subdirectory(engine)\n",
     "Dockerfile": DOCKERFILE,
@@ -72,6 +90,11 @@ CLEAN = {
     "engine/a.cc": "int A() { return 1; }\n",
     "proto/encoderd/v1/encoder.proto": REASONS,
     "deploy/README.md": EVENTS,
+    "tests/README.md": "# tests\n",
+    "tests/CHECKS.md": CHECKS,
+    "tests/a_test.cc": "TEST(ATest, Holds) {}\n",
+    "server/security/README.md": "# security\n",
+    "server/security/token_table.cc": TOKENS,
     "server/README.md": "# server\n",
     "server/flags.cc": 'ABSL_FLAG(std::string, model, "", "a folder");\n',
     "server/rows.cc": "// \"max_rows\" of GetRows() in r*.cc; see server/flags.cc.\n"
@@ -170,6 +193,27 @@ PLANTED = [
      "VERSION=1.1.0, but CMakeLists.txt says 1.2.0"),
     ("dockerfile", "CMakeLists.txt", "add_subdirectory(server)\n",
      "does not copy server"),
+    ("checks", "tests/CHECKS.md", CHECKS.replace("Holds", "Falls"),
+     "CHECKS.md:3: there is no ATest.Falls"),
+    ("checks", "tests/CHECKS.md", CHECKS.replace("2 | it", "2 | `test_b`"),
+     "CHECKS.md:4: there is no test_b"),
+    ("checks", "tests/CHECKS.md", CHECKS.replace("it", "`nightly.sh b`"),
+     "there is no nightly.sh b"),
+    ("checks", "tests/CHECKS.md", CHECKS.replace("`", ""), "but by no test"),
+    ("checks", "tests/CHECKS.md", CHECKS.replace("partly: the rest", "partly"),
+     "'partly' is neither"),
+    ("checks", "tests/CHECKS.md", CHECKS.replace("| 2 |", "| 3 |"), "row 3, not 2"),
+    ("checks", "tests/CHECKS.md", CHECKS.replace("Shown 1", "Shown 2"),
+     "says [2, 1, 0]"),
+    ("token_compare", "server/security/token_table.cc",
+     TOKENS.replace("CRYPTO_memcmp", "memcmp"), "no loop with CRYPTO_memcmp"),
+    ("token_compare", "server/security/token_table.cc",
+     TOKENS.replace("found = holder.get();", "return holder.get();"), "'return'"),
+    ("token_compare", "server/security/token_table.cc",
+     TOKENS.replace("if (C", "if (hash == holder->hash_ || C"), "'=='"),
+    ("token_compare", "server/security/token_table.cc",
+     TOKENS.replace("  for (", "  if (hash == last_) return nullptr;\n  for ("),
+     "outside of its loop"),
 ]
 
 

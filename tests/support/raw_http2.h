@@ -24,6 +24,7 @@ class RawHttp2 {
   static constexpr uint8_t kHeaders = 1;
   static constexpr uint8_t kResetStream = 3;
   static constexpr uint8_t kSettings = 4;
+  static constexpr uint8_t kPing = 6;
   static constexpr uint8_t kGoAway = 7;
   static constexpr uint8_t kEnded = 0xff;  // of no frame: the peer hung up
 
@@ -78,6 +79,7 @@ class RawHttp2 {
     constexpr uint64_t kCancel = 8;
     SendFrame(kResetStream, 0, stream, Number(kCancel, 4));
   }
+  void Ping() { SendFrame(kPing, 0, 0, std::string(8, 'p')); }
   // The caller's side ends without more.
   void HalfClose(uint32_t stream) {
     constexpr uint8_t kEndStream = 1;
@@ -96,16 +98,18 @@ class RawHttp2 {
     return type == wanted;
   }
 
-  // The type of the next frame, which is thrown away.
+  // The type of the next frame, whose payload is kept until the one after it.
   uint8_t ReadFrame() {
     const std::string head = Receive(9);
     if (head.size() < 9) return kEnded;
     size_t size = 0;
     for (int i = 0; i < 3; ++i)
       size = size << 8 | static_cast<uint8_t>(head[i]);
-    if (Receive(size).size() < size) return kEnded;
+    payload_ = Receive(size);
+    if (payload_.size() < size) return kEnded;
     return static_cast<uint8_t>(head[3]);
   }
+  const std::string& payload() const { return payload_; }
 
  private:
   static int Connect(int port) {
@@ -148,6 +152,7 @@ class RawHttp2 {
 
   const int fd_;
   uint32_t next_stream_ = 1;
+  std::string payload_;
 };
 
 }  // namespace encoderd

@@ -15,11 +15,11 @@
 #include "absl/strings/str_split.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
-#include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/security/credentials.h"
 #include "server/observe/metrics.h"
 #include "server/rpc/status.h"
+#include "tests/support/checked_channel.h"
 #include "tests/support/patience.h"
 
 namespace encoderd {
@@ -102,7 +102,27 @@ TestServer::~TestServer() {
     model_->device().OpenGate();
     model_->fake_tokenizer().OpenGate();
   }
+  ExpectNothingUnfinished();
   server_.reset();
+}
+
+// A call that began and did not end is in flight for ever; one that ended twice
+// makes it fewer than none.
+void TestServer::ExpectNothingUnfinished() {
+  Disconnect();
+  for (const char* gauge :
+       {"encoderd_requests_in_flight", "encoderd_streams",
+        "encoderd_unread_answer_bytes", "encoderd_admitted_tokens",
+        "encoderd_admitted_bytes", "encoderd_queue_inputs",
+        "encoderd_queue_tokens"}) {
+    double left = 0;
+    EXPECT_TRUE(Eventually([&] {
+      left = Sample(server_->MetricsText(), gauge);
+      return left == 0;
+    })) << gauge
+        << " is " << left << " after the test";
+  }
+  EXPECT_EQ(server_->in_flight(), 0);
 }
 
 absl::Status TestServer::Load() {
@@ -123,8 +143,8 @@ std::shared_ptr<grpc::Channel> TestServer::NewChannel(
   arguments.SetMaxReceiveMessageSize(-1);
   // What is not read stays with the server: no window grows for it.
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  return grpc::CreateCustomChannel(
-      absl::StrCat("127.0.0.1:", server_->grpc_port()), credentials, arguments);
+  return NewCheckedChannel(absl::StrCat("127.0.0.1:", server_->grpc_port()),
+                           credentials, arguments);
 }
 
 void TestServer::Disconnect() {

@@ -53,6 +53,8 @@ class TestServer {
   struct NotLoaded {};
   TestServer(NotLoaded, const FakeModelOptions& fake,
              const ServerConfig& config = TestConfig());
+  // Fails the test when something that began has not ended exactly once:
+  // calls, streams, admitted work, unread answers.
   ~TestServer();
 
   absl::Status Load();
@@ -62,7 +64,8 @@ class TestServer {
   bool device_lost() const { return device_lost_; }
   v1::Encoder::Stub& stub() { return *stub_; }
   std::shared_ptr<grpc::Channel> channel() { return channel_; }
-  // A channel of its own connection.
+  // A channel of its own connection. As channel() does, it fails the test when
+  // an error has no ErrorInfo and is not one that gRPC makes by itself.
   std::shared_ptr<grpc::Channel> NewChannel(
       const std::shared_ptr<grpc::ChannelCredentials>& credentials =
           grpc::InsecureChannelCredentials()) const;
@@ -92,6 +95,8 @@ class TestServer {
   static std::pair<int, std::string> GetFrom(int port, const std::string& path);
 
  private:
+  void ExpectNothingUnfinished();
+
   const FakeModelOptions fake_;
   std::shared_ptr<FakeModel> model_;
   std::atomic<bool> device_lost_{false};

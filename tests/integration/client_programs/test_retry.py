@@ -8,7 +8,7 @@ import json
 import encoderd
 import grpc
 import pytest
-from encoderd.v1 import encoder_pb2
+from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 from google.rpc import error_details_pb2, status_pb2
 from python_service import Service
 from python_service import serve as serving
@@ -21,12 +21,12 @@ class Busy(Service):
 
     def __init__(self, refusals, pause):
         self.calls = 0
-        self._refusals = refusals
+        self.refusals = refusals
         self._pause = pause
 
     def Embed(self, request, context):
         self.calls += 1
-        if self.calls > self._refusals:
+        if self.calls > self.refusals:
             return encoder_pb2.EmbedResponse(embeddings=[
                 encoder_pb2.Embedding(packed=bytes(8))
                 for _ in request.inputs])
@@ -101,12 +101,55 @@ def test_without_a_pause_the_error_comes_with_reason_and_metadata(serve, work):
     assert service.calls == GRPCS_OWN_ATTEMPTS
 
 
+def service_config():
+    return (importlib.resources.files("encoderd")
+            / "service_config.json").read_text(encoding="utf-8")
+
+
+@contextlib.contextmanager
+def plain(target):
+    """Embed, once, over a channel with the shipped configuration and none of
+    our code."""
+    with grpc.insecure_channel(target, [
+            ("grpc.service_config", service_config()),
+            ("grpc.use_local_subchannel_pool", 1)]) as channel:
+        stub = encoder_pb2_grpc.EncoderStub(channel)
+        yield lambda: stub.Embed(encoder_pb2.EmbedRequest(
+            inputs=[encoder_pb2.Input(text="x")]), timeout=60)
+
+
+def test_a_plain_channel_waits_for_a_full_queue(serve):
+    service, target = serve(refusals=3)
+    with plain(target) as embed:
+        assert len(embed().embeddings) == 1
+    assert service.calls == 4
+
+
+def test_a_plain_channel_tries_five_times(serve):
+    service, target = serve(refusals=10**9)
+    with plain(target) as embed, pytest.raises(grpc.RpcError) as caught:
+        embed()
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert service.calls == GRPCS_OWN_ATTEMPTS
+
+
+def test_an_outage_costs_a_fifth_more_attempts_and_then_all_is_well(serve):
+    # As many calls as ten callers make in 60 s with a call a second each.
+    calls = 600
+    service, target = serve(refusals=10**9)
+    with plain(target) as embed:
+        for _ in range(calls):
+            with pytest.raises(grpc.RpcError):
+                embed()
+        assert calls < service.calls <= 1.2 * calls
+        service.refusals = service.calls
+        assert len(embed().embeddings) == 1
+
+
 def test_grpc_tries_every_call_again_and_no_stream():
     # In gRPC 1.71 and 1.85 a stream with a retry policy ends the process when
     # the server breaks it off while requests are under way.
-    text = (importlib.resources.files("encoderd")
-            / "service_config.json").read_text(encoding="utf-8")
-    named = [name for config in json.loads(text)["methodConfig"]
+    named = [name for config in json.loads(service_config())["methodConfig"]
              for name in config["name"]]
     service = encoder_pb2.DESCRIPTOR.services_by_name["Encoder"]
     assert sorted(named, key=str) == sorted(

@@ -36,6 +36,14 @@ def test_a_text_has_the_same_bits_alone_and_in_a_long_list(client):
         np.testing.assert_array_equal(matrix[i], client.encode(texts[i]))
 
 
+def test_strange_texts_have_vectors(client):
+    texts = ["\u0301\u0323\u0489", "\U0001F469\u200D\U0001F467 " * 300, "a" * 10**6,
+             "\0", " \t\n", "\u200B\uFEFF", "\U0010FFFF" * 100]
+    vectors = client.embed(texts, truncate="end").vectors
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    np.testing.assert_allclose(lengths, 1, rtol=0, atol=1e-5)
+
+
 def test_max_len_tokens_work_and_one_more_is_refused_by_its_place(client):
     assert client.encode(FITS).shape == (WIDTH,)
     texts = ["short"] * 150

@@ -1,13 +1,15 @@
 """encoderctl and client/examples against a real server."""
 
+import hashlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
 import numpy as np
-from conftest import encoderctl, run
+from conftest import encoderctl, run, serving
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "client/examples"
 
@@ -87,3 +89,29 @@ def test_a_model_is_described(server):
     states = encoderctl(server, "encode", "--layer=0", "--format=jsonl",
                         "Hello, world")
     assert json.loads(states.stdout)["rows"] == 5
+
+
+def test_a_model_that_differs_from_its_sums_is_never_served(
+        model_folder, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(model_folder, folder)
+    (folder / "SHA256SUMS").unlink(missing_ok=True)
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    sums = "".join(
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  "
+        f"{file.relative_to(folder)}\n" for file in files)
+    (folder / "SHA256SUMS").write_text(sums)
+    with serving(folder):
+        pass
+    weights = folder / "model.safetensors"
+    with weights.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last[0] ^ 1]))
+    done = run("encoderd", f"--model={folder}", "--listen=127.0.0.1:0",
+               "--http_listen=")
+    assert done.returncode == 1, done.stderr
+    assert "event=start_failed" in done.stderr
+    assert "'model.safetensors'" in done.stderr
+    assert "event=serving" not in done.stderr

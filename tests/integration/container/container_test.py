@@ -204,6 +204,7 @@ class ServingTest(unittest.TestCase):
         self.assertRegex(status, r"(?m)^CapEff:\s+0+$")
         self.assertRegex(status, r"(?m)^CapBnd:\s+0+$")
         self.assertRegex(status, r"(?m)^NoNewPrivs:\s+1$")
+        self.assertRegex(status, r"(?m)^Seccomp:\s+2$")  # the default filter
         mounts = (process / "mountinfo").read_text()
         self.assertRegex(mounts, r"(?m)^\S+ \S+ \S+ \S+ / ro[, ]")
         for folder in ("/", "/usr/local/bin", "/model"):

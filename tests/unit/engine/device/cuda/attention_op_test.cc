@@ -1,5 +1,6 @@
 // Attention against softmax(Q K^T / sqrt(D) + bias) V over the keys within
 // reach, in double.
+#include <algorithm>
 #include <cmath>
 
 #include "tests/unit/engine/device/cuda/attention_runs.h"
@@ -45,16 +46,15 @@ std::vector<double> Reference(const std::vector<float>& qkv, const Case& c,
 // Largest difference. A 16-bit form rounds each probability (relative epsilon,
 // so epsilon times the values' size in all) and the result once; float sums add
 // less than 2e-6 per unit of the values' size.
-void Check(const Case& c, DType dtype, uint32_t seed = 1) {
-  std::mt19937 random(seed);
+void CheckOf(const std::vector<float>& qkv, const Case& c, DType dtype) {
   const int64_t hidden = c.hidden();
-  const std::vector<float> qkv =
-      RandomValues(c.tokens() * 3 * hidden, dtype, &random, c.scale);
   const std::vector<float> got = RunAttention(qkv, c, dtype);
   const std::vector<float> biases = c.Biases();
   double largest = 0;
-  for (const float value : qkv)
-    largest = std::max(largest, std::fabs(1.0 * value));
+  for (int64_t token = 0; token < c.tokens(); ++token) {
+    for (int64_t i = 2 * hidden; i < 3 * hidden; ++i)
+      largest = std::max(largest, std::fabs(1.0 * qkv[token * 3 * hidden + i]));
+  }
   const double tolerance =
       largest * (dtype == DType::kF32 ? 4e-6 : 2 * Epsilon(dtype));
   int64_t first = 0;
@@ -77,6 +77,12 @@ void Check(const Case& c, DType dtype, uint32_t seed = 1) {
     }
     first += length;
   }
+}
+
+void Check(const Case& c, DType dtype, uint32_t seed = 1) {
+  std::mt19937 random(seed);
+  CheckOf(RandomValues(c.tokens() * 3 * c.hidden(), dtype, &random, c.scale), c,
+          dtype);
 }
 
 // Every path that takes the lengths, and the general one for all.
@@ -135,6 +141,28 @@ TEST(AttentionOpTest, KeepsSoftmaxFiniteWhereScoresAreHuge) {
     const std::vector<float> got = RunAttention(
         RandomValues(c.tokens() * 3 * 64, dtype, &random, c.scale), c, dtype);
     for (const float value : got) ASSERT_TRUE(std::isfinite(value));
+  }
+}
+
+TEST(AttentionOpTest, EqualsTheReferenceAtScoresOfTheLargestHalf) {
+  // 368 * 1424 / sqrt(64) is 65504, exact in every form. Every third key has
+  // it, the others its negative; in the second sequence all are negative.
+  const Case c = {{40, 23, 70}, 1, 64};
+  Case general = c;
+  general.allowed = 0;
+  for (const DType dtype : kDTypes) {
+    std::mt19937 random(5);
+    std::vector<float> qkv =
+        RandomValues(c.tokens() * 3 * c.hidden(), dtype, &random);
+    for (int64_t token = 0; token < c.tokens(); ++token) {
+      float* const row = qkv.data() + token * 3 * c.hidden();
+      std::fill(row, row + 2 * c.hidden(), 0.0f);
+      row[0] = 368;
+      const bool second = token >= 40 && token < 63;
+      row[c.hidden()] = token % 3 == 0 && !second ? 1424 : -1424;
+    }
+    CheckOf(qkv, c, dtype);
+    CheckOf(qkv, general, dtype);
   }
 }
 

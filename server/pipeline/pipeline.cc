@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "server/pipeline/batch_runner.h"
 #include "server/pipeline/errors.h"
-#include "server/pipeline/thread_name.h"
+#include "server/pipeline/start_thread.h"
 
 namespace encoderd {
 namespace {
@@ -72,12 +72,15 @@ void Pipeline::StartThreads() {
       &encoder_, options_.tokenizer_threads,
       [this](std::shared_ptr<Call> call) { Tokenized(std::move(call)); });
   aside_ = std::make_unique<SideLane>(this, &observer_);
+  threads_.reserve(sessions_.size());
   for (size_t i = 0; i < sessions_.size(); ++i) {
     BatchLimits batch;
     batch.max_tokens = BatchTokens(*sessions_[i], encoder_.limits(), options_);
     batch.min_tokens = batch.max_tokens / 8;
     batch.sessions = static_cast<int>(sessions_.size());
-    threads_.emplace_back([this, i, batch] { BatchLoop(i, batch); });
+    threads_.push_back(
+        StartThread(absl::StrCat("batch-", options_.device, "-", i),
+                    [this, i, batch] { BatchLoop(i, batch); }));
   }
 }
 
@@ -181,7 +184,6 @@ void Pipeline::Tokenized(std::shared_ptr<Call> call) {
 }
 
 void Pipeline::BatchLoop(int index, BatchLimits limits) {
-  SetThreadName(absl::StrCat("batch-", options_.device, "-", index));
   BatchRunner runner(sessions_[index].get(), queue_.get(), encoder_.limits(),
                      &observer_, absl::Now);
   Work work;

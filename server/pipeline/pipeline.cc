@@ -97,10 +97,14 @@ std::shared_ptr<PipelineCall> Pipeline::Submit(PipelineRequest request,
   request.deadline = std::min(request.deadline, now + options_.max_queue_time);
   auto call = std::make_shared<Call>(next_id_.fetch_add(1), std::move(request),
                                      std::move(done), this, queue_, now);
-  const absl::Status status = Accept(call.get());
-  if (status.ok()) {
-    pool_->Add(call);
-  } else {
+  absl::Status status;
+  try {
+    status = Accept(call.get());
+    if (status.ok()) pool_->Add(call);
+  } catch (...) {  // no memory; the call counts and is to be answered
+    status = InternalFaultError(NewErrorId());
+  }
+  if (!status.ok()) {
     call->Fail(Call::Fate::kFailed, status);
     call->Finish(call->submitted_at);
   }
@@ -112,7 +116,14 @@ std::shared_ptr<PipelineCall> Pipeline::SubmitWork(
     std::function<void(const absl::Status&)> work) {
   const absl::Status status = Enter();
   deadline = std::min(deadline, absl::Now() + options_.max_queue_time);
-  if (status.ok()) return aside_->Add(caller, deadline, std::move(work));
+  if (status.ok()) {
+    try {
+      return aside_->Add(caller, deadline, std::move(work));
+    } catch (...) {
+      CallFinished();
+      throw;
+    }
+  }
   work(status);
   work = nullptr;  // as in Call::Finish
   CallFinished();

@@ -97,8 +97,14 @@ void TokenizerPool::Add(std::shared_ptr<Call> call) {
   const size_t slices = small.slices.size() + large.slices.size();
 
   MutexLock lock(&mutex_);
+  const bool in_both = !small.slices.empty() && !large.slices.empty();
   if (!small.slices.empty()) small_.push_back(std::move(small));
-  if (!large.slices.empty()) large_.push_back(std::move(large));
+  try {
+    if (!large.slices.empty()) large_.push_back(std::move(large));
+  } catch (...) {
+    if (in_both) small_.pop_back();
+    throw;
+  }
   if (slices > 1) {
     available_.NotifyAll();
   } else {

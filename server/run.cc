@@ -19,9 +19,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "server/api/publish.h"
 #include "server/flags.h"
 #include "server/memory.h"
 #include "server/observe/log.h"
+#include "server/pipeline/start_thread.h"
 #include "server/rpc/wire.h"
 #include "server/version.h"
 
@@ -121,19 +123,35 @@ int StartFailed(const absl::Status& status) {
   return kExitStartFailed;
 }
 
+// A thread, or why there is none.
+template <typename Body>
+absl::Status TryStart(const std::string& name, Body body, std::thread* thread) {
+  return CatchAll([&] {
+    *thread = StartThread(name, body);
+    return absl::OkStatus();
+  });
+}
+
 // Drains on a thread of its own, so that this one still hears signals: the next
-// one, kOneWish later or more, ends the process at once. What Server::Drain
-// gives.
+// one, kOneWish later or more, ends the process at once. Where there is no
+// thread to be had, it drains here and hears none. What Server::Drain gives.
 bool DrainUnlessHurried(Server* server, Events* events) {
   bool all_answered = false;
   std::atomic<bool> drained{false};
   const absl::Time started = absl::Now();
-  std::thread drain([&] {
-    pthread_setname_np(pthread_self(), "drain");
+  std::thread drain;
+  const auto work = [&] {
     all_answered = server->Drain();
     drained = true;
     events->Wake();
-  });
+  };
+  const absl::Status started_thread = TryStart("drain", work, &drain);
+  if (!started_thread.ok()) {
+    Log(LogLevel::kWarning, "drain_without_thread",
+        LogFields().Add("message", started_thread.message()));
+    work();
+    return all_answered;
+  }
   while (!drained) {
     if (!events->WaitForSignal() || drained) continue;
     if (absl::Now() - started < kOneWish) continue;
@@ -188,12 +206,16 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
 
   absl::Status load_status;
   std::atomic<bool> loaded{false};
-  std::thread load([&] {
-    pthread_setname_np(pthread_self(), "load");
-    load_status = (*server)->Load(loader);
-    loaded = true;
-    events.Wake();
-  });
+  std::thread load;
+  const absl::Status loading = TryStart(
+      "load",
+      [&] {
+        load_status = (*server)->Load(loader);
+        loaded = true;
+        events.Wake();
+      },
+      &load);
+  if (!loading.ok()) return StartFailed(loading);
   bool signalled = false;
   while (!signalled && !loaded) signalled = events.WaitForSignal();
   if (!loaded && (*server)->AbandonLoading()) {

@@ -91,11 +91,14 @@ Server::~Server() {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     const ServerConfig& config, std::function<void()> on_device_lost) {
-  auto secrets = Secrets::Open(FilesOf(config));
-  if (!secrets.ok()) return secrets.status();
-  std::unique_ptr<Server> server(
-      new Server(config, std::move(on_device_lost), *std::move(secrets)));
-  const absl::Status status = server->Listen();
+  std::unique_ptr<Server> server;
+  const absl::Status status = CatchAll([&]() -> absl::Status {
+    auto secrets = Secrets::Open(FilesOf(config));
+    if (!secrets.ok()) return secrets.status();
+    server.reset(
+        new Server(config, std::move(on_device_lost), *std::move(secrets)));
+    return server->Listen();
+  });
   if (!status.ok()) return status;
   return server;
 }
@@ -135,6 +138,12 @@ absl::Status Server::Listen() {
 }
 
 absl::Status Server::Load(const ModelLoader& loader) {
+  const absl::Status status = CatchAll([&] { return LoadAll(loader); });
+  if (!status.ok()) health_.SetServing(false);
+  return status;
+}
+
+absl::Status Server::LoadAll(const ModelLoader& loader) {
   std::vector<Loaded> loaded;
   for (const ModelSource& source : config_.models) {
     const absl::Status status = CatchAll([&] {

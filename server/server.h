@@ -40,7 +40,8 @@ class Server {
   // Returns once the ports answer, before any model is read. on_device_lost is
   // called from a pipeline thread and must not block. Errors: UNAVAILABLE, an
   // address that cannot be bound; INVALID_ARGUMENT, a certificate, key or token
-  // file that is wrong.
+  // file that is wrong; RESOURCE_EXHAUSTED, no descriptors to be had; INTERNAL
+  // with the words of an exception, as of a thread that cannot be started.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerConfig& config, std::function<void()> on_device_lost);
   // Drains with no patience if that has not been done.
@@ -84,6 +85,7 @@ class Server {
     size_t sessions;
     absl::Duration took;
   };
+  absl::Status LoadAll(const ModelLoader& loader);
   absl::StatusOr<Loaded> LoadModel(const ModelSource& source,
                                    const ModelLoader& loader);
   static void LogServing(const Loaded& loaded);

@@ -13,7 +13,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang fuzz
-  tsan coverage simulation rounds bounds streams container restarts rotations prometheus dashboard languages tokenizers)
+  tsan coverage simulation rounds bounds container restarts rotations prometheus dashboard languages tokenizers)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -227,19 +227,6 @@ check_bounds() {
   local code=$?
   cat "$work/bounds" >&2
   verdict "0 missed" "$(tail -n 1 "$work/bounds")" test "$code" -eq 0
-}
-
-# Ten thousand idle streams: memory, and whether others notice.
-check_streams() {
-  touch "$work/streams"
-  programs_and_client && cmake --preset dev > "$work/streams.log" 2>&1 &&
-    cmake --build build/dev --target encoderd_fake_server \
-      >> "$work/streams.log" 2>&1 &&
-    PYTHONPATH=$work/client/site "$python" tests/integration/idle_streams.py \
-      --programs=build/dev/bin > "$work/streams"
-  local code=$?
-  cat "$work/streams" >&2
-  verdict "32 KB a stream" "$(cut -c1-100 "$work/streams")" test "$code" -eq 0
 }
 
 # A certificate replaced 100 times under load.

@@ -11,7 +11,8 @@ endif()
 
 find_program(ENCODERD_CCACHE ccache)
 if(ENCODERD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${ENCODERD_CCACHE})
+  # What it is told lets it cache what reads precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ENCODERD_CCACHE})
 endif()
 
 # encoderd_test(NAME name SOURCES a.cc ... LIBS target ... [LABELS l ...] [OPTIMIZED]): a GoogleTest program and its ctest
@@ -25,6 +26,10 @@ function(encoderd_test)
   endif()
   if(NOT ARG_OPTIMIZED)
     target_compile_options(${ARG_NAME} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
+    if(TARGET encoderd_test_headers)
+      target_compile_options(${ARG_NAME} PRIVATE -pthread $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+      target_precompile_headers(${ARG_NAME} REUSE_FROM encoderd_test_headers)
+    endif()
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
   set_tests_properties(${ARG_NAME} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)

@@ -134,6 +134,13 @@ void PackedBatch::Append(const TokenSequence& sequence,
   max_seqlen = std::max(max_seqlen, n);
 }
 
+void PackedBatch::Reserve(int64_t tokens, int64_t sequences) {
+  token_ids.reserve(tokens);
+  segment_ids.reserve(tokens);
+  position_ids.reserve(tokens);
+  cu_seqlens.reserve(sequences + 1);
+}
+
 void PackedBatch::Clear() {
   token_ids.clear();
   segment_ids.clear();

@@ -62,6 +62,8 @@ struct PackedBatch {
   // Appends a sequence that ValidateSequence accepted; fills default segments
   // and positions.
   void Append(const TokenSequence& sequence, const IdLimits& limits);
+  // Append needs no memory up to so many in all. Throws std::bad_alloc.
+  void Reserve(int64_t tokens, int64_t sequences);
   void Clear();
 };
 

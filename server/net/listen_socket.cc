@@ -31,11 +31,12 @@ int Bind(const addrinfo& address) {
   return -1;
 }
 
+// Of a bound socket; -1 and errno where the system does not tell.
 int PortOf(int fd) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return 0;
+    return -1;
   }
   return ntohs(address.ss_family == AF_INET6
                    ? reinterpret_cast<sockaddr_in6*>(&address)->sin6_port
@@ -69,6 +70,10 @@ absl::StatusOr<ListenSocket> Listen(const std::string& host, int port) {
       getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found);
   ListenSocket socket;
   std::string reason;
+  const auto failed = [&] {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", host, ":", port, ": ", reason));
+  };
   if (resolved == 0) {
     for (addrinfo* at = found; at != nullptr && socket.fd < 0;
          at = at->ai_next) {
@@ -79,11 +84,13 @@ absl::StatusOr<ListenSocket> Listen(const std::string& host, int port) {
   } else {
     reason = gai_strerror(resolved);
   }
-  if (socket.fd < 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", host, ":", port, ": ", reason));
-  }
+  if (socket.fd < 0) return failed();
   socket.port = PortOf(socket.fd);
+  if (socket.port < 0) {
+    reason = Explain(errno, port);
+    close(socket.fd);
+    return failed();
+  }
   return socket;
 }
 

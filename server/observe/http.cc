@@ -1,6 +1,5 @@
 #include "server/observe/http.h"
 
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,8 +10,10 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/observe/http_connection.h"
+#include "server/pipeline/start_thread.h"
 
 namespace encoderd {
 namespace {
@@ -28,19 +29,19 @@ HttpServer::HttpServer(const ListenSocket& socket, HttpSources sources,
       stop_(eventfd(0, EFD_CLOEXEC)),
       port_(socket.port),
       sources_(std::move(sources)),
-      bounds_(bounds),
-      thread_([this] { Run(); }) {}
+      bounds_(bounds) {}
 
 HttpServer::~HttpServer() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t size = write(stop_, &one, sizeof(one));
-  thread_.join();
+  if (thread_.joinable()) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t size = write(stop_, &one, sizeof(one));
+    thread_.join();
+  }
   close(listener_);
-  close(stop_);
+  if (stop_ >= 0) close(stop_);
 }
 
 void HttpServer::Run() {
-  pthread_setname_np(pthread_self(), "http");
   std::vector<pollfd> fds;
   for (;;) {
     fds = {{stop_, POLLIN, 0}, {listener_, POLLIN, 0}};
@@ -106,7 +107,14 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
     const HttpBounds& bounds) {
   const auto socket = Listen(host, port);
   if (!socket.ok()) return socket.status();
-  return absl::WrapUnique(new HttpServer(*socket, std::move(sources), bounds));
+  auto server =
+      absl::WrapUnique(new HttpServer(*socket, std::move(sources), bounds));
+  if (server->stop_ < 0) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat("cannot serve HTTP on ", host, ":", socket->port));
+  }
+  server->thread_ = StartThread("http", [http = server.get()] { http->Run(); });
+  return server;
 }
 
 }  // namespace encoderd

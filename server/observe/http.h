@@ -44,8 +44,9 @@ class HttpConnection;
 class HttpServer {
  public:
   // host: a numeric address or a name that resolves to one; port 0 for any.
-  // UNAVAILABLE when it cannot be bound. What the sources use outlives the
-  // server.
+  // UNAVAILABLE when it cannot be bound; as the system's error where
+  // descriptors have run out. Throws what StartThread throws. What the sources
+  // use outlives the server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
       const std::string& host, int port, HttpSources sources,
       const HttpBounds& bounds = {});
@@ -65,7 +66,7 @@ class HttpServer {
   bool MakeRoom();
 
   const int listener_;
-  const int stop_;
+  const int stop_;  // -1: there was none to be had
   const int port_;
   const HttpSources sources_;
   const HttpBounds bounds_;

@@ -39,14 +39,30 @@ void BatchRunner::Run(Work* work) {
     dropped.call->Account(dropped.sequences, clock_());
   }
   work->dropped.clear();
-  members_.clear();
-  for (const Work::Taken& taken : work->taken) {
-    for (int32_t i = 0; i < taken.slice.count; ++i) {
-      members_.push_back({taken.call.get(), taken.slice.first + i});
+  if (List(work->taken)) {
+    if (!members_.empty()) Compute(members_, "");
+  } else {
+    for (const Work::Taken& taken : work->taken) {
+      taken.call->Fail(Call::Fate::kFailed, InternalFaultError(NewErrorId()));
+      queue_.Discard(*taken.call);
+      taken.call->Account(taken.slice.count, clock_());
     }
   }
-  if (!members_.empty()) Compute(members_, "");
   for (Work::Taken& taken : work->taken) taken.call.reset();
+}
+
+bool BatchRunner::List(const std::vector<Work::Taken>& all) {
+  members_.clear();
+  try {
+    for (const Work::Taken& taken : all) {
+      for (int32_t i = 0; i < taken.slice.count; ++i) {
+        members_.push_back({taken.call.get(), taken.slice.first + i});
+      }
+    }
+    return true;
+  } catch (...) {
+    return false;
+  }
 }
 
 void BatchRunner::Drop(absl::Span<const Member> members, Stage stage) {
@@ -58,10 +74,32 @@ void BatchRunner::Drop(absl::Span<const Member> members, Stage stage) {
   }
 }
 
-void BatchRunner::Pack(absl::Span<const Member> members) {
+bool BatchRunner::MakeRoom(absl::Span<const Member> members) {
   batch_.Clear();
   outputs_.clear();
   packed_.clear();
+  int64_t tokens = 0;
+  for (const Member& member : members) {
+    tokens += member.call->sequences.ids(member.sequence).size();
+  }
+  try {
+    batch_.Reserve(tokens, static_cast<int64_t>(members.size()));
+    outputs_.reserve(members.size());
+    packed_.reserve(members.size());
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+void BatchRunner::Pack(absl::Span<const Member> members) {
+  if (!MakeRoom(members)) {
+    for (const Member& member : members) {
+      Fail(member, InternalFaultError(NewErrorId()));
+    }
+    Drop(members, Stage::kBatch);
+    return;
+  }
   for (const Member& member : members) {
     if (!member.call->alive()) {
       Drop({&member, 1}, Stage::kBatch);
@@ -112,7 +150,8 @@ void BatchRunner::Compute(absl::Span<const Member> members,
     observer_.DeviceFault(lost, DeviceFaultForLog(status, error_id));
   }
   if (lost) queue_.Lose(error_id);
-  const std::vector<Member> failed = packed_;
+  std::vector<Member> failed;
+  failed.swap(packed_);  // the halves are packed again
   const absl::Span<const Member> all(failed);
   if (lost || all.size() == 1) {
     FailAll(all, lost, error_id);

@@ -47,10 +47,14 @@ class BatchRunner {
     int32_t sequence = 0;
   };
 
+  // `all` -> members_. False: there is no memory for them.
+  bool List(const std::vector<Work::Taken>& all);
   void Drop(absl::Span<const Member> members, Stage stage);
+  // For a batch of at most these; false: there is no memory for it.
+  bool MakeRoom(absl::Span<const Member> members);
   // Packs those whose calls are alive; the others are dropped. One that is
   // empty or longer than max_len is INTERNAL_FAULT and never reaches the
-  // device.
+  // device. All fail where there is no memory for the batch.
   void Pack(absl::Span<const Member> members);
   absl::Status Forward();
   // Runs `members`; error_id: of the batch's first failure, "" before it.

@@ -7,7 +7,7 @@
 #include "absl/time/clock.h"
 #include "server/pipeline/batch_runner.h"
 #include "server/pipeline/errors.h"
-#include "server/pipeline/thread_name.h"
+#include "server/pipeline/start_thread.h"
 
 namespace encoderd {
 namespace {
@@ -72,12 +72,15 @@ void Pipeline::StartThreads() {
       &encoder_, options_.tokenizer_threads,
       [this](std::shared_ptr<Call> call) { Tokenized(std::move(call)); });
   aside_ = std::make_unique<SideLane>(this, &observer_);
+  threads_.reserve(sessions_.size());
   for (size_t i = 0; i < sessions_.size(); ++i) {
     BatchLimits batch;
     batch.max_tokens = BatchTokens(*sessions_[i], encoder_.limits(), options_);
     batch.min_tokens = batch.max_tokens / 8;
     batch.sessions = static_cast<int>(sessions_.size());
-    threads_.emplace_back([this, i, batch] { BatchLoop(i, batch); });
+    threads_.push_back(
+        StartThread(absl::StrCat("batch-", options_.device, "-", i),
+                    [this, i, batch] { BatchLoop(i, batch); }));
   }
 }
 
@@ -94,10 +97,14 @@ std::shared_ptr<PipelineCall> Pipeline::Submit(PipelineRequest request,
   request.deadline = std::min(request.deadline, now + options_.max_queue_time);
   auto call = std::make_shared<Call>(next_id_.fetch_add(1), std::move(request),
                                      std::move(done), this, queue_, now);
-  const absl::Status status = Accept(call.get());
-  if (status.ok()) {
-    pool_->Add(call);
-  } else {
+  absl::Status status;
+  try {
+    status = Accept(call.get());
+    if (status.ok()) pool_->Add(call);
+  } catch (...) {  // no memory; the call counts and is to be answered
+    status = InternalFaultError(NewErrorId());
+  }
+  if (!status.ok()) {
     call->Fail(Call::Fate::kFailed, status);
     call->Finish(call->submitted_at);
   }
@@ -109,7 +116,14 @@ std::shared_ptr<PipelineCall> Pipeline::SubmitWork(
     std::function<void(const absl::Status&)> work) {
   const absl::Status status = Enter();
   deadline = std::min(deadline, absl::Now() + options_.max_queue_time);
-  if (status.ok()) return aside_->Add(caller, deadline, std::move(work));
+  if (status.ok()) {
+    try {
+      return aside_->Add(caller, deadline, std::move(work));
+    } catch (...) {
+      CallFinished();
+      throw;
+    }
+  }
   work(status);
   work = nullptr;  // as in Call::Finish
   CallFinished();
@@ -181,7 +195,6 @@ void Pipeline::Tokenized(std::shared_ptr<Call> call) {
 }
 
 void Pipeline::BatchLoop(int index, BatchLimits limits) {
-  SetThreadName(absl::StrCat("batch-", options_.device, "-", index));
   BatchRunner runner(sessions_[index].get(), queue_.get(), encoder_.limits(),
                      &observer_, absl::Now);
   Work work;

@@ -67,7 +67,8 @@ class Pipeline final : public CallHost {
   // input_index where one input is to blame (and all violations of the request,
   // up to kMaxViolations): INPUT_TOO_LONG (not with ids_only) and those of
   // Tokenizer; NO_INPUTS; QUEUE_FULL and REQUEST_TOO_LARGE; EXPIRED_IN_QUEUE;
-  // CANCELLED_IN_QUEUE; DRAINING; DEVICE_FAULT.
+  // CANCELLED_IN_QUEUE; DRAINING; DEVICE_FAULT; INTERNAL_FAULT. Where it throws
+  // (no memory) the call never was, and `done` is not called.
   std::shared_ptr<PipelineCall> Submit(PipelineRequest request, Done done);
 
   // Runs `work` once on a thread of its own kind (side_lane.h), or from within
@@ -75,7 +76,7 @@ class Pipeline final : public CallHost {
   // answer instead of working. For work that takes longer than an RPC thread
   // may. One at a time, the others wait in order. Null where it was refused by
   // a pipeline that takes nothing more. Errors: QUEUE_FULL (calls),
-  // EXPIRED_IN_QUEUE, CANCELLED_IN_QUEUE, DRAINING.
+  // EXPIRED_IN_QUEUE, CANCELLED_IN_QUEUE, DRAINING. Throws as Submit does.
   std::shared_ptr<PipelineCall> SubmitWork(
       uint64_t caller, absl::Time deadline,
       std::function<void(const absl::Status&)> work);

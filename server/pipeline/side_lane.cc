@@ -6,7 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "server/pipeline/errors.h"
-#include "server/pipeline/thread_name.h"
+#include "server/pipeline/start_thread.h"
 
 namespace encoderd {
 
@@ -23,7 +23,9 @@ struct SideLane::Job final : public PipelineCall {
 };
 
 SideLane::SideLane(CallHost* host, PipelineObserver* observer)
-    : host_(*host), observer_(*observer), thread_([this] { Run(); }) {}
+    : host_(*host),
+      observer_(*observer),
+      thread_(StartThread("aside", [this] { Run(); })) {}
 
 SideLane::~SideLane() {
   {
@@ -68,7 +70,6 @@ void SideLane::Finish(Job* job, const absl::Status& status) {
 }
 
 void SideLane::Run() {
-  SetThreadName("aside");
   while (true) {
     std::shared_ptr<Job> job;
     {

@@ -38,7 +38,8 @@ class SideLane {
   SideLane(const SideLane&) = delete;
   SideLane& operator=(const SideLane&) = delete;
 
-  // Runs `work` on the thread, or here with QUEUE_FULL.
+  // Runs `work` on the thread, or here with QUEUE_FULL. Where it throws (no
+  // memory) `work` does not run and the host is told of nothing.
   std::shared_ptr<PipelineCall> Add(uint64_t caller, absl::Time deadline,
                                     Work work);
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/pipeline/errors.h"
-#include "server/pipeline/thread_name.h"
+#include "server/pipeline/start_thread.h"
 
 namespace encoderd {
 namespace {
@@ -39,12 +39,14 @@ TokenizerPool::TokenizerPool(const InputEncoder* encoder, int threads,
       tokenized_(std::move(tokenized)),
       num_threads_(std::max(threads, 1)) {
   // Made here, where a failure is one of the start.
+  threads_.reserve(num_threads_);
   for (int i = 0; i < num_threads_; ++i) {
     scratches_.push_back(encoder_.tokenizer().NewScratch());
   }
   try {
     for (int i = 0; i < num_threads_; ++i) {
-      threads_.emplace_back([this, i] { Run(i); });
+      threads_.push_back(
+          StartThread(absl::StrCat("tokenize-", i), [this, i] { Run(i); }));
     }
   } catch (...) {
     End();
@@ -95,8 +97,14 @@ void TokenizerPool::Add(std::shared_ptr<Call> call) {
   const size_t slices = small.slices.size() + large.slices.size();
 
   MutexLock lock(&mutex_);
+  const bool in_both = !small.slices.empty() && !large.slices.empty();
   if (!small.slices.empty()) small_.push_back(std::move(small));
-  if (!large.slices.empty()) large_.push_back(std::move(large));
+  try {
+    if (!large.slices.empty()) large_.push_back(std::move(large));
+  } catch (...) {
+    if (in_both) small_.pop_back();
+    throw;
+  }
   if (slices > 1) {
     available_.NotifyAll();
   } else {
@@ -143,7 +151,6 @@ void TokenizerPool::LargeDone() {
 }
 
 void TokenizerPool::Run(int index) {
-  SetThreadName(absl::StrCat("tokenize-", index));
   TokenizerScratch* const scratch = scratches_[index].get();
   Encoding buffer;
   std::shared_ptr<Call> call;

@@ -44,7 +44,7 @@ class TokenizerPool {
   TokenizerPool(const TokenizerPool&) = delete;
   TokenizerPool& operator=(const TokenizerPool&) = delete;
 
-  // Thread-safe; quick.
+  // Thread-safe; quick. Where it throws (no memory) the call was not added.
   void Add(std::shared_ptr<Call> call);
 
  private:

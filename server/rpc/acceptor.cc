@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "server/pipeline/start_thread.h"
 
 namespace encoderd {
 namespace {
@@ -83,13 +83,10 @@ Acceptor::Acceptor(
       sink_(std::move(sink)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_CLOEXEC)) {
-  epoll_event event = {};
-  event.events = EPOLLIN;
-  event.data.fd = wake_;
-  epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event);
-  event.events = 0;
-  event.data.fd = listener_;
-  epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_, &event);
+  if (epoll_ < 0 || wake_ < 0 || !Watch(wake_, EPOLLIN) ||
+      !Watch(listener_, 0)) {
+    setup_error_ = errno;
+  }
 }
 
 Acceptor::~Acceptor() {
@@ -101,15 +98,23 @@ Acceptor::~Acceptor() {
   absl::MutexLock lock(&mu_);
   for (const auto& [duplicate, address] : open_) close(duplicate);
   if (!listener_closed_) close(listener_);
-  close(wake_);
-  close(epoll_);
+  if (wake_ >= 0) close(wake_);
+  if (epoll_ >= 0) close(epoll_);
 }
 
-void Acceptor::Start() {
-  thread_ = std::thread([this] {
-    pthread_setname_np(pthread_self(), "accept");
-    Run();
-  });
+absl::Status Acceptor::Start() {
+  if (setup_error_ != 0) {
+    return absl::ErrnoToStatus(setup_error_, "cannot wait for connections");
+  }
+  thread_ = StartThread("accept", [this] { Run(); });
+  return absl::OkStatus();
+}
+
+bool Acceptor::Watch(int fd, uint32_t events) {
+  epoll_event event = {};
+  event.events = events;
+  event.data.fd = fd;
+  return epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 int64_t Acceptor::connections() const {
@@ -180,9 +185,12 @@ void Acceptor::AcceptAll() {
     }
     // EPOLLHUP always comes: once both sides are closed, as gRPC does when a
     // connection ends for whatever reason.
-    epoll_event event = {};
-    event.data.fd = duplicate;
-    epoll_ctl(epoll_, EPOLL_CTL_ADD, duplicate, &event);
+    if (!Watch(duplicate, 0)) {  // its end would never be seen
+      Ended(duplicate);
+      close(fd);
+      absl::SleepFor(kBreather);
+      return;
+    }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
         parameters;
     parameters.listener_fd = -1;

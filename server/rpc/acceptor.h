@@ -22,6 +22,7 @@
 #include <unordered_map>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
@@ -39,8 +40,10 @@ class Acceptor {
   // Stops accepting and closes the listener; connections stay gRPC's.
   ~Acceptor();
 
-  // After the gRPC server has started. Call once.
-  void Start();
+  // After the gRPC server has started. Call once. An error as the system has
+  // it, where what it waits with could not be had; throws what StartThread
+  // throws.
+  absl::Status Start();
 
   // Takes every connection in the backlog, closes the listener, and keeps gRPC
   // from reading: what callers send from now on stays unread in the sockets.
@@ -60,6 +63,7 @@ class Acceptor {
   int64_t refused() const { return refused_; }
 
  private:
+  bool Watch(int fd, uint32_t events);
   void Run();
   void AcceptAll();
   // False: the address has enough of them.
@@ -78,6 +82,7 @@ class Acceptor {
   const std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> sink_;
   const int epoll_;
   const int wake_;
+  int setup_error_ = 0;  // errno; constant once constructed
   std::atomic<int64_t> refused_{0};
   std::atomic<bool> stop_{false};
   std::atomic<bool> stop_reading_{false};

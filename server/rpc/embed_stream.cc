@@ -126,11 +126,20 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
     held_[id] = held;
     held_bytes_ += held->bytes;
   }
-  std::shared_ptr<PipelineCall> call = held->job.Submit(
-      absl::FromChrono(context_->deadline()), context_.caller(),
-      [self = shared_from_this(), id](absl::StatusOr<PipelineResult> result) {
-        self->Done(id, std::move(result));
-      });
+  std::shared_ptr<PipelineCall> call;
+  try {
+    call = held->job.Submit(
+        absl::FromChrono(context_->deadline()), context_.caller(),
+        [self = shared_from_this(), id](absl::StatusOr<PipelineResult> result) {
+          self->Done(id, std::move(result));
+        });
+  } catch (...) {  // no memory, and Done is never called
+    absl::MutexLock lock(&mu_);
+    if (held->answered) return absl::OkStatus();  // given up
+    held_bytes_ -= held->bytes;
+    held_.erase(id);
+    throw;
+  }
   bool gone = false;
   bool given_up = false;
   {

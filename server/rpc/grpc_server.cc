@@ -136,7 +136,8 @@ absl::StatusOr<ListeningServer> StartGrpcServer(
   if (listening.server == nullptr) {
     return absl::InternalError("gRPC did not start its server");
   }
-  listening.acceptor->Start();
+  const absl::Status started = listening.acceptor->Start();
+  if (!started.ok()) return started;
   return listening;
 }
 

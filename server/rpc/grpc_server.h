@@ -24,7 +24,7 @@ struct ListeningServer {
 
 // The services and `secrets` outlive the server. UNAVAILABLE when the address
 // cannot be bound, also when another process has the port: two servers never
-// share one.
+// share one. Other errors, and what it throws, as Acceptor::Start.
 absl::StatusOr<ListeningServer> StartGrpcServer(
     const ServerConfig& config, const Secrets* secrets,
     const std::vector<grpc::Service*>& services);

@@ -1,12 +1,11 @@
 #include "server/security/secrets.h"
 
-#include <pthread.h>
-
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/pipeline/start_thread.h"
 #include "server/security/secret_file.h"
 
 namespace encoderd {
@@ -67,13 +66,12 @@ absl::Status Secrets::OpenAll() {
     if (!status.ok()) return status;
   }
   if (files_.tls() || !files_.tokens.empty()) {
-    thread_ = std::thread([this] { Run(); });
+    thread_ = StartThread("secrets", [this] { Run(); });
   }
   return absl::OkStatus();
 }
 
 void Secrets::Run() {
-  pthread_setname_np(pthread_self(), "secrets");
   for (;;) {
     bool reload = false;
     {

@@ -8,8 +8,13 @@ encoderd_test(NAME server_process_test SOURCES process_test.cc process_log_test.
 target_compile_definitions(server_process_test PRIVATE ENCODERD_FAKE_SERVER="$<TARGET_FILE:encoderd_fake_server>")
 add_dependencies(server_process_test encoderd_fake_server)
 
-# The server with the model of ENCODERD_TEST_MODEL.
 if(TARGET encoderd_model)
+  # What the system refuses, one failure at a time: tests/support/faults.h.
+  encoderd_test(NAME server_fault_test
+    SOURCES fault_test.cc fault_file_test.cc fault_memory_test.cc fault_thread_test.cc
+    LIBS encoderd_faults encoderd_test_server encoderd_test_support encoderd_model encoderd_io)
+
+  # The server with the model of ENCODERD_TEST_MODEL.
   encoderd_test(NAME server_model_test SOURCES model_test.cc LIBS encoderd_test_server encoderd_test_support encoderd_model)
 endif()
 

@@ -133,6 +133,11 @@ void FakeDevice::FailNext(int batches, absl::Status status) {
   fail_status_ = std::move(status);
 }
 
+void FakeDevice::FailWhen(std::function<bool()> strikes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  strikes_ = std::move(strikes);
+}
+
 void FakeDevice::Lose() {
   std::lock_guard<std::mutex> lock(mutex_);
   left_until_lost_ = 0;
@@ -224,6 +229,9 @@ absl::Status FakeDevice::TakeFault(const PackedBatch& batch) {
   if (fail_next_ > 0) {
     --fail_next_;
     return fail_status_;
+  }
+  if (strikes_ != nullptr && strikes_()) {
+    return absl::InternalError("the fake device was told to fail");
   }
   if (HoldsAny(batch, 0, batch.num_tokens(), poison_)) {
     return absl::InternalError("the batch holds a poisonous token");

@@ -9,6 +9,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -58,6 +59,8 @@ class FakeDevice {
   void ThrowOnToken(int32_t id);
   // The next `batches` fail with `status`, then all is well again.
   void FailNext(int batches, absl::Status status);
+  // Asked before each batch, which fails with INTERNAL where the answer is yes.
+  void FailWhen(std::function<bool()> strikes);
   // Every batch from now on fails with DATA_LOSS, or every one after the next
   // `batches`.
   void Lose();
@@ -103,6 +106,7 @@ class FakeDevice {
   std::set<int32_t> poison_, nan_, throwing_;
   int fail_next_ = 0;
   absl::Status fail_status_;
+  std::function<bool()> strikes_;
   int left_until_lost_ = -1;  // batches; negative: it is never lost
   bool gate_closed_ = false;
   int let_through_ = 0;

@@ -1,38 +1,10 @@
 // Memory that runs out while answers are collected: who fails, who does not.
-#include <atomic>
+#include <climits>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
 #include <string>
 
+#include "tests/support/faults.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
-
-namespace {
-
-// Of one allocation, in bytes; from there on there is no memory.
-std::atomic<size_t> g_limit{SIZE_MAX};
-
-}  // namespace
-
-// Not inline, or the compiler sees a free() of what a new made.
-[[gnu::noinline]] void* operator new(size_t size) {
-  void* const memory = size < g_limit.load() ? std::malloc(size) : nullptr;
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-[[gnu::noinline]] void* operator new(size_t size,
-                                     const std::nothrow_t&) noexcept {
-  return size < g_limit.load() ? std::malloc(size) : nullptr;
-}
-
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
-  std::free(memory);
-}
 
 namespace encoderd {
 namespace {
@@ -63,13 +35,19 @@ TEST(PipelineMemoryTest, AnAnswerThatThereIsNoMemoryForFailsAlone) {
   ASSERT_TRUE(first.Get().ok());
   ASSERT_TRUE(blocker.Get().ok());
 
-  g_limit = kLimit;
-  const absl::Status failed = harness.Submit(States({large})).Get().status();
-  const auto small = harness.Submit(States({"a"})).Get();
-  PipelineRequest both = States({large, "b"});
-  both.errors_per_input = true;
-  const auto each = harness.Submit(std::move(both)).Get();
-  g_limit = SIZE_MAX;
+  absl::Status failed;
+  absl::StatusOr<PipelineResult> small;
+  absl::StatusOr<PipelineResult> each;
+  {
+    const ScopedFault fault(
+        FaultPoint::kAllocation,
+        {.times = INT_MAX, .min_bytes = kLimit, .thread = Fault::kAnyThread});
+    failed = harness.Submit(States({large})).Get().status();
+    small = harness.Submit(States({"a"})).Get();
+    PipelineRequest both = States({large, "b"});
+    both.errors_per_input = true;
+    each = harness.Submit(std::move(both)).Get();
+  }
 
   EXPECT_EQ(failed.code(), absl::StatusCode::kInternal);
   EXPECT_EQ(ReasonOf(failed), "INTERNAL_FAULT");

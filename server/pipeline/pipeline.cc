@@ -94,7 +94,12 @@ std::shared_ptr<PipelineCall> Pipeline::Submit(PipelineRequest request,
   request.deadline = std::min(request.deadline, now + options_.max_queue_time);
   auto call = std::make_shared<Call>(next_id_.fetch_add(1), std::move(request),
                                      std::move(done), this, queue_, now);
-  const absl::Status status = Accept(call.get());
+  absl::Status status;
+  try {
+    status = Accept(call.get());
+  } catch (...) {  // the call is counted: it must end
+    status = InternalFaultError(NewErrorId());
+  }
   if (status.ok()) {
     pool_->Add(call);
   } else {

@@ -126,11 +126,16 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
     held_[id] = held;
     held_bytes_ += held->bytes;
   }
-  std::shared_ptr<PipelineCall> call = held->job.Submit(
-      absl::FromChrono(context_->deadline()), context_.caller(),
-      [self = shared_from_this(), id](absl::StatusOr<PipelineResult> result) {
-        self->Done(id, std::move(result));
-      });
+  std::shared_ptr<PipelineCall> call;
+  status = CatchAll([&] {
+    call = held->job.Submit(
+        absl::FromChrono(context_->deadline()), context_.caller(),
+        [self = shared_from_this(), id](absl::StatusOr<PipelineResult> result) {
+          self->Done(id, std::move(result));
+        });
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return Withdraw(id) ? status : absl::OkStatus();
   bool gone = false;
   bool given_up = false;
   {
@@ -142,6 +147,15 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
   if (gone) call->Cancel();
   if (given_up) GiveUp();
   return absl::OkStatus();
+}
+
+bool EmbedStream::Withdraw(int64_t id) {
+  absl::MutexLock lock(&mu_);
+  const auto at = held_.find(id);
+  if (at == held_.end() || at->second->answered) return false;
+  held_bytes_ -= at->second->bytes;
+  held_.erase(at);
+  return true;
 }
 
 void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {

@@ -85,6 +85,9 @@ class EmbedStream final
   // *model: whose the request is, once that is known.
   absl::Status Submit(const grpc::ByteBuffer& bytes, absl::Time arrival,
                       ModelCalls** model);
+  // Forgets a request that never came into the pipeline. False: it was
+  // answered.
+  bool Withdraw(int64_t id);
   void Done(int64_t id, absl::StatusOr<PipelineResult> result);
   // `id` as in Push.
   void AnswerError(int64_t id, const std::string& request_id,

@@ -115,6 +115,24 @@ def health_beside_long_texts(programs):
         assert len(answered) > before + 20, "hardly any texts meanwhile"
 
 
+@bound(2.2, "times", "longer for twice the text")
+def twice_the_text(programs):
+    with Real(programs) as server, plain(server.address) as channel:
+        call = channel.unary_unary(EMBED)
+
+        def least(text):
+            message = encoder_pb2.EmbedRequest(
+                inputs=[encoder_pb2.Input(text=text)],
+                options=encoder_pb2.EmbedOptions(
+                    truncate=encoder_pb2.TRUNCATE_END)).SerializeToString()
+            return min(seconds_of(9, lambda: call(message, timeout=120)))
+
+        for unit in ("some words in a row ", "a", "\u0301", "\U0001F469\u200D",
+                     "\u4E00", "[MASK]"):
+            text = unit * ((4 << 20) // len(unit.encode()))
+            yield least(2 * text) / least(text)
+
+
 @bound(0.05, "of all calls", "servers' shares differ from a half, three ages "
        "after the second came")
 def round_robin(programs):

@@ -1,11 +1,12 @@
 """Bounds of bounds.py on what masses of callers, and hostile ones, may cost."""
 
 import contextlib
+import multiprocessing
 import socket
 import time
 
 import grpc
-from bounds_support import (EMBED, Fake, bound, eventually, get, p99, peak,
+from bounds_support import (EMBED, ROOT, Fake, bound, eventually, get, p99, peak,
                             plain, request, seconds_of, status_of)
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 from raw_http2 import RawHttp2
@@ -137,6 +138,69 @@ def huge_message(programs):
         assert code is grpc.StatusCode.RESOURCE_EXHAUSTED, code
         encoder_pb2_grpc.EncoderStub(other).Embed(request("x"), timeout=10)
         yield grown[0]
+
+
+def send_refused(address, sizes):
+    """Messages of so many MiB, plain and compressed, until it is killed."""
+    while True:
+        with plain(address) as channel:
+            for size in sizes:
+                refused(channel, bytes(size << 20))
+            refused(channel, bytes(200 << 20),
+                    compression=grpc.Compression.Gzip)
+
+
+@contextlib.contextmanager
+def refused_messages(server, *sizes):
+    """Sent by a process of its own: what it costs there is not the server's."""
+    sender = multiprocessing.get_context("spawn").Process(
+        target=send_refused, args=(server.address, sizes))
+    sender.start()
+    try:
+        eventually(lambda: "\nencoderd_connections 2\n" in server.metrics(),
+                   "the sender")
+        yield
+        assert sender.is_alive()
+    finally:
+        sender.kill()
+        sender.join()
+
+
+@bound(2, "times", "the p99 of a call beside messages of 200 MiB, plain and "
+       "compressed, instead of alone")
+def refused_message_probe(programs):
+    with Fake(programs, "batch_us:20000") as server, \
+            plain(server.address) as channel:
+        stub = encoder_pb2_grpc.EncoderStub(channel)
+
+        def probe():
+            return p99(seconds_of(
+                300, lambda: stub.Embed(request("x"), timeout=10)))
+
+        alone = probe()
+        with refused_messages(server, 200):
+            yield probe() / alone
+
+
+# gRPC cuts any connection when --max_connection_memory_bytes are taken.
+@bound(0, "calls", "lost beside messages of 500 MiB, with the shipped service "
+       "config")
+def huge_message_losses(programs):
+    config = (ROOT / "client/service_config.json").read_text(encoding="utf-8")
+    with Fake(programs, "batch_us:5000") as server, \
+            grpc.insecure_channel(server.address, [
+                ("grpc.use_local_subchannel_pool", 1),
+                ("grpc.service_config", config)]) as channel:
+        stub = encoder_pb2_grpc.EncoderStub(channel)
+        stub.Embed(request("x"), timeout=60)
+        lost = 0
+        with refused_messages(server, 500):
+            for _ in range(1000):
+                try:
+                    stub.Embed(request("x"), timeout=60)
+                except grpc.RpcError:
+                    lost += 1
+        yield lost
 
 
 @contextlib.contextmanager

@@ -275,7 +275,7 @@ TEST(FaultTest, ALostDeviceEndsServingAtOnce) {
   Call computing(&server, TextRequest({"computing"}));
   ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
   Call queued(&server, TextRequest({"queued"}));
-  ASSERT_TRUE(Eventually([&] { return server.server().in_flight() == 2; }));
+  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 1; }));
   server.model().device().Lose();
   server.model().device().OpenGate();
   EXPECT_EQ(ReadError(computing.Wait()).reason, "DEVICE_FAULT");

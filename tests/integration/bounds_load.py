@@ -5,8 +5,9 @@ import threading
 import time
 
 import grpc
-from bounds_support import (EMBED, ROOT, Fake, Real, bound, check, eventually,
-                            free_port, p99, plain, request, seconds_of)
+from bounds_support import (EMBED, ROOT, Fake, Real, bound, check,
+                            cpu_seconds_of, eventually, free_port, p99, plain,
+                            request, seconds_of)
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 
 # A batch of 2,048 tokens takes 20 ms: 400 such requests a second.
@@ -113,6 +114,28 @@ def health_beside_long_texts(programs):
         before = len(answered)
         yield p99(seconds_of(1000, lambda: check(channel), pause=0.01))
         assert len(answered) > before + 20, "hardly any texts meanwhile"
+
+
+@bound(2.2, "times", "the server's CPU time for twice the text")
+def twice_the_text(programs):
+    with Real(programs) as server, plain(server.address) as channel:
+        call = channel.unary_unary(EMBED)
+
+        def cpu_seconds(text):
+            message = encoder_pb2.EmbedRequest(
+                inputs=[encoder_pb2.Input(text=text)],
+                options=encoder_pb2.EmbedOptions(
+                    truncate=encoder_pb2.TRUNCATE_END)).SerializeToString()
+            before = cpu_seconds_of(server.process)
+            for _ in range(9):
+                call(message, timeout=120)
+            return cpu_seconds_of(server.process) - before
+
+        for unit in ("some words in a row ", "a", "\u0301", "\U0001F469\u200D",
+                     "\u4E00", "[MASK]"):
+            text = unit * ((4 << 20) // len(unit.encode()))
+            cpu_seconds(text)  # so that its memory is there
+            yield cpu_seconds(2 * text) / cpu_seconds(text)
 
 
 @bound(0.05, "of all calls", "servers' shares differ from a half, three ages "

@@ -102,6 +102,12 @@ def status_of(process, field):
     return int(line.split()[1]) * 1024 / 1e6
 
 
+def cpu_seconds_of(process):
+    """What the process has used so far, however busy the machine is."""
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().split()
+    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextlib.contextmanager
 def peak(process):
     """A list that holds, at the end, how far the memory rose meanwhile, in

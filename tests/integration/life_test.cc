@@ -162,9 +162,11 @@ TEST(LifeTest, DrainingAnswersWhatWasAcceptedAndRefusesTheRest) {
       if (server.Embed(TextRequest({"accepted"}), &response).ok()) ++answered;
     });
   }
-  while (server.server().in_flight() < 20) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  // In flight they are before they are accepted.
+  ASSERT_TRUE(Eventually([&] {
+    return TestServer::Sample(server.MetricsText(),
+                              "encoderd_admitted_tokens") == 20 * 10;
+  }));
   std::thread drain([&] { EXPECT_TRUE(server.server().Drain()); });
   grpc::Status refused;
   do {

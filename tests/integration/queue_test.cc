@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tests/integration/stream_client.h"
 #include "tests/support/patience.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/test_server.h"
@@ -205,6 +206,44 @@ TEST(FaultTest, AThrowingTokenizerIsInternalWithAnErrorId) {
   EXPECT_TRUE(server.Embed(TextRequest({"x"}), &response).ok());
 }
 
+// Asking for the special tokens of a text throws before anything is admitted,
+// asking for those of a pair while it is.
+TEST(FaultTest, WhatThrowsInAHandlerIsInternalWithAnErrorId) {
+  TestServer server;
+  FakeTokenizer& tokenizer = server.model().fake_tokenizer();
+  for (const bool pair : {false, true}) {
+    v1::EmbedRequest request;
+    v1::Input* const input = request.add_inputs();
+    if (pair) {
+      input->mutable_pair()->set_first("a");
+      input->mutable_pair()->set_second("b");
+    } else {
+      input->set_text("a");
+    }
+    request.set_request_id("a");
+    Stream stream(&server);
+    v1::EmbedResponse response;
+    for (const bool throws : {true, false}) {
+      tokenizer.ThrowForSpecialTokens(pair, throws);
+      const grpc::Status status = server.Embed(request, &response);
+      v1::EmbedResponse streamed;
+      ASSERT_TRUE(stream.Write(request));
+      ASSERT_TRUE(stream.Read(&streamed));
+      EXPECT_EQ(status.ok(), !throws);
+      EXPECT_EQ(streamed.has_error(), throws);
+      if (!throws) continue;
+      for (const RpcError& error : {ReadError(status), ErrorOf(streamed)}) {
+        EXPECT_EQ(error.code, grpc::StatusCode::INTERNAL);
+        EXPECT_EQ(error.reason, "INTERNAL_FAULT");
+        EXPECT_FALSE(error.metadata.at("error_id").empty());
+      }
+    }
+    stream.HalfClose();
+    EXPECT_FALSE(stream.Read(&response));
+    EXPECT_TRUE(stream.Finish().ok());
+  }
+}
+
 TEST(CancelTest, WhoResetsACallBeforeItsMessageIsCompleteIsNotRefused) {
   TestServer server;
   const auto requests = [&](const std::string& code) {
@@ -236,7 +275,7 @@ TEST(FaultTest, ALostDeviceEndsServingAtOnce) {
   Call computing(&server, TextRequest({"computing"}));
   ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
   Call queued(&server, TextRequest({"queued"}));
-  ASSERT_TRUE(Eventually([&] { return server.server().in_flight() == 2; }));
+  ASSERT_TRUE(Eventually([&] { return QueuedInputs(server) == 1; }));
   server.model().device().Lose();
   server.model().device().OpenGate();
   EXPECT_EQ(ReadError(computing.Wait()).reason, "DEVICE_FAULT");

@@ -144,6 +144,11 @@ void FakeTokenizer::Truncate(int64_t max_len, TruncateSide side,
   }
 }
 
+int32_t FakeTokenizer::num_special_tokens(bool pair) const {
+  if (no_special_[pair]) throw std::runtime_error("no special tokens");
+  return pair ? 3 : 2;
+}
+
 absl::string_view FakeTokenizer::Token(int32_t id) const {
   static constexpr absl::string_view kSpecial[] = {"[PAD]", "[CLS]", "[SEP]"};
   if (id < 0 || id >= kVocab) return "";

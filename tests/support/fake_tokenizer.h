@@ -39,6 +39,8 @@ class FakeTokenizer final : public Tokenizer {
   bool WaitForTextsAtGate(int texts);
 
   void ThrowForScratch() { no_scratch_ = true; }
+  // Whether asking for the special tokens of a text, or of a pair, throws.
+  void ThrowForSpecialTokens(bool pair, bool on) { no_special_[pair] = on; }
 
   TokenizerScratchPtr NewScratch() const override;
   absl::Status Encode(absl::string_view text, const EncodeOptions& options,
@@ -52,7 +54,7 @@ class FakeTokenizer final : public Tokenizer {
   int32_t vocab_size() const override { return kVocab; }
   absl::string_view Token(int32_t id) const override;
   bool is_special(int32_t id) const override { return id < kFirstByte; }
-  int32_t num_special_tokens(bool pair) const override { return pair ? 3 : 2; }
+  int32_t num_special_tokens(bool pair) const override;
   const std::string& algorithm() const override { return algorithm_; }
   const std::vector<std::string>& notes() const override { return notes_; }
 
@@ -65,6 +67,7 @@ class FakeTokenizer final : public Tokenizer {
   mutable std::condition_variable changed_;
   std::atomic<bool> gate_closed_{false};
   std::atomic<bool> no_scratch_{false};
+  std::atomic<bool> no_special_[2] = {false, false};
   int64_t gate_min_bytes_ = 0;
   mutable int at_gate_ = 0;
 };

@@ -4,12 +4,13 @@
     rotations.py --programs=build/dev/bin 100
 
 Callers in closed loops, some that connect anew for each call and some that
-keep their connection; the next round begins when the new certificate is served.
-Prints one line; exits with 1 where a call failed, or a certificate was served
-more than a second late."""
+keep their connection, and one stream that is open over all rounds; the next
+round begins when the new certificate is served. Prints one line; exits with 1
+where a call failed, or a certificate was served more than a second late."""
 
 import argparse
 import pathlib
+import queue
 import shutil
 import ssl
 import statistics
@@ -20,6 +21,8 @@ import threading
 import time
 
 import encoderd
+import grpc
+from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 
 ROOT = pathlib.Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "tests/support"))
@@ -65,6 +68,27 @@ def call(address, ca_file, keep, stop, counts, failures):
         counts.append(1)
 
 
+class OpenStream:
+    """An EmbedStream: it ends with the connection that it began on."""
+
+    def __init__(self, address, ca_file):
+        self._channel = grpc.secure_channel(
+            address, grpc.ssl_channel_credentials(ca_file.read_bytes()))
+        self._requests = queue.SimpleQueue()
+        self._answers = encoder_pb2_grpc.EncoderStub(
+            self._channel).EmbedStream(iter(self._requests.get, None))
+
+    def ask(self):
+        self._requests.put(encoder_pb2.EmbedRequest(
+            inputs=[encoder_pb2.Input(text="x")], request_id="x"))
+        assert len(next(self._answers).embeddings) == 1
+
+    def close(self):
+        self._requests.put(None)
+        assert not list(self._answers)
+        self._channel.close()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--programs", required=True, type=pathlib.Path,
@@ -86,6 +110,7 @@ def main():
                 failures)) for i in range(CALLERS)]
             for caller in callers:
                 caller.start()
+            stream = OpenStream(server.address, folder / "ca.pem")
             try:
                 for i in range(options.rounds):
                     name = NAMES[(i + 1) % 2]
@@ -96,6 +121,8 @@ def main():
                         ("127.0.0.1", server.grpc)).strip() == w,
                         "the new certificate")
                     seconds.append(time.monotonic() - begun)
+                    stream.ask()
+                stream.close()
             finally:
                 stop.set()
                 for caller in callers:

@@ -209,6 +209,23 @@ TEST(FaultMemoryTest, AnInspectionFailsAlone) {
   FailCalls("InspectPositions", request);
 }
 
+TEST(FaultMemoryTest, AScrapeThatThereIsNoMemoryForIsNotCutShort) {
+  TestServer server;
+  bool struck = true;
+  int after = 0;
+  for (; struck; ++after) {
+    SCOPED_TRACE(absl::StrCat("large allocation ", after));
+    const ScopedFault fault(FaultPoint::kAllocation, {.after = after,
+                                                      .min_bytes = kLarge,
+                                                      .thread = "http",
+                                                      .may_miss = true});
+    const int code = server.Get("/metrics").first;
+    struck = fault.struck() > 0;
+    EXPECT_EQ(code, struck ? 503 : 200);
+  }
+  EXPECT_GT(after, 3);
+}
+
 // EmbedStream in bytes: a client that parses would allocate, too.
 class RawStream {
  public:

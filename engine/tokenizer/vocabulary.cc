@@ -10,7 +10,7 @@ namespace encoderd {
 
 VocabularyIndex IndexVocabulary(const std::vector<std::string>& vocabulary) {
   VocabularyIndex index;
-  index.reserve(vocabulary.size());
+  ReserveAll(vocabulary.size(), &index);
   for (size_t id = 0; id < vocabulary.size(); ++id) {
     index.emplace(vocabulary[id], static_cast<int32_t>(id));
   }
@@ -26,7 +26,7 @@ absl::Status CheckVocabulary(const std::vector<std::string>& vocabulary,
                      " entries; at most ", limits.max_entries));
   }
   VocabularyIndex index;
-  index.reserve(vocabulary.size());
+  ReserveAll(vocabulary.size(), &index);
   for (size_t id = 0; id < vocabulary.size(); ++id) {
     const auto bytes = static_cast<int64_t>(vocabulary[id].size());
     if (bytes == 0 || bytes > limits.max_entry_bytes) {

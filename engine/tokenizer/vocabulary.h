@@ -2,7 +2,9 @@
 #ifndef ENCODERD_ENGINE_TOKENIZER_VOCABULARY_H_
 #define ENCODERD_ENGINE_TOKENIZER_VOCABULARY_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,20 @@ absl::Status CheckVocabulary(const std::vector<std::string>& vocabulary,
 // The id of the unknown token; DATA_LOSS when the vocabulary lacks it.
 absl::StatusOr<int32_t> FindUnknownToken(
     const std::vector<std::string>& vocabulary, absl::string_view token);
+
+// Room for all that `table`, which is empty, will hold. Abseil's tables are
+// broken where an allocation fails, and their destructor would free what never
+// was: such a one is left as it is, for it owns nothing, and replaced by
+// an empty one.
+template <typename Table>
+void ReserveAll(size_t count, Table* table) {
+  try {
+    table->reserve(count);
+  } catch (...) {
+    new (table) Table();
+    throw;
+  }
+}
 
 // Entry -> id. The vocabulary must outlive it.
 using VocabularyIndex = absl::flat_hash_map<absl::string_view, int32_t>;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <functional>
 #include <iostream>
+#include <sstream>
 
 #include "prometheus/text_serializer.h"
 #include "server/observe/metric_spec.h"
@@ -280,7 +281,10 @@ void Metrics::SetModel(const std::map<std::string, std::string>& labels) {
 }
 
 std::string Metrics::Text() const {
-  return prometheus::TextSerializer().Serialize(registry_.Collect());
+  std::ostringstream text;
+  text.exceptions(std::ios::badbit);  // or a page is cut where memory ends
+  prometheus::TextSerializer().Serialize(text, registry_.Collect());
+  return text.str();
 }
 
 }  // namespace encoderd

@@ -125,7 +125,7 @@ class Metrics {
   // To be sampled before Text.
   ServerMetrics& server() { return server_; }
 
-  // The Prometheus text format, version 0.0.4.
+  // The Prometheus text format, version 0.0.4. Throws std::bad_alloc.
   std::string Text() const;
 
  private:

@@ -52,12 +52,14 @@ bool IsMeant(const Point& point) {
   return std::strcmp(wanted, name) == 0;
 }
 
-// Of gRPC's libraries.
+// Of gRPC's libraries and of oneDNN.
 bool IsSpared(const void* caller) {
   Dl_info info = {};
   if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return false;
-  return std::strstr(info.dli_fname, "/libgrpc") != nullptr ||
-         std::strstr(info.dli_fname, "/libgpr") != nullptr;
+  for (const char* library : {"/libgrpc", "/libgpr", "/libdnnl"}) {
+    if (std::strstr(info.dli_fname, library) != nullptr) return true;
+  }
+  return false;
 }
 
 // The error that a call is to have, if it is to have one.

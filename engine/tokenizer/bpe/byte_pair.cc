@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<const BytePair>> BytePair::Build(
                                             " merges; at most ", kMaxMerges));
   }
   const auto entries = static_cast<int32_t>(model->vocabulary_.size());
-  model->merges_.reserve(options.merges.size());
+  ReserveAll(options.merges.size(), &model->merges_);
   int32_t rank = 0;
   for (const BytePairOptions::Merge& merge : options.merges) {
     for (const int32_t id : {merge.left, merge.right, merge.result}) {
@@ -102,6 +102,7 @@ absl::StatusOr<std::unique_ptr<const BytePair>> BytePair::Build(
     ++rank;
   }
   if (options.ignore_merges) {
+    ReserveAll(model->vocabulary_.size(), &model->whole_words_);
     for (int32_t id = 0; id < entries; ++id) {
       std::optional<std::string> bytes =
           byte_level::ToBytes(model->vocabulary_[id]);

@@ -67,7 +67,7 @@ check_bundle() {
     test "$bytes" -gt 0 -a "$bytes" -lt $((60 << 20))
 }
 
-# The kernels for every architecture of a release; tests/run.sh compiles two.
+# The kernels for every architecture of a release; tests/run.sh compiles one.
 check_architectures() {
   cmake --preset release -DENCODERD_CUDA=ON > "$work/release.log" 2>&1 &&
     cmake --build build/release --target encoderd_cuda \

@@ -86,7 +86,12 @@ int64_t RowsIn(const O& op) {
 class CpuExecutor : public Executor {
  public:
   CpuExecutor(const Kernels& kernels, const ExecutorLimits& limits, Team* team)
-      : kernels_(kernels), limits_(limits), team_(team) {}
+      : kernels_(kernels), limits_(limits), team_(team) {
+    team_->Join();
+  }
+  ~CpuExecutor() override { team_->Leave(); }
+  CpuExecutor(const CpuExecutor&) = delete;
+  CpuExecutor& operator=(const CpuExecutor&) = delete;
 
   absl::Status TakeScratch(int64_t product_scratch_bytes);
 

@@ -97,10 +97,10 @@ Team::Pass::~Pass() {
 }
 
 void Team::Adjust(int32_t most, Pass* pass) {
-  while (!pass->helpers_.empty() && lent_ + passes_ > cores_) LetGo(pass);
+  while (!pass->helpers_.empty() && lent_ + passes_ > cores()) LetGo(pass);
   for (int32_t i = 0; i < static_cast<int32_t>(helpers_.size()); ++i) {
     if (static_cast<int32_t>(pass->helpers_.size()) >= most ||
-        lent_ + passes_ >= cores_) {
+        lent_ + passes_ >= cores()) {
       return;
     }
     if (helpers_[i]->lent.exchange(true)) continue;

@@ -1,6 +1,7 @@
 // Threads that help a pass while no other pass wants their cores.
 //
-// One Team for a process. Of `cores` cores each pass under way has one, its own
+// One Team for a process. It has as many cores as executors have joined it, at
+// most those that it was made with. Each pass under way has one, its own
 // thread's; the others are lent to passes, op by op: a pass takes an idle
 // helper before an op, and lets one go before the next as soon as there are
 // more passes and helpers than cores. Under load every core so works alone; a
@@ -11,6 +12,7 @@
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_TEAM_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_TEAM_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -48,7 +50,8 @@ class Team {
   using Share = absl::FunctionRef<void(int32_t part, int32_t parts,
                                        const ThreadScratch& scratch)>;
 
-  // Starts cores - 1 threads; fewer where the system gives no more.
+  // Starts cores - 1 threads, which sleep; fewer where the system gives no
+  // more.
   explicit Team(int32_t cores);
   ~Team();
   Team(const Team&) = delete;
@@ -57,6 +60,10 @@ class Team {
   // Before passes whose ops need so much of each helper. RESOURCE_EXHAUSTED
   // where memory cannot be had.
   absl::Status Reserve(const ScratchBytes& bytes);
+
+  // An Executor, whose passes may run at any time from now on, until it leaves.
+  void Join() { ++executors_; }
+  void Leave() { --executors_; }
 
   // A pass on the calling thread, from its construction to its end.
   class Pass {
@@ -76,7 +83,7 @@ class Team {
     std::vector<int32_t> helpers_;  // that it has now
   };
 
-  int32_t cores() const { return cores_; }
+  int32_t cores() const { return std::min<int32_t>(cores_, executors_); }
   // For tests: passes under way, and helpers that they have.
   int32_t passes() const { return passes_; }
   int32_t lent() const { return lent_; }
@@ -104,6 +111,7 @@ class Team {
 
   const int32_t cores_;
   std::vector<std::unique_ptr<Helper>> helpers_;
+  std::atomic<int32_t> executors_{0};
   std::atomic<int32_t> passes_{0};
   std::atomic<int32_t> lent_{0};
 };

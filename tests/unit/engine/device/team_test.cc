@@ -17,6 +17,14 @@ namespace {
 
 constexpr ScratchBytes kSome = {64, 128, 192};
 
+// A Team with an executor for each core.
+class FullTeam : public Team {
+ public:
+  explicit FullTeam(int32_t cores) : Team(cores) {
+    for (int32_t i = 0; i < cores; ++i) Join();
+  }
+};
+
 // One op of `pass`: how many parts it had.
 int32_t PartsOf(Team::Pass* pass, int32_t most) {
   int32_t found = 0;
@@ -31,7 +39,7 @@ int32_t PartsOf(Team::Pass* pass, int32_t most) {
 class TeamTest : public ::testing::TestWithParam<int32_t> {};
 
 TEST_P(TeamTest, EveryPartIsComputedOnce) {
-  Team team(GetParam());
+  FullTeam team(GetParam());
   Team::Pass pass(&team);
   ThreadScratch scratch;
   for (int round = 0; round < 2000; ++round) {
@@ -51,7 +59,7 @@ TEST_P(TeamTest, EveryPartIsComputedOnce) {
 }
 
 TEST_P(TeamTest, ThreadsHaveScratchOfTheirOwn) {
-  Team team(GetParam());
+  FullTeam team(GetParam());
   ASSERT_TRUE(team.Reserve(kSome).ok());
   ThreadScratch scratch;
   ASSERT_TRUE(TakeScratch(kSome, &scratch).ok());
@@ -69,7 +77,7 @@ TEST_P(TeamTest, ThreadsHaveScratchOfTheirOwn) {
 INSTANTIATE_TEST_SUITE_P(Cores, TeamTest, ::testing::Values(1, 2, 3, 4));
 
 TEST(TeamPassTest, HasAllCoresWhileItIsAlone) {
-  Team team(4);
+  FullTeam team(4);
   Team::Pass pass(&team);
   EXPECT_EQ(PartsOf(&pass, 8), 4);
   EXPECT_EQ(team.lent(), 3);
@@ -77,7 +85,7 @@ TEST(TeamPassTest, HasAllCoresWhileItIsAlone) {
 
 // "More passes and helpers than cores" is seen before the next op.
 TEST(TeamPassTest, LeavesOneCoreToEachOtherPass) {
-  Team team(4);
+  FullTeam team(4);
   Team::Pass first(&team);
   EXPECT_EQ(PartsOf(&first, 8), 4);
   {
@@ -93,15 +101,27 @@ TEST(TeamPassTest, LeavesOneCoreToEachOtherPass) {
 }
 
 TEST(TeamPassTest, MorePassesThanCoresHaveNoHelp) {
-  Team team(2);
+  FullTeam team(2);
   Team::Pass passes[3] = {Team::Pass(&team), Team::Pass(&team),
                           Team::Pass(&team)};
   for (Team::Pass& pass : passes) EXPECT_EQ(PartsOf(&pass, 8), 1);
   EXPECT_EQ(team.lent(), 0);
 }
 
+// Who asks for one thread, by one Session, has one.
+TEST(TeamPassTest, HasNoMoreCoresThanThereAreExecutors) {
+  Team team(4);
+  team.Join();
+  Team::Pass pass(&team);
+  EXPECT_EQ(PartsOf(&pass, 8), 1);
+  team.Join();
+  EXPECT_EQ(PartsOf(&pass, 8), 2);
+  team.Leave();
+  EXPECT_EQ(PartsOf(&pass, 8), 1);
+}
+
 TEST(TeamPassTest, GivesBackWhatItHas) {
-  Team team(2);
+  FullTeam team(2);
   { EXPECT_EQ(PartsOf(std::make_unique<Team::Pass>(&team).get(), 2), 2); }
   EXPECT_EQ(team.passes(), 0);
   EXPECT_EQ(team.lent(), 0);
@@ -110,7 +130,7 @@ TEST(TeamPassTest, GivesBackWhatItHas) {
 
 // Passes of four threads on a team of two: each part once, whoever helps.
 TEST(TeamPassTest, PassesSideBySideDoNotMeet) {
-  Team team(2);
+  FullTeam team(2);
   ASSERT_TRUE(team.Reserve(kSome).ok());
   std::atomic<int> faults = 0;
   std::vector<std::thread> threads;
@@ -140,11 +160,13 @@ TEST(TeamPassTest, PassesSideBySideDoNotMeet) {
 TEST(SharedTeamTest, IsOneForTheProcessWhileOneHasIt) {
   const std::shared_ptr<Team> team = SharedTeam();
   EXPECT_EQ(team, SharedTeam());
+  for (int32_t i = 0; i < 1000; ++i) team->Join();
   EXPECT_EQ(team->cores(), AvailableCores());
+  for (int32_t i = 0; i < 1000; ++i) team->Leave();
 }
 
 TEST(TeamScratchTest, NamesWhatItCannotHave) {
-  Team team(2);
+  FullTeam team(2);
   const absl::Status status = team.Reserve({64, int64_t{1} << 60, 64});
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(status.message().find("attention scratch"), std::string::npos)

@@ -6,6 +6,7 @@
 # tests/run.sh -R tidy. Some 20 to 25 minutes on two cores from nothing.
 #
 # ENCODERD_PRESET chooses another CMake preset (default dev; asan, tsan, clang).
+# ENCODERD_TARGETS builds some targets alone (default all).
 # The tests find through the environment, all set here unless already set:
 #   ENCODERD_TEST_MODEL    folder of all-MiniLM-L6-v2 (deploy/fetch-model.sh)
 #   ENCODERD_TEST_PYTHON   a Python that has tests/requirements.txt
@@ -15,6 +16,7 @@ cd "$(dirname "$0")/.."
 [[ $# -gt 0 ]] || set -- -E '^lint\.tidy$'
 preset=${ENCODERD_PRESET:-dev}
 jobs=${ENCODERD_JOBS:-$(nproc)}
+read -ra targets <<< "${ENCODERD_TARGETS:-all}"
 export DEBIAN_FRONTEND=noninteractive
 
 say() { echo "run.sh: $*"; }
@@ -50,7 +52,7 @@ cmake --preset "$preset" > "build-$preset.log" 2>&1 || {
   exit 1
 }
 rm -f "build-$preset.log"
-cmake --build "build/$preset" --parallel "$jobs"
+cmake --build "build/$preset" --parallel "$jobs" --target "${targets[@]}"
 say "built in $((SECONDS - started)) s"
 
 ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \

@@ -43,6 +43,8 @@ class EncoderSession : public Session {
 
   int64_t max_batch_tokens() const override { return max_batch_tokens_; }
 
+  void SetPauses(Pauses* pauses) override { executor_->SetPauses(pauses); }
+
   absl::Status Run(const PackedBatch& batch,
                    absl::Span<const SequenceOutput> outputs,
                    ForwardResult* result) override {
@@ -276,14 +278,19 @@ class EncoderSession : public Session {
 absl::StatusOr<std::unique_ptr<Session>> NewEncoderSession(
     const Device& device, const EncoderLayers& layers, const IdLimits& limits,
     const SessionOptions& options) {
+  IdLimits here = limits;
+  if (options.max_len > 0)
+    here.max_len = std::min(here.max_len, options.max_len);
   int64_t tokens = options.max_batch_tokens;
   if (tokens <= 0) tokens = device.default_batch_tokens();
-  tokens = std::max<int64_t>(tokens, limits.max_len);
+  tokens = std::max<int64_t>(tokens, here.max_len);
 
+  ExecutorLimits sizes = {tokens, tokens, layers.sizes, options.in_pauses};
+  sizes.model.max_len = std::min(sizes.model.max_len, here.max_len);
   absl::StatusOr<std::unique_ptr<Executor>> executor =
-      device.NewExecutor({tokens, tokens, layers.sizes});
+      device.NewExecutor(sizes);
   if (!executor.ok()) return executor.status();
-  auto session = absl::make_unique<EncoderSession>(layers, limits, tokens,
+  auto session = absl::make_unique<EncoderSession>(layers, here, tokens,
                                                    *std::move(executor));
   absl::Status status = session->AllocateScratch();
   if (!status.ok()) return status;

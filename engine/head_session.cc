@@ -21,6 +21,8 @@ class HeadSession final : public Session {
     return session_->max_batch_tokens();
   }
 
+  void SetPauses(Pauses* pauses) override { session_->SetPauses(pauses); }
+
   absl::Status Run(const PackedBatch& batch,
                    absl::Span<const SequenceOutput> outputs,
                    ForwardResult* result) override {

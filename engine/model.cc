@@ -137,6 +137,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   Append((*encoder)->device().notes(), &info);
   info.preferred_sessions = (*encoder)->device().preferred_sessions();
   info.least_sessions = (*encoder)->device().least_sessions();
+  info.pauses = (*encoder)->device().pauses();
   info.dtype = (*encoder)->device().products();
   absl::StatusOr<HeadCheckpoint> head = ReadHead(folder, config->head);
   if (!head.ok()) return head.status();

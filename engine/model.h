@@ -45,6 +45,9 @@ struct ModelInfo {
   int32_t preferred_sessions = 1;
   // With fewer a part of the device idles: one for each card.
   int32_t least_sessions = 1;
+  // Whether a pass runs on its caller's thread and so can pause
+  // (Session::SetPauses).
+  bool pauses = false;
   std::string weights_sha256;  // lower-case hex
   std::string tokenizer;       // "WordPiece"
   ParameterCounts parameters;

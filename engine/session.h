@@ -13,19 +13,24 @@
 #include "absl/types/span.h"
 #include "engine/base/batch.h"
 #include "engine/base/forward_result.h"
+#include "engine/base/pauses.h"
 
 namespace encoderd {
 
 struct SessionOptions {
-  int64_t max_batch_tokens =
-      0;  // 0: the device's own choice; raised to max_len if smaller
+  // 0: the device's own choice; raised to max_len if smaller.
+  int64_t max_batch_tokens = 0;
+  // Most tokens of a sequence; 0, or more than the model's: the model's.
+  int32_t max_len = 0;
+  // Runs in the pauses of other Sessions only, so it counts for no core.
+  bool in_pauses = false;
 };
 
 class Session {
  public:
   virtual ~Session() = default;
 
-  // Most tokens of one batch; at least the model's max_len.
+  // Most tokens of one batch; at least the longest sequence that it takes.
   virtual int64_t max_batch_tokens() const = 0;
 
   // outputs [B], one for each sequence. The bits of a sequence's output depend
@@ -36,6 +41,10 @@ class Session {
   virtual absl::Status Run(const PackedBatch& batch,
                            absl::Span<const SequenceOutput> outputs,
                            ForwardResult* result) = 0;
+
+  // Pauses of the passes from now on; null: none. A device that does not
+  // compute on the thread of Run has none (Device::pauses).
+  virtual void SetPauses(Pauses* pauses) {}
 };
 
 }  // namespace encoderd

@@ -182,7 +182,7 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
   const ModelInfo& info = (*model)->info();
   auto sessions = NewSessions(config_, **model);
   if (!sessions.ok()) return sessions.status();
-  const size_t count = sessions->size();
+  const size_t count = sessions->sessions.size();
 
   auto served = std::make_unique<ServedModel>();
   served->name = source.name;
@@ -200,8 +200,8 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
   // Any one message fits, and some more wait.
   options.max_queue_bytes = 4 * config_.max_message_bytes;
   served->pipeline = std::make_unique<Pipeline>(
-      &(*model)->tokenizer(), info.limits, *std::move(sessions), options,
-      served->observer.get());
+      &(*model)->tokenizer(), info.limits, std::move(sessions->sessions),
+      options, served->observer.get(), std::move(sessions->in_pauses));
   const ServedModel* const added = served.get();
   models_.Add(std::move(served));
 

@@ -11,12 +11,19 @@ namespace encoderd {
 namespace {
 
 constexpr int kWarmUpTokens = 16;
+// Of a batch of small requests: a small part of another batch's time, and not
+// long by itself.
+constexpr int64_t kSmallPartOfABatch = 8;
+constexpr int64_t kMostSmallTokens = 128;
 
 // One short pass, so that the first caller does not pay for first touches and a
 // broken checkpoint is found before anyone asks.
 absl::Status WarmUp(const ModelInfo& info, Session* session) {
   TokenSequence sequence;
-  sequence.token_ids.assign(std::min(kWarmUpTokens, info.limits.max_len), 0);
+  sequence.token_ids.assign(
+      std::min<int64_t>(
+          {kWarmUpTokens, info.limits.max_len, session->max_batch_tokens()}),
+      0);
   PackedBatch batch;
   batch.Append(sequence, info.limits);
   SequenceOutput output;
@@ -34,10 +41,19 @@ absl::Status WarmUp(const ModelInfo& info, Session* session) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<Session>> NewWarmSession(
+    const Model& model, const SessionOptions& options) {
+  auto session = model.NewSession(options);
+  if (!session.ok()) return session.status();
+  const absl::Status warm = WarmUp(model.info(), session->get());
+  if (!warm.ok()) return warm;
+  return session;
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<std::unique_ptr<Session>>> NewSessions(
-    const ServerConfig& config, const Model& model) {
+absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
+                                            const Model& model) {
   const ModelInfo& info = model.info();
   const int32_t count =
       config.threads > 0 ? config.threads : info.preferred_sessions;
@@ -48,15 +64,25 @@ absl::StatusOr<std::vector<std::unique_ptr<Session>>> NewSessions(
   }
   SessionOptions options;
   options.max_batch_tokens = config.max_batch_tokens;
-  std::vector<std::unique_ptr<Session>> sessions;
+  ServingSessions serving;
   for (int32_t i = 0; i < count; ++i) {
-    auto session = model.NewSession(options);
+    auto session = NewWarmSession(model, options);
     if (!session.ok()) return session.status();
-    const absl::Status warm = WarmUp(info, session->get());
-    if (!warm.ok()) return warm;
-    sessions.push_back(*std::move(session));
+    serving.sessions.push_back(*std::move(session));
   }
-  return sessions;
+  if (!info.pauses) return serving;
+  SessionOptions in_pauses;
+  in_pauses.max_batch_tokens = std::clamp<int64_t>(
+      serving.sessions.front()->max_batch_tokens() / kSmallPartOfABatch, 1,
+      kMostSmallTokens);
+  in_pauses.max_len = static_cast<int32_t>(in_pauses.max_batch_tokens);
+  in_pauses.in_pauses = true;
+  for (int32_t i = 0; i < count; ++i) {
+    auto session = NewWarmSession(model, in_pauses);
+    if (!session.ok()) return session.status();
+    serving.in_pauses.push_back(*std::move(session));
+  }
+  return serving;
 }
 
 }  // namespace encoderd

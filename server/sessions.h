@@ -11,10 +11,15 @@
 
 namespace encoderd {
 
-// One for each compute thread, warmed up. INVALID_ARGUMENT: fewer threads than
-// the device needs. DATA_LOSS: the warm-up gives values that are not finite.
-absl::StatusOr<std::vector<std::unique_ptr<Session>>> NewSessions(
-    const ServerConfig& config, const Model& model);
+struct ServingSessions {
+  std::vector<std::unique_ptr<Session>> sessions;   // one a compute thread
+  std::vector<std::unique_ptr<Session>> in_pauses;  // as Pipeline takes them
+};
+
+// Warmed up. INVALID_ARGUMENT: fewer threads than the device needs. DATA_LOSS:
+// the warm-up gives values that are not finite.
+absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
+                                            const Model& model);
 
 }  // namespace encoderd
 

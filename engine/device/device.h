@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "engine/base/batch.h"
 #include "engine/base/forward_result.h"
+#include "engine/base/pauses.h"
 #include "engine/base/tensor.h"
 #include "engine/device/model_sizes.h"
 #include "engine/device/op_costs.h"
@@ -73,6 +74,7 @@ struct ExecutorLimits {
   int64_t max_batch_tokens = 0;     // T
   int64_t max_batch_sequences = 0;  // B
   ModelSizes model;
+  bool in_pauses = false;  // as in SessionOptions
 };
 
 class Executor {
@@ -96,6 +98,9 @@ class Executor {
   // the device has found out about itself in its note. The first error of any
   // op since Upload.
   virtual absl::Status Finish(ForwardResult* result) = 0;
+
+  // Asked before each op from now on where the device pauses; null: never.
+  virtual void SetPauses(Pauses* pauses) {}
 
   // Which card of its device this runs on: where its weights lie.
   int32_t card() const { return card_; }
@@ -127,6 +132,8 @@ class Device {
   virtual int32_t least_sessions() const { return 1; }
   // Tokens of a batch from which on larger ones are no faster.
   virtual int64_t default_batch_tokens() const = 0;
+  // Whether passes run on their caller's thread and so can pause.
+  virtual bool pauses() const { return false; }
   // For the log: why this device, and what the model that it was told to
   // expect takes.
   const std::vector<std::string>& notes() const { return notes_; }

@@ -3,38 +3,59 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <optional>
 
 namespace encoderd {
 
 void BatchPolicy::Add(uint64_t request, uint64_t caller, absl::Time deadline,
                       std::vector<int32_t> lengths) {
-  const auto [known, is_new] = caller_of_.try_emplace(caller);
-  if (is_new) {
-    known->second = callers_.insert(callers_.end(), Caller{caller, {}, 0});
-  }
-  const auto at = known->second;
+  const auto [known, is_new] = callers_.try_emplace(caller);
+  if (is_new) turns_.Enter(caller);
+  Caller& of = known->second;
   const int64_t tokens =
       std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   waiting_sequences_ += static_cast<int64_t>(lengths.size());
   waiting_tokens_ += tokens;
-  at->requests.push_back({request, deadline, std::move(lengths), 0, 0, tokens});
-  place_of_[request] = {at, std::prev(at->requests.end())};
+  const bool small = tokens <= shares_.small_tokens;
+  of.requests.push_back(
+      {request, caller, deadline, std::move(lengths), 0, 0, tokens, small, {}});
+  const auto place = std::prev(of.requests.end());
+  place_of_[request] = place;
+  if (small) {
+    place->small_place = of.small.insert(of.small.end(), place);
+    waiting_small_tokens_ += tokens;
+  }
+  UpdateSmall(caller, of);
   if (deadline != absl::InfiniteFuture()) {
     deadlines_.emplace(deadline, request);
   }
 }
 
-int32_t BatchPolicy::Erase(Place place) {
-  const Request& request = *place.request;
-  const auto left = static_cast<int32_t>(request.lengths.size() - request.next);
+void BatchPolicy::UpdateSmall(uint64_t id, const Caller& caller) {
+  const bool only_small = caller.small.size() == caller.requests.size();
+  turns_.SetHasSmall(
+      id, !caller.small.empty() &&
+              (only_small || caller.small_served < shares_.request_share));
+}
+
+int32_t BatchPolicy::Erase(Place request) {
+  const auto left =
+      static_cast<int32_t>(request->lengths.size() - request->next);
   waiting_sequences_ -= left;
-  waiting_tokens_ -= request.tokens_left;
-  deadlines_.erase({request.deadline, request.id});
-  place_of_.erase(request.id);
-  place.caller->requests.erase(place.request);
-  if (place.caller->requests.empty()) {
-    caller_of_.erase(place.caller->id);
-    callers_.erase(place.caller);
+  waiting_tokens_ -= request->tokens_left;
+  deadlines_.erase({request->deadline, request->id});
+  place_of_.erase(request->id);
+  const auto caller = callers_.find(request->caller);
+  if (request->small) {
+    waiting_small_tokens_ -= request->tokens_left;
+    caller->second.small.erase(request->small_place);
+  }
+  caller->second.requests.erase(request);
+  if (caller->second.requests.empty()) {
+    turns_.Leave(caller->first);
+    callers_.erase(caller);
+  } else {
+    UpdateSmall(caller->first, caller->second);
   }
   return left;
 }
@@ -46,13 +67,18 @@ int32_t BatchPolicy::Remove(uint64_t request) {
 
 std::vector<std::pair<uint64_t, int32_t>> BatchPolicy::RemoveAll() {
   std::vector<std::pair<uint64_t, int32_t>> removed;
-  while (!callers_.empty()) {
-    const auto caller = callers_.begin();
-    const auto request = caller->requests.begin();
-    const uint64_t id = request->id;
-    removed.emplace_back(id, Erase({caller, request}));
+  while (!place_of_.empty()) {
+    const auto [id, request] = *place_of_.begin();
+    removed.emplace_back(id, Erase(request));
   }
   return removed;
+}
+
+void BatchPolicy::RemoveExpired(absl::Time now, BatchDecision* decision) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    const uint64_t id = deadlines_.begin()->second;
+    decision->expired.emplace_back(id, Remove(id));
+  }
 }
 
 int64_t BatchPolicy::Target(int64_t waiting, const BatchLimits& limits) {
@@ -61,50 +87,84 @@ int64_t BatchPolicy::Target(int64_t waiting, const BatchLimits& limits) {
 }
 
 BatchPolicy::Place BatchPolicy::Turn() {
-  while (true) {
-    const auto caller = callers_.begin();
-    if (caller->served >= shares_.caller_share) {
-      caller->served -= shares_.caller_share;
-      callers_.splice(callers_.end(), callers_, caller);
-      continue;
+  std::list<Request>& requests = callers_.find(turns_.Turn())->second.requests;
+  while (requests.front().served >= shares_.request_share) {
+    requests.front().served -= shares_.request_share;
+    requests.splice(requests.end(), requests, requests.begin());
+  }
+  return requests.begin();
+}
+
+std::optional<BatchPolicy::Place> BatchPolicy::SmallTurn() {
+  const std::optional<uint64_t> caller = turns_.SmallTurn();
+  if (!caller) return std::nullopt;
+  return callers_.find(*caller)->second.small.front();
+}
+
+bool BatchPolicy::Give(Place request, BatchDecision* decision) {
+  const int64_t length = request->lengths[request->next];
+  std::vector<RequestSlice>& slices = decision->slices;
+  if (slices.empty() || slices.back().request != request->id) {
+    slices.push_back({request->id, static_cast<int32_t>(request->next), 0});
+  }
+  ++slices.back().count;
+  decision->tokens += length;
+  request->served += length;
+  request->tokens_left -= length;
+  waiting_tokens_ -= length;
+  --waiting_sequences_;
+  turns_.Gave(request->caller, length);
+  Caller& caller = callers_.find(request->caller)->second;
+  if (request->small) {
+    waiting_small_tokens_ -= length;
+    caller.small_served += length;
+  } else {
+    caller.small_served = 0;
+  }
+  UpdateSmall(request->caller, caller);
+  if (++request->next < request->lengths.size()) return false;
+  Erase(request);
+  return true;
+}
+
+bool BatchPolicy::Takes(int64_t tokens, int64_t length, int64_t target,
+                        const BatchLimits& limits) {
+  return tokens == 0 || (tokens + length <= limits.max_tokens &&
+                         tokens + length / 2 <= target);
+}
+
+void BatchPolicy::GiveSmall(int64_t target, const BatchLimits& limits,
+                            BatchDecision* decision) {
+  while (const std::optional<Place> small = SmallTurn()) {
+    if (!Takes(decision->tokens, (*small)->tokens_left, target, limits)) return;
+    while (!Give(*small, decision)) {
     }
-    const auto request = caller->requests.begin();
-    if (request->served < shares_.request_share) return {caller, request};
-    request->served -= shares_.request_share;
-    caller->requests.splice(caller->requests.end(), caller->requests, request);
   }
 }
 
 BatchDecision BatchPolicy::Next(const BatchLimits& limits, absl::Time now) {
   BatchDecision decision;
-  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-    const uint64_t id = deadlines_.begin()->second;
-    decision.expired.emplace_back(id, Remove(id));
+  RemoveExpired(now, &decision);
+  if (small_waits()) {
+    GiveSmall(Target(waiting_small_tokens_, limits), limits, &decision);
+    return decision;
   }
   const int64_t target = Target(waiting_tokens_, limits);
   while (!empty()) {
-    const Place place = Turn();
-    Request& request = *place.request;
-    const int64_t length = request.lengths[request.next];
-    if (decision.tokens > 0 && (decision.tokens + length > limits.max_tokens ||
-                                decision.tokens + length / 2 > target)) {
-      break;
-    }
-    const auto index = static_cast<int32_t>(request.next);
-    if (!decision.slices.empty() &&
-        decision.slices.back().request == request.id) {
-      ++decision.slices.back().count;
-    } else {
-      decision.slices.push_back({request.id, index, 1});
-    }
-    decision.tokens += length;
-    place.caller->served += length;
-    request.served += length;
-    request.tokens_left -= length;
-    waiting_tokens_ -= length;
-    --waiting_sequences_;
-    if (++request.next == request.lengths.size()) Erase(place);
+    const Place request = Turn();
+    const int64_t length = request->lengths[request->next];
+    if (!Takes(decision.tokens, length, target, limits)) break;
+    Give(request, &decision);
   }
+  return decision;
+}
+
+BatchDecision BatchPolicy::NextSmall(int64_t max_tokens, absl::Time now) {
+  BatchDecision decision;
+  RemoveExpired(now, &decision);
+  BatchLimits limits;
+  limits.max_tokens = max_tokens;
+  GiveSmall(max_tokens, limits, &decision);
   return decision;
 }
 

@@ -5,36 +5,46 @@
 // consecutive sequences of one request. The rule:
 //   1. What is past its deadline leaves, before anything is picked.
 //   2. Work-conserving: if anything waits, a batch is given at once.
-//   3. Callers take turns, `caller_share` tokens each; within a caller its
-//      requests take turns, `request_share` tokens each, oldest first. So small
-//      requests are served whole and in order of arrival, a long one is sliced
-//      across batches, and neither a long request nor a caller with thousands
-//      of requests keeps others waiting for more than one turn of each other
-//      caller and request. Whoever takes more than its share (sequences are not
-//      cut) has it deducted from its next turn. No age enters: turns alone
-//      bound every wait, and an age bound would give a flooding caller the
-//      whole device back once its queue is old.
-//   4. A batch has at most max_tokens. When little waits, it is cut so that
+//   3. The caller that has had least goes first, for `caller_share` tokens;
+//      then whoever has had least by then. What a caller has had is counted as
+//      in start-time fair queueing (Goyal, Vin, Cheng 1996): a newcomer begins
+//      where virtual time is, which goes on by the tokens given divided by the
+//      callers that wait, so a rare call passes a flood, and a stream of new
+//      callers passes nobody for long. Within a caller its requests take
+//      turns, `request_share` tokens each, oldest first.
+//   4. A small request (at most `small_tokens` in all) does not wait for its
+//      caller's turn, unless that has had a `request_share` more than whoever
+//      waits and has had least, or as much in small requests since a long one
+//      of its own had its turn; its batch then has small requests only.
+//      NextSmall gives those alone, for the pauses of a long pass.
+//   5. A batch has at most max_tokens. When little waits, it is cut so that
 //      every idle Session gets an even part, and the busy ones find something
 //      when they come back.
-// Cost: O(1) for each sequence picked, O(log n) for each request.
+// So every wait has a bound in tokens: a few turns of each caller that waits,
+// and of each request of one's own. No age enters: an age bound would give a
+// flooding caller the whole device back once its queue is old.
+// Cost: O(log n) for each sequence picked and for each request.
 #ifndef ENCODERD_SERVER_PIPELINE_BATCH_POLICY_H_
 #define ENCODERD_SERVER_PIPELINE_BATCH_POLICY_H_
 
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "server/pipeline/caller_turns.h"
 
 namespace encoderd {
 
 struct FairShares {
   int64_t caller_share = 1;   // tokens of one caller's turn
   int64_t request_share = 1;  // tokens of one request's turn within its caller
+  // The most of a small request, not more than of a batch; 0: none is small.
+  int64_t small_tokens = 0;
 };
 
 struct BatchLimits {
@@ -60,7 +70,8 @@ struct BatchDecision {
 // Not thread-safe.
 class BatchPolicy {
  public:
-  explicit BatchPolicy(const FairShares& shares) : shares_(shares) {}
+  explicit BatchPolicy(const FairShares& shares)
+      : shares_(shares), turns_(shares.caller_share, shares.request_share) {}
   BatchPolicy(const BatchPolicy&) = delete;
   BatchPolicy& operator=(const BatchPolicy&) = delete;
 
@@ -74,42 +85,61 @@ class BatchPolicy {
   std::vector<std::pair<uint64_t, int32_t>> RemoveAll();
   // Takes the next batch out.
   BatchDecision Next(const BatchLimits& limits, absl::Time now);
+  // Takes a batch of small requests out, where small_waits; at most
+  // `max_tokens`, which is not less than small_tokens.
+  BatchDecision NextSmall(int64_t max_tokens, absl::Time now);
 
   bool empty() const { return waiting_sequences_ == 0; }
+  // Whether a small request waits that may go before its caller's turn.
+  bool small_waits() const { return turns_.SmallTurn().has_value(); }
   int64_t waiting_sequences() const { return waiting_sequences_; }
   int64_t waiting_tokens() const { return waiting_tokens_; }
 
  private:
+  struct Request;
+  using Place = std::list<Request>::iterator;
   struct Request {
     uint64_t id;
+    uint64_t caller;
     absl::Time deadline;
     std::vector<int32_t> lengths;
     size_t next = 0;     // first sequence that still waits
     int64_t served = 0;  // tokens of this turn
     int64_t tokens_left = 0;
+    bool small = false;
+    std::list<Place>::iterator small_place;  // of a small one
   };
   struct Caller {
-    uint64_t id;
     std::list<Request> requests;  // a ring: the front's turn
-    int64_t served = 0;
-  };
-  struct Place {
-    std::list<Caller>::iterator caller;
-    std::list<Request>::iterator request;
+    std::list<Place> small;       // the small ones, oldest first
+    int64_t small_served = 0;     // tokens since a long one had its turn
   };
 
   static int64_t Target(int64_t waiting, const BatchLimits& limits);
+  void RemoveExpired(absl::Time now, BatchDecision* decision);
   // The request whose turn it is; the queue must not be empty.
   Place Turn();
-  int32_t Erase(Place place);
+  std::optional<Place> SmallTurn();
+  // Whether its small requests may go before its turn -> turns_.
+  void UpdateSmall(uint64_t id, const Caller& caller);
+  // Its next sequence goes into the batch; true: it was the last one.
+  bool Give(Place request, BatchDecision* decision);
+  // Whether a batch of so many tokens takes `length` more: near the target.
+  static bool Takes(int64_t tokens, int64_t length, int64_t target,
+                    const BatchLimits& limits);
+  // Small requests, each as a whole, while the batch takes them.
+  void GiveSmall(int64_t target, const BatchLimits& limits,
+                 BatchDecision* decision);
+  int32_t Erase(Place request);
 
   const FairShares shares_;
-  std::list<Caller> callers_;  // a ring: the front's turn; none is empty
-  std::unordered_map<uint64_t, std::list<Caller>::iterator> caller_of_;
+  CallerTurns turns_;
+  std::unordered_map<uint64_t, Caller> callers_;
   std::unordered_map<uint64_t, Place> place_of_;
   std::set<std::pair<absl::Time, uint64_t>> deadlines_;  // the finite ones
   int64_t waiting_sequences_ = 0;
   int64_t waiting_tokens_ = 0;
+  int64_t waiting_small_tokens_ = 0;
 };
 
 }  // namespace encoderd

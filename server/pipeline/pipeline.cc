@@ -1,12 +1,14 @@
 #include "server/pipeline/pipeline.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/pipeline/batch_runner.h"
 #include "server/pipeline/errors.h"
+#include "server/pipeline/small_requests.h"
 #include "server/pipeline/start_thread.h"
 
 namespace encoderd {
@@ -36,23 +38,27 @@ int64_t QueueTokens(const std::vector<std::unique_ptr<Session>>& sessions,
 // A request's turn is a batch, so that small requests go whole; a caller's is a
 // quarter, so that a newcomer is served by the next batch.
 FairShares Shares(const std::vector<std::unique_ptr<Session>>& sessions,
+                  const std::vector<std::unique_ptr<Session>>& in_pauses,
                   const IdLimits& limits, const PipelineOptions& options) {
   const int64_t tokens = BatchTokens(*sessions.front(), limits, options);
-  return {std::max<int64_t>(tokens / 4, 1), tokens};
+  return {std::max<int64_t>(tokens / 4, 1), tokens,
+          in_pauses.empty() ? 0 : in_pauses.front()->max_batch_tokens()};
 }
 
 }  // namespace
 
 Pipeline::Pipeline(const Tokenizer* tokenizer, const IdLimits& limits,
                    std::vector<std::unique_ptr<Session>> sessions,
-                   const PipelineOptions& options, PipelineObserver* observer)
+                   const PipelineOptions& options, PipelineObserver* observer,
+                   std::vector<std::unique_ptr<Session>> in_pauses)
     : encoder_(tokenizer, limits, QueueTokens(sessions, limits, options)),
       options_(options),
       observer_(*observer),
       sessions_(std::move(sessions)),
+      in_pauses_(std::move(in_pauses)),
       admission_(encoder_.max_request_tokens(), options.max_queue_bytes),
-      queue_(std::make_shared<WorkQueue>(Shares(sessions_, limits, options),
-                                         observer)) {
+      queue_(std::make_shared<WorkQueue>(
+          Shares(sessions_, in_pauses_, limits, options), observer)) {
   try {
     StartThreads();
   } catch (...) {
@@ -197,8 +203,18 @@ void Pipeline::Tokenized(std::shared_ptr<Call> call) {
 void Pipeline::BatchLoop(int index, BatchLimits limits) {
   BatchRunner runner(sessions_[index].get(), queue_.get(), encoder_.limits(),
                      &observer_, absl::Now);
+  std::optional<SmallRequests> small;
+  if (!in_pauses_.empty()) {
+    small.emplace(in_pauses_[index].get(), queue_.get(), encoder_.limits(),
+                  &observer_, absl::Now);
+    sessions_[index]->SetPauses(&*small);
+  }
   Work work;
-  while (queue_->Take(limits, absl::Now, &work)) runner.Run(&work);
+  while (queue_->Take(limits, absl::Now, &work)) {
+    if (small) small->BeginPass();
+    runner.Run(&work);
+  }
+  sessions_[index]->SetPauses(nullptr);
 }
 
 void Pipeline::CallFinished() {

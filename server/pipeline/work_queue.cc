@@ -69,19 +69,24 @@ bool WorkQueue::Take(const BatchLimits& limits, Clock clock, Work* work) {
   }
   BatchLimits here = limits;
   here.idle_sessions = limits.sessions - busy_;
-  TakeLocked(here, clock(), work);
+  const absl::Time now = clock();
+  Hand(policy_.Next(here, now), now, work);
   if (!work->taken.empty()) ++busy_;
   return true;
 }
 
 void WorkQueue::TryTake(const BatchLimits& limits, absl::Time now, Work* work) {
   MutexLock lock(&mutex_);
-  TakeLocked(limits, now, work);
+  Hand(policy_.Next(limits, now), now, work);
 }
 
-void WorkQueue::TakeLocked(const BatchLimits& limits, absl::Time now,
-                           Work* work) {
-  const BatchDecision decision = policy_.Next(limits, now);
+void WorkQueue::TakeSmall(int64_t max_tokens, absl::Time now, Work* work) {
+  MutexLock lock(&mutex_);
+  Hand(policy_.NextSmall(max_tokens, now), now, work);
+}
+
+void WorkQueue::Hand(const BatchDecision& decision, absl::Time now,
+                     Work* work) {
   for (const auto& [id, sequences] : decision.expired) {
     calls_.find(id)->second.call->Fail(Call::Fate::kGone, ExpiredError());
     Drop(id, sequences);
@@ -132,6 +137,7 @@ void WorkQueue::Stop() {
 }
 
 void WorkQueue::Changed() {
+  small_waits_.store(policy_.small_waits(), std::memory_order_relaxed);
   observer_.QueueChanged(policy_.waiting_sequences(), policy_.waiting_tokens());
 }
 

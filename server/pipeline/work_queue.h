@@ -58,6 +58,13 @@ class WorkQueue {
   bool Take(const BatchLimits& limits, Clock clock, Work* work);
   // Without waiting, limits as given; *work may stay empty.
   void TryTake(const BatchLimits& limits, absl::Time now, Work* work);
+  // Small requests alone, for a thread in the midst of a batch, without
+  // waiting; *work may stay empty.
+  void TakeSmall(int64_t max_tokens, absl::Time now, Work* work);
+  // Whether TakeSmall would find some; cheap.
+  bool small_waits() const {
+    return small_waits_.load(std::memory_order_relaxed);
+  }
 
   // The device is lost: what waits and what comes is answered UNAVAILABLE.
   void Lose(absl::string_view error_id);
@@ -73,7 +80,8 @@ class WorkQueue {
     int32_t left = 0;  // sequences that wait
   };
 
-  void TakeLocked(const BatchLimits& limits, absl::Time now, Work* work)
+  // What the policy decided -> *work.
+  void Hand(const BatchDecision& decision, absl::Time now, Work* work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The call's sequences have left the policy: on to the next thread.
   void Drop(uint64_t id, int32_t sequences)
@@ -82,6 +90,7 @@ class WorkQueue {
 
   PipelineObserver& observer_;
   std::atomic<bool> lost_{false};
+  std::atomic<bool> small_waits_{false};
 
   mutable Mutex mutex_;
   CondVar available_;

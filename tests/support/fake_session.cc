@@ -22,10 +22,14 @@ class FakeSession final : public Session {
   absl::Status Run(const PackedBatch& batch,
                    absl::Span<const SequenceOutput> outputs,
                    ForwardResult* result) override {
-    return device_.Run(number_, batch, outputs, result);
+    const absl::Status status = device_.Run(number_, batch, outputs, result);
+    if (pauses_ != nullptr && pauses_->Wanted()) pauses_->Run();
+    return status;
   }
+  void SetPauses(Pauses* pauses) override { pauses_ = pauses; }
 
  private:
+  Pauses* pauses_ = nullptr;
   FakeDevice& device_;
   const int number_;
 };

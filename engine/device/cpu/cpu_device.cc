@@ -39,6 +39,7 @@ class CpuDevice : public Device {
     return kernels_.bf16 ? DType::kBF16 : DType::kF32;
   }
   int32_t preferred_sessions() const override { return AvailableCores(); }
+  bool pauses() const override { return true; }
   int64_t default_batch_tokens() const override { return 1024; }
 
   absl::Status ExpectModel(const ModelSizes& sizes,

@@ -87,9 +87,11 @@ class CpuExecutor : public Executor {
  public:
   CpuExecutor(const Kernels& kernels, const ExecutorLimits& limits, Team* team)
       : kernels_(kernels), limits_(limits), team_(team) {
-    team_->Join();
+    if (!limits_.in_pauses) team_->Join();
   }
-  ~CpuExecutor() override { team_->Leave(); }
+  ~CpuExecutor() override {
+    if (!limits_.in_pauses) team_->Leave();
+  }
   CpuExecutor(const CpuExecutor&) = delete;
   CpuExecutor& operator=(const CpuExecutor&) = delete;
 
@@ -98,8 +100,10 @@ class CpuExecutor : public Executor {
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
   int64_t row_block() const override { return kProductRows; }
   BatchRef Upload(const PackedBatch& batch) override;
+  void SetPauses(Pauses* pauses) override { pauses_ = pauses; }
   void Run(const Op& op) override {
     if (Failed()) return;
+    if (pauses_ != nullptr && pauses_->Wanted()) Pause();
     std::visit([this](const auto& alternative) { Do(alternative); }, op);
   }
   absl::Status Finish(ForwardResult* result) override {
@@ -109,6 +113,13 @@ class CpuExecutor : public Executor {
   }
 
  private:
+  // The pass gives its cores away meanwhile.
+  void Pause() {
+    pass_.reset();
+    pauses_->Run();
+    pass_.emplace(team_);
+  }
+
   DType dtype() const { return kernels_.bf16 ? DType::kBF16 : DType::kF32; }
   bool Failed() const { return !status_.ok(); }
 
@@ -143,6 +154,7 @@ class CpuExecutor : public Executor {
   ThreadScratch scratch_;  // of the calling thread
   AlignedBuffer states_;   // [max_seqlen,H], bf16 only
   std::vector<AlignedBuffer> matrices_;
+  Pauses* pauses_ = nullptr;
 
   // Of the pass that runs.
   const PackedBatch* batch_ = nullptr;

@@ -106,8 +106,10 @@ class BatchInvarianceTest
 
   // `batches` random batches in a Session of their own; the number of outputs
   // whose bits differ from those of the sequence alone.
-  int Differences(const Encoder& encoder, uint32_t seed, int batches) const {
+  int Differences(const Encoder& encoder, uint32_t seed, int batches,
+                  Pauses* pauses = nullptr) const {
     const auto session = encoder.NewSession({1024}).value();
+    session->SetPauses(pauses);
     // Those that leave their cores to it.
     const auto idle = {encoder.NewSession({1024}), encoder.NewSession({1024}),
                        encoder.NewSession({1024})};
@@ -123,17 +125,49 @@ class BatchInvarianceTest
         if (room < 0 && !which.empty()) break;
         which.push_back(i);
       }
-      const ForwardResult result = Run(session.get(), which);
-      for (size_t k = 0; k < which.size(); ++k) {
-        const absl::Span<const float> got = result.Output(k);
-        const std::vector<float>& want = alone_[which[k]];
-        if (got.size() != want.size() ||
-            std::memcmp(got.data(), want.data(), want.size() * 4) != 0)
-          ++differences;
-      }
+      differences += Differences(Run(session.get(), which), which);
     }
     return differences;
   }
+
+  int Differences(const ForwardResult& result,
+                  const std::vector<int>& which) const {
+    int differences = 0;
+    for (size_t k = 0; k < which.size(); ++k) {
+      const absl::Span<const float> got = result.Output(k);
+      const std::vector<float>& want = alone_[which[k]];
+      if (got.size() != want.size() ||
+          std::memcmp(got.data(), want.data(), want.size() * 4) != 0)
+        ++differences;
+    }
+    return differences;
+  }
+
+  // Passes of the short sequences in the pauses of another.
+  class ShortPasses : public Pauses {
+   public:
+    ShortPasses(const BatchInvarianceTest* test, const Encoder& encoder)
+        : test_(*test) {
+      SessionOptions options;
+      options.max_batch_tokens = options.max_len = 16;
+      options.in_pauses = true;
+      session_ = encoder.NewSession(options).value();
+    }
+    bool Wanted() override { return random_() % 4 == 0; }
+    void Run() override {
+      const auto i = static_cast<int>(random_() % kSequences);
+      if (test_.sequences_[i].size() > 16) return;
+      differences += test_.Differences(test_.Run(session_.get(), {i}), {i});
+      ++passes;
+    }
+    int differences = 0;
+    int passes = 0;
+
+   private:
+    const BatchInvarianceTest& test_;
+    std::unique_ptr<Session> session_;
+    std::mt19937 random_{5};
+  };
 
   IdLimits limits_;
   std::unique_ptr<const Encoder> encoder_;
@@ -164,6 +198,16 @@ TEST_P(BatchInvarianceTest, GivesTheSameBitsToPassesSideBySide) {
   second.join();
   EXPECT_EQ(differences[0], 0);
   EXPECT_EQ(differences[1], 0);
+}
+
+TEST_P(BatchInvarianceTest, GivesTheSameBitsInPausesAndAroundThem) {
+  for (const int32_t cores : {1, 2}) {
+    const auto encoder = Build(cores);
+    ShortPasses passes(this, *encoder);
+    EXPECT_EQ(Differences(*encoder, 4, kBatches / 10, &passes), 0) << cores;
+    EXPECT_EQ(passes.differences, 0) << cores;
+    EXPECT_GT(passes.passes, 0) << cores;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -157,5 +157,59 @@ TEST(BatchPolicyTest, WhatIsRemovedIsNotPickedAndIsCounted) {
   EXPECT_EQ(policy.waiting_tokens(), 0);
 }
 
+constexpr FairShares kWithSmall = {100, 400, 50};
+
+TEST(BatchPolicyTest, SmallRequestsGoFirstAndAlone) {
+  BatchPolicy policy(kWithSmall);
+  policy.Add(1, 1, kNever, Lengths(9, 100));
+  policy.Add(2, 1, kNever, {20, 30});
+  policy.Add(3, 2, kNever, {51});
+  EXPECT_TRUE(policy.small_waits());
+  EXPECT_THAT(policy.Next(Greedy(400), kNow).slices,
+              ElementsAre(SliceOf(2, 0, 2)));
+  EXPECT_FALSE(policy.small_waits());
+  EXPECT_EQ(policy.Next(Greedy(400), kNow).tokens, 351);
+}
+
+TEST(BatchPolicyTest, APauseGetsSmallRequestsOrNothing) {
+  BatchPolicy policy(kWithSmall);
+  policy.Add(1, 1, kNever, Lengths(9, 100));
+  EXPECT_THAT(policy.NextSmall(50, kNow).slices, IsEmpty());
+  policy.Add(2, 2, kNever, {20, 30});
+  policy.Add(3, 3, kNow, {20});
+  policy.Add(4, 4, kNever, {10});
+  const BatchDecision pause = policy.NextSmall(50, kNow);
+  EXPECT_THAT(pause.slices, ElementsAre(SliceOf(2, 0, 2)));
+  EXPECT_THAT(pause.expired, ElementsAre(Pair(3, 1)));
+  EXPECT_THAT(policy.NextSmall(50, kNow).slices, ElementsAre(SliceOf(4, 0, 1)));
+  EXPECT_EQ(policy.waiting_tokens(), 900);
+}
+
+// However many small requests come, of one caller or of new ones each time.
+TEST(BatchPolicyTest, SmallRequestsNeverKeepALongOneWaiting) {
+  for (const bool one_caller : {true, false}) {
+    BatchPolicy policy(kWithSmall);
+    policy.Add(1, 1, kNever, Lengths(2, 100));
+    int64_t small = 0;
+    while (!policy.empty() && small < 10000) {
+      const auto id = static_cast<uint64_t>(small) + 2;
+      policy.Add(id, one_caller ? 1 : id, kNever, {40});
+      small += 40;
+      bool served = false;
+      for (const RequestSlice& slice : policy.Next(Greedy(80), kNow).slices) {
+        served |= slice.request == 1;
+      }
+      if (served) break;
+    }
+    EXPECT_LE(small, 2 * (400 + 100 + 80)) << "one caller: " << one_caller;
+  }
+}
+
+TEST(BatchPolicyTest, ABatchOfSmallRequestsIsAsLargeAsAnother) {
+  BatchPolicy policy(kWithSmall);
+  for (uint64_t i = 0; i < 40; ++i) policy.Add(i, i, kNever, {20});
+  EXPECT_EQ(policy.Next(Greedy(400), kNow).tokens, 400);
+}
+
 }  // namespace
 }  // namespace encoderd

@@ -60,6 +60,8 @@ class PipelineHarness {
  public:
   struct Settings {
     int sessions = 1;
+    // The most tokens of a request that is computed in pauses; 0: none is.
+    int64_t small_tokens = 0;
     int64_t max_batch_tokens = 128;
     int32_t hidden_size = 8;
     IdLimits limits = FakeLimits();
@@ -82,12 +84,15 @@ class PipelineHarness {
   PipelineHarness() : PipelineHarness(Settings{}) {}
   explicit PipelineHarness(const Settings& settings)
       : limits(settings.limits),
-        device(settings.max_batch_tokens, settings.hidden_size) {
+        device(settings.max_batch_tokens, settings.hidden_size),
+        in_pauses(settings.small_tokens, settings.hidden_size) {
     PipelineOptions options = settings.options;
     if (options.max_queue_tokens == 0) options.max_queue_tokens = 1 << 20;
-    pipeline = std::make_unique<Pipeline>(&tokenizer, limits,
-                                          device.NewSessions(settings.sessions),
-                                          options, &observer);
+    pipeline = std::make_unique<Pipeline>(
+        &tokenizer, limits, device.NewSessions(settings.sessions), options,
+        &observer,
+        in_pauses.NewSessions(settings.small_tokens > 0 ? settings.sessions
+                                                        : 0));
   }
   ~PipelineHarness() {
     device.OpenGate();
@@ -142,6 +147,7 @@ class PipelineHarness {
   const IdLimits limits;
   FakeTokenizer tokenizer;
   FakeDevice device;
+  FakeDevice in_pauses;
   RecordingObserver observer;
   std::atomic<int64_t> started{0};
   std::atomic<int64_t> finished{0};

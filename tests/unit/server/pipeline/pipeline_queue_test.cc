@@ -231,5 +231,70 @@ TEST(PipelineQueueTest, HugeTextsDoNotHoldUpShortOnes) {
   EXPECT_EQ(ReasonOf(huge.Get().status()), "INPUT_TOO_LONG");
 }
 
+PipelineHarness::Settings WithSmall(int64_t tokens) {
+  PipelineHarness::Settings settings;
+  settings.max_batch_tokens = 64;
+  settings.small_tokens = tokens;
+  return settings;
+}
+
+TEST(PipelineQueueTest, ASmallRequestIsComputedInTheMidstOfABatch) {
+  PipelineHarness harness(WithSmall(16));
+  harness.device.CloseGate();
+  auto under_way = harness.Submit({std::string(40, 'x')});
+  ASSERT_TRUE(harness.device.WaitForBatchesAtGate(1));
+  auto waits =
+      harness.Submit(std::vector<std::string>(9, std::string(40, 'y')));
+  auto small = harness.Submit({"abc"});
+  harness.WaitForQueue(10);
+  harness.in_pauses.CloseGate();
+  harness.device.LetThrough(1);
+  // It is at the other session while the batch is still under way.
+  ASSERT_TRUE(harness.in_pauses.WaitForBatchesAtGate(1));
+  EXPECT_FALSE(under_way.answered());
+  harness.in_pauses.OpenGate();
+  const auto answer = small.Get();
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->outputs[0].values, harness.Expected("abc"));
+  harness.device.OpenGate();
+  EXPECT_TRUE(under_way.Get().ok());
+  EXPECT_TRUE(waits.Get().ok());
+  EXPECT_EQ(harness.in_pauses.rows_computed(), 1);
+}
+
+TEST(PipelineQueueTest, WhatFailsInAPauseFailsAlone) {
+  PipelineHarness harness(WithSmall(16));
+  harness.in_pauses.ThrowOnToken(FakeTokenizer::Id('z'));
+  harness.device.CloseGate();
+  auto under_way = harness.Submit({std::string(40, 'x')});
+  ASSERT_TRUE(harness.device.WaitForBatchesAtGate(1));
+  auto good = harness.Submit({"abc"});
+  auto bad = harness.Submit({"z"});
+  harness.WaitForQueue(2);
+  harness.device.OpenGate();
+  EXPECT_EQ(ReasonOf(bad.Get().status()), "DEVICE_FAULT");
+  EXPECT_TRUE(good.Get().ok());
+  EXPECT_TRUE(under_way.Get().ok());
+}
+
+// A pause is offered after every batch, and small requests always wait.
+TEST(PipelineQueueTest, ManySmallRequestsLeaveHalfOfTheTimeToALongOne) {
+  PipelineHarness harness(WithSmall(16));
+  harness.device.SetLatency(absl::Milliseconds(2), absl::ZeroDuration());
+  harness.in_pauses.SetLatency(absl::Milliseconds(2), absl::ZeroDuration());
+  std::vector<PipelineHarness::Pending> pending;
+  PipelineRequest small = TextRequest({"abcdefghijkl"});
+  small.caller.id = 1;
+  for (int i = 0; i < 400; ++i) pending.push_back(harness.Submit(small));
+  auto request =
+      TextRequest(std::vector<std::string>(20, std::string(40, 'y')));
+  request.caller.id = 2;
+  auto longer = harness.Submit(std::move(request));
+  EXPECT_TRUE(longer.Get().ok());
+  // It did not wait for the small ones, of which most are left.
+  EXPECT_FALSE(pending.back().answered());
+  for (auto& one : pending) EXPECT_TRUE(one.Get().ok());
+}
+
 }  // namespace
 }  // namespace encoderd

@@ -2,124 +2,22 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <memory>
 #include <numeric>
-#include <random>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
-#include "server/pipeline/admission.h"
-#include "server/pipeline/batch_runner.h"
-#include "server/pipeline/call.h"
 #include "server/pipeline/tokenizer_pool.h"
-#include "server/pipeline/work_queue.h"
-#include "tests/support/fake_tokenizer.h"
+#include "tests/unit/server/pipeline/simulated_world.h"
 
 namespace encoderd {
 namespace {
 
 constexpr int kCallers = 4;
 
-absl::Time virtual_now;  // one thread runs one schedule at a time
-absl::Time VirtualNow() { return virtual_now; }
-
-// What happened to one request, seen from outside.
-struct Story {
-  std::shared_ptr<Call> call;
-  std::vector<int32_t> lengths;
-  bool refused = false;
-  bool cancelled = false;
-  bool poisoned = false;
-  absl::Time deadline;
-  int answers = 0;
-  absl::Status status;
-  PipelineResult result;
-  int32_t taken = 0;  // inputs that were taken, in order
-  int slices = 0;
-  std::set<int32_t> computed;
-  int64_t taken_before = 0;  // tokens of all batches when it was queued
-  int64_t most_ahead = 0;    // tokens that may be taken before its first
-};
-
-class Simulation;
-
-class SimulatedSession final : public Session {
- public:
-  explicit SimulatedSession(Simulation* simulation) : world_(*simulation) {}
-  int64_t max_batch_tokens() const override;
-  absl::Status Run(const PackedBatch& batch,
-                   absl::Span<const SequenceOutput> outputs,
-                   ForwardResult* result) override;
-
- private:
-  Simulation& world_;
-};
-
-class Simulation final : public CallHost, public PipelineObserver {
- public:
-  Simulation(uint64_t seed, SimulationCounts* counts);
-  std::string Run();
-
-  void CallFinished() override { ++finished_; }
-  void StageDuration(Stage stage, absl::Duration duration) override {
-    Check(duration >= absl::ZeroDuration(), "a stage took negative time");
-  }
-  void InputTokens(int64_t tokens) override {}
-  void BatchComputed(int64_t tokens, int64_t sequences) override {}
-  void QueueChanged(int64_t sequences, int64_t tokens) override {
-    queue_sequences_ = sequences;
-    queue_tokens_ = tokens;
-  }
-  void Cancelled(Stage stage, int64_t sequences) override {}
-  void DeviceFault(bool lost, const absl::Status& status) override {}
-
- private:
-  friend class SimulatedSession;
-  struct Lane {  // a Session and its thread
-    std::unique_ptr<SimulatedSession> session;
-    std::unique_ptr<BatchRunner> runner;
-    Work work;
-    bool busy = false;
-  };
-
-  int Pick(int bound) {
-    return static_cast<int>(random_() % static_cast<uint64_t>(bound));
-  }
-  void Check(bool holds, const std::string& what) {
-    if (!holds && problem_.empty()) problem_ = what;
-  }
-  void Submit();
-  void CancelOne();
-  void StartBatch(Lane* lane);
-  void EndBatch(Lane* lane);
-  void Step();
-  int64_t MostAhead(uint64_t caller) const;
-  void CheckAnswer(int number, const Story& story);
-
-  std::mt19937_64 random_;
-  SimulationCounts& counts_;
-  IdLimits limits_;
-  int64_t max_tokens_;
-  FairShares shares_;
-  std::unique_ptr<Admission> admission_;
-  FakeTokenizer tokenizer_;  // never asked: all inputs are ids
-  std::unique_ptr<InputEncoder> encoder_;
-  std::shared_ptr<WorkQueue> queue_;
-  std::vector<Lane> lanes_;
-  std::vector<std::unique_ptr<Story>> stories_;  // by request number
-  int64_t finished_ = 0;
-  int64_t queue_sequences_ = 0;
-  int64_t queue_tokens_ = 0;
-  int64_t taken_tokens_ = 0;
-  int fail_next_ = 0;
-  bool any_failed_ = false;
-  bool lost_ = false;
-  std::string problem_;
-};
+}  // namespace
 
 Simulation::Simulation(uint64_t seed, SimulationCounts* counts)
     : random_(seed * 0x9E3779B97F4A7C15u + 1), counts_(*counts) {
@@ -129,75 +27,38 @@ Simulation::Simulation(uint64_t seed, SimulationCounts* counts)
   limits_.position_rows = limits_.max_len;
   max_tokens_ = limits_.max_len + Pick(50);
   shares_ = {1 + Pick(static_cast<int>(max_tokens_)),
-             1 + Pick(2 * static_cast<int>(max_tokens_))};
+             1 + Pick(2 * static_cast<int>(max_tokens_)),
+             Pick(2) * (1 + Pick(static_cast<int>(max_tokens_)))};
   admission_ = std::make_unique<Admission>(200 + Pick(2000), 1 << 20);
   encoder_ = std::make_unique<InputEncoder>(&tokenizer_, limits_);
   queue_ = std::make_shared<WorkQueue>(shares_, this);
   lanes_.resize(1 + Pick(3));
   for (Lane& lane : lanes_) {
-    lane.session = std::make_unique<SimulatedSession>(this);
+    lane.session = std::make_unique<SimulatedSession>(this, max_tokens_);
+    if (shares_.small_tokens > 0) {
+      lane.pauses =
+          std::make_unique<SimulatedPauses>(this, shares_.small_tokens);
+      lane.session->SetPauses(lane.pauses.get());
+    }
     lane.runner = std::make_unique<BatchRunner>(
         lane.session.get(), queue_.get(), limits_, this, VirtualNow);
   }
 }
 
-int64_t SimulatedSession::max_batch_tokens() const {
-  return world_.max_tokens_;
-}
-
-// Token 0 of a sequence is its request's number, token 1 its index.
-absl::Status SimulatedSession::Run(const PackedBatch& batch,
-                                   absl::Span<const SequenceOutput> outputs,
-                                   ForwardResult* result) {
-  ++world_.counts_.batches;
-  world_.Check(batch.num_tokens() <= world_.max_tokens_,
-               "a batch exceeds its tokens");
-  if (world_.lost_) return absl::DataLossError("lost");
-  bool poisoned = false;
-  for (int64_t b = 0; b < batch.num_sequences(); ++b) {
-    const int32_t number = batch.token_ids[batch.cu_seqlens[b]];
-    const int32_t index = batch.token_ids[batch.cu_seqlens[b] + 1];
-    const Story& story = *world_.stories_[number];
-    world_.Check(!story.cancelled || story.answers > 0 || !story.call->alive(),
-                 "a cancelled call is alive");
-    world_.Check(story.call->alive(), "a row of a marked call is computed");
-    poisoned |= story.poisoned && index == 0;
-  }
-  if (poisoned || world_.fail_next_ > 0) {
-    if (world_.fail_next_ > 0) {
-      --world_.fail_next_;
-      world_.any_failed_ = true;
-    }
-    ++world_.counts_.retried_batches;
-    return absl::InternalError("fault");
-  }
-  result->values.clear();
-  result->offsets.assign(1, 0);
-  for (int64_t b = 0; b < batch.num_sequences(); ++b) {
-    const int32_t number = batch.token_ids[batch.cu_seqlens[b]];
-    const int32_t index = batch.token_ids[batch.cu_seqlens[b] + 1];
-    world_.Check(world_.stories_[number]->computed.insert(index).second,
-                 absl::StrCat("input ", index, " of request ", number,
-                              " is computed twice"));
-    result->values.push_back(static_cast<float>(number));
-    result->values.push_back(static_cast<float>(index));
-    result->offsets.push_back(static_cast<int64_t>(result->values.size()));
-  }
-  return absl::OkStatus();
-}
-
 // Before a new request's first input: one turn of each request of its own
-// caller, and as many turns of every other caller as its own takes for that.
+// caller, and one of small ones that come later; and of every other caller as
+// much, and what it may be behind or ahead of that by turns and small requests.
 int64_t Simulation::MostAhead(uint64_t caller) const {
   const int64_t longest = limits_.max_len;
-  int64_t own = 0;
+  const int64_t turn = shares_.caller_share + longest;
+  const int64_t lead = shares_.request_share + longest;
+  int64_t own = lead;
   for (const auto& story : stories_) {
     if (story->refused || story->call->caller.id != caller) continue;
     if (story->taken == static_cast<int32_t>(story->lengths.size())) continue;
-    own += shares_.request_share + longest;
+    own += lead;
   }
-  const int64_t turns = own / shares_.caller_share + 2;
-  return own + turns * (kCallers - 1) * (shares_.caller_share + longest);
+  return own + (kCallers - 1) * (own + 2 * (turn + lead) + turn);
 }
 
 void Simulation::Submit() {
@@ -273,12 +134,21 @@ void Simulation::StartBatch(Lane* lane) {
   queue_->TryTake(limits, virtual_now, &lane->work);
   Check(waiting == 0 || !lane->work.taken.empty() || queue_sequences_ == 0,
         "work waits beside a free session");
+  CheckTaken(lane->work, max_tokens_);
+  lane->busy = true;
+}
+
+void Simulation::CheckTaken(const Work& work, int64_t max_tokens) {
   int64_t tokens = 0;
-  for (const auto& [call, slice] : lane->work.taken) {
+  for (const auto& [call, slice] : work.taken) {
     Story* story = stories_[call->id].get();
     if (story->taken == 0) {
       Check(taken_tokens_ + tokens - story->taken_before <= story->most_ahead,
-            absl::StrCat("request ", call->id, " starved"));
+            absl::StrCat("request ", call->id, " starved: ",
+                         taken_tokens_ + tokens - story->taken_before,
+                         " tokens went before it, at most ", story->most_ahead,
+                         " may; shares ", shares_.caller_share, " ",
+                         shares_.request_share, " ", shares_.small_tokens));
     }
     Check(slice.first == story->taken, "inputs are taken out of order or lost");
     Check(!story->cancelled, "a cancelled request is taken");
@@ -288,9 +158,8 @@ void Simulation::StartBatch(Lane* lane) {
     const auto first = story->lengths.begin() + slice.first;
     tokens = std::accumulate(first, first + slice.count, tokens);
   }
-  Check(tokens <= max_tokens_, "a batch is planned beyond its tokens");
+  Check(tokens <= max_tokens, "a batch is planned beyond its tokens");
   taken_tokens_ += tokens;
-  lane->busy = true;
 }
 
 void Simulation::EndBatch(Lane* lane) {
@@ -390,8 +259,6 @@ std::string Simulation::Run() {
   Check(queue_sequences_ == 0 && queue_tokens_ == 0, "the gauge is not 0");
   return problem_;
 }
-
-}  // namespace
 
 std::string RunSchedule(uint64_t seed, SimulationCounts* counts) {
   return Simulation(seed, counts).Run();

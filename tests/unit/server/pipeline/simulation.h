@@ -22,6 +22,7 @@ struct SimulationCounts {
   int64_t batches = 0;
   int64_t retried_batches = 0;
   int64_t sliced_requests = 0;
+  int64_t pauses = 0;  // in which something was computed
 };
 
 // Runs one schedule; "" or what was wrong. Adds to *counts.
@@ -30,8 +31,9 @@ struct SimulationCounts {
 // with an error that has a cause; no input is lost, computed twice or taken out
 // of order; what was cancelled or expired before its batch is not computed; no
 // batch exceeds its tokens; a free Session never leaves work waiting; a request
-// waits for at most one turn of every other caller and request before its own
-// first turn; permits and gauges return to zero.
+// waits for a few turns of every other caller and request at most before its
+// own first turn, whatever is computed in pauses; permits and gauges return to
+// zero.
 std::string RunSchedule(uint64_t seed, SimulationCounts* counts);
 
 }  // namespace encoderd

@@ -50,6 +50,7 @@ TEST(SimulationTest, EverySeededScheduleKeepsThePromises) {
   EXPECT_GT(counts.queue_full, 0);
   EXPECT_GT(counts.retried_batches, 0);
   EXPECT_GT(counts.sliced_requests, 0);
+  EXPECT_GT(counts.pauses, 0);
 }
 
 TEST(SimulationTest, TheSameSeedIsTheSameSchedule) {

@@ -1,0 +1,51 @@
+// Small requests in the pauses of a long pass: what a batch thread does between
+// two ops of its batch, so that a short text does not wait for all of it.
+//
+// They are computed by a Session of their own, and have at most half of the
+// time of each pass. One for each batch thread, on that thread alone.
+#ifndef ENCODERD_SERVER_PIPELINE_SMALL_REQUESTS_H_
+#define ENCODERD_SERVER_PIPELINE_SMALL_REQUESTS_H_
+
+#include "absl/time/time.h"
+#include "engine/base/pauses.h"
+#include "engine/session.h"
+#include "server/pipeline/batch_runner.h"
+#include "server/pipeline/request.h"
+#include "server/pipeline/work_queue.h"
+
+namespace encoderd {
+
+class SmallRequests final : public Pauses {
+ public:
+  // All outlive it.
+  SmallRequests(Session* session, WorkQueue* queue, const IdLimits& limits,
+                PipelineObserver* observer, WorkQueue::Clock clock)
+      : max_tokens_(session->max_batch_tokens()),
+        queue_(*queue),
+        clock_(clock),
+        runner_(session, queue, limits, observer, clock) {}
+
+  // The thread begins a batch.
+  void BeginPass() {
+    began_ = clock_();
+    spent_ = absl::ZeroDuration();
+  }
+
+  bool Wanted() override {
+    return queue_.small_waits() && spent_ * 2 <= clock_() - began_;
+  }
+  void Run() override;
+
+ private:
+  const int64_t max_tokens_;
+  WorkQueue& queue_;
+  const WorkQueue::Clock clock_;
+  BatchRunner runner_;
+  Work work_;
+  absl::Time began_;
+  absl::Duration spent_;  // in pauses of this pass
+};
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_PIPELINE_SMALL_REQUESTS_H_

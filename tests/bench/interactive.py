@@ -1,0 +1,109 @@
+"""How long a short text waits beside bulk, and what it costs the bulk.
+
+    python3 tests/bench/interactive.py --programs build/bench/bin \\
+        --model "$(deploy/fetch-model.sh)" [--before OTHER/bin]
+
+A server on loopback (two with --before, an older build's programs, asked in
+turn in each round). One caller asks for one text of 10 tokens after the other,
+beside none, 1, 4 and 16 callers that each send 8 texts of 512 tokens a call,
+one call after the other; and once these alone. Each caller is a process with a
+connection of its own. Prints medians of the rounds with the extremes.
+"""
+
+import argparse
+import contextlib
+import functools
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests/support"))
+from server_process import Server  # noqa: E402  after the path
+
+SMALL = ["--words=8", "--batch_size=1"]  # and two special tokens
+BULK = ["--words=510", "--batch_size=8"]
+CALLERS = (0, 1, 4, 16)
+
+
+def start(programs, address, flags, seconds):
+    return subprocess.Popen(
+        [programs / "encoderctl", "bench", f"--target={address}",
+         "--format=json", "--progress=never", "--warm_up=1s",
+         "--concurrency=1", f"--duration={seconds}s", *flags],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def finish(load):
+    found = json.loads(load.communicate(timeout=300)[0])
+    if found["calls_failed"]:
+        sys.exit(f"interactive: calls failed: {found['failures']}")
+    return found
+
+
+def measure(programs, address, callers, small, seconds):
+    """(p50, p99 of the short text in ms or None, tokens/s of the bulk)."""
+    bulk = [start(programs, address, BULK, seconds) for _ in range(callers)]
+    short = start(programs, address, SMALL, seconds) if small else None
+    found = finish(short)["latency_ms"] if short else None
+    rate = sum(finish(load)["tokens_per_s"] for load in bulk)
+    return (found and found["p50"], found and found["p99"], rate)
+
+
+def spread(values, digits=1):
+    return (f"{statistics.median(values):.{digits}f} "
+            f"({min(values):.{digits}f}-{max(values):.{digits}f})")
+
+
+def compare(options, servers, callers):
+    beside = {build: [] for build in servers}
+    alone = {build: [] for build in servers}
+    for _ in range(options.repeats):
+        for build, server in servers.items():
+            ask = functools.partial(measure, options.programs, server.address,
+                                    callers, seconds=options.seconds)
+            beside[build].append(ask(small=True))
+            if callers:
+                alone[build].append(ask(small=False)[2])
+    for build in servers:
+        p50, p99, rate = zip(*beside[build])
+        row = [str(callers), build, spread(p50), spread(p99)]
+        if callers:
+            share = statistics.median(
+                r / a for r, a in zip(rate, alone[build]))
+            row += [spread(rate, 0), spread(alone[build], 0), f"{share:.3f}"]
+        else:
+            row += ["", "", ""]
+        print(f"| {' | '.join(row)} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--programs", required=True, type=pathlib.Path)
+    parser.add_argument("--before", type=pathlib.Path,
+                        help="folder of an older build's programs")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--dtype", default="fp32")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=8)
+    options = parser.parse_args()
+    builds = {"now": options.programs}
+    if options.before:
+        builds["before"] = options.before
+    flags = ["--max_len=512", f"--dtype={options.dtype}"]
+    print("| bulk callers | build | p50, ms | p99, ms | bulk, tokens/s | "
+          "bulk alone, tokens/s | of it |")
+    print("|---|---|---|---|---|---|---|")
+    with contextlib.ExitStack() as stack:
+        servers = {build: stack.enter_context(
+                       Server(programs / "encoderd", f"m={options.model}",
+                              *flags))
+                   for build, programs in builds.items()}
+        for callers in CALLERS:
+            compare(options, servers, callers)
+
+
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang fuzz
-  tsan coverage simulation rounds bounds container restarts rotations prometheus dashboard languages tokenizers)
+  tsan coverage simulation rounds bounds soak container restarts rotations prometheus dashboard languages tokenizers)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -227,6 +227,27 @@ check_bounds() {
   local code=$?
   cat "$work/bounds" >&2
   verdict "0 missed" "$(tail -n 1 "$work/bounds")" test "$code" -eq 0
+}
+
+# Memory over ten minutes of load; a server that leaks must be found in one.
+check_soak() {
+  local code=1 planted=1
+  touch "$work/soak"
+  if programs_and_client &&
+    cmake --build build/bench --target encoderd encoderd_fake_server \
+      grpc_bench > "$work/soak.log" 2>&1; then
+    "$python" tests/bench/soak.py --bin=build/bench/bin \
+      --model="$ENCODERD_TEST_MODEL" --minutes=10 > "$work/soak"
+    code=$?
+    "$python" tests/bench/soak.py --bin=build/bench/bin --minutes=1 \
+      --program=encoderd_fake_server --model=fake=hashing:1 --lengths 16 \
+      > "$work/leak"
+    planted=$?
+    cat "$work/soak" "$work/leak" >&2
+  fi
+  verdict "2 %; the leak is found" \
+    "$(tail -n 1 "$work/soak"); leak: $(tail -n 1 "$work/leak")" \
+    test "$code" -eq 0 -a "$planted" -eq 3
 }
 
 # A certificate replaced 100 times under load.

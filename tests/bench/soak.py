@@ -5,8 +5,11 @@
 
 Starts the server on loopback, keeps calls of 64 texts in flight with
 grpc_bench, one length after the other, and reads VmRSS every two seconds.
-Prints it by minute and exits with 1 when it passes --limit_mb, or when the
+Prints it by minute and exits with 3 when it passes --limit_mb, or when the
 second half of the run is more than 2 % above the end of the first.
+
+That it finds a leak: `--program encoderd_fake_server --model fake=hashing:1
+--lengths 16`, whose device keeps a log of all that it computes.
 """
 
 import argparse
@@ -19,6 +22,8 @@ import sys
 import time
 
 from compare_grpc import IN_FLIGHT, start_server
+
+GREW = 3  # exit code
 
 
 def resident_mb(pid):
@@ -35,19 +40,23 @@ def main():
     parser.add_argument("--model", required=True, help="model folder")
     parser.add_argument("--dtype", default="fp32")
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--program", default="encoderd")
+    parser.add_argument("--lengths", nargs="+", choices=IN_FLIGHT,
+                        default=list(IN_FLIGHT))
     parser.add_argument("--limit_mb", type=float, default=300)
     options = parser.parse_args()
-    server, target = start_server(options)
+    server, target = start_server(options, options.program)
     seen = []  # (seconds, MB)
     calls = 0
     start = time.monotonic()
     try:
-        for lengths in itertools.cycle(IN_FLIGHT):
+        for lengths in itertools.cycle(options.lengths):
             if time.monotonic() - start > options.minutes * 60:
                 break
             load = subprocess.Popen(
                 [options.bin / "grpc_bench", f"--target={target}",
-                 f"--lengths={lengths}", "--seconds=10",
+                 f"--lengths={lengths}",
+                 f"--seconds={min(10, max(1, int(options.minutes * 10)))}",
                  f"--in_flight={IN_FLIGHT[lengths]}"],
                 stdout=subprocess.DEVNULL)
             while load.poll() is None:
@@ -68,7 +77,8 @@ def main():
     after = max(mb for at, mb in seen if at > middle)
     print(f"{calls} runs of load; at most {max(before, after):.1f} MB; "
           f"second half {100 * (after / before - 1):+.2f} %")
-    return after > options.limit_mb or after > 1.02 * before
+    grew = after > options.limit_mb or after > 1.02 * before
+    return GREW if grew else 0
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import io.grpc.ManagedChannelBuilder;
 import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
 import java.util.List;
+import java.util.Locale;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 
@@ -28,7 +29,7 @@ public class Embed {
     EncoderGrpc.EncoderBlockingStub stub = EncoderGrpc.newBlockingStub(channel);
     int exit = 0;
     try {
-      System.out.printf("cosine %.4f%n", cosine(stub));
+      System.out.printf(Locale.ROOT, "cosine %.4f%n", cosine(stub));
       try {
         embed(stub, "word ".repeat(1000));
       } catch (StatusRuntimeException error) {
@@ -78,7 +79,7 @@ public class Embed {
         Duration wait = detail.unpack(RetryInfo.class).getRetryDelay();
         delay =
             String.format(
-                "%.3f s", wait.getSeconds() + wait.getNanos() / 1e9);
+                Locale.ROOT, "%.3f s", wait.getSeconds() + wait.getNanos() / 1e9);
       }
     }
     System.out.println("retry delay " + delay);

@@ -31,7 +31,7 @@ CALLERS = (0, 1, 4, 16)
 def start(programs, address, flags, seconds):
     return subprocess.Popen(
         [programs / "encoderctl", "bench", f"--target={address}",
-         "--format=json", "--progress=never", "--warm_up=1s",
+         "--format=jsonl", "--progress=never", "--warm_up=1s",
          "--concurrency=1", f"--duration={seconds}s", *flags],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 

@@ -42,7 +42,7 @@ LOADS = [
 def measure(options, address, flags, figure, variables):
     done = subprocess.run(
         [options.programs / "encoderctl", "bench", f"--target={address}",
-         "--format=json", "--progress=never", "--warm_up=500ms",
+         "--format=jsonl", "--progress=never", "--warm_up=500ms",
          f"--duration={options.seconds}s", *flags],
         check=True, capture_output=True, text=True,
         env=dict(os.environ, **variables))

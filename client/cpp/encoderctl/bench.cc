@@ -21,6 +21,7 @@ namespace {
 
 constexpr size_t kSyntheticTexts = 1024;
 constexpr int kMostWords = 100000;
+constexpr int kMostConcurrency = 1024;
 constexpr size_t kMostTexts = 100000;  // that are read; the first are taken
 constexpr int64_t kMostBytes = 64 << 20;
 
@@ -28,6 +29,8 @@ struct Choices {
   Load load;
   MeasureLimits limits{absl::Seconds(1), absl::Seconds(10), 0};
   EmbedFlags embed;
+  int concurrency = 0;
+  int rate = 0;
   int words = 16;
   int count = 1000000;
 };
@@ -93,18 +96,26 @@ bool TooSmall(const Figures& figures, const Choices& choices) {
   return figures.answered < FewestCalls(choices.load.concurrency);
 }
 
+std::string LoadInWords(const Load& load) {
+  if (load.rate > 0) {
+    return absl::StrFormat("%g calls a second at random times", load.rate);
+  }
+  return absl::StrFormat("%d %s under way", load.concurrency,
+                         load.stream ? "requests of one stream" : "calls");
+}
+
 std::string ToText(const Figures& figures, const Choices& choices,
                    const std::string& model, bool stopped) {
   const Load& load = choices.load;
   std::string text = absl::StrFormat(
       "model         %s\n"
-      "load          %d %s under way, %d texts each, %s\n"
+      "load          %s, %d texts each, %s\n"
       "measured      %.2f s after a warm-up of %s, ended by %s\n"
       "calls         %d answered, %d failed, %d cut off at the end\n"
       "texts/s       %.1f\n"
       "tokens/s      %.0f\n",
-      model, load.concurrency, load.stream ? "requests of one stream" : "calls",
-      load.texts_per_call, load.stream ? "EmbedStream" : "Embed",
+      model, LoadInWords(load), load.texts_per_call,
+      load.stream ? "EmbedStream" : "Embed",
       absl::ToDoubleSeconds(figures.measured),
       absl::FormatDuration(choices.limits.warm_up),
       EndedBy(figures, choices, stopped), figures.answered, figures.failed,
@@ -113,10 +124,12 @@ std::string ToText(const Figures& figures, const Choices& choices,
   if (figures.answered > 0) {
     absl::StrAppendFormat(
         &text,
-        "latency, ms   mean %.2f, p50 %.2f, p90 %.2f, p99 %.2f, max %.2f\n",
+        "latency, ms   mean %.2f, p50 %.2f, p90 %.2f, p99 %.2f, p99.9 %.2f, "
+        "max %.2f\n",
         Milliseconds(figures.Mean()), Milliseconds(figures.Quantile(0.5)),
         Milliseconds(figures.Quantile(0.9)),
         Milliseconds(figures.Quantile(0.99)),
+        Milliseconds(figures.Quantile(0.999)),
         Milliseconds(figures.Quantile(1)));
   }
   if (TooSmall(figures, choices)) {
@@ -138,6 +151,7 @@ std::string ToJson(const Figures& figures, const Choices& choices,
   json["model"] = model;
   json["method"] = load.stream ? "EmbedStream" : "Embed";
   json["concurrency"] = load.concurrency;
+  json["rate"] = load.rate;
   json["batch_size"] = load.texts_per_call;
   json["warm_up_s"] = absl::ToDoubleSeconds(choices.limits.warm_up);
   json["measured_s"] = absl::ToDoubleSeconds(figures.measured);
@@ -156,6 +170,7 @@ std::string ToJson(const Figures& figures, const Choices& choices,
                           {"p50", Milliseconds(figures.Quantile(0.5))},
                           {"p90", Milliseconds(figures.Quantile(0.9))},
                           {"p99", Milliseconds(figures.Quantile(0.99))},
+                          {"p99.9", Milliseconds(figures.Quantile(0.999))},
                           {"max", Milliseconds(figures.Quantile(1))}};
   }
   json["failures"] = nlohmann::ordered_json::object();
@@ -171,10 +186,17 @@ void AddFlags(Invocation* invocation, Choices* choices) {
   Flags& flags = invocation->flags;
   Settings& settings = invocation->settings;
   settings.input = "";
-  choices->load.concurrency = settings.in_flight;
   invocation->AddModelFlag();
-  flags.AddInt("concurrency", "N", "calls under way together", 1, 1024,
-               &choices->load.concurrency);
+  flags.AddInt("concurrency", "N",
+               "calls under way together, with --rate at most; 0: 8, with "
+               "--rate 1024",
+               0, kMostConcurrency, &choices->concurrency);
+  flags.AddInt(
+      "rate", "N",
+      "an open loop: N calls a second begin at random times (Poisson), "
+      "whatever was answered, and latencies count from when a call "
+      "was due; 0: a closed loop",
+      0, 1000000, &choices->rate);
   flags.AddInt("batch_size", "N", "texts of one call", 1, 65536,
                &settings.batch_size);
   flags.AddSwitch("stream",
@@ -234,6 +256,14 @@ int RunBench(const Command& command, const Arguments& arguments,
   AddFlags(&invocation, &choices);
   if (const auto over = invocation.Parse(arguments)) return *over;
   Load& load = choices.load;
+  if (load.stream && choices.rate > 0) {
+    return invocation.Usage("--rate is for calls; it goes without --stream");
+  }
+  load.rate = choices.rate;
+  load.concurrency = choices.concurrency;
+  if (load.concurrency == 0) {
+    load.concurrency = choices.rate > 0 ? kMostConcurrency : settings.in_flight;
+  }
   choices.limits.calls = choices.count;
   load.texts_per_call = settings.batch_size;
   load.timeout = settings.timeout;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -12,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "client/cpp/bulk_stream.h"
+#include "client/cpp/encoderctl/arrivals.h"
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 
@@ -46,7 +48,9 @@ class UnaryLoad {
       : stub_(stub),
         load_(load),
         slots_(load.concurrency),
-        measure_(limits, absl::Now()) {}
+        measure_(limits, absl::Now()) {
+    if (load.rate > 0) arrivals_.emplace(load.rate, absl::Now());
+  }
 
   Figures Run(const GoOn& go_on) {
     while (true) {
@@ -55,12 +59,16 @@ class UnaryLoad {
       double share = 0;
       {
         absl::MutexLock lock(&mu_);
-        mu_.AwaitWithTimeout(absl::Condition(this, &UnaryLoad::Over), kTick);
+        mu_.AwaitWithTimeout(absl::Condition(this, &UnaryLoad::Over),
+                             UntilNext(absl::Now()));
         if (Over()) break;
         texts = measure_.texts();
         share = measure_.Share(absl::Now());
       }
       // Not under the lock: it may write to a slow terminal.
+      const absl::Time now = absl::Now();
+      if (now < next_tick_) continue;
+      next_tick_ = now + kTick;
       if (!go_on(texts, share)) break;
     }
     absl::MutexLock lock(&mu_);
@@ -91,14 +99,23 @@ class UnaryLoad {
     return measure_.Over(absl::Now());
   }
 
+  // How long the next call may be off, or a look at what is done.
+  absl::Duration UntilNext(absl::Time now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (!arrivals_ || running_ == load_.concurrency) return kTick;
+    return std::clamp(arrivals_->next() - now, absl::ZeroDuration(), kTick);
+  }
+
   // Makes a call of `slot` under way, if one may begin.
   bool Take(Slot* slot, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (closed_ || slot->running || now < slot->due || !measure_.Begin(now)) {
+    const absl::Time due = arrivals_ ? arrivals_->next() : slot->due;
+    if (closed_ || slot->running || now < due || !measure_.Begin(now)) {
       return false;
     }
     slot->running = true;
     ++running_;
-    slot->began = now;
+    slot->began = arrivals_ ? due : now;
+    if (arrivals_) arrivals_->Advance();
     slot->number = made_++;
     slot->context = std::make_unique<grpc::ClientContext>();
     slot->context->set_deadline(absl::ToChronoTime(now + load_.timeout));
@@ -150,6 +167,8 @@ class UnaryLoad {
   absl::Mutex mu_;
   std::vector<Slot> slots_;
   Measure measure_ ABSL_GUARDED_BY(mu_);
+  std::optional<Arrivals> arrivals_ ABSL_GUARDED_BY(mu_);  // of an open loop
+  absl::Time next_tick_ = absl::InfinitePast();
   int running_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t made_ ABSL_GUARDED_BY(mu_) = 0;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;

@@ -1,7 +1,8 @@
-// A closed loop: so many calls of Embed are always under way, or so many
-// requests on one EmbedStream; each end begins the next. A call is made once
-// and never again; one that fails is followed by a pause, as long as the server
-// asks for.
+// A closed loop: a number of calls of Embed is always under way, or of requests
+// on one EmbedStream; each end begins the next. A call is made once and never
+// again; one that fails is followed by a pause, as long as the server asks for.
+// Or an open loop: calls are due at random times, whatever has been answered,
+// and latencies count from when a call was due.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_LOAD_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_LOAD_H_
 
@@ -19,7 +20,9 @@ struct Load {
   v1::EmbedRequest blank;          // of every call: model and options
   std::vector<std::string> texts;  // used in turn, over and over; not empty
   int texts_per_call = 1;
-  int concurrency = 1;  // calls, or requests of the stream, under way
+  int concurrency = 1;  // calls, or requests of the stream, under way; of an
+                        // open loop the most, and what is due then waits
+  double rate = 0;      // calls a second of an open loop; 0: a closed one
   bool stream = false;
   absl::Duration timeout;  // of one call
 };

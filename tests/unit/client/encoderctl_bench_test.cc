@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/arrivals.h"
 #include "client/cpp/encoderctl/encoderctl.h"
 #include "tests/support/fake_encoder_service.h"
 
@@ -189,6 +191,55 @@ TEST_F(EncoderctlBenchTest, SaysWhatItCannotDo) {
   EXPECT_THAT(err_, HasSubstr("MODEL_NOT_FOUND"));
   EXPECT_EQ(Run({"--stream=maybe"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("it takes yes or no"));
+}
+
+TEST_F(EncoderctlBenchTest, AnOpenLoopBeginsCallsWhateverIsUnderWay) {
+  ASSERT_EQ(RunJson({"--rate=2000", "--count=40", "--batch_size=2",
+                     "--warm_up=0s", "--duration=10m"}),
+            kExitOk)
+      << err_;
+  EXPECT_EQ(json_["calls_answered"], 40);
+  EXPECT_EQ(json_["rate"], 2000);
+  EXPECT_EQ(json_["concurrency"], 1024);
+  ASSERT_EQ(Run({"--rate=2000", "--count=40", "--warm_up=0s"}), kExitOk);
+  EXPECT_THAT(out_, HasSubstr("2000 calls a second at random times"));
+  EXPECT_THAT(out_, HasSubstr("p99.9"));
+}
+
+TEST_F(EncoderctlBenchTest, AnOpenLoopCountsFromWhenACallWasDue) {
+  // All are due at once, and one is under way at a time.
+  ASSERT_EQ(RunJson({"--rate=1000000", "--count=50", "--concurrency=1",
+                     "--batch_size=1", "--warm_up=0s", "--duration=10m"}),
+            kExitOk)
+      << err_;
+  EXPECT_EQ(service_.max_calls_together(), 1);
+  const double measured_ms = json_["measured_s"].get<double>() * 1e3;
+  EXPECT_GT(json_["latency_ms"]["max"], measured_ms / 2);
+}
+
+TEST_F(EncoderctlBenchTest, AnOpenLoopIsNotForStreams) {
+  EXPECT_EQ(Run({"--rate=10", "--stream"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--rate is for calls; it goes without --stream"));
+}
+
+TEST(ArrivalsTest, GapsAreThoseOfAPoissonProcess) {
+  const absl::Time begin = absl::UnixEpoch();
+  Arrivals arrivals(100, begin);
+  EXPECT_EQ(arrivals.next(), begin);
+  double sum = 0, squares = 0;
+  constexpr int kCalls = 100000;
+  for (int i = 0; i < kCalls; ++i) {
+    const absl::Time before = arrivals.next();
+    arrivals.Advance();
+    const double gap = absl::ToDoubleSeconds(arrivals.next() - before);
+    ASSERT_GE(gap, 0);
+    sum += gap;
+    squares += gap * gap;
+  }
+  const double mean = sum / kCalls;
+  EXPECT_NEAR(mean, 0.01, 0.0001);
+  // Their standard deviation is their mean.
+  EXPECT_NEAR(std::sqrt(squares / kCalls - mean * mean), 0.01, 0.0002);
 }
 
 }  // namespace

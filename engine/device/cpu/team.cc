@@ -97,7 +97,14 @@ Team::Pass::~Pass() {
 }
 
 void Team::Adjust(int32_t most, Pass* pass) {
-  while (!pass->helpers_.empty() && lent_ + passes_ > cores()) LetGo(pass);
+  const int32_t passes = std::max<int32_t>(passes_, 1);
+  const int32_t share = (cores() + passes - 1) / passes - 1;  // helpers
+  while (!pass->helpers_.empty() &&
+         (lent_ + passes_ > cores() ||
+          static_cast<int32_t>(pass->helpers_.size()) > share)) {
+    LetGo(pass);
+  }
+  most = std::min(most, share);
   for (int32_t i = 0; i < static_cast<int32_t>(helpers_.size()); ++i) {
     if (static_cast<int32_t>(pass->helpers_.size()) >= most ||
         lent_ + passes_ >= cores()) {

@@ -2,10 +2,11 @@
 //
 // One Team for a process. It has as many cores as executors have joined it, at
 // most those that it was made with. Each pass under way has one, its own
-// thread's; the others are lent to passes, op by op: a pass takes an idle
-// helper before an op, and lets one go before the next as soon as there are
-// more passes and helpers than cores. Under load every core so works alone; a
-// text that is alone has all of them. What a helper computes has the bits that
+// thread's; the others are lent to passes, op by op: a pass takes idle helpers
+// before an op, to its share of the cores among the passes, and lets some go
+// before the next as soon as it has more, or there are more passes and helpers
+// than cores. Under load every core so works alone; a text that is alone has
+// all of them. What a helper computes has the bits that
 // the pass's own thread would give it, so no clock decides about a result.
 //
 // A helper that has nothing to do looks for work for some 50 us, then sleeps.

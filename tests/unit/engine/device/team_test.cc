@@ -84,17 +84,18 @@ TEST(TeamPassTest, HasAllCoresWhileItIsAlone) {
 }
 
 // "More passes and helpers than cores" is seen before the next op.
-TEST(TeamPassTest, LeavesOneCoreToEachOtherPass) {
+TEST(TeamPassTest, SharesTheCoresWithEachOtherPass) {
   FullTeam team(4);
   Team::Pass first(&team);
   EXPECT_EQ(PartsOf(&first, 8), 4);
   {
     Team::Pass second(&team);
     EXPECT_EQ(PartsOf(&second, 8), 1);
-    EXPECT_EQ(PartsOf(&first, 8), 3);
+    EXPECT_EQ(PartsOf(&first, 8), 2);
+    EXPECT_EQ(PartsOf(&second, 8), 2);
     Team::Pass third(&team), fourth(&team);
-    EXPECT_EQ(PartsOf(&first, 8), 1);
-    EXPECT_EQ(PartsOf(&fourth, 8), 1);
+    for (Team::Pass* pass : {&first, &second, &third, &fourth})
+      EXPECT_EQ(PartsOf(pass, 8), 1);
     EXPECT_EQ(team.passes() + team.lent(), team.cores());
   }
   EXPECT_EQ(PartsOf(&first, 8), 4);

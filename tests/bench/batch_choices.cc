@@ -1,0 +1,119 @@
+// What the scheduling chooses on machines of 2, 16 and 64 cores, as a table: no
+// clock, nothing is computed. Texts wait and every Session is idle: into which
+// batches they go, and how many cores each pass gets of the team.
+//   batch_choices
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/device/cpu/team.h"
+#include "server/pipeline/batch_policy.h"
+#include "tests/bench/workload.h"
+
+namespace encoderd {
+namespace {
+
+constexpr int64_t kBatchTokens = 1024;  // as a CPU has it, and pipeline.cc
+constexpr int64_t kPartRows = 8;        // as cpu_executor.cc has it
+constexpr FairShares kShares = {kBatchTokens / 4, kBatchTokens, 128};
+
+struct Texts {
+  std::string name;
+  std::vector<int32_t> lengths;  // each a call, of a caller of its own
+};
+
+std::vector<Texts> AllTexts() {
+  std::vector<Texts> all;
+  for (const int count : {1, 8, 64, 1000}) {
+    for (const int32_t length : {16, 128, 512}) {
+      all.push_back({absl::StrCat(count, " x ", length),
+                     std::vector<int32_t>(count, length)});
+    }
+  }
+  all.push_back({"mix of 8192 tokens", WorkloadLengths("mix", 8192)});
+  return all;
+}
+
+// The first batch of each Session until nothing waits; tokens of each.
+std::vector<int64_t> FirstBatches(const Texts& texts, int cores,
+                                  int64_t* waiting) {
+  BatchPolicy policy(kShares);
+  uint64_t id = 0;
+  for (const int32_t length : texts.lengths) {
+    ++id;
+    policy.Add(id, id, absl::InfiniteFuture(), {length});
+  }
+  std::vector<int64_t> batches;
+  for (int idle = cores; idle > 0 && !policy.empty(); --idle) {
+    BatchLimits limits;
+    limits.max_tokens = kBatchTokens;
+    limits.min_tokens = kBatchTokens / 8;
+    limits.sessions = cores;
+    limits.idle_sessions = idle;
+    batches.push_back(policy.Next(limits, absl::UnixEpoch()).tokens);
+  }
+  *waiting = policy.waiting_tokens();
+  return batches;
+}
+
+// The cores of each pass once each has run an op or two.
+std::vector<int64_t> CoresOf(const std::vector<int64_t>& batches, int cores) {
+  const size_t passes = batches.size();
+  cpu::Team team(cores);
+  for (int i = 0; i < cores; ++i) team.Join();
+  std::vector<std::unique_ptr<cpu::Team::Pass>> all;
+  std::vector<int64_t> parts(passes, 0);
+  for (size_t i = 0; i < passes; ++i)
+    all.push_back(std::make_unique<cpu::Team::Pass>(&team));
+  const cpu::ThreadScratch scratch;
+  for (int op = 0; op < 2; ++op) {
+    for (size_t i = 0; i < passes; ++i) {
+      const auto most = static_cast<int32_t>(batches[i] / kPartRows);
+      all[i]->Run(std::max(most, 1), scratch,
+                  [&](int32_t part, int32_t of, const cpu::ThreadScratch&) {
+                    if (part == 0) parts[i] = of;
+                  });
+    }
+  }
+  return parts;
+}
+
+std::string Range(const std::vector<int64_t>& values) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return *least == *most ? absl::StrCat(*least)
+                         : absl::StrCat(*least, " to ", *most);
+}
+
+void Print(int cores) {
+  for (const Texts& texts : AllTexts()) {
+    int64_t waiting = 0;
+    const std::vector<int64_t> batches = FirstBatches(texts, cores, &waiting);
+    const std::vector<int64_t> parts = CoresOf(batches, cores);
+    std::cout << absl::StrJoin<std::vector<std::string>>(
+                     {absl::StrCat("| ", cores), texts.name,
+                      absl::StrCat(batches.size()), Range(batches),
+                      Range(parts),
+                      absl::StrCat(std::accumulate(parts.begin(), parts.end(),
+                                                   int64_t{0})),
+                      absl::StrCat(waiting)},
+                     " | ")
+              << " |\n";
+  }
+}
+
+}  // namespace
+}  // namespace encoderd
+
+int main() {
+  std::cout
+      << "| cores | texts | batches | tokens of each | cores of each | "
+         "cores busy | tokens that wait |\n|---|---|---|---|---|---|---|\n";
+  for (const int cores : {2, 16, 64}) encoderd::Print(cores);
+  return 0;
+}

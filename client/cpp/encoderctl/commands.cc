@@ -33,7 +33,8 @@ constexpr Command kCommands[] = {
      "the next, and those under way at the end are cut off. Counted is what "
      "ends between the warm-up and --duration or --count; Ctrl-C ends it with "
      "what was measured so far. No call is made twice; one that fails is "
-     "followed by a pause. With --rate it is an open loop: what users see whose "
+     "followed by a pause. With --rate it is an open loop: what users see "
+     "whose "
      "calls do not wait for each other.",
      RunBench},
     {"health", "[SERVICE]", "whether the server is ready (exit code 0) or not",

@@ -42,8 +42,8 @@ class Session {
                            absl::Span<const SequenceOutput> outputs,
                            ForwardResult* result) = 0;
 
-  // Pauses of the passes from now on; null: none. A device that does not
-  // compute on the thread of Run has none (Device::pauses).
+  // Pauses of the passes from now on, which they outlive; null: none. A device
+  // that does not compute on the thread of Run has none (Device::pauses).
   virtual void SetPauses(Pauses* pauses) {}
 };
 

@@ -201,7 +201,7 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
   options.max_queue_bytes = 4 * config_.max_message_bytes;
   served->pipeline = std::make_unique<Pipeline>(
       &(*model)->tokenizer(), info.limits, std::move(sessions->sessions),
-      options, served->observer.get(), std::move(sessions->in_pauses));
+      options, served->observer.get(), std::move(sessions->pause_sessions));
   const ServedModel* const added = served.get();
   models_.Add(std::move(served));
 

@@ -71,16 +71,16 @@ absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
     serving.sessions.push_back(*std::move(session));
   }
   if (!info.pauses) return serving;
-  SessionOptions in_pauses;
-  in_pauses.max_batch_tokens = std::clamp<int64_t>(
+  SessionOptions small;
+  small.max_batch_tokens = std::clamp<int64_t>(
       serving.sessions.front()->max_batch_tokens() / kSmallPartOfABatch, 1,
       kMostSmallTokens);
-  in_pauses.max_len = static_cast<int32_t>(in_pauses.max_batch_tokens);
-  in_pauses.in_pauses = true;
+  small.max_len = static_cast<int32_t>(small.max_batch_tokens);
+  small.in_pauses = true;
   for (int32_t i = 0; i < count; ++i) {
-    auto session = NewWarmSession(model, in_pauses);
+    auto session = NewWarmSession(model, small);
     if (!session.ok()) return session.status();
-    serving.in_pauses.push_back(*std::move(session));
+    serving.pause_sessions.push_back(*std::move(session));
   }
   return serving;
 }

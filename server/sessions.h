@@ -12,8 +12,8 @@
 namespace encoderd {
 
 struct ServingSessions {
-  std::vector<std::unique_ptr<Session>> sessions;   // one a compute thread
-  std::vector<std::unique_ptr<Session>> in_pauses;  // as Pipeline takes them
+  std::vector<std::unique_ptr<Session>> sessions;        // one a compute thread
+  std::vector<std::unique_ptr<Session>> pause_sessions;  // as Pipeline has them
 };
 
 // Warmed up. INVALID_ARGUMENT: fewer threads than the device needs. DATA_LOSS:

@@ -10,8 +10,8 @@ class Pauses {
   virtual ~Pauses() = default;
   // Asked many times a pass: cheap.
   virtual bool Wanted() = 0;
-  // May run passes of other Sessions. What it throws ends the pass.
-  virtual void Run() = 0;
+  // May run passes of other Sessions.
+  virtual void Run() noexcept = 0;
 };
 
 }  // namespace encoderd

@@ -99,7 +99,8 @@ class Executor {
   // op since Upload.
   virtual absl::Status Finish(ForwardResult* result) = 0;
 
-  // Asked before each op from now on where the device pauses; null: never.
+  // Asked before each op from now on, where the device pauses, which they
+  // outlive; null: never.
   virtual void SetPauses(Pauses* pauses) {}
 
   // Which card of its device this runs on: where its weights lie.

@@ -17,6 +17,7 @@ void BatchPolicy::Add(uint64_t request, uint64_t caller, absl::Time deadline,
   waiting_sequences_ += static_cast<int64_t>(lengths.size());
   waiting_tokens_ += tokens;
   const bool small = tokens <= shares_.small_tokens;
+  if (!small && of.small.size() == of.requests.size()) of.small_served = 0;
   of.requests.push_back(
       {request, caller, deadline, std::move(lengths), 0, 0, tokens, small, {}});
   const auto place = std::prev(of.requests.end());
@@ -145,10 +146,15 @@ void BatchPolicy::GiveSmall(int64_t target, const BatchLimits& limits,
 BatchDecision BatchPolicy::Next(const BatchLimits& limits, absl::Time now) {
   BatchDecision decision;
   RemoveExpired(now, &decision);
-  if (small_waits()) {
+  const bool long_waits = waiting_small_tokens_ < waiting_tokens_;
+  if (small_waits() &&
+      (!long_waits || small_in_a_row_ < shares_.request_share)) {
+    decision.small = true;
     GiveSmall(Target(waiting_small_tokens_, limits), limits, &decision);
+    small_in_a_row_ += decision.tokens;
     return decision;
   }
+  small_in_a_row_ = 0;
   const int64_t target = Target(waiting_tokens_, limits);
   while (!empty()) {
     const Place request = Turn();
@@ -162,6 +168,7 @@ BatchDecision BatchPolicy::Next(const BatchLimits& limits, absl::Time now) {
 BatchDecision BatchPolicy::NextSmall(int64_t max_tokens, absl::Time now) {
   BatchDecision decision;
   RemoveExpired(now, &decision);
+  decision.small = true;
   BatchLimits limits;
   limits.max_tokens = max_tokens;
   GiveSmall(max_tokens, limits, &decision);

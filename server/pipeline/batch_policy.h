@@ -6,17 +6,14 @@
 //   1. What is past its deadline leaves, before anything is picked.
 //   2. Work-conserving: if anything waits, a batch is given at once.
 //   3. The caller that has had least goes first, for `caller_share` tokens;
-//      then whoever has had least by then. What a caller has had is counted as
-//      in start-time fair queueing (Goyal, Vin, Cheng 1996): a newcomer begins
-//      where virtual time is, which goes on by the tokens given divided by the
-//      callers that wait, so a rare call passes a flood, and a stream of new
-//      callers passes nobody for long. Within a caller its requests take
-//      turns, `request_share` tokens each, oldest first.
+//      then whoever has had least by then (caller_turns.h). Within a caller its
+//      requests take turns, `request_share` tokens each, oldest first.
 //   4. A small request (at most `small_tokens` in all) does not wait for its
 //      caller's turn, unless that has had a `request_share` more than whoever
 //      waits and has had least, or as much in small requests since a long one
-//      of its own had its turn; its batch then has small requests only.
-//      NextSmall gives those alone, for the pauses of a long pass.
+//      of its own had its turn. Its batch has small requests only, each as a
+//      whole. After a `request_share` of them a batch goes by turns, if long
+//      ones wait. NextSmall gives small ones alone, for pauses of a long pass.
 //   5. A batch has at most max_tokens. When little waits, it is cut so that
 //      every idle Session gets an even part, and the busy ones find something
 //      when they come back.
@@ -64,6 +61,7 @@ struct RequestSlice {
 struct BatchDecision {
   std::vector<RequestSlice> slices;  // the batch, in order
   int64_t tokens = 0;
+  bool small = false;  // small requests alone, before their turn
   std::vector<std::pair<uint64_t, int32_t>> expired;  // request, sequences left
 };
 
@@ -140,6 +138,7 @@ class BatchPolicy {
   int64_t waiting_sequences_ = 0;
   int64_t waiting_tokens_ = 0;
   int64_t waiting_small_tokens_ = 0;
+  int64_t small_in_a_row_ = 0;  // tokens of such batches since one by turns
 };
 
 }  // namespace encoderd

@@ -39,6 +39,7 @@ void BatchRunner::Run(Work* work) {
     dropped.call->Account(dropped.sequences, clock_());
   }
   work->dropped.clear();
+  if (pauses_ != nullptr) session_.SetPauses(work->small ? nullptr : pauses_);
   if (List(work->taken)) {
     if (!members_.empty()) Compute(members_, "");
   } else {
@@ -121,12 +122,19 @@ void BatchRunner::Pack(absl::Span<const Member> members) {
 
 absl::Status BatchRunner::Forward() {
   result_.note.clear();
+  const absl::Time start = clock_();
+  if (pauses_ != nullptr) pauses_->BeginPass(start);
+  absl::Status status;
   // The one place where an exception below becomes a Status.
   try {
-    return session_.Run(batch_, outputs_, &result_);
+    status = session_.Run(batch_, outputs_, &result_);
   } catch (...) {
-    return absl::InternalError("the session threw an exception");
+    status = absl::InternalError("the session threw an exception");
   }
+  absl::Duration taken = clock_() - start;
+  if (pauses_ != nullptr) taken -= pauses_->spent();
+  observer_.StageDuration(Stage::kCompute, taken);
+  return status;
 }
 
 void BatchRunner::Compute(absl::Span<const Member> members,
@@ -134,10 +142,8 @@ void BatchRunner::Compute(absl::Span<const Member> members,
   const absl::Time packing = clock_();
   Pack(members);
   if (packed_.empty()) return;
-  const absl::Time start = clock_();
-  observer_.StageDuration(Stage::kBatch, start - packing);
+  observer_.StageDuration(Stage::kBatch, clock_() - packing);
   const absl::Status status = Forward();
-  observer_.StageDuration(Stage::kCompute, clock_() - start);
   if (!result_.note.empty()) observer_.DeviceNote(result_.note);
   if (status.ok()) {
     observer_.BatchComputed(batch_.num_tokens(), batch_.num_sequences());

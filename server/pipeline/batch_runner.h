@@ -26,16 +26,26 @@
 
 namespace encoderd {
 
+// The pauses of a runner's passes.
+class PassPauses : public Pauses {
+ public:
+  virtual void BeginPass(absl::Time now) = 0;
+  virtual absl::Duration spent() const = 0;  // in pauses of this pass
+};
+
 class BatchRunner {
  public:
-  // All outlive the runner.
+  // All outlive the runner. pauses: for batches of other than small requests;
+  // null: none.
   BatchRunner(Session* session, WorkQueue* queue, const IdLimits& limits,
-              PipelineObserver* observer, WorkQueue::Clock clock)
+              PipelineObserver* observer, WorkQueue::Clock clock,
+              PassPauses* pauses = nullptr)
       : session_(*session),
         queue_(*queue),
         limits_(limits),
         observer_(*observer),
-        clock_(clock) {}
+        clock_(clock),
+        pauses_(pauses) {}
 
   // Accounts for what was dropped, then computes and delivers every slice, and
   // lets go of the calls.
@@ -56,6 +66,7 @@ class BatchRunner {
   // empty or longer than max_len is INTERNAL_FAULT and never reaches the
   // device. All fail where there is no memory for the batch.
   void Pack(absl::Span<const Member> members);
+  // Runs what is packed, and observes how long that took, pauses left out.
   absl::Status Forward();
   // Runs `members`; error_id: of the batch's first failure, "" before it.
   void Compute(absl::Span<const Member> members, std::string error_id);
@@ -69,6 +80,7 @@ class BatchRunner {
   const IdLimits limits_;
   PipelineObserver& observer_;
   const WorkQueue::Clock clock_;
+  PassPauses* const pauses_;
 
   // Reused from batch to batch.
   std::vector<Member> members_;  // of the work

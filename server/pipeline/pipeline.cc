@@ -38,11 +38,12 @@ int64_t QueueTokens(const std::vector<std::unique_ptr<Session>>& sessions,
 // A request's turn is a batch, so that small requests go whole; a caller's is a
 // quarter, so that a newcomer is served by the next batch.
 FairShares Shares(const std::vector<std::unique_ptr<Session>>& sessions,
-                  const std::vector<std::unique_ptr<Session>>& in_pauses,
+                  const std::vector<std::unique_ptr<Session>>& pause_sessions,
                   const IdLimits& limits, const PipelineOptions& options) {
   const int64_t tokens = BatchTokens(*sessions.front(), limits, options);
-  return {std::max<int64_t>(tokens / 4, 1), tokens,
-          in_pauses.empty() ? 0 : in_pauses.front()->max_batch_tokens()};
+  return {
+      std::max<int64_t>(tokens / 4, 1), tokens,
+      pause_sessions.empty() ? 0 : pause_sessions.front()->max_batch_tokens()};
 }
 
 }  // namespace
@@ -50,15 +51,15 @@ FairShares Shares(const std::vector<std::unique_ptr<Session>>& sessions,
 Pipeline::Pipeline(const Tokenizer* tokenizer, const IdLimits& limits,
                    std::vector<std::unique_ptr<Session>> sessions,
                    const PipelineOptions& options, PipelineObserver* observer,
-                   std::vector<std::unique_ptr<Session>> in_pauses)
+                   std::vector<std::unique_ptr<Session>> pause_sessions)
     : encoder_(tokenizer, limits, QueueTokens(sessions, limits, options)),
       options_(options),
       observer_(*observer),
       sessions_(std::move(sessions)),
-      in_pauses_(std::move(in_pauses)),
+      pause_sessions_(std::move(pause_sessions)),
       admission_(encoder_.max_request_tokens(), options.max_queue_bytes),
       queue_(std::make_shared<WorkQueue>(
-          Shares(sessions_, in_pauses_, limits, options), observer)) {
+          Shares(sessions_, pause_sessions_, limits, options), observer)) {
   try {
     StartThreads();
   } catch (...) {
@@ -201,20 +202,17 @@ void Pipeline::Tokenized(std::shared_ptr<Call> call) {
 }
 
 void Pipeline::BatchLoop(int index, BatchLimits limits) {
-  BatchRunner runner(sessions_[index].get(), queue_.get(), encoder_.limits(),
-                     &observer_, absl::Now);
+  Session& session = *sessions_[index];
   std::optional<SmallRequests> small;
-  if (!in_pauses_.empty()) {
-    small.emplace(in_pauses_[index].get(), queue_.get(), encoder_.limits(),
+  if (!pause_sessions_.empty()) {
+    small.emplace(pause_sessions_[index].get(), queue_.get(), encoder_.limits(),
                   &observer_, absl::Now);
-    sessions_[index]->SetPauses(&*small);
   }
+  BatchRunner runner(&session, queue_.get(), encoder_.limits(), &observer_,
+                     absl::Now, small ? &*small : nullptr);
   Work work;
-  while (queue_->Take(limits, absl::Now, &work)) {
-    if (small) small->BeginPass();
-    runner.Run(&work);
-  }
-  sessions_[index]->SetPauses(nullptr);
+  while (queue_->Take(limits, absl::Now, &work)) runner.Run(&work);
+  session.SetPauses(nullptr);
 }
 
 void Pipeline::CallFinished() {

@@ -52,13 +52,13 @@ class Pipeline final : public CallHost {
   using Done = Call::Done;
 
   // `tokenizer`, `observer` outlive the pipeline; one batch thread a Session.
-  // in_pauses: of each Session one for its pauses, whose max_batch_tokens is
-  // the most of a small request; or none. Throws where memory or a thread
-  // cannot be had, and leaves nothing behind.
+  // pause_sessions: one for the pauses of each Session, whose max_batch_tokens
+  // is the most of a small request; or none at all. Throws where memory or a
+  // thread cannot be had, and leaves nothing behind.
   Pipeline(const Tokenizer* tokenizer, const IdLimits& limits,
            std::vector<std::unique_ptr<Session>> sessions,
            const PipelineOptions& options, PipelineObserver* observer,
-           std::vector<std::unique_ptr<Session>> in_pauses = {});
+           std::vector<std::unique_ptr<Session>> pause_sessions = {});
   // Refuses new work, waits for accepted work, joins the threads. Must not run
   // on a pipeline thread (within `done`).
   ~Pipeline() override;
@@ -111,7 +111,7 @@ class Pipeline final : public CallHost {
   const PipelineOptions options_;
   PipelineObserver& observer_;
   const std::vector<std::unique_ptr<Session>> sessions_;
-  const std::vector<std::unique_ptr<Session>> in_pauses_;
+  const std::vector<std::unique_ptr<Session>> pause_sessions_;
   Admission admission_;
   const std::shared_ptr<WorkQueue> queue_;  // calls may outlive the pipeline
   std::atomic<uint64_t> next_id_{1};

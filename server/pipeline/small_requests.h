@@ -1,8 +1,10 @@
 // Small requests in the pauses of a long pass: what a batch thread does between
 // two ops of its batch, so that a short text does not wait for all of it.
 //
-// They are computed by a Session of their own, and have at most half of the
-// time of each pass. One for each batch thread, on that thread alone.
+// They are computed by a Session of their own. A pause is taken while pauses
+// have had no more than half of the pass's time, so they have half of it and
+// one small batch more at most. One for each batch thread, on that thread
+// alone.
 #ifndef ENCODERD_SERVER_PIPELINE_SMALL_REQUESTS_H_
 #define ENCODERD_SERVER_PIPELINE_SMALL_REQUESTS_H_
 
@@ -15,7 +17,7 @@
 
 namespace encoderd {
 
-class SmallRequests final : public Pauses {
+class SmallRequests final : public PassPauses {
  public:
   // All outlive it.
   SmallRequests(Session* session, WorkQueue* queue, const IdLimits& limits,
@@ -25,16 +27,16 @@ class SmallRequests final : public Pauses {
         clock_(clock),
         runner_(session, queue, limits, observer, clock) {}
 
-  // The thread begins a batch.
-  void BeginPass() {
-    began_ = clock_();
+  void BeginPass(absl::Time now) override {
+    began_ = now;
     spent_ = absl::ZeroDuration();
   }
+  absl::Duration spent() const override { return spent_; }
 
   bool Wanted() override {
     return queue_.small_waits() && spent_ * 2 <= clock_() - began_;
   }
-  void Run() override;
+  void Run() noexcept override;
 
  private:
   const int64_t max_tokens_;
@@ -43,7 +45,7 @@ class SmallRequests final : public Pauses {
   BatchRunner runner_;
   Work work_;
   absl::Time began_;
-  absl::Duration spent_;  // in pauses of this pass
+  absl::Duration spent_;
 };
 
 }  // namespace encoderd

@@ -65,7 +65,9 @@ bool WorkQueue::Take(const BatchLimits& limits, Clock clock, Work* work) {
   work->taken.clear();
   while (policy_.empty() && dropped_.empty()) {
     if (stopped_) return false;
+    ++sleeping_;
     available_.Wait(&mutex_);
+    --sleeping_;
   }
   BatchLimits here = limits;
   here.idle_sessions = limits.sessions - busy_;
@@ -94,6 +96,7 @@ void WorkQueue::Hand(const BatchDecision& decision, absl::Time now,
   work->dropped.clear();
   work->dropped.swap(dropped_);
   work->taken.clear();
+  work->small = decision.small;
   for (const auto& [request, first, count] : decision.slices) {
     const auto found = calls_.find(request);
     Entry& entry = found->second;
@@ -137,7 +140,8 @@ void WorkQueue::Stop() {
 }
 
 void WorkQueue::Changed() {
-  small_waits_.store(policy_.small_waits(), std::memory_order_relaxed);
+  small_waits_.store(sleeping_ == 0 && policy_.small_waits(),
+                     std::memory_order_relaxed);
   observer_.QueueChanged(policy_.waiting_sequences(), policy_.waiting_tokens());
 }
 

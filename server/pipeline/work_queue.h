@@ -35,6 +35,7 @@ struct Work {
     int32_t sequences = 0;
   };
   std::vector<Taken> taken;
+  bool small = false;  // taken are small requests alone
   std::vector<Dropped> dropped;
 };
 
@@ -61,7 +62,7 @@ class WorkQueue {
   // Small requests alone, for a thread in the midst of a batch, without
   // waiting; *work may stay empty.
   void TakeSmall(int64_t max_tokens, absl::Time now, Work* work);
-  // Whether TakeSmall would find some; cheap.
+  // Whether TakeSmall would find some that no idle thread takes; cheap.
   bool small_waits() const {
     return small_waits_.load(std::memory_order_relaxed);
   }
@@ -99,6 +100,7 @@ class WorkQueue {
   std::vector<Work::Dropped> dropped_ ABSL_GUARDED_BY(mutex_);
   std::string lost_id_ ABSL_GUARDED_BY(mutex_);
   int busy_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that took some
+  int sleeping_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

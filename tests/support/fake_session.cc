@@ -23,7 +23,7 @@ class FakeSession final : public Session {
                    absl::Span<const SequenceOutput> outputs,
                    ForwardResult* result) override {
     const absl::Status status = device_.Run(number_, batch, outputs, result);
-    if (pauses_ != nullptr && pauses_->Wanted()) pauses_->Run();
+    while (pauses_ != nullptr && pauses_->Wanted()) pauses_->Run();
     return status;
   }
   void SetPauses(Pauses* pauses) override { pauses_ = pauses; }

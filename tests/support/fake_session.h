@@ -2,7 +2,7 @@
 //
 // An output's values are a hash of the sequence's own ids and of what was asked
 // for, so that the same input gives the same bits in any batch, on any Session.
-// A pass pauses once, when its batch is logged. FakeDevice is the test's
+// A pass pauses when its batch is logged. FakeDevice is the test's
 // handle: latency, faults, a gate, and a log of every row that was computed.
 // Thread-safe; it must outlive its Sessions.
 #ifndef ENCODERD_TESTS_SUPPORT_FAKE_SESSION_H_

@@ -92,13 +92,20 @@ const char* EndedBy(const Figures& figures, const Choices& choices,
                                                                    : "duration";
 }
 
+// Of an open loop no caller waits for another, but p99.9 is to mean something.
+int64_t Fewest(const Load& load) {
+  return load.rate > 0 ? 1000 : FewestCalls(load.concurrency);
+}
+
 bool TooSmall(const Figures& figures, const Choices& choices) {
-  return figures.answered < FewestCalls(choices.load.concurrency);
+  return figures.answered < Fewest(choices.load);
 }
 
 std::string LoadInWords(const Load& load) {
   if (load.rate > 0) {
-    return absl::StrFormat("%g calls a second at random times", load.rate);
+    return absl::StrFormat(
+        "%.0f calls a second at random times, at most %d in flight", load.rate,
+        load.concurrency);
   }
   return absl::StrFormat("%d %s under way", load.concurrency,
                          load.stream ? "requests of one stream" : "calls");
@@ -111,7 +118,7 @@ std::string ToText(const Figures& figures, const Choices& choices,
       "model         %s\n"
       "load          %s, %d texts each, %s\n"
       "measured      %.2f s after a warm-up of %s, ended by %s\n"
-      "calls         %d answered, %d failed, %d cut off at the end\n"
+      "calls         %d answered, %d failed, %d cut off at the end%s\n"
       "texts/s       %.1f\n"
       "tokens/s      %.0f\n",
       model, LoadInWords(load), load.texts_per_call,
@@ -119,7 +126,11 @@ std::string ToText(const Figures& figures, const Choices& choices,
       absl::ToDoubleSeconds(figures.measured),
       absl::FormatDuration(choices.limits.warm_up),
       EndedBy(figures, choices, stopped), figures.answered, figures.failed,
-      figures.cut_off, figures.PerSecond(static_cast<double>(figures.texts)),
+      figures.cut_off,
+      figures.not_begun > 0
+          ? absl::StrCat(", ", figures.not_begun, " due and not begun")
+          : "",
+      figures.PerSecond(static_cast<double>(figures.texts)),
       figures.PerSecond(static_cast<double>(figures.tokens)));
   if (figures.answered > 0) {
     absl::StrAppendFormat(
@@ -135,7 +146,7 @@ std::string ToText(const Figures& figures, const Choices& choices,
   if (TooSmall(figures, choices)) {
     absl::StrAppend(
         &text, "sample        too small for these figures: ", figures.answered,
-        " answered calls; it takes ", FewestCalls(load.concurrency), "\n");
+        " answered calls; it takes ", Fewest(load), "\n");
   }
   for (const auto& [reason, failure] : figures.failures) {
     absl::StrAppend(&text, "failed        ", failure.calls, " ", reason,
@@ -159,6 +170,7 @@ std::string ToJson(const Figures& figures, const Choices& choices,
   json["calls_answered"] = figures.answered;
   json["calls_failed"] = figures.failed;
   json["calls_cut_off"] = figures.cut_off;
+  json["calls_not_begun"] = figures.not_begun;
   json["sample_too_small"] = TooSmall(figures, choices);
   json["texts"] = figures.texts;
   json["tokens"] = figures.tokens;

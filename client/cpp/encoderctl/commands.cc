@@ -33,9 +33,8 @@ constexpr Command kCommands[] = {
      "the next, and those under way at the end are cut off. Counted is what "
      "ends between the warm-up and --duration or --count; Ctrl-C ends it with "
      "what was measured so far. No call is made twice; one that fails is "
-     "followed by a pause. With --rate it is an open loop: what users see "
-     "whose "
-     "calls do not wait for each other.",
+     "followed by a pause. With --rate, calls begin at random times whatever "
+     "is in flight (an open loop), and a failure causes no pause.",
      RunBench},
     {"health", "[SERVICE]", "whether the server is ready (exit code 0) or not",
      "Without a service: the server as a whole.", RunHealth},

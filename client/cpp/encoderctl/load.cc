@@ -59,7 +59,8 @@ class UnaryLoad {
       double share = 0;
       {
         absl::MutexLock lock(&mu_);
-        mu_.AwaitWithTimeout(absl::Condition(this, &UnaryLoad::Over),
+        full_ = arrivals_ && running_ == load_.concurrency;
+        mu_.AwaitWithTimeout(absl::Condition(this, &UnaryLoad::Awake),
                              UntilNext(absl::Now()));
         if (Over()) break;
         texts = measure_.texts();
@@ -72,8 +73,12 @@ class UnaryLoad {
       if (!go_on(texts, share)) break;
     }
     absl::MutexLock lock(&mu_);
-    Figures figures = measure_.Close(absl::Now());
+    const absl::Time now = absl::Now();
+    Figures figures = measure_.Close(now);
     closed_ = true;
+    if (arrivals_) {
+      for (; arrivals_->next() < now; arrivals_->Advance()) ++figures.not_begun;
+    }
     for (Slot& slot : slots_) {
       if (slot.running) slot.context->TryCancel();
     }
@@ -99,10 +104,15 @@ class UnaryLoad {
     return measure_.Over(absl::Now());
   }
 
+  // Whether there is something to do before the time is up.
+  bool Awake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return Over() || (full_ && running_ < load_.concurrency);
+  }
+
   // How long the next call may be off, or a look at what is done.
   absl::Duration UntilNext(absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (!arrivals_ || running_ == load_.concurrency) return kTick;
+    if (!arrivals_ || full_) return kTick;
     return std::clamp(arrivals_->next() - now, absl::ZeroDuration(), kTick);
   }
 
@@ -125,8 +135,10 @@ class UnaryLoad {
   std::vector<Slot*> TakeDue() {
     absl::MutexLock lock(&mu_);
     std::vector<Slot*> due;
+    const absl::Time now = absl::Now();
     for (Slot& slot : slots_) {
-      if (Take(&slot, absl::Now())) due.push_back(&slot);
+      if (arrivals_ && now < arrivals_->next()) break;
+      if (Take(&slot, now)) due.push_back(&slot);
     }
     return due;
   }
@@ -170,6 +182,7 @@ class UnaryLoad {
   std::optional<Arrivals> arrivals_ ABSL_GUARDED_BY(mu_);  // of an open loop
   absl::Time next_tick_ = absl::InfinitePast();
   int running_ ABSL_GUARDED_BY(mu_) = 0;
+  bool full_ ABSL_GUARDED_BY(mu_) = false;  // an open loop, before its wait
   int64_t made_ ABSL_GUARDED_BY(mu_) = 0;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };

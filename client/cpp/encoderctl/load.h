@@ -1,8 +1,8 @@
-// A closed loop: a number of calls of Embed is always under way, or of requests
-// on one EmbedStream; each end begins the next. A call is made once and never
-// again; one that fails is followed by a pause, as long as the server asks for.
-// Or an open loop: calls are due at random times, whatever has been answered,
-// and latencies count from when a call was due.
+// A closed loop: a fixed number of calls of Embed is always in flight, or of
+// requests on one EmbedStream; each end begins the next. A call is made once
+// and never again; one that fails is followed by a pause, as long as the server
+// asks for. Or an open loop: calls are due at random times, whatever has been
+// answered, and latencies count from when a call was due.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_LOAD_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_LOAD_H_
 

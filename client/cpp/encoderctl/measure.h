@@ -29,8 +29,9 @@ struct Figures {
   int64_t answered = 0;     // calls
   int64_t failed = 0;
   int64_t cut_off = 0;
-  int64_t texts = 0;                      // of answered calls
-  uint64_t tokens = 0;                    // computed for them
+  int64_t not_begun = 0;  // of an open loop: due, but none could begin
+  int64_t texts = 0;      // of answered calls
+  uint64_t tokens = 0;    // computed for them
   std::vector<absl::Duration> latencies;  // of answered calls, ascending
   struct Failure {
     int64_t calls = 0;

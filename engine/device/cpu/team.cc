@@ -93,12 +93,15 @@ Team::Pass::Pass(Team* team) : team_(team) { ++team_->passes_; }
 
 Team::Pass::~Pass() {
   while (!helpers_.empty()) team_->LetGo(this);
+  team_->SetWantsHelp(false, this);
   --team_->passes_;
 }
 
 void Team::Adjust(int32_t most, Pass* pass) {
-  const int32_t passes = std::max<int32_t>(passes_, 1);
-  const int32_t share = (cores() + passes - 1) / passes - 1;  // helpers
+  SetWantsHelp(most > 0, pass);
+  const int32_t wanting = std::max<int32_t>(wanting_, 1);
+  const int32_t for_them = cores() - (passes_ - wanting);
+  const int32_t share = (for_them + wanting - 1) / wanting - 1;  // helpers
   while (!pass->helpers_.empty() &&
          (lent_ + passes_ > cores() ||
           static_cast<int32_t>(pass->helpers_.size()) > share)) {
@@ -114,6 +117,12 @@ void Team::Adjust(int32_t most, Pass* pass) {
     ++lent_;
     pass->helpers_.push_back(i);
   }
+}
+
+void Team::SetWantsHelp(bool wants, Pass* pass) {
+  if (pass->wants_help_ == wants) return;
+  pass->wants_help_ = wants;
+  wanting_ += wants ? 1 : -1;
 }
 
 void Team::LetGo(Pass* pass) {

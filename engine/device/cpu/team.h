@@ -3,10 +3,10 @@
 // One Team for a process. It has as many cores as executors have joined it, at
 // most those that it was made with. Each pass under way has one, its own
 // thread's; the others are lent to passes, op by op: a pass takes idle helpers
-// before an op, to its share of the cores among the passes, and lets some go
-// before the next as soon as it has more, or there are more passes and helpers
-// than cores. Under load every core so works alone; a text that is alone has
-// all of them. What a helper computes has the bits that
+// before an op, to its share of the cores among the passes that can use help,
+// and lets some go before the next as soon as it has more, or there are more
+// passes and helpers than cores. Under load each core works alone; a text that
+// is alone has all of them. What a helper computes has the bits that
 // the pass's own thread would give it, so no clock decides about a result.
 //
 // A helper that has nothing to do looks for work for some 50 us, then sleeps.
@@ -82,6 +82,7 @@ class Team {
     friend class Team;
     Team* const team_;
     std::vector<int32_t> helpers_;  // that it has now
+    bool wants_help_ = false;       // its last op had more than one part
   };
 
   int32_t cores() const { return std::min<int32_t>(cores_, executors_); }
@@ -108,6 +109,7 @@ class Team {
   void Work(Helper* helper);
   // Takes or lets go of helpers, so that `pass` has up to `most`.
   void Adjust(int32_t most, Pass* pass);
+  void SetWantsHelp(bool wants, Pass* pass);
   void LetGo(Pass* pass);
 
   const int32_t cores_;
@@ -115,6 +117,7 @@ class Team {
   std::atomic<int32_t> executors_{0};
   std::atomic<int32_t> passes_{0};
   std::atomic<int32_t> lent_{0};
+  std::atomic<int32_t> wanting_{0};  // passes that can use help
 };
 
 // The process's own, of AvailableCores(); it lives as long as one has it.

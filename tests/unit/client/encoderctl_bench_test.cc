@@ -194,6 +194,7 @@ TEST_F(EncoderctlBenchTest, SaysWhatItCannotDo) {
 }
 
 TEST_F(EncoderctlBenchTest, AnOpenLoopBeginsCallsWhateverIsUnderWay) {
+  service_.HoldUntilTogether(16);  // which a closed loop of 8 cannot pass
   ASSERT_EQ(RunJson({"--rate=2000", "--count=40", "--batch_size=2",
                      "--warm_up=0s", "--duration=10m"}),
             kExitOk)
@@ -215,6 +216,19 @@ TEST_F(EncoderctlBenchTest, AnOpenLoopCountsFromWhenACallWasDue) {
   EXPECT_EQ(service_.max_calls_together(), 1);
   const double measured_ms = json_["measured_s"].get<double>() * 1e3;
   EXPECT_GT(json_["latency_ms"]["max"], measured_ms / 2);
+}
+
+TEST_F(EncoderctlBenchTest, AnOpenLoopCountsWhatWasDueAndNotBegun) {
+  ASSERT_EQ(RunJson({"--rate=100000", "--count=50", "--concurrency=1",
+                     "--batch_size=1", "--warm_up=0s", "--duration=10m"}),
+            kExitOk)
+      << err_;
+  EXPECT_GT(json_["calls_not_begun"], 0);
+  ASSERT_EQ(
+      Run({"--rate=100000", "--count=50", "--concurrency=1", "--warm_up=0s"}),
+      kExitOk);
+  EXPECT_THAT(out_, HasSubstr("due and not begun"));
+  EXPECT_THAT(out_, HasSubstr("at most 1 in flight"));
 }
 
 TEST_F(EncoderctlBenchTest, AnOpenLoopIsNotForStreams) {

@@ -154,7 +154,7 @@ class BatchInvarianceTest
       session_ = encoder.NewSession(options).value();
     }
     bool Wanted() override { return random_() % 4 == 0; }
-    void Run() override {
+    void Run() noexcept override {
       const auto i = static_cast<int>(random_() % kSequences);
       if (test_.sequences_[i].size() > 16) return;
       differences += test_.Differences(test_.Run(session_.get(), {i}), {i});

@@ -101,6 +101,18 @@ TEST(TeamPassTest, SharesTheCoresWithEachOtherPass) {
   EXPECT_EQ(PartsOf(&first, 8), 4);
 }
 
+TEST(TeamPassTest, WhatIsTooSmallForHelpLeavesItToOthers) {
+  FullTeam team(8);
+  Team::Pass one_part(&team), first(&team), second(&team);
+  EXPECT_EQ(PartsOf(&one_part, 1), 1);
+  EXPECT_EQ(PartsOf(&first, 8), 6);  // as far as is known, it is the only one
+  EXPECT_EQ(PartsOf(&second, 8), 1);
+  EXPECT_EQ(PartsOf(&first, 8), 4);
+  EXPECT_EQ(PartsOf(&second, 8), 3);
+  EXPECT_EQ(PartsOf(&one_part, 1), 1);
+  EXPECT_EQ(team.passes() + team.lent(), team.cores());
+}
+
 TEST(TeamPassTest, MorePassesThanCoresHaveNoHelp) {
   FullTeam team(2);
   Team::Pass passes[3] = {Team::Pass(&team), Team::Pass(&team),

@@ -205,6 +205,25 @@ TEST(BatchPolicyTest, SmallRequestsNeverKeepALongOneWaiting) {
   }
 }
 
+// The lead is each caller's, so many of them would have many leads.
+TEST(BatchPolicyTest, ManyCallersOfSmallRequestsDoNotKeepALongOneWaiting) {
+  BatchPolicy policy(kWithSmall);
+  for (uint64_t i = 2; i < 102; ++i) policy.Add(i, i, kNever, {40});
+  policy.Add(1, 1, kNever, Lengths(2, 100));
+  int64_t small = 0;
+  for (uint64_t id = 200; small < 1000000; ++id) {
+    const BatchDecision decision = policy.Next(Greedy(80), kNow);
+    bool served = false;
+    for (const RequestSlice& slice : decision.slices) {
+      served |= slice.request == 1;
+      policy.Add(1000 + slice.request * 100 + id, slice.request, kNever, {40});
+    }
+    if (served) break;
+    small += decision.tokens;
+  }
+  EXPECT_LE(small, 100 * (100 + 40));  // a turn of each
+}
+
 TEST(BatchPolicyTest, ABatchOfSmallRequestsIsAsLargeAsAnother) {
   BatchPolicy policy(kWithSmall);
   for (uint64_t i = 0; i < 40; ++i) policy.Add(i, i, kNever, {20});

@@ -14,7 +14,7 @@
 
 namespace encoderd {
 
-class RecordingObserver final : public PipelineObserver {
+class RecordingObserver : public PipelineObserver {
  public:
   struct Fault {
     bool lost;

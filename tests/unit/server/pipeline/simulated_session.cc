@@ -13,7 +13,7 @@ bool SimulatedPauses::Wanted() {
   return world_.queue_->small_waits() && world_.Pick(3) > 0;
 }
 
-void SimulatedPauses::Run() {
+void SimulatedPauses::Run() noexcept {
   world_.queue_->TakeSmall(session_.max_batch_tokens(), virtual_now, &work_);
   world_.CheckTaken(work_, session_.max_batch_tokens());
   world_.counts_.pauses += work_.taken.empty() ? 0 : 1;

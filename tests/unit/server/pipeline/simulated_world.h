@@ -63,7 +63,7 @@ class SimulatedPauses final : public Pauses {
  public:
   SimulatedPauses(Simulation* simulation, int64_t max_tokens);
   bool Wanted() override;
-  void Run() override;
+  void Run() noexcept override;
 
  private:
   Simulation& world_;

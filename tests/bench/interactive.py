@@ -7,7 +7,8 @@ A server on loopback (two with --before, an older build's programs, asked in
 turn in each round). One caller asks for one text of 10 tokens after the other,
 beside none, 1, 4 and 16 callers that each send 8 texts of 512 tokens a call,
 one call after the other; and once these alone. Each caller is a process with a
-connection of its own. Prints medians of the rounds with the extremes.
+connection of its own. What the bulk gets is read from /metrics. Prints medians
+of the rounds with the extremes.
 """
 
 import argparse
@@ -15,13 +16,16 @@ import contextlib
 import functools
 import json
 import pathlib
+import re
+import signal
 import statistics
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests/support"))
-from server_process import Server  # noqa: E402  after the path
+from server_process import Server, get  # noqa: E402  after the path
 
 SMALL = ["--words=8", "--batch_size=1"]  # and two special tokens
 BULK = ["--words=510", "--batch_size=8"]
@@ -43,13 +47,31 @@ def finish(load):
     return found
 
 
-def measure(programs, address, callers, small, seconds):
+def tokens_computed(server):
+    page = get(f"http://127.0.0.1:{server.http}/metrics")
+    return sum(float(value) for value in re.findall(
+        r"^encoderd_tokens_total\{[^}]*\} (\S+)$", page, re.MULTILINE))
+
+
+def measure(programs, server, callers, small, seconds):
     """(p50, p99 of the short text in ms or None, tokens/s of the bulk)."""
-    bulk = [start(programs, address, BULK, seconds) for _ in range(callers)]
-    short = start(programs, address, SMALL, seconds) if small else None
-    found = finish(short)["latency_ms"] if short else None
-    rate = sum(finish(load)["tokens_per_s"] for load in bulk)
-    return (found and found["p50"], found and found["p99"], rate)
+    bulk = [start(programs, server.address, BULK, 600) for _ in range(callers)]
+    time.sleep(2)
+    begun, before = time.monotonic(), tokens_computed(server)
+    found = None
+    if small:
+        found = finish(start(programs, server.address, SMALL, seconds))
+    else:
+        time.sleep(seconds)
+    computed = tokens_computed(server) - before - (found["tokens"] if found
+                                                   else 0)
+    rate = computed / (time.monotonic() - begun)
+    for load in bulk:
+        load.send_signal(signal.SIGINT)
+    for load in bulk:
+        finish(load)
+    latency = found["latency_ms"] if found else {}
+    return latency.get("p50"), latency.get("p99"), rate
 
 
 def spread(values, digits=1):
@@ -62,7 +84,7 @@ def compare(options, servers, callers):
     alone = {build: [] for build in servers}
     for _ in range(options.repeats):
         for build, server in servers.items():
-            ask = functools.partial(measure, options.programs, server.address,
+            ask = functools.partial(measure, options.programs, server,
                                     callers, seconds=options.seconds)
             beside[build].append(ask(small=True))
             if callers:

@@ -113,6 +113,8 @@ TEST_F(SmallRequestsTest, HaveHalfOfThePassAndOneBatchMoreAtMost) {
   EXPECT_EQ(answered_, of_pauses_.passes + 1);
   // What the pauses took is not counted twice.
   EXPECT_EQ(observer_.times.back(), absl::Milliseconds(60));
+  for (int i = 0; i < 100 && answered_ < 101; ++i) RunBatch();
+  EXPECT_EQ(answered_, 101);
 }
 
 TEST_F(SmallRequestsTest, ABatchOfSmallRequestsHasNoPauses) {

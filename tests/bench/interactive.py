@@ -4,9 +4,10 @@
         --model "$(deploy/fetch-model.sh)" [--before OTHER/bin]
 
 A server on loopback (two with --before, an older build's programs, asked in
-turn in each round). One caller asks for one text of 10 tokens after the other,
-beside none, 1, 4 and 16 callers that each send 8 texts of 512 tokens a call,
-one call after the other; and once these alone. Each caller is a process with a
+turn in each round). One caller asks for texts of 10 tokens, --rate a second at
+random times (0: one after the other), beside none, 1, 4 and 16 callers that
+each send 8 texts of 512 tokens a call, one call after the other; and once these
+alone. Each caller is a process with a
 connection of its own. What the bulk gets is read from /metrics. Prints medians
 of the rounds with the extremes.
 """
@@ -28,7 +29,7 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 from server_process import Server, get  # noqa: E402  after the path
 
 SMALL = ["--words=8", "--batch_size=1"]  # and two special tokens
-BULK = ["--words=510", "--batch_size=8"]
+BULK = ["--words=510", "--batch_size=8", "--concurrency=1"]
 CALLERS = (0, 1, 4, 16)
 
 
@@ -36,7 +37,7 @@ def start(programs, address, flags, seconds):
     return subprocess.Popen(
         [programs / "encoderctl", "bench", f"--target={address}",
          "--format=jsonl", "--progress=never", "--warm_up=1s",
-         "--concurrency=1", f"--duration={seconds}s", *flags],
+         f"--duration={seconds}s", *flags],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
@@ -53,25 +54,26 @@ def tokens_computed(server):
         r"^encoderd_tokens_total\{[^}]*\} (\S+)$", page, re.MULTILINE))
 
 
-def measure(programs, server, callers, small, seconds):
+def measure(programs, server, callers, rate, seconds):
     """(p50, p99 of the short text in ms or None, tokens/s of the bulk)."""
     bulk = [start(programs, server.address, BULK, 600) for _ in range(callers)]
     time.sleep(2)
     begun, before = time.monotonic(), tokens_computed(server)
     found = None
-    if small:
-        found = finish(start(programs, server.address, SMALL, seconds))
+    if rate is not None:
+        flags = [*SMALL, f"--rate={rate}" if rate else "--concurrency=1"]
+        found = finish(start(programs, server.address, flags, seconds))
     else:
         time.sleep(seconds)
     computed = tokens_computed(server) - before - (found["tokens"] if found
                                                    else 0)
-    rate = computed / (time.monotonic() - begun)
+    bulk_rate = computed / (time.monotonic() - begun)
     for load in bulk:
         load.send_signal(signal.SIGINT)
     for load in bulk:
         finish(load)
     latency = found["latency_ms"] if found else {}
-    return latency.get("p50"), latency.get("p99"), rate
+    return latency.get("p50"), latency.get("p99"), bulk_rate
 
 
 def spread(values, digits=1):
@@ -86,9 +88,9 @@ def compare(options, servers, callers):
         for build, server in servers.items():
             ask = functools.partial(measure, options.programs, server,
                                     callers, seconds=options.seconds)
-            beside[build].append(ask(small=True))
+            beside[build].append(ask(rate=options.rate))
             if callers:
-                alone[build].append(ask(small=False)[2])
+                alone[build].append(ask(rate=None)[2])
     for build in servers:
         p50, p99, rate = zip(*beside[build])
         row = [str(callers), build, spread(p50), spread(p99)]
@@ -109,6 +111,7 @@ def main():
     parser.add_argument("--model", required=True)
     parser.add_argument("--dtype", default="fp32")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--rate", type=int, default=20)
     parser.add_argument("--seconds", type=int, default=8)
     options = parser.parse_args()
     builds = {"now": options.programs}

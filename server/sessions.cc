@@ -41,13 +41,17 @@ absl::Status WarmUp(const ModelInfo& info, Session* session) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Session>> NewWarmSession(
-    const Model& model, const SessionOptions& options) {
-  auto session = model.NewSession(options);
-  if (!session.ok()) return session.status();
-  const absl::Status warm = WarmUp(model.info(), session->get());
-  if (!warm.ok()) return warm;
-  return session;
+absl::Status AddWarmSessions(const Model& model, const SessionOptions& options,
+                             int32_t count,
+                             std::vector<std::unique_ptr<Session>>* sessions) {
+  for (int32_t i = 0; i < count; ++i) {
+    auto session = model.NewSession(options);
+    if (!session.ok()) return session.status();
+    const absl::Status warm = WarmUp(model.info(), session->get());
+    if (!warm.ok()) return warm;
+    sessions->push_back(*std::move(session));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -65,11 +69,9 @@ absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
   SessionOptions options;
   options.max_batch_tokens = config.max_batch_tokens;
   ServingSessions serving;
-  for (int32_t i = 0; i < count; ++i) {
-    auto session = NewWarmSession(model, options);
-    if (!session.ok()) return session.status();
-    serving.sessions.push_back(*std::move(session));
-  }
+  absl::Status status =
+      AddWarmSessions(model, options, count, &serving.sessions);
+  if (!status.ok()) return status;
   if (!info.pauses) return serving;
   SessionOptions small;
   small.max_batch_tokens = std::clamp<int64_t>(
@@ -77,11 +79,8 @@ absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
       kMostSmallTokens);
   small.max_len = static_cast<int32_t>(small.max_batch_tokens);
   small.in_pauses = true;
-  for (int32_t i = 0; i < count; ++i) {
-    auto session = NewWarmSession(model, small);
-    if (!session.ok()) return session.status();
-    serving.pause_sessions.push_back(*std::move(session));
-  }
+  status = AddWarmSessions(model, small, count, &serving.pause_sessions);
+  if (!status.ok()) return status;
   return serving;
 }
 

@@ -23,24 +23,13 @@ class CallTest : public ::testing::Test {
       ++answers_;
       status_ = result.status();
     });
-    StartComputing(call_.get());
+    EXPECT_EQ(StartComputing(call_.get()).size(), 3u);
   }
 
   std::shared_ptr<Call> NewCall(Call::Done done) {
     return std::make_shared<Call>(1, TextRequest({"a", "b", "c"}),
                                   std::move(done), &host_, queue_,
                                   absl::UnixEpoch());
-  }
-
-  static void StartComputing(Call* call) {
-    const FakeTokenizer tokenizer;
-    const InputEncoder encoder(&tokenizer, FakeLimits());
-    const auto scratch = tokenizer.NewScratch();
-    Encoding buffer;
-    for (int64_t i = 0; i < call->inputs.size(); ++i) {
-      call->inputs.Tokenize(i, encoder, scratch.get(), &buffer);
-    }
-    ASSERT_EQ(call->StartComputing(encoder).size(), 3u);
   }
 
   RecordingObserver observer_;

@@ -56,6 +56,19 @@ inline TokenSequence FakeIds(const std::string& text) {
   return sequence;
 }
 
+// A call of texts as the fake tokenizer and FakeLimits leave it for the queue;
+// the tokens of each sequence.
+inline std::vector<int32_t> StartComputing(Call* call) {
+  const FakeTokenizer tokenizer;
+  const InputEncoder encoder(&tokenizer, FakeLimits());
+  const auto scratch = tokenizer.NewScratch();
+  Encoding buffer;
+  for (int64_t i = 0; i < call->inputs.size(); ++i) {
+    call->inputs.Tokenize(i, encoder, scratch.get(), &buffer);
+  }
+  return call->StartComputing(encoder);
+}
+
 class PipelineHarness {
  public:
   struct Settings {

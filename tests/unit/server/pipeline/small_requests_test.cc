@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -58,27 +59,31 @@ class SmallRequestsTest : public ::testing::Test {
  protected:
   SmallRequestsTest() { now = absl::UnixEpoch(); }
 
-  // A call of one text of so many tokens.
-  void Queue(int32_t tokens) {
-    const FakeTokenizer tokenizer;
-    const InputEncoder encoder(&tokenizer, FakeLimits());
-    const auto scratch = tokenizer.NewScratch();
-    Encoding buffer;
+  // A call of one text of `tokens` tokens.
+  void Queue(int32_t tokens, absl::Time deadline = absl::InfiniteFuture()) {
+    auto request = TextRequest({std::string(tokens - 2, 'x')});
+    request.deadline = deadline;
     auto call = std::make_shared<Call>(
-        ++id_, TextRequest({std::string(tokens - 2, 'x')}),
-        [this](const absl::StatusOr<PipelineResult>&) { ++answered_; }, &host_,
-        queue_, now);
-    call->inputs.Tokenize(0, encoder, scratch.get(), &buffer);
-    auto lengths = call->StartComputing(encoder);
+        ++id_, std::move(request),
+        [this](const absl::StatusOr<PipelineResult>& result) {
+          ++answered_;
+          expired_ += absl::IsDeadlineExceeded(result.status()) ? 1 : 0;
+        },
+        &host_, queue_, now);
+    auto lengths = StartComputing(call.get());
     ASSERT_EQ(lengths, std::vector<int32_t>{tokens});
     queue_->Add(std::move(call), std::move(lengths), now);
   }
-  // The next batch, with pauses.
-  void RunBatch() {
+  // The next batch, of at most `tokens`.
+  Work Take(int64_t tokens) {
     BatchLimits limits;
-    limits.max_tokens = limits.min_tokens = 64;
+    limits.max_tokens = limits.min_tokens = tokens;
     Work work;
     queue_->TryTake(limits, now, &work);
+    return work;
+  }
+  void RunBatch() {
+    Work work = Take(64);
     runner_.Run(&work);
   }
 
@@ -94,14 +99,12 @@ class SmallRequestsTest : public ::testing::Test {
                       &observer_, Now,          &small_};
   uint64_t id_ = 0;
   int answered_ = 0;
+  int expired_ = 0;  // of them
 };
 
 TEST_F(SmallRequestsTest, HaveHalfOfThePassAndOneBatchMoreAtMost) {
   Queue(40);
-  BatchLimits limits;
-  limits.max_tokens = 64;
-  Work work;
-  queue_->TryTake(limits, now, &work);
+  Work work = Take(64);
   for (int i = 0; i < 100; ++i) Queue(16);  // a batch each
   const absl::Time start = now;
   runner_.Run(&work);
@@ -119,10 +122,7 @@ TEST_F(SmallRequestsTest, HaveHalfOfThePassAndOneBatchMoreAtMost) {
 
 TEST_F(SmallRequestsTest, ABatchOfSmallRequestsHasNoPauses) {
   for (int i = 0; i < 4; ++i) Queue(16);
-  Work work;
-  BatchLimits limits;
-  limits.max_tokens = limits.min_tokens = 32;
-  queue_->TryTake(limits, now, &work);
+  Work work = Take(32);
   ASSERT_TRUE(work.small);
   ASSERT_EQ(work.taken.size(), 2u);
   runner_.Run(&work);
@@ -134,29 +134,12 @@ TEST_F(SmallRequestsTest, ABatchOfSmallRequestsHasNoPauses) {
 
 TEST_F(SmallRequestsTest, WhatIsExpiredIsNotComputed) {
   Queue(40);
-  BatchLimits limits;
-  limits.max_tokens = 64;
-  Work work;
-  queue_->TryTake(limits, now, &work);
-  auto request = TextRequest({"abc"});
-  const FakeTokenizer tokenizer;
-  const InputEncoder encoder(&tokenizer, FakeLimits());
-  const auto scratch = tokenizer.NewScratch();
-  Encoding buffer;
-  absl::Status status;
-  request.deadline = now + absl::Microseconds(500);
-  auto call = std::make_shared<Call>(
-      77, std::move(request),
-      [&status](const absl::StatusOr<PipelineResult>& result) {
-        status = result.status();
-      },
-      &host_, queue_, now);
-  call->inputs.Tokenize(0, encoder, scratch.get(), &buffer);
-  auto lengths = call->StartComputing(encoder);
-  queue_->Add(std::move(call), std::move(lengths), now);
+  Work work = Take(64);
+  Queue(5, now + absl::Microseconds(500));
   runner_.Run(&work);
   EXPECT_EQ(of_pauses_.passes, 0);
-  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(answered_, 2);
+  EXPECT_EQ(expired_, 1);
 }
 
 }  // namespace

@@ -10,8 +10,11 @@ namespace encoderd {
 void BatchPolicy::Add(uint64_t request, uint64_t caller, absl::Time deadline,
                       std::vector<int32_t> lengths) {
   const auto [known, is_new] = callers_.try_emplace(caller);
-  if (is_new) turns_.Enter(caller);
   Caller& of = known->second;
+  if (is_new) {
+    of.id = caller;
+    turns_.Enter(caller);
+  }
   const int64_t tokens =
       std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   waiting_sequences_ += static_cast<int64_t>(lengths.size());
@@ -19,24 +22,24 @@ void BatchPolicy::Add(uint64_t request, uint64_t caller, absl::Time deadline,
   const bool small = tokens <= shares_.small_tokens;
   if (!small && of.small.size() == of.requests.size()) of.small_served = 0;
   of.requests.push_back(
-      {request, caller, deadline, std::move(lengths), 0, 0, tokens, small, {}});
+      {request, &of, deadline, std::move(lengths), 0, 0, tokens, small, {}});
   const auto place = std::prev(of.requests.end());
   place_of_[request] = place;
   if (small) {
     place->small_place = of.small.insert(of.small.end(), place);
     waiting_small_tokens_ += tokens;
   }
-  UpdateSmall(caller, of);
+  UpdateSmall(of);
   if (deadline != absl::InfiniteFuture()) {
     deadlines_.emplace(deadline, request);
   }
 }
 
-void BatchPolicy::UpdateSmall(uint64_t id, const Caller& caller) {
+void BatchPolicy::UpdateSmall(const Caller& caller) {
   const bool only_small = caller.small.size() == caller.requests.size();
-  turns_.SetHasSmall(
-      id, !caller.small.empty() &&
-              (only_small || caller.small_served < shares_.request_share));
+  turns_.SetHasSmall(caller.id, !caller.small.empty() &&
+                                    (only_small || caller.small_served <
+                                                       shares_.request_share));
 }
 
 int32_t BatchPolicy::Erase(Place request) {
@@ -46,17 +49,18 @@ int32_t BatchPolicy::Erase(Place request) {
   waiting_tokens_ -= request->tokens_left;
   deadlines_.erase({request->deadline, request->id});
   place_of_.erase(request->id);
-  const auto caller = callers_.find(request->caller);
+  Caller& caller = *request->caller;
   if (request->small) {
     waiting_small_tokens_ -= request->tokens_left;
-    caller->second.small.erase(request->small_place);
+    caller.small.erase(request->small_place);
   }
-  caller->second.requests.erase(request);
-  if (caller->second.requests.empty()) {
-    turns_.Leave(caller->first);
-    callers_.erase(caller);
+  caller.requests.erase(request);
+  if (caller.requests.empty()) {
+    const uint64_t id = caller.id;  // goes with the entry
+    turns_.Leave(id);
+    callers_.erase(id);
   } else {
-    UpdateSmall(caller->first, caller->second);
+    UpdateSmall(caller);
   }
   return left;
 }
@@ -114,15 +118,15 @@ bool BatchPolicy::Give(Place request, BatchDecision* decision) {
   request->tokens_left -= length;
   waiting_tokens_ -= length;
   --waiting_sequences_;
-  turns_.Gave(request->caller, length);
-  Caller& caller = callers_.find(request->caller)->second;
+  Caller& caller = *request->caller;
+  turns_.Gave(caller.id, length);
   if (request->small) {
     waiting_small_tokens_ -= length;
     caller.small_served += length;
   } else {
     caller.small_served = 0;
   }
-  UpdateSmall(request->caller, caller);
+  UpdateSmall(caller);
   if (++request->next < request->lengths.size()) return false;
   Erase(request);
   return true;

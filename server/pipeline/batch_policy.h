@@ -94,11 +94,12 @@ class BatchPolicy {
   int64_t waiting_tokens() const { return waiting_tokens_; }
 
  private:
+  struct Caller;
   struct Request;
   using Place = std::list<Request>::iterator;
   struct Request {
     uint64_t id;
-    uint64_t caller;
+    Caller* caller;
     absl::Time deadline;
     std::vector<int32_t> lengths;
     size_t next = 0;     // first sequence that still waits
@@ -108,6 +109,7 @@ class BatchPolicy {
     std::list<Place>::iterator small_place;  // of a small one
   };
   struct Caller {
+    uint64_t id = 0;
     std::list<Request> requests;  // a ring: the front's turn
     std::list<Place> small;       // the small ones, oldest first
     int64_t small_served = 0;     // tokens since a long one had its turn
@@ -119,7 +121,7 @@ class BatchPolicy {
   Place Turn();
   std::optional<Place> SmallTurn();
   // Whether its small requests may go before its turn -> turns_.
-  void UpdateSmall(uint64_t id, const Caller& caller);
+  void UpdateSmall(const Caller& caller);
   // Its next sequence goes into the batch; true: it was the last one.
   bool Give(Place request, BatchDecision* decision);
   // Whether a batch of so many tokens takes `length` more: near the target.

@@ -29,8 +29,6 @@ struct Choices {
   Load load;
   MeasureLimits limits{absl::Seconds(1), absl::Seconds(10), 0};
   EmbedFlags embed;
-  int concurrency = 0;
-  int rate = 0;
   int words = 16;
   int count = 1000000;
 };
@@ -104,7 +102,7 @@ bool TooSmall(const Figures& figures, const Choices& choices) {
 std::string LoadInWords(const Load& load) {
   if (load.rate > 0) {
     return absl::StrFormat(
-        "%.0f calls a second at random times, at most %d in flight", load.rate,
+        "%d calls a second at random times, at most %d in flight", load.rate,
         load.concurrency);
   }
   return absl::StrFormat("%d %s under way", load.concurrency,
@@ -198,17 +196,18 @@ void AddFlags(Invocation* invocation, Choices* choices) {
   Flags& flags = invocation->flags;
   Settings& settings = invocation->settings;
   settings.input = "";
+  choices->load.concurrency = 0;
   invocation->AddModelFlag();
   flags.AddInt("concurrency", "N",
                "calls under way together, with --rate at most; 0: 8, with "
                "--rate 1024",
-               0, kMostConcurrency, &choices->concurrency);
+               0, kMostConcurrency, &choices->load.concurrency);
   flags.AddInt(
       "rate", "N",
       "an open loop: N calls a second begin at random times (Poisson), "
       "whatever was answered, and latencies count from when a call "
       "was due; 0: a closed loop",
-      0, 1000000, &choices->rate);
+      0, 1000000, &choices->load.rate);
   flags.AddInt("batch_size", "N", "texts of one call", 1, 65536,
                &settings.batch_size);
   flags.AddSwitch("stream",
@@ -268,13 +267,11 @@ int RunBench(const Command& command, const Arguments& arguments,
   AddFlags(&invocation, &choices);
   if (const auto over = invocation.Parse(arguments)) return *over;
   Load& load = choices.load;
-  if (load.stream && choices.rate > 0) {
+  if (load.stream && load.rate > 0) {
     return invocation.Usage("--rate is for calls; it goes without --stream");
   }
-  load.rate = choices.rate;
-  load.concurrency = choices.concurrency;
   if (load.concurrency == 0) {
-    load.concurrency = choices.rate > 0 ? kMostConcurrency : settings.in_flight;
+    load.concurrency = load.rate > 0 ? kMostConcurrency : settings.in_flight;
   }
   choices.limits.calls = choices.count;
   load.texts_per_call = settings.batch_size;

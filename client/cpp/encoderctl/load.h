@@ -22,7 +22,7 @@ struct Load {
   int texts_per_call = 1;
   int concurrency = 1;  // calls, or requests of the stream, under way; of an
                         // open loop the most, and what is due then waits
-  double rate = 0;      // calls a second of an open loop; 0: a closed one
+  int rate = 0;         // calls a second of an open loop; 0: a closed one
   bool stream = false;
   absl::Duration timeout;  // of one call
 };

@@ -10,10 +10,12 @@ import os
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 import cxx_tidy
 import includes
 import lint
+import words
 from tree import Tree
 
 REASONS = """enum ErrorReason {
@@ -224,6 +226,11 @@ PLANTED = [
     ("token_compare", "server/security/token_table.cc",
      TOKENS.replace("  for (", "  if (hash == last_) return nullptr;\n  for ("),
      "outside of its loop"),
+    ("words", "README.md", "`anew`\n\nIt is gone\non with.\n", "README.md:3: 'gone on"),
+    ("words", "server/docs/b.cc", "int b;  // one\n// stands\n// there\n", "b.cc:2"),
+    ("words", "server/docs/b.cc", 'auto b = "a "\n"beside " "b";\n', "b.cc:2"),
+    ("words", "server/docs/b.py", 'b = 1\nprint(f"{b} anew")\n', "b.py:2"),
+    ("words", "server/docs/b.sh", "# as\n# ever\n", "b.sh:1"),
 ]
 
 
@@ -260,6 +267,14 @@ class LintTest(unittest.TestCase):
     def test_finds_an_executable_without_a_first_line(self):
         os.chmod(f"{self.root}/engine/a.cc", 0o755)
         self.assertTrue(lint.CHECKS["executable"](Tree(self.root)))
+
+    def test_words_that_are_allowed_must_occur(self):
+        allowed = ("README.md", "anew")
+        with mock.patch.dict(words.ALLOWED, {allowed: "a quotation"}):
+            self.assertTrue(words.check(Tree(self.root)))
+            write(self.root, "README.md", "anew\n")
+            self.assertEqual([], words.check(Tree(self.root)))
+        self.assertTrue(words.check(Tree(self.root)))
 
     def test_every_check_has_a_planted_violation(self):
         self.assertEqual(set(lint.CHECKS) - {"tidy"},

@@ -31,7 +31,7 @@ WORDS = [
     (r"on and on", "say it once"),
     (r"to be had", "available"),
     (r"(?:texts?|tokens|calls|lines|rows|times|once|requests|bytes|threads) an? "
-     r"(?:second|minute|line|row|token|word|call|vector|value|model|batch|core"
+     r"(?:second|minute|line|row|token|word|call|vector|value|batch|core"
      r"|card|text|connection|stream)", "per"),
     (r"whither|thereof|whereof|thereby|hither", "say it plainly"),
     (r"heed(?:s|ed|ing)?", "respect, honor, notice"),

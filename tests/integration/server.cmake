@@ -18,7 +18,7 @@ if(TARGET encoderd_model)
   encoderd_test(NAME server_model_test SOURCES model_test.cc LIBS encoderd_test_server encoderd_test_support encoderd_model)
 endif()
 
-# README.md's table of metrics against a scrape, and the commit that a build says of itself.
+# The table in server/docs/metrics.md against a scrape, and the commit that a build says of itself.
 add_test(NAME metrics_page
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/metrics_page_test.py
                  --server $<TARGET_FILE:encoderd_fake_server>)

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "engine/device/device_words.h"
 #include "server/observe/log.h"
 
@@ -122,6 +123,23 @@ absl::Status SplitHostPort(const std::string& address, std::string* host,
   return absl::OkStatus();
 }
 
+absl::StatusOr<OtlpTarget> SplitOtlpEndpoint(const std::string& endpoint) {
+  OtlpTarget target;
+  absl::string_view address = endpoint;
+  target.tls = absl::ConsumePrefix(&address, "https://");
+  if (!target.tls) absl::ConsumePrefix(&address, "http://");
+  absl::ConsumeSuffix(&address, "/");
+  target.address = std::string(address);
+  std::string host;
+  int port = 0;
+  if (!SplitHostPort(target.address, &host, &port).ok() || port == 0) {
+    return Bad("otlp_endpoint", endpoint,
+               "must be host:port of a collector's OTLP over gRPC, such as "
+               "localhost:4317, with http:// or https:// before it or not");
+  }
+  return target;
+}
+
 absl::StatusOr<ModelSource> SplitModelFlag(const std::string& flag) {
   ModelSource source;
   const size_t equals = flag.find('=');
@@ -215,6 +233,11 @@ absl::Status Validate(const ServerConfig& c) {
       InRange("max_unread_answer_bytes", c.max_unread_answer_bytes, kMiB,
               int64_t{1} << 40),
       OneOf("reflection", c.reflection, {"auto", "true", "false"}),
+      c.otlp_endpoint.empty() ? absl::OkStatus()
+                              : SplitOtlpEndpoint(c.otlp_endpoint).status(),
+      c.trace_ratio >= 0 && c.trace_ratio <= 1
+          ? absl::OkStatus()
+          : Bad("trace_ratio", absl::StrCat(c.trace_ratio), "must be 0 to 1"),
       DurationInRange("drain_delay", c.drain_delay, absl::Hours(1)),
       DurationInRange("drain_timeout", c.drain_timeout, absl::Hours(1)),
   };
@@ -258,6 +281,8 @@ std::string ServerConfig::ToString() const {
       .Add("max_streams", max_streams)
       .Add("max_unread_answer_bytes", max_unread_answer_bytes)
       .Add("reflection", reflection)
+      .Add("otlp_endpoint", otlp_endpoint)
+      .Add("trace_ratio", trace_ratio)
       .Add("drain_delay", absl::FormatDuration(drain_delay))
       .Add("drain_timeout", absl::FormatDuration(drain_timeout));
   return fields.text();

@@ -121,6 +121,14 @@ struct ServerConfig {
   // token, so auto is false where calls need one.
   std::string reflection = "auto";
 
+  // Tracing: host:port, http://host:port or https://host:port of an
+  // OpenTelemetry collector (OTLP over gRPC); empty: nothing is traced. Cost:
+  // some microseconds a call and up to 2048 spans in memory.
+  std::string otlp_endpoint;
+  // Of calls without a traceparent, the share that is traced, from 0 to 1. With
+  // one, the caller decides.
+  double trace_ratio = 1;
+
   // Leaving. After TERM the server says NOT_SERVING, goes on accepting for
   // drain_delay (so that load balancers see it; not with a lost device), then
   // refuses new work and waits for what it accepted, at most drain_timeout;
@@ -148,6 +156,15 @@ absl::Status Validate(const ServerConfig& config);
 // Splits "host:port", "[v6]:port" (port 0 allowed). INVALID_ARGUMENT otherwise.
 absl::Status SplitHostPort(const std::string& address, std::string* host,
                            int* port);
+
+// Where spans go.
+struct OtlpTarget {
+  std::string address;  // host:port
+  bool tls = false;
+};
+// "host:port", "http://host:port" or "https://host:port", the port not 0.
+// INVALID_ARGUMENT otherwise.
+absl::StatusOr<OtlpTarget> SplitOtlpEndpoint(const std::string& endpoint);
 
 // "name=folder" or "folder" into its parts; a name is 1 to 128 of
 // [A-Za-z0-9._/-].

@@ -171,6 +171,17 @@ ABSL_FLAG(std::string, reflection, kDefault.reflection,
           "Serve gRPC reflection, so that tools can list methods and messages: "
           "true, false, or auto, which is true unless calls need tokens. Cost: "
           "anyone can read the (public) schema, without a token.");
+ABSL_FLAG(
+    std::string, otlp_endpoint, kDefault.otlp_endpoint,
+    "host:port of an OpenTelemetry collector (OTLP over gRPC) that gets a "
+    "span for each call; https:// before it encrypts; empty: no tracing. "
+    "A call whose metadata has a traceparent joins that trace. Cost: some "
+    "microseconds a call. While the collector is away, spans are dropped "
+    "and counted.");
+ABSL_FLAG(double, trace_ratio, kDefault.trace_ratio,
+          "With --otlp_endpoint: the share of calls without a traceparent that "
+          "is traced, 0 to 1; with one, the caller decides. Cost: the "
+          "collector's.");
 ABSL_FLAG(absl::Duration, drain_delay, kDefault.drain_delay,
           "After TERM: how long to go on accepting work while health says "
           "NOT_SERVING; a time with its unit, such as 5s. Cost: leaving takes "
@@ -251,6 +262,8 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   config.max_streams = absl::GetFlag(FLAGS_max_streams);
   config.max_unread_answer_bytes = absl::GetFlag(FLAGS_max_unread_answer_bytes);
   config.reflection = absl::GetFlag(FLAGS_reflection);
+  config.otlp_endpoint = absl::GetFlag(FLAGS_otlp_endpoint);
+  config.trace_ratio = absl::GetFlag(FLAGS_trace_ratio);
   config.drain_delay = absl::GetFlag(FLAGS_drain_delay);
   config.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
   const absl::Status status = Validate(config);

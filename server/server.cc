@@ -16,6 +16,7 @@
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_server.h"
 #include "server/sessions.h"
+#include "server/trace/otlp.h"
 
 namespace encoderd {
 namespace {
@@ -45,6 +46,16 @@ SecretFiles FilesOf(const ServerConfig& config) {
   return files;
 }
 
+// Null where the settings ask for no tracing.
+std::unique_ptr<Tracer> NewTracer(const ServerConfig& config) {
+  if (config.otlp_endpoint.empty()) return nullptr;
+  const auto target = SplitOtlpEndpoint(config.otlp_endpoint);  // validated
+  TraceOptions options;
+  options.ratio = config.trace_ratio;
+  return std::make_unique<Tracer>(options,
+                                  OtlpExport(target->address, target->tls));
+}
+
 // An address that could not be bound: whose it is, and the way out.
 absl::Status NameFlag(absl::string_view flag, absl::string_view way_out,
                       const absl::Status& status) {
@@ -61,6 +72,7 @@ Server::Server(const ServerConfig& config, std::function<void()> on_device_lost,
       on_device_lost_(std::move(on_device_lost)),
       secrets_(std::move(secrets)),
       metrics_(NamesOf(config.models), EncoderMethods(), config.revision),
+      tracer_(NewTracer(config)),
       unread_(config.max_unread_answer_bytes),
       health_(config.health_needs_token ? secrets_.get() : nullptr) {
   environment_.state = &state_;
@@ -71,6 +83,7 @@ Server::Server(const ServerConfig& config, std::function<void()> on_device_lost,
   environment_.streams = &streams_;
   environment_.max_streams = config_.max_streams;
   environment_.unread = &unread_;
+  environment_.tracer = tracer_.get();
   environment_.secrets = secrets_.get();
   environment_.api.limits.max_inputs = config_.max_inputs_per_request;
   environment_.api.limits.max_answer_bytes = config_.max_message_bytes;
@@ -286,6 +299,7 @@ std::string Server::MetricsText() {
     figures.certificate_expires = certificates->expires;
   }
   figures.certificate_reloads = secrets_->certificate_reloads();
+  if (tracer_ != nullptr) figures.traces = tracer_->figures();
   figures.token_reloads = secrets_->token_reloads();
   figures.handshakes_failed = TlsHandshakesFailed();
   metrics_.server().Sample(figures);

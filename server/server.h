@@ -26,6 +26,7 @@
 #include "server/rpc/service.h"
 #include "server/rpc/serving_state.h"
 #include "server/security/secrets.h"
+#include "server/trace/tracer.h"
 
 namespace encoderd {
 
@@ -103,6 +104,7 @@ class Server {
   // the pipelines.
   const std::unique_ptr<Secrets> secrets_;
   Metrics metrics_;
+  const std::unique_ptr<Tracer> tracer_;  // null: no tracing
   ServingState state_;
   OpenCalls calls_;
   OpenCalls held_;

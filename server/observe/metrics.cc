@@ -179,6 +179,7 @@ void Metrics::AddModel(const std::string& model, size_t index) {
 void Metrics::AddMethod(const ServedMethod& method,
                         const std::vector<std::string>& models) {
   MethodMetrics& of = methods_[method.name];
+  of.name_ = method.name;
   of.in_flight_ = Gauge(kInFlight, registry_, {{"method", method.name}});
   if (!method.names_model) {
     of.endings_.assign(models.size() + 1,

@@ -74,6 +74,7 @@ class ModelMetrics : public ModelCalls {
 // What is counted of one method. Thread-safe.
 class MethodMetrics {
  public:
+  const std::string& name() const { return name_; }
   // A call is in flight from Entered to Left.
   void Entered() { in_flight_->Increment(); }
   void Left() { in_flight_->Decrement(); }
@@ -91,6 +92,7 @@ class MethodMetrics {
   };
   using Endings = std::array<Ending, kAnswerCodes.size()>;
 
+  std::string name_;
   prometheus::Gauge* in_flight_;
   std::vector<Endings> endings_;  // by ModelCalls::index_
 };

@@ -37,6 +37,10 @@ constexpr Spec kReloads = {
 constexpr Spec kReloadFailing = {
     "encoderd_secret_reload_failing",
     "1 while the files are wrong and what was read before is in use."};
+constexpr Spec kSpans = {
+    "encoderd_spans_total",
+    "Spans of traced calls, by what became of them on the way to the "
+    "collector."};
 constexpr Spec kState = {"encoderd_state",
                          "1 for the state that the server is in."};
 constexpr Spec kBuildInfo = {"encoderd_build_info", "Always 1."};
@@ -88,6 +92,9 @@ ServerMetrics::ServerMetrics(const std::string& revision,
         Counter(kHandshakesFailed, registry,
                 {{"cause", TlsFaultName(static_cast<TlsFault>(fault))}});
   }
+  spans_exported_ = Counter(kSpans, registry, {{"outcome", "exported"}});
+  spans_dropped_ = Counter(kSpans, registry, {{"outcome", "dropped"}});
+  spans_failed_ = Counter(kSpans, registry, {{"outcome", "failed"}});
   certificate_expires_ = Gauge(kCertificateExpires, registry);
   certificate_reloads_ = AddReloads("certificates", registry);
   token_reloads_ = AddReloads("bearer_tokens", registry);
@@ -130,6 +137,9 @@ void ServerMetrics::Sample(const ServerFigures& figures) {
       static_cast<double>(absl::ToUnixSeconds(figures.certificate_expires)));
   Sample(figures.certificate_reloads, certificate_reloads_);
   Sample(figures.token_reloads, token_reloads_);
+  CountUpTo(static_cast<double>(figures.traces.exported), spans_exported_);
+  CountUpTo(static_cast<double>(figures.traces.dropped), spans_dropped_);
+  CountUpTo(static_cast<double>(figures.traces.failed), spans_failed_);
   for (int state = 0; state < kNumServerStates; ++state) {
     state_[state]->Set(state == static_cast<int>(figures.state) ? 1 : 0);
   }

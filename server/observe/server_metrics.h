@@ -14,6 +14,7 @@
 #include "server/observe/labels.h"
 #include "server/observe/process.h"
 #include "server/security/watched.h"
+#include "server/trace/tracer.h"
 
 namespace encoderd {
 
@@ -32,6 +33,7 @@ struct ServerFigures {
   absl::Time certificate_expires = absl::UnixEpoch();  // without TLS
   ReloadFigures certificate_reloads;
   ReloadFigures token_reloads;
+  TraceFigures traces;
 };
 
 // Thread-safe.
@@ -72,6 +74,9 @@ class ServerMetrics {
   prometheus::Gauge* threads_;
   std::array<prometheus::Counter*, kNumTlsFaults> handshakes_failed_;
   prometheus::Gauge* certificate_expires_;
+  prometheus::Counter* spans_exported_;
+  prometheus::Counter* spans_dropped_;
+  prometheus::Counter* spans_failed_;
   Reloads certificate_reloads_;
   Reloads token_reloads_;
 };

@@ -79,6 +79,7 @@ PipelineResult Call::TakeResult(int64_t tokens, absl::Time now) {
         std::max(first_batch_at - submitted_at - result.tokenize_time,
                  absl::ZeroDuration());
     result.compute_time = now - first_batch_at;
+    result.stages = {queued_at, first_batch_at, now};
   }
   return result;
 }

@@ -76,6 +76,13 @@ struct InputResult {
   int64_t windows = 0;  // averaged; 0: the input fitted
 };
 
+// When a call passed its stages; InfinitePast: it did not get that far.
+struct StageTimes {
+  absl::Time tokenized = absl::InfinitePast();        // its last input
+  absl::Time compute_started = absl::InfinitePast();  // of its first batch
+  absl::Time computed = absl::InfinitePast();         // of its last batch
+};
+
 struct PipelineResult {
   std::vector<InputResult> outputs;  // one for each input, in order
   std::vector<Encoding> encodings;   // with ids_only, instead of outputs
@@ -87,6 +94,7 @@ struct PipelineResult {
   absl::Duration queue_time;
   absl::Duration
       compute_time;  // start of the first batch to the end of the last
+  StageTimes stages;
 };
 
 // A submitted request. Thread-safe; may outlive the Pipeline.

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/server_context.h"
 #include "server/rpc/access.h"
@@ -32,6 +33,13 @@ class CallContext {
   // it, before its answer leaves: the caller may call again at once.
   void LeavePlace() { pass_.open_call.reset(); }
   uint64_t connection() const { return connection_; }
+  // What the caller says of its trace; empty: nothing.
+  absl::string_view traceparent() const {
+    const auto& metadata = context_->client_metadata();
+    const auto at = metadata.find("traceparent");
+    if (at == metadata.end()) return "";
+    return {at->second.data(), at->second.size()};
+  }
 
   // Only while the call is not over, which the caller of this knows.
   grpc::CallbackServerContext* operator->() const { return context_; }

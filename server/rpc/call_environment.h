@@ -11,6 +11,7 @@
 #include "server/rpc/serving_state.h"
 #include "server/rpc/unread_answers.h"
 #include "server/security/secrets.h"
+#include "server/trace/tracer.h"
 
 namespace encoderd {
 
@@ -25,6 +26,7 @@ struct CallEnvironment {
   OpenCalls* streams = nullptr;  // EmbedStreams
   int64_t max_streams = std::numeric_limits<int64_t>::max();
   UnreadAnswers* unread = nullptr;
+  Tracer* tracer = nullptr;          // null: no call is traced
   const Secrets* secrets = nullptr;  // null: everyone may call
 };
 

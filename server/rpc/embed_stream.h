@@ -60,10 +60,15 @@ class EmbedStream final
   void Cut() override;
 
  private:
+  // When a request came, and the trace that it belongs to, if it is traced.
+  struct Arrival {
+    absl::Time time;
+    std::optional<TraceContext> trace;
+  };
   // A request in the pipeline.
   struct Held {
     EmbedJob job;
-    absl::Time arrival;
+    Arrival arrival;
     int64_t bytes = 0;  // of the request, and about those of its answer
     std::shared_ptr<PipelineCall> call;
     bool answered = false;  // an answer is being made; no other may be
@@ -83,14 +88,15 @@ class EmbedStream final
   // with its error.
   void Take(const grpc::ByteBuffer& bytes, int64_t index);
   // *model: whose the request is, once that is known.
-  absl::Status Submit(const grpc::ByteBuffer& bytes, absl::Time arrival,
-                      ModelCalls** model);
+  absl::Status Submit(const grpc::ByteBuffer& bytes, const Arrival& arrival,
+                      const ServedModel** model);
   void Done(int64_t id, absl::StatusOr<PipelineResult> result);
   // `id` as in Push.
   void AnswerError(int64_t id, const std::string& request_id,
                    const absl::Status& published);
-  void Count(ModelCalls* model, const absl::Status& published,
-             absl::Time arrival) const;
+  // model: null if none took the request.
+  void Count(const ServedModel* model, const absl::Status& published,
+             const Arrival& arrival, const CallWork& work = {}) const;
   // A request is in flight in between.
   void Enter();
   void Leave();
@@ -109,6 +115,7 @@ class EmbedStream final
   const CallEnvironment& environment_;
   MethodMetrics* const metrics_;
   CallContext context_;
+  std::string traceparent_;            // of a server that traces
   std::shared_ptr<EmbedStream> self_;  // until OnDone
 
   // Each touched by one operation under way.

@@ -16,6 +16,15 @@ namespace {
 
 using google::protobuf::Arena;
 
+CallWork WorkOf(const PipelineResult& result) {
+  return {result.tokens, result.stages};
+}
+// Nothing was computed for what is not of the pipeline.
+template <typename Other>
+CallWork WorkOf(const Other&) {
+  return {};
+}
+
 // A method whose work is a job: read, check, submit, and the answer where the
 // pipeline reports its result.
 template <typename Request, typename JobOf, typename Response>
@@ -35,9 +44,10 @@ absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
       if (!result.ok()) return result.status();
       Arena arena;
       auto* response = Arena::CreateMessage<Response>(&arena);
+      const CallWork work = WorkOf(*result);
       const absl::Status filled =
           Fill(alive->environment(), *job, *std::move(result), response);
-      if (filled.ok()) alive->Answer(*response, JobOf::kField);
+      if (filled.ok()) alive->Answer(*response, JobOf::kField, work);
       return filled;
     });
   };

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -63,7 +64,9 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   // Each call ends in exactly one of these; a second one is a bug and ignored.
   // REQUEST_TOO_LARGE instead of an answer above the limit; field: what to ask
   // less of, empty for a request without inputs.
-  void Answer(const google::protobuf::Message& reply, absl::string_view field);
+  // work: what was computed for it.
+  void Answer(const google::protobuf::Message& reply, absl::string_view field,
+              const CallWork& work = {});
   void Fail(const absl::Status& status);
 
   // The pipeline's handle, so that a caller that goes away takes its work
@@ -83,12 +86,16 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   void OnCancel() override;
   void OnDone() override;
   void CancelWork();
-  void Finished(absl::StatusCode code, absl::string_view reason);
+  void Finished(absl::StatusCode code, absl::string_view reason,
+                const CallWork& work = {});
   void CountUncounted();
 
   const CallEnvironment& environment_;
   MethodMetrics* const metrics_;
-  ModelCalls* model_;  // constant once submitted
+  // Constant once submitted.
+  ModelCalls* model_;
+  std::string model_name_;  // of a traced call
+  std::optional<TraceContext> trace_;
   const Handler handler_;
   const absl::Time arrival_;
   CallContext context_;

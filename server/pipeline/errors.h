@@ -23,7 +23,7 @@ absl::Status CallerFullError(absl::string_view unit, int64_t queued,
 // `taker`: what has the limit.
 absl::Status RequestTooLargeError(
     absl::string_view unit, int64_t request, int64_t limit,
-    absl::string_view taker = "the whole queue takes");
+    absl::string_view taker = "the queue holds at most");
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE (reply_bytes, limit): the answer would
 // have at least so many bytes, and one message may have `limit`. field: what to
 // ask less of, "inputs"; empty for a request that has none.

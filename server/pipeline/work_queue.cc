@@ -9,7 +9,8 @@ namespace {
 
 absl::Status Lost(absl::string_view error_id) {
   return DeviceFaultError(absl::StatusCode::kUnavailable, error_id,
-                          "the device is lost and this server goes away");
+                          "the device is lost and the server is shutting down: "
+                          "retry on another server");
 }
 
 }  // namespace

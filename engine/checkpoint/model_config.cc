@@ -112,7 +112,7 @@ absl::Status ReadPositionOffset(const Settings& settings, ModelConfig* config) {
 }
 
 // ALBERT: num_hidden_layers steps, each a whole group of inner_group_num
-// layers; neighbouring steps share a group.
+// layers; neighboring steps share a group.
 absl::Status ReadGroups(const Settings& settings, ModelConfig* config) {
   if (settings.key("num_hidden_groups").empty()) return absl::OkStatus();
   const int32_t steps = config->num_hidden_layers;

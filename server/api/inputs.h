@@ -1,6 +1,6 @@
 // The inputs of a request: how many there may be, and what is wrong with each.
 // Checked before anything is spent on a request. An adapter may count by the
-// same rule before it parses; what only tokenising shows (a text's length) the
+// same rule before it parses; what only tokenizing shows (a text's length) the
 // pipeline finds.
 //
 // Thread-safe: plain functions. Errors: INVALID_ARGUMENT with an ErrorDetail,

@@ -73,7 +73,7 @@ absl::StatusOr<bool> ToWithoutSpecialTokens(absl::string_view field,
 absl::StatusOr<VectorFormat> ToFormat(absl::string_view field,
                                       EncodingChoice choice);
 
-// Tokens that neighbouring windows share; unset: no windows. max_len and
+// Tokens that neighboring windows share; unset: no windows. max_len and
 // special_tokens: of one window.
 absl::StatusOr<std::optional<int32_t>> ToWindows(
     absl::string_view field, const std::optional<uint32_t>& asked,

@@ -1,11 +1,11 @@
 // Who may come in: one counter of tokens and one of text bytes, and permits
 // that hold a share of them.
 //
-// The rule. How many tokens a text has is known only once it is tokenised, so a
+// The rule. How many tokens a text has is known only once it is tokenized, so a
 // request is admitted twice. At Submit it takes its bytes and an estimate of
 // its tokens (a quarter of a text's bytes plus the special tokens, at most
 // max_len an input and at most the whole limit; id lists count exactly); after
-// tokenising the permit gives the bytes back and trades the estimate for the
+// tokenizing the permit gives the bytes back and trades the estimate for the
 // true count. Either step is refused with QUEUE_FULL when it does not fit
 // beside what is inside, and with REQUEST_TOO_LARGE when it would not fit into
 // an empty queue. Tokens stay taken until the answer is made, so that ids and

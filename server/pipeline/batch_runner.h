@@ -3,7 +3,7 @@
 //
 // A failed batch is run again in halves, down to single sequences: only one
 // that fails alone fails its request (INTERNAL, DEVICE_FAULT), and since the
-// bits of a sequence never depend on its company, the neighbours get theirs. A
+// bits of a sequence never depend on its company, the neighbors get theirs. A
 // passing fault is thereby healed. A lost device (DATA_LOSS) is not tried
 // again: the batch's requests fail, and the queue answers everything else
 // UNAVAILABLE. A result with NaN or infinity fails its request alone.

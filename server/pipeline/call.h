@@ -1,10 +1,10 @@
 // One request on its way: who asked, what has become of it, and the joiner that
 // answers exactly once. What the stages know of it stands in `inputs`
-// (tokenising) and `sequences` (computing).
+// (tokenizing) and `sequences` (computing).
 //
 // Who answers depends on how far the call came. Refused: the thread that
-// submits it. Without sequences (marked while it was tokenised, ids only, every
-// input at fault): the thread that tokenised its last input. With sequences, by
+// submits it. Without sequences (marked while it was tokenized, ids only, every
+// input at fault): the thread that tokenized its last input. With sequences, by
 // counting: each is accounted for exactly once, computed or dropped, and the
 // thread that accounts for the last one finishes the call. Cancelling, expiry
 // and faults only mark the call and take its sequences out of the queue;
@@ -62,7 +62,7 @@ class Call final : public PipelineCall {
   Fate fate() const { return fate_.load(std::memory_order_acquire); }
   bool alive() const { return fate() == Fate::kAlive; }
 
-  // After the last input was tokenised, before anything is computed: makes the
+  // After the last input was tokenized, before anything is computed: makes the
   // sequences and gives their lengths in tokens. May be none.
   std::vector<int32_t> StartComputing(const InputEncoder& encoder);
   // After StartComputing. Counts sequences that are done with, computed or

@@ -19,7 +19,7 @@
 
 namespace encoderd {
 
-// An Input once it was tokenised.
+// An Input once it was tokenized.
 struct TokenizedInput {
   absl::Status status;  // complete (MakeInputFault); the rest but token_count
                         // means nothing unless it is OK
@@ -44,7 +44,7 @@ struct EncodeRules {
 class InputEncoder {
  public:
   // max_request_tokens: of one request; ids of texts in windows, and of texts
-  // only tokenised, beyond it are counted, not kept.
+  // only tokenized, beyond it are counted, not kept.
   InputEncoder(const Tokenizer* tokenizer, const IdLimits& limits,
                int64_t max_request_tokens = std::numeric_limits<int64_t>::max())
       : tokenizer_(*tokenizer),
@@ -68,7 +68,7 @@ class InputEncoder {
                         int64_t max_ids, TokenizerScratch* scratch,
                         Encoding* out) const;
 
-  // Tokens as far as they can be known before tokenising: exact for id lists
+  // Tokens as far as they can be known before tokenizing: exact for id lists
   // (*exact stays as it is), else a guess (*exact becomes false).
   int64_t EstimateTokens(const Input& input, const EncodeRules& rules,
                          bool* exact) const;

@@ -1,4 +1,4 @@
-// The inputs of one request while they are tokenised: the first stage of a
+// The inputs of one request while they are tokenized: the first stage of a
 // call's way.
 //
 // Every input is accounted for exactly once, and whoever accounts for the last
@@ -35,7 +35,7 @@ class Inputs {
   // Input `index` -> ids; its text is let go.
   void Tokenize(int64_t index, const InputEncoder& encoder,
                 TokenizerScratch* scratch, Encoding* buffer);
-  // Counts inputs that are done with, tokenised or not, and the time they took;
+  // Counts inputs that are done with, tokenized or not, and the time they took;
   // true if they were the last ones.
   bool Account(int64_t count, absl::Duration time);
 

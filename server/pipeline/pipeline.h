@@ -40,7 +40,7 @@ struct PipelineOptions {
       0;  // tokens waiting and computing; beyond it QUEUE_FULL
   int32_t tokenizer_threads = 1;
   int64_t max_queue_bytes =
-      64 << 20;  // text waiting to be tokenised; beyond it QUEUE_FULL
+      64 << 20;  // text waiting to be tokenized; beyond it QUEUE_FULL
   // A request is answered with EXPIRED_IN_QUEUE where inputs of it have waited
   // so long, whatever its own deadline; seen when a thread takes work.
   absl::Duration max_queue_time = absl::InfiniteDuration();

@@ -47,7 +47,7 @@ struct PipelineRequest {
   TruncateMode truncate = TruncateMode::kNone;
   // A text longer than max_len is computed in windows (windows.h) that share so
   // many tokens, and their vectors averaged, each weighing its tokens without
-  // the special ones, then normalised if `output` says so. Pooled output, no
+  // the special ones, then normalized if `output` says so. Pooled output, no
   // truncation; below max_len less the special tokens of a text.
   std::optional<int32_t> window_overlap;
   // Of states: without the rows of the special tokens, those that the template
@@ -83,7 +83,7 @@ struct PipelineResult {
   absl::Duration tokenize_time;      // summed over the inputs
   // Admission to the first batch less tokenize_time, at least 0: waiting, for a
   // tokenizer thread and for the batch. Too little where several threads
-  // tokenised at once, for tokenize_time is a sum.
+  // tokenized at once, for tokenize_time is a sum.
   absl::Duration queue_time;
   absl::Duration
       compute_time;  // start of the first batch to the end of the last
@@ -102,7 +102,7 @@ class PipelineCall {
 struct PipelineFigures {
   int64_t admitted_tokens = 0;  // of calls not answered yet (admission.h)
   int64_t admitted_tokens_limit = 0;
-  int64_t admitted_bytes = 0;  // of texts not tokenised yet
+  int64_t admitted_bytes = 0;  // of texts not tokenized yet
   int64_t admitted_bytes_limit = 0;
   int64_t compute_threads = 0;
   int64_t max_batch_tokens = 0;

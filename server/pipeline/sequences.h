@@ -40,7 +40,7 @@ class Sequences {
     return sequences_[index].ids;
   }
   // What the device is to give: of a window, its vector before it is
-  // normalised.
+  // normalized.
   SequenceOutput output(int32_t index) const;
 
   // Copies what the device gave; of states only the rows that the request

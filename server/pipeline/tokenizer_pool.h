@@ -22,7 +22,7 @@
 
 namespace encoderd {
 
-// Tokenises a slice of a call's inputs; true if they were its last ones. What a
+// Tokenizes a slice of a call's inputs; true if they were its last ones. What a
 // tokenizer throws fails the call.
 bool Tokenize(const Slice& slice, const InputEncoder& encoder,
               TokenizerScratch* scratch, Encoding* buffer, absl::Time now,

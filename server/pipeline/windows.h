@@ -2,7 +2,7 @@
 // each has. A pure rule.
 //
 // Every window has the template's special tokens around as much of the text as
-// fits; neighbours share `overlap` tokens of the text; the last one has what is
+// fits; neighbors share `overlap` tokens of the text; the last one has what is
 // left, at least overlap + 1 tokens.
 #ifndef ENCODERD_SERVER_PIPELINE_WINDOWS_H_
 #define ENCODERD_SERVER_PIPELINE_WINDOWS_H_

@@ -19,7 +19,7 @@ namespace encoderd {
 // Bytes -> request, counted before they are parsed: each input costs memory
 // however small it is. Texts are moved out of the message, not copied. Errors:
 // those of CheckParseCost and ParseChecked (wire.h), TOO_MANY_INPUTS; an empty
-// list is left to the API. To tokenise, the first text that is not UTF-8 is the
+// list is left to the API. To tokenize, the first text that is not UTF-8 is the
 // whole request's error.
 absl::Status Read(const CallEnvironment& environment,
                   const grpc::ByteBuffer& bytes, EmbedRequest* request);

@@ -1,4 +1,4 @@
-// A listening TCP socket, bound by ourselves: for gRPC's accept loop and HTTP.
+// A listening TCP socket, bound here: for gRPC's accept loop and HTTP.
 #ifndef ENCODERD_SERVER_NET_LISTEN_SOCKET_H_
 #define ENCODERD_SERVER_NET_LISTEN_SOCKET_H_
 
@@ -14,8 +14,8 @@ struct ListenSocket {
 };
 
 // host: a numeric address or a name that resolves to one; port 0 for any. Two
-// processes never share a port. UNAVAILABLE with address, port, the system's
-// reason and how to find who has a port that is in use.
+// processes never share a port. UNAVAILABLE has the address, the port, the
+// system's reason and how to find the process that uses the port.
 absl::StatusOr<ListenSocket> Listen(const std::string& host, int port);
 
 }  // namespace encoderd

@@ -10,7 +10,7 @@ namespace encoderd {
 
 struct ListenSocket {
   int fd = -1;   // non-blocking; the caller closes it
-  int port = 0;  // the one bound
+  int port = 0;  // the bound port
 };
 
 // host: a numeric address or a name that resolves to one; port 0 for any. Two

@@ -55,7 +55,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  int port() const { return port_; }  // the one bound
+  int port() const { return port_; }  // the bound port
 
  private:
   HttpServer(const ListenSocket& socket, HttpSources sources,

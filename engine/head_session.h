@@ -10,7 +10,7 @@
 namespace encoderd {
 
 // A Session that passes every pooled vector of `session` through `head`, and
-// then normalises it where the output asks for that; states stay as they are.
+// then normalizes it where the output asks for that; states stay as they are.
 // `head` outlives it.
 std::unique_ptr<Session> NewHeadSession(std::unique_ptr<Session> session,
                                         const Head* head);

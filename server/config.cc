@@ -145,7 +145,7 @@ absl::StatusOr<ModelSource> SplitModelFlag(const std::string& flag) {
   const size_t equals = flag.find('=');
   source.folder = equals == std::string::npos ? flag : flag.substr(equals + 1);
   if (source.folder.empty()) {
-    return Bad("model", flag, "must be a model's folder or name=folder");
+    return Bad("model", flag, "must be a model folder or name=folder");
   }
   if (equals == std::string::npos) {
     std::string folder = flag;
@@ -158,14 +158,14 @@ absl::StatusOr<ModelSource> SplitModelFlag(const std::string& flag) {
   if (length < 1 || length > kMaxModelName) {
     return Bad("model", flag,
                absl::StrCat("the name must have 1 to ", kMaxModelName,
-                            " bytes; give one as name=folder"));
+                            " bytes; set one with name=folder"));
   }
   for (char c : source.name) {
     if (!absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-' &&
         c != '/') {
       return Bad("model", flag,
-                 "a name has only letters, digits and . _ - /; give one as "
-                 "name=folder");
+                 "a name may have only letters, digits and . _ - /; set one "
+                 "with name=folder");
     }
   }
   return source;
@@ -176,13 +176,13 @@ namespace {
 absl::Status CheckModels(const std::vector<ModelSource>& models) {
   if (models.empty()) {
     return absl::InvalidArgumentError(
-        "--model is missing: give the folder of a model");
+        "--model is missing: pass the folder of a model");
   }
   std::set<std::string> names;
   for (const ModelSource& model : models) {
     if (!names.insert(model.name).second) {
       return Bad("model", absl::StrCat(model.name, "=", model.folder),
-                 "another model has this name; give one as name=folder");
+                 "another model has this name; set one with name=folder");
     }
   }
   return absl::OkStatus();

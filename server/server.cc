@@ -121,7 +121,8 @@ absl::Status Server::Listen() {
   auto listening =
       StartGrpcServer(config_, secrets_.get(), {service_.get(), &health_});
   if (!listening.ok()) {
-    return NameFlag("listen", "give another address, or port 0 for a free one",
+    return NameFlag("listen",
+                    "choose another address, or port 0 for a free one",
                     listening.status());
   }
   grpc_ = std::move(listening->server);
@@ -140,8 +141,8 @@ absl::Status Server::Listen() {
     auto http = HttpServer::Start(host, port, std::move(sources));
     if (!http.ok()) {
       return NameFlag("http_listen",
-                      "give another address, port 0 for a free one, or none "
-                      "for no HTTP",
+                      "choose another address, port 0 for a free one, or an "
+                      "empty one for no HTTP",
                       http.status());
     }
     http_ = std::move(*http);
@@ -258,8 +259,8 @@ void Server::WarnOfTuning(const std::vector<Loaded>& loaded) const {
           .Add("tuning_folder", config_.tuning_folder)
           .Add("device", loaded.front().served->model->info().device)
           .Add("why",
-               "--tuning_folder has no effect: only a GPU's matrix "
-               "products are timed"));
+               "--tuning_folder has no effect: only matrix products on a GPU "
+               "are timed"));
 }
 
 void Server::DeviceLost() {

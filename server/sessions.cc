@@ -35,7 +35,8 @@ absl::Status WarmUp(const ModelInfo& info, Session* session) {
   for (float value : result.values) {
     if (!std::isfinite(value)) {
       return absl::DataLossError(
-          "the model gives values that are not finite; its weights are broken");
+          "the model computes values that are not finite; its weights are "
+          "corrupt: fetch them again");
     }
   }
   return absl::OkStatus();
@@ -64,7 +65,7 @@ absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
   if (count < info.least_sessions) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--threads=", count, ": the ", info.least_sessions,
-        " cards of --device=", config.device, " want a thread each"));
+        " cards of --device=", config.device, " need one thread each"));
   }
   SessionOptions options;
   options.max_batch_tokens = config.max_batch_tokens;

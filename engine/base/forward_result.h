@@ -19,7 +19,7 @@ inline constexpr int32_t kTableSum = -1;
 // What one sequence of a batch is to give.
 struct SequenceOutput {
   enum class Kind {
-    kPooled,  // [H]: the last layer pooled, then normalised if asked
+    kPooled,  // [H]: the last layer pooled, then normalized if asked
     kStates,  // [n,H]: the token states of `layer`; kTableSum: [n,E]
   };
   Kind kind = Kind::kPooled;

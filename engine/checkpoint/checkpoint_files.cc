@@ -35,7 +35,8 @@ absl::Status NoWeights(const std::string& folder,
     return absl::UnimplementedError(absl::StrCat(
         "the weights are in ", Quote(JoinName(subfolder, name)),
         ", a format that is never read because reading it can run code; "
-        "convert them once, on a machine that may: python -c \"from "
+        "convert them once, on a machine where that is acceptable: python -c "
+        "\"from "
         "transformers import AutoModel; AutoModel.from_pretrained('FOLDER')"
         ".save_pretrained('FOLDER', safe_serialization=True)\""));
   }
@@ -75,14 +76,14 @@ absl::Status CheckpointFiles::OpenSharded(const std::string& folder,
   const JsonFields fields(*json, index);
   const Json* weight_map = fields.Find("weight_map");
   if (weight_map == nullptr || !weight_map->is_object()) {
-    return fields.Bad("weight_map", "want an object");
+    return fields.Bad("weight_map", "expected an object");
   }
   std::map<std::string, const SafetensorsFile*> shards;
   for (const auto& member : weight_map->items()) {
     if (!member.value().is_string()) {
       return absl::DataLossError(
           absl::StrCat(index, ": the tensor ", Quote(member.key()), " is in ",
-                       ShowJson(member.value()), "; want a file's name"));
+                       ShowJson(member.value()), "; expected a file name"));
     }
     const std::string name = member.value().get<std::string>();
     const SafetensorsFile*& shard = shards[name];

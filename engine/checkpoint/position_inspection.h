@@ -1,11 +1,11 @@
 // What the rows of a position table look like, and whether they look like the
 // outcome of training or like their random start. Pure functions of the rows.
 //
-// Training makes neighbouring positions alike; a random table has no such
-// order. The figure is the mean cosine of neighbouring rows. For rows of H
+// Training makes neighboring positions alike; a random table has no such
+// order. The figure is the mean cosine of neighboring rows. For rows of H
 // independent values of mean 0 the cosine of one pair has mean 0 and standard
 // deviation 1 / sqrt(H), whatever the values' scale, and the cosines of
-// neighbouring pairs do not go along with each other, so the mean over k pairs
+// neighboring pairs do not go along with each other, so the mean over k pairs
 // has 1 / sqrt(H k). The threshold is six of these: a random table passes one
 // test in a billion. It is 0.014 for the 511 pairs of a table [512,384] and
 // 0.53 for 2 pairs of H = 64: few rows prove little.
@@ -30,7 +30,7 @@ inline constexpr int64_t kMinTailPairs = 8;
 
 enum class PositionVerdict {
   kUndecided,      // fewer than two rows
-  kTrained,        // neighbours are alike
+  kTrained,        // neighbors are alike
   kLooksRandom,    // they are not
   kPartlyTrained,  // alike before change_row, not from there on
 };
@@ -61,7 +61,7 @@ PositionInspection InspectPositionRows(const HostMatrix& table, int64_t first,
 std::vector<float> PositionCosines(const HostMatrix& table, int64_t first,
                                    int64_t count);
 
-// Six deviations of the mean cosine of `pairs` random neighbours; at most 1.
+// Six deviations of the mean cosine of `pairs` random neighbors; at most 1.
 double RandomCosineThreshold(int64_t pairs, int64_t hidden_size);
 
 }  // namespace encoderd

@@ -15,7 +15,7 @@ namespace encoderd {
 // Fills transformer_folder, pooling, head, normalize, prompts,
 // default_prompt_name and notes of *config from modules.json, the Pooling
 // module's config.json and config_sentence_transformers.json. Without
-// modules.json: mean pooling, not normalised, and a note. UNIMPLEMENTED for a
+// modules.json: mean pooling, not normalized, and a note. UNIMPLEMENTED for a
 // module or a mode by name. *pooling_width: the hidden_size that the Pooling
 // module expects; 0: says nothing.
 absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,

@@ -69,7 +69,7 @@ absl::Status OpenFailed(absl::string_view name, int error) {
 absl::StatusOr<std::string> ResolveInside(const std::string& folder,
                                           absl::string_view name) {
   if (!IsPlainRelativeName(name)) {
-    return Refused(name, "is not a name within its folder");
+    return Refused(name, "is not a name inside its folder");
   }
   const std::optional<std::string> real_folder = RealPath(folder);
   if (!real_folder.has_value()) {
@@ -84,7 +84,8 @@ absl::StatusOr<std::string> ResolveInside(const std::string& folder,
       (blobs.has_value() && IsInside(*real, *blobs))) {
     return *real;
   }
-  return Refused(name, "leads out of its folder: put the file itself there");
+  return Refused(
+      name, "leads out of its folder: put the file itself into the folder");
 }
 
 }  // namespace
@@ -141,7 +142,7 @@ absl::Status File::ReadAt(int64_t offset, void* out, int64_t count) const {
     }
     if (got == 0) {
       return Refused(name_, absl::StrCat("ends at byte ", offset, "; ", count,
-                                         " more are wanted (it had ", size_,
+                                         " more are needed (it had ", size_,
                                          " when it was opened)"));
     }
     to += got;

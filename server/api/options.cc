@@ -20,9 +20,8 @@ absl::StatusOr<Meaning> Choose(absl::string_view field, Choice choice,
   const int value = static_cast<int>(choice);
   constexpr int kLast = static_cast<int>(kKnown) - 1;
   if (value >= 0 && value <= kLast) return known[value];
-  return BadOption(
-      field, absl::StrCat("is ", value, "; this server knows 0 to ", kLast),
-      value, kLast);
+  return BadOption(field, absl::StrCat("is ", value, "; must be 0 to ", kLast),
+                   value, kLast);
 }
 
 // Of minimum and maximum: as long as the answer, every value a number.
@@ -38,7 +37,7 @@ absl::Status CheckBounds(absl::string_view field,
   for (size_t i = 0; i < bounds.size(); ++i) {
     if (std::isfinite(bounds[i])) continue;
     return BadOption(absl::StrCat(field, "[", i, "]"),
-                     absl::StrCat("is ", bounds[i], "; want a finite number"),
+                     absl::StrCat("is ", bounds[i], "; must be finite"),
                      bounds[i], "finite");
   }
   return absl::OkStatus();
@@ -124,8 +123,8 @@ absl::StatusOr<std::string> FindPrompt(absl::string_view field,
   }
   return MakeError(
       absl::StatusCode::kNotFound,
-      absl::StrCat("no prompt '", ForMessage(name), "'; this model has ",
-                   available.empty() ? "none" : available),
+      absl::StrCat("no prompt '", ForMessage(name),
+                   "'; available: ", available.empty() ? "none" : available),
       {"PROMPT_NOT_FOUND",
        {{"prompt", ForMessage(name)}, {"available", available}},
        std::string(field)});
@@ -139,9 +138,9 @@ absl::StatusOr<std::optional<int32_t>> ToWindows(
     const absl::string_view truncate =
         mode == TruncateMode::kStart ? "TRUNCATE_START" : "TRUNCATE_END";
     return BadOption(field,
-                     absl::StrCat("are asked for together with ", truncate,
-                                  "; a long text is either cut or computed in "
-                                  "windows"),
+                     absl::StrCat("are set together with ", truncate,
+                                  "; a long text is either truncated or "
+                                  "computed in windows: set one of them"),
                      truncate, "TRUNCATE_NONE");
   }
   // With half of each window shared every token is computed twice at most. An
@@ -179,7 +178,7 @@ absl::StatusOr<ByteRanges> ToRanges(absl::string_view field,
   if (format != VectorFormat::kInt8 && format != VectorFormat::kUint8) {
     const std::string encoding = NameOf(choice);
     return BadOption(field,
-                     absl::StrCat("are given with ", encoding,
+                     absl::StrCat("are set with ", encoding,
                                   "; only INT8 and UINT8 have ranges"),
                      encoding, "ENCODING_INT8, ENCODING_UINT8");
   }
@@ -202,7 +201,7 @@ absl::StatusOr<ByteRanges> ToRanges(absl::string_view field,
       return BadOption(
           entry,
           absl::StrCat("is ", maximum[i], "; from the minimum, ", minimum[i],
-                       ", it is further than a float can say"),
+                       ", the distance exceeds the range of a float"),
           maximum[i], minimum[i]);
     }
   }

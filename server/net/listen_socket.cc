@@ -49,11 +49,12 @@ std::string Explain(int error, int port) {
   switch (error) {
     case EADDRINUSE:
       return absl::StrCat(reason, "; ss -ltnp 'sport = :", port,
-                          "' names the process that has it");
+                          "' shows the process that uses it");
     case EADDRNOTAVAIL:
-      return absl::StrCat(reason, "; it is none of this machine's");
+      return absl::StrCat(reason, "; this host has no such address");
     case EACCES:
-      return absl::StrCat(reason, "; ports below 1024 need a privilege");
+      return absl::StrCat(
+          reason, "; ports below 1024 need a privilege: choose another port");
     default:
       return reason;
   }

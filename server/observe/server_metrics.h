@@ -1,5 +1,5 @@
 // The metrics of the whole server and of its process: sampled before each
-// scrape. Their names and help stand in one table (server_metrics.cc).
+// scrape. One table has their names and help (server_metrics.cc).
 #ifndef ENCODERD_SERVER_OBSERVE_SERVER_METRICS_H_
 #define ENCODERD_SERVER_OBSERVE_SERVER_METRICS_H_
 
@@ -46,7 +46,7 @@ class ServerMetrics {
   void Sample(const ProcessFigures& figures);
 
  private:
-  // Of files that are read again.
+  // For files that are reloaded.
   struct Reloads {
     prometheus::Counter* good;
     prometheus::Counter* failed;

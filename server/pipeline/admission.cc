@@ -57,7 +57,7 @@ absl::Status Admission::Exchange(const Permit& held, int64_t new_tokens,
   }
   if (new_tokens > own_limit) {
     return RequestTooLargeError("tokens", new_tokens, own_limit,
-                                "this caller may have");
+                                "the limit of this caller is");
   }
   if (new_bytes > max_bytes_) {
     return RequestTooLargeError("bytes", new_bytes, max_bytes_);

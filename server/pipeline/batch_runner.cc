@@ -201,9 +201,9 @@ void BatchRunner::DeliverPacked() {
                                        "a result of ", values.size(),
                                        " values has NaN or infinity")),
                                    error_id));
-      Fail(member,
-           DeviceFaultError(absl::StatusCode::kInternal, error_id,
-                            "the device gave a result that is no number"));
+      Fail(member, DeviceFaultError(
+                       absl::StatusCode::kInternal, error_id,
+                       "the device returned a result with NaN or infinity"));
     }
     ++done;
     if (b + 1 == packed_.size() || packed_[b + 1].call != member.call) {

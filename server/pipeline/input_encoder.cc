@@ -12,7 +12,7 @@ namespace {
 // English text has four to five bytes a token.
 constexpr int64_t kBytesPerToken = 4;
 
-// Larger texts are tokenised twice where offsets are asked for: the first time
+// Larger texts are tokenized twice where offsets are asked for: the first time
 // only counts.
 constexpr int64_t kCountFirstBytes = 64 << 10;
 

@@ -55,8 +55,8 @@ void WarnOfClearText(const TokenTable& tokens, absl::string_view token) {
       LogFields()
           .Add("name", holder->name())
           .Add("message",
-               "--bearer_token_file has this token itself where its SHA-256 "
-               "belongs; its callers are refused"));
+               "--bearer_token_file has this token instead of its SHA-256, so "
+               "its callers are rejected; replace it with the SHA-256"));
 }
 
 absl::StatusOr<const TokenHolder*> Find(

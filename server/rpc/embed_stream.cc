@@ -22,7 +22,7 @@ using google::protobuf::Arena;
 absl::Status NoRequestId() {
   return MakeError(
       absl::StatusCode::kInvalidArgument,
-      "request_id is empty: in a stream it says which request an answer is of",
+      "request_id is empty; every request of a stream needs one",
       {"INVALID_OPTION", {{"value", ""}, {"limit", "1"}}, "request_id"});
 }
 
@@ -294,7 +294,7 @@ void EmbedStream::Gone() {
 }
 
 void EmbedStream::Drain() {
-  End(MakeError(absl::StatusCode::kUnavailable, "the server is going away",
+  End(MakeError(absl::StatusCode::kUnavailable, "the server is shutting down",
                 {"DRAINING", {}, ""}));
   Pump();
 }

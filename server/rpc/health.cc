@@ -102,7 +102,7 @@ class HealthService::Watcher final
       finished_ = true;
       Finish(gone_ ? grpc::Status::CANCELLED
                    : ToGrpcStatus(MakeError(absl::StatusCode::kUnavailable,
-                                            "the server is going away",
+                                            "the server is shutting down",
                                             {"DRAINING", {}, ""})));
     }
   }
@@ -178,10 +178,9 @@ grpc::ServerUnaryReactor* HealthService::Check(
     reactor->Finish(grpc::Status::OK);
   } else {
     const std::string name = ForMessage(*service);
-    reactor->Finish(ToGrpcStatus(
-        MakeError(absl::StatusCode::kNotFound,
-                  absl::StrCat("no health of a service '", name, "'"),
-                  {"SERVICE_NOT_FOUND", {{"service", name}}, "service"})));
+    reactor->Finish(ToGrpcStatus(MakeError(
+        absl::StatusCode::kNotFound, absl::StrCat("no service '", name, "'"),
+        {"SERVICE_NOT_FOUND", {{"service", name}}, "service"})));
   }
   return reactor;
 }

@@ -125,16 +125,14 @@ absl::Status CheckParseCost(const grpc::ByteBuffer& bytes,
     return MakeError(
         absl::StatusCode::kInvalidArgument,
         absl::StrCat("the message has more than ", kMaxSpareBytes,
-                     " bytes of fields that this method does not have, or has "
-                     "only once"),
+                     " bytes of unknown or repeated fields"),
         {"MALFORMED_MESSAGE", {{"limit", absl::StrCat(kMaxSpareBytes)}}, ""});
   }
   if (counted.fields > limits.max_fields) {
     return MakeError(
         absl::StatusCode::kInvalidArgument,
         absl::StrCat("the message has more than ", limits.max_fields,
-                     " fields, the most that one request may have; write "
-                     "lists packed"),
+                     " fields, the limit per request; send lists packed"),
         {"REQUEST_TOO_LARGE",
          {{"limit", absl::StrCat(limits.max_fields)}},
          ""});
@@ -143,8 +141,7 @@ absl::Status CheckParseCost(const grpc::ByteBuffer& bytes,
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat("ids, segment_ids and position_ids have ",
                                 counted.list_values,
-                                " values together; one request may "
-                                "have at most ",
+                                " values in all; the limit per request is ",
                                 limits.max_list_values),
                    {"REQUEST_TOO_LARGE",
                     {{"list_values", absl::StrCat(counted.list_values)},

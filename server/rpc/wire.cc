@@ -64,7 +64,7 @@ int64_t FirstInvalidUtf8(absl::string_view text) {
 
 absl::Status Malformed() {
   return MakeError(absl::StatusCode::kInvalidArgument,
-                   "the bytes sent are not a message of this method",
+                   "the bytes are not a valid request message of this method",
                    {"MALFORMED_MESSAGE", {}, ""});
 }
 

@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<Certificate>> ReadChain(const Pem& pem) {
   ERR_clear_error();
   if (chain.empty()) return pem.Bad("has no certificate in PEM");
   if (!at_end) {
-    return pem.Bad(absl::StrCat("is broken after certificate ", chain.size()));
+    return pem.Bad(absl::StrCat("is corrupt after certificate ", chain.size()));
   }
   return chain;
 }
@@ -121,7 +121,7 @@ absl::Status CheckLeaf(const Pem& pem, X509* leaf, absl::Time now) {
 std::string LastError() {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   return reason == nullptr ? "is refused"
-                           : absl::StrCat("is refused: ", reason);
+                           : absl::StrCat("is rejected: ", reason);
 }
 
 // Forward secrecy only, as gRPC's own default has it; of TLS 1.3 all.
@@ -187,11 +187,11 @@ bool HandshakeWorks(SSL_CTX* server, int version) {
 absl::Status CheckHandshake(const Pem& certificate, SSL_CTX* context) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     if (!HandshakeWorks(context, version)) {
-      return certificate.Bad(absl::StrCat("cannot be used for TLS 1.",
-                                          version == TLS1_2_VERSION ? 2 : 3,
-                                          ": ", LastError(),
-                                          "; common clients take keys of RSA "
-                                          "and of the curves P-256 and P-384"));
+      return certificate.Bad(
+          absl::StrCat("cannot be used for TLS 1.",
+                       version == TLS1_2_VERSION ? 2 : 3, ": ", LastError(),
+                       "; common clients accept RSA keys and keys on the "
+                       "curves P-256 and P-384"));
     }
   }
   return absl::OkStatus();

@@ -79,7 +79,7 @@ absl::StatusOr<Line> ReadLine(const std::vector<absl::string_view>& fields) {
   if (!IsName(fields[0])) {
     return absl::InvalidArgumentError(
         absl::StrCat("field 1 must be a name: 1 to ", kMaxName,
-                     " letters, digits and . _ -, and no hash or scheme"));
+                     " letters, digits and . _ -, not a hash or scheme"));
   }
   line.name = std::string(fields[0]);
   if (fields.size() < 2 || !IsHash(fields[1])) {

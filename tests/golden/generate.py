@@ -124,7 +124,7 @@ def window_edges(spec):
 
 
 def random_sequences(spec):
-    """Lengths 1 to the table's rows for tokens, each length's neighbours
+    """Lengths 1 to the table's rows for tokens, each length's neighbors
     included."""
     rows = spec["positions"] - position_offset(spec)
     lengths = sorted({1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64,

@@ -97,7 +97,7 @@ def engine_bench():
     cards = int(os.environ.get("FAKE_CARDS", "1"))
     card = flag("device").partition("cuda:")[2]
     if card.isdigit() and int(card) >= cards:
-        sys.exit(f"engine_bench: cuda:{card} is not there; {cards} devices are "
+        sys.exit(f"engine_bench: cuda:{card} does not exist; {cards} devices are "
                  f"visible")
     if flag("tuning_folder") and flag("device").startswith("cuda"):
         path = os.path.join(flag("tuning_folder"), "card.tuning")

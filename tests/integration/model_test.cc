@@ -183,7 +183,7 @@ TEST_F(ModelTest, AHundredPositionsTakeFiftyAndAHundredButNotOneMore) {
 TEST_F(ModelTest, ABusyServerGivesTheBitsOfAnIdleOne) {
   ASSERT_TRUE(Start(0).ok());
   const std::vector<std::string> texts = {
-      "a neighbour", "Die Katze sitzt auf der Matte.", Hellos(200),
+      "a neighbor", "Die Katze sitzt auf der Matte.", Hellos(200),
       "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E"};
   std::vector<std::vector<float>> alone;
   for (const std::string& text : texts) alone.push_back(Vector(text));
@@ -272,7 +272,7 @@ TEST_F(ModelTest, ItsPositionTableLooksTrained) {
   EXPECT_EQ(response.row_count(), 512u);
   EXPECT_NEAR(response.verdict_cosine(), 0.8510, 1e-4);
   EXPECT_NEAR(response.threshold(), 0.0135, 1e-4);
-  // No rows are as alike as neighbours; far ones are not alike at all.
+  // No rows are as alike as neighbors; far ones are not alike at all.
   for (int i = 1; i < response.profile_size(); ++i) {
     EXPECT_LT(response.profile(i).mean_cosine(), response.verdict_cosine());
   }

@@ -128,7 +128,7 @@ TEST(ProcessTest, TheSecondProcessOnAPortFailsAndSaysWhatToDo) {
   } kCases[] = {
       {"--listen", first.address, "--http_listen=", "port 0 for a free one"},
       {"--http_listen", first.http_address, "--listen=127.0.0.1:0",
-       "none for no HTTP"},
+       "an empty one for no HTTP"},
   };
   for (const auto& test : kCases) {
     Process second({ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
@@ -153,7 +153,7 @@ TEST(ProcessTest, AnAddressOfAnotherMachineIsNamed) {
   EXPECT_EQ(process.Wait(), kExitStartFailed);
   EXPECT_THAT(process.log(), HasSubstr("--listen: cannot listen on "
                                        "192.0.2.1:0: "));
-  EXPECT_THAT(process.log(), HasSubstr("none of this machine's"));
+  EXPECT_THAT(process.log(), HasSubstr("this host has no such address"));
 }
 
 TEST(ProcessTest, ALostDeviceExitsForTheSupervisor) {

@@ -9,8 +9,8 @@ import re
 import tokenize
 
 # The folders and files that this check covers.
-COVERED = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md",
-           "client/docs/", "engine/docs/", "server/docs/")
+COVERED = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Dockerfile",
+           "client/docs/", "deploy/", "engine/docs/", "proto/", "server/docs/")
 
 # What not to write, as a regular expression, and what to write instead.
 WORDS = [

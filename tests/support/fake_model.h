@@ -35,7 +35,7 @@ struct FakeModelOptions {
 };
 
 // Has the prompts "query" ("q: ") and "passage" ("p: "), mean pooling,
-// normalised.
+// normalized.
 class FakeModel final : public Model {
  public:
   explicit FakeModel(const FakeModelOptions& options);

@@ -5,7 +5,7 @@
 // depend on the rows beside it.
 //
 // Elements are what an op's matrices say, all the same; gains, biases, sums,
-// softmax, pooling and normalisation are float. hidden (H) is a multiple of 8,
+// softmax, pooling and normalization are float. hidden (H) is a multiple of 8,
 // at most kMaxHidden; head_size (D) at most 128, for 16-bit elements a multiple
 // of 8.
 //

@@ -104,7 +104,7 @@ absl::Status ReadGpt2(const JsonFields& config, TokenizerSpec* out) {
     if (!adds.ok()) return adds.status();
     if (*adds) {
       return absl::UnimplementedError(absl::StrCat(
-          tokenizer_config::kFile, ": ", key, " true beside ", kVocabFile,
+          tokenizer_config::kFile, ": ", key, " true next to ", kVocabFile,
           " is not supported; save the tokenizer as tokenizer.json"));
     }
   }

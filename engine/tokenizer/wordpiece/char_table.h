@@ -1,4 +1,4 @@
-// What normaliser and pre-tokeniser together do with each code point, worked
+// What normalizer and pre-tokenizer together do with each code point, worked
 // out once, so that encoding a character is one look into a table.
 //
 // A two-stage table: code point -> block of 128 -> entry; equal blocks are

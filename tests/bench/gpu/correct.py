@@ -288,7 +288,7 @@ def visible_cards(run):
     names cards that CUDA_VISIBLE_DEVICES hides."""
     code, log = run.call("no-such-card", [
         run.program("engine_bench"), "--device=cuda:99999"], 40)
-    told = re.search(r"cuda:99999 is not there; (\d+) devices", log)
+    told = re.search(r"cuda:99999 does not exist; (\d+) devices", log)
     if code == 0 or not told:
         raise RuntimeError("cuda:99999 was not refused by the count of cards, "
                            "see no-such-card.log")

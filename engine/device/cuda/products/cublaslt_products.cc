@@ -158,7 +158,7 @@ absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> CublasLtProduct::Ask(
         lt.cublasLtMatmulAlgoGetHeuristic(
             library_->handle, operation_.get(), weight_.get(), from.get(),
             to.get(), to.get(), preference, kAnswers, found, &count),
-        "asking for an algorithm");
+        "requesting an algorithm");
   }
   lt.cublasLtMatmulPreferenceDestroy(preference);
   if (!status.ok()) return status;

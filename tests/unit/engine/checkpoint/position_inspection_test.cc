@@ -16,7 +16,7 @@ namespace {
 // chance.
 constexpr int64_t kChangeTolerance = 3;
 
-// N(0, 0.02), as tables are initialised.
+// N(0, 0.02), as tables are initialized.
 HostMatrix RandomTable(int64_t rows, int64_t hidden, uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0.0f, 0.02f);
@@ -29,7 +29,7 @@ HostMatrix Sinusoid(int64_t rows, int64_t hidden) {
   return SinusoidalPositions().Rows(rows, hidden, nullptr).value();
 }
 
-// A walk in which neighbours have the cosine `cosine`, about.
+// A walk in which neighbors have the cosine `cosine`, about.
 HostMatrix WalkTable(int64_t rows, int64_t hidden, double cosine,
                      uint32_t seed) {
   HostMatrix table = RandomTable(rows, hidden, seed);

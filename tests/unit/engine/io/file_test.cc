@@ -64,11 +64,11 @@ TEST(FileTest, RefusesNamesThatLeadOut) {
   for (const char* name :
        {"../secret", "x/../../secret", "..", "/etc/passwd", ""}) {
     EXPECT_THAT(File::Open(in, name, 100),
-                IsError(kDataLoss, "not a name within its folder"))
+                IsError(kDataLoss, "not a name inside its folder"))
         << name;
   }
   EXPECT_THAT(File::Open(in, absl::string_view("a\0b", 3), 100),
-              IsError(kDataLoss, "not a name within its folder"));
+              IsError(kDataLoss, "not a name inside its folder"));
 }
 
 TEST(FileTest, RefusesASymbolicLinkThatLeadsOut) {

@@ -131,7 +131,7 @@ TEST(BytePairLoadTest, RefusesByNameWhatWouldChangeIds) {
   EXPECT_THAT(with("unk_token", "<unk>"), IsError(kLoss, "<unk>"));
   EXPECT_THAT(with("ignore_merges", "yes"), IsError(kLoss, "ignore_merges"));
   EXPECT_THAT(with("vocab", {{"a", 0}, {"b", 0}}),
-              IsError(kLoss, "an id of its own"));
+              IsError(kLoss, "a unique id"));
   Json json = GoodJson();
   json["pre_tokenizer"] = nullptr;
   EXPECT_THAT(LoadJson(json), IsError(kUnsupported, "BPE without"));
@@ -240,7 +240,7 @@ TEST_F(MergesFileTest, RefusesGpt2sFilesThatAddTokens) {
                   absl::StrCat(R"({"tokenizer_class": "GPT2Tokenizer", ")", key,
                                R"(": true})"));
     EXPECT_THAT(Load(),
-                IsError(kUnsupported, absl::StrCat(key, " true beside")));
+                IsError(kUnsupported, absl::StrCat(key, " true next to")));
   }
 }
 

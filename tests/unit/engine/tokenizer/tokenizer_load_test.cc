@@ -119,13 +119,13 @@ TEST(TokenizerLoadTest, RefusesUnsupportedComponentsByName) {
 TEST(TokenizerLoadTest, RefusesIdsThatAreNotDense) {
   Json json = GoodJson();
   json["model"]["vocab"]["a"] = 9;
-  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= 9 must be an id of its own"));
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= 9 must be a unique id"));
   json["model"]["vocab"]["a"] = 2;
-  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= 2 must be an id of its own"));
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= 2 must be a unique id"));
   json["model"]["vocab"]["a"] = -1;
-  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= -1 must be an id of its own"));
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= -1 must be a unique id"));
   json["model"]["vocab"]["a"] = "3";
-  EXPECT_THAT(LoadJson(json), IsError(kLoss, "an id of its own"));
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "a unique id"));
 }
 
 TEST(TokenizerLoadTest, RefusesAddedTokensWithOtherIds) {

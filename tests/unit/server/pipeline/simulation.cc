@@ -98,7 +98,7 @@ void Simulation::Submit() {
     return;
   }
   story->call->permit = *std::move(permit);
-  // A cancel may come between tokenising and queueing.
+  // A cancel may come between tokenizing and queueing.
   Check(Tokenize({0, inputs}, *encoder_, nullptr, nullptr, absl::InfinitePast(),
                  story->call.get()),
         "the only slice is not the last");

@@ -1,4 +1,4 @@
-// Which trace a call belongs to, as its metadata `traceparent` says: W3C Trace
+// Which trace a call belongs to, as its metadata `traceparent` says: Trace
 // Context, https://www.w3.org/TR/trace-context/, section 3.2. Pure.
 #ifndef ENCODERD_SERVER_TRACE_TRACE_CONTEXT_H_
 #define ENCODERD_SERVER_TRACE_TRACE_CONTEXT_H_

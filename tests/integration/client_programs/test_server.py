@@ -4,6 +4,7 @@ import encoderd
 import grpc
 import numpy as np
 import pytest
+from conftest import serving
 
 WIDTH = 384
 # 254 words of one token each, [CLS] and [SEP]: exactly max_len.
@@ -201,6 +202,37 @@ def test_the_model_tells_of_itself(client):
     assert caught.value.reason == "PROMPT_NOT_FOUND"
     assert client.health() == "SERVING"
     assert client.health("encoderd.v1.Encoder") == "SERVING"
+
+
+def test_the_http_port_is_told_from_the_grpc_port(model_folder):
+    with serving(model_folder) as found:
+        target = f"127.0.0.1:{found.http}"
+        with encoderd.Client(target) as client:
+            with pytest.raises(encoderd.UnavailableError) as caught:
+                client.encode("text")
+    assert caught.value.message == f"{target} speaks HTTP, not gRPC"
+
+
+def test_members_of_sentence_transformers_tell_of_the_model(client):
+    assert client.get_embedding_dimension() == WIDTH
+    assert client.get_sentence_embedding_dimension() == WIDTH
+    assert client.max_seq_length == 256
+    assert client.prompts == {} and client.default_prompt_name is None
+    np.testing.assert_array_equal(client.encode_query(["text"]),
+                                  client.encode(["text"]))
+    np.testing.assert_array_equal(client.encode_document("text"),
+                                  client.encode("text"))
+
+
+def test_more_texts_than_a_request_may_have_are_split(client):
+    assert client.encode(["text"] * 1100, batch_size=4096).shape == (1100,
+                                                                     WIDTH)
+
+
+def test_an_empty_text_has_a_row_of_zeros_on_request(client):
+    found = client.encode(["fine", "", TOO_LONG], on_error="zero")
+    assert (found[1:] == 0).all()
+    np.testing.assert_array_equal(found[0], client.encode("fine"))
 
 
 def test_a_long_list_shows_its_progress(client, capfd):

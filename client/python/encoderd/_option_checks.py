@@ -14,7 +14,8 @@ def a_kind(value: object) -> str:
     name = type(value).__name__
     if name == "bytes":
         return name
-    return f"{'an' if name[0] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
+    vowel = name[0] in "aeiouAEIO" or name == "ndarray"
+    return f"{'an' if vowel else 'a'} {name}"
 
 
 def whole_number(name: str, value: Any) -> int:

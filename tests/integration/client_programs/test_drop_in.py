@@ -4,9 +4,12 @@ the fake service and services with a word in the matter."""
 import asyncio
 import concurrent.futures
 import copy
+import importlib
+import importlib.metadata
 import logging
 import math
 import multiprocessing
+import pathlib
 import sys
 
 import encoderd
@@ -336,3 +339,31 @@ def test_credentials_do_not_travel(fake):
                              credentials=grpc.ssl_channel_credentials())
     with pytest.raises(TypeError, match="credentials cannot be pickled; make"):
         copy.copy(client)
+
+
+@pytest.mark.parametrize("module, packages", [
+    ("langchain", ["langchain_core"]), ("llama_index", ["llama_index"]),
+    ("haystack", ["haystack"]), ("chroma", ["chromadb"]),
+    ("keybert", ["keybert", "bertopic"])])
+def test_an_adapter_without_its_package_says_what_to_install(
+        module, packages, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] in packages
+                 or name == f"encoderd.{module}"]:
+        monkeypatch.delitem(sys.modules, name)
+    for package in packages:
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError) as caught:
+        importlib.import_module(f"encoderd.{module}")
+    assert f"pip install 'encoderd[{module}]'" in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_every_extra_of_the_package_is_a_module():
+    extras = importlib.metadata.metadata("encoderd").get_all("Provides-Extra")
+    folder = pathlib.Path(encoderd.__file__).parent
+    for module in ("langchain", "llama_index", "haystack", "chroma",
+                   "keybert"):
+        assert module.replace("_", "-") in [
+            extra.replace("_", "-") for extra in extras]
+        lines = (folder / f"{module}.py").read_text().splitlines()
+        assert len(lines) < 60, module  # an adapter is no more than that

@@ -116,6 +116,10 @@ _REMEDIES = {
     "EMPTY_INPUT": 'drop it, or keep its row: on_error="per_input" (in '
                    'encode() also on_error="zero")',
     "QUEUE_FULL": "retry later, or with a longer timeout=",
+    "BEARER_TOKEN_MISSING": "pass token= or token_file= (or ENCODERD_TOKEN, "
+                            "ENCODERD_TOKEN_FILE)",
+    "BEARER_TOKEN_UNKNOWN": "pass one that the server has "
+                            "(--bearer_token_file)",
 }
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _INPUTS = re.compile(r"\binputs\[(\d+)\]")

@@ -6,6 +6,7 @@ import concurrent.futures
 import copy
 import importlib
 import importlib.metadata
+import inspect
 import logging
 import math
 import multiprocessing
@@ -299,6 +300,18 @@ def test_windows_take_a_text_that_is_too_long(fake):
 def test_a_call_has_a_timeout_of_its_own(fake, kind, method, arguments):
     with pytest.raises(encoderd.DeadlineExceededError, match="within 0.05 s"):
         ask(kind, fake.target, method, *arguments, timeout=0.05)
+
+
+def test_every_public_member_says_what_it_is():
+    for name in encoderd.__all__:
+        kind = getattr(encoderd, name)
+        if not inspect.isclass(kind):
+            continue
+        assert inspect.getdoc(kind), name
+        for member, value in inspect.getmembers(kind):
+            if not member.startswith("_") and (
+                    callable(value) or isinstance(value, property)):
+                assert inspect.getdoc(value), f"{name}.{member}"
 
 
 @KINDS

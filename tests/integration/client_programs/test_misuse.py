@@ -186,6 +186,12 @@ def test_ranges_of_another_shape_are_named(client, ranges):
             client.embed(["one"], precision="int8", ranges=ranges)
 
 
+def test_ranges_that_are_no_numbers_are_named(client):
+    for ranges in ("range", [["a"], ["b"]], {"low": 1}):
+        with pytest.raises(TypeError, match="ranges is .* that is no"):
+            client.embed(["one"], precision="int8", ranges=ranges)
+
+
 @pytest.mark.parametrize("options", [
     {"dimensions": 4}, {"ranges": np.zeros((2, WIDTH))}, {"pooling": "cls"}])
 def test_an_option_of_vectors_is_not_ignored_for_tokens(client, options):

@@ -4,7 +4,7 @@ import encoderd
 import grpc
 import numpy as np
 import pytest
-from conftest import serving
+from conftest import PROGRAMS, Server, serving
 
 WIDTH = 384
 # 254 words of one token each, [CLS] and [SEP]: exactly max_len.
@@ -238,3 +238,12 @@ def test_an_empty_text_has_a_row_of_zeros_on_request(client):
 def test_a_long_list_shows_its_progress(client, capfd):
     client.encode(["text"] * 200, show_progress_bar=True)
     assert "200/200" in capfd.readouterr().err
+
+
+def test_a_call_waits_for_the_model_of_a_server_that_has_just_begun(
+        model_folder):
+    with Server(PROGRAMS / "encoderd", f"minilm={model_folder}",
+                wait_for=None) as found, encoderd.Client(
+                    found.address) as client:
+        assert client.encode("text").shape == (WIDTH,)
+        assert found.stop() == 0, found.log()

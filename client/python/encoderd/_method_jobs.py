@@ -20,7 +20,8 @@ from encoderd._option_checks import (a_kind, not_negative, text,
 from encoderd._progress import make_progress
 from encoderd._quantize import read_ranges
 from encoderd._signatures import Inputs
-from encoderd.errors import TOO_LARGE, TOO_MANY, EncoderdError, make_error
+from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, make_error,
+                             without_windows)
 from encoderd.inputs import Input, Part, TokenIds, as_list, cut
 from encoderd.positions import PositionReport, read_positions
 from encoderd.results import (EmbedResult, Rows, TokenizedText,
@@ -229,6 +230,8 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
         yield from _in_limit(
             lambda size: Many("Encode", parts(size), make, take,
                               _refuser(on_error, progress, keep)), batch_size)
+    except EncoderdError as error:
+        raise without_windows(error)
     finally:
         progress.close()
     return [found[place] for place in range(len(values))]

@@ -40,9 +40,13 @@ class EncoderdError(Exception):
         self.remedy = remedy
         index = self.metadata.get("input_index", "")
         self.input_index = int(index) if index.isdecimal() else None
-        name = f"{code.name} ({reason})" if reason else code.name
-        super().__init__(f"{name}: {message}"
-                         + (f"; {remedy}" if remedy else ""))
+        super().__init__(code, message)
+
+    def __str__(self) -> str:
+        """Code, reason, message and remedy, in one line."""
+        name = self.code.name + (f" ({self.reason})" if self.reason else "")
+        return f"{name}: {self.message}" + (f"; {self.remedy}" if self.remedy
+                                            else "")
 
     def __reduce__(self) -> Tuple[Any, ...]:
         """Pickled and copied whole: worker processes hand errors over so."""
@@ -110,9 +114,8 @@ _BY_CODE: Dict[grpc.StatusCode, Type[EncoderdError]] = {
 }
 TOO_LARGE = "REQUEST_TOO_LARGE"
 TOO_MANY = "TOO_MANY_INPUTS"
+_CUT = 'pass truncate="end" to cut it'
 _REMEDIES = {
-    "INPUT_TOO_LONG": 'pass truncate="end" to cut it, or windows=0 to average '
-                      "the vectors of all its parts",
     "EMPTY_INPUT": 'drop it, or keep its row: on_error="per_input" (in '
                    'encode() also on_error="zero")',
     "QUEUE_FULL": "retry later, or with a longer timeout=",
@@ -149,6 +152,23 @@ def make_error(code: grpc.StatusCode, message: str, reason: str = "",
     return kind(code, message, reason, **rest)
 
 
+def _remedy_of_too_long(field: str, windows: bool) -> str:
+    """field: of the request, to blame; windows: whether the method has them."""
+    if ".tokens" in field:
+        return "shorten it: ids are never cut"
+    if ".pair" in field or not windows:
+        return _CUT
+    return f"{_CUT}, or windows=0 to average the vectors of all its parts"
+
+
+def without_windows(error: EncoderdError) -> EncoderdError:
+    """The error, of a method that has no windows."""
+    if error.reason == "INPUT_TOO_LONG":
+        error.remedy = _remedy_of_too_long(
+            error.violations[0][0] if error.violations else "", windows=False)
+    return error
+
+
 def from_status(status: status_pb2.Status, places: Sequence[int] = ()
                 ) -> EncoderdError:
     """What a google.rpc.Status says; details that nobody can read are left
@@ -179,9 +199,13 @@ def from_status(status: status_pb2.Status, places: Sequence[int] = ()
     if index.isdecimal():
         metadata["input_index"] = str(_place(index, places))
     code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
-    return make_error(code, _move(status.message, places), reason,
-                      metadata=metadata, violations=violations,
-                      retry_delay=retry_delay)
+    error = make_error(code, _move(status.message, places), reason,
+                       metadata=metadata, violations=violations,
+                       retry_delay=retry_delay)
+    if reason == "INPUT_TOO_LONG":
+        error.remedy = _remedy_of_too_long(
+            violations[0][0] if violations else "", windows=True)
+    return error
 
 
 def _larger(error: EncoderdError) -> Optional["re.Match[str]"]:

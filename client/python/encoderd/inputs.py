@@ -127,11 +127,15 @@ def to_message(value: Input, index: int) -> encoder_pb2.Input:
                 and all(isinstance(text, str) for text in value)):
             return encoder_pb2.Input(pair=encoder_pb2.TextPair(
                 first=value[0], second=value[1]))
-    except UnicodeError as error:
+    except UnicodeEncodeError as error:
+        place = error.start
         raise make_error(
             grpc.StatusCode.INVALID_ARGUMENT,
-            f"inputs[{index}] has no UTF-8 form: {error}", "INVALID_UTF8",
-            metadata={"input_index": str(index)}) from None
+            f"inputs[{index}] has no UTF-8 form: its character {place} is "
+            f"U+{ord(error.object[place]):04X}, half of a pair",
+            "INVALID_UTF8", metadata={"input_index": str(index)},
+            remedy='replace it: text.encode("utf-8", "replace").decode()'
+            ) from None
     raise TypeError(_misfit(value, index))
 
 

@@ -9,7 +9,8 @@ import grpc
 import numpy as np
 
 from encoderd._tensors import as_tensor
-from encoderd.errors import EncoderdError, from_status, make_error
+from encoderd.errors import (EncoderdError, from_status, make_error,
+                             without_windows)
 from encoderd.inputs import Input, Part
 from encoderd.v1 import encoder_pb2
 
@@ -261,7 +262,8 @@ def read_embedding(index: int, value: Input, embedding: encoder_pb2.Embedding,
 def read_states(states: encoder_pb2.TokenStates, part: Part) -> TokenStates:
     """Of one input of a part."""
     if states.HasField("error"):
-        return no_states(from_status(states.error, part.places))
+        return no_states(without_windows(from_status(states.error,
+                                                     part.places)))
     if len(states.packed) != states.rows * states.columns * 4:
         raise _misfit(f"the server answered {len(states.packed)} bytes for "
                       f"{states.rows} x {states.columns} states")

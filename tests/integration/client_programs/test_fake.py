@@ -98,6 +98,8 @@ def test_a_text_without_utf8_form_is_refused_by_its_place(client):
         client.encode(["fine"] * 70 + ["\ud800"])
     assert caught.value.reason == "INVALID_UTF8"
     assert caught.value.input_index == 70
+    assert caught.value.message == ("inputs[70] has no UTF-8 form: its "
+                                    "character 0 is U+D800, half of a pair")
 
 
 def test_what_is_no_text_is_a_type_error(client):

@@ -59,6 +59,24 @@ def test_max_len_tokens_work_and_one_more_is_refused_by_its_place(client):
     assert error.violations[0][0] == "inputs[100].text"
 
 
+def test_a_text_that_is_too_long_names_the_options_that_take_it(client):
+    cut = 'pass truncate="end" to cut it'
+    windows = f"{cut}, or windows=0 to average the vectors of all its parts"
+    for call, value, remedy in (
+            (client.encode, TOO_LONG, windows), (client.embed, TOO_LONG, windows),
+            (client.encode, [(TOO_LONG, "pair")], cut),
+            (client.token_embeddings, TOO_LONG, cut),
+            (client.encode, encoderd.TokenIds([101] * 257),
+             "shorten it: ids are never cut")):
+        with pytest.raises(encoderd.InputTooLongError) as caught:
+            call(value)
+        assert caught.value.remedy == remedy
+        assert str(caught.value).endswith(
+            f"this model takes at most 256; {remedy}")
+    states, = client.token_states([TOO_LONG], on_error="per_input")
+    assert states.error.remedy == cut
+
+
 def test_a_long_text_is_cut_only_when_asked(client):
     result = client.embed([TOO_LONG, "short"], truncate="end")
     assert result.truncated.tolist() == [True, False]

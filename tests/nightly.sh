@@ -13,7 +13,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang fuzz
-  asan tsan coverage simulation rounds bounds soak container restarts rotations prometheus dashboard languages tokenizers)
+  asan tsan coverage simulation rounds bounds soak container restarts rotations prometheus dashboard languages integrations tokenizers)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -343,6 +343,16 @@ check_languages() {
   figure=$(grep -oE '[0-9]+ passed.*' "$log" | tail -n 1)
   verdict "9 passed" "${figure:-none passed}" \
     test "$code" -eq 0 -a "${figure%% *}" = 9
+}
+
+# The Python client inside the packages that take it in place of a model.
+check_integrations() {
+  local log=$work/integrations.log figure
+  { programs_and_client && PYTHONPATH=$work/client/site ENCODERD_TEST_PROGRAMS=$PWD/build/bench/bin \
+    tests/integration/client_programs/integrations.sh "$work/venv" > "$log" 2>&1; } ||
+    tail -n 40 "$log" >&2
+  figure=$(tail -n 1 "$log" | cut -c1-60)
+  verdict "0 failed or skipped" "$figure" grep -qxE '[0-9]+ passed( in .*|, [0-9]+ warn.*)' <<< "$figure"
 }
 
 # Every text of the corpus in every comparison; tests/run.sh takes a tenth of

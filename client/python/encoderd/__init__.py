@@ -8,7 +8,7 @@
 See Client for everything it can do and EncoderdError for what can go wrong.
 """
 
-from encoderd._client_base import DEFAULT_TARGET
+from encoderd._target import DEFAULT_TARGET
 from encoderd.async_client import AsyncClient
 from encoderd.client import Client
 from encoderd.errors import (DeadlineExceededError, EncoderdError,
@@ -18,13 +18,13 @@ from encoderd.errors import (DeadlineExceededError, EncoderdError,
 from encoderd.inputs import TokenIds
 from encoderd.positions import PositionReport
 from encoderd.results import (Embedding, EmbedResult, TokenizedText,
-                              TokenStates)
+                              TokenizedTexts, TokenStates)
 
 __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_TARGET", "AsyncClient", "Client", "DeadlineExceededError",
-    "EmbedResult", "Embedding", "EncoderdError", "InputTooLongError", "InvalidInputError",
-    "NotFoundError", "PositionReport", "QueueFullError", "ServerFaultError",
-    "TokenIds", "TokenStates", "TokenizedText", "UnauthenticatedError",
-    "UnavailableError",
+    "EmbedResult", "Embedding", "EncoderdError", "InputTooLongError",
+    "InvalidInputError", "NotFoundError", "PositionReport", "QueueFullError",
+    "ServerFaultError", "TokenIds", "TokenStates", "TokenizedText",
+    "TokenizedTexts", "UnauthenticatedError", "UnavailableError",
 ]

@@ -278,21 +278,19 @@ int RunBench(const Command& command, const Arguments& arguments,
   load.timeout = settings.timeout;
   load.blank = client::ToRequest(choices.embed.ToOptions(invocation));
   auto texts = GetTexts(invocation, choices.words);
-  if (!texts.ok()) return invocation.Usage(texts.status().message());
-  if (texts->empty()) {
-    return invocation.Usage("there are no texts to work on");
-  }
+  if (!texts.ok()) return invocation.Refuse(texts.status());
+  if (texts->empty()) return invocation.Refuse(NoTexts());
   load.texts = *std::move(texts);
   client::ClientOptions options;
   options.service_config_json = "{}";  // no call is made twice
   const auto client = invocation.Connect(options);
-  if (!client.ok()) return invocation.Usage(client.status().message());
+  if (!client.ok()) return invocation.Refuse(client.status());
   const auto model = (*client)->GetModel(settings.model);
   if (!model.ok()) return invocation.Fail(model.status());
   const absl::Status sizes = CheckSizes(choices, *model);
   if (!sizes.ok()) return invocation.Usage(sizes.message());
   auto writer = Writer::Open(settings.output, false, environment.out);
-  if (!writer.ok()) return invocation.Usage(writer.status().message());
+  if (!writer.ok()) return invocation.Refuse(writer.status());
 
   const StopOnSignal stop;
   Progress progress(ShowProgress(invocation) ? &environment.err : nullptr);

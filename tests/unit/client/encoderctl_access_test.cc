@@ -184,7 +184,6 @@ TEST_F(EncoderctlAccessTest, SaysWhatIsWrongWithACertificate) {
             kExitFailed);
   EXPECT_THAT(err_, StartsWith("encoderctl health: UNAVAILABLE: the server's "
                                "certificate is not trusted"));
-  EXPECT_THAT(err_, Not(HasSubstr("does a server run there")));
   EXPECT_EQ(Run({"health", "--target", service.target(), "--ca_file",
                  Path("ca.pem"), "--server_name=encoderd.example"}),
             kExitFailed);

@@ -1,0 +1,20 @@
+// What to do about an error of the server's, in the flags of the command that
+// met it. Thread-safe: a pure function.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_REMEDY_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_REMEDY_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "client/cpp/encoderctl/flags.h"
+
+namespace encoderd::ctl {
+
+// "; take it with --truncate=end ...": the end of the sentence that describes
+// `status`. Names only flags that `flags` has; empty where nothing is to be
+// done, or the message says it.
+std::string Remedy(const absl::Status& status, const Flags& flags);
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_REMEDY_H_

@@ -13,7 +13,7 @@ namespace {
 
 // What gRPC says where it has no connection, instead of one that broke.
 bool IsWithoutConnection(const grpc::Status& status) {
-  const absl::string_view message = status.error_message();
+  const std::string message = status.error_message();
   if (!status.error_details().empty()) return false;
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
     return absl::StrContains(message, "http2 header with status");

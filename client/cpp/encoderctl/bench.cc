@@ -60,17 +60,21 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
   absl::Status refused;
   while (texts.size() < kMostTexts && source.bytes_read() < kMostBytes) {
     const absl::StatusOr<bool> more = source.Next(&text, &refused);
-    if (!more.ok()) return more.status();
+    // Of the input, not of the command line.
+    if (!more.ok()) {
+      return absl::FailedPreconditionError(more.status().message());
+    }
     if (!*more) return texts;
     if (!refused.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return absl::FailedPreconditionError(absl::StrCat(
           source.NameOf(source.texts_read() - 1), ": ", refused.message()));
     }
     const size_t valid = client::ValidUtf8Prefix(text);
     if (valid < text.size()) {
-      return absl::InvalidArgumentError(
+      return absl::FailedPreconditionError(
           absl::StrCat(source.NameOf(source.texts_read() - 1),
-                       " is not valid UTF-8 at byte ", valid));
+                       " is not valid UTF-8 at byte ", valid,
+                       "; convert the input, such as with iconv -t UTF-8"));
     }
     texts.push_back(text);
   }

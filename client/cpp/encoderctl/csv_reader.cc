@@ -25,10 +25,11 @@ enum class State {
 // Splits the bytes of one row into fields.
 class RowParser {
  public:
-  // Takes bytes up to the end of the row; returns how many.
+  // Takes bytes up to the end of the row, or until it is endless; returns how
+  // many.
   size_t Take(absl::string_view bytes) {
     size_t at = 0;
-    while (at < bytes.size() && state_ != State::kEnd) Step(bytes[at++]);
+    while (at < bytes.size() && !ended() && !endless()) Step(bytes[at++]);
     return at;
   }
 
@@ -36,6 +37,8 @@ class RowParser {
   bool in_quotes() const { return state_ == State::kQuoted; }
   bool empty() const { return bytes_ == 0; }
   bool too_long() const { return bytes_ > RecordReader::kMaxTextBytes; }
+  // Quotes that are not closed would hold the rest of the file.
+  bool endless() const { return in_quotes() && too_long(); }
   bool text_after_quote() const { return text_after_quote_; }
 
   std::vector<std::string> TakeFields() {
@@ -120,8 +123,7 @@ absl::StatusOr<std::vector<std::string>> CsvReader::NextRow(
         break;
       }
       in->Consume(row.Take(*bytes));
-      // Without an end the quotes would hold the rest of the file.
-      if (row.in_quotes() && row.too_long()) {
+      if (row.endless()) {
         return absl::InvalidArgumentError(absl::StrCat(
             "a quoted field has no end within ", RecordReader::kMaxTextBytes,
             " bytes: close the quote"));

@@ -28,18 +28,18 @@ constexpr absl::string_view kConvert =
     "orient=\"records\", lines=True)";
 
 constexpr Refusal kRefusals[] = {
-    {".gz", "compressed", kDecompress},
-    {".bz2", "compressed", kDecompress},
-    {".xz", "compressed", kDecompress},
-    {".zst", "compressed", kDecompress},
-    {".zip", "compressed", kDecompress},
+    {".gz", "a compressed file", kDecompress},
+    {".bz2", "a compressed file", kDecompress},
+    {".xz", "a compressed file", kDecompress},
+    {".zst", "a compressed file", kDecompress},
+    {".zip", "a compressed file", kDecompress},
     {".parquet", "a Parquet file", kConvert},
     {".arrow", "an Arrow file", kConvert},
     {".feather", "a Feather file", kConvert},
     {".xlsx", "a spreadsheet", "save it as .csv (UTF-8)"},
     {".xls", "a spreadsheet", "save it as .csv (UTF-8)"},
     {".ods", "a spreadsheet", "save it as .csv (UTF-8)"},
-    {".tsv", "separated by tabs", "convert it to .csv"},
+    {".tsv", "a file separated by tabs", "convert it to .csv"},
     {".npy", "an array of numbers", "give the file of the texts"},
     {".pkl", "a pickle, which can run code", kConvert},
     {".pickle", "a pickle, which can run code", kConvert},
@@ -51,9 +51,9 @@ constexpr Refusal kRefusals[] = {
 absl::StatusOr<std::string> FormatOf(const std::string& file) {
   for (const Refusal& refusal : kRefusals) {
     if (!absl::EndsWithIgnoreCase(file, refusal.ending)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        file, " is ", refusal.what, ", which --input does not read: ",
-        refusal.remedy, "; --input_format=lines reads it as lines of text"));
+    return absl::InvalidArgumentError(absl::StrCat("--input does not read ",
+                                                   file, ", ", refusal.what,
+                                                   ": ", refusal.remedy));
   }
   for (const char* format : {"jsonl", "csv", "json"}) {
     if (absl::EndsWithIgnoreCase(file, absl::StrCat(".", format))) {

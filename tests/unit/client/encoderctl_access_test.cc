@@ -226,7 +226,7 @@ TEST_F(EncoderctlAccessTest, ExplainsItsFlagsForEveryCommand) {
     for (const char* flag :
          {"--tls[=yes|no]", "--ca_file=FILE", "--certificate_file=FILE",
           "--key_file=FILE", "--server_name=NAME", "--token_file=FILE",
-          "can see command lines"}) {
+          "can see command"}) {
       EXPECT_THAT(out_, HasSubstr(flag)) << command.name;
     }
   }

@@ -89,12 +89,14 @@ TEST_F(EncoderctlTest, ReadsTheSameTextsFromEveryFormat) {
                               "available: id, body; name one of them with "
                               "--field\n"));
   EXPECT_EQ(Run({"embed", "--input", File("in.parquet", "PAR1")}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("in.parquet is a Parquet file, which --input "
-                              "does not read: convert it"));
+  EXPECT_THAT(err_,
+              HasSubstr("in.parquet, a Parquet file: convert it to .csv or "
+                        ".jsonl, such as "));
 }
 
 TEST_F(EncoderctlTest, NamesTheRowThatIsToBlame) {
-  const std::string csv = File("long.csv", "text\nshort\n\"a b\nc d e f g\"\n");
+  const std::string csv =
+      File("long.csv", "text\nshort\n\"a b\nc d e f g h\"\n");
   EXPECT_EQ(Run({"embed", "--input", csv}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("long.csv: row 2: INVALID_ARGUMENT "
                               "(INPUT_TOO_LONG): inputs[1] has 9 tokens"));

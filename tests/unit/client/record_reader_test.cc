@@ -227,7 +227,7 @@ TEST_F(RecordSourceTest, RefusesFilesOfOtherFormatsByName) {
     const absl::Status refused = TextSource::Open(input).status();
     EXPECT_TRUE(absl::IsInvalidArgument(refused)) << name;
     EXPECT_THAT(std::string(refused.message()),
-                HasSubstr("which --input does not read: "));
+                HasSubstr("--input does not read "));
     input.format = "lines";
     EXPECT_TRUE(TextSource::Open(input).ok()) << name;
   }

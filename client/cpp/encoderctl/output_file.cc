@@ -63,7 +63,9 @@ absl::Status OutputLock::Take(const std::string& path) {
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       made_ = false;
       return absl::AbortedError(
-          absl::StrCat(path, " is being written by another run"));
+          absl::StrCat(path,
+                       " is being written by another run; wait for it, or name "
+                       "another file"));
     }
     // A file system without locks has none to hold. One who made the file and
     // wrote nothing may have taken it away meanwhile.

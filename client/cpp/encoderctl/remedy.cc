@@ -29,12 +29,12 @@ std::string OfInput(const std::string& reason, const Flags& flags) {
 
 }  // namespace
 
-std::string Remedy(const absl::Status& status, const Flags& flags) {
+std::string Remedy(const absl::Status& status, const Flags& flags,
+                   absl::string_view target) {
   const auto details = client::GetErrorDetails(status);
   const std::string reason = details.has_value() ? details->reason : "";
   if (absl::IsInvalidArgument(status) &&
-      client::GetInputIndex(status).has_value() &&
-      reason != "REQUEST_TOO_LARGE") {
+      client::GetInputIndex(status).has_value()) {
     return OfInput(reason, flags);
   }
   if (reason == "TOO_MANY_INPUTS" || reason == "REQUEST_TOO_LARGE") {
@@ -52,7 +52,12 @@ std::string Remedy(const absl::Status& status, const Flags& flags) {
                : "; wait longer with --timeout";
   }
   if (absl::IsUnavailable(status) && !details.has_value()) {
-    return "; --target or ENCODERD_TARGET names the server";
+    // Words that name the address say that there is no connection, and those
+    // that end in gRPC's why; others are of one that broke.
+    if (absl::StrContains(status.message(), "gRPC says: ")) return "";
+    return absl::StrContains(status.message(), target)
+               ? "; --target or ENCODERD_TARGET names the server"
+               : "; the connection broke: repeat the command";
   }
   if (absl::IsUnimplemented(status) && !details.has_value() &&
       !absl::StrContains(status.message(), "not gRPC")) {

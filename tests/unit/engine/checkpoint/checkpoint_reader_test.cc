@@ -313,7 +313,7 @@ TEST_F(WeightsTest, RefusesPickledWeightsAndSaysHowToConvert) {
     std::filesystem::remove(folder_.Path(name));
   }
   EXPECT_THAT(Open(),
-              IsError(absl::StatusCode::kNotFound, "no model.safetensors"));
+              IsError(absl::StatusCode::kNotFound, "neither model.safetensors nor"));
 }
 
 TEST_F(WeightsTest, GivesTheDigestOfTheFile) {

@@ -8,6 +8,7 @@
 #include "absl/flags/usage.h"
 #include "absl/flags/usage_config.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -33,6 +34,26 @@ bool AbslParseFlag(absl::string_view text, ModelFlags* flags, std::string*) {
 
 std::string AbslUnparseFlag(const ModelFlags& flags) {
   return absl::StrJoin(flags.values, " ");
+}
+
+// A duration whose error says what is missing; Abseil's says nothing.
+struct TimeFlag {
+  absl::Duration value;
+};
+
+bool AbslParseFlag(absl::string_view text, TimeFlag* flag, std::string* error) {
+  if (absl::ParseDuration(text, &flag->value)) return true;
+  double seconds = 0;
+  *error =
+      absl::StrCat("it takes a time with its unit, such as 500ms, 5s or 2m",
+                   absl::SimpleAtod(text, &seconds)
+                       ? absl::StrCat("; did you mean ", text, "s?")
+                       : "");
+  return false;
+}
+
+std::string AbslUnparseFlag(const TimeFlag& flag) {
+  return absl::FormatDuration(flag.value);
 }
 
 }  // namespace
@@ -116,7 +137,7 @@ ABSL_FLAG(int64_t, max_queue_tokens, kDefault.max_queue_tokens,
           "Tokens waiting and computing over all requests; beyond it "
           "RESOURCE_EXHAUSTED (QUEUE_FULL). Cost: the longest wait is this "
           "divided by the device's tokens per second.");
-ABSL_FLAG(absl::Duration, max_queue_time, kDefault.max_queue_time,
+ABSL_FLAG(TimeFlag, max_queue_time, TimeFlag{kDefault.max_queue_time},
           "How long a request may wait for compute, whatever its own deadline, "
           "a time with its unit, such as 10m; then DEADLINE_EXCEEDED "
           "(EXPIRED_IN_QUEUE); 0: no limit. Checked when a thread takes work: "
@@ -140,11 +161,11 @@ ABSL_FLAG(int32_t, max_connections_per_address,
           "Open connections per IPv4 address or IPv6 /64; beyond it new ones "
           "are closed; 0: half of --max_connections. Cost: callers behind one "
           "proxy share it.");
-ABSL_FLAG(absl::Duration, max_connection_idle, kDefault.max_connection_idle,
+ABSL_FLAG(TimeFlag, max_connection_idle, TimeFlag{kDefault.max_connection_idle},
           "A connection without calls for this long is asked to close, a time "
           "with its unit, such as 10m; 0: never. Cost: its caller reconnects "
           "for the next call.");
-ABSL_FLAG(absl::Duration, max_connection_age, kDefault.max_connection_age,
+ABSL_FLAG(TimeFlag, max_connection_age, TimeFlag{kDefault.max_connection_age},
           "A connection of this age (+-10 %) is asked to close once its calls "
           "are done, a time with its unit, such as 1h; 0: never. Callers thus "
           "reach servers that were added later. Cost: they reconnect.");
@@ -176,10 +197,10 @@ ABSL_FLAG(double, trace_ratio, kDefault.trace_ratio,
           "is traced, 0 to 1; with one, the caller decides. Cost: the "
           "collector's.");
 ABSL_FLAG(
-    absl::Duration, drain_delay, kDefault.drain_delay,
+    TimeFlag, drain_delay, TimeFlag{kDefault.drain_delay},
     "After TERM: how long to accept work while health reports NOT_SERVING; a "
     "time with its unit, such as 5s. Cost: shutdown takes that much longer.");
-ABSL_FLAG(absl::Duration, drain_timeout, kDefault.drain_timeout,
+ABSL_FLAG(TimeFlag, drain_timeout, TimeFlag{kDefault.drain_timeout},
           "After TERM: the longest wait for accepted work, a time with its "
           "unit, such as 30s; what is not answered then gets DRAINING, which "
           "callers have 1 s more to read. Cost: shutdown may take that long.");
@@ -239,7 +260,7 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   config.tokenizer_threads = absl::GetFlag(FLAGS_tokenizer_threads);
   config.max_batch_tokens = absl::GetFlag(FLAGS_max_batch_tokens);
   config.max_queue_tokens = absl::GetFlag(FLAGS_max_queue_tokens);
-  config.max_queue_time = absl::GetFlag(FLAGS_max_queue_time);
+  config.max_queue_time = absl::GetFlag(FLAGS_max_queue_time).value;
   config.max_inputs_per_request = absl::GetFlag(FLAGS_max_inputs_per_request);
   config.max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes);
   config.max_connection_memory_bytes =
@@ -247,8 +268,8 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   config.max_connections = absl::GetFlag(FLAGS_max_connections);
   config.max_connections_per_address =
       absl::GetFlag(FLAGS_max_connections_per_address);
-  config.max_connection_idle = absl::GetFlag(FLAGS_max_connection_idle);
-  config.max_connection_age = absl::GetFlag(FLAGS_max_connection_age);
+  config.max_connection_idle = absl::GetFlag(FLAGS_max_connection_idle).value;
+  config.max_connection_age = absl::GetFlag(FLAGS_max_connection_age).value;
   config.max_streams_per_connection =
       absl::GetFlag(FLAGS_max_streams_per_connection);
   config.max_streams = absl::GetFlag(FLAGS_max_streams);
@@ -256,8 +277,8 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   config.reflection = absl::GetFlag(FLAGS_reflection);
   config.otlp_endpoint = absl::GetFlag(FLAGS_otlp_endpoint);
   config.trace_ratio = absl::GetFlag(FLAGS_trace_ratio);
-  config.drain_delay = absl::GetFlag(FLAGS_drain_delay);
-  config.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
+  config.drain_delay = absl::GetFlag(FLAGS_drain_delay).value;
+  config.drain_timeout = absl::GetFlag(FLAGS_drain_timeout).value;
   const absl::Status status = Validate(config);
   if (!status.ok()) return status;
   return config;

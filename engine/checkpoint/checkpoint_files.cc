@@ -40,8 +40,11 @@ absl::Status NoWeights(const std::string& folder,
         "transformers import AutoModel; AutoModel.from_pretrained('FOLDER')"
         ".save_pretrained('FOLDER', safe_serialization=True)\""));
   }
-  return absl::NotFoundError(
-      absl::StrCat("no ", kSingle, " and no ", kIndex, " in the model folder"));
+  return absl::NotFoundError(absl::StrCat(
+      "no weights in the folder ",
+      Quote(subfolder.empty() ? folder : JoinName(folder, subfolder)),
+      ": neither ", kSingle, " nor ", kIndex,
+      "; fetch the model again, with its *.safetensors"));
 }
 
 }  // namespace

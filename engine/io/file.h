@@ -25,7 +25,8 @@ class File {
   // that: the Hugging Face cache, where models--X/snapshots/REV/NAME is a link
   // into models--X/blobs.
   // Errors: NOT_FOUND (no such file); DATA_LOSS (leads out of the folder, not a
-  // regular file, empty, over max_bytes, not readable), naming `name`.
+  // regular file, empty, a Git LFS pointer, over max_bytes, not readable),
+  // naming `name`.
   static absl::StatusOr<File> Open(const std::string& folder,
                                    absl::string_view name, int64_t max_bytes);
 

@@ -180,6 +180,9 @@ TEST(ProcessTest, BadSettingsAreNamedWithValueAndLimit) {
       {"--drain_timeout=2h", "must be 0 to 1h"},
       {"--model=fake=load_ms:0", "another model has this name"},
       {"--model=other=nonsense:1", "model 'other': "},
+      {"--drain_delay=5",
+       "flag 'drain_delay'; it takes a time with its unit, such as 500ms, 5s "
+       "or 2m; did you mean 5s?"},
       {"stray", "unexpected argument"},
   };
   for (const auto& test : kCases) {

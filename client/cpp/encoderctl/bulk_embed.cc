@@ -42,10 +42,10 @@ class BulkRun {
                        "; into an .npy at most ", client::kMostCallsInFlight));
     }
     auto source = OpenTexts(invocation_);
-    if (!source.ok()) return invocation_.Usage(source.status().message());
+    if (!source.ok()) return invocation_.Refuse(source.status());
     source_ = *std::move(source);
     auto client = invocation_.Connect();
-    if (!client.ok()) return invocation_.Usage(client.status().message());
+    if (!client.ok()) return invocation_.Refuse(client.status());
     const auto model = (*client)->GetModel(settings.model);
     if (!model.ok()) return invocation_.Fail(model.status());
     if (model->dimensions() == 0) {
@@ -53,7 +53,7 @@ class BulkRun {
           "the server says that its vectors have no values"));
     }
     const absl::Status opened = OpenOutput(*model);
-    if (!opened.ok()) return invocation_.Usage(opened.message());
+    if (!opened.ok()) return invocation_.Refuse(opened);
     ExplainSilence(invocation_);
     const StopOnSignal stop;
     source_->StopWhen([&stop] { return stop.wanted(); });
@@ -266,11 +266,7 @@ class BulkRun {
 
   int ReportEnd(const absl::Status& status) {
     if (absl::IsCancelled(status)) {
-      invocation_.environment.err
-          << "encoderctl " << invocation_.command.name << ": stopped after "
-          << done_.rows << " texts" << (done_.rows > 0 ? HowToGoOn() : "")
-          << "\n";
-      return kExitFailed;
+      return invocation_.Stopped(done_.rows, done_.rows > 0 ? HowToGoOn() : "");
     }
     if (!status.ok()) {
       const bool blames = bad_line_ >= 0 && !skip_bad();
@@ -285,7 +281,7 @@ class BulkRun {
     }
     journal_.Remove();
     if (source_->texts_read() == 0) {
-      return invocation_.Usage("there are no texts to work on");
+      return invocation_.Refuse(NoTexts());
     }
     if (skipped_ > 0) {
       invocation_.environment.err << skipped_ << " of " << done_.rows - before_

@@ -160,7 +160,7 @@ int RunInspect(const Command& command, const Arguments& arguments,
     return invocation.Usage("takes no argument beside its flags");
   }
   const auto client = invocation.Connect();
-  if (!client.ok()) return invocation.Usage(client.status().message());
+  if (!client.ok()) return invocation.Refuse(client.status());
   options.first_row = static_cast<uint32_t>(first_row);
   options.row_count = static_cast<uint32_t>(row_count);
   options.cosine = options.values = !png.empty();

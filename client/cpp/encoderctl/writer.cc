@@ -42,8 +42,9 @@ absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
   if (file != "-") {
     writer->file_.open(file, std::ios::binary | std::ios::app);
     if (!writer->file_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("cannot open ", file, " for writing"));
+      return absl::NotFoundError(absl::StrCat(
+          "cannot open ", file,
+          " for writing: ", std::generic_category().message(errno)));
     }
     writer->out_ = &writer->file_;
   }

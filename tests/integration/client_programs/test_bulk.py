@@ -50,7 +50,7 @@ def test_a_broken_run_is_gone_on_with(own_fake, tmp_path, number):
     if number == signal.SIGKILL:
         assert ctl.returncode == -number
     else:
-        assert ctl.returncode == 1
+        assert ctl.returncode == 128 + number
         assert "the same command goes on from there" in errors
         rows = np.load(out)  # valid, though not whole
         assert 0 < len(rows) < TEXTS
@@ -95,7 +95,7 @@ def test_a_signal_ends_a_run_that_waits_for_its_input(own_fake, tmp_path, rest):
         wait_until(ctl, lambda: unread(ctl.stdin) == 0)
         ctl.send_signal(signal.SIGINT)  # standard input stays open and silent
         try:
-            assert ctl.wait(timeout=60) == 1
+            assert ctl.wait(timeout=60) == 128 + signal.SIGINT
         finally:
             ctl.kill()
         assert "stopped after 1 texts" in ctl.stderr.read()
@@ -113,7 +113,7 @@ def test_states_are_there_whenever_the_program_dies(own_fake, tmp_path):
         wait_until(ctl, lambda: out.exists()
                    and b"(7, 6)" in out.read_bytes()[:NPY_HEADER])
         ctl.send_signal(signal.SIGINT)
-        assert ctl.wait(timeout=60) == -signal.SIGINT
+        assert ctl.wait(timeout=60) == 128 + signal.SIGINT
     assert np.load(out).shape == (7, 6)
 
 

@@ -122,7 +122,7 @@ TEST_F(EncoderctlBulkTest, ThrowsUnfinishedRowsOfOtherWorkAwayOnlyWhenAsked) {
   const std::string half = Read(Path("out.npy"));
   const auto refuses = [&](const std::string& what,
                            std::vector<std::string> flags) {
-    EXPECT_EQ(Run("out.npy", std::move(flags)), kExitUsage);
+    EXPECT_EQ(Run("out.npy", std::move(flags)), kExitFailed);
     EXPECT_THAT(err_, HasSubstr("rows of unfinished work, and " + what +
                                 " changed since"));
     EXPECT_THAT(err_, HasSubstr("--resume=no starts anew"));
@@ -143,7 +143,7 @@ TEST_F(EncoderctlBulkTest, ThrowsUnfinishedRowsOfOtherWorkAwayOnlyWhenAsked) {
 TEST_F(EncoderctlBulkTest, OtherOutputsDoNotReplaceUnfinishedRows) {
   FailARun();
   const std::string half = Read(Path("out.npy"));
-  EXPECT_EQ(Run("out.npy", {"--format=text"}), kExitUsage);
+  EXPECT_EQ(Run("out.npy", {"--format=text"}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("out.npy holds unfinished rows"));
   EXPECT_EQ(Read(Path("out.npy")), half);
 }
@@ -165,7 +165,7 @@ TEST_F(EncoderctlBulkTest, KeepsAFinishedFileUntilThereIsARowInItsPlace) {
   Write("bad.jsonl", "\"a b c d e f g\"\n\"one\"\n");
   Write("out.npy", "rows");
   Write("out.npy.scales.npy", "steps");
-  EXPECT_EQ(Run("out.npy", int8, "none.jsonl"), kExitUsage);
+  EXPECT_EQ(Run("out.npy", int8, "none.jsonl"), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("there are no texts"));
   EXPECT_THAT(err_, HasSubstr("out.npy is left as it was\n"));
   EXPECT_EQ(Run("out.npy", int8, "bad.jsonl"), kExitFailed);
@@ -203,7 +203,7 @@ TEST_F(EncoderctlBulkTest, RowsOfOtherTextsAreNotGoneOnWith) {
                   {"embed", "--target=" + service_.target(), "--on_error=skip",
                    "--resume=" + resume, "--output=" + Path("out.npy")},
                   environment),
-              resume == "yes" ? kExitUsage : kExitOk);
+              resume == "yes" ? kExitFailed : kExitOk);
     EXPECT_EQ(Read(Path("out.npy.journal")).empty(), resume == "no");
   }
   EXPECT_FALSE(std::filesystem::exists(Path("out.npy.journal")));
@@ -224,7 +224,7 @@ TEST_F(EncoderctlBulkTest, CallsADamagedJournalDamaged) {
         std::string("some other text\n"), journal.substr(0, 40)}) {
     Write("out.npy.journal", damaged);
     Write("out.npy", half);
-    EXPECT_EQ(Run("out.npy"), kExitUsage);
+    EXPECT_EQ(Run("out.npy"), kExitFailed);
     EXPECT_THAT(err_,
                 HasSubstr("out.npy.journal is damaged: what is done of "));
     EXPECT_EQ(Read(Path("out.npy")), half);
@@ -277,7 +277,7 @@ TEST_F(EncoderctlBulkTest, ABadTextIsNamedByItsLineAndSkippedWhenAsked) {
   EXPECT_EQ(Run("bad.npy", {"--on_error=skip"}, "bad.jsonl"), kExitOk) << err_;
   EXPECT_THAT(err_, HasSubstr("bad.jsonl:2: skipped: INVALID_ARGUMENT"));
   EXPECT_THAT(err_, HasSubstr("bad.jsonl:3: skipped: INVALID_ARGUMENT: "
-                              "inputs[2] is no JSON string"));
+                              "inputs[2] is neither a JSON string"));
   EXPECT_THAT(err_, HasSubstr("2 of 3 texts were skipped"));
   const std::string bytes = Read(Path("bad.npy"));
   EXPECT_EQ(bytes.substr(0, kNpyHeaderBytes), NpyHeader(4, 6));
@@ -289,8 +289,8 @@ TEST_F(EncoderctlBulkTest, ALineThatCannotBeReadCostsItsOwnRow) {
   Write("bad.jsonl", absl::StrCat("\"one\"\n{\"text\": two}\n\"", endless,
                                   "\"\n\"four\"\n"));
   EXPECT_EQ(Run("bad.npy", {}, "bad.jsonl"), kExitFailed);
-  EXPECT_THAT(err_, HasSubstr("bad.jsonl:2: INVALID_ARGUMENT: inputs[1] is no "
-                              "JSON from byte 11 on"));
+  EXPECT_THAT(err_, HasSubstr("bad.jsonl:2: INVALID_ARGUMENT: inputs[1] is "
+                              "invalid JSON at byte 11"));
   EXPECT_EQ(Run("bad.npy", {"--on_error=skip"}, "bad.jsonl"), kExitOk) << err_;
   EXPECT_THAT(err_, HasSubstr("bad.jsonl:2: skipped: INVALID_ARGUMENT"));
   EXPECT_THAT(err_, HasSubstr("bad.jsonl:3: skipped: INVALID_ARGUMENT: "
@@ -340,12 +340,12 @@ TEST_F(EncoderctlBulkTest, OneRunAtATimeWritesAFile) {
   {
     OutputLock other;
     ASSERT_TRUE(other.Take(Path("out.npy")).ok());
-    EXPECT_EQ(Run("out.npy"), kExitUsage);
+    EXPECT_EQ(Run("out.npy"), kExitFailed);
     EXPECT_THAT(err_, HasSubstr("out.npy is being written by another run"));
     EXPECT_EQ(Read(Path("out.npy")), rows);
     OutputLock lines;
     ASSERT_TRUE(lines.Take(Path("out.jsonl")).ok());
-    EXPECT_EQ(Run("out.jsonl", {"--format=jsonl"}), kExitUsage);
+    EXPECT_EQ(Run("out.jsonl", {"--format=jsonl"}), kExitFailed);
     EXPECT_THAT(err_, HasSubstr("out.jsonl is being written by another run"));
   }
   EXPECT_FALSE(std::filesystem::exists(Path("out.jsonl")));
@@ -359,7 +359,7 @@ TEST_F(EncoderctlBulkTest, RefusesMoreInFlightThanAStreamHolds) {
 }
 
 TEST_F(EncoderctlBulkTest, SaysWhereTheOutputCannotBeWritten) {
-  EXPECT_EQ(Run("none/out.npy"), kExitUsage);
+  EXPECT_EQ(Run("none/out.npy"), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("cannot open"));
 }
 

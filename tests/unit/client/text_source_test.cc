@@ -123,11 +123,11 @@ TEST_F(TextSourceTest, SaysWhatIsWrongWithAJsonLine) {
                         "alone, up to byte 13: a character past \\uffff takes "
                         "two"));
   EXPECT_THAT(texts_[1], HasSubstr("inputs[1] has half a character"));
-  EXPECT_THAT(texts_[2], HasSubstr("inputs[2] is no JSON from byte 10 on"));
+  EXPECT_THAT(texts_[2], HasSubstr("inputs[2] is invalid JSON at byte 10"));
   EXPECT_EQ(texts_[3], "inputs[3] is not valid UTF-8 at byte 4");
   EXPECT_EQ(texts_[4],
-            "inputs[4] is no JSON string and no JSON object with a string in "
-            "\"text\"");
+            "inputs[4] is neither a JSON string nor an object with a string in "
+            "\"text\"; strings are in: words (--field)");
   EXPECT_EQ(texts_[5], "inputs[5] has a number that no double can hold");
 }
 
@@ -151,9 +151,10 @@ TEST_F(TextSourceTest, NamesTheFileThatItCannotOpen) {
   TextInput input;
   input.file = "/no/such/file";
   EXPECT_EQ(TextSource::Open(input).status().message(),
-            "cannot open /no/such/file for reading");
+            "cannot open /no/such/file for reading: No such file or directory");
   input.file = "/";
-  EXPECT_EQ(TextSource::Open(input).status().message(), "/ is a folder");
+  EXPECT_EQ(TextSource::Open(input).status().message(),
+            "/ is a folder; --input takes a file");
 }
 
 }  // namespace

@@ -56,6 +56,19 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadJson(const Json& json) {
   return Tokenizer::Load(folder.path());
 }
 
+TEST(TokenizerLoadTest, SaysWhatToDoWhereAFolderHasNone) {
+  TempFolder folder;
+  const absl::Status none = Tokenizer::Load(folder.path() + "/").status();
+  EXPECT_THAT(none, IsError(absl::StatusCode::kNotFound,
+                            "no tokenizer in the folder '" + folder.path() +
+                                "': neither tokenizer.json, nor vocab.txt, nor "
+                                "merges.txt; fetch the model again"));
+  folder.Write("spiece.model", "x");
+  EXPECT_THAT(Tokenizer::Load(folder.path()).status(),
+              IsError(absl::StatusCode::kNotFound,
+                      "nor merges.txt (spiece.model is not read); "));
+}
+
 TEST(TokenizerLoadTest, ReadsTokenizerJson) {
   const auto tokenizer = LoadJson(GoodJson());
   ASSERT_THAT(tokenizer, IsOk());

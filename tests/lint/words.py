@@ -10,7 +10,7 @@ import tokenize
 
 # The folders and files that this check covers.
 COVERED = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "Dockerfile",
-           "client/docs/", "deploy/", "engine/docs/", "proto/", "server/")
+           "client/docs/", "deploy/", "engine/", "proto/", "server/")
 
 # What not to write, as a regular expression, and what to write instead.
 WORDS = [

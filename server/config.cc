@@ -68,8 +68,8 @@ bool IsLoopback(const std::string& host) {
           host.find_first_not_of("0123456789.") == std::string::npos);
 }
 
-// Whoever reaches an address may read along and call, unless there is TLS or
-// the operator knows.
+// Everyone who reaches an address can read and call, unless it has TLS or the
+// operator accepts this.
 absl::Status Reach(const ServerConfig& c, absl::string_view flag,
                    const std::string& address) {
   if (c.tls() || c.insecure || address.empty()) return absl::OkStatus();

@@ -22,13 +22,12 @@ namespace encoderd {
 namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(2);
-// For the ends that we give to open calls, streams and health watches to leave:
-// at most so long without a single one of them leaving, as when a caller reads
-// nothing.
+// For open calls, streams and health watches that were told to end: the longest
+// wait without any of them ending, as when a caller reads nothing.
 constexpr absl::Duration kNoProgress = absl::Milliseconds(400);
 // For gRPC's threads to hand over the calls that they have already read.
 constexpr absl::Duration kSettle = absl::Milliseconds(100);
-// For callers to read what they were told last.
+// For callers to read their last answers.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(400);
 
 std::vector<std::string> NamesOf(const std::vector<ModelSource>& models) {
@@ -56,7 +55,7 @@ std::unique_ptr<Tracer> NewTracer(const ServerConfig& config) {
                                   OtlpExport(target->address, target->tls));
 }
 
-// An address that could not be bound: whose it is, and the way out.
+// An address that could not be bound: its flag and the remedy.
 absl::Status NameFlag(absl::string_view flag, absl::string_view way_out,
                       const absl::Status& status) {
   if (!absl::IsUnavailable(status)) return status;
@@ -172,7 +171,7 @@ absl::Status Server::LoadAll(const ModelLoader& loader) {
   }
   if (!state_.Advance(ServingState::Phase::kServing)) return absl::OkStatus();
   health_.SetServing(true);
-  // A device lost in between has said false before this said true.
+  // A device lost in between has reported false before this reports true.
   if (state_.phase() != ServingState::Phase::kServing) {
     health_.SetServing(false);
   }
@@ -269,8 +268,8 @@ void Server::DeviceLost() {
   if (on_device_lost_ != nullptr) on_device_lost_();
 }
 
-// Draining from the moment that health says NOT_SERVING, also while work is
-// still taken.
+// Draining from the moment when health reports NOT_SERVING, also while work is
+// still accepted.
 ServerState Server::StateNow() const {
   switch (state_.phase()) {
     case ServingState::Phase::kLoading:
@@ -324,8 +323,8 @@ bool Server::WaitForLastWords() const {
   int64_t least = std::numeric_limits<int64_t>::max();
   absl::Time until = absl::InfiniteFuture();
   for (;;) {
-    // Of unary calls all that are in flight, for one that is parsed just now is
-    // given up only when it is open.
+    // All unary calls in flight, because one that is being parsed is abandoned
+    // only once it is open.
     const int64_t left =
         state_.in_flight() + streams_.count() + health_.watches();
     const absl::Time now = absl::Now();
@@ -342,8 +341,8 @@ bool Server::Drain() {
   leaving_ = true;
   const absl::Time start = absl::Now();
   health_.SetServing(false);
-  // A lost device computes nothing for late callers: the sooner we are gone,
-  // the sooner there is another.
+  // A lost device computes nothing for late callers: the sooner this process
+  // ends, the sooner another starts.
   const absl::Time refuse = start + config_.drain_delay;
   while (absl::Now() < refuse &&
          state_.phase() != ServingState::Phase::kDeviceLost) {
@@ -355,7 +354,7 @@ bool Server::Drain() {
   }
   streams_.DrainAll();
   const bool idle = WaitIdle(config_.drain_timeout);
-  // Of what was accepted; what comes later is refused and counts no more.
+  // Of accepted work; later work is rejected and not counted.
   const int64_t unanswered = idle ? 0 : state_.in_flight();
   calls_.GiveUpAll();
   streams_.GiveUpAll();

@@ -11,13 +11,13 @@ namespace encoderd {
 namespace {
 
 constexpr int kWarmUpTokens = 16;
-// Of a batch of small requests: a small part of another batch's time, and not
-// long by itself.
+// The size of a batch of small requests: a small part of another batch's time,
+// and short in itself.
 constexpr int64_t kSmallPartOfABatch = 8;
 constexpr int64_t kMostSmallTokens = 128;
 
-// One short pass, so that the first caller does not pay for first touches and a
-// broken checkpoint is found before anyone asks.
+// One short pass, so that the first caller does not pay for page faults, and a
+// corrupt checkpoint is found before the first call.
 absl::Status WarmUp(const ModelInfo& info, Session* session) {
   TokenSequence sequence;
   sequence.token_ids.assign(

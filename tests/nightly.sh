@@ -7,7 +7,7 @@
 #   tests/nightly.sh --list
 #
 # A check is a function check_NAME that calls `verdict BOUND FIGURE COMMAND...`
-# once, last; its name stands in `checks`. Python comes from
+# once, last; its name is in `checks`. Python comes from
 # ENCODERD_TEST_PYTHON (tests/run.sh makes one in .cache/venv).
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -293,7 +293,7 @@ build_monitored() {
 }
 
 # A real Prometheus: every alert over a server in the trouble that earns it,
-# none over a healthy one; and quantiles beside those that callers measured.
+# none over a healthy one; and quantiles compared with those that callers measured.
 check_prometheus() {
   local alerts=1 quantiles=1
   touch "$work/alerts" "$work/quantiles"

@@ -18,8 +18,8 @@ constexpr char kIndex[] = "model.safetensors.index.json";
 constexpr JsonLimits kIndexLimits = {.max_bytes = 32 << 20, .max_depth = 8};
 constexpr size_t kMaxShards = 1024;
 
-// What other programs save weights as. These formats are programs of their own
-// (pickle) or unsafe to read; none is ever opened.
+// Other formats for weights. They contain code (pickle) or are unsafe to read;
+// none is ever opened.
 constexpr const char* kOtherWeights[] = {
     "pytorch_model.bin",  "pytorch_model.bin.index.json",
     "pytorch_model.pt",   "model.pt",

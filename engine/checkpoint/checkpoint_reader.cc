@@ -19,7 +19,7 @@ absl::Status Bad(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("checkpoint: ", what));
 }
 
-// What stands before the token table's name in this checkpoint: "", "bert.".
+// The prefix of the token table's name in this checkpoint: "", "bert.".
 absl::StatusOr<std::string> FindPrefix(const CheckpointFiles& files,
                                        const ModelConfig& config) {
   const std::string token =

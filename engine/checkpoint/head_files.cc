@@ -81,7 +81,7 @@ class ModuleFile {
     return found->second.file->ReadFloats(entry, out->data());
   }
 
-  // Nothing beside what was read: it would have been computed with.
+  // No unread tensors: they would belong to the computation.
   absl::Status CheckRest() const {
     if (files_.tensors().size() == read_) return absl::OkStatus();
     return absl::UnimplementedError(

@@ -1,5 +1,5 @@
-// What sentence-transformers keeps beside a transformer: modules.json and the
-// files it leads to.
+// What sentence-transformers stores with a transformer: modules.json and the
+// files it names.
 #ifndef ENCODERD_ENGINE_CHECKPOINT_SENTENCE_MODULES_H_
 #define ENCODERD_ENGINE_CHECKPOINT_SENTENCE_MODULES_H_
 
@@ -21,9 +21,9 @@ namespace encoderd {
 absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
                                  int64_t* pooling_width);
 
-// max_seq_length of sentence_bert_config.json (or one of its older names)
-// beside the transformer; 0: says nothing. UNIMPLEMENTED for a setting there
-// that would change the text or the task.
+// max_seq_length of sentence_bert_config.json (or one of its older names) next
+// to the transformer; 0: not set. UNIMPLEMENTED for a setting there that would
+// change the text or the task.
 absl::StatusOr<int64_t> ReadMaxSeqLength(const std::string& folder,
                                          const ModelConfig& config);
 

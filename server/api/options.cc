@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxNameInMessage = 64;  // bytes
 
-// What a choice stands for, by its number.
+// The meaning of a choice, by its number.
 template <typename Choice, typename Meaning, size_t kKnown>
 absl::StatusOr<Meaning> Choose(absl::string_view field, Choice choice,
                                const Meaning (&known)[kKnown]) {
@@ -24,7 +24,7 @@ absl::StatusOr<Meaning> Choose(absl::string_view field, Choice choice,
                    value, kLast);
 }
 
-// Of minimum and maximum: as long as the answer, every value a number.
+// Checks minimum and maximum: as long as the answer, every value finite.
 absl::Status CheckBounds(absl::string_view field,
                          const std::vector<float>& bounds, int32_t dimensions) {
   if (bounds.size() != static_cast<size_t>(dimensions)) {
@@ -43,7 +43,7 @@ absl::Status CheckBounds(absl::string_view field,
   return absl::OkStatus();
 }
 
-// As the contract names it; of a choice that it does not have, the number.
+// The name in the contract; for an unknown choice, the number.
 std::string NameOf(EncodingChoice choice) {
   constexpr const char* kNames[] = {"ENCODING_UNSPECIFIED", "ENCODING_FLOAT32",
                                     "ENCODING_FLOAT16",     "ENCODING_INT8",
@@ -143,8 +143,9 @@ absl::StatusOr<std::optional<int32_t>> ToWindows(
                                   "computed in windows: set one of them"),
                      truncate, "TRUNCATE_NONE");
   }
-  // With half of each window shared every token is computed twice at most. An
-  // overlap near the whole would let a short text ask for hours of compute.
+  // If half of each window is shared, every token is computed at most twice. An
+  // overlap of nearly the whole window would let a short text cost hours of
+  // compute.
   const int32_t most = std::max(max_len - special_tokens, 0) / 2;
   const uint32_t overlap = *asked;
   if (overlap > static_cast<uint32_t>(most)) {

@@ -19,7 +19,7 @@ std::string Response(absl::string_view status, absl::string_view type,
       head_only ? "" : body);
 }
 
-// Where memory runs out, a scrape fails and the server goes on.
+// If memory runs out, a scrape fails and the server continues.
 std::string MetricsPage(const HttpSources& sources, bool head_only) {
   try {
     return Response("200 OK", kPrometheus, sources.metrics_text(), head_only);

@@ -71,10 +71,11 @@ constexpr Spec kMaxBatchTokens = {"encoderd_max_batch_tokens",
 constexpr Spec kModelInfo = {"encoderd_model_info",
                              "1 for each served model, 0 before it is loaded."};
 
-// Ten for each power of ten, from 10^exponent to `last`. Of a spread as calls
-// have it (a log-normal one of sigma 0.4) p50, p90 and p99 are then within 10 %
-// of the truth; with steps of 1.5 every fourth p99 is not. Each bound is a
-// quotient or product of whole numbers, so that it is written as short as here.
+// Ten for each power of ten, from 10^exponent to `last`. For a typical
+// distribution of calls (log-normal, sigma 0.4) p50, p90 and p99 are then
+// within 10 % of the true value; with steps of 1.5 every fourth p99 is not.
+// Each bound is a quotient or product of whole numbers, so that its text is as
+// short as here.
 Buckets Steps(int exponent, double last) {
   Buckets steps;
   for (;; ++exponent) {
@@ -95,13 +96,13 @@ const Buckets kTokenCounts = {4,   8,    16,   32,   64,   128,   256,
                               512, 1024, 2048, 4096, 8192, 16384, 32768};
 const Buckets kSequenceCounts = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 
-// Of a call that no model took; one that would end otherwise is INTERNAL.
+// For a call that no model took; any other result is INTERNAL.
 constexpr absl::StatusCode kCodesWithoutModel[] = {
     absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound,
     absl::StatusCode::kUnauthenticated, absl::StatusCode::kResourceExhausted,
     absl::StatusCode::kUnavailable,     absl::StatusCode::kCancelled,
     absl::StatusCode::kInternal};
-// Of one that a model took: its caller was known by then.
+// For a call that a model took: its caller was known by then.
 constexpr absl::StatusCode kCodesWithModel[] = {
     absl::StatusCode::kOk,          absl::StatusCode::kInvalidArgument,
     absl::StatusCode::kNotFound,    absl::StatusCode::kResourceExhausted,

@@ -45,7 +45,7 @@ constexpr Spec kSpans = {
 constexpr Spec kState = {"encoderd_state",
                          "1 for the current state of the server."};
 constexpr Spec kBuildInfo = {"encoderd_build_info", "Always 1."};
-// Of the process, by the names that every exporter uses.
+// Of the process, with the names that all exporters use.
 constexpr Spec kCpuSeconds = {"process_cpu_seconds_total",
                               "CPU time, user and system."};
 constexpr Spec kResidentBytes = {"process_resident_memory_bytes",

@@ -62,7 +62,8 @@ void Call::Finish(absl::Time now) {
   }
   inputs.Clear();
   sequences.Clear();
-  // What `done` captures goes before the host is told: it may be the host's.
+  // The captures of `done` are destroyed before the host is notified: they may
+  // belong to the host.
   std::exchange(done_, nullptr)(std::move(result));
   host_->CallFinished();
 }

@@ -122,9 +122,9 @@ InputFault MakeInputFault(int64_t index, absl::string_view content,
   const std::string input = absl::StrCat("inputs[", index, "]");
   ErrorDetail detail = GetErrorDetail(error).value_or(ErrorDetail{});
   detail.metadata["input_index"] = absl::StrCat(index);
-  // An engine's field is the content itself ("text"), a part of a pair
-  // ("first") or a list of token ids ("tokens.ids"); ids that a tokenizer made
-  // are no field of the request.
+  // A field of the engine is the content itself ("text"), a part of a pair
+  // ("first") or a list of token ids ("tokens.ids"); ids from a tokenizer are
+  // not a field of the request.
   absl::string_view field = detail.field;
   if (content != "tokens" && absl::StartsWith(field, "tokens")) field = "";
   if (field.empty()) {

@@ -18,7 +18,7 @@ namespace {
 // Bytes of one input's error: a thousand of them fit into an answer.
 constexpr int kMaxInputErrorBytes = 1024;
 
-// Times the making of one answer.
+// Measures the time to build one answer.
 class ReplyTimer {
  public:
   explicit ReplyTimer(ModelMetrics* metrics) : metrics_(*metrics) {}

@@ -33,7 +33,7 @@ absl::Status WithIndex(const absl::Status& published, int64_t index) {
   return MakeError(published.code(), published.message(), detail);
 }
 
-// What the answer will take, about: four bytes a value.
+// The approximate size of the answer: four bytes per value.
 int64_t AnswerBytes(int64_t inputs, const EmbedJob& job) {
   return inputs * job.info().config.dimensions() * 4;
 }
@@ -107,7 +107,7 @@ void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
 absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
                                  const Arrival& arrival,
                                  const ServedModel** model) {
-  // Its token may have been taken away since the stream began.
+  // Its token may have been deleted since the stream began.
   absl::Status status =
       CheckToken(environment_.secrets, *context_.operator->());
   if (status.ok()) status = environment_.state->Admit();
@@ -273,7 +273,7 @@ void EmbedStream::OnCancel() {
   Pump();
 }
 
-// Takes the stream's work along.
+// Also cancels the work of the stream.
 void EmbedStream::Gone() {
   std::vector<std::shared_ptr<PipelineCall>> calls;
   size_t dropped = 0;
@@ -329,7 +329,7 @@ void EmbedStream::End(const absl::Status& status) {
 void EmbedStream::Pump() {
   {
     absl::MutexLock lock(&mu_);
-    if (pumping_) return;  // whoever does will see what we did
+    if (pumping_) return;  // the thread that does will see this change
     pumping_ = true;
   }
   while (true) {

@@ -22,14 +22,14 @@ WireFormatLite::WireType WireTypeOf(const FieldDescriptor& field) {
       static_cast<WireFormatLite::FieldType>(field.type()));
 }
 
-// Whether the parser takes what came as `field`.
+// Whether the parser accepts the value of `field`.
 bool IsRead(const FieldDescriptor& field, const WireField& came) {
   return came.type() == WireTypeOf(field) ||
          (field.is_packable() && came.has_length());
 }
 
-// Reads a length and so many bytes, counting the varints in them. False: they
-// are not all there.
+// Reads a length and this many bytes, counting the varints in them. False:
+// bytes are missing.
 bool CountVarints(CodedInputStream* stream, int64_t* count) {
   uint32_t left = 0;
   if (!stream->ReadVarint32(&left)) return false;
@@ -52,8 +52,8 @@ class Counter {
   Counter(CodedInputStream* stream, int64_t max_fields)
       : stream_(*stream), max_fields_(max_fields) {}
 
-  // One message, to its end or the stream's limit. False: there is nothing more
-  // to count.
+  // One message, to its end or the stream's limit. False: nothing more to
+  // count.
   bool Count(const Descriptor& type, int depth) {
     uint64_t seen = 0;  // singular fields, by number
     return WalkFields(&stream_, [&](const WireField& came) {

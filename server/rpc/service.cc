@@ -25,7 +25,7 @@ CallWork WorkOf(const Other&) {
   return {};
 }
 
-// A method whose work is a job: read, check, submit, and the answer where the
+// A method whose work is a job: read, check, submit, and the answer when the
 // pipeline reports its result.
 template <typename Request, typename JobOf, typename Response>
 absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
@@ -38,7 +38,7 @@ absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
   auto made = JobOf::Make(environment.api, std::move(request));
   if (!made.ok()) return made.status();
   const auto job = std::make_shared<JobOf>(*std::move(made));
-  // `auto`: what the job makes, PipelineResult for most.
+  // `auto`: the result of the job, PipelineResult for most.
   auto done = [job, alive = call->shared_from_this()](auto result) {
     alive->Continue([&]() -> absl::Status {
       if (!result.ok()) return result.status();

@@ -81,7 +81,7 @@ void UnaryCall::Fail(const absl::Status& status) {
   context_.LeavePlace();
   const absl::Status published = Publish(status);
   if (published.code() == absl::StatusCode::kResourceExhausted) {
-    // Clients with gRPC's retry policy come back when they are told to.
+    // Clients with gRPC's retry policy retry after this time.
     const auto delay = RetryDelay(published);
     context_->AddTrailingMetadata(
         "grpc-retry-pushback-ms",
@@ -95,7 +95,7 @@ void UnaryCall::Fail(const absl::Status& status) {
   Finish(ToGrpcStatus(published));
 }
 
-// Counted before the answer leaves, so that a caller who has it finds it
+// Counted before the answer is sent, so that a caller with the answer finds it
 // counted.
 void UnaryCall::Finished(absl::StatusCode code, absl::string_view reason,
                          const CallWork& work) {

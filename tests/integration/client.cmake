@@ -1,4 +1,4 @@
-# The clients as their users have them: installed, in processes of their own.
+# The clients as their users have them: installed, in their own processes.
 set(client_site ${CMAKE_CURRENT_BINARY_DIR}/client_python)
 add_test(NAME client_python_install
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/client_programs/install.sh ${PROJECT_SOURCE_DIR} ${client_site})

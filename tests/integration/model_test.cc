@@ -36,7 +36,7 @@ std::string ModelFolder() {
   return folder == nullptr ? "" : folder;
 }
 
-// "hello hello ..." of so many tokens, [CLS] and [SEP] included.
+// "hello hello ..." of this many tokens, [CLS] and [SEP] included.
 std::string Hellos(int tokens) {
   std::string text;
   for (int i = 0; i < tokens - 2; ++i) text += "hello ";

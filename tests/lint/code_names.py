@@ -68,7 +68,7 @@ def _split(tree, path):
 
 
 def _split_python(text):
-    """A string that is a statement of its own is a comment, too."""
+    """A string that is its own statement is a comment, too."""
     code, comments = [], []
     starts = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
     before = tokenize.NEWLINE

@@ -30,7 +30,7 @@ RULES = [
      "engine/checkpoint gives plain structs to a device and knows none"),
     ("engine/tokenizer/", ("engine/",),
      ("engine/tokenizer/", "engine/base/", "engine/io/"),
-     "the tokenizer stands beside checkpoint, not on it"),
+     "the tokenizer is next to checkpoint, not on it"),
     ("server/pipeline/", RPC + ("prometheus/", "absl/flags/"), (),
      "the pipeline knows no gRPC, Protobuf, Prometheus or flags"),
     ("server/pipeline/", ("server/",), ("server/pipeline/",),

@@ -128,7 +128,7 @@ PLANTED = [
     ("includes", "engine/checkpoint/b.cc", '#include "engine/device/device.h"\n',
      "knows none"),
     ("includes", "engine/tokenizer/b.cc", '#include "engine/checkpoint/c.h"\n',
-     "beside checkpoint"),
+     "next to checkpoint"),
     ("includes", "engine/b.cc", "#include <dnnl.hpp>\n", "oneDNN"),
     ("includes", "engine/b.cc", '#include "engine/device/cpu/ops.h"\n', "seam"),
     ("includes", "engine/b.cc", '#include "engine/device/cuda/ops.h"\n', "seam"),

@@ -58,7 +58,7 @@ class BytePair : public TokenModel {
   }
   const std::string& algorithm() const override;
 
-  // Bytes that have no entry of their own.
+  // Bytes without their own entry.
   int missing_bytes() const;
 
  private:

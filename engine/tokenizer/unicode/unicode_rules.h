@@ -31,10 +31,10 @@ bool IsRemoved(char32_t c);
 // White space, which separates words.
 bool IsSpace(char32_t c);
 
-// A word of its own: any punctuation, and every ASCII sign ($, +, < ...).
+// A separate word: any punctuation, and every ASCII sign ($, +, < ...).
 bool IsPunctuation(char32_t c);
 
-// An ideograph that handle_chinese_chars makes a word of its own.
+// An ideograph that handle_chinese_chars turns into a separate word.
 bool IsCjk(char32_t c);
 
 // A mark that strip_accents removes after decomposition.

@@ -48,7 +48,7 @@ def setUpModule():
 
 
 class Served:
-    """A container on ports of its own, once it serves."""
+    """A container on its own ports, once it serves."""
 
     def __init__(self, image=IMAGE, options=("-v", f"{MODEL}:/model:ro"),
                  flags=()):

@@ -238,7 +238,7 @@ Epilogue EpilogueOf(Activation activation) {
   return Epilogue::kBias;
 }
 
-// The product gives plain sums; bias and activation are a pass of their own.
+// The product gives plain sums; bias and activation are a separate pass.
 void ActivateApart(Activation activation, CudaLinear* linear,
                    ProductArgs* args) {
   linear->activation = activation;

@@ -215,8 +215,8 @@ void CudaExecutor::Do(const PoolOp& op) {
   std::copy_n(op.work, op.work_count, staged + pool_end_);
   unpooled_ -= op.work_count;
   PoolOp pool = op;
-  // Padded where the rest of the batch then has room. Where it has not, the ops
-  // count what this batch has, and make a graph of their own.
+  // Padded if the rest of the batch then has room. Otherwise the ops count what
+  // this batch has, and become a separate graph.
   const int64_t room =
       (plan_.batch_bytes - layout_.pool_work) / int64_t{sizeof(PoolWork)};
   if (bucket_ && pool_end_ + bucket_->work + unpooled_ <= room) {

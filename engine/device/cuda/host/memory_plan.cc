@@ -72,7 +72,7 @@ SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
   const int64_t tokens = limits.max_batch_tokens;
   const ModelSizes& model = limits.model;
   SessionPlan plan;
-  // Every piece of attention's work has a query of its own.
+  // Every entry of attention's work list has its own query.
   plan.batch_bytes =
       LayOutBatch(tokens, tokens, limits.max_batch_sequences).bytes;
   plan.output_bytes =

@@ -59,7 +59,7 @@ class CublasLtProduct : public Product {
   const ProductArgs args_;
   const cudaDataType x_type_, y_type_;
   Layout weight_;  // [in,out]
-  // In e4m3 only to ask with: the weight's scales stand in for those of x.
+  // In e4m3 only for the request: the weight's scales replace those of x.
   Description operation_;
   cublasLtMatmulAlgo_t algorithm_ = {};
 };

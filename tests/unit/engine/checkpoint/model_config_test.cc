@@ -202,9 +202,9 @@ TEST_F(ModelConfigTest, ReadsTheNameOfNewerPoolingFiles) {
 
 TEST_F(ModelConfigTest, RefusesSeveralPoolingModesByName) {
   pooling_["pooling_mode_max_tokens"] = true;
-  EXPECT_THAT(Load(), IsError(kUnimplemented, "max + mean joined"));
+  EXPECT_THAT(Load(), IsError(kUnimplemented, "max + mean combined"));
   pooling_ = {{"pooling_mode", {"cls", "lasttoken"}}};
-  EXPECT_THAT(Load(), IsError(kUnimplemented, "cls + lasttoken joined"));
+  EXPECT_THAT(Load(), IsError(kUnimplemented, "cls + lasttoken combined"));
 }
 
 TEST_F(ModelConfigTest, RefusesUnknownPoolingModesByName) {

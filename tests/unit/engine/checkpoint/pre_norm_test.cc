@@ -137,7 +137,7 @@ TEST_F(PreNormTest, RefusesAThetaThatIsNoNumber) {
 }
 
 // A checkpoint as it is published has a head for language modeling, one that
-// was tuned a classifier: beside the encoder, under the same prefix or none.
+// was tuned a classifier: outside the encoder, under the same prefix or none.
 TEST_F(PreNormTest, PassesOverTheHeadsOfModernBertAndGpt2) {
   struct Heads {
     const char* name;

@@ -209,7 +209,7 @@ TEST_F(MergesFileTest, RefusesConfigsThatWouldChangeIds) {
   EXPECT_THAT(Load(), IsError(kUnsupported, "added_tokens_decoder"));
 }
 
-// Id 7 is GPT-2's only token of its own; no token stands around the text.
+// Id 7 is GPT-2's only own token; no token stands around the text.
 TEST_F(MergesFileTest, ReadsGpt2sFilesByClassOrVocabulary) {
   const std::string entries =
       R"("!": 0, "\u0120a": 1, "a": 2, "b": 3, "ab": 4, "\u0120": 5, "x": 6)";

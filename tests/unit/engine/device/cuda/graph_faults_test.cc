@@ -77,7 +77,7 @@ TEST_F(CudaGraphTest, LosesTheDeviceAfterAnErrorOfAGraphThatStays) {
 }
 
 TEST_F(CudaGraphTest, DropsAGraphThatLeavesOutWhatAProductDid) {
-  // On a stream of its own a product is not captured; the plain run before it
+  // On its own stream a product is not captured; the plain run before it
   // left the right values where the replay reads.
   const auto encoder =
       BuildOdd([](const Product& product, const void* x, int64_t rows, void* y,

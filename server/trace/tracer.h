@@ -74,7 +74,7 @@ class Tracer {
   Tracer& operator=(const Tracer&) = delete;
 
   // The trace of a call that begins, or none if it is not traced. traceparent:
-  // of its metadata; empty or malformed: the call begins a trace of its own.
+  // of its metadata; empty or malformed: the call begins its own trace.
   std::optional<TraceContext> Begin(absl::string_view traceparent) const;
   // Queues the span of an ended call under a new id. Does not block.
   void End(CallSpan span);

@@ -40,7 +40,7 @@ class Collector final
 
   std::string endpoint() const { return absl::StrCat("127.0.0.1:", port_); }
 
-  // Waits until so many came.
+  // Waits until `count` spans came.
   std::vector<otlp::trace::v1::Span> WaitForSpans(size_t count) {
     absl::MutexLock lock(&mu_);
     const auto enough = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {

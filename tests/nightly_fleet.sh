@@ -1,0 +1,36 @@
+# shellcheck shell=bash
+# Checks of nightly.sh with several servers and the programs that others put in
+# front of them. Sourced, not run.
+: "${work:?nightly.sh sets it}" "${python:?nightly.sh sets it}"
+
+# fake_server_and_client: encoderd_fake_server in build/dev/bin, and the Python
+# client as its users have it.
+fake_server_and_client() {
+  programs_and_client && cmake --preset dev > "$work/fake.log" 2>&1 &&
+    cmake --build build/dev --target encoderd_fake_server \
+      >> "$work/fake.log" 2>&1 && return
+  tail -n 30 "$work/fake.log" >&2
+  return 1
+}
+
+# own_packages NAME: a folder with what tests/integration/NAME/requirements.txt
+# names, for PYTHONPATH; its programs are in bin.
+own_packages() {
+  "$python" -m pip install --quiet --disable-pip-version-check \
+    --target "$work/packages/$1" \
+    -r "tests/integration/$1/requirements.txt" >&2
+}
+
+# A real Envoy over two servers: even shares over a minute; servers killed and
+# restarted in turn under load of callers that try each call once.
+check_envoy() {
+  touch "$work/envoy"
+  fake_server_and_client && own_packages envoy &&
+    PYTHONPATH=$work/client/site "$python" \
+      tests/integration/envoy/envoy_live.py --programs=build/dev/bin \
+      --envoy="$work/packages/envoy/envoy/_bin/envoy" --rounds=20 \
+      --seconds=60 > "$work/envoy"
+  local code=$?
+  verdict "5 % off a half; 0 lost" "$(tail -n 1 "$work/envoy")" \
+    test "$code" -eq 0
+}

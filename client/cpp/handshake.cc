@@ -12,9 +12,11 @@
 namespace encoderd::client {
 namespace {
 
-// What gRPC says where it has no connection, instead of one that broke.
+// What gRPC says where it has no connection, instead of one that broke; the
+// words are those of round_robin, of pick_first, and of no address.
 bool IsWithoutConnection(absl::string_view message) {
-  return absl::StartsWith(message, "failed to connect to all") ||
+  return absl::StartsWith(message, "connections to all backends failing") ||
+         absl::StartsWith(message, "failed to connect to all") ||
          absl::StartsWith(message, "empty address list");
 }
 

@@ -35,8 +35,8 @@ struct ClientOptions {
   absl::Duration timeout = absl::Seconds(60);
   // The largest answer that is accepted, in bytes.
   int max_answer_bytes = 256 << 20;
-  // How calls are tried again: a gRPC service config. Empty: the one of
-  // service_config.h.
+  // How calls are spread over addresses and tried again: a gRPC service
+  // config. Empty: the one of service_config.h.
   std::string service_config_json;
 
   // Encryption and identity. Files are read once, by Client::Connect.

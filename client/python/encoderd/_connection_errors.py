@@ -34,7 +34,9 @@ _FAULTS = [
 ]
 # TLS 1.3 has a server look at the client's certificate when that takes the
 # handshake for done: what follows is the end, or an alert in place of data.
-_CLOSED = re.compile(r"failed to connect to all addresses.*(?:Socket closed|"
+# The first words are those of round_robin and of pick_first.
+_CLOSED = re.compile(r"(?:connections to all backends failing|"
+                     r"failed to connect to all addresses).*(?:Socket closed|"
                      r"Endpoint closing|Connection reset|Broken pipe|"
                      r"Unwrap failed)")
 

@@ -151,7 +151,7 @@ def test_a_plain_client_is_told_that_the_server_may_want_tls(start, work):
 @BOTH
 def test_nobody_listening_is_told_as_before(gone, certificates, work):
     assert failure(work, gone, ca_file=certificates / "ca.pem").startswith(
-        "failed to connect")
+        "connections to all backends failing")
 
 
 @BOTH

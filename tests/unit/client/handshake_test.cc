@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "client/cpp/grpc_status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,11 +16,15 @@ using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::StartsWith;
 
-std::string Raw(const std::string& cause) {
-  return absl::StrCat(
-      "failed to connect to all addresses; last error: UNKNOWN: "
-      "ipv4:127.0.0.1:8400: ",
-      cause);
+// With round_robin and with pick_first.
+constexpr absl::string_view kBeginnings[] = {
+    "connections to all backends failing",
+    "failed to connect to all addresses"};
+
+std::string Raw(const std::string& cause,
+                absl::string_view beginning = kBeginnings[0]) {
+  return absl::StrCat(beginning,
+                      "; last error: UNKNOWN: ipv4:127.0.0.1:8400: ", cause);
 }
 
 grpc::Status Unavailable(const std::string& message) {
@@ -28,12 +33,15 @@ grpc::Status Unavailable(const std::string& message) {
 
 void ExpectExplained(const std::string& cause, bool tls,
                      const std::string& words) {
-  const grpc::Status status = ExplainHandshake(Unavailable(Raw(cause)), tls);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_THAT(status.error_message(),
-              AllOf(StartsWith(words),
-                    EndsWith(absl::StrCat("; gRPC says: ", Raw(cause)))));
-  EXPECT_TRUE(IsHandshakeError(FromGrpc(status, 0))) << cause;
+  for (const absl::string_view beginning : kBeginnings) {
+    const std::string raw = Raw(cause, beginning);
+    const grpc::Status status = ExplainHandshake(Unavailable(raw), tls);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_THAT(
+        status.error_message(),
+        AllOf(StartsWith(words), EndsWith(absl::StrCat("; gRPC says: ", raw))));
+    EXPECT_TRUE(IsHandshakeError(FromGrpc(status, 0))) << cause;
+  }
 }
 
 TEST(ExplainHandshakeTest, SaysWhatIsWrongWithTheServersCertificate) {

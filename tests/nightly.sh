@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang fuzz
   asan tsan coverage simulation rounds bounds soak container restarts rotations prometheus dashboard languages tokenizers
-  envoy)
+  envoy ray spark)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

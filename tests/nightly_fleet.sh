@@ -34,3 +34,27 @@ check_envoy() {
   verdict "5 % off a half; 0 lost" "$(tail -n 1 "$work/envoy")" \
     test "$code" -eq 0
 }
+
+# engine_check NAME: client/examples/embed_NAME.py over real servers, in an
+# environment that both engines share.
+engine_check() {
+  local name=$1
+  touch "$work/$name"
+  if [[ ! -d $work/engines ]]; then
+    python3 -m venv "$work/engines" &&
+      "$work/engines/bin/pip" install --quiet --disable-pip-version-check \
+        -c tests/requirements.txt \
+        -r tests/integration/engines/requirements.txt >&2
+  fi
+  fake_server_and_client &&
+    cmake --build build/dev --target encoderd >> "$work/fake.log" 2>&1 &&
+    PYTHONPATH=$work/client/site "$work/engines/bin/python" \
+      tests/integration/engines/engines_live.py "$name" \
+      --programs=build/dev/bin > "$work/$name"
+  local code=$?
+  verdict "every row once" "$(tail -n 1 "$work/$name")" test "$code" -eq 0
+}
+
+check_ray() { engine_check ray; }
+
+check_spark() { engine_check spark; }

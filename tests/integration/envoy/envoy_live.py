@@ -26,6 +26,7 @@ from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 
 import proxy
 from proxy import Callers, Envoy
+from raw_http2 import RawHttp2
 from server_process import Server, eventually, free_port
 
 CALLERS = 32
@@ -166,6 +167,38 @@ class Check:
                         timeout=60)
                 self.expect(len(answer.embeddings) == 1, "no vector over TLS")
 
+    def attacks(self):
+        """What gRPC's own server does not bound (SECURITY.md): Envoy cuts off
+        who does it, and serves the others."""
+        def resets(caller, harmless):
+            for _ in range(10 if harmless else 20000):
+                caller.reset(caller.call("/encoderd.v1.Encoder/Embed"))
+
+        def headers(caller, harmless):
+            caller.long_call("/encoderd.v1.Encoder/Embed",
+                             frames=2 if harmless else 400, size=8192,
+                             end=harmless)
+
+        with self.start(0) as server, \
+                tempfile.TemporaryDirectory() as folder, \
+                self.envoy(folder, [server]) as envoy:
+            for attack in (resets, headers):
+                for harmless in (True, False):
+                    cut = False
+                    try:
+                        with RawHttp2(envoy.port) as caller:
+                            attack(caller, harmless)
+                            # Writing fails soon after the other side closed.
+                            for _ in range(100):
+                                caller.call("/encoderd.v1.Encoder/Embed")
+                                time.sleep(0.02)
+                    except OSError:
+                        cut = True
+                    self.expect(cut != harmless, f"{attack.__name__}: cut off "
+                                f"is {cut}, harmless is {harmless}")
+                code, _ = self.post(envoy, {"inputs": [{"text": "x"}]})
+                self.expect(code == 200, f"after {attack.__name__}: {code}")
+
     def run(self):
         even = self.shares((MODEL, MODEL), self.options.seconds)
         self.expect(abs(even[0] / sum(even) - 0.5) <= SHARE,
@@ -175,6 +208,7 @@ class Check:
                     f"the slow server got as much: {uneven}")
         callers, retried = self.kills(self.options.rounds)
         self.transcoder()
+        self.attacks()
         self.tls()
         print("\n".join(self.faults), file=sys.stderr)
         print(f"{even[0]} + {even[1]} calls in {self.options.seconds} s; "

@@ -13,7 +13,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang fuzz
-  asan tsan coverage simulation rounds bounds soak container restarts rotations prometheus dashboard languages integrations tokenizers)
+  asan tsan coverage simulation rounds bounds soak container restarts rotations prometheus dashboard languages integrations tokenizers
+  envoy ray spark)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -370,6 +371,9 @@ check_tokenizers() {
   verdict "0 differences" "$(grep -oE '[0-9]+ passed' "$log" | paste -sd ' ')" \
     test "$code" -eq 0
 }
+
+# shellcheck source-path=SCRIPTDIR
+source tests/nightly_fleet.sh
 
 if [[ ${1-} == --list ]]; then
   printf '%s\n' "${checks[@]}"

@@ -19,7 +19,9 @@ bool IsWithoutConnection(const grpc::Status& status) {
     return absl::StrContains(message, "http2 header with status");
   }
   return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-         (absl::StartsWith(message, "failed to connect to all") ||
+         // The words of round_robin, of pick_first, and of no address.
+         (absl::StartsWith(message, "connections to all backends failing") ||
+          absl::StartsWith(message, "failed to connect to all") ||
           absl::StartsWith(message, "DNS resolution failed") ||
           absl::StartsWith(message, "empty address list"));
 }

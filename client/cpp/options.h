@@ -40,8 +40,8 @@ struct ClientOptions {
   std::function<bool()> stop;
   // The largest answer that is accepted, in bytes.
   int max_answer_bytes = 256 << 20;
-  // How calls are tried again: a gRPC service config. Empty: the one of
-  // service_config.h.
+  // How calls are spread over addresses and tried again: a gRPC service
+  // config. Empty: the one of service_config.h.
   std::string service_config_json;
 
   // Encryption and identity. Files are read once, by Client::Connect.

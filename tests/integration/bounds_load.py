@@ -151,7 +151,6 @@ def round_robin(programs):
         with grpc.insecure_channel(
                 "ipv4:" + ",".join(f"127.0.0.1:{port}" for port in ports),
                 [("grpc.use_local_subchannel_pool", 1),
-                 ("grpc.lb_policy_name", "round_robin"),
                  ("grpc.service_config", config)]) as channel:
             stub = encoder_pb2_grpc.EncoderStub(channel)
             while not stop.is_set():

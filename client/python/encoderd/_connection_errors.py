@@ -58,7 +58,9 @@ _TLS_FAULTS = _faults(
 
 # TLS 1.3 has a server look at the client's certificate when that takes the
 # handshake for done: what follows is the end, or an alert in place of data.
-_CLOSED = re.compile(r"failed to connect to all addresses.*(?:Socket closed|"
+# The first words are those of round_robin and of pick_first.
+_CLOSED = re.compile(r"(?:connections to all backends failing|"
+                     r"failed to connect to all addresses).*(?:Socket closed|"
                      r"Endpoint closing|Connection reset|Broken pipe|"
                      r"Unwrap failed)")
 
@@ -84,7 +86,8 @@ _OTHER_FAULTS = _faults(
     ("[Tt]imed? ?out|FD [Ss]hutdown|[Dd]eadline",
      "no encoderd answers at {at}: the connection timed out",
      f"check that the port is reachable from here, or {_ANOTHER}"),
-    ("failed to connect|[Ee]mpty address list",
+    ("connections to all backends failing|failed to connect|"
+     "[Ee]mpty address list",
      "no encoderd answers at {at}", _START),
     ("Socket closed|Connection reset|Broken pipe|GOAWAY|keepalive|recvmsg",
      "the connection to {at} was lost during the call",

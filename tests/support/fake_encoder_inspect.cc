@@ -59,6 +59,7 @@ grpc::Status FakeEncoderService::InspectPositions(
     v1::NeighbourSimilarity* entry = response->add_profile();
     entry->set_distance(distance);
     entry->set_mean_cosine(0.5f / static_cast<float>(distance));
+    entry->set_mean_centered_cosine(0.25f / static_cast<float>(distance));
   }
   response->set_verdict(v1::POSITION_VERDICT_PARTLY_TRAINED);
   response->set_verdict_cosine(0.5f);

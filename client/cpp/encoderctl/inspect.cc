@@ -33,9 +33,9 @@ const char* VerdictWord(v1::PositionVerdict verdict) {
 
 // The sentence that the figures come to.
 std::string Conclusion(const v1::InspectPositionsResponse& response) {
-  const std::string figures =
-      absl::StrFormat("mean cosine of neighbouring rows %.4f, threshold %.4f",
-                      response.verdict_cosine(), response.threshold());
+  const std::string figures = absl::StrFormat(
+      "mean centered cosine of neighboring rows %.4f, threshold %.4f",
+      response.verdict_cosine(), response.threshold());
   switch (response.verdict()) {
     case v1::POSITION_VERDICT_TRAINED:
       return absl::StrCat("trained: ", figures);
@@ -46,7 +46,7 @@ std::string Conclusion(const v1::InspectPositionsResponse& response) {
                           response.change_row() - 1, ", random from row ",
                           response.change_row(), " on: before it ", figures);
     default:
-      return "undecided: one row has no neighbours";
+      return "undecided: fewer than 9 rows";
   }
 }
 
@@ -66,10 +66,10 @@ std::string ToText(const v1::InspectPositionsResponse& response) {
   absl::StrAppendFormat(&text,
                         "norms            least %.4f, mean %.4f, most %.4f\n",
                         least, sum / std::max(1, response.norms_size()), most);
-  absl::StrAppend(&text, "distance   mean cosine\n");
+  absl::StrAppend(&text, "distance   mean cosine   centered\n");
   for (const auto& entry : response.profile()) {
-    absl::StrAppendFormat(&text, "%8d   %11.4f\n", entry.distance(),
-                          entry.mean_cosine());
+    absl::StrAppendFormat(&text, "%8d   %11.4f   %8.4f\n", entry.distance(),
+                          entry.mean_cosine(), entry.mean_centered_cosine());
   }
   return absl::StrCat(text, Conclusion(response), "\n");
 }
@@ -93,7 +93,9 @@ std::string ToJson(const v1::InspectPositionsResponse& response) {
   json["profile"] = Json::array();
   for (const auto& entry : response.profile()) {
     json["profile"].push_back(
-        {{"distance", entry.distance()}, {"mean_cosine", entry.mean_cosine()}});
+        {{"distance", entry.distance()},
+         {"mean_cosine", entry.mean_cosine()},
+         {"mean_centered_cosine", entry.mean_centered_cosine()}});
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

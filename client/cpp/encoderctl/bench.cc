@@ -58,7 +58,8 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
   std::vector<std::string> texts;
   std::string text;
   absl::Status refused;
-  while (texts.size() < kMostTexts && source.bytes_read() < kMostBytes) {
+  int64_t bytes = 0;
+  while (texts.size() < kMostTexts && bytes < kMostBytes) {
     const absl::StatusOr<bool> more = source.Next(&text, &refused);
     if (!more.ok()) return more.status();
     if (!*more) return texts;
@@ -72,6 +73,7 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
           absl::StrCat(source.NameOf(source.texts_read() - 1),
                        " is not valid UTF-8 at byte ", valid));
     }
+    bytes += static_cast<int64_t>(text.size());
     texts.push_back(text);
   }
   err << "the first " << texts.size() << " texts are used\n";

@@ -55,11 +55,6 @@ LineReader::~LineReader() {
   if (owned_) close(descriptor_);
 }
 
-void LineReader::Skip(int64_t bytes) {
-  lseek(descriptor_, bytes, SEEK_SET);
-  bytes_read_ = bytes;
-}
-
 absl::StatusOr<int64_t> LineReader::Read() {
   while (true) {
     if (stop_ != nullptr && stop_()) return absl::CancelledError("stopped");

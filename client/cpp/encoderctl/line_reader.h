@@ -36,9 +36,6 @@ class LineReader {
   // DATA_LOSS if reading fails.
   absl::StatusOr<bool> Next(std::string* line, int64_t* length);
 
-  // Goes on behind the first `bytes` bytes of a file. Only before Next.
-  void Skip(int64_t bytes);
-
   // Of the lines that were read, with their ends.
   int64_t bytes_read() const { return bytes_read_; }
   // Of the file; -1: not known.

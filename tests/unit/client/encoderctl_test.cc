@@ -124,7 +124,9 @@ TEST_F(EncoderctlTest, NamesTheLineThatIsToBlameAndKeepsWhatCameBefore) {
   EXPECT_EQ(err_,
             absl::StrCat("encoderctl embed: ", in,
                          ":71: INVALID_ARGUMENT (INPUT_TOO_LONG): inputs[70] "
-                         "has 9 tokens; this model takes at most 8\n"));
+                         "has 9 tokens; this model takes at most 8\n70 texts "
+                         "are done; to resume, correct this text and repeat "
+                         "the command\n"));
   EXPECT_EQ(Read(out).substr(0, kNpyHeaderBytes),
             NpyHeader(70, FakeEncoderService::kHiddenSize));
   EXPECT_EQ(Run({"embed", "--input", in}), kExitFailed);

@@ -16,6 +16,7 @@ void FillModel(v1::Model* model) {
   model->set_pooling(v1::POOLING_MEAN);
   model->set_dtype("fp32");
   model->mutable_position_table()->set_rows(FakeEncoderService::kMaxLen);
+  model->set_position_offset(FakeEncoderService::kPaddingRows);
 }
 
 }  // namespace

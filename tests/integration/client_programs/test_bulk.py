@@ -69,7 +69,9 @@ def test_an_interrupted_run_is_resumed(own_fake, tmp_path, number):
 def test_a_run_that_is_killed_again_and_again_comes_to_its_end(own_fake,
                                                                 tmp_path):
     texts = tmp_path / "texts.txt"
-    texts.write_text("".join(f"text {i}\n" for i in range(TEXTS)))
+    # Each 100th text makes its request take 200 ms: no run is over at once.
+    texts.write_text("".join(
+        f"{'~' if i % 100 == 0 else ''}text {i}\n" for i in range(TEXTS)))
     whole, out = tmp_path / "whole.npy", tmp_path / "out.npy"
     assert encoderctl(own_fake.target, "embed",
                       *arguments(texts, whole)).returncode == 0

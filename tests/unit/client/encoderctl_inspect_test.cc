@@ -2,13 +2,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_PNG
+#include <stb/stb_image.h>
+
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/encoderctl.h"
+#include "client/cpp/encoderctl/heatmap.h"
 #include "tests/support/fake_encoder_service.h"
 #include "tests/support/temp_folder.h"
 
@@ -55,6 +62,28 @@ TEST_F(EncoderctlInspectTest, InspectsThePositionTable) {
   EXPECT_EQ(Run({"inspect", "--first_row=8"}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("ROWS_OUT_OF_RANGE"));
   EXPECT_EQ(Run({"inspect", "0"}), kExitUsage);
+}
+
+// The points of a picture that mark rows for padding.
+int MarkedPoints(const std::string& png) {
+  int width = 0, height = 0, channels = 0;
+  const std::unique_ptr<unsigned char, decltype(&stbi_image_free)> rgb(
+      stbi_load(png.c_str(), &width, &height, &channels, 3), &stbi_image_free);
+  int points = 0;
+  for (int i = 0; i < width * height; ++i) {
+    const unsigned char* point = rgb.get() + ptrdiff_t{3} * i;
+    points += Color{point[0], point[1], point[2]} == kMarkColor ? 1 : 0;
+  }
+  return points;
+}
+
+TEST_F(EncoderctlInspectTest, ThePictureMarksRowsForPadding) {
+  const std::string png = folder_.Path("inspect.png");
+  ASSERT_EQ(Run({"inspect", "--png=" + png}), kExitOk) << err_;
+  // Two rows of 48 points, on an axis of the table and two of each map.
+  EXPECT_EQ(MarkedPoints(png), 5 * 2 * 48 * 8);
+  ASSERT_EQ(Run({"inspect", "--first_row=2", "--png=" + png}), kExitOk) << err_;
+  EXPECT_EQ(MarkedPoints(png), 0);
 }
 
 TEST_F(EncoderctlInspectTest, WritesWhatItInspectedAsJsonAndAsAPicture) {

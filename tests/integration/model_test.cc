@@ -270,11 +270,15 @@ TEST_F(ModelTest, ItsPositionTableLooksTrained) {
   ASSERT_TRUE(stub_->InspectPositions(&context, request, &response).ok());
   EXPECT_EQ(response.verdict(), v1::POSITION_VERDICT_TRAINED);
   EXPECT_EQ(response.row_count(), 512u);
-  EXPECT_NEAR(response.verdict_cosine(), 0.8510, 1e-4);
+  EXPECT_NEAR(response.profile(0).mean_cosine(), 0.8510, 1e-4);
+  EXPECT_NEAR(response.verdict_cosine(), 0.8303, 1e-4);
   EXPECT_NEAR(response.threshold(), 0.0135, 1e-4);
   // No rows are as alike as neighbors; far ones are not alike at all.
   for (int i = 1; i < response.profile_size(); ++i) {
-    EXPECT_LT(response.profile(i).mean_cosine(), response.verdict_cosine());
+    EXPECT_LT(response.profile(i).mean_cosine(),
+              response.profile(0).mean_cosine());
+    EXPECT_LT(response.profile(i).mean_centered_cosine(),
+              response.verdict_cosine());
   }
   EXPECT_NEAR(response.profile(8).mean_cosine(), -0.0308, 1e-4);
 }

@@ -70,7 +70,7 @@ OWNERS = [
      "device.h is the only seam between model and device"),
     (("nlohmann/",), ("engine/io/", "client/", "tests/"),
      "JSON is read through engine/io, which bounds it"),
-    (("png.h",), ("client/cpp/encoderctl/image.cc", "tests/"),
+    (("stb/",), ("client/cpp/encoderctl/image.cc", "tests/"),
      "pictures are written in one place"),
     (("unicode/",), ("engine/tokenizer/", "tests/"),
      "only the tokenizer knows ICU"),

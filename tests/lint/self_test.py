@@ -137,7 +137,7 @@ PLANTED = [
     ("includes", "engine/b.cu", "#include <cute/tensor.hpp>\n", "CUTLASS"),
     ("includes", "engine/b.cc", "#include <nlohmann/json.hpp>\n", "engine/io"),
     ("includes", "engine/b.cc", "#include <unicode/uchar.h>\n", "ICU"),
-    ("includes", "client/cpp/b.cc", "#include <png.h>\n", "one place"),
+    ("includes", "client/cpp/b.cc", "#include <stb/stb_image_write.h>\n", "one place"),
     ("includes", "server/pipeline/b.cc", "#include <grpcpp/status.h>\n", "b.cc"),
     ("includes", "server/pipeline/b.cc", '#include "server/rpc/s.h"\n', "b.cc"),
     ("includes", "server/api/b.cc", '#include "encoderd/v1/encoder.pb.h"\n', "the API"),

@@ -36,7 +36,8 @@ grpc::Status FakeError(grpc::StatusCode code, const std::string& message,
 class FakeEncoderService : public v1::Encoder::Service {
  public:
   static constexpr int kHiddenSize = 6;
-  static constexpr int kMaxLen = 8;  // tokens
+  static constexpr int kMaxLen = 8;       // tokens
+  static constexpr int kPaddingRows = 2;  // of the position table
   static constexpr int kLayers = 2;
 
   // port 0: a free one. By default nothing is encrypted or asked for.

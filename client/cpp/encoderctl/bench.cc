@@ -58,7 +58,8 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
   std::vector<std::string> texts;
   std::string text;
   absl::Status refused;
-  while (texts.size() < kMostTexts && source.bytes_read() < kMostBytes) {
+  int64_t bytes = 0;
+  while (texts.size() < kMostTexts && bytes < kMostBytes) {
     const absl::StatusOr<bool> more = source.Next(&text, &refused);
     // Of the input, not of the command line.
     if (!more.ok()) {
@@ -76,6 +77,7 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
                        " is not valid UTF-8 at byte ", valid,
                        "; convert the input, such as with iconv -t UTF-8"));
     }
+    bytes += static_cast<int64_t>(text.size());
     texts.push_back(text);
   }
   err << "the first " << texts.size() << " texts are used\n";

@@ -57,13 +57,6 @@ LineReader::~LineReader() {
   if (owned_) close(descriptor_);
 }
 
-void LineReader::Skip(int64_t bytes) {
-  lseek(descriptor_, bytes, SEEK_SET);
-  bytes_read_ = bytes;
-  begin_ = end_ = 0;
-  ended_ = false;
-}
-
 absl::StatusOr<absl::string_view> LineReader::Peek() {
   const absl::StatusOr<bool> more = Fill();
   if (!more.ok()) return more.status();

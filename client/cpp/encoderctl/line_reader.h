@@ -44,9 +44,6 @@ class LineReader {
   // Of those that Peek gave, at most all.
   void Consume(size_t bytes);
 
-  // Goes on behind the first `bytes` bytes of a file.
-  void Skip(int64_t bytes);
-
   // Of the lines that were read, with their ends, or of what was consumed.
   int64_t bytes_read() const { return bytes_read_; }
   // Of the file; -1: not known.

@@ -142,7 +142,6 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text,
                                           absl::Status* refused) {
   int64_t length = 0;
   absl::StatusOr<bool> more = lines_->Next(text, &length);
-  bytes_read_ = lines_->bytes_read();
   *refused = RefuseLength(length);
   return more;
 }
@@ -154,18 +153,16 @@ absl::StatusOr<bool> TextSource::NextJson(std::string* text,
     if (!more.ok() || !*more) return more;  // the blank lines were the last
     held_ = held_length_ > LineReader::kMaxLineBytes ||
             held_line_.find_first_not_of(" \t\r") != std::string::npos;
-    if (!held_) blank_ends_.push_back(lines_->bytes_read());
-    giving_ = held_ || blank_ends_.size() == kMostBlankLines;
+    if (!held_) ++blank_lines_;
+    giving_ = held_ || blank_lines_ == kMostBlankLines;
   }
-  if (!blank_ends_.empty()) {
+  if (blank_lines_ > 0) {
     *refused = Refuse("is a blank line before others");
-    bytes_read_ = blank_ends_.front();
-    blank_ends_.pop_front();
-    giving_ = held_ || !blank_ends_.empty();
+    --blank_lines_;
+    giving_ = held_ || blank_lines_ > 0;
     return true;
   }
   held_ = giving_ = false;
-  bytes_read_ = lines_->bytes_read();
   *refused = RefuseLength(held_length_);
   if (!refused->ok()) return true;
   auto found = JsonText(held_line_, input_.field);
@@ -182,16 +179,8 @@ absl::StatusOr<bool> TextSource::NextRecord(std::string* text,
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(texts_read_), ": ", more.status().message()));
   }
-  bytes_read_ = lines_->bytes_read();
   if (!wrong.empty()) *refused = Refuse(wrong);
   return more;
-}
-
-void TextSource::Skip(int64_t texts, int64_t bytes) {
-  lines_->Skip(bytes);
-  if (records_ != nullptr) records_->Resume();
-  texts_read_ = texts;
-  bytes_read_ = bytes;
 }
 
 std::string TextSource::NameOf(int64_t index) const {
@@ -200,13 +189,13 @@ std::string TextSource::NameOf(int64_t index) const {
   return absl::StrCat(name_, ": ", records_->noun(), " ", index + 1);
 }
 
-double TextSource::Share(int64_t texts, int64_t bytes) const {
+double TextSource::Progress() const {
   if (lines_ == nullptr) {
-    return static_cast<double>(texts) / input_.arguments.size();
+    return static_cast<double>(texts_read_) / input_.arguments.size();
   }
   const int64_t total = lines_->bytes_total();
   if (total <= 0) return -1;
-  return std::min(1.0, static_cast<double>(bytes) / total);
+  return std::min(1.0, static_cast<double>(lines_->bytes_read()) / total);
 }
 
 }  // namespace encoderd::ctl

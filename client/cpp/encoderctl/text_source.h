@@ -11,7 +11,6 @@
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_TEXT_SOURCE_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <istream>
 #include <memory>
@@ -60,17 +59,9 @@ class TextSource {
   // 12", "argument 3".
   std::string NameOf(int64_t index) const;
 
-  // Passes over the first `texts` texts of a file, which take `bytes` bytes
-  // with their line ends. Only before the first Next.
-  void Skip(int64_t texts, int64_t bytes);
-
   int64_t texts_read() const { return texts_read_; }
-  // Of the texts that were given, with their line ends.
-  int64_t bytes_read() const { return bytes_read_; }
   // The share that was read, 0 to 1; negative where the end is not known.
-  double Progress() const { return Share(texts_read_, bytes_read_); }
-  // The same of the first `texts` texts, which take `bytes` bytes.
-  double Share(int64_t texts, int64_t bytes) const;
+  double Progress() const;
 
  private:
   TextSource(TextInput input, std::string name)
@@ -88,12 +79,11 @@ class TextSource {
   std::unique_ptr<LineReader> lines_;      // null: arguments
   std::unique_ptr<RecordReader> records_;  // null: no CSV, no JSON array
   int64_t texts_read_ = 0;
-  int64_t bytes_read_ = 0;
 
   // What NextJson read ahead, up to a line that is not blank.
-  std::deque<int64_t> blank_ends_;  // bytes_read behind each blank line
-  bool giving_ = false;             // the blank ones are refused, one by one
-  bool held_ = false;               // a line that is not blank follows them
+  size_t blank_lines_ = 0;
+  bool giving_ = false;  // the blank ones are refused, one by one
+  bool held_ = false;    // a line that is not blank follows them
   std::string held_line_;
   int64_t held_length_ = 0;
 };

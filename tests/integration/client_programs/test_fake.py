@@ -139,6 +139,7 @@ def test_the_position_table_is_told_of(client):
     assert report.values.shape == (4, WIDTH)
     assert report.values[3, 1] == 5.125
     assert report.profile == {1: 0.5, 2: 0.25}
+    assert report.centered_profile == {1: 0.25, 2: 0.125}
     assert (report.verdict, report.change_row) == ("partly_trained", 4)
     assert (report.verdict_cosine, report.threshold) == (0.5, 0.125)
     whole = client.inspect_positions()

@@ -190,6 +190,14 @@ def test_the_position_table_was_trained(client):
     assert report.table_rows == 512
     assert report.verdict == "trained"
     assert report.verdict_cosine > report.threshold
+    # Centered cosines follow from raw ones.
+    raw = report.cosine.astype(np.float64)
+    centered = raw - raw.mean(0) - raw.mean(1)[:, None] + raw.mean()
+    lengths = np.sqrt(np.diag(centered))
+    centered /= np.outer(lengths, lengths)
+    for distance, mean in report.centered_profile.items():
+        assert abs(np.diag(centered, distance).mean() - mean) < 1e-4
+    assert report.verdict_cosine == report.centered_profile[1]
     np.testing.assert_allclose(np.diag(report.cosine), 1, atol=1e-5)
 
 

@@ -75,7 +75,8 @@ TEST_F(EncoderctlTest, NamesTheLineThatIsToBlameAndKeepsWhatCameBefore) {
                          "has 9 tokens; this model takes at most 8; "
                          "--truncate=end cuts it, --windows=16 averages "
                          "windows of it, --on_error=skip passes over such "
-                         "texts\n"));
+                         "texts\n70 texts are done; to resume, correct "
+                         "this text and repeat the command\n"));
   EXPECT_EQ(Read(out).substr(0, kNpyHeaderBytes),
             NpyHeader(70, FakeEncoderService::kHiddenSize));
   EXPECT_EQ(Run({"embed", "--input", in}), kExitFailed);
@@ -255,41 +256,6 @@ TEST_F(EncoderctlTest, DescribesModels) {
               StartsWith("{\"name\":\"fake\",\"max_len\":8,\"dimensions\""));
   EXPECT_EQ(Run({"models", "other"}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("NOT_FOUND (MODEL_NOT_FOUND): model \"other\""));
-}
-
-TEST_F(EncoderctlTest, InspectsThePositionTable) {
-  ASSERT_EQ(Run({"inspect"}), kExitOk) << err_;
-  EXPECT_THAT(out_, HasSubstr("rows             0 to 7 of 8, 6 columns\n"));
-  EXPECT_THAT(out_, HasSubstr("least 0.0000, mean 3.5000, most 7.0000\n"));
-  EXPECT_THAT(out_, HasSubstr("       4        0.1250\n"));
-  EXPECT_THAT(out_,
-              HasSubstr("WARNING: trained up to row 3, random from row 4 on: "
-                        "before it mean cosine of neighbouring rows 0.5000, "
-                        "threshold 0.1250\n"));
-  EXPECT_EQ(Run({"inspect", "--first_row=8"}), kExitFailed);
-  EXPECT_THAT(err_, HasSubstr("ROWS_OUT_OF_RANGE"));
-  EXPECT_EQ(Run({"inspect", "0"}), kExitUsage);
-}
-
-TEST_F(EncoderctlTest, WritesWhatItInspectedAsJsonAndAsAPicture) {
-  const std::string json = File("inspect.json", "");
-  const std::string png = File("inspect.png", "");
-  ASSERT_EQ(Run({"inspect", "--first_row=2", "--row_count=3", "--json=" + json,
-                 "--png=" + png}),
-            kExitOk)
-      << err_;
-  EXPECT_THAT(Read(json),
-              StartsWith("{\"model\":\"fake\",\"position_scheme\":"
-                         "\"learned\",\"table_rows\":8,\"columns\":6,"
-                         "\"first_row\":2,\"row_count\":3,\"verdict\":"
-                         "\"partly trained\",\"verdict_cosine\":0.5,"
-                         "\"threshold\":0.125,\"change_row\":4,"
-                         "\"norms\":[2.0,3.0,4.0],\"profile\":[{"));
-  EXPECT_THAT(Read(png), StartsWith("\x89PNG\r\n"));
-  ASSERT_EQ(Run({"inspect", "--json=-"}), kExitOk) << err_;
-  EXPECT_THAT(out_, StartsWith("{\"model\":\"fake\""));
-  EXPECT_EQ(Run({"inspect", "--png=/none/x.png"}), kExitFailed);
-  EXPECT_THAT(err_, HasSubstr("cannot open /none/x.png"));
 }
 
 TEST_F(EncoderctlTest, AnswersHealthWithItsExitCode) {

@@ -46,7 +46,6 @@ class TextSourceTest : public ::testing::Test {
         text = std::string(refused.message());
       }
       texts_.push_back(text);
-      ends_.push_back(source_->bytes_read());
     }
     EXPECT_EQ(source_->texts_read(), static_cast<int64_t>(texts_.size()));
   }
@@ -54,13 +53,11 @@ class TextSourceTest : public ::testing::Test {
   std::istringstream in_;
   std::unique_ptr<TextSource> source_;
   std::vector<std::string> texts_;
-  std::vector<int64_t> ends_;  // bytes_read behind each
 };
 
 TEST_F(TextSourceTest, ReadsLinesWithAndWithoutTheirEnds) {
   Read("one\r\n\ntwo words\nlast", "auto");
   EXPECT_THAT(texts_, ElementsAre("one", "", "two words", "last"));
-  EXPECT_THAT(ends_, ElementsAre(5, 6, 16, 20));
   EXPECT_EQ(source_->NameOf(3), "standard input:4");
 }
 
@@ -76,7 +73,6 @@ TEST_F(TextSourceTest, RefusesALineThatIsTooLongAndGoesOnBehindIt) {
         ElementsAre(
             "ok", "inputs[1] is a line of 16777217 bytes; the most is 16777216",
             "more"));
-    EXPECT_EQ(source_->bytes_read(), static_cast<int64_t>(lines.size()));
   }
 }
 
@@ -90,7 +86,6 @@ TEST_F(TextSourceTest, ReadsStringsAndFieldsOfJsonLines) {
 TEST_F(TextSourceTest, BlankJsonLinesAtTheEndAreNoTexts) {
   Read("\"one\"\n\"two\"\n\n  \t\r\n\n ", "jsonl");
   EXPECT_THAT(texts_, ElementsAre("one", "two"));
-  EXPECT_THAT(ends_, ElementsAre(6, 12));
 }
 
 TEST_F(TextSourceTest, ABlankJsonLineBeforeOthersIsRefusedUnderItsNumber) {
@@ -99,7 +94,6 @@ TEST_F(TextSourceTest, ABlankJsonLineBeforeOthersIsRefusedUnderItsNumber) {
               ElementsAre("inputs[0] is a blank line before others", "one",
                           "inputs[2] is a blank line before others",
                           "inputs[3] is a blank line before others", "two"));
-  EXPECT_THAT(ends_, ElementsAre(1, 7, 8, 11, 17));
 }
 
 TEST_F(TextSourceTest, LooksPastSoManyBlankLinesAndNoMore) {

@@ -42,7 +42,7 @@ class RawHttp2:
         self._send(RST_STREAM, 0, stream, struct.pack(">I", CANCEL))
 
     def long_call(self, path, frames, size, end):
-        """Begins a call whose headers go on for so many frames of so many
+        """Begins a call whose headers go on for `frames` frames of `size`
         bytes; end: whether they end there."""
         stream = self._begin(path, 0)
         for i in range(frames):

@@ -20,7 +20,6 @@ class CsvReader : public RecordReader {
   absl::Status Begin(LineReader* in) override;
   absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                             std::string* wrong) override;
-  void Resume() override {}
   const char* noun() const override { return "row"; }
 
  private:

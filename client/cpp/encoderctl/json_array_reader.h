@@ -17,7 +17,6 @@ class JsonArrayReader : public RecordReader {
   absl::Status Begin(LineReader* in) override;
   absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                             std::string* wrong) override;
-  void Resume() override { first_ = false; }
   const char* noun() const override { return "element"; }
 
  private:

@@ -28,9 +28,6 @@ class RecordReader {
   virtual absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                                     std::string* wrong) = 0;
 
-  // `in` was moved behind a record, other than by Next.
-  virtual void Resume() = 0;
-
   // What a record is called: "row", "element".
   virtual const char* noun() const = 0;
 };

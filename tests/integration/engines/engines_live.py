@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """client/examples/embed_ray.py or embed_spark.py as its users run it, over two
 servers: every row once, with the right vector, though one server is restarted
-in the middle, or both are away for a while; and how fast two servers are beside
+in the middle, or both are away for a while; and how fast two servers are next to
 one.
 
     ENCODERD_TEST_MODEL=FOLDER engines_live.py ray|spark \\
@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 from server_process import (  # noqa: E402  after the path
     PATIENCE, Server, eventually, free_port)
 
-# Sleeps for each token, so that two such servers are on machines of their own
+# Sleeps for each token, so that two such servers are like separate machines
 # as far as time goes.
 FAKE = "fake=token_us:150"
 FILES = 8
@@ -65,7 +65,7 @@ def rows_of(server):
 
 
 class Job:
-    """The example over these servers, in a process of its own."""
+    """The example over these servers, in its own process."""
 
     def __init__(self, engine, folder, servers):
         self.out = pathlib.Path(folder) / "out"
@@ -122,7 +122,7 @@ class Check:
 
     @contextlib.contextmanager
     def job(self, model, count):
-        """A job over so many new servers; its rows are checked at its end."""
+        """A job over `count` new servers; its rows are checked at its end."""
         servers = [self.start(model, free_port()) for _ in range(count)]
         try:
             with tempfile.TemporaryDirectory() as folder:

@@ -195,7 +195,7 @@ TEST(PositionInspectionTest, NamesTheRowWhereAHalfTrainedTableChanges) {
 }
 
 // New rows are random about nothing, about the mean of the old ones, or about
-// some vector of their own.
+// a vector that they share.
 TEST(PositionInspectionTest, NamesTheChangeWhateverBothPartsShare) {
   for (uint32_t seed = 1; seed <= 10; ++seed) {
     const HostMatrix head = Shifted(WalkTable(512, 384, 0.9, seed), 3, 1000);

@@ -136,6 +136,9 @@ struct ServerConfig {
 
   // No setting: the commit of the sources, which main.cc knows.
   std::string revision = "unknown";
+  // No setting: where a service manager listens (service_manager.h), from the
+  // environment variable NOTIFY_SOCKET; empty: nobody asked to be told.
+  std::string notify_socket;
 
   // The whole as "key=value" pairs, for the log.
   std::string ToString() const;

@@ -11,7 +11,7 @@
 set -euo pipefail
 
 build_packages=(
-  g++ cmake make ninja-build ccache pkgconf
+  g++ cmake make ninja-build ccache pkgconf dpkg-dev
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc
   libprotobuf-dev libabsl-dev libssl-dev prometheus-cpp-dev
   libdnnl-dev libicu-dev nlohmann-json3-dev libstb-dev

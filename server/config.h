@@ -149,6 +149,9 @@ struct ServerConfig {
 
   // Not a setting: the commit of the sources, from main.cc.
   std::string revision = "unknown";
+  // No setting: where a service manager listens (service_manager.h), from the
+  // environment variable NOTIFY_SOCKET; empty: nobody asked to be told.
+  std::string notify_socket;
 
   // All settings as "key=value" pairs, for the log.
   std::string ToString() const;

@@ -25,6 +25,7 @@
 #include "server/observe/log.h"
 #include "server/pipeline/start_thread.h"
 #include "server/rpc/wire.h"
+#include "server/service_manager.h"
 #include "server/version.h"
 
 namespace encoderd {
@@ -33,6 +34,10 @@ namespace {
 // A signal this soon after the first is the same request: programs like
 // `timeout` signal a process and then its group.
 constexpr absl::Duration kOneWish = absl::Seconds(1);
+
+// What leaving may take besides drain_delay and drain_timeout, before a service
+// manager may kill the process; far more than the last words need.
+constexpr absl::Duration kGoodbyePatience = absl::Seconds(10);
 
 // What the main thread waits for: signals, and wake-ups by other threads.
 class Events {
@@ -166,6 +171,14 @@ bool DrainUnlessHurried(Server* server, Events* events) {
   return all_answered;
 }
 
+// The start and the end do not depend on whether anybody hears of them.
+void Tell(const ServerConfig& config, absl::string_view lines) {
+  const absl::Status status = TellServiceManager(config.notify_socket, lines);
+  if (status.ok()) return;
+  Log(LogLevel::kWarning, "notify_failed",
+      LogFields().Add("message", status.message()));
+}
+
 std::string WithPort(const std::string& address, int port) {
   return absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
 }
@@ -229,10 +242,13 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
   load.join();
   if (!load_status.ok()) return StartFailed(load_status);
   events.StartLookingAtMemory();
+  if (!signalled) Tell(*config, kReadyLines);
 
   while (!signalled && !device_lost) signalled = events.WaitForSignal();
   Log(LogLevel::kInfo, "draining",
       LogFields().Add("in_flight", (*server)->in_flight()));
+  Tell(*config, StoppingLines(config->drain_delay + config->drain_timeout +
+                              kGoodbyePatience));
   const bool all_answered = DrainUnlessHurried(server->get(), &events);
   Log(LogLevel::kInfo, "stopped");
   const int code = device_lost ? kExitDeviceLost : kExitOk;

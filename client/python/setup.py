@@ -4,8 +4,13 @@ encoder.proto and service_config.json stand elsewhere in the repository, once
 for all languages. A source distribution carries copies of both, so that it
 builds on its own. Nothing generated is kept in the source tree, but for an
 editable install.
+
+ENCODERD_PROGRAMS names a folder with the programs encoderd and encoderctl: the
+package then carries them and is a wheel of this platform (deploy/wheel.sh).
+Without it the package is the client alone, for any platform.
 """
 
+import os
 import pathlib
 import re
 import shutil
@@ -13,7 +18,7 @@ import tempfile
 
 import grpc_tools
 from grpc_tools import protoc
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
@@ -24,6 +29,8 @@ IMPORTED = "google/rpc/status.proto"
 # google/protobuf/*.proto come with protoc.
 WELL_KNOWN = pathlib.Path(grpc_tools.__file__).parent / "_proto"
 CONFIG = "service_config.json"
+PROGRAMS = os.environ.get("ENCODERD_PROGRAMS")
+NAMES = ("encoderd", "encoderctl")
 
 
 def first_with(name, folders):
@@ -72,6 +79,11 @@ class BuildPy(build_py):
         super().run()
         editable = getattr(self, "editable_mode", False)
         generate(HERE if editable else self.build_lib)
+        if PROGRAMS and not editable:
+            folder = pathlib.Path(self.build_lib, "encoderd_programs/bin")
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in NAMES:  # with their mode
+                shutil.copy(pathlib.Path(PROGRAMS, name), folder / name)
 
 
 class Sdist(sdist):
@@ -84,5 +96,30 @@ class Sdist(sdist):
         shutil.copy(CONFIG_ROOT / CONFIG, pathlib.Path(base_dir, CONFIG))
 
 
-setup(cmdclass={"build_py": BuildPy, "sdist": Sdist},
-      install_requires=requirements())
+class WithPrograms(Distribution):
+    def has_ext_modules(self):
+        return True  # files of one platform
+
+
+def programs():
+    """What setup() is told of the programs: any Python 3 can start them."""
+    if not PROGRAMS:
+        return {"packages": ["encoderd"]}
+    from setuptools.command.bdist_wheel import bdist_wheel
+
+    class BdistWheel(bdist_wheel):
+        def get_tag(self):
+            return ("py3", "none", super().get_tag()[2])
+
+    return {
+        "packages": ["encoderd", "encoderd_programs"],
+        "distclass": WithPrograms,
+        "entry_points": {"console_scripts": [
+            f"{name} = encoderd_programs:{name}" for name in NAMES]},
+        "cmdclass": {"bdist_wheel": BdistWheel},
+    }
+
+
+arguments = programs()
+arguments.setdefault("cmdclass", {}).update(build_py=BuildPy, sdist=Sdist)
+setup(install_requires=requirements(), **arguments)

@@ -32,7 +32,8 @@ CXX = (".h", ".cc", ".cu", ".proto", ".c", ".java", ".go", ".rs", ".mjs",
        ".php")
 HASH = (".sh", ".cmake", "CMakeLists.txt", ".rb", ".pl")
 COMMENTED = CXX + HASH + (".py",)
-PLAIN = (".h.in", ".json", ".toml", ".yml", "Dockerfile", ".clang-tidy")
+PLAIN = (".h.in", ".json", ".toml", ".yml", ".service", "Dockerfile",
+         ".clang-tidy")
 DEFINES_NOTHING = ("tests/lint/code_names.py", "tests/lint/self_test.py")
 
 CXX_PARTS = re.compile(

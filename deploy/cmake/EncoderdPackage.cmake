@@ -1,0 +1,45 @@
+# The .deb, by CPack: programs, service, license; for the release of Debian or Ubuntu that builds it, whose libraries it needs.
+# deploy/deb.sh builds it. `cmake --install` brings the programs alone; the component `service` is what only the package has.
+if(NOT PROJECT_IS_TOP_LEVEL OR NOT ENCODERD_SERVER OR NOT EXISTS /etc/debian_version)
+  return()
+endif()
+set(files ${PROJECT_SOURCE_DIR}/deploy/package/debian)
+
+# What is compiled in comes with its license, too.
+file(READ ${PROJECT_SOURCE_DIR}/LICENSE copyright)
+foreach(package IN ITEMS nlohmann-json3-dev)
+  if(EXISTS /usr/share/doc/${package}/copyright)
+    file(READ /usr/share/doc/${package}/copyright text)
+    string(APPEND copyright "\n\nCompiled in, of the package ${package}:\n\n${text}")
+  endif()
+endforeach()
+file(WRITE ${PROJECT_BINARY_DIR}/package/copyright "${copyright}")
+
+install(FILES ${PROJECT_BINARY_DIR}/package/copyright DESTINATION share/doc/encoderd COMPONENT service EXCLUDE_FROM_ALL)
+install(FILES ${files}/encoderd.service DESTINATION lib/systemd/system COMPONENT service EXCLUDE_FROM_ALL)
+install(FILES ${files}/encoderd.flags DESTINATION /etc/encoderd COMPONENT service EXCLUDE_FROM_ALL)
+
+set(release "")
+foreach(key IN ITEMS ID VERSION_ID)  # debian, 12
+  file(STRINGS /etc/os-release line REGEX "^${key}=")
+  string(REGEX REPLACE "^${key}=|\"" "" line "${line}")
+  string(APPEND release "${line}")
+endforeach()
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME encoderd)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGE_DESCRIPTION "The server encoderd, the command line encoderctl, and a service for systemd.
+The service is not started before /etc/encoderd/encoderd.flags names a model.")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_CMAKE_PROJECTS
+  "${PROJECT_BINARY_DIR};encoderd;Unspecified;/" "${PROJECT_BINARY_DIR};encoderd;service;/")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE "1~${release}")
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The authors of encoderd")
+set(CPACK_DEBIAN_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${files}/conffiles ${files}/postinst ${files}/prerm ${files}/postrm)
+include(CPack)

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Builds the Python wheel that carries the server, encoderctl and the client,
+# with the libraries that they load; prints its path and, to standard error, its
+# size.
+#
+#   deploy/wheel.sh [OUT]
+#
+# OUT is the folder for the wheel (default: build/wheel). For the CPU alone, of
+# any x86-64: what needs newer instructions is chosen at run time. auditwheel
+# names in the wheel's tag the oldest glibc that has all symbols used: 2.35 where
+# Debian 12 builds.
+set -euo pipefail
+from=$PWD  # what relative paths are relative to
+cd "$(dirname "$0")/.."
+
+say() { echo "wheel: $*" >&2; }
+
+if [[ $# -gt 1 || ${1-} == -* ]]; then
+  echo "usage: deploy/wheel.sh [OUT]" >&2
+  exit 2
+fi
+out=${1:-build/wheel}
+case ${1-} in '' | /*) ;; *) out=$from/$1 ;; esac
+
+say "building the programs (some minutes where nothing is built yet)"
+cmake --preset package > /dev/null
+cmake --build build/package --parallel "$(nproc)" \
+  --target encoderd encoderctl >&2
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' \
+  build/package/CMakeCache.txt)
+revision=$(git rev-parse HEAD 2> /dev/null || echo unknown)
+
+tools=build/wheel-tools
+if ! cmp -s deploy/package/wheel-tools.txt "$tools/wheel-tools.txt"; then
+  rm -rf "$tools"
+  python3 -m venv "$tools"
+  "$tools/bin/pip" install --quiet --disable-pip-version-check \
+    -r deploy/package/wheel-tools.txt
+  cp deploy/package/wheel-tools.txt "$tools/"
+fi
+PATH=$PWD/$tools/bin:$PATH
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/programs" "$work/client/python" "$out"
+for program in encoderd encoderctl; do
+  strip -o "$work/programs/$program" "build/package/bin/$program"
+done
+# A copy, so that nothing that is left of another build gets in.
+cp -R proto "$work/"
+cp client/service_config.json "$work/client/"
+(cd client/python && cp -R pyproject.toml setup.py README.md encoderd \
+  encoderd_programs "$work/client/python/")
+
+ENCODERD_PROGRAMS=$work/programs python -m pip wheel --quiet --no-deps \
+  --no-build-isolation --disable-pip-version-check \
+  --wheel-dir "$work/plain" "$work/client/python" >&2
+auditwheel repair --strip --wheel-dir "$work/repaired" \
+  "$work"/plain/encoderd-*.whl > "$work/log" 2>&1 || {
+  cat "$work/log" >&2
+  say "auditwheel could not bring the libraries in; what it said is above"
+  exit 1
+}
+python deploy/package/wheel_licenses.py --version="$version" \
+  --revision="$revision" --built-in=nlohmann-json3-dev \
+  "$work"/repaired/encoderd-*.whl "$work/done" build/package/bin/encoderd \
+  build/package/bin/encoderctl >&2
+
+wheel=$(cd "$work/done" && echo encoderd-*.whl)
+rm -f "$out"/encoderd-*.whl
+mv "$work/done/$wheel" "$out/"
+say "$(stat -c %s "$out/$wheel") bytes"
+echo "$out/$wheel"

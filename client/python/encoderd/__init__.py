@@ -28,6 +28,7 @@ __all__ = [
     "DEFAULT_TARGET", "AsyncClient", "Client", "DeadlineExceededError",
     "EmbedResult", "Embedding", "EncoderdError", "InputTooLongError",
     "InvalidInputError", "NotFoundError", "PositionReport", "QueueFullError",
-    "Server",    "ServerFaultError", "ServerStartError", "TokenIds", "TokenStates", "TokenizedText",
-    "TokenizedTexts", "UnauthenticatedError", "UnavailableError",
+    "Server", "ServerFaultError", "ServerStartError", "TokenIds",
+    "TokenStates", "TokenizedText", "TokenizedTexts", "UnauthenticatedError",
+    "UnavailableError",
 ]

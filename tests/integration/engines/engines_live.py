@@ -34,9 +34,10 @@ from server_process import (  # noqa: E402  after the path
 
 # Sleeps for each token, so that two such servers are like separate machines
 # as far as time goes.
-FAKE = "fake=token_us:150"
+FAKE = "fake=token_us:60"
 FILES = 8
 OUTAGE = 3  # seconds; five attempts take half of it
+TASKS = {"ray": "2", "spark": "4"}  # enough rows in each to use both servers
 PROGRAMS = pathlib.Path(sys.executable).parent
 COMMANDS = {
     "ray": [sys.executable],
@@ -74,7 +75,7 @@ class Job:
         self.process = subprocess.Popen(
             [*COMMANDS[engine],
              ROOT / f"client/examples/embed_{engine}.py",
-             f"{folder}/in", self.out, target],
+             f"{folder}/in", self.out, target, TASKS[engine]],
             env=dict(os.environ, **ENVIRONMENT), cwd=folder,
             stdout=self._log, stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL)

@@ -337,7 +337,7 @@ TEST_F(TunedProductsTest, GivesTheFirstCardsBitsOnAnother) {
   const absl::Status status = Products(store)->Create(kArgs).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("refuses the algorithm that products bf16 64 8 bias "
+              HasSubstr("rejects the algorithm that products bf16 64 8 bias "
                         "have on another card of this process: unknown bytes"));
 }
 

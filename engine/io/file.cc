@@ -66,14 +66,18 @@ absl::Status OpenFailed(absl::string_view name, int error) {
                  absl::StrCat("cannot be opened: ", std::strerror(error)));
 }
 
-// What Git leaves in the place of a large file where Git LFS is not installed.
-bool IsLfsPointer(const File& file) {
+// Whether it is what Git puts in place of a large file without Git LFS.
+absl::StatusOr<bool> IsLfsPointer(const File& file) {
   constexpr absl::string_view kStart = "version https://git-lfs.github.com/";
   constexpr int64_t kLongest = 1024;
+  if (file.size() < static_cast<int64_t>(kStart.size()) ||
+      file.size() > kLongest) {
+    return false;
+  }
   char start[kStart.size()];
-  return file.size() >= static_cast<int64_t>(kStart.size()) &&
-         file.size() <= kLongest && file.ReadAt(0, start, kStart.size()).ok() &&
-         absl::string_view(start, kStart.size()) == kStart;
+  const absl::Status status = file.ReadAt(0, start, kStart.size());
+  if (!status.ok()) return status;
+  return absl::string_view(start, kStart.size()) == kStart;
 }
 
 absl::StatusOr<std::string> ResolveInside(const std::string& folder,
@@ -114,7 +118,9 @@ absl::StatusOr<File> File::Open(const std::string& folder,
   if (!S_ISREG(info.st_mode)) return Refused(name, "is not a regular file");
   file.size_ = info.st_size;
   if (file.size_ == 0) return Refused(name, "is empty");
-  if (IsLfsPointer(file)) {
+  const absl::StatusOr<bool> pointer = IsLfsPointer(file);
+  if (!pointer.ok()) return pointer.status();
+  if (*pointer) {
     return Refused(name,
                    "is a Git LFS pointer, not the file itself: run git "
                    "lfs pull in its folder");

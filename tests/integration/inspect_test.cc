@@ -139,7 +139,7 @@ TEST(InspectBoundsTest, AnAnswerAboveTheMessageLimitIsRefusedWithoutAField) {
   EXPECT_EQ(error.metadata.at("reply_bytes"), "1050624");  // 512 x 513 floats
   EXPECT_EQ(error.metadata.at("limit"), "65536");
   EXPECT_TRUE(error.violations.empty());
-  EXPECT_THAT(error.message, ::testing::EndsWith("ask for less"));
+  EXPECT_THAT(error.message, ::testing::EndsWith("request less"));
   request.set_row_count(100);
   EXPECT_TRUE(inspect().ok());
 }

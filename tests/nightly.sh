@@ -13,7 +13,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang fuzz
-  asan tsan coverage simulation rounds bounds soak container restarts rotations prometheus dashboard languages tokenizers)
+  asan tsan coverage simulation rounds bounds soak container wheel deb restarts rotations prometheus dashboard languages tokenizers)
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -221,6 +221,35 @@ check_container() {
   local code=$?
   verdict "under 105 MB, 0 faults" "$(paste -sd ';' "$work/container_test")" \
     test "$code" -eq 0
+}
+
+# package_check NAME: a program of tests/integration/packages, likewise.
+package_check() {
+  touch "$work/$1"
+  [[ -n ${ENCODERD_TEST_MODEL-} ]] ||
+    ENCODERD_TEST_MODEL=$(deploy/fetch-model.sh) || return
+  export ENCODERD_TEST_MODEL
+  deploy/install-deps.sh --containers &&
+    "$python" "tests/integration/packages/$1.py" \
+      > "$work/$1" 2> "$work/$1.log"
+  local code=$?
+  [[ $code -eq 0 ]] || tail -n 60 "$work/$1.log" >&2
+  return "$code"
+}
+
+# The wheel in a bare Debian: contents, size, bits, commands.
+check_wheel() {
+  package_check wheel_test
+  local code=$?
+  verdict "36 MB, 60 s, 0 faults" "$(cat "$work/wheel_test")" \
+    test "$code" -eq 0
+}
+
+# The Debian package in a bare Debian, and its service under a real systemd.
+check_deb() {
+  package_check deb_test
+  local code=$?
+  verdict "0 faults" "$(cat "$work/deb_test")" test "$code" -eq 0
 }
 
 # 100 restarts by TERM under load, callers with the shipped service config.

@@ -55,5 +55,6 @@ rm -f "build-$preset.log"
 cmake --build "build/$preset" --parallel "$jobs" --target "${targets[@]}"
 say "built in $((SECONDS - started)) s"
 
+# Most tests wait more than they compute, so two run on each core.
 ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
-  --parallel "$jobs" "$@"
+  --parallel $((2 * jobs)) "$@"

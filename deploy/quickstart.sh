@@ -1,18 +1,31 @@
 #!/usr/bin/env bash
-# From a fresh clone to embeddings: installs what is missing, builds, fetches
+# From a fresh clone to embeddings: installs missing packages, builds, fetches
 # the model, starts the server, embeds three sentences and leaves the server
-# running in the foreground (Ctrl-C stops it). A second start takes seconds.
+# running in the foreground (Ctrl-C stops it). Each step says how long it usually
+# takes and how long it took; a second start takes seconds.
 #
 #   deploy/quickstart.sh [--once] [--port N] [--http_port N]
 #
-#   --once         stop the server after the example and exit 0; takes any two
-#                  free ports unless told which
+#   --once         stop the server after the example and exit 0; uses any two
+#                  free ports by default
 #   --port N       gRPC on 127.0.0.1:N (default 8400)
 #   --http_port N  metrics and health on 127.0.0.1:N (default 8401)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-say() { printf '\n-- %s\n' "$*"; }
+step=
+began=0
+# begin STEP USUALLY: ends the step before, and says how long this one takes.
+begin() {
+  end
+  step=$1
+  began=$SECONDS
+  printf '\n-- %s (usually %s)\n' "$step" "$2"
+}
+end() {
+  if [[ -n $step ]]; then echo "   $step: $((SECONDS - began)) s"; fi
+  step=
+}
 fail() {
   printf 'quickstart: %s\n' "$@" >&2
   exit 1
@@ -39,9 +52,8 @@ while [[ $# -gt 0 ]]; do
   shift
 done
 
-say "packages"
+begin "packages" "a second; minutes if packages are missing"
 deploy/install-deps.sh
-echo "all there"
 
 free_port() {
   python3 -c 'import socket
@@ -57,7 +69,7 @@ fi
 port=${port:-8400}
 http_port=${http_port:-8401}
 if in_use "$port"; then
-  fail "port $port of 127.0.0.1 is in use (a server that still runs?);" \
+  fail "port $port of 127.0.0.1 is in use, maybe by a server that still runs;" \
     "stop that program or choose another: deploy/quickstart.sh --port N"
 fi
 if in_use "$http_port"; then
@@ -65,22 +77,35 @@ if in_use "$http_port"; then
     "stop that program or choose another: deploy/quickstart.sh --http_port N"
 fi
 
-say "build (the first takes about 8 minutes of one core)"
+cores=$(nproc)
+if [[ -x build/release/bin/encoderd ]]; then
+  usually="seconds if few sources changed"
+else
+  usually="$(((8 + cores - 1) / cores)) minutes on this machine's $cores cores"
+fi
+begin "build" "$usually"
 if [[ ! -f build/release/build.ninja ]]; then
-  # This machine's own card, if there is one; it saves most of the time.
+  # Compiling only for this host's GPU saves most of the time.
   if nvidia-smi --list-gpus > /dev/null 2>&1; then
     cmake --preset release -DCMAKE_CUDA_ARCHITECTURES=native > /dev/null
   else
     cmake --preset release -DENCODERD_CUDA=OFF > /dev/null
   fi
 fi
-cmake --build build/release --parallel "$(nproc)"
+# A terminal gets ninja's own status line, a log one line per tenth.
+if [[ -t 1 ]]; then
+  NINJA_STATUS='[%f/%t, %p, %es] ' \
+    cmake --build build/release --parallel "$cores"
+else
+  NINJA_STATUS='[%f/%t] ' cmake --build build/release --parallel "$cores" |
+    deploy/build-progress.sh
+fi
 
-say "model"
+begin "model" "a second; the first time, as long as a download of 84 MB"
 model=$(deploy/fetch-model.sh)
 echo "$model"
 
-say "server"
+begin "server" "two seconds"
 server=
 stop() {
   if [[ -n $server ]]; then
@@ -106,7 +131,7 @@ ctl() {
 ready=false
 for _ in $(seq 300); do  # 30 s
   kill -0 "$server" 2> /dev/null ||
-    fail "the server stopped at its start; its log is above"
+    fail "the server failed to start; its log is above"
   if ctl health > /dev/null 2>&1; then
     ready=true
     break
@@ -115,28 +140,35 @@ for _ in $(seq 300); do  # 30 s
 done
 $ready || fail "the server was not ready within 30 s; its log is above"
 
-say "how similar are three sentences? (cosine)"
+begin "cosine similarity of three sentences" "a second"
 ctl similarity \
   "A man is eating food." \
   "Someone has a meal." \
   "The stock market fell sharply today."
+end
 
 if $once; then
   stop
-  say "done"
+  printf '\n-- done\n'
   exit 0
 fi
 
 target=
 if [[ $port != 8400 ]]; then target=" --target=127.0.0.1:$port"; fi
+python_package=./client/python
 cat << EOF
 
--- the server runs; try in another terminal:
+-- the server is running; try in another terminal:
   build/release/bin/encoderctl embed$target "Hello, world"
   build/release/bin/encoderctl tokenize$target "Hello, world"
   build/release/bin/encoderctl models$target
   curl http://127.0.0.1:$http_port/metrics
-Ctrl-C stops it.
+In Python:
+  python3 -m venv .venv && .venv/bin/pip install $python_package
+  .venv/bin/python -c 'import encoderd
+print(encoderd.Client("127.0.0.1:$port").encode("Hello, world").shape)'
+Other models: deploy/fetch-model.sh --list
+Ctrl-C stops the server.
 EOF
 wait "$server"
 server=

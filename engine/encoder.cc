@@ -113,8 +113,8 @@ absl::Status OrderLayers(const ModelConfig& config, EncoderLayers* layers) {
                                .attention_norm.get();
     }
     if (step.after_attention == nullptr || step.after_feed_forward == nullptr) {
-      return absl::DataLossError(
-          absl::StrCat("layer ", l, ": a half without a norm after it"));
+      return absl::DataLossError(absl::StrCat(
+          "layer ", l, ": half of a layer without a norm after it"));
     }
     layers->steps.push_back(step);
   }

@@ -26,7 +26,7 @@ class Encoder {
       WeightSource* source);
 
   const Device& device() const { return *device_; }
-  // For looking at: a copy on the host of the rows that the embedding block
+  // For inspection: a copy on the host of the rows that the embedding block
   // adds or, where positions rotate, of RotationRows, of the first rotation;
   // zero rows: neither.
   const HostMatrix& position_rows() const { return position_rows_; }

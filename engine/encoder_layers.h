@@ -38,7 +38,7 @@ struct EncoderLayers {
   std::unique_ptr<DeviceLinear> projection;             // [E] -> [H]; or null
   std::unique_ptr<DeviceAttentionBias> attention_bias;  // of all; or null
   std::vector<std::unique_ptr<DeviceRotation>> rotations;
-  std::vector<EncoderLayer> layers;        // those with weights of their own
+  std::vector<EncoderLayer> layers;        // those with their own weights
   std::unique_ptr<DeviceNorm> final_norm;  // pre-norm
   std::vector<EncoderStep> steps;          // [L], into the above
 };

@@ -96,7 +96,7 @@ class EncoderSession : public Session {
           (output.layer < kTableSum || output.layer > num_layers())) {
         return absl::InternalError(
             absl::StrCat("layer ", output.layer,
-                         " is asked for; this model has 0 to ", num_layers()));
+                         " is requested; this model has 0 to ", num_layers()));
       }
     }
     if (batch.max_seqlen > limits_.max_len) {

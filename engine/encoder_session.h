@@ -13,8 +13,8 @@
 namespace encoderd {
 
 // A Session (session.h has its contract) over `layers`, which it borrows, as
-// it does `device`. Takes all its memory here: RESOURCE_EXHAUSTED when it
-// cannot be had.
+// it does `device`. Allocates all its memory here: RESOURCE_EXHAUSTED if it is
+// unavailable.
 absl::StatusOr<std::unique_ptr<Session>> NewEncoderSession(
     const Device& device, const EncoderLayers& layers, const IdLimits& limits,
     const SessionOptions& options);

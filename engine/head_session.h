@@ -10,8 +10,8 @@
 namespace encoderd {
 
 // A Session that passes every pooled vector of `session` through `head`, and
-// then normalises it where the output asks for that; states stay as they are.
-// `head` outlives it.
+// then normalizes it if the output asks for it; states are unchanged. `head`
+// outlives it.
 std::unique_ptr<Session> NewHeadSession(std::unique_ptr<Session> session,
                                         const Head* head);
 

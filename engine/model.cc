@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/checkpoint/checkpoint_reader.h"
 #include "engine/checkpoint/head_files.h"
+#include "engine/checkpoint/model_folder.h"
 #include "engine/checkpoint/sentence_modules.h"
 #include "engine/device/device.h"
 #include "engine/encoder.h"
@@ -101,6 +102,8 @@ void Append(const std::vector<std::string>& notes, ModelInfo* info) {
 
 absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
     const std::string& folder, const ModelOptions& options) {
+  const absl::Status is_folder = CheckModelFolder(folder);
+  if (!is_folder.ok()) return is_folder;
   absl::StatusOr<int64_t> manifest = CheckManifest(folder);
   if (!manifest.ok()) return manifest.status();
   absl::StatusOr<ModelConfig> config = LoadModelConfig(folder, options.max_len);

@@ -60,7 +60,7 @@ class Model {
   // Where the folder holds a SHA256SUMS, its files are checked against it
   // first. Errors as in CheckManifest, LoadModelConfig, CheckpointReader and
   // Tokenizer; also DATA_LOSS when the tokenizer's vocabulary is larger than
-  // the token table. RESOURCE_EXHAUSTED when memory cannot be had. Throws
+  // the token table. RESOURCE_EXHAUSTED if memory is unavailable. Throws
   // nothing.
   static absl::StatusOr<std::shared_ptr<const Model>> Load(
       const std::string& folder, const ModelOptions& options);
@@ -72,7 +72,7 @@ class Model {
   // (position_inspection.h): the rows [P,E] that the embedding block adds to
   // the tokens', or a rotation's cosines and sines [P,dims] (RotationRows).
   virtual const HostMatrix& position_rows() const = 0;
-  // RESOURCE_EXHAUSTED when memory cannot be had. The Model must outlive its
+  // RESOURCE_EXHAUSTED if memory is unavailable. The Model must outlive its
   // Sessions.
   virtual absl::StatusOr<std::unique_ptr<Session>> NewSession(
       const SessionOptions& options) const = 0;

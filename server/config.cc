@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "engine/device/device_words.h"
 #include "server/observe/log.h"
 
@@ -67,8 +68,8 @@ bool IsLoopback(const std::string& host) {
           host.find_first_not_of("0123456789.") == std::string::npos);
 }
 
-// Whoever reaches an address may read along and call, unless there is TLS or
-// the operator knows.
+// Everyone who reaches an address can read and call, unless it has TLS or the
+// operator accepts this.
 absl::Status Reach(const ServerConfig& c, absl::string_view flag,
                    const std::string& address) {
   if (c.tls() || c.insecure || address.empty()) return absl::OkStatus();
@@ -122,12 +123,29 @@ absl::Status SplitHostPort(const std::string& address, std::string* host,
   return absl::OkStatus();
 }
 
+absl::StatusOr<OtlpTarget> SplitOtlpEndpoint(const std::string& endpoint) {
+  OtlpTarget target;
+  absl::string_view address = endpoint;
+  target.tls = absl::ConsumePrefix(&address, "https://");
+  if (!target.tls) absl::ConsumePrefix(&address, "http://");
+  absl::ConsumeSuffix(&address, "/");
+  target.address = std::string(address);
+  std::string host;
+  int port = 0;
+  if (!SplitHostPort(target.address, &host, &port).ok() || port == 0) {
+    return Bad("otlp_endpoint", endpoint,
+               "must be host:port of a collector's OTLP over gRPC, such as "
+               "localhost:4317, with http:// or https:// before it or not");
+  }
+  return target;
+}
+
 absl::StatusOr<ModelSource> SplitModelFlag(const std::string& flag) {
   ModelSource source;
   const size_t equals = flag.find('=');
   source.folder = equals == std::string::npos ? flag : flag.substr(equals + 1);
   if (source.folder.empty()) {
-    return Bad("model", flag, "must be a model's folder or name=folder");
+    return Bad("model", flag, "must be a model folder or name=folder");
   }
   if (equals == std::string::npos) {
     std::string folder = flag;
@@ -140,14 +158,14 @@ absl::StatusOr<ModelSource> SplitModelFlag(const std::string& flag) {
   if (length < 1 || length > kMaxModelName) {
     return Bad("model", flag,
                absl::StrCat("the name must have 1 to ", kMaxModelName,
-                            " bytes; give one as name=folder"));
+                            " bytes; set one with name=folder"));
   }
   for (char c : source.name) {
     if (!absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-' &&
         c != '/') {
       return Bad("model", flag,
-                 "a name has only letters, digits and . _ - /; give one as "
-                 "name=folder");
+                 "a name may have only letters, digits and . _ - /; set one "
+                 "with name=folder");
     }
   }
   return source;
@@ -158,13 +176,13 @@ namespace {
 absl::Status CheckModels(const std::vector<ModelSource>& models) {
   if (models.empty()) {
     return absl::InvalidArgumentError(
-        "--model is missing: give the folder of a model");
+        "--model is missing: pass the folder of a model");
   }
   std::set<std::string> names;
   for (const ModelSource& model : models) {
     if (!names.insert(model.name).second) {
       return Bad("model", absl::StrCat(model.name, "=", model.folder),
-                 "another model has this name; give one as name=folder");
+                 "another model has this name; set one with name=folder");
     }
   }
   return absl::OkStatus();
@@ -215,6 +233,11 @@ absl::Status Validate(const ServerConfig& c) {
       InRange("max_unread_answer_bytes", c.max_unread_answer_bytes, kMiB,
               int64_t{1} << 40),
       OneOf("reflection", c.reflection, {"auto", "true", "false"}),
+      c.otlp_endpoint.empty() ? absl::OkStatus()
+                              : SplitOtlpEndpoint(c.otlp_endpoint).status(),
+      c.trace_ratio >= 0 && c.trace_ratio <= 1
+          ? absl::OkStatus()
+          : Bad("trace_ratio", absl::StrCat(c.trace_ratio), "must be 0 to 1"),
       DurationInRange("drain_delay", c.drain_delay, absl::Hours(1)),
       DurationInRange("drain_timeout", c.drain_timeout, absl::Hours(1)),
   };
@@ -258,6 +281,8 @@ std::string ServerConfig::ToString() const {
       .Add("max_streams", max_streams)
       .Add("max_unread_answer_bytes", max_unread_answer_bytes)
       .Add("reflection", reflection)
+      .Add("otlp_endpoint", otlp_endpoint)
+      .Add("trace_ratio", trace_ratio)
       .Add("drain_delay", absl::FormatDuration(drain_delay))
       .Add("drain_timeout", absl::FormatDuration(drain_timeout));
   return fields.text();

@@ -9,6 +9,7 @@
 #include "absl/flags/usage.h"
 #include "absl/flags/usage_config.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -20,7 +21,7 @@ namespace {
 const encoderd::ServerConfig kDefault;
 
 // Every --model, on the command line or in a flag file. Abseil parses each
-// occurrence into a fresh value and keeps the last: this one collects.
+// occurrence into a new value and keeps the last; this flag collects them.
 struct ModelFlags {
   std::vector<std::string> values;
 };
@@ -36,151 +37,174 @@ std::string AbslUnparseFlag(const ModelFlags& flags) {
   return absl::StrJoin(flags.values, " ");
 }
 
+// A duration whose error says what is missing; Abseil's says nothing.
+struct TimeFlag {
+  absl::Duration value;
+};
+
+bool AbslParseFlag(absl::string_view text, TimeFlag* flag, std::string* error) {
+  if (absl::ParseDuration(text, &flag->value)) return true;
+  double seconds = 0;
+  *error =
+      absl::StrCat("it takes a time with its unit, such as 500ms, 5s or 2m",
+                   absl::SimpleAtod(text, &seconds)
+                       ? absl::StrCat("; did you mean ", text, "s?")
+                       : "");
+  return false;
+}
+
+std::string AbslUnparseFlag(const TimeFlag& flag) {
+  return absl::FormatDuration(flag.value);
+}
+
 }  // namespace
 
 ABSL_FLAG(ModelFlags, model, {},
           "A model to serve: a folder in the Hugging Face or "
-          "sentence-transformers layout, or name=folder. Required; given "
-          "again, another model beside it, the first being the default. Cost: "
-          "the weights stay in memory, and each has threads of its own.");
+          "sentence-transformers layout, or name=folder. Required. Repeat it "
+          "to serve several models; the first is the default. Cost: the "
+          "weights stay in memory, and each model has its own threads.");
 ABSL_FLAG(
     std::string, listen, kDefault.listen,
-    "host:port of gRPC; port 0 takes any free one. Other than loopback only "
-    "with TLS or --insecure. Cost: whoever reaches it may call, unless "
-    "there is --tls_client_ca_file or --bearer_token_file.");
+    "host:port for gRPC; port 0 takes any free one. Addresses other than "
+    "loopback need TLS or --insecure. Cost: everyone who can reach it may "
+    "call, unless --tls_client_ca_file or --bearer_token_file is set.");
 ABSL_FLAG(std::string, http_listen, kDefault.http_listen,
-          "host:port of HTTP with /metrics, /healthz and /readyz; empty: none. "
-          "Cost: a thread that sleeps.");
+          "host:port for HTTP with /metrics, /healthz and /readyz; empty: no "
+          "HTTP. Cost: a thread that sleeps.");
 ABSL_FLAG(std::string, tls_certificate_file, kDefault.tls_certificate_file,
-          "PEM file of the server's certificate and of those that signed it; "
-          "both ports speak TLS 1.2 or later then. Read again when it is "
-          "replaced, and on SIGHUP. Cost: a handshake for each connection.");
+          "PEM file with the server's certificate and the chain that signed "
+          "it; both ports then use TLS 1.2 or later. Reloaded when it is "
+          "replaced, and on SIGHUP. Cost: a handshake per connection.");
 ABSL_FLAG(std::string, tls_key_file, kDefault.tls_key_file,
-          "PEM file of the certificate's key, without a password. Cost: as "
+          "PEM file with the certificate's key, without a password. Cost: as "
           "--tls_certificate_file.");
 ABSL_FLAG(std::string, tls_client_ca_file, kDefault.tls_client_ca_file,
-          "PEM file of the authorities whose clients gRPC takes, and no others "
-          "(mutual TLS); empty: clients need no certificate. HTTP asks for "
-          "none. Cost: a longer handshake.");
-ABSL_FLAG(std::string, bearer_token_file, kDefault.bearer_token_file,
-          "File of the bearer tokens that gRPC calls need: a line each, NAME "
-          "SHA256 [max_calls=N] [max_queue_tokens=N]; empty: everyone may "
-          "call. Read again when it is replaced, and on SIGHUP. HTTP asks for "
-          "none. Cost: some microseconds a call with hundreds of tokens.");
+          "PEM file of CAs; gRPC then accepts only clients with a certificate "
+          "that one of them signed (mutual TLS). Empty: clients need no "
+          "certificate. HTTP never requires one. Cost: a longer handshake.");
+ABSL_FLAG(
+    std::string, bearer_token_file, kDefault.bearer_token_file,
+    "File of the bearer tokens that gRPC calls need, one per line: NAME SHA256 "
+    "[max_calls=N] [max_queue_tokens=N]. Empty: everyone may call. Reloaded "
+    "when it is replaced, and on SIGHUP. HTTP never requires a token. Cost: "
+    "some microseconds per call with hundreds of tokens.");
 ABSL_FLAG(bool, health_needs_token, kDefault.health_needs_token,
           "With --bearer_token_file: grpc.health.v1 needs a token, too. Cost: "
           "probes must have one.");
 ABSL_FLAG(
     bool, insecure, kDefault.insecure,
-    "Listen on addresses other than loopback without TLS. Cost: anyone on "
-    "that network can read requests, answers and bearer tokens, and so "
-    "call.");
+    "Listen on addresses other than loopback without TLS. Cost: anyone on that "
+    "network can read requests, answers and bearer tokens, and can call.");
 ABSL_FLAG(
     std::string, device, kDefault.device,
     "Where to compute: auto, cpu, cuda (the first GPU), cuda:N, "
-    "cuda:N,cuda:M,... or cuda:all. auto takes the best the machine has "
-    "(of GPUs the first) and the log says why. Several GPUs must be of "
-    "one kind. Cost: a GPU keeps the weights and the scratch memory of its "
-    "threads in its own memory, and each of several all of them.");
-ABSL_FLAG(
-    std::string, dtype, kDefault.dtype,
-    "Number format of the matrix products: auto, fp32, bf16 or fp16. auto "
-    "is fp32 on a CPU and bf16 on a GPU. Cost of bf16 and fp16: cosine "
-    "0.999 instead of exact; a CPU may have bf16, never fp16.");
-ABSL_FLAG(
-    std::string, products, kDefault.products,
-    "What matrix products multiply: dtype (values of --dtype) or fp8 (8 bits, "
-    "a scale for each row; a GPU of compute capability 9.0 alone). Cost of "
-    "fp8: cosine 0.99 instead of bf16's 0.999.");
-ABSL_FLAG(
-    std::string, tuning_folder, kDefault.tuning_folder,
-    "Folder where a GPU keeps which algorithms of matrix products are fastest, "
-    "so that the next start need not time them again; empty: nothing is kept. "
-    "Changes no bits. Cost: a small file; without it, about a second more at "
-    "each start. No effect on a CPU.");
+    "cuda:N,cuda:M,... or cuda:all. auto takes the first supported GPU, else "
+    "the CPU, and the log says why. Several GPUs must be of one kind. Cost: "
+    "each GPU holds all weights, and the scratch memory of its threads.");
+ABSL_FLAG(std::string, dtype, kDefault.dtype,
+          "Number format of the matrix products: auto, fp32, bf16 or fp16. "
+          "auto is fp32 on a CPU and bf16 on a GPU. A CPU may support bf16, "
+          "never fp16. Cost of bf16 and fp16: cosine 0.999 instead of exact.");
+ABSL_FLAG(std::string, products, kDefault.products,
+          "What matrix products multiply: dtype (values of --dtype) or fp8 (8 "
+          "bits, one scale per row; only on a GPU of compute capability 9.0). "
+          "Cost of fp8: cosine 0.99 instead of bf16's 0.999.");
+ABSL_FLAG(std::string, tuning_folder, kDefault.tuning_folder,
+          "Folder where a GPU stores which algorithms for matrix products are "
+          "fastest, so that the next start need not time them again; empty: "
+          "nothing is stored. It does not change results. Cost: a small file; "
+          "without it, about a second per start. No effect on a CPU.");
 ABSL_FLAG(int32_t, max_len, kDefault.max_len,
-          "Most tokens of one input, special tokens included; 0: the model's "
-          "own limit. At most the position table's rows (rotary: what the "
-          "model was trained for; sinusoidal: 65536). Cost: attention time "
+          "Largest number of tokens per input, special tokens included; 0: the "
+          "model's own limit. At most the position table's rows (rotary: what "
+          "the model was trained for; sinusoidal: 65536). Cost: attention time "
           "grows with its square.");
 ABSL_FLAG(bool, cuda_graphs, kDefault.cuda_graphs,
-          "On a GPU: small batches by CUDA graphs, each trusted after it gave "
-          "the bits of a plain run. Cost: memory of the card, up to 64 graphs "
-          "for each thread.");
+          "On a GPU: run small batches by CUDA graphs; each graph must first "
+          "reproduce the bits of a plain run. Cost: GPU memory, up to 64 "
+          "graphs per thread.");
+ABSL_FLAG(int32_t, threads, kDefault.threads,
+          "Compute threads, distributed over the GPUs, each with its own "
+          "batch; 0: as many as fill the device. Cost: scratch memory for "
+          "max_batch_tokens each.");
 ABSL_FLAG(
-    int32_t, threads, kDefault.threads,
-    "Compute threads, dealt out over the GPUs, each with a batch of its own; "
-    "0: as many as fill the device. "
-    "Cost: scratch memory for max_batch_tokens each.");
-ABSL_FLAG(int32_t, tokenizer_threads, kDefault.tokenizer_threads,
-          "Threads that turn text into ids. Cost: each takes a core while it "
-          "works.");
+    int32_t, tokenizer_threads, kDefault.tokenizer_threads,
+    "Threads that turn text into ids. Cost: each takes a core while it works.");
 ABSL_FLAG(int64_t, max_batch_tokens, kDefault.max_batch_tokens,
-          "Tokens of one batch; 0: the device's own choice. Cost: scratch "
-          "memory, and the time a new request waits for the running batch.");
+          "Tokens per batch; 0: the device decides. Cost: scratch memory, and "
+          "the time a new request waits for the running batch.");
 ABSL_FLAG(int64_t, max_queue_tokens, kDefault.max_queue_tokens,
           "Tokens waiting and computing over all requests; beyond it "
           "RESOURCE_EXHAUSTED (QUEUE_FULL). Cost: the longest wait is this "
           "divided by the device's tokens per second.");
-ABSL_FLAG(absl::Duration, max_queue_time, kDefault.max_queue_time,
+ABSL_FLAG(TimeFlag, max_queue_time, TimeFlag{kDefault.max_queue_time},
           "How long a request may wait for compute, whatever its own deadline, "
           "a time with its unit, such as 10m; then DEADLINE_EXCEEDED "
-          "(EXPIRED_IN_QUEUE); 0: no limit. Seen when a thread takes work: a "
-          "device that hangs expires nothing. Cost: callers without a deadline "
-          "may wait that long.");
+          "(EXPIRED_IN_QUEUE); 0: no limit. Checked when a thread takes work: "
+          "a device that hangs expires nothing. Cost: callers without a "
+          "deadline may wait that long.");
 ABSL_FLAG(int32_t, max_inputs_per_request, kDefault.max_inputs_per_request,
-          "Inputs of one request; beyond it INVALID_ARGUMENT "
-          "(TOO_MANY_INPUTS). Cost: memory of one request.");
-ABSL_FLAG(int64_t, max_message_bytes, kDefault.max_message_bytes,
-          "Bytes of one request or answer. Cost: memory, once for each "
-          "request in flight.");
+          "Inputs per request; beyond it INVALID_ARGUMENT (TOO_MANY_INPUTS). "
+          "Cost: memory per request.");
+ABSL_FLAG(
+    int64_t, max_message_bytes, kDefault.max_message_bytes,
+    "Bytes per request or answer. Cost: memory, once per request in flight.");
 ABSL_FLAG(int64_t, max_connection_memory_bytes,
           kDefault.max_connection_memory_bytes,
-          "Bytes that gRPC may hold for all connections together; at least "
-          "256 MiB. Cost: memory under attack.");
-ABSL_FLAG(
-    int32_t, max_connections, kDefault.max_connections,
-    "Open connections; beyond it new ones wait unaccepted. Cost: two file "
-    "descriptors and about 100 KB each.");
-ABSL_FLAG(
-    int32_t, max_connections_per_address, kDefault.max_connections_per_address,
-    "Open connections of one IPv4 address or IPv6 /64; beyond it new ones "
-    "are closed; 0: half of --max_connections. Cost: callers behind one "
-    "proxy share it.");
-ABSL_FLAG(absl::Duration, max_connection_idle, kDefault.max_connection_idle,
-          "A connection without calls for so long is asked to close, a time "
-          "with its unit, such as 10m; 0: never. Cost: its caller connects "
-          "again for the next call.");
-ABSL_FLAG(absl::Duration, max_connection_age, kDefault.max_connection_age,
-          "A connection so old (+-10 %) is asked to close once its calls are "
-          "done, a time with its unit, such as 1h; 0: never. It brings callers "
-          "to servers that were added later. Cost: they connect again.");
+          "Bytes that gRPC may hold for all connections together; at least 256 "
+          "MiB. Cost: memory under attack.");
+ABSL_FLAG(int32_t, max_connections, kDefault.max_connections,
+          "Open connections; beyond it new ones wait unaccepted. Cost: two "
+          "file descriptors and about 100 KB each.");
+ABSL_FLAG(int32_t, max_connections_per_address,
+          kDefault.max_connections_per_address,
+          "Open connections per IPv4 address or IPv6 /64; beyond it new ones "
+          "are closed; 0: half of --max_connections. Cost: callers behind one "
+          "proxy share it.");
+ABSL_FLAG(TimeFlag, max_connection_idle, TimeFlag{kDefault.max_connection_idle},
+          "A connection without calls for this long is asked to close, a time "
+          "with its unit, such as 10m; 0: never. Cost: its caller reconnects "
+          "for the next call.");
+ABSL_FLAG(TimeFlag, max_connection_age, TimeFlag{kDefault.max_connection_age},
+          "A connection of this age (+-10 %) is asked to close once its calls "
+          "are done, a time with its unit, such as 1h; 0: never. Callers thus "
+          "reach servers that were added later. Cost: they reconnect.");
 ABSL_FLAG(int32_t, max_streams_per_connection,
           kDefault.max_streams_per_connection,
-          "Calls in flight on one connection. Cost: about 10 KB each.");
-ABSL_FLAG(int32_t, max_streams, kDefault.max_streams,
-          "Open EmbedStreams of all connections; beyond it RESOURCE_EXHAUSTED "
-          "(QUEUE_FULL). Cost: about 20 KB each while idle, up to 1 MiB while "
-          "busy.");
+          "Calls in flight per connection. Cost: about 10 KB each.");
 ABSL_FLAG(
-    int64_t, max_unread_answer_bytes, kDefault.max_unread_answer_bytes,
-    "Bytes of answers that their callers have not read yet; beyond it "
-    "connections with unread answers get RESOURCE_EXHAUSTED (QUEUE_FULL), "
-    "and calls whose answer was not read for 10 s are reset. Cost: "
-    "memory under attack.");
+    int32_t, max_streams, kDefault.max_streams,
+    "Open EmbedStreams of all connections; beyond it RESOURCE_EXHAUSTED "
+    "(QUEUE_FULL). Cost: about 20 KB each while idle, up to 1 MiB while busy.");
+ABSL_FLAG(int64_t, max_unread_answer_bytes, kDefault.max_unread_answer_bytes,
+          "Bytes of answers that callers have not read yet; beyond it calls on "
+          "connections with unread answers get RESOURCE_EXHAUSTED "
+          "(QUEUE_FULL), and calls whose answer was not read for 10 s are "
+          "reset. Cost: memory under attack.");
 ABSL_FLAG(std::string, reflection, kDefault.reflection,
           "Serve gRPC reflection, so that tools can list methods and messages: "
           "true, false, or auto, which is true unless calls need tokens. Cost: "
           "anyone can read the (public) schema, without a token.");
-ABSL_FLAG(absl::Duration, drain_delay, kDefault.drain_delay,
-          "After TERM: how long to go on accepting work while health says "
-          "NOT_SERVING; a time with its unit, such as 5s. Cost: leaving takes "
-          "that much longer.");
-ABSL_FLAG(absl::Duration, drain_timeout, kDefault.drain_timeout,
-          "After TERM: how long to wait for accepted work at most, a time with "
-          "its unit, such as 30s; what is not answered then gets DRAINING, "
-          "which callers have 1 s more to take. Cost: leaving may take that "
-          "long.");
+ABSL_FLAG(
+    std::string, otlp_endpoint, kDefault.otlp_endpoint,
+    "host:port of an OpenTelemetry collector (OTLP over gRPC) that gets a "
+    "span for each call; https:// before it encrypts; empty: no tracing. "
+    "A call whose metadata has a traceparent joins that trace. Cost: some "
+    "microseconds a call. While the collector is away, spans are dropped "
+    "and counted.");
+ABSL_FLAG(double, trace_ratio, kDefault.trace_ratio,
+          "With --otlp_endpoint: the share of calls without a traceparent that "
+          "is traced, 0 to 1; with one, the caller decides. Cost: the "
+          "collector's.");
+ABSL_FLAG(
+    TimeFlag, drain_delay, TimeFlag{kDefault.drain_delay},
+    "After TERM: how long to accept work while health reports NOT_SERVING; a "
+    "time with its unit, such as 5s. Cost: shutdown takes that much longer.");
+ABSL_FLAG(TimeFlag, drain_timeout, TimeFlag{kDefault.drain_timeout},
+          "After TERM: the longest wait for accepted work, a time with its "
+          "unit, such as 30s; what is not answered then gets DRAINING, which "
+          "callers have 1 s more to read. Cost: shutdown may take that long.");
 
 namespace encoderd {
 namespace {
@@ -195,11 +219,11 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   absl::SetProgramUsageMessage(
       "Serves a BERT-style encoder over gRPC: text in, embeddings out.\n"
       "  encoderd --model=FOLDER [--model=NAME=FOLDER ...] [flags]\n"
-      "  encoderd --flagfile=FILE    one flag a line");
+      "  encoderd --flagfile=FILE    one flag per line");
   absl::FlagsUsageConfig usage;
   usage.contains_help_flags = IsServerFlagFile;
   usage.contains_helpshort_flags = IsServerFlagFile;
-  // Not the path of the machine that built it.
+  // Relative to the sources, not to the host that built it.
   usage.normalize_filename = [](absl::string_view file) {
     const size_t start = file.rfind("server/");
     return std::string(start == file.npos ? file : file.substr(start));
@@ -237,7 +261,7 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   config.tokenizer_threads = absl::GetFlag(FLAGS_tokenizer_threads);
   config.max_batch_tokens = absl::GetFlag(FLAGS_max_batch_tokens);
   config.max_queue_tokens = absl::GetFlag(FLAGS_max_queue_tokens);
-  config.max_queue_time = absl::GetFlag(FLAGS_max_queue_time);
+  config.max_queue_time = absl::GetFlag(FLAGS_max_queue_time).value;
   config.max_inputs_per_request = absl::GetFlag(FLAGS_max_inputs_per_request);
   config.max_message_bytes = absl::GetFlag(FLAGS_max_message_bytes);
   config.max_connection_memory_bytes =
@@ -245,15 +269,17 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
   config.max_connections = absl::GetFlag(FLAGS_max_connections);
   config.max_connections_per_address =
       absl::GetFlag(FLAGS_max_connections_per_address);
-  config.max_connection_idle = absl::GetFlag(FLAGS_max_connection_idle);
-  config.max_connection_age = absl::GetFlag(FLAGS_max_connection_age);
+  config.max_connection_idle = absl::GetFlag(FLAGS_max_connection_idle).value;
+  config.max_connection_age = absl::GetFlag(FLAGS_max_connection_age).value;
   config.max_streams_per_connection =
       absl::GetFlag(FLAGS_max_streams_per_connection);
   config.max_streams = absl::GetFlag(FLAGS_max_streams);
   config.max_unread_answer_bytes = absl::GetFlag(FLAGS_max_unread_answer_bytes);
   config.reflection = absl::GetFlag(FLAGS_reflection);
-  config.drain_delay = absl::GetFlag(FLAGS_drain_delay);
-  config.drain_timeout = absl::GetFlag(FLAGS_drain_timeout);
+  config.otlp_endpoint = absl::GetFlag(FLAGS_otlp_endpoint);
+  config.trace_ratio = absl::GetFlag(FLAGS_trace_ratio);
+  config.drain_delay = absl::GetFlag(FLAGS_drain_delay).value;
+  config.drain_timeout = absl::GetFlag(FLAGS_drain_timeout).value;
   const char* const notify_socket = std::getenv("NOTIFY_SOCKET");
   if (notify_socket != nullptr) config.notify_socket = notify_socket;
   const absl::Status status = Validate(config);

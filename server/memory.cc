@@ -12,7 +12,7 @@
 namespace encoderd {
 namespace {
 
-// 0 where it cannot be had.
+// 0 if it is unavailable.
 int64_t ResidentBytes() {
   long long total = 0, resident = 0;
   FILE* file = std::fopen("/proc/self/statm", "re");

@@ -1,9 +1,9 @@
-// Memory that a burst has left free, back to the system. The C library keeps
-// what was freed between blocks that are still used; a server that once held
-// hundreds of megabytes of requests would hold them for good.
+// Returns memory to the system after a burst. The C library keeps memory that
+// was freed between used blocks; a server that once held hundreds of megabytes
+// of requests would keep them.
 //
-// Looked at every kLook by the main thread. The rule is pure: it sees the
-// resident size only. Not thread-safe.
+// The main thread checks every kLook. The rule is pure: it sees the resident
+// size only. Not thread-safe.
 #ifndef ENCODERD_SERVER_MEMORY_H_
 #define ENCODERD_SERVER_MEMORY_H_
 
@@ -18,12 +18,12 @@ namespace encoderd {
 class TrimRule {
  public:
   static constexpr absl::Duration kLook = absl::Seconds(5);
-  // Above the least seen: less is not worth the walk through the free lists.
+  // Above the minimum seen: less is not worth the walk through the free lists.
   static constexpr int64_t kWorthBytes = 32 << 20;
-  // Looks between two trims of which the first gave nothing: memory in use.
+  // Checks between two trims if the first returned nothing: memory in use.
   static constexpr int kMaxPause = 12;
 
-  // At each look: whether to trim now.
+  // At each check: whether to trim now.
   bool Look(int64_t resident_bytes) {
     least_ = std::min(least_, resident_bytes);
     if (wait_ > 0) --wait_;
@@ -43,14 +43,14 @@ class TrimRule {
   int wait_ = 0;
 };
 
-// The memory of this process, or a test's own.
+// The memory of this process, or a fake of a test.
 struct ProcessMemory {
   std::function<int64_t()> resident_bytes;
-  std::function<void()> trim;  // null where the system has no such call
+  std::function<void()> trim;  // null if the system has no such call
 };
 ProcessMemory ThisProcess();
 
-// Asks the rule, and trims if it says so. What was given back is logged.
+// Applies the rule, trims if necessary, and logs what was returned.
 void LookAtMemory(TrimRule* rule, const ProcessMemory& memory);
 
 }  // namespace encoderd

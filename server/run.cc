@@ -31,19 +31,19 @@
 namespace encoderd {
 namespace {
 
-// A signal so soon after the first is the same wish: programs like `timeout`
-// signal a process and then its group.
+// A signal this soon after the first is the same request: programs like
+// `timeout` signal a process and then its group.
 constexpr absl::Duration kOneWish = absl::Seconds(1);
 
 // What leaving may take besides drain_delay and drain_timeout, before a service
 // manager may kill the process; far more than the last words need.
 constexpr absl::Duration kGoodbyePatience = absl::Seconds(10);
 
-// What the main thread sleeps on: signals, and news of other threads.
+// What the main thread waits for: signals, and wake-ups by other threads.
 class Events {
  public:
-  // Blocks TERM, INT and HUP in this thread and, by inheritance, in all that it
-  // starts; they arrive in WaitForSignal only.
+  // Blocks TERM, INT and HUP in this thread and, by inheritance, in all threads
+  // that it starts; they arrive in WaitForSignal only.
   Events() {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGTERM);
@@ -55,7 +55,7 @@ class Events {
     news_fd_ = eventfd(0, EFD_CLOEXEC);
   }
 
-  // False: signals could not be heard.
+  // False: signals cannot be received.
   bool ok() const { return signal_fd_ >= 0 && news_fd_ >= 0; }
 
   // From any thread.
@@ -64,13 +64,14 @@ class Events {
     [[maybe_unused]] const ssize_t written = write(news_fd_, &one, sizeof(one));
   }
 
-  // From now on WaitForSignal gives back memory above what is held now.
+  // From now on WaitForSignal returns memory above the current amount.
   void StartLookingAtMemory() {
     look_ms_ = static_cast<int>(absl::ToInt64Milliseconds(TrimRule::kLook));
     LookAtMemory(&trim_rule_, memory_);
   }
 
-  // From now on the next TERM or INT ends the process at once, without a word.
+  // From now on the next TERM or INT ends the process at once, without further
+  // output.
   void NextSignalExits() {
     struct sigaction action = {};
     action.sa_handler = [](int) { _exit(kExitHurried); };
@@ -79,7 +80,7 @@ class Events {
     pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
   }
 
-  // What HUP does, in WaitForSignal, from now on; nothing before.
+  // Sets what HUP does, in WaitForSignal, from now on; it does nothing before.
   void OnHangUp(std::function<void()> what) { on_hang_up_ = std::move(what); }
 
   // Sleeps until TERM or INT came (true) or Wake was called (false).
@@ -92,7 +93,7 @@ class Events {
   }
 
  private:
-  static constexpr int kNews = 0;  // no signal, but a Wake
+  static constexpr int kNews = 0;  // not a signal, but a Wake
 
   int NextSignal() {
     pollfd fds[2] = {{signal_fd_, POLLIN, 0}, {news_fd_, POLLIN, 0}};
@@ -128,7 +129,7 @@ int StartFailed(const absl::Status& status) {
   return kExitStartFailed;
 }
 
-// A thread, or why there is none.
+// A thread, or the error.
 template <typename Body>
 absl::Status TryStart(const std::string& name, Body body, std::thread* thread) {
   return CatchAll([&] {
@@ -137,9 +138,10 @@ absl::Status TryStart(const std::string& name, Body body, std::thread* thread) {
   });
 }
 
-// Drains on a thread of its own, so that this one still hears signals: the next
-// one, kOneWish later or more, ends the process at once. Where there is no
-// thread to be had, it drains here and hears none. What Server::Drain gives.
+// Drains on a separate thread, so that this one still receives signals: the
+// next one, at least kOneWish later, ends the process at once. If no thread is
+// available, it drains here and receives no signals. Returns the result of
+// Server::Drain.
 bool DrainUnlessHurried(Server* server, Events* events) {
   bool all_answered = false;
   std::atomic<bool> drained{false};
@@ -186,7 +188,8 @@ std::string WithPort(const std::string& address, int port) {
 int RunServer(int argc, char** argv, const ModelLoader& loader,
               const std::string& revision) {
   signal(SIGPIPE, SIG_IGN);
-  // Until it is heard (Events), and later a terminal that closes, end nothing.
+  // Until signals are received (Events), and later when a terminal closes, it
+  // ends nothing.
   signal(SIGHUP, SIG_IGN);
   QuietProtobuf();
   auto config = ConfigFromFlags(argc, argv);
@@ -249,7 +252,7 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
   const bool all_answered = DrainUnlessHurried(server->get(), &events);
   Log(LogLevel::kInfo, "stopped");
   const int code = device_lost ? kExitDeviceLost : kExitOk;
-  // Nobody waits for what is still computed; a device may never come back.
+  // Nobody waits for results any more; a device may never return.
   if (!all_answered) _exit(code);
   return code;
 }

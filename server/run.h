@@ -1,5 +1,5 @@
-// The process: flags, signals, exit code. main.cc is this with the real engine;
-// tests run it with an engine of their own.
+// The process: flags, signals, exit code. main.cc runs it with the real engine,
+// tests with a fake one.
 #ifndef ENCODERD_SERVER_RUN_H_
 #define ENCODERD_SERVER_RUN_H_
 
@@ -11,12 +11,12 @@ namespace encoderd {
 
 inline constexpr int kExitOk = 0;           // after TERM or INT
 inline constexpr int kExitStartFailed = 1;  // settings, address or model
-inline constexpr int kExitDeviceLost = 3;  // a supervisor should start it again
-inline constexpr int kExitHurried = 4;     // a second TERM or INT
+inline constexpr int kExitDeviceLost = 3;   // a supervisor should restart it
+inline constexpr int kExitHurried = 4;      // a second TERM or INT
 
 // Runs until a signal, a failed start or a lost device. Call once, from main,
-// before any thread exists. Never returns while the model is loading after a
-// signal: the process ends at once. revision: the commit of the sources, for
+// before any thread exists. Does not return after a signal while the model is
+// loading: the process ends at once. revision: the commit of the sources, for
 // the log and the metrics.
 int RunServer(int argc, char** argv, const ModelLoader& loader,
               const std::string& revision = "unknown");

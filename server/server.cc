@@ -16,18 +16,18 @@
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_server.h"
 #include "server/sessions.h"
+#include "server/trace/otlp.h"
 
 namespace encoderd {
 namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(2);
-// For the ends that we give to open calls, streams and health watches to leave:
-// at most so long without a single one of them leaving, as when a caller reads
-// nothing.
+// For open calls, streams and health watches that were told to end: the longest
+// wait without any of them ending, as when a caller reads nothing.
 constexpr absl::Duration kNoProgress = absl::Milliseconds(400);
 // For gRPC's threads to hand over the calls that they have already read.
 constexpr absl::Duration kSettle = absl::Milliseconds(100);
-// For callers to read what they were told last.
+// For callers to read their last answers.
 constexpr absl::Duration kGoodbye = absl::Milliseconds(400);
 
 std::vector<std::string> NamesOf(const std::vector<ModelSource>& models) {
@@ -45,7 +45,17 @@ SecretFiles FilesOf(const ServerConfig& config) {
   return files;
 }
 
-// An address that could not be bound: whose it is, and the way out.
+// Null where the settings ask for no tracing.
+std::unique_ptr<Tracer> NewTracer(const ServerConfig& config) {
+  if (config.otlp_endpoint.empty()) return nullptr;
+  const auto target = SplitOtlpEndpoint(config.otlp_endpoint);  // validated
+  TraceOptions options;
+  options.ratio = config.trace_ratio;
+  return std::make_unique<Tracer>(options,
+                                  OtlpExport(target->address, target->tls));
+}
+
+// An address that could not be bound: its flag and the remedy.
 absl::Status NameFlag(absl::string_view flag, absl::string_view way_out,
                       const absl::Status& status) {
   if (!absl::IsUnavailable(status)) return status;
@@ -61,6 +71,7 @@ Server::Server(const ServerConfig& config, std::function<void()> on_device_lost,
       on_device_lost_(std::move(on_device_lost)),
       secrets_(std::move(secrets)),
       metrics_(NamesOf(config.models), EncoderMethods(), config.revision),
+      tracer_(NewTracer(config)),
       unread_(config.max_unread_answer_bytes),
       health_(config.health_needs_token ? secrets_.get() : nullptr) {
   environment_.state = &state_;
@@ -71,6 +82,7 @@ Server::Server(const ServerConfig& config, std::function<void()> on_device_lost,
   environment_.streams = &streams_;
   environment_.max_streams = config_.max_streams;
   environment_.unread = &unread_;
+  environment_.tracer = tracer_.get();
   environment_.secrets = secrets_.get();
   environment_.api.limits.max_inputs = config_.max_inputs_per_request;
   environment_.api.limits.max_answer_bytes = config_.max_message_bytes;
@@ -108,7 +120,8 @@ absl::Status Server::Listen() {
   auto listening =
       StartGrpcServer(config_, secrets_.get(), {service_.get(), &health_});
   if (!listening.ok()) {
-    return NameFlag("listen", "give another address, or port 0 for a free one",
+    return NameFlag("listen",
+                    "choose another address, or port 0 for a free one",
                     listening.status());
   }
   grpc_ = std::move(listening->server);
@@ -127,8 +140,8 @@ absl::Status Server::Listen() {
     auto http = HttpServer::Start(host, port, std::move(sources));
     if (!http.ok()) {
       return NameFlag("http_listen",
-                      "give another address, port 0 for a free one, or none "
-                      "for no HTTP",
+                      "choose another address, port 0 for a free one, or an "
+                      "empty one for no HTTP",
                       http.status());
     }
     http_ = std::move(*http);
@@ -158,7 +171,7 @@ absl::Status Server::LoadAll(const ModelLoader& loader) {
   }
   if (!state_.Advance(ServingState::Phase::kServing)) return absl::OkStatus();
   health_.SetServing(true);
-  // A device lost in between has said false before this said true.
+  // A device lost in between has reported false before this reports true.
   if (state_.phase() != ServingState::Phase::kServing) {
     health_.SetServing(false);
   }
@@ -245,8 +258,8 @@ void Server::WarnOfTuning(const std::vector<Loaded>& loaded) const {
           .Add("tuning_folder", config_.tuning_folder)
           .Add("device", loaded.front().served->model->info().device)
           .Add("why",
-               "--tuning_folder has no effect: only a GPU's matrix "
-               "products are timed"));
+               "--tuning_folder has no effect: only matrix products on a GPU "
+               "are timed"));
 }
 
 void Server::DeviceLost() {
@@ -255,8 +268,8 @@ void Server::DeviceLost() {
   if (on_device_lost_ != nullptr) on_device_lost_();
 }
 
-// Draining from the moment that health says NOT_SERVING, also while work is
-// still taken.
+// Draining from the moment when health reports NOT_SERVING, also while work is
+// still accepted.
 ServerState Server::StateNow() const {
   switch (state_.phase()) {
     case ServingState::Phase::kLoading:
@@ -286,6 +299,7 @@ std::string Server::MetricsText() {
     figures.certificate_expires = certificates->expires;
   }
   figures.certificate_reloads = secrets_->certificate_reloads();
+  if (tracer_ != nullptr) figures.traces = tracer_->figures();
   figures.token_reloads = secrets_->token_reloads();
   figures.handshakes_failed = TlsHandshakesFailed();
   metrics_.server().Sample(figures);
@@ -309,8 +323,8 @@ bool Server::WaitForLastWords() const {
   int64_t least = std::numeric_limits<int64_t>::max();
   absl::Time until = absl::InfiniteFuture();
   for (;;) {
-    // Of unary calls all that are in flight, for one that is parsed just now is
-    // given up only when it is open.
+    // All unary calls in flight, because one that is being parsed is abandoned
+    // only once it is open.
     const int64_t left =
         state_.in_flight() + streams_.count() + health_.watches();
     const absl::Time now = absl::Now();
@@ -327,8 +341,8 @@ bool Server::Drain() {
   leaving_ = true;
   const absl::Time start = absl::Now();
   health_.SetServing(false);
-  // A lost device computes nothing for late callers: the sooner we are gone,
-  // the sooner there is another.
+  // A lost device computes nothing for late callers: the sooner this process
+  // ends, the sooner another starts.
   const absl::Time refuse = start + config_.drain_delay;
   while (absl::Now() < refuse &&
          state_.phase() != ServingState::Phase::kDeviceLost) {
@@ -340,7 +354,7 @@ bool Server::Drain() {
   }
   streams_.DrainAll();
   const bool idle = WaitIdle(config_.drain_timeout);
-  // Of what was accepted; what comes later is refused and counts no more.
+  // Of accepted work; later work is rejected and not counted.
   const int64_t unanswered = idle ? 0 : state_.in_flight();
   calls_.GiveUpAll();
   streams_.GiveUpAll();

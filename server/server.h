@@ -1,7 +1,7 @@
-// The server without the process around it: ports, model, life. main (run.cc)
+// The server without its process: ports, models, life cycle. main (run.cc)
 // adds flags, signals and the exit code; tests start one in their own process.
 //
-//   Start   ports answer, health says NOT_SERVING, calls get LOADING
+//   Start   ports answer, health reports NOT_SERVING, calls get LOADING
 //   Load    model and warm-up, then SERVING
 //   Drain   NOT_SERVING, no new work, waits for accepted work, ports close
 #ifndef ENCODERD_SERVER_SERVER_H_
@@ -26,10 +26,11 @@
 #include "server/rpc/service.h"
 #include "server/rpc/serving_state.h"
 #include "server/security/secrets.h"
+#include "server/trace/tracer.h"
 
 namespace encoderd {
 
-// Model::Load, or a test's own.
+// Model::Load, or a fake of a test.
 using ModelLoader = std::function<absl::StatusOr<std::shared_ptr<const Model>>(
     const std::string& folder, const ModelOptions& options)>;
 
@@ -39,37 +40,37 @@ class Server {
  public:
   // Returns once the ports answer, before any model is read. on_device_lost is
   // called from a pipeline thread and must not block. Errors: UNAVAILABLE, an
-  // address that cannot be bound; INVALID_ARGUMENT, a certificate, key or token
-  // file that is wrong; RESOURCE_EXHAUSTED, no descriptors to be had; INTERNAL
-  // with the words of an exception, as of a thread that cannot be started.
+  // address that cannot be bound; INVALID_ARGUMENT, an invalid certificate, key
+  // or token file; RESOURCE_EXHAUSTED, out of descriptors; INTERNAL with the
+  // message of an exception, for example of a thread that cannot be started.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerConfig& config, std::function<void()> on_device_lost);
-  // Drains with no patience if that has not been done.
+  // Drains without waiting, if Drain was not called.
   ~Server();
 
-  // Loads every model, one after the other, and warms it up, for as long as it
-  // takes; SERVING when it returns OK. The first error ends it and names the
-  // model: the loader's; DATA_LOSS when the warm-up gives values that are not
-  // finite; INTERNAL with the words of an exception.
+  // Loads every model, one after the other, and warms it up; SERVING when it
+  // returns OK. The first error ends it and names the model: that of the
+  // loader; DATA_LOSS if the warm-up computes values that are not finite;
+  // INTERNAL with the message of an exception.
   absl::Status Load(const ModelLoader& loader);
 
-  // For the way out while Load still runs: true when no call was admitted so
-  // far and none will be, so that nothing is lost by ending at once.
+  // For a shutdown while Load still runs: true if no call was admitted so far
+  // and none will be, so that nothing is lost by ending at once.
   bool AbandonLoading() { return state_.AbandonLoading(); }
 
-  // Reads certificates and tokens again, now or soon on another thread.
+  // Reloads certificates and tokens, now or soon on another thread.
   void ReloadSecrets() { secrets_->Reload(); }
   void ReloadSecretsSoon() { secrets_->ReloadSoon(); }
 
-  // The way out, see config.drain_*. True: every accepted call was answered.
-  // False: the time was up, and those that waited got DRAINING; a device that
-  // does not come back still holds up the destructor.
+  // Shuts down, see config.drain_*. True: every accepted call was answered.
+  // False: the time was up, and waiting calls got DRAINING; a device that hangs
+  // still blocks the destructor.
   bool Drain();
 
   int grpc_port() const { return grpc_port_; }
   int http_port() const { return http_port_; }  // 0: no HTTP
   bool serving() const { return health_.serving(); }
-  // What /metrics answers, sampled now.
+  // The answer of /metrics, sampled now.
   std::string MetricsText();
   int64_t in_flight() const { return state_.in_flight(); }
   int64_t connections() const { return acceptor_->connections(); }
@@ -79,7 +80,7 @@ class Server {
   Server(const ServerConfig& config, std::function<void()> on_device_lost,
          std::unique_ptr<Secrets> secrets);
   absl::Status Listen();
-  // A model on its way to be served.
+  // A model that is being loaded.
   struct Loaded {
     const ServedModel* served;
     size_t sessions;
@@ -92,8 +93,8 @@ class Server {
   void WarnOfTuning(const std::vector<Loaded>& loaded) const;
   void DeviceLost();
   bool WaitIdle(absl::Duration patience) const;
-  // Until all who were told that we leave have left (true), or none of them
-  // leaves any more (false).
+  // Waits until all callers that were notified of the shutdown have left
+  // (true), or none leaves any more (false).
   bool WaitForLastWords() const;
   ServerState StateNow() const;
 
@@ -103,6 +104,7 @@ class Server {
   // the pipelines.
   const std::unique_ptr<Secrets> secrets_;
   Metrics metrics_;
+  const std::unique_ptr<Tracer> tracer_;  // null: no tracing
   ServingState state_;
   OpenCalls calls_;
   OpenCalls held_;

@@ -11,13 +11,13 @@ namespace encoderd {
 namespace {
 
 constexpr int kWarmUpTokens = 16;
-// Of a batch of small requests: a small part of another batch's time, and not
-// long by itself.
+// The size of a batch of small requests: a small part of another batch's time,
+// and short in itself.
 constexpr int64_t kSmallPartOfABatch = 8;
 constexpr int64_t kMostSmallTokens = 128;
 
-// One short pass, so that the first caller does not pay for first touches and a
-// broken checkpoint is found before anyone asks.
+// One short pass, so that the first caller does not pay for page faults, and a
+// corrupt checkpoint is found before the first call.
 absl::Status WarmUp(const ModelInfo& info, Session* session) {
   TokenSequence sequence;
   sequence.token_ids.assign(
@@ -35,7 +35,8 @@ absl::Status WarmUp(const ModelInfo& info, Session* session) {
   for (float value : result.values) {
     if (!std::isfinite(value)) {
       return absl::DataLossError(
-          "the model gives values that are not finite; its weights are broken");
+          "the model computes values that are not finite; its weights are "
+          "corrupt: fetch them again");
     }
   }
   return absl::OkStatus();
@@ -64,7 +65,7 @@ absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
   if (count < info.least_sessions) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--threads=", count, ": the ", info.least_sessions,
-        " cards of --device=", config.device, " want a thread each"));
+        " cards of --device=", config.device, " need one thread each"));
   }
   SessionOptions options;
   options.max_batch_tokens = config.max_batch_tokens;

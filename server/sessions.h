@@ -1,4 +1,4 @@
-// The Sessions that compute a model's batches, ready to serve.
+// The Sessions that compute a model's batches, warmed up.
 #ifndef ENCODERD_SERVER_SESSIONS_H_
 #define ENCODERD_SERVER_SESSIONS_H_
 
@@ -12,12 +12,12 @@
 namespace encoderd {
 
 struct ServingSessions {
-  std::vector<std::unique_ptr<Session>> sessions;        // one a compute thread
-  std::vector<std::unique_ptr<Session>> pause_sessions;  // as Pipeline has them
+  std::vector<std::unique_ptr<Session>> sessions;  // one per compute thread
+  std::vector<std::unique_ptr<Session>> pause_sessions;  // see Pipeline
 };
 
 // Warmed up. INVALID_ARGUMENT: fewer threads than the device needs. DATA_LOSS:
-// the warm-up gives values that are not finite.
+// the warm-up computes values that are not finite.
 absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
                                             const Model& model);
 

@@ -1,4 +1,4 @@
-// What this program calls itself.
+// The name and version of this program.
 #ifndef ENCODERD_SERVER_VERSION_H_
 #define ENCODERD_SERVER_VERSION_H_
 

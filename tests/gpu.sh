@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests and measures encoderd on a machine with a GPU: op tests, whole models
-# against torch, the same bits in any company, compute-sanitizer, algorithms
-# kept from start to start, what the card can do, the engine beside its peers, a
+# against torch, the same bits in any batch, compute-sanitizer, algorithms
+# kept from start to start, what the card can do, the engine and its peers, a
 # served model over loopback. Needs no network and no gRPC: only python3 with
 # numpy (torch and transformers for references and peers) and the bundle of
 # deploy/bundle.sh, from which it runs:

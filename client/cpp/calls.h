@@ -1,19 +1,24 @@
-// Many calls of one list: a bounded number in flight, answers in order.
-// Internal to the library. One list belongs to one thread; gRPC's own threads
-// run the calls.
+// Many calls of one list: a bounded number in flight, answers in order; those
+// that a server refuses while it loads or is full are made again. Internal to
+// the library. One list belongs to one thread; gRPC's own threads run the
+// calls.
 #ifndef ENCODERD_CLIENT_CPP_CALLS_H_
 #define ENCODERD_CLIENT_CPP_CALLS_H_
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/status.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/inputs.h"
 
@@ -22,51 +27,106 @@ namespace encoderd::client {
 // One call, from request to answer. Stays where it is until `done`.
 template <typename Request, typename Response>
 struct Call {
-  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientContext> context;  // of the last attempt
   Request request;
   Response response;
   grpc::Status status;
-  absl::Notification done;
-  Cut cut;  // which inputs of the caller's list it is about
+  std::unique_ptr<absl::Notification> done;  // of the last attempt
+  absl::Time deadline;                       // of all attempts
+  absl::Status passing;  // why the attempt before was refused
+  Cut cut;               // which inputs of the caller's list it is about
+
+  bool Ended() const { return done->HasBeenNotified(); }
+  absl::Status Result() const {
+    return AfterRetries(FromGrpc(status, cut.first_input), passing);
+  }
 };
+
+// How a list's calls are sent.
+struct CallOptions {
+  int max_in_flight = 1;
+  absl::Duration timeout;             // for all attempts of a call
+  const std::function<bool()>& stop;  // see ClientOptions
+};
+
+inline constexpr absl::Duration kTick = absl::Milliseconds(100);  // asks stop
+
+inline bool Stopped(const CallOptions& options) {
+  return options.stop != nullptr && options.stop();
+}
+
+// Sleeps; false: it was stopped.
+inline bool SleepUnlessStopped(absl::Duration pause,
+                               const CallOptions& options) {
+  for (; pause > absl::ZeroDuration(); pause -= kTick) {
+    if (Stopped(options)) return false;
+    absl::SleepFor(std::min(pause, kTick));
+  }
+  return true;
+}
 
 // Starts calls while fewer than `max_in_flight` are unfinished, and hands
 // finished ones to `finish` in the order in which they were made.
 //   make:   fills call.request.inputs; a Cut of none: the list is at its end
-//   start:  begins the call; its end notifies call.done
+//   start:  begins an attempt of the call; its end notifies call.done
 //   finish: takes the answer
 // A call none of whose inputs can be sent is not made, and finished in its
 // turn. The first error in the list's order, of a call or finish, is returned;
 // all calls still in flight are then cancelled and waited for. What came before
-// it has been finished.
+// it has been finished. CANCELLED if it was stopped.
 template <typename Request, typename Response>
 absl::Status RunCalls(
-    int max_in_flight, absl::FunctionRef<Cut(Request*)> make,
+    const CallOptions& options, absl::FunctionRef<Cut(Request*)> make,
     absl::FunctionRef<void(Call<Request, Response>*)> start,
     absl::FunctionRef<absl::Status(const Call<Request, Response>&)> finish) {
-  std::deque<std::unique_ptr<Call<Request, Response>>> window;
+  using OneCall = Call<Request, Response>;
+  std::deque<std::unique_ptr<OneCall>> window;
+  const auto attempt = [&start](OneCall* call) {
+    call->context = NewContext(call->deadline);
+    call->done = std::make_unique<absl::Notification>();
+    start(call);
+  };
   bool more = true;
   absl::Status result;
   while (result.ok()) {
-    while (more && static_cast<int>(window.size()) < max_in_flight) {
-      auto call = std::make_unique<Call<Request, Response>>();
+    while (more && static_cast<int>(window.size()) < options.max_in_flight) {
+      auto call = std::make_unique<OneCall>();
       call->cut = make(&call->request);
       if (call->cut.sent_as.empty()) {
         more = false;
         break;
       }
-      const bool sent = !call->request.inputs().empty();
+      call->deadline = absl::Now() + options.timeout;
       window.push_back(std::move(call));
-      if (sent) {
-        start(window.back().get());
+      if (!window.back()->request.inputs().empty()) {
+        attempt(window.back().get());
       } else {
-        window.back()->done.Notify();
+        window.back()->done = std::make_unique<absl::Notification>();
+        window.back()->done->Notify();
       }
     }
     if (window.empty()) break;
-    Call<Request, Response>& front = *window.front();
-    front.done.WaitForNotification();
-    result = FromGrpc(front.status, front.cut.first_input);
+    OneCall& front = *window.front();
+    while (!front.Ended() && !Stopped(options)) {
+      front.done->WaitForNotificationWithTimeout(kTick);
+    }
+    if (Stopped(options)) {
+      result = absl::CancelledError("stopped");
+      break;
+    }
+    result = front.Result();
+    if (const auto pause = RetryPause(result, front.deadline)) {
+      SleepUnlessStopped(*pause, options);
+      for (const auto& call : window) {
+        if (!call->Ended()) continue;
+        const absl::Status refused = call->Result();
+        if (!RetryPause(refused, call->deadline)) continue;
+        call->passing = refused;
+        attempt(call.get());
+      }
+      result = absl::OkStatus();
+      continue;
+    }
     const auto bytes = static_cast<int64_t>(front.request.ByteSizeLong());
     if (IsTooLarge(result, bytes)) {
       result = NameTooLarge(result, front.cut, bytes);
@@ -74,8 +134,10 @@ absl::Status RunCalls(
     if (result.ok()) result = finish(front);
     window.pop_front();
   }
-  for (const auto& call : window) call->context.TryCancel();
-  for (const auto& call : window) call->done.WaitForNotification();
+  for (const auto& call : window) {
+    if (call->context != nullptr) call->context->TryCancel();
+  }
+  for (const auto& call : window) call->done->WaitForNotification();
   return result;
 }
 

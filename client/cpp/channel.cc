@@ -23,6 +23,7 @@ using grpc::experimental::InterceptorBatchMethods;
 struct Shared {
   std::string authorization;  // empty: none
   bool tls = false;
+  std::string target;
 };
 
 class CallInterceptor : public Interceptor {
@@ -40,7 +41,7 @@ class CallInterceptor : public Interceptor {
     if (methods->QueryInterceptionHookPoint(
             InterceptionHookPoints::POST_RECV_STATUS)) {
       grpc::Status* status = methods->GetRecvStatus();
-      *status = ExplainHandshake(*status, shared_->tls);
+      *status = ExplainHandshake(*status, shared_->tls, shared_->target);
     }
     methods->Proceed();
   }
@@ -52,12 +53,13 @@ class CallInterceptor : public Interceptor {
 class InterceptorFactory
     : public grpc::experimental::ClientInterceptorFactoryInterface {
  public:
-  explicit InterceptorFactory(const Access& access) {
+  InterceptorFactory(const Access& access, const std::string& target) {
     Shared shared;
     if (!access.token.empty()) {
       shared.authorization = absl::StrCat("Bearer ", access.token);
     }
     shared.tls = access.tls;
+    shared.target = target;
     shared_ = std::make_shared<const Shared>(std::move(shared));
   }
 
@@ -89,7 +91,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
   std::vector<
       std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>
       factories;
-  factories.push_back(std::make_unique<InterceptorFactory>(*access));
+  factories.push_back(std::make_unique<InterceptorFactory>(*access, target));
   return grpc::experimental::CreateCustomChannelWithInterceptors(
       target, access->credentials, arguments, std::move(factories));
 }

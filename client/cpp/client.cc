@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "client/cpp/channel.h"
 #include "client/cpp/grpc_status.h"
+#include "client/cpp/target.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "service_config.h"
 
@@ -24,10 +25,7 @@ absl::Status CheckRange(absl::string_view name, int64_t value, int64_t low) {
       absl::StrCat(name, " is ", value, "; it must be at least ", low));
 }
 
-absl::Status Check(const std::string& target, const ClientOptions& options) {
-  if (target.empty()) {
-    return absl::InvalidArgumentError("target is empty; give host:port");
-  }
+absl::Status Check(const ClientOptions& options) {
   absl::Status status = CheckRange("texts_per_call", options.texts_per_call, 1);
   status.Update(
       CheckRange("texts_per_encode_call", options.texts_per_encode_call, 1));
@@ -46,7 +44,9 @@ absl::Status Check(const std::string& target, const ClientOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
     const std::string& target, ClientOptions options) {
-  const absl::Status checked = Check(target, options);
+  const absl::StatusOr<std::string> address = CheckTarget(target);
+  if (!address.ok()) return address.status();
+  const absl::Status checked = Check(options);
   if (!checked.ok()) return checked;
   grpc::ChannelArguments arguments;
   arguments.SetServiceConfigJSON(options.service_config_json.empty()
@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetUserAgentPrefix("encoderd-cpp");
-  auto channel = MakeChannel(target, options, arguments);
+  auto channel = MakeChannel(*address, options, arguments);
   if (!channel.ok()) return channel.status();
   return std::unique_ptr<Client>(
       new Client(*std::move(channel), std::move(options)));
@@ -71,37 +71,43 @@ Client::Client(std::shared_ptr<grpc::Channel> channel, ClientOptions options)
       channel_(std::move(channel)),
       stub_(v1::Encoder::NewStub(channel_)) {}
 
-void Client::Prepare(grpc::ClientContext* context) const {
-  if (options_.timeout != absl::InfiniteDuration()) {
-    context->set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
+absl::Status Client::Call(
+    absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call) const {
+  const absl::Time deadline = absl::Now() + options_.timeout;
+  absl::Status passing;
+  while (true) {
+    const absl::Status status = AfterRetries(
+        FromGrpc(call(NewContext(deadline).get()), /*first_input=*/0), passing);
+    const auto pause = RetryPause(status, deadline);
+    if (!pause.has_value()) return status;
+    passing = status;
+    absl::SleepFor(*pause);
   }
 }
 
 absl::StatusOr<std::vector<v1::Model>> Client::Models() const {
-  grpc::ClientContext context;
-  Prepare(&context);
   v1::ListModelsResponse response;
-  const grpc::Status status = stub_->ListModels(&context, {}, &response);
-  if (!status.ok()) return FromGrpc(status, 0);
+  const absl::Status status = Call([&](grpc::ClientContext* context) {
+    return stub_->ListModels(context, {}, &response);
+  });
+  if (!status.ok()) return status;
   return std::vector<v1::Model>(response.models().begin(),
                                 response.models().end());
 }
 
 absl::StatusOr<v1::Model> Client::GetModel(const std::string& name) const {
-  grpc::ClientContext context;
-  Prepare(&context);
   v1::GetModelRequest request;
   request.set_model(name);
   v1::Model model;
-  const grpc::Status status = stub_->GetModel(&context, request, &model);
-  if (!status.ok()) return FromGrpc(status, 0);
+  const absl::Status status = Call([&](grpc::ClientContext* context) {
+    return stub_->GetModel(context, request, &model);
+  });
+  if (!status.ok()) return status;
   return model;
 }
 
 absl::StatusOr<v1::InspectPositionsResponse> Client::InspectPositions(
     const InspectOptions& options) const {
-  grpc::ClientContext context;
-  Prepare(&context);
   v1::InspectPositionsRequest request;
   request.set_model(options.model);
   request.set_first_row(options.first_row);
@@ -109,21 +115,22 @@ absl::StatusOr<v1::InspectPositionsResponse> Client::InspectPositions(
   request.set_cosine(options.cosine);
   request.set_values(options.values);
   v1::InspectPositionsResponse response;
-  const grpc::Status status =
-      stub_->InspectPositions(&context, request, &response);
-  if (!status.ok()) return FromGrpc(status, 0);
+  const absl::Status status = Call([&](grpc::ClientContext* context) {
+    return stub_->InspectPositions(context, request, &response);
+  });
+  if (!status.ok()) return status;
   return response;
 }
 
 absl::StatusOr<ServingStatus> Client::Health(const std::string& service) const {
   const auto stub = grpc::health::v1::Health::NewStub(channel_);
-  grpc::ClientContext context;
-  Prepare(&context);
   grpc::health::v1::HealthCheckRequest request;
   request.set_service(service);
   grpc::health::v1::HealthCheckResponse response;
-  const grpc::Status status = stub->Check(&context, request, &response);
-  if (!status.ok()) return FromGrpc(status, 0);
+  const absl::Status status = Call([&](grpc::ClientContext* context) {
+    return stub->Check(context, request, &response);
+  });
+  if (!status.ok()) return status;
   switch (response.status()) {
     case grpc::health::v1::HealthCheckResponse::SERVING:
       return ServingStatus::kServing;

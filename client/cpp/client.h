@@ -11,7 +11,8 @@
 // ON_ERROR_PER_INPUT that costs its own answer, else it ends the list.
 //
 // Errors: the server's own code and message, details in error.h. UNAVAILABLE
-// and RESOURCE_EXHAUSTED are tried again first (service_config.h).
+// and RESOURCE_EXHAUSTED are tried again first (service_config.h); a server
+// that loads its model or whose queue is full is waited for up to the timeout.
 // Thread-safe: any thread may call anything; calls block the calling thread.
 #ifndef ENCODERD_CLIENT_CPP_CLIENT_H_
 #define ENCODERD_CLIENT_CPP_CLIENT_H_
@@ -23,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -39,10 +41,11 @@ enum class ServingStatus { kUnknown, kServing, kNotServing };
 
 class Client {
  public:
-  // `target` is a gRPC name: host:port, dns:///name:port, unix:/path. Returns
-  // at once; the connection is made by the first call. INVALID_ARGUMENT for an
-  // option out of range, an empty target, a certificate, key or token that
-  // cannot be used, or a token that would cross the network unencrypted.
+  // `target` is a gRPC name: host:port, dns:///name:port, unix:/path; without
+  // a port: 8400. Returns at once; the connection is made by the first call.
+  // INVALID_ARGUMENT for an option out of range, a target that cannot be
+  // dialed, a certificate, key or token that cannot be used, or a token that
+  // would cross the network unencrypted.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(
       const std::string& target, ClientOptions options = {});
 
@@ -108,8 +111,10 @@ class Client {
 
  private:
   Client(std::shared_ptr<grpc::Channel> channel, ClientOptions options);
-  // Sets the deadline of a call that begins now.
-  void Prepare(grpc::ClientContext* context) const;
+  // Makes a call, and again while the server loads or its queue is full, until
+  // the timeout passes.
+  absl::Status Call(
+      absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call) const;
 
   const ClientOptions options_;
   const std::shared_ptr<grpc::Channel> channel_;

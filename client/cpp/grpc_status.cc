@@ -1,9 +1,12 @@
 #include "client/cpp/grpc_status.h"
 
+#include <algorithm>
+
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
 #include "client/cpp/error.h"
 #include "google/rpc/error_details.pb.h"
 
@@ -120,6 +123,37 @@ absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
       absl::StrCat(inputs, one ? " makes" : " make", " a message of ", bytes,
                    " bytes, more than the server takes: ", status.message()),
       "REQUEST_TOO_LARGE", metadata);
+}
+
+std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) {
+  auto context = std::make_unique<grpc::ClientContext>();
+  if (deadline != absl::InfiniteFuture()) {
+    context->set_deadline(absl::ToChronoTime(deadline));
+  }
+  return context;
+}
+
+std::optional<absl::Duration> RetryPause(const absl::Status& status,
+                                         absl::Time deadline) {
+  if (!absl::IsUnavailable(status) && !absl::IsResourceExhausted(status)) {
+    return std::nullopt;
+  }
+  const auto details = GetErrorDetails(status);
+  if (!details.has_value() || !details->retry_delay.has_value()) {
+    return std::nullopt;
+  }
+  if (absl::IsUnavailable(status) && details->reason != "LOADING") {
+    return std::nullopt;  // a server that leaves does not come back
+  }
+  const absl::Duration pause =
+      std::max(*details->retry_delay, absl::Milliseconds(10));
+  if (absl::Now() + pause >= deadline) return std::nullopt;
+  return pause;
+}
+
+absl::Status AfterRetries(const absl::Status& status,
+                          const absl::Status& passing) {
+  return absl::IsDeadlineExceeded(status) && !passing.ok() ? passing : status;
 }
 
 }  // namespace encoderd::client

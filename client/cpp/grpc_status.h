@@ -1,15 +1,19 @@
-// grpc::Status -> absl::Status, google.rpc details as payloads. Internal to
-// the library. Thread-safe: pure functions.
+// grpc::Status -> absl::Status, google.rpc details as payloads; which errors
+// pass. Internal to the library. Thread-safe: pure functions.
 #ifndef ENCODERD_CLIENT_CPP_GRPC_STATUS_H_
 #define ENCODERD_CLIENT_CPP_GRPC_STATUS_H_
 
+#include <grpcpp/client_context.h>
 #include <grpcpp/support/status.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "client/cpp/inputs.h"
 #include "google/rpc/status.pb.h"
 
@@ -47,6 +51,19 @@ bool IsTooLarge(const absl::Status& status, int64_t bytes);
 // naming the inputs of `cut`; of one input, with its input_index.
 absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
                           int64_t bytes);
+
+// A context whose call ends at `deadline`.
+std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline);
+
+// The pause after which a refused call is made again: the server loads its
+// model, or its queue is full, it said for how long, and `deadline` is later.
+std::optional<absl::Duration> RetryPause(const absl::Status& status,
+                                         absl::Time deadline);
+
+// What to say of a call: the deadline that passed during a further attempt
+// explains less than `passing`, why the attempt before was refused.
+absl::Status AfterRetries(const absl::Status& status,
+                          const absl::Status& passing);
 
 }  // namespace encoderd::client
 

@@ -1,6 +1,5 @@
 #include "client/cpp/handshake.h"
 
-#include <algorithm>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -13,17 +12,29 @@ namespace encoderd::client {
 namespace {
 
 // What gRPC says where it has no connection, instead of one that broke.
-bool IsWithoutConnection(absl::string_view message) {
-  return absl::StartsWith(message, "failed to connect to all") ||
-         absl::StartsWith(message, "empty address list");
+bool IsWithoutConnection(const grpc::Status& status) {
+  const std::string message = status.error_message();
+  if (!status.error_details().empty()) return false;
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return absl::StrContains(message, "http2 header with status");
+  }
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         // The words of round_robin, of pick_first, and of no address.
+         (absl::StartsWith(message, "connections to all backends failing") ||
+          absl::StartsWith(message, "failed to connect to all") ||
+          absl::StartsWith(message, "DNS resolution failed") ||
+          absl::StartsWith(message, "empty address list"));
 }
 
 // Words of gRPC or of its TLS library, in lower case with blanks for '_', and
 // what they mean to the caller. The first that fits counts.
+// "$0" is the target.
 struct Explanation {
-  bool tls;  // of a client that encrypts
+  enum Client { kPlain, kTls, kAny };
+  Client client;
   absl::string_view sign;
   absl::string_view words;
+  bool certain = false;  // gRPC's own words add nothing
 };
 
 constexpr absl::string_view kNotTrusted =
@@ -49,48 +60,71 @@ constexpr absl::string_view kNoAuthorities =
 constexpr absl::string_view kMaybeTls =
     "the server closed the connection at once: it may want TLS (tls, ca_file)";
 
+constexpr absl::string_view kEndedHandshake =
+    "$0 ended the TLS handshake: it may speak no TLS (leave out tls and "
+    "ca_file), or be the wrong port";
+constexpr absl::string_view kRefused =
+    "no server listens at $0: start encoderd there, or correct the target";
+constexpr absl::string_view kHttp =
+    "$0 answers HTTP, not gRPC: encoderd's port for gRPC is 8400 unless its "
+    "--listen says otherwise; 8401 is for metrics";
+constexpr absl::string_view kNoName =
+    "the host name of $0 is unknown: correct the target";
+constexpr absl::string_view kSilent =
+    "$0 accepts connections but does not answer as a gRPC server: correct the "
+    "port";
+constexpr absl::string_view kUnreachable =
+    "$0 cannot be reached: check the address, the network and firewalls";
+
 constexpr Explanation kExplanations[] = {
-    {true, "certificate verify failed", kNotTrusted},
-    {true, "empty address list", kNoAuthorities},
-    {true, "is not in peer certificate", kOtherName},
-    {true, "hostname verification", kOtherName},
-    {true, "wrong version number", kNoTls},
-    {true, "packet length too long", kNoTls},
-    {true, " alert ", kOwnCertificate},
-    {true, "alpn", kNoGrpc},
-    {true, "socket closed", kMaybeOwnCertificate},
-    {true, "connection reset", kMaybeOwnCertificate},
-    {true, "endpoint read failed", kMaybeOwnCertificate},
-    {false, "socket closed", kMaybeTls},
-    {false, "endpoint read failed", kMaybeTls},
-    {false, "connection reset", kMaybeTls},
+    {Explanation::kAny, "connection refused", kRefused, true},
+    {Explanation::kPlain, "http1.x", kHttp, true},
+    {Explanation::kPlain, "failed parsing http/2", kHttp, true},
+    {Explanation::kAny, "http2 header with status", kHttp, true},
+    {Explanation::kAny, "dns resolution failed", kNoName, true},
+    {Explanation::kAny, "settings frame", kSilent, true},
+    {Explanation::kAny, "no route to host", kUnreachable, true},
+    {Explanation::kAny, "network is unreachable", kUnreachable, true},
+    {Explanation::kAny, "connection timed out", kUnreachable, true},
+    {Explanation::kTls, "handshake read failed", kEndedHandshake},
+    {Explanation::kTls, "certificate verify failed", kNotTrusted},
+    {Explanation::kTls, "empty address list", kNoAuthorities},
+    {Explanation::kTls, "is not in peer certificate", kOtherName},
+    {Explanation::kTls, "hostname verification", kOtherName},
+    {Explanation::kTls, "wrong version number", kNoTls},
+    {Explanation::kTls, "packet length too long", kNoTls},
+    {Explanation::kTls, " alert ", kOwnCertificate},
+    {Explanation::kTls, "alpn", kNoGrpc},
+    {Explanation::kTls, "socket closed", kMaybeOwnCertificate},
+    {Explanation::kTls, "connection reset", kMaybeOwnCertificate},
+    {Explanation::kTls, "endpoint read failed", kMaybeOwnCertificate},
+    {Explanation::kPlain, "socket closed", kMaybeTls},
+    {Explanation::kPlain, "endpoint read failed", kMaybeTls},
+    {Explanation::kPlain, "connection reset", kMaybeTls},
 };
 
 }  // namespace
 
-grpc::Status ExplainHandshake(const grpc::Status& status, bool tls) {
-  if (status.error_code() != grpc::StatusCode::UNAVAILABLE ||
-      !status.error_details().empty() ||
-      !IsWithoutConnection(status.error_message())) {
-    return status;
-  }
+grpc::Status ExplainHandshake(const grpc::Status& status, bool tls,
+                              absl::string_view target) {
+  if (!IsWithoutConnection(status)) return status;
   const std::string said = absl::StrReplaceAll(
       absl::AsciiStrToLower(status.error_message()), {{"_", " "}});
+  std::string words = "no connection to $0";
+  bool certain = false;
   for (const Explanation& entry : kExplanations) {
-    if (entry.tls != tls || !absl::StrContains(said, entry.sign)) continue;
-    return grpc::Status(
-        status.error_code(),
-        absl::StrCat(entry.words, "; gRPC says: ", status.error_message()));
+    if (entry.client == (tls ? Explanation::kPlain : Explanation::kTls) ||
+        !absl::StrContains(said, entry.sign)) {
+      continue;
+    }
+    words = std::string(entry.words);
+    certain = entry.certain;
+    break;
   }
-  return status;
-}
-
-bool IsHandshakeError(const absl::Status& status) {
-  return absl::IsUnavailable(status) &&
-         std::any_of(std::begin(kExplanations), std::end(kExplanations),
-                     [&](const Explanation& entry) {
-                       return absl::StartsWith(status.message(), entry.words);
-                     });
+  words = absl::StrReplaceAll(words, {{"$0", target}});
+  if (!certain)
+    absl::StrAppend(&words, "; gRPC says: ", status.error_message());
+  return grpc::Status(status.error_code(), words);
 }
 
 }  // namespace encoderd::client

@@ -5,17 +5,16 @@
 
 #include <grpcpp/support/status.h>
 
-#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace encoderd::client {
 
-// The same error; if it is gRPC's own of a connection that two sides could not
-// agree on, plain words and what to do stand before gRPC's. `tls`: whether the
-// client encrypts.
-grpc::Status ExplainHandshake(const grpc::Status& status, bool tls);
-
-// Whether an error was explained so: a server is there, but not for us.
-bool IsHandshakeError(const absl::Status& status);
+// The same error; if it is gRPC's own of a connection that was never made,
+// plain words that name `target` and what to do instead of gRPC's. Where the
+// cause is not certain, gRPC's words follow. `tls`: whether the client
+// encrypts.
+grpc::Status ExplainHandshake(const grpc::Status& status, bool tls,
+                              absl::string_view target);
 
 }  // namespace encoderd::client
 

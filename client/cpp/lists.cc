@@ -17,7 +17,7 @@ template <typename C>
 std::function<void(grpc::Status)> Finisher(C* call) {
   return [call](grpc::Status status) {
     call->status = std::move(status);
-    call->done.Notify();
+    call->done->Notify();
   };
 }
 
@@ -26,6 +26,10 @@ CheckedSource Unchecked(InputSource source) {
   return [source = std::move(source)](v1::Input* input, absl::Status*) {
     return source(input);
   };
+}
+
+CallOptions SendAs(const ClientOptions& options) {
+  return {options.calls_in_flight, options.timeout, options.stop};
 }
 
 absl::Status CheckEncoding(v1::Encoding encoding) {
@@ -53,15 +57,14 @@ absl::Status Client::EmbedEach(
                      options_.bytes_per_call,
                      options.on_error == v1::ON_ERROR_PER_INPUT);
   const absl::Status status = RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
-      options_.calls_in_flight,
+      SendAs(options_),
       [&](v1::EmbedRequest* request) {
         *request = blank;
         return cutter.Next(request->mutable_inputs());
       },
       [&](EmbedCall* call) {
-        Prepare(&call->context);
-        stub_->async()->Embed(&call->context, &call->request, &call->response,
-                              Finisher(call));
+        stub_->async()->Embed(call->context.get(), &call->request,
+                              &call->response, Finisher(call));
       },
       [&](const EmbedCall& call) {
         EmbeddingMatrix rows;
@@ -97,15 +100,14 @@ absl::Status Client::EncodeEach(
                      options_.bytes_per_call,
                      options.on_error == v1::ON_ERROR_PER_INPUT);
   const absl::Status status = RunCalls<v1::EncodeRequest, v1::EncodeResponse>(
-      options_.calls_in_flight,
+      SendAs(options_),
       [&](v1::EncodeRequest* request) {
         *request = blank;
         return cutter.Next(request->mutable_inputs());
       },
       [&](EncodeCall* call) {
-        Prepare(&call->context);
-        stub_->async()->Encode(&call->context, &call->request, &call->response,
-                               Finisher(call));
+        stub_->async()->Encode(call->context.get(), &call->request,
+                               &call->response, Finisher(call));
       },
       [&](const EncodeCall& call) {
         absl::Status read = CheckCount(call.response.states_size(), call.cut);
@@ -152,14 +154,13 @@ absl::Status Client::TokenizeEach(
                      options_.bytes_per_call, /*per_input=*/false);
   const absl::Status status =
       RunCalls<v1::TokenizeRequest, v1::TokenizeResponse>(
-          options_.calls_in_flight,
+          SendAs(options_),
           [&](v1::TokenizeRequest* request) {
             request->set_model(options.model);
             return cutter.Next(request->mutable_inputs());
           },
           [&](TokenizeCall* call) {
-            Prepare(&call->context);
-            stub_->async()->Tokenize(&call->context, &call->request,
+            stub_->async()->Tokenize(call->context.get(), &call->request,
                                      &call->response, Finisher(call));
           },
           [&](const TokenizeCall& call) {

@@ -6,6 +6,7 @@
 #include <grpcpp/security/credentials.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,12 +32,16 @@ struct ClientOptions {
   // Calls of one list that wait for their answers at the same time. More hide
   // a longer way to the server; memory and the server's queue pay.
   int calls_in_flight = 8;
-  // Time for one call, its retries included; not for the whole list.
+  // Time for one call, its retries included; not for the whole list. A server
+  // that still loads its model is waited for as long.
   absl::Duration timeout = absl::Seconds(60);
+  // Asked some ten times a second while a list waits for answers; true ends it
+  // with CANCELLED, calls in flight included. Null: never.
+  std::function<bool()> stop;
   // The largest answer that is accepted, in bytes.
   int max_answer_bytes = 256 << 20;
-  // How calls are tried again: a gRPC service config. Empty: the one of
-  // service_config.h.
+  // How calls are spread over addresses and tried again: a gRPC service
+  // config. Empty: the one of service_config.h.
   std::string service_config_json;
 
   // Encryption and identity. Files are read once, by Client::Connect.

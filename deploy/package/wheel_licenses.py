@@ -6,7 +6,7 @@ and a list of their packages (SPDX).
 
 deploy/wheel.sh runs it. PROGRAM: those that the wheel carries, as they were
 built, so that the loader of this machine says where their libraries came from.
-Writes the wheel anew into the folder OUT.
+Writes a new wheel into the folder OUT.
 """
 
 import argparse

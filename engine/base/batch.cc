@@ -175,7 +175,7 @@ absl::Status ValidateBatch(const PackedBatch& batch, const IdLimits& limits) {
   if (FirstOutside(batch.token_ids, limits.token_rows) >= 0 ||
       FirstOutside(batch.segment_ids, SegmentLimit(limits)) >= 0 ||
       FirstOutside(batch.position_ids, limits.position_rows) >= 0) {
-    return absl::InternalError("packed batch holds an id outside its table");
+    return absl::InternalError("packed batch contains an id outside its table");
   }
   return absl::OkStatus();
 }

@@ -2,8 +2,8 @@
 //
 // token_ids [T], segment_ids [T], position_ids [T], cu_seqlens [B+1]; sequence
 // b owns the tokens cu_seqlens[b] .. cu_seqlens[b+1]-1. Position ids are
-// explicit. Every id is checked before it comes here (ValidateSequence), so a
-// device never sees an index that its table lacks.
+// explicit. Every id is checked before (ValidateSequence), so a device never
+// sees an index that its table lacks.
 #ifndef ENCODERD_ENGINE_BASE_BATCH_H_
 #define ENCODERD_ENGINE_BASE_BATCH_H_
 
@@ -32,8 +32,8 @@ struct IdLimits {
       0;  // 0: a model without segments; only segment id 0 is accepted
   int32_t position_rows = 0;
   // First default position id. RoBERTa family: padding_idx + 1; there the token
-  // padding_idx itself, where an input holds it, takes the position padding_idx
-  // and the tokens after it count on as if it were not there.
+  // padding_idx itself, if an input contains it, takes the position
+  // padding_idx, and the following tokens count on as if it were missing.
   int32_t position_offset = 0;
   int32_t max_len = 0;  // most tokens of one input, special tokens included
 };
@@ -62,7 +62,7 @@ struct PackedBatch {
   // Appends a sequence that ValidateSequence accepted; fills default segments
   // and positions.
   void Append(const TokenSequence& sequence, const IdLimits& limits);
-  // Append needs no memory up to so many in all. Throws std::bad_alloc.
+  // Append needs no memory up to these totals. Throws std::bad_alloc.
   void Reserve(int64_t tokens, int64_t sequences);
   void Clear();
 };

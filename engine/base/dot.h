@@ -1,4 +1,4 @@
-// The dot product of the host's own sums, which are short. Thread-safe: a plain
+// The dot product for sums on the host, which are short. Thread-safe: a plain
 // function. (Products of a pass are the devices'; cpu/dot.h has their blocks.)
 #ifndef ENCODERD_ENGINE_BASE_DOT_H_
 #define ENCODERD_ENGINE_BASE_DOT_H_

@@ -3,8 +3,8 @@
 // Every error of the engine that a caller can act on is an absl::Status whose
 // message names the thing, the value and the limit, and which also carries an
 // ErrorDetail: a stable reason, the same numbers as key/value pairs, and the
-// field to blame. The server turns it into google.rpc details; nothing here
-// knows of that. Thread-safe: plain values.
+// field at fault. The server turns it into google.rpc details; nothing here
+// depends on that. Thread-safe: plain values.
 #ifndef ENCODERD_ENGINE_BASE_ERROR_H_
 #define ENCODERD_ENGINE_BASE_ERROR_H_
 
@@ -18,7 +18,7 @@
 
 namespace encoderd {
 
-// One request field to blame, for a person and for a program.
+// One request field at fault, for people and programs.
 struct Violation {
   std::string field;        // "inputs[3].text"
   std::string description;  // "inputs[3] has 612 tokens; ... at most 512"
@@ -34,7 +34,7 @@ struct ErrorDetail {
   std::map<std::string, std::string>
       metadata;       // every number of the message, lower_snake keys
   std::string field;  // request field to blame, e.g. "text"; may be empty
-  // When several fields are to blame: all of them (`field` and the other
+  // If several fields are at fault: all of them (`field` and the other
   // members describe the first), at most kMaxViolations. Empty when `field`
   // says it all.
   std::vector<Violation> violations = {};

@@ -1,4 +1,4 @@
-// What the sequences of a batch are to give, and what a pass gave. Plain
+// What the sequences of a batch ask for, and the results of a pass. Plain
 // values.
 #ifndef ENCODERD_ENGINE_BASE_FORWARD_RESULT_H_
 #define ENCODERD_ENGINE_BASE_FORWARD_RESULT_H_
@@ -16,10 +16,10 @@ namespace encoderd {
 // block's LayerNorm.
 inline constexpr int32_t kTableSum = -1;
 
-// What one sequence of a batch is to give.
+// What one sequence of a batch asks for.
 struct SequenceOutput {
   enum class Kind {
-    kPooled,  // [H]: the last layer pooled, then normalised if asked
+    kPooled,  // [H]: the last layer pooled, then normalized if asked
     kStates,  // [n,H]: the token states of `layer`; kTableSum: [n,E]
   };
   Kind kind = Kind::kPooled;
@@ -37,7 +37,7 @@ struct SequenceOutput {
 struct ForwardResult {
   std::vector<float> values;
   std::vector<int64_t> offsets;  // [B+1] into values
-  // For the log; mostly empty: what the device has found out about itself.
+  // For the log; usually empty: what the device found out about itself.
   std::string note;
 
   absl::Span<const float> Output(int64_t b) const {

@@ -11,7 +11,7 @@
 
 namespace encoderd {
 
-// What a module's files say of it.
+// The content of a module's files.
 struct HeadModule {
   enum class Kind {
     kDense,      // y [out] = activation(W [out,in] x + b)
@@ -34,12 +34,12 @@ class Head {
     std::vector<float> bias;    // [out]; empty: none
   };
 
-  // At least one layer; each takes what the one before it gives.
+  // At least one layer; each takes the output of the preceding one.
   explicit Head(std::vector<Layer> layers);
 
   int32_t in() const { return layers_.front().module.in; }
   int32_t out() const { return layers_.back().module.out; }
-  // The most values between two layers.
+  // The largest number of values between two layers.
   int32_t widest() const { return widest_; }
 
   // x holds [in] values at first, [out] at the end; x and y have room for

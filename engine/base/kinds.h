@@ -8,7 +8,7 @@
 namespace encoderd {
 
 // Element types of checkpoints and of compute. LayerNorm, softmax, pooling and
-// normalisation are always computed in float, whatever the dtype of the
+// normalization are always computed in float, whatever the dtype of the
 // products.
 enum class DType : int32_t { kF32, kBF16, kF16 };
 

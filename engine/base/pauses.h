@@ -4,11 +4,11 @@
 
 namespace encoderd {
 
-// Called on the thread of the pass alone.
+// Called only on the thread of the pass.
 class Pauses {
  public:
   virtual ~Pauses() = default;
-  // Asked many times a pass: cheap.
+  // Called many times per pass: cheap.
   virtual bool Wanted() = 0;
   // May run passes of other Sessions.
   virtual void Run() noexcept = 0;

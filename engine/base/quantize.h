@@ -1,10 +1,10 @@
-// A vector in fewer bytes: half floats, a byte or a bit a value.
+// A vector in fewer bytes: half floats, a byte or a bit per value.
 //
 // The formulas are those of sentence-transformers' quantize_embeddings, in
 // float as there: kBinary and kUbinary are bit-equal to it, kInt8 and kUint8
-// are with the same ranges. What does not fit saturates: bytes at their ends,
-// half floats at +-65504, so that no infinity is made. Input values are finite.
-// Thread-safe: plain functions.
+// are with the same ranges. Values out of range saturate: bytes at their ends,
+// half floats at +-65504, so that there are no infinities. Input values are
+// finite. Thread-safe: plain functions.
 #ifndef ENCODERD_ENGINE_BASE_QUANTIZE_H_
 #define ENCODERD_ENGINE_BASE_QUANTIZE_H_
 
@@ -16,19 +16,20 @@
 namespace encoderd {
 
 enum class VectorFormat {
-  kFloat32,  // 4 bytes a value, little-endian
-  kFloat16,  // IEEE half, 2 bytes a value, little-endian; nearest, ties to even
+  kFloat32,  // 4 bytes per value, little-endian
+  kFloat16,  // IEEE half, 2 bytes per value, little-endian; nearest, ties to
+             // even
   kInt8,     // floor((x - minimum) / step) from 0 to 255, less 128
   kUint8,    // the same without the 128
   kBinary,   // kUbinary's bytes less 128, as signed bytes
-  kUbinary,  // a bit a value, 1 where x > 0, the first value in the highest
+  kUbinary,  // one bit per value, 1 where x > 0, the first value in the highest
              // bit; the last byte is filled with zeros
 };
 
 // Bytes of `count` values.
 int64_t FormatBytes(VectorFormat format, int64_t count);
 
-// For kInt8 and kUint8, fixed ahead: what a byte of each value stands for.
+// For kInt8 and kUint8, fixed ahead: the meaning of the bytes of each value.
 struct ByteRanges {
   std::vector<float> minimum;
   std::vector<float> step;  // (maximum - minimum) / 255; 1 where that is 0
@@ -39,14 +40,14 @@ struct ByteRanges {
                          absl::Span<const float> maximum);
 };
 
-// Writes FormatBytes(format, values.size()) bytes. ranges: one for each value;
-// or empty, then kInt8 and kUint8 take the vector's own range, -m to m with m
-// its largest absolute value. Returns the step of that own range (2 m / 255; 0
-// of a zero vector), and 0 in every other case.
+// Writes FormatBytes(format, values.size()) bytes. ranges: one per value; or
+// empty, then kInt8 and kUint8 take the vector's own range, -m to m with m its
+// largest absolute value. Returns the step of that range (2 m / 255; 0 for a
+// zero vector), and 0 in all other cases.
 float WriteVector(VectorFormat format, const ByteRanges& ranges,
                   absl::Span<const float> values, uint8_t* bytes);
 
-// Nearest half float, ties to even; past the largest one, the largest one. A
+// Nearest half float, ties to even; beyond the largest one, the largest one. A
 // NaN gives a NaN, 0x7fff.
 uint16_t ToFloat16(float value);
 

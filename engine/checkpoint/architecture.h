@@ -16,8 +16,8 @@
 //                    name that begins with a dot follows `layer`. Flags: bias,
 //                    transposed, not first, or the key of config.json that says
 //                    whether there is a bias
-//   ignored          buffers that some versions save beside the tensors; named
-//                    as those
+//   ignored          buffers that some versions save with the tensors; named
+//                    in the same way
 //   padding_row      PaddingRow
 //   positions        the only scheme (positions.h); without it,
 //                    position_embedding_type of config.json says which
@@ -38,8 +38,8 @@
 
 namespace encoderd {
 
-// Which token stands for padding in the position table's eyes: its row is the
-// table's row of its own id, and positions of tokens start one row after it.
+// The padding token of the position table: its row is the row of its id, and
+// positions of tokens start one row after it.
 enum class PaddingRow {
   kNone,        // positions start at row 0
   kOne,         // "one": token 1, whatever config.json says

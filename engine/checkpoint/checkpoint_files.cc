@@ -18,8 +18,8 @@ constexpr char kIndex[] = "model.safetensors.index.json";
 constexpr JsonLimits kIndexLimits = {.max_bytes = 32 << 20, .max_depth = 8};
 constexpr size_t kMaxShards = 1024;
 
-// What other programs save weights as. These formats are programs of their own
-// (pickle) or unsafe to read; none is ever opened.
+// Other formats for weights. They contain code (pickle) or are unsafe to read;
+// none is ever opened.
 constexpr const char* kOtherWeights[] = {
     "pytorch_model.bin",  "pytorch_model.bin.index.json",
     "pytorch_model.pt",   "model.pt",
@@ -35,12 +35,16 @@ absl::Status NoWeights(const std::string& folder,
     return absl::UnimplementedError(absl::StrCat(
         "the weights are in ", Quote(JoinName(subfolder, name)),
         ", a format that is never read because reading it can run code; "
-        "convert them once, on a machine that may: python -c \"from "
+        "convert them once, on a machine where that is acceptable: python -c "
+        "\"from "
         "transformers import AutoModel; AutoModel.from_pretrained('FOLDER')"
         ".save_pretrained('FOLDER', safe_serialization=True)\""));
   }
-  return absl::NotFoundError(
-      absl::StrCat("no ", kSingle, " and no ", kIndex, " in the model folder"));
+  return absl::NotFoundError(absl::StrCat(
+      "no weights in the folder ",
+      Quote(subfolder.empty() ? folder : JoinName(folder, subfolder)),
+      ": neither ", kSingle, " nor ", kIndex,
+      "; fetch the model again, with its *.safetensors"));
 }
 
 }  // namespace
@@ -75,14 +79,14 @@ absl::Status CheckpointFiles::OpenSharded(const std::string& folder,
   const JsonFields fields(*json, index);
   const Json* weight_map = fields.Find("weight_map");
   if (weight_map == nullptr || !weight_map->is_object()) {
-    return fields.Bad("weight_map", "want an object");
+    return fields.Bad("weight_map", "expected an object");
   }
   std::map<std::string, const SafetensorsFile*> shards;
   for (const auto& member : weight_map->items()) {
     if (!member.value().is_string()) {
       return absl::DataLossError(
           absl::StrCat(index, ": the tensor ", Quote(member.key()), " is in ",
-                       ShowJson(member.value()), "; want a file's name"));
+                       ShowJson(member.value()), "; expected a file name"));
     }
     const std::string name = member.value().get<std::string>();
     const SafetensorsFile*& shard = shards[name];

@@ -19,7 +19,7 @@ absl::Status Bad(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("checkpoint: ", what));
 }
 
-// What stands before the token table's name in this checkpoint: "", "bert.".
+// The prefix of the token table's name in this checkpoint: "", "bert.".
 absl::StatusOr<std::string> FindPrefix(const CheckpointFiles& files,
                                        const ModelConfig& config) {
   const std::string token =
@@ -108,7 +108,7 @@ absl::Status CheckpointReader::CheckTensor(const std::string& module,
   const TensorEntry& entry = *tensor->entry;
   if (entry.shape != shape) {
     return Bad(absl::StrCat("the tensor ", entry.name, " has the shape ",
-                            ShapeText(entry.shape), "; config.json wants ",
+                            ShapeText(entry.shape), "; config.json requires ",
                             ShapeText(shape)));
   }
   if (entry.dtype != "F32" && entry.dtype != "F16" && entry.dtype != "BF16") {
@@ -145,9 +145,9 @@ absl::Status CheckpointReader::CheckRest() {
         return absl::UnimplementedError(absl::StrCat(
             "checkpoint: the tensor ", Quote(name), " ",
             ShapeText(tensor.entry->shape),
-            " is no part of this architecture with ", config_.distinct_layers(),
-            " layers, ", config_.type_vocab_size, " segments and ",
-            config_.position_scheme->name(), " positions"));
+            " is not part of this architecture with ",
+            config_.distinct_layers(), " layers, ", config_.type_vocab_size,
+            " segments and ", config_.position_scheme->name(), " positions"));
       }
     }
     ignored.push_back(name);
@@ -157,7 +157,7 @@ absl::Status CheckpointReader::CheckRest() {
   std::vector<std::string> names;
   for (size_t i = 0; i < shown; ++i) names.push_back(Quote(ignored[i]));
   notes_.push_back(absl::StrCat(
-      ignored.size(), " tensors beside the encoder are ignored: ",
+      ignored.size(), " tensors outside the encoder are ignored: ",
       absl::StrJoin(names, ", "), shown < ignored.size() ? ", ..." : ""));
   return absl::OkStatus();
 }

@@ -24,10 +24,10 @@ class CheckpointReader : public WeightSource {
   // checks, before anything is read, that every tensor the config asks for is
   // there with its shape. Errors are DATA_LOSS and name tensor, shape found and
   // shape wanted; a folder with only .bin/.pt weights is refused with
-  // UNIMPLEMENTED and the way to convert. Tensors beside the encoder (a pooler,
-  // a task's head) are ignored and noted; a tensor within the embeddings or the
-  // layers that the architecture does not know is refused, because it would
-  // change digits.
+  // UNIMPLEMENTED and the way to convert. Tensors outside the encoder (a
+  // pooler, a task head) are ignored and noted; a tensor within the embeddings
+  // or the layers that the architecture does not know is refused, because it
+  // would change digits.
   static absl::StatusOr<std::unique_ptr<CheckpointReader>> Open(
       const std::string& folder, const ModelConfig& config);
 
@@ -47,7 +47,7 @@ class CheckpointReader : public WeightSource {
   CheckpointReader(CheckpointFiles files, std::string prefix,
                    const ModelConfig& config);
 
-  // Every tensor that the reads will ask for, and none beside them.
+  // Every tensor that the reads need, and no others.
   absl::Status Check();
   absl::Status CheckTensor(const std::string& module, const char* kind,
                            const std::vector<int64_t>& shape);

@@ -42,8 +42,8 @@ absl::StatusOr<bool> IsTanh(const JsonFields& fields) {
       *name == "torch.nn.Identity") {
     return false;
   }
-  return Unsupported(fields, kKey,
-                     absl::StrCat(Quote(*name), " (want Tanh or Identity)"));
+  return Unsupported(
+      fields, kKey, absl::StrCat(Quote(*name), " (expected Tanh or Identity)"));
 }
 
 // The tensors of one module's model.safetensors.
@@ -72,7 +72,7 @@ class ModuleFile {
     if (entry.shape != shape) {
       return absl::DataLossError(absl::StrCat(
           path_, ": the tensor ", name, " has the shape ",
-          ShapeText(entry.shape), "; config.json wants ", ShapeText(shape)));
+          ShapeText(entry.shape), "; config.json requires ", ShapeText(shape)));
     }
     int64_t count = 1;
     for (const int64_t extent : shape) count *= extent;
@@ -81,7 +81,7 @@ class ModuleFile {
     return found->second.file->ReadFloats(entry, out->data());
   }
 
-  // Nothing beside what was read: it would have been computed with.
+  // No unread tensors: they would belong to the computation.
   absl::Status CheckRest() const {
     if (files_.tensors().size() == read_) return absl::OkStatus();
     return absl::UnimplementedError(
@@ -175,7 +175,7 @@ absl::Status FitHead(int32_t hidden_size, std::vector<HeadModule>* modules) {
     if (module.in != width) {
       return absl::DataLossError(
           absl::StrCat("the module ", module.folder, " takes ", module.in,
-                       " values; the one before it gives ", width));
+                       " values; the preceding one returns ", width));
     }
     width = module.out;
   }

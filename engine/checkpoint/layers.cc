@@ -21,7 +21,7 @@ absl::StatusOr<std::vector<bool>> WindowLayers(const Settings& settings,
   const JsonFields& fields = settings.fields();
   if (const Json* types = fields.Find(kTypes); types != nullptr) {
     if (!types->is_array() || types->size() != window.size())
-      return fields.Bad(kTypes, absl::StrCat("want a list of ", layers));
+      return fields.Bad(kTypes, absl::StrCat("expected a list of ", layers));
     for (size_t l = 0; l < window.size(); ++l) {
       window[l] = (*types)[l] == kWindow;
       if (!window[l] && (*types)[l] != kFull) {
@@ -45,7 +45,8 @@ absl::StatusOr<double> Theta(const Settings& settings, const char* kind,
   const absl::StatusOr<double> plain = settings.Number(setting, 1, kMaxTheta);
   const Json* all = settings.fields().Find(kRope);
   if (!plain.ok() || all == nullptr) return plain;
-  if (!all->is_object()) return settings.fields().Bad(kRope, "want an object");
+  if (!all->is_object())
+    return settings.fields().Bad(kRope, "expected an object");
   for (const auto& [key, value] : all->items()) {
     if (key != kFull && key != kWindow) {
       return Unsupported(settings.fields(), kRope,
@@ -55,7 +56,7 @@ absl::StatusOr<double> Theta(const Settings& settings, const char* kind,
   if (!all->contains(kind) || all->at(kind).is_null()) return plain;
   const JsonFields rope(all->at(kind), absl::StrCat(kRope, ".", kind));
   if (!all->at(kind).is_object())
-    return settings.fields().Bad(kRope, "want objects by kind of layer");
+    return settings.fields().Bad(kRope, "expected objects by kind of layer");
   for (const char* key : {"rope_type", "type"}) {  // of today, and of old
     const absl::StatusOr<std::string> type = rope.String(key, "default");
     if (!type.ok()) return type.status();
@@ -81,10 +82,10 @@ absl::Status ReadWindows(const Settings& settings, ModelConfig* config) {
 
 absl::Status ReadRotations(const Settings& settings, ModelConfig* config) {
   if (config->head_size() % 2 != 0) {
-    return Unsupported(settings.fields(), settings.key("num_attention_heads"),
-                       absl::StrCat("a rotation wants heads of an even size, "
-                                    "not of ",
-                                    config->head_size()));
+    return Unsupported(
+        settings.fields(), settings.key("num_attention_heads"),
+        absl::StrCat("a rotation requires heads of an even size, not of ",
+                     config->head_size()));
   }
   if (const Json* scaling = settings.fields().Find("rope_scaling");
       scaling != nullptr) {
@@ -94,7 +95,7 @@ absl::Status ReadRotations(const Settings& settings, ModelConfig* config) {
   if (const Json* head_dim = settings.fields().Find("head_dim");
       head_dim != nullptr && *head_dim != dims) {
     return settings.fields().Bad(
-        "head_dim", absl::StrCat("want the hidden size by heads, ", dims));
+        "head_dim", absl::StrCat("expected the hidden size by heads, ", dims));
   }
   absl::Status status;
   double full = 0, window = 0;

@@ -4,8 +4,8 @@
 // Layers see every token, or those before them (Architecture::causal), or by
 // turns every token and a window of `window` tokens around them: layer_types
 // says which, or every full_attention_period-th layer from the first on sees
-// all. Where positions are rotary, layers of both kinds turn by a theta of
-// their own (rope_parameters, or full_theta and window_theta).
+// all. Where positions are rotary, the two kinds of layers have separate thetas
+// (rope_parameters, or full_theta and window_theta).
 #ifndef ENCODERD_ENGINE_CHECKPOINT_LAYERS_H_
 #define ENCODERD_ENGINE_CHECKPOINT_LAYERS_H_
 

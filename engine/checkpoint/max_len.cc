@@ -82,9 +82,9 @@ absl::StatusOr<MaxLen> ChooseMaxLen(const LengthLimits& limits) {
     if (!status.ok()) return status;
     if (chosen->tokens != 0 && limits.flag > chosen->tokens) {
       chosen->notes.push_back(absl::StrCat(
-          "max_len ", limits.flag, " is over the model's own limit of ",
+          "max_len ", limits.flag, " exceeds the model's limit of ",
           chosen->tokens, " tokens (", MaxLenSourceName(chosen->source),
-          "): longer inputs than it was made for"));
+          "): the model was not trained for longer inputs"));
     }
     chosen->tokens = static_cast<int32_t>(limits.flag);
     chosen->source = MaxLenSource::kFlag;
@@ -92,8 +92,8 @@ absl::StatusOr<MaxLen> ChooseMaxLen(const LengthLimits& limits) {
   if (chosen->tokens == 0) {
     return absl::InvalidArgumentError(
         "neither sentence-transformers' max_seq_length nor the tokenizer's "
-        "model_max_length nor max_position_embeddings says how long an input "
-        "may be, and the position rows are generated: set max_len");
+        "model_max_length nor max_position_embeddings limits the input, and "
+        "the position rows are generated: set max_len");
   }
   const bool stored = limits.table_bounds && limits.is_table;
   if (!stored && chosen->tokens > kMaxGeneratedRows) {

@@ -105,14 +105,14 @@ absl::Status ReadPositionOffset(const Settings& settings, ModelConfig* config) {
       config->max_position_embeddings <= config->position_offset) {
     return fields.Bad(
         settings.key("max_position_embeddings"),
-        absl::StrCat("want more than the ", config->position_offset,
+        absl::StrCat("expected more than the ", config->position_offset,
                      " rows that are not for tokens"));
   }
   return absl::OkStatus();
 }
 
 // ALBERT: num_hidden_layers steps, each a whole group of inner_group_num
-// layers; neighbouring steps share a group.
+// layers; neighboring steps share a group.
 absl::Status ReadGroups(const Settings& settings, ModelConfig* config) {
   if (settings.key("num_hidden_groups").empty()) return absl::OkStatus();
   const int32_t steps = config->num_hidden_layers;
@@ -186,7 +186,7 @@ absl::Status ReadSizes(const Settings& settings, ModelConfig* config) {
   if (config->hidden_size % config->num_attention_heads != 0) {
     return settings.fields().Bad(
         settings.key("num_attention_heads"),
-        absl::StrCat("want a divisor of ", settings.key("hidden_size"), " ",
+        absl::StrCat("expected a divisor of ", settings.key("hidden_size"), " ",
                      config->hidden_size));
   }
   status = ReadPositionOffset(settings, config);

@@ -81,7 +81,7 @@ struct ModelConfig : ModelSizes {
   int32_t layer_weights_of(int32_t l) const {
     return layer_weights.empty() ? l : layer_weights[l];
   }
-  // Layers with weights of their own, in the order in which they first run.
+  // Layers with their own weights, in the order in which they first run.
   int32_t distinct_layers() const {
     return layer_weights.empty() ? num_hidden_layers : layer_weights.back() + 1;
   }

@@ -16,7 +16,7 @@ ParameterCounts CountParameters(const ModelConfig& config) {
     if (module.row->role == Role::kPosition) counts.position_table = values;
     if (module.row->role == Role::kSegment) counts.segment_table = values;
   }
-  int32_t seen = 0;  // of the layers with weights of their own
+  int32_t seen = 0;  // of the layers with their own weights
   for (int32_t l = 0; l < config.num_hidden_layers; ++l) {
     const bool first = config.layer_weights_of(l) == seen;
     counts.layers.push_back(first ? layers[seen] : 0);

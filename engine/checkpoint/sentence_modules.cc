@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<Module>> ReadModules(const std::string& folder) {
   const absl::StatusOr<Json> json = ParseJson(*text, kModules, kSmall);
   if (!json.ok()) return json.status();
   if (!json->is_array() || json->empty()) {
-    return absl::DataLossError("modules.json holds no list of modules");
+    return absl::DataLossError("modules.json is not a list of modules");
   }
   std::vector<Module> modules;
   for (const Json& entry : *json) {
@@ -67,7 +67,8 @@ absl::StatusOr<std::vector<std::string>> PoolingModes(
   if (const Json* mode = fields.Find("pooling_mode"); mode != nullptr) {
     const Json list = mode->is_array() ? *mode : Json::array({*mode});
     for (const Json& name : list) {
-      if (!name.is_string()) return fields.Bad("pooling_mode", "want a name");
+      if (!name.is_string())
+        return fields.Bad("pooling_mode", "expected a name");
       modes.push_back(name.get<std::string>());
     }
   } else {
@@ -103,7 +104,7 @@ absl::Status ReadPooling(const std::string& folder, const std::string& path,
   if (modes->size() > 1) {
     return absl::UnimplementedError(
         absl::StrCat(name, ": the pooling modes ", absl::StrJoin(*modes, " + "),
-                     " joined are not supported, only one of them"));
+                     " combined are not supported; choose one"));
   }
   const std::string mode = modes->front() == "mean_sqrt_len_tokens"
                                ? "mean_sqrt_len"
@@ -181,14 +182,15 @@ absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {
                      " is not supported, only SentenceTransformer"));
   }
   if (const Json* prompts = fields.Find("prompts"); prompts != nullptr) {
-    if (!prompts->is_object()) return fields.Bad("prompts", "want an object");
+    if (!prompts->is_object())
+      return fields.Bad("prompts", "expected an object");
     const JsonFields texts(*prompts, absl::StrCat(kSettings, ", prompts"));
     for (const auto& member : prompts->items()) {
       const absl::StatusOr<std::string> text = texts.String(member.key(), "");
       if (!text.ok()) return text.status();
       if (text->size() > kMaxPrompt) {
-        return texts.Bad(member.key(),
-                         absl::StrCat("want at most ", kMaxPrompt, " bytes"));
+        return texts.Bad(member.key(), absl::StrCat("expected at most ",
+                                                    kMaxPrompt, " bytes"));
       }
       config->prompts[member.key()] = *text;
     }
@@ -196,7 +198,7 @@ absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {
   absl::StatusOr<std::string> chosen = fields.String("default_prompt_name", "");
   if (!chosen.ok()) return chosen.status();
   if (!chosen->empty() && config->prompts.count(*chosen) == 0) {
-    return fields.Bad("default_prompt_name", "want the name of a prompt");
+    return fields.Bad("default_prompt_name", "expected the name of a prompt");
   }
   config->default_prompt_name = *std::move(chosen);
   return absl::OkStatus();
@@ -213,8 +215,8 @@ absl::Status CheckPromptPooling(bool include_prompt, ModelConfig* config) {
     }
   }
   config->notes.push_back(
-      "include_prompt is false, but the model has no prompts: it changes "
-      "nothing");
+      "include_prompt is false, but the model has no prompts: it has no "
+      "effect");
   return absl::OkStatus();
 }
 
@@ -231,8 +233,8 @@ absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
   if (!status.ok()) return status;
   if (!FileExists(folder, kModules)) {
     config->notes.push_back(
-        "no modules.json: the mean of the token states is taken, not "
-        "normalised");
+        "no modules.json: the mean of the token states is used, not "
+        "normalized");
     return absl::OkStatus();
   }
   const absl::StatusOr<std::vector<Module>> modules = ReadModules(folder);
@@ -251,7 +253,8 @@ absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
     } else {
       status = absl::UnimplementedError(absl::StrCat(
           "modules.json: the module ", Quote(module.type), " at place ", stage,
-          " is not supported; want Transformer, Pooling and perhaps Dense, "
+          " is not supported; expected Transformer, Pooling and optionally "
+          "Dense, "
           "LayerNorm, Dropout or Normalize"));
     }
     if (!status.ok()) return status;
@@ -284,10 +287,8 @@ absl::StatusOr<int64_t> ReadMaxSeqLength(const std::string& folder,
     const absl::StatusOr<bool> lower = fields.Bool("do_lower_case", false);
     if (!lower.ok()) return lower.status();
     if (*lower) {
-      return absl::UnimplementedError(
-          absl::StrCat(name,
-                       ": do_lower_case is not supported here, only in the "
-                       "tokenizer's own files"));
+      return absl::UnimplementedError(absl::StrCat(
+          name, ": do_lower_case is supported only in the tokenizer's files"));
     }
     const absl::StatusOr<std::string> task =
         fields.String("transformer_task", "feature-extraction");

@@ -1,5 +1,5 @@
-// What sentence-transformers keeps beside a transformer: modules.json and the
-// files it leads to.
+// What sentence-transformers stores with a transformer: modules.json and the
+// files it names.
 #ifndef ENCODERD_ENGINE_CHECKPOINT_SENTENCE_MODULES_H_
 #define ENCODERD_ENGINE_CHECKPOINT_SENTENCE_MODULES_H_
 
@@ -15,15 +15,15 @@ namespace encoderd {
 // Fills transformer_folder, pooling, head, normalize, prompts,
 // default_prompt_name and notes of *config from modules.json, the Pooling
 // module's config.json and config_sentence_transformers.json. Without
-// modules.json: mean pooling, not normalised, and a note. UNIMPLEMENTED for a
+// modules.json: mean pooling, not normalized, and a note. UNIMPLEMENTED for a
 // module or a mode by name. *pooling_width: the hidden_size that the Pooling
 // module expects; 0: says nothing.
 absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
                                  int64_t* pooling_width);
 
-// max_seq_length of sentence_bert_config.json (or one of its older names)
-// beside the transformer; 0: says nothing. UNIMPLEMENTED for a setting there
-// that would change the text or the task.
+// max_seq_length of sentence_bert_config.json (or one of its older names) next
+// to the transformer; 0: not set. UNIMPLEMENTED for a setting there that would
+// change the text or the task.
 absl::StatusOr<int64_t> ReadMaxSeqLength(const std::string& folder,
                                          const ModelConfig& config);
 

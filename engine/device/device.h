@@ -81,12 +81,12 @@ class Executor {
  public:
   virtual ~Executor() = default;
 
-  // RESOURCE_EXHAUSTED when memory cannot be had. Scratch [rows, cols] in the
+  // RESOURCE_EXHAUSTED if memory is unavailable. Scratch [rows, cols] in the
   // compute dtype, taken at start and owned by the Executor.
   virtual absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) = 0;
 
-  // Rows that a chain of row-wise ops should take at a time, so that what lies
-  // between them stays in the device's caches.
+  // Rows that a chain of row-wise ops should take at a time, so that
+  // intermediate rows stay in the device's caches.
   virtual int64_t row_block() const = 0;
 
   // Starts a pass. `batch` must stay alive until Finish. The ids are the
@@ -94,16 +94,16 @@ class Executor {
   virtual BatchRef Upload(const PackedBatch& batch) = 0;
   // The next op of the pass (ops.h).
   virtual void Run(const Op& op) = 0;
-  // Waits for the pass; what its PoolOps gave is in result->values, and what
-  // the device has found out about itself in its note. The first error of any
-  // op since Upload.
+  // Waits for the pass; the results of its PoolOps are in result->values, what
+  // the device found out about itself in its note. The first error of any op
+  // since Upload.
   virtual absl::Status Finish(ForwardResult* result) = 0;
 
-  // Asked before each op from now on, where the device pauses, which they
-  // outlive; null: never.
+  // Queried before each op from now on, if the device supports pauses; must
+  // outlive the device; null: never.
   virtual void SetPauses(Pauses* pauses) {}
 
-  // Which card of its device this runs on: where its weights lie.
+  // The card of its device on which this runs and has its weights.
   int32_t card() const { return card_; }
   void set_card(int32_t card) { card_ = card; }
 
@@ -114,7 +114,7 @@ class Executor {
 using OpObserver = std::function<void(const OpTime&)>;
 
 // Prepare from one thread; constant from then on, and then NewExecutor may be
-// called from many. Outlives what it made.
+// called from many. Outlives what it creates.
 class Device {
  public:
   virtual ~Device() = default;
@@ -122,11 +122,11 @@ class Device {
   virtual std::string name()
       const = 0;                    // "cpu (AMD EPYC ..., avx512_core_bf16)"
   virtual DType dtype() const = 0;  // of products and activations
-  // What its products multiply: the dtype's name, or "fp8" where those of
-  // weights that bear 8 bits do.
+  // What its products multiply: the dtype's name, or "fp8" if those of weights
+  // that allow 8 bits do.
   virtual std::string products() const { return DTypeName(dtype()); }
-  // How many Sessions fill the device when each runs on a thread of its own.
-  // CPU: the physical cores that this process may use (affinity mask and
+  // How many Sessions fill the device when each has its own thread. CPU: the
+  // physical cores that this process may use (affinity mask and
   // cgroup quota counted in), at least 1.
   virtual int32_t preferred_sessions() const = 0;
   // With fewer Sessions a part of the device idles: one for each card.
@@ -140,8 +140,8 @@ class Device {
   const std::vector<std::string>& notes() const { return notes_; }
   void AddNote(std::string note) { notes_.push_back(std::move(note)); }
 
-  // Whether small batches may run by CUDA graphs: they may unless this says
-  // otherwise. Before NewExecutor; nothing to a CPU.
+  // Whether small batches may run by CUDA graphs; the default is true. Before
+  // NewExecutor; no effect on a CPU.
   virtual void AllowGraphs(bool allowed) {}
 
   // Tells `observe` of every op of each pass from now on, on the Executor's
@@ -150,7 +150,7 @@ class Device {
 
   // Called once before the Prepare functions, with the size of every weight
   // that they will be given. UNIMPLEMENTED: shapes that the device does not
-  // compute; RESOURCE_EXHAUSTED: the model and one Session do
+  // support; RESOURCE_EXHAUSTED: the model and one Session do
   // not fit in its memory, with the numbers.
   virtual absl::Status ExpectModel(const ModelSizes& sizes,
                                    const std::vector<WeightSize>& weights) {
@@ -179,12 +179,12 @@ class Device {
 
 // device: the words of engine/device/device_words.h, where "cuda" is the first
 // card and "cuda:all" all there are; several cards must be of one kind. "auto"
-// is the first card where this build has CUDA, a driver, a card and cuBLASLt
-// are there, and else the CPU; notes() says why. dtype: "auto", "fp32", "bf16",
-// "fp16". "auto" is fp32 on a CPU and bf16 on a card. A device or dtype that is
-// not there is refused, naming what is. tuning_folder: where a card keeps which
-// algorithms were fastest; empty: nothing is kept. products: "dtype", or "fp8":
-// 8 bits, on a card that has them, never on a CPU.
+// is the first card if this build has CUDA and a driver, a card and cuBLASLt
+// are available, else the CPU; notes() says why. dtype: "auto", "fp32", "bf16",
+// "fp16". "auto" is fp32 on a CPU and bf16 on a card. An unavailable device or
+// dtype is rejected, naming the available ones. tuning_folder: where a card
+// stores which algorithms were fastest; empty: nothing is stored. products:
+// "dtype", or "fp8": 8 bits, on a card that supports them, never on a CPU.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const std::string& device, const std::string& dtype,
     const std::string& tuning_folder = "",

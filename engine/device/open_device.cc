@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAny(
   absl::StatusOr<std::unique_ptr<Device>> card =
       cuda::OpenCuda({0}, dtype, tuning_folder, products);
   if (card.ok()) {
-    (*card)->AddNote("device auto: the first card");
+    (*card)->AddNote("device auto: the first GPU");
     return card;
   }
   absl::StatusOr<std::unique_ptr<Device>> cpu = OpenCpuBy(dtype, products);

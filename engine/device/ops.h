@@ -3,12 +3,12 @@
 //
 // Matrices are rank two, row-major and dense; every pointer is the device's
 // memory unless it says otherwise. Inputs come first, the output last; aliasing
-// is said. A row's bits never depend on the rows beside it, a sequence's never
-// on the others of its batch. Sums, softmax and norms are float; a result is
+// is stated. A row's bits never depend on other rows, a sequence's never on
+// other sequences of its batch. Sums, softmax and norms are float; a result is
 // rounded once, to its matrix's dtype.
 //
-// Fields under "by the Executor" are left as they are by whoever makes an op:
-// an Executor fills them in for its own kernels.
+// Code that creates an op leaves fields under "by the Executor" unset: an
+// Executor sets them for its kernels.
 //
 // Sizes: T tokens, B sequences, H hidden, F feed-forward, A heads, D = H/A.
 //
@@ -164,8 +164,8 @@ struct AddNormOp {
   bool operator==(const AddNormOp&) const = default;
 };
 
-// What one sequence gives: rows first .. first + length - 1 of a matrix, pooled
-// to one or each as it is, from out[out_offset] on. Of length 0: nothing.
+// The result of one sequence: rows first .. first + length - 1 of a matrix,
+// pooled to one or unchanged, from out[out_offset] on. Of length 0: nothing.
 struct PoolWork {
   int64_t out_offset;
   int32_t first;
@@ -175,7 +175,7 @@ struct PoolWork {
   bool normalize;  // to length 1
 };
 
-// out = what each entry of `work` takes from x [T,cols].
+// out = the result of each entry of `work` on x [T,cols].
 struct PoolOp {
   static constexpr char kName[] = "pool";
   Matrix x;

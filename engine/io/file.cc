@@ -66,10 +66,20 @@ absl::Status OpenFailed(absl::string_view name, int error) {
                  absl::StrCat("cannot be opened: ", std::strerror(error)));
 }
 
+// What Git leaves in the place of a large file where Git LFS is not installed.
+bool IsLfsPointer(const File& file) {
+  constexpr absl::string_view kStart = "version https://git-lfs.github.com/";
+  constexpr int64_t kLongest = 1024;
+  char start[kStart.size()];
+  return file.size() >= static_cast<int64_t>(kStart.size()) &&
+         file.size() <= kLongest && file.ReadAt(0, start, kStart.size()).ok() &&
+         absl::string_view(start, kStart.size()) == kStart;
+}
+
 absl::StatusOr<std::string> ResolveInside(const std::string& folder,
                                           absl::string_view name) {
   if (!IsPlainRelativeName(name)) {
-    return Refused(name, "is not a name within its folder");
+    return Refused(name, "is not a name inside its folder");
   }
   const std::optional<std::string> real_folder = RealPath(folder);
   if (!real_folder.has_value()) {
@@ -84,7 +94,8 @@ absl::StatusOr<std::string> ResolveInside(const std::string& folder,
       (blobs.has_value() && IsInside(*real, *blobs))) {
     return *real;
   }
-  return Refused(name, "leads out of its folder: put the file itself there");
+  return Refused(
+      name, "leads out of its folder: put the file itself into the folder");
 }
 
 }  // namespace
@@ -103,6 +114,11 @@ absl::StatusOr<File> File::Open(const std::string& folder,
   if (!S_ISREG(info.st_mode)) return Refused(name, "is not a regular file");
   file.size_ = info.st_size;
   if (file.size_ == 0) return Refused(name, "is empty");
+  if (IsLfsPointer(file)) {
+    return Refused(name,
+                   "is a Git LFS pointer, not the file itself: run git "
+                   "lfs pull in its folder");
+  }
   if (file.size_ > max_bytes) {
     return Refused(name, absl::StrCat("has ", file.size_, " bytes; at most ",
                                       max_bytes, " are read"));
@@ -141,7 +157,7 @@ absl::Status File::ReadAt(int64_t offset, void* out, int64_t count) const {
     }
     if (got == 0) {
       return Refused(name_, absl::StrCat("ends at byte ", offset, "; ", count,
-                                         " more are wanted (it had ", size_,
+                                         " more are needed (it had ", size_,
                                          " when it was opened)"));
     }
     to += got;

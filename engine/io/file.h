@@ -1,4 +1,4 @@
-// Read-only files of a folder: a model's, or the one that keeps tunings.
+// Read-only files of a folder: that of a model, or of stored tunings.
 //
 // A folder's content is not trusted: only regular files are opened (a FIFO
 // would hang, a device has side effects), a name cannot lead out of the folder,
@@ -20,12 +20,13 @@ namespace encoderd {
 
 class File {
  public:
-  // Opens folder/name. `name` is relative, without "..", and what it leads to
-  // after symbolic links must lie in the folder. One layout is allowed beside
-  // that: the Hugging Face cache, where models--X/snapshots/REV/NAME is a link
-  // into models--X/blobs.
+  // Opens folder/name. `name` is relative, without "..", and after resolving
+  // symbolic links the file must be inside the folder. One other layout is
+  // allowed: the Hugging Face cache, where models--X/snapshots/REV/NAME is a
+  // link into models--X/blobs.
   // Errors: NOT_FOUND (no such file); DATA_LOSS (leads out of the folder, not a
-  // regular file, empty, over max_bytes, not readable), naming `name`.
+  // regular file, empty, a Git LFS pointer, over max_bytes, not readable),
+  // naming `name`.
   static absl::StatusOr<File> Open(const std::string& folder,
                                    absl::string_view name, int64_t max_bytes);
 
@@ -38,8 +39,8 @@ class File {
   const std::string& name() const { return name_; }
   int64_t size() const { return size_; }  // bytes, when it was opened
 
-  // Exactly `count` bytes from `offset` into `out`; DATA_LOSS when the file
-  // ends before.
+  // Exactly `count` bytes from `offset` into `out`; DATA_LOSS if the file ends
+  // before that.
   absl::Status ReadAt(int64_t offset, void* out, int64_t count) const;
 
  private:
@@ -55,7 +56,7 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
                                           absl::string_view name,
                                           int64_t max_bytes);
 
-// True when folder/name exists, whatever it is.
+// True if folder/name exists, of any type.
 bool FileExists(const std::string& folder, absl::string_view name);
 
 // `text` for an error message: escaped, and cut after 80 bytes.

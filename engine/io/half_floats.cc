@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kExponentMask = 0x7f800000;
 
-// Branch-free, so that the loop vectorises: the half's exponent and fraction
+// Branch-free, so that the loop vectorizes: the half's exponent and fraction
 // land in a float whose exponent is 112 too small; the multiplication by 2^112
 // puts that right and makes normals of subnormals. Infinities and NaNs come out
 // as values from 65536 up and get their exponent set.

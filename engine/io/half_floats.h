@@ -1,7 +1,6 @@
-// Floats of 16 and 8 bits, as bits, from and to float: of checkpoints, of cards
-// and of what a client is sent. (Kernels have conversions of their own, which
-// their instruction set or card decides: cpu/simd.h,
-// cuda/kernels/primitives.h.)
+// Floats of 16 and 8 bits, as bits, from and to float: for checkpoints, GPUs
+// and answers. (Kernels have their own conversions, which depend on the
+// instruction set or card: cpu/simd.h, cuda/kernels/primitives.h.)
 //
 // Widening is exact, subnormals included; narrowing is to nearest, ties to
 // even.
@@ -21,7 +20,7 @@ uint16_t NarrowToHalf(float value);
 // e4m3 as bits. A value past 448 becomes 448, a NaN 0x7f.
 uint8_t NarrowToE4m3(float value);
 
-// Index of the first NaN or infinity; -1 when there is none.
+// Index of the first NaN or infinity; -1: none.
 int64_t FindNonFinite(const float* values, int64_t count);
 
 }  // namespace encoderd

@@ -26,7 +26,7 @@ class Builder : public nlohmann::json_sax<Json> {
     return Add(value);
   }
   bool string(std::string& value) override { return Add(std::move(value)); }
-  bool binary(binary_t&) override { return Fail("holds binary data"); }
+  bool binary(binary_t&) override { return Fail("contains binary data"); }
   bool start_object(size_t) override { return Enter(Json::object()); }
   bool start_array(size_t) override { return Enter(Json::array()); }
   bool end_object() override { return Leave(); }
@@ -124,7 +124,7 @@ absl::StatusOr<Json> ReadJsonObject(const std::string& folder,
   absl::StatusOr<Json> json = ParseJson(*text, name, limits);
   if (json.ok() && !json->is_object()) {
     return absl::DataLossError(
-        absl::StrCat(name, " holds ", ShowJson(*json), "; want an object"));
+        absl::StrCat(name, " holds ", ShowJson(*json), "; expected an object"));
   }
   return json;
 }
@@ -141,7 +141,7 @@ absl::StatusOr<int64_t> JsonFields::Int(absl::string_view key, int64_t min,
   const Json* value = Find(key);
   if (value == nullptr && fallback.has_value()) return *fallback;
   const std::string wanted =
-      absl::StrCat("want a whole number from ", min, " to ", max);
+      absl::StrCat("expected a whole number from ", min, " to ", max);
   if (value == nullptr || !value->is_number_integer()) return Bad(key, wanted);
   if (value->is_number_unsigned() &&
       value->get<uint64_t>() >
@@ -159,7 +159,7 @@ absl::StatusOr<double> JsonFields::Number(
   const Json* value = Find(key);
   if (value == nullptr && fallback.has_value()) return *fallback;
   const std::string wanted =
-      absl::StrCat("want a number from ", min, " to ", max);
+      absl::StrCat("expected a number from ", min, " to ", max);
   if (value == nullptr || !value->is_number()) return Bad(key, wanted);
   const double number = value->get<double>();
   if (!(number >= min && number <= max)) return Bad(key, wanted);
@@ -171,7 +171,7 @@ absl::StatusOr<bool> JsonFields::Bool(absl::string_view key,
   const Json* value = Find(key);
   if (value == nullptr && fallback.has_value()) return *fallback;
   if (value == nullptr || !value->is_boolean()) {
-    return Bad(key, "want true or false");
+    return Bad(key, "expected true or false");
   }
   return value->get<bool>();
 }
@@ -181,7 +181,7 @@ absl::StatusOr<std::string> JsonFields::String(
   const Json* value = Find(key);
   if (value == nullptr && fallback.has_value()) return *std::move(fallback);
   if (value == nullptr || !value->is_string()) {
-    return Bad(key, "want a string");
+    return Bad(key, "expected a string");
   }
   return value->get<std::string>();
 }

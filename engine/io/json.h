@@ -25,7 +25,7 @@ struct JsonLimits {
   int max_depth = 32;  // nested objects and arrays
 };
 
-// `name` stands in errors only.
+// `name` is used in errors only.
 absl::StatusOr<Json> ParseJson(absl::string_view text, absl::string_view name,
                                const JsonLimits& limits = {});
 

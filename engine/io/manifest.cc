@@ -33,7 +33,7 @@ absl::Status CheckLine(const std::string& folder, int64_t number,
   if (digest.find_first_not_of("0123456789abcdef") != std::string::npos ||
       line.size() < kDigestLength + 3 || line[kDigestLength] != ' ' ||
       (line[kDigestLength + 1] != ' ' && line[kDigestLength + 1] != '*')) {
-    return BadLine(number, "not 64 hexadecimal digits, two blanks and a name");
+    return BadLine(number, "not 64 hexadecimal digits, two spaces and a name");
   }
   const absl::string_view name = line.substr(kDigestLength + 2);
   absl::StatusOr<File> file =
@@ -44,7 +44,7 @@ absl::Status CheckLine(const std::string& folder, int64_t number,
   if (*found != digest) {
     return BadLine(number,
                    absl::StrCat("the SHA-256 of ", Quote(name), " is ", *found,
-                                "; the manifest says ", digest));
+                                "; the manifest expects ", digest));
   }
   listed->emplace(absl::StripPrefix(name, "./"));
   return absl::OkStatus();

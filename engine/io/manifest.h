@@ -1,8 +1,8 @@
 // SHA256SUMS of a model folder: lines of "DIGEST  NAME" as `sha256sum` writes
-// them. Where there is one, every file that it names must be as it says, and it
-// must name every file that can change what is served: those that end in .json,
-// .txt or .safetensors, in the folder itself and in the folders within it. A
-// file added later cannot be read unnoticed.
+// them. If it exists, every file that it names must match, and it must name
+// every file that can change what is served: those that end in .json, .txt or
+// .safetensors, in the folder itself and in the folders within it. A file added
+// later cannot be read unnoticed.
 #ifndef ENCODERD_ENGINE_IO_MANIFEST_H_
 #define ENCODERD_ENGINE_IO_MANIFEST_H_
 
@@ -15,8 +15,8 @@ namespace encoderd {
 
 inline constexpr char kManifestName[] = "SHA256SUMS";
 
-// How many files were found to be as the manifest says; 0 without a manifest.
-// DATA_LOSS that names file and line: a digest that differs, a file that is
+// The number of files that match the manifest; 0 without a manifest. DATA_LOSS
+// that names file and line: a digest that differs, a file that is
 // not there, a file that should be listed and is not, a line that is not of
 // the form, an empty manifest, more than 1 MiB of it, over 10,000 files in the
 // folder. Reads every named file once.

@@ -20,7 +20,7 @@ namespace encoderd {
 
 class SafetensorsFile {
  public:
-  // Errors of File::Open; DATA_LOSS for a header that is not right.
+  // Errors of File::Open; DATA_LOSS for an invalid header.
   static absl::StatusOr<SafetensorsFile> Open(const std::string& folder,
                                               absl::string_view name);
 

@@ -188,7 +188,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
     return Fail(absl::StrCat("entry ", Quote(entries_.back().name), " ", what));
   }
   bool Unexpected(absl::string_view what) {
-    return Fail(absl::StrCat("has ", what, " where none belongs",
+    return Fail(absl::StrCat("has ", what, " where no value is allowed",
                              entries_.empty()
                                  ? ""
                                  : absl::StrCat(", at or after tensor ",
@@ -210,7 +210,7 @@ absl::Status CheckSize(const TensorEntry& entry) {
       [&](const DTypeBits& row) { return entry.dtype == row.name; });
   if (dtype == std::end(kDTypes)) {
     return Bad(absl::StrCat("entry ", Quote(entry.name), " has the dtype ",
-                            Quote(entry.dtype), ", which is not known"));
+                            Quote(entry.dtype), ", which is unknown"));
   }
   uint64_t bits = dtype->bits;
   bool overflow = false;
@@ -243,7 +243,7 @@ absl::Status CheckCover(const std::vector<TensorEntry>& entries,
     if (entry->begin != covered) {
       return Bad(absl::StrCat("entry ", Quote(entry->name), " begins at byte ",
                               entry->begin, " of the data; ", covered,
-                              " is where the tensors before it end"));
+                              " is where the preceding tensors end"));
     }
     covered = entry->end;
   }

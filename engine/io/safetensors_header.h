@@ -1,5 +1,4 @@
-// The header of a safetensors file: what it says, checked before anything is
-// believed.
+// The header of a safetensors file, checked before it is used.
 //
 //   bytes 0..7      N, the header's length, little-endian
 //   bytes 8..8+N    JSON: {"name": {"dtype": "F32", "shape": [2,3],
@@ -7,9 +6,9 @@
 //                   "__metadata__": {"key": "text", ...}}; spaces may follow
 //   the rest        the tensors' bytes; offsets count from here
 //
-// Refused beyond what the reference reader refuses: headers over 16 MiB (there:
-// 100 MB), members of a tensor other than those three, rank over 8, over 65,536
-// tensors. Pure functions over memory.
+// Rejected in addition to what the reference reader rejects: headers over 16
+// MiB (reference: 100 MB), members of a tensor other than those three, rank
+// over 8, over 65,536 tensors. Pure functions over memory.
 #ifndef ENCODERD_ENGINE_IO_SAFETENSORS_HEADER_H_
 #define ENCODERD_ENGINE_IO_SAFETENSORS_HEADER_H_
 
@@ -40,8 +39,8 @@ struct TensorEntry {
 // "[30522,384]"
 std::string ShapeText(const std::vector<int64_t>& shape);
 
-// The header's length from a file's first eight bytes. DATA_LOSS when it does
-// not fit the file or the cap.
+// The header's length from a file's first eight bytes. DATA_LOSS if it does not
+// fit the file or the limit.
 absl::StatusOr<int64_t> SafetensorsHeaderBytes(const char prefix[8],
                                                int64_t file_bytes);
 

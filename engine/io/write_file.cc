@@ -92,11 +92,9 @@ absl::StatusOr<FileLock> FileLock::Take(const std::string& folder,
     if (errno == EINTR) continue;
     if (errno != EWOULDBLOCK) return Failed("lock", path);
     if (waited >= kPatience) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot lock ", path,
-                       ": another process has held it "
-                       "for ",
-                       absl::FormatDuration(kPatience), "; end that process"));
+      return absl::UnavailableError(absl::StrCat(
+          "cannot lock ", path, ": another process has held it for ",
+          absl::FormatDuration(kPatience), "; stop that process"));
     }
     sleep(kPause);
     waited += kPause;

@@ -15,13 +15,13 @@
 
 namespace encoderd {
 
-// Replaces folder/name by `content`: written beside it, brought to the disk,
-// renamed, and the folder brought to the disk. `folder` is made where it is
-// missing, not what it lies in. Of two processes that write at once the later
-// one stays. Errors have the code and the word that the system's error has
-// (PERMISSION_DENIED, RESOURCE_EXHAUSTED for a full disk, ...); then nothing
-// has changed, unless the message says "bring to the disk". `name` is the
-// caller's own and is not checked.
+// Replaces folder/name by `content`: written next to it, synced, renamed, and
+// the folder synced. `folder` is created if missing, but not its parents. Of
+// two processes that write at once the later one stays. Errors have the code
+// and the word that the system's error has (PERMISSION_DENIED,
+// RESOURCE_EXHAUSTED for a full disk, ...); then nothing has changed, unless
+// the message says "bring to the disk". `name` is the caller's own and is not
+// checked.
 absl::Status WriteFileAtomically(const std::string& folder,
                                  const std::string& name,
                                  absl::string_view content);

@@ -76,7 +76,7 @@ absl::StatusOr<AddedTokens> AddedTokens::Build(std::vector<AddedToken> tokens) {
     if (i > 0 && out.tokens_[i - 1].content == token.content) {
       return absl::DataLossError(absl::StrCat(
           "added tokens ", out.tokens_[i - 1].id, " and ", token.id,
-          " are both looked for as \"", absl::CHexEscape(token.content), "\""));
+          " both match \"", absl::CHexEscape(token.content), "\""));
     }
     const auto start = static_cast<uint8_t>(token.content[0]);
     if (!out.starts_[start]) ++starts;

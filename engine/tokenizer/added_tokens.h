@@ -2,7 +2,7 @@
 // whatever a tokenizer file adds.
 //
 // A token is looked for either in the original text or (`normalized`) in the
-// normalised one. Among tokens that start at one place the longest wins; found
+// normalized one. Among tokens that start at one place the longest wins; found
 // tokens do not overlap. Constant after Build; thread-safe.
 #ifndef ENCODERD_ENGINE_TOKENIZER_ADDED_TOKENS_H_
 #define ENCODERD_ENGINE_TOKENIZER_ADDED_TOKENS_H_
@@ -23,7 +23,7 @@ struct AddedToken {
   bool single_word = false;  // only where no word character is next to it
   bool lstrip = false;       // takes the white space before it along
   bool rstrip = false;       // ... and after it
-  bool normalized = false;   // is looked for in the normalised text
+  bool normalized = false;   // is looked for in the normalized text
   bool special = false;      // stands for no text: [CLS], [PAD], ...
 };
 
@@ -39,7 +39,7 @@ class AddedTokens {
     int32_t id = -1;
   };
 
-  // What is looked for is `content`, normalised before if need be. DATA_LOSS:
+  // What is looked for is `content`, normalized before if need be. DATA_LOSS:
   // an empty or too long content, the same content twice, too many tokens.
   static absl::StatusOr<AddedTokens> Build(std::vector<AddedToken> tokens);
 

@@ -55,7 +55,7 @@ class ComposedTokenizer : public Tokenizer {
 
     TextIds texts[2];
     std::vector<AddedTokens::Piece> pieces;         // of the text
-    std::vector<AddedTokens::Piece> normal_pieces;  // of the normalised one
+    std::vector<AddedTokens::Piece> normal_pieces;  // of the normalized one
   };
 
   ComposedTokenizer(AddedVocabulary added, PostProcessor post,

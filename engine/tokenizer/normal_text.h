@@ -1,4 +1,4 @@
-// Text on its way through normaliser and pre-tokeniser: bytes and, when they
+// Text on its way through normalizer and pre-tokenizer: bytes and, when they
 // are tracked, the place in the original text that each byte stands for.
 //
 // Not thread-safe: a buffer of one thread.

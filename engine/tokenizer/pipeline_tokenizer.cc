@@ -26,10 +26,10 @@ absl::StatusOr<std::unique_ptr<const TokenModel>> BuildModel(
                       std::get<BytePairOptions>(std::move(spec->model)));
   if (!model.ok()) return model.status();
   if (const int missing = (*model)->missing_bytes(); missing > 0) {
-    spec->notes.push_back(absl::StrCat(
-        "the vocabulary has no entry for ", missing,
-        " of 256 bytes; where they occur in text they are unknown or left "
-        "out, as in the reference"));
+    spec->notes.push_back(
+        absl::StrCat("the vocabulary has no entry for ", missing,
+                     " of 256 bytes; in text they become unknown tokens or are "
+                     "dropped, as in the reference"));
   }
   return *std::move(model);
 }

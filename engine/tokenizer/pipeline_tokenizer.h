@@ -1,5 +1,5 @@
-// A Tokenizer of parts that know nothing of each other: normaliser,
-// pre-tokeniser, model, post-processor, as tokenizer.json names them. Words
+// A Tokenizer of parts that know nothing of each other: normalizer,
+// pre-tokenizer, model, post-processor, as tokenizer.json names them. Words
 // seen lately come from a cache. Tokenizer::Load makes one.
 #ifndef ENCODERD_ENGINE_TOKENIZER_PIPELINE_TOKENIZER_H_
 #define ENCODERD_ENGINE_TOKENIZER_PIPELINE_TOKENIZER_H_

@@ -1,4 +1,4 @@
-// Cuts normalised text into the words that a model encodes one by one: the
+// Cuts normalized text into the words that a model encodes one by one: the
 // "pre_tokenizer" of tokenizer.json, a sequence of steps.
 //
 // Every step sees the words of the one before. Some change text as they cut it

@@ -33,7 +33,7 @@ absl::Status ValidatePieces(const std::vector<TemplatePiece>& pieces,
   if (texts[0] != 1 || texts[1] != second_texts) {
     return absl::DataLossError(
         absl::StrCat("the template has A ", texts[0], " times and B ", texts[1],
-                     " times; a text must stand in it exactly once"));
+                     " times; each text must occur exactly once"));
   }
   return absl::OkStatus();
 }

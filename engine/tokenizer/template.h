@@ -1,6 +1,6 @@
-// Where special tokens and the texts stand in a finished encoding, and which
-// segment each belongs to: "[CLS] A [SEP]" and "[CLS] A [SEP] B:1 [SEP]:1".
-// Constant after construction; thread-safe.
+// The places of special tokens and texts in a finished encoding, and the
+// segment of each: "[CLS] A [SEP]" and "[CLS] A [SEP] B:1 [SEP]:1". Constant
+// after construction; thread-safe.
 #ifndef ENCODERD_ENGINE_TOKENIZER_TEMPLATE_H_
 #define ENCODERD_ENGINE_TOKENIZER_TEMPLATE_H_
 

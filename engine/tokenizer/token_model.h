@@ -1,4 +1,4 @@
-// One word -> token ids: what is done to the pieces that a pre-tokeniser cuts.
+// One word -> token ids: what is done to the pieces that a pre-tokenizer cuts.
 //
 // A model is constant after it is built and shared by all threads; each thread
 // brings its own Scratch.

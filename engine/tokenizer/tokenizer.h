@@ -79,7 +79,7 @@ class Tokenizer {
   // Replaces *out. INVALID_ARGUMENT (INVALID_UTF8, with byte_offset) when a
   // text is not UTF-8; the detail's field is "text", "first" or "second". An
   // empty text gives the template alone. No limit on tokens: callers compare
-  // with max_len. A text over 2 GiB is refused: offsets are 32-bit.
+  // with max_len. A text over 2 GiB is rejected: offsets are 32-bit.
   virtual absl::Status Encode(absl::string_view text,
                               const EncodeOptions& options,
                               TokenizerScratch* scratch,

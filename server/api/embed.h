@@ -1,4 +1,4 @@
-// Embed: texts or ids in, one vector an input out.
+// Embed: texts or ids in, one vector per input out.
 #ifndef ENCODERD_SERVER_API_EMBED_H_
 #define ENCODERD_SERVER_API_EMBED_H_
 
@@ -16,7 +16,7 @@
 
 namespace encoderd {
 
-// What each means, and its default, stands in proto/encoderd/v1/encoder.proto.
+// proto/encoderd/v1/encoder.proto has the meaning and default of each.
 struct EmbedOptions {
   PoolingChoice pooling = PoolingChoice::kUnset;
   std::optional<bool> normalize;
@@ -40,14 +40,14 @@ struct EmbedRequest {
 struct Embedding {
   absl::Status status;        // not OK only with kPerInput: no values
   std::vector<float> values;  // [dimensions]; empty: packed
-  std::string packed;         // as options.encoding says
-  float scale = 0;            // of bytes without ranges: their step
+  std::string packed;         // in the encoding of options.encoding
+  float scale = 0;            // of bytes without ranges: the step
   int64_t token_count = 0;    // before any cut
   bool truncated = false;
   int64_t windows = 0;
 };
 
-// WriteVector (engine/base/quantize.h) into a string made long enough.
+// WriteVector (engine/base/quantize.h) into a string of sufficient length.
 float PackVector(VectorFormat format, const ByteRanges& ranges,
                  absl::Span<const float> values, std::string* bytes);
 
@@ -55,7 +55,7 @@ class EmbedJob : public Job {
  public:
   static absl::StatusOr<EmbedJob> Make(const Api& api, EmbedRequest request);
 
-  // What the pipeline gave -> one embedding an input; takes the values.
+  // Results of the pipeline -> one embedding per input; moves the values.
   std::vector<Embedding> Answer(std::vector<InputResult>* outputs) const;
   bool packed() const { return packed_; }
 

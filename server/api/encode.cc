@@ -49,10 +49,11 @@ absl::Status EncodeJob::Check(const Api& api, EncodeRequest* request) {
   int32_t& layer = request_.output.layer;
   if (request->before_norm) {
     if (layer != 0) {
-      return BadOption("before_norm",
-                       absl::StrCat("is asked for with layer ", layer,
-                                    "; only layer 0 has a sum before its norm"),
-                       layer, 0);
+      return BadOption(
+          "before_norm",
+          absl::StrCat("is set with layer ", layer,
+                       "; only layer 0 has a state before its norm"),
+          layer, 0);
     }
     layer = kTableSum;
   }

@@ -14,7 +14,7 @@
 
 namespace encoderd {
 
-// What each means, and its default, stands in proto/encoderd/v1/encoder.proto.
+// proto/encoderd/v1/encoder.proto has the meaning and default of each.
 struct EncodeRequest {
   std::string model;
   std::vector<Input> inputs;
@@ -31,7 +31,7 @@ class EncodeJob : public Job {
  public:
   static absl::StatusOr<EncodeJob> Make(const Api& api, EncodeRequest request);
 
-  // Of every input's states, also where it has no rows.
+  // Of every input's states, even without rows.
   int32_t columns() const { return columns_; }
 
  private:

@@ -1,10 +1,10 @@
-// The inputs of a request: how many there may be, and what is wrong with each.
-// Checked before anything is spent on a request. An adapter may count by the
-// same rule before it parses; what only tokenising shows (a text's length) the
-// pipeline finds.
+// The inputs of a request: their number, and the fault of each. Checked before
+// anything is spent on a request. An adapter may count by the same rule before
+// it parses; the pipeline finds what only tokenizing shows (the length of a
+// text).
 //
 // Thread-safe: plain functions. Errors: INVALID_ARGUMENT with an ErrorDetail,
-// all inputs at fault listed. No error repeats a text.
+// listing all inputs at fault. No error contains a text.
 #ifndef ENCODERD_SERVER_API_INPUTS_H_
 #define ENCODERD_SERVER_API_INPUTS_H_
 
@@ -30,17 +30,17 @@ absl::Status CheckInputCount(int64_t count, const RequestLimits& limits);
 // EMPTY_INPUT.
 absl::Status EmptyInputError(absl::string_view message);
 
-// What the inputs of one request have in common.
+// What the inputs of a request share.
 struct InputRules {
   std::string prompt;  // put before each text
   IdLimits limits;
-  // What is at fault becomes a RefusedInput, and the others go on.
+  // An input at fault becomes a RefusedInput; the others continue.
   bool errors_per_input = false;
 };
 
-// Texts that are empty and ids that no table has; a RefusedInput brings its own
-// fault. Ids are unsigned in the contract: a negative one is named as the
-// number with the same bits.
+// Finds empty texts and ids outside their tables; a RefusedInput already has
+// its fault. Ids are unsigned in the contract: an error shows a negative one as
+// the number with the same bits.
 absl::Status CheckInputs(const InputRules& rules, std::vector<Input>* inputs);
 
 }  // namespace encoderd

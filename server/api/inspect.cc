@@ -26,11 +26,10 @@ absl::StatusOr<InspectJob> InspectJob::Make(const Api& api,
 
 absl::Status InspectJob::CheckRows() {
   if (count_ > kMaxInspectedRows) {
-    return BadOption(
-        "row_count",
-        absl::StrCat("is ", count_, "; at most ", kMaxInspectedRows,
-                     " rows are inspected at once"),
-        count_, kMaxInspectedRows);
+    return BadOption("row_count",
+                     absl::StrCat("is ", count_, "; at most ",
+                                  kMaxInspectedRows, " rows per request"),
+                     count_, kMaxInspectedRows);
   }
   const int64_t rows = table().rows;
   if (first_ >= rows || count_ > rows - first_) {

@@ -1,5 +1,5 @@
 // InspectPositions: a range of the position table, measured on a pipeline
-// thread, because a cosine matrix takes longer than an RPC thread may.
+// thread, because a cosine matrix would block an RPC thread for too long.
 #ifndef ENCODERD_SERVER_API_INSPECT_H_
 #define ENCODERD_SERVER_API_INSPECT_H_
 
@@ -30,12 +30,12 @@ struct InspectRequest {
 
 struct InspectAnswer {
   PositionInspection figures;
-  std::vector<float> cosine;       // [n,n]; only if asked for
-  absl::Span<const float> values;  // [n,H] of the model's; only if asked for
+  std::vector<float> cosine;       // [n,n]; only if requested
+  absl::Span<const float> values;  // [n,H] of the model; only if requested
 };
 
-// Checked as a Job is, but it has no inputs for the pipeline: its work is done
-// beside it.
+// Checked like a Job, but without inputs for the pipeline: its work runs on the
+// side thread.
 class InspectJob {
  public:
   using Done = std::function<void(absl::StatusOr<InspectAnswer>)>;
@@ -43,13 +43,13 @@ class InspectJob {
   static constexpr absl::string_view kField = "";  // it has no inputs
 
   // INVALID_OPTION for more than kMaxInspectedRows; ROWS_OUT_OF_RANGE;
-  // REQUEST_TOO_LARGE where the answer cannot fit.
+  // REQUEST_TOO_LARGE if the answer cannot fit.
   static absl::StatusOr<InspectJob> Make(const Api& api,
                                          const InspectRequest& request);
 
   // Measures the rows on the pipeline's side thread and calls `done` there,
-  // once; a refusal calls it from within Submit. Errors: those of
-  // Pipeline::SubmitWork; INTERNAL where something throws.
+  // once; if rejected, Submit calls it. Errors: those of Pipeline::SubmitWork;
+  // INTERNAL if something throws.
   std::shared_ptr<PipelineCall> Submit(absl::Time deadline,
                                        const Caller& caller, Done done) const;
 
@@ -66,7 +66,7 @@ class InspectJob {
         first_(request.first_row),
         count_(request.row_count) {}
   absl::Status CheckRows();
-  int64_t LeastBytes() const;  // of the answer: what makes it large
+  int64_t LeastBytes() const;  // lower bound for the answer
   InspectAnswer Measure() const;
 
   const ServedModel* model_;

@@ -1,15 +1,15 @@
-// A request that was found good: its model, and what goes into the model's
-// pipeline. One class for each kind of request that has inputs derives from it
-// (inspect.h has none):
+// A checked request: its model, and the input of the model's pipeline. Each
+// kind of request with inputs has a class derived from it (inspect.h has no
+// inputs):
 //
-//   EmbedJob::Make(api, request)  checks; the error or the job
-//   job.Submit(...)              once; `done` gets what the pipeline made of it
-//   job.Answer(result)           the answer, where that is not the result
+//   EmbedJob::Make(api, request)  checks; returns the error or the job
+//   job.Submit(...)              once; `done` gets the result of the pipeline
+//   job.Answer(result)           the answer, if it differs from the result
 //
 // An adapter (server/rpc is one) converts its messages to requests and answers
-// to its messages, and says when a caller goes away. Errors are absl::Status
-// with an ErrorDetail; publish.h makes them fit to leave the server.
-// Not thread-safe; one thread after the other. Nothing here blocks.
+// to its messages, and reports when a caller cancels. Errors are absl::Status
+// with an ErrorDetail; publish.h prepares them for callers.
+// Not thread-safe: one thread at a time. Nothing here blocks.
 #ifndef ENCODERD_SERVER_API_JOB_H_
 #define ENCODERD_SERVER_API_JOB_H_
 
@@ -34,7 +34,7 @@ struct Api {
 
 class Job {
  public:
-  // What to ask less of where an answer would be too large.
+  // The field to reduce if an answer would be too large.
   static constexpr absl::string_view kField = "inputs";
 
   // Hands the inputs to the model's pipeline; once. `done` as in

@@ -26,11 +26,12 @@ absl::StatusOr<const ServedModel*> ModelRegistry::Find(
     absl::StrAppend(&available, available.empty() ? "" : ", ", entry.first);
   }
   const std::string asked = ForMessage(name);
-  return MakeError(absl::StatusCode::kNotFound,
-                   absl::StrCat("no model '", asked, "'; there is ", available),
-                   {"MODEL_NOT_FOUND",
-                    {{"model", asked}, {"available", available}},
-                    "model"});
+  return MakeError(
+      absl::StatusCode::kNotFound,
+      absl::StrCat("no model '", asked, "'; available: ", available),
+      {"MODEL_NOT_FOUND",
+       {{"model", asked}, {"available", available}},
+       "model"});
 }
 
 std::vector<const ServedModel*> ModelRegistry::All() const {

@@ -1,4 +1,4 @@
-// The models served, by name. Added once each at start, constant afterwards.
+// The served models, by name. Added at start, constant afterwards.
 #ifndef ENCODERD_SERVER_API_MODEL_REGISTRY_H_
 #define ENCODERD_SERVER_API_MODEL_REGISTRY_H_
 
@@ -17,14 +17,14 @@ namespace encoderd {
 
 class ModelMetrics;  // server/observe
 
-// A model with all that serving it takes. Members end in reverse order: the
-// pipeline's threads before the observer and the model they use.
+// A model with everything that serves it. Members are destroyed in reverse
+// order: the pipeline's threads before the observer and the model they use.
 struct ServedModel {
   std::string name;
   std::shared_ptr<const Model> model;
   std::unique_ptr<PipelineObserver> observer;
   std::unique_ptr<Pipeline> pipeline;
-  // Where adapters count what they do for it; nothing in this folder does.
+  // Where adapters count their work for it; this folder does not use it.
   ModelMetrics* metrics = nullptr;
 };
 
@@ -34,8 +34,8 @@ class ModelRegistry {
   // The first one added is the default. The name must be new.
   void Add(std::unique_ptr<ServedModel> model);
 
-  // Empty name: the default model. NOT_FOUND (MODEL_NOT_FOUND) with the names
-  // that there are.
+  // Empty name: the default model. NOT_FOUND (MODEL_NOT_FOUND) with the
+  // available names.
   absl::StatusOr<const ServedModel*> Find(const std::string& name) const;
 
   // By name, the default first.

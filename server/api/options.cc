@@ -13,19 +13,18 @@ namespace {
 
 constexpr size_t kMaxNameInMessage = 64;  // bytes
 
-// What a choice stands for, by its number.
+// The meaning of a choice, by its number.
 template <typename Choice, typename Meaning, size_t kKnown>
 absl::StatusOr<Meaning> Choose(absl::string_view field, Choice choice,
                                const Meaning (&known)[kKnown]) {
   const int value = static_cast<int>(choice);
   constexpr int kLast = static_cast<int>(kKnown) - 1;
   if (value >= 0 && value <= kLast) return known[value];
-  return BadOption(
-      field, absl::StrCat("is ", value, "; this server knows 0 to ", kLast),
-      value, kLast);
+  return BadOption(field, absl::StrCat("is ", value, "; must be 0 to ", kLast),
+                   value, kLast);
 }
 
-// Of minimum and maximum: as long as the answer, every value a number.
+// Checks minimum and maximum: as long as the answer, every value finite.
 absl::Status CheckBounds(absl::string_view field,
                          const std::vector<float>& bounds, int32_t dimensions) {
   if (bounds.size() != static_cast<size_t>(dimensions)) {
@@ -38,13 +37,13 @@ absl::Status CheckBounds(absl::string_view field,
   for (size_t i = 0; i < bounds.size(); ++i) {
     if (std::isfinite(bounds[i])) continue;
     return BadOption(absl::StrCat(field, "[", i, "]"),
-                     absl::StrCat("is ", bounds[i], "; want a finite number"),
+                     absl::StrCat("is ", bounds[i], "; must be finite"),
                      bounds[i], "finite");
   }
   return absl::OkStatus();
 }
 
-// As the contract names it; of a choice that it does not have, the number.
+// The name in the contract; for an unknown choice, the number.
 std::string NameOf(EncodingChoice choice) {
   constexpr const char* kNames[] = {"ENCODING_UNSPECIFIED", "ENCODING_FLOAT32",
                                     "ENCODING_FLOAT16",     "ENCODING_INT8",
@@ -124,8 +123,8 @@ absl::StatusOr<std::string> FindPrompt(absl::string_view field,
   }
   return MakeError(
       absl::StatusCode::kNotFound,
-      absl::StrCat("no prompt '", ForMessage(name), "'; this model has ",
-                   available.empty() ? "none" : available),
+      absl::StrCat("no prompt '", ForMessage(name),
+                   "'; available: ", available.empty() ? "none" : available),
       {"PROMPT_NOT_FOUND",
        {{"prompt", ForMessage(name)}, {"available", available}},
        std::string(field)});
@@ -139,13 +138,14 @@ absl::StatusOr<std::optional<int32_t>> ToWindows(
     const absl::string_view truncate =
         mode == TruncateMode::kStart ? "TRUNCATE_START" : "TRUNCATE_END";
     return BadOption(field,
-                     absl::StrCat("are asked for together with ", truncate,
-                                  "; a long text is either cut or computed in "
-                                  "windows"),
+                     absl::StrCat("are set together with ", truncate,
+                                  "; a long text is either truncated or "
+                                  "computed in windows: set one of them"),
                      truncate, "TRUNCATE_NONE");
   }
-  // With half of each window shared every token is computed twice at most. An
-  // overlap near the whole would let a short text ask for hours of compute.
+  // If half of each window is shared, every token is computed at most twice. An
+  // overlap of nearly the whole window would let a short text cost hours of
+  // compute.
   const int32_t most = std::max(max_len - special_tokens, 0) / 2;
   const uint32_t overlap = *asked;
   if (overlap > static_cast<uint32_t>(most)) {
@@ -179,7 +179,7 @@ absl::StatusOr<ByteRanges> ToRanges(absl::string_view field,
   if (format != VectorFormat::kInt8 && format != VectorFormat::kUint8) {
     const std::string encoding = NameOf(choice);
     return BadOption(field,
-                     absl::StrCat("are given with ", encoding,
+                     absl::StrCat("are set with ", encoding,
                                   "; only INT8 and UINT8 have ranges"),
                      encoding, "ENCODING_INT8, ENCODING_UINT8");
   }
@@ -202,7 +202,7 @@ absl::StatusOr<ByteRanges> ToRanges(absl::string_view field,
       return BadOption(
           entry,
           absl::StrCat("is ", maximum[i], "; from the minimum, ", minimum[i],
-                       ", it is further than a float can say"),
+                       ", the distance exceeds the range of a float"),
           maximum[i], minimum[i]);
     }
   }

@@ -1,10 +1,10 @@
-// Options of a request, checked one by one and turned into the engine's and
-// the pipeline's words.
+// Options of a request, checked one by one and converted to types of the engine
+// and the pipeline.
 //
-// A choice has the contract's number, so that one that this server does not
-// know is refused here, never taken for its default; kUnset is the default.
-// Thread-safe: plain functions. `field`: the request's field, for the error.
-// Errors: INVALID_ARGUMENT (INVALID_OPTION with value and limit), NOT_FOUND
+// A choice has the number of the contract, so that an unknown one is rejected
+// here, never replaced by its default; kUnset is the default. Thread-safe:
+// plain functions. `field`: the request's field, for the error. Errors:
+// INVALID_ARGUMENT (INVALID_OPTION with value and limit), NOT_FOUND
 // (PROMPT_NOT_FOUND).
 #ifndef ENCODERD_SERVER_API_OPTIONS_H_
 #define ENCODERD_SERVER_API_OPTIONS_H_
@@ -47,7 +47,7 @@ enum class EncodingChoice : int {
   kUbinary
 };
 
-// Of a format of bytes: one value for each dimension of the answer.
+// For a format of bytes: one value per dimension of the answer.
 struct RangeLists {
   std::vector<float> minimum;
   std::vector<float> maximum;
@@ -73,30 +73,30 @@ absl::StatusOr<bool> ToWithoutSpecialTokens(absl::string_view field,
 absl::StatusOr<VectorFormat> ToFormat(absl::string_view field,
                                       EncodingChoice choice);
 
-// Tokens that neighbouring windows share; unset: no windows. max_len and
+// Tokens that neighboring windows share; unset: no windows. max_len and
 // special_tokens: of one window.
 absl::StatusOr<std::optional<int32_t>> ToWindows(
     absl::string_view field, const std::optional<uint32_t>& asked,
     TruncateMode mode, int32_t max_len, int32_t special_tokens);
 
-// What is put before each text; empty: nothing. Asked for nothing: the model's
+// The text to put before each input; empty: none. Without a name: the model's
 // default prompt, if it has one.
 absl::StatusOr<std::string> FindPrompt(absl::string_view field,
                                        const ModelConfig& config,
                                        const std::string& asked);
 
-// How many of `hidden` values are asked for; 0: all.
+// How many of `hidden` values to return; 0: all.
 absl::StatusOr<int32_t> ToDimensions(absl::string_view field, uint32_t asked,
                                      int32_t hidden);
 
-// None were given: empty. `choice` is what `format` was chosen by.
+// Unset: empty. `choice` is the option that determined `format`.
 absl::StatusOr<ByteRanges> ToRanges(absl::string_view field,
                                     const std::optional<RangeLists>& asked,
                                     EncodingChoice choice, VectorFormat format,
                                     int32_t dimensions);
 
-// A name that a caller sent, fit for a message: at most 64 bytes, control
-// bytes escaped.
+// A name from a caller, ready for a message: at most 64 bytes, control bytes
+// escaped.
 std::string ForMessage(absl::string_view name);
 
 }  // namespace encoderd

@@ -1,5 +1,5 @@
-// Errors fit to leave the server, whatever protocol carries them. Thread-safe:
-// plain functions.
+// Prepares errors for callers, independent of the protocol. Thread-safe: plain
+// functions.
 #ifndef ENCODERD_SERVER_API_PUBLISH_H_
 #define ENCODERD_SERVER_API_PUBLISH_H_
 
@@ -12,20 +12,19 @@
 
 namespace encoderd {
 
-// The reason of a status's ErrorDetail; INTERNAL_FAULT where it has none.
+// The reason of a status's ErrorDetail; INTERNAL_FAULT if it has none.
 std::string ReasonOf(const absl::Status& status);
 
-// How long a caller should wait before it tries again; nullopt: trying again
-// does not help. QUEUE_FULL 100 ms; LOADING 500 ms; every other UNAVAILABLE 1
-// s.
+// How long a caller should wait before it retries; nullopt: a retry does not
+// help. QUEUE_FULL 100 ms; LOADING 500 ms; every other UNAVAILABLE 1 s.
 std::optional<absl::Duration> RetryDelay(const absl::Status& status);
 
-// A status that may leave the server. A status without a reason, or INTERNAL
-// without an error_id, becomes INTERNAL_FAULT with an error_id and without its
-// message, which goes to the log under that id. Every other stays as it is.
+// The status for the caller. A status without a reason, or INTERNAL without an
+// error_id, becomes INTERNAL_FAULT with an error_id and without its message,
+// which goes to the log under that id. All others are unchanged.
 absl::Status Publish(const absl::Status& status);
 
-// Runs `body`; what it throws becomes INTERNAL.
+// Runs `body`; an exception becomes INTERNAL.
 absl::Status CatchAll(const std::function<absl::Status()>& body);
 
 }  // namespace encoderd

@@ -1,5 +1,5 @@
-// Tokenize: texts in, ids and the places of their tokens out. Nothing is
-// computed, so that no input is too long.
+// Tokenize: texts in, ids and the offsets of their tokens out. Computes
+// nothing, so no input is too long.
 #ifndef ENCODERD_SERVER_API_TOKENIZE_H_
 #define ENCODERD_SERVER_API_TOKENIZE_H_
 

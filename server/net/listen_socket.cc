@@ -18,7 +18,8 @@ int Bind(const addrinfo& address) {
   const int fd =
       socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
-  // A restart must not wait for old connections; it does not let two share.
+  // A restart must not wait for old connections; two servers still cannot
+  // share.
   const int on = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(fd, address.ai_addr, address.ai_addrlen) == 0 &&
@@ -31,7 +32,7 @@ int Bind(const addrinfo& address) {
   return -1;
 }
 
-// Of a bound socket; -1 and errno where the system does not tell.
+// Of a bound socket; -1 and errno if the system does not tell.
 int PortOf(int fd) {
   sockaddr_storage address = {};
   socklen_t size = sizeof(address);
@@ -43,17 +44,18 @@ int PortOf(int fd) {
                    : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-// What the system's words leave open.
+// What the system's message leaves open.
 std::string Explain(int error, int port) {
   const std::string reason = std::strerror(error);
   switch (error) {
     case EADDRINUSE:
       return absl::StrCat(reason, "; ss -ltnp 'sport = :", port,
-                          "' names the process that has it");
+                          "' shows the process that uses it");
     case EADDRNOTAVAIL:
-      return absl::StrCat(reason, "; it is none of this machine's");
+      return absl::StrCat(reason, "; this host has no such address");
     case EACCES:
-      return absl::StrCat(reason, "; ports below 1024 need a privilege");
+      return absl::StrCat(
+          reason, "; ports below 1024 need a privilege: choose another port");
     default:
       return reason;
   }

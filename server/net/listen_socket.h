@@ -1,4 +1,4 @@
-// A listening TCP socket, bound by ourselves: for gRPC's accept loop and HTTP.
+// A listening TCP socket, bound here: for gRPC's accept loop and HTTP.
 #ifndef ENCODERD_SERVER_NET_LISTEN_SOCKET_H_
 #define ENCODERD_SERVER_NET_LISTEN_SOCKET_H_
 
@@ -10,12 +10,12 @@ namespace encoderd {
 
 struct ListenSocket {
   int fd = -1;   // non-blocking; the caller closes it
-  int port = 0;  // the one bound
+  int port = 0;  // the bound port
 };
 
 // host: a numeric address or a name that resolves to one; port 0 for any. Two
-// processes never share a port. UNAVAILABLE with address, port, the system's
-// reason and how to find who has a port that is in use.
+// processes never share a port. UNAVAILABLE has the address, the port, the
+// system's reason and how to find the process that uses the port.
 absl::StatusOr<ListenSocket> Listen(const std::string& host, int port);
 
 }  // namespace encoderd

@@ -19,7 +19,7 @@ SSL* NewSsl(int fd, SSL_CTX* context) {
   if (ssl == nullptr) return nullptr;
   SSL_set_fd(ssl, fd);
   SSL_set_accept_state(ssl);
-  // A write that is tried again may find its bytes elsewhere.
+  // A repeated write may find its bytes elsewhere.
   SSL_set_mode(
       ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   return ssl;

@@ -23,11 +23,11 @@ class StreamSocket {
   StreamSocket(const StreamSocket&) = delete;
   StreamSocket& operator=(const StreamSocket&) = delete;
 
-  // Bytes read or written, at least 1; or kNotNow: again with the same bytes
-  // once the socket is ready for events(); or kOver.
+  // Bytes read or written, at least 1; or kNotNow: call again with the same
+  // bytes once the socket is ready for events(); or kOver.
   ssize_t Read(char* buffer, size_t size);
   ssize_t Write(const char* bytes, size_t size);
-  // Nothing is written any more, and the other side is told so.
+  // Ends writing, and signals that to the other side.
   void EndWriting();
 
   int fd() const { return fd_; }
@@ -38,7 +38,7 @@ class StreamSocket {
   struct Free {
     void operator()(SSL* ssl) const { SSL_free(ssl); }
   };
-  // What an SSL_read or SSL_write comes to.
+  // The result of an SSL_read or SSL_write.
   template <typename Operation>
   ssize_t Outcome(const Operation& operation);
 

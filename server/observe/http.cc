@@ -90,7 +90,7 @@ void HttpServer::AcceptAll() {
 }
 
 // Closes the connection that has been silent for longest, or else the oldest.
-// False: there is none.
+// False: none.
 bool HttpServer::MakeRoom() {
   auto oldest = std::find_if(
       connections_.begin(), connections_.end(),

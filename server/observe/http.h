@@ -1,12 +1,12 @@
-// HTTP beside gRPC: GET /metrics (Prometheus text), /healthz (the process
-// lives), /readyz (200 while serving, 503 otherwise).
+// HTTP in addition to gRPC: GET /metrics (Prometheus text), /healthz (the
+// process lives), /readyz (200 while serving, 503 otherwise).
 //
-// One thread named "http" and no more: three fixed answers need no web server,
-// and this one stops at once. Bounded: 32 connections, 4 KiB of request, 5 s a
-// connection, one request each. Where all connections are taken the one that
-// has kept us waiting for longest goes: silent callers keep another from its
-// answer only where 32 of them arrive between its connection and its request.
-// Plain text, or TLS; no authentication.
+// A single thread named "http": three fixed answers need no web server, and
+// this one stops at once. Bounded: 32 connections, 4 KiB per request, 5 s per
+// connection, one request each. If all connections are in use, the one that has
+// waited longest is closed: silent callers block another only if 32 of them
+// arrive between its connection and its request. Plain text, or TLS; no
+// authentication.
 #ifndef ENCODERD_SERVER_OBSERVE_HTTP_H_
 #define ENCODERD_SERVER_OBSERVE_HTTP_H_
 
@@ -30,7 +30,7 @@ namespace encoderd {
 struct HttpSources {
   std::function<std::string()> metrics_text;  // called on the http thread
   std::function<bool()> ready;                // called on the http thread
-  // For each new connection, on the http thread. Null: plain text.
+  // Called per new connection, on the http thread. Null: plain text.
   std::function<std::shared_ptr<SSL_CTX>()> tls;
 };
 
@@ -44,9 +44,9 @@ class HttpConnection;
 class HttpServer {
  public:
   // host: a numeric address or a name that resolves to one; port 0 for any.
-  // UNAVAILABLE when it cannot be bound; as the system's error where
-  // descriptors have run out. Throws what StartThread throws. What the sources
-  // use outlives the server.
+  // UNAVAILABLE if it cannot be bound; the system's error if descriptors have
+  // run out. Throws what StartThread throws. What the sources use outlives the
+  // server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
       const std::string& host, int port, HttpSources sources,
       const HttpBounds& bounds = {});
@@ -55,7 +55,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  int port() const { return port_; }  // the one bound
+  int port() const { return port_; }  // the bound port
 
  private:
   HttpServer(const ListenSocket& socket, HttpSources sources,
@@ -66,17 +66,18 @@ class HttpServer {
   bool MakeRoom();
 
   const int listener_;
-  const int stop_;  // -1: there was none to be had
+  const int stop_;  // -1: no descriptor was available
   const int port_;
   const HttpSources sources_;
   const HttpBounds bounds_;
-  std::list<HttpConnection> connections_;  // the thread's own, oldest first
+  std::list<HttpConnection>
+      connections_;  // used by the thread only, oldest first
   std::thread thread_;
 };
 
-// The whole answer to a request's head (all up to the empty line). Pure.
+// The complete answer to the head of a request (up to the empty line). Pure.
 std::string AnswerHttp(absl::string_view head, const HttpSources& sources);
-// To a head of more than `limit` bytes.
+// The answer to a head of more than `limit` bytes.
 std::string HeadTooLargeHttp(size_t limit);
 
 }  // namespace encoderd

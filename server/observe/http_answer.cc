@@ -19,13 +19,13 @@ std::string Response(absl::string_view status, absl::string_view type,
       head_only ? "" : body);
 }
 
-// Where memory runs out, a scrape fails and the server goes on.
+// If memory runs out, a scrape fails and the server continues.
 std::string MetricsPage(const HttpSources& sources, bool head_only) {
   try {
     return Response("200 OK", kPrometheus, sources.metrics_text(), head_only);
   } catch (const std::bad_alloc&) {
-    return Response("503 Service Unavailable", kText,
-                    "out of memory; try again\n", head_only);
+    return Response("503 Service Unavailable", kText, "out of memory; retry\n",
+                    head_only);
   }
 }
 
@@ -37,15 +37,16 @@ std::string AnswerHttp(absl::string_view head, const HttpSources& sources) {
   const size_t second = line.rfind(' ');
   if (first == absl::string_view::npos || second <= first + 1 ||
       !absl::StartsWith(line.substr(second + 1), "HTTP/1.")) {
-    return Response("400 Bad Request", kText, "this is not HTTP/1.1\n", false);
+    return Response("400 Bad Request", kText, "not an HTTP/1.1 request\n",
+                    false);
   }
   const absl::string_view method = line.substr(0, first);
   absl::string_view path = line.substr(first + 1, second - first - 1);
   path = path.substr(0, path.find('?'));
   const bool head_only = method == "HEAD";
   if (method != "GET" && !head_only) {
-    return Response("405 Method Not Allowed", kText,
-                    "only GET is answered here\n", false);
+    return Response("405 Method Not Allowed", kText, "only GET is supported\n",
+                    false);
   }
   if (path == "/metrics") return MetricsPage(sources, head_only);
   if (path == "/healthz") {
@@ -57,12 +58,13 @@ std::string AnswerHttp(absl::string_view head, const HttpSources& sources) {
                                       "not ready\n", head_only);
   }
   return Response("404 Not Found", kText,
-                  "only /metrics, /healthz and /readyz are here\n", head_only);
+                  "not found; available: /metrics, /healthz, /readyz\n",
+                  head_only);
 }
 
 std::string HeadTooLargeHttp(size_t limit) {
   return Response("431 Request Header Fields Too Large", kText,
-                  absl::StrCat("at most ", limit, " bytes of request\n"),
+                  absl::StrCat("at most ", limit, " bytes per request head\n"),
                   false);
 }
 

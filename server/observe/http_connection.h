@@ -1,6 +1,6 @@
-// One caller of the HTTP port: its head is read, the answer is written, and the
-// rest of what it sends is passed over until it hangs up, because closing on
-// unread bytes would take the answer from it. Not thread-safe; never blocks.
+// One caller of the HTTP port: reads its head, writes the answer, and skips the
+// rest until it hangs up, because closing with unread bytes could discard the
+// answer. Not thread-safe; never blocks.
 #ifndef ENCODERD_SERVER_OBSERVE_HTTP_CONNECTION_H_
 #define ENCODERD_SERVER_OBSERVE_HTTP_CONNECTION_H_
 
@@ -31,10 +31,10 @@ class HttpConnection {
 
   // What to poll for until the next Advance.
   pollfd poll_for() const { return {socket_.fd(), socket_.events(), 0}; }
-  // Its request came and its answer has not left.
+  // Its request is complete and its answer has not been sent.
   bool writing() const { return state_ == State::kWriting; }
 
-  const absl::Time until;  // then it is closed, whatever it does
+  const absl::Time until;  // closed then in any case
 
  private:
   enum class State { kReading, kWriting, kPassingOver };

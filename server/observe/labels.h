@@ -1,7 +1,7 @@
-// The values of the labels: what a call ended in, why it was refused, the
-// stages of its way, the states of the server. Fixed lists, so that every
-// series is there from the start and no caller can make another one.
-// Thread-safe: plain functions.
+// The values of the labels: the result of a call, the reason of an error, the
+// stages of a request, the states of the server. Fixed lists, so that every
+// series exists from the start and no caller can create another. Thread-safe:
+// plain functions.
 #ifndef ENCODERD_SERVER_OBSERVE_LABELS_H_
 #define ENCODERD_SERVER_OBSERVE_LABELS_H_
 
@@ -16,7 +16,7 @@ namespace encoderd {
 
 const char* StageName(Stage stage);  // "tokenize"
 
-// `code`: the codes that a method of this server answers with. Any other code
+// `code`: the codes with which methods of this server answer. Any other code
 // counts as INTERNAL.
 inline constexpr std::array<absl::StatusCode, 9> kAnswerCodes = {
     absl::StatusCode::kOk,          absl::StatusCode::kInvalidArgument,
@@ -25,9 +25,9 @@ inline constexpr std::array<absl::StatusCode, 9> kAnswerCodes = {
     absl::StatusCode::kCancelled,   absl::StatusCode::kUnauthenticated,
     absl::StatusCode::kInternal};
 
-// `outcome`: whose it is, from the code alone. "ok"; "invalid", the caller's;
-// "refused", try again; "cancelled", the caller left or its time was over;
-// "failed", the server's.
+// `outcome`: who is responsible, from the code alone. "ok"; "invalid", the
+// caller's fault; "refused", retry; "cancelled", the caller canceled or its
+// time was up; "failed", the server's fault.
 const char* OutcomeOf(absl::StatusCode code);
 
 // `reason`: every reason of ErrorReason. An unknown one counts as
@@ -44,7 +44,7 @@ const char* StateName(ServerState state);  // "loading"
 enum class TlsFault {
   kNoCertificate,       // the client has none, and needs one
   kCertificateRefused,  // the client's: foreign, expired, not for clients
-  kRefusedByClient,     // it does not trust the server's, or leaves
+  kRefusedByClient,     // it does not trust the server's, or disconnects
   kOldProtocol,         // before TLS 1.2
   kNotTls,              // plain text
   kOther

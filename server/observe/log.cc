@@ -29,7 +29,7 @@ bool NeedsQuotes(absl::string_view value) {
 }
 
 // The first character of `text` (not empty) and its bytes; 0 bytes: not UTF-8.
-// Overlong forms and surrogates pass, for they hide nothing.
+// Overlong forms and surrogates pass, because they hide nothing.
 std::pair<uint32_t, size_t> Decode(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   if (byte(0) < 0x80) return {byte(0), 1};
@@ -66,7 +66,7 @@ std::string Quoted(absl::string_view value, bool by_byte) {
       {{"\\'", "'"}});
 }
 
-// Without waiting. One write a line, so that lines never mix; of at most
+// Without waiting. One write per line, so that lines never mix; of at most
 // kMaxLogLine bytes, for which a pipe that says POLLOUT has room.
 bool TryWrite(absl::string_view line) {
   pollfd out = {STDERR_FILENO, POLLOUT, 0};
@@ -104,7 +104,7 @@ std::string Line(LogLevel level, absl::string_view event,
 }
 
 absl::Mutex g_mu(absl::kConstInit);
-int64_t g_untold ABSL_GUARDED_BY(g_mu) = 0;  // lines lost, not told yet
+int64_t g_untold ABSL_GUARDED_BY(g_mu) = 0;  // lost lines, not reported yet
 std::atomic<int64_t> g_lost{0};
 
 }  // namespace

@@ -1,17 +1,17 @@
-// The log: one line an event on standard error, "key=value" pairs.
+// The log: one line per event on standard error, "key=value" pairs.
 //
 //   ts=2026-01-31T12:00:00.000Z level=info event=serving model=all-MiniLM-L6-v2
 //
 // A value with a space, quote, control byte or nothing in it is quoted and
-// escaped, so that a line stays a line; one with characters that move or hide
-// others (control characters beyond ASCII, changes of direction) or that is not
-// UTF-8 is escaped byte by byte. Lines never hold input text, tokens or ids:
-// only settings, numbers, our own names and error messages of this program and
-// its libraries.
+// escaped, so that a line stays one line; a value with characters that move or
+// hide others (control characters beyond ASCII, changes of direction) or that
+// is not UTF-8 is escaped byte by byte. Lines never hold input text, tokens or
+// ids: only settings, numbers, fixed names and error messages of this program
+// and its libraries.
 //
-// Thread-safe; a line is written whole. Never blocks: while standard error
-// takes nothing (a pipe that nobody reads), lines are dropped and counted, and
-// the next line that is written says how many (event=log_lines_lost).
+// Thread-safe; a line is written as a whole. Never blocks: while standard error
+// is blocked (a pipe that nobody reads), lines are dropped and counted, and the
+// next line that is written has the number (event=log_lines_lost).
 #ifndef ENCODERD_SERVER_OBSERVE_LOG_H_
 #define ENCODERD_SERVER_OBSERVE_LOG_H_
 
@@ -25,11 +25,11 @@
 
 namespace encoderd {
 
-// Collects pairs; values are escaped as above, keys are ours.
+// Collects pairs; values are escaped as above, keys are not.
 class LogFields {
  public:
   LogFields& Add(absl::string_view key, const absl::AlphaNum& value);
-  // Pairs made by another LogFields::text().
+  // Pairs from another LogFields::text().
   LogFields& Append(absl::string_view pairs);
   const std::string& text() const { return text_; }
 
@@ -39,8 +39,8 @@ class LogFields {
 
 enum class LogLevel { kInfo, kWarning, kError };
 
-// Longer lines end after so many bytes, in " cut=true": what a pipe takes
-// without blocking.
+// Longer lines end after this many bytes, with " cut=true": a pipe accepts as
+// many without blocking.
 inline constexpr size_t kMaxLogLine = 4096;
 
 void Log(LogLevel level, absl::string_view event,

@@ -1,5 +1,5 @@
-// How metrics are made: a name, a help text and labels into a handle that the
-// registry owns. For metrics.cc and server_metrics.cc.
+// How metrics are created: turns a name, a help text and labels into a handle
+// that the registry owns. For metrics.cc and server_metrics.cc.
 #ifndef ENCODERD_SERVER_OBSERVE_METRIC_SPEC_H_
 #define ENCODERD_SERVER_OBSERVE_METRIC_SPEC_H_
 

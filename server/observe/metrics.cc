@@ -25,41 +25,37 @@ constexpr Spec kRequests = {
     "status code."};
 constexpr Spec kRequestDuration = {
     "encoderd_request_duration_seconds",
-    "From a call's arrival to the end of its answer."};
+    "Time from the arrival of a call to the end of its answer."};
 constexpr Spec kInFlight = {
     "encoderd_requests_in_flight",
-    "Calls, and requests of streams, whose answer has not left yet."};
+    "Calls, and requests of streams, not answered yet."};
 constexpr Spec kRejections = {
     "encoderd_rejections_total",
-    "Calls, and inputs of PER_INPUT, answered with an error, by its reason."};
+    "Calls, and inputs of PER_INPUT, answered with an error, by reason."};
 // Of models.
-constexpr Spec kStageDuration = {
-    "encoderd_stage_duration_seconds",
-    "Time of one stage: tokenize, queue and reply of a call, batch and compute "
-    "of a batch."};
-constexpr Spec kBatchTokens = {"encoderd_batch_tokens",
-                               "Tokens of a computed batch."};
-constexpr Spec kBatchSequences = {"encoderd_batch_sequences",
-                                  "Sequences of a computed batch: inputs, or "
-                                  "each window of one."};
-constexpr Spec kInputTokens = {
-    "encoderd_input_tokens",
-    "Tokens of an admitted sequence (an input, or each window of one), special "
-    "tokens included."};
+constexpr Spec kStageDuration = {"encoderd_stage_duration_seconds",
+                                 "Time in a stage: tokenize, queue and reply "
+                                 "per call, batch and compute per batch."};
+constexpr Spec kBatchTokens = {"encoderd_batch_tokens", "Tokens per batch."};
+constexpr Spec kBatchSequences = {
+    "encoderd_batch_sequences",
+    "Sequences per batch: inputs, or each window of one."};
+constexpr Spec kInputTokens = {"encoderd_input_tokens",
+                               "Tokens per admitted sequence (an input, or "
+                               "each window of one), special tokens included."};
 constexpr Spec kTokens = {"encoderd_tokens_total", "Tokens computed."};
 constexpr Spec kCancelled = {
     "encoderd_cancelled_total",
-    "Inputs (or each window of one) dropped because their caller went away or "
-    "their deadline passed, by the stage they had reached."};
-constexpr Spec kQueueInputs = {"encoderd_queue_inputs",
-                               "Sequences (inputs, or each window of one) "
-                               "that wait for compute now."};
+    "Inputs (or each window of one) dropped because the caller canceled or the "
+    "deadline passed, by the stage they had reached."};
+constexpr Spec kQueueInputs = {
+    "encoderd_queue_inputs",
+    "Sequences (inputs, or each window of one) waiting for compute."};
 constexpr Spec kQueueTokens = {"encoderd_queue_tokens",
-                               "Tokens that wait for compute now."};
-constexpr Spec kAdmittedTokens = {
-    "encoderd_admitted_tokens",
-    "Tokens of calls that are admitted and not answered yet; estimated until "
-    "they are tokenized."};
+                               "Tokens waiting for compute."};
+constexpr Spec kAdmittedTokens = {"encoderd_admitted_tokens",
+                                  "Tokens of calls admitted and not answered "
+                                  "yet; estimated before tokenization."};
 constexpr Spec kAdmittedTokensLimit = {
     "encoderd_admitted_tokens_limit",
     "Admitted tokens beyond which calls get QUEUE_FULL."};
@@ -71,14 +67,15 @@ constexpr Spec kAdmittedBytesLimit = {
 constexpr Spec kComputeThreads = {"encoderd_compute_threads",
                                   "Threads that compute batches."};
 constexpr Spec kMaxBatchTokens = {"encoderd_max_batch_tokens",
-                                  "The most tokens of one batch."};
-constexpr Spec kModelInfo = {
-    "encoderd_model_info", "1 for each model served, 0 before one is loaded."};
+                                  "Largest number of tokens per batch."};
+constexpr Spec kModelInfo = {"encoderd_model_info",
+                             "1 for each served model, 0 before it is loaded."};
 
-// Ten for each power of ten, from 10^exponent to `last`. Of a spread as calls
-// have it (a log-normal one of sigma 0.4) p50, p90 and p99 are then within 10 %
-// of the truth; with steps of 1.5 every fourth p99 is not. Each bound is a
-// quotient or product of whole numbers, so that it is written as short as here.
+// Ten for each power of ten, from 10^exponent to `last`. For a typical
+// distribution of calls (log-normal, sigma 0.4) p50, p90 and p99 are then
+// within 10 % of the true value; with steps of 1.5 every fourth p99 is not.
+// Each bound is a quotient or product of whole numbers, so that its text is as
+// short as here.
 Buckets Steps(int exponent, double last) {
   Buckets steps;
   for (;; ++exponent) {
@@ -99,13 +96,13 @@ const Buckets kTokenCounts = {4,   8,    16,   32,   64,   128,   256,
                               512, 1024, 2048, 4096, 8192, 16384, 32768};
 const Buckets kSequenceCounts = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 
-// Of a call that no model took; one that would end otherwise is INTERNAL.
+// For a call that no model took; any other result is INTERNAL.
 constexpr absl::StatusCode kCodesWithoutModel[] = {
     absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound,
     absl::StatusCode::kUnauthenticated, absl::StatusCode::kResourceExhausted,
     absl::StatusCode::kUnavailable,     absl::StatusCode::kCancelled,
     absl::StatusCode::kInternal};
-// Of one that a model took: its caller was known by then.
+// For a call that a model took: its caller was known by then.
 constexpr absl::StatusCode kCodesWithModel[] = {
     absl::StatusCode::kOk,          absl::StatusCode::kInvalidArgument,
     absl::StatusCode::kNotFound,    absl::StatusCode::kResourceExhausted,
@@ -179,6 +176,7 @@ void Metrics::AddModel(const std::string& model, size_t index) {
 void Metrics::AddMethod(const ServedMethod& method,
                         const std::vector<std::string>& models) {
   MethodMetrics& of = methods_[method.name];
+  of.name_ = method.name;
   of.in_flight_ = Gauge(kInFlight, registry_, {{"method", method.name}});
   if (!method.names_model) {
     of.endings_.assign(models.size() + 1,

@@ -1,8 +1,8 @@
-// Every metric of the server: names, help, labels and buckets stand in one
-// table (metrics.cc). Handles are resolved at construction, so that all series
-// exist, at zero, from the first scrape and the hot path only observes. What
-// has a value of its own already (a queue's fill, connections) is not kept here
-// a second time: whoever scrapes samples it first. Thread-safe.
+// Every metric of the server: one table has names, help, labels and buckets
+// (metrics.cc). Handles are resolved at construction, so that all series exist,
+// at zero, from the first scrape and the hot path only observes. Values that
+// exist elsewhere (the fill of a queue, connections) are not stored here: a
+// scrape samples them first. Thread-safe.
 #ifndef ENCODERD_SERVER_OBSERVE_METRICS_H_
 #define ENCODERD_SERVER_OBSERVE_METRICS_H_
 
@@ -27,10 +27,10 @@
 
 namespace encoderd {
 
-// Calls that one model took, or that none did. Thread-safe.
+// Calls of one model, or of none. Thread-safe.
 class ModelCalls {
  public:
-  // A call, or an input within a call that was not refused.
+  // A call, or an input within a call that succeeded.
   void Rejected(absl::string_view reason);
 
  private:
@@ -38,11 +38,11 @@ class ModelCalls {
   friend class MethodMetrics;
 
   size_t index_ = 0;  // 0: none
-  // Owned by the registry, as all handles are.
+  // Owned by the registry, like all handles.
   std::map<std::string, prometheus::Counter*, std::less<>> rejections_;
 };
 
-// What is counted of one model. Thread-safe.
+// What is counted per model. Thread-safe.
 class ModelMetrics : public ModelCalls {
  public:
   void StageDuration(Stage stage, absl::Duration duration);
@@ -71,14 +71,15 @@ class ModelMetrics : public ModelCalls {
   std::array<prometheus::Counter*, kNumStages> cancelled_;
 };
 
-// What is counted of one method. Thread-safe.
+// What is counted per method. Thread-safe.
 class MethodMetrics {
  public:
+  const std::string& name() const { return name_; }
   // A call is in flight from Entered to Left.
   void Entered() { in_flight_->Increment(); }
   void Left() { in_flight_->Decrement(); }
   // One answered call; of a stream, one answered request. `model` took it.
-  // `reason`: of a call that was not OK.
+  // `reason`: for a call that was not OK.
   void Answered(ModelCalls* model, absl::StatusCode code,
                 absl::string_view reason, absl::Duration duration);
 
@@ -91,6 +92,7 @@ class MethodMetrics {
   };
   using Endings = std::array<Ending, kAnswerCodes.size()>;
 
+  std::string name_;
   prometheus::Gauge* in_flight_;
   std::vector<Endings> endings_;  // by ModelCalls::index_
 };
@@ -103,23 +105,23 @@ struct ServedMethod {
 
 class Metrics {
  public:
-  // The names of the models that will be served, and the methods that they are
-  // asked by. revision: the commit of the sources.
+  // The names of the models that will be served, and the methods. revision: the
+  // commit of the sources.
   Metrics(const std::vector<std::string>& models,
           const std::vector<ServedMethod>& methods,
           const std::string& revision);
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // Of a method, a model named at construction; live as long as this. Another
-  // name is a bug and ends the process: ask at the start.
+  // For a method or model named at construction; valid as long as this. Another
+  // name is a bug and ends the process: call it at start.
   MethodMetrics* ForMethod(absl::string_view method);
   ModelMetrics* ForModel(absl::string_view model);
-  // Of calls that name no model or an unknown one, or that were refused before
-  // they were read.
+  // For calls that name no model or an unknown one, or that were rejected
+  // before they were read.
   ModelCalls* NoModel() { return &no_model_; }
 
-  // What is served: replaces the series that stood for "not loaded yet".
+  // The served model: replaces the series for "not loaded yet".
   void SetModel(const std::map<std::string, std::string>& labels);
 
   // To be sampled before Text.

@@ -1,4 +1,4 @@
-// What the pipeline reports, turned into metrics and log lines. Thread-safe.
+// Turns what the pipeline reports into metrics and log lines. Thread-safe.
 #ifndef ENCODERD_SERVER_OBSERVE_PIPELINE_REPORTER_H_
 #define ENCODERD_SERVER_OBSERVE_PIPELINE_REPORTER_H_
 

@@ -30,7 +30,7 @@ std::string ReadFile(const char* path) {
   return text;
 }
 
-// Less the one that this takes.
+// Minus the one used here.
 int64_t CountOpenFds() {
   DIR* folder = opendir("/proc/self/fd");
   if (folder == nullptr) return 0;
@@ -58,7 +58,7 @@ bool ParseStat(absl::string_view stat, const ProcUnits& units,
   if (name_end == absl::string_view::npos) return false;
   const std::vector<absl::string_view> fields =
       absl::StrSplit(stat.substr(name_end + 2), ' ');
-  // By proc(5)'s numbers; the first field here is its third.
+  // Numbered as in proc(5); the first field here is its third.
   const auto field = [&](size_t number, int64_t* value) {
     return number - 3 < fields.size() &&
            absl::SimpleAtoi(fields[number - 3], value);

@@ -1,5 +1,5 @@
-// What the system says of this process, for the metrics process_*: read from
-// /proc when a scrape asks. Thread-safe: plain functions.
+// What the system reports about this process, for the metrics process_*: read
+// from /proc when a scrape asks. Thread-safe: plain functions.
 #ifndef ENCODERD_SERVER_OBSERVE_PROCESS_H_
 #define ENCODERD_SERVER_OBSERVE_PROCESS_H_
 
@@ -9,7 +9,7 @@
 
 namespace encoderd {
 
-// 0 where the system does not say.
+// 0 if the system does not report it.
 struct ProcessFigures {
   double cpu_seconds = 0;         // user and system, of all threads
   double start_time_seconds = 0;  // since 1970
@@ -33,7 +33,7 @@ struct ProcUnits {
 // changed, where it is not of that form.
 bool ParseStat(absl::string_view stat, const ProcUnits& units,
                ProcessFigures* figures);
-// The line `btime` of /proc/stat; 0: there is none.
+// The line `btime` of /proc/stat; 0: missing.
 double ParseBootSeconds(absl::string_view stat);
 
 }  // namespace encoderd

@@ -11,47 +11,52 @@ using Spec = MetricSpec;
 // The table.
 constexpr Spec kConnections = {"encoderd_connections", "Open connections."};
 constexpr Spec kConnectionsLimit = {
-    "encoderd_connections_limit", "Open connections beyond which others wait."};
+    "encoderd_connections_limit",
+    "Open connections beyond which new ones wait."};
 constexpr Spec kConnectionsRefused = {
     "encoderd_connections_refused_total",
-    "Connections closed at once because their address had enough."};
+    "Connections closed at once because their address had reached its limit."};
 constexpr Spec kStreams = {"encoderd_streams", "Open EmbedStreams."};
 constexpr Spec kUnreadAnswerBytes = {
     "encoderd_unread_answer_bytes",
-    "Bytes of answers that their callers have not read."};
+    "Bytes of answers that callers have not read."};
 constexpr Spec kUnreadAnswersCut = {
     "encoderd_unread_answers_cut_total",
-    "Calls reset because nobody read their answer while memory was short."};
+    "Calls reset because nobody read their answer while memory was scarce."};
 constexpr Spec kLogLinesLost = {
     "encoderd_log_lines_lost_total",
-    "Lines of the log dropped because standard error took nothing."};
+    "Log lines dropped because standard error was blocked."};
 constexpr Spec kHandshakesFailed = {
     "encoderd_tls_handshakes_failed_total",
-    "Connections of gRPC that ended in a failed TLS handshake."};
+    "gRPC connections that ended in a failed TLS handshake."};
 constexpr Spec kCertificateExpires = {
     "encoderd_tls_certificate_expiry_timestamp_seconds",
-    "When the server's certificate expires, since 1970; 0 without TLS."};
-constexpr Spec kReloads = {
-    "encoderd_secret_reloads_total",
-    "Times that certificates or bearer tokens were read again."};
+    "When the server's certificate expires, in seconds since 1970; 0 without "
+    "TLS."};
+constexpr Spec kReloads = {"encoderd_secret_reloads_total",
+                           "Reloads of certificates or bearer tokens."};
 constexpr Spec kReloadFailing = {
     "encoderd_secret_reload_failing",
-    "1 while the files are wrong and what was read before is in use."};
+    "1 while the files are invalid and the previous version is in use."};
+constexpr Spec kSpans = {
+    "encoderd_spans_total",
+    "Spans of traced calls, by what became of them on the way to the "
+    "collector."};
 constexpr Spec kState = {"encoderd_state",
-                         "1 for the state that the server is in."};
+                         "1 for the current state of the server."};
 constexpr Spec kBuildInfo = {"encoderd_build_info", "Always 1."};
-// Of the process, by the names that every exporter uses.
+// Of the process, with the names that all exporters use.
 constexpr Spec kCpuSeconds = {"process_cpu_seconds_total",
-                              "Processor time, user and system."};
+                              "CPU time, user and system."};
 constexpr Spec kResidentBytes = {"process_resident_memory_bytes",
                                  "Memory in RAM."};
 constexpr Spec kVirtualBytes = {"process_virtual_memory_bytes",
                                 "Address space."};
 constexpr Spec kOpenFds = {"process_open_fds", "Open file descriptors."};
-constexpr Spec kMaxFds = {"process_max_fds",
-                          "The most file descriptors that may be open."};
-constexpr Spec kStartTime = {"process_start_time_seconds",
-                             "When the process started, since 1970."};
+constexpr Spec kMaxFds = {"process_max_fds", "Limit on open file descriptors."};
+constexpr Spec kStartTime = {
+    "process_start_time_seconds",
+    "When the process started, in seconds since 1970."};
 constexpr Spec kThreads = {"process_threads", "Threads."};
 
 // A counter whose value is kept elsewhere.
@@ -88,6 +93,9 @@ ServerMetrics::ServerMetrics(const std::string& revision,
         Counter(kHandshakesFailed, registry,
                 {{"cause", TlsFaultName(static_cast<TlsFault>(fault))}});
   }
+  spans_exported_ = Counter(kSpans, registry, {{"outcome", "exported"}});
+  spans_dropped_ = Counter(kSpans, registry, {{"outcome", "dropped"}});
+  spans_failed_ = Counter(kSpans, registry, {{"outcome", "failed"}});
   certificate_expires_ = Gauge(kCertificateExpires, registry);
   certificate_reloads_ = AddReloads("certificates", registry);
   token_reloads_ = AddReloads("bearer_tokens", registry);
@@ -130,6 +138,9 @@ void ServerMetrics::Sample(const ServerFigures& figures) {
       static_cast<double>(absl::ToUnixSeconds(figures.certificate_expires)));
   Sample(figures.certificate_reloads, certificate_reloads_);
   Sample(figures.token_reloads, token_reloads_);
+  CountUpTo(static_cast<double>(figures.traces.exported), spans_exported_);
+  CountUpTo(static_cast<double>(figures.traces.dropped), spans_dropped_);
+  CountUpTo(static_cast<double>(figures.traces.failed), spans_failed_);
   for (int state = 0; state < kNumServerStates; ++state) {
     state_[state]->Set(state == static_cast<int>(figures.state) ? 1 : 0);
   }

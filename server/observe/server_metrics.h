@@ -1,5 +1,5 @@
 // The metrics of the whole server and of its process: sampled before each
-// scrape. Their names and help stand in one table (server_metrics.cc).
+// scrape. One table has their names and help (server_metrics.cc).
 #ifndef ENCODERD_SERVER_OBSERVE_SERVER_METRICS_H_
 #define ENCODERD_SERVER_OBSERVE_SERVER_METRICS_H_
 
@@ -14,6 +14,7 @@
 #include "server/observe/labels.h"
 #include "server/observe/process.h"
 #include "server/security/watched.h"
+#include "server/trace/tracer.h"
 
 namespace encoderd {
 
@@ -32,6 +33,7 @@ struct ServerFigures {
   absl::Time certificate_expires = absl::UnixEpoch();  // without TLS
   ReloadFigures certificate_reloads;
   ReloadFigures token_reloads;
+  TraceFigures traces;
 };
 
 // Thread-safe.
@@ -44,7 +46,7 @@ class ServerMetrics {
   void Sample(const ProcessFigures& figures);
 
  private:
-  // Of files that are read again.
+  // For files that are reloaded.
   struct Reloads {
     prometheus::Counter* good;
     prometheus::Counter* failed;
@@ -72,6 +74,9 @@ class ServerMetrics {
   prometheus::Gauge* threads_;
   std::array<prometheus::Counter*, kNumTlsFaults> handshakes_failed_;
   prometheus::Gauge* certificate_expires_;
+  prometheus::Counter* spans_exported_;
+  prometheus::Counter* spans_dropped_;
+  prometheus::Counter* spans_failed_;
   Reloads certificate_reloads_;
   Reloads token_reloads_;
 };

@@ -28,7 +28,7 @@ absl::Status Permit::Settle(int64_t tokens) {
 
 void Permit::Release() {
   if (admission_ == nullptr) return;
-  // Giving back always fits.
+  // Returning always fits.
   admission_->Exchange(*this, 0, 0).IgnoreError();
   admission_ = nullptr;
   tokens_ = bytes_ = 0;
@@ -57,7 +57,7 @@ absl::Status Admission::Exchange(const Permit& held, int64_t new_tokens,
   }
   if (new_tokens > own_limit) {
     return RequestTooLargeError("tokens", new_tokens, own_limit,
-                                "this caller may have");
+                                "the limit of this caller is");
   }
   if (new_bytes > max_bytes_) {
     return RequestTooLargeError("bytes", new_bytes, max_bytes_);
@@ -72,7 +72,7 @@ absl::Status Admission::Exchange(const Permit& held, int64_t new_tokens,
     others_tokens = tokens_ - held.tokens_;
     others_bytes = bytes_ - held.bytes_;
     own_tokens = OthersOf(held);
-    // What shrinks always fits, whatever the others hold.
+    // A smaller amount always fits, whatever the others hold.
     const bool shrinks = new_tokens <= held.tokens_;
     const bool own_fit = shrinks || own_tokens + new_tokens <= own_limit;
     tokens_fit = shrinks || others_tokens + new_tokens <= max_tokens_;

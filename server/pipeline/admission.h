@@ -1,16 +1,16 @@
-// Who may come in: one counter of tokens and one of text bytes, and permits
-// that hold a share of them.
+// Admission: one counter of tokens and one of text bytes, and permits that hold
+// a share of them.
 //
-// The rule. How many tokens a text has is known only once it is tokenised, so a
-// request is admitted twice. At Submit it takes its bytes and an estimate of
+// The rule. The number of tokens of a text is known only after tokenization, so
+// a request is admitted twice. At Submit it takes its bytes and an estimate of
 // its tokens (a quarter of a text's bytes plus the special tokens, at most
-// max_len an input and at most the whole limit; id lists count exactly); after
-// tokenising the permit gives the bytes back and trades the estimate for the
-// true count. Either step is refused with QUEUE_FULL when it does not fit
-// beside what is inside, and with REQUEST_TOO_LARGE when it would not fit into
-// an empty queue. Tokens stay taken until the answer is made, so that ids and
-// results of all requests are bounded too. A caller with a limit of its own is
-// held to it in the same way. Refusal costs some comparisons.
+// max_len per input and at most the whole limit; id lists count exactly); after
+// tokenizing, the permit returns the bytes and replaces the estimate by the
+// true count. Either step fails with QUEUE_FULL if it does not fit into the
+// queue now, and with REQUEST_TOO_LARGE if it would not fit into an empty
+// queue. Tokens stay taken until the answer exists, so that ids and results of
+// all requests are bounded too. A caller with its own limit is held to it in
+// the same way. Rejection costs a few comparisons.
 #ifndef ENCODERD_SERVER_PIPELINE_ADMISSION_H_
 #define ENCODERD_SERVER_PIPELINE_ADMISSION_H_
 
@@ -27,8 +27,8 @@ namespace encoderd {
 
 class Admission;
 
-// A share of the queue; gives itself back when destroyed. Move-only. The
-// Admission must outlive it. Not thread-safe.
+// A share of the queue; returned when destroyed. Move-only. The Admission must
+// outlive it. Not thread-safe.
 class Permit {
  public:
   Permit() = default;
@@ -36,8 +36,8 @@ class Permit {
   Permit& operator=(Permit&& other) noexcept;
   ~Permit() { Release(); }
 
-  // Gives the bytes back and holds `tokens` from now on. QUEUE_FULL or
-  // REQUEST_TOO_LARGE when they do not fit: the permit is as before then.
+  // Returns the bytes and holds `tokens` from now on. QUEUE_FULL or
+  // REQUEST_TOO_LARGE if they do not fit: the permit is unchanged then.
   absl::Status Settle(int64_t tokens);
   void Release();
 
@@ -59,8 +59,8 @@ class Admission {
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
-  // estimated: the tokens are a guess and never REQUEST_TOO_LARGE; what is over
-  // the limit is cut off.
+  // estimated: the tokens are a guess, cut to the limit and never
+  // REQUEST_TOO_LARGE.
   absl::StatusOr<Permit> Admit(int64_t tokens, bool estimated, int64_t bytes,
                                const Caller& caller = {});
 
@@ -73,7 +73,8 @@ class Admission {
   friend class Permit;
   absl::Status Exchange(const Permit& held, int64_t new_tokens,
                         int64_t new_bytes);
-  // What is queued of a caller with a limit, beside what is held; 0 of others.
+  // What a caller with a limit has queued, in addition to what is held; 0 for
+  // others.
   int64_t OthersOf(const Permit& held) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetTokensOf(const Caller& caller, int64_t tokens)
@@ -84,7 +85,7 @@ class Admission {
   mutable Mutex mutex_;
   int64_t tokens_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of callers with a limit of their own that have some.
+  // For callers with their own limit that hold some.
   std::unordered_map<uint64_t, int64_t> tokens_of_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -56,7 +56,7 @@ int32_t BatchPolicy::Erase(Place request) {
   }
   caller.requests.erase(request);
   if (caller.requests.empty()) {
-    const uint64_t id = caller.id;  // goes with the entry
+    const uint64_t id = caller.id;  // destroyed with the entry
     turns_.Leave(id);
     callers_.erase(id);
   } else {

@@ -1,26 +1,29 @@
 // Which sequences go into the next batch: a pure rule over queued lengths,
-// without a thread, a lock or a clock.
+// without thread, lock or clock.
 //
 // A request waits as a list of lengths; a batch is a list of slices, each some
 // consecutive sequences of one request. The rule:
-//   1. What is past its deadline leaves, before anything is picked.
-//   2. Work-conserving: if anything waits, a batch is given at once.
-//   3. The caller that has had least goes first, for `caller_share` tokens;
-//      then whoever has had least by then (caller_turns.h). Within a caller its
-//      requests take turns, `request_share` tokens each, oldest first.
+//   1. Requests past their deadline leave before anything is picked.
+//   2. Work-conserving: if anything waits, it returns a batch at once.
+//   3. The caller that has received the least goes first, for `caller_share`
+//   tokens;
+//      then the one that has received the least by then (caller_turns.h).
+//      Within a caller its requests take turns, `request_share` tokens each,
+//      oldest first.
 //   4. A small request (at most `small_tokens` in all) does not wait for its
-//      caller's turn, unless that has had a `request_share` more than whoever
-//      waits and has had least, or as much in small requests since a long one
-//      of its own had its turn. Its batch has small requests only, each as a
-//      whole. After a `request_share` of them a batch goes by turns, if long
-//      ones wait. NextSmall gives small ones alone, for pauses of a long pass.
+//      caller's turn, unless its caller is a `request_share` ahead of the
+//      waiting caller that has received the least, or has had as much in small
+//      requests since its last long one had its turn. Its batch has small
+//      requests only, each as a whole. After a `request_share` of them a batch
+//      goes by turns, if long ones wait. NextSmall returns only small ones, for
+//      pauses of a long pass.
 //   5. A batch has at most max_tokens. When little waits, it is cut so that
-//      every idle Session gets an even part, and the busy ones find something
-//      when they come back.
-// So every wait has a bound in tokens: a few turns of each caller that waits,
-// and of each request of one's own. No age enters: an age bound would give a
-// flooding caller the whole device back once its queue is old.
-// Cost: O(log n) for each sequence picked and for each request.
+//      every idle Session gets an equal part, and the busy ones find work when
+//      they return.
+// So every wait has a bound in tokens: a few turns of each waiting caller, and
+// of each request of the same caller. Age does not matter: an age bound would
+// give a flooding caller the whole device back once its queue is old. Cost:
+// O(log n) per picked sequence and per request.
 #ifndef ENCODERD_SERVER_PIPELINE_BATCH_POLICY_H_
 #define ENCODERD_SERVER_PIPELINE_BATCH_POLICY_H_
 
@@ -40,7 +43,8 @@ namespace encoderd {
 struct FairShares {
   int64_t caller_share = 1;   // tokens of one caller's turn
   int64_t request_share = 1;  // tokens of one request's turn within its caller
-  // The most of a small request, not more than of a batch; 0: none is small.
+  // The size limit of a small request, at most that of a batch; 0: none is
+  // small.
   int64_t small_tokens = 0;
 };
 
@@ -48,7 +52,7 @@ struct BatchLimits {
   int64_t max_tokens = 0;  // of the batch; at least the longest sequence
   int64_t min_tokens = 0;  // not worth cutting below while others are busy
   int sessions = 1;        // all
-  int idle_sessions = 1;   // waiting for work, the asking one included
+  int idle_sessions = 1;   // waiting for work, including the one that asks
 };
 
 // Sequences first .. first+count-1 of a request.
@@ -77,14 +81,14 @@ class BatchPolicy {
   // new.
   void Add(uint64_t request, uint64_t caller, absl::Time deadline,
            std::vector<int32_t> lengths);
-  // Takes a request out; how many of its sequences waited.
+  // Removes a request; returns how many of its sequences waited.
   int32_t Remove(uint64_t request);
-  // Takes every request out.
+  // Removes all requests.
   std::vector<std::pair<uint64_t, int32_t>> RemoveAll();
-  // Takes the next batch out.
+  // Removes the next batch.
   BatchDecision Next(const BatchLimits& limits, absl::Time now);
-  // Takes a batch of small requests out, where small_waits; at most
-  // `max_tokens`, which is not less than small_tokens.
+  // Removes a batch of small requests, if small_waits; at most `max_tokens`,
+  // which is not less than small_tokens.
   BatchDecision NextSmall(int64_t max_tokens, absl::Time now);
 
   bool empty() const { return waiting_sequences_ == 0; }
@@ -124,7 +128,7 @@ class BatchPolicy {
   void UpdateSmall(const Caller& caller);
   // Its next sequence goes into the batch; true: it was the last one.
   bool Give(Place request, BatchDecision* decision);
-  // Whether a batch of so many tokens takes `length` more: near the target.
+  // Whether a batch of this many tokens takes `length` more: near the target.
   static bool Takes(int64_t tokens, int64_t length, int64_t target,
                     const BatchLimits& limits);
   // Small requests, each as a whole, while the batch takes them.
@@ -140,7 +144,8 @@ class BatchPolicy {
   int64_t waiting_sequences_ = 0;
   int64_t waiting_tokens_ = 0;
   int64_t waiting_small_tokens_ = 0;
-  int64_t small_in_a_row_ = 0;  // tokens of such batches since one by turns
+  int64_t small_in_a_row_ =
+      0;  // tokens of such batches since the last batch by turns
 };
 
 }  // namespace encoderd

@@ -21,8 +21,8 @@ bool AllFinite(absl::Span<const float> values) {
   return broken == 0;
 }
 
-// False: there is no memory for the values. Those of Encode may be large; the
-// thread and the other calls go on.
+// False: no memory for the values. Those of Encode may be large; the thread and
+// the other calls continue.
 bool TryDeliver(Call* call, int32_t sequence, absl::Span<const float> values) {
   try {
     call->sequences.Deliver(sequence, values);
@@ -109,7 +109,7 @@ void BatchRunner::Pack(absl::Span<const Member> members) {
     const Sequences& sequences = member.call->sequences;
     const TokenSequence& ids = sequences.ids(member.sequence);
     if (ids.size() < 1 || ids.size() > limits_.max_len) {
-      // A bug of whoever let it in: no device is asked for more than max_len.
+      // A bug in the code that admitted it: no device gets more than max_len.
       Fail(member, InternalFaultError(NewErrorId()));
       Drop({&member, 1}, Stage::kBatch);
       continue;
@@ -201,9 +201,9 @@ void BatchRunner::DeliverPacked() {
                                        "a result of ", values.size(),
                                        " values has NaN or infinity")),
                                    error_id));
-      Fail(member,
-           DeviceFaultError(absl::StatusCode::kInternal, error_id,
-                            "the device gave a result that is no number"));
+      Fail(member, DeviceFaultError(
+                       absl::StatusCode::kInternal, error_id,
+                       "the device returned a result with NaN or infinity"));
     }
     ++done;
     if (b + 1 == packed_.size() || packed_[b + 1].call != member.call) {
@@ -216,7 +216,7 @@ void BatchRunner::DeliverPacked() {
 void BatchRunner::Fail(const Member& member, const absl::Status& status) {
   if (member.call->sequences.Fail(member.sequence, status)) return;
   member.call->Fail(Call::Fate::kFailed, status);
-  queue_.Discard(*member.call);  // the rest of it is not computed any more
+  queue_.Discard(*member.call);  // the rest of it is not computed
 }
 
 }  // namespace encoderd

@@ -1,12 +1,12 @@
-// One Session at work: packs what the queue gave, runs it, hands the results to
-// their calls, and isolates what fails.
+// Runs one Session: packs what it takes from the queue, runs it, hands the
+// results to their calls, and isolates failures.
 //
-// A failed batch is run again in halves, down to single sequences: only one
-// that fails alone fails its request (INTERNAL, DEVICE_FAULT), and since the
-// bits of a sequence never depend on its company, the neighbours get theirs. A
-// passing fault is thereby healed. A lost device (DATA_LOSS) is not tried
-// again: the batch's requests fail, and the queue answers everything else
-// UNAVAILABLE. A result with NaN or infinity fails its request alone.
+// A failed batch is rerun in halves, down to single sequences: only one that
+// fails alone fails its request (INTERNAL, DEVICE_FAULT), and since the bits of
+// a sequence never depend on others, the neighbors get theirs. This also
+// recovers from a transient fault. A lost device (DATA_LOSS) is not retried:
+// the batch's requests fail, and the queue answers everything else UNAVAILABLE.
+// A result with NaN or infinity fails its request alone.
 //
 // Not thread-safe: one thread each; holds no lock while the Session runs.
 #ifndef ENCODERD_SERVER_PIPELINE_BATCH_RUNNER_H_
@@ -35,7 +35,7 @@ class PassPauses : public Pauses {
 
 class BatchRunner {
  public:
-  // All outlive the runner. pauses: for batches of other than small requests;
+  // All outlive the runner. pauses: for batches with more than small requests;
   // null: none.
   BatchRunner(Session* session, WorkQueue* queue, const IdLimits& limits,
               PipelineObserver* observer, WorkQueue::Clock clock,
@@ -47,8 +47,8 @@ class BatchRunner {
         clock_(clock),
         pauses_(pauses) {}
 
-  // Accounts for what was dropped, then computes and delivers every slice, and
-  // lets go of the calls.
+  // Accounts for dropped sequences, computes and delivers every slice, and
+  // releases the calls.
   void Run(Work* work);
 
  private:
@@ -57,18 +57,18 @@ class BatchRunner {
     int32_t sequence = 0;
   };
 
-  // `all` -> members_. False: there is no memory for them.
+  // `all` -> members_. False: out of memory.
   bool List(const std::vector<Work::Taken>& all);
   void Drop(absl::Span<const Member> members, Stage stage);
-  // For a batch of at most these; false: there is no memory for it.
+  // For a batch of at most these; false: out of memory.
   bool MakeRoom(absl::Span<const Member> members);
   // Packs those whose calls are alive; the others are dropped. One that is
   // empty or longer than max_len is INTERNAL_FAULT and never reaches the
-  // device. All fail where there is no memory for the batch.
+  // device. All fail if there is no memory for the batch.
   void Pack(absl::Span<const Member> members);
-  // Runs what is packed, and observes how long that took, pauses left out.
+  // Runs the packed batch, and observes the time without pauses.
   absl::Status Forward();
-  // Runs `members`; error_id: of the batch's first failure, "" before it.
+  // Runs `members`; error_id: of the first failure of the batch, "" before it.
   void Compute(absl::Span<const Member> members, std::string error_id);
   void FailAll(absl::Span<const Member> members, bool lost,
                absl::string_view error_id);

@@ -62,7 +62,8 @@ void Call::Finish(absl::Time now) {
   }
   inputs.Clear();
   sequences.Clear();
-  // What `done` captures goes before the host is told: it may be the host's.
+  // The captures of `done` are destroyed before the host is notified: they may
+  // belong to the host.
   std::exchange(done_, nullptr)(std::move(result));
   host_->CallFinished();
 }
@@ -79,6 +80,7 @@ PipelineResult Call::TakeResult(int64_t tokens, absl::Time now) {
         std::max(first_batch_at - submitted_at - result.tokenize_time,
                  absl::ZeroDuration());
     result.compute_time = now - first_batch_at;
+    result.stages = {queued_at, first_batch_at, now};
   }
   return result;
 }

@@ -1,14 +1,15 @@
-// One request on its way: who asked, what has become of it, and the joiner that
-// answers exactly once. What the stages know of it stands in `inputs`
-// (tokenising) and `sequences` (computing).
+// One request in the pipeline: its caller, its state, and the joiner that
+// answers exactly once. `inputs` (tokenizing) and `sequences` (computing) hold
+// the state of the stages.
 //
-// Who answers depends on how far the call came. Refused: the thread that
-// submits it. Without sequences (marked while it was tokenised, ids only, every
-// input at fault): the thread that tokenised its last input. With sequences, by
-// counting: each is accounted for exactly once, computed or dropped, and the
-// thread that accounts for the last one finishes the call. Cancelling, expiry
-// and faults only mark the call and take its sequences out of the queue;
-// whoever holds the others drops them when it sees the mark.
+// Which thread answers depends on how far the call came. Rejected: the thread
+// that submits it. Without sequences (marked while it was tokenized, ids only,
+// every input at fault): the thread that tokenized its last input. With
+// sequences, by counting: each is accounted for exactly once, computed or
+// dropped, and the thread that accounts for the last one finishes the call.
+// Cancellation, expiry and faults only mark the call and remove its sequences
+// from the queue; threads that hold the others drop them when they see the
+// mark.
 //
 // Thread rule: different threads may work on different inputs or sequences of
 // one call; the rest is atomic or guarded. Finish runs `done` without any lock.
@@ -34,8 +35,8 @@ namespace encoderd {
 
 class WorkQueue;
 
-// Told when a call's `done` has returned and is destroyed, with what it
-// captured. Called last: the host may go away.
+// Notified when a call's `done` has returned and is destroyed, with its
+// captures. Called last: the host may be destroyed then.
 class CallHost {
  public:
   virtual ~CallHost() = default;
@@ -47,8 +48,8 @@ class Call final : public PipelineCall {
   using Done = std::function<void(absl::StatusOr<PipelineResult>)>;
   enum class Fate {
     kAlive,
-    kGone,    // cancelled or expired
-    kFailed,  // refused, or a device fault
+    kGone,    // canceled or expired
+    kFailed,  // rejected, or a device fault
   };
 
   Call(uint64_t id, PipelineRequest request, Done done, CallHost* host,
@@ -56,21 +57,20 @@ class Call final : public PipelineCall {
 
   void Cancel() override;
 
-  // Marks the call; the first mark becomes the answer. False if it came too
-  // late (marked or finished before).
+  // Marks the call; the first mark becomes the answer. False if the call is
+  // already marked or finished.
   bool Fail(Fate fate, const absl::Status& status);
   Fate fate() const { return fate_.load(std::memory_order_acquire); }
   bool alive() const { return fate() == Fate::kAlive; }
 
-  // After the last input was tokenised, before anything is computed: makes the
-  // sequences and gives their lengths in tokens. May be none.
+  // After the last input was tokenized, before anything is computed: creates
+  // the sequences and returns their lengths in tokens. May be empty.
   std::vector<int32_t> StartComputing(const InputEncoder& encoder);
-  // After StartComputing. Counts sequences that are done with, computed or
-  // dropped; finishes the call after the last one, so the caller must hold a
-  // reference of its own.
+  // After StartComputing. Counts finished sequences, computed or dropped;
+  // finishes the call after the last one, so the caller must hold its own
+  // reference.
   void Account(int64_t count, absl::Time now);
-  // Answers, once: from Account, or instead of it where the call has no
-  // sequences.
+  // Answers, once: from Account, or instead of it if the call has no sequences.
   void Finish(absl::Time now);
 
   const uint64_t id;
@@ -80,7 +80,7 @@ class Call final : public PipelineCall {
 
   Inputs inputs;
   Sequences sequences;
-  Permit permit;  // the finishing thread's, and before it the tokenizer pool's
+  Permit permit;  // used by the tokenizer pool, then by the finishing thread
 
   // Written by the queue, under its lock.
   absl::Time queued_at;
@@ -91,7 +91,7 @@ class Call final : public PipelineCall {
 
   const std::shared_ptr<WorkQueue> queue_;
   CallHost* const host_;
-  Done done_;  // the finishing thread's
+  Done done_;  // used by the finishing thread
 
   std::atomic<Fate> fate_{Fate::kAlive};
   std::atomic<int64_t> left_to_compute_{0};

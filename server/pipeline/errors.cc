@@ -18,8 +18,8 @@ absl::Status FullError(absl::string_view whose, absl::string_view unit,
                        int64_t queued, int64_t request, int64_t limit) {
   return MakeError(
       absl::StatusCode::kResourceExhausted,
-      absl::StrCat(whose, queued, " ", unit, " and this request brings ",
-                   request, "; the limit is ", limit, ": try again later"),
+      absl::StrCat(whose, queued, " ", unit, " and this request adds ", request,
+                   "; the limit is ", limit, ": retry later"),
       {"QUEUE_FULL",
        {{absl::StrCat("queued_", unit), absl::StrCat(queued)},
         {absl::StrCat("request_", unit), absl::StrCat(request)},
@@ -56,7 +56,7 @@ absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
   return MakeError(
       absl::StatusCode::kInvalidArgument,
       absl::StrCat("the answer has at least ", bytes, " bytes; at most ", limit,
-                   " are sent: ask for ",
+                   " fit into a message: request ",
                    field == "inputs" ? "fewer inputs at once" : "less"),
       {"REQUEST_TOO_LARGE",
        {{"reply_bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit)}},
@@ -66,20 +66,20 @@ absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
 absl::Status ExpiredError() {
   return MakeError(
       absl::StatusCode::kDeadlineExceeded,
-      "the deadline, or the longest that a request may wait here, passed "
-      "while it was waiting",
+      "the request waited until its deadline or --max_queue_time passed",
       {"EXPIRED_IN_QUEUE", {}, ""});
 }
 
 absl::Status CancelledError() {
   return MakeError(absl::StatusCode::kCancelled,
-                   "the request was cancelled while it was waiting",
+                   "the caller canceled the request while it was waiting",
                    {"CANCELLED_IN_QUEUE", {}, ""});
 }
 
 absl::Status DrainingError() {
   return MakeError(absl::StatusCode::kUnavailable,
-                   "the server is going away and takes no new requests",
+                   "the server is shutting down and accepts no new requests: "
+                   "retry on another server",
                    {"DRAINING", {}, ""});
 }
 
@@ -122,9 +122,9 @@ InputFault MakeInputFault(int64_t index, absl::string_view content,
   const std::string input = absl::StrCat("inputs[", index, "]");
   ErrorDetail detail = GetErrorDetail(error).value_or(ErrorDetail{});
   detail.metadata["input_index"] = absl::StrCat(index);
-  // An engine's field is the content itself ("text"), a part of a pair
-  // ("first") or a list of token ids ("tokens.ids"); ids that a tokenizer made
-  // are no field of the request.
+  // A field of the engine is the content itself ("text"), a part of a pair
+  // ("first") or a list of token ids ("tokens.ids"); ids from a tokenizer are
+  // not a field of the request.
   absl::string_view field = detail.field;
   if (content != "tokens" && absl::StartsWith(field, "tokens")) field = "";
   if (field.empty()) {

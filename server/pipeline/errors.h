@@ -16,17 +16,17 @@ namespace encoderd {
 // the metadata keys queued_UNIT, request_UNIT; and limit.
 absl::Status QueueFullError(absl::string_view unit, int64_t queued,
                             int64_t request, int64_t limit);
-// The same, of the limits of one caller.
+// The same, for the limits of one caller.
 absl::Status CallerFullError(absl::string_view unit, int64_t queued,
                              int64_t request, int64_t limit);
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE: it would not fit into an empty queue;
 // `taker`: what has the limit.
 absl::Status RequestTooLargeError(
     absl::string_view unit, int64_t request, int64_t limit,
-    absl::string_view taker = "the whole queue takes");
+    absl::string_view taker = "the queue holds at most");
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE (reply_bytes, limit): the answer would
-// have at least so many bytes, and one message may have `limit`. field: what to
-// ask less of, "inputs"; empty for a request that has none.
+// have at least this many bytes, and one message may have `limit`. field: what
+// to reduce, "inputs"; empty for a request without inputs.
 absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
                                  absl::string_view field);
 absl::Status ExpiredError();    // DEADLINE_EXCEEDED, EXPIRED_IN_QUEUE
@@ -34,15 +34,15 @@ absl::Status CancelledError();  // CANCELLED, CANCELLED_IN_QUEUE
 absl::Status DrainingError();   // UNAVAILABLE, DRAINING
 absl::Status NoInputsError();   // INVALID_ARGUMENT, NO_INPUTS
 
-// A number to find an incident by, in the answer and in the log.
+// A number that identifies an incident in the answer and in the log.
 std::string NewErrorId();
 
 // INTERNAL (the request was being computed) or UNAVAILABLE (it was waiting and
-// the device is lost), DEVICE_FAULT. The message tells a caller nothing of the
-// machine; the log has the rest under the same error_id.
+// the device is lost), DEVICE_FAULT. The message does not expose details of the
+// host; the log has them under the same error_id.
 absl::Status DeviceFaultError(absl::StatusCode code, absl::string_view error_id,
                               absl::string_view what);
-// The same incident in the device's own words, for the log.
+// The same incident in the words of the device, for the log.
 absl::Status DeviceFaultForLog(const absl::Status& cause,
                                absl::string_view error_id);
 // INTERNAL, INTERNAL_FAULT: something threw.
@@ -54,16 +54,16 @@ struct InputFault {
   absl::Status status;
 };
 
-// `error` of ValidateSequence or Tokenizer, told of input `index`: the message
+// `error` of ValidateSequence or Tokenizer, for input `index`: the message
 // begins with inputs[index], the field is inputs[index].CONTENT with the
 // content's name ("text", "pair", "tokens"; without content it is the input
 // itself), the metadata has input_index.
 InputFault MakeInputFault(int64_t index, absl::string_view content,
                           const absl::Status& error);
 
-// One status for all faults of a request: that of the first input to blame,
-// with the first kMaxViolations of them listed. `faults` are not empty, in any
-// order; total counts also those that are not in `faults`.
+// One status for all faults of a request: that of the first input at fault,
+// with the first kMaxViolations listed. `faults` is not empty, in any order;
+// total also counts those that are not in `faults`.
 absl::Status CombineInputFaults(std::vector<InputFault> faults, int64_t total);
 
 }  // namespace encoderd

@@ -1,4 +1,4 @@
-// The words of the pipeline for what it works on:
+// What the pipeline works on:
 //
 //   Input     what a caller sends: one text, one pair, or one list of ids
 //   Sequence  what a device computes: the ids of an input, or of one window of
@@ -6,7 +6,7 @@
 //   Slice     consecutive inputs or sequences of one request, worked on
 //             together
 //
-// Plain values, no thread.
+// Plain values, no threads.
 #ifndef ENCODERD_SERVER_PIPELINE_INPUT_H_
 #define ENCODERD_SERVER_PIPELINE_INPUT_H_
 
@@ -27,12 +27,12 @@ struct PairInput {
   std::string first;
   std::string second;
 };
-// An input found at fault before it came here; `error` is complete
+// An input found at fault before it reached the pipeline; `error` is complete
 // (MakeInputFault).
 struct RefusedInput {
   absl::Status error;
 };
-// A list of ids has passed ValidateSequence before it comes to the pipeline.
+// A list of ids has passed ValidateSequence before it reaches the pipeline.
 using Input = std::variant<TextInput, PairInput, TokenSequence, RefusedInput>;
 
 // Inputs or sequences first .. first+count-1 of a request.

@@ -9,10 +9,10 @@
 namespace encoderd {
 namespace {
 
-// English text has four to five bytes a token.
+// English text has four to five bytes per token.
 constexpr int64_t kBytesPerToken = 4;
 
-// Larger texts are tokenised twice where offsets are asked for: the first time
+// Larger texts are tokenized twice if offsets are requested: the first time
 // only counts.
 constexpr int64_t kCountFirstBytes = 64 << 10;
 
@@ -33,7 +33,7 @@ absl::Status EncodeText(const Tokenizer& tokenizer, const Input& input,
   }
 }
 
-// A model without a segment table is never told of segments.
+// A model without a segment table never gets segments.
 bool WantsSegments(const Encoding& encoding, const IdLimits& limits) {
   return limits.segment_rows > 0 &&
          std::any_of(encoding.segment_ids.begin(), encoding.segment_ids.end(),
@@ -110,7 +110,7 @@ absl::Status InputEncoder::EncodeKept(Input* input, const EncodeRules& rules,
   if (rules.without_special_tokens) out->span = SpanOfTexts(*buffer);
   const bool segments = WantsSegments(*buffer, limits_);
   if (static_cast<int64_t>(buffer->token_ids.size()) > limits_.max_len) {
-    // Swapped, not copied: it may be long and is only looked at once.
+    // Swapped, not copied: it may be long and is only read once.
     std::swap(out->sequence.token_ids, buffer->token_ids);
   } else {
     out->sequence.token_ids.assign(buffer->token_ids.begin(),

@@ -1,7 +1,7 @@
-// One input -> ids that the model's tables hold, or why not.
+// One input -> valid ids for the model's tables, or an error.
 //
 // Text goes through the Tokenizer, is compared with max_len and cut only if
-// asked for; id lists, checked before (input.h), are used as they are. Constant
+// requested; id lists, checked before (input.h), are used as they are. Constant
 // after construction, shared by the tokenizer threads.
 #ifndef ENCODERD_SERVER_PIPELINE_INPUT_ENCODER_H_
 #define ENCODERD_SERVER_PIPELINE_INPUT_ENCODER_H_
@@ -19,7 +19,7 @@
 
 namespace encoderd {
 
-// An Input once it was tokenised.
+// A tokenized Input.
 struct TokenizedInput {
   absl::Status status;  // complete (MakeInputFault); the rest but token_count
                         // means nothing unless it is OK
@@ -27,13 +27,13 @@ struct TokenizedInput {
   int64_t token_count = 0;  // before any cut
   bool truncated = false;
   int64_t tokens = 0;      // to compute, those of all windows
-  int64_t windows = 0;     // 0: it fits, or windows were not asked for
-  int64_t text_begin = 0;  // with windows: of the text's own tokens
+  int64_t windows = 0;     // 0: it fits, or windows were not requested
+  int64_t text_begin = 0;  // with windows: of the text's tokens
   int64_t text_tokens = 0;
   std::vector<TextRange> span;  // without_special_tokens: rows to give
 };
 
-// What the inputs of one request have in common (PipelineRequest).
+// What the inputs of one request share (PipelineRequest).
 struct EncodeRules {
   TruncateMode truncate = TruncateMode::kNone;
   std::optional<int32_t> window_overlap;
@@ -44,7 +44,7 @@ struct EncodeRules {
 class InputEncoder {
  public:
   // max_request_tokens: of one request; ids of texts in windows, and of texts
-  // only tokenised, beyond it are counted, not kept.
+  // only tokenized, beyond it are counted, not kept.
   InputEncoder(const Tokenizer* tokenizer, const IdLimits& limits,
                int64_t max_request_tokens = std::numeric_limits<int64_t>::max())
       : tokenizer_(*tokenizer),
@@ -53,23 +53,22 @@ class InputEncoder {
 
   // Errors of Tokenizer::Encode and ValidateSequence; INTERNAL_FAULT if
   // something throws. buffer: any Encoding, reused from call to call. An id
-  // list is moved out of `input`. A refused input keeps its token_count and no
+  // list is moved out of `input`. A rejected input keeps its token_count but no
   // ids: it may be one of a thousand long ones.
   absl::Status Encode(Input* input, const EncodeRules& rules,
                       TokenizerScratch* scratch, Encoding* buffer,
                       TokenizedInput* out) const;
 
-  // The same without max_len and without a cut, for people to look at. An id
-  // list comes back with its segments filled in. Offsets, which take several
-  // times the memory of ids, are left out of a large text with more than
-  // max_ids.
+  // The same without max_len and without a cut, for display. An id list comes
+  // back with its segments filled in. Offsets, which take several times the
+  // memory of ids, are omitted for a large text with more than max_ids.
   absl::Status Tokenize(const Input& input,
                         const Tokenizer::EncodeOptions& options,
                         int64_t max_ids, TokenizerScratch* scratch,
                         Encoding* out) const;
 
-  // Tokens as far as they can be known before tokenising: exact for id lists
-  // (*exact stays as it is), else a guess (*exact becomes false).
+  // Tokens as far as they can be known before tokenizing: exact for id lists
+  // (*exact is unchanged), else a guess (*exact becomes false).
   int64_t EstimateTokens(const Input& input, const EncodeRules& rules,
                          bool* exact) const;
 

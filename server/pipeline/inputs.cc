@@ -45,7 +45,7 @@ absl::Status Inputs::TokenizeOnly(int64_t index, const InputEncoder& encoder,
   absl::Status status = encoder.Tokenize(inputs_[index], *ids_only_,
                                          most - only_ids_, scratch, &out);
   const auto ids = static_cast<int64_t>(out.token_ids.size());
-  // The request will be refused by the count of all.
+  // The total count will reject the request.
   if (!status.ok() || only_ids_.fetch_add(ids) + ids > most) out = Encoding();
   return status;
 }
@@ -62,7 +62,7 @@ absl::Status Inputs::Encode(int64_t index, const InputEncoder& encoder,
   if (tokenized.windows > 0 &&
       window_ids_.fetch_add(tokenized.token_count) + tokenized.token_count >
           encoder.max_request_tokens()) {
-    tokenized.sequence = TokenSequence();  // Settle will refuse the request
+    tokenized.sequence = TokenSequence();  // Settle will reject the request
   }
   return status;
 }

@@ -1,9 +1,9 @@
-// The inputs of one request while they are tokenised: the first stage of a
-// call's way.
+// The inputs of one request while they are tokenized: the first stage of a
+// call.
 //
-// Every input is accounted for exactly once, and whoever accounts for the last
-// one goes on with the call. Thread rule: each input is touched by one thread
-// at a time; faults are guarded, counts atomic.
+// Every input is accounted for exactly once; the thread that accounts for the
+// last one continues with the call. Thread rule: each input is touched by one
+// thread at a time; faults are guarded, counts atomic.
 #ifndef ENCODERD_SERVER_PIPELINE_INPUTS_H_
 #define ENCODERD_SERVER_PIPELINE_INPUTS_H_
 
@@ -32,18 +32,18 @@ class Inputs {
   // Empty once the call is answered.
   const std::vector<Input>& waiting() const { return inputs_; }
 
-  // Input `index` -> ids; its text is let go.
+  // Input `index` -> ids; frees its text.
   void Tokenize(int64_t index, const InputEncoder& encoder,
                 TokenizerScratch* scratch, Encoding* buffer);
-  // Counts inputs that are done with, tokenised or not, and the time they took;
-  // true if they were the last ones.
+  // Counts finished inputs, tokenized or not, and their time; true if they were
+  // the last ones.
   bool Account(int64_t count, absl::Duration time);
 
   // --- After the last one.
   // The faults of all inputs in one status (none with errors_per_input), or
   // REQUEST_TOO_LARGE if the answer cannot fit.
   absl::Status Check() const;
-  // To compute, or made where they are all that is asked for.
+  // Tokens to compute, or ids if only these are requested.
   int64_t tokens() const;
   absl::Duration tokenize_time() const;
   WindowRule WindowsOf(const InputEncoder& encoder) const {
@@ -58,7 +58,7 @@ class Inputs {
                             TokenizerScratch* scratch);
   absl::Status Encode(int64_t index, const InputEncoder& encoder,
                       TokenizerScratch* scratch, Encoding* buffer);
-  // Counts a fault; false: it is beyond those that are listed, and only counts.
+  // Counts a fault; false: it is beyond the listed ones, and only counted.
   bool CountFault(int64_t index);
   void AddFault(InputFault fault);
   int64_t AnswerRows() const;

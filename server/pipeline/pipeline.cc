@@ -108,7 +108,7 @@ std::shared_ptr<PipelineCall> Pipeline::Submit(PipelineRequest request,
   try {
     status = Accept(call.get());
     if (status.ok()) pool_->Add(call);
-  } catch (...) {  // no memory; the call counts and is to be answered
+  } catch (...) {  // no memory; the call counts and must be answered
     status = InternalFaultError(NewErrorId());
   }
   if (!status.ok()) {
@@ -182,7 +182,7 @@ absl::StatusOr<std::vector<int32_t>> Pipeline::Prepare(Call* call,
   if (call->inputs.ids_only()) return std::vector<int32_t>();
   std::vector<int32_t> lengths = call->StartComputing(encoder_);
   for (const int32_t length : lengths) observer_.InputTokens(length);
-  return lengths;  // none: every input has its own error
+  return lengths;  // empty: every input has its own error
 }
 
 void Pipeline::Tokenized(std::shared_ptr<Call> call) {

@@ -1,10 +1,10 @@
-// The way of a request behind the server's API: tokenizer pool -> admission ->
-// batcher -> Session. Knows no protocol.
+// The path of a request behind the server's API: tokenizer pool -> admission ->
+// batcher -> Session. Independent of the protocol.
 //
 // Pipeline owns every thread that it starts (tokenize-N, batch-DEVICE-N,
 // aside). Submit never blocks: it may be called on an RPC thread. Memory is
-// bounded by max_queue_tokens and max_queue_bytes, not by load, whatever is
-// asked for. Thread-safe.
+// bounded by max_queue_tokens and max_queue_bytes, not by load or by the kind
+// of request. Thread-safe.
 #ifndef ENCODERD_SERVER_PIPELINE_PIPELINE_H_
 #define ENCODERD_SERVER_PIPELINE_PIPELINE_H_
 
@@ -40,9 +40,9 @@ struct PipelineOptions {
       0;  // tokens waiting and computing; beyond it QUEUE_FULL
   int32_t tokenizer_threads = 1;
   int64_t max_queue_bytes =
-      64 << 20;  // text waiting to be tokenised; beyond it QUEUE_FULL
-  // A request is answered with EXPIRED_IN_QUEUE where inputs of it have waited
-  // so long, whatever its own deadline; seen when a thread takes work.
+      64 << 20;  // text waiting to be tokenized; beyond it QUEUE_FULL
+  // A request gets EXPIRED_IN_QUEUE if its inputs have waited this long,
+  // whatever its own deadline; checked when a thread takes work.
   absl::Duration max_queue_time = absl::InfiniteDuration();
   std::string device = "cpu";  // names the threads: batch-cpu-0, ...
 };
@@ -51,10 +51,10 @@ class Pipeline final : public CallHost {
  public:
   using Done = Call::Done;
 
-  // `tokenizer`, `observer` outlive the pipeline; one batch thread a Session.
+  // `tokenizer`, `observer` outlive the pipeline; one batch thread per Session.
   // pause_sessions: one for the pauses of each Session, whose max_batch_tokens
-  // is the most of a small request; or none at all. Throws where memory or a
-  // thread cannot be had, and leaves nothing behind.
+  // is the limit of a small request; or empty. Throws if memory or a thread is
+  // unavailable, and cleans up.
   Pipeline(const Tokenizer* tokenizer, const IdLimits& limits,
            std::vector<std::unique_ptr<Session>> sessions,
            const PipelineOptions& options, PipelineObserver* observer,
@@ -67,40 +67,40 @@ class Pipeline final : public CallHost {
 
   // Calls `done` exactly once, from a pipeline thread or from within Submit
   // (refusals). Errors carry an ErrorDetail (engine/base/error.h) with
-  // input_index where one input is to blame (and all violations of the request,
-  // up to kMaxViolations): INPUT_TOO_LONG (not with ids_only) and those of
+  // input_index if one input is at fault (and all violations of the request, up
+  // to kMaxViolations): INPUT_TOO_LONG (not with ids_only) and those of
   // Tokenizer; NO_INPUTS; QUEUE_FULL and REQUEST_TOO_LARGE; EXPIRED_IN_QUEUE;
-  // CANCELLED_IN_QUEUE; DRAINING; DEVICE_FAULT; INTERNAL_FAULT. Where it throws
-  // (no memory) the call never was, and `done` is not called.
+  // CANCELLED_IN_QUEUE; DRAINING; DEVICE_FAULT; INTERNAL_FAULT. If it throws
+  // (no memory), the call does not exist, and `done` is not called.
   std::shared_ptr<PipelineCall> Submit(PipelineRequest request, Done done);
 
-  // Runs `work` once on a thread of its own kind (side_lane.h), or from within
-  // SubmitWork when it is refused, with OK or with the status that it must
-  // answer instead of working. For work that takes longer than an RPC thread
-  // may. One at a time, the others wait in order. Null where it was refused by
-  // a pipeline that takes nothing more. Errors: QUEUE_FULL (calls),
-  // EXPIRED_IN_QUEUE, CANCELLED_IN_QUEUE, DRAINING. Throws as Submit does.
+  // Runs `work` once on the side thread (side_lane.h), or from within
+  // SubmitWork if it is rejected, with OK or with the status to answer instead.
+  // For work that would block an RPC thread too long. One at a time, the others
+  // wait in order. Null if the pipeline accepts nothing more. Errors:
+  // QUEUE_FULL (calls), EXPIRED_IN_QUEUE, CANCELLED_IN_QUEUE, DRAINING. Throws
+  // as Submit does.
   std::shared_ptr<PipelineCall> SubmitWork(
       uint64_t caller, absl::Time deadline,
       std::function<void(const absl::Status&)> work);
 
-  // From now on Submit answers DRAINING (UNAVAILABLE); accepted work goes on.
+  // From now on Submit answers DRAINING (UNAVAILABLE); accepted work continues.
   void StartDraining();
   // Requests accepted and not yet answered.
   int64_t in_flight() const;
-  // Now; tokens and bytes each right, not of one moment.
+  // Now; tokens and bytes are each exact, but not of the same moment.
   PipelineFigures figures() const;
   // Waits until in_flight() is 0 or the time is up; true if it is 0.
   bool WaitIdle(absl::Time until);
 
  private:
-  // Counts a call; then OK unless none is taken any more.
+  // Counts a call; OK unless no calls are accepted any more.
   absl::Status Enter();
-  // Lets a call in or says why not; counts it in any case.
+  // Admits a call or returns the error; counts it in both cases.
   absl::Status Accept(Call* call);
   // From the tokenizer pool on to the queue.
   void Tokenized(std::shared_ptr<Call> call);
-  // The lengths of what is to be computed; none: the call is done.
+  // The lengths of what is to be computed; empty: the call is done.
   absl::StatusOr<std::vector<int32_t>> Prepare(Call* call, absl::Time now);
   void StartThreads();
   void EndThreads();

@@ -1,5 +1,5 @@
 // What goes into the pipeline, what comes out, and what it reports meanwhile.
-// Plain values; the two interfaces say their own thread rules.
+// Plain values; the two interfaces state their thread rules.
 #ifndef ENCODERD_SERVER_PIPELINE_REQUEST_H_
 #define ENCODERD_SERVER_PIPELINE_REQUEST_H_
 
@@ -22,10 +22,10 @@ enum class TruncateMode { kNone, kStart, kEnd };
 // What is known of the answer's size before it is made: a request whose rows
 // cannot fit is REQUEST_TOO_LARGE as soon as their number is known.
 struct AnswerLimit {
-  int64_t row_bytes = 0;  // at least so many for each row; 0: not known
+  int64_t row_bytes = 0;  // at least this many per row; 0: unknown
   int64_t max_bytes = std::numeric_limits<int64_t>::max();
 
-  // The most rows that may fit.
+  // The largest number of rows that fits.
   int64_t max_rows() const {
     return row_bytes > 0 ? max_bytes / row_bytes
                          : std::numeric_limits<int64_t>::max();
@@ -34,10 +34,11 @@ struct AnswerLimit {
 
 // Who asks.
 struct Caller {
-  // For fair shares: callers take turns, whatever each has queued. Any stable
-  // number (a hash of the peer's address or name); 0: one caller.
+  // For fair shares: callers take turns, however much each has queued. Any
+  // stable number (a hash of the peer's address or name); 0: one caller.
   uint64_t id = 0;
-  // Of a model's queue, over all its requests; the queue's own limit holds too.
+  // In a model's queue, over all its requests; the limit of the queue applies,
+  // too.
   int64_t max_queue_tokens = std::numeric_limits<int64_t>::max();
 };
 
@@ -45,22 +46,22 @@ struct PipelineRequest {
   std::vector<Input> inputs;  // at least one
   SequenceOutput output;      // the same for every input
   TruncateMode truncate = TruncateMode::kNone;
-  // A text longer than max_len is computed in windows (windows.h) that share so
-  // many tokens, and their vectors averaged, each weighing its tokens without
-  // the special ones, then normalised if `output` says so. Pooled output, no
-  // truncation; below max_len less the special tokens of a text.
+  // A text longer than max_len is computed in windows (windows.h) that share
+  // this many tokens, and their vectors are averaged, weighted by their tokens
+  // without the special ones, then normalized if `output` says so. Pooled
+  // output, no truncation; below max_len less the special tokens of a text.
   std::optional<int32_t> window_overlap;
   // Of states: without the rows of the special tokens, those that the template
   // adds to texts, and those of the tokenizer in token ids.
   bool without_special_tokens = false;
   // What an input at fault (too long, not UTF-8, ids out of range; one that
   // makes the device fail) does. false: the request fails, naming every such
-  // input. true: its own result has the error, the others are computed.
+  // input. true: its result has the error, the others are computed.
   bool errors_per_input = false;
   // Set: nothing is computed; the result has each input's Encoding, of any
-  // length, and a list of ids is given back. `output`, `truncate` and all that
-  // follows from them mean nothing. Ids beyond max_queue_tokens are counted,
-  // not kept.
+  // length, and a list of ids is returned. `output`, `truncate` and everything
+  // that depends on them have no meaning. Ids beyond max_queue_tokens are
+  // counted, not kept.
   std::optional<Tokenizer::EncodeOptions> ids_only;
   AnswerLimit answer;  // a row is a vector, a token's state, or a token
   absl::Time deadline = absl::InfiniteFuture();
@@ -76,46 +77,54 @@ struct InputResult {
   int64_t windows = 0;  // averaged; 0: the input fitted
 };
 
+// When a call passed its stages; InfinitePast: it did not get that far.
+struct StageTimes {
+  absl::Time tokenized = absl::InfinitePast();        // its last input
+  absl::Time compute_started = absl::InfinitePast();  // of its first batch
+  absl::Time computed = absl::InfinitePast();         // of its last batch
+};
+
 struct PipelineResult {
   std::vector<InputResult> outputs;  // one for each input, in order
   std::vector<Encoding> encodings;   // with ids_only, instead of outputs
   int64_t tokens = 0;                // computed
   absl::Duration tokenize_time;      // summed over the inputs
-  // Admission to the first batch less tokenize_time, at least 0: waiting, for a
-  // tokenizer thread and for the batch. Too little where several threads
-  // tokenised at once, for tokenize_time is a sum.
+  // Admission to the first batch less tokenize_time, at least 0: the wait for a
+  // tokenizer thread and for the batch. Too small if several threads tokenized
+  // at once, because tokenize_time is a sum.
   absl::Duration queue_time;
   absl::Duration
       compute_time;  // start of the first batch to the end of the last
+  StageTimes stages;
 };
 
 // A submitted request. Thread-safe; may outlive the Pipeline.
 class PipelineCall {
  public:
   virtual ~PipelineCall() = default;
-  // The caller went away: what is not computed yet never will be. `done` is
+  // The caller canceled: what is not computed yet never will be. `done` is
   // still called, once, from a pipeline thread and never from within Cancel.
   virtual void Cancel() = 0;
 };
 
-// What a pipeline holds now, and what it may.
+// What a pipeline holds now, and its limits.
 struct PipelineFigures {
   int64_t admitted_tokens = 0;  // of calls not answered yet (admission.h)
   int64_t admitted_tokens_limit = 0;
-  int64_t admitted_bytes = 0;  // of texts not tokenised yet
+  int64_t admitted_bytes = 0;  // of texts not tokenized yet
   int64_t admitted_bytes_limit = 0;
   int64_t compute_threads = 0;
   int64_t max_batch_tokens = 0;
 };
 
-// Of a call's way; the last one is its adapter's.
+// The stages of a call; the last one belongs to the adapter.
 enum class Stage { kTokenize, kQueue, kBatch, kCompute, kReply };
 inline constexpr int kNumStages = static_cast<int>(Stage::kReply) + 1;
 
 // What the pipeline reports while it works; implemented by server/observe.
 // Called from any pipeline thread, must be thread-safe and quick. QueueChanged
-// is called with the queue's lock held, so that the last value is the right
-// one: it must not call the pipeline.
+// is called with the queue's lock held, so that the last value is current: it
+// must not call the pipeline.
 class PipelineObserver {
  public:
   virtual ~PipelineObserver() = default;
@@ -125,13 +134,13 @@ class PipelineObserver {
                              int64_t sequences) = 0;  // one batch
   virtual void QueueChanged(int64_t sequences,
                             int64_t tokens) = 0;  // now waiting, absolute
-  // Cancelled or expired; up to kTokenize its inputs are not sequences yet.
+  // Canceled or expired; up to kTokenize its inputs are not sequences yet.
   virtual void Cancelled(Stage stage, int64_t sequences) = 0;
   // A device fault, once for each batch that failed; lost: the device will
   // never work again. The status carries the ErrorDetail of the callers' errors
-  // (DEVICE_FAULT with the same error_id) and the device's own words.
+  // (DEVICE_FAULT with the same error_id) and the words of the device.
   virtual void DeviceFault(bool lost, const absl::Status& status) = 0;
-  // What a device has found out about itself, for the log.
+  // What a device found out about itself, for the log.
   virtual void DeviceNote(const std::string& note) {}
 };
 

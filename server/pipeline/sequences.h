@@ -1,6 +1,6 @@
-// What a device computes of one request: the second stage of a call's way, and
-// the joining of its results. An input is one sequence; a text that is too long
-// and asked for in windows is one for each window; an input at fault is none.
+// What a device computes for one request: the second stage of a call, which
+// joins its results. An input is one sequence; a text that is too long has one
+// per window, if windows were requested; an input at fault has none.
 //
 // Thread rule: Start and Join by one thread; between them each sequence is
 // touched by one thread at a time, and errors are guarded.
@@ -24,7 +24,7 @@ struct Sequence {
   int32_t input = 0;
   TokenSequence ids;
   int64_t weight = 1;         // of a window: its tokens without special ones
-  std::vector<float> values;  // what the device gave; [H] or [rows,H]
+  std::vector<float> values;  // results of the device; [H] or [rows,H]
   int64_t rows = 1;
 };
 
@@ -39,12 +39,10 @@ class Sequences {
   const TokenSequence& ids(int32_t index) const {
     return sequences_[index].ids;
   }
-  // What the device is to give: of a window, its vector before it is
-  // normalised.
+  // What the device must return: for a window, its vector before normalization.
   SequenceOutput output(int32_t index) const;
 
-  // Copies what the device gave; of states only the rows that the request
-  // takes.
+  // Copies results of the device; of states only the requested rows.
   void Deliver(int32_t index, absl::Span<const float> values);
   // One sequence cannot be computed: its input's error (true), or, without
   // errors_per_input, the whole request's (false: nothing is done here).
@@ -59,7 +57,8 @@ class Sequences {
   const bool without_special_tokens_;
   const bool errors_per_input_;
 
-  // Constant once started, but for an input's status and a sequence's values.
+  // Constant once started, except for an input's status and a sequence's
+  // values.
   std::vector<TokenizedInput> inputs_;
   std::vector<Sequence> sequences_;
   Mutex mutex_;  // of the statuses

@@ -63,7 +63,7 @@ std::shared_ptr<PipelineCall> SideLane::Add(uint64_t caller,
 void SideLane::Finish(Job* job, const absl::Status& status) {
   try {
     job->work(status);
-  } catch (...) {  // the answer is the work's own to give
+  } catch (...) {  // the work itself answers
   }
   job->work = nullptr;
   host_.CallFinished();

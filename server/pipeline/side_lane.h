@@ -1,11 +1,11 @@
-// Thread "aside": long work that is neither tokenising nor a batch (looking
+// Thread "aside": long work that is neither tokenizing nor a batch (looking
 // through a table). One at a time, so that it never takes more than one core
-// and keeps no text waiting; the others wait in order, at most kMaxWaiting, and
-// at most kMaxWaitingOfOne of one caller.
+// and delays no text; the others wait in order, at most kMaxWaiting, and at
+// most kMaxWaitingOfOne of one caller.
 //
-// What is cancelled or past its deadline is answered when its turn comes and
-// keeps its place until then: that is what bounds a caller who cancels and
-// comes again. Thread-safe.
+// Work that is canceled or past its deadline is answered at its turn and keeps
+// its place until then: this bounds a caller that cancels and resubmits.
+// Thread-safe.
 #ifndef ENCODERD_SERVER_PIPELINE_SIDE_LANE_H_
 #define ENCODERD_SERVER_PIPELINE_SIDE_LANE_H_
 
@@ -25,21 +25,22 @@ namespace encoderd {
 
 class SideLane {
  public:
-  // Told why not to work, or OK. What it throws is dropped.
+  // Gets OK, or the reason not to work. What it throws is dropped.
   using Work = std::function<void(const absl::Status&)>;
 
   static constexpr int64_t kMaxWaiting = 16;
   static constexpr int64_t kMaxWaitingOfOne = 4;
 
-  // Both outlive the lane; the host is told of each Add once its work has run.
+  // Both outlive the lane; the host is notified of each Add once its work has
+  // run.
   SideLane(CallHost* host, PipelineObserver* observer);
   // Finishes what waits, joins the thread.
   ~SideLane();
   SideLane(const SideLane&) = delete;
   SideLane& operator=(const SideLane&) = delete;
 
-  // Runs `work` on the thread, or here with QUEUE_FULL. Where it throws (no
-  // memory) `work` does not run and the host is told of nothing.
+  // Runs `work` on the thread, or here with QUEUE_FULL. If it throws (no
+  // memory), `work` does not run and the host is not notified.
   std::shared_ptr<PipelineCall> Add(uint64_t caller, absl::Time deadline,
                                     Work work);
 

@@ -1,10 +1,9 @@
 // Small requests in the pauses of a long pass: what a batch thread does between
-// two ops of its batch, so that a short text does not wait for all of it.
+// two ops of its batch, so that a short text does not wait for the whole batch.
 //
-// They are computed by a Session of their own. A pause is taken while pauses
-// have had no more than half of the pass's time, so they have half of it and
-// one small batch more at most. One for each batch thread, on that thread
-// alone.
+// A separate Session computes them. A pause begins only while pauses have taken
+// at most half of the pass's time, so they take at most half of it plus one
+// small batch. One object per batch thread, used by that thread only.
 #ifndef ENCODERD_SERVER_PIPELINE_SMALL_REQUESTS_H_
 #define ENCODERD_SERVER_PIPELINE_SMALL_REQUESTS_H_
 

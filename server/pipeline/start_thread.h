@@ -1,4 +1,4 @@
-// Threads with names, as ps, top and debuggers show them.
+// Threads with names, which ps, top and debuggers show.
 #ifndef ENCODERD_SERVER_PIPELINE_START_THREAD_H_
 #define ENCODERD_SERVER_PIPELINE_START_THREAD_H_
 
@@ -12,8 +12,8 @@
 namespace encoderd {
 
 // Runs `body` on a new thread of this name, of which the system keeps the first
-// 15 characters. Throws a std::system_error that names the thread where the
-// system starts no more of them, and std::bad_alloc.
+// 15 characters. Throws a std::system_error that names the thread if the system
+// starts no more threads, and std::bad_alloc.
 template <typename Body>
 std::thread StartThread(const std::string& name, Body body) {
   try {

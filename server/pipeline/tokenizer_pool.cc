@@ -27,7 +27,7 @@ bool Tokenize(const Slice& slice, const InputEncoder& encoder,
     for (int32_t i = 0; i < slice.count && call->alive(); ++i) {
       call->inputs.Tokenize(slice.first + i, encoder, scratch, buffer);
     }
-  } catch (...) {  // no memory: the thread and the other calls go on
+  } catch (...) {  // no memory: the thread and the other calls continue
     call->Fail(Call::Fate::kFailed, InternalFaultError(NewErrorId()));
   }
   return call->inputs.Account(slice.count, absl::Now() - now);
@@ -38,7 +38,7 @@ TokenizerPool::TokenizerPool(const InputEncoder* encoder, int threads,
     : encoder_(*encoder),
       tokenized_(std::move(tokenized)),
       num_threads_(std::max(threads, 1)) {
-  // Made here, where a failure is one of the start.
+  // Created here, so that a failure fails the start.
   threads_.reserve(num_threads_);
   for (int i = 0; i < num_threads_; ++i) {
     scratches_.push_back(encoder_.tokenizer().NewScratch());
@@ -69,7 +69,7 @@ void TokenizerPool::Add(std::shared_ptr<Call> call) {
   const std::vector<Input>& inputs = call->inputs.waiting();
   int64_t total = 0;
   for (const Input& input : inputs) total += InputBytes(input);
-  // Two slices a thread, so that the threads finish about together.
+  // Two slices per thread, so that the threads finish about together.
   const int64_t target =
       std::clamp(total / (2 * num_threads_), kMinSliceBytes, kMaxSliceBytes);
   Job small{call, {}, 0};

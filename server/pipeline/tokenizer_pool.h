@@ -1,11 +1,11 @@
 // Threads tokenize-0 .. tokenize-N-1: the texts of all calls -> ids.
 //
-// A call is cut into slices of some KiB, so that one call with many texts uses
-// every thread; calls take turns, a slice each. A text over kLargeBytes is a
-// slice of its own in a second lane: it runs when no small slice waits or after
+// A call is cut into slices of a few KiB, so that one call with many texts uses
+// every thread; calls take turns, one slice each. A text over kLargeBytes is a
+// separate slice in a second lane: it runs when no small slice waits or after
 // kSmallPerLarge small ones, and never on all threads at once (unless there is
-// only one), so that a few huge texts do not hold up the short ones.
-// The pool has no bound of its own: admission bounds the bytes that wait here.
+// only one), so that a few huge texts do not delay the short ones.
+// The pool has no limit: admission bounds the bytes that wait here.
 #ifndef ENCODERD_SERVER_PIPELINE_TOKENIZER_POOL_H_
 #define ENCODERD_SERVER_PIPELINE_TOKENIZER_POOL_H_
 
@@ -22,8 +22,8 @@
 
 namespace encoderd {
 
-// Tokenises a slice of a call's inputs; true if they were its last ones. What a
-// tokenizer throws fails the call.
+// Tokenizes a slice of a call's inputs; true if they were its last ones. An
+// exception from a tokenizer fails the call.
 bool Tokenize(const Slice& slice, const InputEncoder& encoder,
               TokenizerScratch* scratch, Encoding* buffer, absl::Time now,
               Call* call);
@@ -33,7 +33,7 @@ class TokenizerPool {
   static constexpr int64_t kLargeBytes = 64 << 10;
   static constexpr int kSmallPerLarge = 8;
 
-  // Called on a pool thread once all inputs of a call were looked at.
+  // Called on a pool thread once all inputs of a call were processed.
   using Handler = std::function<void(std::shared_ptr<Call>)>;
 
   // `encoder` outlives the pool. threads >= 1. Throws what NewScratch and the
@@ -44,7 +44,7 @@ class TokenizerPool {
   TokenizerPool(const TokenizerPool&) = delete;
   TokenizerPool& operator=(const TokenizerPool&) = delete;
 
-  // Thread-safe; quick. Where it throws (no memory) the call was not added.
+  // Thread-safe; quick. If it throws (no memory), the call was not added.
   void Add(std::shared_ptr<Call> call);
 
  private:
@@ -57,7 +57,7 @@ class TokenizerPool {
   void Run(int index);
   void End();
   bool LargeMayRun() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The next slice; false: stopped. *large: to be given back when done.
+  // The next slice; false: stopped. *large: to be returned when done.
   bool Next(std::shared_ptr<Call>* call, Slice* slice, bool* large);
   void LargeDone();
 
@@ -73,7 +73,7 @@ class TokenizerPool {
   int large_running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::vector<TokenizerScratchPtr> scratches_;  // one a thread
+  std::vector<TokenizerScratchPtr> scratches_;  // one per thread
   std::vector<std::thread> threads_;
 };
 

@@ -13,7 +13,7 @@ int64_t Room(const WindowRule& rule) {
 
 int64_t CountWindows(const WindowRule& rule, int64_t text_tokens) {
   if (text_tokens <= Room(rule)) return 1;
-  // Each window but the first brings so many tokens that no other has.
+  // Each window but the first adds this many new tokens.
   const int64_t stride = Room(rule) - rule.overlap;
   return (text_tokens - rule.overlap + stride - 1) / stride;
 }

@@ -1,9 +1,9 @@
 // A text too long for the model, cut into windows: which tokens of the text
 // each has. A pure rule.
 //
-// Every window has the template's special tokens around as much of the text as
-// fits; neighbours share `overlap` tokens of the text; the last one has what is
-// left, at least overlap + 1 tokens.
+// Every window has the special tokens of the template around as much of the
+// text as fits; neighbors share `overlap` tokens of the text; the last one has
+// the rest, at least overlap + 1 tokens.
 #ifndef ENCODERD_SERVER_PIPELINE_WINDOWS_H_
 #define ENCODERD_SERVER_PIPELINE_WINDOWS_H_
 
@@ -18,14 +18,14 @@ struct WindowRule {
 };
 
 struct TextRange {
-  int64_t begin = 0;  // of the text's own tokens
+  int64_t begin = 0;  // of the text's tokens
   int64_t end = 0;
 };
 
 // How many windows a text has; 1 if it fits into one.
 int64_t CountWindows(const WindowRule& rule, int64_t text_tokens);
 
-// Tokens of all of them together, special tokens included.
+// Tokens of all windows together, special tokens included.
 int64_t WindowTokens(const WindowRule& rule, int64_t text_tokens);
 
 // Window `index` of CountWindows.

@@ -9,7 +9,8 @@ namespace {
 
 absl::Status Lost(absl::string_view error_id) {
   return DeviceFaultError(absl::StatusCode::kUnavailable, error_id,
-                          "the device is lost and this server goes away");
+                          "the device is lost and the server is shutting down: "
+                          "retry on another server");
 }
 
 }  // namespace
@@ -22,7 +23,7 @@ void WorkQueue::Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
   if (lost()) call->Fail(Call::Fate::kFailed, Lost(lost_id_));
   const Call::Fate fate = call->fate();
   if (fate != Call::Fate::kAlive) {
-    // Marked since it was tokenised, when Discard did not find it here.
+    // Marked after it was tokenized, when Discard did not find it here.
     if (fate == Call::Fate::kGone) {
       observer_.Cancelled(Stage::kQueue, sequences);
     }

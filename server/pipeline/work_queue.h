@@ -1,7 +1,7 @@
-// What waits for a device: BatchPolicy with a lock, the calls behind its ids,
-// and the Sessions' threads that sleep on it.
+// Work that waits for a device: BatchPolicy with a lock, the calls behind its
+// ids, and the threads of the Sessions that wait for it.
 //
-// Sequences leave the queue in a batch or dropped (their call was cancelled, is
+// Sequences leave the queue in a batch or dropped (their call was canceled,
 // expired or failed). Dropped ones are handed to the next thread that takes,
 // because only pipeline threads answer calls. Thread-safe; no call is answered
 // under the lock.
@@ -24,7 +24,7 @@
 
 namespace encoderd {
 
-// What a thread takes: a batch, and calls to tell that sequences were dropped.
+// What a thread takes: a batch, and calls whose sequences were dropped.
 struct Work {
   struct Taken {
     std::shared_ptr<Call> call;
@@ -35,7 +35,7 @@ struct Work {
     int32_t sequences = 0;
   };
   std::vector<Taken> taken;
-  bool small = false;  // taken are small requests alone
+  bool small = false;  // only small requests were taken
   std::vector<Dropped> dropped;
 };
 
@@ -49,7 +49,7 @@ class WorkQueue {
   // All sequences of a call, tokens of each; admitted before.
   void Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
            absl::Time now);
-  // Drops what still waits of a call that is marked.
+  // Drops the waiting sequences of a marked call.
   void Discard(const Call& call);
 
   // Waits until there is something to take (true) or the queue is stopped and
@@ -59,15 +59,15 @@ class WorkQueue {
   bool Take(const BatchLimits& limits, Clock clock, Work* work);
   // Without waiting, limits as given; *work may stay empty.
   void TryTake(const BatchLimits& limits, absl::Time now, Work* work);
-  // Small requests alone, for a thread in the midst of a batch, without
+  // Only small requests, for a thread in the middle of a batch, without
   // waiting; *work may stay empty.
   void TakeSmall(int64_t max_tokens, absl::Time now, Work* work);
-  // Whether TakeSmall would find some that no idle thread takes; cheap.
+  // Whether TakeSmall would find requests that no idle thread takes; cheap.
   bool small_waits() const {
     return small_waits_.load(std::memory_order_relaxed);
   }
 
-  // The device is lost: what waits and what comes is answered UNAVAILABLE.
+  // The device is lost: waiting and new requests get UNAVAILABLE.
   void Lose(absl::string_view error_id);
   bool lost() const { return lost_.load(std::memory_order_acquire); }
   absl::Status LostError() const;
@@ -81,10 +81,10 @@ class WorkQueue {
     int32_t left = 0;  // sequences that wait
   };
 
-  // What the policy decided -> *work.
+  // The decision of the policy -> *work.
   void Hand(const BatchDecision& decision, absl::Time now, Work* work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The call's sequences have left the policy: on to the next thread.
+  // The call's sequences have left the policy: hands them to the next thread.
   void Drop(uint64_t id, int32_t sequences)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -99,7 +99,7 @@ class WorkQueue {
   std::unordered_map<uint64_t, Entry> calls_ ABSL_GUARDED_BY(mutex_);
   std::vector<Work::Dropped> dropped_ ABSL_GUARDED_BY(mutex_);
   std::string lost_id_ ABSL_GUARDED_BY(mutex_);
-  int busy_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that took some
+  int busy_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that took work
   int sleeping_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -24,14 +24,14 @@ namespace {
 
 constexpr int kEvents = 64;
 constexpr absl::Duration kPoll = absl::Milliseconds(1);
-// A peer that sends a call does not pause within it for so long.
+// A peer that sends a call does not pause for this long within it.
 constexpr absl::Duration kQuiet = absl::Milliseconds(10);
 // How long to wait for each connection to be quiet.
 constexpr absl::Duration kBetweenCalls = absl::Milliseconds(200);
 // How long to leave new connections waiting when descriptors have run out.
 constexpr absl::Duration kBreather = absl::Milliseconds(20);
 
-// The bytes that stand for it; empty where there are none.
+// The bytes that identify it; empty if there are none.
 std::string AddressOf(const sockaddr_storage& peer) {
   if (peer.ss_family == AF_INET) {
     sockaddr_in v4;
@@ -48,7 +48,7 @@ std::string AddressOf(const sockaddr_storage& peer) {
   return "";
 }
 
-// No more of what the peer sends wakes whoever waits for it.
+// Data from the peer no longer wakes the thread that waits for it.
 void StopReadable(int fd) {
   const int never = std::numeric_limits<int>::max();
   setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &never, sizeof(never));
@@ -65,7 +65,7 @@ bool IsQuiet(int fd) {
 }
 
 // Closing a socket with unread bytes resets the connection, and the peer may
-// then lose what we said last.
+// then lose the last answer.
 void DiscardUnread(int fd) {
   char bytes[4096];
   while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0) {
@@ -163,7 +163,8 @@ void Acceptor::AcceptAll() {
     const int fd = accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &size,
                            SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-      // Out of descriptors or memory: the listener would wake us at once.
+      // Out of descriptors or memory: the listener would wake this thread at
+      // once.
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
         absl::SleepFor(kBreather);
       }
@@ -239,8 +240,8 @@ void Acceptor::StopAccepting() {
   listener_closed_ = true;
 }
 
-// A call of which a part is read and a part is not would be cancelled: each
-// connection is left at a moment at which it is quiet, or when the time is up.
+// A partly read call would be canceled: reading stops on each connection when
+// it is quiet, or when the time is up.
 void Acceptor::StopReadingBetweenCalls() {
   std::vector<int> busy;
   {

@@ -1,16 +1,17 @@
-// Our own accept loop in front of gRPC, for three things its own cannot do:
+// An accept loop in front of gRPC, for three things that gRPC's own cannot do:
 //
 // 1. A cap on open connections; beyond it new ones wait in the kernel's backlog
 //    and are taken as soon as another ends. And a cap for each address, so that
 //    one caller cannot keep all others waiting; beyond it new ones are closed.
-// 2. It lives on after the process ran out of file descriptors.
+// 2. It keeps working after the process ran out of file descriptors.
 // 3. A shutdown that loses no call. gRPC's Shutdown cancels every call that it
 //    reads afterwards; StopReading leaves such calls unread, so that the GOAWAY
 //    that Shutdown sends does not cover them and callers send them elsewhere
 //    (RFC 9113, section 6.8).
 //
-// It keeps a duplicate of each connection's descriptor, to see it end and to
-// close our side of it: two descriptors a connection. One thread, "accept".
+// It keeps a duplicate of each connection's descriptor, to notice its end and
+// to close its local side: two descriptors per connection. One thread,
+// "accept".
 #ifndef ENCODERD_SERVER_RPC_ACCEPTOR_H_
 #define ENCODERD_SERVER_RPC_ACCEPTOR_H_
 
@@ -33,40 +34,38 @@ class Acceptor {
  public:
   // Takes over `listener`, a listening non-blocking socket; hands connections
   // to `sink` from Start on. An address is an IPv4 address or the first 64 bits
-  // of an IPv6 address, for whoever has one of those has all of them.
+  // of an IPv6 address, because a caller with one of those has all of them.
   Acceptor(
       int listener, int max_connections, int max_per_address,
       std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> sink);
-  // Stops accepting and closes the listener; connections stay gRPC's.
+  // Stops accepting and closes the listener; connections stay with gRPC.
   ~Acceptor();
 
-  // After the gRPC server has started. Call once. An error as the system has
-  // it, where what it waits with could not be had; throws what StartThread
-  // throws.
+  // After the gRPC server has started. Call once. The system's error if its
+  // descriptors are unavailable; throws what StartThread throws.
   absl::Status Start();
 
   // Takes every connection in the backlog, closes the listener, and keeps gRPC
   // from reading: what callers send from now on stays unread in the sockets.
-  // Waits for each connection to be quiet, 200 ms at most: a call of which only
-  // a part is read would be cancelled by Shutdown. Threads of gRPC may still be
-  // busy with what they read before.
+  // Waits for each connection to be quiet, 200 ms at most: Shutdown would
+  // cancel a call that is only partly read. Threads of gRPC may still be busy
+  // with what they read before.
   void StopReading();
 
-  // Closes every connection that is still open so long from now, whatever its
-  // caller has left unread: bounds a Shutdown that is called next. After
-  // StopReading.
+  // Closes every connection that is still open after this time, whatever its
+  // caller has not read: bounds the following Shutdown. After StopReading.
   void CloseAllAfter(absl::Duration patience);
 
   int64_t connections() const;
   int64_t max_connections() const { return max_connections_; }
-  // Connections closed so far because their address had enough.
+  // Connections closed so far because their address had reached its limit.
   int64_t refused() const { return refused_; }
 
  private:
   bool Watch(int fd, uint32_t events);
   void Run();
   void AcceptAll();
-  // False: the address has enough of them.
+  // False: the address has reached its limit.
   bool Register(int duplicate, const std::string& address);
   void StopAccepting();
   void StopReadingBetweenCalls();

@@ -31,7 +31,7 @@ absl::Status UnknownError() {
                    {"BEARER_TOKEN_UNKNOWN", {}, ""});
 }
 
-// Empty: there is none.
+// Empty: none.
 absl::string_view TokenOf(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto at = metadata.find("authorization");
@@ -41,7 +41,7 @@ absl::string_view TokenOf(const grpc::ServerContextBase& context) {
   return absl::StripAsciiWhitespace(value.substr(kScheme.size()));
 }
 
-// A caller who shows what stands in the file shows the operator's mistake.
+// A caller that sends the content of the file reveals the operator's mistake.
 void WarnOfClearText(const TokenTable& tokens, absl::string_view token) {
   static absl::Mutex mu(absl::kConstInit);
   static LogLimit limit{1, absl::Minutes(1)};
@@ -55,8 +55,8 @@ void WarnOfClearText(const TokenTable& tokens, absl::string_view token) {
       LogFields()
           .Add("name", holder->name())
           .Add("message",
-               "--bearer_token_file has this token itself where its SHA-256 "
-               "belongs; its callers are refused"));
+               "--bearer_token_file has this token instead of its SHA-256, so "
+               "its callers are rejected; replace it with the SHA-256"));
 }
 
 absl::StatusOr<const TokenHolder*> Find(

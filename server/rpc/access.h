@@ -1,6 +1,6 @@
 // Who calls, and whether they may: the bearer token of a call's metadata
-// (authorization: Bearer TOKEN) where the server has tokens, its connection
-// where it has none. Thread-safe.
+// (authorization: Bearer TOKEN) if the server has tokens, else its connection.
+// Thread-safe.
 #ifndef ENCODERD_SERVER_RPC_ACCESS_H_
 #define ENCODERD_SERVER_RPC_ACCESS_H_
 
@@ -14,7 +14,7 @@
 
 namespace encoderd {
 
-// For as long as the call is worked on.
+// Held while the call is processed.
 struct AccessPass {
   Caller caller;
   std::shared_ptr<void> open_call;  // of a token; counts against its limit
@@ -23,15 +23,15 @@ struct AccessPass {
 // The same for all calls of one connection.
 uint64_t ConnectionOf(const grpc::ServerContextBase& context);
 
-// `secrets`: null lets everyone in. `connection`: who calls where there are no
+// `secrets`: null admits everyone. `connection`: identifies the caller without
 // tokens. UNAUTHENTICATED (BEARER_TOKEN_MISSING,
-// BEARER_TOKEN_UNKNOWN); RESOURCE_EXHAUSTED (QUEUE_FULL): the token has as many
-// calls as it may have.
+// BEARER_TOKEN_UNKNOWN); RESOURCE_EXHAUSTED (QUEUE_FULL): the token has reached
+// its limit of calls.
 absl::StatusOr<AccessPass> Admit(const Secrets* secrets,
                                  const grpc::ServerContextBase& context,
                                  uint64_t connection);
 
-// UNAUTHENTICATED as above; takes no place.
+// UNAUTHENTICATED as above; does not count as a call.
 absl::Status CheckToken(const Secrets* secrets,
                         const grpc::ServerContextBase& context);
 

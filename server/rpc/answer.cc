@@ -18,7 +18,7 @@ namespace {
 // Bytes of one input's error: a thousand of them fit into an answer.
 constexpr int kMaxInputErrorBytes = 1024;
 
-// Times the making of one answer.
+// Measures the time to build one answer.
 class ReplyTimer {
  public:
   explicit ReplyTimer(ModelMetrics* metrics) : metrics_(*metrics) {}
@@ -109,6 +109,8 @@ void SetFigures(const PositionInspection& inspection,
     v1::NeighbourSimilarity* entry = response->add_profile();
     entry->set_distance(static_cast<uint32_t>(neighbour.distance));
     entry->set_mean_cosine(static_cast<float>(neighbour.mean));
+    entry->set_mean_centered_cosine(
+        static_cast<float>(neighbour.centered_mean));
   }
   response->set_verdict(ToProto(inspection.verdict));
   response->set_verdict_cosine(static_cast<float>(inspection.verdict_cosine));

@@ -1,6 +1,5 @@
-// gRPC's context of a call, for those who may outlive it: after Over nothing
-// touches it any more. And who calls. Thread-safe but for Admit, which comes
-// first.
+// gRPC's context of a call, for code that may outlive it: nothing uses it after
+// Over. Also has the caller. Thread-safe except for Admit, which comes first.
 #ifndef ENCODERD_SERVER_RPC_CALL_CONTEXT_H_
 #define ENCODERD_SERVER_RPC_CALL_CONTEXT_H_
 
@@ -9,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/server_context.h"
 #include "server/rpc/access.h"
@@ -28,12 +28,20 @@ class CallContext {
     return absl::OkStatus();
   }
   const Caller& caller() const { return pass_.caller; }  // admitted
-  // The call counts no longer against its token's limit. Once, by whoever ends
-  // it, before its answer leaves: the caller may call again at once.
+  // The call no longer counts against its token's limit. Called once, by the
+  // code that ends it, before its answer is sent: the caller may call again at
+  // once.
   void LeavePlace() { pass_.open_call.reset(); }
   uint64_t connection() const { return connection_; }
+  // What the caller says of its trace; empty: nothing.
+  absl::string_view traceparent() const {
+    const auto& metadata = context_->client_metadata();
+    const auto at = metadata.find("traceparent");
+    if (at == metadata.end()) return "";
+    return {at->second.data(), at->second.size()};
+  }
 
-  // Only while the call is not over, which the caller of this knows.
+  // Only while the call is not over, which its callers ensure.
   grpc::CallbackServerContext* operator->() const { return context_; }
 
   // Resets the call, unless it is over.
@@ -41,7 +49,7 @@ class CallContext {
     absl::MutexLock lock(&mu_);
     if (!over_) context_->TryCancel();
   }
-  // From OnDone: the context is about to go.
+  // From OnDone: the context is about to be destroyed.
   void Over() {
     absl::MutexLock lock(&mu_);
     over_ = true;

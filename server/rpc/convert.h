@@ -1,7 +1,7 @@
 // Between the messages of the contract and the plain requests and answers of
-// server/api. Nothing is checked here but what is of the wire: texts that are
-// not UTF-8 and inputs without content become RefusedInput, choices keep their
-// numbers, ids their bits. Thread-safe: plain functions.
+// server/api. It checks only the wire format: texts that are not UTF-8 and
+// inputs without content become RefusedInput, choices keep their numbers, ids
+// their bits. Thread-safe: plain functions.
 #ifndef ENCODERD_SERVER_RPC_CONVERT_H_
 #define ENCODERD_SERVER_RPC_CONVERT_H_
 
@@ -16,11 +16,11 @@
 
 namespace encoderd {
 
-// Bytes -> request, counted before they are parsed: each input costs memory
-// however small it is. Texts are moved out of the message, not copied. Errors:
-// those of CheckParseCost and ParseChecked (wire.h), TOO_MANY_INPUTS; an empty
-// list is left to the API. To tokenise, the first text that is not UTF-8 is the
-// whole request's error.
+// Bytes -> request, counted before they are parsed, because each input costs
+// memory however small it is. Texts are moved out of the message, not copied.
+// Errors: those of CheckParseCost and ParseChecked (wire.h), TOO_MANY_INPUTS;
+// the API checks for an empty list. For Tokenize, the first text that is not
+// UTF-8 fails the whole request.
 absl::Status Read(const CallEnvironment& environment,
                   const grpc::ByteBuffer& bytes, EmbedRequest* request);
 absl::Status Read(const CallEnvironment& environment,
@@ -31,9 +31,9 @@ absl::Status Read(const CallEnvironment& environment,
                   const grpc::ByteBuffer& bytes, InspectRequest* request);
 
 // Result -> message; takes the values. The error of an input is published and
-// counted as the call's own would be. How large an answer may be is checked
-// where it is sent, but for tokens, whose answer grows most while it is made:
-// REQUEST_TOO_LARGE. May throw where there is no memory.
+// counted like that of a call. The size of an answer is checked where it is
+// sent, except for tokens, whose answer grows most while it is built:
+// REQUEST_TOO_LARGE. May throw if there is no memory.
 absl::Status Fill(const CallEnvironment& environment, const EmbedJob& job,
                   PipelineResult result, v1::EmbedResponse* response);
 absl::Status Fill(const CallEnvironment& environment, const EncodeJob& job,
@@ -44,7 +44,7 @@ absl::Status Fill(const CallEnvironment& environment, const InspectJob& job,
                   const InspectAnswer& answer,
                   v1::InspectPositionsResponse* response);
 
-// What GetModel says of a model.
+// What GetModel reports about a model.
 void Fill(const ServedModel& served, const RequestLimits& limits,
           v1::Model* model);
 v1::MaxLenSource ToProto(MaxLenSource source);

@@ -22,7 +22,7 @@ using google::protobuf::Arena;
 absl::Status NoRequestId() {
   return MakeError(
       absl::StatusCode::kInvalidArgument,
-      "request_id is empty: in a stream it says which request an answer is of",
+      "request_id is empty; every request of a stream needs one",
       {"INVALID_OPTION", {{"value", ""}, {"limit", "1"}}, "request_id"});
 }
 
@@ -33,7 +33,7 @@ absl::Status WithIndex(const absl::Status& published, int64_t index) {
   return MakeError(published.code(), published.message(), detail);
 }
 
-// What the answer will take, about: four bytes a value.
+// The approximate size of the answer: four bytes per value.
 int64_t AnswerBytes(int64_t inputs, const EmbedJob& job) {
   return inputs * job.info().config.dimensions() * 4;
 }
@@ -46,6 +46,9 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
   std::shared_ptr<EmbedStream> stream(
       new EmbedStream(environment, metrics, context));
   stream->self_ = stream;
+  if (environment.tracer != nullptr) {
+    stream->traceparent_ = std::string(stream->context_.traceparent());
+  }
   absl::Status admitted = stream->context_.Admit(environment.secrets);
   if (admitted.ok()) admitted = environment.state->Admit();
   const int64_t open = environment.streams->count();
@@ -77,8 +80,11 @@ void EmbedStream::OnReadDone(bool ok) {
 
 void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
   Enter();
-  const absl::Time arrival = absl::Now();
-  ModelCalls* model = environment_.metrics->NoModel();
+  Arrival arrival{absl::Now(), std::nullopt};
+  if (environment_.tracer != nullptr) {
+    arrival.trace = environment_.tracer->Begin(traceparent_);
+  }
+  const ServedModel* model = nullptr;
   const absl::Status status =
       CatchAll([&] { return Submit(bytes, arrival, &model); });
   if (status.ok()) return;
@@ -99,8 +105,9 @@ void EmbedStream::Take(const grpc::ByteBuffer& bytes, int64_t index) {
 }
 
 absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
-                                 absl::Time arrival, ModelCalls** model) {
-  // Its token may have been taken away since the stream began.
+                                 const Arrival& arrival,
+                                 const ServedModel** model) {
+  // Its token may have been deleted since the stream began.
   absl::Status status =
       CheckToken(environment_.secrets, *context_.operator->());
   if (status.ok()) status = environment_.state->Admit();
@@ -109,7 +116,7 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
   status = Read(environment_, bytes, &request);
   if (!status.ok()) return status;
   const auto named = environment_.api.models->Find(request.model);
-  if (named.ok()) *model = (*named)->metrics;
+  if (named.ok()) *model = *named;
   if (request.request_id.empty()) return NoRequestId();
   const auto inputs = static_cast<int64_t>(request.inputs.size());
   auto job = EmbedJob::Make(environment_.api, std::move(request));
@@ -162,6 +169,8 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
     held = at->second;
     held->answered = true;
   }
+  const CallWork work =
+      result.ok() ? CallWork{result->tokens, result->stages} : CallWork();
   Arena arena;
   auto* response = Arena::CreateMessage<v1::EmbedResponse>(&arena);
   grpc::ByteBuffer answer;
@@ -183,7 +192,7 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
     return fits;
   });
   const absl::Status published = status.ok() ? status : Publish(status);
-  Count(held->job.model().metrics, published, held->arrival);
+  Count(&held->job.model(), published, held->arrival, work);
   if (published.ok()) {
     Push(id, answer);
   } else {
@@ -213,11 +222,17 @@ void EmbedStream::Leave() {
   environment_.state->Leave();
 }
 
-void EmbedStream::Count(ModelCalls* model, const absl::Status& published,
-                        absl::Time arrival) const {
-  metrics_->Answered(model, published.code(),
-                     published.ok() ? "" : ReasonOf(published),
-                     absl::Now() - arrival);
+void EmbedStream::Count(const ServedModel* model, const absl::Status& published,
+                        const Arrival& arrival, const CallWork& work) const {
+  const absl::Time now = absl::Now();
+  const std::string reason = published.ok() ? "" : ReasonOf(published);
+  metrics_->Answered(
+      model == nullptr ? environment_.metrics->NoModel() : model->metrics,
+      published.code(), reason, now - arrival.time);
+  if (!arrival.trace.has_value()) return;
+  environment_.tracer->End({*arrival.trace, metrics_->name(),
+                            model == nullptr ? "" : model->name,
+                            published.code(), reason, arrival.time, now, work});
 }
 
 void EmbedStream::Push(int64_t id, grpc::ByteBuffer answer) {
@@ -258,7 +273,7 @@ void EmbedStream::OnCancel() {
   Pump();
 }
 
-// Takes the stream's work along.
+// Also cancels the work of the stream.
 void EmbedStream::Gone() {
   std::vector<std::shared_ptr<PipelineCall>> calls;
   size_t dropped = 0;
@@ -279,7 +294,7 @@ void EmbedStream::Gone() {
 }
 
 void EmbedStream::Drain() {
-  End(MakeError(absl::StatusCode::kUnavailable, "the server is going away",
+  End(MakeError(absl::StatusCode::kUnavailable, "the server is shutting down",
                 {"DRAINING", {}, ""}));
   Pump();
 }
@@ -299,7 +314,7 @@ void EmbedStream::GiveUp() {
   }
   const absl::Status published = Publish(GivenUpError());
   for (const auto& [id, held] : left) {
-    Count(held->job.model().metrics, published, held->arrival);
+    Count(&held->job.model(), published, held->arrival);
     AnswerError(id, held->job.request_id(), published);
   }
   for (const auto& call : calls) call->Cancel();
@@ -314,7 +329,7 @@ void EmbedStream::End(const absl::Status& status) {
 void EmbedStream::Pump() {
   {
     absl::MutexLock lock(&mu_);
-    if (pumping_) return;  // whoever does will see what we did
+    if (pumping_) return;  // the thread that does will see this change
     pumping_ = true;
   }
   while (true) {

@@ -2,18 +2,19 @@
 // request_id as soon as it is done.
 //
 // The next request is read only while the stream holds few (kMaxHeldRequests)
-// and small ones (kMaxHeldBytes): under way, or answered and not yet taken by
-// the transport. So a caller that stops reading its answers soon finds its
-// requests unread, and its memory here is bounded; no other stream notices.
-// A request that fails is answered with its error and the stream goes on, also
-// one whose bytes do not parse as long as its request_id can be read from them.
-// Other bytes that are no message end it: a caller that sends them is not
-// following its answers either. An error that has no request_id to go by has
-// the request's number in the stream instead (request_index).
+// and small ones (kMaxHeldBytes): in progress, or answered and not yet taken by
+// the transport. So the requests of a caller that stops reading its answers
+// soon stay unread, and its memory here is bounded; other streams are not
+// affected.
+// A request that fails is answered with its error and the stream continues,
+// also if its bytes do not parse, as long as they contain its request_id. Other
+// bytes that are not a message end the stream: a caller that sends them cannot
+// match answers either. An error without a request_id has the request's number
+// in the stream instead (request_index).
 //
-// Thread rule: gRPC's reactions and the pipeline's threads meet under mu_;
-// operations on the stream are started by one thread at a time (Pump), without
-// the lock. Lives until OnDone and the last answer of the pipeline.
+// Thread rule: mu_ synchronizes gRPC's reactions and the pipeline's threads;
+// one thread at a time starts operations on the stream (Pump), without the
+// lock. Lives until OnDone and the last answer of the pipeline.
 #ifndef ENCODERD_SERVER_RPC_EMBED_STREAM_H_
 #define ENCODERD_SERVER_RPC_EMBED_STREAM_H_
 
@@ -46,11 +47,11 @@ class EmbedStream final
       public std::enable_shared_from_this<EmbedStream> {
  public:
   // Enough to keep a device busy with requests of one text each, and with
-  // requests of a hundred. A larger request is held alone.
+  // requests of a hundred. A larger request is held by itself.
   static constexpr int64_t kMaxHeldRequests = 64;
   static constexpr int64_t kMaxHeldBytes = 1 << 20;
 
-  // For gRPC, which owns it until OnDone.
+  // gRPC owns it until OnDone.
   static EmbedStream* Start(const CallEnvironment& environment,
                             MethodMetrics* metrics,
                             grpc::CallbackServerContext* context);
@@ -60,13 +61,18 @@ class EmbedStream final
   void Cut() override;
 
  private:
+  // When a request came, and the trace that it belongs to, if it is traced.
+  struct Arrival {
+    absl::Time time;
+    std::optional<TraceContext> trace;
+  };
   // A request in the pipeline.
   struct Held {
     EmbedJob job;
-    absl::Time arrival;
+    Arrival arrival;
     int64_t bytes = 0;  // of the request, and about those of its answer
     std::shared_ptr<PipelineCall> call;
-    bool answered = false;  // an answer is being made; no other may be
+    bool answered = false;  // an answer is being built; no second one may be
   };
   enum class Action { kNone, kRead, kWrite, kFinish };
 
@@ -79,28 +85,28 @@ class EmbedStream final
   void OnCancel() override;
   void OnDone() override;
 
-  // One request, the index-th of the stream: into the pipeline, or answered
-  // with its error.
+  // One request, the index-th of the stream: goes into the pipeline, or is
+  // answered with its error.
   void Take(const grpc::ByteBuffer& bytes, int64_t index);
-  // *model: whose the request is, once that is known.
-  absl::Status Submit(const grpc::ByteBuffer& bytes, absl::Time arrival,
-                      ModelCalls** model);
+  // *model: the model of the request, once it is known.
+  absl::Status Submit(const grpc::ByteBuffer& bytes, const Arrival& arrival,
+                      const ServedModel** model);
   void Done(int64_t id, absl::StatusOr<PipelineResult> result);
   // `id` as in Push.
   void AnswerError(int64_t id, const std::string& request_id,
                    const absl::Status& published);
-  void Count(ModelCalls* model, const absl::Status& published,
-             absl::Time arrival) const;
-  // A request is in flight in between.
+  // model: null if none took the request.
+  void Count(const ServedModel* model, const absl::Status& published,
+             const Arrival& arrival, const CallWork& work = {}) const;
+  // A request is in flight between the two.
   void Enter();
   void Leave();
-  // An answer, counted as unread, on its way to the transport, `id` of what it
-  // answers or -1.
+  // An answer, counted as unread, for the transport; `id` of its request or -1.
   void Push(int64_t id, grpc::ByteBuffer answer);
   void Gone();
   void End(const absl::Status& status);
 
-  // Starts what can be started now.
+  // Starts all operations that can start now.
   void Pump();
   Action NextAction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Room() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -109,9 +115,10 @@ class EmbedStream final
   const CallEnvironment& environment_;
   MethodMetrics* const metrics_;
   CallContext context_;
+  std::string traceparent_;            // of a server that traces
   std::shared_ptr<EmbedStream> self_;  // until OnDone
 
-  // Each touched by one operation under way.
+  // Each used by one operation in progress.
   grpc::ByteBuffer incoming_;
   int64_t requests_ = 0;  // read so far
   grpc::ByteBuffer outgoing_;
@@ -126,7 +133,7 @@ class EmbedStream final
   bool taking_ ABSL_GUARDED_BY(mu_) = false;  // between a read and its Submit
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool half_closed_ ABSL_GUARDED_BY(mu_) = false;
-  bool gone_ ABSL_GUARDED_BY(mu_) = false;  // nobody takes answers any more
+  bool gone_ ABSL_GUARDED_BY(mu_) = false;  // answers are no longer accepted
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
   bool pumping_ ABSL_GUARDED_BY(mu_) = false;  // stays true from Finish on

@@ -23,14 +23,14 @@ absl::Mutex g_mu(absl::kConstInit);
 LogLimit g_limit ABSL_GUARDED_BY(g_mu){20, absl::Milliseconds(500)};
 int64_t g_left_out ABSL_GUARDED_BY(g_mu) = 0;
 
-// gRPC calls an error what a caller did wrong, too: none of it is ours.
+// gRPC also reports callers' mistakes as errors: none of them is the server's.
 LogLevel LevelOf(gpr_log_severity severity) {
   return severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning
                                             : LogLevel::kInfo;
 }
 
-// What gRPC 1.51 logs of a TLS handshake that failed begins so; it tells nobody
-// otherwise. OpenSSL's words follow.
+// The start of the line that gRPC 1.51 logs about a failed TLS handshake; it
+// reports it nowhere else. OpenSSL's message follows.
 constexpr absl::string_view kHandshakeFailed = "Handshake failed";
 constexpr struct {
   absl::string_view words;

@@ -1,7 +1,7 @@
-// What gRPC has to say goes into our log: one line an event, escaped, cut, at
-// most so many a second, never blocking (see observe/log.h). By itself gRPC
-// writes to standard error whatever a caller put into a header, line breaks
-// included, and waits until it is read.
+// Redirects gRPC's messages to the server's log: one line per event, escaped,
+// truncated, rate-limited, never blocking (see observe/log.h). gRPC itself
+// would write to standard error whatever a caller put into a header, line
+// breaks included, and block until it is read.
 #ifndef ENCODERD_SERVER_RPC_GRPC_LOG_H_
 #define ENCODERD_SERVER_RPC_GRPC_LOG_H_
 
@@ -14,14 +14,14 @@
 
 namespace encoderd {
 
-// For the rest of the process; may be called again. Thread-safe. What there is
-// to say is set by GRPC_VERBOSITY (gRPC's own; default ERROR).
+// For the rest of the process; may be called again. Thread-safe. GRPC_VERBOSITY
+// sets what gRPC reports (default ERROR).
 void TakeGrpcLog();
 
 // TLS handshakes that failed since TakeGrpcLog, by TlsFault.
 std::array<int64_t, kNumTlsFaults> TlsHandshakesFailed();
 
-// What a message of gRPC says about a handshake; none if it is about something
+// What a message of gRPC says about a handshake; empty if it is about something
 // else.
 std::optional<TlsFault> TlsFaultOf(absl::string_view message);
 

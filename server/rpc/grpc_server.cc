@@ -39,8 +39,8 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
   }
 };
 
-// Never so many that descriptors run out: each connection takes two, the rest
-// of the process some dozens.
+// Keeps descriptors from running out: each connection uses two, the rest of the
+// process some dozens.
 int ConnectionCap(int wanted) {
   constexpr int64_t kReserved = 100;
   rlimit limit = {};
@@ -87,7 +87,7 @@ void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
                               config.max_streams_per_connection);
   // A peer that sends nothing is closed before it has spoken HTTP/2.
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10000);
-  // A dead peer is noticed within a minute; one that pings in a hurry is told
+  // A dead peer is noticed within a minute; one that pings too often gets
   // too_many_pings.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 40000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000);
@@ -96,7 +96,7 @@ void SetBounds(const ServerConfig& config, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 3);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16384);
-  // Both say GOAWAY and let open calls end in their own time.
+  // Both send GOAWAY and let open calls end normally.
   SetTime(GRPC_ARG_MAX_CONNECTION_IDLE_MS, config.max_connection_idle, builder);
   SetTime(GRPC_ARG_MAX_CONNECTION_AGE_MS, config.max_connection_age, builder);
 }

@@ -1,6 +1,5 @@
-// gRPC's server with every bound set: message size, memory of all connections,
-// streams and keepalive of one connection, no compression; TLS where the config
-// has it.
+// gRPC's server with every limit set: message size, memory of all connections,
+// streams and keepalive per connection, no compression; TLS if configured.
 #ifndef ENCODERD_SERVER_RPC_GRPC_SERVER_H_
 #define ENCODERD_SERVER_RPC_GRPC_SERVER_H_
 
@@ -19,12 +18,12 @@ namespace encoderd {
 struct ListeningServer {
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<Acceptor> acceptor;  // to be destroyed first
-  int port = 0;                        // the one bound
+  int port = 0;                        // the bound port
 };
 
-// The services and `secrets` outlive the server. UNAVAILABLE when the address
-// cannot be bound, also when another process has the port: two servers never
-// share one. Other errors, and what it throws, as Acceptor::Start.
+// The services and `secrets` outlive the server. UNAVAILABLE if the address
+// cannot be bound, also if another process has the port: two servers never
+// share one. Other errors and exceptions as for Acceptor::Start.
 absl::StatusOr<ListeningServer> StartGrpcServer(
     const ServerConfig& config, const Secrets* secrets,
     const std::vector<grpc::Service*>& services);

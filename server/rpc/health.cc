@@ -33,7 +33,7 @@ grpc::ByteBuffer Answer(HealthCheckResponse::ServingStatus status) {
   return SerializeMessage(response);
 }
 
-// The name of the service that is asked for.
+// The name of the requested service.
 absl::StatusOr<std::string> ReadName(const grpc::ByteBuffer& bytes) {
   const auto size = static_cast<int64_t>(bytes.Length());
   if (size > kMaxHealthRequest) {
@@ -51,7 +51,7 @@ absl::StatusOr<std::string> ReadName(const grpc::ByteBuffer& bytes) {
   return std::move(*request.mutable_service());
 }
 
-// The same of a caller who may ask.
+// The same for an authorized caller.
 absl::StatusOr<std::string> Read(const Secrets* secrets,
                                  const grpc::CallbackServerContext& context,
                                  const grpc::ByteBuffer& bytes) {
@@ -77,8 +77,8 @@ class HealthService::Watcher final
     Finish(ToGrpcStatus(status));
   }
 
-  // The status now; called with the service's lock held, as all changes are, so
-  // that the last one wins.
+  // Sets the current status; called with the service's lock held, like all
+  // changes, so that the last one wins.
   void Update(bool serving) {
     absl::MutexLock lock(&mu_);
     wanted_ = known_ ? ToStatus(serving) : HealthCheckResponse::SERVICE_UNKNOWN;
@@ -102,7 +102,7 @@ class HealthService::Watcher final
       finished_ = true;
       Finish(gone_ ? grpc::Status::CANCELLED
                    : ToGrpcStatus(MakeError(absl::StatusCode::kUnavailable,
-                                            "the server is going away",
+                                            "the server is shutting down",
                                             {"DRAINING", {}, ""})));
     }
   }
@@ -126,7 +126,7 @@ class HealthService::Watcher final
   HealthService* const service_;
   const bool known_;
   absl::Mutex mu_;
-  grpc::ByteBuffer message_;  // stable while a write is under way
+  grpc::ByteBuffer message_;  // stable during a write
   HealthCheckResponse::ServingStatus wanted_ ABSL_GUARDED_BY(mu_) =
       HealthCheckResponse::UNKNOWN;
   HealthCheckResponse::ServingStatus written_ ABSL_GUARDED_BY(mu_) =
@@ -178,10 +178,9 @@ grpc::ServerUnaryReactor* HealthService::Check(
     reactor->Finish(grpc::Status::OK);
   } else {
     const std::string name = ForMessage(*service);
-    reactor->Finish(ToGrpcStatus(
-        MakeError(absl::StatusCode::kNotFound,
-                  absl::StrCat("no health of a service '", name, "'"),
-                  {"SERVICE_NOT_FOUND", {{"service", name}}, "service"})));
+    reactor->Finish(ToGrpcStatus(MakeError(
+        absl::StatusCode::kNotFound, absl::StrCat("no service '", name, "'"),
+        {"SERVICE_NOT_FOUND", {{"service", name}}, "service"})));
   }
   return reactor;
 }

@@ -2,11 +2,10 @@
 // "encoderd.v1.Encoder" and "readiness"; NOT_SERVING from the first moment
 // until SetServing(true).
 //
-// Our own service, not gRPC's: that one says SERVING until told otherwise, and
-// its open Watch calls hold up a shutdown. Takes raw bytes, as the service does
-// (service.h), so that no caller buys memory with them: what the parser would
-// cost is counted first, and a request is at most kMaxHealthRequest bytes.
-// Thread-safe.
+// Replaces gRPC's own service, which reports SERVING until told otherwise, and
+// whose open Watch calls delay a shutdown. Takes raw bytes, like the service
+// (service.h), to bound memory: the cost of parsing is counted first, and a
+// request has at most kMaxHealthRequest bytes. Thread-safe.
 #ifndef ENCODERD_SERVER_RPC_HEALTH_H_
 #define ENCODERD_SERVER_RPC_HEALTH_H_
 
@@ -30,11 +29,11 @@ class HealthService final
           grpc::health::v1::Health::WithRawCallbackMethod_Watch<
               grpc::health::v1::Health::Service>> {
  public:
-  // `secrets`: whose tokens callers need; null: none.
+  // `secrets`: callers need one of its tokens; null: none.
   explicit HealthService(const Secrets* secrets) : secrets_(secrets) {}
   ~HealthService() override;
 
-  // Tells all open Watch calls.
+  // Notifies all open Watch calls.
   void SetServing(bool serving);
   bool serving() const;
 

@@ -1,4 +1,4 @@
-// What GetModel says of a model.
+// What GetModel reports about a model.
 #include "server/rpc/convert.h"
 
 namespace encoderd {

@@ -9,9 +9,10 @@
 namespace encoderd {
 
 absl::Status GivenUpError() {
-  return MakeError(absl::StatusCode::kUnavailable,
-                   "the server is going away and has no time left to answer",
-                   {"DRAINING", {}, ""});
+  return MakeError(
+      absl::StatusCode::kUnavailable,
+      "the server shut down before it could answer: retry on another server",
+      {"DRAINING", {}, ""});
 }
 
 void OpenCalls::Add(std::shared_ptr<OpenCall> call) {

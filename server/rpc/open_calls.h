@@ -1,5 +1,5 @@
-// The calls that are open now, so that leaving can reach them: an idle stream
-// would hold it up for ever, and who waits when the time is up is told.
+// The open calls, so that draining can reach them: an idle stream would delay
+// it forever, and callers that still wait at the end get an answer.
 // Thread-safe.
 #ifndef ENCODERD_SERVER_RPC_OPEN_CALLS_H_
 #define ENCODERD_SERVER_RPC_OPEN_CALLS_H_
@@ -14,22 +14,22 @@
 
 namespace encoderd {
 
-// UNAVAILABLE, DRAINING: the answer to what was accepted and took too long.
+// UNAVAILABLE, DRAINING: the answer to accepted work that took too long.
 absl::Status GivenUpError();
 
 class OpenCall {
  public:
   virtual ~OpenCall() = default;
-  // Takes no further request, answers those it has, then ends.
+  // Accepts no further requests, answers those it has, then ends.
   virtual void Drain() = 0;
-  // After Drain: answers what is not answered yet with DRAINING, without
-  // waiting for whoever works on it, then ends. More than once does nothing.
+  // After Drain: answers the rest with DRAINING, without waiting for its
+  // results, then ends. Repeated calls do nothing.
   virtual void GiveUp() = 0;
 };
 
 class OpenCalls {
  public:
-  // A call added after DrainAll or GiveUpAll is told at once.
+  // A call added after DrainAll or GiveUpAll is notified at once.
   void Add(std::shared_ptr<OpenCall> call);
   void Remove(OpenCall* call);
   void DrainAll();

@@ -22,14 +22,14 @@ WireFormatLite::WireType WireTypeOf(const FieldDescriptor& field) {
       static_cast<WireFormatLite::FieldType>(field.type()));
 }
 
-// Whether the parser takes what came as `field`.
+// Whether the parser accepts the value of `field`.
 bool IsRead(const FieldDescriptor& field, const WireField& came) {
   return came.type() == WireTypeOf(field) ||
          (field.is_packable() && came.has_length());
 }
 
-// Reads a length and so many bytes, counting the varints in them. False: they
-// are not all there.
+// Reads a length and this many bytes, counting the varints in them. False:
+// bytes are missing.
 bool CountVarints(CodedInputStream* stream, int64_t* count) {
   uint32_t left = 0;
   if (!stream->ReadVarint32(&left)) return false;
@@ -52,8 +52,8 @@ class Counter {
   Counter(CodedInputStream* stream, int64_t max_fields)
       : stream_(*stream), max_fields_(max_fields) {}
 
-  // One message, to its end or the stream's limit. False: there is nothing more
-  // to count.
+  // One message, to its end or the stream's limit. False: nothing more to
+  // count.
   bool Count(const Descriptor& type, int depth) {
     uint64_t seen = 0;  // singular fields, by number
     return WalkFields(&stream_, [&](const WireField& came) {
@@ -125,16 +125,14 @@ absl::Status CheckParseCost(const grpc::ByteBuffer& bytes,
     return MakeError(
         absl::StatusCode::kInvalidArgument,
         absl::StrCat("the message has more than ", kMaxSpareBytes,
-                     " bytes of fields that this method does not have, or has "
-                     "only once"),
+                     " bytes of unknown or repeated fields"),
         {"MALFORMED_MESSAGE", {{"limit", absl::StrCat(kMaxSpareBytes)}}, ""});
   }
   if (counted.fields > limits.max_fields) {
     return MakeError(
         absl::StatusCode::kInvalidArgument,
         absl::StrCat("the message has more than ", limits.max_fields,
-                     " fields, the most that one request may have; write "
-                     "lists packed"),
+                     " fields, the limit per request; send lists packed"),
         {"REQUEST_TOO_LARGE",
          {{"limit", absl::StrCat(limits.max_fields)}},
          ""});
@@ -143,8 +141,7 @@ absl::Status CheckParseCost(const grpc::ByteBuffer& bytes,
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat("ids, segment_ids and position_ids have ",
                                 counted.list_values,
-                                " values together; one request may "
-                                "have at most ",
+                                " values in all; the limit per request is ",
                                 limits.max_list_values),
                    {"REQUEST_TOO_LARGE",
                     {{"list_values", absl::StrCat(counted.list_values)},

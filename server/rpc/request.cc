@@ -74,7 +74,7 @@ static_assert(Same<EncodingChoice, v1::Encoding>(
      {EncodingChoice::kUbinary, v1::ENCODING_UBINARY}},
     v1::Encoding_MAX));
 
-// Fields of an input with all that it can have: itself, its content, and two
+// Fields of an input with everything it can have: itself, its content, and two
 // texts or three lists.
 constexpr int64_t kFieldsOfAnInput = 5;
 
@@ -84,10 +84,10 @@ ParseLimits LimitsOf(const CallEnvironment& environment) {
           environment.max_list_values};
 }
 
-// Parses `bytes` into `request`, a message that has `inputs` and no other list
-// of its own. bad_texts: where it is given, an input that is not UTF-8 is no
-// error here: the request has an input without content in its place, and
-// *bad_texts the error (by index).
+// Parses `bytes` into `request`, a message whose only list is `inputs`.
+// bad_texts: if not null, an input that is not UTF-8 is not an error here: the
+// request has an input without content in its place, and *bad_texts has the
+// error (by index).
 absl::Status ParseInputs(const CallEnvironment& environment,
                          const grpc::ByteBuffer& bytes,
                          google::protobuf::Message* request,
@@ -97,7 +97,7 @@ absl::Status ParseInputs(const CallEnvironment& environment,
                                        LimitsOf(environment), &cost);
   if (!status.ok()) return status;
   status = CheckInputCount(cost.entries, environment.api.limits);
-  // An empty list is told after parsing: garbage has no inputs either.
+  // An empty list is reported after parsing: garbage has no inputs either.
   if (!status.ok() && cost.entries > 0) return status;
   const absl::Status parsed = ParseChecked(bytes, request);
   if (parsed.ok() || bad_texts == nullptr) return parsed;

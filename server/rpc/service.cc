@@ -16,7 +16,16 @@ namespace {
 
 using google::protobuf::Arena;
 
-// A method whose work is a job: read, check, submit, and the answer where the
+CallWork WorkOf(const PipelineResult& result) {
+  return {result.tokens, result.stages};
+}
+// Nothing was computed for what is not of the pipeline.
+template <typename Other>
+CallWork WorkOf(const Other&) {
+  return {};
+}
+
+// A method whose work is a job: read, check, submit, and the answer when the
 // pipeline reports its result.
 template <typename Request, typename JobOf, typename Response>
 absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
@@ -29,15 +38,16 @@ absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
   auto made = JobOf::Make(environment.api, std::move(request));
   if (!made.ok()) return made.status();
   const auto job = std::make_shared<JobOf>(*std::move(made));
-  // `auto`: what the job makes, PipelineResult for most.
+  // `auto`: the result of the job, PipelineResult for most.
   auto done = [job, alive = call->shared_from_this()](auto result) {
     alive->Continue([&]() -> absl::Status {
       if (!result.ok()) return result.status();
       Arena arena;
       auto* response = Arena::CreateMessage<Response>(&arena);
+      const CallWork work = WorkOf(*result);
       const absl::Status filled =
           Fill(alive->environment(), *job, *std::move(result), response);
-      if (filled.ok()) alive->Answer(*response, JobOf::kField);
+      if (filled.ok()) alive->Answer(*response, JobOf::kField, work);
       return filled;
     });
   };

@@ -13,11 +13,11 @@
 namespace encoderd {
 
 // `environment` and what it points to outlive the gRPC server and the
-// pipelines, which may still work on calls that were given up.
+// pipelines, which may still work on abandoned calls.
 std::unique_ptr<grpc::Service> NewEncoderService(
     const CallEnvironment& environment);
 
-// Its methods, as the contract has them.
+// Its methods, as in the contract.
 std::vector<ServedMethod> EncoderMethods();
 
 }  // namespace encoderd

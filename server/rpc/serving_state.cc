@@ -28,8 +28,8 @@ absl::Status ServingState::Admit() const {
     case Phase::kDeviceLost:
       break;
   }
-  return MakeError(absl::StatusCode::kUnavailable, "the server is going away",
-                   {"DRAINING", {}, ""});
+  return MakeError(absl::StatusCode::kUnavailable,
+                   "the server is shutting down", {"DRAINING", {}, ""});
 }
 
 }  // namespace encoderd

@@ -1,4 +1,4 @@
-// Whether the server takes work, and how much of it is under way.
+// Whether the server accepts work, and how many calls are in flight.
 //
 //   loading -> serving -> draining;  any -> device_lost
 //
@@ -18,17 +18,18 @@ class ServingState {
   enum class Phase { kLoading, kServing, kDraining, kDeviceLost };
 
   Phase phase() const { return phase_.load(); }
-  // Serving ends for good with draining or a lost device: a later phase is
-  // never left for an earlier one. False: the phase stayed as it was.
+  // Serving ends permanently with draining or a lost device: a phase never
+  // returns to an earlier one. False: the phase is unchanged.
   bool Advance(Phase phase);
 
-  // From loading straight to draining. True: no call was ever admitted and none
-  // will be. False: it serves already, or is past that.
+  // From loading directly to draining. True: no call was ever admitted and none
+  // will be. False: it is serving already, or later.
   bool AbandonLoading();
 
-  // From now on refusals of unary calls wait (in CallEnvironment::held) until
-  // the server has stopped reading: a caller who waits for one sends nothing
-  // more, so that every connection soon is between two calls.
+  // From now on rejections of unary calls are held back (in
+  // CallEnvironment::held) until the server has stopped reading: a caller that
+  // waits for one sends nothing more, so every connection is soon between two
+  // calls.
   void HoldRefusals() { holding_ = true; }
   bool holding_refusals() const { return holding_; }
 
@@ -39,8 +40,8 @@ class ServingState {
   int64_t in_flight() const { return in_flight_.load(); }
 
   // OK while serving; UNAVAILABLE (LOADING or DRAINING) otherwise. Called after
-  // Enter, so that whoever sees draining and then in_flight() == 0 knows that
-  // no accepted call is left.
+  // Enter, so that draining followed by in_flight() == 0 means that no accepted
+  // call is left.
   absl::Status Admit() const;
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxText = 512;  // bytes of one message or metadata value
 
-// Cuts at a character's boundary.
+// Cuts at a character boundary.
 std::string Shorten(const std::string& text, size_t limit) {
   if (text.size() <= limit) return text;
   size_t end = limit;
@@ -25,7 +25,7 @@ std::string Shorten(const std::string& text, size_t limit) {
   return text.substr(0, end) + "...";
 }
 
-// The fields to blame, and how many more there are than are listed.
+// The fields at fault, and how many more there are than listed.
 std::vector<Violation> ListViolations(const absl::Status& status,
                                       int64_t* omitted) {
   *omitted = 0;
@@ -105,7 +105,7 @@ google::rpc::Status ToRpcStatus(const absl::Status& status, int max_bytes) {
 }
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
-  // The message travels twice: beside the details, and within them.
+  // The message is sent twice: next to the details, and within them.
   const int message =
       static_cast<int>(Shorten(std::string(status.message()), kMaxText).size());
   const google::rpc::Status details =

@@ -47,8 +47,8 @@ class TlsCredentials final : public grpc::ServerCredentials {
     given_ = now;
     const grpc_ssl_pem_key_cert_pair pair = {now->key.c_str(),
                                              now->certificate.c_str()};
-    // gRPC 1.51 ends the process where there are no authorities of clients,
-    // also where it asks clients for nothing and so never looks at them.
+    // gRPC 1.51 ends the process if there are no client CAs, even if it
+    // requires no client certificates and never uses them.
     const std::string& authorities =
         now->client_ca.empty() ? now->certificate : now->client_ca;
     *config = grpc_ssl_server_certificate_config_create(authorities.c_str(),

@@ -1,5 +1,5 @@
-// gRPC's side of TLS: every new connection gets the certificate that is in use
-// then; those that are open keep theirs.
+// gRPC's side of TLS: every new connection gets the certificate that is current
+// then; open ones keep theirs.
 #ifndef ENCODERD_SERVER_RPC_TLS_CREDENTIALS_H_
 #define ENCODERD_SERVER_RPC_TLS_CREDENTIALS_H_
 
@@ -10,9 +10,9 @@
 
 namespace encoderd {
 
-// TLS 1.2 or later. Where the certificates have a client CA, only clients with
-// a certificate of it are let in. `secrets`, which has certificates, outlives
-// the server.
+// TLS 1.2 or later. If the certificates have a client CA, only clients with a
+// certificate signed by it are accepted. `secrets`, which has certificates,
+// outlives the server.
 std::shared_ptr<grpc::ServerCredentials> NewTlsCredentials(
     const Secrets* secrets);
 

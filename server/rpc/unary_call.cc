@@ -29,6 +29,9 @@ UnaryCall::UnaryCall(const CallEnvironment& environment, MethodMetrics* metrics,
 
 void UnaryCall::Start(const grpc::ByteBuffer& request) {
   self_ = shared_from_this();
+  if (environment_.tracer != nullptr) {
+    trace_ = environment_.tracer->Begin(context_.traceparent());
+  }
   no_message_ = !request.Valid();
   Continue([this, &request] {
     absl::Status admitted = context_.Admit(environment_.secrets);
@@ -48,7 +51,7 @@ void UnaryCall::Continue(const std::function<absl::Status()>& body) {
 }
 
 void UnaryCall::Answer(const google::protobuf::Message& reply,
-                       absl::string_view field) {
+                       absl::string_view field, const CallWork& work) {
   const absl::Status fits =
       CheckAnswerSize(reply, environment_.api.limits.max_answer_bytes, field);
   if (!fits.ok()) {
@@ -69,7 +72,7 @@ void UnaryCall::Answer(const google::protobuf::Message& reply,
   }
   context_.LeavePlace();
   reply_->Swap(&bytes);
-  Finished(absl::StatusCode::kOk, "");
+  Finished(absl::StatusCode::kOk, "", work);
   Finish(grpc::Status::OK);
 }
 
@@ -78,7 +81,7 @@ void UnaryCall::Fail(const absl::Status& status) {
   context_.LeavePlace();
   const absl::Status published = Publish(status);
   if (published.code() == absl::StatusCode::kResourceExhausted) {
-    // Clients with gRPC's retry policy come back when they are told to.
+    // Clients with gRPC's retry policy retry after this time.
     const auto delay = RetryDelay(published);
     context_->AddTrailingMetadata(
         "grpc-retry-pushback-ms",
@@ -92,10 +95,15 @@ void UnaryCall::Fail(const absl::Status& status) {
   Finish(ToGrpcStatus(published));
 }
 
-// Counted before the answer leaves, so that a caller who has it finds it
+// Counted before the answer is sent, so that a caller with the answer finds it
 // counted.
-void UnaryCall::Finished(absl::StatusCode code, absl::string_view reason) {
-  metrics_->Answered(model_, code, reason, absl::Now() - arrival_);
+void UnaryCall::Finished(absl::StatusCode code, absl::string_view reason,
+                         const CallWork& work) {
+  const absl::Time now = absl::Now();
+  metrics_->Answered(model_, code, reason, now - arrival_);
+  if (!trace_.has_value()) return;
+  environment_.tracer->End({*trace_, metrics_->name(), model_name_, code,
+                            std::string(reason), arrival_, now, work});
 }
 
 void UnaryCall::CountUncounted() {
@@ -125,7 +133,10 @@ void UnaryCall::CancelWith(std::shared_ptr<PipelineCall> call) {
 absl::StatusOr<const ServedModel*> UnaryCall::FindModel(
     const std::string& name) {
   auto found = environment_.api.models->Find(name);
-  if (found.ok()) model_ = (*found)->metrics;
+  if (found.ok()) {
+    model_ = (*found)->metrics;
+    if (trace_.has_value()) model_name_ = (*found)->name;
+  }
   return found;
 }
 

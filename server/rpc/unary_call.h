@@ -1,8 +1,8 @@
-// What every call has in common: admission, the one place that catches, the
-// answer (exactly once), cancellation and the count of calls in flight.
+// What all unary calls share: admission, the one place that catches exceptions,
+// the answer (exactly once), cancellation and the count of calls in flight.
 //
-// One object a call, made by the service on a gRPC thread. Nothing here blocks.
-// Lives until gRPC and the pipeline are done with it: a call that is given up
+// One object per call, created by the service on a gRPC thread. Nothing here
+// blocks. Lives until gRPC and the pipeline are done with it: an abandoned call
 // is answered while the pipeline still works on it.
 #ifndef ENCODERD_SERVER_RPC_UNARY_CALL_H_
 #define ENCODERD_SERVER_RPC_UNARY_CALL_H_
@@ -10,6 +10,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -36,9 +37,8 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
                         public AnsweringCall,
                         public std::enable_shared_from_this<UnaryCall> {
  public:
-  // A method's own part: reads and submits. OK: an answer was given or will be,
-  // from any thread, by Answer or Fail. Any other status is answered with. May
-  // throw.
+  // The part of the method: reads and submits. OK: Answer or Fail was or will
+  // be called, from any thread. Any other status becomes the answer. May throw.
   using Handler = absl::Status (*)(const grpc::ByteBuffer& request,
                                    UnaryCall* call);
 
@@ -50,7 +50,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   // before the reactor is handed to gRPC.
   void Start(const grpc::ByteBuffer& request);
 
-  void Drain() override {}  // it has one request, which it answers
+  void Drain() override {}  // it answers its only request
   void GiveUp() override;
   void Cut() override;
 
@@ -61,18 +61,20 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   void Continue(const std::function<absl::Status()>& body);
 
   // Each call ends in exactly one of these; a second one is a bug and ignored.
-  // REQUEST_TOO_LARGE instead of an answer above the limit; field: what to ask
-  // less of, empty for a request without inputs.
-  void Answer(const google::protobuf::Message& reply, absl::string_view field);
+  // REQUEST_TOO_LARGE instead of an answer above the limit; field: what to
+  // reduce, empty for a request without inputs.
+  // work: what was computed for it.
+  void Answer(const google::protobuf::Message& reply, absl::string_view field,
+              const CallWork& work = {});
   void Fail(const absl::Status& status);
 
-  // The pipeline's handle, so that a caller that goes away takes its work
-  // along; also when it went before this was called. From here on the call
-  // waits and can be given up.
+  // Sets the pipeline's handle, so that a caller that cancels also cancels its
+  // work, even if it did so earlier. From here on the call waits and can be
+  // abandoned.
   void CancelWith(std::shared_ptr<PipelineCall> call);
 
-  // Finds the model that the request names, for whom the call is counted from
-  // then on. Before CancelWith. NOT_FOUND: there is none of that name.
+  // Finds the model of the request, for which the call is counted from then on.
+  // Before CancelWith. NOT_FOUND: no such model.
   absl::StatusOr<const ServedModel*> FindModel(const std::string& name);
 
   const CallEnvironment& environment() const { return environment_; }
@@ -83,12 +85,16 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   void OnCancel() override;
   void OnDone() override;
   void CancelWork();
-  void Finished(absl::StatusCode code, absl::string_view reason);
+  void Finished(absl::StatusCode code, absl::string_view reason,
+                const CallWork& work = {});
   void CountUncounted();
 
   const CallEnvironment& environment_;
   MethodMetrics* const metrics_;
-  ModelCalls* model_;  // constant once submitted
+  // Constant once submitted.
+  ModelCalls* model_;
+  std::string model_name_;  // of a traced call
+  std::optional<TraceContext> trace_;
   const Handler handler_;
   const absl::Time arrival_;
   CallContext context_;
@@ -96,9 +102,9 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   std::atomic<bool> answered_{false};
   std::shared_ptr<UnaryCall> self_;  // from Start to OnDone
 
-  // A caller who resets a call before its message is complete and one who ends
-  // it without a message look alike until gRPC is done with it: such a call's
-  // error is counted only then.
+  // A caller that resets a call before its message is complete looks like one
+  // that ends it without a message until gRPC is done with it: the error of
+  // such a call is counted only then.
   bool no_message_ = false;  // constant once started
   absl::Status uncounted_;   // written before Finish, read in OnDone
 

@@ -1,6 +1,6 @@
-// Bounds the bytes of answers that were given to gRPC and that their callers
-// have not read: flow control keeps them in memory for as long as a caller
-// likes. While they are above the limit,
+// Bounds the bytes of answers that were handed to gRPC and that callers have
+// not read: flow control keeps them in memory as long as a caller does not
+// read. While they exceed the limit,
 //  - an answer is refused to a connection that has others unread, and
 //  - calls whose answer nobody read for kPatience are cut (reset), the oldest
 //    first, until the rest fits.
@@ -34,20 +34,20 @@ class AnsweringCall {
 
 class UnreadAnswers {
  public:
-  // How long an answer may lie unread while memory is short.
+  // How long an answer may stay unread while memory is scarce.
   static constexpr absl::Duration kPatience = absl::Seconds(10);
 
   explicit UnreadAnswers(int64_t max_bytes) : max_bytes_(max_bytes) {}
 
   // `call`, on the connection `caller`, has `bytes` more to be read. May cut
   // other calls on this thread. RESOURCE_EXHAUSTED, QUEUE_FULL
-  // (unread_answer_bytes, limit): it may not have them.
+  // (unread_answer_bytes, limit): the limit is reached.
   absl::Status Add(const std::shared_ptr<AnsweringCall>& call, uint64_t caller,
                    int64_t bytes, absl::Time now);
-  // The same for an error, which is small and always goes.
+  // The same for an error, which is small and always sent.
   void AddError(const std::shared_ptr<AnsweringCall>& call, uint64_t caller,
                 int64_t bytes, absl::Time now);
-  // So many bytes of its answers were read: its patience starts again.
+  // This many bytes of its answers were read: its time starts again.
   void Remove(AnsweringCall* call, int64_t bytes, absl::Time now);
   // The call is over.
   void RemoveAll(AnsweringCall* call);
@@ -59,8 +59,8 @@ class UnreadAnswers {
   struct Entry {
     std::shared_ptr<AnsweringCall> call;
     uint64_t caller = 0;
-    int64_t number = 0;  // in oldest_, while it has bytes and is not cut
-    absl::Time since;    // when it got, or read, the last that moved
+    int64_t number = 0;  // in oldest_, while it has bytes and is not reset
+    absl::Time since;    // when bytes were last added or read
     int64_t bytes = 0;
     bool cut = false;
   };
@@ -79,10 +79,10 @@ class UnreadAnswers {
   int64_t numbers_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t calls_cut_ ABSL_GUARDED_BY(mu_) = 0;
-  int64_t cut_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of bytes_: soon gone
+  int64_t cut_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of bytes_: about to be freed
   std::unordered_map<AnsweringCall*, Entry> entries_ ABSL_GUARDED_BY(mu_);
   std::map<int64_t, Entry*> oldest_ ABSL_GUARDED_BY(mu_);
-  // Unread bytes of each connection that has any.
+  // Unread bytes per connection with unread bytes.
   std::unordered_map<uint64_t, int64_t> callers_ ABSL_GUARDED_BY(mu_);
 };
 

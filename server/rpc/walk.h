@@ -1,6 +1,6 @@
-// The one walker over Protobuf's wire format: what counts, explains, finds and
-// mends before or without the parser walks a message's fields by this.
-// Thread-safe: plain functions over a stream of the caller's.
+// The only walker over Protobuf's wire format: code that counts, explains,
+// finds or repairs fields without the parser uses it. Thread-safe: plain
+// functions over the caller's stream.
 #ifndef ENCODERD_SERVER_RPC_WALK_H_
 #define ENCODERD_SERVER_RPC_WALK_H_
 
@@ -14,7 +14,7 @@ namespace encoderd {
 
 inline constexpr int kMaxDepth = 16;  // messages of the contract nest 4 deep
 
-// A field of which the tag was read and the value was not.
+// A field whose tag was read, but not its value.
 struct WireField {
   using Type = google::protobuf::internal::WireFormatLite::WireType;
 
@@ -37,8 +37,8 @@ inline bool SkipValue(google::protobuf::io::CodedInputStream* stream,
 }
 
 // The fields of one message, to the stream's end or limit. visit(field) reads
-// or skips the value; it returns false where the walk is to end. False: it did,
-// or the bytes make no sense.
+// or skips the value; it returns false to end the walk. False: it did, or the
+// bytes are invalid.
 template <typename Visit>
 bool WalkFields(google::protobuf::io::CodedInputStream* stream, Visit visit) {
   while (true) {

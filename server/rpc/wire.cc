@@ -18,7 +18,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::io::CodedInputStream;
 
-// 8 where so many bytes are there and all of them ASCII; else 0.
+// 8 if there are as many bytes and all are ASCII; else 0.
 size_t AsciiAt(const char* text, size_t size) {
   uint64_t bytes = 0;
   if (size < sizeof(bytes)) return 0;
@@ -64,12 +64,12 @@ int64_t FirstInvalidUtf8(absl::string_view text) {
 
 absl::Status Malformed() {
   return MakeError(absl::StatusCode::kInvalidArgument,
-                   "the bytes sent are not a message of this method",
+                   "the bytes are not a valid request message of this method",
                    {"MALFORMED_MESSAGE", {}, ""});
 }
 
-// A field within a message within ...: a place, of which a name is only made
-// where there is something to say about it.
+// A field within a message within ...: a place whose name is only built if an
+// error needs it.
 struct Place {
   const Place* outer = nullptr;  // the field that holds the message
   const FieldDescriptor* field = nullptr;
@@ -78,7 +78,7 @@ struct Place {
   int64_t entry = -1;         // of a repeated field, where it is known
 };
 
-// How many entries of the field there are before it in its message.
+// The number of preceding entries of the field in its message.
 int64_t EntryOf(const Place& place) {
   if (place.entry >= 0) return place.entry;
   int64_t entries = 0;
@@ -93,7 +93,7 @@ int64_t EntryOf(const Place& place) {
 }
 
 // "inputs[3].pair.second". *entry: 3, the entry of the outermost field, or -1
-// where that is not repeated.
+// if that is not repeated.
 std::string NameOf(const Place& place, int64_t* entry) {
   std::string name;
   if (place.outer != nullptr) {
@@ -117,7 +117,7 @@ absl::Status NotUtf8(const Place& place, int64_t offset) {
                    detail);
 }
 
-// Reads a length and so many bytes, in place. False: they are not all there.
+// Reads a length and this many bytes, in place. False: bytes are missing.
 bool ReadValue(absl::string_view message, CodedInputStream* stream,
                absl::string_view* value) {
   uint32_t length = 0;
@@ -128,10 +128,10 @@ bool ReadValue(absl::string_view message, CodedInputStream* stream,
   return stream->Skip(static_cast<int>(length));
 }
 
-// Walks a message as the parser does and stops at the first text that is not
+// Walks a message like the parser and stops at the first text that is not
 // UTF-8. `outer` is the field that holds the message; null: it is the request.
-// A message of a million fields takes tens of milliseconds: nothing is made for
-// a field that is well.
+// A message of a million fields takes tens of milliseconds: nothing is built
+// for a valid field.
 absl::Status CheckTexts(absl::string_view bytes,
                         const google::protobuf::Descriptor& type,
                         const Place* outer, int depth) {

@@ -1,5 +1,5 @@
 // Bytes to messages and back. After a failed parse: which text is not UTF-8, or
-// that the bytes are no message at all. Thread-safe: plain functions.
+// that the bytes are not a message. Thread-safe: plain functions.
 #ifndef ENCODERD_SERVER_RPC_WIRE_H_
 #define ENCODERD_SERVER_RPC_WIRE_H_
 
@@ -18,20 +18,20 @@
 
 namespace encoderd {
 
-// The string of field `number` at the top level (the last one, as the parser
-// takes it), of bytes that may be no message; only the first kMaxFields fields
-// (parse_cost.h) are looked at. Empty: there is none, it is longer than
-// max_bytes, or it is not UTF-8.
+// The string of field `number` at the top level (the last one, like the
+// parser), in bytes that may not be a message; searches only the first
+// kMaxFields fields (parse_cost.h). Empty: missing, longer than max_bytes, or
+// not UTF-8.
 std::string FindString(const grpc::ByteBuffer& bytes, int number,
                        size_t max_bytes);
 
-// Parses `bytes`; `message` is of the type that the method takes. Errors:
+// Parses `bytes`; `message` has the request type of the method. Errors:
 // those of CheckParseCost (parse_cost.h) and of ParseChecked.
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes,
                           google::protobuf::Message* message);
 
 // The same for bytes that passed CheckParseCost. Errors: INVALID_ARGUMENT,
-// INVALID_UTF8 (field; byte_offset; input_index where an input is to blame) or
+// INVALID_UTF8 (field; byte_offset; input_index if an input is at fault) or
 // MALFORMED_MESSAGE.
 absl::Status ParseChecked(const grpc::ByteBuffer& bytes,
                           google::protobuf::Message* message);
@@ -40,21 +40,21 @@ absl::Status ParseChecked(const grpc::ByteBuffer& bytes,
 absl::Status ExplainParseFailure(absl::string_view bytes,
                                  const google::protobuf::Descriptor& type);
 
-// For a message that did not parse: the same bytes with every entry of the
-// repeated message field `number` at the top level that holds a text which is
-// not UTF-8 made empty; *bad has their indexes and errors (those of
-// ParseMessage). False: the bytes make no sense otherwise.
+// For a message that did not parse: the same bytes but every entry of the
+// repeated message field `number` at the top level that contains a text which
+// is not UTF-8 is emptied; *bad has their indexes and errors (those of
+// ParseMessage). False: the bytes are invalid in another way.
 bool EmptyInvalidEntries(const grpc::ByteBuffer& bytes,
                          const google::protobuf::Descriptor& type, int number,
                          std::string* mended, std::vector<InputFault>* bad);
 
-// Keeps the Protobuf library from writing a line of its own to standard error
-// for each text that is not UTF-8: callers must not be able to fill the log.
-// Where the library has no such switch (from version 22 on), does nothing.
+// Keeps the Protobuf library from writing a line to standard error for each
+// text that is not UTF-8: callers must not be able to fill the log. Does
+// nothing if the library has no such switch (version 22 and later).
 void QuietProtobuf();
 
 // REQUEST_TOO_LARGE (reply_bytes, limit) for an answer above max_bytes. field:
-// "inputs", or empty for a request that has none.
+// "inputs", or empty for a request without inputs.
 absl::Status CheckAnswerSize(const google::protobuf::Message& answer,
                              int64_t max_bytes, absl::string_view field);
 

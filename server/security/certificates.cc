@@ -34,7 +34,7 @@ std::string TextOf(BIO* bio) {
   return std::string(text, static_cast<size_t>(size));
 }
 
-// A file with its name, for what is wrong with it.
+// A file with its name, for errors.
 struct Pem {
   std::string name;  // "--tls_key_file=PATH"
   std::string text;
@@ -56,7 +56,7 @@ absl::StatusOr<Pem> Read(const std::string& flag, const std::string& path) {
   return pem;
 }
 
-// Instead of the library's own, which asks at the terminal.
+// Replaces the library's, which prompts at the terminal.
 int NoPassword(char*, int, int, void*) { return 0; }
 
 // At least one.
@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<Certificate>> ReadChain(const Pem& pem) {
   ERR_clear_error();
   if (chain.empty()) return pem.Bad("has no certificate in PEM");
   if (!at_end) {
-    return pem.Bad(absl::StrCat("is broken after certificate ", chain.size()));
+    return pem.Bad(absl::StrCat("is corrupt after certificate ", chain.size()));
   }
   return chain;
 }
@@ -100,7 +100,7 @@ std::string Words(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
 }
 
-// The server's own: for servers, and valid now.
+// The server's certificate: for servers, and valid now.
 absl::Status CheckLeaf(const Pem& pem, X509* leaf, absl::Time now) {
   const absl::Time begins = ToTime(X509_get0_notBefore(leaf));
   const absl::Time expires = ToTime(X509_get0_notAfter(leaf));
@@ -121,10 +121,10 @@ absl::Status CheckLeaf(const Pem& pem, X509* leaf, absl::Time now) {
 std::string LastError() {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   return reason == nullptr ? "is refused"
-                           : absl::StrCat("is refused: ", reason);
+                           : absl::StrCat("is rejected: ", reason);
 }
 
-// Forward secrecy only, as gRPC's own default has it; of TLS 1.3 all.
+// Forward secrecy only, as in gRPC's default; all of TLS 1.3.
 constexpr char kCiphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
 absl::StatusOr<std::shared_ptr<SSL_CTX>> NewContext(
@@ -182,22 +182,22 @@ bool HandshakeWorks(SSL_CTX* server, int version) {
   }
 }
 
-// A key of a kind that clients do not take, or a chain too long for them, shows
-// in no check of the files alone.
+// Checks of the files alone do not find a key of a kind that clients reject, or
+// a chain that is too long for them.
 absl::Status CheckHandshake(const Pem& certificate, SSL_CTX* context) {
   for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION}) {
     if (!HandshakeWorks(context, version)) {
-      return certificate.Bad(absl::StrCat("cannot be used for TLS 1.",
-                                          version == TLS1_2_VERSION ? 2 : 3,
-                                          ": ", LastError(),
-                                          "; common clients take keys of RSA "
-                                          "and of the curves P-256 and P-384"));
+      return certificate.Bad(
+          absl::StrCat("cannot be used for TLS 1.",
+                       version == TLS1_2_VERSION ? 2 : 3, ": ", LastError(),
+                       "; common clients accept RSA keys and keys on the "
+                       "curves P-256 and P-384"));
     }
   }
   return absl::OkStatus();
 }
 
-// As gRPC gets them: what was read, and nothing else that the file holds.
+// In the form for gRPC: the parsed content and nothing else from the file.
 std::string ToPem(const std::vector<Certificate>& certificates) {
   const Bio bio(BIO_new(BIO_s_mem()));
   for (const Certificate& certificate : certificates) {

@@ -1,5 +1,5 @@
-// The server's certificate, its key, and the authorities whose clients it
-// trusts: read from PEM files and checked before a connection depends on them.
+// The server's certificate, its key, and the client CAs: read from PEM files
+// and checked before a connection depends on them.
 #ifndef ENCODERD_SERVER_SECURITY_CERTIFICATES_H_
 #define ENCODERD_SERVER_SECURITY_CERTIFICATES_H_
 
@@ -14,25 +14,25 @@
 namespace encoderd {
 
 struct CertificateFiles {
-  std::string certificate;  // the server's, then those that signed it
+  std::string certificate;  // the server's, then its chain
   std::string key;          // without a password
   std::string client_ca;    // empty: clients need no certificate
 };
 
 struct Certificates {
-  // PEM, written anew from what was read: nothing else that the files hold.
+  // PEM, rewritten from the parsed content: nothing else from the files.
   std::string certificate;
   std::string key;
   std::string client_ca;
   absl::Time expires;  // the server's certificate
-  // For a server of TLS 1.2 or later that asks clients for nothing.
+  // For a server with TLS 1.2 or later that requires no client certificates.
   std::shared_ptr<SSL_CTX> context;
 };
 
 // INVALID_ARGUMENT "FLAG=PATH: why": unreadable, not PEM, a key that is not the
 // certificate's or has a password, a certificate that has expired at `now`, is
 // not valid yet, is not for servers or does not work in a handshake, a client
-// CA that is none.
+// CA that is not a CA.
 absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
     const CertificateFiles& files, absl::Time now);
 

@@ -22,7 +22,7 @@ absl::Status Bad(const std::string& name, absl::string_view why) {
 absl::StatusOr<std::string> ReadSecretFile(const std::string& flag,
                                            const std::string& path) {
   const std::string name = absl::StrCat(flag, "=", path);
-  // A FIFO without a writer would hang otherwise.
+  // Otherwise a FIFO without a writer would hang.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return Bad(name, std::strerror(errno));
   const absl::Cleanup closes = [fd] { close(fd); };

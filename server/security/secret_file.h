@@ -11,10 +11,10 @@ namespace encoderd {
 
 inline constexpr int64_t kMaxSecretBytes = 1 << 20;
 
-// All of it. Links are followed wherever they lead: certificates are rotated by
-// links. `flag`: who names it, "--tls_key_file". INVALID_ARGUMENT
-// "FLAG=PATH: why": not there, not readable, not a regular file, empty, or
-// above kMaxSecretBytes.
+// The whole file. Follows links anywhere, because certificates are rotated by
+// links. `flag`: the flag that names it, "--tls_key_file". INVALID_ARGUMENT
+// "FLAG=PATH: why": missing, not readable, not a regular file, empty, or above
+// kMaxSecretBytes.
 absl::StatusOr<std::string> ReadSecretFile(const std::string& flag,
                                            const std::string& path);
 

@@ -1,7 +1,7 @@
-// The certificates and tokens in use, and the thread that reads them again:
-// once a second it looks whether the files were replaced. What is wrong at the
-// start ends the start; later it is logged and counted, and what was read
-// before stays in use. Thread-safe.
+// The certificates and tokens in use, and the thread that reloads them: it
+// checks once per second whether the files were replaced. An invalid file ends
+// the start; later it is logged and counted, and the previous version stays in
+// use. Thread-safe.
 #ifndef ENCODERD_SERVER_SECURITY_SECRETS_H_
 #define ENCODERD_SERVER_SECURITY_SECRETS_H_
 
@@ -28,17 +28,17 @@ struct SecretFiles {
 
 class Secrets {
  public:
-  // INVALID_ARGUMENT names the flag, the file and what is wrong with it.
+  // INVALID_ARGUMENT names the flag, the file and the fault.
   static absl::StatusOr<std::unique_ptr<Secrets>> Open(
       const SecretFiles& files);
   ~Secrets();
 
-  // Reads all files again, changed or not: now, or soon and on the thread that
-  // looks at them, for callers that must not wait for a disk.
+  // Reloads all files, changed or not: now, or soon on the thread that checks
+  // them, for callers that must not wait for a disk.
   void Reload();
   void ReloadSoon();
 
-  // What is in use; null: there is none.
+  // The version in use; null: none.
   std::shared_ptr<const Certificates> certificates() const;
   std::shared_ptr<const TokenTable> tokens() const;
 
@@ -60,7 +60,7 @@ class Secrets {
   absl::Mutex mu_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool reload_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;  // not started where there is no file to look at
+  std::thread thread_;  // not started without files to check
 };
 
 }  // namespace encoderd

@@ -35,8 +35,8 @@ bool IsHash(absl::string_view text) {
   return text.size() == 2 * SHA256_DIGEST_LENGTH;
 }
 
-// Not a token or its hash, and not the word before a token: those are fields
-// that went to the wrong place.
+// Rejects a token, its hash, and the word before a token: fields in the wrong
+// place.
 bool IsName(absl::string_view name) {
   if (IsHash(name) || absl::EqualsIgnoreCase(name, "bearer")) return false;
   for (const char c : name) {
@@ -47,7 +47,7 @@ bool IsName(absl::string_view name) {
   return !name.empty() && name.size() <= kMaxName;
 }
 
-// A line's fields, checked each for itself.
+// The fields of a line, each checked separately.
 struct Line {
   std::string name;
   std::string hash;
@@ -55,7 +55,7 @@ struct Line {
   int64_t max_queue_tokens = kNoLimit;
 };
 
-// Errors never quote what they find: it may be a token.
+// Errors never quote the content: it may be a token.
 absl::Status ReadLimit(absl::string_view field, size_t number, Line* line) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(field, absl::MaxSplits('=', 1));
@@ -79,7 +79,7 @@ absl::StatusOr<Line> ReadLine(const std::vector<absl::string_view>& fields) {
   if (!IsName(fields[0])) {
     return absl::InvalidArgumentError(
         absl::StrCat("field 1 must be a name: 1 to ", kMaxName,
-                     " letters, digits and . _ -, and no hash or scheme"));
+                     " letters, digits and . _ -, not a hash or scheme"));
   }
   line.name = std::string(fields[0]);
   if (fields.size() < 2 || !IsHash(fields[1])) {

@@ -1,6 +1,6 @@
-// Who may call, by bearer token (RFC 6750), and how much each may have at once.
-// The file has the SHA-256 of each token, 64 hex digits: whoever reads it
-// cannot call, as long as tokens are random.
+// Who may call, by bearer token (RFC 6750), and the limits of each. The file
+// has the SHA-256 of each token, 64 hex digits: reading it does not allow a
+// call, as long as tokens are random.
 //
 //   # name   hash              limits
 //   search   9f86d081...0f00a08
@@ -22,13 +22,14 @@
 namespace encoderd {
 
 inline constexpr size_t kMaxTokens = 1024;
-inline constexpr size_t kMaxTokenBytes = 4096;  // of one that a caller sends
+inline constexpr size_t kMaxTokenBytes =
+    4096;  // of a token that a caller sends
 
 // One line of the file. Thread-safe.
 class TokenHolder {
  public:
-  // `hash`: 32 bytes. `calls`: those that it has open, counted on when the file
-  // is read again.
+  // `hash`: 32 bytes. `calls`: its open calls, which stay counted when the file
+  // is reloaded.
   TokenHolder(std::string name, std::string hash, int64_t max_calls,
               int64_t max_queue_tokens,
               std::shared_ptr<std::atomic<int64_t>> calls);
@@ -37,8 +38,8 @@ class TokenHolder {
   // For fair shares and limits in the pipeline.
   const Caller& caller() const { return caller_; }
 
-  // Counts a call as open until what this gives is let go, which may outlive
-  // the holder. RESOURCE_EXHAUSTED, QUEUE_FULL (queued_calls, limit): it has
+  // Counts a call as open until the result is destroyed, which may outlive the
+  // holder. RESOURCE_EXHAUSTED, QUEUE_FULL (queued_calls, limit): it has
   // as many as it may have.
   absl::StatusOr<std::shared_ptr<void>> OpenCall() const;
 
@@ -55,16 +56,17 @@ class TokenHolder {
 // Constant. Thread-safe.
 class TokenTable {
  public:
-  // `before`, of the same file, may be null: its holders' open calls count on
-  // under their names. INVALID_ARGUMENT "line N: why", without what is there.
+  // `before`, from the same file, may be null: open calls of its holders stay
+  // counted under their names. INVALID_ARGUMENT "line N: why", without the
+  // content of the line.
   static absl::StatusOr<std::shared_ptr<const TokenTable>> Parse(
       absl::string_view text, const TokenTable* before);
 
-  // The holder of `token`, or null. Takes equally long whichever it is.
+  // The holder of `token`, or null. Takes the same time in both cases.
   const TokenHolder* Find(absl::string_view token) const;
 
-  // Whose hash `token` is: the mark of a file that has the token itself where
-  // its hash belongs. Null: nobody's. Such a token lets nobody in.
+  // The holder whose hash equals `token`: the file then has the token itself
+  // instead of its hash. Null: none. Such a token is not accepted.
   const TokenHolder* FindInClear(absl::string_view token) const;
 
   size_t size() const { return holders_.size(); }
@@ -73,8 +75,8 @@ class TokenTable {
   absl::Status Add(std::string name, std::string hash, int64_t max_calls,
                    int64_t max_queue_tokens);
 
-  // Of names that are, or were, in the file: those of open calls are still
-  // there when a name comes back.
+  // For names that are, or were, in the file: open calls are still counted when
+  // a name returns.
   std::map<std::string, std::weak_ptr<std::atomic<int64_t>>> calls_;
   std::vector<std::unique_ptr<TokenHolder>> holders_;
 };

@@ -49,7 +49,7 @@ void LogReload(absl::string_view what, const absl::Status& status,
   if (status.ok()) {
     Log(LogLevel::kInfo, "reloaded", fields.Add("holds", holds));
   } else {
-    fields.Add("message", status.message()).Add("kept", "what was read before");
+    fields.Add("message", status.message()).Add("kept", "the previous version");
     Log(LogLevel::kWarning, "reload_failed", fields);
   }
 }

@@ -1,5 +1,5 @@
-// Files, and what was read from them last: replaced while the server runs, they
-// are read again, and what cannot be read changes nothing.
+// Files, and what was last read from them: files that are replaced while the
+// server runs are reloaded, and invalid ones change nothing.
 #ifndef ENCODERD_SERVER_SECURITY_WATCHED_H_
 #define ENCODERD_SERVER_SECURITY_WATCHED_H_
 
@@ -21,25 +21,25 @@
 
 namespace encoderd {
 
-// Which file a path leads to and what its last change was.
+// The file that a path leads to, and its last change.
 struct FileMark {
   dev_t device = 0;
   ino_t inode = 0;
-  off_t size = -1;  // -1: there is none
+  off_t size = -1;  // -1: no such file
   int64_t changed_ns = 0;
 
   bool operator==(const FileMark& other) const;
 };
 
-// When files that may be replaced one after the other are to be read: once they
-// have changed and then looked the same at two looks. Not thread-safe.
+// When to read files that may be replaced one after the other: once they have
+// changed and then look the same at two checks. Not thread-safe.
 class ChangeRule {
  public:
   explicit ChangeRule(std::vector<std::string> paths);
 
-  // True: they are to be read now. Call it at even intervals.
+  // True: read them now. Call it at regular intervals.
   bool Look();
-  // They are read now, whatever the rule says.
+  // Call it when they are read now, whatever the rule says.
   void Taken() { taken_ = last_ = Marks(); }
 
  private:
@@ -50,15 +50,15 @@ class ChangeRule {
   std::vector<FileMark> last_;   // at the last look
 };
 
-// The line of the log about files that were read again, and what they hold.
+// The log line about reloaded files and their content.
 void LogReload(absl::string_view what, const absl::Status& status,
                const std::string& holds);
 
-// How reading again went, since the process started.
+// Results of reloads since the process started.
 struct ReloadFigures {
   int64_t good = 0;
   int64_t failed = 0;
-  bool failing = false;  // what is in use is not what the files have
+  bool failing = false;  // the version in use differs from the files
 };
 
 // What was read from some files last; `T` has a Describe for the log.
@@ -76,7 +76,7 @@ class Watched {
         read_(std::move(read)),
         rule_(std::move(paths)) {}
 
-  // The first time. The value is there from then on, if it is OK.
+  // The first read. If it is OK, the value exists from then on.
   absl::Status Open() {
     absl::MutexLock lock(&reading_);
     auto value = read_(nullptr);
@@ -85,15 +85,15 @@ class Watched {
     value_ = *std::move(value);
     return absl::OkStatus();
   }
-  // Reads again if the files were replaced, and now and then what could not be
-  // read: descriptors may have run out, or a certificate be valid by now. Call
-  // it at even intervals.
+  // Reloads replaced files, and occasionally retries files that could not be
+  // read: descriptors may have run out, or a certificate may be valid by now.
+  // Call it at regular intervals.
   void Look() {
     absl::MutexLock lock(&reading_);
     const bool retry = figures().failing && ++looks_ >= kLooksUntilRetry;
     if (rule_.Look() || retry) Again();
   }
-  // Reads again, replaced or not.
+  // Reloads, replaced or not.
   void Reload() {
     absl::MutexLock lock(&reading_);
     rule_.Taken();

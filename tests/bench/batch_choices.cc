@@ -25,7 +25,7 @@ constexpr FairShares kShares = {kBatchTokens / 4, kBatchTokens, 128};
 
 struct Texts {
   std::string name;
-  std::vector<int32_t> lengths;  // each a call, of a caller of its own
+  std::vector<int32_t> lengths;  // each a call of a different caller
 };
 
 std::vector<Texts> AllTexts() {

@@ -1,5 +1,5 @@
 // The engine alone: ids in, vectors out; one JSON object a line on stdout. Its
-// flags stand in engine_bench_flags.cc, and --help prints them.
+// flags are in engine_bench_flags.cc, and --help prints them.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -136,7 +136,7 @@ class Encoder:
                            self.narrow(bias))
 
     def _gelu(self, x, prepared):
-        """Bias and GELU are a kernel of their own: two roundings."""
+        """Bias and GELU are a separate kernel: two roundings."""
         weight, scale, bias = prepared
         inner = self.narrow(self._multiply(x, weight, scale))
         return self.narrow(torch.nn.functional.gelu(inner + bias))
@@ -205,7 +205,7 @@ def cases(others):
 
 
 def measure(model, sequences, choices):
-    """For each choice: its products, and both halves beside fp32."""
+    """For each choice: its products, and both halves compared with fp32."""
     want = Encoder(model, lambda x: x, ()).vectors(sequences)
     for fp8 in choices:
         got = Encoder(model, bf16, fp8).vectors(sequences)

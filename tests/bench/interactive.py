@@ -1,13 +1,13 @@
-"""How long a short text waits beside bulk, and what it costs the bulk.
+"""How long a short text waits with bulk, and what it costs the bulk.
 
     python3 tests/bench/interactive.py --programs build/bench/bin \\
         --model "$(deploy/fetch-model.sh)" [--before OTHER/bin]
 
 A server on loopback (two with --before, an older build's programs, asked in
 turn in each round). One caller asks for texts of 10 tokens, --rate a second at
-random times (0: one after the other), beside none, 1, 4 and 16 callers that
-each send 8 texts of 512 tokens a call, one call after the other; and once these
-alone. Each caller is a process and has its own connection. What the bulk gets
+random times (0: one after the other), with none, 1, 4 and 16 callers that
+each send 8 texts of 512 tokens per call, one call after the other; and once
+these alone. Each caller is a process and has its own connection. What the bulk gets
 is read from /metrics. Prints medians of the rounds with the extremes.
 """
 

@@ -3,7 +3,7 @@
     python3 tests/bench/open_loop.py --programs build/bench/bin \\
         --model "$(deploy/fetch-model.sh)" [--png latency.png]
 
-A server on loopback. A closed loop finds the most calls a second of one text
+A server on loopback. A closed loop finds the most calls per second of one text
 of --words words; then calls are due at random times (Poisson) at 25 to 95 % of
 it, and latencies count from when a call was due, so that a slow server is not
 asked less. Quantiles come from --count calls for each share. Client and server
@@ -46,7 +46,7 @@ def draw(path, rows):
                   marker="o", label=quantile)
     axes.set(xlabel="load, % of the most in a closed loop",
              ylabel="latency from when a call was due, ms", yscale="log",
-             title="encoderd: one text a call, Poisson arrivals")
+             title="encoderd: one text per call, Poisson arrivals")
     axes.grid(True, which="both", alpha=0.3)
     axes.legend()
     figure.tight_layout()
@@ -68,7 +68,7 @@ def main():
                 f"--dtype={options.dtype}") as server:
         most = bench(options, server.address, "--concurrency=64",
                      "--duration=15s")["texts_per_s"]
-        print(f"most: {most:.0f} calls a second, {options.words} words each")
+        print(f"most: {most:.0f} calls per second, {options.words} words each")
         print(f"| load | calls/s | {' | '.join(QUANTILES)} (ms) | max | "
               "answered | failed or not begun |")
         print("|---|" + "---|" * (len(QUANTILES) + 4))

@@ -18,7 +18,7 @@ def _torch_model(folder, dtype="float32"):
     import transformers
 
     class Embedder(torch.nn.Module):
-        """Mean pooled and normalised, as sentence-transformers does it."""
+        """Mean pooled and normalized, as sentence-transformers does it."""
 
         def __init__(self):
             super().__init__()
@@ -140,7 +140,7 @@ class OpenVino:
 
 
 class OnnxRuntime:
-    """ONNX Runtime, exported from PyTorch and fused by its own optimiser."""
+    """ONNX Runtime, exported from PyTorch and fused by its own optimizer."""
 
     def __init__(self, folder, dtype, cores):
         import torch

@@ -1,7 +1,7 @@
-// What the pipeline itself costs: texts a second through tokenizer pool,
+// What the pipeline itself costs: texts per second through tokenizer pool,
 // admission, queue and joiner with a device that computes nothing (zeros) and a
 // tokenizer that copies bytes. Prints one JSON object.
-//   pipeline_bench [texts a call] [calls in flight] [Sessions] [threads] [H]
+//   pipeline_bench [texts per call] [calls in flight] [Sessions] [threads] [H]
 // Threads: of the tokenizer pool. Defaults: 64 8 2 2 384; a text has 20 tokens.
 #include <algorithm>
 #include <atomic>
@@ -34,7 +34,7 @@ class NoObserver final : public PipelineObserver {
   void DeviceFault(bool lost, const absl::Status& status) override {}
 };
 
-// Keeps `in_flight` calls under way until all are answered; texts a second.
+// Keeps `in_flight` calls in flight until all are answered; texts per second.
 double Measure(Pipeline* pipeline, int64_t texts_a_call, int in_flight) {
   const int64_t calls = std::max<int64_t>(kTexts / texts_a_call, 1);
   const std::string text(kTextBytes, 'x');

@@ -1,4 +1,4 @@
-"""Bulk over EmbedStream: its rate beside unary calls, and the server's memory.
+"""Bulk over EmbedStream: its rate compared with unary calls, and memory.
 
     python3 tests/bench/stream_bench.py --bin build/bench/bin \\
         [--model models/all-MiniLM-L6-v2] [--texts 1000000] [--stall 60]
@@ -6,7 +6,7 @@
 Starts the server on loopback: with a fake engine that computes nothing, or with
 --model. First come --rounds interleaved rounds of each way to send short
 texts, unary and streamed; then --texts texts over --streams streams, with
---stall beside one more stream that stops reading for so many seconds. Every
+--stall with one more stream that stops reading for this many seconds. Every
 answer is matched to its request by grpc_bench. Prints rates, the ratio of the
 best ways, and VmRSS at the start, the middle and the end. Exits with 1 when an
 answer is missing or wrong, or when the largest VmRSS of the second half is
@@ -27,9 +27,9 @@ from soak import resident_mb
 
 # name: what grpc_bench is told. Calls in flight are the best of 1 to 256.
 WAYS = {
-    "unary, 1 text a call": ["--texts=1", "--in_flight=64"],
-    "unary, 64 texts a call": ["--texts=64", "--in_flight=8"],
-    "unary, 256 texts a call": ["--texts=256", "--in_flight=4"],
+    "unary, 1 text per call": ["--texts=1", "--in_flight=64"],
+    "unary, 64 texts per call": ["--texts=64", "--in_flight=8"],
+    "unary, 256 texts per call": ["--texts=256", "--in_flight=4"],
     "stream, 1 text a request": ["--texts=1", "--stream=1"],
     "stream, 64 texts a request": ["--texts=64", "--stream=1"],
     "stream, 256 texts a request": ["--texts=256", "--stream=1"],

@@ -14,7 +14,7 @@ namespace encoderd {
 
 struct StreamLoadOptions {
   int64_t streams = 1;  // that read at once; two threads each
-  // All of them together send so many texts, or 0: what they can in `time`.
+  // All of them together send this many texts, or 0: what they can in `time`.
   int64_t total_texts = 0;
   absl::Duration time;
   // Above 0: one more stream, of a tenth of the texts, stops reading for so

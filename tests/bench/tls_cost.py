@@ -28,11 +28,11 @@ from server_process import Server  # noqa: E402  after the path
 TOKEN = "a-token-of-the-benchmark"
 # Name, server, flags of the load, the figure.
 LOADS = [
-    ("128 tokens x 16, 8 under way", "encoderd",
+    ("128 tokens x 16, 8 in flight", "encoderd",
      ["--words=126", "--batch_size=16", "--concurrency=8"], "tokens_per_s"),
     ("one text of 16 tokens, p50 ms", "encoderd",
      ["--words=14", "--batch_size=1", "--concurrency=1"], "p50"),
-    ("nothing computed: calls of 1 text, 32 under way", "encoderd_fake_server",
+    ("nothing computed: calls of 1 text, 32 in flight", "encoderd_fake_server",
      ["--words=2", "--batch_size=1", "--concurrency=32"], "texts_per_s"),
     ("nothing computed: one call at a time, p50 ms", "encoderd_fake_server",
      ["--words=2", "--batch_size=1", "--concurrency=1"], "p50"),

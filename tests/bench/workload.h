@@ -43,7 +43,7 @@ class BenchRunner {
 
   // Seconds of one pass over everything.
   absl::StatusOr<double> Run();
-  // The vectors of the last Run, [sequences,H] (mean pooled, normalised).
+  // The vectors of the last Run, [sequences,H] (mean pooled, normalized).
   const std::vector<float>& vectors() const { return vectors_; }
   int64_t tokens() const { return tokens_; }
   double flops() const { return flops_; }

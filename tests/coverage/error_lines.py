@@ -132,7 +132,7 @@ def main():
         for number in sorted(error_lines(text, makers)):
             ran = counts.get(path, {}).get(number)
             if ran is None:
-                continue  # no code of its own
+                continue  # no code
             total = folders.setdefault(str(pathlib.Path(path).parent), [0, 0])
             total[0] += 1
             total[1] += ran

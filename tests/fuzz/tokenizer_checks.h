@@ -39,7 +39,7 @@ inline FuzzSubject& SubjectFor(
 // Encodes `text`, as a pair of its halves or whole. Text that is not UTF-8 is
 // refused; for the rest the fast way and the way with offsets must agree, a
 // second encoding must equal the first (the cache), offsets lie in the text,
-// and a cut to `room` tokens beside the special ones keeps its promise.
+// and a cut to `room` tokens besides the special ones keeps its promise.
 inline void CheckEncoding(const FuzzSubject& subject, absl::string_view text,
                           bool pair, int room) {
   const absl::string_view second = pair ? text.substr(text.size() / 2) : "";

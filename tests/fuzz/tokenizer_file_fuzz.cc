@@ -102,7 +102,7 @@ bool UseModel(encoderd::TokenizerSpec* spec) {
   return true;
 }
 
-// Normaliser and words: without places the same text as with them.
+// Normalizer and words: without places the same text as with them.
 void UseSteps(const encoderd::TokenizerSpec& spec) {
   const encoderd::Normalizer normalizer(spec.normalizer);
   const encoderd::PreTokenizer pre_tokenizer(spec.pre_tokenizer);

@@ -1,5 +1,5 @@
 // Any bytes as text for BERT's tokenizer. The first byte chooses the
-// normaliser's switches, a pair and how much is cut; tokenizer_checks.h says
+// normalizer's switches, a pair and how much is cut; tokenizer_checks.h says
 // what must hold.
 #include <cstdint>
 #include <memory>
@@ -23,7 +23,7 @@ std::unique_ptr<const encoderd::Tokenizer> MakeTokenizer(int switches) {
     spec.added_tokens.push_back({spec.vocabulary[id], id});
   }
   spec.added_tokens.push_back({"<w>", 24, true, true, true, false});
-  // Looked for in normalised text, which leaves no fast way.
+  // Looked for in normalized text, which leaves no fast way.
   if ((switches & 16) != 0) {
     spec.added_tokens.push_back({"\u00c9 a", 25, false, true, false, true});
   }

@@ -46,7 +46,7 @@ PINNED = {"torch": "2.15.0", "transformers": "5.23.0", "tokenizers": "0.23.3",
 SINGLES = 480
 PAIRS = 100
 ROBERTA_FAMILY = ("roberta", "xlm-roberta", "camembert")
-# Random checkpoints that get a tokenizer of their own, and what trains it.
+# Random checkpoints that get a separate tokenizer, and what trains it.
 TOKENIZERS = {
     "roberta": tokenizer_models.roberta, "mpnet": tokenizer_models.mpnet,
     "gpt2": tokenizer_models.gpt2,
@@ -124,7 +124,7 @@ def window_edges(spec):
 
 
 def random_sequences(spec):
-    """Lengths 1 to the table's rows for tokens, each length's neighbours
+    """Lengths 1 to the table's rows for tokens, each length's neighbors
     included."""
     rows = spec["positions"] - position_offset(spec)
     lengths = sorted({1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64,
@@ -203,7 +203,7 @@ def minilm(folder):
     encodings = [tokenizer.encode(*(" ".join(sentences[i] for i in part)
                                     for part in text)) for text in texts]
     sequences = [(e.ids, e.type_ids) for e in encodings]
-    # Beside the texts: ids alone, of one token and of the whole table.
+    # Besides the texts: ids alone, of one token and of the whole table.
     sequences += [([101], [0]), ([2003], [1]), ([i * 59 for i in range(512)],
                                                 [0] * 200 + [1] * 312)]
     model = transformers.BertModel.from_pretrained(
@@ -248,7 +248,7 @@ def load_random(spec):
         model = transformers.AutoModel.from_config(
             config, attn_implementation="eager").eval()
         missing, unexpected = model.load_state_dict(state, strict=False)
-        # The pooler is beside the encoder: nothing here looks at it.
+        # The pooler is outside the encoder: nothing here looks at it.
         missing = [key for key in missing if not key.startswith("pooler.")]
         assert not unexpected and all("_ids" in key for key in missing), missing
         return model, weights_digest(folder)
@@ -278,7 +278,7 @@ def random_model(spec):
 
 
 def text_model(spec):
-    """A random checkpoint with a tokenizer of its own: NAME_text has the
+    """A random checkpoint with its own tokenizer: NAME_text has the
     sentences that fit the position table, in their order. Byte-level BPE is
     trained on all of them, the others on the ASCII ones, whose letters fit a
     small vocabulary: they meet unknown letters too."""

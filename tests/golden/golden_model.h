@@ -29,7 +29,7 @@ struct GoldenModel {
   ModelConfig config;  // max_len: all the position table's rows
   IdLimits limits;
   std::unique_ptr<const Encoder> encoder;
-  std::unique_ptr<Session> session;  // up to 1024 tokens a batch
+  std::unique_ptr<Session> session;  // up to 1024 tokens per batch
 };
 absl::StatusOr<GoldenModel> OpenGoldenModel(const std::string& folder,
                                             std::unique_ptr<Device> device);

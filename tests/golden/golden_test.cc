@@ -16,7 +16,7 @@ namespace encoderd {
 namespace {
 
 struct Worst {
-  double max_difference = 0;           // of normalised vectors
+  double max_difference = 0;           // of normalized vectors
   double max_relative_difference = 0;  // of states and other vectors
   double min_cosine = 1;
 };

@@ -1,5 +1,5 @@
 // Vectors in fewer bytes, against sentence-transformers' quantize_embeddings
-// and numpy's half floats (quantize.py says what stands in the file).
+// and numpy's half floats (quantize.py says what is in the file).
 #include "engine/base/quantize.h"
 
 #include <gtest/gtest.h>

@@ -102,8 +102,8 @@ TEST(TextTest, TextsGiveTheIdsAndTheVectorsOfTheReference) {
             << " of them computed, max |d| " << worst << "\n";
 }
 
-// Random weights with a tokenizer of their own: each sentence that fits gives
-// the golden's ids and vector; so many fit, and no other.
+// Random weights with a separate tokenizer: each sentence that fits gives
+// the golden's ids and vector; this many fit, and no other.
 class OwnTokenizerTest : public ::testing::TestWithParam<std::string> {};
 
 // A random checkpoint with its own tokenizer, on the CPU in fp32.
@@ -208,7 +208,7 @@ TEST(TextTest, TheWeightsOfEveryRandomCheckpointAreTheOnesOfTheGolden) {
     WriteCheckpoint(spec, folder.path());
     const auto model = Model::Load(folder.path(), {.device = "cpu"});
     ASSERT_THAT(model, IsOk()) << spec.name;
-    // The metadata of the golden, as it stands in its header.
+    // The metadata of the golden, as it is in its header.
     const auto bytes = ReadWholeFile(
         kData, absl::StrCat("data/", spec.name, ".safetensors"), 4 << 20);
     ASSERT_THAT(bytes, IsOk());

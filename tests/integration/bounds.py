@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Promises that have a time or a size, measured on a server in a process of its
-own: what no test of a change may depend on.
+"""Promises that have a time or a size, measured on a server in its own
+process: what no test of a change may depend on.
 
     bounds.py --programs=build/dev/bin            # all, a line each
     bounds.py --programs=build/dev/bin term       # some, by name

@@ -10,14 +10,14 @@ from bounds_support import (EMBED, ROOT, Fake, Real, bound, check,
                             request, seconds_of)
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 
-# A batch of 2,048 tokens takes 20 ms: 400 such requests a second.
+# A batch of 2,048 tokens takes 20 ms: 400 such requests per second.
 DEVICE = "batch_us:20000"
 QUARTER_KILO = "x" * 254  # 256 tokens
 
 
 @contextlib.contextmanager
 def callers(count, work):
-    """So many threads that call work(stop) until the end of `with`."""
+    """This many threads that call work(stop) until the end of `with`."""
     stop = threading.Event()
     threads = [threading.Thread(target=work, args=(stop,))
                for _ in range(count)]
@@ -33,7 +33,7 @@ def callers(count, work):
 
 def overloaded(programs, count):
     """Answers a second and their p99, of a queue with room for 16 requests that
-    so many callers share; who is refused comes again when told to."""
+    this many callers share; who is refused comes again when told to."""
     took = []
 
     def call(stop):
@@ -70,7 +70,7 @@ def overload_latency(programs):
     yield 100 * (overloaded(programs, 48)[1] / overloaded(programs, 16)[1] - 1)
 
 
-@bound(2, "times", "the p99 of a caller beside one with 10,000 inputs in the "
+@bound(2, "times", "the p99 of a caller next to one with 10,000 inputs in the "
        "queue, instead of one with a single request")
 def flooded_neighbor(programs):
     with Fake(programs, DEVICE) as server, \
@@ -94,7 +94,7 @@ def flooded_neighbor(programs):
         yield figures[1] / figures[0]
 
 
-@bound(0.05, "s", "health beside texts of 1 MB (p99 of 1,000)")
+@bound(0.05, "s", "health with texts of 1 MB (p99 of 1,000)")
 def health_beside_long_texts(programs):
     message = encoder_pb2.EmbedRequest(
         inputs=[encoder_pb2.Input(text="some words in a row " * 50000)],
@@ -151,7 +151,6 @@ def round_robin(programs):
         with grpc.insecure_channel(
                 "ipv4:" + ",".join(f"127.0.0.1:{port}" for port in ports),
                 [("grpc.use_local_subchannel_pool", 1),
-                 ("grpc.lb_policy_name", "round_robin"),
                  ("grpc.service_config", config)]) as channel:
             stub = encoder_pb2_grpc.EncoderStub(channel)
             while not stop.is_set():

@@ -48,7 +48,7 @@ def flood(programs):
 
 @contextlib.contextmanager
 def idle_streams(server, count=10000, connections=10):
-    """So many open EmbedStreams that say nothing."""
+    """This many open EmbedStreams that say nothing."""
     with contextlib.ExitStack() as stack:
         for _ in range(connections):
             peer = stack.enter_context(RawHttp2(server.grpc))
@@ -93,7 +93,7 @@ def idle_stream_waves(programs):
         yield 100 * (left[1] - left[0]) / largest
 
 
-@bound(0.05, "s", "a call beside 10,000 idle streams (p99 of 1,000)")
+@bound(0.05, "s", "a call with 10,000 idle streams (p99 of 1,000)")
 def idle_stream_probe(programs):
     with many_streams(programs) as server, plain(server.address) as channel:
         stub = encoder_pb2_grpc.EncoderStub(channel)
@@ -102,7 +102,7 @@ def idle_stream_probe(programs):
                 1000, lambda: stub.Embed(request("x"), timeout=10)))
 
 
-@bound(0.02, "s", "a scrape beside 10,000 idle streams (p99 of 100)")
+@bound(0.02, "s", "a scrape with 10,000 idle streams (p99 of 100)")
 def idle_stream_scrape(programs):
     with many_streams(programs) as server, idle_streams(server):
         yield p99(seconds_of(
@@ -145,7 +145,7 @@ def huge_message(programs):
 
 
 def send_refused(address, sizes):
-    """Messages of so many MiB, plain and compressed, until it is killed."""
+    """Messages of this many MiB, plain and compressed, until it is killed."""
     while True:
         with plain(address) as channel:
             for size in sizes:
@@ -156,7 +156,7 @@ def send_refused(address, sizes):
 
 @contextlib.contextmanager
 def refused_messages(server, *sizes):
-    """Sent by a process of its own: what it costs there is not the server's."""
+    """Sent by its own process: what it costs there is not the server's."""
     sender = multiprocessing.get_context("spawn").Process(
         target=send_refused, args=(server.address, sizes))
     sender.start()
@@ -170,7 +170,7 @@ def refused_messages(server, *sizes):
         sender.join()
 
 
-@bound(2, "times", "the p99 of a call beside messages of 200 MiB, plain and "
+@bound(2, "times", "the p99 of a call with messages of 200 MiB, plain and "
        "compressed, instead of alone")
 def refused_message_probe(programs):
     with Fake(programs, "batch_us:20000") as server, \
@@ -187,7 +187,7 @@ def refused_message_probe(programs):
 
 
 # gRPC cuts any connection when --max_connection_memory_bytes are taken.
-@bound(0, "calls", "lost beside messages of 500 MiB, with the shipped service "
+@bound(0, "calls", "lost with messages of 500 MiB, with the shipped service "
        "config")
 def huge_message_losses(programs):
     config = (ROOT / "client/service_config.json").read_text(encoding="utf-8")
@@ -209,7 +209,7 @@ def huge_message_losses(programs):
 
 @contextlib.contextmanager
 def deaf_streams(server, count=50):
-    """So many streams whose answers nobody reads, once the server has stopped
+    """This many streams whose answers nobody reads, once the server has stopped
     reading them. Each asks for 15 MB by 52 KB: 100 answers of 150 KB."""
     requests = [encoder_pb2.EmbedRequest(
         inputs=[encoder_pb2.Input(text="x")] * 100, request_id=f"{i:03}",
@@ -241,7 +241,7 @@ def deaf_stream_memory(programs):
             yield (status_of(server.process, "VmRSS") - before) / 50
 
 
-@bound(2, "times", "the p99 of a call beside 50 such streams, instead of alone")
+@bound(2, "times", "the p99 of a call with 50 such streams, instead of alone")
 def deaf_stream_probe(programs):
     with Fake(programs, "hidden_size:384,batch_us:5000") as server, \
             plain(server.address) as channel:

@@ -35,7 +35,7 @@ def request(*texts):
 
 
 def plain(address, *options):
-    """A connection of its own, whose calls are made once."""
+    """Its own connection, whose calls are made once."""
     return grpc.insecure_channel(address, [
         ("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0),
         *options])
@@ -84,7 +84,7 @@ def p99(seconds):
 
 
 def seconds_of(count, call, pause=0):
-    """How long each of `count` calls took, with so many seconds between two."""
+    """How long each of `count` calls took, with this many seconds between two."""
     took = []
     for _ in range(count):
         time.sleep(pause)

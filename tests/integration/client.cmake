@@ -1,11 +1,11 @@
-# The clients as their users have them: installed, in processes of their own.
+# The clients as their users have them: installed, in their own processes.
 set(client_site ${CMAKE_CURRENT_BINARY_DIR}/client_python)
 add_test(NAME client_python_install
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/client_programs/install.sh ${PROJECT_SOURCE_DIR} ${client_site})
 set_tests_properties(client_python_install PROPERTIES FIXTURES_SETUP client_python)
 set(client_tests client_python_install)
 
-foreach(name IN ITEMS fake async options misuse too_large security_options tls tokens stream stream_faults stalls retry types own_server encoderctl bulk bench server secure_server sentence_transformers server_programs languages load)
+foreach(name IN ITEMS fake async connection drop_in options misuse too_large security_options tls tokens stream stream_faults stalls retry types own_server encoderctl bulk bench server secure_server sentence_transformers server_programs languages load)
   add_test(NAME client_${name}
            COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh -m pytest -q -p no:cacheprovider
                    ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_${name}.py)

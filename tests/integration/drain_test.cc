@@ -93,13 +93,13 @@ TEST(DrainTest, AStreamIsToldOfEachRequestThatIsNotAnsweredInTime) {
   server.model().device().OpenGate();
 }
 
-// The end of a call follows its answer, which waits for ever: only the server's
+// The end of a call follows its answer, which waits forever: only the server's
 // own patience ends it.
 TEST(DrainTest, AWatchThatNeverReadsHoldsUpLeavingForABoundedTime) {
   TestServer server;
   RawHttp2 deaf(server.server().grpc_port());
   deaf.Call("/grpc.health.v1.Health/Watch", "");
-  ASSERT_TRUE(deaf.ReadHeaders());  // its answer stands behind them
+  ASSERT_TRUE(deaf.ReadHeaders());  // its answer is behind them
   EXPECT_TRUE(server.server().Drain());
   uint8_t type = 0;
   do {

@@ -172,11 +172,11 @@ TEST(EmbedTest, NeighboursOfARefusedInputKeepTheirBits) {
   v1::EmbedResponse first, second, bad;
   grpc::Status bad_status;
   std::thread one([&] {
-    EXPECT_TRUE(server.Embed(TextRequest({"neighbour one"}), &first).ok());
+    EXPECT_TRUE(server.Embed(TextRequest({"neighbor one"}), &first).ok());
   });
   ASSERT_TRUE(server.model().device().WaitForBatchesAtGate(1));
   std::thread two([&] {
-    EXPECT_TRUE(server.Embed(TextRequest({"neighbour two"}), &second).ok());
+    EXPECT_TRUE(server.Embed(TextRequest({"neighbor two"}), &second).ok());
   });
   while (TestServer::Sample(server.MetricsText(), "encoderd_queue_inputs") <
          1) {
@@ -187,8 +187,8 @@ TEST(EmbedTest, NeighboursOfARefusedInputKeepTheirBits) {
   one.join();
   two.join();
   EXPECT_EQ(ReadError(bad_status).reason, "INPUT_TOO_LONG");
-  EXPECT_EQ(Floats(first.embeddings(0)), server.Expected("neighbour one"));
-  EXPECT_EQ(Floats(second.embeddings(0)), server.Expected("neighbour two"));
+  EXPECT_EQ(Floats(first.embeddings(0)), server.Expected("neighbor one"));
+  EXPECT_EQ(Floats(second.embeddings(0)), server.Expected("neighbor two"));
 }
 
 TEST(EncodeTest, GivesTheStatesOfTheLayerAskedFor) {

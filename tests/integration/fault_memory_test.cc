@@ -1,6 +1,6 @@
 // Memory that runs out, while a model is loaded and while a request is served,
 // at any allocation that their size decides. What fails says so, nothing waits
-// for ever, and the next one works.
+// forever, and the next one works.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -70,7 +70,7 @@ TEST(FaultMemoryTest, AModelThatThereIsNoMemoryForIsRefused) {
     return Model::Load(folder.path(), {.device = "cpu"}).status();
   };
   int refused = 0;
-  int unneeded = 0;  // what a standard stream reads of the system, in vain
+  int unneeded = 0;  // what a standard stream reads of the system, wasted
   FailOneAllocation(
       kMoreThanJson, Rounds(1000), [] {}, load,
       [&](const absl::Status& status) {
@@ -103,7 +103,7 @@ TEST(FaultMemoryTest, AServerThatThereIsNoMemoryForServesNoModel) {
 // Above what gRPC and we allocate whatever is asked for.
 constexpr size_t kLarge = 4096;
 
-// Makes `call` with a server of its own, again and again; each time the next of
+// Makes `call` with its own server, again and again; each time the next of
 // the large allocations that it takes, on whatever thread, fails.
 void FailLargeAllocations(
     const std::function<void(TestServer& server)>& call,

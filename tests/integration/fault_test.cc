@@ -25,7 +25,7 @@ namespace {
 
 using absl::StatusCode;
 
-// No point stands in the list without a test.
+// No point is in the list without a test.
 class EveryPointStrikes final : public ::testing::Environment {
   void TearDown() override {
     if (GTEST_FLAG_GET(filter) != "*") return;  // not the whole program
@@ -60,7 +60,7 @@ class FaultStartTest : public ::testing::Test {
   absl::Status Start() const {
     return Server::Start(config_, nullptr).status();
   }
-  // As Start, with a fault after so many calls.
+  // As Start, with a fault after this many calls.
   absl::Status Start(FaultPoint point, int error, int after) const {
     const ScopedFault fault(point, {.error = error, .after = after});
     return Start();

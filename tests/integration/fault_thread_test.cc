@@ -94,7 +94,7 @@ int RunProgram(
 }
 
 // A process calls RunServer once: this one here, and each test below in a
-// process of its own.
+// its own process.
 TEST(FaultThreadTest, AProcessThatCannotHearSignalsDoesNotStart) {
   static bool ran = false;
   if (std::exchange(ran, true)) GTEST_SKIP() << "this process had its run";

@@ -1,4 +1,4 @@
-"""Stands in for the programs that tests/gpu.sh runs: engine_bench, card_bench,
+"""Replaces the programs that tests/gpu.sh runs: engine_bench, card_bench,
 the tests on a card, compute-sanitizer, nvidia-smi, encoderd, grpc_bench and
 the PyTorch worker, told apart by the name they are called by.
 
@@ -97,7 +97,7 @@ def engine_bench():
     cards = int(os.environ.get("FAKE_CARDS", "1"))
     card = flag("device").partition("cuda:")[2]
     if card.isdigit() and int(card) >= cards:
-        sys.exit(f"engine_bench: cuda:{card} is not there; {cards} devices are "
+        sys.exit(f"engine_bench: cuda:{card} does not exist; {cards} devices are "
                  f"visible")
     if flag("tuning_folder") and flag("device").startswith("cuda"):
         path = os.path.join(flag("tuning_folder"), "card.tuning")
@@ -139,7 +139,7 @@ def op_test(program):
 
 
 def compute_sanitizer():
-    """Runs the program as a child of its own, as the real one does."""
+    """Runs the program as its own child, as the real one does."""
     go_wrong(misdeed("compute-sanitizer", "start"))
     program = next(a for a in sys.argv[1:] if not a.startswith("--"))
     code = subprocess.run([program, "--sanitized"], check=False).returncode

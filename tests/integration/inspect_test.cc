@@ -60,7 +60,9 @@ TEST_F(InspectTest, GivesFiguresAndAVerdictOfTheWholeTable) {
   ASSERT_EQ(response_.profile_size(), 9);  // 1, 2, 4 ... 256
   EXPECT_EQ(response_.profile(8).distance(), 256u);
   EXPECT_EQ(response_.verdict(), v1::POSITION_VERDICT_TRAINED);
-  EXPECT_EQ(response_.verdict_cosine(), response_.profile(0).mean_cosine());
+  EXPECT_EQ(response_.verdict_cosine(),
+            response_.profile(0).mean_centered_cosine());
+  EXPECT_LT(response_.verdict_cosine(), response_.profile(0).mean_cosine());
   EXPECT_NEAR(response_.threshold(), 6 / std::sqrt(8.0 * 511), 1e-6);
   EXPECT_TRUE(response_.cosine().empty());
   EXPECT_TRUE(response_.values().empty());
@@ -77,7 +79,8 @@ TEST_F(InspectTest, GivesTheRowsAndTheirCosinesWhenAsked) {
   ASSERT_EQ(cosine.size(), 9u);
   EXPECT_NEAR(cosine[4], 1, 1e-6);
   EXPECT_EQ(cosine[1], cosine[3]);
-  EXPECT_NEAR(cosine[1], response_.verdict_cosine(), 1e-4);
+  EXPECT_NEAR(cosine[1], response_.profile(0).mean_cosine(), 1e-4);
+  EXPECT_EQ(response_.verdict(), v1::POSITION_VERDICT_UNSPECIFIED);  // few rows
 }
 
 TEST_F(InspectTest, RefusesRowsThatTheTableDoesNotHave) {

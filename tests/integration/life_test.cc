@@ -95,7 +95,7 @@ TEST(LifeTest, FewerThreadsThanCardsIsANamedFailureOfStart) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
             "model 'fake': --threads=1: the 2 cards of "
-            "--device=cuda:0,cuda:1 want a thread each");
+            "--device=cuda:0,cuda:1 need one thread each");
   config.threads = 2;
   TestServer busy_cards(TestServer::NotLoaded(), two_cards, config);
   EXPECT_TRUE(busy_cards.Load().ok());

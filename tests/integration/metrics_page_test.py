@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of metrics in README.md against the scrape of a server with two
+"""The table of metrics in server/docs/metrics.md against the scrape of a server with two
 models: the same names, and for each the labels that it has. And the numbers of
 series that server/observe/README.md gives.
 
@@ -22,7 +22,7 @@ HISTOGRAM_PARTS = ("_bucket", "_count", "_sum")
 
 def documented():
     """By name: the set of labels that the table gives."""
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "server/docs/metrics.md").read_text(encoding="utf-8")
     table = page.split("<!-- table: metrics -->\n")[1].split("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")]
             for line in table.splitlines()[2:]]

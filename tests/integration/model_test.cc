@@ -36,7 +36,7 @@ std::string ModelFolder() {
   return folder == nullptr ? "" : folder;
 }
 
-// "hello hello ..." of so many tokens, [CLS] and [SEP] included.
+// "hello hello ..." of this many tokens, [CLS] and [SEP] included.
 std::string Hellos(int tokens) {
   std::string text;
   for (int i = 0; i < tokens - 2; ++i) text += "hello ";
@@ -183,7 +183,7 @@ TEST_F(ModelTest, AHundredPositionsTakeFiftyAndAHundredButNotOneMore) {
 TEST_F(ModelTest, ABusyServerGivesTheBitsOfAnIdleOne) {
   ASSERT_TRUE(Start(0).ok());
   const std::vector<std::string> texts = {
-      "a neighbour", "Die Katze sitzt auf der Matte.", Hellos(200),
+      "a neighbor", "Die Katze sitzt auf der Matte.", Hellos(200),
       "\xE6\x97\xA5\xE6\x9C\xAC\xE8\xAA\x9E"};
   std::vector<std::vector<float>> alone;
   for (const std::string& text : texts) alone.push_back(Vector(text));
@@ -270,11 +270,15 @@ TEST_F(ModelTest, ItsPositionTableLooksTrained) {
   ASSERT_TRUE(stub_->InspectPositions(&context, request, &response).ok());
   EXPECT_EQ(response.verdict(), v1::POSITION_VERDICT_TRAINED);
   EXPECT_EQ(response.row_count(), 512u);
-  EXPECT_NEAR(response.verdict_cosine(), 0.8510, 1e-4);
+  EXPECT_NEAR(response.profile(0).mean_cosine(), 0.8510, 1e-4);
+  EXPECT_NEAR(response.verdict_cosine(), 0.8303, 1e-4);
   EXPECT_NEAR(response.threshold(), 0.0135, 1e-4);
-  // No rows are as alike as neighbours; far ones are not alike at all.
+  // No rows are as alike as neighbors; far ones are not alike at all.
   for (int i = 1; i < response.profile_size(); ++i) {
-    EXPECT_LT(response.profile(i).mean_cosine(), response.verdict_cosine());
+    EXPECT_LT(response.profile(i).mean_cosine(),
+              response.profile(0).mean_cosine());
+    EXPECT_LT(response.profile(i).mean_centered_cosine(),
+              response.verdict_cosine());
   }
   EXPECT_NEAR(response.profile(8).mean_cosine(), -0.0308, 1e-4);
 }

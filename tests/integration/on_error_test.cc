@@ -139,7 +139,7 @@ TEST_F(OnErrorTest, ATextThatIsNotUtf8IsOneErrorToo) {
 }
 
 TEST_F(OnErrorTest, ATextOfTheRequestItselfThatIsNotUtf8StillFailsTheCall) {
-  // A bad request_id beside a bad input.
+  // A bad request_id with a bad input.
   const std::string bytes("\x12\x03\x0A\x01\xFF\x1A\x02\x50\x02\x22\x01\xFF",
                           12);
   EXPECT_EQ(ReadError(server_.CallRaw("Embed", bytes)).reason, "INVALID_UTF8");

@@ -128,7 +128,7 @@ TEST(ProcessTest, TheSecondProcessOnAPortFailsAndSaysWhatToDo) {
   } kCases[] = {
       {"--listen", first.address, "--http_listen=", "port 0 for a free one"},
       {"--http_listen", first.http_address, "--listen=127.0.0.1:0",
-       "none for no HTTP"},
+       "an empty one for no HTTP"},
   };
   for (const auto& test : kCases) {
     Process second({ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
@@ -153,7 +153,7 @@ TEST(ProcessTest, AnAddressOfAnotherMachineIsNamed) {
   EXPECT_EQ(process.Wait(), kExitStartFailed);
   EXPECT_THAT(process.log(), HasSubstr("--listen: cannot listen on "
                                        "192.0.2.1:0: "));
-  EXPECT_THAT(process.log(), HasSubstr("none of this machine's"));
+  EXPECT_THAT(process.log(), HasSubstr("this host has no such address"));
 }
 
 TEST(ProcessTest, ALostDeviceExitsForTheSupervisor) {
@@ -180,6 +180,9 @@ TEST(ProcessTest, BadSettingsAreNamedWithValueAndLimit) {
       {"--drain_timeout=2h", "must be 0 to 1h"},
       {"--model=fake=load_ms:0", "another model has this name"},
       {"--model=other=nonsense:1", "model 'other': "},
+      {"--drain_delay=5",
+       "flag 'drain_delay'; it takes a time with its unit, such as 500ms, 5s "
+       "or 2m; did you mean 5s?"},
       {"stray", "unexpected argument"},
   };
   for (const auto& test : kCases) {

@@ -25,7 +25,7 @@ double CancelledInputs(const TestServer& server) {
                             "encoderd_cancelled_total{stage=\"queue\"}");
 }
 
-// An Embed call under way on a thread of its own.
+// An Embed call in flight on its own thread.
 class Call {
  public:
   Call(TestServer* server, const v1::EmbedRequest& request,

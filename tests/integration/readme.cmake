@@ -1,17 +1,17 @@
-# README.md's commands, run against a server, and its C++ example, compiled as it stands there. Only the address
-# in it is replaced: by that of the server under test, which the environment names.
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md)
-file(READ ${PROJECT_SOURCE_DIR}/README.md readme)
+# The commands of README.md and of the docs folders, run against a server; and the C++ example of client/docs/cpp.md,
+# compiled unchanged except for the address: the environment names that of the server under test.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/client/docs/cpp.md)
+file(READ ${PROJECT_SOURCE_DIR}/client/docs/cpp.md page)
 set(mark "<!-- test: cpp -->\n```cpp\n")
 string(LENGTH "${mark}" mark_length)
-string(FIND "${readme}" "${mark}" begin)
+string(FIND "${page}" "${mark}" begin)
 if(begin EQUAL -1)
-  message(FATAL_ERROR "README.md has no block marked <!-- test: cpp -->")
+  message(FATAL_ERROR "client/docs/cpp.md has no block marked <!-- test: cpp -->")
 endif()
 math(EXPR begin "${begin} + ${mark_length}")
-string(SUBSTRING "${readme}" ${begin} -1 readme)
-string(FIND "${readme}" "```" end)
-string(SUBSTRING "${readme}" 0 ${end} example)
+string(SUBSTRING "${page}" ${begin} -1 page)
+string(FIND "${page}" "```" end)
+string(SUBSTRING "${page}" 0 ${end} example)
 string(REPLACE "\"127.0.0.1:8400\"" "std::getenv(\"README_TARGET\")" example "${example}")
 file(CONFIGURE OUTPUT readme_example.cc CONTENT "#include <cstdlib>\n${example}" @ONLY)
 

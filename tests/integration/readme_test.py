@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Runs every command of README.md against a server that README.md started.
+"""Runs every command of README.md and of the pages in the docs folders
+(client/docs, engine/docs, server/docs) against a server that README.md starts.
 
-Each block of code in README.md stands under a mark, <!-- test: KIND -->:
+Each code block on these pages follows a mark, <!-- test: KIND -->:
   serve   starts the server
   run     a shell runs it to its end
   python  the Python of the virtual environment that a `run` block made
   cpp     was compiled into readme_example; runs
   ci      .ci/run runs it (too long for one test)
 A text block (```text) after a block shows lines that its output must have.
+README.md comes first, then the pages by path.
 
 The commands run in a scratch folder that looks like the checkout. Only there
 do wrappers replace programs: they add the server's free ports, put the pinned
@@ -32,16 +34,24 @@ BLOCK = re.compile(
 KINDS = {"serve", "run", "python", "cpp", "ci"}
 
 
-def blocks(readme):
+def read(page):
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks():
+    """Kind, text and expected lines of each block, page by page."""
+    pages = ["README.md"] + sorted(str(path.relative_to(ROOT))
+                                   for path in ROOT.glob("*/docs/*.md"))
     found = []
-    for match in BLOCK.finditer(readme):
-        if match["kind"] not in KINDS:
-            sys.exit(f"README.md: a block of code without a known mark "
-                     f"<!-- test: ... -->:\n{match['text']}")
-        found.append((match["kind"], match["text"], match["shown"] or ""))
+    for page in pages:
+        for match in BLOCK.finditer(read(page)):
+            if match["kind"] not in KINDS:
+                sys.exit(f"{page}: a code block without a known mark "
+                         f"<!-- test: ... -->:\n{match['text']}")
+            found.append((match["kind"], match["text"], match["shown"] or ""))
     for kind in KINDS:
         if kind not in [block[0] for block in found]:
-            sys.exit(f"README.md: no block marked <!-- test: {kind} -->")
+            sys.exit(f"{' '.join(pages)}: no block marked <!-- test: {kind} -->")
     return found
 
 
@@ -128,7 +138,7 @@ class Scratch:
             sys.exit(f"failed with exit status {done.returncode}")
         for line in filter(None, map(str.strip, shown.splitlines())):
             if line not in done.stdout:
-                sys.exit(f"README.md shows a line that did not come: {line}")
+                sys.exit(f"the page shows a line that is not in the output: {line}")
 
     def stop(self):
         if self.server:
@@ -138,23 +148,24 @@ class Scratch:
 
 
 def check_ci(text):
-    ci = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    ci = read(".ci/run")
     for line in text.splitlines():
         if line not in ci:
-            sys.exit(f"README.md: .ci/run does not run `{line}`")
+            sys.exit(f".ci/run does not run `{line}`")
 
 
-def check_flags(readme, encoderd):
+def check_flags(page, encoderd):
     """The table of flags and --help name the same flags and defaults; --help
     says what each costs."""
     shown = subprocess.run([encoderd, "--help"], text=True, timeout=60,
                            stdout=subprocess.PIPE, check=False).stdout
     flags = dict(re.findall(r"^    --(\w+) \(.*?default: \"?(.*?)\"?;$", shown,
                             re.DOTALL | re.MULTILINE))
-    table = dict(re.findall(r"^\| `--(\w+)` \| (.*?) ?\|", readme, re.MULTILINE))
+    table = dict(re.findall(r"^\| `--(\w+)` \| (.*?) ?\|", read(page),
+                            re.MULTILINE))
     table.pop("flagfile")  # Abseil's own
     if not flags or flags != table:
-        sys.exit(f"flags of --help: {flags}\nflags of README.md: {table}")
+        sys.exit(f"flags of --help: {flags}\nflags of {page}: {table}")
     told = re.findall(r"^    --(\w+) \((.*?)\);\s+default:", shown,
                       re.DOTALL | re.MULTILINE)
     silent = [name for name, text in told if not re.search(r"\bCost\b", text)]
@@ -173,9 +184,8 @@ def main():
     if not model:
         sys.exit("ENCODERD_TEST_MODEL names no model: deploy/fetch-model.sh "
                  "fetches one, tests/run.sh sets it")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    check_flags(readme, programs / "encoderd")
-    found = blocks(readme)
+    check_flags("server/docs/flags.md", programs / "encoderd")
+    found = blocks()
     with tempfile.TemporaryDirectory() as folder:
         scratch = Scratch(folder, programs, model)
         try:
@@ -194,7 +204,7 @@ def main():
                     check_ci(text)
         finally:
             scratch.stop()
-    print("every command of README.md ran")
+    print("every command of the pages ran")
 
 
 if __name__ == "__main__":

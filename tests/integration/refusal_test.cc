@@ -23,7 +23,7 @@ class RefusalTest : public ::testing::Test {
   RpcError RefusedIds(std::vector<uint32_t> ids,
                       std::vector<uint32_t> segments = {},
                       std::vector<uint32_t> positions = {}) {
-    v1::EmbedRequest request = TextRequest({"a neighbour"});
+    v1::EmbedRequest request = TextRequest({"a neighbor"});
     v1::TokenIds* tokens = request.add_inputs()->mutable_tokens();
     tokens->mutable_ids()->Add(ids.begin(), ids.end());
     tokens->mutable_segment_ids()->Add(segments.begin(), segments.end());

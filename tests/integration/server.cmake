@@ -1,9 +1,9 @@
 # The server over real gRPC, in the test's process, with a device whose every bit is known.
-foreach(theme embed encode format on_error windows refusal inspect queue life drain models metrics stream stream_life attack tls token)
+foreach(theme embed encode format on_error windows refusal inspect queue life drain models metrics stream stream_life attack tls token trace)
   encoderd_test(NAME server_${theme}_test SOURCES ${theme}_test.cc LIBS encoderd_test_server encoderd_test_support)
 endforeach()
 
-# The server as a process of its own.
+# The server as its own process.
 encoderd_test(NAME server_process_test SOURCES process_test.cc process_log_test.cc process_notify_test.cc LIBS encoderd_test_server encoderd_process)
 target_compile_definitions(server_process_test PRIVATE ENCODERD_FAKE_SERVER="$<TARGET_FILE:encoderd_fake_server>")
 add_dependencies(server_process_test encoderd_fake_server)
@@ -18,7 +18,7 @@ if(TARGET encoderd_model)
   encoderd_test(NAME server_model_test SOURCES model_test.cc LIBS encoderd_test_server encoderd_test_support encoderd_model)
 endif()
 
-# README.md's table of metrics against a scrape, and the commit that a build says of itself.
+# The table in server/docs/metrics.md against a scrape, and the commit that a build says of itself.
 add_test(NAME metrics_page
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/metrics_page_test.py
                  --server $<TARGET_FILE:encoderd_fake_server>)

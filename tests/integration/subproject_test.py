@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""encoderd inside another CMake project, as README.md tells C++ users.
+"""encoderd inside another CMake project, as client/docs/cpp.md tells users.
 
 Configures such a project and asks the build tool what it would do; compiles
 nothing.

@@ -43,13 +43,13 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(const Asked& asked) {
   return grpc::SslCredentials(options);
 }
 
-// A server whose certificate and key lie in a folder of its own.
+// A server whose certificate and key lie in its own folder.
 class TlsTest : public ::testing::Test {
  protected:
   // As RunServer does: OpenSSL writes without asking for no signal.
   TlsTest() { signal(SIGPIPE, SIG_IGN); }
 
-  // gRPC ends connections on threads of its own; what these still hold when the
+  // gRPC ends connections on its own threads; what these still hold when the
   // process ends would be taken for leaks.
   static void TearDownTestSuite() {
     const absl::Time until = absl::Now() + absl::Seconds(5);
@@ -76,7 +76,7 @@ class TlsTest : public ::testing::Test {
     }
   }
 
-  // One call over a connection of its own.
+  // One call over its own connection.
   grpc::Status Call(const std::shared_ptr<grpc::ChannelCredentials>& with) {
     const auto stub = v1::Encoder::NewStub(server_->NewChannel(with));
     grpc::ClientContext context;
@@ -212,7 +212,7 @@ TEST_F(TlsTest, OtherHandshakesThatFailAreCountedByTheirCause) {
   EXPECT_EQ(TlsFaultOf("Keepalive: alert"), std::nullopt);
 }
 
-// Rotations follow each other while callers connect anew for each call, and
+// Rotations follow each other while callers connect again for each call, and
 // while one keeps its connection.
 TEST_F(TlsTest, ReplacedCertificatesCostNoCall) {
   Start();

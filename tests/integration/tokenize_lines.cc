@@ -1,4 +1,4 @@
-// Tokenises records from standard input, for programs that compare tokenizers.
+// Tokenizes records from standard input, for programs that compare tokenizers.
 //
 //   tokenize_lines FOLDER < records > results
 //

@@ -281,7 +281,7 @@ PUBLISHED = {
     "modernbert_within": (models.modernbert, added_within),
     "modernbert_mask": (models.modernbert, normalized_mask),
 }
-# What each file looks for in text, alone and beside spaces.
+# What each file looks for in text, alone and next to spaces.
 LOOKED_FOR = {
     "gpt2": [models.GPT2_END, "<|endoftext|", " <|endoftext|> "],
     "modernbert": [

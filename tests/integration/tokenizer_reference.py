@@ -141,7 +141,7 @@ def in_bytes(item, encoding):
 def compare(folder, items, offsets=False, one_in=10):
     """Both, of the tokenizer in a folder: an AssertionError if they differ.
 
-    Of a long list one item in so many, drawn by a fixed seed, unless the
+    Of a long list one item in this many, drawn by a fixed seed, unless the
     environment (ENCODERD_TEST_CORPUS=whole) asks for each.
     """
     if not WHOLE and len(items) > 1000:

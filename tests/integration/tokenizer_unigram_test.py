@@ -77,7 +77,7 @@ def test_long_words(folders, kind):
     compare(folders[kind], adversary.long_words())
 
 
-# One step of a normaliser, in a model whose tokens show every character: all
+# One step of a normalizer, in a model whose tokens show every character: all
 # characters that occur are unknown or entries, and offsets tell them apart.
 def string(pattern, content):
     return {"type": "Replace", "pattern": {"String": pattern}, "content": content}

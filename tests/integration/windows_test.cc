@@ -87,7 +87,7 @@ void ExpectNear(const std::vector<float>& values,
 }
 
 TEST_F(WindowsTest, AreTheAverageOfSingleCallsWeighedByTheirTokens) {
-  const std::string text = Letters(42);  // 40 tokens of its own
+  const std::string text = Letters(42);  // 40 tokens and two special ones
   for (const uint32_t overlap : {0u, 1u, 5u, 7u}) {
     for (const bool normalize : {true, false}) {
       v1::EmbedRequest request = Windowed({text}, overlap);

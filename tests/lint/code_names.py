@@ -17,8 +17,7 @@ ALLOWED = {
     "ModernBertRotaryEmbedding": "transformers'", "TensorFlow": "a library",
     "ReLU": "an activation that no model here has", "KiB": "1024 bytes",
     "padding_idx": "torch's", "relative_position_bucket": "transformers'",
-    "encode_query": "sentence-transformers'",
-    "encode_document": "sentence-transformers'",
+    "LangChain": "a package", "LlamaIndex": "a package",
     "too_many_pings": "a GOAWAY of gRPC's",
     "kubernetes_sd_configs": "Prometheus'", "PromQL": "Prometheus' language",
     "terminationGracePeriodSeconds": "Kubernetes'", "LimitNOFILE": "systemd's",
@@ -70,7 +69,7 @@ def _split(tree, path):
 
 
 def _split_python(text):
-    """A string that is a statement of its own is a comment, too."""
+    """A string that is its own statement is a comment, too."""
     code, comments = [], []
     starts = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
     before = tokenize.NEWLINE

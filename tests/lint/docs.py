@@ -1,11 +1,21 @@
-"""Pages name only what exists: files, error reasons, flags, metrics, events of
-the log, architectures."""
+"""Pages name only what exists: files and their headings, error reasons, flags,
+metrics, events of the log, architectures."""
 
 import json
+import posixpath
 import re
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^\s*```")
+HEADING = re.compile(r"^#+ (.*)")
+# Where the table of each kind is.
+PAGES = {
+    "reasons": "server/docs/errors.md",
+    "flags": "server/docs/flags.md",
+    "metrics": "server/docs/metrics.md",
+    "events": "deploy/README.md",
+    "architectures": "engine/docs/models.md",
+}
 
 
 def _prose(tree, path):
@@ -18,26 +28,41 @@ def _prose(tree, path):
             yield number, line
 
 
+def _anchors(tree, path):
+    """The anchors that a forge gives the headings of a page."""
+    headings = (HEADING.match(line) for _, line in _prose(tree, path))
+    return {re.sub(r"[^\w\- ]", "", heading[1].lower()).replace(" ", "-")
+            for heading in headings if heading}
+
+
 def links(tree):
-    """A link to a file of the project leads to one."""
+    """A link to a file of the project leads to one; its anchor to a heading."""
+    pages = [f for f in tree.files if f.endswith(".md")]
+    anchors = {page: _anchors(tree, page) for page in pages}
     found = []
-    for path in (f for f in tree.files if f.endswith(".md")):
+    for path in pages:
         for number, line in _prose(tree, path):
             for target in LINK.findall(line):
-                target = target.split("#")[0]
-                if not target or "://" in target or target.startswith("mailto"):
+                if "://" in target or target.startswith("mailto"):
                     continue
-                if not ((tree.root / path).parent / target).exists():
+                name, _, anchor = target.partition("#")
+                file = posixpath.normpath(
+                    posixpath.join(posixpath.dirname(path), name))
+                page = file if name else path
+                if not (tree.root / page).exists() or (
+                        anchor and anchor not in anchors.get(page, ())):
                     found.append(f"{path}:{number}: links to {target}, which "
                                  "does not exist")
     return found
 
 
-def _table(tree, name, page="README.md"):
+def _table(tree, name):
     """First column's names in the table after <!-- table: name -->."""
     names = {}
     inside = False
-    for number, line in tree.lines(page):
+    if PAGES[name] not in tree.files:
+        return names
+    for _, line in tree.lines(PAGES[name]):
         if line.strip() == f"<!-- table: {name} -->":
             inside = True
         elif inside and line.startswith("|"):
@@ -49,7 +74,8 @@ def _table(tree, name, page="README.md"):
     return names
 
 
-def _compare(what, documented, real, page="README.md"):
+def _compare(table, documented, real):
+    page, what = PAGES[table], table.rstrip("s")
     return ([f"{page}: {what} `{name}` is not in the table"
              for name in sorted(real - documented)]
             + [f"{page}: {what} `{name}` does not exist"
@@ -74,8 +100,8 @@ def reasons(tree):
         if name and name.group(1) != "UNSPECIFIED":
             codes[name.group(1)] = code
     table = _table(tree, "reasons")
-    found = _compare("reason", set(table), set(codes))
-    found += [f"README.md: reason `{name}` has code {codes[name]}"
+    found = _compare("reasons", set(table), set(codes))
+    found += [f"{PAGES['reasons']}: reason `{name}` has code {codes[name]}"
               for name in sorted(set(table) & set(codes))
               if not re.search(rf"\b{codes[name]}\b", table[name])]
     return found
@@ -87,7 +113,7 @@ def flags(tree):
     for path in tree.below("server/", ends=".cc"):
         real |= set(re.findall(r"ABSL_FLAG\(\s*[\w:<>]+,\s*(\w+),",
                                tree.read(path)))
-    return _compare("flag", set(_table(tree, "flags")), real | {"flagfile"})
+    return _compare("flags", set(_table(tree, "flags")), real | {"flagfile"})
 
 
 def metrics(tree):
@@ -96,20 +122,17 @@ def metrics(tree):
     for path in tree.below("server/observe/", ends=".cc"):
         real |= set(re.findall(r'"((?:encoderd|process)_[a-z0-9_]+)"',
                                tree.read(path)))
-    return _compare("metric", set(_table(tree, "metrics")), real)
+    return _compare("metrics", set(_table(tree, "metrics")), real)
 
 
 def events(tree):
     """Events of the log are those that the server writes."""
-    page = "deploy/README.md"
-    if page not in tree.files:
-        return []
     real = set()
     for path in tree.below("server/", ends=".cc"):
         for said in re.findall(r'\bLog\([^"();]*"(\w+)"(?:\s*:\s*"(\w+)")?',
                                tree.read(path)):
             real |= set(filter(None, said))
-    return _compare("event", set(_table(tree, "events", page)), real, page)
+    return _compare("events", set(_table(tree, "events")), real)
 
 
 def architectures(tree):
@@ -117,4 +140,4 @@ def architectures(tree):
     real = set()
     for path in tree.below("engine/", ends="/architectures.json"):
         real |= set(json.loads(tree.read(path)))
-    return _compare("architecture", set(_table(tree, "architectures")), real)
+    return _compare("architectures", set(_table(tree, "architectures")), real)

@@ -22,6 +22,7 @@ import layout
 import ops
 import reliability
 import scripts
+import words
 from tree import Tree
 
 CHECKS = {
@@ -44,6 +45,7 @@ CHECKS = {
     "dockerfile": dockerfile.check,
     "checks": reliability.checks,
     "token_compare": constant_time.token_compare,
+    "words": words.check,
     "tidy": None,  # takes the build too
 }
 

@@ -12,7 +12,7 @@ CXX_TEST = re.compile(r"\b(?:TEST|TEST_F|TEST_P|TYPED_TEST)\(\s*(\w+),\s*(\w+)\)
 PYTHON_TEST = re.compile(r"^\s*def (test_\w+)\(", re.MULTILINE)
 BOUND = re.compile(r"^@bound\(.*?\)\ndef (\w+)\(", re.MULTILINE | re.DOTALL)
 PROGRAMS = {  # each with what gives a name to run it by
-    "nightly.sh": ("tests/nightly.sh", re.compile(r"^check_(\w+)\(\)", re.MULTILINE)),
+    "nightly.sh": ("tests/nightly", re.compile(r"^check_(\w+)\(\)", re.MULTILINE)),
     "bounds.py": ("tests/integration/bounds", BOUND),
     "lint.py": ("tests/lint/lint.py", re.compile(r'^    "(\w+)":', re.MULTILINE)),
 }

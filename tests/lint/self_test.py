@@ -10,10 +10,12 @@ import os
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 import cxx_tidy
 import includes
 import lint
+import words
 from tree import Tree
 
 REASONS = """enum ErrorReason {
@@ -22,18 +24,19 @@ REASONS = """enum ErrorReason {
   ERROR_REASON_MODEL_NOT_FOUND = 14;
 }
 """
-TABLES = """<!-- table: reasons -->
+REASON_TABLE = """# Errors
+<!-- table: reasons -->
 | reason | code |
 |---|---|
 | `MODEL_NOT_FOUND` | NOT_FOUND |
-
-<!-- table: flags -->
+"""
+FLAG_TABLE = """<!-- table: flags -->
 | flag | what |
 |---|---|
 | `--model` | a folder |
 | `--flagfile` | a file |
-
-<!-- table: metrics -->
+"""
+METRIC_TABLE = """<!-- table: metrics -->
 | metric | what |
 |---|---|
 | `encoderd_tokens_total` | tokens |
@@ -77,7 +80,10 @@ TOKENS = """const TokenHolder* TokenTable::Find(absl::string_view token) const {
 CLEAN = {
     "CMakeLists.txt": "project(a VERSION 1.2.0)\nadd_subdirectory(engine)\n",
     "Dockerfile": DOCKERFILE,
-    "README.md": TABLES,
+    "README.md": "[a](server/docs/errors.md#errors)\n",
+    "server/docs/errors.md": REASON_TABLE,
+    "server/docs/flags.md": FLAG_TABLE,
+    "server/docs/metrics.md": METRIC_TABLE,
     ".clang-format": "BasedOnStyle: Google\n",
     ".clang-tidy": "Checks: '-*,performance-for-range-copy'\n"
                    "WarningsAsErrors: '*'\n",
@@ -122,7 +128,7 @@ PLANTED = [
     ("includes", "engine/checkpoint/b.cc", '#include "engine/device/device.h"\n',
      "knows none"),
     ("includes", "engine/tokenizer/b.cc", '#include "engine/checkpoint/c.h"\n',
-     "beside checkpoint"),
+     "next to checkpoint"),
     ("includes", "engine/b.cc", "#include <dnnl.hpp>\n", "oneDNN"),
     ("includes", "engine/b.cc", '#include "engine/device/cpu/ops.h"\n', "seam"),
     ("includes", "engine/b.cc", '#include "engine/device/cuda/ops.h"\n', "seam"),
@@ -131,7 +137,7 @@ PLANTED = [
     ("includes", "engine/b.cu", "#include <cute/tensor.hpp>\n", "CUTLASS"),
     ("includes", "engine/b.cc", "#include <nlohmann/json.hpp>\n", "engine/io"),
     ("includes", "engine/b.cc", "#include <unicode/uchar.h>\n", "ICU"),
-    ("includes", "client/cpp/b.cc", "#include <png.h>\n", "one place"),
+    ("includes", "client/cpp/b.cc", "#include <stb/stb_image_write.h>\n", "one place"),
     ("includes", "server/pipeline/b.cc", "#include <grpcpp/status.h>\n", "b.cc"),
     ("includes", "server/pipeline/b.cc", '#include "server/rpc/s.h"\n', "b.cc"),
     ("includes", "server/api/b.cc", '#include "encoderd/v1/encoder.pb.h"\n', "the API"),
@@ -163,13 +169,19 @@ PLANTED = [
     ("executable", "deploy/a.sh", "#!/bin/sh\n", "not executable"),
     ("shellcheck", "deploy/a.sh", "#!/bin/sh\nrm $1/*\n", "SC2086"),
     ("links", "engine/README.md", "[a](b.md)\n", "b.md"),
-    ("reasons", "README.md", TABLES.replace("MODEL_NOT", "NOT"), "NOT_FOUND"),
-    ("reasons", "README.md", TABLES.replace("| NOT_FOUND", "| OK"), "code"),
-    ("flags", "README.md", TABLES.replace("--model", "--mode"), "`mode`"),
+    ("links", "README.md", "[a](server/docs/errors.md#error)\n", "md#error,"),
+    ("links", "engine/README.md", "# b\n[a](#c)\n", "#c"),
+    ("reasons", "server/docs/errors.md",
+     REASON_TABLE.replace("MODEL_NOT", "NOT"), "NOT_FOUND"),
+    ("reasons", "server/docs/errors.md",
+     REASON_TABLE.replace("| NOT_FOUND", "| OK"), "code"),
+    ("flags", "server/docs/flags.md", FLAG_TABLE.replace("--model", "--mode"),
+     "`mode`"),
     ("flags", "server/flags.cc", "ABSL_FLAG(int32_t, a, 1, \"\");\n", "`a`"),
     ("architectures", "engine/checkpoint/architectures.json", '{"gpt-2": {}}\n',
      "`gpt-2`"),
-    ("metrics", "README.md", TABLES.replace("tokens_total", "to"), "_to`"),
+    ("metrics", "server/docs/metrics.md",
+     METRIC_TABLE.replace("tokens_total", "to"), "_to`"),
     ("events", "deploy/README.md", EVENTS.replace("`begin`, ", ""),
      "`begin` is not in"),
     ("events", "deploy/README.md", EVENTS.replace("`begin`", "`began`"),
@@ -214,6 +226,11 @@ PLANTED = [
     ("token_compare", "server/security/token_table.cc",
      TOKENS.replace("  for (", "  if (hash == last_) return nullptr;\n  for ("),
      "outside of its loop"),
+    ("words", "README.md", "`anew`\n\nIt is gone\non with.\n", "README.md:3: 'gone on"),
+    ("words", "server/docs/b.cc", "int b;  // one\n// stands\n// there\n", "b.cc:2"),
+    ("words", "server/docs/b.cc", 'auto b = "a "\n"beside " "b";\n', "b.cc:2"),
+    ("words", "server/docs/b.py", 'b = 1\nprint(f"{b} anew")\n', "b.py:2"),
+    ("words", "server/docs/b.sh", "# as\n# ever\n", "b.sh:1"),
 ]
 
 
@@ -250,6 +267,14 @@ class LintTest(unittest.TestCase):
     def test_finds_an_executable_without_a_first_line(self):
         os.chmod(f"{self.root}/engine/a.cc", 0o755)
         self.assertTrue(lint.CHECKS["executable"](Tree(self.root)))
+
+    def test_words_that_are_allowed_must_occur(self):
+        allowed = ("README.md", "anew")
+        with mock.patch.dict(words.ALLOWED, {allowed: "a quotation"}):
+            self.assertTrue(words.check(Tree(self.root)))
+            write(self.root, "README.md", "anew\n")
+            self.assertEqual([], words.check(Tree(self.root)))
+        self.assertTrue(words.check(Tree(self.root)))
 
     def test_every_check_has_a_planted_violation(self):
         self.assertEqual(set(lint.CHECKS) - {"tidy"},

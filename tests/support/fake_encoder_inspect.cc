@@ -16,6 +16,7 @@ void FillModel(v1::Model* model) {
   model->set_pooling(v1::POOLING_MEAN);
   model->set_dtype("fp32");
   model->mutable_position_table()->set_rows(FakeEncoderService::kMaxLen);
+  model->set_position_offset(FakeEncoderService::kPaddingRows);
 }
 
 }  // namespace
@@ -59,6 +60,7 @@ grpc::Status FakeEncoderService::InspectPositions(
     v1::NeighbourSimilarity* entry = response->add_profile();
     entry->set_distance(distance);
     entry->set_mean_cosine(0.5f / static_cast<float>(distance));
+    entry->set_mean_centered_cosine(0.25f / static_cast<float>(distance));
   }
   response->set_verdict(v1::POSITION_VERDICT_PARTLY_TRAINED);
   response->set_verdict_cosine(0.5f);

@@ -3,7 +3,7 @@
 // Vectors are a function of the text's bytes alone. A text has as many tokens
 // as words, plus two; more than kMaxLen are refused, cut, or said to be two
 // windows, as the contract says. Messages past 4 MiB are refused by gRPC.
-// Listens on a port of its own on 127.0.0.1 until destroyed. Thread-safe.
+// Listens on its own port on 127.0.0.1 until destroyed. Thread-safe.
 #ifndef ENCODERD_TESTS_SUPPORT_FAKE_ENCODER_SERVICE_H_
 #define ENCODERD_TESTS_SUPPORT_FAKE_ENCODER_SERVICE_H_
 
@@ -36,7 +36,8 @@ grpc::Status FakeError(grpc::StatusCode code, const std::string& message,
 class FakeEncoderService : public v1::Encoder::Service {
  public:
   static constexpr int kHiddenSize = 6;
-  static constexpr int kMaxLen = 8;  // tokens
+  static constexpr int kMaxLen = 8;       // tokens
+  static constexpr int kPaddingRows = 2;  // of the position table
   static constexpr int kLayers = 2;
 
   // port 0: a free one. By default nothing is encrypted or asked for.
@@ -56,9 +57,9 @@ class FakeEncoderService : public v1::Encoder::Service {
   // streams in all; negative: never.
   void FailAfterStreamTexts(int64_t texts);
   // Every Embed call whose first text starts with '~' takes this long, with
-  // "~~" for ever; but none longer than its caller waits.
+  // "~~" forever; but none longer than its caller waits.
   void SetDelay(absl::Duration delay);
-  // Embed calls wait until so many were under way at the same time, once.
+  // Embed calls wait until this many were in flight at the same time, once.
   void HoldUntilTogether(int calls);
   // What GetModel tells; vectors stay as they are.
   void SetPooling(v1::Pooling pooling);

@@ -28,14 +28,14 @@ struct FakeModelOptions {
   absl::Duration load_time;   // Load sleeps so long
   absl::Duration batch_time;  // each batch sleeps so long ...
   absl::Duration token_time;  // ... and so long for each of its tokens
-  int32_t lost_after = 0;     // 0: never; else the device is lost after so
+  int32_t lost_after = 0;     // 0: never; else the device is lost after this
                               // many batches, those of warming up counted
-  int32_t stuck_after = 0;    // 0: never; else no batch after so many ever ends
-  int32_t poison = -1;        // a batch with this token fails; -1: none
+  int32_t stuck_after = 0;  // 0: never; else no batch after this many ever ends
+  int32_t poison = -1;      // a batch with this token fails; -1: none
 };
 
 // Has the prompts "query" ("q: ") and "passage" ("p: "), mean pooling,
-// normalised.
+// normalized.
 class FakeModel final : public Model {
  public:
   explicit FakeModel(const FakeModelOptions& options);

@@ -72,7 +72,7 @@ class FakeDevice {
   void OpenGate();
   // Lets exactly `batches` through a closed gate.
   void LetThrough(int batches);
-  // Waits until so many batches stand at the gate; false after a minute.
+  // Waits until this many batches are at the gate; false after a minute.
   bool WaitForBatchesAtGate(int batches);
 
   std::vector<Batch> log() const;

@@ -56,7 +56,7 @@ struct Fault {
   int error = EIO;
   int after = 0;  // calls that are meant and pass before the first that fails
   int times = 1;  // INT_MAX: all from there on
-  size_t min_bytes = 0;  // allocations: of so many bytes or more
+  size_t min_bytes = 0;  // allocations: of this many bytes or more
   // Whose calls are meant: those of the thread that switches the fault on
   // (null), of threads of this name, or of any.
   const char* thread = nullptr;

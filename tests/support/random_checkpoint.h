@@ -1,5 +1,5 @@
 // Model folders of random weights, the same bits everywhere; the C++ twin of
-// random_checkpoint.py, where the rule is written down. Shapes stand in
+// random_checkpoint.py, where the rule is written down. Shapes are in
 // checkpoints.json, names in engine/checkpoint/architectures.json.
 #ifndef ENCODERD_TESTS_SUPPORT_RANDOM_CHECKPOINT_H_
 #define ENCODERD_TESTS_SUPPORT_RANDOM_CHECKPOINT_H_

@@ -109,7 +109,7 @@ def tensors(spec):
     entry, size = architecture(model_type(spec)), sizes(spec)
     settings = spec.get("config", {})
     inner = settings.get("inner_group_num", 1)
-    # Layers with weights of their own: all, or groups of some.
+    # Layers with their own weights: all, or groups of some.
     layers = settings.get("num_hidden_groups", spec["layers"]) * inner
 
     def module(layer, role, name, shape, *flags):

@@ -1,5 +1,5 @@
 // A gRPC caller in bare HTTP/2 frames that gives its peer no window: calls are
-// made, answers wait for ever, only their headers and ends may come. No gRPC.
+// made, answers wait forever, only their headers and ends may come. No gRPC.
 #ifndef ENCODERD_TESTS_SUPPORT_RAW_HTTP2_H_
 #define ENCODERD_TESTS_SUPPORT_RAW_HTTP2_H_
 
@@ -48,7 +48,7 @@ class RawHttp2 {
   RawHttp2& operator=(const RawHttp2&) = delete;
 
   // Calls "/package.Service/Method" with one message; the caller's side stays
-  // open. Streams are numbered 1, 3, ...: the call's is returned. missing: so
+  // open. Streams are numbered 1, 3, ...: the call's is returned. missing: this
   // many bytes of the message are announced beyond those sent. more: headers,
   // names and values below 127 bytes.
   using Headers = std::vector<std::pair<std::string, std::string>>;

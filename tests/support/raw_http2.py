@@ -5,9 +5,10 @@ minute."""
 import socket
 import struct
 
-DATA, HEADERS, SETTINGS = 0, 1, 4
+DATA, HEADERS, RST_STREAM, SETTINGS, CONTINUATION = 0, 1, 3, 4, 9
 END_HEADERS = 4
 INITIAL_WINDOW_SIZE = 4
+CANCEL = 8
 
 
 class RawHttp2:
@@ -23,6 +24,9 @@ class RawHttp2:
 
     def call(self, path):
         """Begins a call of "/package.Service/Method"; returns its stream."""
+        return self._begin(path, END_HEADERS)
+
+    def _begin(self, path, flags):
         stream = self._next
         self._next += 2
         block = b"".join(
@@ -31,8 +35,25 @@ class RawHttp2:
                 (b":method", b"POST"), (b":scheme", b"http"),
                 (b":path", path.encode()), (b":authority", b"test"),
                 (b"te", b"trailers"), (b"content-type", b"application/grpc")))
-        self._send(HEADERS, END_HEADERS, stream, block)
+        self._send(HEADERS, flags, stream, block)
         return stream
+
+    def reset(self, stream):
+        self._send(RST_STREAM, 0, stream, struct.pack(">I", CANCEL))
+
+    def long_call(self, path, frames, size, end):
+        """Begins a call whose headers go on for `frames` frames of `size`
+        bytes; end: whether they end there."""
+        stream = self._begin(path, 0)
+        for i in range(frames):
+            name = b"x-%d" % i
+            value = b"x" * (size - len(name) - 6)
+            # Lengths of 127 and more are a prefix and the rest in 7 bits each.
+            rest = len(value) - 127
+            last = end and i == frames - 1
+            self._send(CONTINUATION, END_HEADERS * last, stream, b"\0" + bytes([len(name)])
+                       + name + bytes([127, rest & 127 | 128, rest >> 7])
+                       + value)
 
     def send(self, stream, message):
         """A message. The peer's window is the caller's to mind."""

@@ -106,7 +106,7 @@ TestServer::~TestServer() {
   server_.reset();
 }
 
-// A call that began and did not end is in flight for ever; one that ended twice
+// A call that began and did not end is in flight forever; one that ended twice
 // makes it fewer than none.
 void TestServer::ExpectNothingUnfinished() {
   Disconnect();

@@ -64,8 +64,8 @@ class TestServer {
   bool device_lost() const { return device_lost_; }
   v1::Encoder::Stub& stub() { return *stub_; }
   std::shared_ptr<grpc::Channel> channel() { return channel_; }
-  // A channel of its own connection. As channel() does, it fails the test when
-  // an error has no ErrorInfo and is not one that gRPC makes by itself.
+  // A channel with its own connection. As channel() does, it fails the test
+  // when an error has no ErrorInfo and is not one that gRPC makes by itself.
   std::shared_ptr<grpc::Channel> NewChannel(
       const std::shared_ptr<grpc::ChannelCredentials>& credentials =
           grpc::InsecureChannelCredentials()) const;
@@ -106,7 +106,8 @@ class TestServer {
 };
 
 v1::EmbedRequest TextRequest(const std::vector<std::string>& texts);
-std::string Letters(int tokens);  // a text of so many tokens, specials included
+std::string Letters(
+    int tokens);  // a text of this many tokens, specials included
 
 }  // namespace encoderd
 

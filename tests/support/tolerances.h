@@ -4,7 +4,7 @@
 
 namespace encoderd {
 
-// Largest difference of a normalised fp32 vector from the reference: the
+// Largest difference of a normalized fp32 vector from the reference: the
 // project's promise.
 constexpr double kFp32Vector = 1e-5;
 // Largest difference of a token state, whose values are about 1 (a LayerNorm's
@@ -13,7 +13,7 @@ constexpr double kFp32State = 3e-5;
 // The sum of three table rows in float against double: two roundings of half a
 // unit in the last place of values below 4.
 constexpr double kFp32TableSum = 5e-7;
-// The same for token states and unnormalised vectors of goldens, as a share of
+// The same for token states and unnormalized vectors of goldens, as a share of
 // the largest value of the reference where that is over 1.
 constexpr double kFp32Share = 1e-5;
 // Least cosine of fp32 to the reference: the project's promise.

@@ -58,20 +58,26 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
   std::vector<std::string> texts;
   std::string text;
   absl::Status refused;
-  while (texts.size() < kMostTexts && source.bytes_read() < kMostBytes) {
+  int64_t bytes = 0;
+  while (texts.size() < kMostTexts && bytes < kMostBytes) {
     const absl::StatusOr<bool> more = source.Next(&text, &refused);
-    if (!more.ok()) return more.status();
+    // Of the input, not of the command line.
+    if (!more.ok()) {
+      return absl::FailedPreconditionError(more.status().message());
+    }
     if (!*more) return texts;
     if (!refused.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(
+      return absl::FailedPreconditionError(absl::StrCat(
           source.NameOf(source.texts_read() - 1), ": ", refused.message()));
     }
     const size_t valid = client::ValidUtf8Prefix(text);
     if (valid < text.size()) {
-      return absl::InvalidArgumentError(
+      return absl::FailedPreconditionError(
           absl::StrCat(source.NameOf(source.texts_read() - 1),
-                       " is not valid UTF-8 at byte ", valid));
+                       " is not valid UTF-8 at byte ", valid,
+                       "; convert the input, such as with iconv -t UTF-8"));
     }
+    bytes += static_cast<int64_t>(text.size());
     texts.push_back(text);
   }
   err << "the first " << texts.size() << " texts are used\n";
@@ -278,21 +284,19 @@ int RunBench(const Command& command, const Arguments& arguments,
   load.timeout = settings.timeout;
   load.blank = client::ToRequest(choices.embed.ToOptions(invocation));
   auto texts = GetTexts(invocation, choices.words);
-  if (!texts.ok()) return invocation.Usage(texts.status().message());
-  if (texts->empty()) {
-    return invocation.Usage("there are no texts to work on");
-  }
+  if (!texts.ok()) return invocation.Refuse(texts.status());
+  if (texts->empty()) return invocation.Refuse(NoTexts());
   load.texts = *std::move(texts);
   client::ClientOptions options;
   options.service_config_json = "{}";  // no call is made twice
   const auto client = invocation.Connect(options);
-  if (!client.ok()) return invocation.Usage(client.status().message());
+  if (!client.ok()) return invocation.Refuse(client.status());
   const auto model = (*client)->GetModel(settings.model);
   if (!model.ok()) return invocation.Fail(model.status());
   const absl::Status sizes = CheckSizes(choices, *model);
   if (!sizes.ok()) return invocation.Usage(sizes.message());
   auto writer = Writer::Open(settings.output, false, environment.out);
-  if (!writer.ok()) return invocation.Usage(writer.status().message());
+  if (!writer.ok()) return invocation.Refuse(writer.status());
 
   const StopOnSignal stop;
   Progress progress(ShowProgress(invocation) ? &environment.err : nullptr);

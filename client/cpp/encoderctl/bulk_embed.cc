@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/encoderctl/bulk_work.h"
 #include "client/cpp/encoderctl/job.h"
-#include "client/cpp/encoderctl/journal.h"
+#include "client/cpp/encoderctl/npy.h"
 #include "client/cpp/encoderctl/output_file.h"
 #include "client/cpp/encoderctl/progress.h"
+#include "client/cpp/encoderctl/resume_mark.h"
 #include "client/cpp/encoderctl/row_file.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/text_source.h"
@@ -42,21 +43,24 @@ class BulkRun {
                        "; into an .npy at most ", client::kMostCallsInFlight));
     }
     auto source = OpenTexts(invocation_);
-    if (!source.ok()) return invocation_.Usage(source.status().message());
+    if (!source.ok()) return invocation_.Refuse(source.status());
     source_ = *std::move(source);
     auto client = invocation_.Connect();
-    if (!client.ok()) return invocation_.Usage(client.status().message());
+    if (!client.ok()) return invocation_.Refuse(client.status());
     const auto model = (*client)->GetModel(settings.model);
     if (!model.ok()) return invocation_.Fail(model.status());
     if (model->dimensions() == 0) {
       return invocation_.Fail(absl::InternalError(
           "the server says that its vectors have no values"));
     }
-    const absl::Status opened = OpenOutput(*model);
-    if (!opened.ok()) return invocation_.Usage(opened.message());
     ExplainSilence(invocation_);
     const StopOnSignal stop;
     source_->StopWhen([&stop] { return stop.wanted(); });
+    const absl::Status opened = OpenOutput(*model);
+    if (absl::IsCancelled(opened) || absl::IsDataLoss(opened)) {
+      return Report(opened);
+    }
+    if (!opened.ok()) return invocation_.Refuse(opened);
     return Report(Work(**client, stop));
   }
 
@@ -68,96 +72,111 @@ class BulkRun {
         LayoutOf(choices_.encoding, asked > 0 ? asked : model.dimensions());
     own_ranges_ = choices_.encoding == "int8" || choices_.encoding == "uint8";
     scales_path_ = absl::StrCat(output, ".scales.npy");
-    journal_path_ = JournalOf(output);
-    // What is no file (a pipe) is not there for a second run.
-    std::error_code no_file;
-    from_file_ =
-        invocation_.positional.empty() && invocation_.settings.input != "-" &&
-        std::filesystem::is_regular_file(invocation_.settings.input, no_file);
-    resumable_ = from_file_ && choices_.resume;
+    resume_path_ = ResumePathOf(output);
     most_texts_ = static_cast<int>(model.max_inputs_per_request());
-    for (const std::string& path : {scales_path_, journal_path_}) {
+    for (const std::string& path : {scales_path_, resume_path_}) {
       if (!invocation_.WouldOverwriteInput(path)) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(path,
                        ", which goes with --output, is the file of "
                        "--input"));
     }
-    const absl::Status locked = lock_.Take(output);
-    if (!locked.ok()) return locked;
-    work_ = NameWork(invocation_.settings, choices_.embed, model);
-    if (choices_.resume) {
-      const absl::Status found = FindJournal();
-      if (!found.ok()) return found;
-    }
-    before_ = done_.rows;
-    if (done_.rows == 0) return absl::OkStatus();
-    source_->Skip(done_.rows, done_.bytes);
-    invocation_.environment.err << "going on after " << done_.rows
-                                << " texts that are done\n";
+    absl::Status status = lock_.Take(output);
+    if (!status.ok()) return status;
+    work_ = MarkWork(model, choices_.embed);
+    if (choices_.resume) status = FindFinishedRows();
+    if (!status.ok() || done_ == 0) return status;
+    before_ = done_;
+    invocation_.environment.err << "Resuming: " << done_
+                                << " texts already done.\n";
     return OpenRows();
   }
 
-  // Sets done_ to what an earlier run of this work left. FAILED_PRECONDITION
-  // if what is there is not this run's to throw away: unfinished rows of other
-  // work, or of nobody knows which.
-  absl::Status FindJournal() {
-    const JournalFound found = ReadJournal(journal_path_);
+  // Sets done_ to the rows that an interrupted run of the same work left, and
+  // passes over their texts. FAILED_PRECONDITION if what is there is not this
+  // run's to throw away.
+  absl::Status FindFinishedRows() {
     const std::string& output = invocation_.settings.output;
-    const int64_t rows = found.done.rows;
-    const bool at_stake = lock_.found();
-    if (found.damaged_line == 1 && at_stake) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(journal_path_, " is damaged: what is done of ", output,
-                       " is not known; --resume=no starts anew"));
+    std::error_code none;
+    if (std::filesystem::file_size(output, none) == 0) return absl::OkStatus();
+    const auto marked = RowFile::RowsIn(resume_path_, kMarkLayout);
+    if (!marked.ok()) return Keep(marked.status().message());
+    const int64_t done = *marked - kWorkMarks;
+    if (done <= 0) return absl::OkStatus();
+    std::ifstream marks(resume_path_, std::ios::binary);
+    marks.seekg(kNpyHeaderBytes);
+    const auto next_is = [&marks](absl::string_view mark) {
+      std::string found(mark.size(), '\0');
+      marks.read(found.data(), static_cast<std::streamsize>(found.size()));
+      return found == mark;
+    };
+    const size_t half = work_.size() / 2;
+    if (!next_is(work_.substr(0, half))) return Changed(done, "the model");
+    if (!next_is(work_.substr(half))) return Changed(done, "the options");
+    absl::StatusOr<int64_t> rows = RowFile::RowsIn(output, layout_);
+    if (rows.ok() && own_ranges_) {
+      const auto scales = RowFile::RowsIn(scales_path_, kScaleLayout);
+      rows = scales.ok() ? std::min(*rows, *scales) : scales;
     }
-    if (!found.work.empty() && found.work != work_) {
-      if (rows == 0 || !at_stake) return absl::OkStatus();
-      return absl::FailedPreconditionError(absl::StrCat(
-          output, " holds ", rows, " rows of unfinished work, and ",
-          Difference(found.work, work_),
-          " changed since; the command of then goes on with it, --resume=no "
-          "starts anew"));
+    if (!rows.ok()) return Keep(rows.status().message());
+    if (*rows < done) {
+      return Keep(absl::StrCat(resume_path_, " counts ", done, " rows and ",
+                               output, " holds ", *rows));
     }
-    if (found.damaged_line > 1) {
-      invocation_.environment.err << journal_path_ << " is damaged from line "
-                                  << found.damaged_line
-                                  << " on; what it says before counts\n";
+    for (int64_t i = 0; i < done; ++i) {
+      std::string text;
+      absl::Status refused;
+      const auto more = source_->Next(&text, &refused);
+      if (!more.ok()) return more.status();
+      if (!*more || !next_is(MarkText(text, refused))) {
+        return Changed(done, absl::StrCat("the text of ", source_->NameOf(i)));
+      }
     }
-    if (RowFile::Holds(invocation_.settings.output, layout_, rows) &&
-        (!own_ranges_ || RowFile::Holds(scales_path_, kScaleLayout, rows))) {
-      done_ = found.done;
-    }
+    done_ = done;
     return absl::OkStatus();
   }
 
+  absl::Status Changed(int64_t done, absl::string_view what) const {
+    return Keep(absl::StrCat(invocation_.settings.output, " holds ", done,
+                             " rows of an interrupted run, and ", what,
+                             " changed since; to resume it, repeat its "
+                             "command"));
+  }
+
+  static absl::Status Keep(absl::string_view why) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(why, "; to start over, add --resume=no"));
+  }
+
   // Once, when there is a row to write: until then what an earlier run left is
-  // not touched. The journal comes first, for it must never speak of rows that
+  // not touched. The marks come first, for they must never count rows that
   // others have taken the place of.
   absl::Status OpenRows() {
     if (rows_ != nullptr) return absl::OkStatus();
-    if (from_file_) {
-      const absl::Status begun = journal_.Begin(journal_path_, work_, done_);
-      if (!begun.ok()) return begun;
-    } else {
-      std::error_code ignored;  // mostly there is none
-      std::filesystem::remove(journal_path_, ignored);
+    const auto open = [](const std::string& path, const RowLayout& layout,
+                         int64_t rows, std::unique_ptr<RowFile>* opened) {
+      auto file = RowFile::Open(path, layout, rows);
+      if (file.ok()) *opened = *std::move(file);
+      return file.status();
+    };
+    absl::Status status = open(resume_path_, kMarkLayout,
+                               done_ > 0 ? done_ + kWorkMarks : 0, &marks_);
+    if (status.ok() && done_ == 0) status = marks_->Append(work_);
+    if (status.ok() && own_ranges_) {
+      status = open(scales_path_, kScaleLayout, done_, &scales_);
     }
-    if (own_ranges_) {
-      auto file = RowFile::Open(scales_path_, kScaleLayout, done_.rows);
-      if (!file.ok()) return file.status();
-      scales_ = *std::move(file);
+    if (status.ok()) {
+      status = open(invocation_.settings.output, layout_, done_, &rows_);
     }
-    auto rows = RowFile::Open(invocation_.settings.output, layout_, done_.rows);
-    if (!rows.ok()) return rows.status();
-    rows_ = *std::move(rows);
-    return absl::OkStatus();
+    return status;
   }
 
   absl::StatusOr<bool> Next(v1::Input* input, absl::Status* refused) {
     const absl::StatusOr<bool> more =
         source_->Next(input->mutable_text(), refused);
-    if (more.ok() && *more) ends_.push_back(source_->bytes_read());
+    if (more.ok() && *more) {
+      pending_.push_back(MarkText(input->text(), *refused));
+    }
     return more;
   }
 
@@ -167,7 +186,7 @@ class BulkRun {
         source_->Progress());
     progress_ = &progress;
     client::BulkOptions options;
-    options.first_input = done_.rows;
+    options.first_input = done_;
     options.texts_per_call = invocation_.settings.batch_size;
     if (most_texts_ > 0) {
       options.texts_per_call = std::min(options.texts_per_call, most_texts_);
@@ -183,8 +202,6 @@ class BulkRun {
         [this](const client::BulkAnswer& answer) { return Take(answer); });
     progress_ = nullptr;
     progress.Clear();
-    if (rows_ != nullptr) status.Update(rows_->WriteHead());
-    if (scales_ != nullptr) status.Update(scales_->WriteHead());
     return status;
   }
 
@@ -192,9 +209,10 @@ class BulkRun {
   absl::Status Take(const client::BulkAnswer& answer) {
     std::string rows;
     std::string scales;
+    std::string marks;
     absl::Status bad;
-    Progressed done = done_;
-    for (size_t i = 0; i < answer.errors.size(); ++i) {
+    size_t i = 0;
+    for (; i < answer.errors.size(); ++i) {
       const v1::Embedding& embedding = answer.embeddings[i];
       bad = answer.errors[i];
       if (!bad.ok()) {
@@ -215,26 +233,25 @@ class BulkRun {
       }
       const float scale = embedding.scale();
       scales.append(reinterpret_cast<const char*>(&scale), sizeof(scale));
-      done.bytes = ends_.front();
-      ends_.pop_front();
-      ++done.rows;
+      marks += pending_.front();
+      pending_.pop_front();
     }
-    absl::Status status = Write(done, rows, scales);
+    absl::Status status = Write(static_cast<int64_t>(i), rows, scales, marks);
     status.Update(bad);
-    progress_->Update(done_.rows - before_,
-                      source_->Share(done_.rows, done_.bytes));
+    progress_->Update(done_ - before_, source_->Progress());
     return status;
   }
 
-  // Appends the rows that come to `done`.
-  absl::Status Write(const Progressed& done, const std::string& rows,
-                     const std::string& scales) {
-    if (done.rows == done_.rows) return absl::OkStatus();
+  // Appends rows with their scales, and last their marks: what they count is
+  // there.
+  absl::Status Write(int64_t count, const std::string& rows,
+                     const std::string& scales, const std::string& marks) {
+    if (count == 0) return absl::OkStatus();
     absl::Status status = OpenRows();
-    if (status.ok()) status = rows_->Append(rows);
     if (status.ok() && scales_ != nullptr) status = scales_->Append(scales);
-    if (status.ok()) status = journal_.Add(done);
-    if (status.ok()) done_ = done;
+    if (status.ok()) status = rows_->Append(rows);
+    if (status.ok()) status = marks_->Append(marks);
+    if (status.ok()) done_ += count;
     return status;
   }
 
@@ -250,8 +267,10 @@ class BulkRun {
     return choices_.embed.on_error == v1::ON_ERROR_PER_INPUT;
   }
 
-  const char* HowToGoOn() const {
-    return resumable_ ? "; the same command goes on from there" : "";
+  // After "N texts are done", if any are.
+  std::string HowToResume(absl::string_view first = "") const {
+    if (!choices_.resume || done_ == 0) return "";
+    return absl::StrCat("; to resume, ", first, "repeat the command");
   }
 
   int Report(const absl::Status& status) {
@@ -266,29 +285,29 @@ class BulkRun {
 
   int ReportEnd(const absl::Status& status) {
     if (absl::IsCancelled(status)) {
-      invocation_.environment.err
-          << "encoderctl " << invocation_.command.name << ": stopped after "
-          << done_.rows << " texts" << (done_.rows > 0 ? HowToGoOn() : "")
-          << "\n";
-      return kExitFailed;
+      return invocation_.Stopped(done_, HowToResume());
     }
     if (!status.ok()) {
       const bool blames = bad_line_ >= 0 && !skip_bad();
       const int code =
           invocation_.Fail(status, blames ? source_->NameOf(bad_line_) : "");
-      // A bad text must change first, and then the rows are not gone on with.
-      if (!blames && resumable_ && done_.rows > 0) {
-        invocation_.environment.err << done_.rows << " texts are done"
-                                    << HowToGoOn() << "\n";
+      const std::string how =
+          HowToResume(blames ? "correct this text and " : "");
+      if (!how.empty()) {
+        invocation_.environment.err << done_ << " texts are done" << how
+                                    << "\n";
       }
       return code;
     }
-    journal_.Remove();
+    if (rows_ != nullptr) {
+      std::error_code ignored;
+      std::filesystem::remove(resume_path_, ignored);
+    }
     if (source_->texts_read() == 0) {
-      return invocation_.Usage("there are no texts to work on");
+      return invocation_.Refuse(NoTexts());
     }
     if (skipped_ > 0) {
-      invocation_.environment.err << skipped_ << " of " << done_.rows - before_
+      invocation_.environment.err << skipped_ << " of " << done_ - before_
                                   << " texts were skipped; their rows are 0\n";
     }
     return kExitOk;
@@ -301,15 +320,13 @@ class BulkRun {
   RowLayout layout_;
   bool own_ranges_ = false;
   std::string scales_path_;
-  std::string journal_path_;
-  std::string work_;
+  std::string resume_path_;
+  std::string work_;                 // marks of model and options
   std::unique_ptr<RowFile> rows_;    // null: none was written
   std::unique_ptr<RowFile> scales_;  // null: nor its scale, or there are none
-  Journal journal_;
-  std::deque<int64_t> ends_;  // of each text that was read and not answered
-  Progressed done_;
-  bool from_file_ = false;
-  bool resumable_ = false;
+  std::unique_ptr<RowFile> marks_;   // null: nor its mark
+  std::deque<std::string> pending_;  // marks of texts that were not answered
+  int64_t done_ = 0;                 // rows of the output
   int most_texts_ = 0;  // of one request, as the server has it; 0: not known
   int64_t before_ = 0;  // rows of earlier runs
   int64_t skipped_ = 0;

@@ -1,5 +1,5 @@
 // encoderctl embed into an .npy: over EmbedStream, in memory that does not grow
-// with the list, going on where an earlier run of the same work broke off.
+// with the list, resuming an interrupted run of the same work.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_BULK_EMBED_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_BULK_EMBED_H_
 
@@ -16,8 +16,9 @@ struct BulkChoices {
 };
 
 // Writes settings.output and, for int8 and uint8, OUTPUT.scales.npy. While it
-// works, OUTPUT.journal says what is done. What an earlier run left there is
-// touched once the first row is there to take its place. Returns the exit code.
+// works, OUTPUT.resume says what is done (resume_mark.h). What an earlier run
+// left there is touched once the first row is there to take its place. Returns
+// the exit code.
 int RunBulkEmbed(const Invocation& invocation, const BulkChoices& choices);
 
 }  // namespace encoderd::ctl

@@ -5,39 +5,68 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"embed", "[TEXT...]", "one vector for each text",
-     "Texts are the arguments, the lines of --input, or the lines of standard "
-     "input. Into an .npy they travel in bulk: with --input=FILE, a run that "
-     "broke off is gone on with by the same command.",
+     "Texts are the arguments, the texts of --input, or the lines of standard "
+     "input. Into an .npy they travel in bulk; with --input=FILE, repeat the "
+     "command to resume an interrupted run.",
+     "encoderctl embed \"Hello, world\" --format=jsonl\n"
+     "encoderctl embed --input=texts.txt --output=vectors.npy\n"
+     "encoderctl embed --input=table.csv --field=body --output=vectors.npy\n"
+     "encoderctl embed -- \"- a text that begins with a dash\"",
      RunEmbed},
     {"encode", "[TEXT...]", "the states of every token of each text",
      "An .npy holds the rows of all texts end to end; `encoderctl tokenize` "
      "gives the number of rows of each.",
+     "encoderctl encode \"Hello, world\" --format=jsonl\n"
+     "encoderctl encode --layer=0 --input=texts.txt --format=npy "
+     "--output=states.npy",
      RunEncode},
     {"tokenize", "[TEXT...]", "tokens, ids and byte offsets of each text",
      "Nothing is computed and no text is too long. --format=jsonl has ids and "
      "offsets, and \"fits\": whether embed would take it without a prompt.",
+     "encoderctl tokenize \"Hello, world\"\n"
+     "encoderctl tokenize --format=jsonl --input=texts.txt",
      RunTokenize},
     {"similarity", "TEXT TEXT...", "the cosine between every two texts",
-     "At least two texts: arguments, the lines of --input, or of standard "
-     "input.",
+     "At least two texts: arguments, the texts of --input, or the lines of "
+     "standard input.",
+     "encoderctl similarity \"A man is eating food.\" \"Someone has a meal.\"\n"
+     "encoderctl similarity --input=texts.txt --format=jsonl",
      RunSimilarity},
     {"models", "[NAME]", "what the server serves: sizes, limits, prompts",
-     "Without a name: all of them, the default model first.", RunModels},
+     "Without a name: all of them, the default model first.",
+     "encoderctl models\n"
+     "encoderctl models --format=jsonl --target=server.example:8400",
+     RunModels},
     {"inspect", "", "what the position table looks like, and if it is trained",
      "Prints norms, mean cosines of rows 1, 2, 4, ... apart, and a verdict; "
      "--png draws the table and the cosines of its rows.",
+     "encoderctl inspect\n"
+     "encoderctl inspect --png=positions.png --json=positions.json",
      RunInspect},
     {"bench", "[TEXT...]", "how many texts a second the server answers",
      "A closed loop over the texts of the arguments, of --input, or of "
-     "--words words: --concurrency calls are always under way, each end begins "
-     "the next, and those under way at the end are cut off. Counted is what "
+     "--words words: --concurrency calls are always in flight, each end begins "
+     "the next, and those in flight at the end are cut off. Counted is what "
      "ends between the warm-up and --duration or --count; Ctrl-C ends it with "
      "what was measured so far. No call is made twice; one that fails is "
      "followed by a pause. With --rate, calls begin at random times whatever "
      "is in flight (an open loop), and a failure causes no pause.",
+     "encoderctl bench --words=16 --batch_size=4 --concurrency=4\n"
+     "encoderctl bench --stream --words=32 --duration=1m --format=jsonl\n"
+     "encoderctl bench --rate=200 --input=texts.txt",
      RunBench},
     {"health", "[SERVICE]", "whether the server is ready (exit code 0) or not",
-     "Without a service: the server as a whole.", RunHealth},
+     "Without a service: the server as a whole.",
+     "encoderctl health\n"
+     "encoderctl health --target=server.example:8400 --timeout=2s",
+     RunHealth},
+    {"completion", "bash", "a script that completes commands and flags",
+     "Prints a script for bash; zsh reads it after `autoload bashcompinit && "
+     "bashcompinit`.",
+     "source <(encoderctl completion bash)\n"
+     "encoderctl completion bash > "
+     "~/.local/share/bash-completion/completions/encoderctl",
+     RunCompletion},
 };
 
 }  // namespace

@@ -16,11 +16,16 @@ struct Command {
   const char* arguments;  // "[TEXT...]"
   const char* summary;    // one line
   const char* details;    // for --help
+  const char* examples;   // lines for a shell
   int (*run)(const Command& command, const std::vector<std::string>& arguments,
              Environment& environment);
 };
 
 absl::Span<const Command> Commands();
+
+// Instead of arguments, has a command print its flags and their known values,
+// for the shell's completion: Flags::Candidates.
+inline constexpr char kListCandidates[] = "--list-candidates";
 
 using Arguments = std::vector<std::string>;
 int RunEmbed(const Command&, const Arguments&, Environment&);
@@ -31,6 +36,7 @@ int RunModels(const Command&, const Arguments&, Environment&);
 int RunInspect(const Command&, const Arguments&, Environment&);
 int RunBench(const Command&, const Arguments&, Environment&);
 int RunHealth(const Command&, const Arguments&, Environment&);
+int RunCompletion(const Command&, const Arguments&, Environment&);
 
 }  // namespace encoderd::ctl
 

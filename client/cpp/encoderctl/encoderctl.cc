@@ -1,6 +1,10 @@
 #include "client/cpp/encoderctl/encoderctl.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cpp/encoderctl/commands.h"
+#include "client/cpp/encoderctl/near_miss.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -10,13 +14,22 @@ constexpr char kHead[] =
     "\n"
     "usage: encoderctl COMMAND [ARGUMENTS] [--FLAG=VALUE...]\n"
     "\n";
-constexpr char kFoot[] =
-    "\n"
-    "encoderctl COMMAND --help   shows the flags of a command\n"
-    "encoderctl --version        shows the version\n"
-    "\n"
-    "exit codes: 0 done; 1 the server, the connection or the output failed "
-    "(health: not serving); 2 wrong command line\n";
+constexpr char kFoot[] = R"(
+encoderctl help COMMAND     shows examples and the flags of a command
+encoderctl --version        shows the version
+
+examples:
+  encoderctl embed "Hello, world" --format=jsonl
+  encoderctl embed --input=texts.txt --output=vectors.npy
+  encoderctl similarity "A man is eating food." "Someone has a meal."
+
+The server is localhost:8400 unless --target=HOST:PORT or ENCODERD_TARGET
+names another.
+
+exit codes: 0 done; 1 the server refused or failed, or a file could not be
+read or written (health: not serving); 2 wrong command line; 130 Ctrl-C
+(bench: prints its figures, 0); 141 nobody reads the output any more
+)";
 
 void PrintHelp(std::ostream& out) {
   out << kHead;
@@ -28,6 +41,31 @@ void PrintHelp(std::ostream& out) {
   out << kFoot;
 }
 
+const Command* Find(const std::string& name) {
+  for (const Command& command : Commands()) {
+    if (name == command.name) return &command;
+  }
+  return nullptr;
+}
+
+int RefuseCommand(const std::string& name, std::ostream& err) {
+  err << "encoderctl: ";
+  if (absl::StartsWith(name, "-")) {
+    err << "unknown flag \"" << name
+        << "\"; flags follow the command: encoderctl COMMAND --FLAG=VALUE";
+  } else {
+    std::vector<std::string> names;
+    for (const Command& command : Commands()) names.push_back(command.name);
+    const std::string near = DidYouMean(name, names, "");
+    err << "unknown command \"" << name << "\""
+        << (near.empty()
+                ? absl::StrCat("; available: ", absl::StrJoin(names, ", "))
+                : near);
+  }
+  err << "\nsee encoderctl --help\n";
+  return kExitUsage;
+}
+
 }  // namespace
 
 int RunEncoderctl(const std::vector<std::string>& arguments,
@@ -37,23 +75,21 @@ int RunEncoderctl(const std::vector<std::string>& arguments,
     return kExitUsage;
   }
   const std::string& name = arguments[0];
-  if (name == "--help" || name == "-h" || name == "help") {
-    PrintHelp(environment.out);
-    return kExitOk;
-  }
-  if (name == "--version") {
+  if (name == "--version" || name == "version") {
     environment.out << "encoderctl " << ENCODERD_VERSION << "\n";
     return kExitOk;
   }
-  for (const Command& command : Commands()) {
-    if (name == command.name) {
-      return command.run(command, {arguments.begin() + 1, arguments.end()},
-                         environment);
-    }
+  const bool help = name == "--help" || name == "-h" || name == "help";
+  if (help && arguments.size() == 1) {
+    PrintHelp(environment.out);
+    return kExitOk;
   }
-  environment.err << "encoderctl: unknown command \"" << name
-                  << "\"; see encoderctl --help\n";
-  return kExitUsage;
+  const std::string& wanted = help ? arguments[1] : name;
+  const Command* const command = Find(wanted);
+  if (command == nullptr) return RefuseCommand(wanted, environment.err);
+  if (help) return command->run(*command, {"--help"}, environment);
+  return command->run(*command, {arguments.begin() + 1, arguments.end()},
+                      environment);
 }
 
 }  // namespace encoderd::ctl

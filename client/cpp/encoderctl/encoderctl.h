@@ -2,8 +2,9 @@
 // it in their own process. Not thread-safe.
 //
 // Exit codes: 0 all was done (health: serving); 1 the server or the connection
-// failed, the server refused an input, the output could not be written, or
-// (health) not serving; 2 the command line is wrong.
+// failed, the server refused an input, a file could not be read or written, or
+// (health) not serving; 2 the command line is wrong; 128 + N a signal ended it,
+// as the shell has it: 130 Ctrl-C, 141 nobody reads the output any more.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_ENCODERCTL_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_ENCODERCTL_H_
 
@@ -15,7 +16,12 @@
 
 namespace encoderd::ctl {
 
-enum ExitCode { kExitOk = 0, kExitFailed = 1, kExitUsage = 2 };
+enum ExitCode {
+  kExitOk = 0,
+  kExitFailed = 1,
+  kExitUsage = 2,
+  kExitSignal = 128,  // and the signal's number
+};
 
 using Variables = std::map<std::string, std::string>;
 

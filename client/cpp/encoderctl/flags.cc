@@ -4,16 +4,21 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "client/cpp/encoderctl/near_miss.h"
+#include "client/cpp/encoderctl/wrap.h"
 
 namespace encoderd::ctl {
 namespace {
 
 absl::StatusOr<bool> ReadSwitch(absl::string_view text) {
-  if (text == "yes" || text == "no") return text == "yes";
+  if (text == "yes" || text == "true" || text == "1") return true;
+  if (text == "no" || text == "false" || text == "0") return false;
   return absl::InvalidArgumentError("yes or no");
 }
 
@@ -55,65 +60,103 @@ void Flags::AddInt(std::string name, std::string value_name, std::string help,
 
 void Flags::AddDuration(std::string name, std::string help,
                         absl::Duration* value, bool or_none) {
-  flags_.push_back({std::move(name), "TIME", std::move(help),
-                    absl::FormatDuration(*value),
-                    [value, or_none](absl::string_view text) {
-                      absl::Duration parsed;
-                      if (!absl::ParseDuration(text, &parsed) ||
-                          parsed < absl::ZeroDuration() ||
-                          (!or_none && parsed == absl::ZeroDuration())) {
-                        return absl::InvalidArgumentError(absl::StrCat(
-                            "a time ", or_none ? "" : "above 0 ",
-                            "with its unit, such as 500ms, 30s or 2m"));
-                      }
-                      *value = parsed;
-                      return absl::OkStatus();
-                    }});
+  flags_.push_back(
+      {std::move(name), "TIME", std::move(help), absl::FormatDuration(*value),
+       [value, or_none](absl::string_view text) {
+         absl::Duration parsed;
+         if (!absl::ParseDuration(text, &parsed) ||
+             parsed < absl::ZeroDuration() ||
+             (!or_none && parsed == absl::ZeroDuration())) {
+           double seconds = 0;
+           const bool bare = absl::SimpleAtod(text, &seconds) && seconds > 0;
+           return absl::InvalidArgumentError(
+               absl::StrCat("a time ", or_none ? "" : "above 0 ",
+                            "with its unit, such as 500ms, 30s or 2m",
+                            bare ? "; did you mean " : "", bare ? text : "",
+                            bare ? "s?" : ""));
+         }
+         *value = parsed;
+         return absl::OkStatus();
+       }});
 }
 
 void Flags::AddSwitch(std::string name, std::string help, bool* value) {
-  flags_.push_back({std::move(name), "yes|no", std::move(help),
+  flags_.push_back({std::move(name),
+                    "yes|no",
+                    std::move(help),
                     *value ? "yes" : "no",
                     [value](absl::string_view text) {
                       const auto read = ReadSwitch(text);
                       if (read.ok()) *value = *read;
                       return read.status();
                     },
-                    /*alone=*/true});
+                    /*alone=*/true,
+                    {"yes", "no"}});
 }
 
 void Flags::AddSwitch(std::string name, std::string help,
                       std::optional<bool>* value) {
-  flags_.push_back({std::move(name), "yes|no", std::move(help), "",
+  flags_.push_back({std::move(name),
+                    "yes|no",
+                    std::move(help),
+                    "",
                     [value](absl::string_view text) {
                       const auto read = ReadSwitch(text);
                       if (read.ok()) *value = *read;
                       return read.status();
                     },
-                    /*alone=*/true});
+                    /*alone=*/true,
+                    {"yes", "no"}});
 }
 
 void Flags::AddChoice(std::string name, std::string help,
                       std::vector<std::string> choices, std::string* value) {
   const std::string value_name = absl::StrJoin(choices, "|");
-  flags_.push_back({std::move(name), value_name, std::move(help), *value,
-                    [value, value_name,
-                     choices = std::move(choices)](absl::string_view text) {
-                      if (std::find(choices.begin(), choices.end(),
-                                    std::string(text)) == choices.end()) {
-                        return absl::InvalidArgumentError(
-                            absl::StrCat("one of ", value_name));
-                      }
-                      *value = std::string(text);
-                      return absl::OkStatus();
-                    }});
+  std::vector<std::string> values = choices;
+  flags_.push_back(
+      {std::move(name), value_name, std::move(help), *value,
+       [value, value_name,
+        choices = std::move(choices)](absl::string_view text) {
+         if (std::find(choices.begin(), choices.end(), std::string(text)) ==
+             choices.end()) {
+           return absl::InvalidArgumentError(absl::StrCat(
+               "one of ", value_name, DidYouMean(text, choices, "")));
+         }
+         *value = std::string(text);
+         return absl::OkStatus();
+       },
+       /*alone=*/false, std::move(values)});
 }
 
 const Flags::Flag* Flags::Find(absl::string_view name) const {
+  // --batch-size is --batch_size.
+  const std::string known = absl::StrReplaceAll(name, {{"-", "_"}});
   for (const Flag& flag : flags_) {
-    if (flag.name == name) return &flag;
+    if (flag.name == known) return &flag;
   }
   return nullptr;
+}
+
+std::vector<std::string> Flags::Names() const {
+  std::vector<std::string> names;
+  for (const Flag& flag : flags_) names.push_back(flag.name);
+  names.push_back("help");
+  return names;
+}
+
+absl::Status Flags::Unknown(absl::string_view argument) const {
+  const bool one_dash = !absl::StartsWith(argument, "--");
+  if (argument == "-") {
+    return absl::InvalidArgumentError(
+        "\"-\" is neither a flag nor a text; without texts, standard input is "
+        "read, and a text that begins with a dash goes after --");
+  }
+  const absl::string_view shown = argument.substr(0, argument.find('='));
+  const std::string name =
+      absl::StrReplaceAll(shown.substr(one_dash ? 1 : 2), {{"-", "_"}});
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown flag ", shown, DidYouMean(name, Names(), "--"),
+      one_dash ? " (a text that begins with a dash goes after --)" : ""));
 }
 
 absl::Status Flags::Parse(absl::Span<const std::string> arguments,
@@ -125,30 +168,37 @@ absl::Status Flags::Parse(absl::Span<const std::string> arguments,
                          arguments.end());
       break;
     }
-    if (!absl::ConsumePrefix(&argument, "--")) {
+    if (!absl::StartsWith(argument, "-")) {
       positional->push_back(arguments[i]);
       continue;
     }
+    if (!absl::ConsumePrefix(&argument, "--")) return Unknown(arguments[i]);
     const size_t equals = argument.find('=');
-    const absl::string_view name = argument.substr(0, equals);
-    const Flag* flag = Find(name);
-    if (flag == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("unknown flag --", name));
-    }
+    const Flag* flag = Find(argument.substr(0, equals));
+    if (flag == nullptr) return Unknown(arguments[i]);
+    const bool last = i + 1 == arguments.size();
     absl::string_view value = "yes";
     if (equals != absl::string_view::npos) {
       value = argument.substr(equals + 1);
     } else if (!flag->alone) {
-      if (i + 1 == arguments.size()) {
+      // "--output --format=npy" has forgotten a value.
+      if (last || absl::StartsWith(arguments[i + 1], "--")) {
         return absl::InvalidArgumentError(
-            absl::StrCat("--", name, " needs a value: ", flag->value_name));
+            absl::StrCat("--", flag->name, " needs a value: --", flag->name,
+                         "=", flag->value_name));
       }
       value = arguments[++i];
+    } else if (!last && ReadSwitch(arguments[i + 1]).ok()) {
+      // "--tls no" would turn it on and take "no" for a text.
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--", flag->name, " ", arguments[i + 1], ": write --", flag->name,
+          "=", arguments[i + 1], "; a text of that word goes after --"));
     }
     const absl::Status status = flag->set(value);
     if (!status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--", name, " is \"", value, "\"; it takes ", status.message()));
+      return absl::InvalidArgumentError(absl::StrCat("--", flag->name, " is \"",
+                                                     value, "\"; it takes ",
+                                                     status.message()));
     }
   }
   return absl::OkStatus();
@@ -157,15 +207,27 @@ absl::Status Flags::Parse(absl::Span<const std::string> arguments,
 std::string Flags::Help() const {
   std::string help;
   for (const Flag& flag : flags_) {
-    absl::StrAppend(&help, "  --", flag.name, flag.alone ? "[=" : "=",
-                    flag.value_name, flag.alone ? "]" : "", "\n      ",
-                    flag.help);
-    if (!flag.default_text.empty()) {
-      absl::StrAppend(&help, " (default ", flag.default_text, ")");
-    }
-    absl::StrAppend(&help, "\n");
+    absl::StrAppend(
+        &help, "  --", flag.name, flag.alone ? "[=" : "=", flag.value_name,
+        flag.alone ? "]" : "", "\n",
+        Wrap(flag.default_text.empty() ? flag.help
+                                       : absl::StrCat(flag.help, " (default ",
+                                                      flag.default_text, ")"),
+             6));
   }
   return help;
+}
+
+std::string Flags::Candidates() const {
+  std::string lines;
+  for (const Flag& flag : flags_) {
+    absl::StrAppend(&lines, "--", flag.name);
+    for (const std::string& value : flag.values) {
+      absl::StrAppend(&lines, " ", value);
+    }
+    absl::StrAppend(&lines, "\n");
+  }
+  return lines;
 }
 
 }  // namespace encoderd::ctl

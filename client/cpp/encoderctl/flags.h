@@ -1,5 +1,5 @@
 // The flags of one encoderctl command: --name=value or --name value, each with
-// a help line that shows its default and unit. Not thread-safe.
+// help that shows its default and unit. Not thread-safe.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_FLAGS_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_FLAGS_H_
 
@@ -39,14 +39,19 @@ class Flags {
   void AddChoice(std::string name, std::string help,
                  std::vector<std::string> choices, std::string* value);
 
-  // Sets the values; what is not a flag goes to `positional`, as does
-  // everything after "--". INVALID_ARGUMENT names the flag, the value and what
-  // it takes.
+  bool Has(absl::string_view name) const { return Find(name) != nullptr; }
+
+  // Sets the values; what does not begin with a dash goes to `positional`, as
+  // does everything after "--". A name takes dashes for underscores.
+  // INVALID_ARGUMENT names the flag, the value and what it takes, and the flags
+  // that an unknown one may have meant.
   absl::Status Parse(absl::Span<const std::string> arguments,
                      std::vector<std::string>* positional) const;
 
-  // One line a flag, in the order in which they were added.
+  // The flags in the order in which they were added, in lines under 80 columns.
   std::string Help() const;
+  // "--format text jsonl npy", a line per flag, for the shell's completion.
+  std::string Candidates() const;
 
  private:
   struct Flag {
@@ -55,9 +60,13 @@ class Flags {
     std::string help;
     std::string default_text;
     std::function<absl::Status(absl::string_view)> set;
-    bool alone = false;  // needs no value
+    bool alone = false;                    // needs no value
+    std::vector<std::string> values = {};  // those that are known
   };
   const Flag* Find(absl::string_view name) const;
+  std::vector<std::string> Names() const;
+  // What to say of an argument that begins with a dash and is no flag.
+  absl::Status Unknown(absl::string_view argument) const;
 
   std::vector<Flag> flags_;
 };

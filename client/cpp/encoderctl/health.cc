@@ -11,7 +11,7 @@ int RunHealth(const Command& command, const Arguments& arguments,
     return invocation.Usage("takes one service at most");
   }
   const auto client = invocation.Connect();
-  if (!client.ok()) return invocation.Usage(client.status().message());
+  if (!client.ok()) return invocation.Refuse(client.status());
   const auto health = (*client)->Health(
       invocation.positional.empty() ? "" : invocation.positional[0]);
   if (!health.ok()) return invocation.Fail(health.status());

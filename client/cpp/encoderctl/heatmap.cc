@@ -9,12 +9,16 @@
 namespace encoderd::ctl {
 namespace {
 
-constexpr int kLeft = 48;    // room for row numbers
-constexpr int kTop = 24;     // for the title
-constexpr int kBottom = 64;  // for column numbers and the colour scale
-constexpr int kRight = 24;
-constexpr int kTick = 4;
-constexpr int kScale = 128;       // width of the colour scale
+constexpr int kMargin = 16;                    // around all
+constexpr int kLine = Image::kTextHeight + 6;  // of text
+constexpr int kLeft = 72;                      // for row numbers
+constexpr int kTop = 2 * kLine;                // for a map's title and axis
+constexpr int kBar = 12;                       // height of the color bar
+constexpr int kBottom = 5 * kLine + kBar;  // column numbers, axis, color bar
+constexpr int kTick = 6;
+constexpr int kMark = 8;          // width of a mark on an axis
+constexpr int kLeastMark = 4;     // and its length at least
+constexpr int kLeastWidth = 320;  // of a map with its color bar
 constexpr int64_t kWanted = 384;  // points that a map should have at least
 
 // Points for each value: small matrices are drawn larger.
@@ -39,6 +43,8 @@ struct Size {
   int cell_height;
   int width;  // of the map alone
   int height;
+  int all_width() const { return kLeft + std::max(width, kLeastWidth); }
+  int all_height() const { return kTop + height + kBottom; }
 };
 
 Size SizeOf(const Heatmap& map) {
@@ -47,41 +53,72 @@ Size SizeOf(const Heatmap& map) {
           high * static_cast<int>(map.rows)};
 }
 
-void DrawAxes(const Heatmap& map, const Size& size, int x, int y,
-              Image* image) {
-  const int64_t row_step = TickStep(map.rows);
-  for (int64_t r = 0; r < map.rows; ++r) {
-    if ((map.first_row + r) % row_step != 0) continue;
-    const std::string label = absl::StrCat(map.first_row + r);
-    const int at = y + static_cast<int>(r) * size.cell_height;
-    image->Fill(x - kTick, at, kTick, 1, {});
-    image->Text(x - kTick - 2 - Image::TextWidth(label),
-                at - Image::kTextHeight / 2, label);
+// A number at its tick: calls draw(points from the start, label).
+template <typename Draw>
+void ForTicks(int64_t first, int64_t count, int cell, Draw draw) {
+  const int64_t step = TickStep(count);
+  for (int64_t i = 0; i < count; ++i) {
+    if ((first + i) % step == 0) {
+      draw(static_cast<int>(i) * cell, absl::StrCat(first + i));
+    }
   }
-  const int bottom = y + size.height;
-  const int64_t column_step = TickStep(map.columns);
-  for (int64_t c = 0; c < map.columns; ++c) {
-    if ((map.first_column + c) % column_step != 0) continue;
-    const std::string label = absl::StrCat(map.first_column + c);
-    const int at = x + static_cast<int>(c) * size.cell_width;
-    image->Fill(at, bottom, 1, kTick, {});
-    image->Text(at - Image::TextWidth(label) / 2, bottom + kTick + 2, label);
-  }
-  image->Text(x + size.width - Image::TextWidth(map.column_title),
-              bottom + kTick + 12, map.column_title);
 }
 
-void DrawScale(const Heatmap& map, int x, int y, Image* image) {
-  for (int i = 0; i < kScale; ++i) {
-    const float value =
-        map.limit *
-        (2.0f * static_cast<float>(i) / static_cast<float>(kScale - 1) - 1.0f);
-    image->Fill(x + i, y, 1, 8, HeatColor(value, map.limit));
+// The points that the numbers below `marked` take.
+int MarkLength(int64_t marked, int64_t first, int64_t count, int cell) {
+  const int64_t shown = std::clamp<int64_t>(marked - first, 0, count);
+  return shown == 0 ? 0 : std::max(kLeastMark, static_cast<int>(shown) * cell);
+}
+
+// (x, y): the upper left corner of the map alone, here and below.
+void DrawAxes(const Heatmap& map, const Size& size, int x, int y,
+              Image* image) {
+  const auto text_end = [image](int end, int top, const std::string& text) {
+    image->Text(end - Image::TextWidth(text), top, text);
+  };
+  image->Text(x, y - kTop, map.title);
+  text_end(x - kTick, y - kLine - Image::kTextHeight / 2, "row");
+  ForTicks(map.first_row, map.rows, size.cell_height,
+           [&](int at, const std::string& label) {
+             image->Fill(x - kTick, y + at, kTick, 1, {});
+             text_end(x - kMark - kTick, y + at - Image::kTextHeight / 3,
+                      label);
+           });
+  const int bottom = y + size.height;
+  ForTicks(map.first_column, map.columns, size.cell_width,
+           [&](int at, const std::string& label) {
+             image->Fill(x + at, bottom, 1, kTick, {});
+             image->Text(x + at - Image::TextWidth(label) / 2,
+                         bottom + kMark + 4, label);
+           });
+  image->Text(x, bottom + kMark + kLine, map.column_axis);
+  image->Fill(
+      x - kMark, y, kMark,
+      MarkLength(map.marked_rows, map.first_row, map.rows, size.cell_height),
+      kMarkColor);
+  image->Fill(x, bottom,
+              MarkLength(map.marked_columns, map.first_column, map.columns,
+                         size.cell_width),
+              kMark, kMarkColor);
+}
+
+// From (x, y) on: the bar, its ends and middle, what it shows and leaves out.
+void DrawColorBar(const Heatmap& map, int width, int x, int y, Image* image) {
+  for (int i = 0; i < width; ++i) {
+    const float share = static_cast<float>(i) / static_cast<float>(width - 1);
+    image->Fill(x + i, y, 1, kBar,
+                HeatColor(map.limit * (2 * share - 1), map.limit));
   }
-  const std::string high = absl::StrFormat("%.3g", map.limit);
-  image->Text(x, y + 11, "-" + high);
-  image->Text(x + kScale / 2 - 3, y + 11, "0");
-  image->Text(x + kScale - Image::TextWidth(high), y + 11, high);
+  const auto text = [&](double share, int top, const std::string& label) {
+    const int room = width - Image::TextWidth(label);
+    image->Text(x + static_cast<int>(share * room), top, label);
+  };
+  const int line = y + kBar + 4;
+  text(0, line, absl::StrFormat("-%.3g", map.limit));
+  text(0.5, line, "0");
+  text(1, line, absl::StrFormat("%.3g", map.limit));
+  text(0.5, line + kLine,
+       absl::StrCat(map.quantity, ", ", ClippedShare(map.values, map.limit)));
 }
 
 void Draw(const Heatmap& map, int x, int y, Image* image) {
@@ -94,10 +131,9 @@ void Draw(const Heatmap& map, int x, int y, Image* image) {
                   HeatColor(map.values[r * map.columns + c], map.limit));
     }
   }
-  image->Text(x, y - Image::kTextHeight - 6, map.title);
-  image->Text(x - kLeft + 2, y - Image::kTextHeight - 6, "ROW");
   DrawAxes(map, size, x, y, image);
-  DrawScale(map, x, y + size.height + 36, image);
+  DrawColorBar(map, std::max(size.width, kLeastWidth), x,
+               y + size.height + kMark + 2 * kLine + 4, image);
 }
 
 }  // namespace
@@ -121,18 +157,73 @@ float BulkLimit(absl::Span<const float> values) {
   return *at > 0 ? *at : 1;
 }
 
-Image DrawHeatmaps(absl::Span<const Heatmap> maps) {
+std::string ClippedShare(absl::Span<const float> values, float limit) {
+  // A rounded limit is no clipping.
+  const float end = limit * (1 + 1e-5f);
+  const auto clipped =
+      std::count_if(values.begin(), values.end(),
+                    [end](float value) { return std::abs(value) > end; });
+  if (clipped == 0) return "none clipped";
+  return absl::StrFormat("%.2g %% clipped",
+                         100.0 * static_cast<double>(clipped) /
+                             static_cast<double>(values.size()));
+}
+
+std::vector<float> CenterCosines(absl::Span<const float> cosines,
+                                 int64_t rows) {
+  constexpr double kLeastLength = 1e-6;  // squared; below, floats say nothing
+  std::vector<double> mean(rows, 0.0);
+  double counted = 0, all = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < rows; ++j) mean[i] += cosines[i * rows + j];
+    all += mean[i];
+    if (cosines[i * rows + i] > 0) ++counted;
+  }
+  counted = std::max(counted, 1.0);
+  for (double& value : mean) value /= counted;
+  all /= counted * counted;
+  const auto product = [&](int64_t i, int64_t j) {
+    return cosines[i * rows + j] - mean[i] - mean[j] + all;
+  };
+  std::vector<double> scale(rows, 0.0);  // 1 / length
+  for (int64_t i = 0; i < rows; ++i) {
+    const double squared = product(i, i);
+    if (cosines[i * rows + i] > 0 && squared > kLeastLength) {
+      scale[i] = 1 / std::sqrt(squared);
+    }
+  }
+  std::vector<float> centered(cosines.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < rows; ++j) {
+      centered[i * rows + j] = static_cast<float>(
+          std::clamp(product(i, j) * scale[i] * scale[j], -1.0, 1.0));
+    }
+  }
+  return centered;
+}
+
+Image DrawHeatmaps(absl::Span<const std::string> title,
+                   absl::Span<const Heatmap> maps) {
   int width = 0, height = 0;
   for (const Heatmap& map : maps) {
     const Size size = SizeOf(map);
-    width += kLeft + std::max(size.width, kScale) + kRight;
-    height = std::max(height, kTop + size.height + kBottom);
+    width += size.all_width() + kMargin;
+    height = std::max(height, size.all_height());
   }
-  Image image(width, height);
-  int x = kLeft;
+  for (const std::string& line : title) {
+    width = std::max(width, Image::TextWidth(line) + kMargin);
+  }
+  const int lines = static_cast<int>(title.size()) * kLine + kMargin / 2;
+  Image image(width + kMargin, height + lines + 2 * kMargin);
+  int y = kMargin;
+  for (const std::string& line : title) {
+    image.Text(kMargin, y, line);
+    y += kLine;
+  }
+  int x = kMargin;
   for (const Heatmap& map : maps) {
-    Draw(map, x, kTop, &image);
-    x += std::max(SizeOf(map).width, kScale) + kRight + kLeft;
+    Draw(map, x + kLeft, kMargin + lines + kTop, &image);
+    x += SizeOf(map).all_width() + kMargin;
   }
   return image;
 }

@@ -1,9 +1,12 @@
 #include "client/cpp/encoderctl/image.h"
 
-#include <png.h>
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#include <stb/stb_easy_font.h>
+#include <stb/stb_image_write.h>
 
 #include <algorithm>
-#include <array>
+#include <cstring>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -11,37 +14,16 @@
 namespace encoderd::ctl {
 namespace {
 
-// Rows from the top, five bits each, the leftmost highest.
-using Glyph = std::array<uint8_t, 7>;
-constexpr Glyph kDigits[] = {
-    {14, 17, 19, 21, 25, 17, 14}, {4, 12, 4, 4, 4, 4, 14},
-    {14, 17, 1, 2, 4, 8, 31},     {31, 2, 4, 2, 1, 17, 14},
-    {2, 6, 10, 18, 31, 2, 2},     {31, 16, 30, 1, 1, 17, 14},
-    {6, 8, 16, 30, 17, 17, 14},   {31, 1, 2, 4, 8, 8, 8},
-    {14, 17, 17, 14, 17, 17, 14}, {14, 17, 17, 15, 1, 2, 12}};
-constexpr Glyph kCapitals[] = {
-    {14, 17, 17, 31, 17, 17, 17}, {30, 17, 17, 30, 17, 17, 30},
-    {14, 17, 16, 16, 16, 17, 14}, {28, 18, 17, 17, 17, 18, 28},
-    {31, 16, 16, 30, 16, 16, 31}, {31, 16, 16, 30, 16, 16, 16},
-    {14, 17, 16, 23, 17, 17, 15}, {17, 17, 17, 31, 17, 17, 17},
-    {14, 4, 4, 4, 4, 4, 14},      {7, 2, 2, 2, 2, 18, 12},
-    {17, 18, 20, 24, 20, 18, 17}, {16, 16, 16, 16, 16, 16, 31},
-    {17, 27, 21, 21, 17, 17, 17}, {17, 17, 25, 21, 19, 17, 17},
-    {14, 17, 17, 17, 17, 17, 14}, {30, 17, 17, 30, 16, 16, 16},
-    {14, 17, 17, 17, 21, 18, 13}, {30, 17, 17, 30, 20, 18, 17},
-    {15, 16, 16, 14, 1, 1, 30},   {31, 4, 4, 4, 4, 4, 4},
-    {17, 17, 17, 17, 17, 17, 14}, {17, 17, 17, 17, 17, 10, 4},
-    {17, 17, 17, 21, 21, 21, 10}, {17, 17, 10, 4, 10, 17, 17},
-    {17, 17, 17, 10, 4, 4, 4},    {31, 1, 2, 4, 8, 16, 31}};
-constexpr Glyph kMinus = {0, 0, 0, 31, 0, 0, 0};
-constexpr Glyph kPoint = {0, 0, 0, 0, 0, 12, 12};
-constexpr Glyph kBlank = {};
+constexpr int kScale = 2;  // points of the picture for one of stb's
+constexpr int kMostBytesALetter = 1500;  // of its rectangles
 
-const Glyph& GlyphOf(char c) {
-  if (c >= '0' && c <= '9') return kDigits[c - '0'];
-  if (c >= 'A' && c <= 'Z') return kCapitals[c - 'A'];
-  if (c == '-') return kMinus;
-  return c == '.' ? kPoint : kBlank;
+// What stb has letters for: it reads past its table at other bytes.
+std::string Printable(absl::string_view text) {
+  std::string ascii(text);
+  for (char& c : ascii) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return ascii;
 }
 
 }  // namespace
@@ -51,55 +33,56 @@ Color Image::At(int x, int y) const {
   return {point[0], point[1], point[2]};
 }
 
-void Image::Set(int x, int y, Color color) {
-  if (x < 0 || y < 0 || x >= width_ || y >= height_) return;
-  uint8_t* point = rgb_.data() + 3 * (size_t{1} * y * width_ + x);
-  point[0] = color.red;
-  point[1] = color.green;
-  point[2] = color.blue;
-}
-
 void Image::Fill(int x, int y, int width, int height, Color color) {
-  for (int dy = 0; dy < height; ++dy) {
-    for (int dx = 0; dx < width; ++dx) Set(x + dx, y + dy, color);
+  for (int row = std::max(y, 0); row < std::min(y + height, height_); ++row) {
+    for (int at = std::max(x, 0); at < std::min(x + width, width_); ++at) {
+      uint8_t* point = rgb_.data() + 3 * (size_t{1} * row * width_ + at);
+      point[0] = color.red;
+      point[1] = color.green;
+      point[2] = color.blue;
+    }
   }
 }
 
 void Image::Text(int x, int y, absl::string_view text) {
-  for (const char c : text) {
-    const Glyph& glyph = GlyphOf(c);
-    for (int row = 0; row < kTextHeight; ++row) {
-      for (int column = 0; column < 5; ++column) {
-        if ((glyph[row] >> (4 - column) & 1) != 0) {
-          Set(x + column, y + row, {});
-        }
-      }
-    }
-    x += 6;
+  std::string letters = Printable(text);
+  // Rectangles of four corners, each x, y, z and a color.
+  std::vector<float> corners(letters.size() * kMostBytesALetter /
+                             sizeof(float));
+  const int rectangles =
+      stb_easy_font_print(0, 0, letters.data(), nullptr, corners.data(),
+                          static_cast<int>(corners.size() * sizeof(float)));
+  for (int i = 0; i < rectangles; ++i) {
+    const float* first = corners.data() + size_t{16} * i;
+    const float* across = first + 8;
+    const auto points = [](float size) {
+      return kScale * static_cast<int>(size);
+    };
+    Fill(x + points(first[0]), y + points(first[1]),
+         points(across[0]) - points(first[0]),
+         points(across[1]) - points(first[1]), {});
   }
 }
 
+int Image::TextWidth(absl::string_view text) {
+  return kScale * stb_easy_font_width(Printable(text).data());
+}
+
 absl::Status Image::WritePng(const std::string& file) const {
-  png_image image = {};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(width_);
-  image.height = static_cast<png_uint_32>(height_);
-  image.format = PNG_FORMAT_RGB;
-  std::string bytes(PNG_IMAGE_PNG_SIZE_MAX(image), '\0');
-  png_alloc_size_t size = bytes.size();
-  if (png_image_write_to_memory(&image, bytes.data(), &size, 0, rgb_.data(), 0,
-                                nullptr) == 0) {
-    return absl::InternalError(
-        absl::StrCat("cannot make a PNG: ", image.message));
-  }
-  bytes.resize(size);
   std::ofstream out(file, std::ios::binary);
   if (!out) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot open ", file));
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot open ", file, " for writing"));
   }
-  out << bytes << std::flush;
-  return out ? absl::OkStatus()
-             : absl::DataLossError(absl::StrCat("cannot write ", file));
+  const auto write = [](void* context, void* bytes, int size) {
+    static_cast<std::ofstream*>(context)->write(static_cast<char*>(bytes),
+                                                size);
+  };
+  const bool made = stbi_write_png_to_func(write, &out, width_, height_, 3,
+                                           rgb_.data(), 3 * width_) != 0;
+  out.flush();
+  return made && out ? absl::OkStatus()
+                     : absl::DataLossError(absl::StrCat("cannot write ", file));
 }
 
 }  // namespace encoderd::ctl

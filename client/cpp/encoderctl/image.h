@@ -1,4 +1,5 @@
-// A picture in memory and on disk. Internal to encoderctl; not thread-safe.
+// A picture in memory and on disk: stb writes its letters and its PNG. Internal
+// to encoderctl; not thread-safe.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_IMAGE_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_IMAGE_H_
 
@@ -28,15 +29,11 @@ class Image {
   int height() const { return height_; }
   Color At(int x, int y) const;
   // Points outside are left out, here and below.
-  void Set(int x, int y, Color color);
   void Fill(int x, int y, int width, int height, Color color);
-  // Letters of 5 x 7 points, 6 apart: digits, capitals, '-', '.' and blanks; of
-  // other characters nothing is seen. (x, y): the upper left corner.
+  // Black letters of ASCII, each other byte a '?'. (x, y): upper left corner.
   void Text(int x, int y, absl::string_view text);
-  static int TextWidth(absl::string_view text) {
-    return 6 * static_cast<int>(text.size());
-  }
-  static constexpr int kTextHeight = 7;
+  static int TextWidth(absl::string_view text);
+  static constexpr int kTextHeight = 18;  // from ascender to descender
 
   // A PNG. INVALID_ARGUMENT: the file cannot be opened; DATA_LOSS: not written.
   absl::Status WritePng(const std::string& file) const;

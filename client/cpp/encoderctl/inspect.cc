@@ -33,9 +33,9 @@ const char* VerdictWord(v1::PositionVerdict verdict) {
 
 // The sentence that the figures come to.
 std::string Conclusion(const v1::InspectPositionsResponse& response) {
-  const std::string figures =
-      absl::StrFormat("mean cosine of neighbouring rows %.4f, threshold %.4f",
-                      response.verdict_cosine(), response.threshold());
+  const std::string figures = absl::StrFormat(
+      "mean centered cosine of neighboring rows %.4f, threshold %.4f",
+      response.verdict_cosine(), response.threshold());
   switch (response.verdict()) {
     case v1::POSITION_VERDICT_TRAINED:
       return absl::StrCat("trained: ", figures);
@@ -46,7 +46,7 @@ std::string Conclusion(const v1::InspectPositionsResponse& response) {
                           response.change_row() - 1, ", random from row ",
                           response.change_row(), " on: before it ", figures);
     default:
-      return "undecided: one row has no neighbours";
+      return "undecided: fewer than 9 rows";
   }
 }
 
@@ -66,10 +66,10 @@ std::string ToText(const v1::InspectPositionsResponse& response) {
   absl::StrAppendFormat(&text,
                         "norms            least %.4f, mean %.4f, most %.4f\n",
                         least, sum / std::max(1, response.norms_size()), most);
-  absl::StrAppend(&text, "distance   mean cosine\n");
+  absl::StrAppend(&text, "distance   mean cosine   centered\n");
   for (const auto& entry : response.profile()) {
-    absl::StrAppendFormat(&text, "%8d   %11.4f\n", entry.distance(),
-                          entry.mean_cosine());
+    absl::StrAppendFormat(&text, "%8d   %11.4f   %8.4f\n", entry.distance(),
+                          entry.mean_cosine(), entry.mean_centered_cosine());
   }
   return absl::StrCat(text, Conclusion(response), "\n");
 }
@@ -93,15 +93,17 @@ std::string ToJson(const v1::InspectPositionsResponse& response) {
   json["profile"] = Json::array();
   for (const auto& entry : response.profile()) {
     json["profile"].push_back(
-        {{"distance", entry.distance()}, {"mean_cosine", entry.mean_cosine()}});
+        {{"distance", entry.distance()},
+         {"mean_cosine", entry.mean_cosine()},
+         {"mean_centered_cosine", entry.mean_centered_cosine()}});
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Both heatmaps. INTERNAL: the answer's bytes are not the matrices they should
-// be.
+// The heatmaps; rows before `first_position` are for padding. INTERNAL: the
+// answer's bytes are not the matrices they should be.
 absl::Status WritePicture(const v1::InspectPositionsResponse& response,
-                          const std::string& file) {
+                          int64_t first_position, const std::string& file) {
   const int64_t rows = response.row_count(), columns = response.columns();
   const auto floats = [](const std::string& bytes) {
     std::vector<float> values(bytes.size() / sizeof(float));
@@ -117,12 +119,24 @@ absl::Status WritePicture(const v1::InspectPositionsResponse& response,
         "the answer has ", table.size(), " values and ", cosine.size(),
         " cosines of ", rows, " rows of ", columns, " columns"));
   }
-  const int64_t first = response.first_row();
+  const std::vector<float> centered = CenterCosines(cosine, rows);
+  const int64_t first = response.first_row(), marked = first_position;
+  std::vector<std::string> title = {
+      absl::StrCat(response.model(), ": rows ", first, " to ", first + rows - 1,
+                   " of its ", response.position_scheme(), " positions"),
+      Conclusion(response)};
+  if (first < marked) {
+    title.push_back(absl::StrCat("orange: rows 0 to ", marked - 1,
+                                 " hold no position (padding)"));
+  }
   const Heatmap maps[] = {
-      {"POSITION TABLE", "COLUMN", table, rows, columns, first, 0,
-       BulkLimit(table)},
-      {"COSINE OF ROWS", "ROW", cosine, rows, rows, first, first, 1.0f}};
-  return DrawHeatmaps(maps).WritePng(file);
+      {"position table", "value", "column", table, rows, columns, first, 0,
+       BulkLimit(table), marked, 0},
+      {"cosines of rows", "cosine", "row", cosine, rows, rows, first, first, 1,
+       marked, marked},
+      {"centered: the mean of the rows taken out", "cosine", "row", centered,
+       rows, rows, first, first, 1, marked, marked}};
+  return DrawHeatmaps(title, maps).WritePng(file);
 }
 
 absl::Status WriteFile(const std::string& file, const std::string& text,
@@ -160,7 +174,7 @@ int RunInspect(const Command& command, const Arguments& arguments,
     return invocation.Usage("takes no argument beside its flags");
   }
   const auto client = invocation.Connect();
-  if (!client.ok()) return invocation.Usage(client.status().message());
+  if (!client.ok()) return invocation.Refuse(client.status());
   options.first_row = static_cast<uint32_t>(first_row);
   options.row_count = static_cast<uint32_t>(row_count);
   options.cosine = options.values = !png.empty();
@@ -171,7 +185,11 @@ int RunInspect(const Command& command, const Arguments& arguments,
   if (!json.empty()) {
     status.Update(WriteFile(json, ToJson(*response), environment.out));
   }
-  if (!png.empty()) status.Update(WritePicture(*response, png));
+  if (!png.empty()) {
+    const auto model = (*client)->GetModel(options.model);
+    if (!model.ok()) return invocation.Fail(model.status());
+    status.Update(WritePicture(*response, model->position_offset(), png));
+  }
   return status.ok() ? kExitOk : invocation.Fail(status);
 }
 

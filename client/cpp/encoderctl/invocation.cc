@@ -1,14 +1,20 @@
 #include "client/cpp/encoderctl/invocation.h"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "client/cpp/access.h"
+#include "client/cpp/encoderctl/output_file.h"
+#include "client/cpp/encoderctl/remedy.h"
+#include "client/cpp/encoderctl/signals.h"
+#include "client/cpp/encoderctl/wrap.h"
 #include "client/cpp/error.h"
-#include "client/cpp/handshake.h"
+#include "client/cpp/target.h"
 
 namespace encoderd::ctl {
 
@@ -24,8 +30,11 @@ Invocation::Invocation(const Command& command, Environment& environment,
                   "where the server listens; the environment's "
                   "ENCODERD_TARGET sets the default",
                   &settings.target);
-  flags.AddDuration("timeout", "time for one call, its retries included",
-                    &settings.timeout);
+  flags.AddDuration(
+      "timeout",
+      "time for one call, its retries and the wait for a server that "
+      "loads included",
+      &settings.timeout);
 }
 
 void Invocation::AddModelFlag() {
@@ -43,20 +52,25 @@ void Invocation::AddProgressFlag() {
 void Invocation::AddInputFlags(std::string help) {
   flags.AddString("input", "FILE", std::move(help), &settings.input);
   flags.AddChoice("input_format",
-                  "of FILE and standard input; lines: a text a line; jsonl: a "
-                  "JSON string or object a line, where blank lines at the end "
-                  "are no texts, and one before others is a bad text; auto: "
-                  "jsonl if FILE ends in .jsonl",
-                  {"auto", "lines", "jsonl"}, &settings.input_format);
-  flags.AddString("field", "NAME", "of a JSON object: its text",
+                  "of FILE and standard input; lines: a text per line; jsonl: "
+                  "a JSON string or object per line, where blank lines at the "
+                  "end are no texts, and one before others is a bad text; csv: "
+                  "a header, then a text per row; json: an array of strings or "
+                  "objects; auto: by the ending .jsonl, .ndjson, .csv or "
+                  ".json of FILE, else lines",
+                  {"auto", "lines", "jsonl", "csv", "json"},
+                  &settings.input_format);
+  flags.AddString("field", "NAME",
+                  "the field of a JSON object, or the column of a CSV, that "
+                  "holds the text",
                   &settings.field);
 }
 
 void Invocation::AddListFlags() {
   AddModelFlag();
   AddInputFlags(
-      "read texts from here, one a line; -: standard input, unless texts are "
-      "arguments");
+      "read texts from here: lines, .jsonl, .csv or .json; -: standard input, "
+      "unless texts are arguments");
   flags.AddInt("batch_size", "N", "texts of one call", 1, 65536,
                &settings.batch_size);
   flags.AddInt("in_flight", "N", "calls that wait for answers together", 1,
@@ -90,23 +104,39 @@ void Invocation::AddOnErrorFlag() {
                   {"fail", "skip"}, &settings.on_error);
 }
 
+std::string Invocation::Help() const {
+  std::string help = absl::StrCat(
+      "usage: encoderctl ", command.name, " ", command.arguments,
+      *command.arguments ? " " : "", "[--FLAG=VALUE...]\n\n",
+      Wrap(command.summary, 0), Wrap(command.details, 0), "\nexamples:\n");
+  for (const absl::string_view line : absl::StrSplit(command.examples, '\n')) {
+    absl::StrAppend(&help, "  ", line, "\n");
+  }
+  return absl::StrCat(help, "\nflags, as --FLAG=VALUE or --FLAG VALUE:\n",
+                      flags.Help());
+}
+
 std::optional<int> Invocation::Parse(
     const std::vector<std::string>& arguments) {
   access.AddTo(&flags);  // last, as those of the command say more
   const auto ends = std::find(arguments.begin(), arguments.end(), "--");
-  if (std::find(arguments.begin(), ends, "--help") != ends) {
-    environment.out << "usage: encoderctl " << command.name << " "
-                    << command.arguments << (*command.arguments ? " " : "")
-                    << "[--FLAG=VALUE...]\n\n"
-                    << command.summary << "\n"
-                    << command.details << "\n\n"
-                    << flags.Help();
+  for (const char* const help : {"--help", "-h"}) {
+    if (std::find(arguments.begin(), ends, help) == ends) continue;
+    environment.out << Help();
+    return kExitOk;
+  }
+  if (arguments == Arguments{kListCandidates}) {
+    environment.out << flags.Candidates();
     return kExitOk;
   }
   const absl::Status status = flags.Parse(arguments, &positional);
   if (!status.ok()) return Usage(status.message());
+  const auto target = client::CheckTarget(settings.target);
+  if (!target.ok()) return Usage(target.status().message());
+  settings.target = *target;
   if (WouldOverwriteInput(settings.output)) {
-    return Usage("--output=" + settings.output + " is the file of --input");
+    return Usage("--output=" + settings.output +
+                 " is the file of --input; name another");
   }
   return std::nullopt;
 }
@@ -129,6 +159,7 @@ absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect() const {
 absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect(
     client::ClientOptions options) const {
   options.timeout = settings.timeout;
+  options.stop = [] { return StopOnSignal::Signal() != 0; };
   const absl::Status filled = access.Fill(environment.variables, &options);
   if (!filled.ok()) return filled;
   if (client::ExposesToken(settings.target, options)) {
@@ -156,20 +187,34 @@ int Invocation::Usage(absl::string_view message) const {
   return kExitUsage;
 }
 
+int Invocation::Refuse(const absl::Status& status) const {
+  if (absl::IsInvalidArgument(status)) return Usage(status.message());
+  environment.err << "encoderctl " << command.name << ": " << status.message()
+                  << "\n";
+  return kExitFailed;
+}
+
 int Invocation::Fail(const absl::Status& status,
                      absl::string_view where) const {
+  if (IsBrokenPipe(status)) return kExitSignal + SIGPIPE;
   environment.err << "encoderctl " << command.name << ": ";
   if (!where.empty()) environment.err << where << ": ";
-  environment.err << client::Describe(status) << "\n";
-  // gRPC's own words of a server that is away name no way out.
-  if (status.code() == absl::StatusCode::kUnavailable &&
-      !client::IsHandshakeError(status) &&
+  // gRPC's own words of a deadline do not say whose.
+  if (absl::IsDeadlineExceeded(status) &&
       !client::GetErrorDetails(status).has_value()) {
-    environment.err << "no answer from " << settings.target
-                    << ": does a server run there? --target=HOST:PORT names "
-                       "another\n";
+    environment.err << "DEADLINE_EXCEEDED: no answer from " << settings.target
+                    << " within " << absl::FormatDuration(settings.timeout);
+  } else {
+    environment.err << client::Describe(status);
   }
+  environment.err << Remedy(status, flags, settings.target) << "\n";
   return kExitFailed;
+}
+
+int Invocation::Stopped(int64_t texts, absl::string_view remedy) const {
+  environment.err << "encoderctl " << command.name << ": stopped after "
+                  << texts << " texts" << remedy << "\n";
+  return kExitSignal + StopOnSignal::Signal();
 }
 
 }  // namespace encoderd::ctl

@@ -27,8 +27,8 @@ struct Settings {
   std::string truncate = "none";
   std::string on_error = "fail";
   std::string input = "-";
-  std::string input_format = "auto";  // auto, lines, jsonl
-  std::string field = "text";         // of a JSON object
+  std::string input_format = "auto";  // auto, lines, jsonl, csv, json
+  std::string field = "text";         // of a JSON object; a CSV's column
   std::string output = "-";
   std::string format = "text";
   std::string progress = "auto";
@@ -57,6 +57,8 @@ class Invocation {
   // was asked for, or it is wrong), nothing to go on.
   std::optional<int> Parse(const std::vector<std::string>& arguments);
 
+  // The command, its flags and examples.
+  std::string Help() const;
   // Whether `path` is the file that --input names, by whatever name.
   bool WouldOverwriteInput(const std::string& path) const;
   // A client for the target, as the flags say. The second sets what they leave
@@ -67,9 +69,15 @@ class Invocation {
   v1::Truncate truncate() const;
   v1::OnError on_error() const;
 
-  // Print the error and return the exit code.
+  // Print the error and return the exit code. Usage: the command line is wrong.
+  // Refuse: so it is if `status` is INVALID_ARGUMENT, else what it names (a
+  // file) cannot be had. Fail: the server refused, with what to do about it; a
+  // broken pipe is passed over in silence.
   int Usage(absl::string_view message) const;
+  int Refuse(const absl::Status& status) const;
   int Fail(const absl::Status& status, absl::string_view where = "") const;
+  // Says that a signal ended the work after so many texts; see StopOnSignal.
+  int Stopped(int64_t texts, absl::string_view remedy = "") const;
 
   const Command& command;
   Environment& environment;

@@ -1,11 +1,35 @@
 #include "client/cpp/encoderctl/job.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "client/cpp/encoderctl/progress.h"
+#include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/error.h"
 
 namespace encoderd::ctl {
+
+namespace {
+
+constexpr size_t kLongestFileName = 4096;
+
+// An argument is a text, though a file of that name may be meant.
+void WarnOfFileNames(const Invocation& invocation) {
+  std::error_code none;
+  for (const std::string& text : invocation.positional) {
+    if (text.size() > kLongestFileName ||
+        !std::filesystem::is_regular_file(text, none)) {
+      continue;
+    }
+    invocation.environment.err
+        << "encoderctl " << invocation.command.name << ": note: \"" << text
+        << "\" is used as a text; --input=" << text << " reads the file\n";
+    return;
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
     const Invocation& invocation) {
@@ -17,7 +41,14 @@ absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
   input.descriptor = invocation.environment.in_descriptor;
   input.format = settings.input_format;
   input.field = settings.field;
+  WarnOfFileNames(invocation);
   return TextSource::Open(std::move(input));
+}
+
+absl::Status NoTexts() {
+  return absl::FailedPreconditionError(
+      "there are no texts to work on: give them as arguments, by --input=FILE "
+      "or on standard input");
 }
 
 bool ShowProgress(const Invocation& invocation) {
@@ -38,15 +69,17 @@ int RunJob(const Invocation& invocation,
            const std::function<absl::Status(Job& job)>& work) {
   const Settings& settings = invocation.settings;
   auto source = OpenTexts(invocation);
-  if (!source.ok()) return invocation.Usage(source.status().message());
+  if (!source.ok()) return invocation.Refuse(source.status());
   auto client = invocation.Connect();
-  if (!client.ok()) return invocation.Usage(client.status().message());
+  if (!client.ok()) return invocation.Refuse(client.status());
   auto writer = Writer::Open(settings.output, settings.format == "npy",
                              invocation.environment.out);
-  if (!writer.ok()) return invocation.Usage(writer.status().message());
+  if (!writer.ok()) return invocation.Refuse(writer.status());
   ExplainSilence(invocation);
 
   TextSource& texts = **source;
+  const StopOnSignal stop;
+  texts.StopWhen([&stop] { return stop.wanted(); });
   Progress progress(ShowProgress(invocation) ? &invocation.environment.err
                                              : nullptr);
   int64_t done = 0;
@@ -72,6 +105,7 @@ int RunJob(const Invocation& invocation,
           &long_texts};
   const absl::Status status = work(job);
   progress.Clear();
+  const bool interrupted = absl::IsCancelled(status) && stop.wanted();
   const bool done_all = status.ok() && texts.texts_read() > 0;
   const absl::Status finished = (*writer)->Finish(done_all);
   long_texts.Tell(invocation.environment.err);
@@ -79,14 +113,13 @@ int RunJob(const Invocation& invocation,
     invocation.environment.err << skipped << " of " << done
                                << " texts were skipped\n";
   }
+  if (interrupted) return invocation.Stopped(done);
   if (!status.ok()) {
     const auto index = client::GetInputIndex(status);
     return invocation.Fail(status, index ? texts.NameOf(*index) : "");
   }
   if (!finished.ok()) return invocation.Fail(finished);
-  if (texts.texts_read() == 0) {
-    return invocation.Usage("there are no texts to work on");
-  }
+  if (texts.texts_read() == 0) return invocation.Refuse(NoTexts());
   return kExitOk;
 }
 

@@ -30,14 +30,16 @@ struct Job {
 // The texts that the command line names. INVALID_ARGUMENT: see TextSource.
 absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
     const Invocation& invocation);
+// FAILED_PRECONDITION: what to say where there were none.
+absl::Status NoTexts();
 // Whether a person is to see how the work goes on.
 bool ShowProgress(const Invocation& invocation);
 // Tells a person waiting at a silent terminal what it waits for.
 void ExplainSilence(const Invocation& invocation);
 
-// Opens what the settings name, runs `work`, ends the output, and reports:
-// an error names the line of the input that is to blame. Returns the exit
-// code.
+// Opens what the settings name, runs `work`, ends the output, and reports: an
+// error names the line of the input that is to blame. Ctrl-C ends the work;
+// what was written before stays. Returns the exit code.
 int RunJob(const Invocation& invocation,
            const std::function<absl::Status(Job& job)>& work);
 

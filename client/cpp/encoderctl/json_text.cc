@@ -1,14 +1,18 @@
 #include "client/cpp/encoderctl/json_text.h"
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "client/cpp/utf8.h"
 
 namespace encoderd::ctl {
 namespace {
+
+constexpr size_t kMostKeys = 8;  // that an error names
 
 // Why `line` cannot be parsed.
 std::string Explain(const std::string& line,
@@ -25,7 +29,7 @@ std::string Explain(const std::string& line,
         "has half a character, such as \\ud83d alone, up to byte ", error.byte,
         ": a character past \\uffff takes two, such as \\ud83d\\ude00");
   }
-  return absl::StrCat("is no JSON from byte ", error.byte, " on");
+  return absl::StrCat("is invalid JSON at byte ", error.byte);
 }
 
 }  // namespace
@@ -44,8 +48,19 @@ absl::StatusOr<std::string> JsonText(const std::string& line,
   if (json.is_object() && json.contains(field) && json[field].is_string()) {
     return json[field].get<std::string>();
   }
+  const std::string wanted =
+      absl::StrCat("is neither a JSON string nor an object with a string in \"",
+                   field, "\"");
+  if (!json.is_object() || json.contains(field)) {
+    return absl::InvalidArgumentError(wanted);
+  }
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_string() && keys.size() < kMostKeys) keys.push_back(key);
+  }
   return absl::InvalidArgumentError(absl::StrCat(
-      "is no JSON string and no JSON object with a string in \"", field, "\""));
+      wanted, keys.empty() ? "" : "; strings are in: ",
+      absl::StrJoin(keys, ", "), keys.empty() ? "" : " (--field)"));
 }
 
 }  // namespace encoderd::ctl

@@ -1,4 +1,4 @@
-// The text of one line of a .jsonl. Thread-safe: a pure function.
+// The text of one JSON value. Thread-safe: a pure function.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_JSON_TEXT_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_JSON_TEXT_H_
 
@@ -9,8 +9,8 @@
 namespace encoderd::ctl {
 
 // `line` is a JSON string, or an object with the text as the string `field`.
-// INVALID_ARGUMENT says what it is instead, as the end of a sentence: "is no
-// JSON from byte 3 on". Nothing throws.
+// INVALID_ARGUMENT says what it is instead, as the end of a sentence: "is
+// invalid JSON at byte 3". Nothing throws.
 absl::StatusOr<std::string> JsonText(const std::string& line,
                                      const std::string& field);
 

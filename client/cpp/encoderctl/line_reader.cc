@@ -26,14 +26,16 @@ absl::StatusOr<std::unique_ptr<LineReader>> LineReader::OpenFile(
   const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat info = {};
   if (descriptor < 0 || fstat(descriptor, &info) != 0) {
+    const std::string why = std::generic_category().message(errno);
     if (descriptor >= 0) close(descriptor);
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot open ", file, " for reading"));
+    return absl::NotFoundError(
+        absl::StrCat("cannot open ", file, " for reading: ", why));
   }
   std::unique_ptr<LineReader> reader(
       new LineReader(file, nullptr, descriptor, /*owned=*/true));
   if (S_ISDIR(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(file, " is a folder"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(file, " is a folder; --input takes a file"));
   }
   if (S_ISREG(info.st_mode)) reader->bytes_total_ = info.st_size;
   return reader;
@@ -55,9 +57,16 @@ LineReader::~LineReader() {
   if (owned_) close(descriptor_);
 }
 
-void LineReader::Skip(int64_t bytes) {
-  lseek(descriptor_, bytes, SEEK_SET);
-  bytes_read_ = bytes;
+absl::StatusOr<absl::string_view> LineReader::Peek() {
+  const absl::StatusOr<bool> more = Fill();
+  if (!more.ok()) return more.status();
+  if (!*more) return absl::string_view();
+  return absl::string_view(buffer_).substr(begin_, end_ - begin_);
+}
+
+void LineReader::Consume(size_t bytes) {
+  begin_ += bytes;
+  bytes_read_ += static_cast<int64_t>(bytes);
 }
 
 absl::StatusOr<int64_t> LineReader::Read() {

@@ -1,6 +1,6 @@
-// The lines of a file, a pipe or a terminal, read so that a person can stop it:
-// neither silence nor a line that never ends makes it deaf. Takes the memory of
-// one line. Not thread-safe.
+// The lines or the bytes of a file, a pipe or a terminal, read so that a person
+// can stop it: neither silence nor a line that never ends makes it deaf. Takes
+// the memory of one line. Not thread-safe.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_LINE_READER_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_LINE_READER_H_
 
@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace encoderd::ctl {
 
@@ -18,7 +19,8 @@ class LineReader {
  public:
   static constexpr int64_t kMaxLineBytes = 16 << 20;
 
-  // INVALID_ARGUMENT if there is no such file, or a folder of that name.
+  // Files only: NOT_FOUND, or the system's words, if one cannot be opened;
+  // FAILED_PRECONDITION for a folder.
   static absl::StatusOr<std::unique_ptr<LineReader>> OpenFile(
       const std::string& file);
   // Reads `descriptor`, which stays open; -1: `stream`, which never blocks.
@@ -36,10 +38,13 @@ class LineReader {
   // DATA_LOSS if reading fails.
   absl::StatusOr<bool> Next(std::string* line, int64_t* length);
 
-  // Goes on behind the first `bytes` bytes of a file. Only before Next.
-  void Skip(int64_t bytes);
+  // Instead of Next, for what is not made of lines: the bytes that come next, a
+  // few at least; none at the end. They stay next until Consume takes them.
+  absl::StatusOr<absl::string_view> Peek();
+  // Of those that Peek gave, at most all.
+  void Consume(size_t bytes);
 
-  // Of the lines that were read, with their ends.
+  // Of the lines that were read, with their ends, or of what was consumed.
   int64_t bytes_read() const { return bytes_read_; }
   // Of the file; -1: not known.
   int64_t bytes_total() const { return bytes_total_; }

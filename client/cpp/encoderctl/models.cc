@@ -29,12 +29,13 @@ Json TableJson(const v1::Table& table) {
 Json ToJson(const v1::Model& model) {
   Json json;
   json["name"] = model.name();
+  json["max_len"] = model.max_len();
+  json["dimensions"] = model.dimensions();
   json["architecture"] = model.architecture();
   json["hidden_size"] = model.hidden_size();
   json["num_hidden_layers"] = model.num_hidden_layers();
   json["num_attention_heads"] = model.num_attention_heads();
   json["intermediate_size"] = model.intermediate_size();
-  json["max_len"] = model.max_len();
   json["max_len_source"] =
       Word(v1::MaxLenSource_Name(model.max_len_source()), "MAX_LEN_SOURCE_");
   json["position_offset"] = model.position_offset();
@@ -46,7 +47,6 @@ Json ToJson(const v1::Model& model) {
   json["layer_parameters"] = std::vector<uint64_t>(
       model.layer_parameters().begin(), model.layer_parameters().end());
   json["head_parameters"] = model.head_parameters();
-  json["dimensions"] = model.dimensions();
   json["position_scheme"] = model.position_scheme();
   json["pooling"] = Word(v1::Pooling_Name(model.pooling()), "POOLING_");
   json["normalize"] = model.normalize();
@@ -102,12 +102,12 @@ int RunModels(const Command& command, const Arguments& arguments,
     return invocation.Usage("takes one name at most");
   }
   const auto client = invocation.Connect();
-  if (!client.ok()) return invocation.Usage(client.status().message());
+  if (!client.ok()) return invocation.Refuse(client.status());
   const auto models = Fetch(**client, invocation.positional);
   if (!models.ok()) return invocation.Fail(models.status());
   auto writer =
       Writer::Open(invocation.settings.output, false, environment.out);
-  if (!writer.ok()) return invocation.Usage(writer.status().message());
+  if (!writer.ok()) return invocation.Refuse(writer.status());
   std::string text;
   for (const v1::Model& model : *models) {
     if (invocation.settings.format == "jsonl") {

@@ -8,10 +8,13 @@
 #include <cerrno>
 #include <system_error>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 
 namespace encoderd::ctl {
 namespace {
+
+constexpr char kBrokenPipe[] = "encoderctl/broken_pipe";
 
 // Whether `path` still names the open file, and not one that took its place.
 bool Names(const std::string& path, int descriptor) {
@@ -24,9 +27,15 @@ bool Names(const std::string& path, int descriptor) {
 }  // namespace
 
 absl::Status CannotWrite(absl::string_view name, int error) {
-  return absl::DataLossError(
+  absl::Status status = absl::DataLossError(
       absl::StrCat("cannot write to ", name, error == 0 ? "" : ": ",
                    error == 0 ? "" : std::generic_category().message(error)));
+  if (error == EPIPE) status.SetPayload(kBrokenPipe, absl::Cord());
+  return status;
+}
+
+bool IsBrokenPipe(const absl::Status& status) {
+  return status.GetPayload(kBrokenPipe).has_value();
 }
 
 OutputLock::~OutputLock() {
@@ -47,13 +56,16 @@ absl::Status OutputLock::Take(const std::string& path) {
     made_ = descriptor_ >= 0;
     if (!made_) descriptor_ = open(path.c_str(), kBoth, 0666);
     if (descriptor_ < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("cannot open ", path, " for writing"));
+      return absl::NotFoundError(absl::StrCat(
+          "cannot open ", path,
+          " for writing: ", std::generic_category().message(errno)));
     }
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       made_ = false;
       return absl::AbortedError(
-          absl::StrCat(path, " is being written by another run"));
+          absl::StrCat(path,
+                       " is being written by another run; wait for it, or name "
+                       "another file"));
     }
     // A file system without locks has none to hold. One who made the file and
     // wrote nothing may have taken it away meanwhile.

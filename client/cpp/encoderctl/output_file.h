@@ -14,6 +14,10 @@ namespace encoderd::ctl {
 // errno; 0: without.
 absl::Status CannotWrite(absl::string_view name, int error);
 
+// Whether it says that whoever read the output is gone, as `head` is after its
+// last line: no error, but nothing is left to do.
+bool IsBrokenPipe(const absl::Status& status);
+
 // One run at a time writes a file: held by the system, for as long as this
 // lives, whatever becomes of the process.
 class OutputLock {
@@ -24,9 +28,8 @@ class OutputLock {
   OutputLock(const OutputLock&) = delete;
   OutputLock& operator=(const OutputLock&) = delete;
 
-  // Makes the file if it is not there; leaves alone what is in it.
-  // INVALID_ARGUMENT if it cannot be opened; ABORTED while another run holds
-  // it. Once only.
+  // Makes the file if it is not there; leaves alone what is in it. NOT_FOUND if
+  // it cannot be opened; ABORTED while another run holds it. Once only.
   absl::Status Take(const std::string& path);
 
   // Whether the file was there before.

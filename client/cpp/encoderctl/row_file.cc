@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -13,13 +15,27 @@
 
 namespace encoderd::ctl {
 
-bool RowFile::Holds(const std::string& path, const RowLayout& layout,
-                    int64_t rows) {
+absl::StatusOr<int64_t> RowFile::RowsIn(const std::string& path,
+                                        const RowLayout& layout) {
   std::error_code error;
   const auto size = static_cast<int64_t>(
       std::filesystem::file_size(path, error));  // -1 for an error
-  return !error && size >= kNpyHeaderBytes &&
-         (size - kNpyHeaderBytes) / layout.row_bytes() >= rows;
+  if (size <= 0) return 0;
+  std::string head(kNpyHeaderBytes, '\0');
+  std::ifstream(path, std::ios::binary).read(head.data(), kNpyHeaderBytes);
+  constexpr char kShape[] = "'shape': (";
+  const size_t shape = head.find(kShape);
+  int64_t rows = -1;
+  if (shape != std::string::npos) {
+    std::from_chars(head.data() + shape + sizeof(kShape) - 1,
+                    head.data() + head.size(), rows);
+  }
+  if (rows < 0 || head != NpyHeader(rows, layout.columns, layout.descr) ||
+      (size - kNpyHeaderBytes) / layout.row_bytes() < rows) {
+    return absl::DataLossError(
+        absl::StrCat(path, " is damaged, or not what encoderctl wrote there"));
+  }
+  return rows;
 }
 
 absl::StatusOr<std::unique_ptr<RowFile>> RowFile::Open(const std::string& path,
@@ -33,12 +49,11 @@ absl::StatusOr<std::unique_ptr<RowFile>> RowFile::Open(const std::string& path,
         absl::StrCat("cannot open ", path, " for writing"));
   }
   std::unique_ptr<RowFile> file(new RowFile(path, layout, descriptor, rows));
-  absl::Status status;
+  absl::Status status = file->WriteHead(rows);
   if (rows > 0 &&
       ftruncate(descriptor, kNpyHeaderBytes + rows * layout.row_bytes()) != 0) {
     status = CannotWrite(path, errno);
   }
-  if (rows == 0) status = file->WriteHead();
   if (!status.ok()) return status;
   return file;
 }
@@ -59,14 +74,15 @@ absl::Status RowFile::WriteAt(int64_t offset, absl::string_view bytes) {
 
 absl::Status RowFile::Append(absl::string_view rows) {
   const int64_t row_bytes = layout_.row_bytes();
-  const absl::Status status =
-      WriteAt(kNpyHeaderBytes + rows_ * row_bytes, rows);
-  if (status.ok()) rows_ += static_cast<int64_t>(rows.size()) / row_bytes;
+  const int64_t all = rows_ + static_cast<int64_t>(rows.size()) / row_bytes;
+  absl::Status status = WriteAt(kNpyHeaderBytes + rows_ * row_bytes, rows);
+  if (status.ok()) status = WriteHead(all);
+  if (status.ok()) rows_ = all;
   return status;
 }
 
-absl::Status RowFile::WriteHead() {
-  return WriteAt(0, NpyHeader(rows_, layout_.columns, layout_.descr));
+absl::Status RowFile::WriteHead(int64_t rows) {
+  return WriteAt(0, NpyHeader(rows, layout_.columns, layout_.descr));
 }
 
 }  // namespace encoderd::ctl

@@ -1,4 +1,5 @@
-// An .npy that only grows, so that a later run can go on where one broke off.
+// An .npy that only grows and is valid at any moment, so that a later run can
+// continue it.
 // Not thread-safe.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_ROW_FILE_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_ROW_FILE_H_
@@ -23,9 +24,10 @@ struct RowLayout {
 
 class RowFile {
  public:
-  // Whether `path` holds at least `rows` rows.
-  static bool Holds(const std::string& path, const RowLayout& layout,
-                    int64_t rows);
+  // How many rows the head of `path` counts; 0 where there is no file, or an
+  // empty one. DATA_LOSS if it is no .npy of this layout, or has fewer rows.
+  static absl::StatusOr<int64_t> RowsIn(const std::string& path,
+                                        const RowLayout& layout);
   // Keeps the first `rows` rows, which it must hold, and drops the rest.
   // INVALID_ARGUMENT if the file cannot be opened.
   static absl::StatusOr<std::unique_ptr<RowFile>> Open(const std::string& path,
@@ -35,11 +37,10 @@ class RowFile {
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;
 
-  // Appends whole rows and hands them to the system: they survive this process.
-  // DATA_LOSS if they cannot be written (disk full): then none of them counts.
+  // Appends whole rows, then counts them in the head, and hands both to the
+  // system: they survive this process. DATA_LOSS if they cannot be written
+  // (disk full): then none of them counts.
   absl::Status Append(absl::string_view rows);
-  // Writes the shape into the head. More rows may follow.
-  absl::Status WriteHead();
 
  private:
   RowFile(std::string path, RowLayout layout, int descriptor, int64_t rows)
@@ -48,6 +49,7 @@ class RowFile {
         descriptor_(descriptor),
         rows_(rows) {}
   absl::Status WriteAt(int64_t offset, absl::string_view bytes);
+  absl::Status WriteHead(int64_t rows);
 
   const std::string path_;
   const RowLayout layout_;

@@ -3,14 +3,14 @@
 namespace encoderd::ctl {
 namespace {
 
-volatile std::sig_atomic_t g_wanted = 0;
+volatile std::sig_atomic_t g_signal = 0;
 
-void Remember(int) { g_wanted = 1; }
+void Remember(int signal) { g_signal = signal; }
 
 }  // namespace
 
 StopOnSignal::StopOnSignal() {
-  g_wanted = 0;
+  g_signal = 0;
   struct sigaction action = {};
   action.sa_handler = Remember;
   action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
@@ -24,6 +24,6 @@ StopOnSignal::~StopOnSignal() {
   sigaction(SIGTERM, &terminate_before_, nullptr);
 }
 
-bool StopOnSignal::wanted() const { return g_wanted != 0; }
+int StopOnSignal::Signal() { return g_signal; }
 
 }  // namespace encoderd::ctl

@@ -88,7 +88,7 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
   embed.Add(&invocation);
   if (const auto over = invocation.Parse(arguments)) return *over;
   if (invocation.positional.size() == 1) {
-    return invocation.Usage("one text has nothing to be compared with");
+    return invocation.Usage("there is one text; give at least two");
   }
   const client::EmbedOptions options = embed.ToOptions(invocation);
   return RunJob(invocation, [&](Job& job) {
@@ -103,7 +103,9 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
       texts.push_back(input.text());
       if (texts.size() > kMaxTexts) {
         return absl::InvalidArgumentError(
-            absl::StrCat("more than ", kMaxTexts, " texts to compare"));
+            absl::StrCat("more than ", kMaxTexts,
+                         " texts: similarity takes no more; "
+                         "embed them into an .npy instead"));
       }
     }
     const auto matrix = job.client.Embed(texts, options);

@@ -5,10 +5,66 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/csv_reader.h"
+#include "client/cpp/encoderctl/json_array_reader.h"
 #include "client/cpp/encoderctl/json_text.h"
 #include "client/cpp/error.h"
 
 namespace encoderd::ctl {
+
+namespace {
+
+// Endings of files that are not read, and what to do about them.
+struct Refusal {
+  absl::string_view ending;
+  absl::string_view what;
+  absl::string_view remedy;
+};
+
+constexpr absl::string_view kDecompress =
+    "decompress it into a pipe, such as gzip -dc FILE | encoderctl ...";
+constexpr absl::string_view kConvert =
+    "convert it to .csv or .jsonl, such as pandas' to_json(FILE, "
+    "orient=\"records\", lines=True)";
+
+constexpr Refusal kRefusals[] = {
+    {".gz", "a compressed file", kDecompress},
+    {".bz2", "a compressed file", kDecompress},
+    {".xz", "a compressed file", kDecompress},
+    {".zst", "a compressed file", kDecompress},
+    {".zip", "a compressed file", kDecompress},
+    {".parquet", "a Parquet file", kConvert},
+    {".arrow", "an Arrow file", kConvert},
+    {".feather", "a Feather file", kConvert},
+    {".xlsx", "a spreadsheet", "save it as .csv (UTF-8)"},
+    {".xls", "a spreadsheet", "save it as .csv (UTF-8)"},
+    {".ods", "a spreadsheet", "save it as .csv (UTF-8)"},
+    {".tsv", "a file separated by tabs", "convert it to .csv"},
+    {".npy", "an array of numbers", "give the file of the texts"},
+    {".pkl", "a pickle, which can run code", kConvert},
+    {".pickle", "a pickle, which can run code", kConvert},
+    {".pdf", "a PDF", "convert it to text, such as pdftotext FILE"},
+    {".docx", "a document", "save it as plain text"},
+};
+
+// The format of a file by its name; INVALID_ARGUMENT if it is none of ours.
+absl::StatusOr<std::string> FormatOf(const std::string& file) {
+  for (const Refusal& refusal : kRefusals) {
+    if (!absl::EndsWithIgnoreCase(file, refusal.ending)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--input does not read ",
+                                                   file, ", ", refusal.what,
+                                                   ": ", refusal.remedy));
+  }
+  for (const char* format : {"jsonl", "csv", "json"}) {
+    if (absl::EndsWithIgnoreCase(file, absl::StrCat(".", format))) {
+      return std::string(format);
+    }
+  }
+  return std::string(absl::EndsWithIgnoreCase(file, ".ndjson") ? "jsonl"
+                                                               : "lines");
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(TextInput input) {
   const bool has_arguments = !input.arguments.empty();
@@ -21,17 +77,29 @@ absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(TextInput input) {
   std::unique_ptr<TextSource> source(new TextSource(std::move(input), name));
   const TextInput& from = source->input_;
   if (has_arguments) return source;
-  source->json_ =
-      from.format == "jsonl" ||
-      (from.format == "auto" && has_file && absl::EndsWith(name, ".jsonl"));
-  if (!has_file) {
+  absl::StatusOr<std::string> format = from.format;
+  if (from.format == "auto") format = has_file ? FormatOf(name) : "lines";
+  if (!format.ok()) return format.status();
+  source->json_ = *format == "jsonl";
+  if (*format == "csv") {
+    source->records_ = std::make_unique<CsvReader>(from.field);
+  } else if (*format == "json") {
+    source->records_ = std::make_unique<JsonArrayReader>(from.field);
+  }
+  if (has_file) {
+    auto lines = LineReader::OpenFile(name);
+    if (!lines.ok()) return lines.status();
+    source->lines_ = *std::move(lines);
+  } else {
     source->lines_ = std::make_unique<LineReader>(name, *from.standard_input,
                                                   from.descriptor);
-    return source;
   }
-  auto lines = LineReader::OpenFile(name);
-  if (!lines.ok()) return lines.status();
-  source->lines_ = *std::move(lines);
+  if (source->records_ == nullptr) return source;
+  const absl::Status begun = source->records_->Begin(source->lines_.get());
+  if (!begun.ok()) {
+    return absl::Status(begun.code(),
+                        absl::StrCat(name, ": ", begun.message()));
+  }
   return source;
 }
 
@@ -45,7 +113,9 @@ absl::StatusOr<bool> TextSource::Next(std::string* text,
   *refused = absl::OkStatus();
   absl::StatusOr<bool> more = true;
   if (lines_ != nullptr) {
-    more = json_ ? NextJson(text, refused) : NextLine(text, refused);
+    more = records_ != nullptr ? NextRecord(text, refused)
+           : json_             ? NextJson(text, refused)
+                               : NextLine(text, refused);
   } else if (texts_read_ < static_cast<int64_t>(input_.arguments.size())) {
     *text = input_.arguments[texts_read_];
   } else {
@@ -72,7 +142,6 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text,
                                           absl::Status* refused) {
   int64_t length = 0;
   absl::StatusOr<bool> more = lines_->Next(text, &length);
-  bytes_read_ = lines_->bytes_read();
   *refused = RefuseLength(length);
   return more;
 }
@@ -84,18 +153,16 @@ absl::StatusOr<bool> TextSource::NextJson(std::string* text,
     if (!more.ok() || !*more) return more;  // the blank lines were the last
     held_ = held_length_ > LineReader::kMaxLineBytes ||
             held_line_.find_first_not_of(" \t\r") != std::string::npos;
-    if (!held_) blank_ends_.push_back(lines_->bytes_read());
-    giving_ = held_ || blank_ends_.size() == kMostBlankLines;
+    if (!held_) ++blank_lines_;
+    giving_ = held_ || blank_lines_ == kMostBlankLines;
   }
-  if (!blank_ends_.empty()) {
+  if (blank_lines_ > 0) {
     *refused = Refuse("is a blank line before others");
-    bytes_read_ = blank_ends_.front();
-    blank_ends_.pop_front();
-    giving_ = held_ || !blank_ends_.empty();
+    --blank_lines_;
+    giving_ = held_ || blank_lines_ > 0;
     return true;
   }
   held_ = giving_ = false;
-  bytes_read_ = lines_->bytes_read();
   *refused = RefuseLength(held_length_);
   if (!refused->ok()) return true;
   auto found = JsonText(held_line_, input_.field);
@@ -104,24 +171,31 @@ absl::StatusOr<bool> TextSource::NextJson(std::string* text,
   return true;
 }
 
-void TextSource::Skip(int64_t texts, int64_t bytes) {
-  lines_->Skip(bytes);
-  texts_read_ = texts;
-  bytes_read_ = bytes;
+absl::StatusOr<bool> TextSource::NextRecord(std::string* text,
+                                            absl::Status* refused) {
+  std::string wrong;
+  const absl::StatusOr<bool> more = records_->Next(lines_.get(), text, &wrong);
+  if (absl::IsInvalidArgument(more.status())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(NameOf(texts_read_), ": ", more.status().message()));
+  }
+  if (!wrong.empty()) *refused = Refuse(wrong);
+  return more;
 }
 
 std::string TextSource::NameOf(int64_t index) const {
-  return lines_ == nullptr ? absl::StrCat("argument ", index + 1)
-                           : absl::StrCat(name_, ":", index + 1);
+  if (lines_ == nullptr) return absl::StrCat("argument ", index + 1);
+  if (records_ == nullptr) return absl::StrCat(name_, ":", index + 1);
+  return absl::StrCat(name_, ": ", records_->noun(), " ", index + 1);
 }
 
-double TextSource::Share(int64_t texts, int64_t bytes) const {
+double TextSource::Progress() const {
   if (lines_ == nullptr) {
-    return static_cast<double>(texts) / input_.arguments.size();
+    return static_cast<double>(texts_read_) / input_.arguments.size();
   }
   const int64_t total = lines_->bytes_total();
   if (total <= 0) return -1;
-  return std::min(1.0, static_cast<double>(bytes) / total);
+  return std::min(1.0, static_cast<double>(lines_->bytes_read()) / total);
 }
 
 }  // namespace encoderd::ctl

@@ -1,15 +1,16 @@
 // The texts of one command: its arguments, or a file or standard input with a
-// text, or JSON with a text, a line. Reads as it goes: a file of any size takes
-// the memory of one line. Not thread-safe.
+// text, or JSON with a text, on each line, or a CSV or JSON file with one in
+// each record (record_reader.h). Reads as it goes: a file of any size takes the
+// memory of one line or record. Not thread-safe.
 //
-// The text with index i is that of line i + 1. So an empty line is a text too,
-// and the server refuses it. Of JSON lines, a blank one before another is
-// refused here; those at the end are no texts.
+// Of lines, the text with index i is that of line i + 1. So an empty line is a
+// text too, and the server refuses it. Of JSON lines, a blank one before
+// another is refused here; those at the end are no texts. Of records, it is
+// that of row or element i + 1; a CSV's header does not count.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_TEXT_SOURCE_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_TEXT_SOURCE_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <istream>
 #include <memory>
@@ -18,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/cpp/encoderctl/line_reader.h"
+#include "client/cpp/encoderctl/record_reader.h"
 
 namespace encoderd::ctl {
 
@@ -26,9 +28,10 @@ struct TextInput {
   std::vector<std::string> arguments;  // texts as they stand; or
   std::string file = "-";              // -: standard_input
   std::istream* standard_input = nullptr;
-  int descriptor = -1;          // of standard input; -1: it never blocks
-  std::string format = "auto";  // lines; jsonl; auto: by the file's name
-  std::string field = "text";   // of a JSON object
+  int descriptor = -1;  // of standard input; -1: it never blocks
+  // lines, jsonl, csv or json; auto: by the file's name, else lines.
+  std::string format = "auto";
+  std::string field = "text";  // of a JSON object; the column of a CSV
 };
 
 class TextSource {
@@ -37,8 +40,10 @@ class TextSource {
   // them are refused, be they at the end.
   static constexpr size_t kMostBlankLines = 1 << 16;
 
-  // INVALID_ARGUMENT if both arguments and a file are given, or the file cannot
-  // be opened.
+  // INVALID_ARGUMENT if both arguments and a file are given, for a file whose
+  // name says that it cannot be read as text, or, of a CSV, if its header,
+  // which is read here, lacks the field. The file's own error if it cannot be
+  // opened.
   static absl::StatusOr<std::unique_ptr<TextSource>> Open(TextInput input);
 
   // See LineReader.
@@ -46,23 +51,17 @@ class TextSource {
 
   // The next text; false at the end. A line that gives none sets *refused to
   // INVALID_ARGUMENT with its input_index, and the next call goes on behind it.
-  // DATA_LOSS if reading fails, CANCELLED if it was stopped.
+  // INVALID_ARGUMENT if nothing that follows can be read, DATA_LOSS if reading
+  // fails, CANCELLED if it was stopped.
   absl::StatusOr<bool> Next(std::string* text, absl::Status* refused);
 
-  // What a person calls the text with this index: "big.txt:12", "argument 3".
+  // What a person calls the text with this index: "big.txt:12", "big.csv: row
+  // 12", "argument 3".
   std::string NameOf(int64_t index) const;
 
-  // Passes over the first `texts` texts of a file, which take `bytes` bytes
-  // with their line ends. Only before the first Next.
-  void Skip(int64_t texts, int64_t bytes);
-
   int64_t texts_read() const { return texts_read_; }
-  // Of the texts that were given, with their line ends.
-  int64_t bytes_read() const { return bytes_read_; }
   // The share that was read, 0 to 1; negative where the end is not known.
-  double Progress() const { return Share(texts_read_, bytes_read_); }
-  // The same of the first `texts` texts, which take `bytes` bytes.
-  double Share(int64_t texts, int64_t bytes) const;
+  double Progress() const;
 
  private:
   TextSource(TextInput input, std::string name)
@@ -70,20 +69,21 @@ class TextSource {
 
   absl::StatusOr<bool> NextLine(std::string* text, absl::Status* refused);
   absl::StatusOr<bool> NextJson(std::string* text, absl::Status* refused);
+  absl::StatusOr<bool> NextRecord(std::string* text, absl::Status* refused);
   absl::Status Refuse(absl::string_view words) const;
   absl::Status RefuseLength(int64_t length) const;
 
   const TextInput input_;
   const std::string name_;  // of the file
   bool json_ = false;
-  std::unique_ptr<LineReader> lines_;  // null: arguments
+  std::unique_ptr<LineReader> lines_;      // null: arguments
+  std::unique_ptr<RecordReader> records_;  // null: no CSV, no JSON array
   int64_t texts_read_ = 0;
-  int64_t bytes_read_ = 0;
 
   // What NextJson read ahead, up to a line that is not blank.
-  std::deque<int64_t> blank_ends_;  // bytes_read behind each blank line
-  bool giving_ = false;             // the blank ones are refused, one by one
-  bool held_ = false;               // a line that is not blank follows them
+  size_t blank_lines_ = 0;
+  bool giving_ = false;  // the blank ones are refused, one by one
+  bool held_ = false;    // a line that is not blank follows them
   std::string held_line_;
   int64_t held_length_ = 0;
 };

@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/encoderctl/journal.h"
 #include "client/cpp/encoderctl/number.h"
+#include "client/cpp/encoderctl/resume_mark.h"
 #include "client/cpp/error.h"
 
 namespace encoderd::ctl {
@@ -28,13 +28,15 @@ absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
   if (npy || is_file) {
     const absl::Status locked = writer->lock_.Take(file);
     if (!locked.ok()) return locked;
-    const std::string journal = JournalOf(file);
-    if (writer->lock_.found() && std::filesystem::exists(journal, ignored)) {
+    const std::string resume = ResumePathOf(file);
+    if (!writer->lock_.found()) {
+      std::filesystem::remove(resume, ignored);  // the rows are gone
+    } else if (std::filesystem::exists(resume, ignored)) {
       return absl::FailedPreconditionError(absl::StrCat(
           file,
-          " holds unfinished rows of an embed into an .npy: finish it by "
-          "the same command, or remove ",
-          journal));
+          " holds unfinished rows of an embed into an .npy; to keep them, "
+          "write to another file, else remove ",
+          resume));
     }
   }
   if (npy) return writer;
@@ -42,8 +44,9 @@ absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
   if (file != "-") {
     writer->file_.open(file, std::ios::binary | std::ios::app);
     if (!writer->file_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("cannot open ", file, " for writing"));
+      return absl::NotFoundError(absl::StrCat(
+          "cannot open ", file,
+          " for writing: ", std::generic_category().message(errno)));
     }
     writer->out_ = &writer->file_;
   }
@@ -87,9 +90,8 @@ absl::Status Writer::WriteRows(absl::Span<const float> values, int64_t rows,
   absl::Status status;
   if (rows_ == nullptr) status = BeginRows(columns);
   if (!status.ok()) return status;
-  status = rows_->Append({reinterpret_cast<const char*>(values.data()),
-                          values.size() * sizeof(float)});
-  return status.ok() ? rows_->WriteHead() : status;
+  return rows_->Append({reinterpret_cast<const char*>(values.data()),
+                        values.size() * sizeof(float)});
 }
 
 absl::Status Writer::Finish(bool done) {

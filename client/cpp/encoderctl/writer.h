@@ -47,10 +47,10 @@ class LongTexts {
 class Writer {
  public:
   // Bytes to `file` ("-": `standard_output`), whose content stays until there
-  // is something to put in its place. INVALID_ARGUMENT if it cannot be opened,
-  // or if `npy` and it is not a file: the shape of an .npy is written into its
-  // head. ABORTED while another run writes this file, FAILED_PRECONDITION where
-  // it holds unfinished rows.
+  // is something to put in its place. NOT_FOUND if it cannot be opened;
+  // INVALID_ARGUMENT if `npy` and it is not a file: the shape of an .npy is
+  // written into its head. ABORTED while another run writes this file,
+  // FAILED_PRECONDITION where it holds unfinished rows.
   static absl::StatusOr<std::unique_ptr<Writer>> Open(
       const std::string& file, bool npy, std::ostream& standard_output);
 

@@ -9,8 +9,8 @@ See Client for everything it can do and EncoderdError for what can go wrong;
 Server starts a server of one's own, where the package carries the program.
 """
 
-from encoderd._client_base import DEFAULT_TARGET
 from encoderd._server_process import ServerStartError
+from encoderd._target import DEFAULT_TARGET
 from encoderd.async_client import AsyncClient
 from encoderd.client import Client
 from encoderd.errors import (DeadlineExceededError, EncoderdError,
@@ -20,14 +20,15 @@ from encoderd.errors import (DeadlineExceededError, EncoderdError,
 from encoderd.inputs import TokenIds
 from encoderd.positions import PositionReport
 from encoderd.results import (Embedding, EmbedResult, TokenizedText,
-                              TokenStates)
+                              TokenizedTexts, TokenStates)
 from encoderd.server import Server
 
 __version__ = "0.1.0"
 __all__ = [
     "DEFAULT_TARGET", "AsyncClient", "Client", "DeadlineExceededError",
-    "EmbedResult", "Embedding", "EncoderdError", "InputTooLongError", "InvalidInputError",
-    "NotFoundError", "PositionReport", "QueueFullError", "Server", "ServerFaultError",
-    "ServerStartError", "TokenIds", "TokenStates", "TokenizedText", "UnauthenticatedError",
+    "EmbedResult", "Embedding", "EncoderdError", "InputTooLongError",
+    "InvalidInputError", "NotFoundError", "PositionReport", "QueueFullError",
+    "Server", "ServerFaultError", "ServerStartError", "TokenIds",
+    "TokenStates", "TokenizedText", "TokenizedTexts", "UnauthenticatedError",
     "UnavailableError",
 ]

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import importlib.resources
+import math
 import os
 import random
+import time
 from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import grpc
 from google.protobuf import wrappers_pb2
 
+from encoderd._connection_errors import Link
 from encoderd.errors import (EncoderdError, explain, from_rpc_error,
-                             make_error)
+                             make_error, out_of_time, still_loading)
+from encoderd._option_checks import whole_number
 from encoderd.inputs import BYTES_PER_CALL
 from encoderd.v1 import encoder_pb2_grpc
 
@@ -23,6 +27,7 @@ LONGEST_RETRIED = 2 * BYTES_PER_CALL
 MOST_ATTEMPTS = 5  # as in service_config.json, and its backoff
 FIRST_BACKOFF = 0.1  # seconds
 LONGEST_BACKOFF = 2.0
+LOADING_PAUSE = 0.5  # where a server that loads names none
 Metadata = Tuple[Tuple[str, str], ...]
 _BUSY = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 
@@ -46,12 +51,12 @@ def channel_options(max_answer_bytes: int) -> List[Tuple[str, Any]]:
 
 class _Method:
     """A method of gRPC's, of either kind; each call carries the metadata.
-    encrypted: whether they travel by TLS."""
+    link: what they travel over."""
 
-    def __init__(self, method: Any, metadata: Metadata, encrypted: bool):
+    def __init__(self, method: Any, metadata: Metadata, link: Link):
         self._method = method
         self._metadata = metadata
-        self.encrypted = encrypted
+        self.link = link
 
     def __call__(self, request: Any, timeout: Optional[float] = None) -> Any:
         return self._method(request, timeout=timeout, metadata=self._metadata)
@@ -65,10 +70,10 @@ class Methods:
     """The methods of a channel by name, grpc.health.v1's too. The only way to
     them, so that no call goes without the metadata, the token's."""
 
-    def __init__(self, channel: Any, metadata: Metadata, encrypted: bool):
+    def __init__(self, channel: Any, metadata: Metadata, link: Link):
         self._process = os.getpid()
         self._metadata = metadata
-        self._encrypted = encrypted
+        self.link = link
         stub: Any = encoder_pb2_grpc.EncoderStub  # generated without types
         self._stub = stub(channel)
         self._health = channel.unary_unary(
@@ -84,7 +89,7 @@ class Methods:
                                "client in each process")
         return _Method(self._health if name == "Health"
                        else getattr(self._stub, name), self._metadata,
-                       self._encrypted)
+                       self.link)
 
 
 @contextlib.contextmanager
@@ -93,39 +98,77 @@ def starting() -> Iterator[None]:
     those are that were under way."""
     try:
         yield
-    except (ValueError, grpc.aio.UsageError) as error:  # gRPC's, of a channel
+    except (ValueError, grpc.aio.UsageError):  # gRPC's, of a channel
         raise make_error(grpc.StatusCode.CANCELLED,
-                         "the client was closed") from error
+                         "the client was closed") from None
 
 
-def pause(error: grpc.RpcError, encrypted: bool, request: Any,
-          places: Sequence[int], attempts: int, remaining: float
-          ) -> Tuple[EncoderdError, float]:
-    """What an error says, and for how many seconds to wait before the call is
-    made once more; negative: not at all.
+class Retries:
+    """The attempts of one call: what its errors say, and when to try again.
 
-    gRPC has made its attempts when this is asked, `attempts` times; of a long
-    request there was one. A server whose queue is full says when to come
-    again (RetryInfo), and is taken at its word as long as `remaining` seconds
-    allow.
+    timeout: seconds for all of it; None: no limit. places: of the request's
+    inputs, in the caller's list.
     """
-    size = request.ByteSize()
-    found = explain(from_rpc_error(error, encrypted, places), size, places)
-    delay = found.retry_delay
-    if found.code is grpc.StatusCode.RESOURCE_EXHAUSTED and delay is not None:
-        # Spread, so that a crowd that was refused together does not come again
-        # together.
-        delay = max(delay, 0.001) * random.uniform(1, 1.5)
-    elif (found.code in _BUSY and size > LONGEST_RETRIED
-          and attempts < MOST_ATTEMPTS):
-        backoff = min(FIRST_BACKOFF * 2 ** (attempts - 1), LONGEST_BACKOFF)
-        delay = delay or backoff * random.uniform(0.8, 1.2)
-    else:
-        return found, -1.0
-    return found, delay if delay < remaining else -1.0
+
+    def __init__(self, link: Link, request: Any, places: Sequence[int],
+                 timeout: Optional[float]):
+        self._link = link
+        self._size = request.ByteSize()
+        self._places = places
+        self._timeout = math.inf if timeout is None else timeout
+        self._end = time.monotonic() + self._timeout
+        self._attempts = 0
+        self._loading: Optional[EncoderdError] = None
+
+    def begin(self) -> Optional[float]:
+        """The seconds that the next attempt may take; None: no limit."""
+        self._attempts += 1
+        left = self._end - time.monotonic()
+        return None if math.isinf(left) else left
+
+    def pause(self, error: grpc.RpcError) -> float:
+        """For how many seconds to wait before the next attempt. Raises what
+        the error says if there is to be none.
+
+        gRPC has made its attempts when this is asked; of a long request there
+        was one. A server that loads its model, or whose queue is full, says
+        when to come again (RetryInfo), and is taken at its word as long as the
+        timeout allows.
+        """
+        found = explain(from_rpc_error(error, self._link, self._places),
+                        self._size, self._places)
+        delay = found.retry_delay
+        if found.reason == "LOADING":
+            self._loading = found
+            delay = (delay or LOADING_PAUSE) * random.uniform(1, 1.5)
+        elif (found.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+              and delay is not None):
+            # Spread, so that a crowd that was refused together does not come
+            # again together.
+            delay = max(delay, 0.001) * random.uniform(1, 1.5)
+        elif (found.code in _BUSY and self._size > LONGEST_RETRIED
+              and self._attempts < MOST_ATTEMPTS):
+            backoff = min(FIRST_BACKOFF * 2 ** (self._attempts - 1),
+                          LONGEST_BACKOFF)
+            delay = delay or backoff * random.uniform(0.8, 1.2)
+        else:
+            raise self._final(found) from None
+        if delay >= self._end - time.monotonic():
+            raise self._final(found) from None
+        return delay
+
+    def _final(self, found: EncoderdError) -> EncoderdError:
+        late = (found.code is grpc.StatusCode.DEADLINE_EXCEEDED
+                and not found.reason)
+        if self._loading is not None and (late or found is self._loading):
+            return still_loading(self._loading, self._timeout)
+        if late and not math.isinf(self._timeout):
+            return out_of_time(self._link, self._timeout)
+        return found
 
 
 def check_in_flight(calls: int) -> int:
+    calls = whole_number("calls_in_flight", calls)
     if calls < 1:
         raise ValueError(f"calls_in_flight is {calls}; it must be at least 1")
     return calls

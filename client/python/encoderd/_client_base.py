@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Dict, Optional, Tuple, Type
 
 import grpc
 
 from encoderd._channel import Methods, channel_options, check_in_flight
+from encoderd._connection_errors import Link
+from encoderd._option_checks import seconds, text, whole_number
 from encoderd._security import Path, secure
-
-DEFAULT_TARGET = "localhost:8400"
+from encoderd._target import read_target
 
 
 class ClientBase:
@@ -17,7 +18,7 @@ class ClientBase:
 
     _grpc: Any  # grpc, or grpc.aio
 
-    def __init__(self, target: str = DEFAULT_TARGET, *, model: str = "",
+    def __init__(self, target: Optional[str] = None, *, model: str = "",
                  timeout: Optional[float] = 60.0, calls_in_flight: int = 8,
                  max_answer_bytes: int = 256 << 20,
                  credentials: Optional[grpc.ChannelCredentials] = None,
@@ -28,17 +29,20 @@ class ClientBase:
                  server_name: Optional[str] = None):
         """Returns at once; the connection is made by the first call.
 
-        target: host:port, or any other gRPC name.
+        target: host, host:port (8400 where none is given), or any other gRPC
+            name (dns:, ipv4:, ipv6:, unix:, ...), without http://. None: of
+            ENCODERD_TARGET, else localhost:8400.
         model: asked for where a method is not told another; empty: the
             server's default.
-        timeout: seconds for one call, its retries included; None: no limit.
-        calls_in_flight: calls of one list that are under way together.
+        timeout: seconds for one call, its retries and the loading of a model
+            included; None: no limit. Each method takes another.
+        calls_in_flight: calls of one list that are in flight together.
         max_answer_bytes: the largest answer of one call that is accepted.
         credentials: gRPC's own, in place of tls and the files of TLS.
 
         Those below are None: as the environment variable says (ENCODERD_TLS,
         ENCODERD_CA_FILE, ...), if it is set. Files are read and checked here
-        and now; what is wrong is a ValueError.
+        and now.
 
         tls: True: encrypt. None: where one of the next three is given, or
             ENCODERD_TLS says so. False: do not.
@@ -51,22 +55,64 @@ class ClientBase:
         token_file: its first line is the token; in place of token.
         server_name: the name that the server's certificate must have, where
             target is an address that it does not have.
+
+        What is wrong with an argument, a variable or a file is a ValueError
+        or a TypeError that names it.
         """
+        self._arguments: Dict[str, Any] = {
+            "target": target, "model": model, "timeout": timeout,
+            "calls_in_flight": calls_in_flight,
+            "max_answer_bytes": max_answer_bytes, "credentials": credentials,
+            "tls": tls, "ca_file": ca_file,
+            "certificate_file": certificate_file, "key_file": key_file,
+            "token": token, "token_file": token_file,
+            "server_name": server_name}
+        self._model = text("model", model)
+        self._timeout = seconds("timeout", timeout)
         self._calls_in_flight = check_in_flight(calls_in_flight)
+        address = read_target(target)
         security = secure(
-            target, credentials=credentials, tls=tls, ca_file=ca_file,
+            address, credentials=credentials, tls=tls, ca_file=ca_file,
             certificate_file=certificate_file, key_file=key_file, token=token,
             token_file=token_file, server_name=server_name)
-        options = channel_options(max_answer_bytes) + security.options
+        options = channel_options(whole_number(
+            "max_answer_bytes", max_answer_bytes)) + security.options
         if security.credentials is None:
-            self._channel = self._grpc.insecure_channel(target, options)
+            self._channel = self._grpc.insecure_channel(address, options)
         else:
             self._channel = self._grpc.secure_channel(
-                target, security.credentials, options)
-        self._methods = Methods(self._channel, security.metadata,
-                                security.credentials is not None)
-        self._model = model
-        self._timeout = timeout
+                address, security.credentials, options)
+        self._methods = Methods(
+            self._channel, security.metadata,
+            Link(address, security.credentials is not None))
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """Pickled and copied as what it was made with, a token in the clear:
+        the twin makes a connection of its own, and reads the environment
+        where it is made. TypeError where credentials were given."""
+        if self._arguments["credentials"] is not None:
+            raise TypeError("a client with credentials cannot be pickled; "
+                            "make it with ca_file, certificate_file and "
+                            "key_file instead")
+        return _make, (type(self), self._arguments, self._settings())
+
+    def _settings(self) -> Dict[str, Any]:
+        """Attributes that were set since; the twin has them, too."""
+        return {}
 
     def _name(self, model: Optional[str]) -> str:
-        return self._model if model is None else model
+        return self._model if model is None else text("model", model)
+
+    def _limit(self, timeout: Optional[float]) -> Optional[float]:
+        """Seconds for a call; None: no limit. timeout: of a method; None: the
+        client's."""
+        return self._timeout if timeout is None else seconds("timeout",
+                                                             timeout)
+
+
+def _make(kind: Type[ClientBase], arguments: Dict[str, Any],
+          settings: Dict[str, Any]) -> ClientBase:
+    client = kind(**arguments)
+    for name, value in settings.items():
+        setattr(client, name, value)
+    return client

@@ -1,53 +1,130 @@
-"""What gRPC's words mean where a connection could not be made, and which
-option mends it. gRPC keeps the fault in its text alone, in the words of the
-TLS library."""
+"""What a caller is told where gRPC itself failed: the address, the cause and
+what to do. gRPC keeps the cause in its text alone, in the words of its
+resolver, its TLS library or the operating system."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from typing import List, Tuple
 
-_UNTRUSTED = ("the server's certificate is not from an authority that this "
-              "client trusts; see ca_file")
-_LATE = ("the server's certificate has expired, or this machine's clock is "
-         "wrong")
-_EARLY = ("the server's certificate is not valid yet, or this machine's clock "
-          "is wrong")
-_MISNAMED = ("the server's certificate is not for the name in the target; see "
-             "server_name")
-_PLAIN = "the server speaks no TLS"
-_MAYBE_TLS = ("the server closed the connection at once; perhaps it wants TLS: "
-              "see tls and ca_file")
-_MAYBE_CERTIFICATE = ("the server closed the connection at once; perhaps it "
-                      "asks for a client's certificate that it trusts: see "
-                      "certificate_file")
+import grpc
+
+_ANOTHER = "name another address (target= or ENCODERD_TARGET)"
+_START = f"start one there, or {_ANOTHER}"
+_GRPC_PORT = ("name encoderd's gRPC port (--listen, 8400 by default; 8401 is "
+              "its HTTP port)")
+_CERTIFICATE = "name one that it trusts (certificate_file and key_file)"
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """What a client is connected with.
+
+    target: the address that is dialed; encrypted: whether TLS is used.
+    """
+
+    target: str
+    encrypted: bool
+
+
+_Fault = Tuple["re.Pattern[str]", str, str]  # words; "{at}" is the target
+
+
+def _faults(*lines: Tuple[str, str, str]) -> List[_Fault]:
+    return [(re.compile(words), cause, remedy)
+            for words, cause, remedy in lines]
+
 
 # The first that is found counts.
-_FAULTS = [
-    (re.compile(r"certificate has expired"), _LATE),
-    (re.compile(r"certificate is not yet valid"), _EARLY),
-    (re.compile(r"CERTIFICATE_VERIFY_FAILED"), _UNTRUSTED),
-    (re.compile(r"Hostname Verification Check failed"
-                r"|is not in peer certificate"), _MISNAMED),
-    (re.compile(r"WRONG_VERSION_NUMBER"), _PLAIN),
-    (re.compile(r"ALERT_(?:\w*CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE)"),
-     _MAYBE_CERTIFICATE),
-]
+_TLS_FAULTS = _faults(
+    ("certificate has expired",
+     "the certificate of {at} has expired, or this machine's clock is wrong",
+     "renew it, or set the clock"),
+    ("certificate is not yet valid",
+     "the certificate of {at} is not valid yet, or this machine's clock is "
+     "wrong", "set the clock"),
+    ("CERTIFICATE_VERIFY_FAILED",
+     "the certificate of {at} is not from an authority that this client "
+     "trusts", "name that authority's file (ca_file)"),
+    ("Hostname Verification Check failed|is not in peer certificate",
+     "the certificate of {at} is for another name",
+     "give a name that it has (server_name)"),
+    ("WRONG_VERSION_NUMBER", "{at} does not use TLS",
+     "drop tls, ca_file and certificate_file, or name another port"),
+    (r"ALERT_(?:\w*CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE)",
+     "{at} refuses this client's certificate, or asks for one",
+     _CERTIFICATE))
+
 # TLS 1.3 has a server look at the client's certificate when that takes the
 # handshake for done: what follows is the end, or an alert in place of data.
-_CLOSED = re.compile(r"failed to connect to all addresses.*(?:Socket closed|"
+# The first words are those of round_robin and of pick_first.
+_CLOSED = re.compile(r"(?:connections to all backends failing|"
+                     r"failed to connect to all addresses).*(?:Socket closed|"
                      r"Endpoint closing|Connection reset|Broken pipe|"
                      r"Unwrap failed)")
 
+_HTTP_STATUS, = _faults(
+    ("Received http2 header with status: (?P<status>[0-9]+)",
+     "{at} answers with HTTP status {status} instead of gRPC",
+     f"{_GRPC_PORT}, or look at the proxy between"))
+_OTHER_FAULTS = _faults(
+    (r"http1\.x server|HTTP/1\.|\(HTTP status",
+     "{at} speaks HTTP, not gRPC", _GRPC_PORT),
+    ("Failed parsing HTTP/2", "{at} does not speak gRPC", _GRPC_PORT),
+    ("Connection refused",
+     "no encoderd answers at {at}: connection refused", _START),
+    ("No such file or directory",
+     "no encoderd answers at {at}: no such socket", _START),
+    ("Permission denied",
+     "no encoderd answers at {at}: permission denied", _ANOTHER),
+    ("No route to host|Network is unreachable|Host is down",
+     "no encoderd answers at {at}: the network has no route to it", _ANOTHER),
+    ("DNS|[Rr]esol(ution|ving)|C-ares|lookup|[Nn]ame or service not known",
+     "no encoderd answers at {at}: the host name cannot be resolved",
+     f"check its spelling, or {_ANOTHER}"),
+    ("[Tt]imed? ?out|FD [Ss]hutdown|[Dd]eadline",
+     "no encoderd answers at {at}: the connection timed out",
+     f"check that the port is reachable from here, or {_ANOTHER}"),
+    ("connections to all backends failing|failed to connect|"
+     "[Ee]mpty address list",
+     "no encoderd answers at {at}", _START),
+    ("Socket closed|Connection reset|Broken pipe|GOAWAY|keepalive|recvmsg",
+     "the connection to {at} was lost during the call",
+     "repeat the call; if the server ended, its log says why"))
 
-def explain_connection(words: str, encrypted: bool) -> str:
-    """What an UNAVAILABLE of gRPC's own says; before it, what that means,
-    where it can be known.
 
-    encrypted: whether this client uses TLS.
+def _find(faults: List[_Fault], words: str, at: str) -> Tuple[str, str]:
+    for pattern, cause, remedy in faults:
+        match = pattern.search(words)
+        if match:
+            return cause.format(at=at, **match.groupdict()), remedy
+    return words, ""
+
+
+def explain_connection(code: grpc.StatusCode, words: str, link: Link
+                       ) -> Tuple[str, str]:
+    """What an error of gRPC's own means, and what to do; the words as they
+    are, and "", where neither is known.
+
+    code, words: of the error. A DEADLINE_EXCEEDED is explained where its
+    timeout is known.
     """
-    for pattern, meaning in _FAULTS:
-        if pattern.search(words):
-            return f"{meaning} ({words})"
+    at = link.target
+    if _HTTP_STATUS[0].search(words):
+        return _find([_HTTP_STATUS], words, at)
+    if code is grpc.StatusCode.UNIMPLEMENTED:
+        return (f"the server at {at} does not know this method: it is another "
+                "gRPC server, or an older encoderd", _ANOTHER)
+    if code is not grpc.StatusCode.UNAVAILABLE:
+        return words, ""
+    found = _find(_TLS_FAULTS, words, at)
+    if found[1]:
+        return found
     if _CLOSED.search(words):
-        return f"{_MAYBE_CERTIFICATE if encrypted else _MAYBE_TLS} ({words})"
-    return words
+        if link.encrypted:
+            return (f"{at} closed the connection at once; perhaps it asks for "
+                    "a client's certificate", _CERTIFICATE)
+        return (f"{at} closed the connection at once; perhaps it wants TLS",
+                "encrypt (tls=True or ca_file), or name encoderd's gRPC port")
+    return _find(_OTHER_FAULTS, words, at)

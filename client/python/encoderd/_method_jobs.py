@@ -15,14 +15,18 @@ import grpc
 import numpy as np
 from google.protobuf import wrappers_pb2
 
+from encoderd._option_checks import (a_kind, not_negative, text,
+                                     true_or_false)
 from encoderd._progress import make_progress
 from encoderd._quantize import read_ranges
 from encoderd._signatures import Inputs
-from encoderd.errors import TOO_LARGE, EncoderdError, make_error
+from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, make_error,
+                             without_windows)
 from encoderd.inputs import Input, Part, TokenIds, as_list, cut
 from encoderd.positions import PositionReport, read_positions
-from encoderd.results import (EmbedResult, Rows, TokenizedText, TokenStates,
-                              check_count, no_states, read_states, read_tokens)
+from encoderd.results import (EmbedResult, Rows, TokenizedText,
+                              TokenizedTexts, TokenStates, check_count,
+                              no_states, read_states, read_tokens)
 from encoderd.v1 import encoder_pb2
 
 _HEALTH = {1: "SERVING", 2: "NOT_SERVING"}
@@ -49,16 +53,21 @@ class Many:
 
 
 T = TypeVar("T")
+L = TypeVar("L", bound=List[Any])
 Job = Generator[Union[One, Many], Any, T]
 
 
-def enum_value(enum: Any, prefix: str, value: Optional[str]) -> Any:
-    """"mean" -> POOLING_MEAN; None -> ..._UNSPECIFIED."""
+def enum_value(enum: Any, prefix: str, option: str, value: Optional[str]
+               ) -> Any:
+    """"mean" -> POOLING_MEAN; None -> ..._UNSPECIFIED. option: its name, for
+    errors."""
+    known = [k[len(prefix):].lower() for k in enum.keys()[1:]]
+    expected = f"expected one of {', '.join(known)}"
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{option} is {a_kind(value)}; {expected}")
     name = prefix + (value or "unspecified").upper()
     if name not in enum.keys():
-        known = [k[len(prefix):].lower() for k in enum.keys()[1:]]
-        raise ValueError(f"{prefix[:-1].lower()} is {value!r}; expected one of "
-                         f"{', '.join(known)}")
+        raise ValueError(f"{option} is {value!r}; {expected}")
     return enum.Value(name)
 
 
@@ -70,18 +79,23 @@ def embed_options(*, precision: str = "float32",
                   on_error: Optional[str] = None) -> encoder_pb2.EmbedOptions:
     """Client.embed says what each argument means."""
     options = encoder_pb2.EmbedOptions(
-        pooling=enum_value(encoder_pb2.Pooling, "POOLING_", pooling),
-        normalize=normalize, dimensions=dimensions,
-        truncate=enum_value(encoder_pb2.Truncate, "TRUNCATE_", truncate),
-        encoding=enum_value(encoder_pb2.Encoding, "ENCODING_", precision),
-        prompt_name=prompt_name, packed=True,
-        on_error=enum_value(encoder_pb2.OnError, "ON_ERROR_", on_error))
+        pooling=enum_value(encoder_pb2.Pooling, "POOLING_", "pooling",
+                           pooling),
+        normalize=true_or_false("normalize_embeddings", normalize),
+        dimensions=not_negative("dimensions", dimensions),
+        truncate=enum_value(encoder_pb2.Truncate, "TRUNCATE_", "truncate",
+                            truncate),
+        encoding=enum_value(encoder_pb2.Encoding, "ENCODING_", "precision",
+                            precision),
+        prompt_name=text("prompt_name", prompt_name), packed=True,
+        on_error=enum_value(encoder_pb2.OnError, "ON_ERROR_", "on_error",
+                            on_error))
     if ranges is not None:
         low, high = read_ranges(ranges)
         options.ranges.minimum.extend(low.tolist())
         options.ranges.maximum.extend(high.tolist())
     if windows is not None:
-        options.windows.overlap = windows
+        options.windows.overlap = not_negative("windows", windows)
         options.windows.SetInParent()  # an overlap of 0 asks for windows too
     return options
 
@@ -107,13 +121,32 @@ def _refuser(on_error: Optional[str], progress: Any,
     return refuse
 
 
+def _in_limit(many: Callable[[int], Many], batch_size: int) -> Job[None]:
+    """The calls of a list; again with fewer inputs in each if the server
+    takes no more (--max_inputs_per_request).
+
+    many: the calls, by their batch_size. The first of them is refused, so
+    that nothing is computed twice.
+    """
+    try:
+        yield many(batch_size)
+    except EncoderdError as error:
+        limit = error.metadata.get("limit", "")
+        if error.reason != TOO_MANY or not (
+                limit.isdecimal() and 0 < int(limit) < batch_size):
+            raise
+    else:
+        return
+    yield many(int(limit))
+
+
 def is_single(inputs: Any) -> bool:
     """Whether a method was given one input, and answers with one result."""
     return isinstance(inputs, (str, TokenIds))
 
 
-def one_or_all(inputs: Inputs, job: Callable[..., Job[List[T]]],
-               **options: Any) -> Job[Union[T, List[T]]]:
+def one_or_all(inputs: Inputs, job: Callable[..., Job[L]],
+               **options: Any) -> Job[Union[Any, L]]:
     """The job's results of `inputs`; of a single one, its result alone."""
     found = yield from job(as_list(inputs), **options)
     return found[0] if is_single(inputs) else found
@@ -128,8 +161,8 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
     rows = Rows(len(values), precision)
     progress = make_progress(len(values), show_progress)
 
-    def parts() -> Iterator[Part]:
-        for part in cut(values, batch_size, on_error == "per_input"):
+    def parts(size: int) -> Iterator[Part]:
+        for part in cut(values, size, on_error == "per_input"):
             rows.refuse(part.errors)
             progress.update(len(part.errors))
             if part.inputs:
@@ -140,11 +173,12 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
         progress.update(len(part.inputs))
 
     try:
-        yield Many("Embed", parts(),
-                   lambda inputs: encoder_pb2.EmbedRequest(
-                       model=model, inputs=inputs, options=options),
-                   take, _refuser(on_error, progress, lambda place, error:
-                                  rows.refuse({place: error})))
+        yield from _in_limit(lambda size: Many(
+            "Embed", parts(size),
+            lambda inputs: encoder_pb2.EmbedRequest(
+                model=model, inputs=inputs, options=options),
+            take, _refuser(on_error, progress, lambda place, error:
+                           rows.refuse({place: error}))), batch_size)
     finally:
         progress.close()
     width = 0
@@ -159,15 +193,19 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
                  on_error: Optional[str] = None, show_progress: bool = False
                  ) -> Job[List[TokenStates]]:
     blank = encoder_pb2.EncodeRequest(
-        model=model, layer=layer, before_norm=before_norm,
-        truncate=enum_value(encoder_pb2.Truncate, "TRUNCATE_", truncate),
-        span=enum_value(encoder_pb2.TokenSpan, "TOKEN_SPAN_", span),
-        on_error=enum_value(encoder_pb2.OnError, "ON_ERROR_", on_error))
+        model=model,
+        layer=None if layer is None else not_negative("layer", layer),
+        before_norm=true_or_false("before_norm", before_norm),
+        truncate=enum_value(encoder_pb2.Truncate, "TRUNCATE_", "truncate",
+                            truncate),
+        span=enum_value(encoder_pb2.TokenSpan, "TOKEN_SPAN_", "span", span),
+        on_error=enum_value(encoder_pb2.OnError, "ON_ERROR_", "on_error",
+                            on_error))
     found: Dict[int, TokenStates] = {}
     progress = make_progress(len(values), show_progress)
 
-    def parts() -> Iterator[Part]:
-        for part in cut(values, batch_size, on_error == "per_input"):
+    def parts(size: int) -> Iterator[Part]:
+        for part in cut(values, size, on_error == "per_input"):
             for place, error in part.errors.items():
                 found[place] = no_states(error)
             progress.update(len(part.errors))
@@ -189,8 +227,11 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
         found[place] = no_states(error)
 
     try:
-        yield Many("Encode", parts(), make, take,
-                   _refuser(on_error, progress, keep))
+        yield from _in_limit(
+            lambda size: Many("Encode", parts(size), make, take,
+                              _refuser(on_error, progress, keep)), batch_size)
+    except EncoderdError as error:
+        raise without_windows(error)
     finally:
         progress.close()
     return [found[place] for place in range(len(values))]
@@ -203,24 +244,28 @@ def token_embeddings(values: Sequence[Input], **rest: Any
 
 
 def tokenize(values: Sequence[Input], *, model: str, batch_size: int
-             ) -> Job[List[TokenizedText]]:
-    found: List[TokenizedText] = []
+             ) -> Job[TokenizedTexts]:
+    found: Dict[int, TokenizedText] = {}
 
     def take(part: Part, answer: Any) -> None:
         check_count(len(answer.inputs), len(part.inputs))
-        found.extend(read_tokens(tokens) for tokens in answer.inputs)
+        for place, tokens in zip(part.places, answer.inputs):
+            found[place] = read_tokens(tokens)
 
-    yield Many("Tokenize", cut(values, batch_size),
-               lambda inputs: encoder_pb2.TokenizeRequest(
-                   model=model, inputs=inputs), take)
-    return found
+    yield from _in_limit(
+        lambda size: Many("Tokenize", cut(values, size),
+                          lambda inputs: encoder_pb2.TokenizeRequest(
+                              model=model, inputs=inputs), take), batch_size)
+    return TokenizedTexts(found[place] for place in range(len(values)))
 
 
 def inspect_positions(*, model: str, first_row: int, row_count: int,
                       cosine: bool, values: bool) -> Job[PositionReport]:
     answer = yield One("InspectPositions", encoder_pb2.InspectPositionsRequest(
-        model=model, first_row=first_row, row_count=row_count, cosine=cosine,
-        values=values))
+        model=model, first_row=not_negative("first_row", first_row),
+        row_count=not_negative("row_count", row_count),
+        cosine=true_or_false("cosine", cosine),
+        values=true_or_false("values", values)))
     return read_positions(answer)
 
 
@@ -235,7 +280,8 @@ def model(name: str) -> Job[encoder_pb2.Model]:
 
 
 def health(service: str) -> Job[str]:
-    answer = yield One("Health", wrappers_pb2.StringValue(value=service))
+    answer = yield One("Health", wrappers_pb2.StringValue(
+        value=text("service", service)))
     return _HEALTH.get(answer.value, "UNKNOWN")
 
 
@@ -243,5 +289,5 @@ def unknown_prompt(name: str, info: encoder_pb2.Model) -> Exception:
     available = ", ".join(sorted(info.prompts))
     return make_error(
         grpc.StatusCode.NOT_FOUND,
-        f"no prompt {name!r}; this model has {available or 'none'}",
+        f"no prompt {name!r}; available: {available or 'none'}",
         "PROMPT_NOT_FOUND", metadata={"prompt": name, "available": available})

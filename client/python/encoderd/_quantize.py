@@ -6,13 +6,20 @@ from typing import Any, Optional
 
 import numpy as np
 
+from encoderd._option_checks import a_kind
+
 
 def read_ranges(ranges: Any, dimensions: Optional[int] = None) -> np.ndarray:
-    """The caller's, float32 [2, D]; ValueError for another shape.
+    """The caller's, float32 [2, D]; ValueError for another shape, TypeError
+    for what is no table of numbers.
 
     dimensions: D; None: any.
     """
-    found = np.asarray(ranges, np.float32)
+    try:
+        found = np.asarray(ranges, np.float32)
+    except (TypeError, ValueError):
+        raise TypeError(f"ranges is {a_kind(ranges)} that is no [2, D] of "
+                        "numbers") from None
     wanted = "D" if dimensions is None else dimensions
     if found.ndim != 2 or len(found) != 2 or (
             dimensions is not None and found.shape[1] != dimensions):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import math
-import time
 from typing import Any, Optional, Sequence, Set, TypeVar
 
 import grpc
 
 from encoderd._calls_in_flight import calls_of_job
-from encoderd._channel import pause, starting
+from encoderd._channel import Retries, starting
 from encoderd._method_jobs import Job
 from encoderd.errors import make_error
 
@@ -29,10 +26,10 @@ async def call(method: Any, request: Any, timeout: Optional[float],
                places: Sequence[int] = ()) -> Any:
     """The answer; made again when the server asks for that. places: of the
     request's inputs, in the caller's list."""
-    end = time.monotonic() + (math.inf if timeout is None else timeout)
-    for attempts in itertools.count(1):
+    retries = Retries(method.link, request, places, timeout)
+    while True:
         with starting():
-            answer = method(request, timeout=timeout)
+            answer = method(request, timeout=retries.begin())
         try:
             return await answer
         except asyncio.CancelledError:
@@ -41,12 +38,8 @@ async def call(method: Any, request: Any, timeout: Optional[float],
             raise make_error(grpc.StatusCode.CANCELLED,
                              "the client was closed") from None
         except grpc.RpcError as error:
-            found, delay = pause(error, method.encrypted, request, places,
-                                 attempts, end - time.monotonic())
-            if delay < 0:
-                raise found from error
+            delay = retries.pause(error)
         await asyncio.sleep(delay)
-        timeout = None if timeout is None else end - time.monotonic()
 
 
 async def run_job(job: Job[T], methods: Any, timeout: Optional[float],

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any, Optional, Sequence, TypeVar
 
 import grpc
 
 from encoderd._calls_in_flight import calls_of_job
-from encoderd._channel import pause, starting
+from encoderd._channel import Retries, starting
 from encoderd._method_jobs import Job
 
 T = TypeVar("T")
@@ -23,16 +22,13 @@ class Call:
                  places: Sequence[int] = ()):
         self._method = method
         self._request = request
-        self._places = places
-        self._end = time.monotonic() + (math.inf if timeout is None
-                                        else timeout)
-        self._attempts = 0
-        self._send(timeout)
+        self._retries = Retries(method.link, request, places, timeout)
+        self._send()
 
-    def _send(self, timeout: Optional[float]) -> None:
-        self._attempts += 1
+    def _send(self) -> None:
         with starting():
-            self._future = self._method.future(self._request, timeout=timeout)
+            self._future = self._method.future(self._request,
+                                               timeout=self._retries.begin())
 
     def result(self) -> Any:
         """The answer; or an EncoderdError."""
@@ -40,15 +36,9 @@ class Call:
             try:
                 return self._future.result()
             except grpc.RpcError as error:
-                remaining = self._end - time.monotonic()
-                found, delay = pause(error, self._method.encrypted,
-                                     self._request, self._places,
-                                     self._attempts, remaining)
-                if delay < 0:
-                    raise found from error
+                delay = self._retries.pause(error)
             time.sleep(delay)
-            left = self._end - time.monotonic()
-            self._send(None if math.isinf(left) else left)
+            self._send()
 
     def cancel(self) -> None:
         self._future.cancel()

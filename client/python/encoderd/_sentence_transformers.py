@@ -10,7 +10,9 @@ import numpy as np
 
 from encoderd import _method_jobs
 from encoderd._method_jobs import Job
+from encoderd._option_checks import text, whole_number
 from encoderd._quantize import calibrate, quantize
+from encoderd._tensors import require_tensors
 from encoderd.errors import make_error
 from encoderd.inputs import Input, as_list
 from encoderd.v1 import encoder_pb2
@@ -28,6 +30,22 @@ def _prefixed(values: Sequence[Input], prompt: str) -> List[Input]:
             for value in values]
 
 
+# Names of prompts that encode_query() and encode_document() look for.
+TASKS = {"": (), "query": ("query",),
+         "document": ("document", "passage", "corpus")}
+
+
+def _prompt_of_task(task: str, model: str) -> Job[Tuple[Optional[str],
+                                                        Optional[str]]]:
+    """The first of the task's names that the model has a prompt of, and no
+    text; or no name and the text "", which turns off a default prompt."""
+    info = yield _method_jobs.get_model(model)
+    for name in TASKS[task]:
+        if name in info.prompts:
+            return name, None
+    return None, "" if info.default_prompt_name else None
+
+
 def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
                      prompt_name: Optional[str], model: str
                      ) -> Job[Tuple[Sequence[Input], str]]:
@@ -37,13 +55,13 @@ def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
     info = yield _method_jobs.get_model(model)
     if not info.default_prompt_name:
         return _prefixed(values, prompt), ""
-    for name, text in info.prompts.items():
-        if text == prompt:
+    for name, known in info.prompts.items():
+        if known == prompt:
             return values, name
     raise ValueError(
-        "prompt: this model puts its prompt "
-        f"{info.default_prompt_name!r} before every text that names no other; "
-        "a text of your own cannot replace it; use prompt_name")
+        f"this model puts its prompt {info.default_prompt_name!r} before "
+        f"every text; prompt={prompt!r} cannot replace it: use prompt_name "
+        f"(available: {', '.join(sorted(info.prompts))})")
 
 
 def _prompt_of_encode(values: Sequence[Input], prompt: Optional[str],
@@ -73,7 +91,8 @@ def _cut(vectors: np.ndarray, truncate_dim: int) -> np.ndarray:
 def _sentences(values: Sequence[Input], *, prompt: Optional[str],
                prompt_name: Optional[str], precision: str, normalize: bool,
                truncate_dim: Optional[int], dimensions: int,
-               ranges: Optional[Any], model: str, **rest: Any
+               ranges: Optional[Any], model: str,
+               on_error: Optional[str] = None, **rest: Any
                ) -> Job[np.ndarray]:
     values, prompt_name = yield from _prompt_of_embed(
         values, prompt, prompt_name, model)
@@ -90,16 +109,26 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
         values, model=model, dimensions=dimensions,
         precision="float32" if quantize_here else precision,
         normalize=True if normalize else None, prompt_name=prompt_name,
-        ranges=None if quantize_here else ranges, **rest)
+        ranges=None if quantize_here else ranges,
+        on_error="per_input" if on_error == "zero" else on_error, **rest)
     vectors = result.vectors
     if here and truncate_dim is not None:
         vectors = _cut(vectors, truncate_dim)
-    if quantize_here and len(vectors) == 0:
-        vectors = vectors.astype(precision)
+    good = vectors[result.ok] if result.errors else vectors
+    if quantize_here and len(good) == 0:
+        vectors = np.zeros(vectors.shape, precision)
     elif quantize_here:
         if ranges is None:
-            ranges = calibrate(vectors, precision)
-        vectors = quantize(vectors, precision, ranges)
+            ranges = calibrate(good, precision)
+        levels = np.zeros(vectors.shape, precision)
+        levels[result.ok] = quantize(good, precision, ranges)
+        vectors = levels
+    if result.errors and on_error == "zero":
+        vectors[~result.ok] = 0
+        _LOGGER.warning(
+            "%d of %d inputs have no vector, their rows are 0; the first: %s",
+            len(result.errors), len(vectors), next(iter(
+                result.errors.values())))
     return vectors
 
 
@@ -125,69 +154,73 @@ def _everything(values: Sequence[Input], *, prompt: Optional[str],
             for token, state, vector in zip(tokens, states, vectors)]
 
 
-def _tensors() -> Any:
-    """Makes torch tensors of arrays and of dicts of them. ImportError where
-    torch is not installed."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError("convert_to_tensor=True and convert_to_numpy=False "
-                          "give torch tensors; torch is not installed"
-                          ) from error
-
-    def tensor(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {name: tensor(array) for name, array in value.items()}
-        return torch.from_numpy(value)
-
-    return tensor
-
-
-def _check_others(output_value: Optional[str], precision: str,
-                  dimensions: int, pooling: Optional[str],
-                  ranges: Optional[Any]) -> None:
+def _check_others(output_value: Optional[str], given: Dict[str, Any]) -> None:
     """What goes with output_value "sentence_embedding" only, but for what
     sentence-transformers takes no notice of either."""
-    given = {"precision": precision != "float32", "dimensions": dimensions,
-             "ranges": ranges is not None,
-             "pooling": pooling and output_value == "token_embeddings"}
-    for name in given:
-        if given[name]:
+    for name, value in given.items():
+        if value:
             raise ValueError(f"{name} goes with output_value "
                              f"'sentence_embedding', not {output_value!r}")
 
 
-def encode(inputs: Any, prompt_name: Optional[str], prompt: Optional[str],
-           batch_size: int, show_progress_bar: Optional[bool],
-           output_value: Optional[str], precision: Optional[str],
-           convert_to_numpy: bool, convert_to_tensor: bool,
-           normalize_embeddings: bool, truncate_dim: Optional[int], *,
-           truncate: Optional[str], dimensions: int, pooling: Optional[str],
-           ranges: Optional[Any], model: str) -> Job[Any]:
-    """Client.encode says what each argument means."""
-    precision = precision or "float32"
-    if precision not in PRECISIONS:
+def _check(prompt_name: Optional[str], prompt: Optional[str], precision: str,
+           truncate_dim: Optional[int], dimensions: int,
+           on_error: Optional[str]) -> None:
+    """Options that the server would not name as the caller does."""
+    if text("precision", precision) not in PRECISIONS:
         raise ValueError(f"precision is {precision!r}; expected one of "
                          f"{', '.join(PRECISIONS)}")
     if dimensions and truncate_dim is not None:
         raise ValueError("give dimensions or truncate_dim, not both")
+    if truncate_dim is not None:
+        whole_number("truncate_dim", truncate_dim)
+    for name, value in (("prompt_name", prompt_name), ("prompt", prompt)):
+        if value is not None:
+            text(name, value)
+    if on_error not in (None, "fail_request", "per_input", "zero"):
+        raise ValueError(f"on_error is {on_error!r}; expected one of "
+                         "fail_request, per_input, zero")
+
+
+def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
+           prompt: Optional[str], batch_size: int,
+           show_progress_bar: Optional[bool], output_value: Optional[str],
+           precision: Optional[str], convert_to_numpy: bool,
+           convert_to_tensor: bool, normalize_embeddings: bool,
+           truncate_dim: Optional[int], truncate: Optional[str] = None,
+           windows: Optional[int] = None, dimensions: int = 0,
+           pooling: Optional[str] = None, ranges: Optional[Any] = None,
+           on_error: Optional[str] = None, model: str) -> Job[Any]:
+    """Client.encode says what each argument means. task: of TASKS, empty for
+    encode() itself."""
+    precision = precision or "float32"
+    batch_size = whole_number("batch_size", batch_size)
+    _check(prompt_name, prompt, precision, truncate_dim, dimensions, on_error)
     if output_value != "sentence_embedding":
-        _check_others(output_value, precision, dimensions, pooling, ranges)
+        _check_others(output_value, {
+            "precision": precision != "float32", "dimensions": dimensions,
+            "ranges": ranges is not None, "windows": windows is not None,
+            "on_error": on_error is not None,
+            "pooling": pooling and output_value == "token_embeddings"})
     # Before anything is computed.
-    tensor = _tensors() if convert_to_tensor or not convert_to_numpy else None
+    tensor = (require_tensors() if convert_to_tensor or not convert_to_numpy
+              else None)
     if show_progress_bar is None:
         level = _LOGGER.getEffectiveLevel()
         show_progress_bar = level in (logging.INFO, logging.DEBUG)
     single = _method_jobs.is_single(inputs)
     values = as_list(inputs)
+    if task and prompt is None and prompt_name is None:
+        prompt_name, prompt = yield from _prompt_of_task(task, model)
     found: Any
     if output_value == "sentence_embedding":
         found = yield from _sentences(
             values, prompt=prompt, prompt_name=prompt_name,
-            precision=precision, normalize=normalize_embeddings,
+            precision=precision, normalize=bool(normalize_embeddings),
             truncate_dim=truncate_dim, dimensions=dimensions, ranges=ranges,
             model=model, batch_size=batch_size, truncate=truncate,
-            pooling=pooling, show_progress=show_progress_bar)
+            windows=windows, pooling=pooling, on_error=on_error,
+            show_progress=show_progress_bar)
     elif output_value == "token_embeddings":
         texts = yield from _prompt_of_encode(values, prompt, prompt_name,
                                              model)

@@ -16,6 +16,9 @@ Precision: TypeAlias = Literal["float32", "float16", "int8", "uint8", "binary",
 OutputValue: TypeAlias = Optional[Literal["sentence_embedding",
                                           "token_embeddings"]]
 OnError: TypeAlias = Optional[Literal["fail_request", "per_input"]]
+# "zero": the row of a bad input is 0.
+OnErrorOfEncode: TypeAlias = Optional[Literal["fail_request", "per_input",
+                                              "zero"]]
 Span: TypeAlias = Optional[Literal["all", "without_special_tokens"]]
 
 

@@ -33,7 +33,7 @@ class Stream:
         self._changed = changed
         with starting():
             self._call = method(self._sent())
-        self._encrypted = method.encrypted
+        self._link = method.link
         self._reader = asyncio.ensure_future(self._read())
         self._embed = embed
         self._alone: "Set[asyncio.Future[None]]" = set()
@@ -74,9 +74,9 @@ class Stream:
         except grpc.RpcError as error:
             event = encoder_pb2.EmbedResponse(
                 request_id=request.request_id,
-                error=to_status(error, self._encrypted))
+                error=to_status(error))
         except Exception as error:
-            event = ended_by(error, self._encrypted)
+            event = ended_by(error, self._link)
         self._add(event)
 
     async def _read(self) -> None:
@@ -88,7 +88,7 @@ class Stream:
             end = Ended(make_error(grpc.StatusCode.CANCELLED,
                                    "the client was closed"))
         except Exception as error:
-            end = ended_by(error, self._encrypted)
+            end = ended_by(error, self._link)
         self._add(end)
 
     def _add(self, event: Event) -> None:

@@ -9,6 +9,7 @@ import time
 from typing import Any, Callable, Generator, Iterable, Iterator, Optional
 
 from encoderd._channel import starting
+from encoderd._connection_errors import Link
 from encoderd._stream_state import (LONGEST_PAUSE, Bulk, Ended, Event,
                                     ended_by)
 from encoderd.inputs import Input
@@ -26,7 +27,7 @@ class Stream:
         with starting():
             self._call = method(iter(self._requests.get, None))
         threading.Thread(target=_read, name="encoderd-stream", daemon=True,
-                         args=(self._call, method.encrypted, self._events)
+                         args=(self._call, method.link, self._events)
                          ).start()
 
     def send(self, request: Any) -> None:
@@ -51,14 +52,14 @@ class Stream:
         self._call.cancel()
 
 
-def _read(call: Any, encrypted: bool, events: "queue.SimpleQueue[Event]"
+def _read(call: Any, link: Link, events: "queue.SimpleQueue[Event]"
           ) -> None:
     end = Ended(None)
     try:
         for response in call:
             events.put(response)
     except Exception as error:
-        end = ended_by(error, encrypted)
+        end = ended_by(error, link)
     events.put(end)
 
 

@@ -18,14 +18,18 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from typing import Any, Deque, Dict, Iterator, List, Optional, Union
+from typing import (Any, AsyncIterable, Deque, Dict, Iterator, List, Optional,
+                    Union)
 
 import grpc
 
+from encoderd._connection_errors import Link
 from encoderd._method_jobs import embed_options
-from encoderd.errors import (TOO_LARGE, EncoderdError, explain,
+from encoderd._option_checks import a_kind, whole_number
+from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, explain,
                              from_rpc_error, from_status, is_too_large,
-                             make_error, name_too_large)
+                             make_error, name_too_large, out_of_time,
+                             still_loading)
 from encoderd.inputs import (BYTES_PER_CALL, Cutter, Input, Part, TokenIds,
                              check_iterable)
 from encoderd.results import Embedding, check_count, read_embedding
@@ -45,13 +49,12 @@ class Ended:
     error: Optional[Exception]
 
 
-def ended_by(error: Exception, encrypted: bool) -> Ended:
-    """The end that an exception of the call makes; raises nothing.
-    encrypted: whether this client uses TLS."""
+def ended_by(error: Exception, link: Link) -> Ended:
+    """The end that an exception of the call makes; raises nothing."""
     if not isinstance(error, grpc.RpcError):
         return Ended(error)
     try:
-        return Ended(from_rpc_error(error, encrypted))
+        return Ended(from_rpc_error(error, link))
     except Exception as unreadable:
         return Ended(unreadable)
 
@@ -84,6 +87,7 @@ def _worth_another_try(error: EncoderdError) -> bool:
 class Bulk:
     """The state of one list; not thread-safe. `now`: of the monotonic clock.
 
+    link: names the server in errors.
     patience: seconds of waiting without any answer, reconnecting included,
         after which it ends with the last error; None: no limit.
     keep_errors: an input's error stands in its Embedding; else it is raised
@@ -92,7 +96,9 @@ class Bulk:
 
     def __init__(self, *, model: str, options: encoder_pb2.EmbedOptions,
                  precision: str, batch_size: int, requests_in_flight: int,
-                 patience: Optional[float], keep_errors: bool):
+                 link: Link, patience: Optional[float], keep_errors: bool):
+        requests_in_flight = whole_number("requests_in_flight",
+                                          requests_in_flight)
         if not 1 <= requests_in_flight <= MOST_IN_FLIGHT:
             raise ValueError(f"requests_in_flight is {requests_in_flight}; it "
                              f"must be from 1 to {MOST_IN_FLIGHT}")
@@ -103,6 +109,7 @@ class Bulk:
         self._precision = precision
         self._cutter = Cutter(batch_size, keep_errors=True)
         self._most = requests_in_flight
+        self._link = link
         self._patience = math.inf if patience is None else patience
         self._keep_errors = keep_errors
         self._window: Deque[_Pending] = collections.deque()  # in order
@@ -245,9 +252,11 @@ class Bulk:
         elif event is not None:
             self._answer(event, now)
         elif self._silent >= self._patience:
-            raise self._trouble or make_error(
-                grpc.StatusCode.DEADLINE_EXCEEDED,
-                f"the server answered nothing for {self._patience} s")
+            if self._trouble is None:
+                raise out_of_time(self._link, self._patience)
+            if self._trouble.reason == "LOADING":
+                raise still_loading(self._trouble, self._patience)
+            raise self._trouble
 
     def _answer(self, response: encoder_pb2.EmbedResponse, now: float) -> None:
         pending = self._unanswered.get(response.request_id)
@@ -260,7 +269,8 @@ class Bulk:
             if is_too_large(error, pending.size):  # of a call of Embed
                 error = name_too_large(error, pending.size,
                                        pending.part.places)
-            if error.reason == TOO_LARGE:
+            if error.reason == TOO_LARGE or (
+                    error.reason == TOO_MANY and len(pending.part.inputs) > 1):
                 self._heard()
                 self._lessen(pending, error)
                 return
@@ -371,15 +381,20 @@ class Bulk:
 
 def make_bulk(inputs: Any, *, batch_size: int, requests_in_flight: int,
               precision: str, on_error: Optional[str], model: str,
-              patience: Optional[float], **options: Any) -> Bulk:
-    """Client.embed_stream says what each argument means."""
+              patience: Optional[float], link: Link,
+              takes_async: bool = False, **options: Any) -> Bulk:
+    """Client.embed_stream says what each argument means.
+
+    takes_async: whether inputs may be an async iterable.
+    """
     if isinstance(inputs, (str, TokenIds)):
-        raise TypeError(f"inputs is a {type(inputs).__name__}; embed_stream() "
-                        "takes an iterable of inputs")
-    check_iterable(inputs)
+        raise TypeError(f"inputs is {a_kind(inputs)}; embed_stream() takes "
+                        "an iterable of inputs: [text]")
+    if not (takes_async and isinstance(inputs, AsyncIterable)):
+        check_iterable(inputs)
     return Bulk(
         model=model, options=embed_options(precision=precision,
                                            on_error=on_error, **options),
         precision=precision, batch_size=batch_size,
-        requests_in_flight=requests_in_flight, patience=patience,
+        requests_in_flight=requests_in_flight, link=link, patience=patience,
         keep_errors=on_error == "per_input")

@@ -1,11 +1,92 @@
-"""Which targets of gRPC are on this machine."""
+"""Targets: what a caller names as the server's address, and how gRPC wants it.
+
+A target without a port gets 8400. What cannot be an address is a ValueError
+that names the target, the fault and an address of the right form; gRPC itself
+would dial another port (99999 becomes 34463) or fail without saying why.
+"""
 
 from __future__ import annotations
 
 import ipaddress
+import os
+import re
+from typing import Optional
+
+from encoderd._option_checks import a_kind
+
+DEFAULT_PORT = 8400
+DEFAULT_TARGET = f"localhost:{DEFAULT_PORT}"
 
 _LOCAL = ("unix:", "unix-abstract:")
 _SCHEMES = ("dns:///", "dns:", "ipv4:", "ipv6:")
+# What gRPC resolves by rules of its own, or of a plugin: taken as it is.
+_OTHER = re.compile(r"[A-Za-z][\w+.-]*://|unix:|unix-abstract:|vsock:")
+_URL = re.compile(r"(?i)(https?|grpcs?|h2c?|tcp|tls)://")
+
+
+def read_target(given: Optional[str]) -> str:
+    """The target to dial: `given`; None: of ENCODERD_TARGET, if it is set and
+    not empty, else localhost:8400."""
+    name = "target"
+    if given is None:
+        name = "ENCODERD_TARGET"
+        given = os.environ.get(name, "") or DEFAULT_TARGET
+    if not isinstance(given, str):
+        raise TypeError(f"{name} is {a_kind(given)}; expected a str such as "
+                        f"\"{DEFAULT_TARGET}\"")
+    url = _URL.match(given)
+    if url:
+        rest = given[url.end():].split("/")[0]
+        encrypted = url[1].lower() in ("https", "grpcs", "tls")
+        raise _error(name, given, "a target has no "
+                     f"{url[0]}; pass \"{rest or DEFAULT_TARGET}\""
+                     + (" and tls=True" if encrypted else ""))
+    for scheme in _SCHEMES:
+        if given.startswith(scheme) and (scheme != "dns:"
+                                         or not given.startswith("dns://")):
+            return scheme + ",".join(
+                _with_port(name, given, address)
+                for address in given[len(scheme):].split(","))
+    if _OTHER.match(given):
+        return given
+    return _with_port(name, given, given)
+
+
+def _error(name: str, target: str, fault: str) -> ValueError:
+    return ValueError(f"{name} is {target!r}: {fault}")
+
+
+def _with_port(name: str, target: str, address: str) -> str:
+    """One address of a target as host:port or [host]:port."""
+    if not address or re.search(r"[\s/?#@]", address):
+        raise _error(name, target, "expected HOST:PORT, such as "
+                     f"\"{DEFAULT_TARGET}\"")
+    if address.startswith("["):
+        host, bracket, rest = address[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")):
+            raise _error(name, target, "expected [ADDRESS]:PORT, such as "
+                         f"\"[::1]:{DEFAULT_PORT}\"")
+        host, port = f"[{host}]", rest[1:] if rest else None
+    elif address.count(":") > 1:  # IPv6 without brackets: no port
+        host, port = f"[{address}]", None
+    else:
+        host, colon, rest = address.partition(":")
+        port = rest if colon else None
+    if port is None and host.isdigit():
+        raise _error(name, target, "that is a port without a host; pass "
+                     f"\"localhost:{host}\"")
+    if not host:
+        raise _error(name, target, "no host before the port; pass "
+                     f"\"localhost:{port}\"")
+    if port is None:
+        return f"{host}:{DEFAULT_PORT}"
+    if not (port.isascii() and port.isdigit()):
+        raise _error(name, target, f"{port!r} is no port; expected a number "
+                     "from 1 to 65535 after the colon")
+    if not 1 <= int(port) <= 65535:
+        raise _error(name, target, f"port {port} is out of range; expected 1 "
+                     f"to 65535, such as \"{host}:{DEFAULT_PORT}\"")
+    return address
 
 
 def _host(address: str) -> str:

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from typing import (Any, Generator, Iterable, List, Literal, Optional, Union,
-                    overload)
+from typing import Any, Generator, Iterable, List, Optional, Union, overload
 
 import grpc
 import numpy as np
 
-from encoderd import (_method_jobs, _run_blocking, _sentence_transformers,
-                      _stream_blocking)
-from encoderd._client_base import ClientBase
-from encoderd._signatures import (Inputs, OnError, OutputValue, Precision,
-                                  Single, Span, one_of)
+from encoderd import _method_jobs, _stream_blocking
+from encoderd._encode_blocking import EncodeMethods
+from encoderd._signatures import Inputs, OnError, Precision, Single, Span
 from encoderd._stream_state import make_bulk
 from encoderd.inputs import Input, as_list
 from encoderd.positions import PositionReport
 from encoderd.results import (Embedding, EmbedResult, TokenizedText,
-                              TokenStates)
+                              TokenizedTexts, TokenStates)
 from encoderd.v1 import encoder_pb2
 
 
-class Client(ClientBase):
+class Client(EncodeMethods):
     """A connection to an encoderd server.
 
     Use it as a context manager, or close() it. Thread-safe: any thread may
     call anything; calls block the calling thread. It belongs to the process
-    that made it: after a fork, make another one there.
+    that made it: after a fork, make another one there. Pickled or copied, it
+    is made again by the same arguments.
 
     A list of any length is cut into calls of batch_size texts, of which
     calls_in_flight are under way together; rows keep the order of the list.
     Calls that the server refuses because it is busy, loading or leaving are
-    tried again (5 attempts with backoff, or after the pause that the server
-    asks for); those whose pause it names for a full queue (RetryInfo), until
-    the timeout.
+    retried (5 attempts with backoff, or after the pause that the server
+    asks for); while its model loads, or where it names a pause for a full
+    queue (RetryInfo), until the timeout.
 
-    Every method raises an EncoderdError with the server's own words; see
-    encoderd.errors. What is wrong with the arguments alone is a TypeError or
-    a ValueError, and use in a forked process a RuntimeError. A message above
+    Every method raises an EncoderdError with the server's own words and what
+    to do; see encoderd.errors. What is wrong with the arguments alone is a
+    TypeError or a ValueError, and use in a forked process a RuntimeError. A message above
     a limit of gRPC's, either way, is an InvalidInputError (REQUEST_TOO_LARGE)
     that names the limit and what to do.
     """
@@ -55,96 +53,6 @@ class Client(ClientBase):
     def __exit__(self, *unused: Any) -> None:
         self.close()
 
-    @overload
-    def encode(
-            self, inputs: Optional[Inputs] = ...,
-            prompt_name: Optional[str] = ..., prompt: Optional[str] = ...,
-            batch_size: int = ..., show_progress_bar: Optional[bool] = ...,
-            output_value: Literal["sentence_embedding"] = ...,
-            precision: Optional[Precision] = ...,
-            convert_to_numpy: Literal[True] = ...,
-            convert_to_tensor: Literal[False] = ..., device: Any = ...,
-            normalize_embeddings: bool = ...,
-            truncate_dim: Optional[int] = ..., pool: None = ...,
-            chunk_size: Optional[int] = ..., *,
-            sentences: Optional[Inputs] = ..., truncate: Optional[str] = ...,
-            dimensions: int = ..., pooling: Optional[str] = ...,
-            ranges: Any = ..., model: Optional[str] = ...
-            ) -> np.ndarray: ...
-
-    @overload
-    def encode(
-            self, inputs: Optional[Inputs] = None,
-            prompt_name: Optional[str] = None, prompt: Optional[str] = None,
-            batch_size: int = 64, show_progress_bar: Optional[bool] = None,
-            output_value: OutputValue = "sentence_embedding",
-            precision: Optional[Precision] = "float32",
-            convert_to_numpy: bool = True, convert_to_tensor: bool = False,
-            device: Any = None, normalize_embeddings: bool = False,
-            truncate_dim: Optional[int] = None, pool: None = None,
-            chunk_size: Optional[int] = None, *,
-            sentences: Optional[Inputs] = None, truncate: Optional[str] = None,
-            dimensions: int = 0, pooling: Optional[str] = None,
-            ranges: Any = None, model: Optional[str] = None
-            ) -> Any: ...
-
-    def encode(
-            self, inputs: Optional[Inputs] = None,
-            prompt_name: Optional[str] = None, prompt: Optional[str] = None,
-            batch_size: int = 64, show_progress_bar: Optional[bool] = None,
-            output_value: OutputValue = "sentence_embedding",
-            precision: Optional[Precision] = "float32",
-            convert_to_numpy: bool = True, convert_to_tensor: bool = False,
-            device: Any = None, normalize_embeddings: bool = False,
-            truncate_dim: Optional[int] = None, pool: None = None,
-            chunk_size: Optional[int] = None, *,
-            sentences: Optional[Inputs] = None, truncate: Optional[str] = None,
-            dimensions: int = 0, pooling: Optional[str] = None,
-            ranges: Any = None, model: Optional[str] = None
-            ) -> Any:
-        """Vectors, as SentenceTransformer.encode gives them: for a list [n, D],
-        for a single str [D].
-
-        inputs: a str, or an iterable (a list, an array, a generator, ...) of
-            str, (str, str) pairs and TokenIds. A text that is too long raises
-            InputTooLongError, where SentenceTransformer cuts it in silence:
-            see truncate. An empty list gives [0, D].
-        prompt_name: a prompt of the model, put before each text.
-        prompt: a text put before each text; prompt_name is then ignored.
-        batch_size: texts of one call, at most the server's
-            --max_inputs_per_request (1024); several calls are under way
-            together.
-        show_progress_bar: on standard error; tqdm's, if it is installed.
-            None: if the logger "encoderd" is at INFO or DEBUG.
-        output_value: "token_embeddings": the states of every token, [n, H] for
-            each text, in a list. None: a dict for each text: input_ids,
-            token_type_ids, attention_mask, token_embeddings,
-            sentence_embedding; nothing is padded. With these two,
-            normalize_embeddings has no effect, as there.
-        precision: also "float16". int8 and uint8 take the range of each
-            dimension from the list at hand, or from `ranges`.
-        convert_to_numpy: False: a list of torch tensors.
-        convert_to_tensor: True: one torch tensor. Token embeddings and dicts
-            hold numpy arrays unless one of these two asks for tensors.
-        device, chunk_size: ignored: the server has its own. pool: must be None.
-        normalize_embeddings: to length 1. False: as the model was made for.
-        truncate_dim: keep the first so many values of each vector; normalised
-            again only if normalize_embeddings asks for it.
-        sentences: the older name of inputs.
-        truncate: "start", "end": a text that is too long is cut there.
-        dimensions: as truncate_dim, but cut by the server, which normalises
-            again where the model does; 0: all.
-        pooling: as in embed().
-        ranges: [2, D], least and largest value of each dimension.
-        model: None: the client's.
-        """
-        return self._run(_sentence_transformers.encode(
-            one_of(inputs, sentences, pool), prompt_name, prompt, batch_size,
-            show_progress_bar, output_value, precision, convert_to_numpy,
-            convert_to_tensor, normalize_embeddings, truncate_dim,
-            truncate=truncate, dimensions=dimensions, pooling=pooling,
-            ranges=ranges, model=self._name(model)))
-
     def embed(
             self, inputs: Inputs, *, batch_size: int = 64,
             normalize_embeddings: Optional[bool] = None,
@@ -152,7 +60,8 @@ class Client(ClientBase):
             dimensions: int = 0, pooling: Optional[str] = None,
             prompt_name: str = "", precision: Precision = "float32",
             ranges: Any = None, windows: Optional[int] = None,
-            on_error: OnError = None, model: Optional[str] = None
+            on_error: OnError = None, model: Optional[str] = None,
+            timeout: Optional[float] = None
             ) -> EmbedResult:
         """The server's own options, and with each vector its token count and
         whether the text was cut. A single str is a list of one.
@@ -179,6 +88,8 @@ class Client(ClientBase):
             itself (an option, the model, the connection) raises in any case,
             and so does what is no input at all (TypeError).
         model: None: the client's.
+        timeout: seconds for each call of the list; None: the client's;
+            math.inf: no limit.
         """
         return self._run(_method_jobs.embed(
             as_list(inputs), model=self._name(model),
@@ -186,7 +97,7 @@ class Client(ClientBase):
             show_progress=show_progress_bar, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows,
-            on_error=on_error))
+            on_error=on_error), timeout)
 
     def embed_stream(
             self, inputs: Iterable[Input], *, batch_size: int = 64,
@@ -196,7 +107,8 @@ class Client(ClientBase):
             pooling: Optional[str] = None, prompt_name: str = "",
             precision: Precision = "float32", ranges: Any = None,
             windows: Optional[int] = None, on_error: OnError = None,
-            model: Optional[str] = None
+            model: Optional[str] = None,
+            timeout: Optional[float] = None
             ) -> Generator[Embedding, None, None]:
         """The results of any number of inputs, one by one, in their order.
 
@@ -212,27 +124,30 @@ class Client(ClientBase):
         a source that stalls (a generator over a queue) holds up the texts
         before it and their answers. For such a one, embed() what is there,
         or use AsyncClient with an async iterable. To stop early, leave
-        the loop, or close() the iterator if you keep it; what is under way
+        the loop, or close() the iterator if you keep it; what is in flight
         is then cancelled. Nothing is sent before the first result is asked
         for.
 
         A stream that breaks (server restarted or draining, connection lost) is
-        opened anew and what was not answered is sent again, as is what a
-        full queue refused. It ends when nothing was answered for the client's
-        timeout, or with an error that no other try would mend.
+        opened again and what was not answered is sent again, as is what a
+        full queue refused. It ends when nothing was answered for the timeout,
+        or with an error that no retry would mend.
 
         on_error: None: raises a bad input's error when its turn has come,
             after the results before it. "per_input": it has its error in
             Embedding.error, and the others go on; so does one that is too
             large for a message (REQUEST_TOO_LARGE). What the source raises, or
             what is no input (TypeError), is raised in its turn in any case.
+        timeout: seconds without any answer, reconnecting included; None: the
+            client's; math.inf: no limit.
         The other options are those of embed().
         """
         bulk = make_bulk(
             inputs,
             batch_size=batch_size, requests_in_flight=requests_in_flight,
             precision=precision, on_error=on_error, model=self._name(model),
-            patience=self._timeout, normalize=normalize_embeddings,
+            patience=self._limit(timeout),
+            link=self._methods.link, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows)
         method = self._methods["EmbedStream"]
@@ -244,20 +159,23 @@ class Client(ClientBase):
             self, inputs: Single, *, layer: Optional[int] = ...,
             truncate: Optional[str] = ..., span: Span = ...,
             before_norm: bool = ..., batch_size: int = ...,
-            model: Optional[str] = ...) -> np.ndarray: ...
+            model: Optional[str] = ...,
+            timeout: Optional[float] = ...) -> np.ndarray: ...
 
     @overload
     def token_embeddings(
             self, inputs: Iterable[Input], *, layer: Optional[int] = ...,
             truncate: Optional[str] = ..., span: Span = ...,
             before_norm: bool = ..., batch_size: int = ...,
-            model: Optional[str] = ...) -> List[np.ndarray]: ...
+            model: Optional[str] = ...,
+            timeout: Optional[float] = ...) -> List[np.ndarray]: ...
 
     def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,
             truncate: Optional[str] = None, span: Span = None,
             before_norm: bool = False, batch_size: int = 4,
-            model: Optional[str] = None
+            model: Optional[str] = None,
+            timeout: Optional[float] = None
             ) -> Union[np.ndarray, List[np.ndarray]]:
         """The states of every token: float32 [n, H] for each text, in a list;
         for a single str the array alone. No prompt is put before it.
@@ -270,32 +188,38 @@ class Client(ClientBase):
         before_norm: with layer 0: the sum of the table rows, before the
             block's LayerNorm; as wide as the tables are.
         batch_size: texts of one call: its answer holds 4 n H bytes for each.
-        model: None: the client's.
+        model, timeout: as in embed().
+
+        A layer that the model does not have raises InvalidInputError
+        (LAYER_OUT_OF_RANGE), a text that is too long InputTooLongError.
         """
         return self._run(_method_jobs.one_or_all(
             inputs, _method_jobs.token_embeddings, model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
-            before_norm=before_norm))
+            before_norm=before_norm), timeout)
 
     @overload
     def token_states(  # type: ignore[overload-overlap]
             self, inputs: Single, *, layer: Optional[int] = ...,
             truncate: Optional[str] = ..., span: Span = ...,
             before_norm: bool = ..., on_error: OnError = ...,
-            batch_size: int = ..., model: Optional[str] = ...) -> TokenStates: ...
+            batch_size: int = ..., model: Optional[str] = ...,
+            timeout: Optional[float] = ...) -> TokenStates: ...
 
     @overload
     def token_states(
             self, inputs: Iterable[Input], *, layer: Optional[int] = ...,
             truncate: Optional[str] = ..., span: Span = ...,
             before_norm: bool = ..., on_error: OnError = ...,
-            batch_size: int = ..., model: Optional[str] = ...) -> List[TokenStates]: ...
+            batch_size: int = ..., model: Optional[str] = ...,
+            timeout: Optional[float] = ...) -> List[TokenStates]: ...
 
     def token_states(
             self, inputs: Inputs, *, layer: Optional[int] = None,
             truncate: Optional[str] = None, span: Span = None,
             before_norm: bool = False, on_error: OnError = None,
-            batch_size: int = 4, model: Optional[str] = None
+            batch_size: int = 4, model: Optional[str] = None,
+            timeout: Optional[float] = None
             ) -> Union[TokenStates, List[TokenStates]]:
         """token_embeddings, and with each text its token count, whether it was
         cut, and, as on_error="per_input" asks for, its error.
@@ -306,63 +230,75 @@ class Client(ClientBase):
         return self._run(_method_jobs.one_or_all(
             inputs, _method_jobs.token_states, model=self._name(model),
             batch_size=batch_size, layer=layer, truncate=truncate, span=span,
-            before_norm=before_norm, on_error=on_error))
+            before_norm=before_norm, on_error=on_error), timeout)
 
     @overload
     def tokenize(  # type: ignore[overload-overlap]
             self, inputs: Single, *, batch_size: int = ...,
-            model: Optional[str] = ...) -> TokenizedText: ...
+            model: Optional[str] = ...,
+            timeout: Optional[float] = ...) -> TokenizedText: ...
 
     @overload
     def tokenize(
             self, inputs: Iterable[Input], *, batch_size: int = ...,
-            model: Optional[str] = ...) -> List[TokenizedText]: ...
+            model: Optional[str] = ...,
+            timeout: Optional[float] = ...) -> TokenizedTexts: ...
 
     def tokenize(
             self, inputs: Inputs, *, batch_size: int = 64,
-            model: Optional[str] = None
-            ) -> Union[TokenizedText, List[TokenizedText]]:
+            model: Optional[str] = None,
+            timeout: Optional[float] = None
+            ) -> Union[TokenizedText, TokenizedTexts]:
         """Tokens, ids and offsets of each text, in a list; for a single str
         the TokenizedText alone. Nothing is computed, no text has too many
         tokens, and no prompt is put before it.
 
-        batch_size: as in encode(); model: None: the client's.
+        The list is also what SentenceTransformer.tokenize gives: its
+        "input_ids", "token_type_ids" and "attention_mask" are [n, T].
+
+        batch_size: as in encode(); model, timeout: as in embed().
         """
         return self._run(_method_jobs.one_or_all(
             inputs, _method_jobs.tokenize, model=self._name(model),
-            batch_size=batch_size))
+            batch_size=batch_size), timeout)
 
     def inspect_positions(
             self, first_row: int = 0, row_count: int = 0, *,
             cosine: bool = False, values: bool = False,
-            model: Optional[str] = None) -> PositionReport:
+            model: Optional[str] = None,
+            timeout: Optional[float] = None
+            ) -> PositionReport:
         """What the rows of the position table look like, and whether they
         look trained.
 
         first_row: of the table as stored, the model's offset included.
         row_count: 0: to the table's end, at most 1024.
         cosine, values: give the cosines of all pairs of rows; the rows.
-        model: None: the client's.
+        model, timeout: as in embed().
 
         Rows that the table does not have raise InvalidInputError
         (ROWS_OUT_OF_RANGE).
         """
         return self._run(_method_jobs.inspect_positions(
             model=self._name(model), first_row=first_row,
-            row_count=row_count, cosine=cosine, values=values))
+            row_count=row_count, cosine=cosine, values=values), timeout)
 
-    def models(self) -> List[encoder_pb2.Model]:
-        """The models of the server, the default one first."""
-        return self._run(_method_jobs.models())
+    def models(self, *, timeout: Optional[float] = None
+               ) -> List[encoder_pb2.Model]:
+        """The models of the server, the default one first. timeout: as in
+        embed()."""
+        return self._run(_method_jobs.models(), timeout)
 
-    def model(self, name: Optional[str] = None) -> encoder_pb2.Model:
-        """Sizes, limits and prompts of one model. None: the client's."""
-        return self._run(_method_jobs.model(self._name(name)))
+    def model(self, name: Optional[str] = None, *,
+              timeout: Optional[float] = None) -> encoder_pb2.Model:
+        """Sizes, limits and prompts of one model, as Model of encoder.proto says
+        them. name: None: the client's; an unknown one raises NotFoundError.
+        timeout: as in embed()."""
+        return self._run(_method_jobs.model(self._name(name)), timeout)
 
-    def health(self, service: str = "") -> str:
-        """"SERVING", "NOT_SERVING" or "UNKNOWN". Empty: the whole server."""
-        return self._run(_method_jobs.health(service))
-
-    def _run(self, job: _method_jobs.Job[_method_jobs.T]) -> _method_jobs.T:
-        return _run_blocking.run_job(job, self._methods, self._timeout,
-                                     self._calls_in_flight)
+    def health(self, service: str = "", *,
+               timeout: Optional[float] = None) -> str:
+        """"SERVING", "NOT_SERVING" (loading, leaving) or "UNKNOWN"; at once.
+        service: empty: the whole server; one that it has not raises
+        NotFoundError. timeout: as in embed()."""
+        return self._run(_method_jobs.health(service), timeout)

@@ -9,7 +9,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
-from encoderd._connection_errors import explain_connection
+from encoderd._connection_errors import Link, explain_connection
 
 
 class EncoderdError(Exception):
@@ -22,29 +22,37 @@ class EncoderdError(Exception):
     metadata: every number of the message as text, e.g. metadata["limit"].
     violations: (field, description) of each field of the request to blame.
     retry_delay: seconds after which trying again may help, or None.
+    remedy: what the caller can do about it, as str() says after the message;
+        empty if nothing is known.
     input_index: place of the input to blame in the caller's list, or None.
     """
 
     def __init__(self, code: grpc.StatusCode, message: str, reason: str = "",
                  metadata: Optional[Dict[str, str]] = None,
                  violations: Optional[List[Tuple[str, str]]] = None,
-                 retry_delay: Optional[float] = None):
+                 retry_delay: Optional[float] = None, remedy: str = ""):
         self.code = code
         self.message = message
         self.reason = reason
         self.metadata = metadata or {}
         self.violations = violations or []
         self.retry_delay = retry_delay
+        self.remedy = remedy
         index = self.metadata.get("input_index", "")
         self.input_index = int(index) if index.isdecimal() else None
-        name = f"{code.name} ({reason})" if reason else code.name
-        super().__init__(f"{name}: {message}")
+        super().__init__(code, message)
+
+    def __str__(self) -> str:
+        """Code, reason, message and remedy, in one line."""
+        name = self.code.name + (f" ({self.reason})" if self.reason else "")
+        return f"{name}: {self.message}" + (f"; {self.remedy}" if self.remedy
+                                            else "")
 
     def __reduce__(self) -> Tuple[Any, ...]:
         """Pickled and copied whole: worker processes hand errors over so."""
         return (type(self), (self.code, self.message, self.reason,
                              self.metadata, self.violations,
-                             self.retry_delay), self.__dict__)
+                             self.retry_delay, self.remedy), self.__dict__)
 
 
 class InvalidInputError(EncoderdError):
@@ -52,7 +60,8 @@ class InvalidInputError(EncoderdError):
 
 
 class InputTooLongError(InvalidInputError):
-    """INPUT_TOO_LONG: an input has more tokens than the model takes."""
+    """INPUT_TOO_LONG: an input has more tokens than the model takes. The
+    options that take it are truncate= and, for vectors, windows=."""
 
     @property
     def token_count(self) -> int:
@@ -81,8 +90,9 @@ class QueueFullError(EncoderdError):
 
 
 class UnavailableError(EncoderdError):
-    """UNAVAILABLE: no connection, or the server is loading or leaving. Where
-    TLS failed, the message says what to do and ends in gRPC's own words."""
+    """UNAVAILABLE: no connection, or the server is loading or leaving. The
+    message names the address and the cause; gRPC's own words are in
+    metadata["grpc_message"]."""
 
 
 class DeadlineExceededError(EncoderdError):
@@ -103,6 +113,17 @@ _BY_CODE: Dict[grpc.StatusCode, Type[EncoderdError]] = {
     grpc.StatusCode.UNAUTHENTICATED: UnauthenticatedError,
 }
 TOO_LARGE = "REQUEST_TOO_LARGE"
+TOO_MANY = "TOO_MANY_INPUTS"
+_CUT = 'pass truncate="end" to cut it'
+_REMEDIES = {
+    "EMPTY_INPUT": 'drop it, or keep its row: on_error="per_input" (in '
+                   'encode() also on_error="zero")',
+    "QUEUE_FULL": "retry later, or with a longer timeout=",
+    "BEARER_TOKEN_MISSING": "pass token= or token_file= (or ENCODERD_TOKEN, "
+                            "ENCODERD_TOKEN_FILE)",
+    "BEARER_TOKEN_UNKNOWN": "pass one that the server has "
+                            "(--bearer_token_file)",
+}
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _INPUTS = re.compile(r"\binputs\[(\d+)\]")
 # gRPC's words, in every language: bytes of the message, and of its limit.
@@ -127,7 +148,25 @@ def make_error(code: grpc.StatusCode, message: str, reason: str = "",
     kind = _BY_CODE.get(code, EncoderdError)
     if reason == "INPUT_TOO_LONG":
         kind = InputTooLongError
+    rest.setdefault("remedy", _REMEDIES.get(reason, ""))
     return kind(code, message, reason, **rest)
+
+
+def _remedy_of_too_long(field: str, windows: bool) -> str:
+    """field: of the request, to blame; windows: whether the method has them."""
+    if ".tokens" in field:
+        return "shorten it: ids are never cut"
+    if ".pair" in field or not windows:
+        return _CUT
+    return f"{_CUT}, or windows=0 to average the vectors of all its parts"
+
+
+def without_windows(error: EncoderdError) -> EncoderdError:
+    """The error, of a method that has no windows."""
+    if error.reason == "INPUT_TOO_LONG":
+        error.remedy = _remedy_of_too_long(
+            error.violations[0][0] if error.violations else "", windows=False)
+    return error
 
 
 def from_status(status: status_pb2.Status, places: Sequence[int] = ()
@@ -160,9 +199,13 @@ def from_status(status: status_pb2.Status, places: Sequence[int] = ()
     if index.isdecimal():
         metadata["input_index"] = str(_place(index, places))
     code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
-    return make_error(code, _move(status.message, places), reason,
-                      metadata=metadata, violations=violations,
-                      retry_delay=retry_delay)
+    error = make_error(code, _move(status.message, places), reason,
+                       metadata=metadata, violations=violations,
+                       retry_delay=retry_delay)
+    if reason == "INPUT_TOO_LONG":
+        error.remedy = _remedy_of_too_long(
+            violations[0][0] if violations else "", windows=True)
+    return error
 
 
 def _larger(error: EncoderdError) -> Optional["re.Match[str]"]:
@@ -224,12 +267,9 @@ def explain(error: EncoderdError, size: int = -1, places: Sequence[int] = ()
         metadata={"reply_bytes": found[2], "limit": found[3]})
 
 
-def to_status(error: grpc.RpcError, encrypted: bool) -> status_pb2.Status:
+def to_status(error: grpc.RpcError) -> status_pb2.Status:
     """What a gRPC error has on its trailers; its code and message alone if
-    nobody can read those. A connection that failed is explained.
-
-    encrypted: whether this client uses TLS.
-    """
+    nobody can read those."""
     status = status_pb2.Status()
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
@@ -239,12 +279,35 @@ def to_status(error: grpc.RpcError, encrypted: bool) -> status_pb2.Status:
                 pass
     status.code = error.code().value[0]
     status.message = error.details() or ""
-    if error.code() is grpc.StatusCode.UNAVAILABLE and not status.details:
-        status.message = explain_connection(status.message, encrypted)
     return status
 
 
-def from_rpc_error(error: grpc.RpcError, encrypted: bool,
+def from_rpc_error(error: grpc.RpcError, link: Link,
                    places: Sequence[int] = ()) -> EncoderdError:
-    """from_status of a gRPC error, which has the same on its trailers."""
-    return from_status(to_status(error, encrypted), places)
+    """from_status of a gRPC error, which has the same on its trailers; what
+    gRPC itself says is explained."""
+    status = to_status(error)
+    if status.details:
+        return from_status(status, places)
+    message, remedy = explain_connection(error.code(), status.message, link)
+    metadata = {}
+    if remedy:
+        metadata["grpc_message"] = status.message
+    return make_error(error.code(), message, metadata=metadata, remedy=remedy)
+
+
+def out_of_time(link: Link, timeout: float) -> EncoderdError:
+    """A DEADLINE_EXCEEDED of gRPC's own says neither who nor how long."""
+    return make_error(
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        f"no answer from {link.target} within {timeout:g} s",
+        remedy="give a longer timeout=, or check that an encoderd serves "
+               "there")
+
+
+def still_loading(error: EncoderdError, timeout: float) -> EncoderdError:
+    """A LOADING that lasted longer than the caller would wait."""
+    return make_error(
+        error.code, f"{error.message}, after {timeout:g} s", error.reason,
+        metadata=error.metadata, retry_delay=error.retry_delay,
+        remedy="give a longer timeout=")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
-from typing import (Dict, Iterable, Iterator, List, Mapping, Optional,
-                    Sequence, Tuple, Union)
+from typing import (Any, AsyncIterable, Dict, Iterable, Iterator, List,
+                    Mapping, Optional, Sequence, Tuple, Union)
 
 import grpc
 import numpy as np
 
+from encoderd._option_checks import a_kind, whole_number
 from encoderd.errors import EncoderdError, make_error
 from encoderd.v1 import encoder_pb2
 
@@ -35,14 +35,27 @@ class TokenIds:
 Input = Union[str, Tuple[str, str], TokenIds]
 
 
+_EXPECTED = "expected a str, a tuple of two str, or TokenIds"
+
+
 def _ids_message(value: TokenIds, index: int) -> encoder_pb2.TokenIds:
-    try:
-        return encoder_pb2.TokenIds(
-            ids=value.ids, segment_ids=value.segment_ids,
-            position_ids=value.position_ids)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"inputs[{index}] is not TokenIds of whole numbers "
-                          f"from 0 to {2**32 - 1}: {error}") from error
+    lists = {}
+    for name in ("ids", "segment_ids", "position_ids"):
+        where = f"inputs[{index}].{name}"
+        given = getattr(value, name)
+        try:
+            # Of an array: Python's own numbers.
+            lists[name] = (given.tolist() if isinstance(given, np.ndarray)
+                           else list(given))
+        except TypeError:
+            raise TypeError(f"{where} is {a_kind(given)}; expected a list of "
+                            "whole numbers") from None
+        for at, number in enumerate(lists[name]):
+            number = whole_number(f"{where}[{at}]", number)
+            if not 0 <= number < 2**32:
+                raise ValueError(f"{where}[{at}] is {number}; expected 0 to "
+                                 f"{2**32 - 1}")
+    return encoder_pb2.TokenIds(**lists)
 
 
 def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
@@ -53,15 +66,53 @@ def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
     if isinstance(values, (list, tuple)):
         return values
     check_iterable(values)
-    # Rows of an array of pairs become lists.
-    return list(values.tolist() if isinstance(values, np.ndarray) else values)
+    if isinstance(values, np.ndarray):
+        rows = values.tolist()
+        return [tuple(row) for row in rows] if values.ndim == 2 else rows
+    return list(values)
 
 
 def check_iterable(values: object) -> None:
-    """TypeError for what can be iterated over, but not for its texts."""
-    if isinstance(values, (bytes, bytearray, Mapping)):
-        raise TypeError(f"inputs is a {type(values).__name__}; expected texts, "
-                        "pairs of texts or TokenIds")
+    """TypeError for what cannot be iterated over, or not for its texts."""
+    hint = ""
+    columns: Any = getattr(values, "columns", None)
+    if isinstance(values, (bytes, bytearray, memoryview)):
+        hint = "; decode() it first"
+    elif isinstance(columns, Iterable):  # of pandas, polars, ...
+        names = ", ".join(str(name) for name in list(columns)[:8])
+        hint = f'; pass one column, such as df["text"] (columns: {names})'
+    elif isinstance(values, (set, frozenset)):
+        hint = ", which has no order; pass a list"
+    elif isinstance(values, np.ndarray):
+        if values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 2):
+            return
+        hint = (f" of shape {list(values.shape)}; expected [n] texts or "
+                "[n, 2] for pairs")
+    elif isinstance(values, AsyncIterable):
+        hint = "; AsyncClient.embed_stream takes async iterables"
+    elif not isinstance(values, Mapping) and isinstance(values, Iterable):
+        return
+    hint = hint or "; expected a text, or a list of texts"
+    raise TypeError(f"inputs is {a_kind(values)}{hint}")
+
+
+def _misfit(value: object, index: int) -> str:
+    """What is wrong with a value that is no Input, and what to do."""
+    where = f"inputs[{index}]"
+    if isinstance(value, float) and value != value:
+        return (f"{where} is nan, a missing value; {_EXPECTED}: drop or fill "
+                "such rows first")
+    if isinstance(value, (bytes, bytearray)):
+        return f"{where} is {a_kind(value)}; decode() it first"
+    if isinstance(value, (list, tuple)):
+        count = f"{where} is a {type(value).__name__} of {len(value)}"
+        if isinstance(value, list) and all(isinstance(text, str)
+                                           for text in value):
+            return (f"{count} texts; pass texts in one flat list, and a pair "
+                    "of texts as a tuple")
+        kinds = ", ".join(type(part).__name__ for part in value[:4])
+        return f"{count} ({kinds}); {_EXPECTED}"
+    return f"{where} is {a_kind(value)}; {_EXPECTED}"
 
 
 def to_message(value: Input, index: int) -> encoder_pb2.Input:
@@ -72,17 +123,20 @@ def to_message(value: Input, index: int) -> encoder_pb2.Input:
             return encoder_pb2.Input(text=value)
         if isinstance(value, TokenIds):
             return encoder_pb2.Input(tokens=_ids_message(value, index))
-        if (isinstance(value, (tuple, list)) and len(value) == 2
+        if (isinstance(value, tuple) and len(value) == 2
                 and all(isinstance(text, str) for text in value)):
             return encoder_pb2.Input(pair=encoder_pb2.TextPair(
                 first=value[0], second=value[1]))
-    except UnicodeError as error:
+    except UnicodeEncodeError as error:
+        place = error.start
         raise make_error(
             grpc.StatusCode.INVALID_ARGUMENT,
-            f"inputs[{index}] has no UTF-8 form: {error}", "INVALID_UTF8",
-            metadata={"input_index": str(index)}) from error
-    raise TypeError(f"inputs[{index}] is a {type(value).__name__}; expected "
-                    "str, a pair of str, or TokenIds")
+            f"inputs[{index}] has no UTF-8 form: its character {place} is "
+            f"U+{ord(error.object[place]):04X}, half of a pair",
+            "INVALID_UTF8", metadata={"input_index": str(index)},
+            remedy='replace it: text.encode("utf-8", "replace").decode()'
+            ) from None
+    raise TypeError(_misfit(value, index))
 
 
 @dataclasses.dataclass
@@ -128,7 +182,7 @@ class Cutter:
     """
 
     def __init__(self, batch_size: int, keep_errors: bool = False):
-        batch_size = operator.index(batch_size)
+        batch_size = whole_number("batch_size", batch_size)
         if batch_size < 1:
             raise ValueError(
                 f"batch_size is {batch_size}; it must be at least 1")

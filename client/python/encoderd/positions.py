@@ -30,9 +30,11 @@ class PositionReport:
     values: float32 [n, H], the rows; None if not asked for.
     profile: mean cosine of the rows that are 1, 2, 4, ... apart, by distance.
     verdict: "trained", "looks_random", "partly_trained" (trained before
-        change_row, random from there on), or "undecided" (a single row).
-    verdict_cosine: what the verdict rests on, the mean cosine of neighbours
-        (before change_row); threshold: what it was compared with.
+        change_row, random from there on), or "undecided" (fewer than 9 rows).
+    centered_profile: the same of centered rows: each at length 1, less the
+        mean of these. What all rows share does not count in it.
+    verdict_cosine: what the verdict rests on, the mean centered cosine of
+        neighbors (before change_row); threshold: what it was compared with.
     change_row: the first row that looks random; None if not partly trained.
     """
 
@@ -48,6 +50,7 @@ class PositionReport:
     verdict_cosine: float
     threshold: float
     change_row: Optional[int]
+    centered_profile: Dict[int, float]
 
 
 def _matrix(packed: bytes, rows: int, columns: int) -> Optional[np.ndarray]:
@@ -76,4 +79,6 @@ def read_positions(answer: encoder_pb2.InspectPositionsResponse
         verdict=verdict, verdict_cosine=answer.verdict_cosine,
         threshold=answer.threshold,
         change_row=(answer.change_row if verdict == "partly_trained"
-                    else None))
+                    else None),
+        centered_profile={entry.distance: entry.mean_centered_cosine
+                          for entry in answer.profile})

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, SupportsIndex, Tuple, overload
 
 import grpc
 import numpy as np
 
-from encoderd.errors import EncoderdError, from_status, make_error
+from encoderd._tensors import as_tensor
+from encoderd.errors import (EncoderdError, from_status, make_error,
+                             without_windows)
 from encoderd.inputs import Input, Part
 from encoderd.v1 import encoder_pb2
 
@@ -105,6 +107,60 @@ class TokenizedText:
     offsets: List[Tuple[int, int]]
     token_count: int
     fits: bool
+
+
+class TokenizedTexts(List[TokenizedText]):
+    """The tokens of n texts: a list with a TokenizedText for each.
+
+    By name it gives what SentenceTransformer.tokenize gives, int64 [n, T],
+    T being the most tokens of one text, as torch tensors where torch is
+    installed, else as numpy arrays: "input_ids" and "token_type_ids" (0 where
+    a text has no more tokens) and "attention_mask" (1 for each token). Texts
+    are not cut to max_seq_length, as they are there.
+    """
+
+    NAMES = ("input_ids", "token_type_ids", "attention_mask")
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> TokenizedText: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> List[TokenizedText]: ...
+
+    @overload
+    def __getitem__(self, key: str) -> Any: ...
+
+    def __getitem__(self, key: Any) -> Any:
+        """Of one place, of a slice, or an array by its name (KeyError for
+        another name)."""
+        return self._padded(key) if isinstance(key, str) else (
+            super().__getitem__(key))
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.NAMES or super().__contains__(value)
+
+    def keys(self) -> Tuple[str, ...]:
+        """The names of the arrays."""
+        return self.NAMES
+
+    def items(self) -> List[Tuple[str, Any]]:
+        """Each name and its array."""
+        return [(name, self[name]) for name in self.NAMES]
+
+    def _padded(self, name: str) -> Any:
+        if name not in self.NAMES:
+            raise KeyError(name)
+        longest = max((len(text.ids) for text in self), default=0)
+        found = np.zeros((len(self), longest), np.int64)
+        for row, text in zip(found, self):
+            count = len(text.ids)
+            if name == "input_ids":
+                row[:count] = text.ids
+            elif name == "token_type_ids":
+                row[:count] = text.segment_ids
+            else:
+                row[:count] = 1
+        return as_tensor(found)
 
 
 def _misfit(message: str) -> Exception:
@@ -206,7 +262,8 @@ def read_embedding(index: int, value: Input, embedding: encoder_pb2.Embedding,
 def read_states(states: encoder_pb2.TokenStates, part: Part) -> TokenStates:
     """Of one input of a part."""
     if states.HasField("error"):
-        return no_states(from_status(states.error, part.places))
+        return no_states(without_windows(from_status(states.error,
+                                                     part.places)))
     if len(states.packed) != states.rows * states.columns * 4:
         raise _misfit(f"the server answered {len(states.packed)} bytes for "
                       f"{states.rows} x {states.columns} states")

@@ -1,4 +1,4 @@
-// Owner of memory aligned to a cache line, not initialised.
+// Owner of memory aligned to a cache line, not initialized.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_ALIGNED_BUFFER_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_ALIGNED_BUFFER_H_
 

@@ -71,8 +71,8 @@ int32_t QuotaOfFolder(const std::string& folder, bool version_2) {
 }
 
 // The group as a path below the mount, "" for the mounted group itself. A group
-// outside what is mounted, as a container without a namespace of its own may
-// see, counts as the mounted one.
+// outside what is mounted, as seen by a container without its own namespace,
+// counts as the mounted one.
 std::string BelowMount(const std::string& group, const std::string& root) {
   const std::string above = root == "/" ? "" : root;
   const bool inside =

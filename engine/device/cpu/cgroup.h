@@ -1,6 +1,6 @@
 // The CPU quota of this process's control groups, of version 1 and 2: what
-// `docker run --cpus` and a Kubernetes limit set. Thread-safe; each call reads
-// the system's files anew. What cannot be read sets no limit.
+// `docker run --cpus` and a Kubernetes limit set. Thread-safe; each call
+// rereads the system's files. A file that cannot be read sets no limit.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_CGROUP_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_CGROUP_H_
 
@@ -15,8 +15,7 @@ constexpr int32_t kNoQuota = 1 << 20;
 
 // The quota in whole CPUs, rounded to the nearest and at least 1: the least of
 // the process's own group and the groups above it, as far as they are mounted
-// here. `root` stands before every path: "" for this machine, a folder in
-// tests.
+// here. `root` prefixes every path: "" for this host, a folder in tests.
 int32_t QuotaCores(const std::string& root = "");
 
 }  // namespace cpu

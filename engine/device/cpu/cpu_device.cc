@@ -139,7 +139,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
   if (dtype != DType::kBF16) {
     return absl::UnimplementedError(
         absl::StrCat("dtype ", DTypeName(dtype),
-                     " is not computed on a CPU; choose fp32 or bf16"));
+                     " is not supported on a CPU; choose fp32 or bf16"));
   }
   const Kernels* kernels =
       isa >= Isa::kAvx512Bf16 ? Avx512Bf16Kernels() : nullptr;

@@ -197,7 +197,7 @@ BatchRef CpuExecutor::Upload(const PackedBatch& batch) {
       batch.max_seqlen > limits_.model.max_len) {
     status_ = absl::InternalError(absl::StrCat(
         "a batch of ", batch.num_tokens(), " tokens in ", batch.num_sequences(),
-        " sequences of up to ", batch.max_seqlen, " is over this executor's ",
+        " sequences of up to ", batch.max_seqlen, " exceeds this executor's ",
         limits_.max_batch_tokens, ", ", limits_.max_batch_sequences, " and ",
         limits_.model.max_len));
   }

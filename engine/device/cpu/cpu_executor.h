@@ -35,7 +35,7 @@ using CpuAttentionBias = Held<DeviceAttentionBias, HostMatrix>;
 using CpuRotation = Held<DeviceRotation, std::pair<HostMatrix, HostMatrix>>;
 
 // product_scratch_bytes: the most that any product asks for. `team` outlives
-// it. RESOURCE_EXHAUSTED when memory cannot be had.
+// it. RESOURCE_EXHAUSTED if memory is unavailable.
 absl::StatusOr<std::unique_ptr<Executor>> NewCpuExecutor(
     const Kernels& kernels, const ExecutorLimits& limits,
     int64_t product_scratch_bytes, Team* team);

@@ -1,5 +1,5 @@
-// What this machine's CPU can do, and how much of it this process may use.
-// Thread-safe; each call asks the system anew.
+// The capabilities of this host's CPU, and how much of it this process may use.
+// Thread-safe; each call queries the system again.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_CPU_INFO_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_CPU_INFO_H_
 
@@ -9,8 +9,8 @@
 namespace encoderd {
 namespace cpu {
 
-// Instruction sets that have kernels of their own, each including the ones
-// before it. kPortable is what the compiler's baseline gives (SSE2, NEON).
+// Instruction sets with their own kernels, each including the preceding ones.
+// kPortable is what the compiler's baseline gives (SSE2, NEON).
 enum class Isa { kPortable = 0, kAvx2, kAvx512, kAvx512Bf16 };
 
 // "portable", "avx2", "avx512", "avx512_bf16".

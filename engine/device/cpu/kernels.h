@@ -3,12 +3,11 @@
 //
 // One source (the *_kernel.h files, listed below) is compiled once for every
 // instruction set; cpu_device.cc picks a table at run time, so one binary
-// starts on any CPU. A row's result never depends on the rows beside it. No
-// kernel allocates, throws or keeps state. Elements are float or bf16
-// (uint16_t: the upper half of a float) as Kernels::bf16 says; gains, biases,
-// tables and every sum are float. Only plain types here: this header is
-// compiled with the flags of every instruction set, so it must not pull in
-// inline functions.
+// starts on any CPU. A row's result never depends on other rows. No kernel
+// allocates, throws or keeps state. Elements are float or bf16 (uint16_t: the
+// upper half of a float) as Kernels::bf16 says; gains, biases, tables and every
+// sum are float. Only plain types here: this header is compiled with the flags
+// of every instruction set, so it must not pull in inline functions.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_KERNELS_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_KERNELS_H_
 

@@ -5,7 +5,7 @@
 // slow kernel), so a product runs as blocks of 128 rows, one block of a
 // multiple of 8, and one of 1 to 7: 23 primitives for each shape, made once at
 // load and shared by all layers. They are made for one thread and run in the
-// calling thread; none depends on how many rows its neighbours have (a test
+// calling thread; none depends on how many rows its neighbors have (a test
 // checks the bits).
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // Threads that help a pass while no other pass wants their cores.
 //
 // One Team for a process. It has as many cores as executors have joined it, at
-// most those that it was made with. Each pass under way has one, its own
-// thread's; the others are lent to passes, op by op: a pass takes idle helpers
+// most those that it was made with. Each running pass has one, that of its
+// thread; the others are lent to passes, op by op: a pass takes idle helpers
 // before an op, to its share of the cores among the passes that can use help,
 // and lets some go before the next as soon as it has more, or there are more
 // passes and helpers than cores. Under load each core works alone; a text that
@@ -86,7 +86,7 @@ class Team {
   };
 
   int32_t cores() const { return std::min<int32_t>(cores_, executors_); }
-  // For tests: passes under way, and helpers that they have.
+  // For tests: running passes, and their helpers.
   int32_t passes() const { return passes_; }
   int32_t lent() const { return lent_; }
 

@@ -1,5 +1,5 @@
 // exp, GELU and tanh-GELU over vectors; polynomials fitted so that their
-// largest error is least (the errors beside them are measured by the tests).
+// largest error is minimal (tests measure the errors stated next to them).
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_VECTOR_MATH_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_VECTOR_MATH_H_
 

@@ -1,6 +1,6 @@
 // Which kernel of attention takes a sequence. A function of the element, the
 // head size and the sequence's own length, so that a sequence has the same bits
-// in any company. Pure.
+// in any batch. Pure.
 //
 // kWarp takes up to 16 tokens, kWhole64 17 to 64, kWhole128 65 to 128 (where
 // Q, K and V of a head lie within 48 KiB: head sizes up to 64); each a 16-bit

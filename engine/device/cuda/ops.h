@@ -2,10 +2,10 @@
 // products, and those that only a card has. Each starts one kernel on a stream
 // and returns the runtime's error code, 0 for success. Pointers are device
 // memory; nothing is checked here: cuda_executor does. A row's bits never
-// depend on the rows beside it.
+// depend on other rows.
 //
 // Elements are what an op's matrices say, all the same; gains, biases, sums,
-// softmax, pooling and normalisation are float. hidden (H) is a multiple of 8,
+// softmax, pooling and normalization are float. hidden (H) is a multiple of 8,
 // at most kMaxHidden; head_size (D) at most 128, for 16-bit elements a multiple
 // of 8.
 //
@@ -47,7 +47,7 @@ constexpr int32_t kAttentionPaths = 4;
 // A share of attention in a sequence of `length` tokens that begins at row
 // `first`: of the general path queries query_block * AttentionQueries(...) and
 // on, of any other all queries. Of length 0: nothing. An AttentionOp takes the
-// entries of its own path and passes over those of others.
+// entries of its path and skips the others.
 struct AttentionWork {
   int32_t first;
   int32_t length;
@@ -60,7 +60,7 @@ constexpr int32_t AttentionQueries(DType element) {
 }
 
 // Rows in e4m3 (8 bits: sign, 4 of exponent, 3 of fraction; no infinities),
-// each times a scale of its own, its largest absolute value / 448. They lie as
+// each times its own scale, its largest absolute value / 448. Memory holds the
 // codes [rows,cols], one byte each, and behind them the scales [rows] as
 // floats; cols is a multiple of 16.
 constexpr float kLargestE4m3 = 448.0f;

@@ -1,5 +1,5 @@
-// Byte-level text: every byte is a character of its own, and words are cut as
-// GPT-2 cuts them.
+// Byte-level text: every byte is a separate character, and words are cut as in
+// GPT-2.
 //
 // Vocabularies write a byte as one printable character (a space as U+0120);
 // here words stay bytes, and only the vocabulary is translated, once. Pure

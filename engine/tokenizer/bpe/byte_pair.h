@@ -1,4 +1,4 @@
-// Byte-level byte-pair encoding: a word's bytes, of which neighbours are merged
+// Byte-level byte-pair encoding: a word's bytes, of which neighbors are merged
 // in the order of a list until no two of them are on it.
 //
 // Time is n log n in the word's bytes: short words are merged in place, long
@@ -32,7 +32,7 @@ struct BytePairOptions {
   // For a byte without an entry. Without it such a byte gives no token, as in
   // the reference.
   std::optional<std::string> unk_token;
-  bool fuse_unk = false;       // neighbours of that kind are one token
+  bool fuse_unk = false;       // neighbors of that kind are one token
   bool ignore_merges = false;  // a word that is an entry is that token
 };
 
@@ -58,7 +58,7 @@ class BytePair : public TokenModel {
   }
   const std::string& algorithm() const override;
 
-  // Bytes that have no entry of their own.
+  // Bytes without their own entry.
   int missing_bytes() const;
 
  private:

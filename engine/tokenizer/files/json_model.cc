@@ -213,7 +213,7 @@ absl::Status ReadEntries(const Json& json, absl::string_view name,
     if (!in_range || seen[id]) {
       return absl::DataLossError(
           absl::StrCat(name, "[", Quote(entry.key()), "] = ", ShowJson(value),
-                       " must be an id of its own from 0 to ", size - 1));
+                       " must be a unique id from 0 to ", size - 1));
     }
     seen[id] = true;
     (*vocabulary)[id] = entry.key();

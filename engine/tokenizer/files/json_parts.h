@@ -1,5 +1,5 @@
-// The parts of tokenizer.json, each read by a file of its own. For the readers
-// of tokenizer files only.
+// The parts of tokenizer.json, each read by a separate file. For the readers of
+// tokenizer files only.
 //
 // Errors as in tokenizer_spec.h. Pure functions.
 #ifndef ENCODERD_ENGINE_TOKENIZER_FILES_JSON_PARTS_H_
@@ -45,11 +45,11 @@ absl::Status ReadPreTokenizer(const Json* json, TokenizerSpec* out);
 
 // json_model.cc
 absl::Status ReadModel(const Json* json, TokenizerSpec* out);
-// { entry: id } with ids 0, 1, ... in any order; `name` stands in errors.
+// { entry: id } with ids 0, 1, ... in any order; `name` is for errors.
 absl::Status ReadEntries(const Json& json, absl::string_view name,
                          std::vector<std::string>* vocabulary);
-// Appends the merge of two entries, given as "a b" or as a and b; `where`
-// stands in errors.
+// Appends the merge of two entries, given as "a b" or as a and b; `where` is
+// for errors.
 absl::Status AddMerge(absl::string_view pair, absl::string_view where,
                       const VocabularyIndex& index, BytePairOptions* out);
 absl::Status AddMerge(absl::string_view left, absl::string_view right,

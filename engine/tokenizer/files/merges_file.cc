@@ -1,6 +1,6 @@
 // Reads vocab.json ({ entry: id }) and merges.txt ("a b", the earlier line the
-// sooner), GPT-2's and RoBERTa's files before tokenizer.json, and what
-// tokenizer_config.json says beside them.
+// sooner), GPT-2's and RoBERTa's files before tokenizer.json, and the settings
+// of tokenizer_config.json.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -104,7 +104,7 @@ absl::Status ReadGpt2(const JsonFields& config, TokenizerSpec* out) {
     if (!adds.ok()) return adds.status();
     if (*adds) {
       return absl::UnimplementedError(absl::StrCat(
-          tokenizer_config::kFile, ": ", key, " true beside ", kVocabFile,
+          tokenizer_config::kFile, ": ", key, " true next to ", kVocabFile,
           " is not supported; save the tokenizer as tokenizer.json"));
     }
   }

@@ -62,14 +62,14 @@ absl::Status CheckAddedTokens(const std::string& folder,
                               absl::string_view vocabulary_file) {
   if (FileExists(folder, "added_tokens.json")) {
     return absl::UnimplementedError(
-        absl::StrCat("added_tokens.json beside ", vocabulary_file,
+        absl::StrCat("added_tokens.json next to ", vocabulary_file,
                      " is not supported; save the tokenizer as "
                      "tokenizer.json"));
   }
   const Json* added = config.Find("added_tokens_decoder");
   if (added == nullptr) return absl::OkStatus();
   if (!added->is_object()) {
-    return config.Bad("added_tokens_decoder", "want an object");
+    return config.Bad("added_tokens_decoder", "expected an object");
   }
   for (auto entry = added->begin(); entry != added->end(); ++entry) {
     const bool is_known =
@@ -81,7 +81,7 @@ absl::Status CheckAddedTokens(const std::string& folder,
         });
     if (!is_known) {
       return absl::UnimplementedError(absl::StrCat(
-          kFile, ": added_tokens_decoder[", Quote(entry.key()), "] beside ",
+          kFile, ": added_tokens_decoder[", Quote(entry.key()), "] next to ",
           vocabulary_file,
           " is not supported; save the tokenizer as tokenizer.json"));
     }

@@ -1,5 +1,5 @@
-// tokenizer_config.json: what it says beside a vocabulary without
-// tokenizer.json. For the readers of such vocabularies only.
+// tokenizer_config.json: its settings for a vocabulary without tokenizer.json.
+// For the readers of such vocabularies only.
 #ifndef ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_CONFIG_H_
 #define ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_CONFIG_H_
 
@@ -31,7 +31,7 @@ absl::StatusOr<AddedToken> SpecialToken(const JsonFields& config,
                                         const std::string& key,
                                         const std::string& fallback);
 
-// UNIMPLEMENTED when "added_tokens_decoder" or a file added_tokens.json beside
+// UNIMPLEMENTED when "added_tokens_decoder" or a file added_tokens.json next to
 // `vocabulary_file` adds a token that is not in `known`: it would change ids
 // silently.
 absl::Status CheckAddedTokens(const std::string& folder,

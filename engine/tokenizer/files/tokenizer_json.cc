@@ -121,7 +121,7 @@ absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder) {
   for (const char* key : {"truncation", "padding"}) {
     if (fields.Find(key) != nullptr) {
       spec.notes.push_back(absl::StrCat(
-          kFile, ": \"", key, "\" is a leftover of training and is ignored"));
+          kFile, ": \"", key, "\" is left over from training and is ignored"));
     }
   }
   return spec;

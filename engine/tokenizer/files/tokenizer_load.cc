@@ -1,7 +1,10 @@
 // Tokenizer::Load: which files a folder has, and which class serves what they
 // say.
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "engine/io/file.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
 #include "engine/tokenizer/pipeline_tokenizer.h"
@@ -11,10 +14,28 @@
 namespace encoderd {
 namespace {
 
+absl::Status NoTokenizer(const std::string& folder) {
+  std::string start = absl::StrCat(
+      "no tokenizer in the folder ", Quote(absl::StripSuffix(folder, "/")),
+      ": neither tokenizer.json, nor vocab.txt, nor merges.txt");
+  for (const char* name :
+       {"sentencepiece.bpe.model", "spiece.model", "tokenizer.model"}) {
+    if (FileExists(folder, name)) {
+      absl::StrAppend(&start, " (", name, " is not read)");
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      start,
+      "; fetch the model again, with its tokenizer.json, or make it: python "
+      "-c \"from transformers import AutoTokenizer; "
+      "AutoTokenizer.from_pretrained('MODEL').save_pretrained('FOLDER')\""));
+}
+
 absl::StatusOr<TokenizerSpec> ReadSpec(const std::string& folder) {
   if (FileExists(folder, "tokenizer.json")) return ReadTokenizerJson(folder);
   if (FileExists(folder, "merges.txt")) return ReadVocabularyAndMerges(folder);
-  return ReadVocabulary(folder);
+  if (FileExists(folder, "vocab.txt")) return ReadVocabulary(folder);
+  return NoTokenizer(folder);
 }
 
 }  // namespace

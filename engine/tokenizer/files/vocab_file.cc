@@ -1,5 +1,5 @@
-// Reads vocab.txt, one entry a line, id by line number, and what
-// tokenizer_config.json says beside it.
+// Reads vocab.txt, one entry per line, id by line number, and the settings of
+// tokenizer_config.json.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -31,16 +31,16 @@ bool IsRemoved(char32_t c);
 // White space, which separates words.
 bool IsSpace(char32_t c);
 
-// A word of its own: any punctuation, and every ASCII sign ($, +, < ...).
+// A separate word: any punctuation, and every ASCII sign ($, +, < ...).
 bool IsPunctuation(char32_t c);
 
-// An ideograph that handle_chinese_chars makes a word of its own.
+// An ideograph that handle_chinese_chars turns into a separate word.
 bool IsCjk(char32_t c);
 
 // A mark that strip_accents removes after decomposition.
 bool IsNonspacingMark(char32_t c);
 
-// \w of a regular expression: what makes an added token's neighbour a word.
+// \w of a regular expression: what makes an added token's neighbor a word.
 bool IsWordChar(char32_t c);
 
 // \p{L} and \p{N} of the expression that cuts byte-level words.
@@ -63,7 +63,7 @@ void AppendCompatible(char32_t c, std::u32string* out);
 // The character that the two compose to; 0: none.
 char32_t Compose(char32_t first, char32_t second);
 
-// Any mark: what the normaliser StripAccents drops.
+// Any mark: what the normalizer StripAccents drops.
 bool IsMark(char32_t c);
 
 // Appends the lower case of `c` alone: no context, no language (a final sigma

@@ -116,8 +116,8 @@ absl::Status CharsMap::CheckValues() const {
           next < size ? units_[next] & ~kValueBit : texts_.size();
       if (value >= texts_.size() || (texts_[value] & 0xC0) == 0x80) {
         return absl::DataLossError(absl::StrCat(
-            "the character map leads to byte ", value, " of a text of ",
-            texts_.size(), "; it must be the start of a character in it"));
+            "the character map points to byte ", value, " of a text of ",
+            texts_.size(), "; it must point to the start of a character"));
       }
     }
   }

@@ -50,7 +50,7 @@ class CharsMap {
 
   std::vector<uint32_t> units_;
   std::string texts_;
-  // ASCII characters that stay as they are, whatever ASCII is beside them.
+  // ASCII characters that are never changed, whatever ASCII is next to them.
   std::array<bool, 128> plain_{};
 };
 

@@ -126,7 +126,7 @@ void Unigram::Encode(absl::string_view word, Scratch* scratch) const {
     });
     if (!has_single) consider(at, at + length, unk_score_ + so_far, unk_id_);
   }
-  // From the end back; unknown neighbours are one.
+  // From the end back; unknown neighbors are one.
   std::vector<Piece>& pieces = own->pieces;
   pieces.clear();
   int32_t unknown_end = -1;

@@ -2,10 +2,10 @@
 // the most (Viterbi), as sentencepiece does it.
 //
 // Sums are doubles added from left to right, so that ties and roundings are the
-// reference's. A character that no entry of its own covers scores ten less than
-// the worst entry; such characters in a row are one unknown token, or the
-// tokens of their bytes. Time is linear in the word's bytes, for one
-// vocabulary. Constant after Build; thread-safe.
+// reference's. A character without its own entry scores ten less than the worst
+// entry; a run of such characters is one unknown token, or the tokens of their
+// bytes. Time is linear in the word's bytes, for one vocabulary. Constant after
+// Build; thread-safe.
 #ifndef ENCODERD_ENGINE_TOKENIZER_UNIGRAM_UNIGRAM_H_
 #define ENCODERD_ENGINE_TOKENIZER_UNIGRAM_UNIGRAM_H_
 

@@ -1,4 +1,4 @@
-// BERT's normaliser, step by step: the readable truth, which also knows where
+// BERT's normalizer, step by step: the readable truth, which also knows where
 // every character came from. The fast way (char_table.h) is derived from it.
 //
 // Steps, each switchable: clean_text removes control characters and makes white
@@ -22,7 +22,7 @@ struct BertNormalizerOptions {
   bool lowercase = true;
 };
 
-// A character after normalisation and the bytes [begin, end) of the original
+// A character after normalization and the bytes [begin, end) of the original
 // that it stands for.
 struct NormalChar {
   char32_t c = 0;
@@ -30,7 +30,7 @@ struct NormalChar {
   int32_t end = 0;
 };
 
-// Normalises well-formed UTF-8; replaces *out. Offsets count from `origin`.
+// Normalizes well-formed UTF-8; replaces *out. Offsets count from `origin`.
 void BertNormalize(absl::string_view text, int32_t origin,
                    const BertNormalizerOptions& options,
                    std::vector<NormalChar>* out);

@@ -31,7 +31,7 @@ class BertTokenizer::OwnScratch : public ComposedTokenizer::Scratch {
 
   TextEncoder::Scratch encoder;
   Buffer<char> copy;               // the text, with room after it
-  std::vector<NormalChar> normal;  // one piece, normalised
+  std::vector<NormalChar> normal;  // one piece, normalized
   std::string normal_text;         // the same as UTF-8
   std::vector<int32_t> starts;     // byte of normal_text -> place in normal
 };

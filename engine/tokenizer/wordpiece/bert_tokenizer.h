@@ -1,5 +1,5 @@
-// The Tokenizer of BERT's family: added tokens, normaliser, words, WordPiece,
-// template. Normaliser and words are one pass over tables (text_encoder.h).
+// The Tokenizer of BERT's family: added tokens, normalizer, words, WordPiece,
+// template. Normalizer and words are one pass over tables (text_encoder.h).
 // Tokenizer::Load makes one.
 #ifndef ENCODERD_ENGINE_TOKENIZER_WORDPIECE_BERT_TOKENIZER_H_
 #define ENCODERD_ENGINE_TOKENIZER_WORDPIECE_BERT_TOKENIZER_H_
@@ -48,7 +48,7 @@ class BertTokenizer : public ComposedTokenizer {
                   TextIds* out) const;
   void EncodeSlow(absl::string_view text, bool offsets, OwnScratch* scratch,
                   TextIds* out) const;
-  // Ids of a normalised part; returns their end.
+  // Ids of a normalized part; returns their end.
   int32_t* EncodeNormal(absl::string_view text,
                         absl::Span<const NormalChar> chars, int32_t* ids,
                         std::vector<ByteOffset>* offsets,

@@ -26,7 +26,7 @@ constexpr char32_t kTrails = 28;
 bool IsHangul(char32_t c) { return c >= kHangulFirst && c <= kHangulLast; }
 
 // What becomes of one character, and whether marks in it may be reordered with
-// those of its neighbours.
+// those of its neighbors.
 struct Outcome {
   std::u32string chars;
   bool reorders = false;

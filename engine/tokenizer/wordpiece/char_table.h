@@ -1,4 +1,4 @@
-// What normaliser and pre-tokeniser together do with each code point, worked
+// What normalizer and pre-tokenizer together do with each code point, worked
 // out once, so that encoding a character is one look into a table.
 //
 // A two-stage table: code point -> block of 128 -> entry; equal blocks are
@@ -28,7 +28,7 @@ class CharTable {
     kHangul = 3,  // part of a word, a syllable to be decomposed
     kMark = 4,    // may be reordered: needs BertNormalize()
     kSpace = 5,   // boundary
-    kToken = 6,   // boundary, a word of its own; payload: its token id
+    kToken = 6,   // boundary, a separate word; payload: its token id
   };
   static constexpr bool IsBoundary(Kind kind) { return kind >= kSpace; }
 

@@ -1,4 +1,4 @@
-// Text between added tokens -> ids: normaliser, pre-tokeniser and WordPiece in
+// Text between added tokens -> ids: normalizer, pre-tokenizer and WordPiece in
 // one pass, without memory taken for a word. Constant after construction;
 // thread-safe, each thread with its own Scratch.
 #ifndef ENCODERD_ENGINE_TOKENIZER_WORDPIECE_TEXT_ENCODER_H_
@@ -26,7 +26,7 @@ class TextEncoder {
 
   struct Scratch {
     WordCache cache;
-    std::string word;                // one word, normalised
+    std::string word;                // one word, normalized
     std::vector<NormalChar> normal;  // a stretch that needs BertNormalize()
   };
 

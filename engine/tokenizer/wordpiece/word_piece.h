@@ -39,7 +39,7 @@ class WordPiece {
   static absl::StatusOr<WordPiece> Build(std::vector<std::string> vocabulary,
                                          WordPieceOptions options);
 
-  // Writes the ids of a word: normalised UTF-8, not empty, at most
+  // Writes the ids of a word: normalized UTF-8, not empty, at most
   // max_word_chars code points (the caller counts). Returns the end of the ids,
   // at most one for each byte; nullptr when the word is unknown.
   int32_t* Match(const char* begin, const char* end, int32_t* ids) const;

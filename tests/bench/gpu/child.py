@@ -1,6 +1,6 @@
 """Child processes that cannot hold up their caller.
 
-Each has a process group of its own and a time limit on every answer; when the
+Each has its own process group and a time limit on every answer; when the
 limit passes, that group is killed and nothing else. A child dies with its
 caller, however the caller dies: the kernel kills the child itself
 (PR_SET_PDEATHSIG), and a guard process kills the group.

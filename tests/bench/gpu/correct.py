@@ -1,4 +1,4 @@
-"""Steps that judge: op tests, goldens, the same bits in any company, several
+"""Steps that judge: op tests, goldens, the same bits in any batch, several
 sessions, algorithms kept from start to start. A case that fails costs its own
 row; the step fails at its end."""
 
@@ -211,7 +211,7 @@ def same_in_company(run, folder, ids, dtype, got):
 
 
 def fp8(run):
-    """Cosines with products in fp8; bits in any company.
+    """Cosines with products in fp8; bits in any batch.
 
     Random weights double the error of 8 bits every two layers, so that their
     cosine is told, and only the given model's on texts is judged.
@@ -239,7 +239,7 @@ def fp8(run):
 
 
 def kept_algorithms(run):
-    """Timed at the first start only; a file that is damaged is made anew."""
+    """Timed at the first start only; a file that is damaged is made again."""
     ids = run.ids("tuned", [1, 16, 100, 512])
     folder = run.scratch / "tuning-check"
     shutil.rmtree(folder, ignore_errors=True)
@@ -288,7 +288,7 @@ def visible_cards(run):
     names cards that CUDA_VISIBLE_DEVICES hides."""
     code, log = run.call("no-such-card", [
         run.program("engine_bench"), "--device=cuda:99999"], 40)
-    told = re.search(r"cuda:99999 is not there; (\d+) devices", log)
+    told = re.search(r"cuda:99999 does not exist; (\d+) devices", log)
     if code == 0 or not told:
         raise RuntimeError("cuda:99999 was not refused by the count of cards, "
                            "see no-such-card.log")

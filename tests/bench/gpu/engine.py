@@ -16,7 +16,7 @@ START, IDS, RUN, VECTORS = 90, 60, 40, 40
 
 
 def numbers(dtype):
-    """Flags for a dtype; fp8 is what products multiply, beside bf16."""
+    """Flags for a dtype; fp8 is what products multiply, with bf16."""
     if dtype == "fp8":
         return ["--dtype=bf16", "--products=fp8"]
     return [f"--dtype={dtype}"]

@@ -32,7 +32,7 @@ def ignore_signals():
 
 
 def prepare_streams():
-    """Fills numbers 0 to 2: no later file may stand in for a stream that was
+    """Fills numbers 0 to 2: no later file may replace a stream that was
     closed. What a stream's encoding lacks becomes an escape."""
     while True:
         null = os.open(os.devnull, os.O_RDWR)

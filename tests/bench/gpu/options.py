@@ -21,7 +21,7 @@ references and peers.
 
 What to run:
   --run=RUN          one of three runs, each made for under nine minutes:
-                       a  correctness, same bits in any company, sanitizers
+                       a  correctness, same bits in any batch, sanitizers
                        b  speed of MiniLM's shape and BERT-base's, op by op,
                           each product alone, what the card itself can do
                        c  speed of BERT-large, all models served, latency

@@ -26,7 +26,7 @@ STEPS_OF = {
     "latency": ("minilm", "bert-base", "bert-large"),
 }
 ALL = [(group, MODELS) for group in GROUPS]
-PATIENCE = 3  # a step may take so many times its estimate
+PATIENCE = 3  # a step may take this many times its estimate
 
 
 class NotRun(Exception):
@@ -53,7 +53,7 @@ class Step:
     function: typing.Callable[[], str]
     model: str = ""
     needs: tuple = ()
-    limit: float = 0  # at least so many seconds, if that is more
+    limit: float = 0  # at least this many seconds, if that is more
 
 
 class Clock:

@@ -130,7 +130,7 @@ def preflight(run):
             findings.append("libcuda.so.1 is neither in ldconfig -p nor in "
                             "LD_LIBRARY_PATH: is a driver installed?")
         if CUBLAS not in known and not cublas_folders():
-            findings.append(f"{CUBLAS}* is neither in ldconfig -p nor beside "
+            findings.append(f"{CUBLAS}* is neither in ldconfig -p nor next to "
                             f"{sys.executable}'s packages")
     lacking = not_found(run)
     findings += [f"{program} lacks {', '.join(names)}"

@@ -40,7 +40,7 @@ class Run:
         self.guard = Guard(lambda: remove_scratch(scratch))
         self.children = Children(self.guard, clock)
         # Of the bundle's programs: preflight adds library folders. PyTorch
-        # keeps its own, which the bundle's libraries would stand in for.
+        # keeps its own, which the bundle's libraries would replace.
         self.environment = dict(os.environ)
         self.worker_environment = dict(os.environ)
         self.ceilings = {}  # dtype: FLOP/s; "copy": bytes/s

@@ -1,4 +1,4 @@
-"""Steps that measure the engine beside its peers, interleaved on the same
+"""Steps that measure the engine and its peers, interleaved on the same
 ids, and what the card itself can do. A contender that fails costs its rows."""
 
 import json
@@ -154,7 +154,7 @@ def workloads_of(run, name, rare):
 
 
 def speed(run, name, rare=False):
-    """Rows for each workload; what fails is noted in a row of its own."""
+    """Rows for each workload; what fails is noted in its own row."""
     if rare and not run.on_card:
         raise NotRun("needs a card")
     found = contenders(run, name, rare)

@@ -1,4 +1,4 @@
-"""Two sets of vectors compared: the gates stand here."""
+"""Two sets of vectors compared: the gates are here."""
 
 import numpy as np
 

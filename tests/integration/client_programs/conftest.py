@@ -80,7 +80,7 @@ def certificates(tmp_path_factory):
 def no_security_from_outside(monkeypatch):
     """Clients have no TLS and no token unless a test says so."""
     for name in ("TLS", "CA_FILE", "CERTIFICATE_FILE", "KEY_FILE", "TOKEN",
-                 "TOKEN_FILE", "SERVER_NAME"):
+                 "TOKEN_FILE", "SERVER_NAME", "TARGET"):
         monkeypatch.delenv(f"ENCODERD_{name}", raising=False)
 
 

@@ -82,7 +82,7 @@ def test_an_error_leaves_no_call_in_flight(fake):
 
 def test_what_is_no_text_is_a_type_error(fake):
     async def work(client):
-        with pytest.raises(TypeError, match=r"inputs\[1\] is a NoneType"):
+        with pytest.raises(TypeError, match=r"inputs\[1\] is None"):
             await client.encode(["fine", None])
         with pytest.raises(ValueError, match="batch_size is 0"):
             await client.encode(["fine"], batch_size=0)

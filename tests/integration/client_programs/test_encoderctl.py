@@ -2,12 +2,16 @@
 
 import os
 import pty
+import signal
 import subprocess
 import threading
+import time
 
 import numpy as np
 import pytest
-from conftest import PROGRAMS, encoderctl
+from conftest import PROGRAMS, encoderctl, run, serving
+
+NPY_HEADER = 128  # bytes
 
 
 def test_standard_input_becomes_an_npy_that_numpy_reads(fake, tmp_path):
@@ -27,27 +31,108 @@ def test_standard_input_becomes_an_npy_that_numpy_reads(fake, tmp_path):
 def test_nobody_listening_is_exit_code_1_with_words(gone):
     done = encoderctl(gone, "health")
     assert done.returncode == 1
-    assert done.stderr.startswith("encoderctl health: UNAVAILABLE: ")
-    assert done.stderr.endswith(
-        f"\nno answer from {gone}: does a server run there? "
-        "--target=HOST:PORT names another\n")
+    assert done.stderr == (
+        f"encoderctl health: UNAVAILABLE: no server listens at {gone}: start "
+        "encoderd there, or correct the target; --target or ENCODERD_TARGET "
+        "names the server\n")
 
 
-def test_a_reader_that_goes_away_is_an_error_not_a_signal(fake):
+def test_a_reader_that_goes_away_ends_it_in_silence(fake):
     texts = "one two three\n" * 20000
-    ctl = subprocess.Popen(
-        [PROGRAMS / "encoderctl", "embed", f"--target={fake.target}"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True)
-    ctl.stdout.close()
-    try:
-        ctl.stdin.write(texts)
-        ctl.stdin.close()
-    except BrokenPipeError:
-        pass  # it did not wait for the rest
-    assert ctl.wait(timeout=60) == 1
-    assert "cannot write to standard output" in ctl.stderr.read()
-    ctl.stderr.close()
+    for form in ("text", "jsonl"):
+        ctl = subprocess.Popen(
+            [PROGRAMS / "encoderctl", "embed", f"--target={fake.target}",
+             f"--format={form}"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        ctl.stdout.close()
+        try:
+            ctl.stdin.write(texts)
+            ctl.stdin.close()
+        except BrokenPipeError:
+            pass  # it did not wait for the rest
+        assert ctl.wait(timeout=60) == 128 + signal.SIGPIPE
+        assert ctl.stderr.read() == ""
+        ctl.stderr.close()
+
+
+@pytest.mark.parametrize("form", ["text", "jsonl", "npy"])
+@pytest.mark.parametrize("command", ["embed", "encode"])
+def test_ctrl_c_ends_every_format_alike(own_fake, tmp_path, command, form):
+    out = tmp_path / f"out.{form}"
+    with subprocess.Popen(
+            [PROGRAMS / "encoderctl", command, f"--target={own_fake.target}",
+             f"--format={form}", f"--output={out}", "--batch_size=1",
+             "--in_flight=1"],
+            stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ctl:
+        ctl.stdin.write("one\n" * 1000)  # more than a buffer of output
+        ctl.stdin.flush()
+        deadline = time.monotonic() + 60
+        while not out.exists() or out.stat().st_size <= NPY_HEADER:
+            assert ctl.poll() is None and time.monotonic() < deadline
+            time.sleep(0.005)
+        ctl.send_signal(signal.SIGINT)  # it waits for the next line
+        try:
+            assert ctl.wait(timeout=60) == 128 + signal.SIGINT
+        finally:
+            ctl.kill()
+        errors = ctl.stderr.read()
+    assert errors.startswith(f"encoderctl {command}: stopped after ")
+    if form == "npy":
+        assert len(np.load(out)) > 0
+    else:
+        assert out.read_text().endswith("\n")
+
+
+def test_ctrl_c_does_not_wait_for_a_server_that_never_answers(own_fake):
+    with subprocess.Popen(
+            [PROGRAMS / "encoderctl", "embed", f"--target={own_fake.target}",
+             "--timeout=1h", "~~never"],
+            stderr=subprocess.PIPE, text=True) as ctl:
+        time.sleep(0.5)
+        ctl.send_signal(signal.SIGINT)
+        try:
+            # Earlier than its handler: as the signal itself has it.
+            assert ctl.wait(timeout=60) in (130, -signal.SIGINT)
+        finally:
+            ctl.kill()
+
+
+def complete(script, *words):
+    """What bash offers for the last of `words`."""
+    quoted = " ".join(f"'{word}'" for word in words)
+    done = subprocess.run(
+        ["bash", "--norc", "-c",
+         f"{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}\n"
+         "_encoderctl; printf '%s\\n' \"${COMPREPLY[@]}\""],
+        capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_bash_completes_commands_flags_and_values():
+    script = run("encoderctl", "completion", "bash").stdout
+    assert complete(script, "encoderctl", "em") == ["embed"]
+    assert complete(script, "encoderctl", "help", "to") == ["tokenize"]
+    assert complete(script, "encoderctl", "embed", "--ou") == ["--output"]
+    assert complete(script, "encoderctl", "embed", "--format", "=") == [
+        "auto", "text", "jsonl", "npy"]
+    assert complete(script, "encoderctl", "embed", "--format", "=", "j") == [
+        "jsonl"]
+    assert complete(script, "encoderctl", "embed", "--truncate", "e") == ["end"]
+    # None of its own: bash's names of files.
+    assert complete(script, "encoderctl", "embed", "--input", "=", "x") == []
+    assert "--layer" in complete(script, "encoderctl", "encode", "--")
+    assert "--layer" not in complete(script, "encoderctl", "embed", "--")
+
+
+def test_the_port_of_metrics_is_named_as_such(model_folder):
+    with serving(model_folder) as server:
+        done = encoderctl(f"127.0.0.1:{server.http}", "models")
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        f"encoderctl models: UNAVAILABLE: 127.0.0.1:{server.http} answers "
+        "HTTP, not gRPC: encoderd's port for gRPC is 8400")
 
 
 def test_a_terminal_shows_progress(fake, tmp_path):

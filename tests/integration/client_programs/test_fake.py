@@ -79,7 +79,10 @@ def test_too_long_an_input_is_named_by_its_place_in_the_list(client):
     assert error.message == ("inputs[131] has 9 tokens; this model takes at "
                              "most 8")
     assert error.violations == [("inputs[131].text", error.message)]
-    assert str(error).startswith("INVALID_ARGUMENT (INPUT_TOO_LONG): ")
+    assert str(error) == (
+        f"INVALID_ARGUMENT (INPUT_TOO_LONG): {error.message}; pass "
+        'truncate="end" to cut it, or windows=0 to average the vectors of all '
+        "its parts")
 
 
 def test_the_first_error_of_the_list_is_raised_though_a_later_one_is_faster(
@@ -95,10 +98,12 @@ def test_a_text_without_utf8_form_is_refused_by_its_place(client):
         client.encode(["fine"] * 70 + ["\ud800"])
     assert caught.value.reason == "INVALID_UTF8"
     assert caught.value.input_index == 70
+    assert caught.value.message == ("inputs[70] has no UTF-8 form: its "
+                                    "character 0 is U+D800, half of a pair")
 
 
 def test_what_is_no_text_is_a_type_error(client):
-    with pytest.raises(TypeError, match=r"inputs\[1\] is a NoneType"):
+    with pytest.raises(TypeError, match=r"inputs\[1\] is None"):
         client.encode(["fine", None])
     with pytest.raises(ValueError, match="batch_size is 0"):
         client.encode(["fine"], batch_size=0)
@@ -134,6 +139,7 @@ def test_the_position_table_is_told_of(client):
     assert report.values.shape == (4, WIDTH)
     assert report.values[3, 1] == 5.125
     assert report.profile == {1: 0.5, 2: 0.25}
+    assert report.centered_profile == {1: 0.25, 2: 0.125}
     assert (report.verdict, report.change_row) == ("partly_trained", 4)
     assert (report.verdict_cosine, report.threshold) == (0.5, 0.125)
     whole = client.inspect_positions()

@@ -55,13 +55,74 @@ def test_an_array_of_two_columns_is_a_list_of_pairs():
                                              ("three", "four")]
 
 
-@pytest.mark.parametrize("inputs", [b"one", {"one": "two"}])
-def test_what_is_no_list_of_texts_is_named(client, inputs):
-    for method in (client.encode, client.embed, client.token_embeddings,
-                   client.tokenize, client.embed_stream):
-        with pytest.raises(TypeError, match=f"is a {type(inputs).__name__}; "
-                                            "expected texts"):
+class DataFrame:
+    """What the client knows a table of pandas or polars by."""
+
+    columns = ["id", "text"]
+
+    def __iter__(self):
+        return iter(self.columns)
+
+
+FLAT = "expected a text, or a list of texts"
+
+
+@pytest.mark.parametrize("inputs, words", [
+    (b"one", "is bytes; decode() it first"),
+    (bytearray(b"one"), "is a bytearray; decode() it first"),
+    ({"one": "two"}, f"is a dict; {FLAT}"), (None, f"is None; {FLAT}"),
+    (5, f"is an int; {FLAT}"), (2.5, f"is a float; {FLAT}"),
+    ({"one", "two"}, "is a set, which has no order; pass a list"),
+    (DataFrame(), 'is a DataFrame; pass one column, such as df["text"] '
+                  "(columns: id, text)"),
+    (np.array("one"), "is an ndarray of shape []; expected [n] texts or "
+                      "[n, 2] for pairs"),
+    (np.array([["one"]]), "is an ndarray of shape [1, 1]; expected")])
+def test_what_is_no_list_of_texts_is_named(client, inputs, words):
+    for method in (client.embed, client.token_embeddings, client.tokenize,
+                   client.embed_stream, client.encode, client.encode_query):
+        if inputs is None and method == client.encode:
+            words = "takes inputs, or sentences"
+        with pytest.raises(TypeError) as caught:
             method(inputs)
+        assert words in str(caught.value)
+
+
+EXPECTED = "expected a str, a tuple of two str, or TokenIds"
+
+
+@pytest.mark.parametrize("value, words", [
+    (None, f"is None; {EXPECTED}"), (5, f"is an int; {EXPECTED}"),
+    (b"two", "is bytes; decode() it first"),
+    (float("nan"), f"is nan, a missing value; {EXPECTED}: drop or fill such "
+                   "rows first"),
+    ({"text": "two"}, f"is a dict; {EXPECTED}"),
+    (["two", "three"], "is a list of 2 texts; pass texts in one flat list, "
+                       "and a pair of texts as a tuple"),
+    (("two", 3), f"is a tuple of 2 (str, int); {EXPECTED}"),
+    (("two",), f"is a tuple of 1 (str); {EXPECTED}")])
+def test_what_is_no_text_is_named_by_its_place(client, value, words):
+    for inputs in (["one", value], (text for text in ["one", value])):
+        with pytest.raises(TypeError) as caught:
+            client.encode(inputs)
+        assert str(caught.value) == f"inputs[1] {words}"
+    with pytest.raises(TypeError) as caught:
+        list(client.embed_stream(["one", value]))
+    assert str(caught.value) == f"inputs[1] {words}"
+
+
+def test_an_async_iterable_is_for_the_async_client(client):
+    async def texts():
+        yield "one"
+
+    with pytest.raises(TypeError, match="AsyncClient.embed_stream takes async"):
+        client.embed_stream(texts())
+
+    async def main():
+        async with encoderd.AsyncClient(client._methods.link.target) as twin:
+            return [found.vector async for found in twin.embed_stream(texts())]
+
+    assert len(asyncio.run(main())) == 1
 
 
 def test_ids_that_are_none_are_named_by_their_place(client):
@@ -69,10 +130,38 @@ def test_ids_that_are_none_are_named_by_their_place(client):
     with serve(Noted()) as service, encoderd.Client(service.target) as other:
         other.encode(fine)
     assert list(service.inputs[0].tokens.ids) == [100, 101]
-    for ids, error in (([1, -2], ValueError), (["one"], TypeError),
-                       (5, TypeError), ([1.5], TypeError)):
-        with pytest.raises(error, match=r"inputs\[1\] is not TokenIds"):
+    for ids, error, words in (
+            ([1, -2], ValueError, "ids[1] is -2; expected 0 to 4294967295"),
+            (["one"], TypeError, "ids[0] is a str; expected a whole number"),
+            (5, TypeError, "ids is an int; expected a list of whole numbers"),
+            ([1.5], TypeError, "ids[0] is a float; expected a whole number")):
+        with pytest.raises(error) as caught:
             client.encode([fine, encoderd.TokenIds(ids)])
+        assert str(caught.value) == f"inputs[1].{words}"
+
+
+@pytest.mark.parametrize("options, words", [
+    ({"truncate": True}, "truncate is True; expected one of none, start, end"),
+    ({"pooling": 7}, "pooling is an int; expected one of cls, mean"),
+    ({"dimensions": "5"}, "dimensions is a str; expected a whole number"),
+    ({"windows": True}, "windows is True; expected a whole number"),
+    ({"prompt_name": 5}, "prompt_name is an int; expected a str"),
+    ({"model": 5}, "model is an int; expected a str"),
+    ({"batch_size": 2.5}, "batch_size is a float; expected a whole number"),
+    ({"timeout": "5"}, "timeout is a str; expected seconds")])
+def test_an_option_of_the_wrong_type_is_named(client, options, words):
+    for method in (client.embed, client.encode, client.embed_stream):
+        with pytest.raises(TypeError) as caught:
+            method(["one"], **options)
+        assert words in str(caught.value)
+
+
+def test_a_timeout_is_above_0(client, fake):
+    for timeout in (0, -1, float("nan")):
+        with pytest.raises(ValueError, match="timeout is .*; expected seconds"):
+            client.encode("one", timeout=timeout)
+        with pytest.raises(ValueError, match="timeout is .*; expected seconds"):
+            encoderd.Client(fake.target, timeout=timeout)
 
 
 def test_a_batch_size_is_a_whole_number(client):
@@ -94,6 +183,12 @@ def test_ranges_of_another_shape_are_named(client, ranges):
                       truncate_dim=4)
     if np.shape(ranges) != (2, 1):  # the server alone knows how many
         with pytest.raises(ValueError, match="ranges is of shape"):
+            client.embed(["one"], precision="int8", ranges=ranges)
+
+
+def test_ranges_that_are_no_numbers_are_named(client):
+    for ranges in ("range", [["a"], ["b"]], {"low": 1}):
+        with pytest.raises(TypeError, match="ranges is .* that is no"):
             client.embed(["one"], precision="int8", ranges=ranges)
 
 

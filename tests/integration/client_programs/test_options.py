@@ -163,7 +163,7 @@ def test_unset_options_of_token_states_stay_unset(service, ask):
                before_norm=True, layer=0)
     assert [row.shape for row in rows] == [(2, 1)]
     assert service.encodes[1].span == encoder_pb2.TOKEN_SPAN_ALL
-    with pytest.raises(ValueError, match="token_span is 'some'"):
+    with pytest.raises(ValueError, match="span is 'some'; expected one of all, "):
         ask(service.target, "token_embeddings", "fine", span="some")
 
 

@@ -1,9 +1,11 @@
-"""A server with a full queue says when to come again; both clients do."""
+"""A server with a full queue says when to come again; both clients do. Their
+calls are spread over all servers."""
 
 import asyncio
 import contextlib
 import importlib.resources
 import json
+import time
 
 import encoderd
 import grpc
@@ -144,6 +146,29 @@ def test_an_outage_costs_a_fifth_more_attempts_and_then_all_is_well(serve):
         assert calls < service.calls <= 1.2 * calls
         service.refusals = service.calls
         assert len(embed().embeddings) == 1
+
+
+@pytest.mark.parametrize("shipped", [True, False])
+def test_calls_are_spread_over_all_addresses(serve, shipped):
+    one, first = serve(refusals=0)
+    two, second = serve(refusals=0)
+    target = f"ipv4:{first},{second}"
+    with contextlib.ExitStack() as stack:
+        if shipped:
+            embed = stack.enter_context(plain(target))
+        else:
+            client = stack.enter_context(encoderd.Client(target))
+
+            def embed():
+                client.encode("x")
+        deadline = time.monotonic() + 60
+        # The second connection may be ready later than the first.
+        while not (one.calls and two.calls) and time.monotonic() < deadline:
+            embed()
+        before = one.calls, two.calls
+        for _ in range(10):
+            embed()
+    assert one.calls - before[0] == two.calls - before[1] == 5
 
 
 def test_grpc_tries_every_call_again_and_no_stream():

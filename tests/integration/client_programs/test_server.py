@@ -4,6 +4,7 @@ import encoderd
 import grpc
 import numpy as np
 import pytest
+from conftest import PROGRAMS, Server, serving
 
 WIDTH = 384
 # 254 words of one token each, [CLS] and [SEP]: exactly max_len.
@@ -56,6 +57,24 @@ def test_max_len_tokens_work_and_one_more_is_refused_by_its_place(client):
     assert (error.token_count, error.max_tokens) == (257, 256)
     assert "inputs[100]" in error.message
     assert error.violations[0][0] == "inputs[100].text"
+
+
+def test_a_text_that_is_too_long_names_the_options_that_take_it(client):
+    cut = 'pass truncate="end" to cut it'
+    windows = f"{cut}, or windows=0 to average the vectors of all its parts"
+    for call, value, remedy in (
+            (client.encode, TOO_LONG, windows), (client.embed, TOO_LONG, windows),
+            (client.encode, [(TOO_LONG, "pair")], cut),
+            (client.token_embeddings, TOO_LONG, cut),
+            (client.encode, encoderd.TokenIds([101] * 257),
+             "shorten it: ids are never cut")):
+        with pytest.raises(encoderd.InputTooLongError) as caught:
+            call(value)
+        assert caught.value.remedy == remedy
+        assert str(caught.value).endswith(
+            f"this model takes at most 256; {remedy}")
+    states, = client.token_states([TOO_LONG], on_error="per_input")
+    assert states.error.remedy == cut
 
 
 def test_a_long_text_is_cut_only_when_asked(client):
@@ -171,6 +190,14 @@ def test_the_position_table_was_trained(client):
     assert report.table_rows == 512
     assert report.verdict == "trained"
     assert report.verdict_cosine > report.threshold
+    # Centered cosines follow from raw ones.
+    raw = report.cosine.astype(np.float64)
+    centered = raw - raw.mean(0) - raw.mean(1)[:, None] + raw.mean()
+    lengths = np.sqrt(np.diag(centered))
+    centered /= np.outer(lengths, lengths)
+    for distance, mean in report.centered_profile.items():
+        assert abs(np.diag(centered, distance).mean() - mean) < 1e-4
+    assert report.verdict_cosine == report.centered_profile[1]
     np.testing.assert_allclose(np.diag(report.cosine), 1, atol=1e-5)
 
 
@@ -203,6 +230,46 @@ def test_the_model_tells_of_itself(client):
     assert client.health("encoderd.v1.Encoder") == "SERVING"
 
 
+def test_the_http_port_is_told_from_the_grpc_port(model_folder):
+    with serving(model_folder) as found:
+        target = f"127.0.0.1:{found.http}"
+        with encoderd.Client(target) as client:
+            with pytest.raises(encoderd.UnavailableError) as caught:
+                client.encode("text")
+    assert caught.value.message == f"{target} speaks HTTP, not gRPC"
+
+
+def test_members_of_sentence_transformers_tell_of_the_model(client):
+    assert client.get_embedding_dimension() == WIDTH
+    assert client.get_sentence_embedding_dimension() == WIDTH
+    assert client.max_seq_length == 256
+    assert client.prompts == {} and client.default_prompt_name is None
+    np.testing.assert_array_equal(client.encode_query(["text"]),
+                                  client.encode(["text"]))
+    np.testing.assert_array_equal(client.encode_document("text"),
+                                  client.encode("text"))
+
+
+def test_more_texts_than_a_request_may_have_are_split(client):
+    assert client.encode(["text"] * 1100, batch_size=4096).shape == (1100,
+                                                                     WIDTH)
+
+
+def test_an_empty_text_has_a_row_of_zeros_on_request(client):
+    found = client.encode(["fine", "", TOO_LONG], on_error="zero")
+    assert (found[1:] == 0).all()
+    np.testing.assert_array_equal(found[0], client.encode("fine"))
+
+
 def test_a_long_list_shows_its_progress(client, capfd):
     client.encode(["text"] * 200, show_progress_bar=True)
     assert "200/200" in capfd.readouterr().err
+
+
+def test_a_call_waits_for_the_model_of_a_server_that_has_just_begun(
+        model_folder):
+    with Server(PROGRAMS / "encoderd", f"minilm={model_folder}",
+                wait_for=None) as found, encoderd.Client(
+                    found.address) as client:
+        assert client.encode("text").shape == (WIDTH,)
+        assert found.stop() == 0, found.log()

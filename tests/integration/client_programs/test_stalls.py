@@ -7,6 +7,7 @@ import math
 import encoderd
 import pytest
 from encoderd import _stream_state
+from encoderd._connection_errors import Link
 from python_service import serve
 from stream_service import PATIENCE, Streams, answer, texts
 
@@ -121,7 +122,8 @@ def test_a_source_whose_own_wait_was_cancelled_ends_in_its_turn():
 def test_while_the_source_alone_is_waited_for_the_timeout_does_not_count():
     bulk = _stream_state.make_bulk(
         [], batch_size=4, requests_in_flight=2, precision="float32",
-        on_error=None, model="", patience=5.0)
+        on_error=None, model="", patience=5.0,
+            link=Link("127.0.0.1:1", encrypted=False))
     assert bulk.wait(0.0) == math.inf
     bulk.add("text 0")
     assert not bulk.asks and not bulk.may_connect(0.0)

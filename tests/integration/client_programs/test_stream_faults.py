@@ -8,6 +8,7 @@ import encoderd
 import grpc
 import pytest
 from encoderd import _stream_asyncio, _stream_blocking, _stream_state
+from encoderd._connection_errors import Link
 from encoderd.errors import make_error
 from google.rpc import code_pb2
 from python_service import serve
@@ -16,6 +17,7 @@ from stream_service import (PATIENCE, Streams, answer, answer_all, awaited,
 
 BOTH = pytest.mark.parametrize("work", [blocking, awaited])
 MIB = 1 << 20
+LINK = Link("127.0.0.1:1", encrypted=False)
 TOO_LARGE = failure(code_pb2.INVALID_ARGUMENT, "REQUEST_TOO_LARGE")
 
 
@@ -102,7 +104,8 @@ def test_a_large_text_travels_alone(work):
 def test_a_large_text_waits_for_room_as_any_other():
     bulk = _stream_state.make_bulk(
         texts(1), batch_size=64, requests_in_flight=1, precision="float32",
-        on_error=None, model="", patience=None)
+        on_error=None, model="", patience=None,
+            link=LINK)
     bulk.add("text 0")
     assert bulk.add("text 1 " + "y" * MIB)  # both are full now
     assert not bulk.wants_input
@@ -174,7 +177,8 @@ def test_an_error_of_a_request_that_goes_alone_ends_it():
 def test_a_large_request_that_breaks_stream_after_stream_is_given_up():
     bulk = _stream_state.make_bulk(
         texts(1), batch_size=1, requests_in_flight=16, precision="float32",
-        on_error="per_input", model="", patience=None)
+        on_error="per_input", model="", patience=None,
+            link=LINK)
     sizes = [2 * MIB, 100, 3 * MIB, 100]
     for size in sizes:
         bulk.add("y" * size)
@@ -240,12 +244,12 @@ def test_a_reader_that_fails_ends_the_stream():
     def bulk():
         return _stream_state.make_bulk(
             texts(3), batch_size=1, requests_in_flight=16, model="",
-            precision="float32", on_error=None, patience=PATIENCE)
+            precision="float32", on_error=None, patience=PATIENCE, link=LINK)
 
     def method(requests):
         return BrokenCall()
 
-    method.encrypted = False  # as the methods of a client say it
+    method.link = LINK  # as the methods of a client have it
     with pytest.raises(Broken):
         next(_stream_blocking.run(
             bulk(), texts(3), lambda: _stream_blocking.Stream(method)))

@@ -20,6 +20,8 @@ count: np.ndarray = client.embed("a", on_error="per_input").token_counts
 reasons: List[str] = [e.reason for e in client.embed("a").errors.values()]
 state: np.ndarray = client.token_embeddings("a")
 words: List[str] = client.tokenize("a").tokens
+ids: List[int] = client.tokenize(["a"])[0].ids
+sizes: List[int] = [client.max_seq_length, client.get_embedding_dimension()]
 counts: List[int] = [t.token_count for t in client.tokenize(["a", ("b", "c")])]
 cut: List[bool] = [s.truncated for s in client.token_states(np.array(["a"]))]
 for found in client.embed_stream(["a"]):
@@ -30,6 +32,7 @@ async def main() -> None:
         row: np.ndarray = found.vector
     vector: np.ndarray = await twin.encode("a")
     rows: List[np.ndarray] = await twin.token_embeddings(["a"])
+    longest: int = await twin.max_seq_length
     wrong: int = await twin.encode("a")
 '''
 
@@ -44,7 +47,10 @@ def test_mypy_is_content_and_sees_a_wrong_type(tmp_path):
         "[mypy-encoderd.v1.*]\nignore_errors = True\n"
         # Optional, or without types of their own.
         + "".join(f"[mypy-{name}.*]\nignore_missing_imports = True\n"
-                  for name in ("grpc", "google", "torch", "tqdm")))
+                  for name in (
+                      "grpc", "google", "torch", "tqdm", "langchain_core",
+                      "llama_index", "haystack", "chromadb", "keybert",
+                      "bertopic")))
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--config-file=mypy.ini",
          "--cache-dir=cache", "-p", "encoderd"],
@@ -58,4 +64,4 @@ def test_mypy_is_content_and_sees_a_wrong_type(tmp_path):
         env=dict(os.environ, MYPYPATH=str(package.parent)))
     assert done.returncode == 1
     assert done.stdout.count("error:") == 1, done.stdout
-    assert "user.py:23" in done.stdout
+    assert "user.py:26" in done.stdout

@@ -1,7 +1,7 @@
 """Builds the image of the Dockerfile without an engine, and runs it: buildah,
 podman, runc, and a base that debootstrap makes where nothing can be pulled.
 
-All of it needs root. Images lie in a storage of their own, below the user's
+All of it needs root. Images lie in a separate storage, below the user's
 cache; the base and the compiler's cache stay there for the next time.
 """
 

@@ -11,6 +11,7 @@ call was in flight when TERM came. tests/nightly.sh runs it.
 """
 
 import collections
+import json
 import os
 import pathlib
 import re
@@ -55,8 +56,9 @@ class Callers:
     def _call(self, addresses, policy):
         request = encoder_pb2.EmbedRequest(
             inputs=[encoder_pb2.Input(text=TEXT)])
-        options = [("grpc.service_config", CONFIG.read_text(encoding="utf-8")),
-                   ("grpc.lb_policy_name", policy),
+        config = json.loads(CONFIG.read_text(encoding="utf-8"))
+        config["loadBalancingConfig"] = [{policy: {}}]
+        options = [("grpc.service_config", json.dumps(config)),
                    ("grpc.use_local_subchannel_pool", 1)]
         with grpc.insecure_channel("ipv4:" + ",".join(addresses),
                                    options) as channel:

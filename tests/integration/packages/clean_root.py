@@ -1,6 +1,6 @@
 """A bare Debian 12 in a folder, for tests of what is installed into one. Needs
-root and debootstrap. Commands there have processes, mounts and a /proc of
-their own, which end with them."""
+root and debootstrap. Commands there have separate processes, mounts and /proc,
+which end with them."""
 
 import contextlib
 import os
@@ -82,8 +82,8 @@ class CleanRoot:
         return f"{sum(self.seconds.values()):.0f} s ({steps})"
 
     def boot(self, script, timeout=300):
-        """What `script` (bash) says under a systemd of its own, without a
-        network; the machine ends with it."""
+        """What `script` (bash) says under a systemd that runs there, without a
+        network; it is powered off afterwards."""
         file = self.path / "check.sh"
         file.write_text(f"#!/bin/bash\nexec > /check.log 2>&1\n{script}\n"
                         "systemctl poweroff --force\n")

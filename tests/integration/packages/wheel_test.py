@@ -104,14 +104,14 @@ class WheelTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, Server(
                 PROGRAMS / "encoderd", os.environ["ENCODERD_TEST_MODEL"]
         ) as outside:
-            beside = pathlib.Path(folder, "outside.npy")
+            there = pathlib.Path(folder, "outside.npy")
             run(PROGRAMS / "encoderctl", "embed",
                 f"--target={outside.address}", f"--input={SENTENCES}",
-                "--truncate=end", f"--output={beside}")
+                "--truncate=end", f"--output={there}")
             inside = (root.path / "inside.npy").read_bytes()
             texts = SENTENCES.read_text(encoding="utf-8").count("\n")
             self.assertEqual(len(inside), 128 + texts * 384 * 4)
-            self.assertEqual(inside, beside.read_bytes())
+            self.assertEqual(inside, there.read_bytes())
 
     def test_its_commands_are_on_the_path_and_the_server_ends_by_term(self):
         version = re.search(r"project\(encoderd VERSION (\S+)",

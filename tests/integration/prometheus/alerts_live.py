@@ -162,7 +162,7 @@ def queue_full(trouble):
 
 @scenario("EncoderdBacklog", "EncoderdSlow", "EncoderdBusy")
 def too_much_work(trouble):
-    """A thousand tokens a second, with some thirty thousand waiting."""
+    """A thousand tokens per second, with some thirty thousand waiting."""
     server = trouble.fake("token_us:1000", "--max_batch_tokens=256",
                           "--drain_timeout=1s")
     trouble.watch(server)
@@ -189,7 +189,7 @@ def slow_leave(trouble):
     trouble.watch(server)
     trouble.load(server, "--concurrency=1", "--batch_size=1")
     eventually(lambda: trouble.prometheus.value(
-        "encoderd_admitted_tokens > 0"), "a call under way")
+        "encoderd_admitted_tokens > 0"), "a call in flight")
     server.process.terminate()
 
 

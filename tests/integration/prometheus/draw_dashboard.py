@@ -65,7 +65,7 @@ def draw_stat(axes, panel, prometheus, end):
         panel["targets"][0]["expr"]))["result"]
     value = float(found[0]["value"][1]) if found else None
     defaults = panel["fieldConfig"]["defaults"]
-    color = "grey"
+    color = "gray"
     for step in defaults["thresholds"]["steps"] if found else ():
         if step["value"] is None or value >= step["value"]:
             color = COLORS[step["color"]]

@@ -1,5 +1,5 @@
 """What deploy/ gives to Prometheus and Grafana, read as data, and what a scrape
-holds: names, labels, values. No check stands here."""
+holds: names, labels, values. No check is here."""
 
 import json
 import pathlib

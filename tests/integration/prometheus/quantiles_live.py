@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""p50, p90 and p99 that Prometheus computes beside those that callers measured,
-in four loads, overload among them.
+"""p50, p90 and p99 that Prometheus computes, compared with those that callers
+measured, in four loads, overload among them.
 
     quantiles_live.py --programs=build/dev/bin --model="$(deploy/fetch-model.sh)"
 

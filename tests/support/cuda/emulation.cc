@@ -102,7 +102,7 @@ void Enter(void*) {
   bool landed = thread.open.empty();
   for (const std::vector<Copy>& group : thread.groups)
     landed = landed && group.empty();
-  Check(landed, "a thread left with copies under way");
+  Check(landed, "a thread left with copies in flight");
   thread.groups.clear();
   thread.wait = Wait::kDone;
   thread.doing = "(it left)";

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/error.h"
 #include "gmock/gmock.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_encoder_service.h"
 #include "tests/support/held_port.h"
@@ -140,6 +142,67 @@ TEST_F(ClientTest, GivesUpAfterFiveAttemptsWithTheServersWords) {
   EXPECT_EQ(matrix.status().message(), "the server is draining");
   EXPECT_EQ(GetErrorDetails(matrix.status())->reason, "DRAINING");
   EXPECT_EQ(service_.embed_calls(), 5);
+}
+
+// `status` with a pause after which to call again.
+grpc::Status Passing(const grpc::Status& status) {
+  google::rpc::Status details;
+  EXPECT_TRUE(details.ParseFromString(status.error_details()));
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_nanos(5'000'000);
+  details.add_details()->PackFrom(retry);
+  return grpc::Status(status.error_code(), status.error_message(),
+                      details.SerializeAsString());
+}
+
+const grpc::Status& Loading() {
+  static const auto& status = *new grpc::Status(
+      Passing(FakeError(grpc::StatusCode::UNAVAILABLE,
+                        "the model is still loading", "LOADING", {})));
+  return status;
+}
+
+TEST_F(ClientTest, WaitsLongerThanFiveAttemptsWhileTheModelLoads) {
+  service_.FailNext(7, Loading());
+  const auto matrix = client_->Embed({"one"});
+  ASSERT_TRUE(matrix.ok()) << matrix.status();
+  EXPECT_THAT(matrix->row(0), ElementsAreArray(FakeVector("one")));
+  EXPECT_EQ(service_.embed_calls(), 8);
+}
+
+TEST_F(ClientTest, WaitsLongerThanFiveAttemptsForAFullQueue) {
+  service_.FailNext(7,
+                    Passing(FakeError(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                      "the queue is full", "QUEUE_FULL", {})));
+  ASSERT_TRUE(client_->Embed({"one"}).ok());
+  EXPECT_EQ(service_.embed_calls(), 8);
+}
+
+TEST_F(ClientTest, SaysThatTheModelLoadsWhereTheTimeoutEndsTheWait) {
+  service_.FailNext(1 << 30, Loading());
+  // More time, until a slow machine gets past gRPC's own attempts.
+  for (int seconds = 3; seconds < 100; seconds *= 2) {
+    ClientOptions options;
+    options.timeout = absl::Seconds(seconds);
+    const auto client = Client::Connect(service_.target(), options);
+    ASSERT_TRUE(client.ok()) << client.status();
+    const absl::Status status = (*client)->Embed({"one"}).status();
+    if (absl::IsDeadlineExceeded(status)) continue;
+    EXPECT_EQ(status.message(), "the model is still loading");
+    EXPECT_EQ(GetErrorDetails(status)->reason, "LOADING");
+    return;
+  }
+  FAIL() << "only deadlines";
+}
+
+TEST_F(ClientTest, EndsAListWhenItIsStopped) {
+  ClientOptions options;
+  int asked = 0;
+  options.stop = [&asked] { return ++asked > 3; };
+  const auto client = Client::Connect(service_.target(), options);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ((*client)->Embed({"~~never"}).status().code(),
+            absl::StatusCode::kCancelled);
 }
 
 TEST_F(ClientTest, DoesNotTryAgainWhatTheCallerMustFix) {

@@ -79,7 +79,7 @@ TEST_F(EncoderctlBenchTest, CountsAsManyCallsAsAreAskedForAndCutsOffTheRest) {
 }
 
 TEST_F(EncoderctlBenchTest, NamesTheLineThatIsNotUtf8AndSendsNothing) {
-  EXPECT_EQ(Run({"--input=-"}, "one\ncaf\xe9\n"), kExitUsage);
+  EXPECT_EQ(Run({"--input=-"}, "one\ncaf\xe9\n"), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("standard input:2 is not valid UTF-8 at byte 3"));
   EXPECT_EQ(service_.embed_calls(), 0);
 }
@@ -93,8 +93,8 @@ TEST_F(EncoderctlBenchTest, ReadsJsonLines) {
       << err_;
   EXPECT_EQ(json_["tokens"], 4 + 3);
   EXPECT_EQ(Run({"--input=-", "--input_format=jsonl"}, "\"one\"\ntwo\n"),
-            kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("standard input:2: inputs[1] is no JSON"));
+            kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("standard input:2: inputs[1] is invalid JSON"));
 }
 
 TEST_F(EncoderctlBenchTest, HasNoLatencyWhereNothingWasAnswered) {
@@ -180,7 +180,7 @@ TEST_F(EncoderctlBenchTest, UsesTheTextsItIsGivenOverAndOver) {
       << err_;
   EXPECT_EQ(json_["tokens"], 3 * (3 + 4));
   EXPECT_THAT(err_, IsEmpty());
-  EXPECT_EQ(Run({"--input=-"}, ""), kExitUsage);
+  EXPECT_EQ(Run({"--input=-"}, ""), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("there are no texts"));
 }
 

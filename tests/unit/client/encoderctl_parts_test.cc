@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "client/cpp/encoderctl/flags.h"
+#include "client/cpp/encoderctl/near_miss.h"
 #include "client/cpp/encoderctl/npy.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/progress.h"
+#include "client/cpp/encoderctl/wrap.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -61,7 +63,57 @@ TEST_F(FlagsTest, NamesFlagValueAndWhatItTakes) {
   EXPECT_THAT(std::string(Parse({"--timeout=5"}).message()),
               HasSubstr("a time above 0 with its unit"));
   EXPECT_EQ(Parse({"--nonsense"}).message(), "unknown flag --nonsense");
-  EXPECT_EQ(Parse({"--target"}).message(), "--target needs a value: HOST:PORT");
+  EXPECT_EQ(Parse({"--target"}).message(),
+            "--target needs a value: --target=HOST:PORT");
+  EXPECT_EQ(Parse({"--target", "--format=npy"}).message(),
+            "--target needs a value: --target=HOST:PORT");
+  EXPECT_EQ(target_, "localhost:1");
+}
+
+TEST_F(FlagsTest, NamesTheFlagsThatAnUnknownOneMayHaveMeant) {
+  EXPECT_EQ(Parse({"--taget=x"}).message(),
+            "unknown flag --taget; did you mean --target?");
+  EXPECT_EQ(Parse({"--batch"}).message(),
+            "unknown flag --batch; did you mean --batch_size?");
+  EXPECT_EQ(Parse({"--format=txt"}).message(),
+            "--format is \"txt\"; it takes one of text|npy; did you mean "
+            "text?");
+  EXPECT_EQ(Parse({"--timeout=5"}).message(),
+            "--timeout is \"5\"; it takes a time above 0 with its unit, such "
+            "as 500ms, 30s or 2m; did you mean 5s?");
+}
+
+TEST_F(FlagsTest, TakesNoTextThatBeginsWithADashUnlessTwoDashesPrecedeIt) {
+  EXPECT_EQ(Parse({"hi", "-t", "x"}).message(),
+            "unknown flag -t; did you mean --target or --timeout? (a text "
+            "that begins with a dash goes after --)");
+  EXPECT_EQ(Parse({"-format=npy"}).message(),
+            "unknown flag -format; did you mean --format? (a text that begins "
+            "with a dash goes after --)");
+  for (const char* text : {"-5", "- a list's item", "-", "-h\xc3\xa4"}) {
+    EXPECT_THAT(std::string(Parse({text}).message()),
+                HasSubstr("a text that begins with a dash goes after --"))
+        << text;
+  }
+  positional_.clear();
+  ASSERT_TRUE(Parse({"--", "-5", "- a list's item", "-"}).ok());
+  EXPECT_THAT(positional_, ElementsAre("-5", "- a list's item", "-"));
+}
+
+TEST_F(FlagsTest, TakesDashesForUnderscores) {
+  ASSERT_TRUE(Parse({"--batch-size=7"}).ok());
+  EXPECT_EQ(batch_size_, 7);
+}
+
+TEST_F(FlagsTest, TakesNoWordAfterASwitchForItsValueOrForAText) {
+  bool fast = false;
+  flags_.AddSwitch("fast", "whether", &fast);
+  EXPECT_EQ(Parse({"--fast", "no"}).message(),
+            "--fast no: write --fast=no; a text of that word goes after --");
+  ASSERT_TRUE(Parse({"--fast", "text"}).ok());
+  EXPECT_TRUE(fast);
+  ASSERT_TRUE(Parse({"--fast=false"}).ok());
+  EXPECT_FALSE(fast);
 }
 
 TEST_F(FlagsTest, ShowsDefaultsInItsHelp) {
@@ -69,6 +121,25 @@ TEST_F(FlagsTest, ShowsDefaultsInItsHelp) {
               HasSubstr("--batch_size=N\n      texts (default 64)\n"));
   EXPECT_THAT(flags_.Help(), HasSubstr("(default 1m)"));
   EXPECT_THAT(flags_.Help(), HasSubstr("--format=text|npy"));
+}
+
+TEST(NearMissesTest, NamesBeginningsFirstThenFewestEdits) {
+  const std::vector<std::string> names = {"embed", "encode", "tokenize",
+                                          "models"};
+  EXPECT_THAT(NearMisses("e", names), ElementsAre("embed", "encode"));
+  EXPECT_THAT(NearMisses("embde", names), ElementsAre("embed"));
+  EXPECT_THAT(NearMisses("TOKENISE", names), ElementsAre("tokenize"));
+  EXPECT_THAT(NearMisses("frobnicate", names), ElementsAre());
+  EXPECT_THAT(NearMisses("", names), ElementsAre());
+  EXPECT_THAT(NearMisses(std::string(1 << 20, 'e'), names), ElementsAre());
+}
+
+TEST(WrapTest, BreaksBetweenWordsBefore80Columns) {
+  const std::string word(30, 'x');
+  EXPECT_EQ(Wrap(word + " " + word + " " + word, 6),
+            "      " + word + " " + word + "\n      " + word + "\n");
+  const std::string endless(100, 'y');
+  EXPECT_EQ(Wrap("a " + endless + " b", 2), "  a\n  " + endless + "\n  b\n");
 }
 
 TEST(NpyTest, WritesAHeaderOfFixedLength) {

@@ -1,4 +1,4 @@
-// Promise 1: the same ids give the same bits, alone or in any company, in any
+// Promise 1: the same ids give the same bits, alone or in any batch, in any
 // Session, on any number of threads.
 #include <gtest/gtest.h>
 
@@ -104,7 +104,7 @@ class BatchInvarianceTest
     return result;
   }
 
-  // `batches` random batches in a Session of their own; the number of outputs
+  // `batches` random batches in a separate Session; the number of outputs
   // whose bits differ from those of the sequence alone.
   int Differences(const Encoder& encoder, uint32_t seed, int batches,
                   Pauses* pauses = nullptr) const {

@@ -94,7 +94,7 @@ class EncoderTest : public ::testing::TestWithParam<TestDevice> {
     }
   }
 
-  // The states of every layer, beside a pooled vector.
+  // The states of every layer, with a pooled vector.
   void CheckStates(const RandomShape& shape) const {
     TestModel model = Load(GetParam(), shape);
     const ReferenceEncoder reference(RandomConfig(shape),
@@ -119,7 +119,7 @@ class EncoderTest : public ::testing::TestWithParam<TestDevice> {
     }
     ExpectNear(result.Output(shape.layers + 1),
                reference.Pooled(sequences.back(), Pooling::kCls, false),
-               kFp32State, "pooled beside states");
+               kFp32State, "pooled with states");
   }
 };
 
@@ -267,7 +267,7 @@ TEST_P(EncoderTest, GivesTheSumOfTheTableRowsBeforeTheLayerNorm) {
     }
     ExpectNear(result.Output(3),
                reference.Pooled(sequences[3], Pooling::kMean, true),
-               kFp32Vector, "pooled beside sums");
+               kFp32Vector, "pooled with sums");
   }
 }
 

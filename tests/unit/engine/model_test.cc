@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -49,6 +50,51 @@ class ModelTest : public testing::Test {
 TEST_F(ModelTest, AFileThatIsNotAsTheManifestSaysIsRefusedByName) {
   folder_.Write("SHA256SUMS", std::string(64, '0') + "  config.json\n");
   EXPECT_THAT(Load().status(), IsError(kDataLoss, "'config.json'"));
+}
+
+TEST_F(ModelTest, SaysWhatAPathIsInsteadOfAModelsFolder) {
+  folder_.Write("file", "x");
+  folder_.Write("empty/x", "x");
+  folder_.Write("cache/snapshots/x", "x");
+  const std::pair<std::string, std::string> kCases[] = {
+      {"sentence-transformers/all-MiniLM-L6-v2",
+       "no folder 'sentence-transformers/all-MiniLM-L6-v2': No such file or "
+       "directory; if it is a name on the Hugging Face Hub, nothing is "
+       "downloaded from there: deploy/fetch-model.sh fetches this one and "
+       "prints its folder"},
+      {"BAAI/bge-m3",
+       "fetch it, such as with `hf download BAAI/bge-m3 --local-dir DIR`, and "
+       "give DIR"},
+      {"~/models/minilm",
+       "no folder '~/models/minilm': No such file or directory; the shell "
+       "expands ~ at the start of a word only: write --model=\"$HOME/...\""},
+      {"/none/model",
+       "no folder '/none/model': No such file or directory; give the folder "
+       "that holds config.json and the weights"},
+      {folder_.Path("file"), "'" + folder_.Path("file") +
+                                 "' is a file; give the folder that holds it: "
+                                 "'" +
+                                 folder_.path() + "'"},
+      {folder_.Path("empty"), "no config.json in the folder '" +
+                                  folder_.Path("empty") +
+                                  "'; give the folder of a model"},
+      {folder_.Path("cache"),
+       "it is a cache of the Hugging Face Hub: give a "
+       "folder of its snapshots/"}};
+  for (const auto& [folder, message] : kCases) {
+    EXPECT_THAT(Model::Load(folder, {.device = "cpu"}).status(),
+                IsError(absl::StatusCode::kNotFound, message));
+  }
+}
+
+TEST_F(ModelTest, NamesTheFolderThatHasNoWeights) {
+  std::filesystem::remove(folder_.Path("model.safetensors"));
+  EXPECT_THAT(Load().status(),
+              IsError(absl::StatusCode::kNotFound,
+                      "no weights in the folder '" + folder_.path() +
+                          "': neither model.safetensors nor "
+                          "model.safetensors.index.json; fetch the model "
+                          "again"));
 }
 
 TEST_F(ModelTest, SaysWhatItLoaded) {

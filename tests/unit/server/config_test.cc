@@ -70,6 +70,12 @@ TEST(ConfigTest, EveryRangeNamesItsFlagValueAndLimit) {
        "--listen=host: must be host:port"},
       {[](ServerConfig* c) { c->http_listen = "host:70000"; },
        "--http_listen=host:70000: the port must be 0 to 65535"},
+      {[](ServerConfig* c) { c->otlp_endpoint = "collector"; },
+       "--otlp_endpoint=collector: must be host:port of a collector's OTLP"},
+      {[](ServerConfig* c) { c->otlp_endpoint = "https://collector:0"; },
+       "--otlp_endpoint=https://collector:0: must be host:port"},
+      {[](ServerConfig* c) { c->trace_ratio = 1.5; },
+       "--trace_ratio=1.5: must be 0 to 1"},
       {[](ServerConfig* c) { c->reflection = "yes"; },
        "--reflection=yes: must be one of auto, true, false"},
       {[](ServerConfig* c) { c->tls_certificate_file = "a.pem"; },
@@ -201,6 +207,16 @@ TEST(ConfigTest, ItsTextNamesEverySettingOnOneLine) {
     EXPECT_THAT(text, ::testing::HasSubstr(key));
   }
   EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("\n")));
+}
+
+TEST(ConfigTest, AnEndpointOfTracesIsAnAddressWithOrWithoutAScheme) {
+  const auto plain = SplitOtlpEndpoint("localhost:4317");
+  EXPECT_EQ(plain->address, "localhost:4317");
+  EXPECT_FALSE(plain->tls);
+  EXPECT_EQ(SplitOtlpEndpoint("http://[::1]:4317/")->address, "[::1]:4317");
+  const auto secure = SplitOtlpEndpoint("https://collector:443");
+  EXPECT_EQ(secure->address, "collector:443");
+  EXPECT_TRUE(secure->tls);
 }
 
 }  // namespace

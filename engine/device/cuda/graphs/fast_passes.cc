@@ -87,11 +87,11 @@ absl::Status FastPasses::Replay(const std::function<absl::Status()>& launch,
   const int waited = runtime_->Synchronize(stream);
   if (!CanGoOnAfter(waited)) code = waited;
   then(waited);
-  if (code != 0) return RuntimeError(runtime_, code, "trying a faster way");
+  if (code != 0) return RuntimeError(runtime_, code, "trying a faster path");
   if (!status.ok()) return status;
   return std::memcmp(memory.staging, results, bytes) == 0
              ? absl::OkStatus()
-             : absl::InternalError("it gives other bits than a plain run");
+             : absl::InternalError("its bits differ from a plain run");
 }
 
 void FastPasses::LeaveGraphs(const absl::Status& why) {

@@ -31,7 +31,7 @@ std::optional<Bucket> ChooseBucket(const std::vector<int32_t>& cu_seqlens,
   }
   bucket.work = 1;
   while (bucket.work < needed) bucket.work *= 2;
-  // Every entry has a query of its own, so there is no need for more.
+  // Every entry has its own query, so no more are necessary.
   bucket.work = std::min(bucket.work, bucket.rows);
   return bucket;
 }

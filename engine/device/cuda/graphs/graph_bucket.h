@@ -3,8 +3,8 @@
 //
 // Rows that pad are tokens of id 0 that belong to no sequence: attention has no
 // entry for them and leaves their context as it is. Entries that pad a work
-// list are empty and end at once. A row's bits never depend on the rows beside
-// it, so padding changes none, whatever the rows that pad hold.
+// list are empty and end at once. A row's bits never depend on other rows, so
+// padding changes none, whatever the padding rows contain.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_GRAPH_BUCKET_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_GRAPH_BUCKET_H_
 

@@ -24,7 +24,7 @@ class Agreement {
     return absl::InternalError(absl::StrCat(
         "cuda:", ordinal, ": ", what, serves ? " serves" : " does not serve",
         " here, unlike on cuda:", found->second.second,
-        "; a text would have other bits on each: serve by one of them"));
+        "; a text would have different bits on each: use one of them"));
   }
 
  private:

@@ -265,7 +265,7 @@ absl::Status ProveAttention(Runtime* runtime, DType element, int32_t head_size,
                    element == DType::kF16 ? "fp16" : "bf16", ", head size ",
                    head_size, biased ? ", with a bias" : "", ReachText(reach),
                    "): ", *figures, "; ", other, " of ", inputs.sequences(),
-                   " sequences have other bits alone than in company"));
+                   " sequences have different bits alone and in a batch"));
 }
 
 }  // namespace cuda

@@ -1,7 +1,7 @@
-// Whether a path of attention may serve on a device: it runs beside the general
-// path on fixed inputs whose values spread over many powers of two, rows of
-// softmax from flat to one key alone among them, at the lengths around its
-// borders, in company and alone.
+// Whether a path of attention may serve on a device: it is compared with the
+// general path on fixed inputs whose values spread over many powers of two,
+// rows of softmax from flat to one key alone among them, at the lengths around
+// its borders, in company and alone.
 //
 // Thread rule: any thread that chose the device (Runtime::UseDevice); waits for
 // the stream, which nothing else uses meanwhile. Takes at most 1 MiB of the

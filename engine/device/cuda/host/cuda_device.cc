@@ -66,8 +66,7 @@ class CudaDevice : public Device {
     if (!status.ok()) return status;
     int64_t free_bytes = 0;
     const int code = runtime_->FreeBytes(&free_bytes);
-    if (code != 0)
-      return RuntimeError(runtime_, code, "asking for free memory");
+    if (code != 0) return RuntimeError(runtime_, code, "querying free memory");
     ExecutorLimits limits;
     limits.max_batch_tokens =
         std::max<int64_t>(default_batch_tokens(), sizes.max_len);
@@ -195,7 +194,7 @@ absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
       inner % kColumnMultiple != 0) {
     return absl::UnimplementedError(
         absl::StrCat("hidden_size ", hidden, " and intermediate_size ", inner,
-                     " are not computed on a GPU: both must be multiples of ",
+                     " are not supported on a GPU: both must be multiples of ",
                      kColumnMultiple, " and the first at most ", kMaxHidden,
                      "; choose device cpu"));
   }
@@ -203,13 +202,13 @@ absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
   if (embedding % kColumnMultiple != 0 || embedding > kMaxHidden) {
     return absl::UnimplementedError(absl::StrCat(
         "embedding_size ", embedding,
-        " is not computed on a GPU: it must be a multiple of ", kColumnMultiple,
-        ", at most ", kMaxHidden, "; choose device cpu"));
+        " is not supported on a GPU: it must be a multiple of ",
+        kColumnMultiple, ", at most ", kMaxHidden, "; choose device cpu"));
   }
   if (head_size > kMaxHeadSize ||
       (dtype() != DType::kF32 && head_size % kColumnMultiple != 0)) {
     return absl::UnimplementedError(
-        absl::StrCat("head size ", head_size, " is not computed on a GPU in ",
+        absl::StrCat("head size ", head_size, " is not supported on a GPU in ",
                      DTypeName(dtype()), ": at most ", kMaxHeadSize,
                      ", and in a 16-bit dtype a multiple of ", kColumnMultiple,
                      "; choose device cpu"));
@@ -218,7 +217,7 @@ absl::Status CudaDevice::CheckSizes(const ModelSizes& sizes) const {
     if (!e4m3() || columns % kE4m3ColumnMultiple == 0) continue;
     return absl::UnimplementedError(
         absl::StrCat("rows of ", columns,
-                     " are not multiplied in fp8: hidden_size and "
+                     " cannot be multiplied in fp8: hidden_size and "
                      "intermediate_size must be multiples of ",
                      kE4m3ColumnMultiple, "; choose products dtype"));
   }
@@ -239,7 +238,7 @@ Epilogue EpilogueOf(Activation activation) {
   return Epilogue::kBias;
 }
 
-// The product gives plain sums; bias and activation are a pass of their own.
+// The product gives plain sums; bias and activation are a separate pass.
 void ActivateApart(Activation activation, CudaLinear* linear,
                    ProductArgs* args) {
   linear->activation = activation;
@@ -312,7 +311,7 @@ absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> CudaDevice::PrepareEmbeddings(
 }  // namespace
 
 absl::Status NoSuchCard(int32_t ordinal, int32_t count) {
-  return absl::NotFoundError(absl::StrCat("cuda:", ordinal, " is not there; ",
+  return absl::NotFoundError(absl::StrCat("cuda:", ordinal, " does not exist; ",
                                           count, " devices are visible"));
 }
 
@@ -352,7 +351,8 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
   }
   Card card;
   code = runtime->Describe(ordinal, &card);
-  if (code != 0) return RuntimeError(runtime.get(), code, "asking what it is");
+  if (code != 0)
+    return RuntimeError(runtime.get(), code, "querying its properties");
   if (card.compute_major < kLeastComputeMajor) {
     return absl::UnimplementedError(absl::StrCat(
         "cuda:", ordinal, " (", card.name, ") has compute capability ",
@@ -365,7 +365,7 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
         "cuda:", ordinal, " (", card.name, ") has compute capability ",
         card.compute_major, ".", card.compute_minor, "; fp8 products need ",
         kE4m3ComputeMajor, ".", kE4m3ComputeMinor,
-        ", since cuBLASLt scales rows of e4m3 there alone; choose products "
+        ", because only there cuBLASLt scales rows of e4m3; choose products "
         "dtype"));
   }
   context->runtime = std::move(runtime);

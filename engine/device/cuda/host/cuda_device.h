@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
     const std::string& operands = "dtype", bool graphs = true,
     std::shared_ptr<Agreement> agreement = nullptr);
 
-// "cuda:7 is not there; 2 devices are visible"
+// "cuda:7 does not exist; 2 devices are visible"
 absl::Status NoSuchCard(int32_t ordinal, int32_t count);
 
 // Cards of one kind as one Device, on the real runtime; no ordinals: all that

@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Executor>> CudaExecutor::Create(
   int code = runtime->UseDevice(executor->context_->ordinal);
   int64_t free_bytes = 0;
   if (code == 0) code = runtime->FreeBytes(&free_bytes);
-  if (code != 0) return RuntimeError(runtime, code, "asking for free memory");
+  if (code != 0) return RuntimeError(runtime, code, "querying free memory");
   absl::Status status = CheckMemory(0, plan.device_bytes(), 1, free_bytes);
   const auto take = [&](auto* buffer, int64_t bytes, const char* what) {
     if (status.ok()) status = buffer->Take(runtime, bytes, what);
@@ -79,7 +79,7 @@ absl::StatusOr<Matrix> CudaExecutor::Allocate(int64_t rows, int64_t cols) {
     return absl::InternalError(absl::StrCat(
         "activations of ", rows, " rows and ", cols, " columns take ", bytes,
         " bytes; ", plan_.activation_bytes - activation_bytes_, " of the ",
-        plan_.activation_bytes, " that were planned are left"));
+        plan_.activation_bytes, " that were planned are available"));
   }
   absl::Status status = buffer.Take(&runtime_, bytes, "activations");
   if (!status.ok()) return status;
@@ -108,13 +108,13 @@ BatchRef CudaExecutor::Upload(const PackedBatch& batch) {
   if (context_->lost) {
     Record(absl::DataLossError(
         absl::StrCat("cuda:", context_->ordinal,
-                     " was lost by an earlier error of this process")));
+                     " was lost because of an earlier error in this process")));
   } else if (tokens > limits_.max_batch_tokens ||
              batch.num_sequences() > limits_.max_batch_sequences ||
              batch.max_seqlen > limits_.model.max_len) {
     Record(absl::InternalError(absl::StrCat(
         "a batch of ", tokens, " tokens in ", batch.num_sequences(),
-        " sequences of up to ", batch.max_seqlen, " is over this executor's ",
+        " sequences of up to ", batch.max_seqlen, " exceeds this executor's ",
         limits_.max_batch_tokens, ", ", limits_.max_batch_sequences, " and ",
         limits_.model.max_len)));
   } else {
@@ -158,8 +158,8 @@ Matrix CudaExecutor::Operand(Matrix x, bool by_8_bits) {
   const QuantizeRowsOp op = {x, quantized_.data()};
   if (E4m3RowsBytes(x.rows, x.cols) > plan_.quantized_bytes) {
     Record(absl::InternalError(absl::StrCat(
-        x.rows, " rows of ", x.cols, " columns in e4m3 are over the ",
-        plan_.quantized_bytes, " bytes that this executor has for them")));
+        x.rows, " rows of ", x.cols, " columns in e4m3 exceed the ",
+        plan_.quantized_bytes, " bytes reserved for them")));
   } else if (!context_->fused_e4m3 || !QuantizeInNorm(op, &ops_)) {
     ops_.emplace_back(op);
   }
@@ -215,8 +215,8 @@ void CudaExecutor::Do(const PoolOp& op) {
   std::copy_n(op.work, op.work_count, staged + pool_end_);
   unpooled_ -= op.work_count;
   PoolOp pool = op;
-  // Padded where the rest of the batch then has room. Where it has not, the ops
-  // count what this batch has, and make a graph of their own.
+  // Padded if the rest of the batch then has room. Otherwise the ops count what
+  // this batch has, and become a separate graph.
   const int64_t room =
       (plan_.batch_bytes - layout_.pool_work) / int64_t{sizeof(PoolWork)};
   if (bucket_ && pool_end_ + bucket_->work + unpooled_ <= room) {

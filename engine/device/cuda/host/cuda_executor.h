@@ -1,5 +1,4 @@
-// One forward pass at a time on a stream of its own. Internal to
-// engine/device/cuda.
+// One forward pass at a time on its own stream. Internal to engine/device/cuda.
 //
 // A pass is recorded as its ops are called, and runs in Finish (fast_passes.h).
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_HOST_CUDA_EXECUTOR_H_

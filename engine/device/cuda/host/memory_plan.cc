@@ -72,7 +72,7 @@ SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
   const int64_t tokens = limits.max_batch_tokens;
   const ModelSizes& model = limits.model;
   SessionPlan plan;
-  // Every piece of attention's work has a query of its own.
+  // Every entry of attention's work list has its own query.
   plan.batch_bytes =
       LayOutBatch(tokens, tokens, limits.max_batch_sequences).bytes;
   plan.output_bytes =
@@ -87,13 +87,13 @@ absl::Status CheckMemory(int64_t model_bytes, int64_t session_bytes,
                          int32_t sessions, int64_t free_bytes) {
   if (model_bytes + sessions * session_bytes <= free_bytes)
     return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the model takes ", BytesText(model_bytes), " and each of ", sessions,
-      " sessions ", BytesText(session_bytes), " (",
-      model_bytes + sessions * session_bytes, " bytes in all); ", free_bytes,
-      " bytes (", BytesText(free_bytes),
-      ") of the card are free: fewer threads, a smaller max_batch_tokens or a "
-      "16-bit dtype take less"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the model takes ", BytesText(model_bytes), " and each of ",
+                   sessions, " sessions ", BytesText(session_bytes), " (",
+                   model_bytes + sessions * session_bytes, " bytes in all); ",
+                   free_bytes, " bytes (", BytesText(free_bytes),
+                   ") of the card are free: use fewer threads, a smaller "
+                   "max_batch_tokens or a 16-bit dtype"));
 }
 
 std::string BytesText(int64_t bytes) {

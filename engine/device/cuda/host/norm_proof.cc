@@ -17,7 +17,7 @@ constexpr int64_t kRandomRows = 32;
 constexpr int64_t kRows = kRandomRows + 5;  // not a multiple of a block's
 constexpr int64_t kElementBytes = 2;
 
-// Every row's exponents are around one of its own; the last rows are special.
+// Each row's exponents are around a different one; the last rows are special.
 std::vector<float> WideRows(int32_t hidden, bool special,
                             std::mt19937* random) {
   std::normal_distribution<float> normal;
@@ -43,7 +43,7 @@ std::vector<float> WideRows(int32_t hidden, bool special,
   return rows;
 }
 
-// Gains down to 0, so that rows of y have small values beside large ones.
+// Gains down to 0, so that rows of y have small values next to large ones.
 std::vector<float> Gains(int32_t hidden, std::mt19937* random) {
   std::normal_distribution<float> normal;
   std::vector<float> gains(hidden);

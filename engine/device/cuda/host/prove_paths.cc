@@ -59,7 +59,7 @@ absl::Status ProvePaths(Runtime* runtime, const ModelSizes& sizes,
     return outcomes.Finish();
   }
   const int32_t head_size = sizes.head_size();
-  // A limited reach is a kernel of its own.
+  // A limited reach has a separate kernel.
   paths->reaches = {Reach()};
   for (const Reach& reach : sizes.reaches) {
     if (std::find(paths->reaches.begin(), paths->reaches.end(), reach) ==

@@ -1,6 +1,6 @@
-// The kernels' fast paths prove themselves at start, each beside its plain
-// path: those of attention, and LayerNorm's own rows in e4m3. (Products do so
-// in tuned_products and gelu_products, graphs and overlapping launches in
+// The kernels' fast paths prove themselves at start, each compared with its
+// plain path: those of attention, and LayerNorm's own rows in e4m3. (Products
+// do so in tuned_products and gelu_products, graphs and overlapping launches in
 // fast_passes.)
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_HOST_PROVE_PATHS_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_HOST_PROVE_PATHS_H_

@@ -15,7 +15,7 @@ namespace cuda {
 struct CudaLinear : DeviceLinear {
   DeviceBuffer weight;  // [out,in] in the device's dtype or e4m3
   DeviceBuffer bias;    // [out], float, or the dtype if in the epilogue
-  // With a kernel of our own, bias included; kNone: the product does it.
+  // By a separate kernel, bias included; kNone: the product does it.
   Activation activation = Activation::kNone;
   std::unique_ptr<Product> product;
 };

@@ -5,7 +5,7 @@
 // issued before one is waited for. Bytes moved: each of x, residual and y once,
 // 3 rows H elements (2 without a residual), one more for a sum, and rows H
 // bytes of codes. y may be x or residual, and so may sum: a warp has read its
-// whole row before it writes. What is normalised is the sum before it is
+// whole row before it writes. What is normalized is the sum before it is
 // rounded, so that keeping it changes no bits of y. Codes and
 // scales are those of y as it is stored, so that they are QuantizeRowsOp's own.
 #include "engine/device/cuda/kernels/e4m3_rows.h"

@@ -12,8 +12,7 @@
 // A row is multiplied by one reciprocal of its sum and rounded once.
 //
 // A bounded reach lowers scores of keys beyond it to -infinity before softmax.
-// That is a form of its own (Form), so that the others compute what they would
-// without it.
+// That is a separate form (Form), so that the others are not affected.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_ATTENTION_TILES_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_KERNELS_ATTENTION_TILES_H_
 

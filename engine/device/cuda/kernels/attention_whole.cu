@@ -4,9 +4,9 @@
 // ones.
 //
 // A warp takes 16 queries of one sequence and head. Up to 16 tokens that is all
-// of them: the four warps of a block take four heads, each with tiles of its
-// own, and wait for none of the others. For longer sequences a block has a warp
-// for each 16 of 64 or 128 queries, and one head; a warp past the sequence only
+// of them: the four warps of a block take four heads, each with its own tiles,
+// and do not wait for each other. For longer sequences a block has a warp for
+// each 16 of 64 or 128 queries, and one head; a warp past the sequence only
 // copies. Q and K come first, V while scores are computed. Softmax is one pass
 // over all keys, in groups of 16, as many as the sequence has; the order
 // depends on its length only. A reach spares no work here, it masks scores.

@@ -24,7 +24,7 @@ EmbedTokensKernel(EmbedOp op) {
     return static_cast<const T*>(table) + static_cast<int64_t>(id) * hidden;
   };
   const T* token = row_of(op.tables.token, op.batch.token_ids[row]);
-  // Without a table the token's row stands in: a load that no branch delays.
+  // Without a table it loads the token's row instead: a load without a branch.
   const T* position = token;
   const T* segment = token;
   const bool has_position = op.tables.position != nullptr;

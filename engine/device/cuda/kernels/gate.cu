@@ -1,6 +1,6 @@
 // y [rows,F] = activation(first F columns of x [rows,2F]) * the other F.
 //
-// A thread takes eight neighbours of each half in kRows rows, a block these
+// A thread takes eight neighbors of each half in kRows rows, a block these
 // rows, or an equal part of their columns; all loads are issued before one is
 // waited for. Bytes moved: x read and y written once, 3 rows F elements. The
 // activation and its product are float, the result is rounded once. F is a

@@ -1,4 +1,4 @@
-// One sequence's token states -> its vector, normalised if asked; or the
+// One sequence's token states -> its vector, normalized if asked; or the
 // states themselves as floats.
 //
 // A block takes a sequence, a thread every 256th column, its tokens in order:

@@ -66,8 +66,8 @@ ENCODERD_DEVICE void CopyAsync16(void* shared, const void* global, bool valid) {
 ENCODERD_DEVICE void CopyCommit() {
   asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
-// Waits until at most `kGroups` of this thread's groups are under way. What
-// other threads copied is there after a Barrier, what lanes of this warp copied
+// Waits until at most `kGroups` of this thread's groups are in flight. Copies
+// of other threads are visible after a Barrier, those of lanes of this warp
 // after a WarpBarrier.
 template <int kGroups>
 ENCODERD_DEVICE void CopyWait() {

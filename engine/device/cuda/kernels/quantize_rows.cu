@@ -1,4 +1,4 @@
-// y [rows,cols] = x in e4m3, each row by a scale of its own (ops.h).
+// y [rows,cols] = x in e4m3, each row with its own scale (ops.h).
 //
 // A warp takes a row, a block four, so that a row's codes depend on itself
 // alone. Bytes moved: x is read twice, the second time from the caches, and y

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int32_t kMaxThreads = 256;
 
-// kWidth neighbours, 8 or 1.
+// kWidth neighbors, 8 or 1.
 template <typename T, int kWidth>
 struct Some {
   T values[kWidth];

@@ -59,7 +59,7 @@ class CublasLtProduct : public Product {
   const ProductArgs args_;
   const cudaDataType x_type_, y_type_;
   Layout weight_;  // [in,out]
-  // In e4m3 only to ask with: the weight's scales stand in for those of x.
+  // In e4m3 only for the request: the weight's scales replace those of x.
   Description operation_;
   cublasLtMatmulAlgo_t algorithm_ = {};
 };
@@ -158,7 +158,7 @@ absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> CublasLtProduct::Ask(
         lt.cublasLtMatmulAlgoGetHeuristic(
             library_->handle, operation_.get(), weight_.get(), from.get(),
             to.get(), to.get(), preference, kAnswers, found, &count),
-        "asking for an algorithm");
+        "requesting an algorithm");
   }
   lt.cublasLtMatmulPreferenceDestroy(preference);
   if (!status.ok()) return status;

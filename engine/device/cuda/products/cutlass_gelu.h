@@ -27,7 +27,7 @@ struct CutlassGeluArgs {
   int32_t rows;  // 1 or more
   int32_t in;
   int32_t out;
-  int32_t processors;  // of the card: at most so many blocks run at once
+  int32_t processors;  // of the card: at most this many blocks run at once
 };
 
 // One compiled form of the kernel. A block computes whole tiles of y, each over

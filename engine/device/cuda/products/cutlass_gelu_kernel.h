@@ -3,15 +3,15 @@
 //
 // A block is three groups of 128 threads. One brings tiles of x and weight to
 // shared memory (TMA, as many stages as fit); two multiply (wgmma): a half of
-// the same tile each (cooperative), or each a tile of its own, so that one's
-// epilogue runs under the other's products (ping-pong). Bytes moved:
+// the same tile each (cooperative), or separate tiles, so that the epilogue of
+// one overlaps the products of the other (ping-pong). Bytes moved:
 // x rows in, weight out in, bias out, y rows out.
 //
-// A row's bits do not depend on the rows beside it: an element of y has one
-// float accumulator over all of K, in steps of 64 from 0, in every tile and
-// block alike, whatever the count of rows; nothing splits K (the persistent
-// scheduler gives a block whole tiles, and takes no workspace). Rows past the
-// last are read as zeros and not written.
+// A row's bits do not depend on other rows: an element of y has one float
+// accumulator over all of K, in steps of 64 from 0, in every tile and block
+// alike, whatever the count of rows; nothing splits K (the persistent scheduler
+// gives a block whole tiles, and takes no workspace). Rows past the last are
+// read as zeros and not written.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_CUTLASS_GELU_KERNEL_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_CUTLASS_GELU_KERNEL_H_
 

@@ -30,7 +30,7 @@ std::string Refusal(const ProductArgs& args) {
   if (args.operands != Operands::kElement) return "rows are in e4m3";
   if (args.element == DType::kF32) return "elements have 32 bits, not 16";
   if (args.epilogue != Epilogue::kBiasGeluErf)
-    return "only the epilogue bias_gelu is there";
+    return "only the epilogue bias_gelu is supported";
   const std::pair<const char*, int64_t> sizes[] = {{"in", args.in},
                                                    {"out", args.out}};
   for (const auto& [name, size] : sizes) {

@@ -20,8 +20,7 @@ ProductProof::RunRows Of(const Product& product) {
   };
 }
 
-// The product, then bias and GELU by a pass of their own. bias: float, on the
-// card.
+// The product, then bias and GELU in a separate pass. bias: float, on the card.
 ProductProof::RunRows PlainGelu(const Product& plain, const ProductArgs& args,
                                 const void* bias, Runtime* runtime) {
   return [=, &plain](const void* x, int64_t rows, void* y,

@@ -3,7 +3,7 @@
 //
 // y [rows,out] = epilogue(x [rows,in] weight^T), weight [out,in], all of one
 // element, or x and weight in e4m3; sums in float (fp32 without TF32). A row's
-// bits never depend on the rows beside it, nor on how many there are.
+// bits never depend on other rows, nor on their number.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_PRODUCTS_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_PRODUCTS_H_
 

@@ -134,7 +134,7 @@ absl::StatusOr<ProductChoice> TunedProducts::Choose(const ProductArgs& args) {
   if (refused_ > 0) {
     absl::StrAppend(
         &text, "; ", refused_,
-        " times an algorithm was refused, the first: ", first_refused_);
+        " times an algorithm was rejected, the first: ", first_refused_);
   }
   AddNote(args, text);
   return choice;
@@ -149,11 +149,11 @@ absl::StatusOr<Algorithm> TunedProducts::ChooseReference(
     if (!absl::IsInvalidArgument(status)) return status;
     return absl::InternalError(absl::StrCat(
         "cuda:", ordinal_, ": ", name(),
-        " refuses the algorithm that products ", KeyText(key),
+        " rejects the algorithm that products ", KeyText(key),
         " have on another card of this process: ", status.message(),
-        "; by another one a text would have other bits here"));
+        "; with another one a text would have different bits here"));
   }
-  absl::Status why = absl::UnimplementedError("it offers none");
+  absl::Status why = absl::UnimplementedError("it offers no algorithm");
   std::set<Algorithm> tried;
   for (const int64_t rows : kAskedRows) {
     const absl::StatusOr<std::vector<Algorithm>> candidates =
@@ -213,8 +213,9 @@ absl::Status TunedProducts::ChooseForBucket(const ProductArgs& args,
       choice->by_bucket[bucket] = *kept;
       return absl::OkStatus();
     }
-    AddNote(args, absl::StrCat("warning: the kept choice for up to ", key.rows,
-                               " rows does not serve: ", serves.message()));
+    AddNote(args,
+            absl::StrCat("warning: the stored choice for up to ", key.rows,
+                         " rows does not serve: ", serves.message()));
   }
   const absl::StatusOr<double> reference =
       TimeForBucket(args, bucket, choice->reference, proof);
@@ -283,9 +284,9 @@ absl::Status TunedProducts::FaultOfKept(const ProductKey& key,
   return absl::Status(
       status.code(),
       absl::StrCat(path, path.empty() ? "" : ": ", "cuda:", ordinal_,
-                   ": the algorithm kept for products ", KeyText(key),
+                   ": the algorithm stored for products ", KeyText(key),
                    " fails: ", status.message(),
-                   path.empty() ? "" : "; delete the file and start again"));
+                   path.empty() ? "" : "; delete the file and restart"));
 }
 
 }  // namespace cuda

@@ -145,7 +145,8 @@ absl::StatusOr<Choices> ParseTuning(absl::string_view text,
   if (!digest.ok()) return digest.status();
   if (end == text.npos ||
       text.substr(end) != absl::StrCat(kDigest, *digest, "\n"))
-    return absl::DataLossError("it is damaged: its digest is of other content");
+    return absl::DataLossError(
+        "it is corrupt: its digest does not match its content");
   absl::string_view rest = lines;
   if (!absl::ConsumePrefix(&rest, Header(tuned_for))) {
     return absl::DataLossError(
@@ -157,8 +158,7 @@ absl::StatusOr<Choices> ParseTuning(absl::string_view text,
   for (const absl::string_view line :
        absl::StrSplit(rest, '\n', absl::SkipEmpty())) {
     if (!ParseLine(line, &choices))
-      return absl::DataLossError(
-          absl::StrCat("a line is not understood: ", Quote(line)));
+      return absl::DataLossError(absl::StrCat("invalid line: ", Quote(line)));
   }
   return choices;
 }
@@ -184,7 +184,7 @@ Choices TuningStore::Read(bool tell) {
   if (choices.ok()) return *std::move(choices);
   if (tell) {
     AddNote(absl::StrCat("warning: ", path(),
-                         " is not used, algorithms are timed again: ",
+                         " is not used, so algorithms are timed again: ",
                          choices.status().message()));
   }
   return {};
@@ -209,10 +209,10 @@ void TuningStore::Keep(const Choices& choices) {
   const absl::Status status = Write(choices);
   writable_ = status.ok();
   if (writable_) return;
-  AddNote(absl::StrCat("warning: ", path(),
-                       " cannot be written: the next start times algorithms "
-                       "again: ",
-                       status.message()));
+  AddNote(absl::StrCat(
+      "warning: ", path(),
+      " cannot be written, so the next start times algorithms again: ",
+      status.message()));
 }
 
 const Algorithm* TuningStore::Reference(const ProductKey& key) const {

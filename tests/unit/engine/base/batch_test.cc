@@ -106,7 +106,7 @@ TEST(ValidateSequenceTest, RefusesListsOfDifferentLengths) {
             "POSITION_IDS_LENGTH");
 }
 
-// As the RoBERTa family counts: padding inside an input has the row of its own
+// As the RoBERTa family counts: padding inside an input has the row of its
 // id and counts for no other.
 TEST(PackedBatchTest, CountsPositionsOverTheTokensThatAreNoPadding) {
   IdLimits limits = SmallLimits();

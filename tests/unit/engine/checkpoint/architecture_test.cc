@@ -120,10 +120,11 @@ TEST_F(ArchitectureTest, PositionsOfTheRobertaFamilyStartAfterThePadding) {
 }
 
 TEST_F(ArchitectureTest, RefusesAPaddingTokenWithoutARow) {
-  EXPECT_THAT(Config("roberta", {{"pad_token_id", 65}}),
-              IsError(kDataLoss,
-                      "max_position_embeddings is 66; want more than the 66 "
-                      "rows that are not for tokens"));
+  EXPECT_THAT(
+      Config("roberta", {{"pad_token_id", 65}}),
+      IsError(kDataLoss,
+              "max_position_embeddings is 66; expected more than the 66 "
+              "rows that are not for tokens"));
   EXPECT_THAT(Config("roberta", {{"pad_token_id", 300}}),
               IsError(kDataLoss, "pad_token_id is 300"));
   EXPECT_THAT(Config("roberta", {{"pad_token_id", -1}}),
@@ -139,7 +140,7 @@ TEST_F(ArchitectureTest, DistilBertHasNoSegmentsAndAnEpsilonOfItsOwn) {
   EXPECT_EQ(config->type_vocab_size, 0);
   EXPECT_EQ(config->layer_norm_eps, 1e-12f);
   EXPECT_THAT(Config("distilbert", {{"n_heads", 7}}),
-              IsError(kDataLoss, "n_heads is 7; want a divisor of dim 64"));
+              IsError(kDataLoss, "n_heads is 7; expected a divisor of dim 64"));
   EXPECT_THAT(Config("distilbert", {{"activation", "silu"}}),
               IsError(kUnimplemented, "activation 'silu'"));
 }
@@ -182,10 +183,11 @@ TEST_F(ArchitectureTest, AlbertSharesLayersInGroups) {
 }
 
 TEST_F(ArchitectureTest, RefusesMoreGroupsThanLayers) {
-  EXPECT_THAT(Config("albert", {{"num_hidden_groups", 5}}),
-              IsError(kDataLoss,
-                      "num_hidden_groups is 5; want a whole number from 1 to "
-                      "4"));
+  EXPECT_THAT(
+      Config("albert", {{"num_hidden_groups", 5}}),
+      IsError(kDataLoss,
+              "num_hidden_groups is 5; expected a whole number from 1 to "
+              "4"));
   EXPECT_THAT(Config("albert", {{"inner_group_num", 0}}),
               IsError(kDataLoss, "inner_group_num is 0"));
   EXPECT_THAT(Config("albert", {{"inner_group_num", 1000}}),

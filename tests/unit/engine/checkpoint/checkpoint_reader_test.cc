@@ -204,7 +204,7 @@ TEST_F(WeightsTest, IgnoresAndNotesTensorsBesideTheEncoder) {
   ASSERT_THAT(reader, IsOk());
   ASSERT_EQ((*reader)->notes().size(), 1u);
   EXPECT_EQ((*reader)->notes()[0],
-            "2 tensors beside the encoder are ignored: "
+            "2 tensors outside the encoder are ignored: "
             "'cls.predictions.bias', 'pooler.dense.weight'");
 }
 
@@ -252,12 +252,13 @@ TEST_F(WeightsTest, NamesAWrongShapeAndTheOneWanted) {
   positions.bytes.resize(36 * 39 * 4);
   EXPECT_THAT(Open(), IsError(kDataLoss,
                               "embeddings.position_embeddings.weight has the "
-                              "shape [36,39]; config.json wants [37,39]"));
+                              "shape [36,39]; config.json requires [37,39]"));
 }
 
 TEST_F(WeightsTest, RefusesATransposedMatrix) {
   Tensor("encoder.layer.0.intermediate.dense.weight").shape = {39, 50};
-  EXPECT_THAT(Open(), IsError(kDataLoss, "[39,50]; config.json wants [50,39]"));
+  EXPECT_THAT(Open(),
+              IsError(kDataLoss, "[39,50]; config.json requires [50,39]"));
 }
 
 TEST_F(WeightsTest, RefusesWeightsOfOtherDtypesByName) {
@@ -312,8 +313,8 @@ TEST_F(WeightsTest, RefusesPickledWeightsAndSaysHowToConvert) {
     EXPECT_THAT(reader, IsError(kUnimplemented, "safe_serialization=True"));
     std::filesystem::remove(folder_.Path(name));
   }
-  EXPECT_THAT(Open(),
-              IsError(absl::StatusCode::kNotFound, "no model.safetensors"));
+  EXPECT_THAT(Open(), IsError(absl::StatusCode::kNotFound,
+                              "neither model.safetensors nor"));
 }
 
 TEST_F(WeightsTest, GivesTheDigestOfTheFile) {
@@ -367,7 +368,7 @@ TEST_F(ShardedWeightsTest, RefusesAShardThatIsNotThere) {
 TEST_F(ShardedWeightsTest, RefusesShardsOutsideTheFolder) {
   for (const char* name : {"../x", "/etc/passwd", "a/../../x"}) {
     WriteIndex(name);
-    EXPECT_THAT(Open(), IsError(kDataLoss, "not a name within")) << name;
+    EXPECT_THAT(Open(), IsError(kDataLoss, "not a name inside")) << name;
   }
   std::filesystem::create_symlink("/etc/passwd", folder_.Path("link"));
   WriteIndex("link");
@@ -380,7 +381,7 @@ TEST_F(ShardedWeightsTest, RefusesAnIndexThatDoesNotFitItsShards) {
   folder_.Write("model.safetensors.index.json", "{}");
   EXPECT_THAT(Open(), IsError(kDataLoss, "weight_map is missing"));
   folder_.Write("model.safetensors.index.json", R"({"weight_map":{"t":1}})");
-  EXPECT_THAT(Open(), IsError(kDataLoss, "want a file's name"));
+  EXPECT_THAT(Open(), IsError(kDataLoss, "expected a file name"));
 }
 
 }  // namespace

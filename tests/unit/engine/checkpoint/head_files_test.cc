@@ -131,8 +131,7 @@ TEST_F(HeadTest, RefusesWidthsThatDoNotFit) {
   dense_["in_features"] = 5;
   EXPECT_THAT(Config({"Dense"}),
               IsError(kDataLoss,
-                      "2_Dense takes 5 values; the one before it "
-                      "gives 4"));
+                      "2_Dense takes 5 values; the preceding one returns 4"));
   dense_["in_features"] = 4;
   dense_["out_features"] = 0;
   EXPECT_THAT(Config({"Dense"}), IsError(kDataLoss, "out_features is 0"));

@@ -119,12 +119,12 @@ TEST_F(LayersTest, RefusesByNameWhatIsNotServed) {
 
 TEST_F(LayersTest, NamesBadValues) {
   EXPECT_THAT(Read({{"layer_types", {"full_attention"}}}),
-              IsError(kDataLoss, "want a list of 5"));
+              IsError(kDataLoss, "expected a list of 5"));
   for (const Json& every : {Json(0), Json(-3), Json(1.5), Json("3")}) {
     EXPECT_THAT(Read({{"every", every}}),
                 IsError(kDataLoss,
                         absl::StrCat("config.json: every is ", ShowJson(every),
-                                     "; want a whole number from 1 "
+                                     "; expected a whole number from 1 "
                                      "to 1048576")));
   }
   for (const Json& local :
@@ -132,17 +132,18 @@ TEST_F(LayersTest, NamesBadValues) {
     EXPECT_THAT(Read({{"local", local}}),
                 IsError(kDataLoss,
                         absl::StrCat("config.json: local is ", ShowJson(local),
-                                     "; want a "
+                                     "; expected a "
                                      "whole number from 1 to ")));
   }
   for (const Json& theta : {Json(0), Json(-1), Json(0.5), Json(1e300),
                             Json("10000"), Json(true), Json::array({1e4})}) {
     for (const char* key : {"global_theta", "local_theta"}) {
-      EXPECT_THAT(Read({{key, theta}}),
-                  IsError(kDataLoss, absl::StrCat("config.json: ", key, " is ",
-                                                  ShowJson(theta),
-                                                  "; want a number from 1 to "
-                                                  "1e+30")));
+      EXPECT_THAT(
+          Read({{key, theta}}),
+          IsError(kDataLoss,
+                  absl::StrCat("config.json: ", key, " is ", ShowJson(theta),
+                               "; expected a number from 1 to "
+                               "1e+30")));
     }
     const Json rope = {{"full_attention", {{"rope_theta", theta}}}};
     EXPECT_THAT(
@@ -151,12 +152,12 @@ TEST_F(LayersTest, NamesBadValues) {
   }
   EXPECT_THAT(Read({{"rope_parameters", 7}}), IsError(kDataLoss, "an object"));
   EXPECT_THAT(Read({{"rope_parameters", {{"full_attention", 7}}}}),
-              IsError(kDataLoss, "want objects by kind of layer"));
+              IsError(kDataLoss, "expected objects by kind of layer"));
   EXPECT_THAT(Read({{"layer_types", "full_attention"}}),
-              IsError(kDataLoss, "want a list of 5"));
+              IsError(kDataLoss, "expected a list of 5"));
   EXPECT_THAT(Read({{"head_dim", 4}}),
               IsError(kDataLoss,
-                      "head_dim is 4; want the hidden size by "
+                      "head_dim is 4; expected the hidden size by "
                       "heads, 6"));
   EXPECT_THAT(Read({{"head_dim", 6}}), IsOk());
 }

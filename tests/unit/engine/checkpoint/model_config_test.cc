@@ -90,9 +90,10 @@ TEST_F(ModelConfigTest, NamesAFolderOrFileThatIsNotThere) {
 
 TEST_F(ModelConfigTest, NamesTheFieldTheValueAndTheLimit) {
   config_["hidden_size"] = -3;
-  EXPECT_THAT(Load(), IsError(kDataLoss,
-                              "config.json: hidden_size is -3; want a whole "
-                              "number from 1 to 262144"));
+  EXPECT_THAT(Load(),
+              IsError(kDataLoss,
+                      "config.json: hidden_size is -3; expected a whole "
+                      "number from 1 to 262144"));
   config_["hidden_size"] = "384";
   EXPECT_THAT(Load(), IsError(kDataLoss, "hidden_size is '384'"));
   config_.erase("hidden_size");
@@ -102,7 +103,7 @@ TEST_F(ModelConfigTest, NamesTheFieldTheValueAndTheLimit) {
 TEST_F(ModelConfigTest, RefusesHeadsThatDoNotDivideTheHiddenSize) {
   config_["num_attention_heads"] = 7;
   EXPECT_THAT(Load(), IsError(kDataLoss,
-                              "num_attention_heads is 7; want a "
+                              "num_attention_heads is 7; expected a "
                               "divisor of hidden_size 384"));
 }
 
@@ -201,9 +202,9 @@ TEST_F(ModelConfigTest, ReadsTheNameOfNewerPoolingFiles) {
 
 TEST_F(ModelConfigTest, RefusesSeveralPoolingModesByName) {
   pooling_["pooling_mode_max_tokens"] = true;
-  EXPECT_THAT(Load(), IsError(kUnimplemented, "max + mean joined"));
+  EXPECT_THAT(Load(), IsError(kUnimplemented, "max + mean combined"));
   pooling_ = {{"pooling_mode", {"cls", "lasttoken"}}};
-  EXPECT_THAT(Load(), IsError(kUnimplemented, "cls + lasttoken joined"));
+  EXPECT_THAT(Load(), IsError(kUnimplemented, "cls + lasttoken combined"));
 }
 
 TEST_F(ModelConfigTest, RefusesUnknownPoolingModesByName) {
@@ -234,7 +235,7 @@ TEST_F(ModelConfigTest, RefusesOtherModulesByName) {
   modules_ = Json::array({{{"type", "custom.Model"}, {"path", ""}}});
   EXPECT_THAT(Load(), IsError(kUnimplemented, "'custom.Model'"));
   modules_ = Json::object();
-  EXPECT_THAT(Load(), IsError(kDataLoss, "no list of modules"));
+  EXPECT_THAT(Load(), IsError(kDataLoss, "not a list of modules"));
   modules_ = Json::array({1});
   EXPECT_THAT(Load(), IsError(kDataLoss, "type is missing"));
 }
@@ -262,7 +263,7 @@ TEST_F(ModelConfigTest, ReadsATransformerInASubfolder) {
 TEST_F(ModelConfigTest, RefusesModulesOutsideTheFolder) {
   for (const char* path : {"../other", "/etc"}) {
     modules_[0]["path"] = path;
-    EXPECT_THAT(Load(), IsError(kDataLoss, "not a name within"));
+    EXPECT_THAT(Load(), IsError(kDataLoss, "not a name inside"));
   }
   std::filesystem::create_symlink("/etc", folder_.Path("link"));
   modules_[0]["path"] = "link";
@@ -295,7 +296,7 @@ TEST_F(ModelConfigTest, RefusesADefaultPromptThatIsNotThereAndALongOne) {
   EXPECT_THAT(Load(), IsError(kDataLoss, "default_prompt_name is 'query'"));
   folder_.Write("config_sentence_transformers.json",
                 R"({"prompts":{"q":")" + std::string(16385, 'x') + "\"}}");
-  EXPECT_THAT(Load(), IsError(kDataLoss, "want at most 16384 bytes"));
+  EXPECT_THAT(Load(), IsError(kDataLoss, "expected at most 16384 bytes"));
 }
 
 TEST_F(ModelConfigTest, RefusesPoolingThatLeavesOutAPrompt) {
@@ -381,7 +382,7 @@ TEST_F(ModelConfigTest, TheFlagRaisesMaxLenUpToTheTable) {
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->max_len, 512);
   EXPECT_EQ(config->max_len_source, MaxLenSource::kFlag);
-  EXPECT_THAT(config->notes, Contains(HasSubstr("over the model's own limit")));
+  EXPECT_THAT(config->notes, Contains(HasSubstr("exceeds the model's limit")));
   config = Load(16);
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->max_len, 16);

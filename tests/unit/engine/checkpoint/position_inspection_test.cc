@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -16,7 +17,7 @@ namespace {
 // chance.
 constexpr int64_t kChangeTolerance = 3;
 
-// N(0, 0.02), as tables are initialised.
+// N(0, 0.02), as tables are initialized.
 HostMatrix RandomTable(int64_t rows, int64_t hidden, uint32_t seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal(0.0f, 0.02f);
@@ -29,7 +30,7 @@ HostMatrix Sinusoid(int64_t rows, int64_t hidden) {
   return SinusoidalPositions().Rows(rows, hidden, nullptr).value();
 }
 
-// A walk in which neighbours have the cosine `cosine`, about.
+// A walk in which neighbors have the cosine `cosine`, about.
 HostMatrix WalkTable(int64_t rows, int64_t hidden, double cosine,
                      uint32_t seed) {
   HostMatrix table = RandomTable(rows, hidden, seed);
@@ -47,6 +48,15 @@ HostMatrix Joined(const HostMatrix& head, const HostMatrix& tail,
   HostMatrix table = tail;
   std::copy(head.data.begin(), head.data.begin() + trained * head.cols,
             table.data.begin());
+  return table;
+}
+
+// The rows plus one vector, of `norm` times the length of a row of N(0, 0.02).
+HostMatrix Shifted(HostMatrix table, double norm, uint32_t seed) {
+  const HostMatrix shared = RandomTable(1, table.cols, seed);
+  for (int64_t i = 0; i < table.rows * table.cols; ++i) {
+    table.data[i] += static_cast<float>(norm * shared.data[i % table.cols]);
+  }
   return table;
 }
 
@@ -68,7 +78,7 @@ TEST(PositionInspectionTest, CallsARandomTableRandomWhateverTheSeed) {
 }
 
 TEST(PositionInspectionTest, CallsFewRandomRowsRandom) {
-  for (int64_t rows : {2, 3, 5, 9, 17}) {
+  for (int64_t rows : {9, 10, 17, 33}) {
     for (uint32_t seed = 1; seed <= 500; ++seed) {
       ASSERT_EQ(Inspect(RandomTable(rows, 64, seed)).verdict,
                 PositionVerdict::kLooksRandom)
@@ -77,20 +87,56 @@ TEST(PositionInspectionTest, CallsFewRandomRowsRandom) {
   }
 }
 
-// The reasoning behind the threshold, measured.
+// A vector that all rows share makes them alike without any order.
+TEST(PositionInspectionTest, CallsNoiseAroundASharedVectorRandom) {
+  for (int64_t hidden : {64, 384, 768}) {
+    for (double norm : {1.0, 4.5, 30.0, 1000.0}) {
+      for (uint32_t seed = 1; seed <= 8; ++seed) {
+        const auto result =
+            Inspect(Shifted(RandomTable(512, hidden, seed), norm, seed + 1000));
+        const double alike = norm * norm / (1 + norm * norm);
+        ASSERT_NEAR(result.profile[0].mean, alike, 0.2);
+        ASSERT_EQ(result.verdict, PositionVerdict::kLooksRandom)
+            << "H " << hidden << " norm " << norm << " seed " << seed << " "
+            << result.verdict_cosine << " " << result.change_row;
+        ASSERT_LT(std::abs(result.verdict_cosine), result.threshold);
+      }
+    }
+  }
+}
+
+TEST(PositionInspectionTest, ALongRowOrRowsOfZerosDoNotMakeNoiseLookTrained) {
+  HostMatrix table = Shifted(RandomTable(512, 384, 1), 2, 2);
+  for (int64_t h = 0; h < table.cols; ++h) table.data[h] *= 1e4f;
+  EXPECT_EQ(Inspect(table).verdict, PositionVerdict::kLooksRandom);
+  std::fill(table.data.begin() + 300 * table.cols, table.data.end(), 0.0f);
+  EXPECT_EQ(Inspect(table).verdict, PositionVerdict::kLooksRandom);
+  std::fill(table.data.begin(), table.data.end(), 0.5f);
+  EXPECT_EQ(Inspect(table).verdict, PositionVerdict::kLooksRandom);
+}
+
+// The reasoning behind the threshold, measured; a shared vector changes
+// nothing.
 TEST(PositionInspectionTest, RandomCosinesSpreadAsTheThresholdAssumes) {
   constexpr int kTables = 400;
   constexpr int64_t kRows = 65, kHidden = 96;
-  double squares = 0;
-  for (uint32_t seed = 1; seed <= kTables; ++seed) {
-    const double mean =
-        Inspect(RandomTable(kRows, kHidden, seed)).verdict_cosine;
-    squares += mean * mean;
-  }
-  const double deviation = std::sqrt(squares / kTables);
   const double assumed =
       RandomCosineThreshold(kRows - 1, kHidden) / kThresholdDeviations;
-  EXPECT_NEAR(deviation / assumed, 1.0, 0.15);
+  for (double norm : {0.0, 10.0}) {
+    double sum = 0, squares = 0;
+    for (uint32_t seed = 1; seed <= kTables; ++seed) {
+      const double mean =
+          Inspect(Shifted(RandomTable(kRows, kHidden, seed), norm, seed + 1000))
+              .verdict_cosine;
+      sum += mean;
+      squares += mean * mean;
+    }
+    const double mean = sum / kTables;
+    // Four deviations of a mean over kTables.
+    EXPECT_NEAR(mean, -1.0 / (kRows - 1), 4 * assumed / std::sqrt(kTables));
+    const double deviation = std::sqrt(squares / kTables - mean * mean);
+    EXPECT_NEAR(deviation / assumed, 1.0, 0.15);
+  }
 }
 
 TEST(PositionInspectionTest, CallsSinusoidalRowsTrained) {
@@ -112,6 +158,24 @@ TEST(PositionInspectionTest, CallsATableOfLooselyAlikeNeighboursTrained) {
   }
 }
 
+TEST(PositionInspectionTest, CallsSmoothRowsAroundASharedVectorTrained) {
+  for (double norm : {1.0, 10.0, 100.0}) {
+    for (uint32_t seed = 1; seed <= 5; ++seed) {
+      for (double cosine : {0.2, 0.5, 0.9}) {
+        const auto result =
+            Inspect(Shifted(WalkTable(512, 384, cosine, seed), norm, 1000));
+        ASSERT_EQ(result.verdict, PositionVerdict::kTrained)
+            << "norm " << norm << " cosine " << cosine << " seed " << seed;
+        ASSERT_NEAR(result.verdict_cosine, cosine, 0.05);
+      }
+    }
+    // A sinusoid's rows are some 35 times as long as those of N(0, 0.02).
+    const auto result = Inspect(Shifted(Sinusoid(512, 384), 35 * norm, 7));
+    EXPECT_EQ(result.verdict, PositionVerdict::kTrained) << norm;
+    EXPECT_GT(result.verdict_cosine, 0.9);
+  }
+}
+
 TEST(PositionInspectionTest, NamesTheRowWhereAHalfTrainedTableChanges) {
   for (int64_t hidden : {64, 384, 1024}) {
     for (double cosine : {0.5, 0.9}) {
@@ -130,9 +194,29 @@ TEST(PositionInspectionTest, NamesTheRowWhereAHalfTrainedTableChanges) {
   }
 }
 
+// New rows are random about nothing, about the mean of the old ones, or about
+// a vector that they share.
+TEST(PositionInspectionTest, NamesTheChangeWhateverBothPartsShare) {
+  for (uint32_t seed = 1; seed <= 10; ++seed) {
+    const HostMatrix head = Shifted(WalkTable(512, 384, 0.9, seed), 3, 1000);
+    const HostMatrix random = RandomTable(512, 384, seed + 100);
+    for (const HostMatrix& tail :
+         {random, Shifted(random, 3, 1000), Shifted(random, 3, 2000)}) {
+      for (int64_t trained : {100, 256, 370}) {
+        const auto result = Inspect(Joined(head, tail, trained));
+        ASSERT_EQ(result.verdict, PositionVerdict::kPartlyTrained)
+            << trained << " seed " << seed;
+        ASSERT_NEAR(static_cast<double>(result.change_row),
+                    static_cast<double>(trained), kChangeTolerance);
+        ASSERT_NEAR(result.verdict_cosine, 0.9, 0.1);
+      }
+    }
+  }
+}
+
 TEST(PositionInspectionTest, NamesTheChangeWhereverItIs) {
   const HostMatrix random = RandomTable(512, 384, 5);
-  for (int64_t trained : {4, 50, 128, 300, 500}) {
+  for (int64_t trained : {10, 50, 128, 300, 500}) {
     const auto result = Inspect(Joined(Sinusoid(512, 384), random, trained));
     EXPECT_EQ(result.verdict, PositionVerdict::kPartlyTrained) << trained;
     EXPECT_NEAR(static_cast<double>(result.change_row),
@@ -165,6 +249,9 @@ TEST(PositionInspectionTest, GivesNormsProfileAndCosines) {
   EXPECT_EQ(result.profile[1].distance, 2);
   EXPECT_NEAR(result.profile[0].mean, 0, 1e-6);
   EXPECT_NEAR(result.profile[1].mean, 0.5, 1e-6);
+  // Less their mean, (2/15, 11/15), the rows are a, -2a and a; zeros stay.
+  EXPECT_NEAR(result.profile[0].centered_mean, -2.0 / 3, 1e-6);
+  EXPECT_NEAR(result.profile[1].centered_mean, 0.5, 1e-6);
   const std::vector<float> cosines = PositionCosines(table, 0, 4);
   const std::vector<float> want = {1, 0, 1, 0, 0, 1, 0, 0,
                                    1, 0, 1, 0, 0, 0, 0, 0};
@@ -190,11 +277,17 @@ TEST(PositionInspectionTest, CosinesEqualTheirDefinitionInDouble) {
   }
 }
 
-TEST(PositionInspectionTest, OneRowHasNoNeighboursToJudge) {
-  const auto result = Inspect(RandomTable(1, 64, 1));
-  EXPECT_EQ(result.verdict, PositionVerdict::kUndecided);
-  EXPECT_TRUE(result.profile.empty());
-  EXPECT_EQ(result.norms.size(), 1u);
+TEST(PositionInspectionTest, FewRowsAreNotJudged) {
+  const HostMatrix table = Sinusoid(16, 64);
+  for (int64_t rows = 1; rows <= kMinPairs; ++rows) {
+    const auto result = InspectPositionRows(table, 0, rows);
+    EXPECT_EQ(result.verdict, PositionVerdict::kUndecided) << rows;
+    EXPECT_EQ(result.verdict_cosine, 0) << rows;
+    EXPECT_EQ(result.norms.size(), static_cast<size_t>(rows));
+    EXPECT_EQ(result.profile.empty(), rows == 1);
+  }
+  EXPECT_EQ(InspectPositionRows(table, 0, kMinPairs + 1).verdict,
+            PositionVerdict::kTrained);
 }
 
 }  // namespace

@@ -170,7 +170,7 @@ TEST(MaxLenTest, TheFlagRaisesGeneratedRowsPastWhatTheFilesSayAndNotesIt) {
   EXPECT_EQ(chosen->tokens, 4096);
   EXPECT_EQ(chosen->source, MaxLenSource::kFlag);
   EXPECT_THAT(chosen->notes,
-              testing::ElementsAre(HasSubstr("over the model's own limit of "
+              testing::ElementsAre(HasSubstr("exceeds the model's limit of "
                                              "256")));
 }
 

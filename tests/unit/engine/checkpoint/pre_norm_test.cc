@@ -101,10 +101,10 @@ TEST_F(PreNormTest, ModernBertsPositionsMayBeCalledSansPos) {
 TEST_F(PreNormTest, NamesBadSizesOfModernBertAndGpt2) {
   const auto expect = [&](const char* name, const char* key, const Json& value,
                           const char* wanted) {
-    EXPECT_THAT(
-        Config(name, {{key, value}}),
-        IsError(kDataLoss, absl::StrCat("config.json: ", key, " is ",
-                                        ShowJson(value), "; want ", wanted)));
+    EXPECT_THAT(Config(name, {{key, value}}),
+                IsError(kDataLoss,
+                        absl::StrCat("config.json: ", key, " is ",
+                                     ShowJson(value), "; expected ", wanted)));
   };
   for (const Json& layers : {Json(0), Json(-1), Json(1025), Json(1000000000)}) {
     expect("modernbert", "num_hidden_layers", layers,
@@ -137,7 +137,7 @@ TEST_F(PreNormTest, RefusesAThetaThatIsNoNumber) {
 }
 
 // A checkpoint as it is published has a head for language modeling, one that
-// was tuned a classifier: beside the encoder, under the same prefix or none.
+// was tuned a classifier: outside the encoder, under the same prefix or none.
 TEST_F(PreNormTest, PassesOverTheHeadsOfModernBertAndGpt2) {
   struct Heads {
     const char* name;
@@ -164,7 +164,7 @@ TEST_F(PreNormTest, PassesOverTheHeadsOfModernBertAndGpt2) {
       ASSERT_EQ((*reader)->notes().size(), 1u) << prefix;
       EXPECT_TRUE(absl::StartsWith(
           (*reader)->notes()[0],
-          absl::StrCat(heads.tensors.size(), " tensors beside the encoder")))
+          absl::StrCat(heads.tensors.size(), " tensors outside the encoder")))
           << (*reader)->notes()[0];
     }
   }

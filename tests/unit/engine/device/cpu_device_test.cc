@@ -32,7 +32,7 @@ TEST(OpenDeviceTest, TakesACardThatServesAndElseTheCpuSayingWhy) {
   const std::string& why = (*chosen)->notes()[0];
   if (card.ok()) {
     EXPECT_EQ((*chosen)->name(), (*card)->name());
-    EXPECT_EQ(why, "device auto: the first card");
+    EXPECT_EQ(why, "device auto: the first GPU");
   } else {
     EXPECT_THAT((*chosen)->name(), HasSubstr("cpu ("));
     EXPECT_THAT(why, HasSubstr("device auto: the CPU, since "));

@@ -87,7 +87,7 @@ TEST_P(KernelsTest, LetsNotANumberThrough) {
 TEST_P(KernelsTest, AppliesAnActivationToAnyCount) {
   for (const int64_t count : {1, 3, 16, 31, 33, 70}) {
     std::vector<float> x(count, 1.0f);
-    x.push_back(-5.0f);  // the neighbour, which must stay
+    x.push_back(-5.0f);  // the neighbor, which must stay
     std::string bytes = Elements(&x);
     kernels_.activate(Activation::kRelu, count, bytes.data());
     EXPECT_EQ(Floats(bytes), x) << count;

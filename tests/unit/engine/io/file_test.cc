@@ -56,6 +56,17 @@ TEST(FileTest, RefusesAFileThatIsNotThere) {
               IsError(kNotFound, "no folder"));
 }
 
+TEST(FileTest, RefusesAPointerOfGitLfs) {
+  const TempFolder folder;
+  folder.Write("weights",
+               "version https://git-lfs.github.com/spec/v1\n"
+               "oid sha256:0123456789abcdef\nsize 90868376\n");
+  EXPECT_THAT(File::Open(folder.path(), "weights", 1000),
+              IsError(kDataLoss,
+                      "file 'weights' is a Git LFS pointer, not the file "
+                      "itself: run git lfs pull in its folder"));
+}
+
 TEST(FileTest, RefusesNamesThatLeadOut) {
   const TempFolder folder;
   folder.Write("in/a", "a");
@@ -64,11 +75,11 @@ TEST(FileTest, RefusesNamesThatLeadOut) {
   for (const char* name :
        {"../secret", "x/../../secret", "..", "/etc/passwd", ""}) {
     EXPECT_THAT(File::Open(in, name, 100),
-                IsError(kDataLoss, "not a name within its folder"))
+                IsError(kDataLoss, "not a name inside its folder"))
         << name;
   }
   EXPECT_THAT(File::Open(in, absl::string_view("a\0b", 3), 100),
-              IsError(kDataLoss, "not a name within its folder"));
+              IsError(kDataLoss, "not a name inside its folder"));
 }
 
 TEST(FileTest, RefusesASymbolicLinkThatLeadsOut) {

@@ -58,7 +58,7 @@ TEST(JsonTest, ReadsAFileThatHoldsAnObjectAndNoOther) {
   folder.Write("b.json", "[1]");
   EXPECT_THAT(ReadJsonObject(folder.path(), "a.json"), IsOk());
   EXPECT_THAT(ReadJsonObject(folder.path(), "b.json"),
-              IsError(kDataLoss, "b.json holds an array; want an object"));
+              IsError(kDataLoss, "b.json holds an array; expected an object"));
   EXPECT_THAT(ReadJsonObject(folder.path(), "c.json"),
               IsError(absl::StatusCode::kNotFound, "c.json"));
 }
@@ -84,13 +84,13 @@ TEST_F(JsonFieldsTest, ReadsWholeNumbersWithinTheirLimits) {
 TEST_F(JsonFieldsTest, NamesKeyValueAndLimitOfAWrongNumber) {
   EXPECT_THAT(
       fields_.Int("one", 2, 5),
-      IsError(kDataLoss, "f: one is 1; want a whole number from 2 to 5"));
+      IsError(kDataLoss, "f: one is 1; expected a whole number from 2 to 5"));
   EXPECT_THAT(fields_.Int("absent", 0, 1),
               IsError(kDataLoss, "f: absent is missing"));
   for (const char* key :
        {"minus", "half", "float", "huge", "yes", "text", "list"}) {
     EXPECT_THAT(fields_.Int(key, 0, std::numeric_limits<int64_t>::max()),
-                IsError(kDataLoss, "want a whole number"))
+                IsError(kDataLoss, "expected a whole number"))
         << key;
   }
 }
@@ -101,10 +101,11 @@ TEST_F(JsonFieldsTest, ReadsOtherTypesAndRefusesMixedOnes) {
   EXPECT_THAT(fields_.Number("half", 1, 2), IsError(kDataLoss, "half is 0.5"));
   EXPECT_THAT(fields_.Number("text", 0, 1), IsError(kDataLoss, "text is 'x'"));
   EXPECT_TRUE(fields_.Bool("yes").value());
-  EXPECT_THAT(fields_.Bool("one"), IsError(kDataLoss, "want true or false"));
+  EXPECT_THAT(fields_.Bool("one"),
+              IsError(kDataLoss, "expected true or false"));
   EXPECT_EQ(fields_.String("text").value(), "x");
   EXPECT_EQ(fields_.String("absent", "y").value(), "y");
-  EXPECT_THAT(fields_.String("list"), IsError(kDataLoss, "want a string"));
+  EXPECT_THAT(fields_.String("list"), IsError(kDataLoss, "expected a string"));
 }
 
 }  // namespace

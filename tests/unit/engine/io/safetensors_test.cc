@@ -162,9 +162,9 @@ TEST(SafetensorsTest, RefusesAShapeWhoseProductWraps) {
 
 TEST(SafetensorsTest, RefusesADtypeThatIsNotKnown) {
   EXPECT_THAT(Try(One("F31", "[1]", "[0,4]"), "1234"),
-              IsError(kDataLoss, "dtype 'F31', which is not known"));
+              IsError(kDataLoss, "dtype 'F31', which is unknown"));
   EXPECT_THAT(Try(One("f32", "[1]", "[0,4]"), "1234"),
-              IsError(kDataLoss, "dtype 'f32', which is not known"));
+              IsError(kDataLoss, "dtype 'f32', which is unknown"));
 }
 
 TEST(SafetensorsTest, RefusesAHoleBetweenTensors) {
@@ -231,7 +231,7 @@ TEST(SafetensorsTest, RefusesMembersThatAreMissingOrUnknown) {
 
 TEST(SafetensorsTest, RefusesDepthWithoutBuildingIt) {
   EXPECT_THAT(Try("{\"t\":" + std::string(1 << 20, '['), ""),
-              IsError(kDataLoss, "an array where none belongs"));
+              IsError(kDataLoss, "an array where no value is allowed"));
 }
 
 TEST(SafetensorsTest, RefusesMillionsOfTensors) {

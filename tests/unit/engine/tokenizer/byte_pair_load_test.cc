@@ -131,7 +131,7 @@ TEST(BytePairLoadTest, RefusesByNameWhatWouldChangeIds) {
   EXPECT_THAT(with("unk_token", "<unk>"), IsError(kLoss, "<unk>"));
   EXPECT_THAT(with("ignore_merges", "yes"), IsError(kLoss, "ignore_merges"));
   EXPECT_THAT(with("vocab", {{"a", 0}, {"b", 0}}),
-              IsError(kLoss, "an id of its own"));
+              IsError(kLoss, "a unique id"));
   Json json = GoodJson();
   json["pre_tokenizer"] = nullptr;
   EXPECT_THAT(LoadJson(json), IsError(kUnsupported, "BPE without"));
@@ -209,7 +209,7 @@ TEST_F(MergesFileTest, RefusesConfigsThatWouldChangeIds) {
   EXPECT_THAT(Load(), IsError(kUnsupported, "added_tokens_decoder"));
 }
 
-// Id 7 is GPT-2's only token of its own; no token stands around the text.
+// Id 7 is GPT-2's only own token; no token stands around the text.
 TEST_F(MergesFileTest, ReadsGpt2sFilesByClassOrVocabulary) {
   const std::string entries =
       R"("!": 0, "\u0120a": 1, "a": 2, "b": 3, "ab": 4, "\u0120": 5, "x": 6)";
@@ -240,7 +240,7 @@ TEST_F(MergesFileTest, RefusesGpt2sFilesThatAddTokens) {
                   absl::StrCat(R"({"tokenizer_class": "GPT2Tokenizer", ")", key,
                                R"(": true})"));
     EXPECT_THAT(Load(),
-                IsError(kUnsupported, absl::StrCat(key, " true beside")));
+                IsError(kUnsupported, absl::StrCat(key, " true next to")));
   }
 }
 

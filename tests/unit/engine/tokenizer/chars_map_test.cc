@@ -89,16 +89,16 @@ TEST(CharsMapTest, RefusesMapsThatLeadAstray) {
   EXPECT_THAT(CharsMap::Parse(Pack({1}, "ab", 4)),
               IsError(kLoss, "up to the 6 that follow"));
   EXPECT_THAT(CharsMap::Parse(Pack(Units(0, 6), Texts())),
-              IsError(kLoss, "leads to byte 6 of a text of 6"));
+              IsError(kLoss, "points to byte 6 of a text of 6"));
   EXPECT_THAT(CharsMap::Parse(Pack(Units(4, 0), Texts())),
-              IsError(kLoss, "leads to byte 4 of a text of 6"));
+              IsError(kLoss, "points to byte 4 of a text of 6"));
   EXPECT_THAT(CharsMap::Parse(Pack(Units(0, 3), "\xFF")),
               IsError(kLoss, "not UTF-8 at byte 0"));
   // A key's value beyond the array; a cycle.
   std::vector<uint32_t> units = Units(0, 3);
   units.resize(700);
   EXPECT_THAT(CharsMap::Parse(Pack(units, Texts())),
-              IsError(kLoss, "leads to"));
+              IsError(kLoss, "points to"));
   units = Units(0, 3);
   units[512 ^ 'b'] = ((512 ^ 'b') ^ 512) << 10 | 'b';
   EXPECT_THAT(CharsMap::Parse(Pack(units, Texts())), IsOk());

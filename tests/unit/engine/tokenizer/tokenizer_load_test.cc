@@ -56,6 +56,19 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadJson(const Json& json) {
   return Tokenizer::Load(folder.path());
 }
 
+TEST(TokenizerLoadTest, SaysWhatToDoWhereAFolderHasNone) {
+  TempFolder folder;
+  const absl::Status none = Tokenizer::Load(folder.path() + "/").status();
+  EXPECT_THAT(none, IsError(absl::StatusCode::kNotFound,
+                            "no tokenizer in the folder '" + folder.path() +
+                                "': neither tokenizer.json, nor vocab.txt, nor "
+                                "merges.txt; fetch the model again"));
+  folder.Write("spiece.model", "x");
+  EXPECT_THAT(Tokenizer::Load(folder.path()).status(),
+              IsError(absl::StatusCode::kNotFound,
+                      "nor merges.txt (spiece.model is not read); "));
+}
+
 TEST(TokenizerLoadTest, ReadsTokenizerJson) {
   const auto tokenizer = LoadJson(GoodJson());
   ASSERT_THAT(tokenizer, IsOk());
@@ -119,13 +132,13 @@ TEST(TokenizerLoadTest, RefusesUnsupportedComponentsByName) {
 TEST(TokenizerLoadTest, RefusesIdsThatAreNotDense) {
   Json json = GoodJson();
   json["model"]["vocab"]["a"] = 9;
-  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= 9 must be an id of its own"));
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= 9 must be a unique id"));
   json["model"]["vocab"]["a"] = 2;
-  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= 2 must be an id of its own"));
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= 2 must be a unique id"));
   json["model"]["vocab"]["a"] = -1;
-  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= -1 must be an id of its own"));
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "= -1 must be a unique id"));
   json["model"]["vocab"]["a"] = "3";
-  EXPECT_THAT(LoadJson(json), IsError(kLoss, "an id of its own"));
+  EXPECT_THAT(LoadJson(json), IsError(kLoss, "a unique id"));
 }
 
 TEST(TokenizerLoadTest, RefusesAddedTokensWithOtherIds) {

@@ -32,7 +32,7 @@ TEST(ModelRegistryTest, AnUnknownNameNamesThoseThatThereAre) {
   models.Add(Named("large"));
   const absl::Status status = models.Find("huge\n").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(status.message(), "no model 'huge\\n'; there is large, small");
+  EXPECT_EQ(status.message(), "no model 'huge\\n'; available: large, small");
   const auto detail = GetErrorDetail(status);
   ASSERT_TRUE(detail.has_value());
   EXPECT_EQ(detail->reason, "MODEL_NOT_FOUND");

@@ -88,11 +88,11 @@ TEST(OptionsTest, EachChoiceMeansItsOwn) {
 TEST(OptionsTest, AChoiceBeyondTheKnownOnesIsRefused) {
   ExpectBadOption(
       ToPooling("f", static_cast<PoolingChoice>(7), Pooling::kCls).status(),
-      "f", "is 7; this server knows 0 to 6");
+      "f", "is 7; must be 0 to 6");
   ExpectBadOption(ToFormat("f", static_cast<EncodingChoice>(7)).status(), "f",
-                  "is 7; this server knows 0 to 6");
+                  "is 7; must be 0 to 6");
   ExpectBadOption(ToTruncate("f", static_cast<TruncateChoice>(-1)).status(),
-                  "f", "is -1; this server knows 0 to 3");
+                  "f", "is -1; must be 0 to 3");
 }
 
 TEST(OptionsTest, WindowsShareAtMostHalfOfWhatTheyHaveOfTheText) {
@@ -111,11 +111,11 @@ TEST(OptionsTest, WindowsShareAtMostHalfOfWhatTheyHaveOfTheText) {
 
 TEST(OptionsTest, ATextIsEitherCutOrComputedInWindows) {
   ExpectBadOption(ToWindows("w", 1, TruncateMode::kStart, 8, 2).status(), "w",
-                  "are asked for together with TRUNCATE_START; a long text is "
-                  "either cut or computed in windows");
+                  "are set together with TRUNCATE_START; a long text is either "
+                  "truncated or computed in windows: set one of them");
   ExpectBadOption(ToWindows("w", 1, TruncateMode::kEnd, 8, 2).status(), "w",
-                  "are asked for together with TRUNCATE_END; a long text is "
-                  "either cut or computed in windows");
+                  "are set together with TRUNCATE_END; a long text is either "
+                  "truncated or computed in windows: set one of them");
   EXPECT_EQ(*ToWindows("w", std::nullopt, TruncateMode::kEnd, 8, 2),
             std::nullopt);
 }
@@ -143,7 +143,7 @@ TEST(OptionsTest, RangesAreTwoFiniteBoundsForEachDimension) {
   ExpectBadOption(Ranges({-1, 0}, {1, 2, 3}), "r.maximum",
                   "has 3 values; the answer has 2 dimensions");
   ExpectBadOption(Ranges({-1, std::nanf("")}, {1, 2}), "r.minimum[1]",
-                  "is nan; want a finite number");
+                  "is nan; must be finite");
   ExpectBadOption(Ranges({-1, 2}, {1, 2}), "r.maximum[1]",
                   "is 2; it must be above the minimum, 2");
   constexpr float kMost = std::numeric_limits<float>::max();
@@ -163,12 +163,12 @@ TEST(OptionsTest, OnlyFormatsOfBytesHaveRanges) {
     return ToRanges("r", asked, choice, VectorFormat::kFloat32, 1).status();
   };
   ExpectBadOption(refused(EncodingChoice::kUnset), "r",
-                  "are given with ENCODING_UNSPECIFIED; only INT8 and UINT8 "
+                  "are set with ENCODING_UNSPECIFIED; only INT8 and UINT8 "
                   "have ranges");
   // Not the contract's: the number, nothing beyond the table of names.
   for (const int unknown : {-1, 7}) {
     ExpectBadOption(refused(static_cast<EncodingChoice>(unknown)), "r",
-                    "are given with " + std::to_string(unknown) +
+                    "are set with " + std::to_string(unknown) +
                         "; only INT8 and UINT8 have ranges");
   }
 }

@@ -205,7 +205,7 @@ TEST(BatchPolicyTest, SmallRequestsNeverKeepALongOneWaiting) {
   }
 }
 
-// The lead is each caller's, so many of them would have many leads.
+// The lead is per caller, so that many callers have many leads.
 TEST(BatchPolicyTest, ManyCallersOfSmallRequestsDoNotKeepALongOneWaiting) {
   BatchPolicy policy(kWithSmall);
   for (uint64_t i = 2; i < 102; ++i) policy.Add(i, i, kNever, {40});

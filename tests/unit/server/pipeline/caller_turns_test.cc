@@ -43,7 +43,7 @@ TEST(CallerTurnsTest, ARareCallerGoesFirst) {
   for (uint64_t flood = 1; flood <= 16; ++flood) turns.Enter(flood);
   Give(&turns, 50, 1000);
   turns.Enter(99);
-  // After the turn that is under way and those who are behind.
+  // After the turn that is in flight and those who are behind.
   const auto had = Give(&turns, 50, 40);
   EXPECT_GE(had.count(99), 1u);
 }

@@ -15,7 +15,7 @@ TEST(PipelineFaultTest, OnePoisonousInputFailsAlone) {
   std::vector<PipelineHarness::Pending> good;
   for (int i = 0; i < 6; ++i) {
     good.push_back(harness.Submit({"good " + std::to_string(i), "x"}));
-    if (i == 2) good.push_back(harness.Submit({"bad!", "its neighbour"}));
+    if (i == 2) good.push_back(harness.Submit({"bad!", "its neighbor"}));
   }
   harness.WaitForQueue(14);
   harness.device.OpenGate();

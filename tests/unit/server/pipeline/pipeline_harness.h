@@ -137,7 +137,7 @@ class PipelineHarness {
     if (!result.ok()) return result.status();
     return std::move(result->encodings);
   }
-  // One request that stands at the device's closed gate, so that what follows
+  // One request that is at the device's closed gate, so that what follows
   // waits in the queue.
   Pending Block() {
     device.CloseGate();
@@ -145,7 +145,7 @@ class PipelineHarness {
     EXPECT_TRUE(device.WaitForBatchesAtGate(1));
     return pending;
   }
-  // Waits until so many inputs are in the queue.
+  // Waits until this many inputs are in the queue.
   void WaitForQueue(int64_t inputs) {
     EXPECT_TRUE(Eventually([&] {
       return observer.seen().queue_sequences == inputs;

@@ -184,7 +184,7 @@ TEST(PipelineQueueTest, ADeadlineThatHoldsChangesNothing) {
 }
 
 TEST(PipelineQueueTest, AFloodingCallerDelaysAnotherByOneBatchOnly) {
-  PipelineHarness harness;  // 128 tokens a batch
+  PipelineHarness harness;  // 128 tokens per batch
   auto blocker = harness.Block();
   std::vector<PipelineHarness::Pending> flood;
   for (int i = 0; i < 100; ++i) {
@@ -249,7 +249,7 @@ TEST(PipelineQueueTest, ASmallRequestIsComputedInTheMidstOfABatch) {
   harness.WaitForQueue(10);
   harness.in_pauses.CloseGate();
   harness.device.LetThrough(1);
-  // It is at the other session while the batch is still under way.
+  // It is at the other session while the batch is still in flight.
   ASSERT_TRUE(harness.in_pauses.WaitForBatchesAtGate(1));
   EXPECT_FALSE(under_way.answered());
   harness.in_pauses.OpenGate();

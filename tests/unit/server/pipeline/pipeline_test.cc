@@ -41,7 +41,7 @@ TEST(PipelineTest, WaitingForATokenizerThreadIsWaiting) {
   const auto result = second.Get();
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_GE(result->queue_time, end - begin);
-  // What the first one's thread did meanwhile is no waiting of its own.
+  // What the first one's thread did meanwhile is not its own waiting.
   const auto held = first.Get();
   ASSERT_TRUE(held.ok()) << held.status();
   EXPECT_GE(held->tokenize_time, end - begin);
@@ -105,7 +105,7 @@ TEST(PipelineTest, SpreadsOneRequestOverAllSessions) {
 }
 
 TEST(PipelineTest, SlicesALongRequestAcrossBatches) {
-  PipelineHarness harness;  // 128 tokens a batch
+  PipelineHarness harness;  // 128 tokens per batch
   auto blocker = harness.Block();
   auto pending = harness.Submit(std::vector<std::string>(100, "12345678"));
   harness.WaitForQueue(100);

@@ -1,4 +1,4 @@
-// SubmitWork: long work beside tokenising and computing.
+// SubmitWork: long work in addition to tokenizing and computing.
 #include "server/pipeline/side_lane.h"
 
 #include <future>

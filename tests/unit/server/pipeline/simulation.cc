@@ -45,7 +45,7 @@ Simulation::Simulation(uint64_t seed, SimulationCounts* counts)
   }
 }
 
-// Before a new request's first input: one turn of each request of its own
+// Before a new request's first input: one turn of each request of its
 // caller, and one of small ones that come later; and of every other caller as
 // much, and what it may be behind or ahead of that by turns and small requests.
 int64_t Simulation::MostAhead(uint64_t caller) const {
@@ -98,7 +98,7 @@ void Simulation::Submit() {
     return;
   }
   story->call->permit = *std::move(permit);
-  // A cancel may come between tokenising and queueing.
+  // A cancel may come between tokenizing and queueing.
   Check(Tokenize({0, inputs}, *encoder_, nullptr, nullptr, absl::InfinitePast(),
                  story->call.get()),
         "the only slice is not the last");
@@ -133,7 +133,7 @@ void Simulation::StartBatch(Lane* lane) {
   const int64_t waiting = queue_sequences_;
   queue_->TryTake(limits, virtual_now, &lane->work);
   Check(waiting == 0 || !lane->work.taken.empty() || queue_sequences_ == 0,
-        "work waits beside a free session");
+        "work waits while a session is free");
   CheckTaken(lane->work, max_tokens_);
   lane->busy = true;
 }

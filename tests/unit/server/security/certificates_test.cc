@@ -95,7 +95,7 @@ TEST(CertificatesTest, WhatIsWrongIsNamedWithItsFile) {
       {{folder.Path("nul.pem"), key, ""}, "nul.pem: has NUL bytes"},
       {{folder.Path("cut.pem"), key, ""}, "cut.pem: has no certificate"},
       {{folder.Path("cut_chain.pem"), key, ""},
-       "cut_chain.pem: is broken after certificate 1"},
+       "cut_chain.pem: is corrupt after certificate 1"},
       {{good.certificate, folder.Path("none.key"), ""}, "none.key: No such"},
       {{good.certificate, folder.Path("words.pem"), ""}, "has no private key"},
       {{good.certificate, folder.Path("locked.key"), ""}, "without a password"},

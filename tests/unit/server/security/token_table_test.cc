@@ -58,7 +58,7 @@ TEST(TokenTableTest, CallsAreCountedUntilTheyAreLetGo) {
   const auto third = holder->OpenCall();
   ASSERT_THAT(third.status(),
               IsError(absl::StatusCode::kResourceExhausted,
-                      "this caller has 2 calls and this request brings "
+                      "this caller has 2 calls and this request adds "
                       "1; the limit is 2"));
   const auto detail = GetErrorDetail(third.status());
   EXPECT_EQ(detail->reason, "QUEUE_FULL");

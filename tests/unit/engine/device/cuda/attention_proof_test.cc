@@ -186,7 +186,7 @@ TEST_F(AttentionProofTest, RefusesBitsThatDependOnCompany) {
           if (op.work_count > 1) *static_cast<uint16_t*>(op.context.data) ^= 1;
           return code;
         },
-        "; 1 of 4 sequences have other bits alone than in company");
+        "; 1 of 4 sequences have different bits alone and in a batch");
   }
 }
 

@@ -17,7 +17,7 @@ struct Shape {
 // The last fills no tile, neither along K nor along the columns.
 constexpr Shape kShapes[] = {{384, 1536}, {768, 3072}, {1024, 4096}, {72, 136}};
 constexpr int64_t kRows[] = {1, 7, 16, 127, 128, 129, 1000};
-// Rows repeat after so many: no multiple of a tile's, so that a row comes to
+// Rows repeat after this many: no multiple of a tile's, so that a row comes to
 // lie at many places of a tile.
 constexpr int64_t kDistinctRows = 129;
 constexpr DType k16Bits[] = {DType::kF16, DType::kBF16};

@@ -232,7 +232,7 @@ TEST(EmulationDeathTest, EndsTheProcessOnACopyNeverWaitedFor) {
       emulation::Run(
           {1, 1, 32, 512},
           [] { CopyAsync16(SharedMemory() + 16 * ThreadIndex(), from, true); }),
-      "copies under way");
+      "copies in flight");
 }
 
 TEST(NarrowTest, RoundsEveryHalfToItselfAndTiesToEven) {

@@ -124,7 +124,7 @@ TEST_F(CudaErrorTest, RefusesFp8WhereTheCardTheDtypeOrTheShapeLacksIt) {
                      RandomConfig(odd), RandomCheckpoint(odd, 1).get());
   EXPECT_EQ(built.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(built.status().message()),
-              HasSubstr("rows of 136 are not multiplied in fp8"));
+              HasSubstr("rows of 136 cannot be multiplied in fp8"));
   EXPECT_EQ(runtime_->allocations(), 0);
 }
 
@@ -280,7 +280,7 @@ TEST_F(CudaErrorTest, RefusesActivationsBeyondThePlan) {
     EXPECT_EQ(status.message(),
               absl::StrCat("activations of 8 rows and 9 columns take 144 "
                            "bytes; 128 of the ",
-                           16 * columns, " that were planned are left"));
+                           16 * columns, " that were planned are available"));
     EXPECT_TRUE(executor->Allocate(8, 8).ok());
   }
 }

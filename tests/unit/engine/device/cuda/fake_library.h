@@ -20,7 +20,7 @@ struct FakeAlgorithm {
   double seconds = 1;        // of a row
   double few_seconds = 0;    // of one in a run of at most 128; 0: the same
   int64_t refuses_rows = 0;  // Check refuses this count; 0: none
-  int64_t lies_from = 0;  // another last bit in runs of so many rows; 0: none
+  int64_t lies_from = 0;  // another last bit in runs of this many rows; 0: none
   bool lies_adding = false;  // the residual is added twice
   bool adds = true;
   float value = 0.0f;  // of every product

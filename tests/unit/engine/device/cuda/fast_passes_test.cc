@@ -89,8 +89,8 @@ TEST_F(FastPassesTest, LeavesOverlapsThatGiveOtherBitsAndSaysSoOnce) {
   product_->wrong = 1000;
   EXPECT_TRUE(status_.ok());
   EXPECT_EQ(passes.TakeNote(),
-            "a session continues without overlapping launches: it gives other "
-            "bits than a plain run");
+            "a session continues without overlapping launches: its bits differ "
+            "from a plain run");
   EXPECT_EQ(Pass(&passes, false), 1);
   EXPECT_EQ(passes.TakeNote(), "");
 }

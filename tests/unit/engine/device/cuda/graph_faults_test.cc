@@ -77,7 +77,7 @@ TEST_F(CudaGraphTest, LosesTheDeviceAfterAnErrorOfAGraphThatStays) {
 }
 
 TEST_F(CudaGraphTest, DropsAGraphThatLeavesOutWhatAProductDid) {
-  // On a stream of its own a product is not captured; the plain run before it
+  // On its own stream a product is not captured; the plain run before it
   // left the right values where the replay reads.
   const auto encoder =
       BuildOdd([](const Product& product, const void* x, int64_t rows, void* y,
@@ -86,7 +86,7 @@ TEST_F(CudaGraphTest, DropsAGraphThatLeavesOutWhatAProductDid) {
   const PackedBatch batch = Batch({30});
   const auto want = RunPass(session.get(), batch);
   const ForwardResult second = RunPass(session.get(), batch);
-  EXPECT_THAT(second.note, HasSubstr("other bits than a plain run"));
+  EXPECT_THAT(second.note, HasSubstr("bits differ from a plain run"));
   EXPECT_EQ(second.values, want.values);
   EXPECT_EQ(runtime_->graphs(), 0);
   const ForwardResult third = RunPass(session.get(), batch);

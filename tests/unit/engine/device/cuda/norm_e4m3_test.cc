@@ -306,7 +306,7 @@ TEST(NormE4m3Test, RefusesRowsThatItHasNoMemoryFor) {
   const absl::Status status = executor->Finish(&result);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("rows of 192 columns in e4m3 are over the 3328 bytes"));
+              HasSubstr("rows of 192 columns in e4m3 exceed the 3328 bytes"));
 }
 
 }  // namespace

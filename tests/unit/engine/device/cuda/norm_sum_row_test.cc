@@ -1,4 +1,4 @@
-// The sum that LayerNorm keeps of what it normalises: the residual stream of a
+// The sum that LayerNorm keeps of what it normalizes: the residual stream of a
 // model whose norms come first.
 #include <cmath>
 

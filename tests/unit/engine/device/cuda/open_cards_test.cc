@@ -98,7 +98,7 @@ TEST(OpenCardsTest, SaysWhyItHasNone) {
     return std::string(
         OpenCards(runtime, libraries, {ordinal}, Few("")).status().message());
   };
-  EXPECT_EQ(refusal(1), "cuda:1 is not there; 1 devices are visible");
+  EXPECT_EQ(refusal(1), "cuda:1 does not exist; 1 devices are visible");
   runtime->Fail("UseDevice", 46);
   EXPECT_EQ(refusal(0), "cuda:0: emulated error 46");
   runtime->devices = 0;

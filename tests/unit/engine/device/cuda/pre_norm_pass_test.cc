@@ -1,6 +1,6 @@
 // A layer whose norms come first, with rotary positions and a window, op by op
 // through an Executor: against its formulas in double, and the same bits by
-// graphs, padded and in company.
+// graphs, padded and in a batch.
 #include <gmock/gmock.h>
 
 #include <cmath>

@@ -122,13 +122,13 @@ TEST_F(SeveralCardsTest, NamesEveryCardAndWhatItTakes) {
 }
 
 TEST_F(SeveralCardsTest, RefusesCardsThatAreNotThereTwiceThereOrOfTwoKinds) {
-  EXPECT_EQ(Refusal({0, 3}), "cuda:3 is not there; 3 devices are visible");
+  EXPECT_EQ(Refusal({0, 3}), "cuda:3 does not exist; 3 devices are visible");
   EXPECT_EQ(Refusal({1, 0, 1}), "cuda:1 is named twice");
   runtime_->other_cards[2] = {"Other Card", 8, 0, int64_t{1} << 30};
   EXPECT_THAT(Refusal({0, 1, 2}),
               HasSubstr("cuda:0 is Emulated Card (compute capability 9.0), "
                         "cuda:2 is Other Card (compute capability 8.0): the "
-                        "cards of one server must be of one kind"));
+                        "cards of a server must be of one kind"));
   EXPECT_THAT(Refusal({}), HasSubstr("of one kind"));
   EXPECT_TRUE(Build({0, 1}).ok());
   EXPECT_TRUE(Build({2}).ok());
@@ -229,10 +229,10 @@ TEST_F(SeveralCardsTest, RefusesACardThatCannotServeAsTheFirstOneDoes) {
       EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
       EXPECT_THAT(
           std::string(status.message()),
-          HasSubstr(absl::IsInternal(check)
-                        ? "cuda:1: checking the algorithm of products bf16"
-                        : "cuda:1: loops refuses the algorithm that "
-                          "products bf16"));
+          HasSubstr(
+              absl::IsInternal(check)
+                  ? "cuda:1: checking the algorithm of products bf16"
+                  : "cuda:1: loops rejects the algorithm that products bf16"));
       EXPECT_THAT(std::string(status.message()), HasSubstr(check.message()));
       EXPECT_EQ(runtime_->allocations(), 0);
     }

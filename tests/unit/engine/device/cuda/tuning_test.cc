@@ -135,7 +135,7 @@ TEST_F(TunedProductsTest, ServesNoneThatGivesOtherBitsAndSaysHowMany) {
               ElementsAre("b", "b", "b", "c", "c", "c"));
   EXPECT_THAT(notes_,
               ElementsAre(HasSubstr(
-                  "3 times an algorithm was refused, the first: algorithm b: "
+                  "3 times an algorithm was rejected, the first: algorithm b: "
                   "other bits at 256 rows: 2 values differ in the 512 rows of "
                   "8 compared")));
 }
@@ -191,7 +191,7 @@ TEST_F(TunedProductsTest, KeepsChoicesWithAResidualApart) {
   bench_.algorithms["b"].lies_adding = true;
   ASSERT_TRUE(Start(folder_.path()).ok());
   EXPECT_THAT(Buckets(Start(folder_.path(), kAdding).value()), Each("c"));
-  EXPECT_THAT(notes_, Each(Not(HasSubstr("the kept choice"))));
+  EXPECT_THAT(notes_, Each(Not(HasSubstr("the stored choice"))));
   EXPECT_THAT(Buckets(Start(folder_.path()).value()), Each("b"));
 }
 
@@ -239,19 +239,20 @@ TEST_F(TunedProductsTest, NamesTheFileWhoseAlgorithmLosesTheDevice) {
   EXPECT_THAT(
       std::string(status.message()),
       AllOf(StartsWith(folder_.Path(TuningFileName(kHopper)) +
-                       ": cuda:0: the algorithm kept for products bf16 64 8 "
+                       ": cuda:0: the algorithm stored for products bf16 64 8 "
                        "bias 16 fails: "),
-            EndsWith("; delete the file and start again")));
+            EndsWith("; delete the file and restart")));
 }
 
 TEST_F(TunedProductsTest, ServesNothingOfTheFileThatGivesOtherBits) {
   ASSERT_TRUE(Start(folder_.path()).ok());
   bench_.algorithms["b"].lies_from = 1;
   EXPECT_THAT(Buckets(Start(folder_.path()).value()), Each("c"));
-  EXPECT_THAT(notes_[0], HasSubstr("the kept choice for up to 16 rows does not "
-                                   "serve: other bits"));
+  EXPECT_THAT(notes_[0],
+              HasSubstr("the stored choice for up to 16 rows does not "
+                        "serve: other bits"));
   EXPECT_THAT(Buckets(Start(folder_.path()).value()), Each("c"));
-  EXPECT_THAT(notes_, Each(Not(HasSubstr("the kept choice"))));
+  EXPECT_THAT(notes_, Each(Not(HasSubstr("the stored choice"))));
 }
 
 TEST_F(TunedProductsTest, TimesAgainWithAWarningWhereTheFileIsNoGood) {
@@ -266,7 +267,7 @@ TEST_F(TunedProductsTest, TimesAgainWithAWarningWhereTheFileIsNoGood) {
     folder_.Write(TuningFileName(kHopper), bad);
     EXPECT_THAT(Buckets(Start(folder_.path()).value()), Each("c"));
     EXPECT_THAT(notes_[0],
-                HasSubstr("is not used, algorithms are timed again"));
+                HasSubstr("is not used, so algorithms are timed again"));
     EXPECT_THAT(Buckets(Start(folder_.path()).value()), Each("c"));
     EXPECT_THAT(notes_, SizeIs(1));  // the file is good again
   }

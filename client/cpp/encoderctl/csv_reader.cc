@@ -1,0 +1,185 @@
+#include "client/cpp/encoderctl/csv_reader.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace encoderd::ctl {
+namespace {
+
+constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
+constexpr size_t kMostFields = 1 << 16;  // of a row that are kept
+
+// Where a row stands between two bytes.
+enum class State {
+  kFieldStart,
+  kPlain,
+  kQuoted,
+  kQuoteInQuoted,  // the field's end, or the first of two
+  kReturn,         // a CR outside quotes
+  kEnd,
+};
+
+// Splits the bytes of one row into fields.
+class RowParser {
+ public:
+  // Takes bytes up to the end of the row, or until it is endless; returns how
+  // many.
+  size_t Take(absl::string_view bytes) {
+    size_t at = 0;
+    while (at < bytes.size() && !ended() && !endless()) Step(bytes[at++]);
+    return at;
+  }
+
+  bool ended() const { return state_ == State::kEnd; }
+  bool in_quotes() const { return state_ == State::kQuoted; }
+  bool empty() const { return bytes_ == 0; }
+  bool too_long() const { return bytes_ > RecordReader::kMaxTextBytes; }
+  // Quotes that are not closed would hold the rest of the file.
+  bool endless() const { return in_quotes() && too_long(); }
+  bool text_after_quote() const { return text_after_quote_; }
+
+  std::vector<std::string> TakeFields() {
+    if (state_ == State::kReturn) Add('\r');  // the input ends in it
+    fields_.push_back(std::move(field_));
+    return std::move(fields_);
+  }
+
+ private:
+  void Step(char c) {
+    if (state_ == State::kQuoted) {
+      if (c == '"') {
+        state_ = State::kQuoteInQuoted;
+      } else {
+        Add(c);
+      }
+      return;
+    }
+    if (state_ == State::kReturn && c != '\n') {
+      Add('\r');
+      state_ = State::kPlain;
+    }
+    if (c == '\n') {
+      state_ = State::kEnd;
+    } else if (c == '\r' && state_ != State::kReturn) {
+      state_ = State::kReturn;
+    } else if (c == ',') {
+      ++bytes_;
+      if (fields_.size() < kMostFields) fields_.push_back(std::move(field_));
+      field_.clear();
+      state_ = State::kFieldStart;
+    } else if (c == '"' && state_ == State::kFieldStart) {
+      ++bytes_;
+      state_ = State::kQuoted;
+    } else if (c == '"' && state_ == State::kQuoteInQuoted) {
+      Add(c);
+      state_ = State::kQuoted;
+    } else {
+      text_after_quote_ |= state_ == State::kQuoteInQuoted;
+      Add(c);
+      state_ = State::kPlain;
+    }
+  }
+
+  void Add(char c) {
+    ++bytes_;
+    if (!too_long()) field_ += c;
+  }
+
+  State state_ = State::kFieldStart;
+  std::vector<std::string> fields_;
+  std::string field_;
+  int64_t bytes_ = 0;
+  bool text_after_quote_ = false;
+};
+
+absl::Status NoColumn(const std::string& field,
+                      const std::vector<std::string>& header) {
+  const std::string known = absl::StrJoin(header, ", ");
+  std::string remedy = "name one of them with --field";
+  for (const char separator : {';', '\t'}) {
+    if (header.size() == 1 && absl::StrContains(header[0], separator)) {
+      remedy = "separate columns by commas";
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("the first row names no column \"", field,
+                   "\"; available: ", known.substr(0, 200), "; ", remedy));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> CsvReader::NextRow(
+    LineReader* in, std::string* wrong) {
+  while (true) {
+    RowParser row;
+    while (!row.ended()) {
+      const auto bytes = in->Peek();
+      if (!bytes.ok()) return bytes.status();
+      if (bytes->empty()) {
+        if (row.empty()) return std::vector<std::string>();
+        break;
+      }
+      in->Consume(row.Take(*bytes));
+      if (row.endless()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "a quoted field has no end within ", RecordReader::kMaxTextBytes,
+            " bytes: close the quote"));
+      }
+    }
+    if (row.empty()) continue;
+    if (row.in_quotes()) {
+      return absl::InvalidArgumentError(
+          "a quoted field has no end: close the quote");
+    }
+    if (row.too_long()) {
+      *wrong =
+          absl::StrCat("has more than ", RecordReader::kMaxTextBytes, " bytes");
+    } else if (row.text_after_quote()) {
+      *wrong =
+          "has text after a closing quote: double the quotes inside a quoted "
+          "field";
+    }
+    return row.TakeFields();
+  }
+}
+
+absl::Status CsvReader::Begin(LineReader* in) {
+  std::string wrong;
+  auto header = NextRow(in, &wrong);
+  if (!header.ok()) return header.status();
+  if (header->empty()) return absl::OkStatus();  // no rows, no texts
+  if (!wrong.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("the first row ", wrong));
+  }
+  std::string& first = header->front();
+  if (absl::StartsWith(first, kByteOrderMark)) first.erase(0, 3);
+  columns_ = header->size();
+  const auto found = std::find(header->begin(), header->end(), field_);
+  if (found == header->end()) return NoColumn(field_, *header);
+  if (std::count(header->begin(), header->end(), field_) > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the first row has more than one column \"", field_, "\""));
+  }
+  column_ = found - header->begin();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> CsvReader::Next(LineReader* in, std::string* text,
+                                     std::string* wrong) {
+  auto row = NextRow(in, wrong);
+  if (!row.ok()) return row.status();
+  if (row->empty()) return false;
+  if (!wrong->empty()) return true;
+  if (row->size() != columns_) {
+    *wrong = absl::StrCat("has ", row->size(), " fields; the first row has ",
+                          columns_, ": quote a field that holds a comma");
+    return true;
+  }
+  *text = std::move((*row)[column_]);
+  return true;
+}
+
+}  // namespace encoderd::ctl

@@ -1,0 +1,38 @@
+// One column of a CSV file (RFC 4180): commas, a header row, quoted fields that
+// may hold commas, line ends and doubled quotes. Beyond the RFC, and as Python
+// and spreadsheets do: a byte order mark, LF for CR LF, quotes inside a field
+// that is not quoted; rows of no bytes are passed over. Not thread-safe.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_CSV_READER_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_CSV_READER_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/cpp/encoderctl/record_reader.h"
+
+namespace encoderd::ctl {
+
+class CsvReader : public RecordReader {
+ public:
+  explicit CsvReader(std::string field) : field_(std::move(field)) {}
+
+  absl::Status Begin(LineReader* in) override;
+  absl::StatusOr<bool> Next(LineReader* in, std::string* text,
+                            std::string* wrong) override;
+  const char* noun() const override { return "row"; }
+
+ private:
+  // The fields of the next row that has any bytes; none at the end. *wrong as
+  // in Next.
+  absl::StatusOr<std::vector<std::string>> NextRow(LineReader* in,
+                                                   std::string* wrong);
+
+  const std::string field_;
+  size_t columns_ = 0;
+  size_t column_ = 0;  // of field_
+};
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_CSV_READER_H_

@@ -1,0 +1,37 @@
+// Texts from files whose records are not lines. Reads as it goes, in the memory
+// of one record. Not thread-safe.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_RECORD_READER_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_RECORD_READER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cpp/encoderctl/line_reader.h"
+
+namespace encoderd::ctl {
+
+class RecordReader {
+ public:
+  static constexpr int64_t kMaxTextBytes = LineReader::kMaxLineBytes;
+
+  virtual ~RecordReader() = default;
+
+  // Reads what precedes the records. INVALID_ARGUMENT if the texts cannot be
+  // found: the input is of another format, or has no such field.
+  virtual absl::Status Begin(LineReader* in) = 0;
+
+  // The next record's text; false at the end. A record that gives none sets
+  // *wrong to the end of a sentence, "has 2 fields ...", and the next call goes
+  // on behind it. INVALID_ARGUMENT if nothing that follows can be read.
+  virtual absl::StatusOr<bool> Next(LineReader* in, std::string* text,
+                                    std::string* wrong) = 0;
+
+  // What a record is called: "row", "element".
+  virtual const char* noun() const = 0;
+};
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_RECORD_READER_H_

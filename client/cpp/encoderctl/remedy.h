@@ -1,0 +1,23 @@
+// What to do about an error of the server's, in the flags of the command that
+// met it. Thread-safe: a pure function.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_REMEDY_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_REMEDY_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "client/cpp/encoderctl/flags.h"
+
+namespace encoderd::ctl {
+
+// "; take it with --truncate=end ...": the end of the sentence that describes
+// `status`. Names only flags that `flags` has; empty where nothing is to be
+// done, or the message says it.
+// `target`: the address that the client dialed.
+std::string Remedy(const absl::Status& status, const Flags& flags,
+                   absl::string_view target);
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_REMEDY_H_

@@ -1,0 +1,54 @@
+#include "client/cpp/encoderctl/resume_mark.h"
+
+#include <google/protobuf/text_format.h>
+#include <openssl/evp.h>
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/requests.h"
+
+namespace encoderd::ctl {
+namespace {
+
+std::string Mark(absl::string_view text) {
+  std::string digest(EVP_MAX_MD_SIZE, '\0');
+  if (EVP_Digest(text.data(), text.size(),
+                 reinterpret_cast<unsigned char*>(digest.data()), nullptr,
+                 EVP_sha256(), nullptr) != 1) {
+    std::abort();  // a libcrypto without SHA-256
+  }
+  digest.resize(static_cast<size_t>(kMarkLayout.row_bytes()));
+  return digest;
+}
+
+// The same text for the same message: maps are sorted.
+std::string ToText(const google::protobuf::Message& message) {
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(message, &text);
+  return text;
+}
+
+}  // namespace
+
+std::string ResumePathOf(const std::string& output) {
+  return absl::StrCat(output, ".resume");
+}
+
+std::string MarkWork(const v1::Model& model,
+                     const client::EmbedOptions& options) {
+  // Weights, pooling, dtype, max_len, prompts: whatever the server says.
+  v1::Model said = model;
+  said.clear_max_inputs_per_request();
+  client::EmbedOptions changing = options;
+  changing.on_error = v1::ON_ERROR_PER_INPUT;  // changes no row
+  return Mark(ToText(said)) +
+         Mark(ToText(client::ToRequest(changing).options()));
+}
+
+std::string MarkText(absl::string_view text, const absl::Status& refused) {
+  return Mark(refused.ok() ? absl::StrCat("text ", text)
+                           : absl::StrCat("refused ", refused.message()));
+}
+
+}  // namespace encoderd::ctl

@@ -1,0 +1,40 @@
+// OUT.npy.resume: by what a run into OUT.npy knows the rows that an interrupted
+// one left. An .npy [2 + rows, 16] of bytes, written like OUT.npy itself:
+//
+//   row 0, 1    marks of the model and of the options
+//   row 2 + i   mark of text i, once row i of OUT.npy was handed to the system
+//
+// A mark is the first 16 bytes of a SHA-256. The input is known by the texts
+// that were used, not by its time, its name or its whole: a row costs 16 bytes
+// and a microsecond, nothing is read before the first row, and a text further
+// on may change before the run is resumed. Then the used texts are read once
+// more, as fast as the input can be parsed, which is far from computing them
+// again.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_RESUME_MARK_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_RESUME_MARK_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "client/cpp/client.h"
+#include "client/cpp/encoderctl/row_file.h"
+
+namespace encoderd::ctl {
+
+inline const RowLayout kMarkLayout{"|u1", 16, 1};
+inline constexpr int64_t kWorkMarks = 2;  // of model and options, before texts
+
+// Where the marks of `output` lie.
+std::string ResumePathOf(const std::string& output);
+
+// The marks of model and options: of all that can change a row.
+std::string MarkWork(const v1::Model& model,
+                     const client::EmbedOptions& options);
+
+// The mark of a text, or of what was said of a line that gave none.
+std::string MarkText(absl::string_view text, const absl::Status& refused);
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_RESUME_MARK_H_

@@ -1,0 +1,75 @@
+"""Members of SentenceTransformer that ask no server; both clients have them."""
+
+from __future__ import annotations
+
+from typing import Any, Dict
+
+from encoderd._client_base import ClientBase
+from encoderd._similarity import check_name, similarity
+
+
+class ModelCardData:
+    """Where evaluators of sentence-transformers leave their metrics; nothing
+    is kept, since a server's model has no card here."""
+
+    def set_evaluation_metrics(self, evaluator: Any, metrics: Dict[str, Any],
+                               epoch: int = 0, step: int = 0) -> None:
+        """Does nothing; the evaluator returns the same metrics."""
+
+
+class ModelMembers(ClientBase):
+    """What code for a SentenceTransformer expects beside encode()."""
+
+    _similarity_fn_name = "cosine"
+
+    @property
+    def similarity_fn_name(self) -> str:
+        """"cosine" (unless another is set), "dot", "euclidean" or
+        "manhattan": what similarity() computes. ValueError for another."""
+        return self._similarity_fn_name
+
+    @similarity_fn_name.setter
+    def similarity_fn_name(self, name: Any) -> None:
+        self._similarity_fn_name = (
+            "cosine" if name is None else check_name(name))
+
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
+        """Scores of all pairs, float32 [n, m]: the greater, the more alike;
+        distances are negative. A torch tensor where torch is installed, as in
+        sentence-transformers; else a numpy array.
+
+        embeddings1, embeddings2: [n, D] and [m, D] (or [D]), arrays, tensors
+            or lists of them.
+
+        ValueError for other shapes. Nothing is asked of the server.
+        """
+        return similarity(self._similarity_fn_name, embeddings1, embeddings2,
+                          pairwise=False)
+
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
+        """Scores of each row of embeddings1 and the same row of embeddings2,
+        float32 [n]; else as similarity()."""
+        return similarity(self._similarity_fn_name, embeddings1, embeddings2,
+                          pairwise=True)
+
+    @property
+    def device(self) -> Any:
+        """Where vectors arrive: torch.device("cpu"), or "cpu" where torch is
+        not installed. The server computes on its own (Model.device)."""
+        try:
+            import torch
+        except ImportError:
+            return "cpu"
+        return torch.device("cpu")
+
+    @property
+    def model_card_data(self) -> ModelCardData:
+        """For evaluators: takes their metrics and keeps none."""
+        return ModelCardData()
+
+    def eval(self) -> Any:
+        """The client itself: a server never trains."""
+        return self
+
+    def _settings(self) -> Dict[str, Any]:
+        return {"similarity_fn_name": self._similarity_fn_name}

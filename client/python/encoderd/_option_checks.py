@@ -1,0 +1,59 @@
+"""Options of the wrong type are TypeErrors that name option and type."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, Optional
+
+
+def a_kind(value: object) -> str:
+    """"a list", "an int", "None": how errors name what they were given."""
+    if value is None or isinstance(value, bool):
+        return str(value)
+    name = type(value).__name__
+    if name == "bytes":
+        return name
+    vowel = name[0] in "aeiouAEIO" or name == "ndarray"
+    return f"{'an' if vowel else 'a'} {name}"
+
+
+def whole_number(name: str, value: Any) -> int:
+    """Of Python or numpy; a bool is none."""
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+        raise TypeError(f"{name} is {a_kind(value)}; expected a whole number")
+    return operator.index(value)
+
+
+def not_negative(name: str, value: Any) -> int:
+    number = whole_number(name, value)
+    if not 0 <= number < 2**32:
+        raise ValueError(f"{name} is {number}; expected 0 or more")
+    return number
+
+
+def text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {a_kind(value)}; expected a str")
+    return value
+
+
+def true_or_false(name: str, value: Any) -> Optional[bool]:
+    """Of Python or numpy; None stays None."""
+    if value is None or type(value).__name__ in ("bool", "bool_"):
+        return None if value is None else bool(value)
+    raise TypeError(f"{name} is {a_kind(value)}; expected True or False")
+
+
+def seconds(name: str, value: Any) -> Optional[float]:
+    """A timeout; None: no limit."""
+    if value is None:
+        return None
+    if isinstance(value, (bool, str, bytes)) or not hasattr(value,
+                                                            "__float__"):
+        raise TypeError(f"{name} is {a_kind(value)}; expected seconds, such "
+                        "as 60.0")
+    number = float(value)
+    if not number > 0:  # nan, too
+        raise ValueError(f"{name} is {value}; expected seconds above 0")
+    return None if math.isinf(number) else number

@@ -1,0 +1,93 @@
+"""Scores of pairs of vectors, as sentence-transformers has them: the greater,
+the more alike; distances are negative."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict
+
+import numpy as np
+
+from encoderd._tensors import as_array, as_tensor
+
+_SMALLEST_LENGTH = np.float32(1e-12)  # a vector of zeros is like no other
+
+
+def _unit(vectors: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    found: np.ndarray = vectors / np.maximum(lengths, _SMALLEST_LENGTH)
+    return found
+
+
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    found: np.ndarray = a @ b.T
+    return found
+
+
+def _rows(length: Callable[[np.ndarray], np.ndarray]
+          ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Row by row, so that the differences of all pairs never stand in memory
+    together."""
+    def score(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        found = np.empty((len(a), len(b)), np.float32)
+        for i, row in enumerate(a):
+            found[i] = -length(b - row)
+        return found
+
+    return score
+
+
+def _manhattan(difference: np.ndarray) -> np.ndarray:
+    found: np.ndarray = np.abs(difference).sum(axis=1)
+    return found
+
+
+def _euclidean(difference: np.ndarray) -> np.ndarray:
+    found: np.ndarray = np.linalg.norm(difference, axis=1)
+    return found
+
+
+# [n, D] and [m, D] -> [n, m].
+_ALL: Dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "cosine": lambda a, b: _dot(_unit(a), _unit(b)),
+    "dot": _dot,
+    "euclidean": _rows(_euclidean),
+    "manhattan": _rows(_manhattan),
+}
+# [n, D] and [n, D] -> [n].
+_PAIRS: Dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "cosine": lambda a, b: np.sum(_unit(a) * _unit(b), axis=1),
+    "dot": lambda a, b: np.sum(a * b, axis=1),
+    "euclidean": lambda a, b: -_euclidean(a - b),
+    "manhattan": lambda a, b: -_manhattan(a - b),
+}
+NAMES = tuple(_ALL)
+
+
+def check_name(name: Any) -> str:
+    """Of a function; ValueError for an unknown one."""
+    name = getattr(name, "value", name)  # of an enum
+    if name not in NAMES:
+        raise ValueError(f"similarity_fn_name is {name!r}; expected one of "
+                         f"{', '.join(NAMES)}")
+    return str(name)
+
+
+def _matrix(name: str, vectors: Any) -> np.ndarray:
+    found = as_array(vectors)
+    if found.ndim not in (1, 2):
+        raise ValueError(f"{name} is of shape {list(found.shape)}; expected "
+                         "[n, D] or [D]")
+    return np.atleast_2d(found)
+
+
+def similarity(name: str, embeddings1: Any, embeddings2: Any,
+               pairwise: bool) -> Any:
+    """ModelMembers.similarity and similarity_pairwise say what they give."""
+    a = _matrix("embeddings1", embeddings1)
+    b = _matrix("embeddings2", embeddings2)
+    fits = a.shape == b.shape if pairwise else a.shape[1] == b.shape[1]
+    if not fits:
+        raise ValueError(f"embeddings1 is of shape {list(a.shape)} and "
+                         f"embeddings2 of {list(b.shape)}; expected as many "
+                         f"{'rows and ' if pairwise else ''}columns in both")
+    return as_tensor((_PAIRS if pairwise else _ALL)[name](a, b))

@@ -1,0 +1,140 @@
+#include "server/trace/otlp.h"
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/random/random.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "grpcpp/create_channel.h"
+#include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
+#include "server/version.h"
+
+namespace encoderd {
+namespace {
+
+namespace otlp = opentelemetry::proto;
+using otlp::collector::trace::v1::ExportTraceServiceRequest;
+using otlp::collector::trace::v1::ExportTraceServiceResponse;
+using otlp::collector::trace::v1::TraceService;
+using Attributes =
+    google::protobuf::RepeatedPtrField<otlp::common::v1::KeyValue>;
+
+void AddText(const char* key, const std::string& value, Attributes* to) {
+  auto* const attribute = to->Add();
+  attribute->set_key(key);
+  attribute->mutable_value()->set_string_value(value);
+}
+
+void AddNumber(const char* key, int64_t value, Attributes* to) {
+  auto* const attribute = to->Add();
+  attribute->set_key(key);
+  attribute->mutable_value()->set_int_value(value);
+}
+
+template <typename Id>
+std::string Bytes(const Id& id) {
+  return std::string(id.begin(), id.end());
+}
+
+uint64_t Nanoseconds(absl::Time time) {
+  return static_cast<uint64_t>(absl::ToUnixNanos(time));
+}
+
+// By the conventions: what the caller did wrong is no error of the server.
+bool IsServerError(absl::StatusCode code) {
+  return code == absl::StatusCode::kInternal ||
+         code == absl::StatusCode::kUnavailable ||
+         code == absl::StatusCode::kDeadlineExceeded ||
+         code == absl::StatusCode::kUnknown ||
+         code == absl::StatusCode::kDataLoss;
+}
+
+void AddEvent(const char* name, absl::Time time, otlp::trace::v1::Span* to) {
+  if (time == absl::InfinitePast()) return;
+  auto* const event = to->add_events();
+  event->set_name(name);
+  event->set_time_unix_nano(Nanoseconds(time));
+}
+
+void Fill(const CallSpan& from, otlp::trace::v1::Span* to) {
+  to->set_trace_id(Bytes(from.context.trace_id));
+  to->set_span_id(Bytes(from.id));
+  if (from.context.parent != SpanId()) {
+    to->set_parent_span_id(Bytes(from.context.parent));
+  }
+  to->set_name(absl::StrCat("encoderd.v1.Encoder/", from.method));
+  to->set_kind(otlp::trace::v1::Span::SPAN_KIND_SERVER);
+  to->set_start_time_unix_nano(Nanoseconds(from.arrived));
+  to->set_end_time_unix_nano(Nanoseconds(from.answered));
+  Attributes* const attributes = to->mutable_attributes();
+  AddText("rpc.system", "grpc", attributes);
+  AddText("rpc.service", "encoderd.v1.Encoder", attributes);
+  AddText("rpc.method", from.method, attributes);
+  AddNumber("rpc.grpc.status_code", static_cast<int64_t>(from.code),
+            attributes);
+  if (!from.model.empty()) AddText("encoderd.model", from.model, attributes);
+  if (from.work.tokens > 0) {
+    AddNumber("encoderd.tokens", from.work.tokens, attributes);
+  }
+  if (!from.reason.empty()) AddText("error.type", from.reason, attributes);
+  AddEvent("tokenized", from.work.stages.tokenized, to);
+  AddEvent("compute_started", from.work.stages.compute_started, to);
+  AddEvent("computed", from.work.stages.computed, to);
+  if (IsServerError(from.code)) {
+    to->mutable_status()->set_code(otlp::trace::v1::Status::STATUS_CODE_ERROR);
+    to->mutable_status()->set_message(from.reason);
+  }
+}
+
+// A collector may refuse some spans of a request that it answers with OK.
+absl::Status Rejected(const ExportTraceServiceResponse& response) {
+  const auto& partial = response.partial_success();
+  if (partial.rejected_spans() == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the collector rejected ", partial.rejected_spans(),
+                   " spans: ", partial.error_message()));
+}
+
+}  // namespace
+
+ExportTraceServiceRequest ToOtlp(absl::Span<const CallSpan> spans,
+                                 const std::string& instance) {
+  ExportTraceServiceRequest request;
+  auto* const resource_spans = request.add_resource_spans();
+  Attributes* const about =
+      resource_spans->mutable_resource()->mutable_attributes();
+  AddText("service.name", "encoderd", about);
+  AddText("service.version", kVersion, about);
+  AddText("service.instance.id", instance, about);
+  auto* const scope_spans = resource_spans->add_scope_spans();
+  scope_spans->mutable_scope()->set_name("encoderd");
+  scope_spans->mutable_scope()->set_version(kVersion);
+  for (const CallSpan& span : spans) Fill(span, scope_spans->add_spans());
+  return request;
+}
+
+Tracer::Export OtlpExport(const std::string& target, bool tls) {
+  const std::shared_ptr<TraceService::Stub> stub =
+      TraceService::NewStub(grpc::CreateChannel(
+          target, tls ? grpc::SslCredentials(grpc::SslCredentialsOptions())
+                      : grpc::InsecureChannelCredentials()));
+  absl::BitGen random;
+  const std::string instance = absl::StrCat(
+      absl::Hex(absl::Uniform<uint64_t>(random), absl::kZeroPad16));
+  return [stub, instance, target](absl::Span<const CallSpan> spans,
+                                  absl::Duration timeout) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    ExportTraceServiceResponse response;
+    const grpc::Status status =
+        stub->Export(&context, ToOtlp(spans, instance), &response);
+    if (!status.ok()) {
+      return absl::UnavailableError(
+          absl::StrCat("no export to ", target, ": ", status.error_message()));
+    }
+    return Rejected(response);
+  };
+}
+
+}  // namespace encoderd

@@ -1,0 +1,25 @@
+// Spans as OpenTelemetry collectors take them: OTLP over gRPC
+// (https://opentelemetry.io/docs/specs/otlp/), attributes by its semantic
+// conventions for RPC servers.
+#ifndef ENCODERD_SERVER_TRACE_OTLP_H_
+#define ENCODERD_SERVER_TRACE_OTLP_H_
+
+#include <string>
+
+#include "absl/types/span.h"
+#include "opentelemetry/proto/collector/trace/v1/trace_service.pb.h"
+#include "server/trace/tracer.h"
+
+namespace encoderd {
+
+// One request with all `spans`; `instance` tells one server from another.
+opentelemetry::proto::collector::trace::v1::ExportTraceServiceRequest ToOtlp(
+    absl::Span<const CallSpan> spans, const std::string& instance);
+
+// Sends spans to the collector at `target` (host:port), with TLS by the
+// system's authorities if `tls`. Connects at the first export.
+Tracer::Export OtlpExport(const std::string& target, bool tls);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_TRACE_OTLP_H_

@@ -1,0 +1,115 @@
+#include "server/trace/tracer.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/random/random.h"
+#include "absl/time/clock.h"
+#include "server/observe/log.h"
+#include "server/pipeline/start_thread.h"
+
+namespace encoderd {
+namespace {
+
+absl::BitGen& Random() {
+  thread_local absl::BitGen random;
+  return random;
+}
+
+// Not all zero, which would say that there is none.
+template <typename Id>
+Id NewId() {
+  Id id = {};
+  while (id == Id()) {
+    for (uint8_t& byte : id) byte = absl::Uniform<uint8_t>(Random());
+  }
+  return id;
+}
+
+}  // namespace
+
+Tracer::Tracer(const TraceOptions& options, Export to_collector)
+    : options_(options),
+      export_(std::move(to_collector)),
+      thread_(StartThread("trace", [this] { Run(); })) {}
+
+Tracer::~Tracer() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+std::optional<TraceContext> Tracer::Begin(absl::string_view traceparent) const {
+  if (auto asked = ParseTraceparent(traceparent)) {
+    if (!asked->sampled) return std::nullopt;
+    return asked;
+  }
+  if (!absl::Bernoulli(Random(), options_.ratio)) return std::nullopt;
+  TraceContext own;
+  own.trace_id = NewId<TraceId>();
+  own.sampled = true;
+  return own;
+}
+
+void Tracer::End(CallSpan span) {
+  span.id = NewId<SpanId>();
+  absl::MutexLock lock(&mu_);
+  if (waiting_.size() >= options_.max_waiting) {
+    ++figures_.dropped;
+    return;
+  }
+  waiting_.push_back(std::move(span));
+}
+
+TraceFigures Tracer::figures() const {
+  absl::MutexLock lock(&mu_);
+  return figures_;
+}
+
+void Tracer::Run() {
+  while (true) {
+    bool stopping = false;
+    {
+      absl::MutexLock lock(&mu_);
+      mu_.AwaitWithTimeout(absl::Condition(this, &Tracer::Due),
+                           options_.interval);
+      stopping = stopping_;
+    }
+    if (stopping) break;
+    ExportSome(absl::Now() + options_.export_timeout);
+  }
+  const absl::Time deadline = absl::Now() + options_.last_timeout;
+  while (absl::Now() < deadline && ExportSome(deadline)) {
+  }
+}
+
+bool Tracer::ExportSome(absl::Time deadline) {
+  std::vector<CallSpan> spans;
+  {
+    absl::MutexLock lock(&mu_);
+    if (waiting_.empty()) return false;
+    const auto end =
+        waiting_.begin() +
+        static_cast<int64_t>(std::min(waiting_.size(), options_.max_batch));
+    spans.assign(std::make_move_iterator(waiting_.begin()),
+                 std::make_move_iterator(end));
+    waiting_.erase(waiting_.begin(), end);
+  }
+  const absl::Status status = export_(spans, deadline - absl::Now());
+  const auto count = static_cast<int64_t>(spans.size());
+  {
+    absl::MutexLock lock(&mu_);
+    (status.ok() ? figures_.exported : figures_.failed) += count;
+  }
+  static LogLimit limit{1, absl::Minutes(1)};
+  if (!status.ok() && limit.Allows(absl::Now())) {
+    Log(LogLevel::kWarning, "trace_export_failed",
+        LogFields().Add("spans", count).Add("message", status.message()));
+  }
+  return true;
+}
+
+}  // namespace encoderd

@@ -1,0 +1,275 @@
+"""Both clients where no encoderd answers: the address, the cause and what to
+do, in one sentence, and nothing of gRPC's chained to it; a model that loads is
+waited for."""
+
+import asyncio
+import contextlib
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+import traceback
+
+import encoderd
+import grpc
+import pytest
+from encoderd._connection_errors import Link, explain_connection
+from encoderd._target import read_target
+from encoderd.v1 import encoder_pb2
+from google.rpc import error_details_pb2, status_pb2
+from python_service import Service, serve
+
+ANOTHER = "name another address (target= or ENCODERD_TARGET)"
+START = f"start one there, or {ANOTHER}"
+WIDTH = 6  # hidden_size of the fake
+
+
+def blocking(target, method="encode", *arguments, timeout=60, **options):
+    with encoderd.Client(target, timeout=timeout, **options) as client:
+        return getattr(client, method)(*(arguments or ["one"]))
+
+
+def awaited(target, method="encode", *arguments, timeout=60, **options):
+    async def main():
+        async with encoderd.AsyncClient(target, timeout=timeout,
+                                        **options) as client:
+            return await getattr(client, method)(*(arguments or ["one"]))
+    return asyncio.run(main())
+
+
+BOTH = pytest.mark.parametrize("work", [blocking, awaited])
+
+
+def failure(call, kind=encoderd.UnavailableError):
+    """The one sentence that a caller reads."""
+    with pytest.raises(kind) as caught:
+        call()
+    shown = "".join(traceback.format_exception(
+        type(caught.value), caught.value, caught.value.__traceback__))
+    assert shown.count("Traceback") == 1  # nothing is chained
+    assert "Exception" not in str(caught.value)
+    assert "failed to connect" not in str(caught.value)  # gRPC's words
+    return str(caught.value)
+
+
+@BOTH
+def test_a_port_where_nobody_listens_is_named(gone, work):
+    assert failure(lambda: work(gone)) == (
+        f"UNAVAILABLE: no encoderd answers at {gone}: connection refused; "
+        f"{START}")
+
+
+@BOTH
+def test_a_stream_says_the_same_when_its_patience_ends(gone, work):
+    def stream():
+        if work is blocking:
+            with encoderd.Client(gone) as client:
+                return list(client.embed_stream(["one"], timeout=1.0))
+
+        async def main():
+            async with encoderd.AsyncClient(gone) as client:
+                return [found async for found in client.embed_stream(
+                    ["one"], timeout=1.0)]
+        return asyncio.run(main())
+
+    assert failure(stream) == (
+        f"UNAVAILABLE: no encoderd answers at {gone}: connection refused; "
+        f"{START}")
+
+
+@BOTH
+def test_a_socket_that_does_not_exist_is_named(work, tmp_path):
+    target = f"unix:{tmp_path}/none"
+    assert failure(lambda: work(target)) == (
+        f"UNAVAILABLE: no encoderd answers at {target}: no such socket; "
+        f"{START}")
+
+
+@BOTH
+def test_a_host_that_does_not_exist_is_named(work):
+    assert failure(lambda: work("no-such-host.invalid")) == (
+        "UNAVAILABLE: no encoderd answers at no-such-host.invalid:8400: the "
+        f"host name cannot be resolved; check its spelling, or {ANOTHER}")
+
+
+@contextlib.contextmanager
+def answering(words):
+    """Where whoever connects is told these words."""
+    class Talk(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.sendall(words)
+            while self.request.recv(4096):
+                pass
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Talk) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@BOTH
+@pytest.mark.parametrize("words, what", [
+    (b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+     "speaks HTTP, not gRPC"),
+    (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak gRPC")])
+def test_a_port_of_another_protocol_is_named(work, words, what):
+    with answering(words) as target:
+        assert failure(lambda: work(target)) == (
+            f"UNAVAILABLE: {target} {what}; name encoderd's gRPC port "
+            "(--listen, 8400 by default; 8401 is its HTTP port)")
+
+
+@BOTH
+def test_a_server_that_is_no_encoderd_is_told_of(work):
+    with serve(Service()) as service:  # implements nothing
+        assert failure(lambda: work(service.target), encoderd.EncoderdError
+                       ) == (
+            f"UNIMPLEMENTED: the server at {service.target} does not know this "
+            "method: it is another gRPC server, or an older encoderd; "
+            f"{ANOTHER}")
+
+
+@BOTH
+def test_an_address_that_never_answers_ends_at_the_timeout(work):
+    with socket.socket() as silent:  # takes connections, and says nothing
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        target = f"127.0.0.1:{silent.getsockname()[1]}"
+        assert failure(lambda: work(target, timeout=0.2),
+                       encoderd.DeadlineExceededError) == (
+            f"DEADLINE_EXCEEDED: no answer from {target} within 0.2 s; give a "
+            "longer timeout=, or check that an encoderd serves there")
+
+
+@pytest.mark.parametrize("words, wanted", [
+    ("Received http2 header with status: 502",
+     "there answers with HTTP status 502 instead of gRPC"),
+    ("Socket closed", "the connection to there was lost during the call"),
+    ("failed to connect to all addresses; last error: UNKNOWN: "
+     "ipv4:10.0.0.1:8400: No route to host",
+     "no encoderd answers at there: the network has no route to it"),
+    ("failed to connect to all addresses; last error: UNAVAILABLE: "
+     "ipv4:10.0.0.1:8400: connection attempt timed out before receiving "
+     "SETTINGS frame", "no encoderd answers at there: the connection timed out"),
+    ("failed to connect to all addresses", "no encoderd answers at there")])
+def test_what_grpc_says_is_put_plainly(words, wanted):
+    message, remedy = explain_connection(grpc.StatusCode.UNAVAILABLE, words,
+                                         Link("there", False))
+    assert message == wanted and remedy
+
+
+class Loading(Service):
+    """Loads while it refuses so many calls."""
+
+    def __init__(self, refusals):
+        self.refusals = refusals
+        self.calls = 0
+
+    def Embed(self, request, context):
+        self.calls += 1
+        if self.calls > self.refusals:
+            return encoder_pb2.EmbedResponse(embeddings=[
+                encoder_pb2.Embedding(packed=bytes(8))
+                for _ in request.inputs])
+        status = status_pb2.Status(code=14, message="the model is still "
+                                                    "loading")
+        status.details.add().Pack(error_details_pb2.ErrorInfo(
+            reason="LOADING", domain="encoderd"))
+        info = error_details_pb2.RetryInfo()
+        info.retry_delay.FromMilliseconds(10)
+        status.details.add().Pack(info)
+        context.set_trailing_metadata([
+            ("grpc-retry-pushback-ms", "10"),
+            ("grpc-status-details-bin", status.SerializeToString())])
+        context.abort(grpc.StatusCode.UNAVAILABLE, status.message)
+
+
+@BOTH
+def test_a_model_that_loads_is_waited_for(work):
+    refusals = 20  # gRPC itself makes five attempts
+    with serve(Loading(refusals)) as service:
+        assert work(service.target).shape == (2,)
+    assert service.calls == refusals + 1
+
+
+@BOTH
+def test_a_model_that_loads_is_waited_for_up_to_the_timeout(work):
+    # More time, until a slow machine gets past gRPC's own attempts.
+    for timeout in (0.5, 1, 2, 4, 8, 16, 32):
+        with serve(Loading(10**9)) as service:
+            said = failure(lambda: work(service.target, timeout=timeout),
+                           encoderd.EncoderdError)
+        if service.calls > 5:
+            assert said == (
+                "UNAVAILABLE (LOADING): the model is still loading, after "
+                f"{timeout:g} s; give a longer timeout=")
+            return
+    pytest.fail(f"{service.calls} calls in {timeout} s")
+
+
+@pytest.mark.parametrize("given, dialed", [
+    ("encoder.example", "encoder.example:8400"), ("localhost", "localhost:8400"),
+    ("10.0.0.1:1", "10.0.0.1:1"), ("::1", "[::1]:8400"),
+    ("[::1]", "[::1]:8400"), ("[::1]:65535", "[::1]:65535"),
+    ("dns:///encoder.example", "dns:///encoder.example:8400"),
+    ("dns://10.0.0.1/encoder.example", "dns://10.0.0.1/encoder.example"),
+    ("ipv4:10.0.0.1:80,10.0.0.2", "ipv4:10.0.0.1:80,10.0.0.2:8400"),
+    ("unix:/run/encoderd", "unix:/run/encoderd"),
+    ("xds:///encoders", "xds:///encoders")])
+def test_a_target_without_a_port_gets_8400(given, dialed):
+    assert read_target(given) == dialed
+
+
+@pytest.mark.parametrize("given, words", [
+    ("localhost:99999", "port 99999 is out of range; expected 1 to 65535, such "
+                        'as "localhost:8400"'),
+    ("localhost:0", "port 0 is out of range"),
+    ("http://localhost:8401/metrics",
+     'a target has no http://; pass "localhost:8401"'),
+    ("https://encoder.example",
+     'a target has no https://; pass "encoder.example" and tls=True'),
+    ("8400", 'that is a port without a host; pass "localhost:8400"'),
+    (":8400", 'no host before the port; pass "localhost:8400"'),
+    ("localhost:", "'' is no port; expected a number from 1 to 65535"),
+    ("localhost:http", "'http' is no port"),
+    ("[::1", 'expected [ADDRESS]:PORT, such as "[::1]:8400"'),
+    ("a host:1", 'expected HOST:PORT, such as "localhost:8400"'),
+    ("", 'expected HOST:PORT, such as "localhost:8400"')])
+@pytest.mark.parametrize("kind", [encoderd.Client, encoderd.AsyncClient])
+def test_what_is_no_address_is_refused_before_it_is_dialed(kind, given, words):
+    with pytest.raises(ValueError) as caught:
+        kind(given)
+    assert str(caught.value).startswith(f"target is {given!r}: {words}")
+
+
+def test_a_target_is_a_str():
+    with pytest.raises(TypeError, match="target is an int; expected a str"):
+        encoderd.Client(8400)
+
+
+@BOTH
+def test_the_environment_names_the_target(fake, work, monkeypatch):
+    monkeypatch.setenv("ENCODERD_TARGET", fake.target)
+    assert work(None).shape == (WIDTH,)
+    monkeypatch.setenv("ENCODERD_TARGET", "localhost:99999")
+    with pytest.raises(ValueError, match="ENCODERD_TARGET is 'localhost:99999"):
+        work(None)
+    assert work(fake.target).shape == (WIDTH,)  # an argument wins
+
+
+def test_a_script_ends_with_one_plain_sentence(gone):
+    done = subprocess.run(
+        [sys.executable, "-c", "import encoderd, sys\n"
+         "encoderd.Client(sys.argv[1]).encode('one')", gone],
+        capture_output=True, text=True, check=False)
+    lines = done.stderr.splitlines()
+    assert lines[-1] == (
+        "encoderd.errors.UnavailableError: UNAVAILABLE: no encoderd answers at "
+        f"{gone}: connection refused; {START}")
+    assert done.stderr.count("Traceback") == 1
+    assert "_calls_in_flight" not in done.stderr

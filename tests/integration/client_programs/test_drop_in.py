@@ -1,0 +1,382 @@
+"""Members that code for a SentenceTransformer expects beside encode(), against
+the fake service and services with a word in the matter."""
+
+import asyncio
+import concurrent.futures
+import copy
+import importlib
+import importlib.metadata
+import inspect
+import logging
+import math
+import multiprocessing
+import pathlib
+import sys
+
+import encoderd
+import numpy as np
+import pytest
+from encoderd.v1 import encoder_pb2
+from google.rpc import error_details_pb2, status_pb2
+from python_service import Service, serve
+
+WIDTH = 6  # hidden_size of the fake
+TOO_LONG = "a b c d e f g"  # 9 tokens; the fake takes 8
+LENGTHS = {"cosine": lambda d: d, "euclidean": lambda d: np.sqrt((d * d).sum()),
+           "manhattan": lambda d: np.abs(d).sum()}
+
+
+@pytest.fixture
+def client(fake):
+    with encoderd.Client(fake.target) as client:
+        yield client
+
+
+@pytest.fixture
+def without_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+
+
+class Model(Service):
+    """Notes what it is asked; takes at most `limit` inputs in a request."""
+
+    def __init__(self, limit=1024, **info):
+        self.limit = limit
+        self.info = encoder_pb2.Model(name="model", dimensions=2, max_len=8,
+                                      max_inputs_per_request=limit, **info)
+        self.requests = []
+
+    def GetModel(self, request, context):
+        return self.info
+
+    def Embed(self, request, context):
+        self._check(request, context)
+        self.requests.append(request)
+        return encoder_pb2.EmbedResponse(embeddings=[
+            encoder_pb2.Embedding(packed=np.array(
+                [len(value.text), 1], "<f4").tobytes())
+            for value in request.inputs])
+
+    def EmbedStream(self, requests, context):
+        for request in requests:
+            if len(request.inputs) > self.limit:
+                yield encoder_pb2.EmbedResponse(request_id=request.request_id,
+                                                error=self._refusal(request))
+                continue
+            answer = self.Embed(request, context)
+            answer.request_id = request.request_id
+            yield answer
+
+    def Encode(self, request, context):
+        self._check(request, context)
+        return encoder_pb2.EncodeResponse(states=[
+            encoder_pb2.TokenStates(rows=1, columns=1, packed=bytes(4))
+            for _ in request.inputs])
+
+    def Tokenize(self, request, context):
+        self._check(request, context)
+        return encoder_pb2.TokenizeResponse(inputs=[
+            encoder_pb2.TokenizedInput(ids=[7] * len(value.text),
+                                       segment_ids=[1] * len(value.text))
+            for value in request.inputs])
+
+    def _refusal(self, request):
+        status = status_pb2.Status(code=3, message="too many inputs")
+        status.details.add().Pack(error_details_pb2.ErrorInfo(
+            reason="TOO_MANY_INPUTS", domain="encoderd",
+            metadata={"count": str(len(request.inputs)),
+                      "limit": str(self.limit)}))
+        return status
+
+    def _check(self, request, context):
+        if len(request.inputs) > self.limit:
+            status = self._refusal(request)
+            context.set_trailing_metadata([
+                ("grpc-status-details-bin", status.SerializeToString())])
+            context.abort(encoderd.errors._CODES[status.code], status.message)
+
+
+def ask(kind, target, name, *arguments, **options):
+    """What a method, or a property, of a Client or an AsyncClient gives."""
+    if kind is encoderd.Client:
+        with encoderd.Client(target) as client:
+            found = getattr(client, name)
+            return found(*arguments, **options) if callable(found) else found
+
+    async def main():
+        async with encoderd.AsyncClient(target) as client:
+            found = getattr(client, name)
+            return await (found(*arguments, **options) if callable(found)
+                          else found)
+    return asyncio.run(main())
+
+
+KINDS = pytest.mark.parametrize("kind", [encoderd.Client,
+                                         encoderd.AsyncClient])
+
+
+@KINDS
+def test_the_server_says_what_its_model_is_like(kind):
+    with serve(Model(prompts={"query": "ask: "},
+                     default_prompt_name="query")) as service:
+        for name, wanted in (("get_embedding_dimension", 2),
+                             ("get_sentence_embedding_dimension", 2),
+                             ("max_seq_length", 8),
+                             ("prompts", {"query": "ask: "}),
+                             ("default_prompt_name", "query")):
+            assert ask(kind, service.target, name) == wanted, name
+    with serve(Model()) as service:
+        assert ask(kind, service.target, "prompts") == {}
+        assert ask(kind, service.target, "default_prompt_name") is None
+
+
+@KINDS
+def test_queries_and_documents_get_the_prompt_of_their_name(kind):
+    for method, prompts, wanted in (
+            ("encode_query", {"query": "q: ", "document": "d: "}, "query"),
+            ("encode_document", {"document": "d: ", "passage": "p: "},
+             "document"),
+            ("encode_document", {"passage": "p: ", "corpus": "c: "},
+             "passage"),
+            ("encode_document", {"corpus": "c: "}, "corpus"),
+            ("encode_query", {"other": "o: "}, "")):
+        with serve(Model(prompts=prompts)) as service:
+            found = ask(kind, service.target, method, ["one", "two"],
+                        normalize_embeddings=True, timeout=60)
+            assert found.shape == (2, 2)
+            one = ask(kind, service.target, method, "one",
+                      prompt_name="other")
+            assert one.shape == (2,)
+            ask(kind, service.target, method, "one", prompt="own: ")
+        first, second, third = service.requests
+        assert first.options.prompt_name == wanted
+        assert first.options.normalize
+        assert second.options.prompt_name == "other"
+        assert third.inputs[0].text == "own: one"
+
+
+@KINDS
+def test_a_default_prompt_that_would_go_before_a_query_in_silence_is_named(
+        kind):
+    with serve(Model(prompts={"passage": "p: "},
+                     default_prompt_name="passage")) as service:
+        with pytest.raises(ValueError, match="its prompt 'passage' before "
+                                             "every text"):
+            ask(kind, service.target, "encode_query", "one")
+    assert service.requests == []
+
+
+@KINDS
+def test_a_batch_size_above_the_servers_limit_is_split(kind):
+    texts = ["x" * i for i in range(1, 101)]
+    with serve(Model(limit=7)) as service:
+        def work(name, **options):
+            return ask(kind, service.target, name, texts, batch_size=64,
+                       **options)
+
+        assert work("encode")[:, 0].tolist() == list(range(1, 101))
+        assert max(len(r.inputs) for r in service.requests) == 7
+        assert len(service.requests) == 15
+        assert work("embed").vectors.shape == (100, 2)
+        assert len(work("token_embeddings")) == 100
+        assert [len(found.ids) for found in work("tokenize")] == list(
+            range(1, 101))
+        if kind is encoderd.Client:
+            with kind(service.target) as client:
+                found = list(client.embed_stream(texts, batch_size=64))
+                assert [result.vector[0] for result in found] == list(
+                    range(1, 101))
+
+
+@pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
+def test_similarity_is_what_its_name_says(client, without_torch, name):
+    a = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
+    b = np.random.default_rng(2).normal(size=(4, 3)).astype(np.float32)
+    client.similarity_fn_name = name
+
+    def score(x, y):
+        if name in ("cosine", "dot"):
+            length = (np.linalg.norm(x) * np.linalg.norm(y)
+                      if name == "cosine" else 1)
+            return x @ y / length
+        return -LENGTHS[name](x - y)
+
+    found = client.similarity(a, b)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(
+        found, [[score(x, y) for y in b] for x in a], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        client.similarity_pairwise(a[:4], b),
+        [score(x, y) for x, y in zip(a, b)], rtol=1e-5, atol=1e-6)
+    assert client.similarity(a[0], list(b)).shape == (1, 4)
+
+
+def test_a_vector_of_zeros_is_like_no_other(client, without_torch):
+    found = client.similarity(np.zeros((1, 3)), np.ones((2, 3)))
+    assert found.tolist() == [[0, 0]]
+
+
+def test_similarity_names_shapes_and_functions_that_do_not_fit(client):
+    assert client.similarity_fn_name == "cosine"
+    with pytest.raises(ValueError, match="'maxsim'; expected one of cosine, "):
+        client.similarity_fn_name = "maxsim"
+    with pytest.raises(ValueError, match=r"\[2, 3\] and embeddings2 of \[2, 4\]"):
+        client.similarity(np.ones((2, 3)), np.ones((2, 4)))
+    with pytest.raises(ValueError, match="as many rows and columns"):
+        client.similarity_pairwise(np.ones((2, 3)), np.ones((1, 3)))
+    with pytest.raises(ValueError, match=r"embeddings1 is of shape \[1, 2, 3\]"):
+        client.similarity(np.ones((1, 2, 3)), np.ones((2, 3)))
+
+
+def test_evaluators_leave_their_metrics(client, without_torch):
+    client.model_card_data.set_evaluation_metrics(object(), {"ndcg": 1.0},
+                                                  epoch=0, step=1)
+    assert client.device == "cpu"
+    assert client.eval() is client
+
+
+def test_tokens_are_also_arrays_by_name(client, without_torch):
+    with serve(Model()) as service, encoderd.Client(service.target) as other:
+        tokens = other.tokenize(["one", "three"])
+    assert tokens["input_ids"].tolist() == [[7, 7, 7, 0, 0], [7] * 5]
+    assert tokens["token_type_ids"].tolist() == [[1, 1, 1, 0, 0], [1] * 5]
+    assert tokens["attention_mask"].tolist() == [[1, 1, 1, 0, 0], [1] * 5]
+    assert tokens["input_ids"].dtype == np.int64
+    assert set(dict(tokens.items())) == set(tokens.keys()) == {
+        "input_ids", "token_type_ids", "attention_mask"}
+    assert "input_ids" in tokens and "labels" not in tokens
+    with pytest.raises(KeyError):
+        tokens["labels"]
+    # A list, all the same.
+    tokens = client.tokenize(["one", "two words"])
+    assert [text.token_count for text in tokens] == [3, 4]
+    assert tokens[1].tokens[1] == "two" and len(tokens[:1]) == 1
+    assert client.tokenize([])["input_ids"].shape == (0, 0)
+
+
+@KINDS
+@pytest.mark.parametrize("precision, blank", [
+    ("float32", 0), ("float16", 0), ("int8", 0), ("ubinary", 0)])
+def test_the_row_of_a_bad_text_is_zero_on_request(fake, kind, precision, blank,
+                                                  caplog):
+    texts = ["one", "", "two words", TOO_LONG]
+    with caplog.at_level(logging.WARNING, logger="encoderd"):
+        found = ask(kind, fake.target, "encode", texts, precision=precision,
+                    on_error="zero")
+    assert (found[[1, 3]] == blank).all()
+    np.testing.assert_array_equal(
+        found[[0, 2]], ask(kind, fake.target, "encode",
+                           [texts[0], texts[2]], precision=precision))
+    assert "2 of 4 inputs have no vector" in caplog.text
+    assert "inputs[1] is empty" in caplog.text
+
+
+def test_the_row_of_a_bad_text_is_named_or_nan(client):
+    texts = ["one", "", "two words"]
+    for on_error in (None, "fail_request"):
+        with pytest.raises(encoderd.InvalidInputError) as caught:
+            client.encode(texts, on_error=on_error)
+        assert caught.value.input_index == 1
+        assert "inputs[1] is empty; " in str(caught.value)
+        assert 'on_error="zero"' in str(caught.value)
+    found = client.encode(texts, on_error="per_input")
+    assert np.isnan(found[1]).all() and not np.isnan(found[[0, 2]]).any()
+    with pytest.raises(ValueError, match="on_error is 'skip'; expected one of"):
+        client.encode(texts, on_error="skip")
+    with pytest.raises(ValueError, match="on_error goes with output_value"):
+        client.encode(texts, on_error="zero", output_value="token_embeddings")
+
+
+def test_windows_take_a_text_that_is_too_long(fake):
+    with serve(Model()) as service, encoderd.Client(service.target) as client:
+        client.encode(TOO_LONG, windows=2)
+    assert service.requests[0].options.windows.overlap == 2
+
+
+@KINDS
+@pytest.mark.parametrize("method, arguments", [
+    ("encode", ["~~never"]), ("embed", ["~~never"]),
+    ("encode_query", ["~~never"])])
+def test_a_call_has_a_timeout_of_its_own(fake, kind, method, arguments):
+    with pytest.raises(encoderd.DeadlineExceededError, match="within 0.05 s"):
+        ask(kind, fake.target, method, *arguments, timeout=0.05)
+
+
+def test_every_public_member_says_what_it_is():
+    for name in encoderd.__all__:
+        kind = getattr(encoderd, name)
+        if not inspect.isclass(kind):
+            continue
+        assert inspect.getdoc(kind), name
+        for member, value in inspect.getmembers(kind):
+            if not member.startswith("_") and (
+                    callable(value) or isinstance(value, property)):
+                assert inspect.getdoc(value), f"{name}.{member}"
+
+
+@KINDS
+def test_every_method_takes_a_timeout(fake, kind):
+    for method, arguments in (
+            ("encode", ["one"]), ("encode_query", ["one"]),
+            ("encode_document", ["one"]), ("embed", ["one"]),
+            ("token_embeddings", ["one"]), ("token_states", ["one"]),
+            ("tokenize", ["one"]), ("inspect_positions", []), ("models", []),
+            ("model", []), ("health", [])):
+        assert ask(kind, fake.target, method, *arguments,
+                   timeout=math.inf) is not None
+        with pytest.raises(ValueError, match="timeout is 0"):
+            ask(kind, fake.target, method, *arguments, timeout=0)
+
+
+def encode_there(client):
+    """In another process."""
+    return client.encode(["one"]), client.similarity_fn_name
+
+
+def test_a_client_travels_to_other_processes_as_what_it_was_made_with(client):
+    client.similarity_fn_name = "dot"
+    twin = copy.copy(client)
+    assert twin is not client and twin.similarity_fn_name == "dot"
+    twin.close()
+    wanted = client.encode(["one"])  # the first one's connection is its own
+    with concurrent.futures.ProcessPoolExecutor(
+            1, multiprocessing.get_context("spawn")) as pool:
+        found, name = pool.submit(encode_there, client).result(120)
+    np.testing.assert_array_equal(found, wanted)
+    assert name == "dot"
+
+
+def test_credentials_do_not_travel(fake):
+    import grpc
+    client = encoderd.Client(fake.target,
+                             credentials=grpc.ssl_channel_credentials())
+    with pytest.raises(TypeError, match="credentials cannot be pickled; make"):
+        copy.copy(client)
+
+
+@pytest.mark.parametrize("module, packages", [
+    ("langchain", ["langchain_core"]), ("llama_index", ["llama_index"]),
+    ("haystack", ["haystack"]), ("chroma", ["chromadb"]),
+    ("keybert", ["keybert", "bertopic"])])
+def test_an_adapter_without_its_package_says_what_to_install(
+        module, packages, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] in packages
+                 or name == f"encoderd.{module}"]:
+        monkeypatch.delitem(sys.modules, name)
+    for package in packages:
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError) as caught:
+        importlib.import_module(f"encoderd.{module}")
+    assert f"pip install 'encoderd[{module}]'" in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_every_extra_of_the_package_is_a_module():
+    extras = importlib.metadata.metadata("encoderd").get_all("Provides-Extra")
+    folder = pathlib.Path(encoderd.__file__).parent
+    for module in ("langchain", "llama_index", "haystack", "chroma",
+                   "keybert"):
+        assert module.replace("_", "-") in [
+            extra.replace("_", "-") for extra in extras]
+        lines = (folder / f"{module}.py").read_text().splitlines()
+        assert len(lines) < 60, module  # an adapter is no more than that

@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# What callers use, for tests/nightly.sh: languages, packages, tokenizers. Sourced, not run.
+: "${work:?nightly.sh sets it}" "${python:?nightly.sh sets it}"
+
+# client/examples in Go and Rust, by the commands of the READMEs, in a root
+# folder of Debian 13, which .cache keeps; needs root and debootstrap.
+check_languages() {
+  local chroot=$PWD/.cache/debian13 log=$work/languages.log
+  tests/integration/client_programs/debian13.sh "$chroot" > "$log" 2>&1 &&
+    cmake --preset dev >> "$log" 2>&1 &&
+    cmake --build build/dev --target encoderd >> "$log" 2>&1 &&
+    ENCODERD_TEST_CHROOT=$chroot ENCODERD_TEST_PYTHON=$python \
+      ENCODERD_TEST_MODEL=${ENCODERD_TEST_MODEL:-$(deploy/fetch-model.sh)} \
+      ctest --test-dir build/dev --no-tests=error --verbose \
+      -R '^client_(python_install|languages)$' >> "$log" 2>&1
+  local code=$? figure
+  [[ $code -eq 0 ]] || tail -n 40 "$log" >&2
+  figure=$(grep -oE '[0-9]+ passed.*' "$log" | tail -n 1)
+  verdict "9 passed" "${figure:-none passed}" \
+    test "$code" -eq 0 -a "${figure%% *}" = 9
+}
+
+# The Python client inside the packages that take it in place of a model.
+check_integrations() {
+  local log=$work/integrations.log figure
+  { programs_and_client && PYTHONPATH=$work/client/site ENCODERD_TEST_PROGRAMS=$PWD/build/bench/bin \
+    tests/integration/client_programs/integrations.sh "$work/venv" > "$log" 2>&1; } ||
+    tail -n 40 "$log" >&2
+  figure=$(tail -n 1 "$log" | cut -c1-60)
+  verdict "0 failed or skipped" "$figure" grep -qxE '[0-9]+ passed( in .*|, [0-9]+ warn.*)' <<< "$figure"
+}
+
+# Every text of the corpus in every comparison; tests/run.sh takes a tenth of
+# it in most.
+check_tokenizers() {
+  local log=$work/tokenizers.log
+  cmake --preset dev > "$log" 2>&1 &&
+    cmake --build build/dev --target tokenize_lines >> "$log" 2>&1 &&
+    ENCODERD_TEST_CORPUS=whole ENCODERD_TEST_PYTHON=$python \
+      ENCODERD_TEST_MODEL=${ENCODERD_TEST_MODEL:-$(deploy/fetch-model.sh)} \
+      ctest --test-dir build/dev --no-tests=error --verbose \
+      -R '^tokenizer_(differential|byte_pair|unigram)$' >> "$log" 2>&1
+  local code=$?
+  [[ $code -eq 0 ]] || tail -n 40 "$log" >&2
+  verdict "0 differences" "$(grep -oE '[0-9]+ passed' "$log" | paste -sd ' ')" \
+    test "$code" -eq 0
+}

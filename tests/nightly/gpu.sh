@@ -1,0 +1,47 @@
+# shellcheck shell=bash
+# What goes to a machine with a GPU, for tests/nightly.sh. Sourced, not run.
+: "${work:?nightly.sh sets it}" "${python:?nightly.sh sets it}"
+
+# tests/gpu.sh killed at random times: each report is valid JSON, holds every
+# row that was announced, and nothing is left running.
+check_gpu_script_kills() {
+  local count=50
+  "$python" tests/integration/gpu_script_bundle.py "$count" \
+    > "$work/kills" 2> "$work/kills.log"
+  local code=$?
+  tail -n 3 "$work/kills.log" >&2
+  verdict "$count kills, 0 faults" "$(cut -c1-200 "$work/kills")" \
+    test "$code" -eq 0
+}
+
+# The whole of tests/gpu.sh with the real engine, without a card.
+check_gpu_script_host() {
+  cmake --preset bench > "$work/host.log" &&
+    cmake --build build/bench --target engine_bench >> "$work/host.log" &&
+    ENCODERD_TEST_ENGINE_BENCH=$PWD/build/bench/bin/engine_bench \
+      "$python" tests/integration/gpu_script_test.py -k real_engine \
+      > "$work/host" 2>&1
+  local code=$?
+  [[ $code -eq 0 ]] || tail -n 30 "$work/host" "$work/host.log" >&2
+  verdict "exit 0" "exit $code" test "$code" -eq 0
+}
+
+# What goes to a machine with a GPU: one architecture, MiniLM in bf16.
+check_bundle() {
+  local archive=$work/bundle.tar.xz bytes
+  deploy/bundle.sh --architecture=90a --model=minilm "$archive" \
+    > "$work/bundle.log" 2>&1 || tail -n 20 "$work/bundle.log" >&2
+  bytes=$(stat -c %s "$archive" 2> /dev/null || echo 0)
+  verdict "under $((60 << 20)) bytes" "$bytes bytes" \
+    test "$bytes" -gt 0 -a "$bytes" -lt $((60 << 20))
+}
+
+# The kernels for every architecture of a release; tests/run.sh compiles one.
+check_architectures() {
+  cmake --preset release -DENCODERD_CUDA=ON > "$work/release.log" 2>&1 &&
+    cmake --build build/release --target encoderd_cuda \
+      >> "$work/release.log" 2>&1
+  local code=$?
+  [[ $code -eq 0 ]] || tail -n 30 "$work/release.log" >&2
+  verdict "exit 0" "exit $code" test "$code" -eq 0
+}

@@ -1,0 +1,113 @@
+// encoderctl inspect: figures and verdict as text, JSON and a picture.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_ONLY_PNG
+#include <stb/stb_image.h>
+
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/encoderctl.h"
+#include "client/cpp/encoderctl/heatmap.h"
+#include "tests/support/fake_encoder_service.h"
+#include "tests/support/temp_folder.h"
+
+namespace encoderd::ctl {
+namespace {
+
+using encoderd::testing::FakeEncoderService;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class EncoderctlInspectTest : public ::testing::Test {
+ protected:
+  int Run(std::vector<std::string> arguments) {
+    arguments.push_back(absl::StrCat("--target=", service_.target()));
+    std::istringstream in;
+    std::ostringstream out, err;
+    Environment environment{in, out, err};
+    const int code = RunEncoderctl(arguments, environment);
+    out_ = out.str();
+    err_ = err.str();
+    return code;
+  }
+  static std::string Read(const std::string& path) {
+    std::ostringstream content;
+    content << std::ifstream(path, std::ios::binary).rdbuf();
+    return content.str();
+  }
+
+  const TempFolder folder_;
+  FakeEncoderService service_;
+  std::string out_;
+  std::string err_;
+};
+
+TEST_F(EncoderctlInspectTest, InspectsThePositionTable) {
+  ASSERT_EQ(Run({"inspect"}), kExitOk) << err_;
+  EXPECT_THAT(out_, HasSubstr("rows             0 to 7 of 8, 6 columns\n"));
+  EXPECT_THAT(out_, HasSubstr("least 0.0000, mean 3.5000, most 7.0000\n"));
+  EXPECT_THAT(out_, HasSubstr("       4        0.1250     0.0625\n"));
+  EXPECT_THAT(out_,
+              HasSubstr("WARNING: trained up to row 3, random from row 4 on: "
+                        "before it mean centered cosine of neighboring rows "
+                        "0.5000, threshold 0.1250\n"));
+  EXPECT_EQ(Run({"inspect", "--first_row=8"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("ROWS_OUT_OF_RANGE"));
+  EXPECT_EQ(Run({"inspect", "0"}), kExitUsage);
+}
+
+// The points of a picture that mark rows for padding.
+int MarkedPoints(const std::string& png) {
+  int width = 0, height = 0, channels = 0;
+  const std::unique_ptr<unsigned char, decltype(&stbi_image_free)> rgb(
+      stbi_load(png.c_str(), &width, &height, &channels, 3), &stbi_image_free);
+  int points = 0;
+  for (int i = 0; i < width * height; ++i) {
+    const unsigned char* point = rgb.get() + ptrdiff_t{3} * i;
+    points += Color{point[0], point[1], point[2]} == kMarkColor ? 1 : 0;
+  }
+  return points;
+}
+
+TEST_F(EncoderctlInspectTest, ThePictureMarksRowsForPadding) {
+  const std::string png = folder_.Path("inspect.png");
+  ASSERT_EQ(Run({"inspect", "--png=" + png}), kExitOk) << err_;
+  // Two rows of 48 points, on an axis of the table and two of each map.
+  EXPECT_EQ(MarkedPoints(png), 5 * 2 * 48 * 8);
+  ASSERT_EQ(Run({"inspect", "--first_row=2", "--png=" + png}), kExitOk) << err_;
+  EXPECT_EQ(MarkedPoints(png), 0);
+}
+
+TEST_F(EncoderctlInspectTest, WritesWhatItInspectedAsJsonAndAsAPicture) {
+  const std::string json = folder_.Path("inspect.json");
+  const std::string png = folder_.Path("inspect.png");
+  ASSERT_EQ(Run({"inspect", "--first_row=2", "--row_count=3", "--json=" + json,
+                 "--png=" + png}),
+            kExitOk)
+      << err_;
+  EXPECT_THAT(Read(json),
+              StartsWith("{\"model\":\"fake\",\"position_scheme\":"
+                         "\"learned\",\"table_rows\":8,\"columns\":6,"
+                         "\"first_row\":2,\"row_count\":3,\"verdict\":"
+                         "\"partly trained\",\"verdict_cosine\":0.5,"
+                         "\"threshold\":0.125,\"change_row\":4,"
+                         "\"norms\":[2.0,3.0,4.0],\"profile\":[{"
+                         "\"distance\":1,\"mean_cosine\":0.5,"
+                         "\"mean_centered_cosine\":0.25}"));
+  EXPECT_THAT(Read(png), StartsWith("\x89PNG\r\n"));
+  ASSERT_EQ(Run({"inspect", "--json=-"}), kExitOk) << err_;
+  EXPECT_THAT(out_, StartsWith("{\"model\":\"fake\""));
+  EXPECT_EQ(Run({"inspect", "--png=/none/x.png"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("cannot open /none/x.png"));
+}
+
+}  // namespace
+}  // namespace encoderd::ctl

@@ -1,0 +1,153 @@
+// What encoderctl says of command lines, files and servers that it cannot use.
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "tests/support/held_port.h"
+#include "tests/unit/client/encoderctl_fixture.h"
+
+namespace encoderd::ctl {
+namespace {
+
+using encoderd::testing::FakeEncoderService;
+using encoderd::testing::FakeError;
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+TEST_F(EncoderctlTest, SaysWhatIsWrongWithTheCommandLine) {
+  EXPECT_EQ(RunBare({}), kExitUsage);
+  EXPECT_EQ(RunBare({"frobnicate"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("unknown command \"frobnicate\"; available: "
+                              "embed, encode, "));
+  EXPECT_EQ(RunBare({"embde", "x"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("unknown command \"embde\"; did you mean "
+                              "embed?"));
+  EXPECT_EQ(RunBare({"--target=x:1", "embed"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("flags follow the command"));
+  EXPECT_EQ(Run({"embed", "hi", "-o", "x"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("unknown flag -o; did you mean --output or "
+                              "--on_error?"));
+  EXPECT_EQ(service_.embed_calls(), 0);
+  EXPECT_EQ(Run({"embed", "--encoding=int8", "one"}), kExitUsage);
+  EXPECT_EQ(Run({"embed", "--format=npy", "one"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--format=npy needs --output=FILE"));
+  EXPECT_EQ(Run({"embed", "--input=x", "one"}), kExitUsage);
+  for (const char* target : {"127.0.0.1:99999", "http://localhost:8400"}) {
+    EXPECT_EQ(RunBare({"embed", "one", "--target", target}), kExitUsage);
+    EXPECT_THAT(err_, StartsWith(absl::StrCat("encoderctl embed: target \"",
+                                              target, "\": ")));
+  }
+}
+
+TEST_F(EncoderctlTest, KeepsExitCode2ForTheCommandLine) {
+  EXPECT_EQ(Run({"embed", "--input=/no/such/file"}), kExitFailed);
+  EXPECT_EQ(err_,
+            "encoderctl embed: cannot open /no/such/file for reading: No such "
+            "file or directory\n");
+  EXPECT_EQ(Run({"embed", "--output=/no/such/folder/x", "one"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("cannot open /no/such/folder/x for writing: No "
+                              "such file or directory\n"));
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{
+           {"embed"},
+           {"embed", "--output=" + folder_.Path("new.npy")},
+           {"tokenize"},
+           {"bench", "--input=-"}}) {
+    EXPECT_EQ(Run(command, ""), kExitFailed) << command[0];
+    EXPECT_THAT(err_, HasSubstr("there are no texts to work on: give them as "
+                                "arguments"));
+  }
+}
+
+TEST_F(EncoderctlTest, ReadsTheSameTextsFromEveryFormat) {
+  const std::string lines = File("in.txt", "one\ntwo, \"words\"\n");
+  ASSERT_EQ(Run({"embed", "--input", lines}), kExitOk) << err_;
+  const std::string plain = out_;
+  const std::string csv = "id,body\r\n1,one\r\n2,\"two, \"\"words\"\"\"\r\n";
+  const std::string json = "[{\"body\": \"one\"},\n \"two, \\\"words\\\"\"]\n";
+  for (const std::string& file : {File("in.csv", csv), File("in.json", json)}) {
+    ASSERT_EQ(Run({"embed", "--input", file, "--field=body"}), kExitOk) << err_;
+    EXPECT_EQ(out_, plain) << file;
+    const std::string npy = folder_.Path("rows.npy");
+    ASSERT_EQ(Run({"embed", "--input", file, "--field=body", "--output", npy}),
+              kExitOk)
+        << err_;
+    EXPECT_THAT(NpyValues(Read(npy)),
+                SizeIs(2 * FakeEncoderService::kHiddenSize));
+  }
+  ASSERT_EQ(Run({"embed", "--input_format=csv", "--field=body"}, csv), kExitOk);
+  EXPECT_EQ(out_, plain);
+  EXPECT_EQ(Run({"embed", "--input", File("in.csv", csv)}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("in.csv: the first row names no column \"text\"; "
+                              "available: id, body; name one of them with "
+                              "--field\n"));
+  EXPECT_EQ(Run({"embed", "--input", File("in.parquet", "PAR1")}), kExitUsage);
+  EXPECT_THAT(err_,
+              HasSubstr("in.parquet, a Parquet file: convert it to .csv or "
+                        ".jsonl, such as "));
+}
+
+TEST_F(EncoderctlTest, NamesTheRowThatIsToBlame) {
+  const std::string csv =
+      File("long.csv", "text\nshort\n\"a b\nc d e f g h\"\n");
+  EXPECT_EQ(Run({"embed", "--input", csv}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("long.csv: row 2: INVALID_ARGUMENT "
+                              "(INPUT_TOO_LONG): inputs[1] has 9 tokens"));
+}
+
+TEST_F(EncoderctlTest, SaysThatAFilesNameIsUsedAsAText) {
+  const std::string file = File("in.txt", "one\n");
+  ASSERT_EQ(Run({"embed", file}), kExitOk) << err_;
+  EXPECT_EQ(err_, absl::StrCat("encoderctl embed: note: \"", file,
+                               "\" is used as a text; --input=", file,
+                               " reads the file\n"));
+}
+
+TEST_F(EncoderctlTest, FailsWhereTheOutputCannotBeWritten) {
+  EXPECT_EQ(Run({"embed", "--output=/dev/full", "one"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("cannot write to /dev/full"));
+}
+
+TEST_F(EncoderctlTest, SaysWhatToDoWhereNoServerListens) {
+  const HeldPort port;
+  const std::string target = absl::StrCat("127.0.0.1:", port.port());
+  for (const std::string command : {"health", "models", "inspect"}) {
+    EXPECT_EQ(RunBare({command, "--target", target}), kExitFailed);
+    EXPECT_EQ(err_, absl::StrCat("encoderctl ", command,
+                                 ": UNAVAILABLE: no server listens at ", target,
+                                 ": start encoderd there, or correct the "
+                                 "target; --target or ENCODERD_TARGET names "
+                                 "the server\n"));
+  }
+}
+
+TEST_F(EncoderctlTest, NamesTheAddressAndTheTimeOfACallWithoutAnAnswer) {
+  EXPECT_EQ(Run({"embed", "--timeout=50ms", "~~never"}), kExitFailed);
+  EXPECT_EQ(err_,
+            absl::StrCat("encoderctl embed: DEADLINE_EXCEEDED: no answer from ",
+                         service_.target(),
+                         " within 50ms; give it more time with --timeout\n"));
+}
+
+TEST_F(EncoderctlTest, NamesOnlyFlagsThatTheCommandHas) {
+  EXPECT_EQ(Run({"encode", "a b c d e f g"}), kExitFailed);
+  EXPECT_THAT(err_, AllOf(HasSubstr("; --truncate=end cuts it, "
+                                    "--on_error=skip passes over such texts"),
+                          Not(HasSubstr("--windows"))));
+  EXPECT_EQ(Run({"similarity", "one", "a b c d e f g"}), kExitFailed);
+  EXPECT_THAT(err_, EndsWith("; --truncate=end cuts it, --windows=16 averages "
+                             "windows of it\n"));
+  EXPECT_EQ(Run({"tokenize"}, "caf\xe9\n"), kExitFailed);
+  EXPECT_THAT(err_, EndsWith("at byte 3; convert the input, such as with iconv "
+                             "-t UTF-8\n"));
+}
+
+}  // namespace
+}  // namespace encoderd::ctl

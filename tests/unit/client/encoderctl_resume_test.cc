@@ -1,0 +1,248 @@
+// encoderctl embed into an .npy: resuming an interrupted run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/unit/client/bulk_runs.h"
+
+namespace encoderd::ctl {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+using EncoderctlResumeTest = BulkRuns;
+
+TEST_F(EncoderctlResumeTest, SurvivesBrokenStreamsAndGivesTheSameBytes) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  EXPECT_THAT(err_, IsEmpty());
+  const std::string whole = Read(Path("whole.npy"));
+  EXPECT_EQ(whole.size(), kNpyHeaderBytes + kTexts * 6 * sizeof(float));
+  EXPECT_FALSE(std::filesystem::exists(Path("whole.npy.resume")));
+
+  const int64_t before = service_.stream_texts();
+  service_.BreakStreams(1 << 30, 40);
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_EQ(Read(Path("out.npy")), whole);
+  service_.BreakStreams(0, 0);
+  EXPECT_LE(service_.stream_texts() - before, kTexts + 4 * kWindow);
+}
+
+TEST_F(EncoderctlResumeTest, ALaterRunDoesNotDoFinishedWorkAgain) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  const int64_t before = service_.stream_texts();
+  FailARun();
+  EXPECT_THAT(err_, HasSubstr("DEVICE_FAULT"));
+  const std::string half = Read(Path("out.npy"));
+  EXPECT_GT(half.size(), static_cast<size_t>(kNpyHeaderBytes));
+  EXPECT_EQ(half.substr(0, kNpyHeaderBytes),
+            NpyHeader((half.size() - kNpyHeaderBytes) / 24, 6));
+  EXPECT_THAT(err_, HasSubstr("texts are done; to resume, repeat the command"));
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_EQ(err_,
+            absl::StrCat("Resuming: ", (half.size() - kNpyHeaderBytes) / 24,
+                         " texts already done.\n"));
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
+  EXPECT_LE(service_.stream_texts() - before, kTexts + kWindow);
+}
+
+TEST_F(EncoderctlResumeTest, TheInputIsKnownByItsUsedTextsAlone) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  FailARun();
+  const std::string lines = Read(Path("in.jsonl"));
+  // Another name, time and spelling, and more texts behind.
+  Write("in.jsonl", "");
+  std::string spelled = lines;
+  for (size_t at = 0; (at = spelled.find("\": ", at)) != std::string::npos;) {
+    spelled.replace(at, 3, "\":");
+  }
+  Write("copy.jsonl", spelled + "\"more\"\n");
+  EXPECT_EQ(Run("out.npy", {}, "copy.jsonl"), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("Resuming: "));
+  EXPECT_EQ(Read(Path("out.npy")).substr(kNpyHeaderBytes, kTexts * 24),
+            Read(Path("whole.npy")).substr(kNpyHeaderBytes));
+  EXPECT_EQ(Read(Path("out.npy")).substr(0, kNpyHeaderBytes),
+            NpyHeader(kTexts + 1, 6));
+}
+
+TEST_F(EncoderctlResumeTest, ABadTextMayBeCorrectedAndAUsedOneMayNot) {
+  Write("in.jsonl", "");
+  Write("in.txt", "one\ntwo\na b c d e f g");
+  EXPECT_EQ(Run("out.npy", {}, "in.txt"), kExitFailed);
+  EXPECT_THAT(err_,
+              HasSubstr("2 texts are done; to resume, correct this text"));
+  Write("in.txt", "one\ntwo\nthree");
+  EXPECT_EQ(Run("out.npy", {}, "in.txt"), kExitOk) << err_;
+  EXPECT_EQ(err_, "Resuming: 2 texts already done.\n");
+  EXPECT_EQ(Run("other.npy", {}, "in.txt"), kExitOk) << err_;
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("other.npy")));
+  Write("bad.txt", "one\ntwo\na b c d e f g");
+  EXPECT_EQ(Run("out.npy", {}, "bad.txt"), kExitFailed);
+  Write("bad.txt", "one\ntwo more\nthree");
+  EXPECT_EQ(Run("out.npy", {}, "bad.txt"), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("the text of "));
+  EXPECT_THAT(err_, HasSubstr("bad.txt:2 changed since"));
+  Write("bad.txt", "one\n");
+  EXPECT_EQ(Run("out.npy", {}, "bad.txt"), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("bad.txt:2 changed since"));
+}
+
+// What a death leaves between any two steps of a run.
+TEST_F(EncoderctlResumeTest, EveryStateOfADeadRunIsResumed) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  FailARun();
+  const std::string rows = Read(Path("out.npy"));
+  const std::string marks = Read(Path("out.npy.resume"));
+  const int64_t done = (marks.size() - kNpyHeaderBytes) / 16 - 2;
+  const std::string row(24, 'x'), mark(16, 'x');
+  const auto head = [](std::string file, int64_t count, int columns,
+                       const char* type) {
+    return file.replace(0, kNpyHeaderBytes, NpyHeader(count, columns, type));
+  };
+  const std::string row_more = head(rows + row, done + 1, 6, "<f4");
+  struct State {
+    const char* what;
+    std::string rows, marks;
+    int64_t done;
+  };
+  const State states[] = {
+      {"nothing since the last answer", rows, marks, done},
+      {"half a row", rows + row.substr(0, 9), marks, done},
+      {"a row that is not counted", rows + row, marks, done},
+      {"a row without a mark", row_more, marks, done},
+      {"half a mark", row_more, marks + mark.substr(0, 9), done},
+      {"a mark that is not counted", row_more, marks + mark, done},
+      {"rows that are not cut yet", rows, head(marks, 102, 16, "|u1"), 100},
+      {"no mark of a text", "finished", head(marks, 2, 16, "|u1"), 0},
+      {"no mark of the work", "finished", head("", 0, 16, "|u1"), 0},
+      {"no marks", "finished", "", 0},
+      {"no rows", "", marks, 0},
+  };
+  for (const State& state : states) {
+    Write("out.npy", state.rows);
+    Write("out.npy.resume", state.marks);
+    EXPECT_EQ(Run("out.npy"), kExitOk) << state.what << ": " << err_;
+    EXPECT_EQ(err_, state.done == 0 ? ""
+                                    : absl::StrCat("Resuming: ", state.done,
+                                                   " texts already done.\n"))
+        << state.what;
+    EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy"))) << state.what;
+    EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
+  }
+}
+
+TEST_F(EncoderctlResumeTest, ThrowsUnfinishedRowsOfOtherWorkAwayOnlyWhenAsked) {
+  FailARun();
+  const std::string half = Read(Path("out.npy"));
+  const auto refuses = [&](const std::string& what,
+                           std::vector<std::string> flags) {
+    EXPECT_EQ(Run("out.npy", std::move(flags)), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr("rows of an interrupted run, and " + what));
+    EXPECT_THAT(err_, HasSubstr(" changed since; to resume it, repeat its "
+                                "command; to start over, add --resume=no\n"));
+    EXPECT_EQ(Read(Path("out.npy")), half);
+  };
+  refuses("the options", {"--normalize=yes"});
+  refuses("the options", {"--encoding=float16"});
+  Write("in.jsonl", "\"new\"\n" + Read(Path("in.jsonl")));
+  refuses("the text of " + Path("in.jsonl:1"), {});
+  service_.SetPooling(v1::POOLING_CLS);
+  refuses("the model", {});
+  const int64_t before = service_.stream_texts();
+  EXPECT_EQ(Run("out.npy", {"--resume=no"}), kExitOk) << err_;
+  EXPECT_THAT(err_, IsEmpty());
+  EXPECT_EQ(service_.stream_texts() - before, kTexts + 1);
+}
+
+TEST_F(EncoderctlResumeTest, OtherOutputsDoNotReplaceUnfinishedRows) {
+  FailARun();
+  const std::string half = Read(Path("out.npy"));
+  EXPECT_EQ(Run("out.npy", {"--format=text"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("out.npy holds unfinished rows"));
+  EXPECT_EQ(Read(Path("out.npy")), half);
+  std::filesystem::remove(Path("out.npy"));  // their marks are void
+  EXPECT_EQ(Run("out.npy", {"--format=text"}), kExitOk) << err_;
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
+}
+
+TEST_F(EncoderctlResumeTest, MarksWithoutTheirRowsHoldNothingUp) {
+  for (const bool damaged : {false, true}) {
+    FailARun();
+    std::filesystem::remove(Path("out.npy"));
+    if (damaged) Write("out.npy.resume", "no marks\n");
+    EXPECT_EQ(Run("out.npy", {"--normalize=yes"}), kExitOk) << err_;
+    EXPECT_THAT(err_, IsEmpty());
+    EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
+  }
+}
+
+TEST_F(EncoderctlResumeTest, ARunThatIsRefusedCostsNoHalfDoneWork) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  FailARun();
+  RefuseARun("out.npy", {});
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("Resuming: "));
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+}
+
+TEST_F(EncoderctlResumeTest, RowsOfOtherTextsAreNotResumed) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  FailARun();
+  for (const std::string resume : {"yes", "no"}) {
+    std::istringstream in(std::string(2 * kTexts, '\n'));
+    std::ostringstream out, err;
+    Environment environment{in, out, err};
+    EXPECT_EQ(RunEncoderctl(
+                  {"embed", "--target=" + service_.target(), "--on_error=skip",
+                   "--resume=" + resume, "--output=" + Path("out.npy")},
+                  environment),
+              resume == "yes" ? kExitFailed : kExitOk);
+    EXPECT_EQ(Read(Path("out.npy.resume")).empty(), resume == "no");
+  }
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_THAT(err_, IsEmpty());
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+}
+
+TEST_F(EncoderctlResumeTest, RefusesMarksThatAreDamagedOrContradictTheRows) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  FailARun();
+  const std::string marks = Read(Path("out.npy.resume"));
+  const std::string half = Read(Path("out.npy"));
+  const auto refuses = [&](const std::string& marks_now,
+                           const std::string& rows_now,
+                           const std::string& words) {
+    Write("out.npy.resume", marks_now);
+    Write("out.npy", rows_now);
+    EXPECT_EQ(Run("out.npy"), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr(words));
+    EXPECT_THAT(err_, HasSubstr("; to start over, add --resume=no\n"));
+    EXPECT_EQ(Read(Path("out.npy")), rows_now);
+    EXPECT_EQ(Read(Path("out.npy.resume")), marks_now);
+  };
+  for (const std::string& damaged :
+       {std::string(400, '\0'), std::string("some other text\n"),
+        marks.substr(0, 40), marks.substr(0, marks.size() - 1),
+        marks.substr(0, 70) + "9" + marks.substr(71)}) {
+    refuses(damaged, half, Path("out.npy.resume is damaged"));
+  }
+  std::string flipped = marks;
+  flipped[marks.size() - 20] ^= 1;
+  refuses(flipped, half, " changed since");
+  refuses(marks, half.substr(0, half.size() - 1), "out.npy is damaged");
+  refuses(marks, std::string(4000, 'x'), "out.npy is damaged");
+  refuses(marks, NpyHeader(1, 6) + half.substr(kNpyHeaderBytes),
+          "rows and " + Path("out.npy holds 1"));
+  EXPECT_EQ(Run("out.npy", {"--resume=no"}), kExitOk) << err_;
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+}
+
+}  // namespace
+}  // namespace encoderd::ctl

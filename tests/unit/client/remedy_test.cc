@@ -1,0 +1,86 @@
+// What encoderctl says is to be done about an error.
+#include "client/cpp/encoderctl/remedy.h"
+
+#include <map>
+#include <string>
+
+#include "client/cpp/error.h"
+#include "gtest/gtest.h"
+
+namespace encoderd::ctl {
+namespace {
+
+constexpr char kTarget[] = "host:1";
+
+class RemedyTest : public ::testing::Test {
+ protected:
+  // A command with these flags.
+  void Add(const std::string& name) {
+    flags_.AddString(name, "X", "", &value_);
+  }
+  std::string Of(const absl::Status& status) const {
+    return Remedy(status, flags_, kTarget);
+  }
+  std::string OfReason(absl::StatusCode code, const std::string& reason,
+                       const std::map<std::string, std::string>& metadata = {
+                           {"input_index", "0"}}) const {
+    return Of(client::MakeError(code, "words", reason, metadata));
+  }
+
+  std::string value_;
+  Flags flags_;
+};
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+TEST_F(RemedyTest, NamesWhatTakesATextAndOnlyWhereTheCommandHasIt) {
+  EXPECT_EQ(OfReason(kInvalid, "INPUT_TOO_LONG"), "");
+  EXPECT_EQ(OfReason(kInvalid, "EMPTY_INPUT"), "; remove it");
+  Add("truncate");
+  EXPECT_EQ(OfReason(kInvalid, "INPUT_TOO_LONG"), "; --truncate=end cuts it");
+  Add("windows");
+  Add("on_error");
+  EXPECT_EQ(OfReason(kInvalid, "INPUT_TOO_LONG"),
+            "; --truncate=end cuts it, --windows=16 averages windows of it, "
+            "--on_error=skip passes over such texts");
+  EXPECT_EQ(OfReason(kInvalid, ""), "; --on_error=skip passes over such texts");
+  EXPECT_EQ(OfReason(kInvalid, "LAYER_OUT_OF_RANGE", {}), "");
+}
+
+TEST_F(RemedyTest, NamesTheFlagsOfSizesAndTime) {
+  EXPECT_EQ(OfReason(kInvalid, "TOO_MANY_INPUTS", {}), "");
+  EXPECT_EQ(OfReason(absl::StatusCode::kResourceExhausted, "QUEUE_FULL", {}),
+            "; wait longer with --timeout");
+  Add("batch_size");
+  Add("in_flight");
+  EXPECT_EQ(OfReason(kInvalid, "TOO_MANY_INPUTS", {}), "; lower --batch_size");
+  EXPECT_EQ(OfReason(kInvalid, "REQUEST_TOO_LARGE", {}),
+            "; lower --batch_size");
+  EXPECT_EQ(OfReason(absl::StatusCode::kResourceExhausted, "QUEUE_FULL", {}),
+            "; lower --in_flight, or wait longer with --timeout");
+  EXPECT_EQ(OfReason(absl::StatusCode::kUnavailable, "LOADING", {}),
+            "; give it more time with --timeout");
+  EXPECT_EQ(Of(absl::DeadlineExceededError("x")),
+            "; give it more time with --timeout");
+}
+
+TEST_F(RemedyTest, TellsAServerThatIsAwayFromAConnectionThatBroke) {
+  EXPECT_EQ(Of(absl::UnavailableError("no server listens at host:1: start")),
+            "; --target or ENCODERD_TARGET names the server");
+  EXPECT_EQ(Of(absl::UnavailableError("Socket closed")),
+            "; the connection broke: repeat the command");
+  EXPECT_EQ(Of(absl::UnavailableError("no connection to host:1; gRPC says: x")),
+            "");
+  EXPECT_EQ(OfReason(absl::StatusCode::kUnavailable, "DRAINING", {}), "");
+}
+
+TEST_F(RemedyTest, NamesTheTokenAndTheAgeOfTheServer) {
+  EXPECT_EQ(
+      OfReason(absl::StatusCode::kUnauthenticated, "BEARER_TOKEN_MISSING", {}),
+      "; --token_file=FILE or ENCODERD_TOKEN_FILE gives the token");
+  EXPECT_EQ(Of(absl::UnimplementedError("unknown service")),
+            "; is this server an encoderd, and as new as this program?");
+}
+
+}  // namespace
+}  // namespace encoderd::ctl

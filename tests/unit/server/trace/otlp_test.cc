@@ -1,0 +1,131 @@
+#include "server/trace/otlp.h"
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace encoderd {
+namespace {
+
+namespace otlp = opentelemetry::proto;
+using ::testing::ElementsAre;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
+
+absl::Time At(int64_t ns) { return absl::FromUnixNanos(ns); }
+
+CallSpan Embedded() {
+  CallSpan span;
+  span.context.trace_id[0] = 1;
+  span.context.parent[7] = 2;
+  span.id[0] = 3;
+  span.method = "Embed";
+  span.model = "mini";
+  span.arrived = At(1000);
+  span.answered = At(9000);
+  span.work.tokens = 12;
+  span.work.stages = {At(2000), At(5000), At(8000)};
+  return span;
+}
+
+otlp::trace::v1::Span Sent(const CallSpan& span) {
+  const auto request = ToOtlp({&span, 1}, "here");
+  return request.resource_spans(0).scope_spans(0).spans(0);
+}
+
+// Texts as they are, numbers as digits.
+std::map<std::string, std::string> Values(
+    const google::protobuf::RepeatedPtrField<otlp::common::v1::KeyValue>& all) {
+  std::map<std::string, std::string> values;
+  for (const auto& one : all) {
+    values[one.key()] = one.value().has_string_value()
+                            ? one.value().string_value()
+                            : std::to_string(one.value().int_value());
+  }
+  return values;
+}
+
+TEST(OtlpTest, ASpanSaysWhoseItIsAndWhenItWas) {
+  const otlp::trace::v1::Span span = Sent(Embedded());
+  EXPECT_EQ(span.trace_id(), std::string("\1") + std::string(15, '\0'));
+  EXPECT_EQ(span.parent_span_id(), std::string(7, '\0') + "\2");
+  EXPECT_EQ(span.span_id(), std::string("\3") + std::string(7, '\0'));
+  EXPECT_EQ(span.name(), "encoderd.v1.Encoder/Embed");
+  EXPECT_EQ(span.kind(), otlp::trace::v1::Span::SPAN_KIND_SERVER);
+  EXPECT_EQ(span.start_time_unix_nano(), 1000);
+  EXPECT_EQ(span.end_time_unix_nano(), 9000);
+}
+
+TEST(OtlpTest, AttributesAreThoseOfTheConventionsAndOurs) {
+  EXPECT_THAT(Values(Sent(Embedded()).attributes()),
+              UnorderedElementsAre(Pair("rpc.system", "grpc"),
+                                   Pair("rpc.service", "encoderd.v1.Encoder"),
+                                   Pair("rpc.method", "Embed"),
+                                   Pair("rpc.grpc.status_code", "0"),
+                                   Pair("encoderd.model", "mini"),
+                                   Pair("encoderd.tokens", "12")));
+}
+
+TEST(OtlpTest, EventsAreTheStages) {
+  const otlp::trace::v1::Span span = Sent(Embedded());
+  std::vector<std::pair<std::string, int64_t>> events;
+  for (const auto& event : span.events()) {
+    events.emplace_back(event.name(), event.time_unix_nano());
+  }
+  EXPECT_THAT(events, ElementsAre(Pair("tokenized", 2000),
+                                  Pair("compute_started", 5000),
+                                  Pair("computed", 8000)));
+}
+
+TEST(OtlpTest, ACallThatWasNotComputedHasNoEvents) {
+  CallSpan span = Embedded();
+  span.work = {};
+  EXPECT_TRUE(Sent(span).events().empty());
+  EXPECT_EQ(Values(Sent(span).attributes()).count("encoderd.tokens"), 0);
+}
+
+TEST(OtlpTest, ARootHasNoParent) {
+  CallSpan span = Embedded();
+  span.context.parent = {};
+  EXPECT_EQ(Sent(span).parent_span_id(), "");
+}
+
+TEST(OtlpTest, TheServersErrorsAreErrorsAndTheCallersAreNot) {
+  CallSpan span = Embedded();
+  span.code = absl::StatusCode::kInvalidArgument;
+  span.reason = "INPUT_TOO_LONG";
+  EXPECT_EQ(Sent(span).status().code(),
+            otlp::trace::v1::Status::STATUS_CODE_UNSET);
+  EXPECT_EQ(Values(Sent(span).attributes())["error.type"], "INPUT_TOO_LONG");
+  span.code = absl::StatusCode::kInternal;
+  span.reason = "DEVICE_FAULT";
+  EXPECT_EQ(Sent(span).status().code(),
+            otlp::trace::v1::Status::STATUS_CODE_ERROR);
+  EXPECT_EQ(Sent(span).status().message(), "DEVICE_FAULT");
+}
+
+TEST(OtlpTest, TheResourceNamesServiceVersionAndInstance) {
+  const CallSpan span = Embedded();
+  const auto request = ToOtlp({&span, 1}, "here");
+  const auto values = Values(request.resource_spans(0).resource().attributes());
+  EXPECT_EQ(values.at("service.name"), "encoderd");
+  EXPECT_EQ(values.at("service.instance.id"), "here");
+  EXPECT_FALSE(values.at("service.version").empty());
+}
+
+TEST(OtlpTest, ACollectorThatIsAwayIsNamedWithinTheTimeGiven) {
+  const CallSpan span = Embedded();
+  // Port 1 of this host: nobody listens there.
+  const Tracer::Export send = OtlpExport("127.0.0.1:1", /*tls=*/false);
+  const absl::Status status = send({&span, 1}, absl::Seconds(20));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::HasSubstr("no export to 127.0.0.1:1"));
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -1,0 +1,231 @@
+#include "server/trace/tracer.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace encoderd {
+namespace {
+
+constexpr char kSampled[] =
+    "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+constexpr char kNotSampled[] =
+    "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+
+// A collector whose exports end when it is told.
+class Collector {
+ public:
+  Tracer::Export Take(const absl::Status& answer = absl::OkStatus()) {
+    return [this, answer](absl::Span<const CallSpan> spans, absl::Duration) {
+      begun_.Release();
+      open_.WaitForNotification();
+      absl::MutexLock lock(&mu_);
+      batches_.push_back(spans.size());
+      for (const CallSpan& span : spans) spans_.push_back(span);
+      return answer;
+    };
+  }
+  void Open() { open_.Notify(); }
+  void WaitForExport() { begun_.Wait(); }
+
+  std::vector<CallSpan> spans() const {
+    absl::MutexLock lock(&mu_);
+    return spans_;
+  }
+  std::vector<size_t> batches() const {
+    absl::MutexLock lock(&mu_);
+    return batches_;
+  }
+
+ private:
+  class Flag {
+   public:
+    void Release() {
+      absl::MutexLock lock(&mu_);
+      set_ = true;
+    }
+    void Wait() {
+      absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(&set_));
+    }
+
+   private:
+    absl::Mutex mu_;
+    bool set_ = false;
+  };
+
+  Flag begun_;
+  absl::Notification open_;
+  mutable absl::Mutex mu_;
+  std::vector<CallSpan> spans_;
+  std::vector<size_t> batches_;
+};
+
+CallSpan Call(const std::string& method = "Embed") {
+  CallSpan span;
+  span.method = method;
+  return span;
+}
+
+void WaitUntil(const std::function<bool()>& done) {
+  const absl::Time until = absl::Now() + absl::Seconds(60);
+  while (!done() && absl::Now() < until) absl::SleepFor(absl::Milliseconds(2));
+  ASSERT_TRUE(done());
+}
+
+TraceOptions Quick() {
+  TraceOptions options;
+  options.interval = absl::Milliseconds(5);
+  return options;
+}
+
+TEST(TracerTest, ACallerThatRecordsIsJoined) {
+  Collector collector;
+  collector.Open();
+  TraceOptions options;
+  options.ratio = 0;
+  const Tracer tracer(options, collector.Take());
+  const auto context = tracer.Begin(kSampled);
+  ASSERT_TRUE(context.has_value());
+  EXPECT_EQ(context->trace_id[0], 0x0a);
+  EXPECT_EQ(context->parent[0], 0xb7);
+}
+
+TEST(TracerTest, ACallerThatDoesNotRecordIsNotTraced) {
+  Collector collector;
+  collector.Open();
+  const Tracer tracer(TraceOptions(), collector.Take());
+  EXPECT_FALSE(tracer.Begin(kNotSampled).has_value());
+}
+
+TEST(TracerTest, WithoutACallersTraceTheRatioDecides) {
+  Collector collector;
+  collector.Open();
+  for (const double ratio : {0.0, 0.25, 1.0}) {
+    TraceOptions options;
+    options.ratio = ratio;
+    const Tracer tracer(options, collector.Take());
+    int traced = 0;
+    for (int i = 0; i < 10000; ++i) traced += tracer.Begin("").has_value();
+    EXPECT_NEAR(traced, 10000 * ratio, ratio == 0.25 ? 400 : 0);  // 9 sigma
+  }
+}
+
+TEST(TracerTest, ATraceOfItsOwnHasNoParentAndAFreshId) {
+  Collector collector;
+  collector.Open();
+  const Tracer tracer(TraceOptions(), collector.Take());
+  std::set<TraceId> ids;
+  for (int i = 0; i < 1000; ++i) {
+    const auto context = tracer.Begin("nonsense");
+    ASSERT_TRUE(context.has_value());
+    EXPECT_EQ(context->parent, SpanId());
+    ids.insert(context->trace_id);
+  }
+  EXPECT_EQ(ids.size(), 1000);
+}
+
+TEST(TracerTest, ExportsSpansInTheirOrderUnderFreshIds) {
+  Collector collector;
+  collector.Open();
+  Tracer tracer(Quick(), collector.Take());
+  for (int i = 0; i < 100; ++i) tracer.End(Call(std::to_string(i)));
+  WaitUntil([&] { return tracer.figures().exported == 100; });
+  std::set<SpanId> ids;
+  const std::vector<CallSpan> spans = collector.spans();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(spans[i].method, std::to_string(i));
+    ids.insert(spans[i].id);
+  }
+  EXPECT_EQ(ids.size(), 100);
+  EXPECT_EQ(ids.count(SpanId()), 0);
+}
+
+TEST(TracerTest, AnExportHasAtMostABatch) {
+  Collector collector;
+  TraceOptions options = Quick();
+  options.max_batch = 10;
+  {
+    Tracer tracer(options, collector.Take());
+    for (int i = 0; i < 45; ++i) tracer.End(Call());
+    collector.Open();
+  }
+  EXPECT_EQ(collector.spans().size(), 45);
+  for (const size_t batch : collector.batches()) EXPECT_LE(batch, 10);
+}
+
+TEST(TracerTest, ASlowCollectorCostsSpansAndNoCallWaits) {
+  Collector collector;
+  TraceOptions options = Quick();
+  options.max_waiting = 20;
+  options.max_batch = 5;
+  Tracer tracer(options, collector.Take());
+  tracer.End(Call());
+  collector.WaitForExport();                          // it hangs from here on
+  for (int i = 0; i < 1000; ++i) tracer.End(Call());  // returns all the same
+  EXPECT_EQ(tracer.figures().dropped, 980);
+  collector.Open();
+  WaitUntil([&] { return tracer.figures().exported == 21; });
+}
+
+TEST(TracerTest, WhatACollectorRefusesIsCountedAndGone) {
+  Collector collector;
+  collector.Open();
+  Tracer tracer(Quick(), collector.Take(absl::UnavailableError("away")));
+  for (int i = 0; i < 7; ++i) tracer.End(Call());
+  WaitUntil([&] { return tracer.figures().failed == 7; });
+  EXPECT_EQ(tracer.figures().exported, 0);
+}
+
+TEST(TracerTest, LeavingExportsWhatIsLeft) {
+  Collector collector;
+  collector.Open();
+  TraceOptions options;
+  options.interval = absl::Hours(1);
+  {
+    Tracer tracer(options, collector.Take());
+    for (int i = 0; i < 3; ++i) tracer.End(Call());
+  }
+  EXPECT_EQ(collector.spans().size(), 3);
+}
+
+TEST(TracerTest, LeavingGivesACollectorOnlyTheTimeThatIsLeft) {
+  std::vector<absl::Duration> given;
+  TraceOptions options;
+  options.interval = absl::Hours(1);
+  options.max_batch = 1;
+  options.last_timeout = absl::Milliseconds(50);
+  {
+    Tracer tracer(options,
+                  [&](absl::Span<const CallSpan>, absl::Duration time) {
+                    given.push_back(time);
+                    absl::SleepFor(time);
+                    return absl::OkStatus();
+                  });
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_TRUE(given.empty());  // nothing waited, nobody was asked
+  {
+    auto tracer = std::make_unique<Tracer>(
+        options, [&](absl::Span<const CallSpan>, absl::Duration time) {
+          given.push_back(time);
+          absl::SleepFor(time);
+          return absl::DeadlineExceededError("slow");
+        });
+    tracer->End(Call());
+    tracer.reset();
+  }
+  ASSERT_FALSE(given.empty());
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -58,14 +58,19 @@ def make_base():
         return
     with tempfile.TemporaryDirectory() as folder:
         base = pathlib.Path(folder, "base")
-        run("debootstrap", "--variant=minbase", "bookworm", base)
-        if run("sh", "-c", ". /etc/os-release; echo $VERSION_CODENAME"
-               ).stdout.strip() == "bookworm":
-            for name in APT:
-                _copy(pathlib.Path("/etc/apt", name), base / "etc/apt" / name)
+        debootstrap(base)
         archive = pathlib.Path(folder, "base.tar")
         run("tar", "-C", base, "-cf", archive, ".")
         podman("import", "--quiet", archive, BASE)
+
+
+def debootstrap(base):
+    """The smallest Debian 12 into a new folder; apt's settings as above."""
+    run("debootstrap", "--variant=minbase", "bookworm", base)
+    if run("sh", "-c", ". /etc/os-release; echo $VERSION_CODENAME"
+           ).stdout.strip() == "bookworm":
+        for name in APT:
+            _copy(pathlib.Path("/etc/apt", name), base / "etc/apt" / name)
 
 
 def _copy(source, to):

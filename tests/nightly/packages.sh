@@ -1,0 +1,33 @@
+# shellcheck shell=bash
+# Checks of nightly.sh of what deploy/ packs for users. Sourced, not run.
+: "${work:?nightly.sh sets it}" "${python:?nightly.sh sets it}"
+
+# package_check NAME: a program of tests/integration/packages; its lines about
+# figures go to $work/NAME.
+package_check() {
+  touch "$work/$1"
+  [[ -n ${ENCODERD_TEST_MODEL-} ]] ||
+    ENCODERD_TEST_MODEL=$(deploy/fetch-model.sh) || return
+  export ENCODERD_TEST_MODEL
+  deploy/install-deps.sh --containers &&
+    "$python" "tests/integration/packages/$1.py" \
+      > "$work/$1" 2> "$work/$1.log"
+  local code=$?
+  [[ $code -eq 0 ]] || tail -n 60 "$work/$1.log" >&2
+  return "$code"
+}
+
+# The wheel in a bare Debian: contents, size, bits, commands.
+check_wheel() {
+  package_check wheel_test
+  local code=$?
+  verdict "36 MB, 60 s, 0 faults" "$(cat "$work/wheel_test")" \
+    test "$code" -eq 0
+}
+
+# The Debian package in a bare Debian, and its service under a real systemd.
+check_deb() {
+  package_check deb_test
+  local code=$?
+  verdict "0 faults" "$(cat "$work/deb_test")" test "$code" -eq 0
+}

@@ -257,7 +257,7 @@ absl::StatusOr<std::vector<std::string>> GetTexts(Invocation& invocation,
                                                   int words) {
   std::string& file = invocation.settings.input;
   if (file.empty() && invocation.positional.empty()) return MakeTexts(words);
-  if (file.empty()) file = "-";
+  if (file.empty()) file.push_back('-');
   auto source = OpenTexts(invocation);
   if (!source.ok()) return source.status();
   return ReadTexts(**source, invocation.environment.err);

@@ -156,8 +156,9 @@ class BulkRun {
     const auto open = [](const std::string& path, const RowLayout& layout,
                          int64_t rows, std::unique_ptr<RowFile>* opened) {
       auto file = RowFile::Open(path, layout, rows);
-      if (file.ok()) *opened = *std::move(file);
-      return file.status();
+      if (!file.ok()) return file.status();
+      *opened = *std::move(file);
+      return absl::OkStatus();
     };
     absl::Status status = open(resume_path_, kMarkLayout,
                                done_ > 0 ? done_ + kWorkMarks : 0, &marks_);

@@ -17,10 +17,11 @@ if(ENCODERD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ENCODERD_CCACHE})
 endif()
 
-# encoderd_test(NAME name SOURCES a.cc ... LIBS target ... [LABELS l ...] [OPTIMIZED]): a GoogleTest program and its ctest
-# entry. SOURCES compile without optimization, in half the time; OPTIMIZED is for tests that compute much themselves.
+# encoderd_test(NAME name SOURCES a.cc ... LIBS target ... [LABELS l ...] [GRPC] [OPTIMIZED]): a GoogleTest program and its
+# ctest entry. SOURCES compile without optimization, in half the time; OPTIMIZED is for tests that compute much themselves.
+# GRPC is for tests whose sources include gRPC and the protocol: these headers are compiled once for all of them.
 function(encoderd_test)
-  cmake_parse_arguments(ARG "OPTIMIZED" "NAME" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "GRPC;OPTIMIZED" "NAME" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE encoderd_options ${ARG_LIBS} GTest::gmock GTest::gtest_main)
   if(ENCODERD_SERVER AND ENCODERD_SANITIZE STREQUAL "thread")
@@ -28,9 +29,13 @@ function(encoderd_test)
   endif()
   if(NOT ARG_OPTIMIZED)
     target_compile_options(${ARG_NAME} PRIVATE $<$<NOT:$<CONFIG:Release>>:-O0>)
-    if(TARGET encoderd_test_headers)
+    set(headers encoderd_test_headers)
+    if(ARG_GRPC)
+      set(headers encoderd_grpc_test_headers)
+    endif()
+    if(TARGET ${headers})
       target_compile_options(${ARG_NAME} PRIVATE -pthread $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
-      target_precompile_headers(${ARG_NAME} REUSE_FROM encoderd_test_headers)
+      target_precompile_headers(${ARG_NAME} REUSE_FROM ${headers})
     endif()
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})

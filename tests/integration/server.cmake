@@ -1,10 +1,11 @@
 # The server over real gRPC, in the test's process, with a device whose every bit is known.
 foreach(theme embed encode format on_error windows refusal inspect queue life drain models metrics stream stream_life attack tls token trace)
-  encoderd_test(NAME server_${theme}_test SOURCES ${theme}_test.cc LIBS encoderd_test_server encoderd_test_support)
+  encoderd_test(NAME server_${theme}_test SOURCES ${theme}_test.cc LIBS encoderd_test_server encoderd_test_support GRPC)
 endforeach()
 
 # The server as its own process.
-encoderd_test(NAME server_process_test SOURCES process_test.cc process_log_test.cc process_notify_test.cc LIBS encoderd_test_server encoderd_process)
+encoderd_test(NAME server_process_test SOURCES process_test.cc process_log_test.cc process_notify_test.cc LIBS encoderd_test_server encoderd_process
+  GRPC)
 target_compile_definitions(server_process_test PRIVATE ENCODERD_FAKE_SERVER="$<TARGET_FILE:encoderd_fake_server>")
 add_dependencies(server_process_test encoderd_fake_server)
 
@@ -12,10 +13,11 @@ if(TARGET encoderd_model)
   # What the system refuses, one failure at a time: tests/support/faults.h.
   encoderd_test(NAME server_fault_test
     SOURCES fault_test.cc fault_file_test.cc fault_memory_test.cc fault_thread_test.cc
-    LIBS encoderd_faults encoderd_test_server encoderd_test_support encoderd_model encoderd_io)
+    LIBS encoderd_faults encoderd_test_server encoderd_test_support encoderd_model encoderd_io GRPC)
 
   # The server with the model of ENCODERD_TEST_MODEL.
-  encoderd_test(NAME server_model_test SOURCES model_test.cc LIBS encoderd_test_server encoderd_test_support encoderd_model)
+  encoderd_test(NAME server_model_test SOURCES model_test.cc LIBS encoderd_test_server encoderd_test_support encoderd_model
+    GRPC)
 endif()
 
 # The table in server/docs/metrics.md against a scrape, and the commit that a build says of itself.

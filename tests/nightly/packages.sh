@@ -31,3 +31,10 @@ check_deb() {
   local code=$?
   verdict "0 faults" "$(cat "$work/deb_test")" test "$code" -eq 0
 }
+
+# The quick start of README.md in a bare Debian: from the sources to embeddings.
+check_source() {
+  package_check source_test
+  local code=$?
+  verdict "0 faults" "$(cat "$work/source_test")" test "$code" -eq 0
+}

@@ -16,6 +16,7 @@ import sys
 import tarfile
 import tempfile
 import threading
+import time
 import unittest
 
 import grpc
@@ -177,6 +178,26 @@ class ServingTest(unittest.TestCase):
             texts = SENTENCES.read_text(encoding="utf-8").count("\n")
             self.assertEqual(len(inside.read_bytes()), 128 + texts * 384 * 4)
             self.assertEqual(inside.read_bytes(), beside.read_bytes())
+
+    def test_the_first_embedding_comes_soon(self):
+        """From an archive of the image, as a registry's download leaves it."""
+        with tempfile.TemporaryDirectory() as folder:
+            archive = pathlib.Path(folder, "image.tar")
+            podman("save", "--output", archive, IMAGE)
+            begin = time.monotonic()
+            run("podman", "--root", f"{folder}/storage", "--runroot",
+                f"{folder}/run", "load", "--input", archive)
+            loaded = time.monotonic()
+            vectors = pathlib.Path(folder, "vectors.npy")
+            served = Served()
+            try:
+                served.embed(vectors)
+            finally:
+                served.container.close()
+            end = time.monotonic()
+            self.assertGreater(vectors.stat().st_size, 0)
+        print(f"image loaded in {loaded - begin:.1f} s, embeddings "
+              f"{end - loaded:.1f} s after its start", flush=True)
 
     def test_it_can_be_scraped(self):
         with tempfile.TemporaryDirectory() as folder:

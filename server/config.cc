@@ -1,5 +1,6 @@
 #include "server/config.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -116,8 +117,9 @@ absl::Status SplitHostPort(const std::string& address, std::string* host,
   if (host->empty() || (!bracketed && host->find(':') != std::string::npos)) {
     return absl::InvalidArgumentError("must be host:port");
   }
-  if (!absl::SimpleAtoi(address.substr(colon + 1), port) || *port < 0 ||
-      *port > 65535) {
+  const std::string digits = address.substr(colon + 1);
+  if (!std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) ||
+      !absl::SimpleAtoi(digits, port) || *port > 65535) {
     return absl::InvalidArgumentError("the port must be 0 to 65535");
   }
   return absl::OkStatus();

@@ -4,6 +4,7 @@
 #define ENCODERD_SERVER_RPC_CALL_CONTEXT_H_
 
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -33,12 +34,13 @@ class CallContext {
   // once.
   void LeavePlace() { pass_.open_call.reset(); }
   uint64_t connection() const { return connection_; }
-  // What the caller says of its trace; empty: nothing.
+  // The trace that the caller's header names; empty: none, or several headers,
+  // of which none can be trusted.
   absl::string_view traceparent() const {
-    const auto& metadata = context_->client_metadata();
-    const auto at = metadata.find("traceparent");
-    if (at == metadata.end()) return "";
-    return {at->second.data(), at->second.size()};
+    const auto [first, last] =
+        context_->client_metadata().equal_range("traceparent");
+    if (first == last || std::next(first) != last) return "";
+    return {first->second.data(), first->second.size()};
   }
 
   // Only while the call is not over, which its callers ensure.

@@ -184,6 +184,22 @@ TEST(TraceTest, WithoutACollectorCallsAreAnsweredAndSpansCounted) {
   EXPECT_EQ(TestServer::Sample(server.MetricsText(), failed), 20);
 }
 
+TEST(TraceTest, TwoTraceparentsAreNone) {
+  Collector collector;
+  TestServer server({}, Traced(collector.endpoint()));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  for (int i = 0; i < 2; ++i) {
+    context.AddMetadata("traceparent", absl::StrCat(kTraceparent, "1"));
+  }
+  v1::EmbedResponse response;
+  ASSERT_TRUE(
+      server.stub().Embed(&context, TextRequest({"hello"}), &response).ok());
+  const auto spans = collector.WaitForSpans(1);
+  ASSERT_THAT(spans, SizeIs(1));
+  EXPECT_THAT(spans[0].parent_span_id(), IsEmpty());
+}
+
 TEST(TraceTest, AServerThatDoesNotTraceTakesATraceparentInSilence) {
   TestServer server;
   ASSERT_TRUE(EmbedIn(&server, absl::StrCat(kTraceparent, "1")).ok());

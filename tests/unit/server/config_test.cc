@@ -169,7 +169,7 @@ TEST(ConfigTest, AddressesHaveAHostAndAPort) {
   EXPECT_EQ(host, "::1");
   EXPECT_EQ(port, 8400);
   for (const char* bad : {"", ":1", "host", "host:", "host:x", "::1:80", "[]:1",
-                          "host:-1", "host:65536"}) {
+                          "host:-1", "host:65536", "host:+80", "host: 80"}) {
     EXPECT_FALSE(SplitHostPort(bad, &host, &port).ok()) << bad;
   }
 }

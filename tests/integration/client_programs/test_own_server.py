@@ -142,6 +142,24 @@ def test_a_program_of_another_machine_is_named(tmp_path):
         encoderd.Server("model", program=program)
 
 
+@pytest.mark.parametrize("model, why", [
+    ("a\0b", "null byte"),
+    ("a\ud800b", "surrogates not allowed"),
+])
+def test_what_cannot_be_an_argument_is_refused(model, why):
+    with pytest.raises(ValueError, match=f"cannot start {PROGRAM}: .*{why}"):
+        own(model)
+
+
+def test_a_thread_that_cannot_start_the_program_says_why(monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(subprocess, "Popen", fail)
+    with pytest.raises(encoderd.ServerStartError, match="no room"):
+        own()
+
+
 def test_a_program_on_the_path_is_taken(monkeypatch, tmp_path):
     (tmp_path / "encoderd").symlink_to(PROGRAM)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

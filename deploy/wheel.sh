@@ -50,8 +50,10 @@ auditwheel repair --strip --wheel-dir "$work/repaired" \
   say "auditwheel could not bring the libraries in; what it said is above"
   exit 1
 }
+mapfile -t built_in < <(sed '/^#/d; s/^/--built-in=/' \
+  deploy/package/built-in.txt)
 python deploy/package/wheel_licenses.py --version="$version" \
-  --revision="$revision" --built-in=nlohmann-json3-dev \
+  --revision="$revision" "${built_in[@]}" \
   "$work"/repaired/encoderd-*.whl "$work/done" build/package/bin/encoderd \
   build/package/bin/encoderctl >&2
 

@@ -90,6 +90,17 @@ class PackageScriptsTest(unittest.TestCase):
             for kind in KINDS for file in kind[1:]
         }, {file.name: file.read_text() for file in out.iterdir()})
 
+    def test_the_wheel_gets_the_licenses_of_what_is_compiled_in(self):
+        self.run_script("wheel.sh")
+        listed = (ROOT / "deploy/package/built-in.txt").read_text(
+            encoding="utf-8").splitlines()
+        packages = [line for line in listed if not line.startswith("#")]
+        self.assertIn("libstb-dev", packages)
+        asked = (self.folder / "asked").read_text().splitlines()
+        self.assertEqual(
+            [f"--built-in={package}" for package in packages],
+            [line for line in asked if line.startswith("--built-in")])
+
     def test_two_folders_are_refused(self):
         for script, _, _ in KINDS:
             done = subprocess.run(

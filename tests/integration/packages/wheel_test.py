@@ -15,7 +15,7 @@ import sys
 import tempfile
 import unittest
 
-from clean_root import MODEL, ROOT, CleanRoot, run
+from clean_root import BUILT_IN, MODEL, ROOT, CleanRoot, run
 
 sys.path.insert(0, str(ROOT / "tests/support"))
 from server_process import Server  # noqa: E402  after the path
@@ -136,8 +136,10 @@ class WheelTest(unittest.TestCase):
         folder = site / "encoderd_programs"
         sbom = json.loads((folder / "sbom.spdx.json").read_text())
         packages = {package["name"] for package in sbom["packages"]}
-        self.assertLess({"encoderd", "libdnnl2", "libssl3",
-                         "nlohmann-json3-dev"}, packages)
+        self.assertLess({"encoderd", "libdnnl2", "libssl3"} | BUILT_IN, packages)
+        static = {one["relatedSpdxElement"] for one in sbom["relationships"]
+                  if one["relationshipType"] == "STATIC_LINK"}
+        self.assertEqual(static, {f"SPDXRef-{name}" for name in BUILT_IN})
         self.assertGreater(len(list((site / "encoderd.libs").iterdir())), 50)
         licenses = folder / "licenses"
         for name in packages - {"encoderd"}:

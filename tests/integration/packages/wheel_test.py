@@ -21,7 +21,9 @@ sys.path.insert(0, str(ROOT / "tests/support"))
 from server_process import Server  # noqa: E402  after the path
 
 MAX_BYTES = 36 * 1000 * 1000
-MAX_SECONDS = 60  # from nothing to the first embedding, the model apart
+# Of the step "embedding": Python, the server's start, the first vector. The
+# other steps take as long as the network does; they are printed alone.
+MAX_SECONDS = 60
 SENTENCES = ROOT / "tests/golden/sentences.txt"
 PROGRAMS = ROOT / "build/package/bin"
 BIN = "/venv/bin"
@@ -90,7 +92,7 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(first.stdout, "384\n")
         print(f"wheel of {wheel.stat().st_size / 1e6:.1f} MB, first embedding "
               f"after {root.timing()}", flush=True)
-        self.assertLess(sum(root.seconds.values()), MAX_SECONDS)
+        self.assertLess(root.seconds["embedding"], MAX_SECONDS)
 
     def test_its_size_is_bounded_and_its_tag_names_a_glibc(self):
         self.assertLess(wheel.stat().st_size, MAX_BYTES)

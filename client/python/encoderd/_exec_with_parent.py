@@ -2,7 +2,7 @@
 
     python -I -S _exec_with_parent.py PARENT PROGRAM [ARGUMENT...]
 
-Linux alone. PARENT is the process of that thread. A program of its own, since
+Linux alone. PARENT is the process of that thread. A separate program, since
 nothing but exec is safe in a child of a process that has threads.
 """
 

@@ -121,7 +121,7 @@ class ServerProcess:
 
     def _run(self, command: List[str]) -> None:
         try:
-            # A session of its own: Ctrl-C reaches this process, which then
+            # A separate session: Ctrl-C reaches this process, which then
             # stops the server once.
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

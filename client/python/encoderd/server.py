@@ -1,4 +1,4 @@
-"""A server of one's own: Server starts the program encoderd on this machine.
+"""Server starts the program encoderd on this machine.
 
 The program is the one that this package carries (the wheel for Linux), or
 `encoderd` on the PATH. It ends with Server, and at the latest with the process

@@ -1,4 +1,4 @@
-"""Members that code for a SentenceTransformer expects beside encode(), against
+"""Members that code for a SentenceTransformer expects besides encode(), against
 the fake service and services with a word in the matter."""
 
 import asyncio

@@ -18,7 +18,7 @@ class ModelCardData:
 
 
 class ModelMembers(ClientBase):
-    """What code for a SentenceTransformer expects beside encode()."""
+    """What code for a SentenceTransformer expects besides encode()."""
 
     _similarity_fn_name = "cosine"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import (Any, AsyncIterable, Dict, Iterable, Iterator, List,
                     Mapping, Optional, Sequence, Tuple, Union)
 
@@ -179,16 +180,18 @@ class Cutter:
 
     keep_errors: an input without UTF-8 form is put in Part.errors; else
         it is raised. TypeError and ValueError are raised in any case.
+    first: the place of the first input.
     """
 
-    def __init__(self, batch_size: int, keep_errors: bool = False):
+    def __init__(self, batch_size: int, keep_errors: bool = False,
+                 first: int = 0):
         batch_size = whole_number("batch_size", batch_size)
         if batch_size < 1:
             raise ValueError(
                 f"batch_size is {batch_size}; it must be at least 1")
         self._batch_size = batch_size
         self._keep_errors = keep_errors
-        self._part = Part(0)
+        self._part = Part(first)
         self._bytes = 0
 
     def add(self, value: Input) -> List[Part]:
@@ -225,11 +228,12 @@ class Cutter:
         return part
 
 
-def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False
-        ) -> Iterator[Part]:
-    """The parts of a list: at most batch_size inputs in each."""
-    cutter = Cutter(batch_size, keep_errors)
-    for value in values:
+def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False,
+        first: int = 0) -> Iterator[Part]:
+    """The parts of a list from place `first`: at most batch_size inputs in
+    each."""
+    cutter = Cutter(batch_size, keep_errors, first)
+    for value in itertools.islice(values, first, None):
         yield from cutter.add(value)
     last = cutter.rest()
     if last is not None:

@@ -1,4 +1,4 @@
-"""Members that code for a SentenceTransformer expects beside encode(), against
+"""Members that code for a SentenceTransformer expects besides encode(), against
 the fake service and services with a word in the matter."""
 
 import asyncio
@@ -16,9 +16,10 @@ import sys
 import encoderd
 import numpy as np
 import pytest
+from encoderd import _method_jobs
+from encoderd.inputs import BYTES_PER_CALL
 from encoderd.v1 import encoder_pb2
-from google.rpc import error_details_pb2, status_pb2
-from python_service import Service, serve
+from python_service import Model, Service, serve
 
 WIDTH = 6  # hidden_size of the fake
 TOO_LONG = "a b c d e f g"  # 9 tokens; the fake takes 8
@@ -35,65 +36,6 @@ def client(fake):
 @pytest.fixture
 def without_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-
-
-class Model(Service):
-    """Notes what it is asked; takes at most `limit` inputs in a request."""
-
-    def __init__(self, limit=1024, **info):
-        self.limit = limit
-        self.info = encoder_pb2.Model(name="model", dimensions=2, max_len=8,
-                                      max_inputs_per_request=limit, **info)
-        self.requests = []
-
-    def GetModel(self, request, context):
-        return self.info
-
-    def Embed(self, request, context):
-        self._check(request, context)
-        self.requests.append(request)
-        return encoder_pb2.EmbedResponse(embeddings=[
-            encoder_pb2.Embedding(packed=np.array(
-                [len(value.text), 1], "<f4").tobytes())
-            for value in request.inputs])
-
-    def EmbedStream(self, requests, context):
-        for request in requests:
-            if len(request.inputs) > self.limit:
-                yield encoder_pb2.EmbedResponse(request_id=request.request_id,
-                                                error=self._refusal(request))
-                continue
-            answer = self.Embed(request, context)
-            answer.request_id = request.request_id
-            yield answer
-
-    def Encode(self, request, context):
-        self._check(request, context)
-        return encoder_pb2.EncodeResponse(states=[
-            encoder_pb2.TokenStates(rows=1, columns=1, packed=bytes(4))
-            for _ in request.inputs])
-
-    def Tokenize(self, request, context):
-        self._check(request, context)
-        return encoder_pb2.TokenizeResponse(inputs=[
-            encoder_pb2.TokenizedInput(ids=[7] * len(value.text),
-                                       segment_ids=[1] * len(value.text))
-            for value in request.inputs])
-
-    def _refusal(self, request):
-        status = status_pb2.Status(code=3, message="too many inputs")
-        status.details.add().Pack(error_details_pb2.ErrorInfo(
-            reason="TOO_MANY_INPUTS", domain="encoderd",
-            metadata={"count": str(len(request.inputs)),
-                      "limit": str(self.limit)}))
-        return status
-
-    def _check(self, request, context):
-        if len(request.inputs) > self.limit:
-            status = self._refusal(request)
-            context.set_trailing_metadata([
-                ("grpc-status-details-bin", status.SerializeToString())])
-            context.abort(encoderd.errors._CODES[status.code], status.message)
 
 
 def ask(kind, target, name, *arguments, **options):
@@ -186,6 +128,39 @@ def test_a_batch_size_above_the_servers_limit_is_split(kind):
                 found = list(client.embed_stream(texts, batch_size=64))
                 assert [result.vector[0] for result in found] == list(
                     range(1, 101))
+
+
+class Progress:
+    """What a progress bar is told."""
+
+    def __init__(self):
+        self.counts = []
+
+    def update(self, count):
+        self.counts.append(count)
+
+    def close(self):
+        pass
+
+
+@KINDS
+def test_only_unanswered_inputs_are_cut_again_to_the_servers_limit(
+        kind, monkeypatch):
+    progress = Progress()
+    monkeypatch.setattr(_method_jobs, "make_progress", lambda *_: progress)
+    # A large text travels alone, within any limit.
+    texts = ["x" * BYTES_PER_CALL, "x" * (BYTES_PER_CALL + 1), "a\ud800"]
+    texts += ["x" * i for i in range(1, 21)]
+    for name in ("embed", "token_states"):
+        progress.counts.clear()
+        with serve(Model(limit=7)) as service:
+            ask(kind, service.target, name, texts, batch_size=64,
+                on_error="per_input")
+        sizes = [[len(value.text) for value in request.inputs]
+                 for request in service.requests]
+        assert sorted(sum(sizes, [])) == sorted(
+            len(text) for text in texts if text != "a\ud800"), name
+        assert sum(progress.counts) == len(texts), name
 
 
 @pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])

@@ -29,16 +29,19 @@ Id NewId() {
 
 }  // namespace
 
-Tracer::Tracer(const TraceOptions& options, Export to_collector)
+Tracer::Tracer(const TraceOptions& options, std::unique_ptr<Exporter> exporter)
     : options_(options),
-      export_(std::move(to_collector)),
+      exporter_(std::move(exporter)),
       thread_(StartThread("trace", [this] { Run(); })) {}
 
 Tracer::~Tracer() {
+  bool finished = false;
   {
     absl::MutexLock lock(&mu_);
-    stopping_ = true;
+    leave_by_ = absl::Now() + options_.last_timeout;
+    finished = mu_.AwaitWithDeadline(absl::Condition(&finished_), leave_by_);
   }
+  if (!finished) exporter_->Cancel();
   thread_.join();
 }
 
@@ -70,20 +73,22 @@ TraceFigures Tracer::figures() const {
 }
 
 void Tracer::Run() {
-  while (true) {
-    bool stopping = false;
+  absl::Time leave_by = absl::InfiniteFuture();
+  while (leave_by == absl::InfiniteFuture()) {
     {
       absl::MutexLock lock(&mu_);
       mu_.AwaitWithTimeout(absl::Condition(this, &Tracer::Due),
                            options_.interval);
-      stopping = stopping_;
+      leave_by = leave_by_;
     }
-    if (stopping) break;
-    ExportSome(absl::Now() + options_.export_timeout);
+    if (leave_by == absl::InfiniteFuture()) {
+      ExportSome(absl::Now() + options_.export_timeout);
+    }
   }
-  const absl::Time deadline = absl::Now() + options_.last_timeout;
-  while (absl::Now() < deadline && ExportSome(deadline)) {
+  while (absl::Now() < leave_by && ExportSome(leave_by)) {
   }
+  absl::MutexLock lock(&mu_);
+  finished_ = true;
 }
 
 bool Tracer::ExportSome(absl::Time deadline) {
@@ -98,7 +103,7 @@ bool Tracer::ExportSome(absl::Time deadline) {
                  std::make_move_iterator(end));
     waiting_.erase(waiting_.begin(), end);
   }
-  const absl::Status status = export_(spans, deadline - absl::Now());
+  const absl::Status status = exporter_->Export(spans, deadline - absl::Now());
   const auto count = static_cast<int64_t>(spans.size());
   {
     absl::MutexLock lock(&mu_);

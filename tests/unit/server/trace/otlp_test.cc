@@ -1,18 +1,29 @@
 #include "server/trace/otlp.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <map>
+#include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/held_port.h"
+#include "tests/support/patience.h"
 
 namespace encoderd {
 namespace {
 
 namespace otlp = opentelemetry::proto;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
@@ -117,14 +128,65 @@ TEST(OtlpTest, TheResourceNamesServiceVersionAndInstance) {
   EXPECT_FALSE(values.at("service.version").empty());
 }
 
-TEST(OtlpTest, ACollectorThatIsAwayIsNamedWithinTheTimeGiven) {
+TEST(OtlpTest, ACollectorThatIsAwayIsNamed) {
   const CallSpan span = Embedded();
-  // Port 1 of this host: nobody listens there.
-  const Tracer::Export send = OtlpExport("127.0.0.1:1", /*tls=*/false);
-  const absl::Status status = send({&span, 1}, absl::Seconds(20));
+  const HeldPort nobody;
+  const std::string target = absl::StrCat("127.0.0.1:", nobody.port());
+  const auto exporter = NewOtlpExporter(target, /*tls=*/false);
+  const absl::Status status = exporter->Export({&span, 1}, kPatience);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()),
-              ::testing::HasSubstr("no export to 127.0.0.1:1"));
+              HasSubstr("no export to " + target));
+}
+
+// Accepts connections, as the system does for a socket that listens, and never
+// answers: by itself gRPC gives up after 20 s, with another code.
+class SilentCollector {
+ public:
+  SilentCollector()
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+        exporter_(NewOtlpExporter(Listen(), /*tls=*/false)) {}
+  ~SilentCollector() { close(fd_); }
+
+  Exporter& exporter() { return *exporter_; }
+
+ private:
+  std::string Listen() const {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(fd_, any, size), 0);
+    EXPECT_EQ(listen(fd_, 8), 0);
+    EXPECT_EQ(getsockname(fd_, any, &size), 0);
+    return absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  }
+
+  const int fd_;
+  const std::unique_ptr<Exporter> exporter_;
+};
+
+TEST(OtlpTest, ASilentCollectorGetsTheTimeGivenAndNoMore) {
+  const CallSpan span = Embedded();
+  SilentCollector collector;
+  const absl::Status status =
+      collector.exporter().Export({&span, 1}, absl::Milliseconds(100));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+}
+
+TEST(OtlpTest, CancelEndsTheExportInProgressAndLaterOnes) {
+  const CallSpan span = Embedded();
+  SilentCollector collector;
+  std::thread cancel([&collector] {
+    absl::SleepFor(absl::Milliseconds(50));  // earlier would do, too
+    collector.exporter().Cancel();
+  });
+  EXPECT_EQ(collector.exporter().Export({&span, 1}, absl::Hours(1)).code(),
+            absl::StatusCode::kCancelled);
+  cancel.join();
+  EXPECT_EQ(collector.exporter().Export({&span, 1}, absl::Hours(1)).code(),
+            absl::StatusCode::kCancelled);
 }
 
 }  // namespace

@@ -32,11 +32,17 @@ struct CallSpan {
   SpanId id = {};  // given by Tracer::End
 };
 
+// What became of the spans of one export.
+struct ExportResult {
+  absl::Status status;  // OK, or why `failed` spans were not taken
+  int64_t failed = 0;
+};
+
 class Exporter {
  public:
   virtual ~Exporter() = default;
   // Sends spans; takes `timeout` at most. Called by one thread.
-  virtual absl::Status Export(absl::Span<const CallSpan> spans,
+  virtual ExportResult Export(absl::Span<const CallSpan> spans,
                               absl::Duration timeout) = 0;
   // Ends the Export in progress with CANCELLED, and every later one at once.
   // From any thread.

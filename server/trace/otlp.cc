@@ -1,5 +1,6 @@
 #include "server/trace/otlp.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -20,6 +21,7 @@ namespace encoderd {
 namespace {
 
 namespace otlp = opentelemetry::proto;
+using otlp::collector::trace::v1::ExportTracePartialSuccess;
 using otlp::collector::trace::v1::ExportTraceServiceRequest;
 using otlp::collector::trace::v1::ExportTraceServiceResponse;
 using otlp::collector::trace::v1::TraceService;
@@ -93,15 +95,6 @@ void Fill(const CallSpan& from, otlp::trace::v1::Span* to) {
   }
 }
 
-// A collector may refuse some spans of a request that it answers with OK.
-absl::Status Rejected(const ExportTraceServiceResponse& response) {
-  const auto& partial = response.partial_success();
-  if (partial.rejected_spans() == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the collector rejected ", partial.rejected_spans(),
-                   " spans: ", partial.error_message()));
-}
-
 std::string NewInstance() {
   absl::BitGen random;
   return absl::StrCat(
@@ -116,16 +109,18 @@ class OtlpExporter final : public Exporter {
             target, tls ? grpc::SslCredentials(grpc::SslCredentialsOptions())
                         : grpc::InsecureChannelCredentials()))) {}
 
-  absl::Status Export(absl::Span<const CallSpan> spans,
+  ExportResult Export(absl::Span<const CallSpan> spans,
                       absl::Duration timeout) override {
+    const auto count = static_cast<int64_t>(spans.size());
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
-    if (!Begin(&context)) return Failure(grpc::Status::CANCELLED);
+    if (!Begin(&context)) return {Failure(grpc::Status::CANCELLED), count};
     ExportTraceServiceResponse response;
     const grpc::Status status =
         stub_->Export(&context, ToOtlp(spans, instance_), &response);
     End();
-    return status.ok() ? Rejected(response) : Failure(status);
+    if (!status.ok()) return {Failure(status), count};
+    return Rejected(response.partial_success(), count);
   }
 
   void Cancel() override {
@@ -150,6 +145,18 @@ class OtlpExporter final : public Exporter {
     return {
         static_cast<absl::StatusCode>(status.error_code()),
         absl::StrCat("no export to ", target_, ": ", status.error_message())};
+  }
+
+  // A collector may reject some spans of a request that it answers with OK.
+  ExportResult Rejected(const ExportTracePartialSuccess& partial,
+                        int64_t count) const {
+    const int64_t rejected =
+        std::min(std::max<int64_t>(partial.rejected_spans(), 0), count);
+    if (rejected == 0) return {absl::OkStatus(), 0};
+    return {absl::InvalidArgumentError(
+                absl::StrCat(target_, " rejected ", rejected, " of ", count,
+                             " spans: ", partial.error_message())),
+            rejected};
   }
 
   const std::string target_;

@@ -6,7 +6,6 @@
 
 #include "absl/random/random.h"
 #include "absl/time/clock.h"
-#include "server/observe/log.h"
 #include "server/pipeline/start_thread.h"
 
 namespace encoderd {
@@ -32,6 +31,7 @@ Id NewId() {
 Tracer::Tracer(const TraceOptions& options, std::unique_ptr<Exporter> exporter)
     : options_(options),
       exporter_(std::move(exporter)),
+      log_limit_(1, options.log_interval),
       thread_(StartThread("trace", [this] { Run(); })) {}
 
 Tracer::~Tracer() {
@@ -103,16 +103,18 @@ bool Tracer::ExportSome(absl::Time deadline) {
                  std::make_move_iterator(end));
     waiting_.erase(waiting_.begin(), end);
   }
-  const absl::Status status = exporter_->Export(spans, deadline - absl::Now());
-  const auto count = static_cast<int64_t>(spans.size());
+  const ExportResult result = exporter_->Export(spans, deadline - absl::Now());
   {
     absl::MutexLock lock(&mu_);
-    (status.ok() ? figures_.exported : figures_.failed) += count;
+    figures_.failed += result.failed;
+    figures_.exported += static_cast<int64_t>(spans.size()) - result.failed;
   }
-  static LogLimit limit{1, absl::Minutes(1)};
-  if (!status.ok() && limit.Allows(absl::Now())) {
+  if (!result.status.ok() && log_limit_.Allows(absl::Now())) {
     Log(LogLevel::kWarning, "trace_export_failed",
-        LogFields().Add("spans", count).Add("message", status.message()));
+        LogFields()
+            .Add("spans", result.failed)
+            .Add("code", absl::StatusCodeToString(result.status.code()))
+            .Add("message", result.status.message()));
   }
   return true;
 }

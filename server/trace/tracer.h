@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/observe/log.h"
 #include "server/trace/exporter.h"
 #include "server/trace/trace_context.h"
 
@@ -29,6 +30,7 @@ struct TraceOptions {
   absl::Duration export_timeout = absl::Seconds(5);
   // Of the exports in progress or waiting when the tracer leaves, together.
   absl::Duration last_timeout = absl::Seconds(2);
+  absl::Duration log_interval = absl::Minutes(1);  // between lines of failures
 };
 
 struct TraceFigures {
@@ -68,6 +70,7 @@ class Tracer {
 
   const TraceOptions options_;
   const std::unique_ptr<Exporter> exporter_;
+  LogLimit log_limit_;  // of the thread
   mutable absl::Mutex mu_;
   std::vector<CallSpan> waiting_ ABSL_GUARDED_BY(mu_);
   TraceFigures figures_ ABSL_GUARDED_BY(mu_);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -19,6 +20,10 @@
 namespace encoderd {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
 constexpr char kSampled[] =
     "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 constexpr char kNotSampled[] =
@@ -26,14 +31,14 @@ constexpr char kNotSampled[] =
 
 class FakeExporter final : public Exporter {
  public:
-  using Body = std::function<absl::Status(absl::Span<const CallSpan> spans,
+  using Body = std::function<ExportResult(absl::Span<const CallSpan> spans,
                                           absl::Duration timeout)>;
 
   explicit FakeExporter(
       Body body, std::function<void()> cancel = [] {})
       : body_(std::move(body)), cancel_(std::move(cancel)) {}
 
-  absl::Status Export(absl::Span<const CallSpan> spans,
+  ExportResult Export(absl::Span<const CallSpan> spans,
                       absl::Duration timeout) override {
     return body_(spans, timeout);
   }
@@ -47,8 +52,8 @@ class FakeExporter final : public Exporter {
 // A collector whose exports end when it is told.
 class Collector {
  public:
-  std::unique_ptr<Exporter> Take(
-      const absl::Status& answer = absl::OkStatus()) {
+  // Of each export, `answer.failed` spans fail.
+  std::unique_ptr<Exporter> Take(const ExportResult& answer = {}) {
     return std::make_unique<FakeExporter>(
         [this, answer](absl::Span<const CallSpan> spans, absl::Duration) {
           begun_.Release();
@@ -202,13 +207,45 @@ TEST(TracerTest, ASlowCollectorCostsSpansAndNoCallWaits) {
   WaitUntil([&] { return tracer.figures().exported == 21; });
 }
 
-TEST(TracerTest, WhatACollectorRefusesIsCountedAndGone) {
+TEST(TracerTest, WhatACollectorDoesNotTakeIsCountedAndGone) {
   Collector collector;
+  TraceOptions options = Quick();
+  options.max_batch = 4;
+  Tracer tracer(options, collector.Take({absl::UnavailableError("picky"), 1}));
+  for (int i = 0; i < 12; ++i) tracer.End(Call());
   collector.Open();
-  Tracer tracer(Quick(), collector.Take(absl::UnavailableError("away")));
-  for (int i = 0; i < 7; ++i) tracer.End(Call());
-  WaitUntil([&] { return tracer.figures().failed == 7; });
-  EXPECT_EQ(tracer.figures().exported, 0);
+  WaitUntil([&] {
+    const TraceFigures figures = tracer.figures();
+    return figures.exported + figures.failed == 12;
+  });
+  EXPECT_EQ(tracer.figures().failed, collector.batches().size());
+  EXPECT_EQ(collector.spans().size(), 12);
+}
+
+// The lines of the log about `count` failed exports.
+std::vector<std::string> LinesOfFailures(int count, absl::Duration interval) {
+  ::testing::internal::CaptureStderr();
+  {
+    Collector collector;
+    collector.Open();
+    TraceOptions options = Quick();
+    options.log_interval = interval;
+    Tracer tracer(options, collector.Take({absl::UnavailableError("away"), 1}));
+    for (int i = 0; i < count; ++i) {
+      tracer.End(Call());
+      WaitUntil([&] { return tracer.figures().failed == i + 1; });
+    }
+  }
+  return absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n',
+                        absl::SkipEmpty());
+}
+
+TEST(TracerTest, FailedExportsAreLoggedOnceInAnInterval) {
+  EXPECT_EQ(TraceOptions().log_interval, absl::Minutes(1));
+  EXPECT_THAT(LinesOfFailures(3, absl::Hours(1)),
+              ElementsAre(HasSubstr("level=warning event=trace_export_failed "
+                                    "spans=1 code=UNAVAILABLE message=away")));
+  EXPECT_THAT(LinesOfFailures(3, absl::ZeroDuration()), SizeIs(3));
 }
 
 TEST(TracerTest, LeavingExportsWhatIsLeft) {
@@ -238,7 +275,7 @@ TEST(TracerTest, LeavingGivesACollectorOnlyTheTimeThatIsLeft) {
     } else {
       given.push_back(timeout);
     }
-    return absl::OkStatus();
+    return ExportResult();
   };
   {
     Tracer leaves(options, std::make_unique<FakeExporter>(take));
@@ -263,7 +300,7 @@ TEST(TracerTest, LeavingCancelsAnExportThatOutlastsTheTime) {
                    [&](absl::Span<const CallSpan>, absl::Duration) {
                      if (++exports == 1) begun.Notify();
                      cancelled.WaitForNotification();
-                     return absl::CancelledError("cancelled");
+                     return ExportResult{absl::CancelledError("cancelled"), 1};
                    },
                    [&] { cancelled.Notify(); }));
   tracer->End(Call());
@@ -280,7 +317,7 @@ TEST(TracerTest, LeavingCancelsNothingThatEndsInTime) {
   {
     Tracer tracer(Quick(), std::make_unique<FakeExporter>(
                                [](absl::Span<const CallSpan>, absl::Duration) {
-                                 return absl::OkStatus();
+                                 return ExportResult();
                                },
                                [&] { cancelled = true; }));
     tracer.End(Call());

@@ -307,7 +307,7 @@ TEST(TracerTest, LeavingCancelsAnExportThatOutlastsTheTime) {
   begun.WaitForNotification();
   tracer->End(Call());
   const absl::Time left = absl::Now();
-  tracer.reset();  // without Cancel it would wait for ever
+  tracer.reset();  // without Cancel it would never return
   EXPECT_GE(absl::Now() - left, options.last_timeout);
   EXPECT_EQ(exports, 1);  // no time was left for the second span
 }

@@ -51,8 +51,8 @@ std::unique_ptr<Tracer> NewTracer(const ServerConfig& config) {
   const auto target = SplitOtlpEndpoint(config.otlp_endpoint);  // validated
   TraceOptions options;
   options.ratio = config.trace_ratio;
-  return std::make_unique<Tracer>(options,
-                                  OtlpExport(target->address, target->tls));
+  return std::make_unique<Tracer>(
+      options, NewOtlpExporter(target->address, target->tls));
 }
 
 // An address that could not be bound: its flag and the remedy.

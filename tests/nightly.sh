@@ -36,6 +36,34 @@ row() {
   printf '%s\t%s\t%s\t%s\n' "$check" "$1" "$2" "$3" >> "$work/table"
 }
 
+# build_programs PRESET TARGET...: programs in build/PRESET/bin. Prints the end of
+# its log when that fails.
+build_programs() {
+  local preset=$1 log=$work/build_programs.log
+  shift
+  cmake --preset "$preset" > "$log" 2>&1 &&
+    cmake --build "build/$preset" --target "$@" >> "$log" 2>&1 && return
+  tail -n 40 "$log" >&2
+  return 1
+}
+
+# The Python client as its users have it, once, in $work/client/site.
+install_client() {
+  local log=$work/install_client.log
+  [[ -d $work/client/site ]] && return
+  ENCODERD_TEST_PYTHON=$python tests/integration/client_programs/install.sh \
+    "$PWD" "$work/client" > "$log" 2>&1 && return
+  tail -n 30 "$log" >&2
+  return 1
+}
+
+# The model of ENCODERD_TEST_MODEL, fetched if it names none.
+fetch_model() {
+  [[ -n ${ENCODERD_TEST_MODEL-} ]] ||
+    ENCODERD_TEST_MODEL=$(deploy/fetch-model.sh) || return
+  export ENCODERD_TEST_MODEL
+}
+
 for part in gpu builds server clients fleet packages; do
   # shellcheck source=/dev/null
   source "tests/nightly/$part.sh"

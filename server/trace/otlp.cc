@@ -1,12 +1,19 @@
 #include "server/trace/otlp.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/random/random.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
 #include "server/version.h"
 
@@ -14,6 +21,7 @@ namespace encoderd {
 namespace {
 
 namespace otlp = opentelemetry::proto;
+using otlp::collector::trace::v1::ExportTracePartialSuccess;
 using otlp::collector::trace::v1::ExportTraceServiceRequest;
 using otlp::collector::trace::v1::ExportTraceServiceResponse;
 using otlp::collector::trace::v1::TraceService;
@@ -87,14 +95,77 @@ void Fill(const CallSpan& from, otlp::trace::v1::Span* to) {
   }
 }
 
-// A collector may refuse some spans of a request that it answers with OK.
-absl::Status Rejected(const ExportTraceServiceResponse& response) {
-  const auto& partial = response.partial_success();
-  if (partial.rejected_spans() == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the collector rejected ", partial.rejected_spans(),
-                   " spans: ", partial.error_message()));
+std::string NewInstance() {
+  absl::BitGen random;
+  return absl::StrCat(
+      absl::Hex(absl::Uniform<uint64_t>(random), absl::kZeroPad16));
 }
+
+class OtlpExporter final : public Exporter {
+ public:
+  OtlpExporter(const std::string& target, bool tls)
+      : target_(target),
+        stub_(TraceService::NewStub(grpc::CreateChannel(
+            target, tls ? grpc::SslCredentials(grpc::SslCredentialsOptions())
+                        : grpc::InsecureChannelCredentials()))) {}
+
+  ExportResult Export(absl::Span<const CallSpan> spans,
+                      absl::Duration timeout) override {
+    const auto count = static_cast<int64_t>(spans.size());
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    if (!Begin(&context)) return {Failure(grpc::Status::CANCELLED), count};
+    ExportTraceServiceResponse response;
+    const grpc::Status status =
+        stub_->Export(&context, ToOtlp(spans, instance_), &response);
+    End();
+    if (!status.ok()) return {Failure(status), count};
+    return Rejected(response.partial_success(), count);
+  }
+
+  void Cancel() override {
+    absl::MutexLock lock(&mu_);
+    cancelled_ = true;
+    if (running_ != nullptr) running_->TryCancel();
+  }
+
+ private:
+  // From now on Cancel cancels `context`. False: it came before.
+  bool Begin(grpc::ClientContext* context) {
+    absl::MutexLock lock(&mu_);
+    if (!cancelled_) running_ = context;
+    return !cancelled_;
+  }
+  void End() {
+    absl::MutexLock lock(&mu_);
+    running_ = nullptr;
+  }
+
+  absl::Status Failure(const grpc::Status& status) const {
+    return {
+        static_cast<absl::StatusCode>(status.error_code()),
+        absl::StrCat("no export to ", target_, ": ", status.error_message())};
+  }
+
+  // A collector may reject some spans of a request that it answers with OK.
+  ExportResult Rejected(const ExportTracePartialSuccess& partial,
+                        int64_t count) const {
+    const int64_t rejected =
+        std::min(std::max<int64_t>(partial.rejected_spans(), 0), count);
+    if (rejected == 0) return {absl::OkStatus(), 0};
+    return {absl::InvalidArgumentError(
+                absl::StrCat(target_, " rejected ", rejected, " of ", count,
+                             " spans: ", partial.error_message())),
+            rejected};
+  }
+
+  const std::string target_;
+  const std::string instance_ = NewInstance();
+  const std::unique_ptr<TraceService::Stub> stub_;
+  absl::Mutex mu_;
+  grpc::ClientContext* running_ ABSL_GUARDED_BY(mu_) = nullptr;
+  bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
+};
 
 }  // namespace
 
@@ -114,27 +185,8 @@ ExportTraceServiceRequest ToOtlp(absl::Span<const CallSpan> spans,
   return request;
 }
 
-Tracer::Export OtlpExport(const std::string& target, bool tls) {
-  const std::shared_ptr<TraceService::Stub> stub =
-      TraceService::NewStub(grpc::CreateChannel(
-          target, tls ? grpc::SslCredentials(grpc::SslCredentialsOptions())
-                      : grpc::InsecureChannelCredentials()));
-  absl::BitGen random;
-  const std::string instance = absl::StrCat(
-      absl::Hex(absl::Uniform<uint64_t>(random), absl::kZeroPad16));
-  return [stub, instance, target](absl::Span<const CallSpan> spans,
-                                  absl::Duration timeout) {
-    grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
-    ExportTraceServiceResponse response;
-    const grpc::Status status =
-        stub->Export(&context, ToOtlp(spans, instance), &response);
-    if (!status.ok()) {
-      return absl::UnavailableError(
-          absl::StrCat("no export to ", target, ": ", status.error_message()));
-    }
-    return Rejected(response);
-  };
+std::unique_ptr<Exporter> NewOtlpExporter(const std::string& target, bool tls) {
+  return std::make_unique<OtlpExporter>(target, tls);
 }
 
 }  // namespace encoderd

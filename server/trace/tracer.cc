@@ -6,7 +6,6 @@
 
 #include "absl/random/random.h"
 #include "absl/time/clock.h"
-#include "server/observe/log.h"
 #include "server/pipeline/start_thread.h"
 
 namespace encoderd {
@@ -29,16 +28,20 @@ Id NewId() {
 
 }  // namespace
 
-Tracer::Tracer(const TraceOptions& options, Export to_collector)
+Tracer::Tracer(const TraceOptions& options, std::unique_ptr<Exporter> exporter)
     : options_(options),
-      export_(std::move(to_collector)),
+      exporter_(std::move(exporter)),
+      log_limit_(1, options.log_interval),
       thread_(StartThread("trace", [this] { Run(); })) {}
 
 Tracer::~Tracer() {
+  bool finished = false;
   {
     absl::MutexLock lock(&mu_);
-    stopping_ = true;
+    leave_by_ = absl::Now() + options_.last_timeout;
+    finished = mu_.AwaitWithDeadline(absl::Condition(&finished_), leave_by_);
   }
+  if (!finished) exporter_->Cancel();
   thread_.join();
 }
 
@@ -70,20 +73,22 @@ TraceFigures Tracer::figures() const {
 }
 
 void Tracer::Run() {
-  while (true) {
-    bool stopping = false;
+  absl::Time leave_by = absl::InfiniteFuture();
+  while (leave_by == absl::InfiniteFuture()) {
     {
       absl::MutexLock lock(&mu_);
       mu_.AwaitWithTimeout(absl::Condition(this, &Tracer::Due),
                            options_.interval);
-      stopping = stopping_;
+      leave_by = leave_by_;
     }
-    if (stopping) break;
-    ExportSome(absl::Now() + options_.export_timeout);
+    if (leave_by == absl::InfiniteFuture()) {
+      ExportSome(absl::Now() + options_.export_timeout);
+    }
   }
-  const absl::Time deadline = absl::Now() + options_.last_timeout;
-  while (absl::Now() < deadline && ExportSome(deadline)) {
+  while (absl::Now() < leave_by && ExportSome(leave_by)) {
   }
+  absl::MutexLock lock(&mu_);
+  finished_ = true;
 }
 
 bool Tracer::ExportSome(absl::Time deadline) {
@@ -98,16 +103,18 @@ bool Tracer::ExportSome(absl::Time deadline) {
                  std::make_move_iterator(end));
     waiting_.erase(waiting_.begin(), end);
   }
-  const absl::Status status = export_(spans, deadline - absl::Now());
-  const auto count = static_cast<int64_t>(spans.size());
+  const ExportResult result = exporter_->Export(spans, deadline - absl::Now());
   {
     absl::MutexLock lock(&mu_);
-    (status.ok() ? figures_.exported : figures_.failed) += count;
+    figures_.failed += result.failed;
+    figures_.exported += static_cast<int64_t>(spans.size()) - result.failed;
   }
-  static LogLimit limit{1, absl::Minutes(1)};
-  if (!status.ok() && limit.Allows(absl::Now())) {
+  if (!result.status.ok() && log_limit_.Allows(absl::Now())) {
     Log(LogLevel::kWarning, "trace_export_failed",
-        LogFields().Add("spans", count).Add("message", status.message()));
+        LogFields()
+            .Add("spans", result.failed)
+            .Add("code", absl::StatusCodeToString(result.status.code()))
+            .Add("message", result.status.message()));
   }
   return true;
 }

@@ -6,41 +6,20 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
-#include "server/pipeline/request.h"
+#include "server/observe/log.h"
+#include "server/trace/exporter.h"
 #include "server/trace/trace_context.h"
 
 namespace encoderd {
-
-// What was computed for a call.
-struct CallWork {
-  int64_t tokens = 0;
-  StageTimes stages;
-};
-
-// One answered call, or one answered request of an EmbedStream.
-struct CallSpan {
-  TraceContext context;
-  std::string method;  // "Embed"
-  std::string model;   // that took the call; empty: none did
-  absl::StatusCode code = absl::StatusCode::kOk;
-  std::string reason;  // of an error
-  absl::Time arrived;
-  absl::Time answered;
-  CallWork work;
-  SpanId id = {};  // given by Tracer::End
-};
 
 struct TraceOptions {
   // Of calls without a traceparent, the share that is traced, from 0 to 1.
@@ -49,8 +28,9 @@ struct TraceOptions {
   size_t max_batch = 512;                      // spans of one export
   absl::Duration interval = absl::Seconds(1);  // between exports
   absl::Duration export_timeout = absl::Seconds(5);
-  absl::Duration last_timeout =
-      absl::Seconds(2);  // of all that leave at the end
+  // Of the exports in progress or waiting when the tracer leaves, together.
+  absl::Duration last_timeout = absl::Seconds(2);
+  absl::Duration log_interval = absl::Minutes(1);  // between lines of failures
 };
 
 struct TraceFigures {
@@ -62,13 +42,9 @@ struct TraceFigures {
 // Thread-safe.
 class Tracer {
  public:
-  // Sends spans; takes `timeout` at most. Called by one thread.
-  using Export = std::function<absl::Status(absl::Span<const CallSpan> spans,
-                                            absl::Duration timeout)>;
-
   // Throws where the system starts no thread.
-  Tracer(const TraceOptions& options, Export to_collector);
-  // Exports what waits, for last_timeout at most.
+  Tracer(const TraceOptions& options, std::unique_ptr<Exporter> exporter);
+  // Exports what waits; cancels what has not ended after last_timeout.
   ~Tracer();
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
@@ -83,18 +59,23 @@ class Tracer {
 
  private:
   void Run();
+  bool leaving() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return leave_by_ != absl::InfiniteFuture();
+  }
   bool Due() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return stopping_ || waiting_.size() >= options_.max_batch;
+    return leaving() || waiting_.size() >= options_.max_batch;
   }
   // Takes the oldest spans and exports them. False: none waited.
   bool ExportSome(absl::Time deadline);
 
   const TraceOptions options_;
-  const Export export_;
+  const std::unique_ptr<Exporter> exporter_;
+  LogLimit log_limit_;  // of the thread
   mutable absl::Mutex mu_;
   std::vector<CallSpan> waiting_ ABSL_GUARDED_BY(mu_);
   TraceFigures figures_ ABSL_GUARDED_BY(mu_);
-  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Time leave_by_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;  // nothing is exported any more
   std::thread thread_;
 };
 

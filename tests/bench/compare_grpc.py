@@ -13,9 +13,10 @@ import argparse
 import json
 import pathlib
 import signal
-import statistics
 import subprocess
 import sys
+
+from loads import ratios, spread
 
 # Calls in flight at each length: enough to keep the device busy, few enough
 # that the last ones do not outlast the measurement.
@@ -52,11 +53,6 @@ def one_round(options, target):
     return rates
 
 
-def spread(values):
-    return (f"{statistics.median(values):8.0f} "
-            f"({min(values):.0f}-{max(values):.0f})")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", required=True, type=pathlib.Path,
@@ -77,10 +73,9 @@ def main():
           "         share (spread)")
     for lengths in IN_FLIGHT:
         alone, served = zip(*(rates[lengths] for rates in rounds))
-        shares = [b / a for a, b in zip(alone, served)]
-        print(f"{lengths:8} {spread(alone):28} {spread(served):28} "
-              f"{statistics.median(shares):.3f} "
-              f"({min(shares):.3f}-{max(shares):.3f})")
+        print(f"{lengths:8} {spread(alone, '.0f'):28} "
+              f"{spread(served, '.0f'):28} "
+              f"{spread(ratios(served, alone), '.3f')}")
 
 
 if __name__ == "__main__":

@@ -14,37 +14,17 @@ is read from /metrics. Prints medians of the rounds with the extremes.
 import argparse
 import contextlib
 import functools
-import json
 import pathlib
 import re
 import signal
 import statistics
-import subprocess
-import sys
 import time
 
-ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests/support"))
-from server_process import Server, get  # noqa: E402  after the path
+from loads import Server, bench, finish, get, ratios, spread, start
 
 SMALL = ["--words=8", "--batch_size=1"]  # and two special tokens
 BULK = ["--words=510", "--batch_size=8", "--concurrency=1"]
 CALLERS = (0, 1, 4, 16)
-
-
-def start(programs, address, flags, seconds):
-    return subprocess.Popen(
-        [programs / "encoderctl", "bench", f"--target={address}",
-         "--format=jsonl", "--progress=never", "--warm_up=1s",
-         f"--duration={seconds}s", *flags],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-
-
-def finish(load):
-    found = json.loads(load.communicate(timeout=300)[0])
-    if found["calls_failed"]:
-        sys.exit(f"interactive: calls failed: {found['failures']}")
-    return found
 
 
 def tokens_computed(server):
@@ -55,13 +35,15 @@ def tokens_computed(server):
 
 def measure(programs, server, callers, rate, seconds):
     """(p50, p99 of the short text in ms or None, tokens/s of the bulk)."""
-    bulk = [start(programs, server.address, BULK, 600) for _ in range(callers)]
+    bulk = [start(programs, server.address, "--duration=10m", *BULK)
+            for _ in range(callers)]
     time.sleep(2)
     begun, before = time.monotonic(), tokens_computed(server)
     found = None
     if rate is not None:
         flags = [*SMALL, f"--rate={rate}" if rate else "--concurrency=1"]
-        found = finish(start(programs, server.address, flags, seconds))
+        found = bench(programs, server.address, f"--duration={seconds}s",
+                      *flags)
     else:
         time.sleep(seconds)
     computed = tokens_computed(server) - before - (found["tokens"] if found
@@ -73,11 +55,6 @@ def measure(programs, server, callers, rate, seconds):
         finish(load)
     latency = found["latency_ms"] if found else {}
     return latency.get("p50"), latency.get("p99"), bulk_rate
-
-
-def spread(values, digits=1):
-    return (f"{statistics.median(values):.{digits}f} "
-            f"({min(values):.{digits}f}-{max(values):.{digits}f})")
 
 
 def compare(options, servers, callers):
@@ -92,11 +69,11 @@ def compare(options, servers, callers):
                 alone[build].append(ask(rate=None)[2])
     for build in servers:
         p50, p99, rate = zip(*beside[build])
-        row = [str(callers), build, spread(p50), spread(p99)]
+        row = [str(callers), build, spread(p50, ".1f"), spread(p99, ".1f")]
         if callers:
-            share = statistics.median(
-                r / a for r, a in zip(rate, alone[build]))
-            row += [spread(rate, 0), spread(alone[build], 0), f"{share:.3f}"]
+            share = statistics.median(ratios(rate, alone[build]))
+            row += [spread(rate, ".0f"), spread(alone[build], ".0f"),
+                    f"{share:.3f}"]
         else:
             row += ["", "", ""]
         print(f"| {' | '.join(row)} |", flush=True)

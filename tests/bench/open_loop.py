@@ -11,28 +11,19 @@ share the cores. --png draws them (needs matplotlib).
 """
 
 import argparse
-import json
 import pathlib
-import subprocess
-import sys
 
-ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests/support"))
-from server_process import Server  # noqa: E402  after the path
+import loads
+from loads import Server
 
 SHARES = (0.25, 0.50, 0.70, 0.85, 0.95)
 QUANTILES = ("p50", "p90", "p99", "p99.9")
 
 
 def bench(options, address, *flags):
-    done = subprocess.run(
-        [options.programs / "encoderctl", "bench", f"--target={address}",
-         "--format=jsonl", "--progress=never", "--batch_size=1",
-         f"--words={options.words}", "--warm_up=2s", *flags],
-        check=False, stdout=subprocess.PIPE, text=True)
-    if not done.stdout:
-        sys.exit("open_loop: encoderctl gave no figures")
-    return json.loads(done.stdout)  # exit code 1: some calls failed
+    return loads.bench(options.programs, address, "--batch_size=1",
+                       f"--words={options.words}", *flags, warm_up="2s",
+                       may_fail=True)
 
 
 def draw(path, rows):

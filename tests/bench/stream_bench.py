@@ -22,7 +22,8 @@ import subprocess
 import sys
 import time
 
-from compare_grpc import spread, start_server
+from compare_grpc import start_server
+from loads import spread
 from soak import resident_mb
 
 # name: what grpc_bench is told. Calls in flight are the best of 1 to 256.
@@ -57,7 +58,7 @@ def compare(options, target):
             rates[way].append(row["texts_per_s"])
     print(f"texts/s of {options.length} tokens, {options.rounds} rounds")
     for way, values in rates.items():
-        print(f"{way:28} {spread(values)}")
+        print(f"{way:28} {spread(values, '.0f')}")
 
     def best(kind, turn):
         return max(rates[way][turn] for way in WAYS if way.startswith(kind))

@@ -13,17 +13,12 @@ rounds' ratios (TLS over plain). Needs openssl.
 
 import argparse
 import hashlib
-import json
-import os
 import pathlib
 import statistics
 import subprocess
-import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests/support"))
-from server_process import Server  # noqa: E402  after the path
+from loads import ROOT, Server, bench, ratios, spread
 
 TOKEN = "a-token-of-the-benchmark"
 # Name, server, flags of the load, the figure.
@@ -40,15 +35,8 @@ LOADS = [
 
 
 def measure(options, address, flags, figure, variables):
-    done = subprocess.run(
-        [options.programs / "encoderctl", "bench", f"--target={address}",
-         "--format=jsonl", "--progress=never", "--warm_up=500ms",
-         f"--duration={options.seconds}s", *flags],
-        check=True, capture_output=True, text=True,
-        env=dict(os.environ, **variables))
-    found = json.loads(done.stdout)
-    if found["calls_failed"]:
-        sys.exit(f"tls_cost: calls failed: {found['failures']}")
+    found = bench(options.programs, address, f"--duration={options.seconds}s",
+                  *flags, warm_up="500ms", variables=variables)
     return found["latency_ms"]["p50"] if figure == "p50" else found[figure]
 
 
@@ -69,13 +57,7 @@ def compare(options, certificates, load):
                 measure(options, plain.address, flags, figure, {}))
             secure_figures.append(
                 measure(options, secured.address, flags, figure, variables))
-    ratio = statistics.median(
-        s / p for p, s in zip(plain_figures, secure_figures))
-
-    def spread(values):
-        return (f"{statistics.median(values):.5g} "
-                f"({min(values):.5g}-{max(values):.5g})")
-
+    ratio = statistics.median(ratios(secure_figures, plain_figures))
     print(f"| {name} | {spread(plain_figures)} | {spread(secure_figures)} | "
           f"{ratio:.3f} |", flush=True)
 

@@ -107,6 +107,23 @@ def drain(programs):
             stream.cancel()
 
 
+@bound(2.5, "s", "TERM ends a server whose collector of traces never answers")
+def silent_collector(programs):
+    for _ in range(3):
+        with socket.create_server(("127.0.0.1", 0)) as silent, \
+                Fake(programs, "max_len:512", "--otlp_endpoint=127.0.0.1:"
+                     f"{silent.getsockname()[1]}") as server, \
+                plain(server.address) as channel:
+            stub = encoder_pb2_grpc.EncoderStub(channel)
+            stub.Embed(request("x"), timeout=60)
+            connection, _ = silent.accept()  # an export is in progress
+            with connection:
+                server.process.terminate()
+                took, code = seconds_to_end(server.process)
+            assert code == 0, code
+            yield took
+
+
 @bound(1, "s", "a model that differs from its SHA256SUMS ends the start, "
        "hashing left out")
 def wrong_manifest(programs):

@@ -1,7 +1,9 @@
 // What a server that traces sends to a collector of this process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,9 +11,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
 #include "tests/integration/stream_client.h"
+#include "tests/support/certificates.h"
 #include "tests/support/patience.h"
 #include "tests/support/test_server.h"
 
@@ -25,14 +29,15 @@ using ::testing::SizeIs;
 
 constexpr char kTraceparent[] =
     "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0";  // and a flag
+constexpr char kFailed[] = "encoderd_spans_total{outcome=\"failed\"}";
 
 class Collector final
     : public otlp::collector::trace::v1::TraceService::Service {
  public:
-  Collector() {
+  explicit Collector(const std::shared_ptr<grpc::ServerCredentials>&
+                         credentials = grpc::InsecureServerCredentials()) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port_);
+    builder.AddListeningPort("127.0.0.1:0", credentials, &port_);
     builder.RegisterService(this);
     server_ = builder.BuildAndStart();
   }
@@ -69,6 +74,15 @@ class Collector final
   absl::Mutex mu_;
   std::vector<otlp::trace::v1::Span> spans_ ABSL_GUARDED_BY(mu_);
 };
+
+// TLS with the certificate `name` of tests/support/make_certificates.sh.
+std::shared_ptr<grpc::ServerCredentials> ServerCertificate(
+    const std::string& name) {
+  grpc::SslServerCredentialsOptions options;
+  options.pem_key_cert_pairs.push_back(
+      {CertificateText(name + ".key"), CertificateText(name + ".pem")});
+  return grpc::SslServerCredentials(options);
+}
 
 ServerConfig Traced(const std::string& endpoint) {
   ServerConfig config = TestConfig();
@@ -125,12 +139,32 @@ TEST(TraceTest, ACallIsASpanOfItsCallersTraceWithItsStages) {
 
 TEST(TraceTest, ACallerThatDoesNotRecordCostsNoSpan) {
   Collector collector;
-  {
-    TestServer server({}, Traced(collector.endpoint()));
-    ASSERT_TRUE(EmbedIn(&server, absl::StrCat(kTraceparent, "0")).ok());
-    ASSERT_TRUE(EmbedIn(&server, "").ok());
-  }  // exports what is left
-  EXPECT_THAT(collector.WaitForSpans(1), SizeIs(1));
+  TestServer server({}, Traced(collector.endpoint()));
+  ASSERT_TRUE(EmbedIn(&server, absl::StrCat(kTraceparent, "0")).ok());
+  // Spans arrive in the order of their calls: these would come later.
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(EmbedIn(&server, "").ok());
+  const auto spans = collector.WaitForSpans(2);
+  ASSERT_THAT(spans, SizeIs(2));
+  for (const auto& span : spans) EXPECT_EQ(span.parent_span_id(), "");
+}
+
+// The system's authorities, in a process that has another idea of them. gRPC
+// reads them once: no other test of this program connects with TLS.
+TEST(TraceTest, AnEndpointWithHttpsIsEncryptedAndItsCertificateChecked) {
+  signal(SIGPIPE, SIG_IGN);  // as RunServer does
+  setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", CertificatePath("ca.pem").c_str(),
+         /*replace=*/1);
+  Collector expired(ServerCertificate("expired"));
+  Collector trusted(ServerCertificate("server"));
+  TestServer refuses({}, Traced("https://" + expired.endpoint()));
+  TestServer exports({}, Traced("https://" + trusted.endpoint()));
+  ASSERT_TRUE(EmbedIn(&refuses, "").ok());
+  ASSERT_TRUE(EmbedIn(&exports, "").ok());
+  EXPECT_THAT(trusted.WaitForSpans(1), SizeIs(1));
+  EXPECT_TRUE(Eventually([&refuses] {
+    return TestServer::Sample(refuses.MetricsText(), kFailed) == 1;
+  }));
+  EXPECT_THAT(expired.WaitForSpans(0), IsEmpty());
 }
 
 TEST(TraceTest, ARefusedCallIsASpanWithItsReasonAndNoStages) {
@@ -175,13 +209,10 @@ TEST(TraceTest, EveryRequestOfAStreamIsASpanOfTheStreamsTrace) {
 TEST(TraceTest, WithoutACollectorCallsAreAnsweredAndSpansCounted) {
   TestServer server({}, Traced("127.0.0.1:1"));  // nobody listens there
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(EmbedIn(&server, "").ok());
-  const absl::Time until = absl::Now() + kPatience;
-  const std::string failed = "encoderd_spans_total{outcome=\"failed\"}";
-  while (TestServer::Sample(server.MetricsText(), failed) < 20 &&
-         absl::Now() < until) {
-    absl::SleepFor(absl::Milliseconds(20));
-  }
-  EXPECT_EQ(TestServer::Sample(server.MetricsText(), failed), 20);
+  EXPECT_TRUE(Eventually([&server] {
+    return TestServer::Sample(server.MetricsText(), kFailed) >= 20;
+  }));
+  EXPECT_EQ(TestServer::Sample(server.MetricsText(), kFailed), 20);
 }
 
 TEST(TraceTest, TwoTraceparentsAreNone) {

@@ -81,13 +81,12 @@ check_coverage() {
 # The queue's simulation: a million random schedules, each in virtual time.
 check_simulation() {
   local log=$work/simulation.log code
-  cmake --preset dev > "$work/simulation.build" 2>&1 &&
-    cmake --build build/dev --target pipeline_simulation_test \
-      >> "$work/simulation.build" 2>&1 &&
+  touch "$log"
+  build_programs dev pipeline_simulation_test &&
     ENCODERD_SCHEDULES=1000000 build/dev/bin/pipeline_simulation_test \
       > "$log" 2>&1
   code=$?
-  [[ $code -eq 0 ]] || tail -n 20 "$work/simulation.build" "$log" >&2
+  [[ $code -eq 0 ]] || tail -n 20 "$log" >&2
   verdict "1000000 schedules, 0 faults" \
     "$(grep -oE '[0-9]+ schedules.*' "$log" | head -n 1 | cut -c1-60)" \
     test "$code" -eq 0

@@ -7,10 +7,8 @@
 check_languages() {
   local chroot=$PWD/.cache/debian13 log=$work/languages.log
   tests/integration/client_programs/debian13.sh "$chroot" > "$log" 2>&1 &&
-    cmake --preset dev >> "$log" 2>&1 &&
-    cmake --build build/dev --target encoderd >> "$log" 2>&1 &&
+    build_programs dev encoderd && fetch_model &&
     ENCODERD_TEST_CHROOT=$chroot ENCODERD_TEST_PYTHON=$python \
-      ENCODERD_TEST_MODEL=${ENCODERD_TEST_MODEL:-$(deploy/fetch-model.sh)} \
       ctest --test-dir build/dev --no-tests=error --verbose \
       -R '^client_(python_install|languages)$' >> "$log" 2>&1
   local code=$? figure
@@ -23,9 +21,11 @@ check_languages() {
 # The Python client inside the packages that take it in place of a model.
 check_integrations() {
   local log=$work/integrations.log figure
-  { programs_and_client && PYTHONPATH=$work/client/site ENCODERD_TEST_PROGRAMS=$PWD/build/bench/bin \
-    tests/integration/client_programs/integrations.sh "$work/venv" > "$log" 2>&1; } ||
-    tail -n 40 "$log" >&2
+  touch "$log"
+  build_programs bench encoderd encoderctl && install_client && fetch_model &&
+    { PYTHONPATH=$work/client/site ENCODERD_TEST_PROGRAMS=$PWD/build/bench/bin \
+      tests/integration/client_programs/integrations.sh "$work/venv" \
+      > "$log" 2>&1 || tail -n 40 "$log" >&2; }
   figure=$(tail -n 1 "$log" | cut -c1-60)
   verdict "0 failed or skipped" "$figure" grep -qxE '[0-9]+ passed( in .*|, [0-9]+ warn.*)' <<< "$figure"
 }
@@ -34,12 +34,11 @@ check_integrations() {
 # it in most.
 check_tokenizers() {
   local log=$work/tokenizers.log
-  cmake --preset dev > "$log" 2>&1 &&
-    cmake --build build/dev --target tokenize_lines >> "$log" 2>&1 &&
+  touch "$log"
+  build_programs dev tokenize_lines && fetch_model &&
     ENCODERD_TEST_CORPUS=whole ENCODERD_TEST_PYTHON=$python \
-      ENCODERD_TEST_MODEL=${ENCODERD_TEST_MODEL:-$(deploy/fetch-model.sh)} \
       ctest --test-dir build/dev --no-tests=error --verbose \
-      -R '^tokenizer_(differential|byte_pair|unigram)$' >> "$log" 2>&1
+      -R '^tokenizer_(differential|byte_pair|unigram)$' > "$log" 2>&1
   local code=$?
   [[ $code -eq 0 ]] || tail -n 40 "$log" >&2
   verdict "0 differences" "$(grep -oE '[0-9]+ passed' "$log" | paste -sd ' ')" \

@@ -3,18 +3,6 @@
 # front of them. Sourced, not run.
 : "${work:?nightly.sh sets it}" "${python:?nightly.sh sets it}"
 
-# build_fleet TARGET...: server programs in build/dev/bin, and the Python client
-# as its users have it in $work/fleet/site.
-build_fleet() {
-  cmake --preset dev > "$work/fleet.log" 2>&1 &&
-    cmake --build build/dev --target "$@" >> "$work/fleet.log" 2>&1 &&
-    { [[ -d $work/fleet/site ]] || ENCODERD_TEST_PYTHON=$python \
-      tests/integration/client_programs/install.sh "$PWD" "$work/fleet" \
-      >> "$work/fleet.log" 2>&1; } && return
-  tail -n 30 "$work/fleet.log" >&2
-  return 1
-}
-
 # own_packages NAME: a folder with what tests/integration/NAME/requirements.txt
 # names, for PYTHONPATH; its programs are in bin.
 own_packages() {
@@ -27,8 +15,9 @@ own_packages() {
 # restarted in turn under load of callers that try each call once.
 check_envoy() {
   touch "$work/envoy"
-  build_fleet encoderd_fake_server && own_packages envoy &&
-    PYTHONPATH=$work/fleet/site "$python" \
+  build_programs dev encoderd_fake_server && install_client &&
+    own_packages envoy &&
+    PYTHONPATH=$work/client/site "$python" \
       tests/integration/envoy/envoy_live.py --programs=build/dev/bin \
       --envoy="$work/packages/envoy/envoy/_bin/envoy" --rounds=20 \
       --seconds=60 > "$work/envoy"
@@ -40,7 +29,7 @@ check_envoy() {
 # engine_check NAME: client/examples/embed_NAME.py over real servers, in an
 # environment that both engines share.
 engine_check() {
-  local name=$1 model
+  local name=$1
   touch "$work/$name"
   if [[ ! -d $work/engines ]]; then
     python3 -m venv "$work/engines" &&
@@ -48,9 +37,9 @@ engine_check() {
         -c tests/requirements.txt \
         -r tests/integration/engines/requirements.txt >&2
   fi
-  model=${ENCODERD_TEST_MODEL:-$(deploy/fetch-model.sh)} &&
-    build_fleet encoderd encoderd_fake_server &&
-    ENCODERD_TEST_MODEL=$model PYTHONPATH=$work/fleet/site \
+  build_programs dev encoderd encoderd_fake_server && install_client &&
+    fetch_model &&
+    PYTHONPATH=$work/client/site \
       "$work/engines/bin/python" \
       tests/integration/engines/engines_live.py "$name" \
       --programs=build/dev/bin > "$work/$name"

@@ -16,13 +16,13 @@ check_gpu_script_kills() {
 
 # The whole of tests/gpu.sh with the real engine, without a card.
 check_gpu_script_host() {
-  cmake --preset bench > "$work/host.log" &&
-    cmake --build build/bench --target engine_bench >> "$work/host.log" &&
+  touch "$work/host"
+  build_programs bench engine_bench &&
     ENCODERD_TEST_ENGINE_BENCH=$PWD/build/bench/bin/engine_bench \
       "$python" tests/integration/gpu_script_test.py -k real_engine \
       > "$work/host" 2>&1
   local code=$?
-  [[ $code -eq 0 ]] || tail -n 30 "$work/host" "$work/host.log" >&2
+  [[ $code -eq 0 ]] || tail -n 30 "$work/host" >&2
   verdict "exit 0" "exit $code" test "$code" -eq 0
 }
 

@@ -6,10 +6,7 @@
 # figures go to $work/NAME.
 package_check() {
   touch "$work/$1"
-  [[ -n ${ENCODERD_TEST_MODEL-} ]] ||
-    ENCODERD_TEST_MODEL=$(deploy/fetch-model.sh) || return
-  export ENCODERD_TEST_MODEL
-  deploy/install-deps.sh --containers &&
+  deploy/install-deps.sh --containers && fetch_model &&
     "$python" "tests/integration/packages/$1.py" \
       > "$work/$1" 2> "$work/$1.log"
   local code=$?

@@ -7,40 +7,26 @@
 # callers, kill -9 and a new start; and 10,000 cancels.
 check_rounds() {
   local log=$work/rounds.log code
-  cmake --preset dev > "$work/rounds.build" 2>&1 &&
-    cmake --build build/dev --target server_process_test server_queue_test \
-      encoderd_fake_server >> "$work/rounds.build" 2>&1 &&
+  touch "$log"
+  build_programs dev server_process_test server_queue_test \
+    encoderd_fake_server &&
     ENCODERD_TEST_ROUNDS=100 build/dev/bin/server_process_test \
       --gtest_filter='*TermUnderLoad*:*KillNine*' > "$log" 2>&1 &&
     ENCODERD_TEST_ROUNDS=10000 build/dev/bin/server_queue_test \
       --gtest_filter='*CancelsAtAnyMoment*' >> "$log" 2>&1
   code=$?
-  [[ $code -eq 0 ]] || tail -n 40 "$work/rounds.build" "$log" >&2
+  [[ $code -eq 0 ]] || tail -n 40 "$log" >&2
   verdict "100 rounds, 0 lost" "$(grep -oE 'PASSED.*' "$log" | paste -sd ' ')" \
     test "$code" -eq 0
 }
 
-# The server outside a container, and the Python client, for the next two.
-programs_and_client() {
-  if [[ -z ${ENCODERD_TEST_MODEL-} ]]; then
-    ENCODERD_TEST_MODEL=$(deploy/fetch-model.sh) || return
-    export ENCODERD_TEST_MODEL
-  fi
-  [[ -d $work/client/site ]] && return
-  if ! { cmake --preset bench &&
-    cmake --build build/bench --target encoderd encoderctl &&
-    ENCODERD_TEST_PYTHON=$python tests/integration/client_programs/install.sh \
-      "$PWD" "$work/client"; } > "$work/programs.log" 2>&1; then
-    tail -n 30 "$work/programs.log" >&2
-    return 1
-  fi
-}
-
-# python_check NAME ARGUMENT...: a program of tests/integration/container; its
-# lines about figures go to $work/NAME.
+# python_check NAME ARGUMENT...: a program of tests/integration/container, over
+# a server outside a container; its lines about figures go to $work/NAME.
 python_check() {
   local name=$1
   shift
+  build_programs bench encoderd encoderctl && install_client && fetch_model ||
+    return
   PYTHONPATH=$work/client/site ENCODERD_TEST_PROGRAMS=$PWD/build/bench/bin \
     "$python" "tests/integration/container/$name.py" "$@" \
     > "$work/$name" 2> "$work/$name.log"
@@ -52,7 +38,7 @@ python_check() {
 # The image: contents, size, bits, rights, TERM under load.
 check_container() {
   touch "$work/container_test"
-  deploy/install-deps.sh --containers && programs_and_client &&
+  deploy/install-deps.sh --containers &&
     python_check container_test
   local code=$?
   verdict "under 105 MB, 0 faults" "$(paste -sd ';' "$work/container_test")" \
@@ -62,7 +48,7 @@ check_container() {
 # 100 restarts by TERM under load, callers with the shipped service config.
 check_restarts() {
   touch "$work/restarts"
-  programs_and_client && python_check restarts 100
+  python_check restarts 100
   local code=$?
   verdict "0 lost" "$(cat "$work/restarts")" test "$code" -eq 0
 }
@@ -71,9 +57,8 @@ check_restarts() {
 # callers and hostile ones.
 check_bounds() {
   touch "$work/bounds"
-  programs_and_client && cmake --preset dev > "$work/bounds.log" 2>&1 &&
-    cmake --build build/dev --target encoderd encoderd_fake_server \
-      >> "$work/bounds.log" 2>&1 &&
+  build_programs dev encoderd encoderd_fake_server && install_client &&
+    fetch_model &&
     PYTHONPATH=$work/client/site "$python" tests/integration/bounds.py \
       --programs=build/dev/bin > "$work/bounds"
   local code=$?
@@ -85,9 +70,8 @@ check_bounds() {
 check_soak() {
   local code=1 planted=1
   touch "$work/soak" "$work/leak"
-  if programs_and_client &&
-    cmake --build build/bench --target encoderd encoderd_fake_server \
-      grpc_bench > "$work/soak.log" 2>&1; then
+  if build_programs bench encoderd encoderd_fake_server grpc_bench &&
+    fetch_model; then
     "$python" tests/bench/soak.py --bin=build/bench/bin \
       --model="$ENCODERD_TEST_MODEL" --minutes=10 > "$work/soak"
     code=$?
@@ -105,9 +89,7 @@ check_soak() {
 # A certificate replaced 100 times under load.
 check_rotations() {
   touch "$work/rotations"
-  programs_and_client && cmake --preset dev > "$work/rotations.log" 2>&1 &&
-    cmake --build build/dev --target encoderd_fake_server \
-      >> "$work/rotations.log" 2>&1 &&
+  build_programs dev encoderd_fake_server && install_client &&
     PYTHONPATH=$work/client/site "$python" \
       tests/integration/client_programs/rotations.py \
       --programs=build/dev/bin 100 > "$work/rotations"
@@ -115,17 +97,12 @@ check_rotations() {
   verdict "0 failed" "$(cat "$work/rotations")" test "$code" -eq 0
 }
 
-# The programs that the next two watch, and what else these take: `monitored`.
+# The programs that check_prometheus and check_dashboard watch, and what else
+# these take: `monitored`.
 build_monitored() {
-  local model=${ENCODERD_TEST_MODEL-} log=$work/watch.log
-  [[ -n $model ]] || model=$(deploy/fetch-model.sh) || return
-  monitored=(--programs=build/dev/bin --model="$model")
-  if ! { cmake --preset dev &&
-    cmake --build build/dev --target encoderd encoderctl \
-      encoderd_fake_server; } > "$log" 2>&1; then
-    tail -n 30 "$log" >&2
-    return 1
-  fi
+  build_programs dev encoderd encoderctl encoderd_fake_server &&
+    fetch_model &&
+    monitored=(--programs=build/dev/bin --model="$ENCODERD_TEST_MODEL")
 }
 
 # A real Prometheus: every alert over a server in the trouble that earns it,

@@ -343,22 +343,26 @@ class ServerTest(unittest.TestCase):
                      if not re.match("--(model|listen|http_listen)=", flag)]
             # The kubelet does not check the certificate, either.
             context = ssl._create_unverified_context() if tls else None
-            server = stack.enter_context(
-                Server(SERVER, MODEL + ",load_ms:1500", *flags,
+
+            def probes(server, *names):
+                return [self.probe(objects, server, name, context)
+                        for name in names]
+
+            loading = stack.enter_context(
+                Server(SERVER, MODEL + ",load_ms:3600000", *flags,
                        wait_for=None))
             self.assertEqual(
-                [self.probe(objects, server, name, context)
-                 for name in ("startup", "liveness", "readiness")],
+                probes(loading, "startup", "liveness", "readiness"),
                 [200, 200, 503])
-            server.wait_for("event=serving")
+            server = stack.enter_context(Server(SERVER, MODEL, *flags))
             self.assertEqual(
-                self.probe(objects, server, "readiness", context), 200)
+                probes(server, "startup", "liveness", "readiness"),
+                [200, 200, 200])
             server.process.terminate()
             began = time.monotonic()
             server.wait_for("event=draining")
-            self.assertEqual(
-                [self.probe(objects, server, name, context)
-                 for name in ("liveness", "readiness")], [200, 503])
+            self.assertEqual(probes(server, "liveness", "readiness"),
+                             [200, 503])
             self.assertEqual(server.process.wait(PATIENCE), 0)
             self.assertGreaterEqual(time.monotonic() - began,
                                     seconds(flags_of(objects)["drain_delay"]))

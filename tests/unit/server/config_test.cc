@@ -209,14 +209,25 @@ TEST(ConfigTest, ItsTextNamesEverySettingOnOneLine) {
   EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("\n")));
 }
 
-TEST(ConfigTest, AnEndpointOfTracesIsAnAddressWithOrWithoutAScheme) {
-  const auto plain = SplitOtlpEndpoint("localhost:4317");
-  EXPECT_EQ(plain->address, "localhost:4317");
-  EXPECT_FALSE(plain->tls);
-  EXPECT_EQ(SplitOtlpEndpoint("http://[::1]:4317/")->address, "[::1]:4317");
-  const auto secure = SplitOtlpEndpoint("https://collector:443");
-  EXPECT_EQ(secure->address, "collector:443");
-  EXPECT_TRUE(secure->tls);
+TEST(ConfigTest, AnEndpointOfTracesIsEncryptedWithHttpsOnly) {
+  const struct {
+    std::string endpoint;
+    std::string address;
+    bool tls;
+  } kCases[] = {
+      {"localhost:4317", "localhost:4317", false},
+      {"[::1]:4317", "[::1]:4317", false},
+      {"http://localhost:4317", "localhost:4317", false},
+      {"http://[::1]:4317/", "[::1]:4317", false},
+      {"https://collector:443", "collector:443", true},
+      {"https://collector:443/", "collector:443", true},
+  };
+  for (const auto& test : kCases) {
+    const auto target = SplitOtlpEndpoint(test.endpoint);
+    ASSERT_TRUE(target.ok()) << test.endpoint;
+    EXPECT_EQ(target->address, test.address);
+    EXPECT_EQ(target->tls, test.tls) << test.endpoint;
+  }
 }
 
 }  // namespace

@@ -1,18 +1,31 @@
 #include "server/trace/otlp.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <map>
+#include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
+#include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
+#include "tests/support/held_port.h"
+#include "tests/support/patience.h"
 
 namespace encoderd {
 namespace {
 
 namespace otlp = opentelemetry::proto;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
@@ -117,14 +130,124 @@ TEST(OtlpTest, TheResourceNamesServiceVersionAndInstance) {
   EXPECT_FALSE(values.at("service.version").empty());
 }
 
-TEST(OtlpTest, ACollectorThatIsAwayIsNamedWithinTheTimeGiven) {
+TEST(OtlpTest, ACollectorThatIsAwayIsNamed) {
   const CallSpan span = Embedded();
-  // Port 1 of this host: nobody listens there.
-  const Tracer::Export send = OtlpExport("127.0.0.1:1", /*tls=*/false);
-  const absl::Status status = send({&span, 1}, absl::Seconds(20));
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(status.message()),
-              ::testing::HasSubstr("no export to 127.0.0.1:1"));
+  const HeldPort nobody;
+  const std::string target = absl::StrCat("127.0.0.1:", nobody.port());
+  const auto exporter = NewOtlpExporter(target, /*tls=*/false);
+  const ExportResult result = exporter->Export({&span, 1}, kPatience);
+  EXPECT_EQ(result.failed, 1);
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(result.status.message()),
+              HasSubstr("no export to " + target));
+}
+
+// Answers each request with OK, and rejects some of its spans.
+class PickyCollector final
+    : public otlp::collector::trace::v1::TraceService::Service {
+ public:
+  explicit PickyCollector(int64_t rejected) : rejected_(rejected) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~PickyCollector() override { server_->Shutdown(); }
+
+  std::string target() const { return absl::StrCat("127.0.0.1:", port_); }
+
+ private:
+  grpc::Status Export(
+      grpc::ServerContext*,
+      const otlp::collector::trace::v1::ExportTraceServiceRequest*,
+      otlp::collector::trace::v1::ExportTraceServiceResponse* response)
+      override {
+    response->mutable_partial_success()->set_rejected_spans(rejected_);
+    response->mutable_partial_success()->set_error_message("too old");
+    return grpc::Status::OK;
+  }
+
+  const int64_t rejected_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST(OtlpTest, OnlyTheSpansThatACollectorRejectsHaveFailed) {
+  const std::vector<CallSpan> spans(5, Embedded());
+  const PickyCollector collector(2);
+  const ExportResult result =
+      NewOtlpExporter(collector.target(), false)->Export(spans, kPatience);
+  EXPECT_EQ(result.failed, 2);
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(result.status.message(),
+            collector.target() + " rejected 2 of 5 spans: too old");
+}
+
+TEST(OtlpTest, ACountOfRejectedSpansIsBelievedWithinReason) {
+  const std::vector<CallSpan> spans(5, Embedded());
+  for (const auto& [said, failed] :
+       {std::pair(0, 0), std::pair(-3, 0), std::pair(5, 5), std::pair(9, 5)}) {
+    const PickyCollector collector(said);
+    const ExportResult result =
+        NewOtlpExporter(collector.target(), false)->Export(spans, kPatience);
+    EXPECT_EQ(result.failed, failed) << said;
+    EXPECT_EQ(result.status.ok(), failed == 0) << result.status;
+  }
+}
+
+// Accepts connections, as the system does for a socket that listens, and never
+// answers: by itself gRPC gives up after 20 s, with another code.
+class SilentCollector {
+ public:
+  SilentCollector()
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+        exporter_(NewOtlpExporter(Listen(), /*tls=*/false)) {}
+  ~SilentCollector() { close(fd_); }
+
+  Exporter& exporter() { return *exporter_; }
+
+ private:
+  std::string Listen() const {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(fd_, any, size), 0);
+    EXPECT_EQ(listen(fd_, 8), 0);
+    EXPECT_EQ(getsockname(fd_, any, &size), 0);
+    return absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  }
+
+  const int fd_;
+  const std::unique_ptr<Exporter> exporter_;
+};
+
+TEST(OtlpTest, ASilentCollectorGetsTheTimeGivenAndNoMore) {
+  const CallSpan span = Embedded();
+  SilentCollector collector;
+  const ExportResult result =
+      collector.exporter().Export({&span, 1}, absl::Milliseconds(100));
+  EXPECT_EQ(result.failed, 1);
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kDeadlineExceeded)
+      << result.status;
+}
+
+TEST(OtlpTest, CancelEndsTheExportInProgressAndLaterOnes) {
+  const CallSpan span = Embedded();
+  SilentCollector collector;
+  std::thread cancel([&collector] {
+    absl::SleepFor(absl::Milliseconds(50));  // earlier would do, too
+    collector.exporter().Cancel();
+  });
+  for (int i = 0; i < 2; ++i) {
+    const ExportResult result =
+        collector.exporter().Export({&span, 1}, absl::Hours(1));
+    EXPECT_EQ(result.failed, 1);
+    EXPECT_EQ(result.status.code(), absl::StatusCode::kCancelled);
+    if (i == 0) cancel.join();
+  }
 }
 
 }  // namespace

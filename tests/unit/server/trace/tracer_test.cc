@@ -1,12 +1,16 @@
 #include "server/trace/tracer.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -16,23 +20,49 @@
 namespace encoderd {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
 constexpr char kSampled[] =
     "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 constexpr char kNotSampled[] =
     "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
 
+class FakeExporter final : public Exporter {
+ public:
+  using Body = std::function<ExportResult(absl::Span<const CallSpan> spans,
+                                          absl::Duration timeout)>;
+
+  explicit FakeExporter(
+      Body body, std::function<void()> cancel = [] {})
+      : body_(std::move(body)), cancel_(std::move(cancel)) {}
+
+  ExportResult Export(absl::Span<const CallSpan> spans,
+                      absl::Duration timeout) override {
+    return body_(spans, timeout);
+  }
+  void Cancel() override { cancel_(); }
+
+ private:
+  const Body body_;
+  const std::function<void()> cancel_;
+};
+
 // A collector whose exports end when it is told.
 class Collector {
  public:
-  Tracer::Export Take(const absl::Status& answer = absl::OkStatus()) {
-    return [this, answer](absl::Span<const CallSpan> spans, absl::Duration) {
-      begun_.Release();
-      open_.WaitForNotification();
-      absl::MutexLock lock(&mu_);
-      batches_.push_back(spans.size());
-      for (const CallSpan& span : spans) spans_.push_back(span);
-      return answer;
-    };
+  // Of each export, `answer.failed` spans fail.
+  std::unique_ptr<Exporter> Take(const ExportResult& answer = {}) {
+    return std::make_unique<FakeExporter>(
+        [this, answer](absl::Span<const CallSpan> spans, absl::Duration) {
+          begun_.Release();
+          open_.WaitForNotification();
+          absl::MutexLock lock(&mu_);
+          batches_.push_back(spans.size());
+          for (const CallSpan& span : spans) spans_.push_back(span);
+          return answer;
+        });
   }
   void Open() { open_.Notify(); }
   void WaitForExport() { begun_.Wait(); }
@@ -177,13 +207,45 @@ TEST(TracerTest, ASlowCollectorCostsSpansAndNoCallWaits) {
   WaitUntil([&] { return tracer.figures().exported == 21; });
 }
 
-TEST(TracerTest, WhatACollectorRefusesIsCountedAndGone) {
+TEST(TracerTest, WhatACollectorDoesNotTakeIsCountedAndGone) {
   Collector collector;
+  TraceOptions options = Quick();
+  options.max_batch = 4;
+  Tracer tracer(options, collector.Take({absl::UnavailableError("picky"), 1}));
+  for (int i = 0; i < 12; ++i) tracer.End(Call());
   collector.Open();
-  Tracer tracer(Quick(), collector.Take(absl::UnavailableError("away")));
-  for (int i = 0; i < 7; ++i) tracer.End(Call());
-  WaitUntil([&] { return tracer.figures().failed == 7; });
-  EXPECT_EQ(tracer.figures().exported, 0);
+  WaitUntil([&] {
+    const TraceFigures figures = tracer.figures();
+    return figures.exported + figures.failed == 12;
+  });
+  EXPECT_EQ(tracer.figures().failed, collector.batches().size());
+  EXPECT_EQ(collector.spans().size(), 12);
+}
+
+// The lines of the log about `count` failed exports.
+std::vector<std::string> LinesOfFailures(int count, absl::Duration interval) {
+  ::testing::internal::CaptureStderr();
+  {
+    Collector collector;
+    collector.Open();
+    TraceOptions options = Quick();
+    options.log_interval = interval;
+    Tracer tracer(options, collector.Take({absl::UnavailableError("away"), 1}));
+    for (int i = 0; i < count; ++i) {
+      tracer.End(Call());
+      WaitUntil([&] { return tracer.figures().failed == i + 1; });
+    }
+  }
+  return absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n',
+                        absl::SkipEmpty());
+}
+
+TEST(TracerTest, FailedExportsAreLoggedOnceInAnInterval) {
+  EXPECT_EQ(TraceOptions().log_interval, absl::Minutes(1));
+  EXPECT_THAT(LinesOfFailures(3, absl::Hours(1)),
+              ElementsAre(HasSubstr("level=warning event=trace_export_failed "
+                                    "spans=1 code=UNAVAILABLE message=away")));
+  EXPECT_THAT(LinesOfFailures(3, absl::ZeroDuration()), SizeIs(3));
 }
 
 TEST(TracerTest, LeavingExportsWhatIsLeft) {
@@ -199,32 +261,68 @@ TEST(TracerTest, LeavingExportsWhatIsLeft) {
 }
 
 TEST(TracerTest, LeavingGivesACollectorOnlyTheTimeThatIsLeft) {
-  std::vector<absl::Duration> given;
+  std::vector<absl::Duration> given;  // once it leaves
   TraceOptions options;
-  options.interval = absl::Hours(1);
-  options.max_batch = 1;
-  options.last_timeout = absl::Milliseconds(50);
-  {
-    Tracer tracer(options,
-                  [&](absl::Span<const CallSpan>, absl::Duration time) {
-                    given.push_back(time);
-                    absl::SleepFor(time);
-                    return absl::OkStatus();
-                  });
+  options.export_timeout = absl::Hours(2);
+  options.last_timeout = absl::Hours(1);
+  options.max_batch = 2;
+  Tracer* tracer = nullptr;
+  const auto take = [&](absl::Span<const CallSpan> spans,
+                        absl::Duration timeout) {
     absl::SleepFor(absl::Milliseconds(1));
-  }
-  EXPECT_TRUE(given.empty());  // nothing waited, nobody was asked
+    if (timeout > options.last_timeout) {  // the queue stays as it was
+      for (size_t i = 0; i < spans.size(); ++i) tracer->End(Call());
+    } else {
+      given.push_back(timeout);
+    }
+    return ExportResult();
+  };
   {
-    auto tracer = std::make_unique<Tracer>(
-        options, [&](absl::Span<const CallSpan>, absl::Duration time) {
-          given.push_back(time);
-          absl::SleepFor(time);
-          return absl::DeadlineExceededError("slow");
-        });
-    tracer->End(Call());
-    tracer.reset();
+    Tracer leaves(options, std::make_unique<FakeExporter>(take));
+    tracer = &leaves;
+    for (int i = 0; i < 6; ++i) leaves.End(Call());
   }
-  ASSERT_FALSE(given.empty());
+  ASSERT_GE(given.size(), 2);
+  for (size_t i = 1; i < given.size(); ++i) {
+    EXPECT_LE(given[i], given[i - 1] - absl::Milliseconds(1));
+  }
+}
+
+TEST(TracerTest, LeavingCancelsAnExportThatOutlastsTheTime) {
+  TraceOptions options = Quick();
+  options.export_timeout = absl::Hours(1);
+  options.last_timeout = absl::Milliseconds(50);
+  int exports = 0;
+  absl::Notification begun;
+  absl::Notification cancelled;
+  auto tracer = std::make_unique<Tracer>(
+      options, std::make_unique<FakeExporter>(
+                   [&](absl::Span<const CallSpan>, absl::Duration) {
+                     if (++exports == 1) begun.Notify();
+                     cancelled.WaitForNotification();
+                     return ExportResult{absl::CancelledError("cancelled"), 1};
+                   },
+                   [&] { cancelled.Notify(); }));
+  tracer->End(Call());
+  begun.WaitForNotification();
+  tracer->End(Call());
+  const absl::Time left = absl::Now();
+  tracer.reset();  // without Cancel it would never return
+  EXPECT_GE(absl::Now() - left, options.last_timeout);
+  EXPECT_EQ(exports, 1);  // no time was left for the second span
+}
+
+TEST(TracerTest, LeavingCancelsNothingThatEndsInTime) {
+  bool cancelled = false;
+  {
+    Tracer tracer(Quick(), std::make_unique<FakeExporter>(
+                               [](absl::Span<const CallSpan>, absl::Duration) {
+                                 return ExportResult();
+                               },
+                               [&] { cancelled = true; }));
+    tracer.End(Call());
+  }
+  EXPECT_FALSE(cancelled);
 }
 
 }  // namespace

@@ -233,7 +233,7 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                &choices->count);
   choices->embed.Add(invocation);
   invocation->AddProgressFlag();
-  invocation->AddOutputFlags({"text", "jsonl"});
+  invocation->AddOutputFlags({"text", "jsonl"}, /*one_value=*/true);
 }
 
 absl::Status CheckSizes(const Choices& choices, const v1::Model& model) {

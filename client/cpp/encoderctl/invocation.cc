@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "client/cpp/access.h"
 #include "client/cpp/encoderctl/output_file.h"
+#include "client/cpp/encoderctl/output_format.h"
 #include "client/cpp/encoderctl/remedy.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/wrap.h"
@@ -78,13 +79,19 @@ void Invocation::AddListFlags() {
   AddProgressFlag();
 }
 
-void Invocation::AddOutputFlags(std::vector<std::string> formats) {
-  std::string help = "how results are written";
-  if (formats.front() == "auto") {
-    help += "; auto: npy if --output ends in .npy, else text";
-  }
-  flags.AddChoice("format", std::move(help), std::move(formats),
-                  &settings.format);
+void Invocation::AddOutputFlags(std::vector<std::string> formats,
+                                bool one_value) {
+  formats_ = formats;
+  one_value_ = one_value;
+  const bool npy = formats.back() == "npy";
+  formats.insert(formats.begin(), "auto");
+  flags.AddChoice(
+      "format",
+      absl::StrCat("how results are written; auto: ",
+                   npy ? "npy if --output ends in .npy, " : "", "jsonl if ",
+                   npy ? "" : "--output ends ", "in .jsonl",
+                   one_value ? ", .json" : "", " or .ndjson, else text"),
+      std::move(formats), &settings.format);
   flags.AddString("output", "FILE", "write results here; -: standard output",
                   &settings.output);
 }
@@ -138,6 +145,11 @@ std::optional<int> Invocation::Parse(
     return Usage("--output=" + settings.output +
                  " is the file of --input; name another");
   }
+  if (formats_.empty()) return std::nullopt;
+  const auto format =
+      OutputFormat(settings.output, settings.format, formats_, one_value_);
+  if (!format.ok()) return Usage(format.status().message());
+  settings.format = *format;
   return std::nullopt;
 }
 

@@ -30,7 +30,7 @@ struct Settings {
   std::string input_format = "auto";  // auto, lines, jsonl, csv, json
   std::string field = "text";         // of a JSON object; a CSV's column
   std::string output = "-";
-  std::string format = "text";
+  std::string format = "auto";  // once parsed: text, jsonl or npy
   std::string progress = "auto";
 };
 
@@ -49,7 +49,8 @@ class Invocation {
   // Some of them, for commands that need no more.
   void AddModelFlag();
   void AddProgressFlag();
-  void AddOutputFlags(std::vector<std::string> formats);
+  // `formats`: text first, jsonl, npy. `one_value`: see OutputFormat.
+  void AddOutputFlags(std::vector<std::string> formats, bool one_value = false);
   void AddTruncateFlag();
   void AddOnErrorFlag();
 
@@ -85,6 +86,10 @@ class Invocation {
   Settings settings;
   AccessFlags access;
   std::vector<std::string> positional;
+
+ private:
+  std::vector<std::string> formats_;  // of the output; empty: it has no flags
+  bool one_value_ = false;
 };
 
 }  // namespace encoderd::ctl

@@ -41,6 +41,7 @@ absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
   input.descriptor = invocation.environment.in_descriptor;
   input.format = settings.input_format;
   input.field = settings.field;
+  input.notes = &invocation.environment.err;
   WarnOfFileNames(invocation);
   return TextSource::Open(std::move(input));
 }

@@ -14,6 +14,7 @@
 #include <functional>
 #include <istream>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct TextInput {
   // lines, jsonl, csv or json; auto: by the file's name, else lines.
   std::string format = "auto";
   std::string field = "text";  // of a JSON object; the column of a CSV
+  // Told once if lines, which nothing asked for, look like JSON. Null: nobody.
+  std::ostream* notes = nullptr;
 };
 
 class TextSource {
@@ -70,12 +73,17 @@ class TextSource {
   absl::StatusOr<bool> NextLine(std::string* text, absl::Status* refused);
   absl::StatusOr<bool> NextJson(std::string* text, absl::Status* refused);
   absl::StatusOr<bool> NextRecord(std::string* text, absl::Status* refused);
+  // Once: refuses what is no text by its first bytes, whatever its name.
+  absl::Status CheckBeginning();
+  void NoteJson(absl::string_view line) const;
   absl::Status Refuse(absl::string_view words) const;
   absl::Status RefuseLength(int64_t length) const;
 
   const TextInput input_;
   const std::string name_;  // of the file
   bool json_ = false;
+  bool checked_ = false;
+  bool guessed_lines_ = false;             // neither a flag nor a name says so
   std::unique_ptr<LineReader> lines_;      // null: arguments
   std::unique_ptr<RecordReader> records_;  // null: no CSV, no JSON array
   int64_t texts_read_ = 0;

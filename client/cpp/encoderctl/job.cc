@@ -107,7 +107,7 @@ int RunJob(const Invocation& invocation,
   const absl::Status status = work(job);
   progress.Clear();
   const bool interrupted = absl::IsCancelled(status) && stop.wanted();
-  const bool done_all = status.ok() && texts.texts_read() > 0;
+  const bool done_all = status.ok() && job.unfit.ok() && texts.texts_read() > 0;
   const absl::Status finished = (*writer)->Finish(done_all);
   long_texts.Tell(invocation.environment.err);
   if (skipped > 0) {
@@ -121,6 +121,7 @@ int RunJob(const Invocation& invocation,
   }
   if (!finished.ok()) return invocation.Fail(finished);
   if (texts.texts_read() == 0) return invocation.Refuse(NoTexts());
+  if (!job.unfit.ok()) return invocation.Refuse(job.unfit);
   return kExitOk;
 }
 

@@ -25,6 +25,9 @@ struct Job {
   // line and writes what stands in the place of its result.
   std::function<absl::Status(int64_t index, const absl::Status& error)> skip;
   LongTexts* long_texts;  // told at the end
+  // Set by the work where the texts together are none to work on: it is told
+  // in the place of results, and an output that is there stays.
+  absl::Status unfit = absl::OkStatus();
 };
 
 // The texts that the command line names. INVALID_ARGUMENT: see TextSource.

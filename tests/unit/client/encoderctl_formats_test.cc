@@ -119,6 +119,19 @@ TEST_F(EncoderctlTest, RefusesAnOutputThatItCannotWriteByItsName) {
   EXPECT_EQ(Read(folder_.Path("x.txt")), "[CLS] one [SEP]\n");
 }
 
+TEST_F(EncoderctlTest, SimilarityLeavesAnOutputAloneWithoutTwoTexts) {
+  for (const char* name : {"out.txt", "out.npy", "out.jsonl"}) {
+    const std::string out = File(name, "of an earlier run\n");
+    EXPECT_EQ(Run({"similarity", "--output", out}, ""), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr("there are no texts to work on"));
+    EXPECT_EQ(Read(out), "of an earlier run\n") << name;
+    EXPECT_EQ(Run({"similarity", "--output", out}, "one\n"), kExitFailed);
+    EXPECT_EQ(err_,
+              "encoderctl similarity: there is one text; give at least two\n");
+    EXPECT_EQ(Read(out), "of an earlier run\n") << name;
+  }
+}
+
 TEST_F(EncoderctlTest, SaysHowToReadTheBytesOfAnEncoding) {
   ASSERT_EQ(Run({"embed", "--help"}), kExitOk);
   const std::string help = absl::StrJoin(

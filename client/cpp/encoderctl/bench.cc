@@ -299,7 +299,7 @@ int RunBench(const Command& command, const Arguments& arguments,
   if (!writer.ok()) return invocation.Refuse(writer.status());
 
   const StopOnSignal stop;
-  Progress progress(ShowProgress(invocation) ? &environment.err : nullptr);
+  Progress progress = MakeProgress(invocation);
   const Figures figures = RunLoad((*client)->stub(), load, choices.limits,
                                   [&](int64_t answered, double share) {
                                     progress.Update(answered, share);

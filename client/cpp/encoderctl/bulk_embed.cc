@@ -182,9 +182,7 @@ class BulkRun {
   }
 
   absl::Status Work(const client::Client& client, const StopOnSignal& stop) {
-    Progress progress(
-        ShowProgress(invocation_) ? &invocation_.environment.err : nullptr,
-        source_->Progress());
+    Progress progress = MakeProgress(invocation_, source_->Progress());
     progress_ = &progress;
     client::BulkOptions options;
     options.first_input = done_;

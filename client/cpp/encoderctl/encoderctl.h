@@ -31,6 +31,7 @@ struct Environment {
   std::ostream& out;  // results
   std::ostream& err;  // errors, progress
   bool in_is_terminal = false;
+  bool out_is_terminal = false;
   bool err_is_terminal = false;
   int in_descriptor = -1;    // to wait for `in` on; -1: it never blocks
   Variables variables = {};  // ENCODERD_...: defaults of flags

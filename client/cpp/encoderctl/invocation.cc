@@ -45,8 +45,9 @@ void Invocation::AddModelFlag() {
 
 void Invocation::AddProgressFlag() {
   flags.AddChoice("progress",
-                  "show texts, rate and time left on standard error; auto: "
-                  "where it is a terminal",
+                  "show texts, rate and time left on standard error, but not "
+                  "among results on the same terminal; auto: where it is a "
+                  "terminal",
                   {"auto", "always", "never"}, &settings.progress);
 }
 

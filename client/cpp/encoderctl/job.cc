@@ -4,7 +4,6 @@
 #include <system_error>
 #include <utility>
 
-#include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/error.h"
 
@@ -13,6 +12,7 @@ namespace encoderd::ctl {
 namespace {
 
 constexpr size_t kLongestFileName = 4096;
+constexpr absl::Duration kPatience = absl::Milliseconds(300);
 
 // An argument is a text, though a file of that name may be meant.
 void WarnOfFileNames(const Invocation& invocation) {
@@ -52,10 +52,13 @@ absl::Status NoTexts() {
       "or on standard input");
 }
 
-bool ShowProgress(const Invocation& invocation) {
+Progress MakeProgress(const Invocation& invocation, double before) {
   const std::string& wanted = invocation.settings.progress;
-  return wanted == "always" ||
-         (wanted == "auto" && invocation.environment.err_is_terminal);
+  const bool always = wanted == "always";
+  const bool shown =
+      always || (wanted == "auto" && invocation.environment.err_is_terminal);
+  return Progress(shown ? &invocation.environment.err : nullptr,
+                  always ? absl::ZeroDuration() : kPatience, before);
 }
 
 void ExplainSilence(const Invocation& invocation) {
@@ -81,8 +84,14 @@ int RunJob(const Invocation& invocation,
   TextSource& texts = **source;
   const StopOnSignal stop;
   texts.StopWhen([&stop] { return stop.wanted(); });
-  Progress progress(ShowProgress(invocation) ? &invocation.environment.err
-                                             : nullptr);
+  // Results that scroll by show how the work goes on; a line among them would
+  // be glued to one.
+  const Environment& environment = invocation.environment;
+  const bool one_terminal = settings.output == "-" &&
+                            environment.out_is_terminal &&
+                            environment.err_is_terminal;
+  Progress progress =
+      one_terminal ? Progress(nullptr) : MakeProgress(invocation);
   int64_t done = 0;
   int64_t skipped = 0;
   LongTexts long_texts;

@@ -109,5 +109,19 @@ TEST_F(EncoderctlInspectTest, WritesWhatItInspectedAsJsonAndAsAPicture) {
   EXPECT_THAT(err_, HasSubstr("cannot open /none/x.png"));
 }
 
+TEST_F(EncoderctlInspectTest, RefusesFilesThatItCannotWriteBoth) {
+  const std::string file = folder_.Path("same.png");
+  const std::string other = absl::StrCat(folder_.Path("."), "/same.png");
+  for (const std::string& json : {file, other}) {
+    EXPECT_EQ(Run({"inspect", "--png=" + file, "--json=" + json}), kExitUsage);
+    EXPECT_THAT(err_, HasSubstr("same.png; name two files"));
+  }
+  EXPECT_EQ(Read(file), "");
+  EXPECT_EQ(Run({"inspect", "--png=-"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--png=-: a picture goes to a file"));
+  EXPECT_EQ(Run({"inspect", "--png=p.JPG"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--png=p.JPG: a PNG is drawn, no .jpg"));
+}
+
 }  // namespace
 }  // namespace encoderd::ctl

@@ -137,6 +137,11 @@ const Flags::Flag* Flags::Find(absl::string_view name) const {
   return nullptr;
 }
 
+int Flags::Given(absl::string_view name) const {
+  const Flag* const flag = Find(name);
+  return flag == nullptr ? 0 : flag->given;
+}
+
 std::vector<std::string> Flags::Names() const {
   std::vector<std::string> names;
   for (const Flag& flag : flags_) names.push_back(flag.name);
@@ -160,7 +165,7 @@ absl::Status Flags::Unknown(absl::string_view argument) const {
 }
 
 absl::Status Flags::Parse(absl::Span<const std::string> arguments,
-                          std::vector<std::string>* positional) const {
+                          std::vector<std::string>* positional) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     absl::string_view argument = arguments[i];
     if (argument == "--") {
@@ -174,8 +179,10 @@ absl::Status Flags::Parse(absl::Span<const std::string> arguments,
     }
     if (!absl::ConsumePrefix(&argument, "--")) return Unknown(arguments[i]);
     const size_t equals = argument.find('=');
-    const Flag* flag = Find(argument.substr(0, equals));
-    if (flag == nullptr) return Unknown(arguments[i]);
+    const Flag* const found = Find(argument.substr(0, equals));
+    if (found == nullptr) return Unknown(arguments[i]);
+    Flag* const flag = &flags_[found - flags_.data()];
+    ++flag->given;
     const bool last = i + 1 == arguments.size();
     absl::string_view value = "yes";
     if (equals != absl::string_view::npos) {

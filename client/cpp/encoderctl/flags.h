@@ -41,12 +41,15 @@ class Flags {
 
   bool Has(absl::string_view name) const { return Find(name) != nullptr; }
 
+  // How often the command line that was parsed gives this flag.
+  int Given(absl::string_view name) const;
+
   // Sets the values; what does not begin with a dash goes to `positional`, as
   // does everything after "--". A name takes dashes for underscores.
   // INVALID_ARGUMENT names the flag, the value and what it takes, and the flags
   // that an unknown one may have meant.
   absl::Status Parse(absl::Span<const std::string> arguments,
-                     std::vector<std::string>* positional) const;
+                     std::vector<std::string>* positional);
 
   // The flags in the order in which they were added, in lines under 80 columns.
   std::string Help() const;
@@ -62,6 +65,7 @@ class Flags {
     std::function<absl::Status(absl::string_view)> set;
     bool alone = false;                    // needs no value
     std::vector<std::string> values = {};  // those that are known
+    int given = 0;
   };
   const Flag* Find(absl::string_view name) const;
   std::vector<std::string> Names() const;

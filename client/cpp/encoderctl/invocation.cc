@@ -139,6 +139,13 @@ std::optional<int> Invocation::Parse(
   }
   const absl::Status status = flags.Parse(arguments, &positional);
   if (!status.ok()) return Usage(status.message());
+  // A shell's pattern or a script's mistake; one of the two would be lost.
+  for (const char* const file : {"input", "output", "png", "json"}) {
+    const int given = flags.Given(file);
+    if (given < 2) continue;
+    return Usage(
+        absl::StrCat("--", file, " is given ", given, " times; give it once"));
+  }
   const auto target = client::CheckTarget(settings.target);
   if (!target.ok()) return Usage(target.status().message());
   settings.target = *target;

@@ -34,6 +34,10 @@ void WarnOfFileNames(const Invocation& invocation) {
 absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
     const Invocation& invocation) {
   const Settings& settings = invocation.settings;
+  if (!invocation.positional.empty() && invocation.flags.Given("input") > 0) {
+    return absl::InvalidArgumentError(
+        "give texts as arguments or --input, not both");
+  }
   TextInput input;
   input.arguments = invocation.positional;
   input.file = settings.input;
@@ -41,6 +45,7 @@ absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
   input.descriptor = invocation.environment.in_descriptor;
   input.format = settings.input_format;
   input.field = settings.field;
+  input.field_given = invocation.flags.Given("field") > 0;
   input.notes = &invocation.environment.err;
   WarnOfFileNames(invocation);
   return TextSource::Open(std::move(input));

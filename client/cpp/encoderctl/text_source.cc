@@ -22,11 +22,21 @@ absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(TextInput input) {
   const std::string name = has_file ? input.file : "standard input";
   std::unique_ptr<TextSource> source(new TextSource(std::move(input), name));
   const TextInput& from = source->input_;
-  if (has_arguments) return source;
+  if (has_arguments) {
+    if (!from.field_given) return source;
+    return absl::InvalidArgumentError(
+        "--field is for CSV and JSON; arguments are texts as they stand");
+  }
   absl::StatusOr<std::string> format = from.format;
   if (from.format == "auto") format = has_file ? FormatOfFile(name) : "lines";
   if (!format.ok()) return format.status();
   source->guessed_lines_ = from.format == "auto" && *format == "lines";
+  if (from.field_given && *format == "lines") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--field is for CSV and JSON, and ", name,
+                     " is read as lines; add --input_format=csv, json or "
+                     "jsonl"));
+  }
   source->json_ = *format == "jsonl";
   if (*format == "csv") {
     source->records_ = std::make_unique<CsvReader>(from.field);

@@ -33,6 +33,7 @@ struct TextInput {
   // lines, jsonl, csv or json; auto: by the file's name, else lines.
   std::string format = "auto";
   std::string field = "text";  // of a JSON object; the column of a CSV
+  bool field_given = false;    // refused where texts have no fields
   // Told once if lines, which nothing asked for, look like JSON. Null: nobody.
   std::ostream* notes = nullptr;
 };
@@ -43,7 +44,8 @@ class TextSource {
   // them are refused, be they at the end.
   static constexpr size_t kMostBlankLines = 1 << 16;
 
-  // INVALID_ARGUMENT if both arguments and a file are given, for a file whose
+  // INVALID_ARGUMENT if both arguments and a file are given, or a field of
+  // texts without fields, for a file whose
   // name says that it cannot be read as text, or, of a CSV, if its header,
   // which is read here, lacks the field. The file's own error if it cannot be
   // opened.

@@ -33,5 +33,23 @@ TEST_F(EncoderctlTest, ShowsNoProgressAmongResultsOnTheSameTerminal) {
   }
 }
 
+TEST_F(EncoderctlTest, RefusesFlagsThatCannotTakeEffect) {
+  EXPECT_EQ(Run({"embed", "--field=body", "one"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--field is for CSV and JSON; arguments are "
+                              "texts as they stand"));
+  EXPECT_EQ(Run({"embed", "--field=body"}, "one\n"), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("standard input is read as lines; add "
+                              "--input_format=csv, json or jsonl"));
+  const std::string file = File("in.txt", "one\n");
+  EXPECT_EQ(Run({"tokenize", "--field=body", "--input", file}), kExitUsage);
+  EXPECT_EQ(Run({"embed", "--input=-", "one"}, "two\n"), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("texts as arguments or --input, not both"));
+  EXPECT_EQ(Run({"embed", "--input", file, "--input", file}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--input is given 2 times; give it once"));
+  EXPECT_EQ(Run({"embed", "one", "--output=-", "--output=-"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--output is given 2 times; give it once"));
+  EXPECT_EQ(service_.embed_calls(), 0);
+}
+
 }  // namespace
 }  // namespace encoderd::ctl

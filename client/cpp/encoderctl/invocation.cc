@@ -18,6 +18,11 @@
 #include "client/cpp/target.h"
 
 namespace encoderd::ctl {
+namespace {
+
+constexpr absl::Duration kMostForConnectionError = absl::Seconds(2);
+
+}  // namespace
 
 Invocation::Invocation(const Command& command, Environment& environment,
                        absl::Duration timeout)
@@ -178,7 +183,12 @@ absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect() const {
 
 absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect(
     client::ClientOptions options) const {
-  options.timeout = settings.timeout;
+  return Connect(std::move(options), settings.timeout);
+}
+
+absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect(
+    client::ClientOptions options, absl::Duration timeout) const {
+  options.timeout = timeout;
   options.stop = [] { return StopOnSignal::Signal() != 0; };
   const absl::Status filled = access.Fill(environment.variables, &options);
   if (!filled.ok()) return filled;
@@ -214,8 +224,25 @@ int Invocation::Refuse(const absl::Status& status) const {
   return kExitFailed;
 }
 
-int Invocation::Fail(const absl::Status& status,
+absl::Status Invocation::ConnectionError() const {
+  const auto client = Connect(client::ClientOptions(), kMostForConnectionError);
+  if (!client.ok()) return absl::OkStatus();  // it was there for the call
+  absl::Status status = (*client)->Health().status();
+  const bool of_connection = absl::IsUnavailable(status) &&
+                             !client::GetErrorDetails(status).has_value();
+  return of_connection ? status : absl::OkStatus();
+}
+
+int Invocation::Fail(const absl::Status& failed,
                      absl::string_view where) const {
+  absl::Status status = failed;
+  // The retries of a call may take longer than its time: then gRPC tells of
+  // the time, and not of the connection that it never had.
+  if (absl::IsDeadlineExceeded(failed) &&
+      !client::GetErrorDetails(failed).has_value()) {
+    const absl::Status connection = ConnectionError();
+    if (!connection.ok()) status = connection;
+  }
   if (IsBrokenPipe(status)) return kExitSignal + SIGPIPE;
   environment.err << "encoderctl " << command.name << ": ";
   if (!where.empty()) environment.err << where << ": ";

@@ -62,11 +62,13 @@ class Invocation {
   std::string Help() const;
   // Whether `path` is the file that --input names, by whatever name.
   bool WouldOverwriteInput(const std::string& path) const;
-  // A client for the target, as the flags say. The second sets what they leave
-  // open in `options` (--timeout and those of access).
+  // A client for the target, as the flags say. The others set what they leave
+  // open in `options` (--timeout, or `timeout`, and those of access).
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
   absl::StatusOr<std::unique_ptr<client::Client>> Connect(
       client::ClientOptions options) const;
+  absl::StatusOr<std::unique_ptr<client::Client>> Connect(
+      client::ClientOptions options, absl::Duration timeout) const;
   v1::Truncate truncate() const;
   v1::OnError on_error() const;
 
@@ -88,6 +90,10 @@ class Invocation {
   std::vector<std::string> positional;
 
  private:
+  // Of a call whose time was over: the error of the connection, if there is
+  // none. Connects once more to know.
+  absl::Status ConnectionError() const;
+
   std::vector<std::string> formats_;  // of the output; empty: it has no flags
   bool one_value_ = false;
 };

@@ -56,7 +56,8 @@ constexpr Command kCommands[] = {
      "encoderctl bench --rate=200 --input=texts.txt",
      RunBench},
     {"health", "[SERVICE]", "whether the server is ready (exit code 0) or not",
-     "Without a service: the server as a whole.",
+     "Without a service: the server as a whole. Asks once and tells: a server "
+     "that still loads its model is NOT_SERVING.",
      "encoderctl health\n"
      "encoderctl health --target=server.example:8400 --timeout=2s",
      RunHealth},

@@ -25,7 +25,7 @@ constexpr absl::Duration kMostForConnectionError = absl::Seconds(2);
 }  // namespace
 
 Invocation::Invocation(const Command& command, Environment& environment,
-                       absl::Duration timeout)
+                       absl::Duration timeout, std::string timeout_help)
     : command(command), environment(environment) {
   settings.timeout = timeout;
   const auto target = environment.variables.find("ENCODERD_TARGET");
@@ -36,11 +36,7 @@ Invocation::Invocation(const Command& command, Environment& environment,
                   "where the server listens; the environment's "
                   "ENCODERD_TARGET sets the default",
                   &settings.target);
-  flags.AddDuration(
-      "timeout",
-      "time for one call, its retries and the wait for a server that "
-      "loads included",
-      &settings.timeout);
+  flags.AddDuration("timeout", std::move(timeout_help), &settings.timeout);
 }
 
 void Invocation::AddModelFlag() {

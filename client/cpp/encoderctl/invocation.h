@@ -39,7 +39,10 @@ class Invocation {
   // Every command knows where the server is and how to get in (--target,
   // --timeout, AccessFlags).
   Invocation(const Command& command, Environment& environment,
-             absl::Duration timeout = client::ClientOptions().timeout);
+             absl::Duration timeout = client::ClientOptions().timeout,
+             std::string timeout_help =
+                 "time for one call, its retries and the wait for a server "
+                 "that loads included");
 
   // Flags of commands that work on a list of texts: --model, --batch_size,
   // --in_flight, those of the input, --progress.
@@ -78,7 +81,7 @@ class Invocation {
   // broken pipe is passed over in silence.
   int Usage(absl::string_view message) const;
   int Refuse(const absl::Status& status) const;
-  int Fail(const absl::Status& status, absl::string_view where = "") const;
+  int Fail(const absl::Status& failed, absl::string_view where = "") const;
   // Says that a signal ended the work after so many texts; see StopOnSignal.
   int Stopped(int64_t texts, absl::string_view remedy = "") const;
 

@@ -16,6 +16,7 @@ namespace {
 using encoderd::testing::FakeEncoderService;
 using encoderd::testing::FakeError;
 using encoderd::testing::FakeVector;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -264,6 +265,9 @@ TEST_F(EncoderctlTest, AnswersHealthWithItsExitCode) {
   service_.SetServing(false);
   EXPECT_EQ(Run({"health"}), kExitFailed);
   EXPECT_EQ(out_, "NOT_SERVING\n");
+  ASSERT_EQ(Run({"health", "--help"}), kExitOk);
+  EXPECT_THAT(out_, AllOf(HasSubstr("a server that loads is not waited for"),
+                          Not(HasSubstr("wait for a server that loads"))));
 }
 
 TEST_F(EncoderctlTest, PrintsTheServersOwnWords) {

@@ -79,7 +79,6 @@ absl::StatusOr<bool> TextSource::Next(std::string* text,
     const absl::Status checked = CheckBeginning();
     if (!checked.ok()) return checked;
     more = records_ != nullptr ? NextRecord(text, refused)
-           : json_             ? NextJson(text, refused)
                                : NextLine(text, refused);
   } else if (texts_read_ < static_cast<int64_t>(input_.arguments.size())) {
     *text = input_.arguments[texts_read_];
@@ -121,27 +120,23 @@ void TextSource::NoteJson(absl::string_view line) const {
                    "--input_format=lines omits this note\n";
 }
 
-absl::StatusOr<bool> TextSource::NextLine(std::string* text,
-                                          absl::Status* refused) {
-  int64_t length = 0;
-  absl::StatusOr<bool> more = lines_->Next(text, &length);
-  *refused = RefuseLength(length);
-  if (texts_read_ == 0 && more.ok() && *more) NoteJson(*text);
-  return more;
+bool TextSource::IsBlank(absl::string_view line) const {
+  return line.find_first_not_of(json_ ? " \t\r" : "\r") ==
+         absl::string_view::npos;
 }
 
-absl::StatusOr<bool> TextSource::NextJson(std::string* text,
+absl::StatusOr<bool> TextSource::NextLine(std::string* text,
                                           absl::Status* refused) {
   while (!giving_) {
     absl::StatusOr<bool> more = lines_->Next(&held_line_, &held_length_);
     if (!more.ok() || !*more) return more;  // the blank lines were the last
-    held_ = held_length_ > LineReader::kMaxLineBytes ||
-            held_line_.find_first_not_of(" \t\r") != std::string::npos;
+    held_ = held_length_ > LineReader::kMaxLineBytes || !IsBlank(held_line_);
     if (!held_) ++blank_lines_;
     giving_ = held_ || blank_lines_ == kMostBlankLines;
   }
   if (blank_lines_ > 0) {
-    *refused = Refuse("is a blank line before others");
+    // Of lines, the server refuses it, as any empty text.
+    if (json_) *refused = Refuse("is a blank line before others");
     --blank_lines_;
     giving_ = held_ || blank_lines_ > 0;
     return true;
@@ -149,6 +144,11 @@ absl::StatusOr<bool> TextSource::NextJson(std::string* text,
   held_ = giving_ = false;
   *refused = RefuseLength(held_length_);
   if (!refused->ok()) return true;
+  if (!json_) {
+    *text = std::move(held_line_);
+    if (texts_read_ == 0) NoteJson(*text);
+    return true;
+  }
   auto found = JsonText(held_line_, input_.field);
   if (!found.ok()) *refused = Refuse(found.status().message());
   if (found.ok()) *text = *std::move(found);

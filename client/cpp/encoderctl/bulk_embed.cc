@@ -309,7 +309,8 @@ class BulkRun {
       invocation_.environment.err << skipped_ << " of " << done_ - before_
                                   << " texts were skipped; their rows are 0\n";
     }
-    return kExitOk;
+    const bool none = skipped_ > 0 && before_ == 0 && skipped_ == done_;
+    return none ? kExitFailed : kExitOk;
   }
 
   const Invocation& invocation_;

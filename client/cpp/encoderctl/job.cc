@@ -134,6 +134,7 @@ int RunJob(const Invocation& invocation,
     return invocation.Fail(status, index ? texts.NameOf(*index) : "");
   }
   if (!finished.ok()) return invocation.Fail(finished);
+  if (skipped > 0 && skipped == done) return kExitFailed;  // nothing succeeded
   if (texts.texts_read() == 0) return invocation.Refuse(NoTexts());
   if (!job.unfit.ok()) return invocation.Refuse(job.unfit);
   return kExitOk;

@@ -51,5 +51,20 @@ TEST_F(EncoderctlTest, RefusesFlagsThatCannotTakeEffect) {
   EXPECT_EQ(service_.embed_calls(), 0);
 }
 
+TEST_F(EncoderctlTest, SkippingEveryTextIsNoSuccess) {
+  const std::string bad = "a b c d e f g\n\na b c d e f g h\n";
+  for (const char* name : {"out.jsonl", "out.npy"}) {
+    for (const char* command : {"embed", "encode"}) {
+      const std::string out = folder_.Path(absl::StrCat(command, name));
+      const std::vector<std::string> run = {command, "--on_error=skip",
+                                            "--output", out};
+      EXPECT_EQ(Run(run, bad), kExitFailed) << out;
+      EXPECT_THAT(err_, HasSubstr("3 of 3 texts were skipped"));
+      EXPECT_EQ(Run(run, bad + "one\n"), kExitOk) << out << err_;
+      EXPECT_THAT(err_, HasSubstr("3 of 4 texts were skipped"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace encoderd::ctl

@@ -203,8 +203,7 @@ TEST_F(EncoderctlTest, AnOutputStaysUntilThereIsSomethingInItsPlace) {
   EXPECT_EQ(Read(text), "[CLS] x [SEP]\n");
   ASSERT_EQ(Run({"encode", "--format=npy", "--on_error=skip", "--output", npy,
                  "a b c d e f g"}),
-            kExitOk)
-      << err_;
+            kExitFailed);
   EXPECT_EQ(Read(npy), NpyHeader(0, 0));
 }
 

@@ -12,14 +12,13 @@
 #include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/resume_mark.h"
 #include "client/cpp/encoderctl/row_file.h"
+#include "client/cpp/encoderctl/scales_file.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/text_source.h"
 #include "client/cpp/error.h"
 
 namespace encoderd::ctl {
 namespace {
-
-const RowLayout kScaleLayout{"<f4", 1, 4};
 
 RowLayout LayoutOf(const std::string& encoding, int64_t dimensions) {
   if (encoding == "float16") return {"<f2", dimensions, 2};
@@ -160,6 +159,9 @@ class BulkRun {
       *opened = *std::move(file);
       return absl::OkStatus();
     };
+    if (!own_ranges_ && done_ == 0) {
+      RemoveOldScales(invocation_.settings.output, scales_path_);
+    }
     absl::Status status = open(resume_path_, kMarkLayout,
                                done_ > 0 ? done_ + kWorkMarks : 0, &marks_);
     if (status.ok() && done_ == 0) status = marks_->Append(work_);

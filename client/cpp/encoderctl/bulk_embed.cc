@@ -180,6 +180,7 @@ class BulkRun {
     if (more.ok() && *more) {
       pending_.push_back(MarkText(input->text(), *refused));
     }
+    broken_input_ = absl::IsInvalidArgument(more.status());
     return more;
   }
 
@@ -293,7 +294,9 @@ class BulkRun {
       const int code =
           invocation_.Fail(status, blames ? source_->NameOf(bad_line_) : "");
       const std::string how =
-          HowToResume(blames ? "correct this text and " : "");
+          HowToResume(blames          ? "correct this text and "
+                      : broken_input_ ? "correct the file and "
+                                      : "");
       if (!how.empty()) {
         invocation_.environment.err << done_ << " texts are done" << how
                                     << "\n";
@@ -334,6 +337,7 @@ class BulkRun {
   int64_t skipped_ = 0;
   LongTexts long_texts_;
   int64_t bad_line_ = -1;
+  bool broken_input_ = false;  // nothing behind the last text can be read
   Progress* progress_ = nullptr;
 };
 

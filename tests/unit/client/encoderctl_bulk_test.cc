@@ -67,6 +67,21 @@ TEST_F(EncoderctlBulkTest, AnotherEncodingLeavesNoScalesOfTheOldRows) {
   EXPECT_TRUE(scales());
 }
 
+TEST_F(EncoderctlBulkTest, AsksToCorrectAFileThatCannotBeReadOn) {
+  std::string csv = "text\n", json = "[";
+  for (int i = 0; i < 300; ++i) {
+    absl::StrAppend(&csv, "text ", i, "\n");
+    absl::StrAppend(&json, "\"text ", i, "\",");
+  }
+  Write("in.csv", csv + "\"no end\n");
+  Write("in.json", json);
+  for (const char* input : {"in.csv", "in.json"}) {
+    EXPECT_EQ(Run(absl::StrCat(input, ".npy"), {}, input), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr(" texts are done; to resume, correct the file "
+                                "and repeat the command\n"));
+  }
+}
+
 TEST_F(EncoderctlBulkTest, LeavesNoFileWhereThereWasNoneAndNoRowCame) {
   RefuseARun("out.npy", {});
   EXPECT_FALSE(std::filesystem::exists(Path("out.npy")));

@@ -226,6 +226,7 @@ int RunInspect(const Command& command, const Arguments& arguments,
     if (!model.ok()) return invocation.Fail(model.status());
     status.Update(WritePicture(*response, model->position_offset(), png));
   }
+  if (absl::IsNotFound(status)) return invocation.Refuse(status);
   return status.ok() ? kExitOk : invocation.Fail(status);
 }
 

@@ -147,6 +147,9 @@ std::optional<int> Invocation::Parse(
     return Usage(
         absl::StrCat("--", file, " is given ", given, " times; give it once"));
   }
+  if (settings.output.empty()) {
+    return Usage("--output is empty; name a file, or - for standard output");
+  }
   const auto target = client::CheckTarget(settings.target);
   if (!target.ok()) return Usage(target.status().message());
   settings.target = *target;

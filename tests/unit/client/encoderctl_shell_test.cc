@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/row_file.h"
 #include "gmock/gmock.h"
 #include "tests/unit/client/encoderctl_fixture.h"
 
@@ -64,6 +65,21 @@ TEST_F(EncoderctlTest, SkippingEveryTextIsNoSuccess) {
       EXPECT_THAT(err_, HasSubstr("3 of 4 texts were skipped"));
     }
   }
+}
+
+TEST_F(EncoderctlTest, SaysWhyAFileCannotBeOpened) {
+  const std::string folder = folder_.Path(".");
+  for (const char* format : {"text", "npy"}) {
+    EXPECT_EQ(Run({"embed", "one", "--output", folder, "--format", format}),
+              kExitFailed);
+    EXPECT_THAT(err_, HasSubstr("for writing: Is a directory\n"));
+  }
+  EXPECT_EQ(Run({"embed", "one", "--output="}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--output is empty; name a file, or - for "
+                              "standard output"));
+  const auto rows = RowFile::Open(folder, {"<f4", 1, 4}, 0);
+  EXPECT_THAT(std::string(rows.status().message()),
+              HasSubstr("for writing: Is a directory"));
 }
 
 }  // namespace

@@ -78,8 +78,7 @@ int RunCompletion(const Command& command, const Arguments& arguments,
     absl::StrAppend(&script, Candidates(other));
   }
   environment.out << script << "_encoderctl_commands='"
-                  << absl::StrJoin(names, " ") << "'" << kFunction
-                  << std::flush;
+                  << absl::StrJoin(names, " ") << "'" << kFunction;
   return kExitOk;
 }
 

@@ -22,7 +22,7 @@ int RunHealth(const Command& command, const Arguments& arguments,
                       : *health == client::ServingStatus::kNotServing
                           ? "NOT_SERVING"
                           : "UNKNOWN")
-                  << std::endl;
+                  << "\n";
   return serving ? kExitOk : kExitFailed;
 }
 

@@ -1,5 +1,6 @@
 // encoderctl at a terminal and in scripts: progress, exit codes, flags given in
 // vain.
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -80,6 +81,25 @@ TEST_F(EncoderctlTest, SaysWhyAFileCannotBeOpened) {
   const auto rows = RowFile::Open(folder, {"<f4", 1, 4}, 0);
   EXPECT_THAT(std::string(rows.status().message()),
               HasSubstr("for writing: Is a directory"));
+}
+
+TEST_F(EncoderctlTest, LostOutputIsNoSuccess) {
+  const std::string target = absl::StrCat("--target=", service_.target());
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"--version"},
+                                             {"embed", "--help"},
+                                             {"completion", "bash"},
+                                             {"health", target},
+                                             {"models", target},
+                                             {"embed", "one", target}}) {
+    std::istringstream in;
+    std::ofstream full("/dev/full");
+    std::ostringstream err;
+    Environment environment{in, full, err};
+    EXPECT_EQ(RunEncoderctl(command, environment), kExitFailed) << command[0];
+    EXPECT_THAT(err.str(), HasSubstr("cannot write to ")) << command[0];
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
@@ -52,6 +53,24 @@ void Flags::AddInt(std::string name, std::string value_name, std::string help,
                           parsed > high) {
                         return absl::InvalidArgumentError(absl::StrCat(
                             "a whole number from ", low, " to ", high));
+                      }
+                      *value = parsed;
+                      return absl::OkStatus();
+                    }});
+}
+
+void Flags::AddNumber(std::string name, std::string value_name,
+                      std::string help, double low, double high,
+                      double* value) {
+  flags_.push_back({std::move(name), std::move(value_name), std::move(help),
+                    absl::StrCat(*value),
+                    [value, low, high](absl::string_view text) {
+                      double parsed = 0;
+                      // Not a number is in no range.
+                      if (!absl::SimpleAtod(text, &parsed) ||
+                          !(parsed >= low && parsed <= high)) {
+                        return absl::InvalidArgumentError(absl::StrFormat(
+                            "a number from %.10g to %.10g", low, high));
                       }
                       *value = parsed;
                       return absl::OkStatus();

@@ -27,6 +27,9 @@ class Flags {
   // A whole number from `low` to `high`.
   void AddInt(std::string name, std::string value_name, std::string help,
               int low, int high, int* value);
+  // A number from `low` to `high`.
+  void AddNumber(std::string name, std::string value_name, std::string help,
+                 double low, double high, double* value);
   // A time with its unit, e.g. 500ms, 30s, 2m; above 0, or, with `or_none`, 0.
   void AddDuration(std::string name, std::string help, absl::Duration* value,
                    bool or_none = false);

@@ -39,6 +39,10 @@ Invocation::Invocation(const Command& command, Environment& environment,
   flags.AddDuration("timeout", std::move(timeout_help), &settings.timeout);
 }
 
+Invocation::Invocation(const Command& command, Environment& environment,
+                       NoServer)
+    : command(command), environment(environment), has_server_(false) {}
+
 void Invocation::AddModelFlag() {
   flags.AddString("model", "NAME", "empty: the server's default model",
                   &settings.model);
@@ -115,19 +119,22 @@ void Invocation::AddOnErrorFlag() {
 
 std::string Invocation::Help() const {
   std::string help = absl::StrCat(
-      "usage: encoderctl ", command.name, " ", command.arguments,
-      *command.arguments ? " " : "", "[--FLAG=VALUE...]\n\n",
+      "usage: encoderctl ", command.name, *command.arguments ? " " : "",
+      command.arguments, has_server_ ? " [--FLAG=VALUE...]\n\n" : "\n\n",
       Wrap(command.summary, 0), Wrap(command.details, 0), "\nexamples:\n");
   for (const absl::string_view line : absl::StrSplit(command.examples, '\n')) {
     absl::StrAppend(&help, "  ", line, "\n");
   }
+  const std::string described = flags.Help();
+  if (described.empty()) return help;
   return absl::StrCat(help, "\nflags, as --FLAG=VALUE or --FLAG VALUE:\n",
-                      flags.Help());
+                      described);
 }
 
 std::optional<int> Invocation::Parse(
     const std::vector<std::string>& arguments) {
-  access.AddTo(&flags);  // last, as those of the command say more
+  // Last, as those of the command say more.
+  if (has_server_) access.AddTo(&flags);
   const auto ends = std::find(arguments.begin(), arguments.end(), "--");
   for (const char* const help : {"--help", "-h"}) {
     if (std::find(arguments.begin(), ends, help) == ends) continue;

@@ -44,6 +44,10 @@ class Invocation {
                  "time for one call, its retries and the wait for a server "
                  "that loads included");
 
+  // A command that asks no server has none of these flags.
+  struct NoServer {};
+  Invocation(const Command& command, Environment& environment, NoServer);
+
   // Flags of commands that work on a list of texts: --model, --batch_size,
   // --in_flight, those of the input, --progress.
   void AddListFlags();
@@ -93,6 +97,7 @@ class Invocation {
   std::vector<std::string> positional;
 
  private:
+  bool has_server_ = true;
   // Of a call whose time was over: the error of the connection, if there is
   // none. Connects once more to know.
   absl::Status ConnectionError() const;

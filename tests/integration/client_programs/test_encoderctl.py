@@ -120,6 +120,11 @@ def test_bash_completes_commands_flags_and_values():
     assert complete(script, "encoderctl", "embed", "--format", "=", "j") == [
         "jsonl"]
     assert complete(script, "encoderctl", "embed", "--truncate", "e") == ["end"]
+    assert complete(script, "encoderctl", "completion", "") == ["bash"]
+    assert complete(script, "encoderctl", "embed", "--batch-s") == [
+        "--batch_size"]
+    assert complete(script, "encoderctl", "embed", "--on-error", "=", "s") == [
+        "skip"]
     # None of its own: bash's names of files.
     assert complete(script, "encoderctl", "embed", "--input", "=", "x") == []
     assert "--layer" in complete(script, "encoderctl", "encode", "--")

@@ -24,7 +24,7 @@ int RunEmbed(const Command& command, const Arguments& arguments,
   invocation.AddOutputFlags({"text", "jsonl", "npy"});
   EmbedFlags embed;
   embed.Add(&invocation);
-  invocation.AddOnErrorFlag();
+  invocation.AddOnErrorFlag("its row is 0");
   invocation.flags.AddChoice(
       "encoding",
       "of the values of an .npy; int8, uint8: the step of each row, its scale, "

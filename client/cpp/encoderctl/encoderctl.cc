@@ -86,7 +86,16 @@ int Run(const std::vector<std::string>& arguments, Environment& environment) {
     PrintHelp(environment.out);
     return kExitOk;
   }
+  if (help && arguments.size() > 2) {
+    environment.err << "encoderctl help: takes one command\n"
+                       "see encoderctl --help\n";
+    return kExitUsage;
+  }
   const std::string& wanted = help ? arguments[1] : name;
+  if (wanted == "help" || wanted == "--help" || wanted == "-h") {
+    PrintHelp(environment.out);
+    return kExitOk;
+  }
   const Command* const command = Find(wanted);
   if (command == nullptr) return RefuseCommand(wanted, environment.err);
   if (help) return command->run(*command, {"--help"}, environment);

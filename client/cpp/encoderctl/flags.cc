@@ -172,8 +172,9 @@ absl::Status Flags::Unknown(absl::string_view argument) const {
   const bool one_dash = !absl::StartsWith(argument, "--");
   if (argument == "-") {
     return absl::InvalidArgumentError(
-        "\"-\" is neither a flag nor a text; without texts, standard input is "
-        "read, and a text that begins with a dash goes after --");
+        absl::StrCat("\"-\" is neither a flag nor a text; ",
+                     Has("input") ? "--input=- reads standard input, and " : "",
+                     "a text that begins with a dash goes after --"));
   }
   const absl::string_view shown = argument.substr(0, argument.find('='));
   const std::string name =

@@ -109,11 +109,12 @@ void Invocation::AddTruncateFlag() {
                   {"none", "start", "end"}, &settings.truncate);
 }
 
-void Invocation::AddOnErrorFlag() {
+void Invocation::AddOnErrorFlag(absl::string_view in_npy) {
   flags.AddChoice("on_error",
-                  "what a bad text does; fail: end the run; skip: cost its own "
-                  "result only, and its line is named; in an .npy its vector "
-                  "is 0, its token states are left out",
+                  absl::StrCat("what a bad text does; fail: end the run; skip: "
+                               "cost its own result only, and its line is "
+                               "named; in an .npy ",
+                               in_npy),
                   {"fail", "skip"}, &settings.on_error);
 }
 
@@ -136,8 +137,10 @@ std::optional<int> Invocation::Parse(
   // Last, as those of the command say more.
   if (has_server_) access.AddTo(&flags);
   const auto ends = std::find(arguments.begin(), arguments.end(), "--");
-  for (const char* const help : {"--help", "-h"}) {
-    if (std::find(arguments.begin(), ends, help) == ends) continue;
+  const auto asks_for_help = [](const std::string& argument) {
+    return argument == "--help" || argument == "-h" || argument == "--help=yes";
+  };
+  if (std::any_of(arguments.begin(), ends, asks_for_help)) {
     environment.out << Help();
     return kExitOk;
   }
@@ -203,7 +206,10 @@ absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect(
         absl::StrCat("the token would cross the network unencrypted to \"",
                      settings.target, "\": encrypt with --tls"));
   }
-  return client::Client::Connect(settings.target, std::move(options));
+  auto client = client::Client::Connect(settings.target, std::move(options));
+  if (client.ok()) return client;
+  return absl::Status(client.status().code(),
+                      InFlags(client.status().message()));
 }
 
 v1::Truncate Invocation::truncate() const {
@@ -258,7 +264,10 @@ int Invocation::Fail(const absl::Status& failed,
     environment.err << "DEADLINE_EXCEEDED: no answer from " << settings.target
                     << " within " << absl::FormatDuration(settings.timeout);
   } else {
-    environment.err << client::Describe(status);
+    const std::string words = client::Describe(status);
+    environment.err << (client::GetErrorDetails(status).has_value()
+                            ? words
+                            : InFlags(words));
   }
   environment.err << Remedy(status, flags, settings.target) << "\n";
   return kExitFailed;

@@ -59,7 +59,8 @@ class Invocation {
   // `formats`: text first, jsonl, npy. `one_value`: see OutputFormat.
   void AddOutputFlags(std::vector<std::string> formats, bool one_value = false);
   void AddTruncateFlag();
-  void AddOnErrorFlag();
+  // `in_npy`: what becomes of a bad text there, "its row is 0".
+  void AddOnErrorFlag(absl::string_view in_npy);
 
   // Reads the command line. An exit code if the run is over with that (help
   // was asked for, or it is wrong), nothing to go on.

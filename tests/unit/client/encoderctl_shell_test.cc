@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/access_flags.h"
 #include "client/cpp/encoderctl/row_file.h"
 #include "gmock/gmock.h"
 #include "tests/unit/client/encoderctl_fixture.h"
@@ -13,8 +14,9 @@
 namespace encoderd::ctl {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST_F(EncoderctlTest, ShowsNoProgressAmongResultsOnTheSameTerminal) {
@@ -100,6 +102,39 @@ TEST_F(EncoderctlTest, LostOutputIsNoSuccess) {
     EXPECT_EQ(RunEncoderctl(command, environment), kExitFailed) << command[0];
     EXPECT_THAT(err.str(), HasSubstr("cannot write to ")) << command[0];
   }
+}
+
+TEST_F(EncoderctlTest, HelpsHoweverItIsAsked) {
+  ASSERT_EQ(RunBare({"--help"}), kExitOk);
+  const std::string overview = out_;
+  for (const char* what : {"help", "--help", "-h"}) {
+    ASSERT_EQ(RunBare({"help", what}), kExitOk) << err_;
+    EXPECT_EQ(out_, overview);
+  }
+  ASSERT_EQ(RunBare({"embed", "--help=yes"}), kExitOk) << err_;
+  EXPECT_THAT(out_, StartsWith("usage: encoderctl embed "));
+  EXPECT_EQ(RunBare({"help", "embed", "foo"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("encoderctl help: takes one command\n"));
+  EXPECT_EQ(RunBare({"embed", "-"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--input=- reads standard input, and a text "));
+  EXPECT_EQ(RunBare({"models", "-"}), kExitUsage);
+  EXPECT_THAT(err_, Not(HasSubstr("--input")));
+}
+
+TEST_F(EncoderctlTest, SaysOfSkippedTextsWhatTheCommandWrites) {
+  ASSERT_EQ(RunBare({"embed", "--help"}), kExitOk);
+  EXPECT_THAT(out_, AllOf(HasSubstr("its row is 0"), Not(HasSubstr("states"))));
+  ASSERT_EQ(RunBare({"encode", "--help"}), kExitOk);
+  EXPECT_THAT(out_, HasSubstr("it has no rows"));
+}
+
+TEST(InFlagsTest, NamesFlagsAndLeavesPathsAddressesAndGrpcAlone) {
+  EXPECT_EQ(InFlags("it may want TLS (tls, ca_file)"),
+            "it may want TLS (--tls, --ca_file)");
+  EXPECT_EQ(InFlags("key_file \"/etc/key_file\" at tls:8400: set tls"),
+            "--key_file \"/etc/key_file\" at tls:8400: set --tls");
+  EXPECT_EQ(InFlags("--tls, my_tls and tls; gRPC says: no tls"),
+            "--tls, my_tls and --tls; gRPC says: no tls");
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 #   deploy/quickstart.sh [--once] [--port N] [--http_port N]
 #
 #   --once         stop the server after the example and exit 0; uses any two
-#                  free ports by default
+#                  free ports by default. The server's log goes to
+#                  build/release/quickstart.log, and is shown if it fails
 #   --port N       gRPC on 127.0.0.1:N (default 8400)
 #   --http_port N  metrics and health on 127.0.0.1:N (default 8401)
 set -euo pipefail
@@ -118,10 +119,23 @@ trap stop EXIT
 trap 'exit 0' INT
 trap 'exit 143' TERM
 
+# With --once the log would bury the example.
+log=
+exec 3>&1 4>&2
+if $once; then
+  log=build/release/quickstart.log
+  echo "log: $log"
+  exec 3> "$log" 4>&3
+fi
+server_failed() {
+  if [[ -n $log ]]; then cat "$log" >&2; fi
+  fail "$1; its log is above"
+}
+
 # In its own session: Ctrl-C reaches this script only, which asks the server
 # once to finish what it accepted. A second signal would end it at once.
 setsid build/release/bin/encoderd --model="$model" --listen="127.0.0.1:$port" \
-  --http_listen="127.0.0.1:$http_port" &
+  --http_listen="127.0.0.1:$http_port" >&3 2>&4 &
 server=$!
 
 ctl() {
@@ -131,14 +145,14 @@ ctl() {
 ready=false
 for _ in $(seq 300); do  # 30 s
   kill -0 "$server" 2> /dev/null ||
-    fail "the server failed to start; its log is above"
+    server_failed "the server failed to start"
   if ctl health > /dev/null 2>&1; then
     ready=true
     break
   fi
   sleep 0.1
 done
-$ready || fail "the server was not ready within 30 s; its log is above"
+$ready || server_failed "the server was not ready within 30 s"
 
 begin "cosine similarity of three sentences" "a second"
 ctl similarity \
@@ -149,7 +163,7 @@ end
 
 if $once; then
   stop
-  printf '\n-- done\n'
+  printf '\n-- done; to keep a server running: deploy/quickstart.sh\n'
   exit 0
 fi
 

@@ -7,6 +7,7 @@ apt-get, dpkg-query, sudo, id, cmake).
 
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -267,6 +268,53 @@ class ScriptsTest(unittest.TestCase):
         self.assertRegex(done.stdout, r"\n-- packages \(usually .+\)\n")
         self.assertRegex(done.stdout, r"\n   packages: \d+ s\n")
         self.assertRegex(done.stdout, r"\n-- build \(usually .+\)\n")
+
+    def run_once(self, server, health):
+        """--once in a copy of the project where nothing is built or fetched,
+        with the given stand-ins for encoderd and encoderctl health."""
+        root = self.folder / "project"
+        (root / "build/release/bin").mkdir(parents=True)
+        (root / "build/release/build.ninja").touch()
+        (root / "deploy").mkdir()
+        for name in ("quickstart.sh", "build-progress.sh"):
+            shutil.copy(ROOT / "deploy" / name, root / "deploy")
+        for name, text in {
+                "deploy/install-deps.sh": "true",
+                "deploy/fetch-model.sh": "echo model",
+                "build/release/bin/encoderd": server,
+                "build/release/bin/encoderctl":
+                    f"if [[ $1 == health ]]; then {health}; fi\necho table",
+        }.items():
+            (root / name).write_text(f"#!/bin/bash\n{text}\n",
+                                     encoding="utf-8")
+            (root / name).chmod(0o755)
+        self.stand_in("cmake", "true")
+        self.stand_in("nvidia-smi", "exit 1")
+        return root, subprocess.run(
+            [root / "deploy/quickstart.sh", "--once"], text=True, timeout=60,
+            stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            env=dict(os.environ,
+                     PATH=f"{self.folder}/path:{os.environ['PATH']}"))
+
+    def test_quickstart_once_keeps_the_log_of_the_server_apart(self):
+        root, done = self.run_once(
+            "echo serving; echo warning >&2; exec sleep 60",
+            "grep -q warning build/release/quickstart.log; exit")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertIn("\nlog: build/release/quickstart.log\n", done.stdout)
+        self.assertIn("\ntable\n", done.stdout)
+        self.assertNotIn("serving", done.stdout)
+        log = (root / "build/release/quickstart.log").read_text("utf-8")
+        self.assertEqual(log, "serving\nwarning\n")
+        self.assertTrue(done.stdout.endswith(
+            "\n-- done; to keep a server running: deploy/quickstart.sh\n"))
+
+    def test_quickstart_once_shows_the_log_of_a_server_that_fails(self):
+        _, done = self.run_once("echo no such model >&2; exit 1", "exit 1")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("no such model\n", done.stderr)
+        self.assertIn("the server failed to start; its log is above",
+                      done.stderr)
 
     def test_bundle_builds_nothing_when_it_is_asked_wrongly(self):
         self.stand_in("cmake", "exit 99")

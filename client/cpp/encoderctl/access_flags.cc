@@ -1,8 +1,11 @@
 #include "client/cpp/encoderctl/access_flags.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/access.h"
 
@@ -41,7 +44,43 @@ absl::Status FillToken(const Variables& variables,
   return absl::OkStatus();
 }
 
+constexpr absl::string_view kFlagNames[] = {
+    "tls",      "ca_file",     "certificate_file",
+    "key_file", "server_name", "token_file"};
+
+bool IsFlag(absl::string_view word) {
+  return std::find(std::begin(kFlagNames), std::end(kFlagNames), word) !=
+         std::end(kFlagNames);
+}
+
+// Whether a word next to `c` is a part of something longer, such as a path, an
+// address or a flag.
+bool Joins(char c) {
+  return absl::ascii_isalnum(c) || absl::StrContains("_-./:\"", c);
+}
+
 }  // namespace
+
+std::string InFlags(absl::string_view words) {
+  const size_t own = std::min(words.find("gRPC says: "), words.size());
+  const auto in_word = [](char c) {
+    return absl::ascii_isalpha(c) || c == '_';
+  };
+  std::string said;
+  size_t at = 0;
+  while (at < own) {
+    size_t end = at;
+    while (end < own && in_word(words[end])) ++end;
+    const bool joined =
+        (at > 0 && Joins(words[at - 1])) ||
+        (end + 1 < own && Joins(words[end]) && words[end + 1] != ' ');
+    if (!joined && IsFlag(words.substr(at, end - at))) said += "--";
+    end = std::max(end, at + 1);
+    absl::StrAppend(&said, words.substr(at, end - at));
+    at = end;
+  }
+  return absl::StrCat(said, words.substr(own));
+}
 
 void AccessFlags::AddTo(Flags* flags) {
   flags->AddSwitch("tls",

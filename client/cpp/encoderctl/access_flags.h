@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "client/cpp/encoderctl/encoderctl.h"
 #include "client/cpp/encoderctl/flags.h"
 #include "client/cpp/options.h"
@@ -31,6 +32,10 @@ struct AccessFlags {
   std::optional<std::string> token_file;
   std::optional<std::string> server_name;
 };
+
+// An error of the client library in the flags of this program: "(tls, ca_file)"
+// as "(--tls, --ca_file)". What gRPC says in it stays as it is.
+std::string InFlags(absl::string_view words);
 
 }  // namespace encoderd::ctl
 

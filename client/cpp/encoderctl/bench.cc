@@ -1,5 +1,6 @@
 // encoderctl bench
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/text_source.h"
 #include "client/cpp/encoderctl/writer.h"
+#include "client/cpp/error.h"
 #include "client/cpp/requests.h"
 #include "client/cpp/utf8.h"
 
@@ -88,7 +90,7 @@ double Milliseconds(absl::Duration duration) {
   return absl::ToDoubleMilliseconds(duration);
 }
 
-// Why the measurement ended.
+// Why the measurement ended, for programs.
 const char* EndedBy(const Figures& figures, const Choices& choices,
                     bool stopped) {
   if (stopped) return "interrupted";
@@ -105,10 +107,16 @@ bool TooSmall(const Figures& figures, const Choices& choices) {
   return figures.answered < Fewest(choices.load);
 }
 
+std::string EndInWords(const Figures& figures, const Choices& choices,
+                       bool stopped) {
+  const std::string by = EndedBy(figures, choices, stopped);
+  return stopped ? by : absl::StrCat("ended by ", by);
+}
+
 std::string LoadInWords(const Load& load) {
   if (load.rate > 0) {
     return absl::StrFormat(
-        "%d calls per second at random times, at most %d in flight", load.rate,
+        "%.10g calls per second at random times, at most %d in flight", load.rate,
         load.concurrency);
   }
   return absl::StrFormat("%d %s in flight", load.concurrency,
@@ -120,16 +128,17 @@ std::string ToText(const Figures& figures, const Choices& choices,
   const Load& load = choices.load;
   std::string text = absl::StrFormat(
       "model         %s\n"
-      "load          %s, %d texts each, %s\n"
-      "measured      %.2f s after a warm-up of %s, ended by %s\n"
+      "load          %s, %d %s each, %s\n"
+      "measured      %.2f s after a warm-up of %s, %s\n"
       "calls         %d answered, %d failed, %d cut off at the end%s\n"
       "texts/s       %.1f\n"
       "tokens/s      %.0f\n",
       model, LoadInWords(load), load.texts_per_call,
+      load.texts_per_call == 1 ? "text" : "texts",
       load.stream ? "EmbedStream" : "Embed",
       absl::ToDoubleSeconds(figures.measured),
       absl::FormatDuration(choices.limits.warm_up),
-      EndedBy(figures, choices, stopped), figures.answered, figures.failed,
+      EndInWords(figures, choices, stopped), figures.answered, figures.failed,
       figures.cut_off,
       figures.not_begun > 0
           ? absl::StrCat(", ", figures.not_begun, " due and not begun")
@@ -208,11 +217,11 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                "calls in flight at a time; with --rate, the most; 0: 8, or "
                "1024 with --rate",
                0, kMostConcurrency, &choices->load.concurrency);
-  flags.AddInt(
+  flags.AddNumber(
       "rate", "N",
       "an open loop: N calls per second begin at random times (Poisson), "
       "whatever was answered, and latencies count from when a call "
-      "was due; 0: a closed loop",
+      "was due; decimals such as 0.5 are taken; 0: a closed loop",
       0, 1000000, &choices->load.rate);
   flags.AddInt("batch_size", "N", "texts of one call", 1, 65536,
                &settings.batch_size);
@@ -233,7 +242,7 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                &choices->count);
   choices->embed.Add(invocation);
   invocation->AddProgressFlag();
-  invocation->AddOutputFlags({"text", "jsonl"});
+  invocation->AddOutputFlags({"text", "jsonl"}, /*one_value=*/true);
 }
 
 absl::Status CheckSizes(const Choices& choices, const v1::Model& model) {
@@ -252,14 +261,16 @@ absl::Status CheckSizes(const Choices& choices, const v1::Model& model) {
   return absl::OkStatus();
 }
 
-// The texts of the load; OK and none where there were none.
-absl::StatusOr<std::vector<std::string>> GetTexts(Invocation& invocation,
-                                                  int words) {
+// The texts of the load; OK and none where there were none. Where they are not
+// made up, *source knows what they are called.
+absl::StatusOr<std::vector<std::string>> GetTexts(
+    Invocation& invocation, int words, std::unique_ptr<TextSource>* source) {
   std::string& file = invocation.settings.input;
   if (file.empty() && invocation.positional.empty()) return MakeTexts(words);
   if (file.empty()) file.push_back('-');
-  auto source = OpenTexts(invocation);
-  if (!source.ok()) return source.status();
+  auto opened = OpenTexts(invocation);
+  if (!opened.ok()) return opened.status();
+  *source = *std::move(opened);
   return ReadTexts(**source, invocation.environment.err);
 }
 
@@ -283,7 +294,8 @@ int RunBench(const Command& command, const Arguments& arguments,
   load.texts_per_call = settings.batch_size;
   load.timeout = settings.timeout;
   load.blank = client::ToRequest(choices.embed.ToOptions(invocation));
-  auto texts = GetTexts(invocation, choices.words);
+  std::unique_ptr<TextSource> source;
+  auto texts = GetTexts(invocation, choices.words, &source);
   if (!texts.ok()) return invocation.Refuse(texts.status());
   if (texts->empty()) return invocation.Refuse(NoTexts());
   load.texts = *std::move(texts);
@@ -299,13 +311,20 @@ int RunBench(const Command& command, const Arguments& arguments,
   if (!writer.ok()) return invocation.Refuse(writer.status());
 
   const StopOnSignal stop;
-  Progress progress(ShowProgress(invocation) ? &environment.err : nullptr);
+  Progress progress = MakeProgress(invocation);
   const Figures figures = RunLoad((*client)->stub(), load, choices.limits,
                                   [&](int64_t answered, double share) {
                                     progress.Update(answered, share);
                                     return !stop.wanted();
                                   });
   progress.Clear();
+  if (!figures.refused.ok()) {
+    const auto index = client::GetInputIndex(figures.refused);
+    const auto size = static_cast<int64_t>(load.texts.size());
+    return invocation.Fail(figures.refused, index && source != nullptr
+                                                ? source->NameOf(*index % size)
+                                                : "");
+  }
   const auto report = settings.format == "jsonl" ? ToJson : ToText;
   absl::Status status =
       (*writer)->Write(report(figures, choices, model->name(), stop.wanted()));

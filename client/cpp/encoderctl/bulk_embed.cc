@@ -12,14 +12,13 @@
 #include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/resume_mark.h"
 #include "client/cpp/encoderctl/row_file.h"
+#include "client/cpp/encoderctl/scales_file.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/text_source.h"
 #include "client/cpp/error.h"
 
 namespace encoderd::ctl {
 namespace {
-
-const RowLayout kScaleLayout{"<f4", 1, 4};
 
 RowLayout LayoutOf(const std::string& encoding, int64_t dimensions) {
   if (encoding == "float16") return {"<f2", dimensions, 2};
@@ -160,6 +159,9 @@ class BulkRun {
       *opened = *std::move(file);
       return absl::OkStatus();
     };
+    if (!own_ranges_ && done_ == 0) {
+      RemoveOldScales(invocation_.settings.output, scales_path_);
+    }
     absl::Status status = open(resume_path_, kMarkLayout,
                                done_ > 0 ? done_ + kWorkMarks : 0, &marks_);
     if (status.ok() && done_ == 0) status = marks_->Append(work_);
@@ -178,13 +180,12 @@ class BulkRun {
     if (more.ok() && *more) {
       pending_.push_back(MarkText(input->text(), *refused));
     }
+    broken_input_ = absl::IsInvalidArgument(more.status());
     return more;
   }
 
   absl::Status Work(const client::Client& client, const StopOnSignal& stop) {
-    Progress progress(
-        ShowProgress(invocation_) ? &invocation_.environment.err : nullptr,
-        source_->Progress());
+    Progress progress = MakeProgress(invocation_, source_->Progress());
     progress_ = &progress;
     client::BulkOptions options;
     options.first_input = done_;
@@ -293,7 +294,9 @@ class BulkRun {
       const int code =
           invocation_.Fail(status, blames ? source_->NameOf(bad_line_) : "");
       const std::string how =
-          HowToResume(blames ? "correct this text and " : "");
+          HowToResume(blames          ? "correct this text and "
+                      : broken_input_ ? "correct the file and "
+                                      : "");
       if (!how.empty()) {
         invocation_.environment.err << done_ << " texts are done" << how
                                     << "\n";
@@ -311,7 +314,8 @@ class BulkRun {
       invocation_.environment.err << skipped_ << " of " << done_ - before_
                                   << " texts were skipped; their rows are 0\n";
     }
-    return kExitOk;
+    const bool none = skipped_ > 0 && before_ == 0 && skipped_ == done_;
+    return none ? kExitFailed : kExitOk;
   }
 
   const Invocation& invocation_;
@@ -333,6 +337,7 @@ class BulkRun {
   int64_t skipped_ = 0;
   LongTexts long_texts_;
   int64_t bad_line_ = -1;
+  bool broken_input_ = false;  // nothing behind the last text can be read
   Progress* progress_ = nullptr;
 };
 

@@ -49,14 +49,16 @@ constexpr Command kCommands[] = {
      "the next, and those in flight at the end are cut off. Counted is what "
      "ends between the warm-up and --duration or --count; Ctrl-C ends it with "
      "what was measured so far. No call is made twice; one that fails is "
-     "followed by a pause. With --rate, calls begin at random times whatever "
+     "followed by a pause, and one that the server calls invalid ends it. With "
+     "--rate, calls begin at random times whatever "
      "is in flight (an open loop), and a failure causes no pause.",
      "encoderctl bench --words=16 --batch_size=4 --concurrency=4\n"
      "encoderctl bench --stream --words=32 --duration=1m --format=jsonl\n"
      "encoderctl bench --rate=200 --input=texts.txt",
      RunBench},
     {"health", "[SERVICE]", "whether the server is ready (exit code 0) or not",
-     "Without a service: the server as a whole.",
+     "Without a service: the server as a whole. Asks once and tells: a server "
+     "that still loads its model is NOT_SERVING.",
      "encoderctl health\n"
      "encoderctl health --target=server.example:8400 --timeout=2s",
      RunHealth},

@@ -25,10 +25,23 @@ _encoderctl() {
     COMPREPLY=($(compgen -W "$_encoderctl_commands" -- "$cur"))
     return
   fi
+  if [[ $command == completion && $cur != -* ]]; then
+    COMPREPLY=($(compgen -W bash -- "$cur"))
+    return
+  fi
   if [[ $cur == = ]]; then
     cur=
   elif [[ $prev == = ]]; then
     prev=${COMP_WORDS[COMP_CWORD-2]}
+  fi
+  # A flag takes dashes for underscores.
+  if [[ $prev == --* ]]; then
+    prev=${prev#--}
+    prev=--${prev//-/_}
+  fi
+  if [[ $cur == --* ]]; then
+    cur=${cur#--}
+    cur=--${cur//-/_}
   fi
   values=${_encoderctl_values["$command $prev"]}
   if [[ -n $values ]]; then
@@ -65,7 +78,7 @@ std::string Candidates(const Command& command) {
 
 int RunCompletion(const Command& command, const Arguments& arguments,
                   Environment& environment) {
-  Invocation invocation(command, environment);
+  Invocation invocation(command, environment, Invocation::NoServer());
   if (arguments == Arguments{kListCandidates}) return kExitOk;  // none
   if (const auto over = invocation.Parse(arguments)) return *over;
   if (invocation.positional != Arguments{"bash"}) {
@@ -78,8 +91,7 @@ int RunCompletion(const Command& command, const Arguments& arguments,
     absl::StrAppend(&script, Candidates(other));
   }
   environment.out << script << "_encoderctl_commands='"
-                  << absl::StrJoin(names, " ") << "'" << kFunction
-                  << std::flush;
+                  << absl::StrJoin(names, " ") << "'" << kFunction;
   return kExitOk;
 }
 

@@ -1,6 +1,5 @@
 // encoderctl embed
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "client/cpp/encoderctl/bulk_embed.h"
 #include "client/cpp/encoderctl/embed_flags.h"
 #include "client/cpp/encoderctl/job.h"
@@ -22,15 +21,15 @@ int RunEmbed(const Command& command, const Arguments& arguments,
   invocation.AddListFlags();
   BulkChoices bulk;
   std::string resume = "yes";
-  invocation.settings.format = "auto";
-  invocation.AddOutputFlags({"auto", "text", "jsonl", "npy"});
+  invocation.AddOutputFlags({"text", "jsonl", "npy"});
   EmbedFlags embed;
   embed.Add(&invocation);
-  invocation.AddOnErrorFlag();
+  invocation.AddOnErrorFlag("its row is 0");
   invocation.flags.AddChoice(
       "encoding",
-      "of the values of an .npy; int8, uint8: the step of each "
-      "row goes to OUTPUT.scales.npy",
+      "of the values of an .npy; int8, uint8: the step of each row, its scale, "
+      "goes to OUTPUT.scales.npy, and a value is (byte + 1) x scale of int8, "
+      "(byte - 127) x scale of uint8; binary, ubinary: 8 values a byte",
       {"float32", "float16", "int8", "uint8", "binary", "ubinary"},
       &bulk.encoding);
   invocation.flags.AddChoice(
@@ -39,11 +38,8 @@ int RunEmbed(const Command& command, const Arguments& arguments,
   if (const auto over = invocation.Parse(arguments)) return *over;
   client::EmbedOptions options = embed.ToOptions(invocation);
   options.on_error = invocation.on_error();
-  std::string& format = invocation.settings.format;
+  const std::string& format = invocation.settings.format;
   const std::string& output = invocation.settings.output;
-  if (format == "auto") {
-    format = absl::EndsWith(output, ".npy") ? "npy" : "text";
-  }
   if (format != "npy" && bulk.encoding != "float32") {
     return invocation.Usage("--encoding is for an .npy; add --output=FILE.npy");
   }

@@ -24,7 +24,7 @@ int RunEncode(const Command& command, const Arguments& arguments,
                              "with --layer=0: the sum of the table rows, "
                              "before the block's LayerNorm",
                              &before_norm);
-  invocation.AddOnErrorFlag();
+  invocation.AddOnErrorFlag("it has no rows");
   if (const auto over = invocation.Parse(arguments)) return *over;
   client::EncodeOptions options;
   options.model = invocation.settings.model;

@@ -1,10 +1,15 @@
 #include "client/cpp/encoderctl/encoderctl.h"
 
+#include <cerrno>
+#include <csignal>
+
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cpp/encoderctl/commands.h"
 #include "client/cpp/encoderctl/near_miss.h"
+#include "client/cpp/encoderctl/output_file.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -66,10 +71,7 @@ int RefuseCommand(const std::string& name, std::ostream& err) {
   return kExitUsage;
 }
 
-}  // namespace
-
-int RunEncoderctl(const std::vector<std::string>& arguments,
-                  Environment& environment) {
+int Run(const std::vector<std::string>& arguments, Environment& environment) {
   if (arguments.empty()) {
     PrintHelp(environment.err);
     return kExitUsage;
@@ -84,12 +86,36 @@ int RunEncoderctl(const std::vector<std::string>& arguments,
     PrintHelp(environment.out);
     return kExitOk;
   }
+  if (help && arguments.size() > 2) {
+    environment.err << "encoderctl help: takes one command\n"
+                       "see encoderctl --help\n";
+    return kExitUsage;
+  }
   const std::string& wanted = help ? arguments[1] : name;
+  if (wanted == "help" || wanted == "--help" || wanted == "-h") {
+    PrintHelp(environment.out);
+    return kExitOk;
+  }
   const Command* const command = Find(wanted);
   if (command == nullptr) return RefuseCommand(wanted, environment.err);
   if (help) return command->run(*command, {"--help"}, environment);
   return command->run(*command, {arguments.begin() + 1, arguments.end()},
                       environment);
+}
+
+}  // namespace
+
+int RunEncoderctl(const std::vector<std::string>& arguments,
+                  Environment& environment) {
+  const int code = Run(arguments, environment);
+  // Commands that keep no account of what they print, such as help.
+  errno = 0;
+  environment.out.flush();
+  if (environment.out || code != kExitOk) return code;
+  const absl::Status lost = CannotWrite("standard output", errno);
+  if (IsBrokenPipe(lost)) return kExitSignal + SIGPIPE;
+  environment.err << "encoderctl: " << lost.message() << "\n";
+  return kExitFailed;
 }
 
 }  // namespace encoderd::ctl

@@ -2,9 +2,10 @@
 // it in their own process. Not thread-safe.
 //
 // Exit codes: 0 all was done (health: serving); 1 the server or the connection
-// failed, the server refused an input, a file could not be read or written, or
-// (health) not serving; 2 the command line is wrong; 128 + N a signal ended it,
-// as the shell has it: 130 Ctrl-C, 141 nobody reads the output any more.
+// failed, the server refused an input or, under --on_error=skip, every input, a
+// file could not be read or written, or (health) not serving; 2 the command
+// line is wrong; 128 + N a signal ended it, as the shell has it: 130 Ctrl-C,
+// 141 nobody reads the output any more.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_ENCODERCTL_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_ENCODERCTL_H_
 
@@ -31,6 +32,7 @@ struct Environment {
   std::ostream& out;  // results
   std::ostream& err;  // errors, progress
   bool in_is_terminal = false;
+  bool out_is_terminal = false;
   bool err_is_terminal = false;
   int in_descriptor = -1;    // to wait for `in` on; -1: it never blocks
   Variables variables = {};  // ENCODERD_...: defaults of flags

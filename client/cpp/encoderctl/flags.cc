@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
@@ -52,6 +53,24 @@ void Flags::AddInt(std::string name, std::string value_name, std::string help,
                           parsed > high) {
                         return absl::InvalidArgumentError(absl::StrCat(
                             "a whole number from ", low, " to ", high));
+                      }
+                      *value = parsed;
+                      return absl::OkStatus();
+                    }});
+}
+
+void Flags::AddNumber(std::string name, std::string value_name,
+                      std::string help, double low, double high,
+                      double* value) {
+  flags_.push_back({std::move(name), std::move(value_name), std::move(help),
+                    absl::StrCat(*value),
+                    [value, low, high](absl::string_view text) {
+                      double parsed = 0;
+                      // Not a number is in no range.
+                      if (!absl::SimpleAtod(text, &parsed) ||
+                          !(parsed >= low && parsed <= high)) {
+                        return absl::InvalidArgumentError(absl::StrFormat(
+                            "a number from %.10g to %.10g", low, high));
                       }
                       *value = parsed;
                       return absl::OkStatus();
@@ -137,6 +156,11 @@ const Flags::Flag* Flags::Find(absl::string_view name) const {
   return nullptr;
 }
 
+int Flags::Given(absl::string_view name) const {
+  const Flag* const flag = Find(name);
+  return flag == nullptr ? 0 : flag->given;
+}
+
 std::vector<std::string> Flags::Names() const {
   std::vector<std::string> names;
   for (const Flag& flag : flags_) names.push_back(flag.name);
@@ -148,8 +172,9 @@ absl::Status Flags::Unknown(absl::string_view argument) const {
   const bool one_dash = !absl::StartsWith(argument, "--");
   if (argument == "-") {
     return absl::InvalidArgumentError(
-        "\"-\" is neither a flag nor a text; without texts, standard input is "
-        "read, and a text that begins with a dash goes after --");
+        absl::StrCat("\"-\" is neither a flag nor a text; ",
+                     Has("input") ? "--input=- reads standard input, and " : "",
+                     "a text that begins with a dash goes after --"));
   }
   const absl::string_view shown = argument.substr(0, argument.find('='));
   const std::string name =
@@ -160,7 +185,7 @@ absl::Status Flags::Unknown(absl::string_view argument) const {
 }
 
 absl::Status Flags::Parse(absl::Span<const std::string> arguments,
-                          std::vector<std::string>* positional) const {
+                          std::vector<std::string>* positional) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     absl::string_view argument = arguments[i];
     if (argument == "--") {
@@ -174,8 +199,10 @@ absl::Status Flags::Parse(absl::Span<const std::string> arguments,
     }
     if (!absl::ConsumePrefix(&argument, "--")) return Unknown(arguments[i]);
     const size_t equals = argument.find('=');
-    const Flag* flag = Find(argument.substr(0, equals));
-    if (flag == nullptr) return Unknown(arguments[i]);
+    const Flag* const found = Find(argument.substr(0, equals));
+    if (found == nullptr) return Unknown(arguments[i]);
+    Flag* const flag = &flags_[found - flags_.data()];
+    ++flag->given;
     const bool last = i + 1 == arguments.size();
     absl::string_view value = "yes";
     if (equals != absl::string_view::npos) {

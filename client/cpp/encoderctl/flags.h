@@ -27,6 +27,9 @@ class Flags {
   // A whole number from `low` to `high`.
   void AddInt(std::string name, std::string value_name, std::string help,
               int low, int high, int* value);
+  // A number from `low` to `high`.
+  void AddNumber(std::string name, std::string value_name, std::string help,
+                 double low, double high, double* value);
   // A time with its unit, e.g. 500ms, 30s, 2m; above 0, or, with `or_none`, 0.
   void AddDuration(std::string name, std::string help, absl::Duration* value,
                    bool or_none = false);
@@ -41,12 +44,15 @@ class Flags {
 
   bool Has(absl::string_view name) const { return Find(name) != nullptr; }
 
+  // How often the command line that was parsed gives this flag.
+  int Given(absl::string_view name) const;
+
   // Sets the values; what does not begin with a dash goes to `positional`, as
   // does everything after "--". A name takes dashes for underscores.
   // INVALID_ARGUMENT names the flag, the value and what it takes, and the flags
   // that an unknown one may have meant.
   absl::Status Parse(absl::Span<const std::string> arguments,
-                     std::vector<std::string>* positional) const;
+                     std::vector<std::string>* positional);
 
   // The flags in the order in which they were added, in lines under 80 columns.
   std::string Help() const;
@@ -62,6 +68,7 @@ class Flags {
     std::function<absl::Status(absl::string_view)> set;
     bool alone = false;                    // needs no value
     std::vector<std::string> values = {};  // those that are known
+    int given = 0;
   };
   const Flag* Find(absl::string_view name) const;
   std::vector<std::string> Names() const;

@@ -5,7 +5,9 @@ namespace encoderd::ctl {
 
 int RunHealth(const Command& command, const Arguments& arguments,
               Environment& environment) {
-  Invocation invocation(command, environment, absl::Seconds(5));
+  Invocation invocation(command, environment, absl::Seconds(5),
+                        "time for the answer; a server that loads is not "
+                        "waited for");
   if (const auto over = invocation.Parse(arguments)) return *over;
   if (invocation.positional.size() > 1) {
     return invocation.Usage("takes one service at most");
@@ -20,7 +22,7 @@ int RunHealth(const Command& command, const Arguments& arguments,
                       : *health == client::ServingStatus::kNotServing
                           ? "NOT_SERVING"
                           : "UNKNOWN")
-                  << std::endl;
+                  << "\n";
   return serving ? kExitOk : kExitFailed;
 }
 

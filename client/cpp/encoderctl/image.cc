@@ -6,10 +6,13 @@
 #include <stb/stb_image_write.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
-#include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/output_file.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -69,11 +72,9 @@ int Image::TextWidth(absl::string_view text) {
 }
 
 absl::Status Image::WritePng(const std::string& file) const {
+  errno = 0;
   std::ofstream out(file, std::ios::binary);
-  if (!out) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot open ", file, " for writing"));
-  }
+  if (!out) return CannotOpen(file, errno);
   const auto write = [](void* context, void* bytes, int size) {
     static_cast<std::ofstream*>(context)->write(static_cast<char*>(bytes),
                                                 size);
@@ -81,8 +82,13 @@ absl::Status Image::WritePng(const std::string& file) const {
   const bool made = stbi_write_png_to_func(write, &out, width_, height_, 3,
                                            rgb_.data(), 3 * width_) != 0;
   out.flush();
-  return made && out ? absl::OkStatus()
-                     : absl::DataLossError(absl::StrCat("cannot write ", file));
+  if (made && out) return absl::OkStatus();
+  const absl::Status failed = CannotWrite(file, errno);
+  std::error_code ignored;  // half a picture is none
+  if (std::filesystem::is_regular_file(file, ignored)) {
+    std::filesystem::remove(file, ignored);
+  }
+  return failed;
 }
 
 }  // namespace encoderd::ctl

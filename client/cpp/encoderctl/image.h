@@ -35,7 +35,8 @@ class Image {
   static int TextWidth(absl::string_view text);
   static constexpr int kTextHeight = 18;  // from ascender to descender
 
-  // A PNG. INVALID_ARGUMENT: the file cannot be opened; DATA_LOSS: not written.
+  // A PNG. NOT_FOUND: the file cannot be opened; DATA_LOSS: it cannot be
+  // written, and is removed.
   absl::Status WritePng(const std::string& file) const;
 
  private:

@@ -1,10 +1,13 @@
 // encoderctl inspect
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cpp/encoderctl/heatmap.h"
@@ -148,6 +151,37 @@ absl::Status WriteFile(const std::string& file, const std::string& text,
   return status;
 }
 
+// Whether both name one file, be it there or not.
+bool SameFile(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (std::filesystem::equivalent(a, b, error)) return true;
+  const auto path_a = std::filesystem::weakly_canonical(a, error);
+  if (error) return a == b;
+  const auto path_b = std::filesystem::weakly_canonical(b, error);
+  return error ? a == b : path_a == path_b;
+}
+
+// INVALID_ARGUMENT: the files, empty for none, cannot be written as asked.
+absl::Status CheckFiles(const std::string& png, const std::string& json) {
+  if (png.empty()) return absl::OkStatus();
+  if (png == "-") {
+    return absl::InvalidArgumentError(
+        "--png=-: a picture goes to a file; name one, such as positions.png");
+  }
+  for (const absl::string_view ending :
+       {".jpg", ".jpeg", ".gif", ".svg", ".webp", ".bmp", ".tif", ".tiff",
+        ".pdf", ".json"}) {
+    if (!absl::EndsWithIgnoreCase(png, ending)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--png=", png, ": a PNG is drawn, no ", ending, "; name a .png"));
+  }
+  if (!json.empty() && json != "-" && SameFile(png, json)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--png and --json both name ", png, "; name two files"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int RunInspect(const Command& command, const Arguments& arguments,
@@ -173,6 +207,8 @@ int RunInspect(const Command& command, const Arguments& arguments,
   if (!invocation.positional.empty()) {
     return invocation.Usage("takes no arguments, only flags");
   }
+  const absl::Status files = CheckFiles(png, json);
+  if (!files.ok()) return invocation.Usage(files.message());
   const auto client = invocation.Connect();
   if (!client.ok()) return invocation.Refuse(client.status());
   options.first_row = static_cast<uint32_t>(first_row);
@@ -190,6 +226,7 @@ int RunInspect(const Command& command, const Arguments& arguments,
     if (!model.ok()) return invocation.Fail(model.status());
     status.Update(WritePicture(*response, model->position_offset(), png));
   }
+  if (absl::IsNotFound(status)) return invocation.Refuse(status);
   return status.ok() ? kExitOk : invocation.Fail(status);
 }
 

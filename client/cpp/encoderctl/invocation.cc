@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "client/cpp/access.h"
 #include "client/cpp/encoderctl/output_file.h"
+#include "client/cpp/encoderctl/output_format.h"
 #include "client/cpp/encoderctl/remedy.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/wrap.h"
@@ -17,9 +18,14 @@
 #include "client/cpp/target.h"
 
 namespace encoderd::ctl {
+namespace {
+
+constexpr absl::Duration kMostForConnectionError = absl::Seconds(2);
+
+}  // namespace
 
 Invocation::Invocation(const Command& command, Environment& environment,
-                       absl::Duration timeout)
+                       absl::Duration timeout, std::string timeout_help)
     : command(command), environment(environment) {
   settings.timeout = timeout;
   const auto target = environment.variables.find("ENCODERD_TARGET");
@@ -30,12 +36,12 @@ Invocation::Invocation(const Command& command, Environment& environment,
                   "where the server listens; the environment's "
                   "ENCODERD_TARGET sets the default",
                   &settings.target);
-  flags.AddDuration(
-      "timeout",
-      "time for one call, its retries and the wait for a server that "
-      "loads included",
-      &settings.timeout);
+  flags.AddDuration("timeout", std::move(timeout_help), &settings.timeout);
 }
+
+Invocation::Invocation(const Command& command, Environment& environment,
+                       NoServer)
+    : command(command), environment(environment), has_server_(false) {}
 
 void Invocation::AddModelFlag() {
   flags.AddString("model", "NAME", "empty: the server's default model",
@@ -44,8 +50,9 @@ void Invocation::AddModelFlag() {
 
 void Invocation::AddProgressFlag() {
   flags.AddChoice("progress",
-                  "show texts, rate and time left on standard error; auto: "
-                  "where it is a terminal",
+                  "show texts, rate and time left on standard error, but not "
+                  "among results on the same terminal; auto: where it is a "
+                  "terminal",
                   {"auto", "always", "never"}, &settings.progress);
 }
 
@@ -78,13 +85,19 @@ void Invocation::AddListFlags() {
   AddProgressFlag();
 }
 
-void Invocation::AddOutputFlags(std::vector<std::string> formats) {
-  std::string help = "how results are written";
-  if (formats.front() == "auto") {
-    help += "; auto: npy if --output ends in .npy, else text";
-  }
-  flags.AddChoice("format", std::move(help), std::move(formats),
-                  &settings.format);
+void Invocation::AddOutputFlags(std::vector<std::string> formats,
+                                bool one_value) {
+  formats_ = formats;
+  one_value_ = one_value;
+  const bool npy = formats.back() == "npy";
+  formats.insert(formats.begin(), "auto");
+  flags.AddChoice(
+      "format",
+      absl::StrCat("how results are written; auto: ",
+                   npy ? "npy if --output ends in .npy, " : "", "jsonl if ",
+                   npy ? "" : "--output ends ", "in .jsonl",
+                   one_value ? ", .json" : "", " or .ndjson, else text"),
+      std::move(formats), &settings.format);
   flags.AddString("output", "FILE", "write results here; -: standard output",
                   &settings.output);
 }
@@ -96,32 +109,38 @@ void Invocation::AddTruncateFlag() {
                   {"none", "start", "end"}, &settings.truncate);
 }
 
-void Invocation::AddOnErrorFlag() {
+void Invocation::AddOnErrorFlag(absl::string_view in_npy) {
   flags.AddChoice("on_error",
-                  "what a bad text does; fail: end the run; skip: cost its own "
-                  "result only, and its line is named; in an .npy its vector "
-                  "is 0, its token states are left out",
+                  absl::StrCat("what a bad text does; fail: end the run; skip: "
+                               "cost its own result only, and its line is "
+                               "named; in an .npy ",
+                               in_npy),
                   {"fail", "skip"}, &settings.on_error);
 }
 
 std::string Invocation::Help() const {
   std::string help = absl::StrCat(
-      "usage: encoderctl ", command.name, " ", command.arguments,
-      *command.arguments ? " " : "", "[--FLAG=VALUE...]\n\n",
+      "usage: encoderctl ", command.name, *command.arguments ? " " : "",
+      command.arguments, has_server_ ? " [--FLAG=VALUE...]\n\n" : "\n\n",
       Wrap(command.summary, 0), Wrap(command.details, 0), "\nexamples:\n");
   for (const absl::string_view line : absl::StrSplit(command.examples, '\n')) {
     absl::StrAppend(&help, "  ", line, "\n");
   }
+  const std::string described = flags.Help();
+  if (described.empty()) return help;
   return absl::StrCat(help, "\nflags, as --FLAG=VALUE or --FLAG VALUE:\n",
-                      flags.Help());
+                      described);
 }
 
 std::optional<int> Invocation::Parse(
     const std::vector<std::string>& arguments) {
-  access.AddTo(&flags);  // last, as those of the command say more
+  // Last, as those of the command say more.
+  if (has_server_) access.AddTo(&flags);
   const auto ends = std::find(arguments.begin(), arguments.end(), "--");
-  for (const char* const help : {"--help", "-h"}) {
-    if (std::find(arguments.begin(), ends, help) == ends) continue;
+  const auto asks_for_help = [](const std::string& argument) {
+    return argument == "--help" || argument == "-h" || argument == "--help=yes";
+  };
+  if (std::any_of(arguments.begin(), ends, asks_for_help)) {
     environment.out << Help();
     return kExitOk;
   }
@@ -131,6 +150,16 @@ std::optional<int> Invocation::Parse(
   }
   const absl::Status status = flags.Parse(arguments, &positional);
   if (!status.ok()) return Usage(status.message());
+  // A shell's pattern or a script's mistake; one of the two would be lost.
+  for (const char* const file : {"input", "output", "png", "json"}) {
+    const int given = flags.Given(file);
+    if (given < 2) continue;
+    return Usage(
+        absl::StrCat("--", file, " is given ", given, " times; give it once"));
+  }
+  if (settings.output.empty()) {
+    return Usage("--output is empty; name a file, or - for standard output");
+  }
   const auto target = client::CheckTarget(settings.target);
   if (!target.ok()) return Usage(target.status().message());
   settings.target = *target;
@@ -138,6 +167,11 @@ std::optional<int> Invocation::Parse(
     return Usage("--output=" + settings.output +
                  " is the file of --input; name another");
   }
+  if (formats_.empty()) return std::nullopt;
+  const auto format =
+      OutputFormat(settings.output, settings.format, formats_, one_value_);
+  if (!format.ok()) return Usage(format.status().message());
+  settings.format = *format;
   return std::nullopt;
 }
 
@@ -158,7 +192,12 @@ absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect() const {
 
 absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect(
     client::ClientOptions options) const {
-  options.timeout = settings.timeout;
+  return Connect(std::move(options), settings.timeout);
+}
+
+absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect(
+    client::ClientOptions options, absl::Duration timeout) const {
+  options.timeout = timeout;
   options.stop = [] { return StopOnSignal::Signal() != 0; };
   const absl::Status filled = access.Fill(environment.variables, &options);
   if (!filled.ok()) return filled;
@@ -167,7 +206,10 @@ absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect(
         absl::StrCat("the token would cross the network unencrypted to \"",
                      settings.target, "\": encrypt with --tls"));
   }
-  return client::Client::Connect(settings.target, std::move(options));
+  auto client = client::Client::Connect(settings.target, std::move(options));
+  if (client.ok()) return client;
+  return absl::Status(client.status().code(),
+                      InFlags(client.status().message()));
 }
 
 v1::Truncate Invocation::truncate() const {
@@ -194,8 +236,25 @@ int Invocation::Refuse(const absl::Status& status) const {
   return kExitFailed;
 }
 
-int Invocation::Fail(const absl::Status& status,
+absl::Status Invocation::ConnectionError() const {
+  const auto client = Connect(client::ClientOptions(), kMostForConnectionError);
+  if (!client.ok()) return absl::OkStatus();  // it was there for the call
+  absl::Status status = (*client)->Health().status();
+  const bool of_connection = absl::IsUnavailable(status) &&
+                             !client::GetErrorDetails(status).has_value();
+  return of_connection ? status : absl::OkStatus();
+}
+
+int Invocation::Fail(const absl::Status& failed,
                      absl::string_view where) const {
+  absl::Status status = failed;
+  // The retries of a call may take longer than its time: then gRPC tells of
+  // the time, and not of the connection that it never had.
+  if (absl::IsDeadlineExceeded(failed) &&
+      !client::GetErrorDetails(failed).has_value()) {
+    const absl::Status connection = ConnectionError();
+    if (!connection.ok()) status = connection;
+  }
   if (IsBrokenPipe(status)) return kExitSignal + SIGPIPE;
   environment.err << "encoderctl " << command.name << ": ";
   if (!where.empty()) environment.err << where << ": ";
@@ -205,7 +264,10 @@ int Invocation::Fail(const absl::Status& status,
     environment.err << "DEADLINE_EXCEEDED: no answer from " << settings.target
                     << " within " << absl::FormatDuration(settings.timeout);
   } else {
-    environment.err << client::Describe(status);
+    const std::string words = client::Describe(status);
+    environment.err << (client::GetErrorDetails(status).has_value()
+                            ? words
+                            : InFlags(words));
   }
   environment.err << Remedy(status, flags, settings.target) << "\n";
   return kExitFailed;

@@ -30,7 +30,7 @@ struct Settings {
   std::string input_format = "auto";  // auto, lines, jsonl, csv, json
   std::string field = "text";         // of a JSON object; a CSV's column
   std::string output = "-";
-  std::string format = "text";
+  std::string format = "auto";  // once parsed: text, jsonl or npy
   std::string progress = "auto";
 };
 
@@ -39,7 +39,14 @@ class Invocation {
   // Every command knows where the server is and how to get in (--target,
   // --timeout, AccessFlags).
   Invocation(const Command& command, Environment& environment,
-             absl::Duration timeout = client::ClientOptions().timeout);
+             absl::Duration timeout = client::ClientOptions().timeout,
+             std::string timeout_help =
+                 "time for one call, its retries and the wait for a server "
+                 "that loads included");
+
+  // A command that asks no server has none of these flags.
+  struct NoServer {};
+  Invocation(const Command& command, Environment& environment, NoServer);
 
   // Flags of commands that work on a list of texts: --model, --batch_size,
   // --in_flight, those of the input, --progress.
@@ -49,9 +56,11 @@ class Invocation {
   // Some of them, for commands that need no more.
   void AddModelFlag();
   void AddProgressFlag();
-  void AddOutputFlags(std::vector<std::string> formats);
+  // `formats`: text first, jsonl, npy. `one_value`: see OutputFormat.
+  void AddOutputFlags(std::vector<std::string> formats, bool one_value = false);
   void AddTruncateFlag();
-  void AddOnErrorFlag();
+  // `in_npy`: what becomes of a bad text there, "its row is 0".
+  void AddOnErrorFlag(absl::string_view in_npy);
 
   // Reads the command line. An exit code if the run is over with that (help
   // was asked for, or it is wrong), nothing to go on.
@@ -61,11 +70,13 @@ class Invocation {
   std::string Help() const;
   // Whether `path` is the file that --input names, by whatever name.
   bool WouldOverwriteInput(const std::string& path) const;
-  // A client for the target, as the flags say. The second sets what they leave
-  // open in `options` (--timeout and those of access).
+  // A client for the target, as the flags say. The others set what they leave
+  // open in `options` (--timeout, or `timeout`, and those of access).
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
   absl::StatusOr<std::unique_ptr<client::Client>> Connect(
       client::ClientOptions options) const;
+  absl::StatusOr<std::unique_ptr<client::Client>> Connect(
+      client::ClientOptions options, absl::Duration timeout) const;
   v1::Truncate truncate() const;
   v1::OnError on_error() const;
 
@@ -75,7 +86,7 @@ class Invocation {
   // broken pipe is passed over in silence.
   int Usage(absl::string_view message) const;
   int Refuse(const absl::Status& status) const;
-  int Fail(const absl::Status& status, absl::string_view where = "") const;
+  int Fail(const absl::Status& failed, absl::string_view where = "") const;
   // Says that a signal ended the work after this many texts; see StopOnSignal.
   int Stopped(int64_t texts, absl::string_view remedy = "") const;
 
@@ -85,6 +96,15 @@ class Invocation {
   Settings settings;
   AccessFlags access;
   std::vector<std::string> positional;
+
+ private:
+  bool has_server_ = true;
+  // Of a call whose time was over: the error of the connection, if there is
+  // none. Connects once more to know.
+  absl::Status ConnectionError() const;
+
+  std::vector<std::string> formats_;  // of the output; empty: it has no flags
+  bool one_value_ = false;
 };
 
 }  // namespace encoderd::ctl

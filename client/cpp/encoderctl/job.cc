@@ -4,7 +4,6 @@
 #include <system_error>
 #include <utility>
 
-#include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/error.h"
 
@@ -13,6 +12,7 @@ namespace encoderd::ctl {
 namespace {
 
 constexpr size_t kLongestFileName = 4096;
+constexpr absl::Duration kPatience = absl::Milliseconds(300);
 
 // An argument is a text, though a file of that name may be meant.
 void WarnOfFileNames(const Invocation& invocation) {
@@ -34,6 +34,10 @@ void WarnOfFileNames(const Invocation& invocation) {
 absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
     const Invocation& invocation) {
   const Settings& settings = invocation.settings;
+  if (!invocation.positional.empty() && invocation.flags.Given("input") > 0) {
+    return absl::InvalidArgumentError(
+        "give texts as arguments or --input, not both");
+  }
   TextInput input;
   input.arguments = invocation.positional;
   input.file = settings.input;
@@ -41,6 +45,8 @@ absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
   input.descriptor = invocation.environment.in_descriptor;
   input.format = settings.input_format;
   input.field = settings.field;
+  input.field_given = invocation.flags.Given("field") > 0;
+  input.notes = &invocation.environment.err;
   WarnOfFileNames(invocation);
   return TextSource::Open(std::move(input));
 }
@@ -51,10 +57,13 @@ absl::Status NoTexts() {
       "or on standard input");
 }
 
-bool ShowProgress(const Invocation& invocation) {
+Progress MakeProgress(const Invocation& invocation, double before) {
   const std::string& wanted = invocation.settings.progress;
-  return wanted == "always" ||
-         (wanted == "auto" && invocation.environment.err_is_terminal);
+  const bool always = wanted == "always";
+  const bool shown =
+      always || (wanted == "auto" && invocation.environment.err_is_terminal);
+  return Progress(shown ? &invocation.environment.err : nullptr,
+                  always ? absl::ZeroDuration() : kPatience, before);
 }
 
 void ExplainSilence(const Invocation& invocation) {
@@ -80,8 +89,14 @@ int RunJob(const Invocation& invocation,
   TextSource& texts = **source;
   const StopOnSignal stop;
   texts.StopWhen([&stop] { return stop.wanted(); });
-  Progress progress(ShowProgress(invocation) ? &invocation.environment.err
-                                             : nullptr);
+  // Results that scroll by show how the work goes on; a line among them would
+  // be glued to one.
+  const Environment& environment = invocation.environment;
+  const bool one_terminal = settings.output == "-" &&
+                            environment.out_is_terminal &&
+                            environment.err_is_terminal;
+  Progress progress =
+      one_terminal ? Progress(nullptr) : MakeProgress(invocation);
   int64_t done = 0;
   int64_t skipped = 0;
   LongTexts long_texts;
@@ -106,7 +121,7 @@ int RunJob(const Invocation& invocation,
   const absl::Status status = work(job);
   progress.Clear();
   const bool interrupted = absl::IsCancelled(status) && stop.wanted();
-  const bool done_all = status.ok() && texts.texts_read() > 0;
+  const bool done_all = status.ok() && job.unfit.ok() && texts.texts_read() > 0;
   const absl::Status finished = (*writer)->Finish(done_all);
   long_texts.Tell(invocation.environment.err);
   if (skipped > 0) {
@@ -119,7 +134,9 @@ int RunJob(const Invocation& invocation,
     return invocation.Fail(status, index ? texts.NameOf(*index) : "");
   }
   if (!finished.ok()) return invocation.Fail(finished);
+  if (skipped > 0 && skipped == done) return kExitFailed;  // nothing succeeded
   if (texts.texts_read() == 0) return invocation.Refuse(NoTexts());
+  if (!job.unfit.ok()) return invocation.Refuse(job.unfit);
   return kExitOk;
 }
 

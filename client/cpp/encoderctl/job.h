@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cpp/encoderctl/invocation.h"
+#include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/text_source.h"
 #include "client/cpp/encoderctl/writer.h"
 
@@ -25,6 +26,9 @@ struct Job {
   // line and writes what takes the place of its result.
   std::function<absl::Status(int64_t index, const absl::Status& error)> skip;
   LongTexts* long_texts;  // told at the end
+  // Set by the work where the texts together are none to work on: it is told
+  // in the place of results, and an output that is there stays.
+  absl::Status unfit = absl::OkStatus();
 };
 
 // The texts that the command line names. INVALID_ARGUMENT: see TextSource.
@@ -32,8 +36,9 @@ absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
     const Invocation& invocation);
 // FAILED_PRECONDITION: what to say where there were none.
 absl::Status NoTexts();
-// Whether a person is to see how the work goes on.
-bool ShowProgress(const Invocation& invocation);
+// For a person who is to see how the work goes on; else silent. `before`: see
+// ProgressLine.
+Progress MakeProgress(const Invocation& invocation, double before = 0);
 // Tells a person waiting at a silent terminal what it waits for.
 void ExplainSilence(const Invocation& invocation);
 

@@ -31,13 +31,18 @@ absl::Duration PauseAfter(const absl::Status& status) {
              : kTick;
 }
 
+// The first text of the call with this number.
+int64_t FirstText(const Load& load, int64_t number) {
+  return number * load.texts_per_call % static_cast<int64_t>(load.texts.size());
+}
+
 // Makes `request` the call with this number.
 void FillRequest(const Load& load, int64_t number, v1::EmbedRequest* request) {
   *request = load.blank;
   const auto size = static_cast<int64_t>(load.texts.size());
+  const int64_t first = FirstText(load, number);
   for (int64_t i = 0; i < load.texts_per_call; ++i) {
-    request->add_inputs()->set_text(
-        load.texts[(number * load.texts_per_call + i) % size]);
+    request->add_inputs()->set_text(load.texts[(first + i) % size]);
   }
 }
 
@@ -152,7 +157,8 @@ class UnaryLoad {
 
   void End(Slot* slot, const grpc::Status& ended) {
     const absl::Time now = absl::Now();
-    absl::Status status = client::FromGrpc(ended, 0);
+    absl::Status status =
+        client::FromGrpc(ended, FirstText(load_, slot->number));
     if (status.ok()) {
       status = client::CheckCount(slot->response.embeddings_size(),
                                   slot->request.inputs_size());
@@ -253,9 +259,10 @@ class StreamLoad {
       return;
     }
     const absl::Status status =
-        response.has_error() ? client::FromDetails(response.error(), 0)
-                             : client::CheckCount(response.embeddings_size(),
-                                                  load_.texts_per_call);
+        response.has_error()
+            ? client::FromDetails(response.error(), FirstText(load_, id))
+            : client::CheckCount(response.embeddings_size(),
+                                 load_.texts_per_call);
     if (status.ok()) {
       measure_.Answered(found->second, now, load_.texts_per_call,
                         response.usage().tokens());

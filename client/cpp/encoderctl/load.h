@@ -22,7 +22,7 @@ struct Load {
   int texts_per_call = 1;
   int concurrency = 1;  // calls, or requests of the stream, in flight; of an
                         // open loop the most, and what is due then waits
-  int rate = 0;         // calls per second of an open loop; 0: a closed one
+  double rate = 0;      // calls per second of an open loop; 0: a closed one
   bool stream = false;
   absl::Duration timeout;  // of one call
 };
@@ -31,8 +31,10 @@ struct Load {
 // false ends the work.
 using GoOn = std::function<bool(int64_t texts, double share)>;
 
-// Loads the server until the limits are reached or `go_on` says so. Returns
-// once nothing is in flight any more.
+// Loads the server until the limits are reached, a call is refused with
+// INVALID_ARGUMENT or `go_on` says so. Returns once nothing is in flight any
+// more. The input_index of Figures::refused counts from the first of the texts,
+// and goes on past the last where a call began again with the first.
 Figures RunLoad(v1::Encoder::Stub* stub, const Load& load,
                 const MeasureLimits& limits, const GoOn& go_on);
 

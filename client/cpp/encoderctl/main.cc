@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
                                          std::cout,
                                          std::cerr,
                                          isatty(STDIN_FILENO) == 1,
+                                         isatty(STDOUT_FILENO) == 1,
                                          isatty(STDERR_FILENO) == 1,
                                          STDIN_FILENO,
                                          ReadVariables()};

@@ -59,7 +59,9 @@ void Measure::Answered(absl::Time began, absl::Time now, int64_t texts,
 }
 
 void Measure::Failed(absl::Time now, const absl::Status& status) {
-  if (!End(now)) return;
+  const bool counts = End(now);
+  if (absl::IsInvalidArgument(status)) figures_.refused.Update(status);
+  if (!counts) return;
   ++figures_.failed;
   const auto details = client::GetErrorDetails(status);
   Figures::Failure& failure =
@@ -70,7 +72,7 @@ void Measure::Failed(absl::Time now, const absl::Status& status) {
 }
 
 bool Measure::Over(absl::Time now) const {
-  return now >= close_ || ended() >= limits_.calls;
+  return now >= close_ || ended() >= limits_.calls || !figures_.refused.ok();
 }
 
 double Measure::Share(absl::Time now) const {

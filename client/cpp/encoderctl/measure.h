@@ -38,6 +38,9 @@ struct Figures {
     std::string first;  // the first one in words
   };
   std::map<std::string, Failure> failures;  // by reason, else by code
+  // The first INVALID_ARGUMENT, which ended the measurement, be it in the
+  // warm-up: texts or options that will not do do not at the next call.
+  absl::Status refused = absl::OkStatus();
 
   double PerSecond(double count) const;
   // The smallest latency that `share` of the answered calls do not exceed; 0
@@ -63,6 +66,7 @@ class Measure {
                 uint64_t tokens);
   void Failed(absl::Time now, const absl::Status& status);
 
+  // So it is once a call was refused with INVALID_ARGUMENT.
   bool Over(absl::Time now) const;
   // The share of the window that is past, 0 to 1, by time or by calls.
   double Share(absl::Time now) const;

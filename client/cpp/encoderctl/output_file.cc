@@ -34,6 +34,12 @@ absl::Status CannotWrite(absl::string_view name, int error) {
   return status;
 }
 
+absl::Status CannotOpen(absl::string_view name, int error) {
+  return absl::NotFoundError(
+      absl::StrCat("cannot open ", name,
+                   " for writing: ", std::generic_category().message(error)));
+}
+
 bool IsBrokenPipe(const absl::Status& status) {
   return status.GetPayload(kBrokenPipe).has_value();
 }
@@ -56,9 +62,7 @@ absl::Status OutputLock::Take(const std::string& path) {
     made_ = descriptor_ >= 0;
     if (!made_) descriptor_ = open(path.c_str(), kBoth, 0666);
     if (descriptor_ < 0) {
-      return absl::NotFoundError(absl::StrCat(
-          "cannot open ", path,
-          " for writing: ", std::generic_category().message(errno)));
+      return CannotOpen(path, errno);
     }
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       made_ = false;

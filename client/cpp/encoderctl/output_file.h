@@ -14,6 +14,10 @@ namespace encoderd::ctl {
 // errno; 0: without.
 absl::Status CannotWrite(absl::string_view name, int error);
 
+// NOT_FOUND: cannot open `name` for writing, and the system's words for
+// `error`, an errno.
+absl::Status CannotOpen(absl::string_view name, int error);
+
 // Whether it says that whoever read the output is gone, as `head` is after its
 // last line: no error, but nothing is left to do.
 bool IsBrokenPipe(const absl::Status& status);

@@ -16,8 +16,9 @@ constexpr int kBarWidth = 20;
 std::string ProgressLine(int64_t texts, double share, absl::Duration spent,
                          double before) {
   const double seconds = std::max(absl::ToDoubleSeconds(spent), 1e-3);
-  std::string line = absl::StrCat(
-      texts, " texts  ", static_cast<int64_t>(texts / seconds), " texts/s");
+  std::string line =
+      absl::StrCat(texts, texts == 1 ? " text  " : " texts  ",
+                   static_cast<int64_t>(texts / seconds), " texts/s");
   if (share > before) {
     const absl::Duration left =
         absl::Seconds(seconds * (1 - share) / (share - before));
@@ -31,12 +32,19 @@ std::string ProgressLine(int64_t texts, double share, absl::Duration spent,
   return line;
 }
 
-Progress::Progress(std::ostream* terminal, double before)
-    : terminal_(terminal), before_(before), start_(absl::Now()) {}
+Progress::Progress(std::ostream* terminal, absl::Duration patience,
+                   double before)
+    : terminal_(terminal),
+      patience_(patience),
+      before_(before),
+      start_(absl::Now()) {}
 
 void Progress::Update(int64_t texts, double share) {
   const absl::Time now = absl::Now();
-  if (terminal_ == nullptr || now - drawn_ < kRedraw) return;
+  if (terminal_ == nullptr || now - drawn_ < kRedraw ||
+      now - start_ < patience_) {
+    return;
+  }
   drawn_ = now;
   std::string line = ProgressLine(texts, share, now - start_, before_);
   const size_t width = line.size();

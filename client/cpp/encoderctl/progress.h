@@ -19,8 +19,11 @@ std::string ProgressLine(int64_t texts, double share, absl::Duration spent,
 
 class Progress {
  public:
-  // Null: silent.
-  explicit Progress(std::ostream* terminal, double before = 0);
+  // Null: silent. Nothing is drawn before `patience` is over, for work that
+  // ends soon.
+  explicit Progress(std::ostream* terminal,
+                    absl::Duration patience = absl::ZeroDuration(),
+                    double before = 0);
   ~Progress() { Clear(); }
 
   // Redraws the line, at most five times per second.
@@ -30,6 +33,7 @@ class Progress {
 
  private:
   std::ostream* const terminal_;
+  const absl::Duration patience_;
   const double before_;
   const absl::Time start_;
   absl::Time drawn_ = absl::InfinitePast();

@@ -44,10 +44,7 @@ absl::StatusOr<std::unique_ptr<RowFile>> RowFile::Open(const std::string& path,
   const int descriptor =
       open(path.c_str(),
            O_RDWR | O_CREAT | O_CLOEXEC | (rows > 0 ? 0 : O_TRUNC), 0666);
-  if (descriptor < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot open ", path, " for writing"));
-  }
+  if (descriptor < 0) return CannotOpen(path, errno);
   std::unique_ptr<RowFile> file(new RowFile(path, layout, descriptor, rows));
   absl::Status status = file->WriteHead(rows);
   if (rows > 0 &&

@@ -29,7 +29,7 @@ class RowFile {
   static absl::StatusOr<int64_t> RowsIn(const std::string& path,
                                         const RowLayout& layout);
   // Keeps the first `rows` rows, which it must hold, and drops the rest.
-  // INVALID_ARGUMENT if the file cannot be opened.
+  // NOT_FOUND if the file cannot be opened.
   static absl::StatusOr<std::unique_ptr<RowFile>> Open(const std::string& path,
                                                        const RowLayout& layout,
                                                        int64_t rows);

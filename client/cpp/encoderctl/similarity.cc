@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMaxTexts = 4096;  // the matrix grows with its square
 constexpr size_t kLabelBytes = 60;
+constexpr char kOneText[] = "there is one text; give at least two";
 
 // Cosines of all pairs of rows, [n,n]. Sums in double. 0 for a zero vector.
 std::vector<float> Cosines(const client::EmbeddingMatrix& matrix) {
@@ -87,9 +88,7 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
   invocation.AddOutputFlags({"text", "jsonl", "npy"});
   embed.Add(&invocation);
   if (const auto over = invocation.Parse(arguments)) return *over;
-  if (invocation.positional.size() == 1) {
-    return invocation.Usage("there is one text; give at least two");
-  }
+  if (invocation.positional.size() == 1) return invocation.Usage(kOneText);
   const client::EmbedOptions options = embed.ToOptions(invocation);
   return RunJob(invocation, [&](Job& job) {
     std::vector<std::string> texts;
@@ -108,6 +107,10 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
                          "embed them into an .npy instead"));
       }
     }
+    if (texts.size() == 1) {
+      job.unfit = absl::FailedPreconditionError(kOneText);
+    }
+    if (texts.size() < 2) return absl::OkStatus();  // nothing is written
     const auto matrix = job.client.Embed(texts, options);
     if (!matrix.ok()) return matrix.status();
     for (int64_t i = 0; i < matrix->rows; ++i) {

@@ -3,68 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/csv_reader.h"
+#include "client/cpp/encoderctl/input_kind.h"
 #include "client/cpp/encoderctl/json_array_reader.h"
 #include "client/cpp/encoderctl/json_text.h"
 #include "client/cpp/error.h"
 
 namespace encoderd::ctl {
-
-namespace {
-
-// Endings of files that are not read, and what to do about them.
-struct Refusal {
-  absl::string_view ending;
-  absl::string_view what;
-  absl::string_view remedy;
-};
-
-constexpr absl::string_view kDecompress =
-    "decompress it into a pipe, such as gzip -dc FILE | encoderctl ...";
-constexpr absl::string_view kConvert =
-    "convert it to .csv or .jsonl, such as pandas' to_json(FILE, "
-    "orient=\"records\", lines=True)";
-
-constexpr Refusal kRefusals[] = {
-    {".gz", "a compressed file", kDecompress},
-    {".bz2", "a compressed file", kDecompress},
-    {".xz", "a compressed file", kDecompress},
-    {".zst", "a compressed file", kDecompress},
-    {".zip", "a compressed file", kDecompress},
-    {".parquet", "a Parquet file", kConvert},
-    {".arrow", "an Arrow file", kConvert},
-    {".feather", "a Feather file", kConvert},
-    {".xlsx", "a spreadsheet", "save it as .csv (UTF-8)"},
-    {".xls", "a spreadsheet", "save it as .csv (UTF-8)"},
-    {".ods", "a spreadsheet", "save it as .csv (UTF-8)"},
-    {".tsv", "a file separated by tabs", "convert it to .csv"},
-    {".npy", "an array of numbers", "give the file of the texts"},
-    {".pkl", "a pickle, which can run code", kConvert},
-    {".pickle", "a pickle, which can run code", kConvert},
-    {".pdf", "a PDF", "convert it to text, such as pdftotext FILE"},
-    {".docx", "a document", "save it as plain text"},
-};
-
-// The format of a file by its name; INVALID_ARGUMENT if it is not one of ours.
-absl::StatusOr<std::string> FormatOf(const std::string& file) {
-  for (const Refusal& refusal : kRefusals) {
-    if (!absl::EndsWithIgnoreCase(file, refusal.ending)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("--input does not read ",
-                                                   file, ", ", refusal.what,
-                                                   ": ", refusal.remedy));
-  }
-  for (const char* format : {"jsonl", "csv", "json"}) {
-    if (absl::EndsWithIgnoreCase(file, absl::StrCat(".", format))) {
-      return std::string(format);
-    }
-  }
-  return std::string(absl::EndsWithIgnoreCase(file, ".ndjson") ? "jsonl"
-                                                               : "lines");
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(TextInput input) {
   const bool has_arguments = !input.arguments.empty();
@@ -76,10 +22,21 @@ absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(TextInput input) {
   const std::string name = has_file ? input.file : "standard input";
   std::unique_ptr<TextSource> source(new TextSource(std::move(input), name));
   const TextInput& from = source->input_;
-  if (has_arguments) return source;
+  if (has_arguments) {
+    if (!from.field_given) return source;
+    return absl::InvalidArgumentError(
+        "--field is for CSV and JSON; arguments are texts as they stand");
+  }
   absl::StatusOr<std::string> format = from.format;
-  if (from.format == "auto") format = has_file ? FormatOf(name) : "lines";
+  if (from.format == "auto") format = has_file ? FormatOfFile(name) : "lines";
   if (!format.ok()) return format.status();
+  source->guessed_lines_ = from.format == "auto" && *format == "lines";
+  if (from.field_given && *format == "lines") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--field is for CSV and JSON, and ", name,
+                     " is read as lines; add --input_format=csv, json or "
+                     "jsonl"));
+  }
   source->json_ = *format == "jsonl";
   if (*format == "csv") {
     source->records_ = std::make_unique<CsvReader>(from.field);
@@ -93,6 +50,12 @@ absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(TextInput input) {
   } else {
     source->lines_ = std::make_unique<LineReader>(name, *from.standard_input,
                                                   from.descriptor);
+  }
+  // A pipe may be silent for long: it is looked at with its first text.
+  const bool file_is_there = source->lines_->bytes_total() >= 0;
+  if (file_is_there || source->records_ != nullptr) {
+    const absl::Status checked = source->CheckBeginning();
+    if (!checked.ok()) return checked;
   }
   if (source->records_ == nullptr) return source;
   const absl::Status begun = source->records_->Begin(source->lines_.get());
@@ -113,8 +76,9 @@ absl::StatusOr<bool> TextSource::Next(std::string* text,
   *refused = absl::OkStatus();
   absl::StatusOr<bool> more = true;
   if (lines_ != nullptr) {
+    const absl::Status checked = CheckBeginning();
+    if (!checked.ok()) return checked;
     more = records_ != nullptr ? NextRecord(text, refused)
-           : json_             ? NextJson(text, refused)
                                : NextLine(text, refused);
   } else if (texts_read_ < static_cast<int64_t>(input_.arguments.size())) {
     *text = input_.arguments[texts_read_];
@@ -123,6 +87,14 @@ absl::StatusOr<bool> TextSource::Next(std::string* text,
   }
   if (more.ok() && *more) ++texts_read_;
   return more;
+}
+
+absl::Status TextSource::CheckBeginning() {
+  if (checked_) return absl::OkStatus();
+  const auto bytes = lines_->Peek();
+  if (!bytes.ok()) return bytes.status();
+  checked_ = true;
+  return CheckFirstBytes(name_, *bytes);
 }
 
 absl::Status TextSource::Refuse(absl::string_view words) const {
@@ -138,26 +110,33 @@ absl::Status TextSource::RefuseLength(int64_t length) const {
                              LineReader::kMaxLineBytes));
 }
 
-absl::StatusOr<bool> TextSource::NextLine(std::string* text,
-                                          absl::Status* refused) {
-  int64_t length = 0;
-  absl::StatusOr<bool> more = lines_->Next(text, &length);
-  *refused = RefuseLength(length);
-  return more;
+void TextSource::NoteJson(absl::string_view line) const {
+  if (input_.notes == nullptr || !guessed_lines_ || !LooksLikeJson(line)) {
+    return;
+  }
+  *input_.notes << "note: " << name_
+                << " looks like JSON and is read as lines, a text each; "
+                   "--input_format=jsonl or json reads the JSON, "
+                   "--input_format=lines omits this note\n";
 }
 
-absl::StatusOr<bool> TextSource::NextJson(std::string* text,
+bool TextSource::IsBlank(absl::string_view line) const {
+  return line.find_first_not_of(json_ ? " \t\r" : "\r") ==
+         absl::string_view::npos;
+}
+
+absl::StatusOr<bool> TextSource::NextLine(std::string* text,
                                           absl::Status* refused) {
   while (!giving_) {
     absl::StatusOr<bool> more = lines_->Next(&held_line_, &held_length_);
     if (!more.ok() || !*more) return more;  // the blank lines were the last
-    held_ = held_length_ > LineReader::kMaxLineBytes ||
-            held_line_.find_first_not_of(" \t\r") != std::string::npos;
+    held_ = held_length_ > LineReader::kMaxLineBytes || !IsBlank(held_line_);
     if (!held_) ++blank_lines_;
     giving_ = held_ || blank_lines_ == kMostBlankLines;
   }
   if (blank_lines_ > 0) {
-    *refused = Refuse("is a blank line before others");
+    // Of lines, the server refuses it, as any empty text.
+    if (json_) *refused = Refuse("is a blank line before others");
     --blank_lines_;
     giving_ = held_ || blank_lines_ > 0;
     return true;
@@ -165,6 +144,11 @@ absl::StatusOr<bool> TextSource::NextJson(std::string* text,
   held_ = giving_ = false;
   *refused = RefuseLength(held_length_);
   if (!refused->ok()) return true;
+  if (!json_) {
+    *text = std::move(held_line_);
+    if (texts_read_ == 0) NoteJson(*text);
+    return true;
+  }
   auto found = JsonText(held_line_, input_.field);
   if (!found.ok()) *refused = Refuse(found.status().message());
   if (found.ok()) *text = *std::move(found);

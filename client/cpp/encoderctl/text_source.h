@@ -3,10 +3,11 @@
 // each record (record_reader.h). Reads as it goes: a file of any size takes the
 // memory of one line or record. Not thread-safe.
 //
-// Of lines, the text with index i is that of line i + 1. So an empty line is a
-// text too, and the server refuses it. Of JSON lines, a blank one before
-// another is refused here; those at the end are no texts. Of records, it is
-// that of row or element i + 1; a CSV's header does not count.
+// Of lines, the text with index i is that of line i + 1. So an empty line
+// before another is a text too, and the server refuses it; a line of blanks is
+// a text that it takes. Of JSON lines, a blank one before another is refused
+// here. Empty lines at the end, of JSON lines blank ones, are no texts. Of
+// records, it is that of row or element i + 1; a CSV's header does not count.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_TEXT_SOURCE_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_TEXT_SOURCE_H_
 
@@ -14,6 +15,7 @@
 #include <functional>
 #include <istream>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -32,15 +34,19 @@ struct TextInput {
   // lines, jsonl, csv or json; auto: by the file's name, else lines.
   std::string format = "auto";
   std::string field = "text";  // of a JSON object; the column of a CSV
+  bool field_given = false;    // refused where texts have no fields
+  // Told once if lines, which nothing asked for, look like JSON. Null: nobody.
+  std::ostream* notes = nullptr;
 };
 
 class TextSource {
  public:
-  // Blank lines of a .jsonl that are looked past for one that is not. More of
-  // them are refused, be they at the end.
+  // Blank lines that are looked past for one that is not. More of them are
+  // texts, or of a .jsonl refused, be they at the end.
   static constexpr size_t kMostBlankLines = 1 << 16;
 
-  // INVALID_ARGUMENT if both arguments and a file are given, for a file whose
+  // INVALID_ARGUMENT if both arguments and a file are given, or a field of
+  // texts without fields, for a file whose
   // name says that it cannot be read as text, or, of a CSV, if its header,
   // which is read here, lacks the field. The file's own error if it cannot be
   // opened.
@@ -68,19 +74,26 @@ class TextSource {
       : input_(std::move(input)), name_(std::move(name)) {}
 
   absl::StatusOr<bool> NextLine(std::string* text, absl::Status* refused);
-  absl::StatusOr<bool> NextJson(std::string* text, absl::Status* refused);
+  // Whether it is no text where only such lines follow. Of plain lines, an
+  // empty one: blanks are a text.
+  bool IsBlank(absl::string_view line) const;
   absl::StatusOr<bool> NextRecord(std::string* text, absl::Status* refused);
+  // Once: refuses what is no text by its first bytes, whatever its name.
+  absl::Status CheckBeginning();
+  void NoteJson(absl::string_view line) const;
   absl::Status Refuse(absl::string_view words) const;
   absl::Status RefuseLength(int64_t length) const;
 
   const TextInput input_;
   const std::string name_;  // of the file
   bool json_ = false;
+  bool checked_ = false;
+  bool guessed_lines_ = false;             // neither a flag nor a name says so
   std::unique_ptr<LineReader> lines_;      // null: arguments
   std::unique_ptr<RecordReader> records_;  // null: no CSV, no JSON array
   int64_t texts_read_ = 0;
 
-  // What NextJson read ahead, up to a line that is not blank.
+  // What NextLine read ahead, up to a line that is not blank.
   size_t blank_lines_ = 0;
   bool giving_ = false;  // the blank ones are refused, one by one
   bool held_ = false;    // a line that is not blank follows them

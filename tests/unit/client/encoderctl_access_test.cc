@@ -214,14 +214,15 @@ TEST_F(EncoderctlAccessTest, RefusesWhatCannotWorkAsAWrongCommandLine) {
                                "\"encoderd.example:8400\": encrypt with "
                                "--tls\n"));
   EXPECT_EQ(Run({"bench", "one", "--tls=no", "--ca_file=ca.pem"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("ca_file \"ca.pem\" is for TLS, but tls is "
+  EXPECT_THAT(err_, HasSubstr("--ca_file \"ca.pem\" is for TLS, but --tls is "
                               "false"));
   EXPECT_EQ(Run({"health", "--certificate_file=client.pem"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("needs key_file"));
+  EXPECT_THAT(err_, HasSubstr("needs --key_file"));
 }
 
 TEST_F(EncoderctlAccessTest, ExplainsItsFlagsForEveryCommand) {
   for (const Command& command : Commands()) {
+    if (std::string(command.name) == "completion") continue;  // asks no server
     ASSERT_EQ(Run({command.name, "--help"}), kExitOk);
     for (const char* flag :
          {"--tls[=yes|no]", "--ca_file=FILE", "--certificate_file=FILE",

@@ -231,6 +231,42 @@ TEST_F(EncoderctlBenchTest, AnOpenLoopCountsWhatWasDueAndNotBegun) {
   EXPECT_THAT(out_, HasSubstr("at most 1 in flight"));
 }
 
+TEST_F(EncoderctlBenchTest, TheRateOfAnOpenLoopTakesDecimals) {
+  ASSERT_EQ(
+      RunJson({"--rate=2000.5", "--count=2", "--warm_up=0s", "--duration=10m"}),
+      kExitOk)
+      << err_;
+  EXPECT_EQ(json_["rate"], 2000.5);
+  ASSERT_EQ(Run({"--rate=2000.5", "--count=2", "--warm_up=0s"}), kExitOk);
+  EXPECT_THAT(out_, HasSubstr("2000.5 calls a second at random times"));
+  EXPECT_THAT(out_, HasSubstr(", 64 texts each, "));
+  for (const char* rate : {"--rate=-1", "--rate=nan", "--rate=1e7"}) {
+    EXPECT_EQ(Run({rate}), kExitUsage);
+    EXPECT_THAT(err_, HasSubstr("it takes a number from 0 to 1000000"));
+  }
+}
+
+TEST_F(EncoderctlBenchTest, ATextThatIsRefusedEndsItUnderItsName) {
+  EXPECT_EQ(Run({"--input=-", "--batch_size=2", "--concurrency=1",
+                 "--warm_up=10m", "--duration=10m"},
+                "one\ntwo\nthree\na b c d e f g\n"),
+            kExitFailed);
+  EXPECT_THAT(out_, IsEmpty());
+  EXPECT_THAT(err_, HasSubstr("encoderctl bench: standard input:4: "
+                              "INVALID_ARGUMENT (INPUT_TOO_LONG): inputs[3] "
+                              "has 9 tokens"));
+  EXPECT_THAT(err_, HasSubstr("; --truncate=end cuts it"));
+  service_.FailNext(
+      1, FakeError(grpc::StatusCode::INVALID_ARGUMENT, "inputs[1] is empty",
+                   "EMPTY_INPUT", {{"input_index", "1"}}));
+  EXPECT_EQ(Run({"--input=-", "--batch_size=2", "--stream", "--concurrency=1",
+                 "--warm_up=10m", "--duration=10m"},
+                "one\ntwo\n"),
+            kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("standard input:2: INVALID_ARGUMENT "
+                              "(EMPTY_INPUT): inputs[1] is empty; remove it"));
+}
+
 TEST_F(EncoderctlBenchTest, AnOpenLoopIsNotForStreams) {
   EXPECT_EQ(Run({"--rate=10", "--stream"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--rate is for calls; it goes without --stream"));

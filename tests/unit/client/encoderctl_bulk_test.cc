@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/line_reader.h"
 #include "client/cpp/encoderctl/output_file.h"
+#include "client/cpp/encoderctl/row_file.h"
 #include "tests/unit/client/bulk_runs.h"
 
 namespace encoderd::ctl {
@@ -35,6 +36,50 @@ TEST_F(EncoderctlBulkTest, KeepsAFinishedFileUntilThereIsARowInItsPlace) {
   EXPECT_EQ(Read(Path("out.npy")), "rows");
   EXPECT_EQ(Read(Path("out.npy.scales.npy")), "steps");
   EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
+}
+
+TEST_F(EncoderctlBulkTest, AnotherEncodingLeavesNoScalesOfTheOldRows) {
+  const RowLayout steps{"<f4", 1, 4};
+  const auto write = [&](const std::string& name, const RowLayout& layout,
+                         int64_t rows) {
+    const auto file = RowFile::Open(Path(name), layout, 0);
+    ASSERT_TRUE(file.ok()) << file.status();
+    const std::string bytes(rows * layout.row_bytes(), 'x');
+    ASSERT_TRUE((*file)->Append(bytes).ok());
+  };
+  const auto scales = [this] {
+    return std::filesystem::exists(Path("out.npy.scales.npy"));
+  };
+  for (const char* descr : {"|i1", "|u1"}) {
+    write("out.npy", {descr, 6, 1}, 5);
+    write("out.npy.scales.npy", steps, 5);
+    ASSERT_EQ(Run("out.npy"), kExitOk) << err_;
+    EXPECT_FALSE(scales()) << descr;
+  }
+  // Not of these rows, or no scales: whose they are is not known.
+  write("out.npy", {"|i1", 6, 1}, 4);
+  write("out.npy.scales.npy", steps, 5);
+  ASSERT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_TRUE(scales());
+  write("out.npy", {"|i1", 6, 1}, 5);
+  write("out.npy.scales.npy", {"<f2", 1, 2}, 5);
+  ASSERT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_TRUE(scales());
+}
+
+TEST_F(EncoderctlBulkTest, AsksToCorrectAFileThatCannotBeReadOn) {
+  std::string csv = "text\n", json = "[";
+  for (int i = 0; i < 300; ++i) {
+    absl::StrAppend(&csv, "text ", i, "\n");
+    absl::StrAppend(&json, "\"text ", i, "\",");
+  }
+  Write("in.csv", csv + "\"no end\n");
+  Write("in.json", json);
+  for (const char* input : {"in.csv", "in.json"}) {
+    EXPECT_EQ(Run(absl::StrCat(input, ".npy"), {}, input), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr(" texts are done; to resume, correct the file "
+                                "and repeat the command\n"));
+  }
 }
 
 TEST_F(EncoderctlBulkTest, LeavesNoFileWhereThereWasNoneAndNoRowCame) {

@@ -1,12 +1,14 @@
 // encoderctl inspect: figures and verdict as text, JSON and a picture.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_PNG
 #include <stb/stb_image.h>
 
+#include <csignal>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -106,7 +108,38 @@ TEST_F(EncoderctlInspectTest, WritesWhatItInspectedAsJsonAndAsAPicture) {
   ASSERT_EQ(Run({"inspect", "--json=-"}), kExitOk) << err_;
   EXPECT_THAT(out_, StartsWith("{\"model\":\"fake\""));
   EXPECT_EQ(Run({"inspect", "--png=/none/x.png"}), kExitFailed);
-  EXPECT_THAT(err_, HasSubstr("cannot open /none/x.png"));
+  EXPECT_EQ(err_,
+            "encoderctl inspect: cannot open /none/x.png for writing: No such "
+            "file or directory\n");
+}
+
+TEST_F(EncoderctlInspectTest, LeavesNoHalfOfAPicture) {
+  const std::string png = folder_.Path("half.png");
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 100;  // bytes of a file
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_EQ(Run({"inspect", "--png=" + png}), kExitFailed);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_THAT(err_, HasSubstr("cannot write to " + png + ": File too large"));
+  EXPECT_FALSE(std::ifstream(png).good());
+}
+
+TEST_F(EncoderctlInspectTest, RefusesFilesThatItCannotWriteBoth) {
+  const std::string file = folder_.Path("same.png");
+  const std::string other = absl::StrCat(folder_.Path("."), "/same.png");
+  for (const std::string& json : {file, other}) {
+    EXPECT_EQ(Run({"inspect", "--png=" + file, "--json=" + json}), kExitUsage);
+    EXPECT_THAT(err_, HasSubstr("same.png; name two files"));
+  }
+  EXPECT_EQ(Read(file), "");
+  EXPECT_EQ(Run({"inspect", "--png=-"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--png=-: a picture goes to a file"));
+  EXPECT_EQ(Run({"inspect", "--png=p.JPG"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--png=p.JPG: a PNG is drawn, no .jpg"));
 }
 
 }  // namespace

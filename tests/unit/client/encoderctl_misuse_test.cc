@@ -128,6 +128,18 @@ TEST_F(EncoderctlTest, SaysWhatToDoWhereNoServerListens) {
   }
 }
 
+TEST_F(EncoderctlTest, SaysThatNoServerListensInHoweverLittleTime) {
+  const HeldPort port;
+  const std::string target = absl::StrCat("127.0.0.1:", port.port());
+  for (const char* timeout : {"1ms", "300ms"}) {
+    EXPECT_EQ(
+        RunBare({"embed", "one", "--target", target, "--timeout", timeout}),
+        kExitFailed);
+    EXPECT_THAT(err_, AllOf(HasSubstr("no server listens at " + target),
+                            Not(HasSubstr("more time"))));
+  }
+}
+
 TEST_F(EncoderctlTest, NamesTheAddressAndTheTimeOfACallWithoutAnAnswer) {
   EXPECT_EQ(Run({"embed", "--timeout=50ms", "~~never"}), kExitFailed);
   EXPECT_EQ(err_,

@@ -164,6 +164,17 @@ TEST(ProgressTest, ShowsRateShareAndRest) {
   EXPECT_EQ(ProgressLine(1200, 0.75, absl::Seconds(2), 0.5),
             "1200 texts  600 texts/s  [###############-----]  75 %  2s left");
   EXPECT_EQ(ProgressLine(10, -1, absl::Seconds(2)), "10 texts  5 texts/s");
+  EXPECT_EQ(ProgressLine(1, -1, absl::Seconds(1)), "1 text  1 texts/s");
+}
+
+TEST(ProgressTest, DrawsNothingWhilePatienceLasts) {
+  std::ostringstream terminal;
+  {
+    Progress progress(&terminal, absl::InfiniteDuration());
+    progress.Update(1, 0.5);
+    progress.Update(2, 1);
+  }
+  EXPECT_EQ(terminal.str(), "");
 }
 
 TEST(ProgressTest, TakesItsLineOffTheTerminal) {

@@ -161,14 +161,17 @@ TEST_F(EncoderctlResumeTest, ThrowsUnfinishedRowsOfOtherWorkAwayOnlyWhenAsked) {
 }
 
 TEST_F(EncoderctlResumeTest, OtherOutputsDoNotReplaceUnfinishedRows) {
-  FailARun();
-  const std::string half = Read(Path("out.npy"));
-  EXPECT_EQ(Run("out.npy", {"--format=text"}), kExitFailed);
-  EXPECT_THAT(err_, HasSubstr("out.npy holds unfinished rows"));
-  EXPECT_EQ(Read(Path("out.npy")), half);
-  std::filesystem::remove(Path("out.npy"));  // their marks are void
-  EXPECT_EQ(Run("out.npy", {"--format=text"}), kExitOk) << err_;
-  EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
+  service_.FailAfterStreamTexts(700);  // whose name says nothing of rows
+  EXPECT_EQ(Run("rows", {"--format=npy"}), kExitFailed);
+  service_.AwaitEndOfStreams();
+  service_.FailAfterStreamTexts(-1);
+  const std::string half = Read(Path("rows"));
+  EXPECT_EQ(Run("rows", {"--format=text"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("rows holds unfinished rows"));
+  EXPECT_EQ(Read(Path("rows")), half);
+  std::filesystem::remove(Path("rows"));  // their marks are void
+  EXPECT_EQ(Run("rows", {"--format=text"}), kExitOk) << err_;
+  EXPECT_FALSE(std::filesystem::exists(Path("rows.resume")));
 }
 
 TEST_F(EncoderctlResumeTest, MarksWithoutTheirRowsHoldNothingUp) {

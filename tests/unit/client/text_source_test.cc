@@ -61,6 +61,14 @@ TEST_F(TextSourceTest, ReadsLinesWithAndWithoutTheirEnds) {
   EXPECT_EQ(source_->NameOf(3), "standard input:4");
 }
 
+TEST_F(TextSourceTest, EmptyLinesAtTheEndAreNoTextsAndBlanksAreOne) {
+  Read("one\n\n  \n\r\n\n", "lines");
+  EXPECT_THAT(texts_, ElementsAre("one", "", "  "));
+  texts_.clear();
+  Read("\n\n", "auto");
+  EXPECT_THAT(texts_, IsEmpty());
+}
+
 TEST_F(TextSourceTest, RefusesALineThatIsTooLongAndGoesOnBehindIt) {
   for (const char* quote : {"", "\""}) {
     texts_.clear();

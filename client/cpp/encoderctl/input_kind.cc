@@ -1,0 +1,112 @@
+#include "client/cpp/encoderctl/input_kind.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace encoderd::ctl {
+namespace {
+
+// Files that are not read, and what to do about them.
+struct Refusal {
+  absl::string_view ending;
+  absl::string_view what;
+  absl::string_view remedy;  // of a compressed one the program
+  bool compressed = false;
+  absl::string_view first_bytes = "";  // empty: not told by them
+};
+
+constexpr absl::string_view kConvert =
+    "convert it to .csv or .jsonl, such as pandas' to_json(FILE, "
+    "orient=\"records\", lines=True)";
+
+constexpr Refusal kRefusals[] = {
+    {".gz", "a compressed file", "gzip -dc", true, "\x1f\x8b"},
+    {".bz2", "a compressed file", "bzip2 -dc", true, "BZh"},
+    {".xz", "a compressed file", "xz -dc", true,
+     "\xfd"
+     "7zXZ"},
+    {".zst", "a compressed file", "zstd -dc", true, "\x28\xb5\x2f\xfd"},
+    {".zip", "a compressed file", "unzip -p", true, "PK\x03\x04"},
+    {".parquet", "a Parquet file", kConvert, false, "PAR1"},
+    {".arrow", "an Arrow file", kConvert, false, "ARROW1"},
+    {".feather", "a Feather file", kConvert},
+    {".xlsx", "a spreadsheet", "save it as .csv (UTF-8)"},
+    {".xls", "a spreadsheet", "save it as .csv (UTF-8)"},
+    {".ods", "a spreadsheet", "save it as .csv (UTF-8)"},
+    {".tsv", "a file separated by tabs", "convert it to .csv"},
+    {".npy", "an array of numbers", "give the file of the texts", false,
+     "\x93NUMPY"},
+    {".pkl", "a pickle, which can run code", kConvert},
+    {".pickle", "a pickle, which can run code", kConvert},
+    {".pdf", "a PDF", "convert it to text, such as pdftotext FILE", false,
+     "%PDF-"},
+    {".docx", "a document", "save it as plain text"},
+};
+
+// The format of texts under this name; empty if its ending says nothing.
+absl::string_view KnownFormat(absl::string_view file) {
+  for (const absl::string_view format : {"jsonl", "csv", "json"}) {
+    if (absl::EndsWithIgnoreCase(file, absl::StrCat(".", format))) {
+      return format;
+    }
+  }
+  return absl::EndsWithIgnoreCase(file, ".ndjson") ? "jsonl" : "";
+}
+
+// `inner`: the file's name without the ending that says how it is compressed.
+absl::Status Refuse(absl::string_view file, absl::string_view inner,
+                    const Refusal& refusal) {
+  if (!refusal.compressed) {
+    return absl::InvalidArgumentError(absl::StrCat("--input does not read ",
+                                                   file, ", ", refusal.what,
+                                                   ": ", refusal.remedy));
+  }
+  // A pipe has no ending: without the format its records would be lines.
+  const absl::string_view format = KnownFormat(inner);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--input does not read ", file, ", ", refusal.what,
+      ": decompress it into a pipe: ", refusal.remedy,
+      " FILE | encoderctl ... --input_format=",
+      format.empty() ? "lines (or jsonl, csv, json: what FILE holds)"
+                     : format));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FormatOfFile(absl::string_view file) {
+  for (const Refusal& refusal : kRefusals) {
+    if (!absl::EndsWithIgnoreCase(file, refusal.ending)) continue;
+    return Refuse(file, file.substr(0, file.size() - refusal.ending.size()),
+                  refusal);
+  }
+  const absl::string_view format = KnownFormat(file);
+  return std::string(format.empty() ? "lines" : format);
+}
+
+absl::Status CheckFirstBytes(absl::string_view name, absl::string_view bytes) {
+  for (const Refusal& refusal : kRefusals) {
+    if (refusal.first_bytes.empty()) continue;
+    if (absl::StartsWith(bytes, refusal.first_bytes)) {
+      return Refuse(name, name, refusal);
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool LooksLikeJson(absl::string_view line) {
+  line = absl::StripAsciiWhitespace(line);
+  for (const absl::string_view start : {"{\"", "[\"", "[{"}) {
+    if (absl::StartsWith(line, start)) return true;
+  }
+  if (line == "[" || line == "{") return true;
+  // A bare number or word is as likely a text.
+  if (line.empty() || (line[0] != '"' && line[0] != '[' && line[0] != '{')) {
+    return false;
+  }
+  return nlohmann::json::accept(line.begin(), line.end());
+}
+
+}  // namespace encoderd::ctl

@@ -1,0 +1,28 @@
+// What an input is, by its name or by how it begins: how its texts are read,
+// or why they are not. Thread-safe: pure functions.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_INPUT_KIND_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_INPUT_KIND_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace encoderd::ctl {
+
+// "lines", "jsonl", "csv" or "json", by the ending of `file`. INVALID_ARGUMENT
+// says what to do about a file that is none of them.
+absl::StatusOr<std::string> FormatOfFile(absl::string_view file);
+
+// INVALID_ARGUMENT if `bytes`, the first of the input `name`, are those of a
+// compressed file or another one without text.
+absl::Status CheckFirstBytes(absl::string_view name, absl::string_view bytes);
+
+// Whether `line`, the first of the input, is more likely JSON than prose: a
+// whole string, array or object, or the start of one.
+bool LooksLikeJson(absl::string_view line);
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_INPUT_KIND_H_

@@ -1,0 +1,54 @@
+#include "client/cpp/encoderctl/output_format.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace encoderd::ctl {
+namespace {
+
+struct Ending {
+  absl::string_view ending;
+  absl::string_view format;  // empty: of no command
+};
+
+constexpr Ending kEndings[] = {
+    {".npy", "npy"},  {".jsonl", "jsonl"}, {".ndjson", "jsonl"},
+    {".json", ""},    {".csv", ""},        {".tsv", ""},
+    {".npz", ""},     {".parquet", ""},    {".arrow", ""},
+    {".feather", ""}, {".h5", ""},         {".safetensors", ""},
+    {".pkl", ""},     {".pickle", ""},     {".xlsx", ""},
+    {".gz", ""},      {".bz2", ""},        {".xz", ""},
+    {".zst", ""},     {".zip", ""},
+};
+
+bool Has(const std::vector<std::string>& formats, absl::string_view format) {
+  return std::find(formats.begin(), formats.end(), format) != formats.end();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> OutputFormat(
+    absl::string_view output, absl::string_view format,
+    const std::vector<std::string>& formats, bool one_value) {
+  const bool npy = absl::EndsWithIgnoreCase(output, ".npy");
+  if (format != "auto") {
+    if (!npy || format == "npy") return std::string(format);
+    return absl::InvalidArgumentError(
+        absl::StrCat("--output=", output, " takes no --format=", format,
+                     ": name a file with another ending"));
+  }
+  for (const Ending& ending : kEndings) {
+    if (!absl::EndsWithIgnoreCase(output, ending.ending)) continue;
+    if (Has(formats, ending.format)) return std::string(ending.format);
+    if (one_value && ending.ending == ".json") return "jsonl";
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--output=", output, ": no ", ending.ending, " is written; available: ",
+        Has(formats, "npy") ? ".npy, " : "", ".jsonl, .ndjson",
+        one_value ? ", .json" : "", ", and text under another ending"));
+  }
+  return "text";
+}
+
+}  // namespace encoderd::ctl

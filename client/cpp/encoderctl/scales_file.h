@@ -1,0 +1,20 @@
+// The steps of int8 and uint8 rows, in an .npy next to theirs. Not thread-safe.
+#ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_SCALES_FILE_H_
+#define ENCODERD_CLIENT_CPP_ENCODERCTL_SCALES_FILE_H_
+
+#include <string>
+
+#include "client/cpp/encoderctl/row_file.h"
+
+namespace encoderd::ctl {
+
+inline const RowLayout kScaleLayout{"<f4", 1, 4};
+
+// Removes the file `scales` if it belongs to the int8 or uint8 rows in
+// `output`: next to rows of another encoding it would say what is not so. One
+// that may be somebody else's stays.
+void RemoveOldScales(const std::string& output, const std::string& scales);
+
+}  // namespace encoderd::ctl
+
+#endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_SCALES_FILE_H_

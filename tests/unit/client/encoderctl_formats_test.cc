@@ -1,0 +1,155 @@
+// What encoderctl reads and writes by the names of files.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "client/cpp/encoderctl/input_kind.h"
+#include "gmock/gmock.h"
+#include "tests/unit/client/encoderctl_fixture.h"
+
+namespace encoderd::ctl {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+TEST_F(EncoderctlTest, ACompressedFilesHintCarriesTheFormatInside) {
+  for (const auto& [name, hint] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"in.jsonl.gz",
+            "gzip -dc FILE | encoderctl ... "
+            "--input_format=jsonl\n"},
+           {"in.CSV.BZ2",
+            "bzip2 -dc FILE | encoderctl ... "
+            "--input_format=csv\n"},
+           {"in.json.zst",
+            "zstd -dc FILE | encoderctl ... "
+            "--input_format=json\n"},
+           {"in.gz",
+            "--input_format=lines (or jsonl, csv, json: what FILE "
+            "holds)\n"}}) {
+    EXPECT_EQ(Run({"embed", "--input", File(name, "")}), kExitUsage);
+    EXPECT_THAT(err_, HasSubstr(hint)) << name;
+  }
+}
+
+TEST_F(EncoderctlTest, RefusesACompressedInputUnderAnyName) {
+  const std::string gzip("\x1f\x8b\x08\x00\x00", 5);
+  for (const std::string name : {"in.txt", "in.jsonl", "in.csv", "in.json"}) {
+    EXPECT_EQ(Run({"embed", "--input", File(name, gzip)}), kExitUsage);
+    EXPECT_THAT(err_, HasSubstr(absl::StrCat(name, ", a compressed file: ")));
+  }
+  EXPECT_EQ(Run({"embed"}, gzip), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("standard input, a compressed file: decompress "
+                              "it into a pipe: gzip -dc FILE | "));
+  EXPECT_EQ(service_.embed_calls(), 0);
+}
+
+TEST_F(EncoderctlTest, NotesOnceThatLinesLookLikeJson) {
+  const std::string json = "{\"text\": 1}\n{\"text\": 2}\n";
+  const std::string note =
+      "note: standard input looks like JSON and is read as lines, a text each; "
+      "--input_format=jsonl or json reads the JSON, --input_format=lines omits "
+      "this note\n";
+  ASSERT_EQ(Run({"tokenize"}, json), kExitOk) << err_;
+  EXPECT_EQ(err_, note);
+  ASSERT_EQ(Run({"tokenize", "--input_format=lines"}, json), kExitOk);
+  EXPECT_THAT(err_, IsEmpty());
+  ASSERT_EQ(Run({"tokenize"}, "prose\n" + json), kExitOk);
+  EXPECT_THAT(err_, IsEmpty());
+  ASSERT_EQ(Run({"tokenize", "--input", File("in.log", json)}), kExitOk);
+  EXPECT_THAT(err_, HasSubstr("in.log looks like JSON"));
+}
+
+TEST_F(EncoderctlTest, TheEndingOfTheOutputSaysHowEveryCommandWrites) {
+  const std::string npy = "\x93NUMPY";
+  for (const std::string command : {"embed", "encode", "similarity"}) {
+    for (const char* name : {"out.npy", "OUT.NPY"}) {
+      const std::string out = folder_.Path(name);
+      ASSERT_EQ(Run({command, "one", "two", "--output", out}), kExitOk) << err_;
+      EXPECT_THAT(Read(out), StartsWith(npy)) << command;
+    }
+  }
+  for (const std::string command :
+       {"embed", "encode", "similarity", "tokenize"}) {
+    for (const char* name : {"out.jsonl", "out.NDJSON"}) {
+      const std::string out = folder_.Path(name);
+      ASSERT_EQ(Run({command, "one", "two", "--output", out}), kExitOk) << err_;
+      EXPECT_THAT(Read(out), StartsWith("{\"index\":0,")) << command;
+    }
+  }
+  const std::string out = folder_.Path("models.jsonl");
+  ASSERT_EQ(Run({"models", "--output", out}), kExitOk) << err_;
+  EXPECT_THAT(Read(out), StartsWith("{\"name\":\"fake\""));
+  const std::string bench = folder_.Path("bench.json");
+  ASSERT_EQ(Run({"bench", "--count=1", "--warm_up=0s", "--duration=10m",
+                 "--output", bench}),
+            kExitOk)
+      << err_;
+  EXPECT_THAT(Read(bench), StartsWith("{\"model\":\"fake\""));
+}
+
+TEST_F(EncoderctlTest, RefusesAnOutputThatItCannotWriteByItsName) {
+  const auto refuse = [this](std::vector<std::string> command,
+                             const std::string& name) {
+    const std::string out = folder_.Path(name);
+    command.insert(command.end(), {"--output", out});
+    EXPECT_EQ(Run(command), kExitUsage) << name;
+    EXPECT_EQ(Read(out), "") << name;
+  };
+  for (const char* name : {"x.csv", "x.npz", "x.parquet", "x.json", "x.PKL"}) {
+    refuse({"embed", "one"}, name);
+  }
+  EXPECT_THAT(err_, HasSubstr("x.PKL: no .pkl is written; available: .npy, "
+                              ".jsonl, .ndjson, and text under another "
+                              "ending\n"));
+  refuse({"tokenize", "one"}, "x.npy");
+  EXPECT_THAT(err_, HasSubstr("no .npy is written; available: .jsonl, "));
+  refuse({"models"}, "x.json");
+  refuse({"embed", "--format=text", "one"}, "x.npy");
+  EXPECT_THAT(err_, HasSubstr("takes no --format=text: name a file with "
+                              "another ending"));
+  const std::string csv = folder_.Path("x.csv");
+  ASSERT_EQ(Run({"embed", "--format=text", "one", "--output", csv}), kExitOk);
+  ASSERT_EQ(Run({"tokenize", "one", "--output", folder_.Path("x.txt")}),
+            kExitOk);
+  EXPECT_EQ(Read(folder_.Path("x.txt")), "[CLS] one [SEP]\n");
+}
+
+TEST_F(EncoderctlTest, SimilarityLeavesAnOutputAloneWithoutTwoTexts) {
+  for (const char* name : {"out.txt", "out.npy", "out.jsonl"}) {
+    const std::string out = File(name, "of an earlier run\n");
+    EXPECT_EQ(Run({"similarity", "--output", out}, ""), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr("there are no texts to work on"));
+    EXPECT_EQ(Read(out), "of an earlier run\n") << name;
+    EXPECT_EQ(Run({"similarity", "--output", out}, "one\n"), kExitFailed);
+    EXPECT_EQ(err_,
+              "encoderctl similarity: there is one text; give at least two\n");
+    EXPECT_EQ(Read(out), "of an earlier run\n") << name;
+  }
+}
+
+TEST_F(EncoderctlTest, SaysHowToReadTheBytesOfAnEncoding) {
+  ASSERT_EQ(Run({"embed", "--help"}), kExitOk);
+  const std::string help = absl::StrJoin(
+      absl::StrSplit(out_, absl::ByAnyChar(" \n"), absl::SkipEmpty()), " ");
+  EXPECT_THAT(help, HasSubstr("a value is (byte + 1) x scale of int8, (byte - "
+                              "127) x scale of uint8"));
+}
+
+TEST(InputKindTest, TellsJsonFromProse) {
+  for (const char* line : {"{\"text\":", " [\"a\", ", "[{\"a\":", "[", "{",
+                           "\"a string\"", "[1, 2]", "{}"}) {
+    EXPECT_TRUE(LooksLikeJson(line)) << line;
+  }
+  for (const char* line : {"", "prose", "42", "true", "[INFO] started",
+                           "{braces} in prose", "\"Quoted,\" she said."}) {
+    EXPECT_FALSE(LooksLikeJson(line)) << line;
+  }
+}
+
+}  // namespace
+}  // namespace encoderd::ctl

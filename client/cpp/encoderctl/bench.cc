@@ -116,8 +116,8 @@ std::string EndInWords(const Figures& figures, const Choices& choices,
 std::string LoadInWords(const Load& load) {
   if (load.rate > 0) {
     return absl::StrFormat(
-        "%.10g calls per second at random times, at most %d in flight", load.rate,
-        load.concurrency);
+        "%.10g calls per second at random times, at most %d in flight",
+        load.rate, load.concurrency);
   }
   return absl::StrFormat("%d %s in flight", load.concurrency,
                          load.stream ? "requests of one stream" : "calls");

@@ -66,7 +66,7 @@ class Measure {
                 uint64_t tokens);
   void Failed(absl::Time now, const absl::Status& status);
 
-  // So it is once a call was refused with INVALID_ARGUMENT.
+  // True as soon as a call was refused with INVALID_ARGUMENT.
   bool Over(absl::Time now) const;
   // The share of the window that is past, 0 to 1, by time or by calls.
   double Share(absl::Time now) const;

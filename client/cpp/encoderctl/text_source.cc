@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(TextInput input) {
   if (has_arguments) {
     if (!from.field_given) return source;
     return absl::InvalidArgumentError(
-        "--field is for CSV and JSON; arguments are texts as they stand");
+        "--field is for CSV and JSON; arguments are plain texts");
   }
   absl::StatusOr<std::string> format = from.format;
   if (from.format == "auto") format = has_file ? FormatOfFile(name) : "lines";

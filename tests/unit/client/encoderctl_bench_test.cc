@@ -238,7 +238,7 @@ TEST_F(EncoderctlBenchTest, TheRateOfAnOpenLoopTakesDecimals) {
       << err_;
   EXPECT_EQ(json_["rate"], 2000.5);
   ASSERT_EQ(Run({"--rate=2000.5", "--count=2", "--warm_up=0s"}), kExitOk);
-  EXPECT_THAT(out_, HasSubstr("2000.5 calls a second at random times"));
+  EXPECT_THAT(out_, HasSubstr("2000.5 calls per second at random times"));
   EXPECT_THAT(out_, HasSubstr(", 64 texts each, "));
   for (const char* rate : {"--rate=-1", "--rate=nan", "--rate=1e7"}) {
     EXPECT_EQ(Run({rate}), kExitUsage);

@@ -1,5 +1,5 @@
-// encoderctl at a terminal and in scripts: progress, exit codes, flags given in
-// vain.
+// encoderctl at a terminal and in scripts: progress, exit codes, flags without
+// effect.
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -40,7 +40,7 @@ TEST_F(EncoderctlTest, ShowsNoProgressAmongResultsOnTheSameTerminal) {
 TEST_F(EncoderctlTest, RefusesFlagsThatCannotTakeEffect) {
   EXPECT_EQ(Run({"embed", "--field=body", "one"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--field is for CSV and JSON; arguments are "
-                              "texts as they stand"));
+                              "plain texts"));
   EXPECT_EQ(Run({"embed", "--field=body"}, "one\n"), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("standard input is read as lines; add "
                               "--input_format=csv, json or jsonl"));

@@ -17,7 +17,7 @@ std::string ReasonOf(const absl::Status& status) {
 
 std::optional<absl::Duration> RetryDelay(const absl::Status& status) {
   if (status.code() == absl::StatusCode::kResourceExhausted) {
-    return absl::Milliseconds(100);
+    return GetRetryPause(status).value_or(absl::Milliseconds(500));
   }
   if (status.code() != absl::StatusCode::kUnavailable) return std::nullopt;
   return ReasonOf(status) == "LOADING" ? absl::Milliseconds(500)

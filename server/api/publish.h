@@ -16,7 +16,8 @@ namespace encoderd {
 std::string ReasonOf(const absl::Status& status);
 
 // How long a caller should wait before it retries; nullopt: a retry does not
-// help. QUEUE_FULL 100 ms; LOADING 500 ms; every other UNAVAILABLE 1 s.
+// help. QUEUE_FULL: as the queue drains (pipeline/queue_pace.h), and 500 ms at
+// a limit that is not its tokens; LOADING 500 ms; every other UNAVAILABLE 1 s.
 std::optional<absl::Duration> RetryDelay(const absl::Status& status);
 
 // The status for the caller. A status without a reason, or INTERNAL without an

@@ -134,6 +134,7 @@ absl::Status BatchRunner::Forward() {
   absl::Duration taken = clock_() - start;
   if (pauses_ != nullptr) taken -= pauses_->spent();
   observer_.StageDuration(Stage::kCompute, taken);
+  if (status.ok()) queue_.pace().Computed(batch_.num_tokens(), taken);
   return status;
 }
 

@@ -5,7 +5,9 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "engine/base/error.h"
@@ -13,6 +15,9 @@
 namespace encoderd {
 
 namespace {
+
+// The payload is the pause in milliseconds.
+constexpr char kPauseUrl[] = "encoderd/RetryPause";
 
 absl::Status FullError(absl::string_view whose, absl::string_view unit,
                        int64_t queued, int64_t request, int64_t limit) {
@@ -37,6 +42,23 @@ absl::Status QueueFullError(absl::string_view unit, int64_t queued,
 absl::Status CallerFullError(absl::string_view unit, int64_t queued,
                              int64_t request, int64_t limit) {
   return FullError("this caller has ", unit, queued, request, limit);
+}
+
+absl::Status WithRetryPause(absl::Status status,
+                            std::optional<absl::Duration> pause) {
+  if (!pause.has_value()) return status;
+  status.SetPayload(
+      kPauseUrl, absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(*pause))));
+  return status;
+}
+
+std::optional<absl::Duration> GetRetryPause(const absl::Status& status) {
+  const auto payload = status.GetPayload(kPauseUrl);
+  int64_t ms = 0;
+  if (!payload || !absl::SimpleAtoi(std::string(*payload), &ms)) {
+    return std::nullopt;
+  }
+  return absl::Milliseconds(ms);
 }
 
 absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,

@@ -4,11 +4,13 @@
 #define ENCODERD_SERVER_PIPELINE_ERRORS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace encoderd {
 
@@ -19,6 +21,11 @@ absl::Status QueueFullError(absl::string_view unit, int64_t queued,
 // The same, for the limits of one caller.
 absl::Status CallerFullError(absl::string_view unit, int64_t queued,
                              int64_t request, int64_t limit);
+// `status` with the advice to retry after `pause`, and that advice; nullopt:
+// none.
+absl::Status WithRetryPause(absl::Status status,
+                            std::optional<absl::Duration> pause);
+std::optional<absl::Duration> GetRetryPause(const absl::Status& status);
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE: it would not fit into an empty queue;
 // `taker`: what has the limit.
 absl::Status RequestTooLargeError(

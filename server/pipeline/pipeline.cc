@@ -164,9 +164,16 @@ absl::Status Pipeline::Accept(Call* call) {
   }
   absl::StatusOr<Permit> permit =
       admission_.Admit(tokens, !exact, bytes, call->caller);
-  if (!permit.ok()) return permit.status();
+  if (!permit.ok()) return WithPause(permit.status());
   call->permit = std::move(*permit);
   return absl::OkStatus();
+}
+
+absl::Status Pipeline::WithPause(absl::Status status) {
+  if (status.code() != absl::StatusCode::kResourceExhausted) return status;
+  const auto sessions = static_cast<int64_t>(sessions_.size());
+  return WithRetryPause(std::move(status), queue_->pace().PauseFor(
+                                               admission_.tokens() / sessions));
 }
 
 absl::StatusOr<std::vector<int32_t>> Pipeline::Prepare(Call* call,
@@ -177,7 +184,9 @@ absl::StatusOr<std::vector<int32_t>> Pipeline::Prepare(Call* call,
     return std::vector<int32_t>();
   }
   absl::Status status = call->inputs.Check();
-  if (status.ok()) status = call->permit.Settle(call->inputs.tokens());
+  if (status.ok()) {
+    status = WithPause(call->permit.Settle(call->inputs.tokens()));
+  }
   if (!status.ok()) return status;
   if (call->inputs.ids_only()) return std::vector<int32_t>();
   std::vector<int32_t> lengths = call->StartComputing(encoder_);

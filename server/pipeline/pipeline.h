@@ -98,6 +98,8 @@ class Pipeline final : public CallHost {
   absl::Status Enter();
   // Admits a call or returns the error; counts it in both cases.
   absl::Status Accept(Call* call);
+  // Tells a caller that a full queue rejects when to retry.
+  absl::Status WithPause(absl::Status status);
   // From the tokenizer pool on to the queue.
   void Tokenized(std::shared_ptr<Call> call);
   // The lengths of what is to be computed; empty: the call is done.

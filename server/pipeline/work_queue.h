@@ -20,6 +20,7 @@
 #include "server/pipeline/batch_policy.h"
 #include "server/pipeline/call.h"
 #include "server/pipeline/mutex.h"
+#include "server/pipeline/queue_pace.h"
 #include "server/pipeline/request.h"
 
 namespace encoderd {
@@ -72,6 +73,9 @@ class WorkQueue {
   bool lost() const { return lost_.load(std::memory_order_acquire); }
   absl::Status LostError() const;
 
+  // How fast the queue is emptied.
+  QueuePace& pace() { return pace_; }
+
   // No more Adds come; Take returns false once the queue is empty.
   void Stop();
 
@@ -90,6 +94,7 @@ class WorkQueue {
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   PipelineObserver& observer_;
+  QueuePace pace_;
   std::atomic<bool> lost_{false};
   std::atomic<bool> small_waits_{false};
 

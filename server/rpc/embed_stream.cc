@@ -30,7 +30,9 @@ absl::Status NoRequestId() {
 absl::Status WithIndex(const absl::Status& published, int64_t index) {
   ErrorDetail detail = GetErrorDetail(published).value_or(ErrorDetail());
   detail.metadata["request_index"] = absl::StrCat(index);
-  return MakeError(published.code(), published.message(), detail);
+  return WithRetryPause(
+      MakeError(published.code(), published.message(), detail),
+      GetRetryPause(published));
 }
 
 // The approximate size of the answer: four bytes per value.

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/pipeline/queue_pace.h"
 #include "tests/integration/stream_client.h"
 #include "tests/support/patience.h"
 #include "tests/support/raw_http2.h"
@@ -97,8 +98,11 @@ TEST(QueueTest, AFullQueueSaysWhenToComeBack) {
   EXPECT_EQ(error.code, grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(error.reason, "QUEUE_FULL");
   ASSERT_TRUE(error.retry_delay.has_value());
-  EXPECT_GT(*error.retry_delay, absl::ZeroDuration());
-  EXPECT_EQ(third.Trailer("grpc-retry-pushback-ms"), "100");
+  // Nothing has been computed: the shortest time in which a queue drains.
+  EXPECT_GE(*error.retry_delay, QueuePace::kShortestDrain / 2);
+  EXPECT_LE(*error.retry_delay, QueuePace::kShortestDrain);
+  EXPECT_EQ(third.Trailer("grpc-retry-pushback-ms"),
+            absl::StrCat(absl::ToInt64Milliseconds(*error.retry_delay)));
 
   server.model().device().OpenGate();
   EXPECT_TRUE(first.Wait().ok());

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/base/error.h"
+#include "server/pipeline/errors.h"
 
 namespace encoderd {
 namespace {
@@ -19,7 +20,11 @@ TEST(PublishTest, TellsWhenToComeBackOnlyWhereItHelps) {
     return RetryDelay(MakeError(code, "m", {reason, {}, ""}));
   };
   EXPECT_EQ(delay(StatusCode::kResourceExhausted, "QUEUE_FULL"),
-            absl::Milliseconds(100));
+            absl::Milliseconds(500));
+  EXPECT_EQ(RetryDelay(WithRetryPause(MakeError(StatusCode::kResourceExhausted,
+                                                "m", {"QUEUE_FULL", {}, ""}),
+                                      absl::Milliseconds(1250))),
+            absl::Milliseconds(1250));
   EXPECT_EQ(delay(StatusCode::kUnavailable, "LOADING"),
             absl::Milliseconds(500));
   EXPECT_EQ(delay(StatusCode::kUnavailable, "DRAINING"), absl::Seconds(1));

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/pipeline/errors.h"
+#include "server/pipeline/queue_pace.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
 namespace encoderd {
@@ -40,6 +42,28 @@ TEST(PipelineQueueTest, RefusesFromWithinSubmitWhenTheQueueIsFull) {
   EXPECT_TRUE(blocker.Get().ok());
   EXPECT_TRUE(fills.Get().ok());
   EXPECT_TRUE(harness.Submit(request).Get().ok());  // there is room again
+}
+
+// Three tenths of a second for a token: the 69 that wait take 20 s.
+TEST(PipelineQueueTest, TellsWhomItRejectsToPauseAsLongAsTheQueueNeeds) {
+  PipelineHarness::Settings settings;
+  settings.options.max_queue_tokens = 100;
+  PipelineHarness harness(settings);
+  harness.device.SetLatency(absl::Milliseconds(900), absl::ZeroDuration());
+  EXPECT_TRUE(harness.Submit({"x"}).Get().ok());
+  auto blocker = harness.Block();
+  auto fills = harness.Submit({std::string(60, 'x')});
+  harness.WaitForQueue(1);
+  const absl::Status status =
+      harness.Submit({std::string(60, 'x')}).Get().status();
+  EXPECT_EQ(ReasonOf(status), "QUEUE_FULL");
+  const auto pause = GetRetryPause(status);
+  ASSERT_TRUE(pause.has_value());
+  EXPECT_GE(*pause, QueuePace::kLongestDrain / 2);
+  EXPECT_LE(*pause, QueuePace::kLongestDrain);
+  harness.device.SetLatency(absl::ZeroDuration(), absl::ZeroDuration());
+  harness.device.OpenGate();
+  EXPECT_TRUE(fills.Get().ok());
 }
 
 TEST(PipelineQueueTest, RefusesARequestLargerThanTheWholeQueue) {

@@ -207,7 +207,7 @@ int Invocation::Fail(const absl::Status& status,
   } else {
     environment.err << client::Describe(status);
   }
-  environment.err << Remedy(status, flags, settings.target) << "\n";
+  environment.err << Remedy(status, flags) << "\n";
   return kExitFailed;
 }
 

@@ -51,15 +51,15 @@ struct CallOptions {
 
 inline constexpr absl::Duration kTick = absl::Milliseconds(100);  // asks stop
 
-inline bool Stopped(const CallOptions& options) {
-  return options.stop != nullptr && options.stop();
+inline bool Stopped(const std::function<bool()>& stop) {
+  return stop != nullptr && stop();
 }
 
 // Sleeps; false: it was stopped.
-inline bool SleepUnlessStopped(absl::Duration pause,
-                               const CallOptions& options) {
+[[nodiscard]] inline bool SleepUnlessStopped(
+    absl::Duration pause, const std::function<bool()>& stop) {
   for (; pause > absl::ZeroDuration(); pause -= kTick) {
-    if (Stopped(options)) return false;
+    if (Stopped(stop)) return false;
     absl::SleepFor(std::min(pause, kTick));
   }
   return true;
@@ -107,16 +107,19 @@ absl::Status RunCalls(
     }
     if (window.empty()) break;
     OneCall& front = *window.front();
-    while (!front.Ended() && !Stopped(options)) {
+    while (!front.Ended() && !Stopped(options.stop)) {
       front.done->WaitForNotificationWithTimeout(kTick);
     }
-    if (Stopped(options)) {
+    if (Stopped(options.stop)) {
       result = absl::CancelledError("stopped");
       break;
     }
     result = front.Result();
     if (const auto pause = RetryPause(result, front.deadline)) {
-      SleepUnlessStopped(*pause, options);
+      if (!SleepUnlessStopped(*pause, options.stop)) {
+        result = absl::CancelledError("stopped");
+        break;
+      }
       for (const auto& call : window) {
         if (!call->Ended()) continue;
         const absl::Status refused = call->Result();

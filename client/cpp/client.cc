@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/cpp/calls.h"
 #include "client/cpp/channel.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/target.h"
@@ -81,7 +82,9 @@ absl::Status Client::Call(
     const auto pause = RetryPause(status, deadline);
     if (!pause.has_value()) return status;
     passing = status;
-    absl::SleepFor(*pause);
+    if (!SleepUnlessStopped(*pause, options_.stop)) {
+      return absl::CancelledError("stopped");
+    }
   }
 }
 

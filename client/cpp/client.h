@@ -112,7 +112,7 @@ class Client {
  private:
   Client(std::shared_ptr<grpc::Channel> channel, ClientOptions options);
   // Makes a call, and again while the server loads or its queue is full, until
-  // the timeout passes.
+  // the timeout passes. CANCELLED if it was stopped in between.
   absl::Status Call(
       absl::FunctionRef<grpc::Status(grpc::ClientContext*)> call) const;
 

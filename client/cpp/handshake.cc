@@ -3,13 +3,18 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "google/rpc/status.pb.h"
 
 namespace encoderd::client {
 namespace {
+
+constexpr char kFaultUrl[] = "encoderd.client/connection_fault";
 
 // What gRPC says where it has no connection, instead of one that broke.
 bool IsWithoutConnection(const grpc::Status& status) {
@@ -26,6 +31,8 @@ bool IsWithoutConnection(const grpc::Status& status) {
           absl::StartsWith(message, "empty address list"));
 }
 
+using Fault = ConnectionFault;
+
 // Words of gRPC or of its TLS library, in lower case with blanks for '_', and
 // what they mean to the caller. The first that fits counts.
 // "$0" is the target.
@@ -34,7 +41,7 @@ struct Explanation {
   Client client;
   absl::string_view sign;
   absl::string_view words;
-  bool certain = false;  // gRPC's own words add nothing
+  Fault fault = Fault::kSecurity;
 };
 
 constexpr absl::string_view kNotTrusted =
@@ -77,15 +84,17 @@ constexpr absl::string_view kUnreachable =
     "$0 cannot be reached: check the address, the network and firewalls";
 
 constexpr Explanation kExplanations[] = {
-    {Explanation::kAny, "connection refused", kRefused, true},
-    {Explanation::kPlain, "http1.x", kHttp, true},
-    {Explanation::kPlain, "failed parsing http/2", kHttp, true},
-    {Explanation::kAny, "http2 header with status", kHttp, true},
-    {Explanation::kAny, "dns resolution failed", kNoName, true},
-    {Explanation::kAny, "settings frame", kSilent, true},
-    {Explanation::kAny, "no route to host", kUnreachable, true},
-    {Explanation::kAny, "network is unreachable", kUnreachable, true},
-    {Explanation::kAny, "connection timed out", kUnreachable, true},
+    {Explanation::kAny, "connection refused", kRefused, Fault::kRefused},
+    {Explanation::kPlain, "http1.x", kHttp, Fault::kHttp},
+    {Explanation::kPlain, "failed parsing http/2", kHttp, Fault::kHttp},
+    {Explanation::kAny, "http2 header with status", kHttp, Fault::kHttp},
+    {Explanation::kAny, "dns resolution failed", kNoName, Fault::kNoName},
+    {Explanation::kAny, "settings frame", kSilent, Fault::kSilent},
+    {Explanation::kAny, "no route to host", kUnreachable, Fault::kUnreachable},
+    {Explanation::kAny, "network is unreachable", kUnreachable,
+     Fault::kUnreachable},
+    {Explanation::kAny, "connection timed out", kUnreachable,
+     Fault::kUnreachable},
     {Explanation::kTls, "handshake read failed", kEndedHandshake},
     {Explanation::kTls, "certificate verify failed", kNotTrusted},
     {Explanation::kTls, "empty address list", kNoAuthorities},
@@ -111,20 +120,38 @@ grpc::Status ExplainHandshake(const grpc::Status& status, bool tls,
   const std::string said = absl::StrReplaceAll(
       absl::AsciiStrToLower(status.error_message()), {{"_", " "}});
   std::string words = "no connection to $0";
-  bool certain = false;
+  Fault fault = Fault::kUnknown;
   for (const Explanation& entry : kExplanations) {
     if (entry.client == (tls ? Explanation::kPlain : Explanation::kTls) ||
         !absl::StrContains(said, entry.sign)) {
       continue;
     }
     words = std::string(entry.words);
-    certain = entry.certain;
+    fault = entry.fault;
     break;
   }
   words = absl::StrReplaceAll(words, {{"$0", target}});
-  if (!certain)
+  if (fault == Fault::kUnknown || fault == Fault::kSecurity) {
     absl::StrAppend(&words, "; gRPC says: ", status.error_message());
-  return grpc::Status(status.error_code(), words);
+  }
+  // FromGrpc makes a payload of every detail.
+  google::rpc::Status details;
+  details.set_code(static_cast<int>(status.error_code()));
+  details.set_message(words);
+  google::protobuf::Any* detail = details.add_details();
+  detail->set_type_url(kFaultUrl);
+  detail->set_value(absl::StrCat(static_cast<int>(fault)));
+  return grpc::Status(status.error_code(), words, details.SerializeAsString());
+}
+
+std::optional<ConnectionFault> GetConnectionFault(const absl::Status& status) {
+  const auto payload = status.GetPayload(kFaultUrl);
+  int fault = 0;
+  if (!payload.has_value() ||
+      !absl::SimpleAtoi(std::string(*payload), &fault)) {
+    return std::nullopt;
+  }
+  return static_cast<ConnectionFault>(fault);
 }
 
 }  // namespace encoderd::client

@@ -23,25 +23,32 @@ absl::Status Refused(absl::string_view target, const Parts&... parts) {
       absl::StrCat("target \"", target, "\": ", parts...));
 }
 
+bool AreDigits(absl::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+}
+
 // One "host[:port]" of `target`, with its port.
 absl::StatusOr<std::string> WithPort(absl::string_view target,
                                      absl::string_view address) {
-  absl::string_view host = address;
-  absl::string_view port;
-  bool has_port = false;
-  const size_t colon = address.rfind(':');
   const bool bracketed = absl::StartsWith(address, "[");
-  const size_t bracket = address.find(']');
-  if (bracketed && bracket == absl::string_view::npos) {
-    return Refused(target, "the bracket is not closed: write [ADDRESS]:PORT");
-  }
   // The colons of an IPv6 address without brackets separate no port.
-  const bool many = std::count(address.begin(), address.end(), ':') > 1;
-  if (bracketed ? colon != absl::string_view::npos && colon > bracket
-                : colon != absl::string_view::npos && !many) {
-    host = address.substr(0, colon);
-    port = address.substr(colon + 1);
-    has_port = true;
+  const bool many =
+      !bracketed && std::count(address.begin(), address.end(), ':') > 1;
+  size_t host_bytes = many ? address.size() : address.find(':');
+  if (bracketed) {
+    const size_t bracket = address.find(']');
+    if (bracket == absl::string_view::npos) {
+      return Refused(target, "the bracket is not closed: write [ADDRESS]:PORT");
+    }
+    host_bytes = bracket + 1;
+  }
+  const absl::string_view host = address.substr(0, host_bytes);
+  absl::string_view port = address.substr(host.size());
+  const bool has_port = absl::ConsumePrefix(&port, ":");
+  if (!has_port && !port.empty()) {
+    return Refused(target,
+                   "only a port may follow the bracket: write [ADDRESS]:PORT");
   }
   if (host.empty() || host == "[]") {
     return Refused(target,
@@ -49,26 +56,47 @@ absl::StatusOr<std::string> WithPort(absl::string_view target,
                    "localhost:",
                    port.empty() ? "8400" : port);
   }
-  if (!bracketed && many) {
-    return absl::StrCat("[", address, "]:", kDefaultPort);
-  }
-  if (!has_port) return absl::StrCat(host, ":", kDefaultPort);
   int number = 0;
-  const bool digits =
-      std::all_of(port.begin(), port.end(), absl::ascii_isdigit);
-  if (port.empty() || !digits || !absl::SimpleAtoi(port, &number) ||
-      number < 1 || number > kHighestPort) {
+  if (has_port && (!AreDigits(port) || !absl::SimpleAtoi(port, &number) ||
+                   number < 1 || number > kHighestPort)) {
     return Refused(target, "the port must be a number from 1 to ", kHighestPort,
                    "; encoderd's is ", kDefaultPort, " unless its --listen ",
                    "says otherwise");
   }
-  return std::string(address);
+  const size_t foreign = host.find_first_of("/?#@,");
+  if (foreign != absl::string_view::npos) {
+    return Refused(target, "a host has no '", host.substr(foreign, 1),
+                   "': write HOST:PORT, such as localhost:8400");
+  }
+  if (has_port) return std::string(address);
+  if (AreDigits(host)) {
+    return Refused(target, "a port without a host: write localhost:", host);
+  }
+  return many ? absl::StrCat("[", host, "]:", kDefaultPort)
+              : absl::StrCat(host, ":", kDefaultPort);
+}
+
+// Whether `target` begins with a scheme and "://" at `slashes`.
+bool HasScheme(absl::string_view target, size_t slashes) {
+  return slashes != absl::string_view::npos && slashes > 0 &&
+         absl::ascii_isalpha(target[0]) &&
+         std::all_of(target.begin(), target.begin() + slashes, [](char c) {
+           return absl::ascii_isalnum(c) || absl::StrContains("_+.-", c);
+         });
 }
 
 // A URL's scheme, which gRPC would take for a name to look up.
 bool IsUrlScheme(absl::string_view scheme) {
-  for (const char* const other : {"http", "https", "grpc", "grpcs", "tcp"}) {
+  for (const char* const other :
+       {"http", "https", "grpc", "grpcs", "h2", "h2c", "tcp", "tls"}) {
     if (absl::EqualsIgnoreCase(scheme, other)) return true;
+  }
+  return false;
+}
+
+bool IsEncrypted(absl::string_view url) {
+  for (const char* const scheme : {"https:", "grpcs:", "tls:"}) {
+    if (absl::StartsWithIgnoreCase(url, scheme)) return true;
   }
   return false;
 }
@@ -76,12 +104,11 @@ bool IsUrlScheme(absl::string_view scheme) {
 absl::Status RefuseUrl(absl::string_view target, size_t host_at) {
   const absl::string_view address =
       target.substr(host_at, target.find('/', host_at) - host_at);
-  return Refused(
-      target, "a URL is not an address: write HOST:PORT, such as ",
-      address.empty() || absl::EndsWith(address, ":8401") ? "localhost:8400"
-                                                          : address,
-      absl::StartsWithIgnoreCase(target, "https") ? ", and turn TLS on (tls)"
-                                                  : "");
+  return Refused(target, "a URL is not an address: write HOST:PORT, such as ",
+                 address.empty() || absl::EndsWith(address, ":8401")
+                     ? "localhost:8400"
+                     : address,
+                 IsEncrypted(target) ? ", and turn TLS on (tls)" : "");
 }
 
 }  // namespace
@@ -101,7 +128,7 @@ absl::StatusOr<std::string> CheckTarget(absl::string_view target) {
       IsUrlScheme(target.substr(0, slashes))) {
     return RefuseUrl(target, slashes + 3);
   }
-  for (const char* const scheme : {"ipv4:", "ipv6:"}) {
+  for (const char* const scheme : {"ipv4:///", "ipv6:///", "ipv4:", "ipv6:"}) {
     absl::string_view rest = target;
     if (!absl::ConsumePrefix(&rest, scheme)) continue;
     std::vector<std::string> addresses;
@@ -127,7 +154,7 @@ absl::StatusOr<std::string> CheckTarget(absl::string_view target) {
        {"unix:", "unix-abstract:", "vsock:", "xds:"}) {
     if (absl::StartsWith(target, scheme)) return std::string(target);
   }
-  if (slashes != absl::string_view::npos) return std::string(target);
+  if (HasScheme(target, slashes)) return std::string(target);
   return WithPort(target, target);
 }
 

@@ -15,7 +15,8 @@ namespace encoderd::client {
 // IPv6 address with or without brackets, or these after "dns:", "ipv4:" or
 // "ipv6:". Other names of gRPC's, such as "unix:/path", stay as they are.
 // INVALID_ARGUMENT says what to write instead of a URL, of a port that is not
-// from 1 to 65535, or of an address without a host.
+// from 1 to 65535, or of an address without a host. The Python client has the
+// same rules (tests/support/targets.txt).
 absl::StatusOr<std::string> CheckTarget(absl::string_view target);
 
 }  // namespace encoderd::client

@@ -1,4 +1,6 @@
 // What the fake service tells of its model and its position table.
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "tests/support/fake_encoder_service.h"
 
@@ -20,6 +22,21 @@ void FillModel(v1::Model* model) {
 }
 
 }  // namespace
+
+void FakeEncoderService::RefuseModels(grpc::Status status) {
+  absl::MutexLock lock(&mu_);
+  models_refused_ = std::move(status);
+}
+
+void FakeEncoderService::SetVerdict(v1::PositionVerdict verdict) {
+  absl::MutexLock lock(&mu_);
+  verdict_ = verdict;
+}
+
+void FakeEncoderService::SetPooling(v1::Pooling pooling) {
+  absl::MutexLock lock(&mu_);
+  pooling_ = pooling;
+}
 
 grpc::Status FakeEncoderService::InspectPositions(
     grpc::ServerContext* context, const v1::InspectPositionsRequest* request,
@@ -62,10 +79,11 @@ grpc::Status FakeEncoderService::InspectPositions(
     entry->set_mean_cosine(0.5f / static_cast<float>(distance));
     entry->set_mean_centered_cosine(0.25f / static_cast<float>(distance));
   }
-  response->set_verdict(v1::POSITION_VERDICT_PARTLY_TRAINED);
   response->set_verdict_cosine(0.5f);
   response->set_threshold(0.125f);
   response->set_change_row(kMaxLen / 2);
+  absl::MutexLock lock(&mu_);
+  response->set_verdict(verdict_);
   return grpc::Status::OK;
 }
 
@@ -93,6 +111,7 @@ grpc::Status FakeEncoderService::GetModel(grpc::ServerContext* context,
   }
   FillModel(model);
   absl::MutexLock lock(&mu_);
+  if (!models_refused_.ok()) return models_refused_;
   model->set_pooling(pooling_);
   return grpc::Status::OK;
 }

@@ -127,11 +127,6 @@ void FakeEncoderService::FailNext(int count, grpc::Status status) {
   failure_ = std::move(status);
 }
 
-void FakeEncoderService::SetPooling(v1::Pooling pooling) {
-  absl::MutexLock lock(&mu_);
-  pooling_ = pooling;
-}
-
 void FakeEncoderService::SetDelay(absl::Duration delay) {
   absl::MutexLock lock(&mu_);
   delay_ = delay;

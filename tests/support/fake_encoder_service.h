@@ -63,6 +63,10 @@ class FakeEncoderService : public v1::Encoder::Service {
   void HoldUntilTogether(int calls);
   // What GetModel tells; vectors stay as they are.
   void SetPooling(v1::Pooling pooling);
+  // What GetModel answers instead of a model.
+  void RefuseModels(grpc::Status status);
+  // What InspectPositions concludes.
+  void SetVerdict(v1::PositionVerdict verdict);
   // What the health service says of the whole server.
   void SetServing(bool serving);
 
@@ -122,6 +126,9 @@ class FakeEncoderService : public v1::Encoder::Service {
   int port_ = 0;                          // constant after construction
   mutable absl::Mutex mu_;
   v1::Pooling pooling_ ABSL_GUARDED_BY(mu_) = v1::POOLING_MEAN;
+  grpc::Status models_refused_ ABSL_GUARDED_BY(mu_);
+  v1::PositionVerdict verdict_ ABSL_GUARDED_BY(mu_) =
+      v1::POSITION_VERDICT_PARTLY_TRAINED;
   int failures_left_ ABSL_GUARDED_BY(mu_) = 0;
   grpc::Status failure_ ABSL_GUARDED_BY(mu_);
   absl::Duration delay_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();

@@ -81,13 +81,18 @@ class BulkRun {
                        "--input"));
     }
     absl::Status status = lock_.Take(output);
+    if (status.ok()) status = CheckMarksFile(resume_path_);
     if (!status.ok()) return status;
     work_ = MarkWork(model, choices_.embed);
     if (choices_.resume) status = FindFinishedRows();
     if (!status.ok() || done_ == 0) return status;
     before_ = done_;
     invocation_.environment.err << "Resuming: " << done_
-                                << " texts already done.\n";
+                                << " texts already done";
+    if (skipped_ > 0) {
+      invocation_.environment.err << ", " << skipped_ << " of them skipped";
+    }
+    invocation_.environment.err << ".\n";
     return OpenRows();
   }
 
@@ -104,14 +109,14 @@ class BulkRun {
     if (done <= 0) return absl::OkStatus();
     std::ifstream marks(resume_path_, std::ios::binary);
     marks.seekg(kNpyHeaderBytes);
-    const auto next_is = [&marks](absl::string_view mark) {
-      std::string found(mark.size(), '\0');
+    const auto next = [&marks] {
+      std::string found(kMarkLayout.row_bytes(), '\0');
       marks.read(found.data(), static_cast<std::streamsize>(found.size()));
-      return found == mark;
+      return found;
     };
     const size_t half = work_.size() / 2;
-    if (!next_is(work_.substr(0, half))) return Changed(done, "the model");
-    if (!next_is(work_.substr(half))) return Changed(done, "the options");
+    if (next() != work_.substr(0, half)) return Changed(done, "the model");
+    if (next() != work_.substr(half)) return Changed(done, "the options");
     absl::StatusOr<int64_t> rows = RowFile::RowsIn(output, layout_);
     if (rows.ok() && own_ranges_) {
       const auto scales = RowFile::RowsIn(scales_path_, kScaleLayout);
@@ -127,9 +132,14 @@ class BulkRun {
       absl::Status refused;
       const auto more = source_->Next(&text, &refused);
       if (!more.ok()) return more.status();
-      if (!*more || !next_is(MarkText(text, refused))) {
+      const std::string mark = MarkText(text, refused);
+      const std::string found = next();
+      if (*more && found == mark) continue;
+      if (!*more || found != MarkSkipped(mark)) {
         return Changed(done, absl::StrCat("the text of ", source_->NameOf(i)));
       }
+      if (!skip_bad()) return Skipped(i);
+      ++skipped_;
     }
     done_ = done;
     return absl::OkStatus();
@@ -140,6 +150,14 @@ class BulkRun {
                              " rows of an interrupted run, and ", what,
                              " changed since; to resume it, repeat its "
                              "command"));
+  }
+
+  absl::Status Skipped(int64_t i) const {
+    return Keep(absl::StrCat(invocation_.settings.output,
+                             " holds rows of an interrupted run that "
+                             "skipped ",
+                             source_->NameOf(i),
+                             "; to resume it, add --on_error=skip"));
   }
 
   static absl::Status Keep(absl::string_view why) {
@@ -221,6 +239,7 @@ class BulkRun {
         bad_line_ = answer.first_input + static_cast<int64_t>(i);
         if (!skip_bad()) break;
         Skip(bad);
+        pending_.front() = MarkSkipped(pending_.front());
         bad = absl::OkStatus();
         rows.append(layout_.row_bytes(), '\0');
       } else if (static_cast<int64_t>(embedding.packed().size()) !=
@@ -311,7 +330,7 @@ class BulkRun {
       return invocation_.Refuse(NoTexts());
     }
     if (skipped_ > 0) {
-      invocation_.environment.err << skipped_ << " of " << done_ - before_
+      invocation_.environment.err << skipped_ << " of " << done_
                                   << " texts were skipped; their rows are 0\n";
     }
     const bool none = skipped_ > 0 && before_ == 0 && skipped_ == done_;
@@ -332,9 +351,9 @@ class BulkRun {
   std::unique_ptr<RowFile> marks_;   // null: nor its mark
   std::deque<std::string> pending_;  // marks of texts that were not answered
   int64_t done_ = 0;                 // rows of the output
-  int most_texts_ = 0;  // of one request, as the server has it; 0: not known
-  int64_t before_ = 0;  // rows of earlier runs
-  int64_t skipped_ = 0;
+  int most_texts_ = 0;   // of one request, as the server has it; 0: not known
+  int64_t before_ = 0;   // rows of earlier runs
+  int64_t skipped_ = 0;  // of all rows
   LongTexts long_texts_;
   int64_t bad_line_ = -1;
   bool broken_input_ = false;  // nothing behind the last text can be read

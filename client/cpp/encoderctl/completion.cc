@@ -85,7 +85,8 @@ int RunCompletion(const Command& command, const Arguments& arguments,
     return invocation.Usage("takes the name of a shell: bash");
   }
   std::vector<std::string> names = {"help"};
-  std::string script = "declare -A _encoderctl_flags _encoderctl_values\n";
+  // -g: bash-completion sources this inside a function.
+  std::string script = "declare -gA _encoderctl_flags _encoderctl_values\n";
   for (const Command& other : Commands()) {
     names.push_back(other.name);
     absl::StrAppend(&script, Candidates(other));

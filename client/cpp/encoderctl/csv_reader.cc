@@ -9,7 +9,6 @@
 namespace encoderd::ctl {
 namespace {
 
-constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
 constexpr size_t kMostFields = 1 << 16;  // of a row that are kept
 
 // Where a row stands between two bytes.
@@ -147,15 +146,15 @@ absl::StatusOr<std::vector<std::string>> CsvReader::NextRow(
 }
 
 absl::Status CsvReader::Begin(LineReader* in) {
+  const absl::Status skipped = in->SkipByteOrderMark();
+  if (!skipped.ok()) return skipped;
   std::string wrong;
-  auto header = NextRow(in, &wrong);
+  const auto header = NextRow(in, &wrong);
   if (!header.ok()) return header.status();
   if (header->empty()) return absl::OkStatus();  // no rows, no texts
   if (!wrong.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("the first row ", wrong));
   }
-  std::string& first = header->front();
-  if (absl::StartsWith(first, kByteOrderMark)) first.erase(0, 3);
   columns_ = header->size();
   const auto found = std::find(header->begin(), header->end(), field_);
   if (found == header->end()) return NoColumn(field_, *header);

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMost = std::numeric_limits<int>::max();
 
-const char* VerdictWord(v1::PositionVerdict verdict) {
+std::string VerdictWord(v1::PositionVerdict verdict) {
   switch (verdict) {
     case v1::POSITION_VERDICT_TRAINED:
       return "trained";
@@ -29,8 +29,10 @@ const char* VerdictWord(v1::PositionVerdict verdict) {
       return "looks random";
     case v1::POSITION_VERDICT_PARTLY_TRAINED:
       return "partly trained";
-    default:
+    case v1::POSITION_VERDICT_UNSPECIFIED:
       return "undecided";
+    default:  // of a newer server
+      return absl::StrCat("unknown verdict ", static_cast<int>(verdict));
   }
 }
 
@@ -48,8 +50,11 @@ std::string Conclusion(const v1::InspectPositionsResponse& response) {
       return absl::StrCat("WARNING: trained up to row ",
                           response.change_row() - 1, ", random from row ",
                           response.change_row(), " on: before it ", figures);
+    case v1::POSITION_VERDICT_UNSPECIFIED:
+      return "undecided: too few rows";
     default:
-      return "undecided: fewer than 9 rows";
+      return absl::StrCat(VerdictWord(response.verdict()),
+                          ": the server is newer than this program");
   }
 }
 

@@ -269,7 +269,7 @@ int Invocation::Fail(const absl::Status& failed,
                             ? words
                             : InFlags(words));
   }
-  environment.err << Remedy(status, flags, settings.target) << "\n";
+  environment.err << Remedy(status, flags) << "\n";
   return kExitFailed;
 }
 

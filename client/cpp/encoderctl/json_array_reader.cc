@@ -7,7 +7,6 @@
 namespace encoderd::ctl {
 namespace {
 
-constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
 constexpr absl::string_view kBlanks = " \t\r\n";
 
 absl::Status Invalid(const LineReader& in, absl::string_view wanted) {
@@ -55,32 +54,32 @@ class ElementEnd {
 
 }  // namespace
 
-absl::StatusOr<char> JsonArrayReader::Look(LineReader* in) const {
+absl::StatusOr<std::optional<char>> JsonArrayReader::Look(
+    LineReader* in) const {
   while (true) {
     const auto bytes = in->Peek();
     if (!bytes.ok()) return bytes.status();
-    if (bytes->empty()) return '\0';
+    if (bytes->empty()) return std::nullopt;
     const size_t at = bytes->find_first_not_of(kBlanks);
     if (at != absl::string_view::npos) {
       const char found = (*bytes)[at];
       in->Consume(at);
-      return found;
+      return std::optional<char>(found);
     }
     in->Consume(bytes->size());
   }
 }
 
 absl::Status JsonArrayReader::Begin(LineReader* in) {
-  const auto start = in->Peek();
-  if (!start.ok()) return start.status();
-  if (absl::StartsWith(*start, kByteOrderMark)) in->Consume(3);
+  const absl::Status skipped = in->SkipByteOrderMark();
+  if (!skipped.ok()) return skipped;
   const auto found = Look(in);
   if (!found.ok()) return found.status();
   if (*found == '[') {
     in->Consume(1);
     return absl::OkStatus();
   }
-  if (*found == '\0') {  // no texts
+  if (!found->has_value()) {  // no texts
     ended_ = true;
     return absl::OkStatus();
   }
@@ -97,7 +96,7 @@ absl::StatusOr<bool> JsonArrayReader::ReadSeparator(LineReader* in) {
     ended_ = true;
     found = Look(in);
     if (!found.ok()) return found.status();
-    if (*found != '\0') return Invalid(*in, "the end after the array");
+    if (found->has_value()) return Invalid(*in, "the end after the array");
     return false;
   }
   if (first_) return true;
@@ -135,7 +134,7 @@ absl::StatusOr<bool> JsonArrayReader::Next(LineReader* in, std::string* text,
   first_ = false;
   const auto found = Look(in);
   if (!found.ok()) return found.status();
-  if (*found == ',' || *found == ']' || *found == '\0') {
+  if (!found->has_value() || *found == ',' || *found == ']') {
     return Invalid(*in, "a value");
   }
   std::string bytes;

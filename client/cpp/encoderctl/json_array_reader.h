@@ -3,6 +3,7 @@
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_JSON_ARRAY_READER_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_JSON_ARRAY_READER_H_
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,8 +21,9 @@ class JsonArrayReader : public RecordReader {
   const char* noun() const override { return "element"; }
 
  private:
-  // The next byte that is no blank, not consumed; '\0' at the end.
-  absl::StatusOr<char> Look(LineReader* in) const;
+  // The next byte that is no blank, not consumed; none at the end. A NUL is a
+  // byte like any other.
+  absl::StatusOr<std::optional<char>> Look(LineReader* in) const;
   // The bytes of one element, up to what separates it from the next; false: it
   // is longer than kMaxTextBytes, and was passed over.
   absl::StatusOr<bool> ReadElement(LineReader* in, std::string* bytes) const;

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace encoderd::ctl {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 64 << 10;
 constexpr int kTickMs = 100;  // asks whether to stop
+constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
@@ -57,6 +59,22 @@ LineReader::~LineReader() {
   if (owned_) close(descriptor_);
 }
 
+absl::Status LineReader::SkipByteOrderMark() {
+  while (true) {
+    const absl::string_view start =
+        absl::string_view(buffer_).substr(begin_, end_ - begin_);
+    if (absl::StartsWith(start, kByteOrderMark)) {
+      Consume(kByteOrderMark.size());
+      return absl::OkStatus();
+    }
+    // Bytes that may become the mark: a pipe gives what was written to it.
+    if (!absl::StartsWith(kByteOrderMark, start)) return absl::OkStatus();
+    const absl::StatusOr<bool> more = Extend();
+    if (!more.ok()) return more.status();
+    if (!*more) return absl::OkStatus();
+  }
+}
+
 absl::StatusOr<absl::string_view> LineReader::Peek() {
   const absl::StatusOr<bool> more = Fill();
   if (!more.ok()) return more.status();
@@ -73,7 +91,8 @@ absl::StatusOr<int64_t> LineReader::Read() {
   while (true) {
     if (stop_ != nullptr && stop_()) return absl::CancelledError("stopped");
     if (stream_ != nullptr) {
-      stream_->read(buffer_.data(), kBufferBytes);
+      stream_->read(buffer_.data() + end_,
+                    static_cast<std::streamsize>(kBufferBytes - end_));
       if (!stream_->bad()) return stream_->gcount();
       return absl::DataLossError(absl::StrCat("cannot read ", name_));
     }
@@ -81,7 +100,8 @@ absl::StatusOr<int64_t> LineReader::Read() {
     pollfd input = {descriptor_, POLLIN, 0};
     const int ready = poll(&input, 1, kTickMs);
     if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
-    const ssize_t got = read(descriptor_, buffer_.data(), kBufferBytes);
+    const ssize_t got =
+        read(descriptor_, buffer_.data() + end_, kBufferBytes - end_);
     if (got >= 0) return got;
     if (errno == EINTR || errno == EAGAIN) continue;
     return absl::DataLossError(absl::StrCat(
@@ -91,12 +111,16 @@ absl::StatusOr<int64_t> LineReader::Read() {
 
 absl::StatusOr<bool> LineReader::Fill() {
   if (begin_ < end_) return true;
+  begin_ = end_ = 0;
+  return Extend();
+}
+
+absl::StatusOr<bool> LineReader::Extend() {
   if (ended_) return false;
   const absl::StatusOr<int64_t> got = Read();
   if (!got.ok()) return got.status();
-  begin_ = 0;
-  end_ = static_cast<size_t>(*got);
-  ended_ = *got == 0;  // a terminal would begin again
+  end_ += static_cast<size_t>(*got);
+  ended_ = *got == 0;  // a terminal would start over
   return !ended_;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -38,8 +39,12 @@ class LineReader {
   // DATA_LOSS if reading fails.
   absl::StatusOr<bool> Next(std::string* line, int64_t* length);
 
-  // Instead of Next, for what is not made of lines: the bytes that come next, a
-  // few at least; none at the end. They stay next until Consume takes them.
+  // Passes over a UTF-8 byte order mark where the input begins with one, in
+  // however many pieces it arrives. Call it before Next and Peek.
+  absl::Status SkipByteOrderMark();
+
+  // Instead of Next, for what is not made of lines: the bytes that come next,
+  // at least one; none at the end. They stay next until Consume takes them.
   absl::StatusOr<absl::string_view> Peek();
   // Of those that Peek gave, at most all.
   void Consume(size_t bytes);
@@ -52,7 +57,10 @@ class LineReader {
  private:
   // Reads on once all that was read is used; false at the end.
   absl::StatusOr<bool> Fill();
-  // The bytes that came, at most those of buffer_; 0 at the end.
+  // Reads once, behind what is in buffer_, which must have room; false at the
+  // end.
+  absl::StatusOr<bool> Extend();
+  // The number of bytes that came to end_; 0 at the end.
   absl::StatusOr<int64_t> Read();
 
   const std::string name_;

@@ -1,8 +1,8 @@
 #include "client/cpp/encoderctl/remedy.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/error.h"
+#include "client/cpp/handshake.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -27,10 +27,27 @@ std::string OfInput(const std::string& reason, const Flags& flags) {
   return words;
 }
 
+// The message of ExplainHandshake says what to correct; this is where.
+std::string OfNoConnection(client::ConnectionFault fault) {
+  switch (fault) {
+    case client::ConnectionFault::kRefused:
+    case client::ConnectionFault::kNoName:
+    case client::ConnectionFault::kSilent:
+      return " (--target or ENCODERD_TARGET)";
+    case client::ConnectionFault::kHttp:
+      return "; correct --target or ENCODERD_TARGET";
+    case client::ConnectionFault::kUnreachable:
+      return "; --target or ENCODERD_TARGET sets the address";
+    case client::ConnectionFault::kSecurity:
+    case client::ConnectionFault::kUnknown:
+      break;
+  }
+  return "";
+}
+
 }  // namespace
 
-std::string Remedy(const absl::Status& status, const Flags& flags,
-                   absl::string_view target) {
+std::string Remedy(const absl::Status& status, const Flags& flags) {
   const auto details = client::GetErrorDetails(status);
   const std::string reason = details.has_value() ? details->reason : "";
   if (absl::IsInvalidArgument(status) &&
@@ -51,16 +68,12 @@ std::string Remedy(const absl::Status& status, const Flags& flags,
                ? "; lower --in_flight, or wait longer with --timeout"
                : "; wait longer with --timeout";
   }
+  const auto fault = client::GetConnectionFault(status);
+  if (fault.has_value()) return OfNoConnection(*fault);
   if (absl::IsUnavailable(status) && !details.has_value()) {
-    // Words that name the address say that there is no connection, and those
-    // that end in gRPC's why; others are of one that broke.
-    if (absl::StrContains(status.message(), "gRPC says: ")) return "";
-    return absl::StrContains(status.message(), target)
-               ? "; --target or ENCODERD_TARGET names the server"
-               : "; the connection broke: repeat the command";
+    return "; the connection broke: repeat the command";
   }
-  if (absl::IsUnimplemented(status) && !details.has_value() &&
-      !absl::StrContains(status.message(), "not gRPC")) {
+  if (absl::IsUnimplemented(status) && !details.has_value()) {
     return "; is this server an encoderd, and as new as this program?";
   }
   return "";

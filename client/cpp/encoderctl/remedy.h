@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "client/cpp/encoderctl/flags.h"
 
 namespace encoderd::ctl {
@@ -14,9 +13,7 @@ namespace encoderd::ctl {
 // "; take it with --truncate=end ...": the end of the sentence that describes
 // `status`. Names only flags that `flags` has; empty where nothing is to be
 // done, or the message says it.
-// `target`: the address that the client dialed.
-std::string Remedy(const absl::Status& status, const Flags& flags,
-                   absl::string_view target);
+std::string Remedy(const absl::Status& status, const Flags& flags);
 
 }  // namespace encoderd::ctl
 

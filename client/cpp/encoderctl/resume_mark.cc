@@ -4,6 +4,8 @@
 #include <openssl/evp.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/requests.h"
@@ -35,13 +37,30 @@ std::string ResumePathOf(const std::string& output) {
   return absl::StrCat(output, ".resume");
 }
 
+bool HoldsMarks(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::is_regular_file(path, none) &&
+         RowFile::CountIn(path, kMarkLayout).has_value();
+}
+
+absl::Status CheckMarksFile(const std::string& path) {
+  std::error_code none;
+  const auto size = std::filesystem::file_size(path, none);
+  if (none || size == 0 || HoldsMarks(path)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      path,
+      " is damaged, or not what encoderctl wrote there; move or remove it, or "
+      "write to another --output"));
+}
+
 std::string MarkWork(const v1::Model& model,
                      const client::EmbedOptions& options) {
   // Weights, pooling, dtype, max_len, prompts: whatever the server says.
   v1::Model said = model;
   said.clear_max_inputs_per_request();
   client::EmbedOptions changing = options;
-  changing.on_error = v1::ON_ERROR_PER_INPUT;  // changes no row
+  // Changes only the rows that it skips: MarkSkipped.
+  changing.on_error = v1::ON_ERROR_PER_INPUT;
   return Mark(ToText(said)) +
          Mark(ToText(client::ToRequest(changing).options()));
 }
@@ -49,6 +68,10 @@ std::string MarkWork(const v1::Model& model,
 std::string MarkText(absl::string_view text, const absl::Status& refused) {
   return Mark(refused.ok() ? absl::StrCat("text ", text)
                            : absl::StrCat("refused ", refused.message()));
+}
+
+std::string MarkSkipped(absl::string_view mark) {
+  return Mark(absl::StrCat("skipped ", mark));
 }
 
 }  // namespace encoderd::ctl

@@ -2,7 +2,8 @@
 // one left. An .npy [2 + rows, 16] of bytes, written like OUT.npy itself:
 //
 //   row 0, 1    marks of the model and of the options
-//   row 2 + i   mark of text i, once row i of OUT.npy was handed to the system
+//   row 2 + i   mark of text i, once row i of OUT.npy was handed to the system;
+//               another one if the text was skipped and its row is 0
 //
 // A mark is the first 16 bytes of a SHA-256. The input is known by the texts
 // that were used, not by its time, its name or its whole: a row costs 16 bytes
@@ -28,12 +29,21 @@ inline constexpr int64_t kWorkMarks = 2;  // of model and options, before texts
 // Where the marks of `output` lie.
 std::string ResumePathOf(const std::string& output);
 
+// Whether the file begins as marks do. One that does not may be a person's own
+// of that name, and is nobody's to write or delete.
+bool HoldsMarks(const std::string& path);
+// OK if a run may write its marks there: over marks, damaged ones included, an
+// empty file or none. FAILED_PRECONDITION names the file that is in the way.
+absl::Status CheckMarksFile(const std::string& path);
+
 // The marks of model and options: of all that can change a row.
 std::string MarkWork(const v1::Model& model,
                      const client::EmbedOptions& options);
 
 // The mark of a text, or of what was said of a line that gave none.
 std::string MarkText(absl::string_view text, const absl::Status& refused);
+// The mark that takes its place once the text was skipped.
+std::string MarkSkipped(absl::string_view mark);
 
 }  // namespace encoderd::ctl
 

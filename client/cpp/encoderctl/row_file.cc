@@ -15,12 +15,8 @@
 
 namespace encoderd::ctl {
 
-absl::StatusOr<int64_t> RowFile::RowsIn(const std::string& path,
+std::optional<int64_t> RowFile::CountIn(const std::string& path,
                                         const RowLayout& layout) {
-  std::error_code error;
-  const auto size = static_cast<int64_t>(
-      std::filesystem::file_size(path, error));  // -1 for an error
-  if (size <= 0) return 0;
   std::string head(kNpyHeaderBytes, '\0');
   std::ifstream(path, std::ios::binary).read(head.data(), kNpyHeaderBytes);
   constexpr char kShape[] = "'shape': (";
@@ -30,12 +26,25 @@ absl::StatusOr<int64_t> RowFile::RowsIn(const std::string& path,
     std::from_chars(head.data() + shape + sizeof(kShape) - 1,
                     head.data() + head.size(), rows);
   }
-  if (rows < 0 || head != NpyHeader(rows, layout.columns, layout.descr) ||
-      (size - kNpyHeaderBytes) / layout.row_bytes() < rows) {
+  if (rows < 0 || head != NpyHeader(rows, layout.columns, layout.descr)) {
+    return std::nullopt;
+  }
+  return rows;
+}
+
+absl::StatusOr<int64_t> RowFile::RowsIn(const std::string& path,
+                                        const RowLayout& layout) {
+  std::error_code error;
+  const auto size = static_cast<int64_t>(
+      std::filesystem::file_size(path, error));  // -1 for an error
+  if (size <= 0) return 0;
+  const std::optional<int64_t> rows = CountIn(path, layout);
+  if (!rows.has_value() ||
+      (size - kNpyHeaderBytes) / layout.row_bytes() < *rows) {
     return absl::DataLossError(
         absl::StrCat(path, " is damaged, or not what encoderctl wrote there"));
   }
-  return rows;
+  return *rows;
 }
 
 absl::StatusOr<std::unique_ptr<RowFile>> RowFile::Open(const std::string& path,

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,6 +25,10 @@ struct RowLayout {
 
 class RowFile {
  public:
+  // How many rows the head of `path` counts, whether it holds them or not;
+  // nullopt if the file does not begin with the head of this layout.
+  static std::optional<int64_t> CountIn(const std::string& path,
+                                        const RowLayout& layout);
   // How many rows the head of `path` counts; 0 where there is no file, or an
   // empty one. DATA_LOSS if it is no .npy of this layout, or has fewer rows.
   static absl::StatusOr<int64_t> RowsIn(const std::string& path,

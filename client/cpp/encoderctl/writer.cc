@@ -29,9 +29,10 @@ absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
     const absl::Status locked = writer->lock_.Take(file);
     if (!locked.ok()) return locked;
     const std::string resume = ResumePathOf(file);
-    if (!writer->lock_.found()) {
+    const bool marks = HoldsMarks(resume);
+    if (marks && !writer->lock_.found()) {
       std::filesystem::remove(resume, ignored);  // the rows are gone
-    } else if (std::filesystem::exists(resume, ignored)) {
+    } else if (marks) {
       return absl::FailedPreconditionError(absl::StrCat(
           file,
           " holds unfinished rows of an embed into an .npy; to keep them, "

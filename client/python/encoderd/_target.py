@@ -1,6 +1,7 @@
 """Targets: what a caller names as the server's address, and how gRPC wants it.
 
-A target without a port gets 8400. What cannot be an address is a ValueError
+A target without a port gets 8400, also behind dns:, ipv4: and ipv6:. The C++
+client has the same rules (tests/support/targets.txt). What cannot be an address is a ValueError
 that names the target, the fault and an address of the right form; gRPC itself
 would dial another port (99999 becomes 34463) or fail without saying why.
 """
@@ -18,9 +19,11 @@ DEFAULT_PORT = 8400
 DEFAULT_TARGET = f"localhost:{DEFAULT_PORT}"
 
 _LOCAL = ("unix:", "unix-abstract:")
-_SCHEMES = ("dns:///", "dns:", "ipv4:", "ipv6:")
+_LISTS = ("ipv4:///", "ipv6:///", "ipv4:", "ipv6:")  # of addresses
+_SCHEMES = ("dns:///", "dns:", *_LISTS)
 # What gRPC resolves by its own rules, or a plugin's: taken as it is.
-_OTHER = re.compile(r"[A-Za-z][\w+.-]*://|unix:|unix-abstract:|vsock:")
+_OTHER = re.compile(
+    r"(?a)[A-Za-z][\w+.-]*://|unix:|unix-abstract:|vsock:|xds:")
 _URL = re.compile(r"(?i)(https?|grpcs?|h2c?|tcp|tls)://")
 
 
@@ -41,9 +44,16 @@ def read_target(given: Optional[str]) -> str:
         raise _error(name, given, "a target has no "
                      f"{url[0]}; pass \"{rest or DEFAULT_TARGET}\""
                      + (" and tls=True" if encrypted else ""))
-    for scheme in _SCHEMES:
-        if given.startswith(scheme) and (scheme != "dns:"
-                                         or not given.startswith("dns://")):
+    if not given or re.search(r"[\s\x00-\x1f\x7f]", given):
+        raise _no_address(name, given)
+    if given.startswith("dns:"):  # dns:host, dns:///host, dns://resolver/host
+        at = given.find("/", 6) if given.startswith("dns://") else 3
+        if at < 0:
+            raise _error(name, given, "no host after the resolver; expected "
+                         "dns:///HOST:PORT")
+        return given[:at + 1] + _with_port(name, given, given[at + 1:])
+    for scheme in _LISTS:
+        if given.startswith(scheme):
             return scheme + ",".join(
                 _with_port(name, given, address)
                 for address in given[len(scheme):].split(","))
@@ -56,11 +66,15 @@ def _error(name: str, target: str, fault: str) -> ValueError:
     return ValueError(f"{name} is {target!r}: {fault}")
 
 
+def _no_address(name: str, target: str) -> ValueError:
+    return _error(name, target, "expected HOST:PORT, such as "
+                  f"\"{DEFAULT_TARGET}\"")
+
+
 def _with_port(name: str, target: str, address: str) -> str:
     """One address of a target as host:port or [host]:port."""
-    if not address or re.search(r"[\s/?#@]", address):
-        raise _error(name, target, "expected HOST:PORT, such as "
-                     f"\"{DEFAULT_TARGET}\"")
+    if not address or re.search(r"[/?#@,]", address):
+        raise _no_address(name, target)
     if address.startswith("["):
         host, bracket, rest = address[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
@@ -75,9 +89,9 @@ def _with_port(name: str, target: str, address: str) -> str:
     if port is None and host.isdigit():
         raise _error(name, target, "that is a port without a host; pass "
                      f"\"localhost:{host}\"")
-    if not host:
+    if host in ("", "[]"):
         raise _error(name, target, "no host before the port; pass "
-                     f"\"localhost:{port}\"")
+                     f"\"localhost:{port or DEFAULT_PORT}\"")
     if port is None:
         return f"{host}:{DEFAULT_PORT}"
     if not (port.isascii() and port.isdigit()):

@@ -4,6 +4,7 @@ waited for."""
 
 import asyncio
 import contextlib
+import pathlib
 import socket
 import socketserver
 import subprocess
@@ -212,17 +213,22 @@ def test_a_model_that_loads_is_waited_for_up_to_the_timeout(work):
     pytest.fail(f"{service.calls} calls in {timeout} s")
 
 
-@pytest.mark.parametrize("given, dialed", [
-    ("encoder.example", "encoder.example:8400"), ("localhost", "localhost:8400"),
-    ("10.0.0.1:1", "10.0.0.1:1"), ("::1", "[::1]:8400"),
-    ("[::1]", "[::1]:8400"), ("[::1]:65535", "[::1]:65535"),
-    ("dns:///encoder.example", "dns:///encoder.example:8400"),
-    ("dns://10.0.0.1/encoder.example", "dns://10.0.0.1/encoder.example"),
-    ("ipv4:10.0.0.1:80,10.0.0.2", "ipv4:10.0.0.1:80,10.0.0.2:8400"),
-    ("unix:/run/encoderd", "unix:/run/encoderd"),
-    ("xds:///encoders", "xds:///encoders")])
-def test_a_target_without_a_port_gets_8400(given, dialed):
-    assert read_target(given) == dialed
+def targets():
+    """(target, address or "refused") of the table that the C++ test reads."""
+    table = pathlib.Path(__file__).parents[2] / "support" / "targets.txt"
+    for line in table.read_text().splitlines():
+        if line and not line.startswith("#"):
+            given, _, dialed = line.partition(" -> ")
+            yield given, dialed
+
+
+@pytest.mark.parametrize("given, dialed", list(targets()))
+def test_targets_are_dialed_and_refused_as_by_the_cpp_client(given, dialed):
+    if dialed == "refused":
+        with pytest.raises(ValueError, match="^target is "):
+            read_target(given)
+    else:
+        assert read_target(given) == dialed
 
 
 @pytest.mark.parametrize("given, words", [
@@ -238,6 +244,9 @@ def test_a_target_without_a_port_gets_8400(given, dialed):
     ("localhost:", "'' is no port; expected a number from 1 to 65535"),
     ("localhost:http", "'http' is no port"),
     ("[::1", 'expected [ADDRESS]:PORT, such as "[::1]:8400"'),
+    ("one,two", 'expected HOST:PORT, such as "localhost:8400"'),
+    ("dns://10.0.0.1", "no host after the resolver; expected dns:///HOST:PORT"),
+    ("[]:1", 'no host before the port; pass "localhost:1"'),
     ("a host:1", 'expected HOST:PORT, such as "localhost:8400"'),
     ("", 'expected HOST:PORT, such as "localhost:8400"')])
 @pytest.mark.parametrize("kind", [encoderd.Client, encoderd.AsyncClient])

@@ -33,8 +33,7 @@ def test_nobody_listening_is_exit_code_1_with_words(gone):
     assert done.returncode == 1
     assert done.stderr == (
         f"encoderctl health: UNAVAILABLE: no server listens at {gone}: start "
-        "encoderd there, or correct the target; --target or ENCODERD_TARGET "
-        "names the server\n")
+        "encoderd there, or correct the target (--target or ENCODERD_TARGET)\n")
 
 
 def test_a_reader_that_goes_away_ends_it_in_silence(fake):
@@ -99,11 +98,13 @@ def test_ctrl_c_does_not_wait_for_a_server_that_never_answers(own_fake):
 
 
 def complete(script, *words):
-    """What bash offers for the last of `words`."""
+    """What bash offers for the last of `words`. The script is sourced inside a
+    function, as bash-completion does."""
     quoted = " ".join(f"'{word}'" for word in words)
     done = subprocess.run(
         ["bash", "--norc", "-c",
-         f"{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}\n"
+         f"load() {{ source /dev/stdin; }}\nload <<'END_OF_SCRIPT'\n{script}\n"
+         f"END_OF_SCRIPT\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}\n"
          "_encoderctl; printf '%s\\n' \"${COMPREPLY[@]}\""],
         capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""

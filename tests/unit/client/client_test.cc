@@ -145,11 +145,14 @@ TEST_F(ClientTest, GivesUpAfterFiveAttemptsWithTheServersWords) {
 }
 
 // `status` with a pause after which to call again.
-grpc::Status Passing(const grpc::Status& status) {
+grpc::Status Passing(const grpc::Status& status,
+                     absl::Duration pause = absl::Milliseconds(5)) {
   google::rpc::Status details;
   EXPECT_TRUE(details.ParseFromString(status.error_details()));
   google::rpc::RetryInfo retry;
-  retry.mutable_retry_delay()->set_nanos(5'000'000);
+  retry.mutable_retry_delay()->set_seconds(absl::ToInt64Seconds(pause));
+  retry.mutable_retry_delay()->set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(pause % absl::Seconds(1))));
   details.add_details()->PackFrom(retry);
   return grpc::Status(status.error_code(), status.error_message(),
                       details.SerializeAsString());
@@ -203,6 +206,19 @@ TEST_F(ClientTest, EndsAListWhenItIsStopped) {
   ASSERT_TRUE(client.ok()) << client.status();
   EXPECT_EQ((*client)->Embed({"~~never"}).status().code(),
             absl::StatusCode::kCancelled);
+}
+
+TEST_F(ClientTest, WaitsForAModelThatLoadsOnlyUntilItIsStopped) {
+  service_.RefuseModels(
+      Passing(FakeError(grpc::StatusCode::UNAVAILABLE,
+                        "the model is still loading", "LOADING", {}),
+              absl::Hours(1)));
+  ClientOptions options;
+  options.timeout = absl::Hours(2);
+  options.stop = [] { return true; };
+  const auto client = Client::Connect(service_.target(), options);
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_EQ((*client)->GetModel().status(), absl::CancelledError("stopped"));
 }
 
 TEST_F(ClientTest, DoesNotTryAgainWhatTheCallerMustFix) {

@@ -113,7 +113,7 @@ TEST_F(EncoderctlBulkTest, ABadTextIsNamedByItsLineAndSkippedWhenAsked) {
   EXPECT_THAT(err_, HasSubstr("bad.jsonl:2: skipped: INVALID_ARGUMENT"));
   EXPECT_THAT(err_, HasSubstr("bad.jsonl:3: skipped: INVALID_ARGUMENT: "
                               "inputs[2] is neither a JSON string"));
-  EXPECT_THAT(err_, HasSubstr("2 of 3 texts were skipped"));
+  EXPECT_THAT(err_, HasSubstr("2 of 4 texts were skipped"));
   const std::string bytes = Read(Path("bad.npy"));
   EXPECT_EQ(bytes.substr(0, kNpyHeaderBytes), NpyHeader(4, 6));
   EXPECT_EQ(bytes.substr(kNpyHeaderBytes + 24, 48), std::string(48, '\0'));

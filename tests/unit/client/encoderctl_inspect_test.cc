@@ -66,6 +66,20 @@ TEST_F(EncoderctlInspectTest, InspectsThePositionTable) {
   EXPECT_EQ(Run({"inspect", "0"}), kExitUsage);
 }
 
+TEST_F(EncoderctlInspectTest, NamesAVerdictThatItDoesNotKnowByItsNumber) {
+  service_.SetVerdict(v1::POSITION_VERDICT_UNSPECIFIED);
+  ASSERT_EQ(Run({"inspect"}), kExitOk) << err_;
+  EXPECT_THAT(out_, HasSubstr("\nundecided: too few rows\n"));
+  ASSERT_EQ(Run({"inspect", "--json=-"}), kExitOk) << err_;
+  EXPECT_THAT(out_, HasSubstr("\"verdict\":\"undecided\""));
+  service_.SetVerdict(static_cast<v1::PositionVerdict>(17));
+  ASSERT_EQ(Run({"inspect"}), kExitOk) << err_;
+  EXPECT_THAT(out_, HasSubstr("\nunknown verdict 17: the server is newer than "
+                              "this program\n"));
+  ASSERT_EQ(Run({"inspect", "--json=-"}), kExitOk) << err_;
+  EXPECT_THAT(out_, HasSubstr("\"verdict\":\"unknown verdict 17\""));
+}
+
 // The points of a picture that mark rows for padding.
 int MarkedPoints(const std::string& png) {
   int width = 0, height = 0, channels = 0;

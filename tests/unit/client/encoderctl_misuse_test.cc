@@ -123,8 +123,7 @@ TEST_F(EncoderctlTest, SaysWhatToDoWhereNoServerListens) {
     EXPECT_EQ(err_, absl::StrCat("encoderctl ", command,
                                  ": UNAVAILABLE: no server listens at ", target,
                                  ": start encoderd there, or correct the "
-                                 "target; --target or ENCODERD_TARGET names "
-                                 "the server\n"));
+                                 "target (--target or ENCODERD_TARGET)\n"));
   }
 }
 

@@ -178,11 +178,80 @@ TEST_F(EncoderctlResumeTest, MarksWithoutTheirRowsHoldNothingUp) {
   for (const bool damaged : {false, true}) {
     FailARun();
     std::filesystem::remove(Path("out.npy"));
-    if (damaged) Write("out.npy.resume", "no marks\n");
+    if (damaged) {
+      const std::string marks = Read(Path("out.npy.resume"));
+      Write("out.npy.resume", marks.substr(0, marks.size() - 9));
+    }
     EXPECT_EQ(Run("out.npy", {"--normalize=yes"}), kExitOk) << err_;
     EXPECT_THAT(err_, IsEmpty());
     EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
   }
+}
+
+TEST_F(EncoderctlResumeTest, AFileOfAPersonsOwnIsNeitherDeletedNorWritten) {
+  const std::string notes = "my notes\n" + std::string(400, 'x');
+  const std::string array = NpyHeader(3, 6) + std::string(72, 'x');
+  for (const std::string& own : {notes, array}) {
+    // Not in the way of an output that keeps no marks, be it new or not.
+    Write("notes.resume", own);
+    EXPECT_EQ(Run("notes", {"--format=text"}), kExitOk) << err_;
+    EXPECT_EQ(Run("notes", {"--format=jsonl"}), kExitOk) << err_;
+    EXPECT_EQ(Read(Path("notes.resume")), own);
+    // In the way of marks: --resume=no gives up rows, not this.
+    for (const bool found : {false, true}) {
+      std::filesystem::remove(Path("out.npy"));
+      if (found) Write("out.npy", "earlier");
+      Write("out.npy.resume", own);
+      for (const std::string resume : {"--resume=yes", "--resume=no"}) {
+        EXPECT_EQ(Run("out.npy", {resume}), kExitFailed);
+        EXPECT_THAT(err_, HasSubstr(Path("out.npy.resume") +
+                                    " is damaged, or not what encoderctl wrote "
+                                    "there; move or remove it"));
+        EXPECT_EQ(Read(Path("out.npy.resume")), own);
+        EXPECT_EQ(std::filesystem::exists(Path("out.npy")), found);
+      }
+    }
+  }
+}
+
+TEST_F(EncoderctlResumeTest, RowsOfSkippedTextsAreResumedOnlyBySkipping) {
+  // Two good texts, a bad one, one that cannot be read; then a run dies.
+  std::string lines = "\"one\"\n\"two\"\n\"a b c d e f g\"\n12\n";
+  for (int i = 0; i < kTexts; ++i)
+    absl::StrAppend(&lines, "\"text ", i, "\"\n");
+  Write("in.jsonl", lines);
+  ASSERT_EQ(Run("whole.npy", {"--on_error=skip"}), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("\n2 of 2004 texts were skipped; their rows are "
+                              "0\n"));
+  FailARun({"--on_error=skip"});
+  const std::string half = Read(Path("out.npy"));
+
+  EXPECT_EQ(Run("out.npy"), kExitFailed);
+  EXPECT_EQ(err_, absl::StrCat(
+                      "encoderctl embed: ", Path("out.npy"),
+                      " holds rows of an interrupted run that skipped ",
+                      Path("in.jsonl:3"),
+                      "; to resume it, add --on_error=skip; to start over, add "
+                      "--resume=no\n"));
+  EXPECT_EQ(Read(Path("out.npy")), half);
+
+  EXPECT_EQ(Run("out.npy", {"--on_error=skip"}), kExitOk) << err_;
+  EXPECT_EQ(err_,
+            absl::StrCat("Resuming: ", (half.size() - kNpyHeaderBytes) / 24,
+                         " texts already done, 2 of them skipped.\n"
+                         "2 of 2004 texts were skipped; their rows are "
+                         "0\n"));
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+  EXPECT_EQ(Run("fresh.npy"), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("in.jsonl:3: INVALID_ARGUMENT"));
+}
+
+TEST_F(EncoderctlResumeTest, ARunThatSkippedNothingIsResumedEitherWay) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  FailARun({"--on_error=skip"});
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr(" texts already done.\n"));
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
 }
 
 TEST_F(EncoderctlResumeTest, ARunThatIsRefusedCostsNoHalfDoneWork) {
@@ -221,21 +290,26 @@ TEST_F(EncoderctlResumeTest, RefusesMarksThatAreDamagedOrContradictTheRows) {
   const std::string half = Read(Path("out.npy"));
   const auto refuses = [&](const std::string& marks_now,
                            const std::string& rows_now,
-                           const std::string& words) {
+                           const std::string& words,
+                           const std::string& remedy =
+                               "to start over, add "
+                               "--resume=no\n") {
     Write("out.npy.resume", marks_now);
     Write("out.npy", rows_now);
     EXPECT_EQ(Run("out.npy"), kExitFailed);
     EXPECT_THAT(err_, HasSubstr(words));
-    EXPECT_THAT(err_, HasSubstr("; to start over, add --resume=no\n"));
+    EXPECT_THAT(err_, HasSubstr("; " + remedy));
     EXPECT_EQ(Read(Path("out.npy")), rows_now);
     EXPECT_EQ(Read(Path("out.npy.resume")), marks_now);
   };
   for (const std::string& damaged :
        {std::string(400, '\0'), std::string("some other text\n"),
-        marks.substr(0, 40), marks.substr(0, marks.size() - 1),
-        marks.substr(0, 70) + "9" + marks.substr(71)}) {
-    refuses(damaged, half, Path("out.npy.resume is damaged"));
+        marks.substr(0, 40), marks.substr(0, 70) + "9" + marks.substr(71)}) {
+    refuses(damaged, half, Path("out.npy.resume is damaged"),
+            "move or remove it, or write to another --output\n");
   }
+  refuses(marks.substr(0, marks.size() - 1), half,
+          Path("out.npy.resume is damaged"));
   std::string flipped = marks;
   flipped[marks.size() - 20] ^= 1;
   refuses(flipped, half, " changed since");

@@ -1,10 +1,13 @@
 #include "client/cpp/handshake.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "client/cpp/error.h"
+#include "client/cpp/grpc_status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_encoder_service.h"
@@ -138,6 +141,29 @@ TEST(ExplainHandshakeTest, NamesTheTargetWhereTheCauseIsNotKnown) {
   EXPECT_EQ(ExplainHandshake(Unavailable(Raw("something new")), false, "host:1")
                 .error_message(),
             "no connection to host:1; gRPC says: " + Raw("something new"));
+}
+
+TEST(ExplainHandshakeTest, TellsProgramsTheFault) {
+  const std::pair<const char*, ConnectionFault> kCases[] = {
+      {"Connection refused", ConnectionFault::kRefused},
+      {"Trying to connect an http1.x server", ConnectionFault::kHttp},
+      {"before receiving SETTINGS frame", ConnectionFault::kSilent},
+      {"No route to host", ConnectionFault::kUnreachable},
+      {"Network is unreachable", ConnectionFault::kUnreachable},
+      {"DNS resolution failed", ConnectionFault::kNoName},
+      {"Socket closed", ConnectionFault::kSecurity},
+      {"something new", ConnectionFault::kUnknown}};
+  for (const auto& [cause, fault] : kCases) {
+    const absl::Status status =
+        FromGrpc(ExplainHandshake(Unavailable(Raw(cause)), false, kTarget), 0);
+    EXPECT_EQ(GetConnectionFault(status), fault) << cause;
+    EXPECT_FALSE(GetErrorDetails(status).has_value()) << cause;
+  }
+  for (const absl::Status& other :
+       {absl::OkStatus(), absl::UnavailableError("Socket closed"),
+        absl::UnavailableError("no server listens at host:1")}) {
+    EXPECT_EQ(GetConnectionFault(other), std::nullopt) << other;
+  }
 }
 
 TEST(ExplainHandshakeTest, LeavesEveryOtherErrorAsItIs) {

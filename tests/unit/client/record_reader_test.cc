@@ -1,9 +1,12 @@
 // Texts from CSV and from a JSON array: what is a record, and what is wrong.
 #include "client/cpp/encoderctl/record_reader.h"
 
+#include <unistd.h>
+
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -23,19 +26,16 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// The texts of `content`; of a record that gives none, "!" and why; at last,
+// The texts of `in`; of a record that gives none, "!" and why; at last,
 // what ended it early, if anything did.
-std::vector<std::string> Read(RecordReader&& reader,
-                              const std::string& content) {
-  std::istringstream stream(content);
-  LineReader in("input", stream, -1);
+std::vector<std::string> ReadAll(RecordReader&& reader, LineReader* in) {
   std::vector<std::string> texts;
-  const absl::Status begun = reader.Begin(&in);
+  const absl::Status begun = reader.Begin(in);
   if (!begun.ok()) return {absl::StrCat("begin: ", begun.message())};
   while (true) {
     std::string text;
     std::string wrong;
-    const auto more = reader.Next(&in, &text, &wrong);
+    const auto more = reader.Next(in, &text, &wrong);
     if (!more.ok()) {
       EXPECT_TRUE(absl::IsInvalidArgument(more.status())) << more.status();
       texts.push_back(absl::StrCat("end: ", more.status().message()));
@@ -44,6 +44,13 @@ std::vector<std::string> Read(RecordReader&& reader,
     if (!*more) return texts;
     texts.push_back(wrong.empty() ? text : absl::StrCat("!", wrong));
   }
+}
+
+std::vector<std::string> Read(RecordReader&& reader,
+                              const std::string& content) {
+  std::istringstream stream(content);
+  LineReader in("input", stream, -1);
+  return ReadAll(std::move(reader), &in);
 }
 
 std::vector<std::string> Csv(const std::string& content) {
@@ -59,6 +66,10 @@ TEST(CsvReaderTest, ReadsTheColumnThatTheHeaderNames) {
               ElementsAre("one", "two words"));
   EXPECT_THAT(Csv("text\r\none\r\ntwo"), ElementsAre("one", "two"));
   EXPECT_THAT(Csv("\xEF\xBB\xBFtext,id\none,1\n"), ElementsAre("one"));
+  EXPECT_THAT(Csv("\xEF\xBB\xBF\"text\",\"id\"\n\"one\",1\n"),
+              ElementsAre("one"));
+  EXPECT_THAT(Csv("\xEF\xBB\xBF\"id, old\",text\n1,one\n"), ElementsAre("one"));
+  EXPECT_THAT(Csv("\xEF\xBB\xBF\n\ntext\none\n"), ElementsAre("one"));
   EXPECT_THAT(Csv("\"id\",\"text\"\n1,\"\"\n2,\n"), ElementsAre("", ""));
 }
 
@@ -163,6 +174,52 @@ TEST(JsonArrayReaderTest, NamesTheByteWhereTheArrayIsBroken) {
   EXPECT_THAT(
       JsonArray("[\"one\"] x"),
       ElementsAre("one", HasSubstr("expected the end after the array")));
+}
+
+TEST(JsonArrayReaderTest, ANulIsNoEndOfTheInput) {
+  const std::string nul(1, '\0');
+  EXPECT_THAT(JsonArray("[\"one\"]" + nul + " more \"two\"]"),
+              ElementsAre("one", HasSubstr("byte 8: expected the end after")));
+  EXPECT_THAT(JsonArray(nul + nul),
+              ElementsAre(HasSubstr("is not a JSON array")));
+  EXPECT_THAT(JsonArray("[\"one\"" + nul + ", \"two\"]"),
+              ElementsAre("one", HasSubstr("byte 7: expected a comma or")));
+  EXPECT_THAT(JsonArray("[" + nul + ", \"two\"]"),
+              ElementsAre("!is invalid JSON at byte 1", "two"));
+}
+
+// A reader of a pipe into which one byte of `content` arrives at a time.
+std::vector<std::string> ReadFromSlowPipe(RecordReader&& reader,
+                                          std::string content) {
+  int ends[2] = {};
+  EXPECT_EQ(pipe(ends), 0);
+  std::istringstream unused;
+  LineReader in("input", unused, ends[0]);
+  size_t at = 0;
+  in.StopWhen([&] {  // asked before each read
+    if (at < content.size()) {
+      EXPECT_EQ(write(ends[1], &content[at], 1), 1);
+    } else if (at == content.size()) {
+      close(ends[1]);
+    }
+    ++at;
+    return false;
+  });
+  const auto texts = ReadAll(std::move(reader), &in);
+  close(ends[0]);
+  return texts;
+}
+
+TEST(RecordReaderTest, AByteOrderMarkMayArriveInPieces) {
+  const std::string mark = "\xEF\xBB\xBF";
+  EXPECT_THAT(ReadFromSlowPipe(JsonArrayReader("text"), mark + "[\"one\"]"),
+              ElementsAre("one"));
+  EXPECT_THAT(ReadFromSlowPipe(CsvReader("text"), mark + "\"text\"\none\n"),
+              ElementsAre("one"));
+  // Its beginning alone is none.
+  EXPECT_THAT(ReadFromSlowPipe(JsonArrayReader("text"), mark.substr(0, 2)),
+              ElementsAre(HasSubstr("is not a JSON array")));
+  EXPECT_THAT(ReadFromSlowPipe(CsvReader("text"), mark), IsEmpty());
 }
 
 class RecordSourceTest : public ::testing::Test {

@@ -3,14 +3,15 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 #include "client/cpp/error.h"
+#include "client/cpp/grpc_status.h"
+#include "client/cpp/handshake.h"
 #include "gtest/gtest.h"
 
 namespace encoderd::ctl {
 namespace {
-
-constexpr char kTarget[] = "host:1";
 
 class RemedyTest : public ::testing::Test {
  protected:
@@ -19,7 +20,14 @@ class RemedyTest : public ::testing::Test {
     flags_.AddString(name, "X", "", &value_);
   }
   std::string Of(const absl::Status& status) const {
-    return Remedy(status, flags_, kTarget);
+    return Remedy(status, flags_);
+  }
+  // Of gRPC's words about a connection that was never made.
+  std::string OfNoConnection(grpc::StatusCode code,
+                             const std::string& words) const {
+    const grpc::Status explained = client::ExplainHandshake(
+        grpc::Status(code, words), /*tls=*/false, "host:1");
+    return Of(client::FromGrpc(explained, /*first_input=*/0));
   }
   std::string OfReason(absl::StatusCode code, const std::string& reason,
                        const std::map<std::string, std::string>& metadata = {
@@ -65,12 +73,23 @@ TEST_F(RemedyTest, NamesTheFlagsOfSizesAndTime) {
 }
 
 TEST_F(RemedyTest, TellsAServerThatIsAwayFromAConnectionThatBroke) {
-  EXPECT_EQ(Of(absl::UnavailableError("no server listens at host:1: start")),
-            "; --target or ENCODERD_TARGET names the server");
-  EXPECT_EQ(Of(absl::UnavailableError("Socket closed")),
+  const std::pair<const char*, const char*> kFaults[] = {
+      {"Connection refused", " (--target or ENCODERD_TARGET)"},
+      {"SETTINGS frame", " (--target or ENCODERD_TARGET)"},
+      {"http1.x server", "; correct --target or ENCODERD_TARGET"},
+      {"No route to host", "; --target or ENCODERD_TARGET sets the address"},
+      {"Socket closed", ""},  // TLS may be wanted: the message says it
+      {"something new", ""}};
+  for (const auto& [cause, remedy] : kFaults) {
+    EXPECT_EQ(OfNoConnection(grpc::StatusCode::UNAVAILABLE,
+                             std::string("failed to connect to all: ") + cause),
+              remedy);
+  }
+  EXPECT_EQ(OfNoConnection(grpc::StatusCode::UNIMPLEMENTED,
+                           "Received http2 header with status: 404"),
+            "; correct --target or ENCODERD_TARGET");
+  EXPECT_EQ(Of(absl::UnavailableError("Socket closed at host:1")),
             "; the connection broke: repeat the command");
-  EXPECT_EQ(Of(absl::UnavailableError("no connection to host:1; gRPC says: x")),
-            "");
   EXPECT_EQ(OfReason(absl::StatusCode::kUnavailable, "DRAINING", {}), "");
 }
 

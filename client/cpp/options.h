@@ -36,8 +36,8 @@ struct ClientOptions {
   // that still loads its model is waited for as long.
   absl::Duration timeout = absl::Seconds(60);
   // Asked ten times per second while a list waits for answers, or any call for
-  // a server that loads its model or is full; true ends it with CANCELLED, calls
-  // in flight included. Null: never.
+  // a server that loads its model or is full; true ends it with CANCELLED,
+  // calls in flight included. Null: never.
   std::function<bool()> stop;
   // The largest answer that is accepted, in bytes.
   int max_answer_bytes = 256 << 20;

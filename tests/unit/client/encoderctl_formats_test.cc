@@ -85,8 +85,8 @@ TEST_F(EncoderctlTest, TheEndingOfTheOutputSaysHowEveryCommandWrites) {
   ASSERT_EQ(Run({"models", "--output", out}), kExitOk) << err_;
   EXPECT_THAT(Read(out), StartsWith("{\"name\":\"fake\""));
   const std::string bench = folder_.Path("bench.json");
-  ASSERT_EQ(Run({"bench", "--count=1", "--warm_up=0s", "--duration=10m",
-                 "--output", bench}),
+  ASSERT_EQ(Run({"bench", "--words=3", "--count=1", "--warm_up=0s",
+                 "--duration=10m", "--output", bench}),
             kExitOk)
       << err_;
   EXPECT_THAT(Read(bench), StartsWith("{\"model\":\"fake\""));

@@ -21,7 +21,7 @@ using ::testing::StartsWith;
 
 TEST_F(EncoderctlTest, ShowsNoProgressAmongResultsOnTheSameTerminal) {
   for (const bool out_is_terminal : {false, true}) {
-    for (const std::string output : {std::string("-"), folder_.Path("out")}) {
+    for (const std::string& output : {std::string("-"), folder_.Path("out")}) {
       std::istringstream in;
       std::ostringstream out, err;
       Environment environment{in, out, err};

@@ -8,8 +8,10 @@ Servers on loopback: two that do not trace, the second of which shows what the
 machine itself varies by; one whose collector takes every span; one whose
 collector is away. Every call is traced. Each round asks each in turn, by
 `encoderctl bench`, beginning with another one each time. Prints medians with
-the extremes, of the rates and of the rounds' ratios to the first server, and
-what became of the spans. The collector, this process, shares the cores.
+the extremes, of the rates, of the server's own CPU time per call, which other
+load on the machine hardly moves, and of the rounds' ratios to the first
+server; and what became of the spans. The collector, this process, shares the
+cores.
 
 --picture (needs matplotlib) writes FOLDER/trace.png: several calls of one
 trace, sent at once to a server under load. Needs tests/requirements.txt.
@@ -19,6 +21,7 @@ import argparse
 import collections
 import concurrent.futures
 import contextlib
+import os
 import pathlib
 import re
 import secrets
@@ -31,15 +34,15 @@ from loads import ROOT, Server, bench, finish, ratios, spread, start
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 SERVICE = "opentelemetry.proto.collector.trace.v1.TraceService"
-# Name, server, flags of the load.
+# Name, server, flags of the load, how many times as long it is measured.
 SMALL, LARGE = ["--words=8", "--batch_size=1"], ["--words=126", "--batch_size=8"]
 LOADS = [
     ("1 text of 10 tokens per call, 16 callers", "encoderd",
-     [*SMALL, "--concurrency=16"]),
+     [*SMALL, "--concurrency=16"], 1),
     ("8 texts of 128 tokens per call, 4 callers", "encoderd",
-     [*LARGE, "--concurrency=4"]),
+     [*LARGE, "--concurrency=4"], 3),
     ("nothing computed: 1 text of 10 tokens per call, 32 callers",
-     "encoderd_fake_server", [*SMALL, "--concurrency=32"]),
+     "encoderd_fake_server", [*SMALL, "--concurrency=32"], 1),
 ]
 PLAIN = "no tracing"
 # The parts of a span, and the event that ends each.
@@ -97,12 +100,34 @@ def spans_of(server):
         re.MULTILINE)}
 
 
+def used_by(server):
+    """CPU microseconds and calls of the server so far."""
+    fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text()
+    ticks = sum(map(int, fields.rsplit(")", 1)[1].split()[11:13]))
+    calls = sum(float(count) for count in re.findall(
+        r'^encoderd_requests_total\{[^}]*method="Embed"[^}]*\} (\S+)$',
+        server.metrics(), re.MULTILINE))
+    return ticks * 1e6 / os.sysconf("SC_CLK_TCK"), calls
+
+
+def measure(options, server, flags, seconds):
+    """texts/s, p50 in ms, and CPU time of the server per call in us."""
+    time_before, calls_before = used_by(server)
+    found = bench(options.programs, server.address,
+                  f"--duration={seconds}s", *flags, warm_up="500ms")
+    if not found["calls_answered"]:
+        sys.exit(f"trace_cost: no call was answered within {seconds} s: give "
+                 "more --seconds")
+    time_after, calls_after = used_by(server)
+    return (found["texts_per_s"], found["latency_ms"]["p50"],
+            (time_after - time_before) / (calls_after - calls_before))
+
+
 def compare(options, endpoints, load):
-    name, program, flags = load
+    name, program, flags, times = load
     model = (f"m={options.model}" if program == "encoderd"
              else "m=hidden_size:384,hashing:0")
-    rates = {server: [] for server in endpoints}
-    middles = {server: [] for server in endpoints}
+    rounds = {server: [] for server in endpoints}
     with contextlib.ExitStack() as stack:
         servers = {
             server: stack.enter_context(Server(
@@ -113,25 +138,24 @@ def compare(options, endpoints, load):
         order = collections.deque(servers)
         for _ in range(options.repeats):
             for server in order:
-                found = bench(options.programs, servers[server].address,
-                              f"--duration={options.seconds}s", *flags,
-                              warm_up="500ms")
-                rates[server].append(found["texts_per_s"])
-                middles[server].append(found["latency_ms"]["p50"])
+                rounds[server].append(
+                    measure(options, servers[server], flags,
+                            times * options.seconds))
             order.rotate(-1)
         time.sleep(2)  # the last exports
         outcomes = {server: spans_of(running)
                     for server, running in servers.items()}
-    print(f"\n{name}\n\n| | texts/s | ratio | p50, ms | ratio | spans |\n"
-          "|---|---|---|---|---|---|")
+    print(f"\n{name}\n\n| | texts/s | ratio | p50, ms | ratio | "
+          "CPU per call, us | ratio | spans |\n" + "|---" * 8 + "|")
+    bases = list(zip(*rounds[PLAIN]))
     for server in endpoints:
-        spans = ", ".join(f"{count} {outcome}" for outcome, count
-                          in outcomes[server].items() if count)
-        print(f"| {server} | {spread(rates[server], '.0f')} | "
-              f"{spread(ratios(rates[server], rates[PLAIN]), '.3f')} | "
-              f"{spread(middles[server], '.3g')} | "
-              f"{spread(ratios(middles[server], middles[PLAIN]), '.3f')} | "
-              f"{spans} |", flush=True)
+        cells = [server]
+        for values, base, form in zip(zip(*rounds[server]), bases,
+                                      (".0f", ".2f", ".0f")):
+            cells += [spread(values, form), spread(ratios(values, base), ".3f")]
+        cells.append(", ".join(f"{count} {outcome}" for outcome, count
+                               in outcomes[server].items() if count))
+        print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def one_trace(options):

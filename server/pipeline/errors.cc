@@ -139,6 +139,26 @@ absl::Status InternalFaultError(absl::string_view error_id) {
       {"INTERNAL_FAULT", {{"error_id", std::string(error_id)}}, ""});
 }
 
+absl::Status WithAdvice(const absl::Status& fault) {
+  std::optional<ErrorDetail> detail = GetErrorDetail(fault);
+  if (!detail || detail->reason != "INPUT_TOO_LONG") return fault;
+  absl::string_view advice =
+      ": split it, or set options.truncate (Encode: truncate) to TRUNCATE_END, "
+      "or options.windows (Embed)";
+  if (absl::StrContains(detail->field, ".tokens")) {
+    advice = ": shorten it; token ids are never cut";
+  } else if (absl::EndsWith(detail->field, ".pair")) {
+    advice =
+        ": shorten it, or set options.truncate (Encode: truncate) to "
+        "TRUNCATE_END; windows are for texts only";
+  }
+  if (detail->violations.empty()) {
+    detail->violations.push_back({detail->field, std::string(fault.message())});
+  }
+  return MakeError(fault.code(), absl::StrCat(fault.message(), advice),
+                   *detail);
+}
+
 InputFault MakeInputFault(int64_t index, absl::string_view content,
                           const absl::Status& error) {
   const std::string input = absl::StrCat("inputs[", index, "]");
@@ -172,7 +192,7 @@ absl::Status CombineInputFaults(std::vector<InputFault> faults, int64_t total) {
             });
   if (faults.size() > kMaxViolations) faults.resize(kMaxViolations);
   const absl::Status& first = faults.front().status;
-  if (total == 1) return first;
+  if (total == 1) return WithAdvice(first);
   ErrorDetail detail = GetErrorDetail(first).value_or(ErrorDetail{});
   for (const InputFault& fault : faults) {
     const std::optional<ErrorDetail> one = GetErrorDetail(fault.status);
@@ -184,9 +204,9 @@ absl::Status CombineInputFaults(std::vector<InputFault> faults, int64_t total) {
   if (omitted > 0) {
     detail.metadata["omitted_violations"] = absl::StrCat(omitted);
   }
-  return MakeError(first.code(),
-                   absl::StrCat(first.message(), " (and ", total - 1, " more)"),
-                   detail);
+  return WithAdvice(MakeError(
+      first.code(),
+      absl::StrCat(first.message(), " (and ", total - 1, " more)"), detail));
 }
 
 }  // namespace encoderd

@@ -68,9 +68,14 @@ struct InputFault {
 InputFault MakeInputFault(int64_t index, absl::string_view content,
                           const absl::Status& error);
 
+// A fault that is an answer: its message ends with what the caller can do, if
+// it is INPUT_TOO_LONG; its violations are without that advice. The clients in
+// client/ cut the advice off, and give it with their own names.
+absl::Status WithAdvice(const absl::Status& fault);
+
 // One status for all faults of a request: that of the first input at fault,
-// with the first kMaxViolations listed. `faults` is not empty, in any order;
-// total also counts those that are not in `faults`.
+// with the first kMaxViolations listed, and advice. `faults` is not empty, in
+// any order; total also counts those that are not in `faults`.
 absl::Status CombineInputFaults(std::vector<InputFault> faults, int64_t total);
 
 }  // namespace encoderd

@@ -205,7 +205,7 @@ int Invocation::Fail(const absl::Status& status,
     environment.err << "DEADLINE_EXCEEDED: no answer from " << settings.target
                     << " within " << absl::FormatDuration(settings.timeout);
   } else {
-    environment.err << client::Describe(status);
+    environment.err << DescribeWithoutAdvice(status, flags);
   }
   environment.err << Remedy(status, flags, settings.target) << "\n";
   return kExitFailed;

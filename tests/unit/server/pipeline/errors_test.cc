@@ -56,6 +56,33 @@ TEST(InputFaultTest, ASingleFaultStandsAsItIs) {
   EXPECT_EQ(CombineInputFaults({fault}, 1), fault.status);
 }
 
+TEST(InputFaultTest, ATooLongInputComesWithAdviceForItsKind) {
+  const auto advised = [](const char* content) {
+    const InputFault fault = MakeInputFault(
+        1, content,
+        MakeError(absl::StatusCode::kInvalidArgument,
+                  "the input has 9 tokens; this model takes at most 3",
+                  {"INPUT_TOO_LONG", {}, ""}));
+    const absl::Status told = CombineInputFaults({fault}, 1);
+    EXPECT_EQ(told, WithAdvice(fault.status));
+    const auto detail = GetErrorDetail(told);
+    EXPECT_EQ(detail->violations.at(0).field, detail->field);
+    EXPECT_EQ(detail->violations.at(0).description, fault.status.message());
+    return std::string(told.message());
+  };
+  const std::string fault =
+      "inputs[1] has 9 tokens; this model takes at most 3";
+  EXPECT_EQ(advised("text"),
+            fault +
+                ": split it, or set options.truncate (Encode: truncate) to "
+                "TRUNCATE_END, or options.windows (Embed)");
+  EXPECT_EQ(advised("pair"),
+            fault +
+                ": shorten it, or set options.truncate (Encode: truncate) "
+                "to TRUNCATE_END; windows are for texts only");
+  EXPECT_EQ(advised("tokens"), fault + ": shorten it; token ids are never cut");
+}
+
 TEST(InputFaultTest, ManyFaultsFitIntoAStatusAndTheRestIsCounted) {
   std::vector<InputFault> faults;
   for (int i = 40; i > 0; --i) {

@@ -21,10 +21,12 @@ constexpr char kPauseUrl[] = "encoderd/RetryPause";
 
 absl::Status FullError(absl::string_view whose, absl::string_view unit,
                        int64_t queued, int64_t request, int64_t limit) {
+  // The tokens of a text are estimated until it is tokenized.
+  const absl::string_view about = unit == "tokens" ? "about " : "";
   return MakeError(
       absl::StatusCode::kResourceExhausted,
-      absl::StrCat(whose, queued, " ", unit, " and this request adds ", request,
-                   "; the limit is ", limit, ": retry later"),
+      absl::StrCat(whose, about, queued, " ", unit, " and this request adds ",
+                   about, request, "; the limit is ", limit, ": retry later"),
       {"QUEUE_FULL",
        {{absl::StrCat("queued_", unit), absl::StrCat(queued)},
         {absl::StrCat("request_", unit), absl::StrCat(request)},
@@ -66,7 +68,8 @@ absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,
   return MakeError(
       absl::StatusCode::kInvalidArgument,
       absl::StrCat("the request has ", request, " ", unit, "; ", taker, " ",
-                   limit, ": split it into smaller ones"),
+                   limit,
+                   ": send fewer inputs per request, or split a long text"),
       {"REQUEST_TOO_LARGE",
        {{absl::StrCat("request_", unit), absl::StrCat(request)},
         {"limit", absl::StrCat(limit)}},
@@ -85,11 +88,20 @@ absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
        std::string(field)});
 }
 
-absl::Status ExpiredError() {
+absl::Status ExpiredError(absl::Duration max_queue_time) {
+  if (max_queue_time == absl::InfiniteDuration()) {
+    return MakeError(absl::StatusCode::kDeadlineExceeded,
+                     "the caller's deadline passed while the request waited: "
+                     "allow more time, or send fewer inputs per request",
+                     {"EXPIRED_IN_QUEUE", {}, ""});
+  }
+  const int64_t ms = absl::ToInt64Milliseconds(max_queue_time);
   return MakeError(
       absl::StatusCode::kDeadlineExceeded,
-      "the request waited until its deadline or --max_queue_time passed",
-      {"EXPIRED_IN_QUEUE", {}, ""});
+      absl::StrCat("the request waited for ", ms,
+                   " ms, the server's --max_queue_time: send fewer inputs per "
+                   "request, or retry when the server is less busy"),
+      {"EXPIRED_IN_QUEUE", {{"max_queue_ms", absl::StrCat(ms)}}, ""});
 }
 
 absl::Status CancelledError() {

@@ -36,7 +36,10 @@ absl::Status RequestTooLargeError(
 // to reduce, "inputs"; empty for a request without inputs.
 absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
                                  absl::string_view field);
-absl::Status ExpiredError();    // DEADLINE_EXCEEDED, EXPIRED_IN_QUEUE
+// DEADLINE_EXCEEDED, EXPIRED_IN_QUEUE: the caller's deadline passed or, if
+// max_queue_time (max_queue_ms) is finite, that limit did.
+absl::Status ExpiredError(
+    absl::Duration max_queue_time = absl::InfiniteDuration());
 absl::Status CancelledError();  // CANCELLED, CANCELLED_IN_QUEUE
 absl::Status DrainingError();   // UNAVAILABLE, DRAINING
 absl::Status NoInputsError();   // INVALID_ARGUMENT, NO_INPUTS

@@ -107,6 +107,34 @@ TEST(InputFaultTest, ManyFaultsFitIntoAStatusAndTheRestIsCounted) {
   EXPECT_LT(bytes, 2048u);
 }
 
+TEST(QueueErrorTest, SaysThatTokensAreEstimatesAndCallsAreNot) {
+  EXPECT_EQ(QueueFullError("tokens", 90, 20, 100).message(),
+            "the queue holds about 90 tokens and this request adds about 20; "
+            "the limit is 100: retry later");
+  EXPECT_EQ(CallerFullError("calls", 4, 1, 4).message(),
+            "this caller has 4 calls and this request adds 1; the limit is 4: "
+            "retry later");
+}
+
+TEST(QueueErrorTest, ATooLargeRequestMayBeOneLongText) {
+  EXPECT_EQ(RequestTooLargeError("bytes", 30, 20).message(),
+            "the request has 30 bytes; the queue holds at most 20: send fewer "
+            "inputs per request, or split a long text");
+}
+
+TEST(QueueErrorTest, SaysWhoseLimitEndedTheWaiting) {
+  EXPECT_EQ(ExpiredError().message(),
+            "the caller's deadline passed while the request waited: allow more "
+            "time, or send fewer inputs per request");
+  EXPECT_TRUE(GetErrorDetail(ExpiredError())->metadata.empty());
+  const absl::Status limited = ExpiredError(absl::Minutes(10));
+  EXPECT_EQ(limited.message(),
+            "the request waited for 600000 ms, the server's --max_queue_time: "
+            "send fewer inputs per request, or retry when the server is less "
+            "busy");
+  EXPECT_EQ(GetErrorDetail(limited)->metadata.at("max_queue_ms"), "600000");
+}
+
 TEST(ErrorIdTest, IsNeverTheSameTwice) {
   std::set<std::string> ids;
   for (int i = 0; i < 1000; ++i) ids.insert(NewErrorId());

@@ -80,7 +80,7 @@ absl::Status CheckInputs(const InputRules& rules, std::vector<Input>* inputs) {
       fault = MakeInputFault(fault.index, ContentName(input), status);
     }
     if (rules.errors_per_input) {
-      input = RefusedInput{std::move(fault.status)};
+      input = RefusedInput{WithAdvice(fault.status)};
     } else if (++total <= kMaxViolations) {
       faults.push_back(std::move(fault));
     }

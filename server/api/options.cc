@@ -151,10 +151,8 @@ absl::StatusOr<std::optional<int32_t>> ToWindows(
   if (overlap > static_cast<uint32_t>(most)) {
     return BadOption(
         absl::StrCat(field, ".overlap"),
-        absl::StrCat("is ", overlap, "; windows of ", max_len, " tokens, ",
-                     special_tokens,
-                     " of them special, share at most half of the others, ",
-                     most),
+        absl::StrCat("is ", overlap, "; windows share at most ", most,
+                     " tokens, half of max_len less the special tokens"),
         overlap, most);
   }
   return static_cast<int32_t>(overlap);

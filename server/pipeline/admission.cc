@@ -53,11 +53,12 @@ absl::Status Admission::Exchange(const Permit& held, int64_t new_tokens,
                                  int64_t new_bytes) {
   const int64_t own_limit = held.caller_.max_queue_tokens;
   if (new_tokens > max_tokens_) {
-    return RequestTooLargeError("tokens", new_tokens, max_tokens_);
+    return RequestTooLargeError("tokens", new_tokens, max_tokens_,
+                                "the queue (--max_queue_tokens) holds at most");
   }
   if (new_tokens > own_limit) {
     return RequestTooLargeError("tokens", new_tokens, own_limit,
-                                "the limit of this caller is");
+                                "this caller's max_queue_tokens is");
   }
   if (new_bytes > max_bytes_) {
     return RequestTooLargeError("bytes", new_bytes, max_bytes_);

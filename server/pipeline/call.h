@@ -76,6 +76,7 @@ class Call final : public PipelineCall {
   const uint64_t id;
   const Caller caller;
   const absl::Time deadline;
+  const absl::Duration max_queue_time;  // as in PipelineRequest
   const absl::Time submitted_at;
 
   Inputs inputs;

@@ -21,10 +21,12 @@ constexpr char kPauseUrl[] = "encoderd/RetryPause";
 
 absl::Status FullError(absl::string_view whose, absl::string_view unit,
                        int64_t queued, int64_t request, int64_t limit) {
+  // The tokens of a text are estimated until it is tokenized.
+  const absl::string_view about = unit == "tokens" ? "about " : "";
   return MakeError(
       absl::StatusCode::kResourceExhausted,
-      absl::StrCat(whose, queued, " ", unit, " and this request adds ", request,
-                   "; the limit is ", limit, ": retry later"),
+      absl::StrCat(whose, about, queued, " ", unit, " and this request adds ",
+                   about, request, "; the limit is ", limit, ": retry later"),
       {"QUEUE_FULL",
        {{absl::StrCat("queued_", unit), absl::StrCat(queued)},
         {absl::StrCat("request_", unit), absl::StrCat(request)},
@@ -66,7 +68,8 @@ absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,
   return MakeError(
       absl::StatusCode::kInvalidArgument,
       absl::StrCat("the request has ", request, " ", unit, "; ", taker, " ",
-                   limit, ": split it into smaller ones"),
+                   limit,
+                   ": send fewer inputs per request, or split a long text"),
       {"REQUEST_TOO_LARGE",
        {{absl::StrCat("request_", unit), absl::StrCat(request)},
         {"limit", absl::StrCat(limit)}},
@@ -85,11 +88,20 @@ absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
        std::string(field)});
 }
 
-absl::Status ExpiredError() {
+absl::Status ExpiredError(absl::Duration max_queue_time) {
+  if (max_queue_time == absl::InfiniteDuration()) {
+    return MakeError(absl::StatusCode::kDeadlineExceeded,
+                     "the caller's deadline passed while the request waited: "
+                     "allow more time, or send fewer inputs per request",
+                     {"EXPIRED_IN_QUEUE", {}, ""});
+  }
+  const int64_t ms = absl::ToInt64Milliseconds(max_queue_time);
   return MakeError(
       absl::StatusCode::kDeadlineExceeded,
-      "the request waited until its deadline or --max_queue_time passed",
-      {"EXPIRED_IN_QUEUE", {}, ""});
+      absl::StrCat("the request waited for ", ms,
+                   " ms, the server's --max_queue_time: send fewer inputs per "
+                   "request, or retry when the server is less busy"),
+      {"EXPIRED_IN_QUEUE", {{"max_queue_ms", absl::StrCat(ms)}}, ""});
 }
 
 absl::Status CancelledError() {
@@ -139,6 +151,26 @@ absl::Status InternalFaultError(absl::string_view error_id) {
       {"INTERNAL_FAULT", {{"error_id", std::string(error_id)}}, ""});
 }
 
+absl::Status WithAdvice(const absl::Status& fault) {
+  std::optional<ErrorDetail> detail = GetErrorDetail(fault);
+  if (!detail || detail->reason != "INPUT_TOO_LONG") return fault;
+  absl::string_view advice =
+      ": split it, or set options.truncate (Encode: truncate) to TRUNCATE_END, "
+      "or options.windows (Embed)";
+  if (absl::StrContains(detail->field, ".tokens")) {
+    advice = ": shorten it; token ids are never cut";
+  } else if (absl::EndsWith(detail->field, ".pair")) {
+    advice =
+        ": shorten it, or set options.truncate (Encode: truncate) to "
+        "TRUNCATE_END; windows are for texts only";
+  }
+  if (detail->violations.empty()) {
+    detail->violations.push_back({detail->field, std::string(fault.message())});
+  }
+  return MakeError(fault.code(), absl::StrCat(fault.message(), advice),
+                   *detail);
+}
+
 InputFault MakeInputFault(int64_t index, absl::string_view content,
                           const absl::Status& error) {
   const std::string input = absl::StrCat("inputs[", index, "]");
@@ -172,7 +204,7 @@ absl::Status CombineInputFaults(std::vector<InputFault> faults, int64_t total) {
             });
   if (faults.size() > kMaxViolations) faults.resize(kMaxViolations);
   const absl::Status& first = faults.front().status;
-  if (total == 1) return first;
+  if (total == 1) return WithAdvice(first);
   ErrorDetail detail = GetErrorDetail(first).value_or(ErrorDetail{});
   for (const InputFault& fault : faults) {
     const std::optional<ErrorDetail> one = GetErrorDetail(fault.status);
@@ -184,9 +216,9 @@ absl::Status CombineInputFaults(std::vector<InputFault> faults, int64_t total) {
   if (omitted > 0) {
     detail.metadata["omitted_violations"] = absl::StrCat(omitted);
   }
-  return MakeError(first.code(),
-                   absl::StrCat(first.message(), " (and ", total - 1, " more)"),
-                   detail);
+  return WithAdvice(MakeError(
+      first.code(),
+      absl::StrCat(first.message(), " (and ", total - 1, " more)"), detail));
 }
 
 }  // namespace encoderd

@@ -36,7 +36,10 @@ absl::Status RequestTooLargeError(
 // to reduce, "inputs"; empty for a request without inputs.
 absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
                                  absl::string_view field);
-absl::Status ExpiredError();    // DEADLINE_EXCEEDED, EXPIRED_IN_QUEUE
+// DEADLINE_EXCEEDED, EXPIRED_IN_QUEUE: the caller's deadline passed or, if
+// max_queue_time (max_queue_ms) is finite, that limit did.
+absl::Status ExpiredError(
+    absl::Duration max_queue_time = absl::InfiniteDuration());
 absl::Status CancelledError();  // CANCELLED, CANCELLED_IN_QUEUE
 absl::Status DrainingError();   // UNAVAILABLE, DRAINING
 absl::Status NoInputsError();   // INVALID_ARGUMENT, NO_INPUTS
@@ -68,9 +71,14 @@ struct InputFault {
 InputFault MakeInputFault(int64_t index, absl::string_view content,
                           const absl::Status& error);
 
+// A fault that is an answer: its message ends with what the caller can do, if
+// it is INPUT_TOO_LONG; its violations are without that advice. The clients in
+// client/ cut the advice off, and give it with their own names.
+absl::Status WithAdvice(const absl::Status& fault);
+
 // One status for all faults of a request: that of the first input at fault,
-// with the first kMaxViolations listed. `faults` is not empty, in any order;
-// total also counts those that are not in `faults`.
+// with the first kMaxViolations listed, and advice. `faults` is not empty, in
+// any order; total also counts those that are not in `faults`.
 absl::Status CombineInputFaults(std::vector<InputFault> faults, int64_t total);
 
 }  // namespace encoderd

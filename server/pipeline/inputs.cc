@@ -31,7 +31,8 @@ void Inputs::Tokenize(int64_t index, const InputEncoder& encoder,
   input = TextInput();  // the text is not needed any more
   if (status.ok()) return;
   if (errors_per_input_) {
-    tokenized_[index].status = MakeInputFault(index, content, status).status;
+    tokenized_[index].status =
+        WithAdvice(MakeInputFault(index, content, status).status);
   } else if (CountFault(index)) {
     AddFault(MakeInputFault(index, content, status));
   }

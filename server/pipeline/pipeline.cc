@@ -101,7 +101,10 @@ void Pipeline::EndThreads() {
 std::shared_ptr<PipelineCall> Pipeline::Submit(PipelineRequest request,
                                                Done done) {
   const absl::Time now = absl::Now();
-  request.deadline = std::min(request.deadline, now + options_.max_queue_time);
+  if (now + options_.max_queue_time < request.deadline) {
+    request.deadline = now + options_.max_queue_time;
+    request.max_queue_time = options_.max_queue_time;
+  }
   auto call = std::make_shared<Call>(next_id_.fetch_add(1), std::move(request),
                                      std::move(done), this, queue_, now);
   absl::Status status;
@@ -122,10 +125,10 @@ std::shared_ptr<PipelineCall> Pipeline::SubmitWork(
     uint64_t caller, absl::Time deadline,
     std::function<void(const absl::Status&)> work) {
   const absl::Status status = Enter();
-  deadline = std::min(deadline, absl::Now() + options_.max_queue_time);
   if (status.ok()) {
     try {
-      return aside_->Add(caller, deadline, std::move(work));
+      return aside_->Add(caller, deadline, options_.max_queue_time,
+                         std::move(work));
     } catch (...) {
       CallFinished();
       throw;
@@ -153,7 +156,7 @@ absl::Status Pipeline::Accept(Call* call) {
   if (inputs.size() == 0) return NoInputsError();
   if (call->submitted_at >= call->deadline) {
     observer_.Cancelled(Stage::kTokenize, inputs.size());
-    return ExpiredError();
+    return ExpiredError(call->max_queue_time);
   }
   bool exact = true;
   int64_t tokens = 0;

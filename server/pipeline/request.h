@@ -65,6 +65,8 @@ struct PipelineRequest {
   std::optional<Tokenizer::EncodeOptions> ids_only;
   AnswerLimit answer;  // a row is a vector, a token's state, or a token
   absl::Time deadline = absl::InfiniteFuture();
+  // Set by Pipeline::Submit if `deadline` is that of this limit: the limit.
+  absl::Duration max_queue_time = absl::InfiniteDuration();
   Caller caller;
 };
 

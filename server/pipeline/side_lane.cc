@@ -11,13 +11,19 @@
 namespace encoderd {
 
 struct SideLane::Job final : public PipelineCall {
-  Job(uint64_t caller, absl::Time deadline, Work work)
-      : caller(caller), deadline(deadline), work(std::move(work)) {}
+  Job(uint64_t caller, absl::Time deadline, absl::Duration max_queue_time,
+      Work work)
+      : caller(caller),
+        deadline(deadline),
+        max_queue_time(max_queue_time),
+        work(std::move(work)) {}
 
   void Cancel() override { cancelled = true; }
 
   const uint64_t caller;
   const absl::Time deadline;
+  const absl::Duration max_queue_time;
+  const absl::Time limit = absl::Now() + max_queue_time;
   Work work;
   std::atomic<bool> cancelled{false};
 };
@@ -37,8 +43,11 @@ SideLane::~SideLane() {
 }
 
 std::shared_ptr<PipelineCall> SideLane::Add(uint64_t caller,
-                                            absl::Time deadline, Work work) {
-  auto job = std::make_shared<Job>(caller, deadline, std::move(work));
+                                            absl::Time deadline,
+                                            absl::Duration max_queue_time,
+                                            Work work) {
+  auto job =
+      std::make_shared<Job>(caller, deadline, max_queue_time, std::move(work));
   int64_t waiting = 0;
   int64_t limit = 0;
   {
@@ -56,7 +65,11 @@ std::shared_ptr<PipelineCall> SideLane::Add(uint64_t caller,
       available_.NotifyOne();
     }
   }
-  if (limit > 0) Finish(job.get(), QueueFullError("calls", waiting, 1, limit));
+  if (limit > 0) {
+    Finish(job.get(), limit == kMaxWaitingOfOne
+                          ? CallerFullError("calls", waiting, 1, limit)
+                          : QueueFullError("calls", waiting, 1, limit));
+  }
   return job;
 }
 
@@ -86,6 +99,8 @@ void SideLane::Run() {
       status = CancelledError();
     } else if (absl::Now() >= job->deadline) {
       status = ExpiredError();
+    } else if (absl::Now() >= job->limit) {
+      status = ExpiredError(job->max_queue_time);
     }
     if (!status.ok()) observer_.Cancelled(Stage::kQueue, 1);
     Finish(job.get(), status);

@@ -39,10 +39,11 @@ class SideLane {
   SideLane(const SideLane&) = delete;
   SideLane& operator=(const SideLane&) = delete;
 
-  // Runs `work` on the thread, or here with QUEUE_FULL. If it throws (no
-  // memory), `work` does not run and the host is not notified.
+  // Runs `work` on the thread, or here with QUEUE_FULL; with EXPIRED_IN_QUEUE
+  // if it is still waiting at the deadline or after max_queue_time. If it
+  // throws (no memory), `work` does not run and the host is not notified.
   std::shared_ptr<PipelineCall> Add(uint64_t caller, absl::Time deadline,
-                                    Work work);
+                                    absl::Duration max_queue_time, Work work);
 
  private:
   struct Job;

@@ -22,7 +22,9 @@ constexpr int64_t kMaxSliceBytes = 16 << 10;
 bool Tokenize(const Slice& slice, const InputEncoder& encoder,
               TokenizerScratch* scratch, Encoding* buffer, absl::Time now,
               Call* call) {
-  if (now >= call->deadline) call->Fail(Call::Fate::kGone, ExpiredError());
+  if (now >= call->deadline) {
+    call->Fail(Call::Fate::kGone, ExpiredError(call->max_queue_time));
+  }
   try {
     for (int32_t i = 0; i < slice.count && call->alive(); ++i) {
       call->inputs.Tokenize(slice.first + i, encoder, scratch, buffer);

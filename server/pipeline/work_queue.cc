@@ -91,7 +91,8 @@ void WorkQueue::TakeSmall(int64_t max_tokens, absl::Time now, Work* work) {
 void WorkQueue::Hand(const BatchDecision& decision, absl::Time now,
                      Work* work) {
   for (const auto& [id, sequences] : decision.expired) {
-    calls_.find(id)->second.call->Fail(Call::Fate::kGone, ExpiredError());
+    Call& call = *calls_.find(id)->second.call;
+    call.Fail(Call::Fate::kGone, ExpiredError(call.max_queue_time));
     Drop(id, sequences);
   }
   work->dropped.clear();

@@ -27,7 +27,9 @@ absl::Status MissingError() {
 
 absl::Status UnknownError() {
   return MakeError(absl::StatusCode::kUnauthenticated,
-                   "the call's bearer token is unknown to this server",
+                   "the call's bearer token is unknown to this server: "
+                   "--bearer_token_file must have its SHA-256, hashed without "
+                   "a newline at its end",
                    {"BEARER_TOKEN_UNKNOWN", {}, ""});
 }
 

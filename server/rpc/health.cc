@@ -178,9 +178,12 @@ grpc::ServerUnaryReactor* HealthService::Check(
     reactor->Finish(grpc::Status::OK);
   } else {
     const std::string name = ForMessage(*service);
-    reactor->Finish(ToGrpcStatus(MakeError(
-        absl::StatusCode::kNotFound, absl::StrCat("no service '", name, "'"),
-        {"SERVICE_NOT_FOUND", {{"service", name}}, "service"})));
+    reactor->Finish(ToGrpcStatus(
+        MakeError(absl::StatusCode::kNotFound,
+                  absl::StrCat("no service '", name,
+                               "'; available: '' (the whole server), "
+                               "'encoderd.v1.Encoder', 'readiness'"),
+                  {"SERVICE_NOT_FOUND", {{"service", name}}, "service"})));
   }
   return reactor;
 }

@@ -64,7 +64,8 @@ int64_t FirstInvalidUtf8(absl::string_view text) {
 
 absl::Status Malformed() {
   return MakeError(absl::StatusCode::kInvalidArgument,
-                   "the bytes are not a valid request message of this method",
+                   "the bytes are not a valid request message of this method: "
+                   "compare the caller's encoder.proto with the server's",
                    {"MALFORMED_MESSAGE", {}, ""});
 }
 

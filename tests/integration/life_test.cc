@@ -117,11 +117,14 @@ TEST(LifeTest, ATuningFolderWithoutAGpuIsAWarningAtStart) {
   }
 }
 
-TEST(LifeTest, HealthOfAnUnknownServiceIsNotFound) {
+TEST(LifeTest, HealthOfAnUnknownServiceNamesThoseThatItKnows) {
   TestServer server;
   HealthCheckResponse::ServingStatus health;
-  EXPECT_EQ(ReadError(Check(&server, "nope", &health)).code,
-            grpc::StatusCode::NOT_FOUND);
+  const RpcError error = ReadError(Check(&server, "nope", &health));
+  EXPECT_EQ(error.code, grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(error.message,
+            "no service 'nope'; available: '' (the whole server), "
+            "'encoderd.v1.Encoder', 'readiness'");
 }
 
 TEST(LifeTest, AWatchSeesEveryChangeAndDoesNotHoldUpLeaving) {

@@ -19,6 +19,7 @@ ALLOWED = {
     "padding_idx": "torch's", "relative_position_bucket": "transformers'",
     "LangChain": "a package", "LlamaIndex": "a package",
     "too_many_pings": "a GOAWAY of gRPC's",
+    "WithDefaultServiceConfig": "grpc-go's",
     "kubernetes_sd_configs": "Prometheus'", "PromQL": "Prometheus' language",
     "terminationGracePeriodSeconds": "Kubernetes'", "LimitNOFILE": "systemd's",
     "lower_snake": "a way to write names",

@@ -264,7 +264,7 @@ int Invocation::Fail(const absl::Status& failed,
     environment.err << "DEADLINE_EXCEEDED: no answer from " << settings.target
                     << " within " << absl::FormatDuration(settings.timeout);
   } else {
-    const std::string words = client::Describe(status);
+    const std::string words = DescribeWithoutAdvice(status, flags);
     environment.err << (client::GetErrorDetails(status).has_value()
                             ? words
                             : InFlags(words));

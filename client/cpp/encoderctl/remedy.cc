@@ -79,4 +79,18 @@ std::string Remedy(const absl::Status& status, const Flags& flags) {
   return "";
 }
 
+std::string DescribeWithoutAdvice(const absl::Status& status,
+                                  const Flags& flags) {
+  std::string words = client::Describe(status);
+  const auto details = client::GetErrorDetails(status);
+  if (!details.has_value() || details->reason != "INPUT_TOO_LONG" ||
+      !flags.Has("truncate")) {
+    return words;
+  }
+  for (const char* advice : {": split it, ", ": shorten it"}) {
+    words = words.substr(0, words.find(advice));
+  }
+  return words;
+}
+
 }  // namespace encoderd::ctl

@@ -15,6 +15,11 @@ namespace encoderd::ctl {
 // done, or the message says it.
 std::string Remedy(const absl::Status& status, const Flags& flags);
 
+// client::Describe(status) without what the server advises where a text is too
+// long, if Remedy says it by the names of `flags`.
+std::string DescribeWithoutAdvice(const absl::Status& status,
+                                  const Flags& flags);
+
 }  // namespace encoderd::ctl
 
 #endif  // ENCODERD_CLIENT_CPP_ENCODERCTL_REMEDY_H_

@@ -152,6 +152,11 @@ def make_error(code: grpc.StatusCode, message: str, reason: str = "",
     return kind(code, message, reason, **rest)
 
 
+# What the server advises where an input is too long, by the names of the
+# contract's fields; `remedy` says it by those of this package.
+_ADVICE = re.compile(r": (?:split|shorten) it[,;] .*", re.DOTALL)
+
+
 def _remedy_of_too_long(field: str, windows: bool) -> str:
     """field: of the request, to blame; windows: whether the method has them."""
     if ".tokens" in field:
@@ -199,9 +204,11 @@ def from_status(status: status_pb2.Status, places: Sequence[int] = ()
     if index.isdecimal():
         metadata["input_index"] = str(_place(index, places))
     code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
-    error = make_error(code, _move(status.message, places), reason,
-                       metadata=metadata, violations=violations,
-                       retry_delay=retry_delay)
+    message = _move(status.message, places)
+    if reason == "INPUT_TOO_LONG":
+        message = _ADVICE.sub("", message)
+    error = make_error(code, message, reason, metadata=metadata,
+                       violations=violations, retry_delay=retry_delay)
     if reason == "INPUT_TOO_LONG":
         error.remedy = _remedy_of_too_long(
             violations[0][0] if violations else "", windows=True)

@@ -74,7 +74,8 @@ def test_a_refusal_names_the_line(server, tmp_path):
     assert done.returncode == 1
     assert done.stderr.startswith(
         f"encoderctl embed: {texts}:68: INVALID_ARGUMENT (INPUT_TOO_LONG): "
-        "inputs[67]")
+        "inputs[67] has 257 tokens; this model takes at most 256; "
+        "--truncate=end cuts it, ")
     assert len(done.stdout.splitlines()) == 64
 
 

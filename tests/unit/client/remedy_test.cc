@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/handshake.h"
@@ -53,6 +54,28 @@ TEST_F(RemedyTest, NamesWhatTakesATextAndOnlyWhereTheCommandHasIt) {
             "--on_error=skip passes over such texts");
   EXPECT_EQ(OfReason(kInvalid, ""), "; --on_error=skip passes over such texts");
   EXPECT_EQ(OfReason(kInvalid, "LAYER_OUT_OF_RANGE", {}), "");
+}
+
+TEST_F(RemedyTest, TakesThePlaceOfTheAdviceOfTheServer) {
+  for (const char* advice : {": split it, or set options.truncate",
+                             ": shorten it, or set options.truncate",
+                             ": shorten it; token ids are never cut"}) {
+    const auto described = [&](const char* reason) {
+      return DescribeWithoutAdvice(
+          client::MakeError(kInvalid, absl::StrCat("9 tokens", advice), reason,
+                            {}),
+          flags_);
+    };
+    flags_ = Flags();
+    EXPECT_EQ(
+        described("INPUT_TOO_LONG"),
+        absl::StrCat("INVALID_ARGUMENT (INPUT_TOO_LONG): 9 tokens", advice));
+    Add("truncate");
+    EXPECT_EQ(described("INPUT_TOO_LONG"),
+              "INVALID_ARGUMENT (INPUT_TOO_LONG): 9 tokens");
+    EXPECT_EQ(described("OTHER"),
+              absl::StrCat("INVALID_ARGUMENT (OTHER): 9 tokens", advice));
+  }
 }
 
 TEST_F(RemedyTest, NamesTheFlagsOfSizesAndTime) {

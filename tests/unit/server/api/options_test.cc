@@ -102,11 +102,11 @@ TEST(OptionsTest, WindowsShareAtMostHalfOfWhatTheyHaveOfTheText) {
   EXPECT_EQ(*ToWindows("w", 3, kNone, 8, 2), 3);
   EXPECT_EQ(*ToWindows("w", 3, kNone, 9, 2), 3);
   ExpectBadOption(ToWindows("w", 4, kNone, 8, 2).status(), "w.overlap",
-                  "is 4; windows of 8 tokens, 2 of them special, share at most "
-                  "half of the others, 3");
+                  "is 4; windows share at most 3 tokens, half of max_len less "
+                  "the special tokens");
   ExpectBadOption(ToWindows("w", 1, kNone, 2, 2).status(), "w.overlap",
-                  "is 1; windows of 2 tokens, 2 of them special, share at most "
-                  "half of the others, 0");
+                  "is 1; windows share at most 0 tokens, half of max_len less "
+                  "the special tokens");
 }
 
 TEST(OptionsTest, ATextIsEitherCutOrComputedInWindows) {

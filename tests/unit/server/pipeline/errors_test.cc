@@ -56,6 +56,33 @@ TEST(InputFaultTest, ASingleFaultStandsAsItIs) {
   EXPECT_EQ(CombineInputFaults({fault}, 1), fault.status);
 }
 
+TEST(InputFaultTest, ATooLongInputComesWithAdviceForItsKind) {
+  const auto advised = [](const char* content) {
+    const InputFault fault = MakeInputFault(
+        1, content,
+        MakeError(absl::StatusCode::kInvalidArgument,
+                  "the input has 9 tokens; this model takes at most 3",
+                  {"INPUT_TOO_LONG", {}, ""}));
+    const absl::Status told = CombineInputFaults({fault}, 1);
+    EXPECT_EQ(told, WithAdvice(fault.status));
+    const auto detail = GetErrorDetail(told);
+    EXPECT_EQ(detail->violations.at(0).field, detail->field);
+    EXPECT_EQ(detail->violations.at(0).description, fault.status.message());
+    return std::string(told.message());
+  };
+  const std::string fault =
+      "inputs[1] has 9 tokens; this model takes at most 3";
+  EXPECT_EQ(advised("text"),
+            fault +
+                ": split it, or set options.truncate (Encode: truncate) to "
+                "TRUNCATE_END, or options.windows (Embed)");
+  EXPECT_EQ(advised("pair"),
+            fault +
+                ": shorten it, or set options.truncate (Encode: truncate) "
+                "to TRUNCATE_END; windows are for texts only");
+  EXPECT_EQ(advised("tokens"), fault + ": shorten it; token ids are never cut");
+}
+
 TEST(InputFaultTest, ManyFaultsFitIntoAStatusAndTheRestIsCounted) {
   std::vector<InputFault> faults;
   for (int i = 40; i > 0; --i) {
@@ -78,6 +105,34 @@ TEST(InputFaultTest, ManyFaultsFitIntoAStatusAndTheRestIsCounted) {
     bytes += violation.field.size() + violation.description.size();
   }
   EXPECT_LT(bytes, 2048u);
+}
+
+TEST(QueueErrorTest, SaysThatTokensAreEstimatesAndCallsAreNot) {
+  EXPECT_EQ(QueueFullError("tokens", 90, 20, 100).message(),
+            "the queue holds about 90 tokens and this request adds about 20; "
+            "the limit is 100: retry later");
+  EXPECT_EQ(CallerFullError("calls", 4, 1, 4).message(),
+            "this caller has 4 calls and this request adds 1; the limit is 4: "
+            "retry later");
+}
+
+TEST(QueueErrorTest, ATooLargeRequestMayBeOneLongText) {
+  EXPECT_EQ(RequestTooLargeError("bytes", 30, 20).message(),
+            "the request has 30 bytes; the queue holds at most 20: send fewer "
+            "inputs per request, or split a long text");
+}
+
+TEST(QueueErrorTest, SaysWhoseLimitEndedTheWaiting) {
+  EXPECT_EQ(ExpiredError().message(),
+            "the caller's deadline passed while the request waited: allow more "
+            "time, or send fewer inputs per request");
+  EXPECT_TRUE(GetErrorDetail(ExpiredError())->metadata.empty());
+  const absl::Status limited = ExpiredError(absl::Minutes(10));
+  EXPECT_EQ(limited.message(),
+            "the request waited for 600000 ms, the server's --max_queue_time: "
+            "send fewer inputs per request, or retry when the server is less "
+            "busy");
+  EXPECT_EQ(GetErrorDetail(limited)->metadata.at("max_queue_ms"), "600000");
 }
 
 TEST(ErrorIdTest, IsNeverTheSameTwice) {

@@ -124,7 +124,9 @@ TEST(PipelineTest, RefusesOneTokenTooManyAndNamesTheInput) {
       harness.Submit({"a", "b", "c", std::string(63, 'x')}).Get();
   ASSERT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(refused.status().message(),
-            "inputs[3] has 65 tokens; this model takes at most 64");
+            "inputs[3] has 65 tokens; this model takes at most 64: split it, "
+            "or set options.truncate (Encode: truncate) to TRUNCATE_END, or "
+            "options.windows (Embed)");
   const auto detail = GetErrorDetail(refused.status());
   ASSERT_TRUE(detail.has_value());
   EXPECT_EQ(detail->reason, "INPUT_TOO_LONG");
@@ -177,7 +179,8 @@ TEST(PipelineTest, ListsTheFirstViolationsAndCountsTheRest) {
   ASSERT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(result.status().message(),
             "inputs[1] has 82 tokens; this model takes at most 64 (and 998 "
-            "more)");
+            "more): split it, or set options.truncate (Encode: truncate) to "
+            "TRUNCATE_END, or options.windows (Embed)");
   const auto detail = GetErrorDetail(result.status());
   ASSERT_EQ(detail->violations.size(), size_t{kMaxViolations});
   for (int i = 0; i < kMaxViolations; ++i) {

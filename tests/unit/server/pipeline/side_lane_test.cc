@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "server/pipeline/errors.h"
 #include "server/pipeline/pipeline.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
@@ -38,10 +39,8 @@ class Piece {
   }
   void Cancel() { call_->Cancel(); }
   // What it was told; waits for its turn.
-  std::string Reason() {
-    const absl::Status& status = started_.get();
-    return status.ok() ? "OK" : ReasonOf(status);
-  }
+  const absl::Status& Status() { return started_.get(); }
+  std::string Reason() { return Status().ok() ? "OK" : ReasonOf(Status()); }
   bool had_its_turn() const {
     return started_.wait_for(std::chrono::seconds(0)) ==
            std::future_status::ready;
@@ -71,10 +70,11 @@ TEST(SideLaneTest, WorkGoesOneAtATimeAndKeepsNoTextWaiting) {
 }
 
 // Refused from within the call, whatever waits.
-void ExpectFull(PipelineHarness* harness, uint64_t caller) {
+void ExpectFull(PipelineHarness* harness, uint64_t caller,
+                const absl::Status& expected) {
   Piece piece(harness, caller);
   ASSERT_TRUE(piece.had_its_turn());
-  EXPECT_EQ(piece.Reason(), "QUEUE_FULL");
+  EXPECT_EQ(piece.Status(), expected);
 }
 
 TEST(SideLaneTest, OneCallerMayHaveFourWaitingAndAllTogetherSixteen) {
@@ -85,11 +85,14 @@ TEST(SideLaneTest, OneCallerMayHaveFourWaitingAndAllTogetherSixteen) {
   for (int i = 0; i < 16; ++i) {
     waiting.push_back(std::make_unique<Piece>(&harness, 1 + i / 4));
     EXPECT_FALSE(waiting.back()->had_its_turn()) << i;
-    if (i == 3) ExpectFull(&harness, 1);
+    if (i == 3) {
+      ExpectFull(&harness, 1, CallerFullError("calls", 4, 1, 4));
+    }
   }
-  ExpectFull(&harness, 9);
+  const absl::Status all = QueueFullError("calls", 16, 1, 16);
+  ExpectFull(&harness, 9, all);
   waiting[5]->Cancel();  // keeps its place until its turn
-  ExpectFull(&harness, 9);
+  ExpectFull(&harness, 9, all);
   first.Release();
   for (int i = 0; i < 16; ++i) {
     EXPECT_EQ(waiting[i]->Reason(), i == 5 ? "CANCELLED_IN_QUEUE" : "OK");
@@ -105,7 +108,22 @@ TEST(SideLaneTest, WhatIsPastItsDeadlineIsNotWorkedOn) {
   Piece late(&harness, 1, true, deadline);
   while (absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
   first.Release();
-  EXPECT_EQ(late.Reason(), "EXPIRED_IN_QUEUE");
+  EXPECT_EQ(late.Status(), ExpiredError());
+}
+
+TEST(SideLaneTest, WhatWaitedTooLongIsNotWorkedOn) {
+  EXPECT_TRUE(GivenEnoughTime([](absl::Duration time) {
+    PipelineHarness::Settings settings;
+    settings.options.max_queue_time = time;
+    PipelineHarness harness(settings);
+    Piece first(&harness, 1, true);
+    if (first.Reason() != "OK") return false;
+    Piece late(&harness);
+    absl::SleepFor(2 * time);
+    first.Release();
+    EXPECT_EQ(late.Status(), ExpiredError(time));
+    return true;
+  }));
 }
 
 TEST(SideLaneTest, DrainingRefusesNewWorkAndFinishesWhatWaits) {

@@ -73,8 +73,12 @@ class EncodeMethods(ModelMembers):
         inputs: a str, or an iterable (a list, an array, a column of a table,
             a generator, ...) of str, (str, str) tuples and TokenIds. An empty
             list gives [0, D].
-        prompt_name: a prompt of the model, put before each text.
+        prompt_name: a prompt of the model, put before each text. A pair of
+            texts gets no prompt: one in a list that asks for a prompt, here
+            or by `prompt`, is a ValueError. A default prompt of the model
+            goes before the texts of a list and leaves its pairs alone.
         prompt: a text put before each text; prompt_name is then ignored.
+            None: the model's default prompt, if it has one.
         batch_size: texts of one call; split where the server takes fewer
             (--max_inputs_per_request, 1024). Several calls are in flight
             together.

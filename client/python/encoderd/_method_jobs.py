@@ -162,7 +162,8 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
     progress = make_progress(len(values), show_progress)
 
     def parts(size: int) -> Iterator[Part]:
-        for part in cut(values, size, on_error == "per_input"):
+        for part in cut(values, size, on_error == "per_input",
+                        bool(options.prompt_name)):
             rows.refuse(part.errors)
             progress.update(len(part.errors))
             if part.inputs:

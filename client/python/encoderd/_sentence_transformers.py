@@ -14,7 +14,7 @@ from encoderd._option_checks import text, whole_number
 from encoderd._quantize import calibrate, quantize
 from encoderd._tensors import require_tensors
 from encoderd.errors import make_error
-from encoderd.inputs import Input, as_list
+from encoderd.inputs import Input, as_list, check_prompted
 from encoderd.v1 import encoder_pb2
 
 PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
@@ -25,9 +25,16 @@ _LOGGER = logging.getLogger("encoderd")
 
 
 def _prefixed(values: Sequence[Input], prompt: str) -> List[Input]:
-    """As the server does it: before texts, not before pairs or ids."""
-    return [prompt + value if isinstance(value, str) else value
+    """As the server does it: before texts, not before pairs or ids. An empty
+    text stays empty, for the server to refuse."""
+    return [prompt + value if isinstance(value, str) and value else value
             for value in values]
+
+
+def _check_pairs(values: Sequence[Input]) -> None:
+    """ValueError for a pair among inputs that a prompt was asked for."""
+    for place, value in enumerate(values):
+        check_prompted(value, place)
 
 
 # Names of prompts that encode_query() and encode_document() look for.
@@ -41,8 +48,10 @@ def _prompt_of_task(task: str, model: str) -> Job[Tuple[Optional[str],
     text; or no name and the text "", which turns off a default prompt."""
     info = yield _method_jobs.get_model(model)
     for name in TASKS[task]:
-        if name in info.prompts:
+        if info.prompts.get(name):
             return name, None
+        if name in info.prompts:  # an empty one
+            return None, ""
     return None, "" if info.default_prompt_name else None
 
 
@@ -52,6 +61,8 @@ def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
     """What to send, and the prompt that the server puts before it."""
     if prompt is None:
         return values, prompt_name or ""
+    if prompt:
+        _check_pairs(values)
     info = yield _method_jobs.get_model(model)
     if not info.default_prompt_name:
         return _prefixed(values, prompt), ""
@@ -68,6 +79,8 @@ def _prompt_of_encode(values: Sequence[Input], prompt: Optional[str],
                       prompt_name: Optional[str], model: str
                       ) -> Job[Sequence[Input]]:
     """The texts behind their prompt: Encode and Tokenize put none."""
+    if prompt or prompt_name:
+        _check_pairs(values)
     if prompt is None:
         info = yield _method_jobs.get_model(model)
         name = prompt_name or info.default_prompt_name

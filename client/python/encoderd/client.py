@@ -74,7 +74,9 @@ class Client(EncodeMethods):
         dimensions: keep the first so many values; 0: all.
         pooling: None: the model's own; or "cls", "mean", "max",
             "mean_sqrt_len", "weighted_mean", "last_token".
-        prompt_name: a prompt of the model, put before each text.
+        prompt_name: a prompt of the model, put before each text; a pair
+            among the inputs is then a ValueError. Empty: the model's default
+            prompt, if it has one, which goes before texts and not pairs.
         precision: int8 and uint8 without `ranges` take those of each vector
             alone; EmbedResult.scales then has the steps.
         ranges: [2, D], least and largest value of each dimension.

@@ -72,6 +72,14 @@ def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
     return list(values)
 
 
+def check_prompted(value: object, index: int) -> None:
+    """Of an input that a prompt was asked for: ValueError for a pair, which
+    gets none."""
+    if type(value) is tuple and len(value) == 2:
+        raise ValueError(f"inputs[{index}] is a pair; a prompt goes before "
+                         "texts only")
+
+
 def check_iterable(values: object) -> None:
     """TypeError for what cannot be iterated over, or not for its texts."""
     hint = ""
@@ -179,15 +187,18 @@ class Cutter:
 
     keep_errors: an input without UTF-8 form is put in Part.errors; else
         it is raised. TypeError and ValueError are raised in any case.
+    prompted: a prompt was asked for; a pair is then a ValueError.
     """
 
-    def __init__(self, batch_size: int, keep_errors: bool = False):
+    def __init__(self, batch_size: int, keep_errors: bool = False,
+                 prompted: bool = False):
         batch_size = whole_number("batch_size", batch_size)
         if batch_size < 1:
             raise ValueError(
                 f"batch_size is {batch_size}; it must be at least 1")
         self._batch_size = batch_size
         self._keep_errors = keep_errors
+        self._prompted = prompted
         self._part = Part(0)
         self._bytes = 0
 
@@ -204,6 +215,8 @@ class Cutter:
             self._part.errors[place] = error
         else:
             size = message.ByteSize()
+            if self._prompted:
+                check_prompted(value, place)
             if size >= BYTES_PER_CALL:
                 full.append(self.rest())
             self._part.inputs.append(message)
@@ -225,10 +238,10 @@ class Cutter:
         return part
 
 
-def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False
-        ) -> Iterator[Part]:
+def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False,
+        prompted: bool = False) -> Iterator[Part]:
     """The parts of a list: at most batch_size inputs in each."""
-    cutter = Cutter(batch_size, keep_errors)
+    cutter = Cutter(batch_size, keep_errors, prompted)
     for value in values:
         yield from cutter.add(value)
     last = cutter.rest()

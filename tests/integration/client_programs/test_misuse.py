@@ -47,23 +47,6 @@ def test_arrays_of_texts_are_lists_of_texts(client):
     np.testing.assert_array_equal(client.encode(array[0]), listed[0])
 
 
-def test_an_array_of_two_columns_is_a_list_of_pairs():
-    with serve(Noted()) as service, encoderd.Client(service.target) as client:
-        client.encode(np.array([["one", "two"], ["three", "four"]]))
-    assert [(value.pair.first, value.pair.second)
-            for value in service.inputs] == [("one", "two"),
-                                             ("three", "four")]
-
-
-class DataFrame:
-    """What the client knows a table of pandas or polars by."""
-
-    columns = ["id", "text"]
-
-    def __iter__(self):
-        return iter(self.columns)
-
-
 FLAT = "expected a text, or a list of texts"
 
 
@@ -73,11 +56,7 @@ FLAT = "expected a text, or a list of texts"
     ({"one": "two"}, f"is a dict; {FLAT}"), (None, f"is None; {FLAT}"),
     (5, f"is an int; {FLAT}"), (2.5, f"is a float; {FLAT}"),
     ({"one", "two"}, "is a set, which has no order; pass a list"),
-    (DataFrame(), 'is a DataFrame; pass one column, such as df["text"] '
-                  "(columns: id, text)"),
-    (np.array("one"), "is an ndarray of shape []; expected [n] texts or "
-                      "[n, 2] for pairs"),
-    (np.array([["one"]]), "is an ndarray of shape [1, 1]; expected")])
+    (np.array("one"), "is an ndarray of shape []; expected [n] texts")])
 def test_what_is_no_list_of_texts_is_named(client, inputs, words):
     for method in (client.embed, client.token_embeddings, client.tokenize,
                    client.embed_stream, client.encode, client.encode_query):
@@ -92,7 +71,8 @@ EXPECTED = "expected a str, a tuple of two str, or TokenIds"
 
 
 @pytest.mark.parametrize("value, words", [
-    (None, f"is None; {EXPECTED}"), (5, f"is an int; {EXPECTED}"),
+    (None, f"is None, a missing value; {EXPECTED}: drop or fill such rows "
+           "first"), (5, f"is an int; {EXPECTED}"),
     (b"two", "is bytes; decode() it first"),
     (float("nan"), f"is nan, a missing value; {EXPECTED}: drop or fill such "
                    "rows first"),

@@ -9,8 +9,9 @@ import grpc
 from encoderd._channel import Methods, channel_options, check_in_flight
 from encoderd._connection_errors import Link
 from encoderd._option_checks import seconds, text, whole_number
+from encoderd._proxy import proxy_of
 from encoderd._security import Path, secure
-from encoderd._target import read_target
+from encoderd._target import is_loopback, read_target
 
 
 class ClientBase:
@@ -77,6 +78,8 @@ class ClientBase:
             token_file=token_file, server_name=server_name)
         options = channel_options(whole_number(
             "max_answer_bytes", max_answer_bytes)) + security.options
+        if is_loopback(address):  # a proxy is another machine
+            options.append(("grpc.enable_http_proxy", 0))
         if security.credentials is None:
             self._channel = self._grpc.insecure_channel(address, options)
         else:
@@ -84,7 +87,8 @@ class ClientBase:
                 address, security.credentials, options)
         self._methods = Methods(
             self._channel, security.metadata,
-            Link(address, security.credentials is not None))
+            Link(address, security.credentials is not None,
+                 proxy_of(address)))
 
     def __reduce__(self) -> Tuple[Any, ...]:
         """Pickled and copied as what it was made with, a token in the clear:

@@ -25,7 +25,11 @@ class ModelMembers(ClientBase):
     @property
     def similarity_fn_name(self) -> str:
         """"cosine" (unless another is set), "dot", "euclidean" or
-        "manhattan": what similarity() computes. ValueError for another."""
+        "manhattan": what similarity() computes. ValueError for another.
+
+        What the model's own files name (similarity_fn_name of
+        config_sentence_transformers.json) stays on the server: set it here.
+        """
         return self._similarity_fn_name
 
     @similarity_fn_name.setter

@@ -115,7 +115,8 @@ class EncodeMethods(ModelMembers):
             "per_input": its row is NaN (0 where the precision has none). The
             others have their vectors. embed() also tells why.
         model: None: the client's.
-        timeout: seconds for each call of the list; None: the client's;
+        timeout: seconds for each call of the list, of which several wait for
+            the server together (calls_in_flight); None: the client's;
             math.inf: no limit.
 
         Errors: those of the class. Nothing is returned of a list that raises.

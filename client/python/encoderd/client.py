@@ -90,8 +90,10 @@ class Client(EncodeMethods):
             itself (an option, the model, the connection) raises in any case,
             and so does what is no input at all (TypeError).
         model: None: the client's.
-        timeout: seconds for each call of the list; None: the client's;
-            math.inf: no limit.
+        timeout: seconds for each call of the list, of which several wait for
+            the server together (calls_in_flight); None: the client's;
+            math.inf: no limit. Where one takes longer, the whole list raises;
+            embed_stream() hands over what was answered before.
         """
         return self._run(_method_jobs.embed(
             as_list(inputs), model=self._name(model),

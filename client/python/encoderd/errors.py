@@ -9,7 +9,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
-from encoderd._connection_errors import Link, explain_connection
+from encoderd._connection_errors import BYPASS, Link, explain_connection
 
 
 class EncoderdError(Exception):
@@ -114,6 +114,7 @@ _BY_CODE: Dict[grpc.StatusCode, Type[EncoderdError]] = {
 }
 TOO_LARGE = "REQUEST_TOO_LARGE"
 TOO_MANY = "TOO_MANY_INPUTS"
+_LONGER = "give a longer timeout="
 _CUT = 'pass truncate="end" to cut it'
 _REMEDIES = {
     "EMPTY_INPUT": 'drop it, or keep its row: on_error="per_input" (in '
@@ -300,9 +301,28 @@ def out_of_time(link: Link, timeout: float) -> EncoderdError:
     """A DEADLINE_EXCEEDED of gRPC's own says neither who nor how long."""
     return make_error(
         grpc.StatusCode.DEADLINE_EXCEEDED,
-        f"no answer from {link.target} within {timeout:g} s",
-        remedy="give a longer timeout=, or check that an encoderd serves "
-               "there")
+        f"no answer from {link.target} within {timeout:g} s"
+        + (f"; it was dialed through a proxy ({link.proxy})" if link.proxy
+           else ""),
+        remedy=(f"{BYPASS}; or " if link.proxy else "")
+        + f"{_LONGER}, or check that an encoderd serves there")
+
+
+def name_slow_list(error: EncoderdError, answered: int) -> None:
+    """Of a call of a list: what may have made it late, the calls beside it
+    too. answered: calls of the list that the server did answer."""
+    if error.code is not grpc.StatusCode.DEADLINE_EXCEEDED or error.reason:
+        return
+    smaller = ("a smaller batch_size=, or a client with fewer "
+               "calls_in_flight=")
+    if answered:
+        error.message += (f"; {answered} other call{'s' * (answered > 1)} of "
+                          "this list had an answer")
+        error.remedy = (f"{_LONGER} or {smaller}: they share the server; "
+                        "embed_stream() hands over each result as it comes")
+    else:
+        error.remedy = error.remedy.replace(
+            _LONGER, f"{_LONGER}, {smaller}", 1)
 
 
 def still_loading(error: EncoderdError, timeout: float) -> EncoderdError:

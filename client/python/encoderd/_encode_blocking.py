@@ -8,6 +8,7 @@ import numpy as np
 
 from encoderd import _method_jobs, _run_blocking, _sentence_transformers
 from encoderd._model_members import ModelMembers
+from encoderd._option_checks import is_of_package
 from encoderd._signatures import (Inputs, OnErrorOfEncode, OutputValue,
                                   Precision, one_of)
 from encoderd.errors import EncoderdError
@@ -225,3 +226,7 @@ class EncodeMethods(ModelMembers):
                 self._calls_in_flight)
         except EncoderdError as error:  # without the frames of this package
             raise error.with_traceback(None) from None
+        except (TypeError, ValueError) as error:
+            if is_of_package(error):
+                raise error.with_traceback(None) from None
+            raise

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 
 import encoderd
 import grpc
@@ -89,6 +90,42 @@ def test_what_is_no_text_is_named_by_its_place(client, value, words):
     with pytest.raises(TypeError) as caught:
         list(client.embed_stream(["one", value]))
     assert str(caught.value) == f"inputs[1] {words}"
+
+
+def frames(caught):
+    """Where an error comes from, as its traceback shows it."""
+    return traceback.extract_tb(caught.value.__traceback__)
+
+
+def test_a_wrong_argument_shows_no_more_of_the_package_than_the_method(client):
+    for arguments, options in (
+            ([["one", None]], {}), ([["one"]], {"truncate_dim": "5"}),
+            ([["one"]], {"windows": -1})):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            client.encode(*arguments, **options)
+        assert [frame.name for frame in frames(caught)] == [
+            "test_a_wrong_argument_shows_no_more_of_the_package_than_the_method",
+            "encode", "_run"]
+
+        async def main():
+            async with encoderd.AsyncClient(
+                    client._methods.link.target) as twin:
+                await twin.encode(*arguments, **options)
+
+        with pytest.raises((TypeError, ValueError)) as caught:
+            asyncio.run(main())
+        assert [frame.name for frame in frames(caught)][-3:] == [
+            "main", "encode", "_run"]
+
+
+def test_what_a_callers_generator_raises_shows_where(client):
+    def texts():
+        yield "one"
+        raise ValueError("a line that cannot be read")
+
+    with pytest.raises(ValueError, match="a line that") as caught:
+        client.encode(texts())
+    assert frames(caught)[-1].name == "texts"
 
 
 def test_an_async_iterable_is_for_the_async_client(client):

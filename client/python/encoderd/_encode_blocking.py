@@ -91,7 +91,8 @@ class EncodeMethods(ModelMembers):
             sentence_embedding; nothing is padded. With these two,
             normalize_embeddings has no effect, as there.
         precision: also "float16". int8 and uint8 take the range of each
-            dimension from the list at hand, or from `ranges`.
+            dimension from the list at hand, or from `ranges`; of fewer than
+            100 texts with a warning (logger "encoderd").
         convert_to_numpy: False: a list of torch tensors.
         convert_to_tensor: True: one torch tensor. Token embeddings and dicts
             hold numpy arrays unless one of these two asks for tensors.
@@ -113,8 +114,8 @@ class EncodeMethods(ModelMembers):
         on_error: None, "fail_request": the first bad input of the list (empty,
             too long, ...) raises; its place is EncoderdError.input_index.
             "zero": its row is 0 and a warning is logged (logger "encoderd");
-            "per_input": its row is NaN (0 where the precision has none). The
-            others have their vectors. embed() also tells why.
+            "per_input": its row is NaN; where the precision has none, as
+            "zero". The others have their vectors. embed() also tells why.
         model: None: the client's.
         timeout: seconds for each call of the list, of which several wait for
             the server together (calls_in_flight); None: the client's;

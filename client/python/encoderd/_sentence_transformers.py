@@ -10,7 +10,7 @@ import numpy as np
 
 from encoderd import _method_jobs
 from encoderd._method_jobs import Job
-from encoderd._option_checks import text, whole_number
+from encoderd._option_checks import text, true_or_false, whole_number
 from encoderd._quantize import calibrate, quantize
 from encoderd._tensors import require_tensors
 from encoderd.errors import make_error
@@ -20,6 +20,8 @@ from encoderd.v1 import encoder_pb2
 PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
 # Answers of Encode are as large as their tokens.
 ENCODE_BATCH = 4
+# Texts whose ranges say little of others; as in sentence-transformers.
+FEW = 100
 
 _LOGGER = logging.getLogger("encoderd")
 
@@ -133,11 +135,19 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
     elif quantize_here:
         if ranges is None:
             ranges = calibrate(good, precision)
+            if len(good) < FEW:
+                _LOGGER.warning(
+                    "the ranges of precision=%r are those of %d texts; with "
+                    "fewer than %d they change much from list to list, and so "
+                    "do the levels: give ranges=, taken from a representative "
+                    "list", precision, len(good), FEW)
         levels = np.zeros(vectors.shape, precision)
         levels[result.ok] = quantize(good, precision, ranges)
         vectors = levels
     if result.errors and on_error == "zero":
         vectors[~result.ok] = 0
+    if result.errors and (on_error == "zero"
+                          or not np.issubdtype(vectors.dtype, np.floating)):
         _LOGGER.warning(
             "%d of %d inputs have no vector, their rows are 0; the first: %s",
             len(result.errors), len(vectors), next(iter(
@@ -207,6 +217,11 @@ def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
     """Client.encode says what each argument means. task: of TASKS, empty for
     encode() itself."""
     precision = precision or "float32"
+    for name, value in (("show_progress_bar", show_progress_bar),
+                        ("convert_to_numpy", convert_to_numpy),
+                        ("convert_to_tensor", convert_to_tensor),
+                        ("normalize_embeddings", normalize_embeddings)):
+        true_or_false(name, value)
     batch_size = whole_number("batch_size", batch_size)
     _check(prompt_name, prompt, precision, truncate_dim, dimensions, on_error)
     if output_value != "sentence_embedding":

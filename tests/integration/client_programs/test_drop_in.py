@@ -207,6 +207,32 @@ def test_the_row_of_a_bad_text_is_named_or_nan(client):
         client.encode(texts, on_error="zero", output_value="token_embeddings")
 
 
+@KINDS
+@pytest.mark.parametrize("precision, warns", [
+    ("int8", True), ("uint8", True), ("binary", True), ("ubinary", True),
+    ("float32", False), ("float16", False)])
+def test_a_row_that_cannot_be_nan_is_told_of(fake, kind, precision, warns,
+                                             caplog):
+    with caplog.at_level(logging.WARNING, logger="encoderd"):
+        found = ask(kind, fake.target, "encode", ["one", "", "two"],
+                    precision=precision, on_error="per_input")
+    assert ("1 of 3 inputs have no vector" in caplog.text) == warns
+    assert (found[1] == 0).all() if warns else np.isnan(found[1]).all()
+
+
+@pytest.mark.parametrize("count, warns", [(99, True), (100, False)])
+def test_ranges_of_few_texts_are_told_of(client, count, warns, caplog):
+    texts = [str(number) for number in range(count)]
+    with caplog.at_level(logging.WARNING, logger="encoderd"):
+        client.encode(texts, precision="int8")
+        client.encode(texts[:2], precision="int8", ranges=[[0] * WIDTH,
+                                                           [1] * WIDTH])
+        client.encode(texts[:2], precision="binary")
+    wanted = [f"the ranges of precision='int8' are those of {count} texts"]
+    assert [record.getMessage().partition(";")[0]
+            for record in caplog.records] == (wanted if warns else [])
+
+
 def test_windows_take_a_text_that_is_too_long(fake):
     with serve(Model()) as service, encoderd.Client(service.target) as client:
         client.encode(TOO_LONG, windows=2)

@@ -165,12 +165,24 @@ def test_ids_that_are_none_are_named_by_their_place(client):
     ({"prompt_name": 5}, "prompt_name is an int; expected a str"),
     ({"model": 5}, "model is an int; expected a str"),
     ({"batch_size": 2.5}, "batch_size is a float; expected a whole number"),
-    ({"timeout": "5"}, "timeout is a str; expected seconds")])
+    ({"timeout": "5"}, "timeout is a str; expected seconds"),
+    ({"normalize_embeddings": "False"},
+     "normalize_embeddings is a str; expected True or False")])
 def test_an_option_of_the_wrong_type_is_named(client, options, words):
     for method in (client.embed, client.encode, client.embed_stream):
         with pytest.raises(TypeError) as caught:
             method(["one"], **options)
         assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["show_progress_bar", "convert_to_numpy",
+                                    "convert_to_tensor"])
+def test_a_word_is_no_bool(client, option):
+    with pytest.raises(TypeError) as caught:
+        client.encode(["one"], **{option: "False"})
+    assert str(caught.value) == f"{option} is a str; expected True or False"
+    assert client.encode(["one"], **{"convert_to_tensor": np.False_}
+                         ).shape == (1, WIDTH)
 
 
 def test_a_timeout_is_above_0(client, fake):

@@ -18,6 +18,7 @@ class ClientBase:
     """The arguments of Client and AsyncClient, and their connection."""
 
     _grpc: Any  # grpc, or grpc.aio
+    _kind_of_methods: Type[Methods] = Methods
 
     def __init__(self, target: Optional[str] = None, *, model: str = "",
                  timeout: Optional[float] = 60.0, calls_in_flight: int = 8,
@@ -80,13 +81,15 @@ class ClientBase:
             "max_answer_bytes", max_answer_bytes)) + security.options
         if is_loopback(address):  # a proxy is another machine
             options.append(("grpc.enable_http_proxy", 0))
-        if security.credentials is None:
-            self._channel = self._grpc.insecure_channel(address, options)
-        else:
-            self._channel = self._grpc.secure_channel(
-                address, security.credentials, options)
-        self._methods = Methods(
-            self._channel, security.metadata,
+
+        def connect() -> Any:
+            if security.credentials is None:
+                return self._grpc.insecure_channel(address, options)
+            return self._grpc.secure_channel(address, security.credentials,
+                                             options)
+
+        self._methods = self._kind_of_methods(
+            connect, security.metadata,
             Link(address, security.credentials is not None,
                  proxy_of(address)))
 

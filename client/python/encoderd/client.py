@@ -45,7 +45,7 @@ class Client(EncodeMethods):
     def close(self) -> None:
         """Ends the connection and every call on it; those, and later ones,
         raise EncoderdError (CANCELLED)."""
-        self._channel.close()
+        self._methods.close()
 
     def __enter__(self) -> "Client":
         return self

@@ -7,7 +7,7 @@ from typing import Any, Dict, Literal, Optional, overload
 import numpy as np
 
 from encoderd import _method_jobs, _run_blocking, _sentence_transformers
-from encoderd._model_members import ModelMembers
+from encoderd._model_members import ModelMembers, read_only
 from encoderd._option_checks import is_of_package
 from encoderd._signatures import (Inputs, OnErrorOfEncode, OutputValue,
                                   Precision, one_of)
@@ -135,7 +135,7 @@ class EncodeMethods(ModelMembers):
             on_error=on_error, model=self._name(model)), timeout)
 
     def encode_query(
-            self, inputs: Inputs,
+            self, inputs: Optional[Inputs] = None,
             prompt_name: Optional[str] = None, prompt: Optional[str] = None,
             batch_size: int = 64, show_progress_bar: Optional[bool] = None,
             output_value: OutputValue = "sentence_embedding",
@@ -147,7 +147,7 @@ class EncodeMethods(ModelMembers):
             **options: Any) -> Any:
         """encode() with the model's prompt "query", if it has one and neither
         prompt_name nor prompt is given; no prompt otherwise. options: the
-        others of encode(), by name.
+        others of encode(), by name; sentences, too.
 
         ValueError where the model puts a default prompt before every text and
         has none of this name.
@@ -162,7 +162,7 @@ class EncodeMethods(ModelMembers):
             truncate_dim=truncate_dim)
 
     def encode_document(
-            self, inputs: Inputs,
+            self, inputs: Optional[Inputs] = None,
             prompt_name: Optional[str] = None, prompt: Optional[str] = None,
             batch_size: int = 64, show_progress_bar: Optional[bool] = None,
             output_value: OutputValue = "sentence_embedding",
@@ -197,10 +197,18 @@ class EncodeMethods(ModelMembers):
         server says it (--max_len)."""
         return self._model_info().max_len
 
+    @max_seq_length.setter
+    def max_seq_length(self, value: Any) -> None:
+        raise read_only("max_seq_length")
+
     @property
     def prompts(self) -> Dict[str, str]:
         """The model's prompts by name, as the server says them."""
         return dict(self._model_info().prompts)
+
+    @prompts.setter
+    def prompts(self, value: Any) -> None:
+        raise read_only("prompts")
 
     @property
     def default_prompt_name(self) -> Optional[str]:
@@ -208,16 +216,21 @@ class EncodeMethods(ModelMembers):
         named; None: none."""
         return self._model_info().default_prompt_name or None
 
+    @default_prompt_name.setter
+    def default_prompt_name(self, value: Any) -> None:
+        raise read_only("default_prompt_name")
+
     def _model_info(self) -> encoder_pb2.Model:
         return self._run(_method_jobs.model(self._model))
 
     def _encode_task(self, task: str, inputs: Any, pool: Any,
                      options: Dict[str, Any], **arguments: Any) -> Any:
         timeout = options.pop("timeout", None)
+        sentences = options.pop("sentences", None)
         model = self._name(options.pop("model", None))
         return self._run(_sentence_transformers.encode(
-            task, one_of(inputs, None, pool), model=model, **arguments,
-            **options), timeout)
+            task, one_of(inputs, sentences, pool, f"encode_{task}"),
+            model=model, **arguments, **options), timeout)
 
     def _run(self, job: _method_jobs.Job[_method_jobs.T],
              timeout: Optional[float] = None) -> _method_jobs.T:

@@ -17,6 +17,20 @@ class ModelCardData:
         """Does nothing; the evaluator returns the same metrics."""
 
 
+_REMEDIES = {
+    "max_seq_length": "start the server with --max_len, or cut at its limit "
+                      'with truncate="end"',
+    "prompts": "pass prompt= or prompt_name= with each call",
+    "default_prompt_name": "pass prompt_name= with each call",
+}
+
+
+def read_only(name: str) -> AttributeError:
+    """Raised where a property that the server answers is set."""
+    return AttributeError(f"{name} is the server's and cannot be set here; "
+                          f"{_REMEDIES[name]}")
+
+
 class ModelMembers(ClientBase):
     """What code for a SentenceTransformer expects beside encode()."""
 

@@ -200,6 +200,9 @@ def _check(prompt_name: Optional[str], prompt: Optional[str], precision: str,
     for name, value in (("prompt_name", prompt_name), ("prompt", prompt)):
         if value is not None:
             text(name, value)
+    if prompt_name == "":
+        raise ValueError("prompt_name is empty; name a prompt of the model, "
+                         "or leave it out")
     if on_error not in (None, "fail_request", "per_input", "zero"):
         raise ValueError(f"on_error is {on_error!r}; expected one of "
                          "fail_request, per_input, zero")

@@ -87,6 +87,36 @@ def test_a_default_prompt_that_would_go_before_a_query_in_silence_is_named(
 
 
 @KINDS
+@pytest.mark.parametrize("method", ["encode", "encode_query",
+                                    "encode_document"])
+def test_inputs_may_have_their_older_name(fake, kind, method):
+    np.testing.assert_array_equal(
+        ask(kind, fake.target, method, sentences=["one", "two"]),
+        ask(kind, fake.target, method, ["one", "two"]))
+    for arguments, options in (([], {}), (["one"], {"sentences": ["one"]})):
+        with pytest.raises(TypeError) as caught:
+            ask(kind, fake.target, method, *arguments, **options)
+        assert str(caught.value) == (
+            f"{method}() takes inputs, or sentences by their older name")
+
+
+@KINDS
+@pytest.mark.parametrize("name, remedy", [
+    ("max_seq_length", "start the server with --max_len, or cut at its limit "
+                       'with truncate="end"'),
+    ("prompts", "pass prompt= or prompt_name= with each call"),
+    ("default_prompt_name", "pass prompt_name= with each call")])
+def test_what_the_server_says_cannot_be_set(fake, kind, name, remedy):
+    client = kind(fake.target)
+    with pytest.raises(AttributeError) as caught:
+        setattr(client, name, None)
+    assert str(caught.value) == (
+        f"{name} is the server's and cannot be set here; {remedy}")
+    if kind is encoderd.Client:
+        client.close()
+
+
+@KINDS
 def test_a_batch_size_above_the_servers_limit_is_split(kind):
     texts = ["x" * i for i in range(1, 101)]
     with serve(Model(limit=7)) as service:

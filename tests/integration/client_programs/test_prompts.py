@@ -54,3 +54,23 @@ def test_an_empty_text_stays_empty_behind_a_prompt(fake, kind):
     found = ask(kind, fake.target, "encode", ["one", ""], prompt="ask: ",
                 on_error="per_input")
     assert np.isnan(found[1]).all()
+
+
+@KINDS
+def test_an_empty_prompt_name_is_refused(fake, kind):
+    for method in ("encode", "encode_query", "encode_document"):
+        with pytest.raises(ValueError) as caught:
+            ask(kind, fake.target, method, "one", prompt_name="")
+        assert str(caught.value) == ("prompt_name is empty; name a prompt of "
+                                     "the model, or leave it out")
+
+
+@KINDS
+def test_an_empty_prompt_is_none_where_the_model_has_no_default(kind):
+    with serve(Model()) as service:
+        ask(kind, service.target, "encode", "one", prompt="")
+    assert service.requests[0].inputs[0].text == "one"
+    with serve(Model(prompts={"q": "ask: "},
+                     default_prompt_name="q")) as service:
+        with pytest.raises(ValueError, match="its prompt 'q' before every"):
+            ask(kind, service.target, "encode", "one", prompt="")

@@ -102,11 +102,12 @@ class EncodeMethods(ModelMembers):
             again only if normalize_embeddings asks for it.
         sentences: the older name of inputs.
         truncate: "start", "end": a text that is too long is cut there, as
-            SentenceTransformer does (at the end) in silence. None: it raises
-            InputTooLongError, unless `windows` takes it.
+            SentenceTransformer does (at the end) in silence; at the start the
+            prompt is cut first. None: it raises InputTooLongError, unless
+            `windows` takes it.
         windows: a text that is too long is read in windows that share this
-            many tokens, and their vectors are averaged. Not together with
-            truncate. None: no windows.
+            many tokens, and their vectors are averaged; a prompt is in the
+            first alone. Not together with truncate. None: no windows.
         dimensions: as truncate_dim, but cut by the server, which normalizes
             again where the model does; 0: all.
         pooling: as in embed().

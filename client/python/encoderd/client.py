@@ -70,7 +70,7 @@ class Client(EncodeMethods):
         normalize_embeddings: to length 1; None: as the model was made for.
         show_progress_bar: on standard error.
         truncate: None: a text that is too long raises InputTooLongError;
-            "start", "end": it is cut there.
+            "start", "end": it is cut there, at the start the prompt first.
         dimensions: keep the first so many values; 0: all.
         pooling: None: the model's own; or "cls", "mean", "max",
             "mean_sqrt_len", "weighted_mean", "last_token".
@@ -82,7 +82,8 @@ class Client(EncodeMethods):
         ranges: [2, D], least and largest value of each dimension.
         windows: a text that is too long is read in windows that share this
             many tokens, and their vectors are averaged; EmbedResult.windows
-            tells how many. Not together with truncate. None: no windows.
+            tells how many; a prompt is in the first alone. Not together with
+            truncate. None: no windows.
         on_error: None: the first bad input of the list raises. "per_input":
             it has its error in EmbedResult.errors, by its place in the list,
             and the others have their vectors; so does one that is too large

@@ -56,10 +56,10 @@ class ModelMembers(ClientBase):
         distances are negative. A torch tensor where torch is installed, as in
         sentence-transformers; else a numpy array.
 
-        embeddings1, embeddings2: [n, D] and [m, D] (or [D]), arrays, tensors
-            or lists of them.
+        embeddings1, embeddings2: [n, D] and [m, D] (or [D]): arrays, tensors,
+            lists or a column of a table of them, or an EmbedResult.
 
-        ValueError for other shapes. Nothing is asked of the server.
+        ValueError for other shapes, TypeError for texts. Nothing is asked of the server.
         """
         return similarity(self._similarity_fn_name, embeddings1, embeddings2,
                           pairwise=False)

@@ -20,8 +20,6 @@ from python_service import serve
 
 WIDTH = 6  # hidden_size of the fake
 TOO_LONG = "a b c d e f g"  # 9 tokens; the fake takes 8
-LENGTHS = {"cosine": lambda d: d, "euclidean": lambda d: np.sqrt((d * d).sum()),
-           "manhattan": lambda d: np.abs(d).sum()}
 
 
 @pytest.fixture
@@ -136,46 +134,6 @@ def test_a_batch_size_above_the_servers_limit_is_split(kind):
                 found = list(client.embed_stream(texts, batch_size=64))
                 assert [result.vector[0] for result in found] == list(
                     range(1, 101))
-
-
-@pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
-def test_similarity_is_what_its_name_says(client, without_torch, name):
-    a = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
-    b = np.random.default_rng(2).normal(size=(4, 3)).astype(np.float32)
-    client.similarity_fn_name = name
-
-    def score(x, y):
-        if name in ("cosine", "dot"):
-            length = (np.linalg.norm(x) * np.linalg.norm(y)
-                      if name == "cosine" else 1)
-            return x @ y / length
-        return -LENGTHS[name](x - y)
-
-    found = client.similarity(a, b)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(
-        found, [[score(x, y) for y in b] for x in a], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(
-        client.similarity_pairwise(a[:4], b),
-        [score(x, y) for x, y in zip(a, b)], rtol=1e-5, atol=1e-6)
-    assert client.similarity(a[0], list(b)).shape == (1, 4)
-
-
-def test_a_vector_of_zeros_is_like_no_other(client, without_torch):
-    found = client.similarity(np.zeros((1, 3)), np.ones((2, 3)))
-    assert found.tolist() == [[0, 0]]
-
-
-def test_similarity_names_shapes_and_functions_that_do_not_fit(client):
-    assert client.similarity_fn_name == "cosine"
-    with pytest.raises(ValueError, match="'maxsim'; expected one of cosine, "):
-        client.similarity_fn_name = "maxsim"
-    with pytest.raises(ValueError, match=r"\[2, 3\] and embeddings2 of \[2, 4\]"):
-        client.similarity(np.ones((2, 3)), np.ones((2, 4)))
-    with pytest.raises(ValueError, match="as many rows and columns"):
-        client.similarity_pairwise(np.ones((2, 3)), np.ones((1, 3)))
-    with pytest.raises(ValueError, match=r"embeddings1 is of shape \[1, 2, 3\]"):
-        client.similarity(np.ones((1, 2, 3)), np.ones((2, 3)))
 
 
 def test_evaluators_leave_their_metrics(client, without_torch):

@@ -163,7 +163,7 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
 
     def parts(size: int) -> Iterator[Part]:
         for part in cut(values, size, on_error == "per_input",
-                        bool(options.prompt_name)):
+                        prompt_name=options.prompt_name):
             rows.refuse(part.errors)
             progress.update(len(part.errors))
             if part.inputs:

@@ -230,18 +230,18 @@ class Cutter:
 
     keep_errors: an input without UTF-8 form is put in Part.errors; else
         it is raised. TypeError and ValueError are raised in any case.
-    prompted: a prompt was asked for; a pair is then a ValueError.
+    prompt_name: a prompt that was asked for; a pair is then a ValueError.
     """
 
     def __init__(self, batch_size: int, keep_errors: bool = False,
-                 prompted: bool = False):
+                 prompt_name: str = ""):
         batch_size = whole_number("batch_size", batch_size)
         if batch_size < 1:
             raise ValueError(
                 f"batch_size is {batch_size}; it must be at least 1")
         self._batch_size = batch_size
         self._keep_errors = keep_errors
-        self._prompted = prompted
+        self._prompt_name = prompt_name
         self._part = Part(0)
         self._bytes = 0
 
@@ -258,7 +258,7 @@ class Cutter:
             self._part.errors[place] = error
         else:
             size = message.ByteSize()
-            if self._prompted:
+            if self._prompt_name:
                 check_prompted(value, place)
             if size >= BYTES_PER_CALL:
                 full.append(self.rest())
@@ -282,9 +282,9 @@ class Cutter:
 
 
 def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False,
-        prompted: bool = False) -> Iterator[Part]:
+        prompt_name: str = "") -> Iterator[Part]:
     """The parts of a list: at most batch_size inputs in each."""
-    cutter = Cutter(batch_size, keep_errors, prompted)
+    cutter = Cutter(batch_size, keep_errors, prompt_name=prompt_name)
     for value in values:
         yield from cutter.add(value)
     last = cutter.rest()

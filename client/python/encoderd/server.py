@@ -134,8 +134,11 @@ class Server:
         return {"tls": False, **options}
 
 
-def find_program(program: Optional[Path] = None) -> str:
-    """The server's path: `program`, this package's, or that on the PATH."""
+def find_program(program: Optional[Path] = None,
+                 otherwise: str = "name the server: Server(..., program=PATH)"
+                 ) -> str:
+    """The server's path: `program`, this package's, or that on the PATH.
+    otherwise: what a caller can do where there is none."""
     if program is not None:
         found = os.path.expanduser(os.fspath(program))
         if not os.access(found, os.X_OK) or os.path.isdir(found):
@@ -151,8 +154,8 @@ def find_program(program: Optional[Path] = None) -> str:
         raise ServerStartError(
             "this installation of the Python package encoderd holds the client "
             "alone, and no program encoderd is on the PATH; install the wheel "
-            "for Linux (deploy/wheel.sh builds it) or the .deb, or name the "
-            "server: Server(..., program=PATH)") from None
+            "for Linux (deploy/wheel.sh builds it) or the .deb, or "
+            f"{otherwise}") from None
     return str(path("encoderd"))
 
 

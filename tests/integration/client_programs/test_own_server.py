@@ -331,3 +331,23 @@ def test_the_module_says_how_to_use_it(arguments, code, said, tmp_path):
     out, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert said in out + errors
+
+
+def test_the_module_shows_the_flags_of_the_program(tmp_path):
+    (tmp_path / "encoderd").symlink_to(PROGRAM)
+    for arguments in (["serve", "--help"], ["serve", "model", "-h"]):
+        process = module(*arguments, path=tmp_path)
+        out, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, errors
+        assert "--max_queue_tokens" in out
+
+
+def test_the_module_without_a_program_gives_no_advice_for_code():
+    process = subprocess.run(
+        [sys.executable, "-m", "encoderd", "serve", "model"], text=True,
+        capture_output=True, check=False, timeout=PATIENCE,
+        env={**os.environ, "PATH": "/nowhere"})
+    assert process.returncode == 1
+    assert "Server(" not in process.stderr
+    assert process.stderr.endswith(
+        "or add the folder of a built encoderd to the PATH\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import grpc
@@ -13,7 +14,7 @@ from encoderd._method_jobs import Job
 from encoderd._option_checks import text, true_or_false, whole_number
 from encoderd._quantize import calibrate, quantize
 from encoderd._tensors import require_tensors
-from encoderd.errors import make_error
+from encoderd.errors import EncoderdError, make_error
 from encoderd.inputs import Input, as_list, check_prompted
 from encoderd.v1 import encoder_pb2
 
@@ -120,12 +121,18 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
     quantize_here = by_scale and (here or ranges is None)
     if truncate_dim is not None and not here:
         dimensions = truncate_dim
-    result = yield from _method_jobs.embed(
-        values, model=model, dimensions=dimensions,
-        precision="float32" if quantize_here else precision,
-        normalize=True if normalize else None, prompt_name=prompt_name,
-        ranges=None if quantize_here else ranges,
-        on_error="per_input" if on_error == "zero" else on_error, **rest)
+    try:
+        result = yield from _method_jobs.embed(
+            values, model=model, dimensions=dimensions,
+            precision="float32" if quantize_here else precision,
+            normalize=True if normalize else None, prompt_name=prompt_name,
+            ranges=None if quantize_here else ranges,
+            on_error="per_input" if on_error == "zero" else on_error, **rest)
+    except EncoderdError as error:
+        if truncate_dim is not None and error.reason == "INVALID_OPTION":
+            error.message = re.sub(r"^dimensions\b", "truncate_dim",
+                                   error.message)
+        raise
     vectors = result.vectors
     if here and truncate_dim is not None:
         vectors = _cut(vectors, truncate_dim)

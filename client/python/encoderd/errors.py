@@ -9,6 +9,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
+from encoderd._argument_names import name_arguments
 from encoderd._connection_errors import BYPASS, Link, explain_connection
 
 
@@ -16,7 +17,8 @@ class EncoderdError(Exception):
     """An error that the server answered, or that kept it from answering.
 
     code: the gRPC status code.
-    message: the server's words. It names the thing, the value and the limit.
+    message: the server's words, with an option by its argument's name. It
+        names the thing, the value and the limit.
     reason: the stable name of the error, e.g. "INPUT_TOO_LONG" (ErrorReason
         in encoder.proto); empty if gRPC itself failed, e.g. no connection.
     metadata: every number of the message as text, e.g. metadata["limit"].
@@ -200,7 +202,10 @@ def from_status(status: status_pb2.Status, places: Sequence[int] = ()
     if index.isdecimal():
         metadata["input_index"] = str(_place(index, places))
     code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
-    error = make_error(code, _move(status.message, places), reason,
+    message = _move(status.message, places)
+    if reason == "INVALID_OPTION":
+        message = name_arguments(message)
+    error = make_error(code, message, reason,
                        metadata=metadata, violations=violations,
                        retry_delay=retry_delay)
     if reason == "INPUT_TOO_LONG":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Any, Dict, Optional, Tuple, Type
 
 import grpc
@@ -11,7 +13,10 @@ from encoderd._connection_errors import Link
 from encoderd._option_checks import seconds, text, whole_number
 from encoderd._proxy import proxy_of
 from encoderd._security import Path, secure
-from encoderd._target import is_loopback, read_target
+from encoderd._target import DEFAULT_TARGET, is_loopback, read_target
+
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 class ClientBase:
@@ -37,7 +42,8 @@ class ClientBase:
         model: asked for where a method is not told another; empty: the
             server's default.
         timeout: seconds for one call, its retries and the loading of a model
-            included; None: no limit. Each method takes another.
+            included; None: no limit. Each method takes another; there None is
+            this one, and math.inf no limit.
         calls_in_flight: calls of one list that are in flight together.
         max_answer_bytes: the largest answer of one call that is accepted.
         credentials: gRPC's own, in place of tls and the files of TLS.
@@ -72,6 +78,7 @@ class ClientBase:
         self._model = text("model", model)
         self._timeout = seconds("timeout", timeout)
         self._calls_in_flight = check_in_flight(calls_in_flight)
+        _check_is_no_model(target)
         address = read_target(target)
         security = secure(
             address, credentials=credentials, tls=tls, ca_file=ca_file,
@@ -103,6 +110,12 @@ class ClientBase:
                             "key_file instead")
         return _make, (type(self), self._arguments, self._settings())
 
+    def __repr__(self) -> str:
+        """With the address that is dialed, and nothing secret."""
+        name = type(self).__name__
+        model = f", model={self._model!r}" if self._model else ""
+        return f"<encoderd.{name} of {self._methods.link.target}{model}>"
+
     def _settings(self) -> Dict[str, Any]:
         """Attributes that were set since; the twin has them, too."""
         return {}
@@ -115,6 +128,18 @@ class ClientBase:
         client's."""
         return self._timeout if timeout is None else seconds("timeout",
                                                              timeout)
+
+
+def _check_is_no_model(target: Any) -> None:
+    """ValueError for a name of the Hub or a folder: what SentenceTransformer
+    takes first."""
+    if isinstance(target, str) and (
+            _HUB_NAME.fullmatch(target)
+            or ("/" in target and os.path.isdir(os.path.expanduser(target)))):
+        raise ValueError(
+            f"target is {target!r}: that looks like a model; pass the address "
+            f"of its server, such as \"{DEFAULT_TARGET}\" (encoderd.Server "
+            "starts one)")
 
 
 def _make(kind: Type[ClientBase], arguments: Dict[str, Any],

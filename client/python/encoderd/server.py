@@ -119,6 +119,18 @@ class Server:
         """
         return self._process.stop(self._stop_timeout)
 
+    def __repr__(self) -> str:
+        """With its address and process."""
+        ended = ("" if self.exit_code is None
+                 else f", ended with {self.exit_code}")
+        at = getattr(self, "target", "no address yet")
+        return f"<encoderd.Server at {at}, process {self.pid}{ended}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Server cannot be copied or pickled: it is a process "
+                        "of this machine; hand on its target, or a client of "
+                        "it")
+
     def __enter__(self) -> Server:
         return self
 

@@ -225,6 +225,16 @@ def test_its_client_speaks_tls_where_the_server_does(certificates):
             assert client.health() == "SERVING"
 
 
+def test_it_shows_where_it_listens_and_is_not_copied():
+    with own() as server:
+        assert repr(server) == (f"<encoderd.Server at {server.target}, "
+                                f"process {server.pid}>")
+        with pytest.raises(TypeError, match="a Server cannot be copied or "
+                                            "pickled: it is a process"):
+            copy.copy(server)
+    assert repr(server).endswith(", ended with 0>")
+
+
 def test_a_server_that_nobody_holds_any_more_ends():
     server = own()
     pid = server.pid

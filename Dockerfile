@@ -66,7 +66,7 @@ RUN --mount=type=cache,target=/root/.cache/ccache \
   && cmake --build build/release --target encoderd encoderctl \
   && strip build/release/bin/encoderd build/release/bin/encoderctl
 RUN deploy/image/root.py --version="${VERSION}" --revision="${REVISION}" \
-  --built-in=nlohmann-json3-dev --built-in=libstb-dev \
+  $(sed '/^#/d; s/^/--built-in=/' deploy/package/built-in.txt) \
   /image build/release/bin/encoderd build/release/bin/encoderctl
 
 FROM settings AS cpu
@@ -93,7 +93,8 @@ RUN --mount=type=cache,target=/root/.cache/ccache \
   && strip build/release/bin/encoderd build/release/bin/encoderctl
 RUN cp /cutlass/LICENSE.txt LICENSE.cutlass \
   && deploy/image/root.py --version="${VERSION}" --revision="${REVISION}" \
-    --built-in=nlohmann-json3-dev --built-in=libstb-dev --built-in=nvidia-cuda-runtime \
+    $(sed '/^#/d; s/^/--built-in=/' deploy/package/built-in.txt) \
+    --built-in=nvidia-cuda-runtime \
     --wheels="$(echo /cuda/lib/python3*/site-packages)" \
     --library=/usr/local/cuda/lib/libcublasLt.so.13 --license=LICENSE.cutlass \
     /image build/release/bin/encoderd build/release/bin/encoderctl

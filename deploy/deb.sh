@@ -6,30 +6,18 @@
 #   deploy/deb.sh [OUT]
 #
 # OUT is the folder for the package (default: build/deb). To install it:
-#   apt-get install ./encoderd_*.deb
+#   apt-get install "$(deploy/deb.sh)"
 set -euo pipefail
-from=$PWD  # what relative paths are relative to
-cd "$(dirname "$0")/.."
-
-say() { echo "deb: $*" >&2; }
-
-if [[ $# -gt 1 || ${1-} == -* ]]; then
-  echo "usage: deploy/deb.sh [OUT]" >&2
-  exit 2
-fi
-out=${1:-build/deb}
-case ${1-} in '' | /*) ;; *) out=$from/$1 ;; esac
+# shellcheck source=deploy/package/build.sh
+source "$(dirname "${BASH_SOURCE[0]}")/package/build.sh"
+begin "$@"
 if ! command -v dpkg-shlibdeps > /dev/null; then
   say "dpkg-shlibdeps is missing; as root:" \
     "apt-get install --no-install-recommends dpkg-dev"
   exit 1
 fi
 
-say "building the programs (some minutes where nothing is built yet)"
-cmake --preset package > /dev/null
-cmake --build build/package --parallel "$(nproc)" \
-  --target encoderd encoderctl >&2
-mkdir -p "$out"
+build_programs
 work=$(mktemp -d "$out/XXXXXX")  # next to it, so that mv is a rename
 trap 'rm -rf "$work"' EXIT
 cpack --config build/package/CPackConfig.cmake -G DEB -B "$work" \
@@ -37,8 +25,4 @@ cpack --config build/package/CPackConfig.cmake -G DEB -B "$work" \
   cat "$work/log" >&2
   exit 1
 }
-package=$(cd "$work" && echo encoderd_*.deb)
-rm -f "$out"/encoderd_*.deb
-mv "$work/$package" "$out/"
-say "$(stat -c %s "$out/$package") bytes"
-echo "$out/$package"
+publish "$work"/encoderd_*.deb

@@ -10,22 +10,11 @@
 # names in the wheel's tag the oldest glibc that has all symbols used: 2.35 where
 # Debian 12 builds.
 set -euo pipefail
-from=$PWD  # what relative paths are relative to
-cd "$(dirname "$0")/.."
+# shellcheck source=deploy/package/build.sh
+source "$(dirname "${BASH_SOURCE[0]}")/package/build.sh"
+begin "$@"
 
-say() { echo "wheel: $*" >&2; }
-
-if [[ $# -gt 1 || ${1-} == -* ]]; then
-  echo "usage: deploy/wheel.sh [OUT]" >&2
-  exit 2
-fi
-out=${1:-build/wheel}
-case ${1-} in '' | /*) ;; *) out=$from/$1 ;; esac
-
-say "building the programs (some minutes where nothing is built yet)"
-cmake --preset package > /dev/null
-cmake --build build/package --parallel "$(nproc)" \
-  --target encoderd encoderctl >&2
+build_programs
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' \
   build/package/CMakeCache.txt)
 revision=$(git rev-parse HEAD 2> /dev/null || echo unknown)
@@ -42,7 +31,7 @@ PATH=$PWD/$tools/bin:$PATH
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/programs" "$work/client/python" "$out"
+mkdir -p "$work/programs" "$work/client/python"
 for program in encoderd encoderctl; do
   strip -o "$work/programs/$program" "build/package/bin/$program"
 done
@@ -61,13 +50,11 @@ auditwheel repair --strip --wheel-dir "$work/repaired" \
   say "auditwheel could not bring the libraries in; what it said is above"
   exit 1
 }
+mapfile -t built_in < <(sed '/^#/d; s/^/--built-in=/' \
+  deploy/package/built-in.txt)
 python deploy/package/wheel_licenses.py --version="$version" \
-  --revision="$revision" --built-in=nlohmann-json3-dev \
+  --revision="$revision" "${built_in[@]}" \
   "$work"/repaired/encoderd-*.whl "$work/done" build/package/bin/encoderd \
   build/package/bin/encoderctl >&2
 
-wheel=$(cd "$work/done" && echo encoderd-*.whl)
-rm -f "$out"/encoderd-*.whl
-mv "$work/done/$wheel" "$out/"
-say "$(stat -c %s "$out/$wheel") bytes"
-echo "$out/$wheel"
+publish "$work"/done/encoderd-*.whl

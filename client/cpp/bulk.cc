@@ -94,7 +94,7 @@ class Work {
     }
   }
 
-  // Makes a request ready to be sent, under a name of its own.
+  // Makes a request ready to be sent, under its own name.
   void Prepare(Pending* pending) {
     pending->id = made_++;
     pending->request.set_request_id(absl::StrCat(pending->id));

@@ -3,7 +3,7 @@
 // in the list's order.
 //
 // A stream that breaks (server restarted, connection lost, DRAINING) is opened
-// anew and only what was not answered is sent again; so are requests that a
+// again, and only what was not answered is resent; so are requests that a
 // full queue refused, after the pause that the server asks for. Memory is that
 // of the window. One bad input costs its own answer only; so does one that is
 // too large for the server alone, while a call that is too large with all of
@@ -39,7 +39,7 @@ struct BulkOptions {
   // answered for so long, reconnecting included. What source and sink take, and
   // time in which the process was stopped, does not count.
   absl::Duration patience = absl::Seconds(60);
-  // Asked after each input, and some ten times a second while waiting for the
+  // Asked after each input, and some ten times per second while waiting for the
   // server; true ends the work with CANCELLED. Null: never.
   std::function<bool()> stop;
 };

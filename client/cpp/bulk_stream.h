@@ -21,10 +21,10 @@ class BulkStream
     : public grpc::ClientBidiReactor<v1::EmbedRequest, v1::EmbedResponse> {
  public:
   explicit BulkStream(v1::Encoder::Stub* stub);
-  // Cancels what is still under way and waits for its end.
+  // Cancels what is still in flight and waits for its end.
   ~BulkStream() override;
 
-  // Whether no Write is under way and the call goes on.
+  // Whether no Write is in progress and the call is still open.
   bool Writable() const;
   // Begins to send; `request` must not change until Writable() again.
   void Write(const v1::EmbedRequest& request);
@@ -49,7 +49,7 @@ class BulkStream
   void Release();
 
   grpc::ClientContext context_;
-  v1::EmbedResponse response_;  // of the read under way
+  v1::EmbedResponse response_;  // of the read in progress
   bool released_ = false;       // the owner's own
   mutable absl::Mutex mu_;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;

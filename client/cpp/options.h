@@ -35,7 +35,7 @@ struct ClientOptions {
   // Time for one call, its retries included; not for the whole list. A server
   // that still loads its model is waited for as long.
   absl::Duration timeout = absl::Seconds(60);
-  // Asked some ten times a second while a list waits for answers; true ends it
+  // Asked ten times per second while a list waits for answers; true ends it
   // with CANCELLED, calls in flight included. Null: never.
   std::function<bool()> stop;
   // The largest answer that is accepted, in bytes.
@@ -76,7 +76,7 @@ struct EmbedOptions {
   uint32_t dimensions = 0;                           // 0: all
   v1::Truncate truncate = v1::TRUNCATE_UNSPECIFIED;  // refuse what is too long
   std::string prompt_name;  // empty: the model's default, if it has one
-  // A text that is too long is computed in windows that share so many tokens,
+  // A text that is too long is computed in windows that share this many tokens,
   // and their average given. Unset: no windows. Not together with truncate.
   std::optional<uint32_t> windows;
   // PER_INPUT: an input at fault costs its own row only, which is 0. EmbedBulk

@@ -2,13 +2,15 @@
 """Embeds two texts and prints how similar they are.
 
     embed.py [HOST:PORT]
+
+Without an argument the server is that of ENCODERD_TARGET, else localhost:8400.
 """
 
 import sys
 
 import encoderd
 
-target = sys.argv[1] if len(sys.argv) > 1 else encoderd.DEFAULT_TARGET
+target = sys.argv[1] if len(sys.argv) > 1 else None
 with encoderd.Client(target) as client:
     try:
         vectors = client.encode(["A man eats.", "Someone has a meal."])

@@ -5,12 +5,17 @@ if(NOT PROJECT_IS_TOP_LEVEL OR NOT ENCODERD_SERVER OR NOT EXISTS /etc/debian_ver
 endif()
 set(files ${PROJECT_SOURCE_DIR}/deploy/package/debian)
 
-# What is compiled in comes with its license, too.
+# What is compiled in comes with its license, too. A build needs no such file, the package does.
 file(READ ${PROJECT_SOURCE_DIR}/LICENSE copyright)
-foreach(package IN ITEMS nlohmann-json3-dev)
-  if(EXISTS /usr/share/doc/${package}/copyright)
-    file(READ /usr/share/doc/${package}/copyright text)
+file(STRINGS ${PROJECT_SOURCE_DIR}/deploy/package/built-in.txt packages REGEX "^[^#]")
+foreach(package IN LISTS packages)
+  set(file /usr/share/doc/${package}/copyright)
+  if(EXISTS ${file})
+    file(READ ${file} text)
     string(APPEND copyright "\n\nCompiled in, of the package ${package}:\n\n${text}")
+  else()
+    install(CODE "message(FATAL_ERROR \"${file}, the license of what is compiled in, does not exist: install ${package}\")"
+      COMPONENT service EXCLUDE_FROM_ALL)
   endif()
 endforeach()
 file(WRITE ${PROJECT_BINARY_DIR}/package/copyright "${copyright}")

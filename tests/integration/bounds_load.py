@@ -33,7 +33,7 @@ def callers(count, work):
 
 def overloaded(programs, count):
     """Answers a second and their p99, of a queue with room for 16 requests that
-    this many callers share; who is refused comes again when told to."""
+    this many callers share; a refused caller retries when told to."""
     took = []
 
     def call(stop):

@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
     service.FailNext(std::atoi(argv[1]),
                      encoderd::testing::FakeError(
                          grpc::StatusCode::RESOURCE_EXHAUSTED,
-                         "the queue holds 9 of 9 tokens; try again later",
+                         "the queue holds 9 of 9 tokens: retry later",
                          "QUEUE_FULL", {{"queued_tokens", "9"}}));
   }
   std::cout << service.target() << std::endl;

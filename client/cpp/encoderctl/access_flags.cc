@@ -53,7 +53,7 @@ void AccessFlags::AddTo(Flags* flags) {
                    "(default ENCODERD_CA_FILE, else the system's)",
                    &ca_file);
   flags->AddString("certificate_file", "FILE",
-                   "PEM of your own certificate, for a server that asks for "
+                   "PEM of your certificate, for a server that asks for "
                    "one (default ENCODERD_CERTIFICATE_FILE)",
                    &certificate_file);
   flags->AddString("key_file", "FILE",

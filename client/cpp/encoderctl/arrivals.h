@@ -13,7 +13,7 @@ namespace encoderd::ctl {
 // same gaps each time.
 class Arrivals {
  public:
-  // rate: calls a second, above 0.
+  // rate: calls per second, above 0.
   Arrivals(double rate, absl::Time begin) : gap_(rate), next_(begin) {}
 
   // When the next call is due.

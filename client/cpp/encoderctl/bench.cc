@@ -108,10 +108,10 @@ bool TooSmall(const Figures& figures, const Choices& choices) {
 std::string LoadInWords(const Load& load) {
   if (load.rate > 0) {
     return absl::StrFormat(
-        "%d calls a second at random times, at most %d in flight", load.rate,
+        "%d calls per second at random times, at most %d in flight", load.rate,
         load.concurrency);
   }
-  return absl::StrFormat("%d %s under way", load.concurrency,
+  return absl::StrFormat("%d %s in flight", load.concurrency,
                          load.stream ? "requests of one stream" : "calls");
 }
 
@@ -205,12 +205,12 @@ void AddFlags(Invocation* invocation, Choices* choices) {
   choices->load.concurrency = 0;
   invocation->AddModelFlag();
   flags.AddInt("concurrency", "N",
-               "calls under way together, with --rate at most; 0: 8, with "
-               "--rate 1024",
+               "calls in flight at a time; with --rate, the most; 0: 8, or "
+               "1024 with --rate",
                0, kMostConcurrency, &choices->load.concurrency);
   flags.AddInt(
       "rate", "N",
-      "an open loop: N calls a second begin at random times (Poisson), "
+      "an open loop: N calls per second begin at random times (Poisson), "
       "whatever was answered, and latencies count from when a call "
       "was due; 0: a closed loop",
       0, 1000000, &choices->load.rate);
@@ -227,9 +227,9 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                &choices->words);
   flags.AddDuration("warm_up", "load before anything is counted",
                     &choices->limits.warm_up, /*or_none=*/true);
-  flags.AddDuration("duration", "ends it after so long",
+  flags.AddDuration("duration", "ends the run after this time",
                     &choices->limits.duration);
-  flags.AddInt("count", "N", "ends it once so many calls ended", 1, 10000000,
+  flags.AddInt("count", "N", "ends the run after this many calls", 1, 10000000,
                &choices->count);
   choices->embed.Add(invocation);
   invocation->AddProgressFlag();
@@ -247,7 +247,7 @@ absl::Status CheckSizes(const Choices& choices, const v1::Model& model) {
   if (most > 0 && load.texts_per_call > most) {
     return absl::InvalidArgumentError(
         absl::StrCat("--batch_size is ", load.texts_per_call,
-                     "; this server takes at most ", most, " texts a call"));
+                     "; this server takes at most ", most, " texts per call"));
   }
   return absl::OkStatus();
 }

@@ -43,7 +43,7 @@ constexpr Command kCommands[] = {
      "encoderctl inspect\n"
      "encoderctl inspect --png=positions.png --json=positions.json",
      RunInspect},
-    {"bench", "[TEXT...]", "how many texts a second the server answers",
+    {"bench", "[TEXT...]", "how many texts per second the server answers",
      "A closed loop over the texts of the arguments, of --input, or of "
      "--words words: --concurrency calls are always in flight, each end begins "
      "the next, and those in flight at the end are cut off. Counted is what "

@@ -1,4 +1,4 @@
-// The commands of encoderctl. Each is one function in a file of its own;
+// The commands of encoderctl. Each is one function in its own file;
 // commands.cc lists them. To add one: its file, a line here, a line there.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_COMMANDS_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_COMMANDS_H_

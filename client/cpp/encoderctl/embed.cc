@@ -34,7 +34,7 @@ int RunEmbed(const Command& command, const Arguments& arguments,
       {"float32", "float16", "int8", "uint8", "binary", "ubinary"},
       &bulk.encoding);
   invocation.flags.AddChoice(
-      "resume", "into an .npy: go on where the same command broke off",
+      "resume", "into an .npy: resume where the same command was interrupted",
       {"yes", "no"}, &resume);
   if (const auto over = invocation.Parse(arguments)) return *over;
   client::EmbedOptions options = embed.ToOptions(invocation);

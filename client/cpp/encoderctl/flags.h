@@ -17,7 +17,7 @@ namespace encoderd::ctl {
 
 class Flags {
  public:
-  // Each takes where the value goes; what stands there is the default, and is
+  // Each takes where the value goes; its initial value is the default, and is
   // shown as such. `value_name` is what --help calls the value.
   void AddString(std::string name, std::string value_name, std::string help,
                  std::string* value);

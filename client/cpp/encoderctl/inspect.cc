@@ -171,7 +171,7 @@ int RunInspect(const Command& command, const Arguments& arguments,
                              &json);
   if (const auto over = invocation.Parse(arguments)) return *over;
   if (!invocation.positional.empty()) {
-    return invocation.Usage("takes no argument beside its flags");
+    return invocation.Usage("takes no arguments, only flags");
   }
   const auto client = invocation.Connect();
   if (!client.ok()) return invocation.Refuse(client.status());

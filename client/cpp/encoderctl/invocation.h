@@ -76,7 +76,7 @@ class Invocation {
   int Usage(absl::string_view message) const;
   int Refuse(const absl::Status& status) const;
   int Fail(const absl::Status& status, absl::string_view where = "") const;
-  // Says that a signal ended the work after so many texts; see StopOnSignal.
+  // Says that a signal ended the work after this many texts; see StopOnSignal.
   int Stopped(int64_t texts, absl::string_view remedy = "") const;
 
   const Command& command;

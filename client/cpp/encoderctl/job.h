@@ -21,8 +21,8 @@ struct Job {
   Writer* writer;
   // To be called before each text's result is written; returns its index.
   std::function<int64_t()> text_done;
-  // For a text that has an error of its own, under --on_error=skip: names its
-  // line and writes what stands in the place of its result.
+  // For a text that has its own error, under --on_error=skip: names its
+  // line and writes what takes the place of its result.
   std::function<absl::Status(int64_t index, const absl::Status& error)> skip;
   LongTexts* long_texts;  // told at the end
 };

@@ -96,7 +96,7 @@ absl::StatusOr<bool> LineReader::Fill() {
   if (!got.ok()) return got.status();
   begin_ = 0;
   end_ = static_cast<size_t>(*got);
-  ended_ = *got == 0;  // a terminal would begin anew
+  ended_ = *got == 0;  // a terminal would begin again
   return !ended_;
 }
 

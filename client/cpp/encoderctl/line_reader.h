@@ -29,7 +29,7 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // Asked before each read, and some ten times a second while there is nothing
+  // Asked before each read, and ten times per second while there is nothing
   // to read; true ends the reading with CANCELLED.
   void StopWhen(std::function<bool()> stop) { stop_ = std::move(stop); }
 

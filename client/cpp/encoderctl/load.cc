@@ -88,7 +88,7 @@ class UnaryLoad {
   }
 
  private:
-  // One call under way after the other. What gRPC reads and writes is touched
+  // One call at a time. What gRPC reads and writes is touched
   // by nobody else while it runs.
   struct Slot {
     std::unique_ptr<grpc::ClientContext> context;
@@ -116,7 +116,7 @@ class UnaryLoad {
     return std::clamp(arrivals_->next() - now, absl::ZeroDuration(), kTick);
   }
 
-  // Makes a call of `slot` under way, if one may begin.
+  // Marks a call of `slot` as in flight, if one may begin.
   bool Take(Slot* slot, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const absl::Time due = arrivals_ ? arrivals_->next() : slot->due;
     if (closed_ || slot->running || now < due || !measure_.Begin(now)) {
@@ -201,7 +201,7 @@ class StreamLoad {
       now = absl::Now();
     }
     Figures figures = measure_.Close(now);
-    stream_.reset();  // cancels what is under way
+    stream_.reset();  // cancels what is in flight
     return figures;
   }
 
@@ -284,7 +284,7 @@ class StreamLoad {
   Measure measure_;
   v1::EmbedRequest request_;  // before stream_: it reads from it
   std::unique_ptr<client::BulkStream> stream_;
-  std::map<int64_t, absl::Time> began_;  // of requests under way
+  std::map<int64_t, absl::Time> began_;  // of requests in flight
   int64_t made_ = 0;
   absl::Time not_before_ = absl::InfinitePast();
 };

@@ -20,19 +20,19 @@ struct Load {
   v1::EmbedRequest blank;          // of every call: model and options
   std::vector<std::string> texts;  // used in turn, over and over; not empty
   int texts_per_call = 1;
-  int concurrency = 1;  // calls, or requests of the stream, under way; of an
+  int concurrency = 1;  // calls, or requests of the stream, in flight; of an
                         // open loop the most, and what is due then waits
-  int rate = 0;         // calls a second of an open loop; 0: a closed one
+  int rate = 0;         // calls per second of an open loop; 0: a closed one
   bool stream = false;
   absl::Duration timeout;  // of one call
 };
 
-// Told some ten times a second of texts answered and the share that is done;
+// Told some ten times per second of texts answered and the share that is done;
 // false ends the work.
 using GoOn = std::function<bool(int64_t texts, double share)>;
 
 // Loads the server until the limits are reached or `go_on` says so. Returns
-// once nothing is under way any more.
+// once nothing is in flight any more.
 Figures RunLoad(v1::Encoder::Stub* stub, const Load& load,
                 const MeasureLimits& limits, const GoOn& go_on);
 

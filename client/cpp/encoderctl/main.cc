@@ -29,8 +29,7 @@ int main(int argc, char** argv) {
   // so is a file that may not grow any further (ulimit -f).
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  // gRPC's own lines of the log would stand before the error that explains
-  // them.
+  // gRPC's own log lines would precede the error that explains them.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   std::ios::sync_with_stdio(false);
   encoderd::ctl::Environment environment{std::cin,

@@ -1,6 +1,6 @@
 // What a measurement counts: the calls that end inside a window of time, after
 // a warm-up whose calls are the load's but not the figures'. The window closes
-// when its time is up or enough calls have ended in it. What is under way then
+// when its time is up or enough calls have ended in it. What is in flight then
 // is cut off and counts for nothing; calls begun in the warm-up count if they
 // end in the window, so that neither edge bends the rate; and calls begin until
 // it closes, so that no caller idles in it.
@@ -55,7 +55,7 @@ class Measure {
  public:
   Measure(const MeasureLimits& limits, absl::Time begin);
 
-  // Whether one more call may begin, and counts it as under way: until it is
+  // Whether one more call may begin, and counts it as in flight until it is
   // over.
   bool Begin(absl::Time now);
   // The end of a call that began at `began`.
@@ -73,7 +73,7 @@ class Measure {
 
  private:
   int64_t ended() const { return figures_.answered + figures_.failed; }
-  // Takes a call off those under way; whether it ended in the window.
+  // Takes a call off those in flight; whether it ended in the window.
   bool End(absl::Time now);
 
   const MeasureLimits limits_;

@@ -23,7 +23,7 @@ class Progress {
   explicit Progress(std::ostream* terminal, double before = 0);
   ~Progress() { Clear(); }
 
-  // Draws the line anew, at most five times a second.
+  // Redraws the line, at most five times per second.
   void Update(int64_t texts, double share);
   // Takes the line off the terminal.
   void Clear();

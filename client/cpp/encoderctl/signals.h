@@ -1,5 +1,5 @@
 // Ctrl-C as a wish to stop: while a StopOnSignal lives, the first SIGINT or
-// SIGTERM is remembered; a second one ends the process as ever. One at a time;
+// SIGTERM is remembered; a second one ends the process as usual. One at a time;
 // what was remembered stays until the next.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_SIGNALS_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_SIGNALS_H_

@@ -47,7 +47,7 @@ constexpr Refusal kRefusals[] = {
     {".docx", "a document", "save it as plain text"},
 };
 
-// The format of a file by its name; INVALID_ARGUMENT if it is none of ours.
+// The format of a file by its name; INVALID_ARGUMENT if it is not one of ours.
 absl::StatusOr<std::string> FormatOf(const std::string& file) {
   for (const Refusal& refusal : kRefusals) {
     if (!absl::EndsWithIgnoreCase(file, refusal.ending)) continue;

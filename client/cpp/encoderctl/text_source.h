@@ -25,7 +25,7 @@ namespace encoderd::ctl {
 
 // Where texts come from.
 struct TextInput {
-  std::vector<std::string> arguments;  // texts as they stand; or
+  std::vector<std::string> arguments;  // texts, unchanged; or
   std::string file = "-";              // -: standard_input
   std::istream* standard_input = nullptr;
   int descriptor = -1;  // of standard input; -1: it never blocks

@@ -9,7 +9,7 @@
 namespace encoderd::ctl {
 
 // `text` in lines of at most 79 columns, each after `indent` spaces and with a
-// line end. A word that is longer keeps a line of its own.
+// line end. A word that is longer gets its own line.
 std::string Wrap(absl::string_view text, int indent);
 
 }  // namespace encoderd::ctl

@@ -6,7 +6,7 @@
         vectors = client.encode(["first text", "second text"])  # [2, H]
 
 See Client for everything it can do and EncoderdError for what can go wrong;
-Server starts a server of one's own, where the package carries the program.
+Server starts a server on this machine, where the package carries the program.
 """
 
 from encoderd._server_process import ServerStartError

@@ -1,4 +1,4 @@
-"""Reads an async iterable into a Bulk, beside what else goes on."""
+"""Reads an async iterable into a Bulk while other work continues."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Feed:
     """Reads as far as the bulk has room, in one task for the whole source.
 
     What the source leaves unfinished for QUIET to 2 QUIET seconds becomes a
-    request of its own.
+    separate request.
 
     changed: called after there is a new request, or the source ended.
     """

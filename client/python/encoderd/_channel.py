@@ -95,7 +95,7 @@ class Methods:
             response_deserializer=wrappers_pb2.Int32Value.FromString)
 
     def __getitem__(self, name: str) -> Any:
-        if os.getpid() != self._process:  # a call would wait for ever
+        if os.getpid() != self._process:  # a call would wait forever
             raise RuntimeError("this client was made before a fork, and its "
                                "connection is the other process's; make a "
                                "client in each process")
@@ -139,7 +139,7 @@ class LoopMethods(Methods):
 @contextlib.contextmanager
 def starting() -> Iterator[None]:
     """Around the start of a call: that of a closed client is cancelled, as
-    those are that were under way."""
+    are those in flight."""
     try:
         yield
     except (ValueError, grpc.aio.UsageError):  # gRPC's, of a channel

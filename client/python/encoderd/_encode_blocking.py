@@ -98,7 +98,7 @@ class EncodeMethods(ModelMembers):
             hold numpy arrays unless one of these two asks for tensors.
         device, chunk_size: ignored: the server has its own. pool: must be None.
         normalize_embeddings: to length 1. False: as the model was made for.
-        truncate_dim: keep the first values of each vector, so many; normalized
+        truncate_dim: keep this many leading values of each vector; normalized
             again only if normalize_embeddings asks for it.
         sentences: the older name of inputs.
         truncate: "start", "end": a text that is too long is cut there, as

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import (Any, Callable, Dict, Generator, Iterable, Iterator, List,
-                    Optional, Sequence, TypeVar, Union)
+                    Optional, Sequence, Set, TypeVar, Union)
 
 import grpc
 import numpy as np
@@ -104,40 +104,78 @@ def get_model(name: str) -> One:
     return One("GetModel", encoder_pb2.GetModelRequest(model=name))
 
 
-def _refuser(on_error: Optional[str], progress: Any,
-             keep: Callable[[int, EncoderdError], None]
-             ) -> Callable[[Part, EncoderdError], bool]:
-    """Many.refuse that keeps the error of a single input, too large for a
-    message, at its place, where on_error asks for that."""
-    def refuse(part: Part, error: EncoderdError) -> bool:
-        if (on_error != "per_input" or error.reason != TOO_LARGE
+class _PerInput:
+    """Keeps the error of an input at its place, if on_error asks for that.
+
+    keep: takes a place and its error; it may come again with the same place.
+    """
+
+    def __init__(self, on_error: Optional[str], progress: Any,
+                 keep: Callable[[int, EncoderdError], None]):
+        self._wanted = on_error == "per_input"
+        self._progress = progress
+        self._keep = keep
+        self._counted: Set[int] = set()
+
+    def cut(self, values: Sequence[Input], size: int, first: int,
+            prompt_name: str = "") -> Iterator[Part]:
+        """The parts to send; keeps the errors of what cannot be sent."""
+        for part in cut(values, size, self._wanted, first,
+                        prompt_name):
+            for place, error in part.errors.items():
+                self._take(place, error)
+            if part.inputs:
+                yield part
+
+    def refuse(self, part: Part, error: EncoderdError) -> bool:
+        """Many.refuse: of a single input, too large for a message."""
+        if (not self._wanted or error.reason != TOO_LARGE
                 or len(part.inputs) != 1):
             return False
         error.input_index = part.places[0]
-        keep(part.places[0], error)
-        progress.update(1)
+        self._take(part.places[0], error)
         return True
 
-    return refuse
+    def _take(self, place: int, error: EncoderdError) -> None:
+        self._keep(place, error)
+        if place not in self._counted:
+            self._counted.add(place)
+            self._progress.update(1)
 
 
-def _in_limit(many: Callable[[int], Many], batch_size: int) -> Job[None]:
-    """The calls of a list; again with fewer inputs in each if the server
-    takes no more (--max_inputs_per_request).
+def _in_limit(many: Callable[[int, int], Many], batch_size: int) -> Job[None]:
+    """The calls of a list. If the server takes fewer inputs in a call
+    (--max_inputs_per_request), what is not yet answered is cut again.
 
-    many: the calls, by their batch_size. The first of them is refused, so
-    that nothing is computed twice.
+    many: the calls, by their batch_size and the place of their first input.
     """
-    try:
-        yield many(batch_size)
-    except EncoderdError as error:
-        limit = error.metadata.get("limit", "")
-        if error.reason != TOO_MANY or not (
-                limit.isdecimal() and 0 < int(limit) < batch_size):
-            raise
-    else:
-        return
-    yield many(int(limit))
+    answered = 0  # inputs that have an answer; all before the others
+
+    def counted(calls: Many) -> Many:
+        def take(part: Part, answer: Any) -> None:
+            nonlocal answered
+            calls.take(part, answer)
+            answered = part.first + len(part.values)
+
+        def refuse(part: Part, error: EncoderdError) -> bool:
+            nonlocal answered
+            if not calls.refuse(part, error):
+                return False
+            answered = part.first + len(part.values)
+            return True
+
+        return dataclasses.replace(calls, take=take, refuse=refuse)
+
+    while True:
+        try:
+            yield counted(many(batch_size, answered))
+            return
+        except EncoderdError as error:
+            limit = error.metadata.get("limit", "")
+            if error.reason != TOO_MANY or not (
+                    limit.isdecimal() and 0 < int(limit) < batch_size):
+                raise
+            batch_size = int(limit)
 
 
 def is_single(inputs: Any) -> bool:
@@ -161,25 +199,20 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
     rows = Rows(len(values), precision)
     progress = make_progress(len(values), show_progress)
 
-    def parts(size: int) -> Iterator[Part]:
-        for part in cut(values, size, on_error == "per_input",
-                        prompt_name=options.prompt_name):
-            rows.refuse(part.errors)
-            progress.update(len(part.errors))
-            if part.inputs:
-                yield part
+    per_input = _PerInput(on_error, progress, lambda place, error:
+                          rows.refuse({place: error}))
 
     def take(part: Part, answer: Any) -> None:
         rows.add(part, answer)
         progress.update(len(part.inputs))
 
     try:
-        yield from _in_limit(lambda size: Many(
-            "Embed", parts(size),
+        yield from _in_limit(lambda size, first: Many(
+            "Embed",
+            per_input.cut(values, size, first, options.prompt_name),
             lambda inputs: encoder_pb2.EmbedRequest(
                 model=model, inputs=inputs, options=options),
-            take, _refuser(on_error, progress, lambda place, error:
-                           rows.refuse({place: error}))), batch_size)
+            take, per_input.refuse), batch_size)
     finally:
         progress.close()
     width = 0
@@ -205,14 +238,6 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
     found: Dict[int, TokenStates] = {}
     progress = make_progress(len(values), show_progress)
 
-    def parts(size: int) -> Iterator[Part]:
-        for part in cut(values, size, on_error == "per_input"):
-            for place, error in part.errors.items():
-                found[place] = no_states(error)
-            progress.update(len(part.errors))
-            if part.inputs:
-                yield part
-
     def make(inputs: List[Any]) -> encoder_pb2.EncodeRequest:
         request = encoder_pb2.EncodeRequest(inputs=inputs)
         request.MergeFrom(blank)
@@ -227,10 +252,12 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
     def keep(place: int, error: EncoderdError) -> None:
         found[place] = no_states(error)
 
+    per_input = _PerInput(on_error, progress, keep)
     try:
         yield from _in_limit(
-            lambda size: Many("Encode", parts(size), make, take,
-                              _refuser(on_error, progress, keep)), batch_size)
+            lambda size, first: Many(
+                "Encode", per_input.cut(values, size, first), make, take,
+                per_input.refuse), batch_size)
     except EncoderdError as error:
         raise without_windows(error)
     finally:
@@ -254,9 +281,10 @@ def tokenize(values: Sequence[Input], *, model: str, batch_size: int
             found[place] = read_tokens(tokens)
 
     yield from _in_limit(
-        lambda size: Many("Tokenize", cut(values, size),
-                          lambda inputs: encoder_pb2.TokenizeRequest(
-                              model=model, inputs=inputs), take), batch_size)
+        lambda size, first: Many(
+            "Tokenize", cut(values, size, first=first),
+            lambda inputs: encoder_pb2.TokenizeRequest(
+                model=model, inputs=inputs), take), batch_size)
     return TokenizedTexts(found[place] for place in range(len(values)))
 
 

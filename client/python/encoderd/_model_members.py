@@ -32,7 +32,7 @@ def read_only(name: str) -> AttributeError:
 
 
 class ModelMembers(ClientBase):
-    """What code for a SentenceTransformer expects beside encode()."""
+    """What code for a SentenceTransformer expects besides encode()."""
 
     _similarity_fn_name = "cosine"
 

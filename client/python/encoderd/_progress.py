@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 
 class Line:
-    """"\\r1200/5000 texts, 600/s", drawn at most five times a second."""
+    """"\\r1200/5000 texts, 600/s", drawn at most five times per second."""
 
     def __init__(self, total: int, stream: TextIO):
         self._total = total

@@ -112,7 +112,7 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
                ) -> Job[np.ndarray]:
     values, prompt_name = yield from _prompt_of_embed(
         values, prompt, prompt_name, model)
-    # A model that normalises does so before sentence-transformers cuts, and
+    # A model that normalizes does so before sentence-transformers cuts, and
     # not again after it, unless told to. The server always does both: so a
     # mere cut is made here. Bits do not depend on the length.
     here = truncate_dim is not None and not (

@@ -57,7 +57,7 @@ class ServerProcess:
         self._lines: Deque[str] = collections.deque(maxlen=LOG_LINES)
         self._changed = threading.Condition()
         self._process: Optional["subprocess.Popen[bytes]"] = None
-        self._not_started: Optional[OSError] = None
+        self._not_started: Optional[Exception] = None
         self._serving = False
         self._failure = ""
         # Were it no daemon, the interpreter would wait for it before it stops
@@ -68,9 +68,13 @@ class ServerProcess:
         self._thread.start()
         with self._changed:
             self._changed.wait_for(lambda: self._process or self._not_started)
-        if self._not_started is not None:
-            raise ServerStartError(f"cannot start {command[0]}: "
-                                   f"{self._not_started}")
+        error = self._not_started
+        if isinstance(error, ValueError):
+            raise ValueError(f"cannot start {command[0]}: an argument cannot "
+                             f"be passed to a program: {error}") from error
+        if error is not None:
+            raise ServerStartError(
+                f"cannot start {command[0]}: {error}") from error
 
     @property
     def pid(self) -> int:
@@ -122,12 +126,12 @@ class ServerProcess:
 
     def _run(self, command: List[str]) -> None:
         try:
-            # A session of its own: Ctrl-C reaches this process, which then
+            # A separate session: Ctrl-C reaches this process, which then
             # stops the server once.
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE, start_new_session=True)
-        except OSError as error:
+        except Exception as error:  # for the thread that waits
             with self._changed:
                 self._not_started = error
                 self._changed.notify_all()

@@ -9,7 +9,7 @@ from encoderd.inputs import Input, TokenIds
 if TYPE_CHECKING:
     from typing_extensions import TypeAlias
 
-Single: TypeAlias = Union[str, TokenIds]  # a result of its own, not a list
+Single: TypeAlias = Union[str, TokenIds]  # gets one result, not a list
 Inputs: TypeAlias = Union[Single, Iterable[Input]]
 Precision: TypeAlias = Literal["float32", "float16", "int8", "uint8", "binary",
                                "ubinary"]

@@ -27,7 +27,7 @@ def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _rows(length: Callable[[np.ndarray], np.ndarray]
           ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Row by row, so that the differences of all pairs never stand in memory
+    """Row by row, so that the differences of all pairs are never in memory
     together."""
     def score(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         found = np.empty((len(a), len(b)), np.float32)

@@ -42,7 +42,7 @@ class Stream:
         self._requests.put_nowait(request)
 
     def send_alone(self, request: Any) -> None:
-        """By a call of its own; the answer is an event as any other."""
+        """By a separate call; the answer is an event as any other."""
         self._alone.add(asyncio.ensure_future(self._ask(request)))
 
     def take(self) -> Optional[Event]:
@@ -55,7 +55,7 @@ class Stream:
         await asyncio.wait({self._reader}, timeout=seconds)
 
     def close(self) -> None:
-        """Cancels what is still under way."""
+        """Cancels what is still in flight."""
         self._requests.put_nowait(None)
         self._call.cancel()
         for task in self._alone:

@@ -47,7 +47,7 @@ class Stream:
         self.take(seconds)
 
     def close(self) -> None:
-        """Cancels what is still under way."""
+        """Cancels what is still in flight."""
         self._requests.put(None)
         self._call.cancel()
 

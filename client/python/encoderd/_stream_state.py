@@ -1,8 +1,8 @@
 """One list over EmbedStream: what to read, to send, to wait for, to hand over.
 
-A window of requests is under way at a time. Answers are matched by
+A window of requests is in flight at a time. Answers are matched by
 request_id and handed over in the list's order. A stream that breaks (server
-restarted, connection lost, DRAINING) is opened anew and only what was not
+restarted, connection lost, DRAINING) is reopened, and only what was not
 answered is sent again; so are requests that a full queue refused, after the
 pause that the server asks for. A request that is too large goes again in
 halves; of a single input the error is its answer. The rules are those of
@@ -35,7 +35,7 @@ from encoderd.inputs import (BYTES_PER_CALL, Cutter, Input, Part, TokenIds,
 from encoderd.results import Embedding, check_count, read_embedding
 from encoderd.v1 import encoder_pb2
 
-FIRST_PAUSE = 0.1  # seconds, before a broken stream is opened anew
+FIRST_PAUSE = 0.1  # seconds, before a broken stream is reopened
 LONGEST_PAUSE = 2.0
 MOST_IN_FLIGHT = 64  # requests that the server reads ahead
 MOST_BREAKS = 6  # INTERNAL ends that one large request may meet
@@ -70,7 +70,7 @@ class _Pending:
     id: str
     sent: bool = False
     size: int = 0  # bytes, once it was sent
-    breaks: int = 0  # INTERNAL ends, of its own or where it was the largest
+    breaks: int = 0  # INTERNAL ends, its own or where it was the largest
     alone: bool = False  # goes by a call of Embed
     not_before: float = 0.0  # seconds of the monotonic clock
     results: Optional[List[Embedding]] = None
@@ -90,7 +90,7 @@ class Bulk:
     link: names the server in errors.
     patience: seconds of waiting without any answer, reconnecting included,
         after which it ends with the last error; None: no limit.
-    keep_errors: an input's error stands in its Embedding; else it is raised
+    keep_errors: an input's error is in its Embedding; else it is raised
         when its turn comes.
     """
 
@@ -167,7 +167,7 @@ class Bulk:
             self._window.append(self._prepare(self._cut.popleft()))
 
     def _prepare(self, part: Part) -> _Pending:
-        """Its request, under a name of its own."""
+        """Its request, under its own name."""
         pending = _Pending(part, str(self._made))
         self._made += 1
         if part.inputs:
@@ -329,7 +329,7 @@ class Bulk:
                 self._lessen(pending, name_too_large(error, pending.size,
                                                      pending.part.places))
                 return
-        # INTERNAL is what gRPC makes of a connection that broke off, and
+        # INTERNAL is what gRPC makes of an interrupted connection, and
         # grpc.aio of an end that a write was too late for.
         if (not _worth_another_try(error)
                 and error.code is not grpc.StatusCode.INTERNAL):
@@ -354,8 +354,8 @@ class Bulk:
         pending.breaks += 1
         if pending.breaks == MOST_BREAKS:
             self._lessen(pending, make_error(
-                error.code, f"{MOST_BREAKS} calls broke off under a request "
-                f"of {pending.size} bytes, from "
+                error.code, f"{MOST_BREAKS} calls failed while sending a "
+                f"request of {pending.size} bytes, from "
                 f"inputs[{pending.part.places[0]}] on: {error.message}"))
 
     def _join(self, part: Part, response: encoder_pb2.EmbedResponse

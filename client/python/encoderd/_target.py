@@ -19,7 +19,7 @@ DEFAULT_TARGET = f"localhost:{DEFAULT_PORT}"
 
 _LOCAL = ("unix:", "unix-abstract:")
 _SCHEMES = ("dns:///", "dns:", "ipv4:", "ipv6:")
-# What gRPC resolves by rules of its own, or of a plugin: taken as it is.
+# What gRPC resolves by its own rules, or a plugin's: taken as it is.
 _OTHER = re.compile(r"[A-Za-z][\w+.-]*://|unix:|unix-abstract:|vsock:")
 _URL = re.compile(r"(?i)(https?|grpcs?|h2c?|tcp|tls)://")
 

@@ -79,7 +79,7 @@ class AsyncClient(AsyncEncodeMethods):
             ) -> AsyncGenerator[Embedding, None]:
         """As Client.embed_stream, for `async for`; not to be awaited.
 
-        inputs: an async iterable, which a task of its own reads as far as
+        inputs: an async iterable, which a separate task reads as far as
             requests_in_flight allow; when it has no more for 50 ms or so,
             what is there is sent, and answers are handed over while it
             waits. Or a plain one, which the loop's thread reads, as

@@ -27,7 +27,7 @@ class Client(EncodeMethods):
     is made again by the same arguments.
 
     A list of any length is cut into calls of batch_size texts, of which
-    calls_in_flight are under way together; rows keep the order of the list.
+    calls_in_flight are in flight at a time; rows keep the order of the list.
     Calls that the server refuses because it is busy, loading or leaving are
     retried (5 attempts with backoff, or after the pause that the server
     asks for); while its model loads, or where it names a pause for a full
@@ -71,7 +71,7 @@ class Client(EncodeMethods):
         show_progress_bar: on standard error.
         truncate: None: a text that is too long raises InputTooLongError;
             "start", "end": it is cut there, at the start the prompt first.
-        dimensions: keep the first so many values; 0: all.
+        dimensions: keep this many leading values; 0: all.
         pooling: None: the model's own; or "cls", "mean", "max",
             "mean_sqrt_len", "weighted_mean", "last_token".
         prompt_name: a prompt of the model, put before each text; a pair
@@ -124,7 +124,7 @@ class Client(EncodeMethods):
 
         The source is read as it is needed, by the thread that asks for
         results, and at most requests_in_flight requests (1 to 64) of
-        batch_size inputs stand in memory. A request is sent when it is full,
+        batch_size inputs are in memory. A request is sent when it is full,
         and while the source makes that thread wait, nothing is handed over:
         a source that stalls (a generator over a queue) holds up the texts
         before it and their answers. For such a one, embed() what is there,

@@ -135,7 +135,7 @@ _LARGER = re.compile(r"(sent|received) message larger than max "
 
 
 def _place(index: str, places: Sequence[int]) -> int:
-    """Where an input of a request stands in the caller's list."""
+    """The place of an input of a request in the caller's list."""
     at = int(index)
     return places[at] if at < len(places) else at
 
@@ -215,7 +215,7 @@ def from_status(status: status_pb2.Status, places: Sequence[int] = ()
 
 
 def _larger(error: EncoderdError) -> Optional["re.Match[str]"]:
-    """What gRPC itself says of a message above a limit of its own; no reason
+    """What gRPC itself says of a message above one of its limits; no reason
     comes with it. A full queue has the same code."""
     if error.code is not grpc.StatusCode.RESOURCE_EXHAUSTED or error.reason:
         return None

@@ -230,11 +230,12 @@ class Cutter:
 
     keep_errors: an input without UTF-8 form is put in Part.errors; else
         it is raised. TypeError and ValueError are raised in any case.
+    first: the place of the first input.
     prompt_name: a prompt that was asked for; a pair is then a ValueError.
     """
 
     def __init__(self, batch_size: int, keep_errors: bool = False,
-                 prompt_name: str = ""):
+                 first: int = 0, prompt_name: str = ""):
         batch_size = whole_number("batch_size", batch_size)
         if batch_size < 1:
             raise ValueError(
@@ -242,7 +243,7 @@ class Cutter:
         self._batch_size = batch_size
         self._keep_errors = keep_errors
         self._prompt_name = prompt_name
-        self._part = Part(0)
+        self._part = Part(first)
         self._bytes = 0
 
     def add(self, value: Input) -> List[Part]:
@@ -282,10 +283,11 @@ class Cutter:
 
 
 def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False,
-        prompt_name: str = "") -> Iterator[Part]:
-    """The parts of a list: at most batch_size inputs in each."""
-    cutter = Cutter(batch_size, keep_errors, prompt_name=prompt_name)
-    for value in values:
+        first: int = 0, prompt_name: str = "") -> Iterator[Part]:
+    """The parts of a list from place `first`: at most batch_size inputs in
+    each."""
+    cutter = Cutter(batch_size, keep_errors, first, prompt_name)
+    for value in itertools.islice(values, first, None):
         yield from cutter.add(value)
     last = cutter.rest()
     if last is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from encoderd._integration import client_of, missing
 from encoderd.client import Client
 
-_BASES: List[Any] = []  # each package asks for a class of its own
+_BASES: List[Any] = []  # each package asks for its own class
 try:
     from keybert.backend import BaseEmbedder as _OfKeyBert
     _BASES.append(_OfKeyBert)

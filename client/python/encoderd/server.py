@@ -1,4 +1,4 @@
-"""A server of one's own: Server starts the program encoderd on this machine.
+"""Server starts the program encoderd on this machine.
 
 The program is the one that this package carries (the wheel for Linux), or
 `encoderd` on the PATH. It ends with Server, and at the latest with the process
@@ -61,7 +61,8 @@ class Server:
             ports of 127.0.0.1 unless listen and http_listen say otherwise.
 
         ServerStartError with the server's own words where it cannot start, or
-        does not in time.
+        does not in time. ValueError for a model or flag that cannot be an
+        argument of a program, such as one with a NUL.
         """
         wanted = {"listen": "127.0.0.1:0", "http_listen": "127.0.0.1:0",
                   **flags}

@@ -34,7 +34,7 @@ if [[ -e $folder && ! -e $made ]]; then
   exit 1
 fi
 
-# Beside it, so that FOLDER is there whole or not at all.
+# Next to it, so that FOLDER is there whole or not at all.
 new=$folder.new
 rm -rf "$new"
 mkdir -p "$new"

@@ -18,7 +18,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CHROOT = os.environ.get("ENCODERD_TEST_CHROOT")
 ADDRESS = "localhost:8400"
-# As root in namespaces of its own, so that nothing stays mounted.
+# As root in separate namespaces, so that nothing stays mounted.
 ENTER = ('mount -t proc proc "$0/proc" && exec chroot "$0" '
          'env -i HOME=/root LC_ALL=C.UTF-8 PATH=/usr/bin:/bin '
          'bash -c "$1"')

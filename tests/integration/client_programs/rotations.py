@@ -3,7 +3,7 @@
 
     rotations.py --programs=build/dev/bin 100
 
-Callers in closed loops, some that connect anew for each call and some that
+Callers in closed loops, some that reconnect for each call and some that
 keep their connection, and one stream that is open over all rounds; the next
 round begins when the new certificate is served. Prints one line; exits with 1
 where a call failed, or a certificate was served more than a second late."""

@@ -4,7 +4,7 @@
     sentence_script.py MODEL_FOLDER
 
 writes sentence_transformers.json: what sentence-transformers gave, so that the
-comparison needs it only when that file is made anew
+comparison needs it only when that file is made again
 (pip install sentence-transformers==6.2.0).
 """
 

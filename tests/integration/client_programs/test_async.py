@@ -10,7 +10,7 @@ TOO_LONG = "a b c d e f g"  # 9 tokens; the fake takes 8
 
 
 def with_client(target, work, **options):
-    """Runs work(client) in an event loop of its own."""
+    """Runs work(client) in a new event loop."""
     async def main():
         async with encoderd.AsyncClient(target, **options) as client:
             return await work(client)

@@ -1,4 +1,4 @@
-"""encoderctl bench as a process of its own: Ctrl-C, and a real server."""
+"""encoderctl bench as a separate process: Ctrl-C, and a real server."""
 
 import json
 import signal

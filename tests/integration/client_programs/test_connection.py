@@ -183,7 +183,7 @@ def test_what_grpc_says_is_put_plainly(words, wanted):
 
 
 class Loading(Service):
-    """Loads while it refuses so many calls."""
+    """Loads while it refuses `refusals` calls."""
 
     def __init__(self, refusals):
         self.refusals = refusals

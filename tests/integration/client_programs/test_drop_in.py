@@ -1,4 +1,4 @@
-"""Members that code for a SentenceTransformer expects beside encode(), against
+"""Members that code for a SentenceTransformer expects besides encode(), against
 the fake service and services with a word in the matter."""
 
 import concurrent.futures
@@ -15,8 +15,10 @@ import sys
 import encoderd
 import numpy as np
 import pytest
-from model_service import KINDS, Model, ask
-from python_service import serve
+from encoderd import _method_jobs
+from encoderd.inputs import BYTES_PER_CALL
+from either_client import KINDS, ask
+from python_service import Model, serve
 
 WIDTH = 6  # hidden_size of the fake
 TOO_LONG = "a b c d e f g"  # 9 tokens; the fake takes 8
@@ -134,6 +136,39 @@ def test_a_batch_size_above_the_servers_limit_is_split(kind):
                 found = list(client.embed_stream(texts, batch_size=64))
                 assert [result.vector[0] for result in found] == list(
                     range(1, 101))
+
+
+class Progress:
+    """What a progress bar is told."""
+
+    def __init__(self):
+        self.counts = []
+
+    def update(self, count):
+        self.counts.append(count)
+
+    def close(self):
+        pass
+
+
+@KINDS
+def test_only_unanswered_inputs_are_cut_again_to_the_servers_limit(
+        kind, monkeypatch):
+    progress = Progress()
+    monkeypatch.setattr(_method_jobs, "make_progress", lambda *_: progress)
+    # A large text travels alone, within any limit.
+    texts = ["x" * BYTES_PER_CALL, "x" * (BYTES_PER_CALL + 1), "a\ud800"]
+    texts += ["x" * i for i in range(1, 21)]
+    for name in ("embed", "token_states"):
+        progress.counts.clear()
+        with serve(Model(limit=7)) as service:
+            ask(kind, service.target, name, texts, batch_size=64,
+                on_error="per_input")
+        sizes = [[len(value.text) for value in request.inputs]
+                 for request in service.requests]
+        assert sorted(sum(sizes, [])) == sorted(
+            len(text) for text in texts if text != "a\ud800"), name
+        assert sum(progress.counts) == len(texts), name
 
 
 def test_evaluators_leave_their_metrics(client, without_torch):

@@ -1,4 +1,4 @@
-"""encoderctl as a process of its own, against the fake server."""
+"""encoderctl as a separate process, against the fake server."""
 
 import os
 import pty
@@ -120,7 +120,7 @@ def test_bash_completes_commands_flags_and_values():
     assert complete(script, "encoderctl", "embed", "--format", "=", "j") == [
         "jsonl"]
     assert complete(script, "encoderctl", "embed", "--truncate", "e") == ["end"]
-    # None of its own: bash's names of files.
+    # No values of encoderctl: bash's names of files.
     assert complete(script, "encoderctl", "embed", "--input", "=", "x") == []
     assert "--layer" in complete(script, "encoderctl", "encode", "--")
     assert "--layer" not in complete(script, "encoderctl", "embed", "--")

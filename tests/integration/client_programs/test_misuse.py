@@ -360,7 +360,7 @@ def test_a_forked_process_is_told_to_make_a_client_of_its_own(client):
     if child == 0:
         code = 1
         try:
-            signal.alarm(60)  # where a call would wait for ever
+            signal.alarm(60)  # where a call would wait forever
             for call in (lambda: client.encode("one"),
                          lambda: next(client.embed_stream(["one"]))):
                 try:

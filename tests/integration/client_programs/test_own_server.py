@@ -3,14 +3,18 @@ program is encoderd_fake_server; the wheel's own is tested by packages/."""
 
 import asyncio
 import copy
+import ctypes
+import errno
 import gc
 import os
 import pathlib
 import re
+import runpy
 import signal
 import subprocess
 import sys
 import textwrap
+import types
 
 import encoderd
 import pytest
@@ -202,6 +206,39 @@ def test_a_program_of_another_machine_is_named(tmp_path):
     program.chmod(0o755)
     with pytest.raises(encoderd.ServerStartError, match=f"start {program}"):
         encoderd.Server("model", program=program)
+
+
+@pytest.mark.parametrize("model, why", [
+    ("a\0b", "null byte"),
+    ("a\ud800b", "surrogates not allowed"),
+])
+def test_what_cannot_be_an_argument_is_refused(model, why):
+    with pytest.raises(ValueError, match=f"cannot start {PROGRAM}: .*{why}"):
+        own(model)
+
+
+def test_a_thread_that_cannot_start_the_program_says_why(monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(subprocess, "Popen", fail)
+    with pytest.raises(encoderd.ServerStartError, match="no room"):
+        own()
+
+
+def test_a_program_that_would_outlive_its_parent_is_not_started(monkeypatch):
+    def refuse(*_):
+        ctypes.set_errno(errno.EPERM)
+        return -1
+
+    helper = pathlib.Path(encoderd.__file__).with_name("_exec_with_parent.py")
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__:
+                        types.SimpleNamespace(prctl=refuse))
+    monkeypatch.setattr(sys, "argv", [str(helper), str(os.getppid()),
+                                      "/no/such"])
+    with pytest.raises(SystemExit, match="cannot start /no/such: "
+                       r"prctl\(PR_SET_PDEATHSIG\): Operation not permitted"):
+        runpy.run_path(str(helper), run_name="__main__")
 
 
 def test_a_program_on_the_path_is_taken(monkeypatch, tmp_path):

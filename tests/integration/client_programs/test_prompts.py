@@ -4,8 +4,8 @@ cannot."""
 import encoderd
 import numpy as np
 import pytest
-from model_service import KINDS, Model, ask
-from python_service import serve
+from either_client import KINDS, ask
+from python_service import Model, serve
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ GRPCS_OWN_ATTEMPTS = 5
 
 
 class Busy(Service):
-    """Refuses so many calls, naming a pause of 10 ms or none at all."""
+    """Refuses `refusals` calls, naming a pause of 10 ms or none at all."""
 
     def __init__(self, refusals, pause):
         self.calls = 0
@@ -178,7 +178,7 @@ def test_calls_are_spread_over_all_addresses(serve, shipped):
 
 def test_grpc_tries_every_call_again_and_no_stream():
     # In gRPC 1.71 and 1.85 a stream with a retry policy ends the process when
-    # the server breaks it off while requests are under way.
+    # the server breaks it off while requests are in flight.
     named = [name for config in json.loads(service_config())["methodConfig"]
              for name in config["name"]]
     service = encoder_pb2.DESCRIPTOR.services_by_name["Encoder"]

@@ -14,10 +14,10 @@ from conftest import encoderctl, run, serving
 EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "client/examples"
 
 
-def python(name, target):
-    return subprocess.run([sys.executable, EXAMPLES / name, target],
+def python(name, *arguments, **options):
+    return subprocess.run([sys.executable, EXAMPLES / name, *arguments],
                           timeout=300, capture_output=True, text=True,
-                          check=False)
+                          check=False, **options)
 
 
 def test_cpp_and_python_print_the_same(server):
@@ -50,6 +50,8 @@ def test_the_environment_names_the_server_unless_a_flag_does(server, gone):
     environment = {**os.environ, "ENCODERD_TARGET": server}
     done = run("encoderctl", "health", env=environment)
     assert (done.returncode, done.stdout) == (0, "SERVING\n"), done.stderr
+    done = python("embed.py", env=environment)
+    assert done.returncode == 0, done.stderr
     done = encoderctl(gone, "health", "--timeout=1s", env=environment)
     assert done.returncode == 1 and gone in done.stderr, done.stderr
 

@@ -137,6 +137,6 @@ def test_while_the_source_alone_is_waited_for_the_timeout_does_not_count():
     bulk.handle(answer(request), 1.0, 3.0)
     assert [result.index for result in bulk.ready()] == [0]
     assert bulk.wait(3.0) == math.inf and bulk.wants_input
-    # A stream that ends meanwhile is opened anew for the next text only.
+    # A stream that ends meanwhile is reopened for the next text only.
     bulk.handle(_stream_state.Ended(None), 0.0, 100.0)
     assert bulk.wait(200.0) == math.inf

@@ -81,7 +81,7 @@ def test_a_request_that_the_server_refuses_as_a_whole_goes_in_halves(work):
         found = work(service.target, source, batch_size=10,
                      on_error="per_input")
     assert len(service.seen) == 1
-    # "?" is too large alone, and with the one text beside it.
+    # "?" is too large alone, and with the one text next to it.
     assert reasons(found) == {
         4: "INVALID_UTF8", 5: "EMPTY_INPUT", 11: "INVALID_UTF8",
         17: "REQUEST_TOO_LARGE", 18: "INVALID_UTF8"}
@@ -205,7 +205,7 @@ def test_a_large_request_that_breaks_stream_after_stream_is_given_up():
 @BOTH
 @pytest.mark.parametrize("details", [
     b"\xff", b"\x1a\x02\xff\xff",
-    # An ErrorInfo that is none.
+    # Not an ErrorInfo, whatever its type says.
     b"\x1a\x2e\x0a\x28type.googleapis.com/google.rpc.ErrorInfo\x12\x02\xff\xff",
 ])
 def test_an_end_that_nobody_can_read_is_an_end_all_the_same(work, details):

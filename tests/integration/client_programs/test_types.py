@@ -45,7 +45,7 @@ def test_mypy_is_content_and_sees_a_wrong_type(tmp_path):
     (tmp_path / "mypy.ini").write_text(
         "[mypy]\nstrict = True\n"
         "[mypy-encoderd.v1.*]\nignore_errors = True\n"
-        # Optional, or without types of their own.
+        # Optional, or without types.
         + "".join(f"[mypy-{name}.*]\nignore_missing_imports = True\n"
                   for name in (
                       "grpc", "google", "torch", "tqdm", "langchain_core",

@@ -22,6 +22,9 @@ PODMAN = ["podman", *STORAGE, "--runtime", "runc", "--cgroup-manager",
 BASE = "localhost/encoderd-base:bookworm"
 LIMITS = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"]
 APT = ("sources.list", "sources.list.d", "apt.conf.d")
+# Packages compiled into the programs.
+BUILT_IN = {line for line in (ROOT / "deploy/package/built-in.txt").read_text(
+    encoding="utf-8").splitlines() if not line.startswith("#")}
 TOOLS = ("buildah", "podman", "runc", "debootstrap")
 
 

@@ -4,6 +4,7 @@ whole is tested by container_test.py."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]
 import packages
 import root
 import sbom
+from images import BUILT_IN, ROOT
 
 
 def version_of(package):
@@ -77,6 +79,17 @@ class RootTest(unittest.TestCase):
         self.assertIn("GPL", doc.read_text(encoding="utf-8"))
         common = self.folder / "usr/share/common-licenses/GPL-3"
         self.assertIn("GNU GENERAL PUBLIC LICENSE", common.read_text())
+
+    def test_licenses_come_with_each_dependency_of_headers_alone(self):
+        pages = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+        names = re.findall(r"(?m)^\| ([\w-]+).*\(headers only\) \|$", pages)
+        self.assertIn("CUTLASS", names)
+        names.remove("CUTLASS")  # of no package; root.py gets its license
+        self.assertEqual(len(names), len(BUILT_IN))
+        for name in names:
+            self.assertTrue(any(name in package for package in BUILT_IN), name)
+        for package in BUILT_IN:
+            root.keep_license(packages.Owners().named(package), self.folder)
 
     def test_the_list_names_each_package_and_how_it_is_linked(self):
         owners = packages.Owners()

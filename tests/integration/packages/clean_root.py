@@ -13,7 +13,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/integration/container"))
-from images import CACHE, Failed, debootstrap, run  # noqa: E402  after the path
+from images import BUILT_IN, CACHE, Failed, debootstrap, run  # noqa: E402  after the path
 
 BASE = CACHE / "bookworm.tar"
 MODEL = "/srv/all-MiniLM-L6-v2"

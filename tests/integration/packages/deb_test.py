@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import unittest
 
-from clean_root import MODEL, ROOT, CleanRoot
+from clean_root import BUILT_IN, MODEL, ROOT, CleanRoot
 
 FLAGS = "/etc/encoderd/encoderd.flags"
 UNIT = "/usr/lib/systemd/system/encoderd.service"
@@ -116,7 +116,10 @@ class PackageTest(unittest.TestCase):
     def test_3_it_holds_the_licenses_of_what_is_compiled_in(self):
         text = (root.path / "usr/share/doc/encoderd/copyright").read_text()
         self.assertIn("Apache License", text)
-        self.assertIn("Niels Lohmann", text)
+        named = re.findall(r"(?m)^Compiled in, of the package (\S+):$", text)
+        self.assertEqual(set(named), BUILT_IN)
+        for words in ("Niels Lohmann", "Sean Barrett"):
+            self.assertIn(words, text)
 
     def test_4_systemd_finds_no_fault_in_the_service(self):
         install("systemd")

@@ -15,13 +15,15 @@ import sys
 import tempfile
 import unittest
 
-from clean_root import MODEL, ROOT, CleanRoot, run
+from clean_root import BUILT_IN, MODEL, ROOT, CleanRoot, run
 
 sys.path.insert(0, str(ROOT / "tests/support"))
 from server_process import Server  # noqa: E402  after the path
 
 MAX_BYTES = 36 * 1000 * 1000
-MAX_SECONDS = 60  # from nothing to the first embedding, the model apart
+# Of the step "embedding": Python, the server's start, the first vector. The
+# other steps take as long as the network does; they are printed alone.
+MAX_SECONDS = 60
 SENTENCES = ROOT / "tests/golden/sentences.txt"
 PROGRAMS = ROOT / "build/package/bin"
 BIN = "/venv/bin"
@@ -90,7 +92,7 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(first.stdout, "384\n")
         print(f"wheel of {wheel.stat().st_size / 1e6:.1f} MB, first embedding "
               f"after {root.timing()}", flush=True)
-        self.assertLess(sum(root.seconds.values()), MAX_SECONDS)
+        self.assertLess(root.seconds["embedding"], MAX_SECONDS)
 
     def test_its_size_is_bounded_and_its_tag_names_a_glibc(self):
         self.assertLess(wheel.stat().st_size, MAX_BYTES)
@@ -136,8 +138,10 @@ class WheelTest(unittest.TestCase):
         folder = site / "encoderd_programs"
         sbom = json.loads((folder / "sbom.spdx.json").read_text())
         packages = {package["name"] for package in sbom["packages"]}
-        self.assertLess({"encoderd", "libdnnl2", "libssl3",
-                         "nlohmann-json3-dev"}, packages)
+        self.assertLess({"encoderd", "libdnnl2", "libssl3"} | BUILT_IN, packages)
+        static = {one["relatedSpdxElement"] for one in sbom["relationships"]
+                  if one["relationshipType"] == "STATIC_LINK"}
+        self.assertEqual(static, {f"SPDXRef-{name}" for name in BUILT_IN})
         self.assertGreater(len(list((site / "encoderd.libs").iterdir())), 50)
         licenses = folder / "licenses"
         for name in packages - {"encoderd"}:

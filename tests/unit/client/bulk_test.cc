@@ -68,7 +68,7 @@ class BulkTest : public ::testing::Test {
     }
   }
 
-  // Texts that a broken stream may have carried in vain.
+  // Texts that a broken stream may have carried for nothing.
   int64_t Window() const {
     return int64_t{options_.texts_per_call} * options_.calls_in_flight;
   }

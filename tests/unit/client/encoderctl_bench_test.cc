@@ -62,7 +62,7 @@ TEST_F(EncoderctlBenchTest, CountsAsManyCallsAsAreAskedForAndCutsOffTheRest) {
                      "--warm_up=0s", "--duration=10m"}),
             kExitOk)
       << err_;
-  // The other three callers have calls under way when the last one ends.
+  // The other three callers have calls in flight when the last one ends.
   EXPECT_THAT(service_.call_sizes(), SizeIs(AllOf(Ge(20), Le(23))));
   EXPECT_THAT(service_.call_sizes(), Each(3));
   EXPECT_LE(service_.max_calls_together(), 4);
@@ -203,12 +203,12 @@ TEST_F(EncoderctlBenchTest, AnOpenLoopBeginsCallsWhateverIsUnderWay) {
   EXPECT_EQ(json_["rate"], 2000);
   EXPECT_EQ(json_["concurrency"], 1024);
   ASSERT_EQ(Run({"--rate=2000", "--count=40", "--warm_up=0s"}), kExitOk);
-  EXPECT_THAT(out_, HasSubstr("2000 calls a second at random times"));
+  EXPECT_THAT(out_, HasSubstr("2000 calls per second at random times"));
   EXPECT_THAT(out_, HasSubstr("p99.9"));
 }
 
 TEST_F(EncoderctlBenchTest, AnOpenLoopCountsFromWhenACallWasDue) {
-  // All are due at once, and one is under way at a time.
+  // All are due at once, and one is in flight at a time.
   ASSERT_EQ(RunJson({"--rate=1000000", "--count=50", "--concurrency=1",
                      "--batch_size=1", "--warm_up=0s", "--duration=10m"}),
             kExitOk)

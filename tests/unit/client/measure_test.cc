@@ -40,7 +40,7 @@ TEST(MeasureTest, KeepsEveryCallerBusyUntilTheLastCallThatIsWantedEnds) {
   measure.Answered(At(0), At(1), 1, 1);
   EXPECT_TRUE(measure.Begin(At(1)));
   measure.Failed(At(2), absl::InternalError("x"));
-  EXPECT_TRUE(measure.Begin(At(2)));  // one is wanted, and one is under way
+  EXPECT_TRUE(measure.Begin(At(2)));  // one is wanted, and one is in flight
   EXPECT_FALSE(measure.Over(At(3)));
   measure.Answered(At(1), At(4), 1, 1);
   EXPECT_TRUE(measure.Over(At(4)));

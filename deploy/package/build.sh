@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# What wheel.sh and deb.sh share: the folder for the result, the programs, and
+# the last lines. Source it after `set -euo pipefail`.
+
+script=$(basename "$0" .sh)
+say() { echo "$script: $*" >&2; }
+
+# begin [OUT]: sets out, the absolute path of the folder for the result (default:
+# build/ and the script's name), and goes to the root of the sources.
+begin() {
+  local from=$PWD
+  if [[ $# -gt 1 || ${1-} == -* ]]; then
+    echo "usage: deploy/$script.sh [OUT]" >&2
+    exit 2
+  fi
+  cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit
+  out=${1:-$PWD/build/$script}
+  case $out in /*) ;; *) out=$from/$out ;; esac
+}
+
+# build_programs: encoderd and encoderctl, into build/package/bin; makes the
+# folder for the result.
+build_programs() {
+  say "building the programs (some minutes where nothing is built yet)"
+  cmake --preset package > /dev/null
+  cmake --build build/package --parallel "$(nproc)" \
+    --target encoderd encoderctl >&2
+  mkdir -p "$out"
+  out=$(cd "$out" && pwd)
+}
+
+# publish FILE: moves it into the folder for the result, where it replaces only
+# a file of the same name, and prints its path.
+publish() {
+  local name=${1##*/}
+  mv -f "$1" "$out/"
+  say "$(stat -c %s "$out/$name") bytes"
+  echo "$out/$name"
+}

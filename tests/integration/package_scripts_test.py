@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""deploy/wheel.sh and deploy/deb.sh, without a build: where the result goes.
+
+They run in a copy of the sources; small scripts on PATH replace the programs
+that they call. packages/ tests what they really build.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WHEEL = "encoderd-7.0-py3-none-manylinux_2_35_x86_64.whl"
+DEB = "encoderd_7.0_amd64.deb"
+# The option that names the folder for the result, then what lands there.
+WRITE = """
+while [[ $# -gt 0 ]]; do
+  case $1 in {option}) mkdir -p "$2"; echo new > "$2/{name}" ;; esac
+  shift
+done"""
+KINDS = (("wheel.sh", WHEEL, "encoderd-6.0-py3-none-any.whl"),
+         ("deb.sh", DEB, "encoderd_6.0_amd64.deb"))
+
+
+class PackageScriptsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name).resolve()
+        self.checkout = self.folder / "checkout"
+        self.path = self.folder / "path"
+        self.path.mkdir()
+        for name in ("deploy", "proto", "client/python"):
+            shutil.copytree(ROOT / name, self.checkout / name)
+        shutil.copy(ROOT / "client/service_config.json",
+                    self.checkout / "client")
+        (self.checkout / "build/package").mkdir(parents=True)
+        (self.checkout / "build/package/CMakeCache.txt").touch()
+        tools = self.checkout / "build/wheel-tools"
+        (tools / "bin").mkdir(parents=True)
+        shutil.copy(ROOT / "deploy/package/wheel-tools.txt", tools)
+        for name in ("cmake", "strip", "dpkg-shlibdeps"):
+            self.stand_in(self.path / name, "")
+        self.stand_in(self.path / "cpack",
+                      WRITE.format(option="-B", name=DEB))
+        self.stand_in(tools / "bin/auditwheel",
+                      WRITE.format(option="--wheel-dir", name=WHEEL))
+        # pip's options, and the arguments of wheel_licenses.py.
+        self.stand_in(tools / "bin/python",
+                      f'printf "%s\\n" "$@" >> {self.folder}/asked' +
+                      WRITE.format(option=f"--wheel-dir | */{WHEEL}",
+                                   name=WHEEL))
+
+    def stand_in(self, file, text):
+        file.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
+        file.chmod(0o755)
+
+    def run_script(self, script, *arguments):
+        done = subprocess.run(
+            [self.checkout / "deploy" / script, *arguments], text=True,
+            capture_output=True, check=False, stdin=subprocess.DEVNULL,
+            timeout=60, cwd=self.folder,
+            env=dict(os.environ, PATH=f"{self.path}:{os.environ['PATH']}"))
+        self.assertEqual(0, done.returncode, done.stderr)
+        return done.stdout
+
+    def test_the_path_printed_is_absolute(self):
+        for script, name, _ in KINDS:
+            for arguments, folder in (
+                    ([], self.checkout / "build" / script[:-3]),
+                    (["out"], self.folder / "out"),
+                    ([f"{self.folder}/a/b"], self.folder / "a/b")):
+                with self.subTest(script=script, arguments=arguments):
+                    said = self.run_script(script, *arguments)
+                    self.assertEqual(f"{folder / name}\n", said)
+                    self.assertEqual("new\n", (folder / name).read_text())
+
+    def test_only_a_file_of_the_same_name_is_replaced(self):
+        out = self.folder / "out"
+        out.mkdir()
+        for script, name, older in KINDS:
+            (out / name).write_text("old\n")
+            (out / older).write_text("older\n")
+            self.run_script(script, "out")
+        self.assertEqual({
+            file: "new\n" if file in (WHEEL, DEB) else "older\n"
+            for kind in KINDS for file in kind[1:]
+        }, {file.name: file.read_text() for file in out.iterdir()})
+
+    def test_the_wheel_gets_the_licenses_of_what_is_compiled_in(self):
+        self.run_script("wheel.sh")
+        listed = (ROOT / "deploy/package/built-in.txt").read_text(
+            encoding="utf-8").splitlines()
+        packages = [line for line in listed if not line.startswith("#")]
+        self.assertIn("libstb-dev", packages)
+        asked = (self.folder / "asked").read_text().splitlines()
+        self.assertEqual(
+            [f"--built-in={package}" for package in packages],
+            [line for line in asked if line.startswith("--built-in")])
+
+    def test_two_folders_are_refused(self):
+        for script, _, _ in KINDS:
+            done = subprocess.run(
+                [self.checkout / "deploy" / script, "one", "two"], text=True,
+                capture_output=True, check=False)
+            self.assertEqual(
+                (2, "", f"usage: deploy/{script} [OUT]\n"),
+                (done.returncode, done.stdout, done.stderr))
+
+
+if __name__ == "__main__":
+    unittest.main()

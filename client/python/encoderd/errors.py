@@ -314,8 +314,8 @@ def out_of_time(link: Link, timeout: float) -> EncoderdError:
 
 
 def name_slow_list(error: EncoderdError, answered: int) -> None:
-    """Of a call of a list: what may have made it late, the calls beside it
-    too. answered: calls of the list that the server did answer."""
+    """Names what may have made a call of a list late: the other calls, too.
+    answered: calls of the list that the server did answer."""
     if error.code is not grpc.StatusCode.DEADLINE_EXCEEDED or error.reason:
         return
     smaller = ("a smaller batch_size=, or a client with fewer "

@@ -189,7 +189,7 @@ def test_grpc_tries_every_call_again_and_no_stream():
 
 
 class NoCall:
-    """As if it were under way."""
+    """As if it were in flight."""
 
     def cancel(self):
         pass
@@ -207,7 +207,7 @@ class NoCall:
         "answer; give a longer timeout= or a smaller batch_size=, or a client "
         "with fewer calls_in_flight=: they share the server; embed_stream() "
         "hands over each result as it comes")])
-def test_a_call_that_is_late_blames_the_calls_beside_it(answered, words):
+def test_a_call_that_is_late_blames_the_other_calls_of_its_list(answered, words):
     many = Many("Embed", cut(["one"] * 8, 1), lambda inputs: None,
                 lambda part, answer: None)
     calls = calls_of_list(many, lambda *_: NoCall(), 4)

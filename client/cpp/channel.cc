@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/access.h"
 #include "client/cpp/handshake.h"
+#include "client/cpp/loopback.h"
 
 namespace encoderd::client {
 namespace {
@@ -78,15 +79,13 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
     grpc::ChannelArguments arguments) {
   const auto access = ReadAccess(target, options);
   if (!access.ok()) return access.status();
+  // A proxy of the environment is another machine, and cannot reach this one.
+  if (IsLoopback(target)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (options.credentials) {
     return grpc::CreateCustomChannel(target, access->credentials, arguments);
   }
   if (!options.server_name.empty()) {
     arguments.SetSslTargetNameOverride(options.server_name);
-  }
-  // A proxy of the environment is another machine, whatever the target.
-  if (!access->token.empty() && !access->tls) {
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   }
   std::vector<
       std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from typing import List
 
@@ -29,9 +30,13 @@ def main(arguments: List[str]) -> None:
             models, flags = arguments[1:1 + place], arguments[1 + place:]
             break
     try:
-        program = find_program()
+        program = find_program(
+            otherwise="add the folder of a built encoderd to the PATH")
     except ServerStartError as error:
         sys.exit(f"encoderd: {error}")
+    if {"-h", "--help"} & set(flags):
+        subprocess.run([program, "--help"], check=False)  # exits with 1
+        return
     os.execv(program, ["encoderd", *(f"--model={model}" for model in models),
                        *flags])
 

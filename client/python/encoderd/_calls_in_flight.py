@@ -7,7 +7,7 @@ from typing import (Any, Callable, Deque, Generator, Generic, Iterable, List,
                     Optional, Protocol, Sequence, Tuple, TypeVar, Union)
 
 from encoderd._method_jobs import Job, Many, One
-from encoderd.errors import EncoderdError
+from encoderd.errors import EncoderdError, name_slow_list
 from encoderd.inputs import Part
 
 
@@ -74,17 +74,21 @@ def calls_of_list(many: Many, start: Start[C], max_in_flight: int
     still in flight then is cancelled."""
     window = Window(many.parts, lambda part: start(
         many.method, many.make(part.inputs), part.places), max_in_flight)
+    answered = 0
     try:
         while window.fill():
             part, call = window.first
             try:
                 answer = yield call
             except EncoderdError as error:
+                if answered or len(window.calls()) > 1 or len(part.inputs) > 1:
+                    name_slow_list(error, answered)
                 if not many.refuse(part, error):
                     raise
                 window.pop()
             else:
                 window.pop()
+                answered += 1
                 many.take(part, answer)
     finally:
         for call in window.calls():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib.resources
 import math
 import os
 import random
 import time
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import grpc
 from google.protobuf import wrappers_pb2
@@ -70,10 +71,21 @@ class Methods:
     """The methods of a channel by name, grpc.health.v1's too. The only way to
     them, so that no call goes without the metadata, the token's."""
 
-    def __init__(self, channel: Any, metadata: Metadata, link: Link):
+    def __init__(self, connect: Callable[[], Any], metadata: Metadata,
+                 link: Link):
+        """connect: makes the channel."""
         self._process = os.getpid()
+        self._connect = connect
         self._metadata = metadata
         self.link = link
+        self._channel: Any = None
+        self._open()
+
+    def _open(self) -> None:
+        self._make_channel()
+
+    def _make_channel(self) -> None:
+        channel = self._channel = self._connect()
         stub: Any = encoder_pb2_grpc.EncoderStub  # generated without types
         self._stub = stub(channel)
         self._health = channel.unary_unary(
@@ -91,6 +103,38 @@ class Methods:
                        else getattr(self._stub, name), self._metadata,
                        self.link)
 
+    def close(self) -> Any:
+        """Of the channel; to be awaited where that of gRPC is."""
+        return self._channel.close()
+
+
+class LoopMethods(Methods):
+    """Methods for asyncio. grpc.aio binds a channel to the event loop that it
+    finds, so the channel is made by the first call, which runs in one."""
+
+    def _open(self) -> None:
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._closed = False
+
+    def __getitem__(self, name: str) -> Any:
+        if self._closed:
+            raise _closed()
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._make_channel()
+            self._loop = loop
+        elif self._loop is not loop:
+            raise RuntimeError(
+                "this client belongs to another event loop, that of its first "
+                "call; make a client in each loop, such as inside the function "
+                "that asyncio.run() runs")
+        return super().__getitem__(name)
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._channel is not None:
+            await self._channel.close()
+
 
 @contextlib.contextmanager
 def starting() -> Iterator[None]:
@@ -99,8 +143,11 @@ def starting() -> Iterator[None]:
     try:
         yield
     except (ValueError, grpc.aio.UsageError):  # gRPC's, of a channel
-        raise make_error(grpc.StatusCode.CANCELLED,
-                         "the client was closed") from None
+        raise _closed() from None
+
+
+def _closed() -> EncoderdError:
+    return make_error(grpc.StatusCode.CANCELLED, "the client was closed")
 
 
 class Retries:

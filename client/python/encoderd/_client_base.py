@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Any, Dict, Optional, Tuple, Type
 
 import grpc
@@ -9,14 +11,19 @@ import grpc
 from encoderd._channel import Methods, channel_options, check_in_flight
 from encoderd._connection_errors import Link
 from encoderd._option_checks import seconds, text, whole_number
+from encoderd._proxy import proxy_of
 from encoderd._security import Path, secure
-from encoderd._target import read_target
+from encoderd._target import DEFAULT_TARGET, is_loopback, read_target
+
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 class ClientBase:
     """The arguments of Client and AsyncClient, and their connection."""
 
     _grpc: Any  # grpc, or grpc.aio
+    _kind_of_methods: Type[Methods] = Methods
 
     def __init__(self, target: Optional[str] = None, *, model: str = "",
                  timeout: Optional[float] = 60.0, calls_in_flight: int = 8,
@@ -35,7 +42,8 @@ class ClientBase:
         model: asked for where a method is not told another; empty: the
             server's default.
         timeout: seconds for one call, its retries and the loading of a model
-            included; None: no limit. Each method takes another.
+            included; None: no limit. Each method takes another; there None is
+            this one, and math.inf no limit.
         calls_in_flight: calls of one list that are in flight together.
         max_answer_bytes: the largest answer of one call that is accepted.
         credentials: gRPC's own, in place of tls and the files of TLS.
@@ -70,6 +78,7 @@ class ClientBase:
         self._model = text("model", model)
         self._timeout = seconds("timeout", timeout)
         self._calls_in_flight = check_in_flight(calls_in_flight)
+        _check_is_no_model(target)
         address = read_target(target)
         security = secure(
             address, credentials=credentials, tls=tls, ca_file=ca_file,
@@ -77,14 +86,19 @@ class ClientBase:
             token_file=token_file, server_name=server_name)
         options = channel_options(whole_number(
             "max_answer_bytes", max_answer_bytes)) + security.options
-        if security.credentials is None:
-            self._channel = self._grpc.insecure_channel(address, options)
-        else:
-            self._channel = self._grpc.secure_channel(
-                address, security.credentials, options)
-        self._methods = Methods(
-            self._channel, security.metadata,
-            Link(address, security.credentials is not None))
+        if is_loopback(address):  # a proxy is another machine
+            options.append(("grpc.enable_http_proxy", 0))
+
+        def connect() -> Any:
+            if security.credentials is None:
+                return self._grpc.insecure_channel(address, options)
+            return self._grpc.secure_channel(address, security.credentials,
+                                             options)
+
+        self._methods = self._kind_of_methods(
+            connect, security.metadata,
+            Link(address, security.credentials is not None,
+                 proxy_of(address)))
 
     def __reduce__(self) -> Tuple[Any, ...]:
         """Pickled and copied as what it was made with, a token in the clear:
@@ -95,6 +109,12 @@ class ClientBase:
                             "make it with ca_file, certificate_file and "
                             "key_file instead")
         return _make, (type(self), self._arguments, self._settings())
+
+    def __repr__(self) -> str:
+        """With the address that is dialed, and nothing secret."""
+        name = type(self).__name__
+        model = f", model={self._model!r}" if self._model else ""
+        return f"<encoderd.{name} of {self._methods.link.target}{model}>"
 
     def _settings(self) -> Dict[str, Any]:
         """Attributes that were set since; the twin has them, too."""
@@ -108,6 +128,18 @@ class ClientBase:
         client's."""
         return self._timeout if timeout is None else seconds("timeout",
                                                              timeout)
+
+
+def _check_is_no_model(target: Any) -> None:
+    """ValueError for a name of the Hub or a folder: what SentenceTransformer
+    takes first."""
+    if isinstance(target, str) and (
+            _HUB_NAME.fullmatch(target)
+            or ("/" in target and os.path.isdir(os.path.expanduser(target)))):
+        raise ValueError(
+            f"target is {target!r}: that looks like a model; pass the address "
+            f"of its server, such as \"{DEFAULT_TARGET}\" (encoderd.Server "
+            "starts one)")
 
 
 def _make(kind: Type[ClientBase], arguments: Dict[str, Any],

@@ -14,6 +14,8 @@ _ANOTHER = "name another address (target= or ENCODERD_TARGET)"
 _START = f"start one there, or {_ANOTHER}"
 _GRPC_PORT = ("name encoderd's gRPC port (--listen, 8400 by default; 8401 is "
               "its HTTP port)")
+BYPASS = ("check the proxy, or bypass it: put the server's host into the "
+          "variable no_proxy")
 _CERTIFICATE = "name one that it trusts (certificate_file and key_file)"
 
 
@@ -22,10 +24,13 @@ class Link:
     """What a client is connected with.
 
     target: the address that is dialed; encrypted: whether TLS is used.
+    proxy: the variable of the proxy that it is dialed through, and its value;
+        empty: none.
     """
 
     target: str
     encrypted: bool
+    proxy: str = ""
 
 
 _Fault = Tuple["re.Pattern[str]", str, str]  # words; "{at}" is the target
@@ -69,6 +74,9 @@ _HTTP_STATUS, = _faults(
      "{at} answers with HTTP status {status} instead of gRPC",
      f"{_GRPC_PORT}, or look at the proxy between"))
 _OTHER_FAULTS = _faults(
+    ("HTTP proxy returned response code (?P<status>[0-9]+)",
+     "no connection to {at}: the proxy answers with HTTP status {status}",
+     _ANOTHER),
     (r"http1\.x server|HTTP/1\.|\(HTTP status",
      "{at} speaks HTTP, not gRPC", _GRPC_PORT),
     ("Failed parsing HTTP/2", "{at} does not speak gRPC", _GRPC_PORT),
@@ -110,6 +118,15 @@ def explain_connection(code: grpc.StatusCode, words: str, link: Link
     code, words: of the error. A DEADLINE_EXCEEDED is explained where its
     timeout is known.
     """
+    cause, remedy = _explain(code, words, link)
+    if link.proxy and remedy and code is grpc.StatusCode.UNAVAILABLE:
+        return (f"{cause}; it was dialed through a proxy ({link.proxy})",
+                f"{BYPASS}; or {remedy}")
+    return cause, remedy
+
+
+def _explain(code: grpc.StatusCode, words: str, link: Link
+             ) -> Tuple[str, str]:
     at = link.target
     if _HTTP_STATUS[0].search(words):
         return _find([_HTTP_STATUS], words, at)

@@ -7,7 +7,8 @@ from typing import Any, Dict, Literal, Optional, overload
 import numpy as np
 
 from encoderd import _method_jobs, _run_asyncio, _sentence_transformers
-from encoderd._model_members import ModelMembers
+from encoderd._model_members import ModelMembers, read_only
+from encoderd._option_checks import is_of_package
 from encoderd._signatures import (Inputs, OnErrorOfEncode, OutputValue,
                                   Precision, one_of)
 from encoderd.errors import EncoderdError
@@ -80,7 +81,7 @@ class AsyncEncodeMethods(ModelMembers):
             on_error=on_error, model=self._name(model)), timeout)
 
     async def encode_query(
-            self, inputs: Inputs,
+            self, inputs: Optional[Inputs] = None,
             prompt_name: Optional[str] = None, prompt: Optional[str] = None,
             batch_size: int = 64, show_progress_bar: Optional[bool] = None,
             output_value: OutputValue = "sentence_embedding",
@@ -101,7 +102,7 @@ class AsyncEncodeMethods(ModelMembers):
             truncate_dim=truncate_dim)
 
     async def encode_document(
-            self, inputs: Inputs,
+            self, inputs: Optional[Inputs] = None,
             prompt_name: Optional[str] = None, prompt: Optional[str] = None,
             batch_size: int = 64, show_progress_bar: Optional[bool] = None,
             output_value: OutputValue = "sentence_embedding",
@@ -134,15 +135,27 @@ class AsyncEncodeMethods(ModelMembers):
         """As Client.max_seq_length: `await client.max_seq_length`."""
         return (await self._model_info()).max_len
 
+    @max_seq_length.setter
+    def max_seq_length(self, value: Any) -> None:
+        raise read_only("max_seq_length")
+
     @property
     async def prompts(self) -> Dict[str, str]:
         """As Client.prompts: `await client.prompts`."""
         return dict((await self._model_info()).prompts)
 
+    @prompts.setter
+    def prompts(self, value: Any) -> None:
+        raise read_only("prompts")
+
     @property
     async def default_prompt_name(self) -> Optional[str]:
         """As Client.default_prompt_name, to be awaited."""
         return (await self._model_info()).default_prompt_name or None
+
+    @default_prompt_name.setter
+    def default_prompt_name(self, value: Any) -> None:
+        raise read_only("default_prompt_name")
 
     async def _model_info(self) -> encoder_pb2.Model:
         return await self._run(_method_jobs.model(self._model))
@@ -150,10 +163,11 @@ class AsyncEncodeMethods(ModelMembers):
     async def _encode_task(self, task: str, inputs: Any, pool: Any,
                            options: Dict[str, Any], **arguments: Any) -> Any:
         timeout = options.pop("timeout", None)
+        sentences = options.pop("sentences", None)
         model = self._name(options.pop("model", None))
         return await self._run(_sentence_transformers.encode(
-            task, one_of(inputs, None, pool), model=model, **arguments,
-            **options), timeout)
+            task, one_of(inputs, sentences, pool, f"encode_{task}"),
+            model=model, **arguments, **options), timeout)
 
     async def _run(self, job: _method_jobs.Job[_method_jobs.T],
                    timeout: Optional[float] = None) -> _method_jobs.T:
@@ -163,3 +177,7 @@ class AsyncEncodeMethods(ModelMembers):
                 self._calls_in_flight)
         except EncoderdError as error:  # without the frames of this package
             raise error.with_traceback(None) from None
+        except (TypeError, ValueError) as error:
+            if is_of_package(error):
+                raise error.with_traceback(None) from None
+            raise

@@ -7,7 +7,8 @@ from typing import Any, Dict, Literal, Optional, overload
 import numpy as np
 
 from encoderd import _method_jobs, _run_blocking, _sentence_transformers
-from encoderd._model_members import ModelMembers
+from encoderd._model_members import ModelMembers, read_only
+from encoderd._option_checks import is_of_package
 from encoderd._signatures import (Inputs, OnErrorOfEncode, OutputValue,
                                   Precision, one_of)
 from encoderd.errors import EncoderdError
@@ -73,8 +74,12 @@ class EncodeMethods(ModelMembers):
         inputs: a str, or an iterable (a list, an array, a column of a table,
             a generator, ...) of str, (str, str) tuples and TokenIds. An empty
             list gives [0, D].
-        prompt_name: a prompt of the model, put before each text.
+        prompt_name: a prompt of the model, put before each text. A pair of
+            texts gets no prompt: one in a list that asks for a prompt, here
+            or by `prompt`, is a ValueError. A default prompt of the model
+            goes before the texts of a list and leaves its pairs alone.
         prompt: a text put before each text; prompt_name is then ignored.
+            None: the model's default prompt, if it has one.
         batch_size: texts of one call; split where the server takes fewer
             (--max_inputs_per_request, 1024). Several calls are in flight
             together.
@@ -86,7 +91,8 @@ class EncodeMethods(ModelMembers):
             sentence_embedding; nothing is padded. With these two,
             normalize_embeddings has no effect, as there.
         precision: also "float16". int8 and uint8 take the range of each
-            dimension from the list at hand, or from `ranges`.
+            dimension from the list at hand, or from `ranges`; of fewer than
+            100 texts with a warning (logger "encoderd").
         convert_to_numpy: False: a list of torch tensors.
         convert_to_tensor: True: one torch tensor. Token embeddings and dicts
             hold numpy arrays unless one of these two asks for tensors.
@@ -96,11 +102,12 @@ class EncodeMethods(ModelMembers):
             again only if normalize_embeddings asks for it.
         sentences: the older name of inputs.
         truncate: "start", "end": a text that is too long is cut there, as
-            SentenceTransformer does (at the end) in silence. None: it raises
-            InputTooLongError, unless `windows` takes it.
+            SentenceTransformer does (at the end) in silence; at the start the
+            prompt is cut first. None: it raises InputTooLongError, unless
+            `windows` takes it.
         windows: a text that is too long is read in windows that share this
-            many tokens, and their vectors are averaged. Not together with
-            truncate. None: no windows.
+            many tokens, and their vectors are averaged; a prompt is in the
+            first alone. Not together with truncate. None: no windows.
         dimensions: as truncate_dim, but cut by the server, which normalizes
             again where the model does; 0: all.
         pooling: as in embed().
@@ -108,10 +115,11 @@ class EncodeMethods(ModelMembers):
         on_error: None, "fail_request": the first bad input of the list (empty,
             too long, ...) raises; its place is EncoderdError.input_index.
             "zero": its row is 0 and a warning is logged (logger "encoderd");
-            "per_input": its row is NaN (0 where the precision has none). The
-            others have their vectors. embed() also tells why.
+            "per_input": its row is NaN; where the precision has none, as
+            "zero". The others have their vectors. embed() also tells why.
         model: None: the client's.
-        timeout: seconds for each call of the list; None: the client's;
+        timeout: seconds for each call of the list, of which several wait for
+            the server together (calls_in_flight); None: the client's;
             math.inf: no limit.
 
         Errors: those of the class. Nothing is returned of a list that raises.
@@ -128,7 +136,7 @@ class EncodeMethods(ModelMembers):
             on_error=on_error, model=self._name(model)), timeout)
 
     def encode_query(
-            self, inputs: Inputs,
+            self, inputs: Optional[Inputs] = None,
             prompt_name: Optional[str] = None, prompt: Optional[str] = None,
             batch_size: int = 64, show_progress_bar: Optional[bool] = None,
             output_value: OutputValue = "sentence_embedding",
@@ -140,7 +148,7 @@ class EncodeMethods(ModelMembers):
             **options: Any) -> Any:
         """encode() with the model's prompt "query", if it has one and neither
         prompt_name nor prompt is given; no prompt otherwise. options: the
-        others of encode(), by name.
+        others of encode(), by name; sentences, too.
 
         ValueError where the model puts a default prompt before every text and
         has none of this name.
@@ -155,7 +163,7 @@ class EncodeMethods(ModelMembers):
             truncate_dim=truncate_dim)
 
     def encode_document(
-            self, inputs: Inputs,
+            self, inputs: Optional[Inputs] = None,
             prompt_name: Optional[str] = None, prompt: Optional[str] = None,
             batch_size: int = 64, show_progress_bar: Optional[bool] = None,
             output_value: OutputValue = "sentence_embedding",
@@ -190,10 +198,18 @@ class EncodeMethods(ModelMembers):
         server says it (--max_len)."""
         return self._model_info().max_len
 
+    @max_seq_length.setter
+    def max_seq_length(self, value: Any) -> None:
+        raise read_only("max_seq_length")
+
     @property
     def prompts(self) -> Dict[str, str]:
         """The model's prompts by name, as the server says them."""
         return dict(self._model_info().prompts)
+
+    @prompts.setter
+    def prompts(self, value: Any) -> None:
+        raise read_only("prompts")
 
     @property
     def default_prompt_name(self) -> Optional[str]:
@@ -201,16 +217,21 @@ class EncodeMethods(ModelMembers):
         named; None: none."""
         return self._model_info().default_prompt_name or None
 
+    @default_prompt_name.setter
+    def default_prompt_name(self, value: Any) -> None:
+        raise read_only("default_prompt_name")
+
     def _model_info(self) -> encoder_pb2.Model:
         return self._run(_method_jobs.model(self._model))
 
     def _encode_task(self, task: str, inputs: Any, pool: Any,
                      options: Dict[str, Any], **arguments: Any) -> Any:
         timeout = options.pop("timeout", None)
+        sentences = options.pop("sentences", None)
         model = self._name(options.pop("model", None))
         return self._run(_sentence_transformers.encode(
-            task, one_of(inputs, None, pool), model=model, **arguments,
-            **options), timeout)
+            task, one_of(inputs, sentences, pool, f"encode_{task}"),
+            model=model, **arguments, **options), timeout)
 
     def _run(self, job: _method_jobs.Job[_method_jobs.T],
              timeout: Optional[float] = None) -> _method_jobs.T:
@@ -220,3 +241,7 @@ class EncodeMethods(ModelMembers):
                 self._calls_in_flight)
         except EncoderdError as error:  # without the frames of this package
             raise error.with_traceback(None) from None
+        except (TypeError, ValueError) as error:
+            if is_of_package(error):
+                raise error.with_traceback(None) from None
+            raise

@@ -117,10 +117,11 @@ class _PerInput:
         self._keep = keep
         self._counted: Set[int] = set()
 
-    def cut(self, values: Sequence[Input], size: int, first: int
-            ) -> Iterator[Part]:
+    def cut(self, values: Sequence[Input], size: int, first: int,
+            prompt_name: str = "") -> Iterator[Part]:
         """The parts to send; keeps the errors of what cannot be sent."""
-        for part in cut(values, size, self._wanted, first):
+        for part in cut(values, size, self._wanted, first,
+                        prompt_name):
             for place, error in part.errors.items():
                 self._take(place, error)
             if part.inputs:
@@ -207,7 +208,8 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
 
     try:
         yield from _in_limit(lambda size, first: Many(
-            "Embed", per_input.cut(values, size, first),
+            "Embed",
+            per_input.cut(values, size, first, options.prompt_name),
             lambda inputs: encoder_pb2.EmbedRequest(
                 model=model, inputs=inputs, options=options),
             take, per_input.refuse), batch_size)

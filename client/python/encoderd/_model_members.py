@@ -17,6 +17,20 @@ class ModelCardData:
         """Does nothing; the evaluator returns the same metrics."""
 
 
+_REMEDIES = {
+    "max_seq_length": "start the server with --max_len, or cut at its limit "
+                      'with truncate="end"',
+    "prompts": "pass prompt= or prompt_name= with each call",
+    "default_prompt_name": "pass prompt_name= with each call",
+}
+
+
+def read_only(name: str) -> AttributeError:
+    """Raised where a property that the server answers is set."""
+    return AttributeError(f"{name} is the server's and cannot be set here; "
+                          f"{_REMEDIES[name]}")
+
+
 class ModelMembers(ClientBase):
     """What code for a SentenceTransformer expects besides encode()."""
 
@@ -25,7 +39,11 @@ class ModelMembers(ClientBase):
     @property
     def similarity_fn_name(self) -> str:
         """"cosine" (unless another is set), "dot", "euclidean" or
-        "manhattan": what similarity() computes. ValueError for another."""
+        "manhattan": what similarity() computes. ValueError for another.
+
+        What the model's own files name (similarity_fn_name of
+        config_sentence_transformers.json) stays on the server: set it here.
+        """
         return self._similarity_fn_name
 
     @similarity_fn_name.setter
@@ -38,10 +56,10 @@ class ModelMembers(ClientBase):
         distances are negative. A torch tensor where torch is installed, as in
         sentence-transformers; else a numpy array.
 
-        embeddings1, embeddings2: [n, D] and [m, D] (or [D]), arrays, tensors
-            or lists of them.
+        embeddings1, embeddings2: [n, D] and [m, D] (or [D]): arrays, tensors,
+            lists or a column of a table of them, or an EmbedResult.
 
-        ValueError for other shapes. Nothing is asked of the server.
+        ValueError for other shapes, TypeError for texts. Nothing is asked of the server.
         """
         return similarity(self._similarity_fn_name, embeddings1, embeddings2,
                           pairwise=False)

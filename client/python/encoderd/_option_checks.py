@@ -18,6 +18,16 @@ def a_kind(value: object) -> str:
     return f"{'an' if vowel else 'a'} {name}"
 
 
+def is_of_package(error: Exception) -> bool:
+    """Whether the package raised it; else a caller's generator did, say, and
+    its frames tell where."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    module = last.tb_frame.f_globals.get("__name__", "") if last else ""
+    return str(module).partition(".")[0] == __package__
+
+
 def whole_number(name: str, value: Any) -> int:
     """Of Python or numpy; a bool is none."""
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):

@@ -72,8 +72,6 @@ def secure(target: str, *, credentials: Optional[grpc.ChannelCredentials],
             raise ValueError(
                 f"{found.name} would travel to {target} unencrypted, for "
                 "anyone on the way to read; give tls=True or ca_file, too")
-        # A proxy would take the call, and the token, off this machine.
-        options.append(("grpc.enable_http_proxy", 0))
     return Security(credentials, options,
                     (("authorization", f"Bearer {found.value}"),))
 

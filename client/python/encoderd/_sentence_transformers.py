@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import grpc
@@ -10,24 +11,33 @@ import numpy as np
 
 from encoderd import _method_jobs
 from encoderd._method_jobs import Job
-from encoderd._option_checks import text, whole_number
+from encoderd._option_checks import text, true_or_false, whole_number
 from encoderd._quantize import calibrate, quantize
 from encoderd._tensors import require_tensors
-from encoderd.errors import make_error
-from encoderd.inputs import Input, as_list
+from encoderd.errors import EncoderdError, make_error
+from encoderd.inputs import Input, as_list, check_prompted
 from encoderd.v1 import encoder_pb2
 
 PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
 # Answers of Encode are as large as their tokens.
 ENCODE_BATCH = 4
+# Texts whose ranges say little of others; as in sentence-transformers.
+FEW = 100
 
 _LOGGER = logging.getLogger("encoderd")
 
 
 def _prefixed(values: Sequence[Input], prompt: str) -> List[Input]:
-    """As the server does it: before texts, not before pairs or ids."""
-    return [prompt + value if isinstance(value, str) else value
+    """As the server does it: before texts, not before pairs or ids. An empty
+    text stays empty, for the server to refuse."""
+    return [prompt + value if isinstance(value, str) and value else value
             for value in values]
+
+
+def _check_pairs(values: Sequence[Input]) -> None:
+    """ValueError for a pair among inputs that a prompt was asked for."""
+    for place, value in enumerate(values):
+        check_prompted(value, place)
 
 
 # Names of prompts that encode_query() and encode_document() look for.
@@ -41,8 +51,10 @@ def _prompt_of_task(task: str, model: str) -> Job[Tuple[Optional[str],
     text; or no name and the text "", which turns off a default prompt."""
     info = yield _method_jobs.get_model(model)
     for name in TASKS[task]:
-        if name in info.prompts:
+        if info.prompts.get(name):
             return name, None
+        if name in info.prompts:  # an empty one
+            return None, ""
     return None, "" if info.default_prompt_name else None
 
 
@@ -52,6 +64,8 @@ def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
     """What to send, and the prompt that the server puts before it."""
     if prompt is None:
         return values, prompt_name or ""
+    if prompt:
+        _check_pairs(values)
     info = yield _method_jobs.get_model(model)
     if not info.default_prompt_name:
         return _prefixed(values, prompt), ""
@@ -68,6 +82,8 @@ def _prompt_of_encode(values: Sequence[Input], prompt: Optional[str],
                       prompt_name: Optional[str], model: str
                       ) -> Job[Sequence[Input]]:
     """The texts behind their prompt: Encode and Tokenize put none."""
+    if prompt or prompt_name:
+        _check_pairs(values)
     if prompt is None:
         info = yield _method_jobs.get_model(model)
         name = prompt_name or info.default_prompt_name
@@ -105,12 +121,18 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
     quantize_here = by_scale and (here or ranges is None)
     if truncate_dim is not None and not here:
         dimensions = truncate_dim
-    result = yield from _method_jobs.embed(
-        values, model=model, dimensions=dimensions,
-        precision="float32" if quantize_here else precision,
-        normalize=True if normalize else None, prompt_name=prompt_name,
-        ranges=None if quantize_here else ranges,
-        on_error="per_input" if on_error == "zero" else on_error, **rest)
+    try:
+        result = yield from _method_jobs.embed(
+            values, model=model, dimensions=dimensions,
+            precision="float32" if quantize_here else precision,
+            normalize=True if normalize else None, prompt_name=prompt_name,
+            ranges=None if quantize_here else ranges,
+            on_error="per_input" if on_error == "zero" else on_error, **rest)
+    except EncoderdError as error:
+        if truncate_dim is not None and error.reason == "INVALID_OPTION":
+            error.message = re.sub(r"^dimensions\b", "truncate_dim",
+                                   error.message)
+        raise
     vectors = result.vectors
     if here and truncate_dim is not None:
         vectors = _cut(vectors, truncate_dim)
@@ -120,11 +142,19 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
     elif quantize_here:
         if ranges is None:
             ranges = calibrate(good, precision)
+            if len(good) < FEW:
+                _LOGGER.warning(
+                    "the ranges of precision=%r are those of %d texts; with "
+                    "fewer than %d they change much from list to list, and so "
+                    "do the levels: give ranges=, taken from a representative "
+                    "list", precision, len(good), FEW)
         levels = np.zeros(vectors.shape, precision)
         levels[result.ok] = quantize(good, precision, ranges)
         vectors = levels
     if result.errors and on_error == "zero":
         vectors[~result.ok] = 0
+    if result.errors and (on_error == "zero"
+                          or not np.issubdtype(vectors.dtype, np.floating)):
         _LOGGER.warning(
             "%d of %d inputs have no vector, their rows are 0; the first: %s",
             len(result.errors), len(vectors), next(iter(
@@ -177,6 +207,9 @@ def _check(prompt_name: Optional[str], prompt: Optional[str], precision: str,
     for name, value in (("prompt_name", prompt_name), ("prompt", prompt)):
         if value is not None:
             text(name, value)
+    if prompt_name == "":
+        raise ValueError("prompt_name is empty; name a prompt of the model, "
+                         "or leave it out")
     if on_error not in (None, "fail_request", "per_input", "zero"):
         raise ValueError(f"on_error is {on_error!r}; expected one of "
                          "fail_request, per_input, zero")
@@ -194,6 +227,11 @@ def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
     """Client.encode says what each argument means. task: of TASKS, empty for
     encode() itself."""
     precision = precision or "float32"
+    for name, value in (("show_progress_bar", show_progress_bar),
+                        ("convert_to_numpy", convert_to_numpy),
+                        ("convert_to_tensor", convert_to_tensor),
+                        ("normalize_embeddings", normalize_embeddings)):
+        true_or_false(name, value)
     batch_size = whole_number("batch_size", batch_size)
     _check(prompt_name, prompt, precision, truncate_dim, dimensions, on_error)
     if output_value != "sentence_embedding":

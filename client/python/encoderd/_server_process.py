@@ -43,6 +43,9 @@ class ServerStartError(RuntimeError):
         return str(self.args[0])
 
 
+ServerStartError.__module__ = "encoderd"  # where callers have it from
+
+
 class ServerProcess:
     """Started by its construction; see Server for what callers are promised."""
 
@@ -94,7 +97,9 @@ class ServerProcess:
         if not done:
             raise ServerStartError(
                 f"encoderd did not serve within {timeout:g} s; give a longer "
-                f"start_timeout. The end of its log:\n{log[-2000:]}", None, log)
+                "start_timeout. " + (f"The end of its log:\n{log[-2000:]}"
+                                     if log.strip() else "Its log is empty."),
+                None, log)
         why = self._failure or log[-2000:].strip() or "it said nothing"
         raise ServerStartError(
             f"encoderd did not start (exit code {code}): {why}", code, log)

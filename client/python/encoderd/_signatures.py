@@ -22,12 +22,13 @@ OnErrorOfEncode: TypeAlias = Optional[Literal["fail_request", "per_input",
 Span: TypeAlias = Optional[Literal["all", "without_special_tokens"]]
 
 
-def one_of(inputs: Any, sentences: Any, pool: Any) -> Any:
+def one_of(inputs: Any, sentences: Any, pool: Any, method: str = "encode"
+           ) -> Any:
     """What is to be embedded: `sentences` is an older name of `inputs`."""
     if pool is not None:
         raise ValueError("pool: there are no processes to share; the server "
                          "computes on all of its cores")
     if (inputs is None) == (sentences is None):
-        raise TypeError("encode() takes inputs, or sentences by their older "
+        raise TypeError(f"{method}() takes inputs, or sentences by their older "
                         "name")
     return sentences if inputs is None else inputs

@@ -3,11 +3,13 @@ the more alike; distances are negative."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Iterable
 
 import numpy as np
 
+from encoderd._option_checks import a_kind
 from encoderd._tensors import as_array, as_tensor
+from encoderd.results import EmbedResult
 
 _SMALLEST_LENGTH = np.float32(1e-12)  # a vector of zeros is like no other
 
@@ -72,8 +74,23 @@ def check_name(name: Any) -> str:
     return str(name)
 
 
+def _holds_text(vectors: Any) -> bool:
+    """Of a str, or of a list, an array or a column that begins with one."""
+    if isinstance(vectors, str) or not isinstance(vectors, Iterable):
+        return isinstance(vectors, str)
+    return isinstance(next(iter(vectors), None), str)
+
+
 def _matrix(name: str, vectors: Any) -> np.ndarray:
-    found = as_array(vectors)
+    if isinstance(vectors, EmbedResult):
+        vectors = vectors.vectors
+    if _holds_text(vectors):
+        raise TypeError(f"{name} holds texts; pass encode(texts)")
+    try:
+        found = as_array(vectors)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {a_kind(vectors)} that is no [n, D] or [D] "
+                        "of numbers") from None
     if found.ndim not in (1, 2):
         raise ValueError(f"{name} is of shape {list(found.shape)}; expected "
                          "[n, D] or [D]")

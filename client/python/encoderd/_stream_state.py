@@ -107,7 +107,7 @@ class Bulk:
         # A bad input costs itself only, so that those before it come first.
         self._options.on_error = encoder_pb2.ON_ERROR_PER_INPUT
         self._precision = precision
-        self._cutter = Cutter(batch_size, keep_errors=True)
+        self._cutter = Cutter(batch_size, True, prompt_name=options.prompt_name)
         self._most = requests_in_flight
         self._link = link
         self._patience = math.inf if patience is None else patience

@@ -9,6 +9,7 @@ import grpc
 import numpy as np
 
 from encoderd import _method_jobs, _stream_asyncio
+from encoderd._channel import LoopMethods
 from encoderd._encode_asyncio import AsyncEncodeMethods
 from encoderd._signatures import Inputs, OnError, Precision, Single, Span
 from encoderd._stream_state import make_bulk
@@ -24,18 +25,20 @@ class AsyncClient(AsyncEncodeMethods):
     properties that ask the server, too (`await client.max_seq_length`).
     Arguments and errors are the same.
 
-    Make it where the event loop runs; it belongs to that loop, and any task
-    of it may call anything. A task that is cancelled cancels its calls.
-    Arrays are made on the loop's thread.
+    Made anywhere, it belongs to the event loop of its first call: any task of
+    that loop may call anything, and in another loop it raises RuntimeError. A
+    task that is cancelled cancels its calls. Arrays are made on the loop's
+    thread.
     """
 
     _grpc = grpc.aio
+    _kind_of_methods = LoopMethods
 
     async def close(self) -> None:
         """Ends the connection and every call on it; those, and later ones,
         raise EncoderdError (CANCELLED; before Python 3.11 awaited calls of
         asyncio raise CancelledError)."""
-        await self._channel.close()
+        await self._methods.close()
 
     async def __aenter__(self) -> "AsyncClient":
         return self

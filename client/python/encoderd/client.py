@@ -45,7 +45,7 @@ class Client(EncodeMethods):
     def close(self) -> None:
         """Ends the connection and every call on it; those, and later ones,
         raise EncoderdError (CANCELLED)."""
-        self._channel.close()
+        self._methods.close()
 
     def __enter__(self) -> "Client":
         return self
@@ -70,17 +70,20 @@ class Client(EncodeMethods):
         normalize_embeddings: to length 1; None: as the model was made for.
         show_progress_bar: on standard error.
         truncate: None: a text that is too long raises InputTooLongError;
-            "start", "end": it is cut there.
+            "start", "end": it is cut there, at the start the prompt first.
         dimensions: keep this many leading values; 0: all.
         pooling: None: the model's own; or "cls", "mean", "max",
             "mean_sqrt_len", "weighted_mean", "last_token".
-        prompt_name: a prompt of the model, put before each text.
+        prompt_name: a prompt of the model, put before each text; a pair
+            among the inputs is then a ValueError. Empty: the model's default
+            prompt, if it has one, which goes before texts and not pairs.
         precision: int8 and uint8 without `ranges` take those of each vector
             alone; EmbedResult.scales then has the steps.
         ranges: [2, D], least and largest value of each dimension.
         windows: a text that is too long is read in windows that share this
             many tokens, and their vectors are averaged; EmbedResult.windows
-            tells how many. Not together with truncate. None: no windows.
+            tells how many; a prompt is in the first alone. Not together with
+            truncate. None: no windows.
         on_error: None: the first bad input of the list raises. "per_input":
             it has its error in EmbedResult.errors, by its place in the list,
             and the others have their vectors; so does one that is too large
@@ -88,8 +91,10 @@ class Client(EncodeMethods):
             itself (an option, the model, the connection) raises in any case,
             and so does what is no input at all (TypeError).
         model: None: the client's.
-        timeout: seconds for each call of the list; None: the client's;
-            math.inf: no limit.
+        timeout: seconds for each call of the list, of which several wait for
+            the server together (calls_in_flight); None: the client's;
+            math.inf: no limit. Where one takes longer, the whole list raises;
+            embed_stream() hands over what was answered before.
         """
         return self._run(_method_jobs.embed(
             as_list(inputs), model=self._name(model),

@@ -9,14 +9,16 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
-from encoderd._connection_errors import Link, explain_connection
+from encoderd._argument_names import name_arguments
+from encoderd._connection_errors import BYPASS, Link, explain_connection
 
 
 class EncoderdError(Exception):
     """An error that the server answered, or that kept it from answering.
 
     code: the gRPC status code.
-    message: the server's words. It names the thing, the value and the limit.
+    message: the server's words, with an option by its argument's name. It
+        names the thing, the value and the limit.
     reason: the stable name of the error, e.g. "INPUT_TOO_LONG" (ErrorReason
         in encoder.proto); empty if gRPC itself failed, e.g. no connection.
     metadata: every number of the message as text, e.g. metadata["limit"].
@@ -114,6 +116,7 @@ _BY_CODE: Dict[grpc.StatusCode, Type[EncoderdError]] = {
 }
 TOO_LARGE = "REQUEST_TOO_LARGE"
 TOO_MANY = "TOO_MANY_INPUTS"
+_LONGER = "give a longer timeout="
 _CUT = 'pass truncate="end" to cut it'
 _REMEDIES = {
     "EMPTY_INPUT": 'drop it, or keep its row: on_error="per_input" (in '
@@ -207,6 +210,8 @@ def from_status(status: status_pb2.Status, places: Sequence[int] = ()
     message = _move(status.message, places)
     if reason == "INPUT_TOO_LONG":
         message = _ADVICE.sub("", message)
+    if reason == "INVALID_OPTION":
+        message = name_arguments(message)
     error = make_error(code, message, reason, metadata=metadata,
                        violations=violations, retry_delay=retry_delay)
     if reason == "INPUT_TOO_LONG":
@@ -307,9 +312,28 @@ def out_of_time(link: Link, timeout: float) -> EncoderdError:
     """A DEADLINE_EXCEEDED of gRPC's own says neither who nor how long."""
     return make_error(
         grpc.StatusCode.DEADLINE_EXCEEDED,
-        f"no answer from {link.target} within {timeout:g} s",
-        remedy="give a longer timeout=, or check that an encoderd serves "
-               "there")
+        f"no answer from {link.target} within {timeout:g} s"
+        + (f"; it was dialed through a proxy ({link.proxy})" if link.proxy
+           else ""),
+        remedy=(f"{BYPASS}; or " if link.proxy else "")
+        + f"{_LONGER}, or check that an encoderd serves there")
+
+
+def name_slow_list(error: EncoderdError, answered: int) -> None:
+    """Names what may have made a call of a list late: the other calls, too.
+    answered: calls of the list that the server did answer."""
+    if error.code is not grpc.StatusCode.DEADLINE_EXCEEDED or error.reason:
+        return
+    smaller = ("a smaller batch_size=, or a client with fewer "
+               "calls_in_flight=")
+    if answered:
+        error.message += (f"; {answered} other call{'s' * (answered > 1)} of "
+                          "this list had an answer")
+        error.remedy = (f"{_LONGER} or {smaller}: they share the server; "
+                        "embed_stream() hands over each result as it comes")
+    else:
+        error.remedy = error.remedy.replace(
+            _LONGER, f"{_LONGER}, {smaller}", 1)
 
 
 def still_loading(error: EncoderdError, timeout: float) -> EncoderdError:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import (Any, AsyncIterable, Dict, Iterable, Iterator, List,
-                    Mapping, Optional, Sequence, Tuple, Union)
+from typing import (Any, AsyncIterable, Dict, ItemsView, Iterable, Iterator,
+                    List, Mapping, Optional, Sequence, Tuple, Union)
 
 import grpc
 import numpy as np
@@ -68,27 +68,47 @@ def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
         return values
     check_iterable(values)
     if isinstance(values, np.ndarray):
-        rows = values.tolist()
-        return [tuple(row) for row in rows] if values.ndim == 2 else rows
+        listed: List[Input] = values.tolist()
+        return listed
+    if hasattr(values, "to_pylist"):  # of pyarrow
+        listed = values.to_pylist()
+        return listed
     return list(values)
+
+
+def check_prompted(value: object, index: int) -> None:
+    """Of an input that a prompt was asked for: ValueError for a pair, which
+    gets none."""
+    if type(value) is tuple and len(value) == 2:
+        raise ValueError(f"inputs[{index}] is a pair; a prompt goes before "
+                         "texts only")
 
 
 def check_iterable(values: object) -> None:
     """TypeError for what cannot be iterated over, or not for its texts."""
     hint = ""
-    columns: Any = getattr(values, "columns", None)
+    columns = _column_names(values)
     if isinstance(values, (bytes, bytearray, memoryview)):
         hint = "; decode() it first"
-    elif isinstance(columns, Iterable):  # of pandas, polars, ...
-        names = ", ".join(str(name) for name in list(columns)[:8])
-        hint = f'; pass one column, such as df["text"] (columns: {names})'
+    elif type(values).__name__ == "LazyFrame":  # of polars
+        hint = '; collect() it, and pass one column, such as df["text"]'
+    elif columns is not None:
+        hint = ('; pass one column, such as df["text"] (columns: '
+                f'{", ".join(columns)})')
+    elif isinstance(values, ItemsView):
+        hint = "; pass values(), or list(items) if each is a pair of texts"
     elif isinstance(values, (set, frozenset)):
         hint = ", which has no order; pass a list"
     elif isinstance(values, np.ndarray):
-        if values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 2):
+        if values.dtype.names is not None:
+            hint = (" of records; pass one field, such as "
+                    f"array[{values.dtype.names[0]!r}]")
+        elif values.ndim == 1:
             return
-        hint = (f" of shape {list(values.shape)}; expected [n] texts or "
-                "[n, 2] for pairs")
+        else:
+            hint = (f" of shape {list(values.shape)}; expected [n] texts: "
+                    "pass one column, such as array[:, 0], or tuples for "
+                    "pairs: [(a, b) for a, b in array]")
     elif isinstance(values, AsyncIterable):
         hint = "; AsyncClient.embed_stream takes async iterables"
     elif not isinstance(values, Mapping) and isinstance(values, Iterable):
@@ -97,14 +117,36 @@ def check_iterable(values: object) -> None:
     raise TypeError(f"inputs is {a_kind(values)}{hint}")
 
 
+def _column_names(values: Any) -> Optional[List[str]]:
+    """The first names of a table's columns; None of what is no table."""
+    if type(values).__name__ == "LazyFrame":  # would compute them
+        return None
+    names = getattr(values, "column_names", None)  # of pyarrow
+    if names is None:
+        names = getattr(values, "columns", None)  # of pandas, polars
+    if not isinstance(names, Iterable):
+        return None
+    return [str(name) for name in itertools.islice(names, 8)]
+
+
+def _is_missing(value: Any) -> bool:
+    """As tables mark it: None, nan, and NA and NaT of pandas."""
+    return (value is None or type(value).__name__ in ("NAType", "NaTType")
+            or (isinstance(value, (float, np.floating)) and value != value))
+
+
 def _misfit(value: object, index: int) -> str:
     """What is wrong with a value that is no Input, and what to do."""
     where = f"inputs[{index}]"
-    if isinstance(value, float) and value != value:
-        return (f"{where} is nan, a missing value; {_EXPECTED}: drop or fill "
-                "such rows first")
+    if _is_missing(value):
+        return (f"{where} is {value}, a missing value; {_EXPECTED}: drop or "
+                "fill such rows first")
     if isinstance(value, (bytes, bytearray)):
         return f"{where} is {a_kind(value)}; decode() it first"
+    if isinstance(value, np.void) or (isinstance(value, tuple)
+                                      and type(value) is not tuple):
+        return (f"{where} is {a_kind(value)}, a row of named values; pass one "
+                "column, and a pair of texts as a plain tuple: (a, b)")
     if isinstance(value, (list, tuple)):
         count = f"{where} is a {type(value).__name__} of {len(value)}"
         if isinstance(value, list) and all(isinstance(text, str)
@@ -116,15 +158,23 @@ def _misfit(value: object, index: int) -> str:
     return f"{where} is {a_kind(value)}; {_EXPECTED}"
 
 
+def _plain(value: Any) -> Any:
+    """The Python value of a scalar of pyarrow; anything else as it is."""
+    return value.as_py() if hasattr(value, "as_py") else value
+
+
 def to_message(value: Input, index: int) -> encoder_pb2.Input:
     """TypeError for what is no Input, ValueError for ids that are none,
     InvalidInputError for a text that has no UTF-8 form (lone surrogates)."""
+    if not isinstance(value, (str, tuple, TokenIds)):
+        value = _plain(value)
     try:
         if isinstance(value, str):
             return encoder_pb2.Input(text=value)
         if isinstance(value, TokenIds):
             return encoder_pb2.Input(tokens=_ids_message(value, index))
-        if (isinstance(value, tuple) and len(value) == 2
+        # A row of a table may be a kind of tuple, too, and is no pair.
+        if (type(value) is tuple and len(value) == 2
                 and all(isinstance(text, str) for text in value)):
             return encoder_pb2.Input(pair=encoder_pb2.TextPair(
                 first=value[0], second=value[1]))
@@ -181,16 +231,18 @@ class Cutter:
     keep_errors: an input without UTF-8 form is put in Part.errors; else
         it is raised. TypeError and ValueError are raised in any case.
     first: the place of the first input.
+    prompt_name: a prompt that was asked for; a pair is then a ValueError.
     """
 
     def __init__(self, batch_size: int, keep_errors: bool = False,
-                 first: int = 0):
+                 first: int = 0, prompt_name: str = ""):
         batch_size = whole_number("batch_size", batch_size)
         if batch_size < 1:
             raise ValueError(
                 f"batch_size is {batch_size}; it must be at least 1")
         self._batch_size = batch_size
         self._keep_errors = keep_errors
+        self._prompt_name = prompt_name
         self._part = Part(first)
         self._bytes = 0
 
@@ -207,6 +259,8 @@ class Cutter:
             self._part.errors[place] = error
         else:
             size = message.ByteSize()
+            if self._prompt_name:
+                check_prompted(value, place)
             if size >= BYTES_PER_CALL:
                 full.append(self.rest())
             self._part.inputs.append(message)
@@ -229,10 +283,10 @@ class Cutter:
 
 
 def cut(values: Iterable[Input], batch_size: int, keep_errors: bool = False,
-        first: int = 0) -> Iterator[Part]:
+        first: int = 0, prompt_name: str = "") -> Iterator[Part]:
     """The parts of a list from place `first`: at most batch_size inputs in
     each."""
-    cutter = Cutter(batch_size, keep_errors, first)
+    cutter = Cutter(batch_size, keep_errors, first, prompt_name)
     for value in itertools.islice(values, first, None):
         yield from cutter.add(value)
     last = cutter.rest()

@@ -7,18 +7,26 @@ that made it, however that ends.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
+import re
 import shutil
+import subprocess
 import weakref
 from types import TracebackType
 from typing import Any, List, Mapping, Optional, Type, Union
 
+from encoderd._option_checks import a_kind
 from encoderd._server_process import ServerProcess, ServerStartError
 from encoderd.async_client import AsyncClient
 from encoderd.client import Client
 
 Path = Union[str, "os.PathLike[str]"]
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_UNKNOWN_FLAG = re.compile(r"Unknown command line flag '(\w+)'")
+_FLAG = re.compile(r"^ +--(?:\[no\])?(\w+)", re.MULTILINE)
 
 
 class Server:
@@ -60,14 +68,21 @@ class Server:
                   **flags}
         self._encrypted = bool(wanted.get("tls_certificate_file"))
         self._stop_timeout = stop_timeout
+        path, models = find_program(program), _model_flags(model)
         self._process = ServerProcess(
-            [find_program(program), *_model_flags(model),
+            [path, *models,
              *(f"--{name}={_text(value)}" for name, value in wanted.items())])
         # Also when this object is dropped, or the interpreter ends.
         self._finalizer = weakref.finalize(self, self._process.stop,
                                            stop_timeout)
         try:
             self._process.wait_until_serving(start_timeout)
+        except ServerStartError as error:
+            self.stop()
+            unknown = _unknown_flag(path, error)
+            if unknown is None:
+                raise
+            raise unknown from None
         except BaseException:
             self.stop()
             raise
@@ -105,6 +120,18 @@ class Server:
         """
         return self._process.stop(self._stop_timeout)
 
+    def __repr__(self) -> str:
+        """With its address and process."""
+        ended = ("" if self.exit_code is None
+                 else f", ended with {self.exit_code}")
+        at = getattr(self, "target", "no address yet")
+        return f"<encoderd.Server at {at}, process {self.pid}{ended}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Server cannot be copied or pickled: it is a process "
+                        "of this machine; hand on its target, or a client of "
+                        "it")
+
     def __enter__(self) -> Server:
         return self
 
@@ -120,10 +147,13 @@ class Server:
         return {"tls": False, **options}
 
 
-def find_program(program: Optional[Path] = None) -> str:
-    """The server's path: `program`, this package's, or that on the PATH."""
+def find_program(program: Optional[Path] = None,
+                 otherwise: str = "name the server: Server(..., program=PATH)"
+                 ) -> str:
+    """The server's path: `program`, this package's, or that on the PATH.
+    otherwise: what a caller can do where there is none."""
     if program is not None:
-        found = os.fspath(program)
+        found = os.path.expanduser(os.fspath(program))
         if not os.access(found, os.X_OK) or os.path.isdir(found):
             raise ServerStartError(f"program {found} is no file that can be "
                                    "executed")
@@ -137,8 +167,8 @@ def find_program(program: Optional[Path] = None) -> str:
         raise ServerStartError(
             "this installation of the Python package encoderd holds the client "
             "alone, and no program encoderd is on the PATH; install the wheel "
-            "for Linux (deploy/wheel.sh builds it) or the .deb, or name the "
-            "server: Server(..., program=PATH)") from None
+            "for Linux (deploy/wheel.sh builds it) or the .deb, or "
+            f"{otherwise}") from None
     return str(path("encoderd"))
 
 
@@ -147,9 +177,41 @@ def _model_flags(model: Union[Path, Mapping[str, Path]]) -> List[str]:
         if not model:
             raise ValueError("model names no model; expected a folder, or a "
                              "dict from names to folders")
-        return [f"--model={name}={os.fspath(folder)}"
+        return [f"--model={name}={_folder(f'model[{name!r}]', folder)}"
                 for name, folder in model.items()]
-    return [f"--model={os.fspath(model)}"]
+    return [f"--model={_folder('model', model)}"]
+
+
+def _folder(name: str, given: Path) -> str:
+    """ServerStartError for what is a name on the Hub, and no folder here."""
+    if not isinstance(given, (str, os.PathLike)):
+        also = (", or a dict from names to folders" if name == "model" else "")
+        raise TypeError(f"{name} is {a_kind(given)}; expected the folder of a "
+                        f"model{also}")
+    folder = os.path.expanduser(os.fspath(given))
+    if _HUB_NAME.fullmatch(folder) and not os.path.exists(folder):
+        raise ServerStartError(
+            f"{name} is {folder!r}: no such folder. If it is a name on the "
+            "Hugging Face Hub, download it first (pip install "
+            "huggingface_hub) and pass the folder: "
+            f"huggingface_hub.snapshot_download({folder!r})")
+    return folder
+
+
+def _unknown_flag(program: str, error: ServerStartError
+                  ) -> Optional[ServerStartError]:
+    """What to raise where the program does not have a flag; None: another
+    fault."""
+    unknown = _UNKNOWN_FLAG.search(error.log)
+    if not unknown:
+        return None
+    listed = subprocess.run([program, "--help"], capture_output=True,
+                            text=True, check=False).stdout
+    near = difflib.get_close_matches(unknown[1], _FLAG.findall(listed), 1)
+    meant = f"; did you mean {near[0]}?" if near else ";"
+    return ServerStartError(
+        f"encoderd has no flag {unknown[1]!r}{meant} `encoderd --help` lists "
+        "its flags", error.exit_code, error.log)
 
 
 def _text(value: object) -> str:

@@ -114,3 +114,38 @@ def test_a_busy_server_is_asked_again_and_a_gone_one_is_unavailable(
     with pytest.raises(encoderd.DeadlineExceededError):
         with_client(busy_fake.target, lambda c: c.encode("~~never"),
                     timeout=0.05)
+
+
+def test_a_client_made_outside_a_loop_belongs_to_that_of_its_first_call(fake):
+    client = encoderd.AsyncClient(fake.target)
+
+    async def use():
+        found = await client.encode("one")
+        streamed = [found async for found in client.embed_stream(["one"])]
+        assert len(streamed) == 1
+        return found
+
+    async def use_and_close():
+        found = await use()
+        await client.close()
+        return found
+
+    assert asyncio.run(use_and_close()).shape == (6,)
+    client = encoderd.AsyncClient(fake.target)
+    loop = asyncio.new_event_loop()
+    try:
+        loop.run_until_complete(use())
+        for call in (client.encode("one"), client.health(),
+                     client.embed_stream(["one"]).__anext__()):
+            async def awaited(call=call):
+                await call
+
+            with pytest.raises(RuntimeError) as caught:
+                asyncio.run(awaited())
+            assert str(caught.value) == (
+                "this client belongs to another event loop, that of its first "
+                "call; make a client in each loop, such as inside the "
+                "function that asyncio.run() runs")
+        loop.run_until_complete(use_and_close())
+    finally:
+        loop.close()

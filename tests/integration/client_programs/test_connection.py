@@ -125,6 +125,25 @@ def test_a_port_of_another_protocol_is_named(work, words, what):
             "(--listen, 8400 by default; 8401 is its HTTP port)")
 
 
+@pytest.mark.parametrize("kind", [encoderd.Client, encoderd.AsyncClient])
+def test_a_model_in_place_of_an_address_is_told_of(kind, tmp_path):
+    for model in ("sentence-transformers/all-MiniLM-L6-v2", str(tmp_path)):
+        with pytest.raises(ValueError) as caught:
+            kind(model)
+        assert str(caught.value) == (
+            f"target is {model!r}: that looks like a model; pass the address "
+            'of its server, such as "localhost:8400" (encoderd.Server starts '
+            "one)")
+
+
+@pytest.mark.parametrize("kind", [encoderd.Client, encoderd.AsyncClient])
+def test_a_client_shows_what_it_dials_and_no_token(kind, gone):
+    name = f"encoderd.{kind.__name__}"
+    assert repr(kind(gone)) == f"<{name} of {gone}>"
+    assert repr(kind("localhost", model="m", token="secret")) == (
+        f"<{name} of localhost:8400, model='m'>")
+
+
 @BOTH
 def test_a_server_that_is_no_encoderd_is_told_of(work):
     with serve(Service()) as service:  # implements nothing

@@ -1,7 +1,6 @@
 """Members that code for a SentenceTransformer expects besides encode(), against
 the fake service and services with a word in the matter."""
 
-import asyncio
 import concurrent.futures
 import copy
 import importlib
@@ -18,13 +17,11 @@ import numpy as np
 import pytest
 from encoderd import _method_jobs
 from encoderd.inputs import BYTES_PER_CALL
-from encoderd.v1 import encoder_pb2
-from python_service import Model, Service, serve
+from either_client import KINDS, ask
+from python_service import Model, serve
 
 WIDTH = 6  # hidden_size of the fake
 TOO_LONG = "a b c d e f g"  # 9 tokens; the fake takes 8
-LENGTHS = {"cosine": lambda d: d, "euclidean": lambda d: np.sqrt((d * d).sum()),
-           "manhattan": lambda d: np.abs(d).sum()}
 
 
 @pytest.fixture
@@ -36,25 +33,6 @@ def client(fake):
 @pytest.fixture
 def without_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-
-
-def ask(kind, target, name, *arguments, **options):
-    """What a method, or a property, of a Client or an AsyncClient gives."""
-    if kind is encoderd.Client:
-        with encoderd.Client(target) as client:
-            found = getattr(client, name)
-            return found(*arguments, **options) if callable(found) else found
-
-    async def main():
-        async with encoderd.AsyncClient(target) as client:
-            found = getattr(client, name)
-            return await (found(*arguments, **options) if callable(found)
-                          else found)
-    return asyncio.run(main())
-
-
-KINDS = pytest.mark.parametrize("kind", [encoderd.Client,
-                                         encoderd.AsyncClient])
 
 
 @KINDS
@@ -106,6 +84,36 @@ def test_a_default_prompt_that_would_go_before_a_query_in_silence_is_named(
                                              "every text"):
             ask(kind, service.target, "encode_query", "one")
     assert service.requests == []
+
+
+@KINDS
+@pytest.mark.parametrize("method", ["encode", "encode_query",
+                                    "encode_document"])
+def test_inputs_may_have_their_older_name(fake, kind, method):
+    np.testing.assert_array_equal(
+        ask(kind, fake.target, method, sentences=["one", "two"]),
+        ask(kind, fake.target, method, ["one", "two"]))
+    for arguments, options in (([], {}), (["one"], {"sentences": ["one"]})):
+        with pytest.raises(TypeError) as caught:
+            ask(kind, fake.target, method, *arguments, **options)
+        assert str(caught.value) == (
+            f"{method}() takes inputs, or sentences by their older name")
+
+
+@KINDS
+@pytest.mark.parametrize("name, remedy", [
+    ("max_seq_length", "start the server with --max_len, or cut at its limit "
+                       'with truncate="end"'),
+    ("prompts", "pass prompt= or prompt_name= with each call"),
+    ("default_prompt_name", "pass prompt_name= with each call")])
+def test_what_the_server_says_cannot_be_set(fake, kind, name, remedy):
+    client = kind(fake.target)
+    with pytest.raises(AttributeError) as caught:
+        setattr(client, name, None)
+    assert str(caught.value) == (
+        f"{name} is the server's and cannot be set here; {remedy}")
+    if kind is encoderd.Client:
+        client.close()
 
 
 @KINDS
@@ -161,46 +169,6 @@ def test_only_unanswered_inputs_are_cut_again_to_the_servers_limit(
         assert sorted(sum(sizes, [])) == sorted(
             len(text) for text in texts if text != "a\ud800"), name
         assert sum(progress.counts) == len(texts), name
-
-
-@pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
-def test_similarity_is_what_its_name_says(client, without_torch, name):
-    a = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
-    b = np.random.default_rng(2).normal(size=(4, 3)).astype(np.float32)
-    client.similarity_fn_name = name
-
-    def score(x, y):
-        if name in ("cosine", "dot"):
-            length = (np.linalg.norm(x) * np.linalg.norm(y)
-                      if name == "cosine" else 1)
-            return x @ y / length
-        return -LENGTHS[name](x - y)
-
-    found = client.similarity(a, b)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(
-        found, [[score(x, y) for y in b] for x in a], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(
-        client.similarity_pairwise(a[:4], b),
-        [score(x, y) for x, y in zip(a, b)], rtol=1e-5, atol=1e-6)
-    assert client.similarity(a[0], list(b)).shape == (1, 4)
-
-
-def test_a_vector_of_zeros_is_like_no_other(client, without_torch):
-    found = client.similarity(np.zeros((1, 3)), np.ones((2, 3)))
-    assert found.tolist() == [[0, 0]]
-
-
-def test_similarity_names_shapes_and_functions_that_do_not_fit(client):
-    assert client.similarity_fn_name == "cosine"
-    with pytest.raises(ValueError, match="'maxsim'; expected one of cosine, "):
-        client.similarity_fn_name = "maxsim"
-    with pytest.raises(ValueError, match=r"\[2, 3\] and embeddings2 of \[2, 4\]"):
-        client.similarity(np.ones((2, 3)), np.ones((2, 4)))
-    with pytest.raises(ValueError, match="as many rows and columns"):
-        client.similarity_pairwise(np.ones((2, 3)), np.ones((1, 3)))
-    with pytest.raises(ValueError, match=r"embeddings1 is of shape \[1, 2, 3\]"):
-        client.similarity(np.ones((1, 2, 3)), np.ones((2, 3)))
 
 
 def test_evaluators_leave_their_metrics(client, without_torch):
@@ -260,6 +228,32 @@ def test_the_row_of_a_bad_text_is_named_or_nan(client):
         client.encode(texts, on_error="skip")
     with pytest.raises(ValueError, match="on_error goes with output_value"):
         client.encode(texts, on_error="zero", output_value="token_embeddings")
+
+
+@KINDS
+@pytest.mark.parametrize("precision, warns", [
+    ("int8", True), ("uint8", True), ("binary", True), ("ubinary", True),
+    ("float32", False), ("float16", False)])
+def test_a_row_that_cannot_be_nan_is_told_of(fake, kind, precision, warns,
+                                             caplog):
+    with caplog.at_level(logging.WARNING, logger="encoderd"):
+        found = ask(kind, fake.target, "encode", ["one", "", "two"],
+                    precision=precision, on_error="per_input")
+    assert ("1 of 3 inputs have no vector" in caplog.text) == warns
+    assert (found[1] == 0).all() if warns else np.isnan(found[1]).all()
+
+
+@pytest.mark.parametrize("count, warns", [(99, True), (100, False)])
+def test_ranges_of_few_texts_are_told_of(client, count, warns, caplog):
+    texts = [str(number) for number in range(count)]
+    with caplog.at_level(logging.WARNING, logger="encoderd"):
+        client.encode(texts, precision="int8")
+        client.encode(texts[:2], precision="int8", ranges=[[0] * WIDTH,
+                                                           [1] * WIDTH])
+        client.encode(texts[:2], precision="binary")
+    wanted = [f"the ranges of precision='int8' are those of {count} texts"]
+    assert [record.getMessage().partition(";")[0]
+            for record in caplog.records] == (wanted if warns else [])
 
 
 def test_windows_take_a_text_that_is_too_long(fake):

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 
 import encoderd
 import grpc
@@ -47,23 +48,6 @@ def test_arrays_of_texts_are_lists_of_texts(client):
     np.testing.assert_array_equal(client.encode(array[0]), listed[0])
 
 
-def test_an_array_of_two_columns_is_a_list_of_pairs():
-    with serve(Noted()) as service, encoderd.Client(service.target) as client:
-        client.encode(np.array([["one", "two"], ["three", "four"]]))
-    assert [(value.pair.first, value.pair.second)
-            for value in service.inputs] == [("one", "two"),
-                                             ("three", "four")]
-
-
-class DataFrame:
-    """What the client knows a table of pandas or polars by."""
-
-    columns = ["id", "text"]
-
-    def __iter__(self):
-        return iter(self.columns)
-
-
 FLAT = "expected a text, or a list of texts"
 
 
@@ -73,11 +57,7 @@ FLAT = "expected a text, or a list of texts"
     ({"one": "two"}, f"is a dict; {FLAT}"), (None, f"is None; {FLAT}"),
     (5, f"is an int; {FLAT}"), (2.5, f"is a float; {FLAT}"),
     ({"one", "two"}, "is a set, which has no order; pass a list"),
-    (DataFrame(), 'is a DataFrame; pass one column, such as df["text"] '
-                  "(columns: id, text)"),
-    (np.array("one"), "is an ndarray of shape []; expected [n] texts or "
-                      "[n, 2] for pairs"),
-    (np.array([["one"]]), "is an ndarray of shape [1, 1]; expected")])
+    (np.array("one"), "is an ndarray of shape []; expected [n] texts")])
 def test_what_is_no_list_of_texts_is_named(client, inputs, words):
     for method in (client.embed, client.token_embeddings, client.tokenize,
                    client.embed_stream, client.encode, client.encode_query):
@@ -92,7 +72,8 @@ EXPECTED = "expected a str, a tuple of two str, or TokenIds"
 
 
 @pytest.mark.parametrize("value, words", [
-    (None, f"is None; {EXPECTED}"), (5, f"is an int; {EXPECTED}"),
+    (None, f"is None, a missing value; {EXPECTED}: drop or fill such rows "
+           "first"), (5, f"is an int; {EXPECTED}"),
     (b"two", "is bytes; decode() it first"),
     (float("nan"), f"is nan, a missing value; {EXPECTED}: drop or fill such "
                    "rows first"),
@@ -109,6 +90,42 @@ def test_what_is_no_text_is_named_by_its_place(client, value, words):
     with pytest.raises(TypeError) as caught:
         list(client.embed_stream(["one", value]))
     assert str(caught.value) == f"inputs[1] {words}"
+
+
+def frames(caught):
+    """Where an error comes from, as its traceback shows it."""
+    return traceback.extract_tb(caught.value.__traceback__)
+
+
+def test_a_wrong_argument_shows_no_more_of_the_package_than_the_method(client):
+    for arguments, options in (
+            ([["one", None]], {}), ([["one"]], {"truncate_dim": "5"}),
+            ([["one"]], {"windows": -1})):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            client.encode(*arguments, **options)
+        assert [frame.name for frame in frames(caught)] == [
+            "test_a_wrong_argument_shows_no_more_of_the_package_than_the_method",
+            "encode", "_run"]
+
+        async def main():
+            async with encoderd.AsyncClient(
+                    client._methods.link.target) as twin:
+                await twin.encode(*arguments, **options)
+
+        with pytest.raises((TypeError, ValueError)) as caught:
+            asyncio.run(main())
+        assert [frame.name for frame in frames(caught)][-3:] == [
+            "main", "encode", "_run"]
+
+
+def test_what_a_callers_generator_raises_shows_where(client):
+    def texts():
+        yield "one"
+        raise ValueError("a line that cannot be read")
+
+    with pytest.raises(ValueError, match="a line that") as caught:
+        client.encode(texts())
+    assert frames(caught)[-1].name == "texts"
 
 
 def test_an_async_iterable_is_for_the_async_client(client):
@@ -148,12 +165,24 @@ def test_ids_that_are_none_are_named_by_their_place(client):
     ({"prompt_name": 5}, "prompt_name is an int; expected a str"),
     ({"model": 5}, "model is an int; expected a str"),
     ({"batch_size": 2.5}, "batch_size is a float; expected a whole number"),
-    ({"timeout": "5"}, "timeout is a str; expected seconds")])
+    ({"timeout": "5"}, "timeout is a str; expected seconds"),
+    ({"normalize_embeddings": "False"},
+     "normalize_embeddings is a str; expected True or False")])
 def test_an_option_of_the_wrong_type_is_named(client, options, words):
     for method in (client.embed, client.encode, client.embed_stream):
         with pytest.raises(TypeError) as caught:
             method(["one"], **options)
         assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["show_progress_bar", "convert_to_numpy",
+                                    "convert_to_tensor"])
+def test_a_word_is_no_bool(client, option):
+    with pytest.raises(TypeError) as caught:
+        client.encode(["one"], **{option: "False"})
+    assert str(caught.value) == f"{option} is a str; expected True or False"
+    assert client.encode(["one"], **{"convert_to_tensor": np.False_}
+                         ).shape == (1, WIDTH)
 
 
 def test_a_timeout_is_above_0(client, fake):

@@ -7,8 +7,9 @@ import encoderd
 import grpc
 import numpy as np
 import pytest
+from encoderd.errors import from_status
 from encoderd.v1 import encoder_pb2
-from google.rpc import error_details_pb2
+from google.rpc import error_details_pb2, status_pb2
 from python_service import Service, serve
 
 TWO = bytes(np.array([1, 2], "<f4"))
@@ -173,3 +174,31 @@ def test_what_is_wrong_with_the_request_raises_under_per_input_too(
     service.gone = True
     with pytest.raises(encoderd.NotFoundError):
         ask(service.target, "embed", "fine", on_error="per_input")
+
+
+@pytest.mark.parametrize("said, wanted", [
+    ("options.windows are set together with TRUNCATE_END; a long text is "
+     "either truncated or computed in windows: set one of them",
+     'windows is set together with truncate="end"; a long text is either '
+     "truncated or computed in windows: set one of them"),
+    ("options.windows.overlap is 400; windows of 512 tokens",
+     "windows is 400; windows of 512 tokens"),
+    ("options.dimensions is 385; this model has 384",
+     "dimensions is 385; this model has 384"),
+    ("options.ranges are set with ENCODING_FLOAT32; only INT8 and UINT8 have "
+     "ranges",
+     'ranges is set with precision="float32"; only INT8 and UINT8 have ranges'),
+    ("options.ranges.maximum[3] is 1; it must be above the minimum, 2",
+     "ranges[1][3] is 1; it must be above the minimum, 2"),
+    ("options.encoding is 9; must be 0 to 6",
+     "precision is 9; must be 0 to 6"),
+    ("options.pooling is 9; must be 0 to 6", "pooling is 9; must be 0 to 6"),
+    ("layer is 9; this model has 6", "layer is 9; this model has 6")])
+def test_an_option_that_the_server_refuses_has_its_arguments_name(said,
+                                                                  wanted):
+    status = status_pb2.Status(code=3, message=said)
+    status.details.add().Pack(error_details_pb2.ErrorInfo(
+        reason="INVALID_OPTION", domain="encoderd"))
+    assert from_status(status).message == wanted
+    status.ClearField("details")  # of another kind: the words as they are
+    assert from_status(status).message == said

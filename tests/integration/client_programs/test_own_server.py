@@ -2,6 +2,7 @@
 program is encoderd_fake_server; the wheel's own is tested by packages/."""
 
 import asyncio
+import copy
 import ctypes
 import errno
 import gc
@@ -98,7 +99,6 @@ def test_models_and_flags_reach_the_program():
     ({"fake": "nonsense:1"}, {}, "model 'fake': "),
     (FAKE, {"listen": "nowhere"}, "--listen=nowhere: must be host:port"),
     (FAKE, {"max_queue_tokens": 0}, "--max_queue_tokens=0: must be 1 to"),
-    (FAKE, {"no_such_flag": 1}, "no_such_flag"),
 ])
 def test_what_the_server_says_at_a_bad_start_is_the_error(model, flags, why):
     with pytest.raises(encoderd.ServerStartError) as caught:
@@ -107,6 +107,57 @@ def test_what_the_server_says_at_a_bad_start_is_the_error(model, flags, why):
     assert why in str(caught.value)
     assert caught.value.exit_code == 1
     assert why in caught.value.log
+
+
+@pytest.mark.parametrize("flag, hint", [
+    ("thread", "; did you mean threads?"), ("max_length", "; did you mean max_"),
+    ("xyzzy_plugh", ";")])
+def test_a_flag_that_the_server_does_not_have_is_named(flag, hint):
+    with pytest.raises(encoderd.ServerStartError) as caught:
+        own(**{flag: 1})
+    assert str(caught.value).startswith(
+        f"encoderd has no flag {flag!r}{hint}")
+    assert str(caught.value).endswith("`encoderd --help` lists its flags")
+    assert caught.value.exit_code == 1 and flag in caught.value.log
+
+
+@pytest.mark.parametrize("model, words", [
+    (None, "model is None; expected the folder of a model, or a dict from "
+           "names to folders"),
+    (5, "model is an int; expected the folder of a model, or a dict"),
+    ({"one": None}, "model['one'] is None; expected the folder of a model")])
+def test_a_model_that_is_no_folder_is_named(model, words):
+    with pytest.raises(TypeError) as caught:
+        encoderd.Server(model, program=PROGRAM)
+    assert str(caught.value).startswith(words)
+
+
+@pytest.mark.parametrize("model, name", [
+    ("someone/no-such-model", "model"),
+    ({"one": "someone/no-such-model"}, "model['one']")])
+def test_a_name_of_the_hub_is_told_from_a_folder(model, name):
+    with pytest.raises(encoderd.ServerStartError) as caught:
+        encoderd.Server(model, program=PROGRAM)
+    assert str(caught.value) == (
+        f"{name} is 'someone/no-such-model': no such folder. If it is a name "
+        "on the Hugging Face Hub, download it first (pip install "
+        "huggingface_hub) and pass the folder: "
+        "huggingface_hub.snapshot_download('someone/no-such-model')")
+
+
+def test_a_folder_of_the_home_may_have_its_short_form(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "program").symlink_to(PROGRAM)
+    with pytest.raises(encoderd.ServerStartError) as caught:
+        encoderd.Server({"one": "~/models/none"}, program="~/program")
+    assert str(tmp_path / "models/none") in caught.value.log
+
+
+def test_its_error_is_known_by_its_public_name():
+    assert encoderd.ServerStartError.__module__ == "encoderd"
+    error = encoderd.ServerStartError("why", 1, "log")
+    twin = copy.copy(error)  # as it travels between processes
+    assert str(twin) == "why" and twin.exit_code == 1 and twin.log == "log"
 
 
 def test_words_of_the_server_come_without_the_quotes_of_its_log():
@@ -120,6 +171,17 @@ def test_a_start_that_takes_too_long_ends_the_server():
     with pytest.raises(encoderd.ServerStartError, match="within 0.1 s"):
         own({"fake": "load_ms:3600000"}, start_timeout=0.1)
     assert children() == before
+
+
+def test_a_start_without_a_word_says_that_its_log_is_empty(tmp_path):
+    program = tmp_path / "encoderd"
+    program.write_text("#!/bin/sh\nexec sleep 3600\n")
+    program.chmod(0o755)
+    with pytest.raises(encoderd.ServerStartError) as caught:
+        encoderd.Server(FAKE, program=program, start_timeout=0.1)
+    assert str(caught.value) == (
+        "encoderd did not serve within 0.1 s; give a longer start_timeout. "
+        "Its log is empty.")
 
 
 def children():
@@ -198,6 +260,16 @@ def test_its_client_speaks_tls_where_the_server_does(certificates):
              tls_key_file=certificates / "server.key") as server:
         with server.client(ca_file=certificates / "ca.pem") as client:
             assert client.health() == "SERVING"
+
+
+def test_it_shows_where_it_listens_and_is_not_copied():
+    with own() as server:
+        assert repr(server) == (f"<encoderd.Server at {server.target}, "
+                                f"process {server.pid}>")
+        with pytest.raises(TypeError, match="a Server cannot be copied or "
+                                            "pickled: it is a process"):
+            copy.copy(server)
+    assert repr(server).endswith(", ended with 0>")
 
 
 def test_a_server_that_nobody_holds_any_more_ends():
@@ -306,3 +378,23 @@ def test_the_module_says_how_to_use_it(arguments, code, said, tmp_path):
     out, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert said in out + errors
+
+
+def test_the_module_shows_the_flags_of_the_program(tmp_path):
+    (tmp_path / "encoderd").symlink_to(PROGRAM)
+    for arguments in (["serve", "--help"], ["serve", "model", "-h"]):
+        process = module(*arguments, path=tmp_path)
+        out, errors = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, errors
+        assert "--max_queue_tokens" in out
+
+
+def test_the_module_without_a_program_gives_no_advice_for_code():
+    process = subprocess.run(
+        [sys.executable, "-m", "encoderd", "serve", "model"], text=True,
+        capture_output=True, check=False, timeout=PATIENCE,
+        env={**os.environ, "PATH": "/nowhere"})
+    assert process.returncode == 1
+    assert "Server(" not in process.stderr
+    assert process.stderr.endswith(
+        "or add the folder of a built encoderd to the PATH\n")

@@ -10,6 +10,11 @@ import time
 import encoderd
 import grpc
 import pytest
+from encoderd._calls_in_flight import calls_of_list
+from encoderd._connection_errors import Link
+from encoderd._method_jobs import Many
+from encoderd.errors import out_of_time
+from encoderd.inputs import cut
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 from google.rpc import error_details_pb2, status_pb2
 from python_service import Service
@@ -181,3 +186,34 @@ def test_grpc_tries_every_call_again_and_no_stream():
         ({"service": service.full_name, "method": method.name}
          for method in service.methods if not method.client_streaming),
         key=str)
+
+
+class NoCall:
+    """As if it were in flight."""
+
+    def cancel(self):
+        pass
+
+
+@pytest.mark.parametrize("answered, words", [
+    (0, "no answer from there within 60 s; give a longer timeout=, a smaller "
+        "batch_size=, or a client with fewer calls_in_flight=, or check that "
+        "an encoderd serves there"),
+    (1, "no answer from there within 60 s; 1 other call of this list had an "
+        "answer; give a longer timeout= or a smaller batch_size=, or a client "
+        "with fewer calls_in_flight=: they share the server; embed_stream() "
+        "hands over each result as it comes"),
+    (3, "no answer from there within 60 s; 3 other calls of this list had an "
+        "answer; give a longer timeout= or a smaller batch_size=, or a client "
+        "with fewer calls_in_flight=: they share the server; embed_stream() "
+        "hands over each result as it comes")])
+def test_a_call_that_is_late_blames_the_other_calls_of_its_list(answered, words):
+    many = Many("Embed", cut(["one"] * 8, 1), lambda inputs: None,
+                lambda part, answer: None)
+    calls = calls_of_list(many, lambda *_: NoCall(), 4)
+    next(calls)
+    for _ in range(answered):
+        calls.send(None)
+    with pytest.raises(encoderd.DeadlineExceededError) as caught:
+        calls.throw(out_of_time(Link("there", False), 60.0))
+    assert str(caught.value) == f"DEADLINE_EXCEEDED: {words}"

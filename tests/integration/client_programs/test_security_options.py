@@ -6,6 +6,7 @@ import asyncio
 import encoderd
 import grpc
 import pytest
+from encoderd._channel import _Method
 from encoderd._target import is_loopback
 
 FAR = "encoder.example:8400"
@@ -177,7 +178,7 @@ def test_a_token_goes_to_no_other_machine_without_tls(
         "credentials and a token are both given")
     monkeypatch.setenv("ENCODERD_TOKEN", TOKEN)
     client = make(FAR, credentials=grpc.ssl_channel_credentials())
-    assert not client._methods["Embed"]._metadata
+    assert not client._methods._metadata
     assert refusal(make, FAR) == f"ENCODERD_TOKEN {words}"
     monkeypatch.setenv("ENCODERD_TLS", "1")
     make(FAR)
@@ -185,7 +186,9 @@ def test_a_token_goes_to_no_other_machine_without_tls(
 
 def test_the_token_is_in_no_representation(make):
     client = make(token=TOKEN)
-    for thing in (client, client._methods, client._methods["Embed"]):
+    methods = client._methods
+    for thing in (client, methods, _Method(None, methods._metadata,
+                                           methods.link)):
         assert TOKEN not in repr(thing)
 
 

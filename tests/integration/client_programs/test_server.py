@@ -97,6 +97,17 @@ def test_dimensions_and_pooling_follow_the_caller(client):
     with pytest.raises(encoderd.InvalidInputError) as caught:
         client.encode("text", dimensions=WIDTH + 1)
     assert caught.value.reason == "INVALID_OPTION"
+    for options, words in (
+            ({"dimensions": WIDTH + 1}, f"dimensions is {WIDTH + 1}; "),
+            ({"truncate_dim": WIDTH + 1}, f"truncate_dim is {WIDTH + 1}; "),
+            ({"truncate_dim": WIDTH + 1, "normalize_embeddings": True},
+             f"truncate_dim is {WIDTH + 1}; "),
+            ({"windows": 0, "truncate": "end"},
+             'windows is set together with truncate="end"; '),
+            ({"windows": WIDTH}, f"windows is {WIDTH}; ")):
+        with pytest.raises(encoderd.InvalidInputError) as caught:
+            client.encode("text", **options)
+        assert caught.value.message.startswith(words)
     first = client.token_embeddings("text")[0]
     cls = client.embed("text", pooling="cls", normalize_embeddings=False)
     np.testing.assert_array_equal(cls.vectors[0], first)

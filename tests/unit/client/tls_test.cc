@@ -1,5 +1,6 @@
 // Clients against a service that encrypts, asks for certificates or tokens.
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/credentials.h>
 #include <grpcpp/server_builder.h>
 
 #include <cstdlib>
@@ -312,10 +313,29 @@ TEST(TokenAndProxyTest, KeepsAnUnencryptedTokenOnThisMachine) {
                              absl::StrCat("http://127.0.0.1:", nobody.port()));
   const ScopedVariable no_exception("no_grpc_proxy", "");
   ClientOptions options;
-  EXPECT_EQ(Call(service.target(), options).code(),
-            absl::StatusCode::kUnavailable);
   options.token = "right-token";
   EXPECT_THAT(Call(service.target(), options), IsOk());
+}
+
+TEST(ProxyTest, DialsThisMachineWithoutAProxy) {
+  const FakeEncoderService service;
+  const HeldPort nobody;
+  const std::string at = absl::StrCat("http://127.0.0.1:", nobody.port());
+  const ScopedVariable no_exception("no_grpc_proxy", "");
+  const std::string port =
+      service.target().substr(service.target().rfind(':') + 1);
+  for (const char* const variable :
+       {"grpc_proxy", "https_proxy", "http_proxy"}) {
+    const ScopedVariable proxy(variable, at);
+    for (const std::string& target :
+         {service.target(), absl::StrCat("localhost:", port),
+          absl::StrCat("dns:///127.0.0.1:", port)}) {
+      EXPECT_THAT(Call(target, {}), IsOk()) << variable << " " << target;
+      ClientOptions own;
+      own.credentials = grpc::InsecureChannelCredentials();
+      EXPECT_THAT(Call(target, own), IsOk()) << variable << " " << target;
+    }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,76 @@
+"""Prompts of both clients: which inputs get one, and what is said of those that
+cannot."""
+
+import encoderd
+import numpy as np
+import pytest
+from either_client import KINDS, ask
+from python_service import Model, serve
+
+
+@pytest.fixture
+def client(fake):
+    with encoderd.Client(fake.target) as client:
+        yield client
+
+
+@KINDS
+@pytest.mark.parametrize("method, options", [
+    ("encode", {"prompt": "ask: "}), ("encode", {"prompt_name": "query"}),
+    ("encode", {"prompt_name": "query", "output_value": "token_embeddings"}),
+    ("encode_query", {}), ("embed", {"prompt_name": "query"})])
+def test_a_pair_where_a_prompt_is_asked_for_is_refused(kind, method, options):
+    with serve(Model(prompts={"query": "ask: "})) as service:
+        with pytest.raises(ValueError) as caught:
+            ask(kind, service.target, method, ["one", ("a", "b")], **options)
+    assert str(caught.value) == ("inputs[1] is a pair; a prompt goes before "
+                                 "texts only")
+    assert service.requests == []
+
+
+def test_a_stream_refuses_a_pair_where_a_prompt_is_asked_for(client):
+    with pytest.raises(ValueError, match=r"inputs\[1\] is a pair; a prompt"):
+        list(client.embed_stream(["one", ("a", "b")], prompt_name="query"))
+
+
+@KINDS
+def test_a_pair_without_a_prompt_is_no_error(kind):
+    for prompts, method, options in (
+            ({}, "encode_query", {}), ({"query": ""}, "encode_query", {}),
+            ({}, "encode", {"prompt": ""}), ({}, "embed", {})):
+        with serve(Model(prompts=prompts)) as service:
+            ask(kind, service.target, method, [("a", "b")], **options)
+        assert service.requests[0].inputs[0].pair.second == "b"
+
+
+@KINDS
+def test_an_empty_text_stays_empty_behind_a_prompt(fake, kind):
+    for options in ({"prompt": "ask: "},
+                    {"prompt": "ask: ", "output_value": "token_embeddings"}):
+        with pytest.raises(encoderd.InvalidInputError) as caught:
+            ask(kind, fake.target, "encode", ["one", ""], **options)
+        assert caught.value.reason == "EMPTY_INPUT"
+        assert caught.value.input_index == 1
+    found = ask(kind, fake.target, "encode", ["one", ""], prompt="ask: ",
+                on_error="per_input")
+    assert np.isnan(found[1]).all()
+
+
+@KINDS
+def test_an_empty_prompt_name_is_refused(fake, kind):
+    for method in ("encode", "encode_query", "encode_document"):
+        with pytest.raises(ValueError) as caught:
+            ask(kind, fake.target, method, "one", prompt_name="")
+        assert str(caught.value) == ("prompt_name is empty; name a prompt of "
+                                     "the model, or leave it out")
+
+
+@KINDS
+def test_an_empty_prompt_is_none_where_the_model_has_no_default(kind):
+    with serve(Model()) as service:
+        ask(kind, service.target, "encode", "one", prompt="")
+    assert service.requests[0].inputs[0].text == "one"
+    with serve(Model(prompts={"q": "ask: "},
+                     default_prompt_name="q")) as service:
+        with pytest.raises(ValueError, match="its prompt 'q' before every"):
+            ask(kind, service.target, "encode", "one", prompt="")

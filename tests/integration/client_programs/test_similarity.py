@@ -1,0 +1,113 @@
+"""similarity() of the clients: its functions, and what it takes for vectors."""
+
+import sys
+
+import encoderd
+import numpy as np
+import pytest
+
+LENGTHS = {"cosine": lambda d: d, "euclidean": lambda d: np.sqrt((d * d).sum()),
+           "manhattan": lambda d: np.abs(d).sum()}
+
+
+@pytest.fixture
+def client(fake):
+    with encoderd.Client(fake.target) as client:
+        yield client
+
+
+@pytest.fixture
+def without_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+
+
+@pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
+def test_similarity_is_what_its_name_says(client, without_torch, name):
+    a = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
+    b = np.random.default_rng(2).normal(size=(4, 3)).astype(np.float32)
+    client.similarity_fn_name = name
+
+    def score(x, y):
+        if name in ("cosine", "dot"):
+            length = (np.linalg.norm(x) * np.linalg.norm(y)
+                      if name == "cosine" else 1)
+            return x @ y / length
+        return -LENGTHS[name](x - y)
+
+    found = client.similarity(a, b)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(
+        found, [[score(x, y) for y in b] for x in a], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        client.similarity_pairwise(a[:4], b),
+        [score(x, y) for x, y in zip(a, b)], rtol=1e-5, atol=1e-6)
+    assert client.similarity(a[0], list(b)).shape == (1, 4)
+
+
+def test_a_vector_of_zeros_is_like_no_other(client, without_torch):
+    found = client.similarity(np.zeros((1, 3)), np.ones((2, 3)))
+    assert found.tolist() == [[0, 0]]
+
+
+def test_similarity_names_shapes_and_functions_that_do_not_fit(client):
+    assert client.similarity_fn_name == "cosine"
+    with pytest.raises(ValueError, match="'maxsim'; expected one of cosine, "):
+        client.similarity_fn_name = "maxsim"
+    with pytest.raises(ValueError, match=r"\[2, 3\] and embeddings2 of \[2, 4\]"):
+        client.similarity(np.ones((2, 3)), np.ones((2, 4)))
+    with pytest.raises(ValueError, match="as many rows and columns"):
+        client.similarity_pairwise(np.ones((2, 3)), np.ones((1, 3)))
+    with pytest.raises(ValueError, match=r"embeddings1 is of shape \[1, 2, 3\]"):
+        client.similarity(np.ones((1, 2, 3)), np.ones((2, 3)))
+
+
+class Column:
+    """What the client knows a column of pandas by: vectors in an array of
+    objects."""
+
+    ndim = 1
+    dtype = np.dtype(object)
+
+    def __init__(self, values):
+        self._values = list(values)
+
+    def __iter__(self):
+        return iter(self._values)
+
+    def __array__(self, dtype=None, copy=None):
+        found = np.empty(len(self._values), object)
+        found[:] = self._values
+        return found if dtype is None else found.astype(dtype)
+
+
+def test_similarity_takes_columns_of_vectors_and_results(client,
+                                                         without_torch):
+    result = client.embed(["one", "two words", "three"])
+    wanted = client.similarity(result.vectors, result.vectors)
+    for given in (result, Column(result.vectors), np.asarray(
+            Column(result.vectors)), list(result.vectors),
+            result.vectors.tolist()):
+        np.testing.assert_array_equal(
+            client.similarity(given, result.vectors), wanted)
+    assert client.similarity_pairwise(result, result).shape == (3,)
+
+
+@pytest.mark.parametrize("given", [
+    "one", ["one", "two"], np.array(["one"]), Column(["one", "two"])])
+def test_similarity_says_that_texts_are_no_vectors(client, given):
+    for method in (client.similarity, client.similarity_pairwise):
+        with pytest.raises(TypeError) as caught:
+            method(given, np.ones((1, 3)))
+        assert str(caught.value) == "embeddings1 holds texts; pass encode(texts)"
+        with pytest.raises(TypeError, match="embeddings2 holds texts"):
+            method(np.ones((1, 3)), given)
+
+
+@pytest.mark.parametrize("given, name", [
+    ([[1.0, 2.0], [1.0]], "a list"), ({1: 2.0}, "a dict"),
+    (object(), "an object")])
+def test_similarity_names_what_is_no_matrix(client, given, name):
+    with pytest.raises(TypeError) as caught:
+        client.similarity(given, np.ones((1, 3)))
+    assert str(caught.value) == (
+        f"embeddings1 is {name} that is no [n, D] or [D] of numbers")

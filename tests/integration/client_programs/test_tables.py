@@ -1,0 +1,170 @@
+"""Columns, rows and tables of other packages as inputs: one column is a list of
+texts; what has several is refused by its name, and never taken for pairs."""
+
+import collections
+
+import encoderd
+import numpy as np
+import pytest
+from encoderd.v1 import encoder_pb2
+from python_service import Service, serve
+
+
+class Noted(Service):
+    """Knows what it was asked."""
+
+    def __init__(self):
+        self.inputs = []
+
+    def Embed(self, request, context):
+        self.inputs += request.inputs
+        return encoder_pb2.EmbedResponse(embeddings=[
+            encoder_pb2.Embedding(packed=bytes(8)) for _ in request.inputs])
+
+    def EmbedStream(self, requests, context):
+        for request in requests:
+            answer = self.Embed(request, context)
+            answer.request_id = request.request_id
+            yield answer
+
+
+@pytest.fixture
+def client():
+    with serve(Noted()) as service:
+        with encoderd.Client(service.target) as client:
+            client.service = service
+            yield client
+
+
+def ways(client):
+    return (client.encode, client.embed,
+            lambda inputs: list(client.embed_stream(inputs)))
+
+
+def test_a_plain_tuple_in_a_list_or_a_generator_is_a_pair(client):
+    pairs = [("one", "two"), ("three", "four")]
+    for way in ways(client):
+        for inputs in (pairs, (pair for pair in pairs),
+                       zip(["one", "three"], ["two", "four"])):
+            way(inputs)
+            assert [(value.pair.first, value.pair.second)
+                    for value in client.service.inputs] == pairs
+            client.service.inputs.clear()
+
+
+class DataFrame:
+    """What the client knows a table of pandas or polars by."""
+
+    columns = ["id", "text"]
+
+    def __iter__(self):
+        return iter(self.columns)
+
+
+class LazyFrame:
+    """Of polars."""
+
+    @property
+    def columns(self):
+        raise AssertionError("computes the table")
+
+
+class Table:
+    """Of pyarrow."""
+
+    column_names = ["id", "text"]
+    columns = [["x" * 1000] * 1000] * 2
+
+
+Row = collections.namedtuple("Row", "id text")
+RECORDS = np.array([("one", "two")], dtype=[("id", "U3"), ("text", "U3")])
+ONE_COLUMN = 'pass one column, such as df["text"] (columns: id, text)'
+NAMED = ("a row of named values; pass one column, and a pair of texts as a "
+         "plain tuple: (a, b)")
+
+
+@pytest.mark.parametrize("inputs, words", [
+    (DataFrame(), f"inputs is a DataFrame; {ONE_COLUMN}"),
+    (Table(), f"inputs is a Table; {ONE_COLUMN}"),
+    (LazyFrame(), "inputs is a LazyFrame; collect() it, and pass one column, "
+                  'such as df["text"]'),
+    (np.array([["one", "two"]]),
+     "inputs is an ndarray of shape [1, 2]; expected [n] texts: pass one "
+     "column, such as array[:, 0], or tuples for pairs: [(a, b) for a, b in "
+     "array]"),
+    (RECORDS, "inputs is an ndarray of records; pass one field, such as "
+              "array['id']"),
+    ({"one": "two"}.items(), "inputs is a dict_items; pass values(), or "
+                             "list(items) if each is a pair of texts"),
+    ([Row("one", "two")], f"inputs[0] is a Row, {NAMED}"),
+    (list(RECORDS), f"inputs[0] is a void, {NAMED}")])
+def test_rows_and_tables_are_refused_with_what_to_do(client, inputs, words):
+    for way in ways(client):
+        with pytest.raises(TypeError) as caught:
+            way(inputs)
+        assert str(caught.value) == words
+    assert client.service.inputs == []
+
+
+class NAType:
+    """pandas.NA; the same as nothing, not even itself."""
+
+    def __eq__(self, other):
+        return self
+
+    def __bool__(self):
+        raise TypeError("boolean value of NA is ambiguous")
+
+    def __str__(self):
+        return "<NA>"
+
+
+class NaTType:
+    def __str__(self):
+        return "NaT"
+
+
+@pytest.mark.parametrize("missing, name", [
+    (None, "None"), (float("nan"), "nan"), (np.float32("nan"), "nan"),
+    (NAType(), "<NA>"), (NaTType(), "NaT")])
+def test_a_missing_value_is_named_with_what_to_do(client, missing, name):
+    for way in ways(client):
+        with pytest.raises(TypeError) as caught:
+            way(["one", missing])
+        assert str(caught.value) == (
+            f"inputs[1] is {name}, a missing value; expected a str, a tuple "
+            "of two str, or TokenIds: drop or fill such rows first")
+
+
+class Scalar:
+    """Of pyarrow."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def as_py(self):
+        return self.value
+
+
+class Array:
+    """Of pyarrow, as pyarrow.array and a column of its tables give it."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __iter__(self):
+        return map(Scalar, self.values)
+
+    def to_pylist(self):
+        return self.values
+
+
+def test_a_column_of_pyarrow_is_a_list_of_texts(client):
+    for way in ways(client):
+        for inputs in (Array(["one", "two"]), list(Array(["one", "two"]))):
+            way(inputs)
+            assert [value.text for value in client.service.inputs] == [
+                "one", "two"]
+            client.service.inputs.clear()
+        with pytest.raises(TypeError, match=r"inputs\[1\] is None, a missing"):
+            way(Array(["one", None]))

@@ -258,14 +258,17 @@ TEST(MetricsTest, SecretsAreShown) {
   Metrics metrics({"mini"}, kMethods, "");
   ServerFigures figures;
   figures.certificate_expires = absl::FromUnixSeconds(12);
+  figures.client_ca_expires = absl::FromUnixSeconds(34);
   figures.token_reloads = {3, 2, true};
   figures.handshakes_failed[static_cast<int>(TlsFault::kNotTls)] = 4;
   metrics.server().Sample(figures);
   const std::string text = metrics.Text();
-  EXPECT_THAT(text, HasSubstr("\nencoderd_tls_certificate_expiry_timestamp_"
-                              "seconds 12\n"));
   for (const char* line :
-       {"encoderd_secret_reloads_total{outcome=\"ok\",what=\"bearer_tokens\"} "
+       {"encoderd_tls_certificate_expiry_timestamp_seconds"
+        "{certificate=\"server\"} 12",
+        "encoderd_tls_certificate_expiry_timestamp_seconds"
+        "{certificate=\"client_ca\"} 34",
+        "encoderd_secret_reloads_total{outcome=\"ok\",what=\"bearer_tokens\"} "
         "3",
         "encoderd_secret_reloads_total{outcome=\"failed\","
         "what=\"bearer_tokens\"} 2",

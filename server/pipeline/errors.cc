@@ -5,6 +5,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -13,6 +14,9 @@
 namespace encoderd {
 
 namespace {
+
+// Marks a CallerFullError; callers do not see it.
+constexpr char kCallerFullUrl[] = "encoderd/CallerFull";
 
 absl::Status FullError(absl::string_view whose, absl::string_view unit,
                        int64_t queued, int64_t request, int64_t limit) {
@@ -36,7 +40,14 @@ absl::Status QueueFullError(absl::string_view unit, int64_t queued,
 
 absl::Status CallerFullError(absl::string_view unit, int64_t queued,
                              int64_t request, int64_t limit) {
-  return FullError("this caller has ", unit, queued, request, limit);
+  absl::Status status =
+      FullError("this caller has ", unit, queued, request, limit);
+  status.SetPayload(kCallerFullUrl, absl::Cord());
+  return status;
+}
+
+bool IsCallerFull(const absl::Status& status) {
+  return status.GetPayload(kCallerFullUrl).has_value();
 }
 
 absl::Status RequestTooLargeError(absl::string_view unit, int64_t request,

@@ -19,6 +19,8 @@ absl::Status QueueFullError(absl::string_view unit, int64_t queued,
 // The same, for the limits of one caller.
 absl::Status CallerFullError(absl::string_view unit, int64_t queued,
                              int64_t request, int64_t limit);
+// Whether `status` is a CallerFullError: others find room.
+bool IsCallerFull(const absl::Status& status);
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE: it would not fit into an empty queue;
 // `taker`: what has the limit.
 absl::Status RequestTooLargeError(

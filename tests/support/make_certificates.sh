@@ -5,7 +5,7 @@
 #
 # ca                   signs those below but for the foreign ones
 # server, server2      for localhost, 127.0.0.1 and ::1; server2 is its replacement
-# soon                 a server's that expires in five days
+# soon, today          a server's that expires in five days, in twelve hours
 # odd_curve            a server's, with a key on a curve that TLS does not have
 # client               for a client that proves who it is
 # expired, future      a server's, no longer and not yet valid
@@ -91,6 +91,7 @@ leaf server server "$past" "$later"
 leaf server2 server "$past" "$later"
 leaf client client "$past" "$later"
 leaf soon server "$past" "$(date -u -d '+5 days' +%Y%m%d%H%M%SZ)"
+leaf today server "$past" "$(date -u -d '+12 hours' +%Y%m%d%H%M%SZ)"
 leaf odd_curve server "$past" "$later" ca secp256k1
 leaf expired server "$past" "$yesterday"
 leaf future server "$future" "$later"

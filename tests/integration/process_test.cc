@@ -320,6 +320,9 @@ TEST(ProcessTest, AHangupEndsNothing) {
   Served served("load_ms:0");
   ASSERT_NE(served.process.WaitForLine("event=serving"), "");
   served.process.Signal(SIGHUP);
+  EXPECT_NE(served.process.WaitForLine("event=nothing_to_reload")
+                .find("flags are read at start only"),
+            std::string::npos);
   EXPECT_TRUE(served.Embed("x").ok());
   served.process.Signal(SIGTERM);
   EXPECT_EQ(served.process.Wait(), kExitOk);

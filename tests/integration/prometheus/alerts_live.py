@@ -62,6 +62,9 @@ class Trouble:
                 f'up{{instance="127.0.0.1:{s.http}"}}') == 1, "a first scrape")
         if servers and not ca_file:  # until then there was none
             eventually(lambda: not self.prometheus.firing(), "quiet")
+        elif servers:  # a certificate's alert may fire from the start
+            eventually(lambda: "EncoderdAbsent" not in
+                       self.prometheus.firing(), "a target")
         return self.prometheus
 
     def secured(self, name, client_ca=False):

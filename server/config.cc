@@ -85,6 +85,27 @@ absl::Status Reach(const ServerConfig& c, absl::string_view flag,
       "the network");
 }
 
+// Two listeners of one process cannot share a port, and the system would only
+// say that it is in use.
+absl::Status TwoPorts(const ServerConfig& c) {
+  std::string hosts[2];
+  int ports[2] = {};
+  if (!SplitHostPort(c.listen, &hosts[0], &ports[0]).ok() ||
+      !SplitHostPort(c.http_listen, &hosts[1], &ports[1]).ok() ||
+      ports[0] != ports[1] || ports[0] == 0) {
+    return absl::OkStatus();
+  }
+  const auto is_any = [](const std::string& host) {
+    return host == "0.0.0.0" || host == "::";
+  };
+  if (hosts[0] != hosts[1] && !is_any(hosts[0]) && !is_any(hosts[1])) {
+    return absl::OkStatus();
+  }
+  return Bad("http_listen", c.http_listen,
+             absl::StrCat("--listen=", c.listen,
+                          " has the same port; choose another one"));
+}
+
 absl::Status Tls(const ServerConfig& c) {
   if (c.tls_certificate_file.empty() != c.tls_key_file.empty()) {
     return c.tls_key_file.empty()
@@ -206,6 +227,7 @@ absl::Status Validate(const ServerConfig& c) {
       Address("listen", c.listen),
       c.http_listen.empty() ? absl::OkStatus()
                             : Address("http_listen", c.http_listen),
+      TwoPorts(c),
       Tls(c),
       Reach(c, "listen", c.listen),
       Reach(c, "http_listen", c.http_listen),

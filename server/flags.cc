@@ -1,6 +1,9 @@
 #include "server/flags.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -14,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/flag_check.h"
 #include "server/version.h"
 
 namespace {
@@ -213,6 +217,14 @@ bool IsServerFlagFile(absl::string_view file) {
   return absl::EndsWith(file, "server/flags.cc");
 }
 
+// Abseil ends a process that was asked for help with 1, as if something failed.
+void ExitWithZeroAfterHelp() {
+  std::atexit([] {
+    std::cout.flush();
+    _exit(0);
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
@@ -232,11 +244,19 @@ absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv) {
     return absl::StrCat("encoderd ", kVersion, "\n");
   };
   absl::SetFlagsUsageConfig(usage);
-  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
-  if (rest.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "unexpected argument '", rest[1], "'; every setting is a --flag"));
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (AsksForHelp(arguments)) {
+    ExitWithZeroAfterHelp();
+  } else {
+    const absl::Status status = CheckArguments(arguments);
+    if (!status.ok()) return status;
   }
+  std::vector<char*> all = {argv[0]};
+  for (std::string& argument : arguments) {
+    if (argument == "-h" || argument == "--h") argument = "--help";
+    all.push_back(argument.data());
+  }
+  absl::ParseCommandLine(static_cast<int>(all.size()), all.data());
   ServerConfig config;
   for (const std::string& flag : absl::GetFlag(FLAGS_model).values) {
     auto model = SplitModelFlag(flag);

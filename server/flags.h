@@ -9,7 +9,8 @@
 namespace encoderd {
 
 // Parses argv (and --flagfile), answers --help and --version itself by exiting,
-// and returns the checked settings. INVALID_ARGUMENT names flag, value, limit.
+// and returns the checked settings. INVALID_ARGUMENT names flag, value, limit,
+// and the line of a flag file.
 // Call once, from main.
 absl::StatusOr<ServerConfig> ConfigFromFlags(int argc, char** argv);
 

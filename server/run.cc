@@ -212,7 +212,17 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
     events.Wake();
   });
   if (!server.ok()) return StartFailed(server.status());
-  events.OnHangUp([&server] { (*server)->ReloadSecretsSoon(); });
+  events.OnHangUp([&server, &config] {
+    if (config->tls() || !config->bearer_token_file.empty()) {
+      (*server)->ReloadSecretsSoon();
+    } else {
+      Log(LogLevel::kInfo, "nothing_to_reload",
+          LogFields().Add("message",
+                          "SIGHUP rereads certificates and bearer tokens, and "
+                          "there are none; flags are read at start only: "
+                          "restart to change them"));
+    }
+  });
   LogFields ports;
   ports.Add("grpc", WithPort(config->listen, (*server)->grpc_port()));
   if (!config->http_listen.empty()) {

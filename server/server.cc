@@ -297,6 +297,7 @@ std::string Server::MetricsText() {
   const auto certificates = secrets_->certificates();
   if (certificates != nullptr) {
     figures.certificate_expires = certificates->expires;
+    figures.client_ca_expires = certificates->client_ca_expires;
   }
   figures.certificate_reloads = secrets_->certificate_reloads();
   if (tracer_ != nullptr) figures.traces = tracer_->figures();

@@ -50,6 +50,9 @@ absl::Status NoFolder(const std::string& folder, absl::string_view why) {
 absl::Status CheckModelFolder(const std::string& folder) {
   std::error_code error;
   const fs::file_status found = fs::status(folder, error);
+  if (error == std::errc::permission_denied) {
+    return AccessError(absl::StrCat("folder ", Quote(folder)), folder);
+  }
   if (!fs::exists(found)) return NoFolder(folder, error.message());
   if (!fs::is_directory(found)) {
     const std::string parent = fs::path(folder).parent_path().string();

@@ -67,7 +67,12 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     case DeviceChoice::Kind::kCards:
       break;
   }
-  return cuda::OpenCuda(choice->cards, dtype, tuning_folder, products);
+  auto card = cuda::OpenCuda(choice->cards, dtype, tuning_folder, products);
+  if (card.ok()) return card;
+  return absl::Status(
+      card.status().code(),
+      absl::StrCat(card.status().message(),
+                   "; device auto takes the CPU if no GPU serves"));
 }
 
 }  // namespace encoderd

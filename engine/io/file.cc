@@ -58,7 +58,11 @@ absl::Status Refused(absl::string_view name, absl::string_view why) {
   return absl::DataLossError(absl::StrCat("file ", Quote(name), " ", why));
 }
 
-absl::Status OpenFailed(absl::string_view name, int error) {
+absl::Status OpenFailed(const std::string& folder, absl::string_view name,
+                        int error) {
+  if (error == EACCES) {
+    return AccessError(absl::StrCat("file ", Quote(name)), folder);
+  }
   if (error == ENOENT) {
     return absl::NotFoundError(absl::StrCat("no file ", Quote(name)));
   }
@@ -87,12 +91,15 @@ absl::StatusOr<std::string> ResolveInside(const std::string& folder,
   }
   const std::optional<std::string> real_folder = RealPath(folder);
   if (!real_folder.has_value()) {
+    if (errno == EACCES) {
+      return AccessError(absl::StrCat("folder ", Quote(folder)), folder);
+    }
     return absl::NotFoundError(
         absl::StrCat("no folder ", Quote(folder), ": ", std::strerror(errno)));
   }
   const std::optional<std::string> real =
       RealPath(absl::StrCat(*real_folder, "/", name));
-  if (!real.has_value()) return OpenFailed(name, errno);
+  if (!real.has_value()) return OpenFailed(folder, name, errno);
   const std::optional<std::string> blobs = CacheBlobs(*real_folder);
   if (IsInside(*real, *real_folder) ||
       (blobs.has_value() && IsInside(*real, *blobs))) {
@@ -111,10 +118,10 @@ absl::StatusOr<File> File::Open(const std::string& folder,
   // O_NONBLOCK: a FIFO must not hang here; a regular file does not mind.
   const int fd =
       ::open(path->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) return OpenFailed(name, errno);
+  if (fd < 0) return OpenFailed(folder, name, errno);
   File file(fd, std::string(name), 0);
   struct stat info;
-  if (::fstat(fd, &info) != 0) return OpenFailed(name, errno);
+  if (::fstat(fd, &info) != 0) return OpenFailed(folder, name, errno);
   if (!S_ISREG(info.st_mode)) return Refused(name, "is not a regular file");
   file.size_ = info.st_size;
   if (file.size_ == 0) return Refused(name, "is empty");
@@ -186,7 +193,15 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
 
 bool FileExists(const std::string& folder, absl::string_view name) {
   struct stat info;
-  return ::lstat(absl::StrCat(folder, "/", name).c_str(), &info) == 0;
+  return ::lstat(absl::StrCat(folder, "/", name).c_str(), &info) == 0 ||
+         errno == EACCES;
+}
+
+absl::Status AccessError(absl::string_view what, const std::string& folder) {
+  return absl::PermissionDeniedError(
+      absl::StrCat(what, " cannot be read by user ", ::geteuid(), ": ",
+                   std::strerror(EACCES), "; run `chmod -R a+rX ", folder,
+                   "`, and `chmod a+x` on the folders above it"));
 }
 
 std::string Quote(absl::string_view text) {

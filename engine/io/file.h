@@ -24,9 +24,9 @@ class File {
   // symbolic links the file must be inside the folder. One other layout is
   // allowed: the Hugging Face cache, where models--X/snapshots/REV/NAME is a
   // link into models--X/blobs.
-  // Errors: NOT_FOUND (no such file); DATA_LOSS (leads out of the folder, not a
-  // regular file, empty, a Git LFS pointer, over max_bytes, not readable),
-  // naming `name`.
+  // Errors: NOT_FOUND (no such file); PERMISSION_DENIED (see AccessError);
+  // DATA_LOSS (leads out of the folder, not a regular file, empty, a Git LFS
+  // pointer, over max_bytes, not readable), naming `name`.
   static absl::StatusOr<File> Open(const std::string& folder,
                                    absl::string_view name, int64_t max_bytes);
 
@@ -56,8 +56,13 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& folder,
                                           absl::string_view name,
                                           int64_t max_bytes);
 
-// True if folder/name exists, of any type.
+// True if folder/name exists, of any type, or if that cannot be seen for lack
+// of rights: opening it then says so.
 bool FileExists(const std::string& folder, absl::string_view name);
+
+// PERMISSION_DENIED: this process may not read `what` ("file 'config.json'").
+// Names the user and how to make `folder` readable.
+absl::Status AccessError(absl::string_view what, const std::string& folder);
 
 // `text` for an error message: escaped, and cut after 80 bytes.
 std::string Quote(absl::string_view text);

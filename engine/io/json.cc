@@ -43,8 +43,12 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
+    // After the library's name for the error, "[json.exception...] ".
+    absl::string_view what = error.what();
+    const size_t name = what.find("] ");
+    if (name != what.npos) what.remove_prefix(name + 2);
     return Fail(absl::StrCat("is not JSON near byte ", position, ": ",
-                             absl::string_view(error.what()).substr(0, 200)));
+                             what.substr(0, 200)));
   }
 
   const std::string& error() const { return error_; }

@@ -14,6 +14,9 @@
 namespace encoderd {
 namespace {
 
+constexpr char kIncomplete[] =
+    ": the download is incomplete; fetch the model again";
+
 struct DTypeBits {
   const char* name;
   uint64_t bits;
@@ -249,7 +252,8 @@ absl::Status CheckCover(const std::vector<TensorEntry>& entries,
   }
   if (covered != data_bytes) {
     return Bad(absl::StrCat("describes ", covered,
-                            " bytes of data; the file has ", data_bytes));
+                            " bytes of data; the file has ", data_bytes,
+                            covered > data_bytes ? kIncomplete : ""));
   }
   return absl::OkStatus();
 }
@@ -277,8 +281,8 @@ absl::StatusOr<int64_t> SafetensorsHeaderBytes(const char prefix[8],
                             kMaxSafetensorsHeaderBytes, " are read"));
   }
   if (static_cast<int64_t>(bytes) > file_bytes - kSafetensorsPrefixBytes) {
-    return Bad(
-        absl::StrCat("claims ", bytes, " bytes; the file has ", file_bytes));
+    return Bad(absl::StrCat("claims ", bytes, " bytes; the file has ",
+                            file_bytes, kIncomplete));
   }
   return static_cast<int64_t>(bytes);
 }

@@ -25,9 +25,10 @@ inline constexpr std::array<absl::StatusCode, 9> kAnswerCodes = {
     absl::StatusCode::kCancelled,   absl::StatusCode::kUnauthenticated,
     absl::StatusCode::kInternal};
 
-// `outcome`: who is responsible, from the code alone. "ok"; "invalid", the
-// caller's fault; "refused", retry; "cancelled", the caller canceled or its
-// time was up; "failed", the server's fault.
+// `outcome`: who is responsible, from the code. "ok"; "invalid", the caller's
+// fault (also RESOURCE_EXHAUSTED by a limit of the caller's own token);
+// "refused", retry; "cancelled", the caller canceled or its time was up;
+// "failed", the server's fault.
 const char* OutcomeOf(absl::StatusCode code);
 
 // `reason`: every reason of ErrorReason. An unknown one counts as

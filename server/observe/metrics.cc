@@ -96,24 +96,32 @@ const Buckets kTokenCounts = {4,   8,    16,   32,   64,   128,   256,
                               512, 1024, 2048, 4096, 8192, 16384, 32768};
 const Buckets kSequenceCounts = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 
-// For a call that no model took; any other result is INTERNAL.
+// For a call that no model took; any other result is INTERNAL. A queue is full
+// for a model, so without one the limit is the caller's own.
 constexpr absl::StatusCode kCodesWithoutModel[] = {
     absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound,
-    absl::StatusCode::kUnauthenticated, absl::StatusCode::kResourceExhausted,
-    absl::StatusCode::kUnavailable,     absl::StatusCode::kCancelled,
-    absl::StatusCode::kInternal};
-// For a call that a model took: its caller was known by then.
+    absl::StatusCode::kUnauthenticated, absl::StatusCode::kUnavailable,
+    absl::StatusCode::kCancelled,       absl::StatusCode::kInternal};
+// For a call that a model took: its caller was known by then. What is not found
+// is a prompt, of inputs.
 constexpr absl::StatusCode kCodesWithModel[] = {
     absl::StatusCode::kOk,          absl::StatusCode::kInvalidArgument,
-    absl::StatusCode::kNotFound,    absl::StatusCode::kResourceExhausted,
-    absl::StatusCode::kUnavailable, absl::StatusCode::kDeadlineExceeded,
-    absl::StatusCode::kCancelled,   absl::StatusCode::kInternal};
+    absl::StatusCode::kUnavailable, absl::StatusCode::kResourceExhausted,
+    absl::StatusCode::kCancelled,   absl::StatusCode::kDeadlineExceeded,
+    absl::StatusCode::kInternal,    absl::StatusCode::kNotFound};
+// For a method that names no model: it finds nothing and waits for nothing.
+constexpr absl::StatusCode kCodesOfNoModel[] = {
+    absl::StatusCode::kOk,          absl::StatusCode::kInvalidArgument,
+    absl::StatusCode::kUnavailable, absl::StatusCode::kResourceExhausted,
+    absl::StatusCode::kCancelled,   absl::StatusCode::kUnauthenticated,
+    absl::StatusCode::kInternal};
+constexpr size_t kInternalIndex = kAnswerCodes.size() - 1;
+constexpr size_t kOwnLimitIndex = kAnswerCodes.size();
 
 size_t IndexOf(absl::StatusCode code) {
   const auto at = std::find(kAnswerCodes.begin(), kAnswerCodes.end(), code);
   static_assert(kAnswerCodes.back() == absl::StatusCode::kInternal);
-  return at == kAnswerCodes.end() ? kAnswerCodes.size() - 1
-                                  : at - kAnswerCodes.begin();
+  return at == kAnswerCodes.end() ? kInternalIndex : at - kAnswerCodes.begin();
 }
 
 template <typename Handles>
@@ -180,38 +188,50 @@ void Metrics::AddMethod(const ServedMethod& method,
   of.in_flight_ = Gauge(kInFlight, registry_, {{"method", method.name}});
   if (!method.names_model) {
     of.endings_.assign(models.size() + 1,
-                       AddEndings(method.name, "", kAnswerCodes));
+                       AddEndings(method.name, "", kCodesOfNoModel, true));
     return;
   }
-  of.endings_.push_back(AddEndings(method.name, "", kCodesWithoutModel));
+  of.endings_.push_back(AddEndings(method.name, "", kCodesWithoutModel, true));
+  absl::Span<const absl::StatusCode> codes = kCodesWithModel;
+  if (!method.takes_inputs) codes.remove_suffix(1);
   for (const std::string& model : models) {
-    of.endings_.push_back(AddEndings(method.name, model, kCodesWithModel));
+    of.endings_.push_back(
+        AddEndings(method.name, model, codes, method.takes_inputs));
   }
 }
 
 MethodMetrics::Endings Metrics::AddEndings(
     const std::string& method, const std::string& model,
-    absl::Span<const absl::StatusCode> codes) {
-  MethodMetrics::Endings endings;
-  for (const absl::StatusCode code : codes) {
+    absl::Span<const absl::StatusCode> codes, bool own_limit) {
+  const auto add = [&](absl::StatusCode code, const char* outcome) {
     Labels labels = {
-        {"method", method}, {"model", model}, {"outcome", OutcomeOf(code)}};
-    MethodMetrics::Ending& ending = endings[IndexOf(code)];
+        {"method", method}, {"model", model}, {"outcome", outcome}};
+    MethodMetrics::Ending ending;
     ending.duration =
         Histogram(kRequestDuration, registry_, kRequestSeconds, labels);
     labels["code"] = absl::StatusCodeToString(code);
     ending.requests = Counter(kRequests, registry_, labels);
+    return ending;
+  };
+  MethodMetrics::Endings endings;
+  for (const absl::StatusCode code : codes) {
+    endings[IndexOf(code)] = add(code, OutcomeOf(code));
+  }
+  if (own_limit) {
+    endings[kOwnLimitIndex] =
+        add(absl::StatusCode::kResourceExhausted, "invalid");
   }
   for (MethodMetrics::Ending& ending : endings) {
-    if (ending.requests == nullptr) ending = endings.back();
+    if (ending.requests == nullptr) ending = endings[kInternalIndex];
   }
   return endings;
 }
 
 void MethodMetrics::Answered(ModelCalls* model, absl::StatusCode code,
-                             absl::string_view reason,
-                             absl::Duration duration) {
-  const Ending& ending = endings_[model->index_][IndexOf(code)];
+                             absl::string_view reason, absl::Duration duration,
+                             bool own_limit) {
+  const Ending& ending =
+      endings_[model->index_][own_limit ? kOwnLimitIndex : IndexOf(code)];
   ending.requests->Increment();
   ending.duration->Observe(absl::ToDoubleSeconds(duration));
   if (code != absl::StatusCode::kOk && !reason.empty()) {

@@ -79,9 +79,11 @@ class MethodMetrics {
   void Entered() { in_flight_->Increment(); }
   void Left() { in_flight_->Decrement(); }
   // One answered call; of a stream, one answered request. `model` took it.
-  // `reason`: for a call that was not OK.
+  // `reason`: for a call that was not OK. own_limit: RESOURCE_EXHAUSTED by a
+  // limit of the caller's token, while the server has room for others.
   void Answered(ModelCalls* model, absl::StatusCode code,
-                absl::string_view reason, absl::Duration duration);
+                absl::string_view reason, absl::Duration duration,
+                bool own_limit = false);
 
  private:
   friend class Metrics;
@@ -90,7 +92,8 @@ class MethodMetrics {
     prometheus::Counter* requests = nullptr;
     prometheus::Histogram* duration = nullptr;
   };
-  using Endings = std::array<Ending, kAnswerCodes.size()>;
+  // One for each code; the last: an own limit.
+  using Endings = std::array<Ending, kAnswerCodes.size() + 1>;
 
   std::string name_;
   prometheus::Gauge* in_flight_;
@@ -100,7 +103,8 @@ class MethodMetrics {
 // A method of the contract.
 struct ServedMethod {
   std::string name;
-  bool names_model = true;  // its request has a field `model`
+  bool names_model = true;   // its request has a field `model`
+  bool takes_inputs = true;  // and `inputs`
 };
 
 class Metrics {
@@ -137,7 +141,8 @@ class Metrics {
                  const std::vector<std::string>& models);
   MethodMetrics::Endings AddEndings(const std::string& method,
                                     const std::string& model,
-                                    absl::Span<const absl::StatusCode> codes);
+                                    absl::Span<const absl::StatusCode> codes,
+                                    bool own_limit);
 
   prometheus::Registry registry_;
   ServerMetrics server_;

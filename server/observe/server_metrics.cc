@@ -31,8 +31,8 @@ constexpr Spec kHandshakesFailed = {
     "gRPC connections that ended in a failed TLS handshake."};
 constexpr Spec kCertificateExpires = {
     "encoderd_tls_certificate_expiry_timestamp_seconds",
-    "When the server's certificate expires, in seconds since 1970; 0 without "
-    "TLS."};
+    "When the server's certificate, and the first of the client CAs, expires, "
+    "in seconds since 1970; 0 if there is none."};
 constexpr Spec kReloads = {"encoderd_secret_reloads_total",
                            "Reloads of certificates or bearer tokens."};
 constexpr Spec kReloadFailing = {
@@ -96,7 +96,10 @@ ServerMetrics::ServerMetrics(const std::string& revision,
   spans_exported_ = Counter(kSpans, registry, {{"outcome", "exported"}});
   spans_dropped_ = Counter(kSpans, registry, {{"outcome", "dropped"}});
   spans_failed_ = Counter(kSpans, registry, {{"outcome", "failed"}});
-  certificate_expires_ = Gauge(kCertificateExpires, registry);
+  certificate_expires_ =
+      Gauge(kCertificateExpires, registry, {{"certificate", "server"}});
+  client_ca_expires_ =
+      Gauge(kCertificateExpires, registry, {{"certificate", "client_ca"}});
   certificate_reloads_ = AddReloads("certificates", registry);
   token_reloads_ = AddReloads("bearer_tokens", registry);
   Gauge(kBuildInfo, registry,
@@ -136,6 +139,8 @@ void ServerMetrics::Sample(const ServerFigures& figures) {
   }
   certificate_expires_->Set(
       static_cast<double>(absl::ToUnixSeconds(figures.certificate_expires)));
+  client_ca_expires_->Set(
+      static_cast<double>(absl::ToUnixSeconds(figures.client_ca_expires)));
   Sample(figures.certificate_reloads, certificate_reloads_);
   Sample(figures.token_reloads, token_reloads_);
   CountUpTo(static_cast<double>(figures.traces.exported), spans_exported_);

@@ -30,7 +30,9 @@ struct ServerFigures {
   int64_t connections_refused = 0;
   int64_t log_lines_lost = 0;
   std::array<int64_t, kNumTlsFaults> handshakes_failed = {};
-  absl::Time certificate_expires = absl::UnixEpoch();  // without TLS
+  // 1970: there is none.
+  absl::Time certificate_expires = absl::UnixEpoch();
+  absl::Time client_ca_expires = absl::UnixEpoch();
   ReloadFigures certificate_reloads;
   ReloadFigures token_reloads;
   TraceFigures traces;
@@ -74,6 +76,7 @@ class ServerMetrics {
   prometheus::Gauge* threads_;
   std::array<prometheus::Counter*, kNumTlsFaults> handshakes_failed_;
   prometheus::Gauge* certificate_expires_;
+  prometheus::Gauge* client_ca_expires_;
   prometheus::Counter* spans_exported_;
   prometheus::Counter* spans_dropped_;
   prometheus::Counter* spans_failed_;

@@ -18,6 +18,8 @@ namespace {
 
 // The payload is the pause in milliseconds.
 constexpr char kPauseUrl[] = "encoderd/RetryPause";
+// Marks a CallerFullError; callers do not see it.
+constexpr char kCallerFullUrl[] = "encoderd/CallerFull";
 
 absl::Status FullError(absl::string_view whose, absl::string_view unit,
                        int64_t queued, int64_t request, int64_t limit) {
@@ -43,7 +45,14 @@ absl::Status QueueFullError(absl::string_view unit, int64_t queued,
 
 absl::Status CallerFullError(absl::string_view unit, int64_t queued,
                              int64_t request, int64_t limit) {
-  return FullError("this caller has ", unit, queued, request, limit);
+  absl::Status status =
+      FullError("this caller has ", unit, queued, request, limit);
+  status.SetPayload(kCallerFullUrl, absl::Cord());
+  return status;
+}
+
+bool IsCallerFull(const absl::Status& status) {
+  return status.GetPayload(kCallerFullUrl).has_value();
 }
 
 absl::Status WithRetryPause(absl::Status status,

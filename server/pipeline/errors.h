@@ -26,6 +26,8 @@ absl::Status CallerFullError(absl::string_view unit, int64_t queued,
 absl::Status WithRetryPause(absl::Status status,
                             std::optional<absl::Duration> pause);
 std::optional<absl::Duration> GetRetryPause(const absl::Status& status);
+// Whether `status` is a CallerFullError: others find room.
+bool IsCallerFull(const absl::Status& status);
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE: it would not fit into an empty queue;
 // `taker`: what has the limit.
 absl::Status RequestTooLargeError(

@@ -1,5 +1,6 @@
 #include "server/rpc/acceptor.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/pipeline/start_thread.h"
 
@@ -46,6 +48,19 @@ std::string AddressOf(const sockaddr_storage& peer) {
                                                : std::string(bytes, 8);
   }
   return "";
+}
+
+// The same in words, for the log: "192.0.2.7", "2001:db8::/64".
+std::string Words(const std::string& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.size() == 4) {
+    inet_ntop(AF_INET, address.data(), text, sizeof(text));
+    return text;
+  }
+  in6_addr v6 = {};
+  std::memcpy(&v6, address.data(), std::min(address.size(), sizeof(v6)));
+  inet_ntop(AF_INET6, &v6, text, sizeof(text));
+  return absl::StrCat(text, "/64");
 }
 
 // Data from the peer no longer wakes the thread that waits for it.
@@ -178,8 +193,9 @@ void Acceptor::AcceptAll() {
     }
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    if (!Register(duplicate, AddressOf(peer))) {
-      ++refused_;  // before its caller can know
+    const std::string address = AddressOf(peer);
+    if (!Register(duplicate, address)) {
+      Refused(address);  // before its caller can know
       close(duplicate);
       close(fd);
       continue;
@@ -207,6 +223,20 @@ bool Acceptor::Register(int duplicate, const std::string& address) {
   ++count;
   open_[duplicate] = address;
   return true;
+}
+
+void Acceptor::Refused(const std::string& address) {
+  ++refused_;
+  if (!refusals_logged_.Allows(absl::Now())) return;
+  Log(LogLevel::kWarning, "connection_refused",
+      LogFields()
+          .Add("address", Words(address))
+          .Add("limit", max_per_address_)
+          .Add("refused_so_far", refused_.load())
+          .Add("message",
+               "the address has as many connections open as "
+               "--max_connections_per_address allows; share a channel, or "
+               "raise the flag if several callers are behind one proxy"));
 }
 
 void Acceptor::Ended(int duplicate) {

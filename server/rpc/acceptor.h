@@ -27,6 +27,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
+#include "server/observe/log.h"
 
 namespace encoderd {
 
@@ -67,6 +68,8 @@ class Acceptor {
   void AcceptAll();
   // False: the address has reached its limit.
   bool Register(int duplicate, const std::string& address);
+  // Counts a connection closed at once, and logs it once per minute at most.
+  void Refused(const std::string& address);
   void StopAccepting();
   void StopReadingBetweenCalls();
   void CloseAll();
@@ -83,6 +86,7 @@ class Acceptor {
   const int wake_;
   int setup_error_ = 0;  // errno; constant once constructed
   std::atomic<int64_t> refused_{0};
+  LogLimit refusals_logged_{1, absl::Minutes(1)};  // only the thread uses it
   std::atomic<bool> stop_{false};
   std::atomic<bool> stop_reading_{false};
   bool listening_ = false;  // only the thread uses it

@@ -230,7 +230,7 @@ void EmbedStream::Count(const ServedModel* model, const absl::Status& published,
   const std::string reason = published.ok() ? "" : ReasonOf(published);
   metrics_->Answered(
       model == nullptr ? environment_.metrics->NoModel() : model->metrics,
-      published.code(), reason, now - arrival.time);
+      published.code(), reason, now - arrival.time, IsCallerFull(published));
   if (!arrival.trace.has_value()) return;
   environment_.tracer->End({*arrival.trace, metrics_->name(),
                             model == nullptr ? "" : model->name,

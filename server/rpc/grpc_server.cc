@@ -55,7 +55,12 @@ int ConnectionCap(int wanted) {
       LogFields()
           .Add("max_connections", wanted)
           .Add("used", cap)
-          .Add("file_descriptors", static_cast<int64_t>(limit.rlim_cur)));
+          .Add("file_descriptors", static_cast<int64_t>(limit.rlim_cur))
+          .Add("message",
+               absl::StrCat("raise the limit of file descriptors to ",
+                            2 * int64_t{wanted} + kReserved,
+                            " (systemd: LimitNOFILE=, a container: --ulimit "
+                            "nofile=), or lower --max_connections")));
   return cap;
 }
 

@@ -182,7 +182,8 @@ std::vector<ServedMethod> EncoderMethods() {
     const auto* const method = service->method(i);
     methods.push_back(
         {std::string(method->name()),
-         method->input_type()->FindFieldByName("model") != nullptr});
+         method->input_type()->FindFieldByName("model") != nullptr,
+         method->input_type()->FindFieldByName("inputs") != nullptr});
   }
   return methods;
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/api/publish.h"
+#include "server/pipeline/errors.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
@@ -90,7 +91,7 @@ void UnaryCall::Fail(const absl::Status& status) {
   if (no_message_) {
     uncounted_ = published;
   } else {
-    Finished(published.code(), ReasonOf(published));
+    Failed(published);
   }
   Finish(ToGrpcStatus(published));
 }
@@ -98,12 +99,16 @@ void UnaryCall::Fail(const absl::Status& status) {
 // Counted before the answer is sent, so that a caller with the answer finds it
 // counted.
 void UnaryCall::Finished(absl::StatusCode code, absl::string_view reason,
-                         const CallWork& work) {
+                         const CallWork& work, bool own_limit) {
   const absl::Time now = absl::Now();
-  metrics_->Answered(model_, code, reason, now - arrival_);
+  metrics_->Answered(model_, code, reason, now - arrival_, own_limit);
   if (!trace_.has_value()) return;
   environment_.tracer->End({*trace_, metrics_->name(), model_name_, code,
                             std::string(reason), arrival_, now, work});
+}
+
+void UnaryCall::Failed(const absl::Status& published) {
+  Finished(published.code(), ReasonOf(published), {}, IsCallerFull(published));
 }
 
 void UnaryCall::CountUncounted() {
@@ -115,7 +120,7 @@ void UnaryCall::CountUncounted() {
   if (cancelled) {
     Finished(absl::StatusCode::kCancelled, "");
   } else {
-    Finished(uncounted_.code(), ReasonOf(uncounted_));
+    Failed(uncounted_);
   }
 }
 

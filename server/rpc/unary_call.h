@@ -86,7 +86,8 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   void OnDone() override;
   void CancelWork();
   void Finished(absl::StatusCode code, absl::string_view reason,
-                const CallWork& work = {});
+                const CallWork& work = {}, bool own_limit = false);
+  void Failed(const absl::Status& published);
   void CountUncounted();
 
   const CallEnvironment& environment_;

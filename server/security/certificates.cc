@@ -6,6 +6,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -100,21 +101,54 @@ std::string Words(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
 }
 
+// Why it is not valid at `now`; empty: it is.
+std::string WhyNotValid(const X509* certificate, absl::Time now) {
+  const absl::Time begins = ToTime(X509_get0_notBefore(certificate));
+  const absl::Time expires = ToTime(X509_get0_notAfter(certificate));
+  if (now > expires) return absl::StrCat("expired on ", Words(expires));
+  if (now < begins) {
+    return absl::StrCat("is not valid before ", Words(begins));
+  }
+  return "";
+}
+
 // The server's certificate: for servers, and valid now.
 absl::Status CheckLeaf(const Pem& pem, X509* leaf, absl::Time now) {
-  const absl::Time begins = ToTime(X509_get0_notBefore(leaf));
-  const absl::Time expires = ToTime(X509_get0_notAfter(leaf));
-  if (now > expires) {
-    return pem.Bad(absl::StrCat("expired on ", Words(expires)));
-  }
-  if (now < begins) {
-    return pem.Bad(absl::StrCat("is not valid before ", Words(begins)));
-  }
+  const std::string why = WhyNotValid(leaf, now);
+  if (!why.empty()) return pem.Bad(why);
   if (X509_check_purpose(leaf, X509_PURPOSE_SSL_SERVER, 0) != 1) {
     return pem.Bad(
         "is not valid for servers (its extendedKeyUsage lacks serverAuth)");
   }
   return absl::OkStatus();
+}
+
+// All of them CAs, and at least one valid now: an expired one next to its
+// replacement is a rotation, but alone it would lock out every client.
+absl::Status CheckAuthorities(const Pem& pem,
+                              const std::vector<Certificate>& authorities,
+                              absl::Time now) {
+  bool any_valid = false;
+  for (const Certificate& authority : authorities) {
+    if (X509_check_ca(authority.get()) == 0) {
+      return pem.Bad(
+          "has a certificate that is not a CA (basicConstraints CA:TRUE)");
+    }
+    any_valid = any_valid || WhyNotValid(authority.get(), now).empty();
+  }
+  if (any_valid) return absl::OkStatus();
+  return pem.Bad(absl::StrCat("has no CA that is valid now: certificate 1 ",
+                              WhyNotValid(authorities.front().get(), now),
+                              "; replace the file with valid CAs"));
+}
+
+// The first of them to expire.
+absl::Time FirstExpiry(const std::vector<Certificate>& certificates) {
+  absl::Time first = absl::InfiniteFuture();
+  for (const Certificate& certificate : certificates) {
+    first = std::min(first, ToTime(X509_get0_notAfter(certificate.get())));
+  }
+  return first;
 }
 
 // The latest error of OpenSSL, in words.
@@ -238,13 +272,10 @@ absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
     if (!client_ca.ok()) return client_ca.status();
     const auto authorities = ReadChain(*client_ca);
     if (!authorities.ok()) return authorities.status();
-    for (const Certificate& authority : *authorities) {
-      if (X509_check_ca(authority.get()) == 0) {
-        return client_ca->Bad(
-            "has a certificate that is not a CA (basicConstraints CA:TRUE)");
-      }
-    }
+    const absl::Status valid = CheckAuthorities(*client_ca, *authorities, now);
+    if (!valid.ok()) return valid;
     read->client_ca = ToPem(*authorities);
+    read->client_ca_expires = FirstExpiry(*authorities);
   }
   read->certificate = ToPem(*chain);
   read->key = ToPem(key->get());
@@ -254,7 +285,11 @@ absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
 }
 
 std::string Describe(const Certificates& certificates) {
-  return absl::StrCat("expires ", Words(certificates.expires));
+  const std::string server =
+      absl::StrCat("expires ", Words(certificates.expires));
+  if (certificates.client_ca.empty()) return server;
+  return absl::StrCat(server, ", client CA expires ",
+                      Words(certificates.client_ca_expires));
 }
 
 }  // namespace encoderd

@@ -25,18 +25,21 @@ struct Certificates {
   std::string key;
   std::string client_ca;
   absl::Time expires;  // the server's certificate
+  // The first of the client CAs to expire; 1970 without any.
+  absl::Time client_ca_expires = absl::UnixEpoch();
   // For a server with TLS 1.2 or later that requires no client certificates.
   std::shared_ptr<SSL_CTX> context;
 };
 
 // INVALID_ARGUMENT "FLAG=PATH: why": unreadable, not PEM, a key that is not the
 // certificate's or has a password, a certificate that has expired at `now`, is
-// not valid yet, is not for servers or does not work in a handshake, a client
-// CA that is not a CA.
+// not valid yet, is not for servers or does not work in a handshake, client
+// CAs of which one is not a CA or none is valid at `now`.
 absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
     const CertificateFiles& files, absl::Time now);
 
-// "expires 2027-01-31 00:00:00 UTC", for the log.
+// "expires 2027-01-31 00:00:00 UTC", and the same of the client CAs, for the
+// log.
 std::string Describe(const Certificates& certificates);
 
 }  // namespace encoderd

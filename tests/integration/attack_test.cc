@@ -118,9 +118,15 @@ TEST(AttackTest, OneAddressCannotTakeEveryConnection) {
     idle.push_back(std::make_unique<RawHttp2>(server.server().grpc_port()));
     ASSERT_TRUE(idle.back()->ReadUntil(RawHttp2::kSettings)) << i;
   }
+  ::testing::internal::CaptureStderr();
   for (int i = 0; i < 20; ++i) {
     EXPECT_TRUE(RawHttp2::IsClosedAtOnce(server.server().grpc_port()));
   }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, ::testing::HasSubstr("event=connection_refused "
+                                        "address=127.0.0.1 limit=3 "
+                                        "refused_so_far=1 message="));
+  EXPECT_EQ(log.find("connection_refused"), log.rfind("connection_refused"));
   EXPECT_EQ(TestServer::Sample(server.MetricsText(),
                                "encoderd_connections_refused_total"),
             20);

@@ -153,6 +153,25 @@ TEST(MetricsTest, EverySeriesIsThereFromTheFirstScrapeAndCallsAtZero) {
             before.size());
 }
 
+// server/docs/metrics.md says so.
+TEST(MetricsTest, WhatGrpcItselfRejectsIsInNoMetricAndNoLog) {
+  ServerConfig config = TestConfig();
+  config.max_message_bytes = 64 << 10;
+  TestServer server({}, config);
+  const std::string before = server.MetricsText();
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(server.CallRaw("Sing", "").error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(server.CallRaw("Embed", std::string(65 << 10, 'x')).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  const std::string after = server.MetricsText();
+  for (const char* name :
+       {"encoderd_requests_total", "encoderd_rejections_total"}) {
+    EXPECT_EQ(All(after, name), All(before, name));
+  }
+}
+
 TEST(MetricsTest, SumsEqualWhatTheCallersCounted) {
   TestServer server({}, TwoModels());
   Tally tally;

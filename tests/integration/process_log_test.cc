@@ -51,6 +51,17 @@ TEST(ProcessLogTest, ALogThatNobodyReadsHoldsNobodyUp) {
   EXPECT_TRUE(served.Embed("x").ok());
 }
 
+TEST(ProcessLogTest, FewFileDescriptorsAreAWarningWithTheRemedy) {
+  Process process({"/bin/sh", "-c",
+                   "ulimit -n 300 && exec " ENCODERD_FAKE_SERVER
+                   " --model=fake=load_ms:0 --max_connections=1000"
+                   " --listen=127.0.0.1:0 --http_listen="});
+  const std::string line = process.WaitForLine("event=fewer_connections");
+  EXPECT_EQ(LogValue(line, "used"), "100");
+  EXPECT_THAT(line, HasSubstr("raise the limit of file descriptors to 2100 "
+                              "(systemd: LimitNOFILE="));
+}
+
 // In every text and name that the callers below send, their token included.
 constexpr char kCanary[] = "canary-7f3a";
 // SHA-256 of it.

@@ -168,57 +168,6 @@ TEST(ProcessTest, ALostDeviceExitsForTheSupervisor) {
   EXPECT_THAT(served.process.log(), HasSubstr("event=device_lost"));
 }
 
-TEST(ProcessTest, BadSettingsAreNamedWithValueAndLimit) {
-  const struct {
-    std::string flag;
-    std::string message;
-  } kCases[] = {
-      {"--max_len=513", "513"},
-      {"--max_queue_tokens=0", "must be 1 to"},
-      {"--listen=nowhere", "must be host:port"},
-      {"--device=tpu", "must be one of auto, cpu"},
-      {"--drain_timeout=2h", "must be 0 to 1h"},
-      {"--model=fake=load_ms:0", "another model has this name"},
-      {"--model=other=nonsense:1", "model 'other': "},
-      {"--drain_delay=5",
-       "flag 'drain_delay'; it takes a time with its unit, such as 500ms, 5s "
-       "or 2m; did you mean 5s?"},
-      {"stray", "unexpected argument"},
-  };
-  for (const auto& test : kCases) {
-    std::vector<std::string> more;
-    size_t space = test.flag.find(' ');
-    more.push_back(test.flag.substr(0, space));
-    if (space != std::string::npos) more.push_back(test.flag.substr(space + 1));
-    Process process(Arguments("positions:512", more));
-    EXPECT_EQ(process.Wait(), kExitStartFailed) << test.flag;
-    EXPECT_THAT(process.log(), HasSubstr(test.message)) << test.flag;
-  }
-}
-
-TEST(ProcessTest, AFlagfileIsReadLikeTheCommandLine) {
-  const TempFolder folder;
-  folder.Write("flags", "--max_len=100\n--threads=1\n");
-  Served served("positions:512",
-                {absl::StrCat("--flagfile=", folder.Path("flags"))});
-  const std::string line = served.process.WaitForLine("event=serving");
-  EXPECT_EQ(LogValue(line, "max_len"), "100") << served.process.log();
-}
-
-TEST(ProcessTest, ModelsAreCollectedFromCommandLineAndFlagfile) {
-  const TempFolder folder;
-  folder.Write("flags", "--model=b=max_len:20\n--model=c=max_len:30\n");
-  Served served("max_len:10",
-                {absl::StrCat("--flagfile=", folder.Path("flags")),
-                 "--model=d=max_len:40"});
-  for (const char* name : {"fake", "b", "c", "d"}) {
-    EXPECT_NE(served.process.WaitForLine(
-                  absl::StrCat("event=serving model=", name, " ")),
-              "")
-        << served.process.log();
-  }
-}
-
 // 200 calls in flight and a steady stream of new ones while TERM arrives at a
 // random moment: each is answered, or refused by us with when to come back,
 // until nobody listens any more.
@@ -316,10 +265,13 @@ TEST(ProcessTest, CallsOfReflectionThatNeverReadTakeABoundedNumberOfThreads) {
   EXPECT_TRUE(served.Embed("x").ok());
 }
 
-TEST(ProcessTest, AHangupEndsNothing) {
+TEST(ProcessTest, AHangupEndsNothingAndSaysThatFlagsAreNotReadAgain) {
   Served served("load_ms:0");
   ASSERT_NE(served.process.WaitForLine("event=serving"), "");
   served.process.Signal(SIGHUP);
+  EXPECT_NE(served.process.WaitForLine("event=nothing_to_reload")
+                .find("flags are read at start only"),
+            std::string::npos);
   EXPECT_TRUE(served.Embed("x").ok());
   served.process.Signal(SIGTERM);
   EXPECT_EQ(served.process.Wait(), kExitOk);

@@ -7,6 +7,7 @@ apt-get, dpkg-query, sudo, id, cmake).
 
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -36,6 +37,15 @@ class ScriptsTest(unittest.TestCase):
             capture_output=True, check=False, stdin=subprocess.DEVNULL,
             timeout=60, env=dict(os.environ, PIP_NO_INDEX="1",
                                  PATH=f"{self.folder}/path:{os.environ['PATH']}"))
+
+    def test_the_service_is_not_restarted_when_a_retry_mends_nothing(self):
+        unit = (ROOT / "deploy/package/debian/encoderd.service").read_text()
+        page = (ROOT / "server/README.md").read_text(encoding="utf-8")
+        codes = dict(re.findall(r"^\| (\d) \| (.*) \|$", page, re.MULTILINE))
+        prevented = re.search(r"^RestartPreventExitStatus=(.*)$", unit,
+                              re.MULTILINE)[1].split()
+        self.assertEqual([codes[code].split(";")[0] for code in prevented],
+                         ["settings, address or model rejected"])
 
     def test_fetch_model_needs_no_network_when_the_model_is_there(self):
         model = os.environ.get("ENCODERD_TEST_MODEL")

@@ -4,8 +4,8 @@ foreach(theme embed encode format on_error windows refusal inspect queue life dr
 endforeach()
 
 # The server as its own process.
-encoderd_test(NAME server_process_test SOURCES process_test.cc process_log_test.cc process_notify_test.cc LIBS encoderd_test_server encoderd_process
-  GRPC)
+encoderd_test(NAME server_process_test SOURCES process_test.cc process_flags_test.cc process_log_test.cc process_notify_test.cc
+  LIBS encoderd_test_server encoderd_process GRPC)
 target_compile_definitions(server_process_test PRIVATE ENCODERD_FAKE_SERVER="$<TARGET_FILE:encoderd_fake_server>")
 add_dependencies(server_process_test encoderd_fake_server)
 

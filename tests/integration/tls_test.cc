@@ -63,7 +63,10 @@ class TlsTest : public ::testing::Test {
     ServerConfig config = TestConfig();
     config.tls_certificate_file = folder_.Path("tls.pem");
     config.tls_key_file = folder_.Path("tls.key");
-    if (client_ca) config.tls_client_ca_file = CertificatePath("ca.pem");
+    if (client_ca) {
+      folder_.Write("clients.pem", CertificateText("ca.pem"));
+      config.tls_client_ca_file = folder_.Path("clients.pem");
+    }
     server_ = std::make_unique<TestServer>(FakeModelOptions(), config);
   }
 
@@ -142,8 +145,12 @@ class RawClient {
 TEST_F(TlsTest, CallersWhoTrustItsAuthorityAreAnswered) {
   Start();
   EXPECT_TRUE(Call(Credentials({})).ok());
-  EXPECT_EQ(Metric("encoderd_tls_certificate_expiry_timestamp_seconds"),
+  EXPECT_EQ(Metric("encoderd_tls_certificate_expiry_timestamp_seconds"
+                   "{certificate=\"server\"}"),
             4070908800);  // 2099-01-01
+  EXPECT_EQ(Metric("encoderd_tls_certificate_expiry_timestamp_seconds"
+                   "{certificate=\"client_ca\"}"),
+            0);  // there is none
   EXPECT_EQ(Call(Credentials({"foreign_ca.pem", ""})).error_code(),
             grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(Call(grpc::InsecureChannelCredentials()).error_code(),
@@ -292,6 +299,17 @@ TEST_F(TlsTest, ABadReplacementChangesNothingAndIsSeen) {
   EXPECT_TRUE(Call(Credentials({})).ok());
   EXPECT_NE(serial(), before);
   EXPECT_EQ(Metric(kFailing), 0);
+}
+
+TEST_F(TlsTest, AnExpiredClientCaIsRefusedAndLocksNobodyOut) {
+  Start(/*client_ca=*/true);
+  EXPECT_GT(Metric("encoderd_tls_certificate_expiry_timestamp_seconds"
+                   "{certificate=\"client_ca\"}"),
+            absl::ToUnixSeconds(absl::Now()));
+  folder_.Write("clients.pem", CertificateText("expired_ca.pem"));
+  server_->server().ReloadSecrets();
+  EXPECT_EQ(Metric("encoderd_secret_reload_failing{what=\"certificates\"}"), 1);
+  EXPECT_TRUE(Call(Credentials({"ca.pem", "client"})).ok());
 }
 
 TEST_F(TlsTest, ADrainLosesNoCallOverTls) {

@@ -65,6 +65,17 @@ class TokenTest : public ::testing::Test {
         absl::StrCat("encoderd_rejections_total{model=\"\",reason=\"", reason,
                      "\"}"));
   }
+  // Calls with RESOURCE_EXHAUSTED: by limits of the callers' own, and others.
+  std::pair<double, double> Refusals() {
+    const std::string text = server_->MetricsText();
+    const auto count = [&](absl::string_view outcome) {
+      return TestServer::Sample(
+          text, absl::StrCat("encoderd_requests_total{code=\"RESOURCE_EXHAUSTED"
+                             "\",outcome=\"",
+                             outcome, "\"}"));
+    };
+    return {count("invalid"), count("refused")};
+  }
 
   TempFolder folder_;
   ServerConfig config_ = TestConfig();
@@ -177,6 +188,7 @@ TEST_F(TokenTest, ATokenHasNoMoreCallsThanItMay) {
   EXPECT_EQ(error.reason, "QUEUE_FULL");
   EXPECT_EQ(error.metadata.at("queued_calls"), "1");
   EXPECT_TRUE(error.retry_delay.has_value());
+  EXPECT_EQ(Refusals(), std::make_pair(1.0, 0.0));
   EXPECT_TRUE(Embed("Bearer beta").ok());
   held->WritesDone();
   EXPECT_TRUE(held->Finish().ok());
@@ -232,6 +244,7 @@ TEST_F(TokenTest, ATokenHasNoMoreOfTheQueueThanItMay) {
   EXPECT_EQ(full.reason, "QUEUE_FULL");
   EXPECT_EQ(full.metadata.at("queued_tokens"), "8");
   EXPECT_EQ(full.metadata.at("limit"), "12");
+  EXPECT_EQ(Refusals(), std::make_pair(1.0, 0.0));
   std::thread other(
       [&] { EXPECT_TRUE(Embed("Bearer beta", Letters(20)).ok()); });
   server_->model().device().OpenGate();

@@ -129,8 +129,8 @@ def events(tree):
     """Events of the log are those that the server writes."""
     real = set()
     for path in tree.below("server/", ends=".cc"):
-        for said in re.findall(r'\bLog\([^"();]*"(\w+)"(?:\s*:\s*"(\w+)")?',
-                               tree.read(path)):
+        for said in re.findall(r'\bLog\((?:[^"();]|\([^"()]*\))*"(\w+)"'
+                               r'(?:\s*:\s*"(\w+)")?', tree.read(path)):
             real |= set(filter(None, said))
     return _compare("events", set(_table(tree, "events")), real)
 

@@ -186,6 +186,7 @@ PLANTED = [
      "`begin` is not in"),
     ("events", "deploy/README.md", EVENTS.replace("`begin`", "`began`"),
      "`began` does not exist"),
+    ("events", "server/run.cc", 'Log(LevelOf(x), "new");\n', "`new` is not in"),
     ("ops", "engine/README.md", "# engine\n", "takes 0 files"),
     ("ops", "engine/README.md",
      OP_FILES + "".join(f"{i}. `device/ops.h`\n" for i in range(3, 10)),

@@ -5,12 +5,14 @@
 #
 # ca                   signs those below but for the foreign ones
 # server, server2      for localhost, 127.0.0.1 and ::1; server2 is its replacement
-# soon                 a server's that expires in five days
+# soon, today          a server's that expires in five days, in twelve hours
 # odd_curve            a server's, with a key on a curve that TLS does not have
 # client               for a client that proves who it is
 # expired, future      a server's, no longer and not yet valid
 # expired_client       a client's, no longer valid
 # wrong_use_client     a server's, which no client may show
+# expired_ca           an authority, no longer valid
+# future_ca            an authority, not yet valid
 # foreign_ca           another authority, and foreign_client of it
 set -eu
 cd "$1"
@@ -58,6 +60,15 @@ authority() {
     -extensions authority -out "$1.pem"
 }
 
+# dated_authority NAME FROM TO: valid from and to, as YYYYMMDDHHMMSSZ
+dated_authority() {
+  key "$1"
+  quietly openssl req -config openssl.cnf -new -key "$1.key" -subj "/CN=$1" -out "$1.csr"
+  : > index.txt
+  quietly openssl ca -config openssl.cnf -batch -notext -selfsign -keyfile "$1.key" -in "$1.csr" \
+    -startdate "$2" -enddate "$3" -extensions authority -out "$1.pem"
+}
+
 # leaf NAME USE FROM TO [AUTHORITY [CURVE]]: valid from and to, as
 # YYYYMMDDHHMMSSZ
 leaf() {
@@ -74,10 +85,13 @@ later=20990101000000Z
 future=20980101000000Z
 authority ca
 authority foreign_ca
+dated_authority expired_ca "$past" "$yesterday"
+dated_authority future_ca "$future" "$later"
 leaf server server "$past" "$later"
 leaf server2 server "$past" "$later"
 leaf client client "$past" "$later"
 leaf soon server "$past" "$(date -u -d '+5 days' +%Y%m%d%H%M%SZ)"
+leaf today server "$past" "$(date -u -d '+12 hours' +%Y%m%d%H%M%SZ)"
 leaf odd_curve server "$past" "$later" ca secp256k1
 leaf expired server "$past" "$yesterday"
 leaf future server "$future" "$later"

@@ -107,4 +107,5 @@ def test_http_has_tls_and_asks_for_nothing(secured, shown):
     with urllib.request.urlopen(f"https://127.0.0.1:{secured.http}/metrics",
                                 context=context, timeout=30) as answer:
         text = answer.read().decode()
-    assert "\nencoderd_tls_certificate_expiry_timestamp_seconds 4070908800\n" in text
+    assert ("\nencoderd_tls_certificate_expiry_timestamp_seconds"
+            '{certificate="server"} 4070908800\n') in text

@@ -14,6 +14,7 @@ import hashlib
 import pathlib
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -61,7 +62,25 @@ class Trouble:
                 f'up{{instance="127.0.0.1:{s.http}"}}') == 1, "a first scrape")
         if servers and not ca_file:  # until then there was none
             eventually(lambda: not self.prometheus.firing(), "quiet")
+        elif servers:  # a certificate's alert may fire from the start
+            eventually(lambda: "EncoderdAbsent" not in
+                       self.prometheus.firing(), "a target")
         return self.prometheus
+
+    def secured(self, name, client_ca=False):
+        """A watched server with the test certificate `name`, and the folder of
+        all of them."""
+        folder = self.folder / "certificates"
+        folder.mkdir()
+        subprocess.run(
+            ["sh", monitoring.ROOT / "tests/support/make_certificates.sh",
+             folder], check=True)
+        server = self.fake(
+            "hidden_size:8", f"--tls_certificate_file={folder}/{name}.pem",
+            f"--tls_key_file={folder}/{name}.key",
+            *([f"--tls_client_ca_file={folder}/ca.pem"] if client_ca else []))
+        self.watch(server, ca_file=folder / "ca.pem")
+        return server, folder
 
     def look(self):
         self.fired.update(self.prometheus.firing())
@@ -113,10 +132,10 @@ def stopped(trouble):
 
 
 @scenario("EncoderdRestarting", also=["EncoderdDown"])
-def restarted_twice(trouble):
+def restarted_thrice(trouble):
     server = trouble.fake("hidden_size:8")
     prometheus = trouble.watch(server)
-    for _ in range(2):
+    for _ in range(3):
         seen = prometheus.value("process_start_time_seconds")
         server.kill()
         server = trouble.fake("hidden_size:8", grpc=server.grpc,
@@ -125,7 +144,7 @@ def restarted_twice(trouble):
                    not in (None, seen), "a scrape of the new one")
 
 
-@scenario("EncoderdDeviceFault", "EncoderdFailing")
+@scenario("EncoderdDeviceFault", "EncoderdDeviceFailing", "EncoderdFailing")
 def device_fails_calls(trouble):
     server = trouble.fake(POISONED)
     trouble.watch(server)
@@ -133,7 +152,8 @@ def device_fails_calls(trouble):
 
 
 @scenario("EncoderdFailed",
-          also=["EncoderdDeviceFault", "EncoderdFailing", "EncoderdRefusing"])
+          also=["EncoderdDeviceFault", "EncoderdDeviceFailing",
+                "EncoderdFailing", "EncoderdRefusing"])
 def device_lost(trouble):
     """While the other model's long batch keeps the process a while."""
     server = trouble.fake("lost_after_batches:5",
@@ -202,6 +222,17 @@ def connections_taken(trouble):
         trouble.connect(server)
 
 
+@scenario("EncoderdConnectionsRefused")
+def one_address_has_too_many(trouble):
+    server = trouble.server("--max_connections=8",
+                            "--max_connections_per_address=2")
+    trouble.watch(server)
+    for _ in range(20):
+        trouble.connect(server)
+        trouble.look()
+        time.sleep(0.3)
+
+
 @scenario("EncoderdFilesFull", "EncoderdConnectionsFull")
 def files_taken(trouble):
     """The server then takes 462 connections, of two descriptors each."""
@@ -214,14 +245,25 @@ def files_taken(trouble):
 
 @scenario("EncoderdCertificateExpires")
 def certificate_of_five_days(trouble):
-    certificates = trouble.folder / "certificates"
-    certificates.mkdir()
-    subprocess.run(["sh", monitoring.ROOT / "tests/support/make_certificates.sh",
-                    certificates], check=True)
-    server = trouble.fake(
-        "hidden_size:8", f"--tls_certificate_file={certificates}/soon.pem",
-        f"--tls_key_file={certificates}/soon.key")
-    trouble.watch(server, ca_file=certificates / "ca.pem")
+    trouble.secured("soon")
+
+
+@scenario("EncoderdCertificateExpires", "EncoderdCertificateExpiresToday")
+def certificate_of_twelve_hours(trouble):
+    trouble.secured("today")
+
+
+@scenario("EncoderdHandshakesFailing")
+def callers_without_certificates(trouble):
+    server, certificates = trouble.secured("server", client_ca=True)
+    context = ssl.create_default_context(cafile=certificates / "ca.pem")
+    context.set_alpn_protocols(["h2"])
+    for _ in range(20):
+        with contextlib.suppress(OSError), socket.create_connection(
+                ("127.0.0.1", server.grpc)) as plain, context.wrap_socket(
+                    plain, server_hostname="localhost") as caller:
+            caller.recv(1)
+        time.sleep(0.2)
 
 
 @scenario("EncoderdSecretReloadFailing")

@@ -13,6 +13,7 @@
 #include "tests/support/random_checkpoint.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/unprivileged.h"
 
 namespace encoderd {
 namespace {
@@ -85,6 +86,21 @@ TEST_F(ModelTest, SaysWhatAPathIsInsteadOfAModelsFolder) {
     EXPECT_THAT(Model::Load(folder, {.device = "cpu"}).status(),
                 IsError(absl::StatusCode::kNotFound, message));
   }
+}
+
+TEST_F(ModelTest, AFolderThatThisUserMayNotEnterIsNotTakenForAnEmptyOne) {
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::none);
+  {
+    const Unprivileged user;
+    EXPECT_THAT(Model::Load(folder_.path(), {.device = "cpu"}).status(),
+                IsError(absl::StatusCode::kPermissionDenied,
+                        "; run `chmod -R a+rX " + folder_.path() + "`"));
+    EXPECT_THAT(
+        Model::Load(folder_.Path("in/model"), {.device = "cpu"}).status(),
+        IsError(absl::StatusCode::kPermissionDenied, "folder '"));
+  }
+  std::filesystem::permissions(folder_.path(),
+                               std::filesystem::perms::owner_all);
 }
 
 TEST_F(ModelTest, NamesTheFolderThatHasNoWeights) {

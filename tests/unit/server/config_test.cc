@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
@@ -98,11 +101,40 @@ TEST(ConfigTest, EveryRangeNamesItsFlagValueAndLimit) {
   }
 }
 
+TEST(ConfigTest, TwoListenersDoNotShareAPort) {
+  ServerConfig config = Good();
+  config.insecure = true;
+  for (const auto& [listen, http_listen, good] :
+       std::vector<std::tuple<std::string, std::string, bool>>{
+           {"127.0.0.1:8400", "127.0.0.1:8400", false},
+           {"0.0.0.0:8400", "127.0.0.1:8400", false},
+           {"127.0.0.1:8400", "[::]:8400", false},
+           {"127.0.0.1:8400", "127.0.0.2:8400", true},
+           {"127.0.0.1:8400", "127.0.0.1:8401", true},
+           {"127.0.0.1:0", "127.0.0.1:0", true},
+           {"127.0.0.1:8400", "", true}}) {
+    config.listen = listen;
+    config.http_listen = http_listen;
+    if (good) {
+      EXPECT_THAT(Validate(config), IsOk()) << listen << " " << http_listen;
+    } else {
+      EXPECT_THAT(Validate(config),
+                  IsError(kInvalid,
+                          absl::StrCat("--http_listen=", http_listen,
+                                       ": --listen=", listen,
+                                       " has the same port; choose another")));
+    }
+  }
+}
+
 TEST(ConfigTest, OtherMachinesReachItWithTlsOrKnowingly) {
   for (const char* address :
        {"127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "localhost:1"}) {
     ServerConfig config = Good();
-    config.listen = config.http_listen = address;
+    config.listen = address;
+    EXPECT_THAT(Validate(config), IsOk()) << address;
+    config = Good();
+    config.http_listen = address;
     EXPECT_THAT(Validate(config), IsOk()) << address;
   }
   for (const char* address : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "*:1",

@@ -6,8 +6,10 @@
 
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/unprivileged.h"
 
 namespace encoderd {
 namespace {
@@ -157,6 +159,33 @@ TEST(FileTest, AFileCutWhileItIsReadIsAnErrorAndNoSignal) {
   std::string bytes(1 << 20, '\0');
   EXPECT_THAT(file->ReadAt(0, bytes.data(), 1 << 20),
               IsError(kDataLoss, "ends at byte 1000"));
+}
+
+TEST(FileTest, WhatThisUserMayNotReadIsToldFromWhatIsMissing) {
+  const TempFolder folder;
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
+  folder.Write("open/a", "a");
+  folder.Write("closed/a", "a");
+  ASSERT_EQ(::chmod(folder.Path("open/a").c_str(), 0), 0);
+  ASSERT_EQ(::chmod(folder.Path("closed").c_str(), 0), 0);
+  {
+    const Unprivileged user;
+    for (const char* name : {"open", "closed"}) {
+      EXPECT_THAT(
+          File::Open(folder.Path(name), "a", 100),
+          IsError(absl::StatusCode::kPermissionDenied,
+                  absl::StrCat("file 'a' cannot be read by user ", ::geteuid(),
+                               ": Permission denied; run `chmod -R a+rX ",
+                               folder.Path(name), "`")));
+      EXPECT_TRUE(FileExists(folder.Path(name), "a"));
+    }
+    EXPECT_THAT(File::Open(folder.Path("open"), "b", 100),
+                IsError(kNotFound, "no file 'b'"));
+    EXPECT_FALSE(FileExists(folder.Path("open"), "b"));
+    EXPECT_THAT(File::Open(folder.Path("closed/in"), "a", 100),
+                IsError(absl::StatusCode::kPermissionDenied, "folder '"));
+  }
+  ASSERT_EQ(::chmod(folder.Path("closed").c_str(), 0755), 0);
 }
 
 TEST(FileTest, QuotesControlCharactersAndCutsLongNames) {

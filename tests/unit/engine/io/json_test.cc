@@ -47,6 +47,13 @@ TEST(JsonTest, RefusesWhatIsNotStrictJson) {
   }
 }
 
+TEST(JsonTest, SaysWhereItIsBrokenWithoutTheNamesOfALibrary) {
+  EXPECT_THAT(ParseJson("{\"a\":}", "f"),
+              IsError(kDataLoss,
+                      "f is not JSON near byte 6: parse error at line 1, "
+                      "column 6: syntax error"));
+}
+
 TEST(JsonTest, RefusesAByteOrderMark) {
   EXPECT_THAT(ParseJson("\xEF\xBB\xBF{}", "f"),
               IsError(kDataLoss, "byte order mark"));

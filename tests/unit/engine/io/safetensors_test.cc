@@ -194,7 +194,9 @@ TEST(SafetensorsTest, RefusesATailBehindTheTensors) {
 
 TEST(SafetensorsTest, RefusesAFileThatEndsBeforeItsTensors) {
   EXPECT_THAT(Try(One("U8", "[3]", "[0,3]"), "12"),
-              IsError(kDataLoss, "describes 3 bytes of data; the file has 2"));
+              IsError(kDataLoss,
+                      "describes 3 bytes of data; the file has 2: the "
+                      "download is incomplete; fetch the model again"));
 }
 
 TEST(SafetensorsTest, RefusesNumbersThatAreNotUnsignedIntegers) {

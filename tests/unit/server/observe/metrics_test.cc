@@ -109,6 +109,32 @@ TEST(MetricsTest, CountsAnswersByMethodModelOutcomeAndCode) {
   EXPECT_THAT(text, Not(HasSubstr("method=\"List\",model=\"mini\"")));
 }
 
+// So that one caller at its own limit is no sign of a full server.
+TEST(MetricsTest, ALimitOfTheCallersOwnCountsAsTheCallersFault) {
+  Metrics metrics({"mini"}, kMethods, "");
+  for (ModelCalls* const model :
+       {metrics.NoModel(),
+        static_cast<ModelCalls*>(metrics.ForModel("mini"))}) {
+    metrics.ForMethod("Embed")->Answered(
+        model, absl::StatusCode::kResourceExhausted, "QUEUE_FULL",
+        absl::Milliseconds(1), /*own_limit=*/true);
+  }
+  const std::string text = metrics.Text();
+  for (const char* sample :
+       {"encoderd_requests_total{code=\"RESOURCE_EXHAUSTED\","
+        "method=\"Embed\",model=\"\",outcome=\"invalid\"} 1\n",
+        "encoderd_requests_total{code=\"RESOURCE_EXHAUSTED\","
+        "method=\"Embed\",model=\"mini\",outcome=\"invalid\"} 1\n",
+        "encoderd_requests_total{code=\"RESOURCE_EXHAUSTED\","
+        "method=\"Embed\",model=\"mini\",outcome=\"refused\"} 0\n",
+        "encoderd_requests_total{code=\"RESOURCE_EXHAUSTED\","
+        "method=\"List\",model=\"\",outcome=\"invalid\"} 0\n",
+        "encoderd_rejections_total{model=\"mini\","
+        "reason=\"QUEUE_FULL\"} 1\n"}) {
+    EXPECT_THAT(text, HasSubstr(sample));
+  }
+}
+
 TEST(MetricsTest, AnythingUnlistedCountsAsAnInternalFault) {
   Metrics metrics({"mini"}, kMethods, "");
   MethodMetrics* const embed = metrics.ForMethod("Embed");
@@ -258,14 +284,17 @@ TEST(MetricsTest, SecretsAreShown) {
   Metrics metrics({"mini"}, kMethods, "");
   ServerFigures figures;
   figures.certificate_expires = absl::FromUnixSeconds(12);
+  figures.client_ca_expires = absl::FromUnixSeconds(34);
   figures.token_reloads = {3, 2, true};
   figures.handshakes_failed[static_cast<int>(TlsFault::kNotTls)] = 4;
   metrics.server().Sample(figures);
   const std::string text = metrics.Text();
-  EXPECT_THAT(text, HasSubstr("\nencoderd_tls_certificate_expiry_timestamp_"
-                              "seconds 12\n"));
   for (const char* line :
-       {"encoderd_secret_reloads_total{outcome=\"ok\",what=\"bearer_tokens\"} "
+       {"encoderd_tls_certificate_expiry_timestamp_seconds"
+        "{certificate=\"server\"} 12",
+        "encoderd_tls_certificate_expiry_timestamp_seconds"
+        "{certificate=\"client_ca\"} 34",
+        "encoderd_secret_reloads_total{outcome=\"ok\",what=\"bearer_tokens\"} "
         "3",
         "encoderd_secret_reloads_total{outcome=\"failed\","
         "what=\"bearer_tokens\"} 2",

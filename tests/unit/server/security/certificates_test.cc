@@ -39,6 +39,23 @@ TEST(CertificatesTest, GoodFilesAreRead) {
   EXPECT_NE((*read)->context, nullptr);
 }
 
+// As while authorities are rotated.
+TEST(CertificatesTest, AnExpiredClientCaNextToAValidOneIsReadAndShown) {
+  const TempFolder folder;
+  folder.Write("both.pem",
+               CertificateText("ca.pem") + CertificateText("expired_ca.pem"));
+  CertificateFiles files = Files("server");
+  files.client_ca = folder.Path("both.pem");
+  const auto read = ReadCertificates(files, absl::Now());
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(
+      (*read)->client_ca_expires,
+      absl::FromCivil(absl::CivilSecond(2020, 1, 1), absl::UTCTimeZone()));
+  EXPECT_EQ(Describe(**read),
+            "expires 2099-01-01 00:00:00 UTC, client CA expires 2020-01-01 "
+            "00:00:00 UTC");
+}
+
 TEST(CertificatesTest, AChainIsReadWhole) {
   const TempFolder folder;
   folder.Write("chain.pem",
@@ -107,6 +124,11 @@ TEST(CertificatesTest, WhatIsWrongIsNamedWithItsFile) {
       {{good.certificate, key, folder.Path("words.pem")},
        "words.pem: has no certificate in PEM"},
       {{good.certificate, key, good.certificate}, "is not a CA"},
+      {{good.certificate, key, CertificatePath("expired_ca.pem")},
+       "expired_ca.pem: has no CA that is valid now: certificate 1 expired on "
+       "2020-01-01 00:00:00 UTC; replace the file"},
+      {{good.certificate, key, CertificatePath("future_ca.pem")},
+       "certificate 1 is not valid before 2098-01-01 00:00:00 UTC"},
   };
   for (const auto& test : kCases) {
     EXPECT_THAT(Read(test.files), IsError(kInvalid, test.message));

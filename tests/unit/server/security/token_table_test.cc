@@ -131,6 +131,18 @@ TEST(TokenTableTest, AnErrorNeverShowsWhatMayBeAToken) {
   }
 }
 
+// As `openssl rand -base64 32` gives it, which the page on tokens recommends.
+TEST(TokenTableTest, ABase64TokenInThePlaceOfItsHashIsRefusedByItsLine) {
+  EXPECT_THAT(
+      TokenTable::Parse(absl::StrCat("search ", kAlpha,
+                                     "\nx u1fUCEa0W9T/fT+kZsEF1fXQDZ8GSyPG+"
+                                     "wKZsKVPfDk=\n"),
+                        nullptr)
+          .status(),
+      IsError(kInvalid,
+              "line 2: field 2 must be the SHA-256 of a token, 64 hex digits"));
+}
+
 TEST(TokenTableTest, ATokenInThePlaceOfItsHashIsFoundOut) {
   const auto table = Parsed(absl::StrCat("search ", kAlpha));
   EXPECT_EQ(table->Find(kAlpha), nullptr);

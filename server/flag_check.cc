@@ -1,0 +1,233 @@
+#include "server/flag_check.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <numeric>
+#include <utility>
+
+#include "absl/flags/commandlineflag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace encoderd {
+namespace {
+
+constexpr char kSeeHelp[] = "`encoderd --help` lists all flags";
+// A flag file may name another one.
+constexpr int kMaxFlagFiles = 8;
+
+absl::Status Bad(absl::string_view why) {
+  return absl::InvalidArgumentError(why);
+}
+
+// Abseil's own, which are not in its registry.
+bool IsHelpFlag(absl::string_view name) {
+  for (const char* help : {"h", "help", "helpfull", "helpshort", "helppackage",
+                           "helpon", "helpmatch"}) {
+    if (name == help) return true;
+  }
+  return false;
+}
+
+bool IsAbseils(absl::string_view name) {
+  return IsHelpFlag(name) || name == "version" || name == "only_check_args" ||
+         name == "undefok" || name == "fromenv" || name == "tryfromenv";
+}
+
+// "name" and "value" of "--name=value"; has_value: there is a "=".
+struct Parts {
+  absl::string_view name;
+  absl::string_view value;
+  bool has_value = false;
+};
+
+Parts Split(absl::string_view argument) {
+  if (!absl::ConsumePrefix(&argument, "--"))
+    absl::ConsumePrefix(&argument, "-");
+  const size_t equals = argument.find('=');
+  if (equals == argument.npos) return {argument, "", false};
+  return {argument.substr(0, equals), argument.substr(equals + 1), true};
+}
+
+// Insertions, deletions and replacements from one to the other.
+size_t Distance(absl::string_view from, absl::string_view to) {
+  std::vector<size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (size_t i = 0; i < from.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < to.size(); ++j) {
+      const size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// Empty: no flag of the server is near.
+std::string Nearest(absl::string_view name) {
+  std::string nearest;
+  size_t least = std::max<size_t>(name.size() / 3, 1) + 1;
+  for (const auto& [known, flag] : absl::GetAllFlags()) {
+    if (!absl::EndsWith(flag->Filename(), "server/flags.cc")) continue;
+    const size_t distance = Distance(name, known);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = std::string(known);
+  }
+  return nearest;
+}
+
+absl::Status Unknown(absl::string_view name) {
+  const std::string nearest = Nearest(name);
+  return Bad(absl::StrCat(
+      "no flag --", name,
+      nearest.empty() ? "" : absl::StrCat("; did you mean --", nearest, "?"),
+      "; ", kSeeHelp));
+}
+
+absl::Status CheckValue(absl::CommandLineFlag* flag, absl::string_view value) {
+  if (flag->Name() == "model") return absl::OkStatus();  // any text
+  std::string error;
+  if (flag->ParseFrom(value, &error)) return absl::OkStatus();
+  if (flag->IsOfType<bool>()) {
+    error = "must be true or false";
+  } else if (flag->IsOfType<int32_t>() || flag->IsOfType<int64_t>()) {
+    error = "must be a whole number, without unit or separators";
+  } else if (flag->IsOfType<double>()) {
+    error = "must be a number";
+  }
+  // What a flag's own parser says follows Abseil's words.
+  absl::string_view why = error;
+  absl::ConsumePrefix(
+      &why, absl::StrCat("Illegal value '", value, "' specified for flag '",
+                         flag->Name(), "'; "));
+  return Bad(absl::StrCat("--", flag->Name(), "=", value, ": ", why));
+}
+
+// files_left: how many flag files may still be read.
+absl::Status CheckAll(const std::vector<std::string>& arguments,
+                      int files_left);
+
+absl::Status CheckLine(absl::string_view line, int files_left) {
+  if (line[0] != '-') {
+    return Bad("a line is a flag, --NAME=VALUE, or a comment after #");
+  }
+  const Parts parts = Split(line);
+  const size_t space = parts.name.find_first_of(" \t");
+  if (space != parts.name.npos) {
+    return Bad(absl::StrCat(
+        "write --", parts.name.substr(0, space), "=",
+        absl::StripAsciiWhitespace(line.substr(line.find_first_of(" \t"))),
+        ", without a space"));
+  }
+  if (absl::StrContains(parts.value, " #") ||
+      absl::StrContains(parts.value, "\t#")) {
+    return Bad(absl::StrCat("--", parts.name,
+                            ": a comment needs a separate line; here it "
+                            "belongs to the value"));
+  }
+  if (!parts.value.empty() &&
+      (parts.value[0] == '"' || parts.value[0] == '\'')) {
+    return Bad(absl::StrCat("--", parts.name,
+                            ": no shell reads this file, and quotes belong to "
+                            "the value: leave them out"));
+  }
+  return CheckAll({std::string(line)}, files_left);
+}
+
+absl::Status CheckFile(const std::string& path, int files_left) {
+  if (files_left == 0) return Bad("--flagfile: too many files name another");
+  std::ifstream file(path);
+  if (!file) {
+    return Bad(absl::StrCat("--flagfile=", path, ": cannot be read"));
+  }
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const absl::string_view text = absl::StripAsciiWhitespace(line);
+    if (text.empty() || text[0] == '#') continue;
+    const absl::Status status = CheckLine(text, files_left - 1);
+    if (status.ok()) continue;
+    return Bad(absl::StrCat(path, ":", number, ": ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFlag(const Parts& parts, int files_left) {
+  if (parts.name == "flagfile") {
+    for (const absl::string_view path :
+         absl::StrSplit(parts.value, ',', absl::SkipEmpty())) {
+      const absl::Status status = CheckFile(std::string(path), files_left);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+  absl::CommandLineFlag* const flag = absl::FindCommandLineFlag(parts.name);
+  if (flag != nullptr) return CheckValue(flag, parts.value);
+  return Unknown(parts.name);
+}
+
+// Of a flag without "=": whether its value is the next argument.
+bool TakesNext(absl::string_view name) {
+  const absl::CommandLineFlag* const flag = absl::FindCommandLineFlag(name);
+  return flag != nullptr && !flag->IsOfType<bool>();
+}
+
+// --insecure and --noinsecure.
+bool IsSwitch(absl::string_view name) {
+  const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+  if (flag == nullptr && absl::ConsumePrefix(&name, "no")) {
+    flag = absl::FindCommandLineFlag(name);
+  }
+  return flag != nullptr && flag->IsOfType<bool>();
+}
+
+absl::Status CheckAll(const std::vector<std::string>& arguments,
+                      int files_left) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const absl::string_view argument = arguments[i];
+    if (argument.size() < 2 || argument[0] != '-' || argument == "--") {
+      const size_t stray = argument == "--" ? i + 1 : i;
+      if (stray == arguments.size()) return absl::OkStatus();
+      return Bad(absl::StrCat("unexpected argument '", arguments[stray],
+                              "'; every setting is a --flag: to serve a model "
+                              "folder, write --model=",
+                              arguments[stray], "; ", kSeeHelp));
+    }
+    Parts parts = Split(argument);
+    if (IsAbseils(parts.name)) continue;
+    if (!parts.has_value && IsSwitch(parts.name)) continue;
+    if (!parts.has_value && TakesNext(parts.name)) {
+      if (++i == arguments.size()) {
+        return Bad(absl::StrCat("--", parts.name, " has no value: write --",
+                                parts.name, "=VALUE"));
+      }
+      parts.value = arguments[i];
+    }
+    const absl::Status status = CheckFlag(parts, files_left);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckArguments(const std::vector<std::string>& arguments) {
+  return CheckAll(arguments, kMaxFlagFiles);
+}
+
+bool AsksForHelp(const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [](const std::string& argument) {
+                       return argument.size() > 1 && argument[0] == '-' &&
+                              IsHelpFlag(Split(argument).name);
+                     });
+}
+
+}  // namespace encoderd

@@ -1,0 +1,25 @@
+// A command line checked before Abseil parses it: Abseil ends the process at
+// the first fault, without a line in the log and without the remedy. Call it
+// from main, before any thread.
+#ifndef ENCODERD_SERVER_FLAG_CHECK_H_
+#define ENCODERD_SERVER_FLAG_CHECK_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace encoderd {
+
+// INVALID_ARGUMENT: the first fault of the arguments after the program's name,
+// and of the flag files that they name. An unknown flag, with the nearest one;
+// a value of the wrong type; an argument that is no flag; a line of a flag file
+// with quotes, a comment after its value, or a space for "=".
+absl::Status CheckArguments(const std::vector<std::string>& arguments);
+
+// Whether the arguments ask for help: --help, -h and their kind.
+bool AsksForHelp(const std::vector<std::string>& arguments);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_SERVER_FLAG_CHECK_H_

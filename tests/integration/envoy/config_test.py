@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""What deploy/envoy/envoy.yml promises without an Envoy: whom it lets in, how
+long a call may wait, how often it is tried."""
+
+import json
+import pathlib
+import re
+import unittest
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+FOLDER = ROOT / "deploy/envoy"
+
+
+def seconds(text):
+    number, unit = re.fullmatch(r"(\d+(?:\.\d+)?)(s|m|h)", text).groups()
+    return float(number) * {"s": 1, "m": 60, "h": 3600}[unit]
+
+
+class ConfigTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.config = yaml.safe_load((FOLDER / "envoy.yml").read_text())
+        cls.listener, = cls.config["static_resources"]["listeners"]
+        cls.page = (FOLDER / "README.md").read_text()
+
+    def routes(self):
+        manager = self.listener["filter_chains"][0]["filters"][0]
+        host, = manager["typed_config"]["route_config"]["virtual_hosts"]
+        return [route["route"] for route in host["routes"]]
+
+    def test_without_tls_it_listens_on_loopback_only(self):
+        for chain in self.listener["filter_chains"]:
+            self.assertNotIn("transport_socket", chain)
+        for one in (self.listener, self.config["admin"]):
+            self.assertEqual(one["address"]["socket_address"]["address"],
+                             "127.0.0.1")
+
+    def test_a_call_may_wait_as_long_as_the_server_lets_it(self):
+        flags = (ROOT / "server/docs/flags.md").read_text()
+        longest = seconds(re.search(
+            r"^\| `--max_queue_time` \| (\w+) \|", flags, re.MULTILINE)[1])
+        for route in self.routes():
+            self.assertEqual(route["timeout"], "0s")
+            self.assertGreater(seconds(route["idle_timeout"]), longest)
+
+    def test_the_page_says_how_often_both_retries_try(self):
+        config = json.loads(
+            (ROOT / "client/service_config.json").read_text())
+        callers, = (one["retryPolicy"]["maxAttempts"]
+                    for one in config["methodConfig"])
+        retries, = {route["retry_policy"]["num_retries"]
+                    for route in self.routes() if "retry_policy" in route}
+        self.assertIn(f"{callers} attempts, and Envoy up to {retries + 1} of "
+                      f"each, {callers * (retries + 1)} in all", self.page)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,116 @@
+// The server as a process: what its command line and its flag files set, and
+// what is wrong with them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/run.h"
+#include "tests/integration/served.h"
+#include "tests/support/temp_folder.h"
+
+namespace encoderd {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ProcessFlagsTest, BadSettingsAreNamedWithValueAndLimit) {
+  const struct {
+    std::string flag;
+    std::string message;
+  } kCases[] = {
+      {"--max_len=513", "513"},
+      {"--max_queue_tokens=0", "must be 1 to"},
+      {"--listen=nowhere", "must be host:port"},
+      {"--device=tpu", "must be one of auto, cpu"},
+      {"--drain_timeout=2h", "must be 0 to 1h"},
+      {"--model=fake=load_ms:0", "another model has this name"},
+      {"--model=other=nonsense:1", "model 'other': "},
+      {"--drain_delay=5",
+       "--drain_delay=5: it takes a time with its unit, such as 500ms, 5s or "
+       "2m; did you mean 5s?"},
+      {"--max_conections=5",
+       "no flag --max_conections; did you mean --max_connections?; `encoderd "
+       "--help` lists all flags"},
+      {"--zzzzzzz=red", "no flag --zzzzzzz; `encoderd --help`"},
+      {"--max_connections=1k",
+       "--max_connections=1k: must be a whole number, without unit"},
+      {"--insecure=maybe", "--insecure=maybe: must be true or false"},
+      {"--threads", "--threads has no value: write --threads=VALUE"},
+      {"--http_listen=127.0.0.1:8400 --listen=127.0.0.1:8400",
+       "--http_listen=127.0.0.1:8400: --listen=127.0.0.1:8400 has the same "
+       "port"},
+      {"stray",
+       "unexpected argument 'stray'; every setting is a --flag: to serve a "
+       "model folder, write --model=stray"},
+  };
+  for (const auto& test : kCases) {
+    std::vector<std::string> more;
+    size_t space = test.flag.find(' ');
+    more.push_back(test.flag.substr(0, space));
+    if (space != std::string::npos) more.push_back(test.flag.substr(space + 1));
+    Process process(Arguments("positions:512", more));
+    EXPECT_EQ(process.Wait(), kExitStartFailed) << test.flag;
+    EXPECT_THAT(process.log(), HasSubstr(test.message)) << test.flag;
+    EXPECT_THAT(process.log(), HasSubstr("level=error event=start_failed "))
+        << test.flag;
+  }
+}
+
+TEST(ProcessFlagsTest, ALineOfAFlagfileIsNamedWithWhatToWriteInstead) {
+  const TempFolder folder;
+  const std::string path = folder.Path("flags");
+  const std::pair<std::string, std::string> kCases[] = {
+      {"--listen=\"127.0.0.1:0\"", ":2: --listen: no shell reads this file"},
+      {"--threads=1  # one", ":2: --threads: a comment needs a separate line"},
+      {"--model /srv/model", ":2: write --model=/srv/model, without a space"},
+      {"threads=1", ":2: a line is a flag, --NAME=VALUE, or a comment"},
+      {"--thread=1", ":2: no flag --thread; did you mean --threads?"},
+      {"--flagfile=/none", ":2: --flagfile=/none: cannot be read"},
+      {"--flagfile=" + path, "too many files name another"},
+  };
+  for (const auto& [line, message] : kCases) {
+    folder.Write("flags", "# ours\n" + line + "\n");
+    Process process(
+        Arguments("positions:512", {absl::StrCat("--flagfile=", path)}));
+    EXPECT_EQ(process.Wait(), kExitStartFailed) << line;
+    EXPECT_THAT(process.log(), HasSubstr(message)) << line;
+  }
+}
+
+TEST(ProcessFlagsTest, HelpThatWasAskedForIsNoFailure) {
+  for (const char* flag : {"--help", "-h"}) {
+    Process process({ENCODERD_FAKE_SERVER, flag});
+    EXPECT_EQ(process.Wait(), kExitOk) << flag;
+    EXPECT_EQ(process.log().find("start_failed"), std::string::npos) << flag;
+  }
+}
+
+TEST(ProcessFlagsTest, AFlagfileIsReadLikeTheCommandLine) {
+  const TempFolder folder;
+  folder.Write("flags", "--max_len=100\n--threads=1\n");
+  Served served("positions:512",
+                {absl::StrCat("--flagfile=", folder.Path("flags"))});
+  const std::string line = served.process.WaitForLine("event=serving");
+  EXPECT_EQ(LogValue(line, "max_len"), "100") << served.process.log();
+}
+
+TEST(ProcessFlagsTest, ModelsAreCollectedFromCommandLineAndFlagfile) {
+  const TempFolder folder;
+  folder.Write("flags", "--model=b=max_len:20\n--model=c=max_len:30\n");
+  Served served("max_len:10",
+                {absl::StrCat("--flagfile=", folder.Path("flags")),
+                 "--model=d=max_len:40"});
+  for (const char* name : {"fake", "b", "c", "d"}) {
+    EXPECT_NE(served.process.WaitForLine(
+                  absl::StrCat("event=serving model=", name, " ")),
+              "")
+        << served.process.log();
+  }
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/job.h"
@@ -72,8 +71,10 @@ class BulkRun {
         LayoutOf(choices_.encoding, asked > 0 ? asked : model.dimensions());
     own_ranges_ = choices_.encoding == "int8" || choices_.encoding == "uint8";
     scales_path_ = absl::StrCat(output, ".scales.npy");
-    resume_path_ = ResumePathOf(output);
     most_texts_ = static_cast<int>(model.max_inputs_per_request());
+    absl::Status status = lock_.Take(output);
+    if (!status.ok()) return status;
+    resume_path_ = ResumePathOf(output);
     for (const std::string& path : {scales_path_, resume_path_}) {
       if (!invocation_.WouldOverwriteInput(path)) continue;
       return absl::InvalidArgumentError(
@@ -81,8 +82,7 @@ class BulkRun {
                        ", which goes with --output, is the file of "
                        "--input"));
     }
-    absl::Status status = lock_.Take(output);
-    if (status.ok()) status = CheckMarksFile(resume_path_);
+    status = CheckMarksFile(resume_path_);
     if (!status.ok()) return status;
     work_ = MarkWork(model, choices_.embed);
     if (choices_.resume) status = FindFinishedRows();
@@ -108,16 +108,12 @@ class BulkRun {
     if (!marked.ok()) return Keep(marked.status().message());
     const int64_t done = *marked - kWorkMarks;
     if (done <= 0) return absl::OkStatus();
-    std::ifstream marks(resume_path_, std::ios::binary);
-    marks.seekg(kNpyHeaderBytes);
-    const auto next = [&marks] {
-      std::string found(kMarkLayout.row_bytes(), '\0');
-      marks.read(found.data(), static_cast<std::streamsize>(found.size()));
-      return found;
-    };
+    RowStream marks(resume_path_, kMarkLayout);
     const size_t half = work_.size() / 2;
-    if (next() != work_.substr(0, half)) return Changed(done, "the model");
-    if (next() != work_.substr(half)) return Changed(done, "the options");
+    if (marks.Next() != work_.substr(0, half)) {
+      return Changed(done, "the model");
+    }
+    if (marks.Next() != work_.substr(half)) return Changed(done, "the options");
     absl::StatusOr<int64_t> rows = RowFile::RowsIn(output, layout_);
     if (rows.ok() && own_ranges_) {
       const auto scales = RowFile::RowsIn(scales_path_, kScaleLayout);
@@ -128,19 +124,26 @@ class BulkRun {
       return Keep(absl::StrCat(resume_path_, " counts ", done, " rows and ",
                                output, " holds ", *rows));
     }
+    RowStream written(output, layout_);
+    RowStream scales(scales_path_, kScaleLayout);
     for (int64_t i = 0; i < done; ++i) {
       std::string text;
       absl::Status refused;
       const auto more = source_->Next(&text, &refused);
       if (!more.ok()) return more.status();
       const std::string mark = MarkText(text, refused);
-      const std::string found = next();
-      if (*more && found == mark) continue;
-      if (!*more || found != MarkSkipped(mark)) {
+      const std::string both = marks.Next();
+      const std::string found = both.substr(0, kTextMarkBytes);
+      const bool skipped = found == MarkSkipped(mark);
+      if (!*more || (found != mark && !skipped)) {
         return Changed(done, absl::StrCat("the text of ", source_->NameOf(i)));
       }
-      if (!skip_bad()) return Skipped(i);
-      ++skipped_;
+      if (both.substr(kTextMarkBytes) !=
+          MarkRow(written.Next(), own_ranges_ ? scales.Next() : "")) {
+        return OtherRow(i);
+      }
+      if (skipped && !skip_bad()) return Skipped(i);
+      skipped_ += skipped ? 1 : 0;
     }
     done_ = done;
     return absl::OkStatus();
@@ -151,6 +154,13 @@ class BulkRun {
                              " rows of an interrupted run, and ", what,
                              " changed since; to resume it, repeat its "
                              "command"));
+  }
+
+  absl::Status OtherRow(int64_t i) const {
+    return Keep(absl::StrCat(
+        "row ", i, " of ", invocation_.settings.output,
+        own_ranges_ ? absl::StrCat(" or of ", scales_path_) : "",
+        " is not what the interrupted run wrote; the rows cannot be used"));
   }
 
   absl::Status Skipped(int64_t i) const {
@@ -251,9 +261,14 @@ class BulkRun {
         long_texts_.Count(embedding.truncated(), embedding.windows());
         rows += embedding.packed();
       }
-      const float scale = embedding.scale();
-      scales.append(reinterpret_cast<const char*>(&scale), sizeof(scale));
+      const float number = embedding.scale();
+      const absl::string_view scale(reinterpret_cast<const char*>(&number),
+                                    sizeof(number));
+      scales.append(scale.data(), scale.size());
       marks += pending_.front();
+      marks += MarkRow(
+          absl::string_view(rows).substr(rows.size() - layout_.row_bytes()),
+          own_ranges_ ? scale : "");
       pending_.pop_front();
     }
     absl::Status status = Write(static_cast<int64_t>(i), rows, scales, marks);

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +13,17 @@
 #include "client/cpp/encoderctl/output_file.h"
 
 namespace encoderd::ctl {
+
+RowStream::RowStream(const std::string& path, const RowLayout& layout)
+    : file_(path, std::ios::binary), row_bytes_(layout.row_bytes()) {
+  file_.seekg(kNpyHeaderBytes);
+}
+
+std::string RowStream::Next() {
+  std::string row(static_cast<size_t>(row_bytes_), '\0');
+  file_.read(row.data(), static_cast<std::streamsize>(row.size()));
+  return row;
+}
 
 std::optional<int64_t> RowFile::CountIn(const std::string& path,
                                         const RowLayout& layout) {

@@ -5,6 +5,7 @@
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_ROW_FILE_H_
 
 #include <cstdint>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,18 @@ struct RowLayout {
   int64_t columns = 0;  // values of a row; at least 1 where there are rows
   int64_t value_bytes = 0;
   int64_t row_bytes() const { return columns * value_bytes; }
+};
+
+// The rows of an .npy one after another, for one who knows that it has them.
+class RowStream {
+ public:
+  RowStream(const std::string& path, const RowLayout& layout);
+  // The next row's bytes; others, as many, where the file cannot be read.
+  std::string Next();
+
+ private:
+  std::ifstream file_;
+  const int64_t row_bytes_;
 };
 
 class RowFile {

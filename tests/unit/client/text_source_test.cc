@@ -61,6 +61,20 @@ TEST_F(TextSourceTest, ReadsLinesWithAndWithoutTheirEnds) {
   EXPECT_EQ(source_->NameOf(3), "standard input:4");
 }
 
+TEST_F(TextSourceTest, AByteOrderMarkIsNoPartOfTheFirstText) {
+  const std::string mark = "\xEF\xBB\xBF";
+  Read(mark + "one\n" + mark + "two\n", "lines");
+  EXPECT_THAT(texts_, ElementsAre("one", mark + "two"));
+  texts_.clear();
+  Read(mark + "\"one\"\n", "jsonl");
+  EXPECT_THAT(texts_, ElementsAre("one"));
+  texts_.clear();
+  Read(mark, "lines");
+  EXPECT_THAT(texts_, IsEmpty());
+  Read(mark.substr(0, 2) + "\n", "lines");
+  EXPECT_THAT(texts_, ElementsAre(mark.substr(0, 2)));
+}
+
 TEST_F(TextSourceTest, RefusesALineThatIsTooLongAndGoesOnBehindIt) {
   for (const char* quote : {"", "\""}) {
     texts_.clear();

@@ -139,6 +139,34 @@ TEST_F(TextSourceTest, SaysWhatIsWrongWithAJsonLine) {
   EXPECT_EQ(texts_[5], "inputs[5] has a number that no double can hold");
 }
 
+TEST_F(TextSourceTest, RefusesJsonThatIsDeepOrHasTheFieldTwice) {
+  const auto nested = [](int levels) {
+    return absl::StrCat("{\"x\": ", std::string(levels - 1, '['),
+                        std::string(levels - 1, ']'), ", \"text\": \"one\"}\n");
+  };
+  Read(absl::StrCat(nested(64), nested(65),
+                    std::string(LineReader::kMaxLineBytes, '['), "\n",
+                    "{\"text\": \"a\", \"x\": \"b\", \"text\": \"c\"}\n",
+                    "{\"text\": 1, \"text\": \"c\"}\n",
+                    "{\"x\": {\"text\": \"a\"}, \"text\": \"b\", \"x\": 1}\n",
+                    "[{\"text\": \"a\"}]\n{\"text\": [\"a\"]}\n"),
+       "jsonl");
+  ASSERT_THAT(texts_, SizeIs(8));
+  EXPECT_EQ(texts_[0], "one");
+  for (const int deep : {1, 2}) {
+    EXPECT_THAT(texts_[deep], HasSubstr("more than 64 levels deep"));
+  }
+  EXPECT_EQ(texts_[3], "inputs[3] has \"text\" more than once");
+  EXPECT_EQ(texts_[4], "inputs[4] has \"text\" more than once");
+  EXPECT_EQ(texts_[5], "b");
+  for (const int none : {6, 7}) {
+    EXPECT_EQ(texts_[none],
+              absl::StrCat("inputs[", none,
+                           "] is neither a JSON string nor an object with a "
+                           "string in \"text\""));
+  }
+}
+
 TEST_F(TextSourceTest, StopsInALineThatNeverEnds) {
   for (const std::string format : {"lines", "jsonl"}) {
     TextInput input;

@@ -75,14 +75,7 @@ class BulkRun {
     absl::Status status = lock_.Take(output);
     if (!status.ok()) return status;
     resume_path_ = ResumePathOf(output);
-    for (const std::string& path : {scales_path_, resume_path_}) {
-      if (!invocation_.WouldOverwriteInput(path)) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(path,
-                       ", which goes with --output, is the file of "
-                       "--input"));
-    }
-    status = CheckMarksFile(resume_path_);
+    status = TakeSideFiles();
     if (!status.ok()) return status;
     work_ = MarkWork(model, choices_.embed);
     if (choices_.resume) status = FindFinishedRows();
@@ -95,6 +88,28 @@ class BulkRun {
     }
     invocation_.environment.err << ".\n";
     return OpenRows();
+  }
+
+  // Locks the files that go with the output, as it is: they may be the output
+  // of another run, or another name of this one's.
+  absl::Status TakeSideFiles() {
+    for (const std::string& path : {scales_path_, resume_path_}) {
+      if (!invocation_.WouldOverwriteInput(path)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(path,
+                       ", which goes with --output, is the file of "
+                       "--input"));
+    }
+    absl::Status status = CheckDistinct(
+        {invocation_.settings.output, scales_path_, resume_path_});
+    if (status.ok()) {
+      status = marks_lock_.Take(resume_path_, Links::kRefuse);
+    }
+    if (status.ok() && own_ranges_) {
+      status = scales_lock_.Take(scales_path_, Links::kRefuse);
+    }
+    if (status.ok()) status = CheckMarksFile(resume_path_);
+    return status;
   }
 
   // Sets done_ to the rows that an interrupted run of the same work left, and
@@ -182,8 +197,9 @@ class BulkRun {
   absl::Status OpenRows() {
     if (rows_ != nullptr) return absl::OkStatus();
     const auto open = [](const std::string& path, const RowLayout& layout,
-                         int64_t rows, std::unique_ptr<RowFile>* opened) {
-      auto file = RowFile::Open(path, layout, rows);
+                         int64_t rows, std::unique_ptr<RowFile>* opened,
+                         Links links = Links::kRefuse) {
+      auto file = RowFile::Open(path, layout, rows, links);
       if (!file.ok()) return file.status();
       *opened = *std::move(file);
       return absl::OkStatus();
@@ -195,7 +211,8 @@ class BulkRun {
       status = open(scales_path_, kScaleLayout, done_, &scales_);
     }
     if (status.ok()) {
-      status = open(invocation_.settings.output, layout_, done_, &rows_);
+      status = open(invocation_.settings.output, layout_, done_, &rows_,
+                    Links::kFollow);
     }
     return status;
   }
@@ -351,6 +368,8 @@ class BulkRun {
   const Invocation& invocation_;
   const BulkChoices& choices_;
   OutputLock lock_;
+  OutputLock marks_lock_;
+  OutputLock scales_lock_;
   std::unique_ptr<TextSource> source_;
   RowLayout layout_;
   bool own_ranges_ = false;

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/npy.h"
-#include "client/cpp/encoderctl/output_file.h"
 
 namespace encoderd::ctl {
 
@@ -59,10 +58,13 @@ absl::StatusOr<int64_t> RowFile::RowsIn(const std::string& path,
 
 absl::StatusOr<std::unique_ptr<RowFile>> RowFile::Open(const std::string& path,
                                                        const RowLayout& layout,
-                                                       int64_t rows) {
+                                                       int64_t rows,
+                                                       Links links) {
   const int descriptor =
       open(path.c_str(),
-           O_RDWR | O_CREAT | O_CLOEXEC | (rows > 0 ? 0 : O_TRUNC), 0666);
+           O_RDWR | O_CREAT | O_CLOEXEC | (rows > 0 ? 0 : O_TRUNC) |
+               (links == Links::kRefuse ? O_NOFOLLOW : 0),
+           0666);
   if (descriptor < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot open ", path, " for writing"));

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/cpp/encoderctl/output_file.h"
 
 namespace encoderd::ctl {
 
@@ -47,10 +48,11 @@ class RowFile {
   static absl::StatusOr<int64_t> RowsIn(const std::string& path,
                                         const RowLayout& layout);
   // Keeps the first `rows` rows, which it must hold, and drops the rest.
-  // INVALID_ARGUMENT if the file cannot be opened.
-  static absl::StatusOr<std::unique_ptr<RowFile>> Open(const std::string& path,
-                                                       const RowLayout& layout,
-                                                       int64_t rows);
+  // INVALID_ARGUMENT if the file cannot be opened, or is a symbolic link that
+  // is refused.
+  static absl::StatusOr<std::unique_ptr<RowFile>> Open(
+      const std::string& path, const RowLayout& layout, int64_t rows,
+      Links links = Links::kFollow);
   ~RowFile();
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;

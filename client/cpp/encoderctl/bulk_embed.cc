@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <filesystem>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/job.h"
@@ -71,17 +70,11 @@ class BulkRun {
         LayoutOf(choices_.encoding, asked > 0 ? asked : model.dimensions());
     own_ranges_ = choices_.encoding == "int8" || choices_.encoding == "uint8";
     scales_path_ = absl::StrCat(output, ".scales.npy");
-    resume_path_ = ResumePathOf(output);
     most_texts_ = static_cast<int>(model.max_inputs_per_request());
-    for (const std::string& path : {scales_path_, resume_path_}) {
-      if (!invocation_.WouldOverwriteInput(path)) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat(path,
-                       ", which goes with --output, is the file of "
-                       "--input"));
-    }
     absl::Status status = lock_.Take(output);
-    if (status.ok()) status = CheckMarksFile(resume_path_);
+    if (!status.ok()) return status;
+    resume_path_ = ResumePathOf(output);
+    status = TakeSideFiles();
     if (!status.ok()) return status;
     work_ = MarkWork(model, choices_.embed);
     if (choices_.resume) status = FindFinishedRows();
@@ -96,6 +89,28 @@ class BulkRun {
     return OpenRows();
   }
 
+  // Locks the files that go with the output, as it is: they may be the output
+  // of another run, or another name of this one's.
+  absl::Status TakeSideFiles() {
+    for (const std::string& path : {scales_path_, resume_path_}) {
+      if (!invocation_.WouldOverwriteInput(path)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(path,
+                       ", which goes with --output, is the file of "
+                       "--input"));
+    }
+    absl::Status status = CheckDistinct(
+        {invocation_.settings.output, scales_path_, resume_path_});
+    if (status.ok()) {
+      status = marks_lock_.Take(resume_path_, Links::kRefuse);
+    }
+    if (status.ok() && own_ranges_) {
+      status = scales_lock_.Take(scales_path_, Links::kRefuse);
+    }
+    if (status.ok()) status = CheckMarksFile(resume_path_);
+    return status;
+  }
+
   // Sets done_ to the rows that an interrupted run of the same work left, and
   // passes over their texts. FAILED_PRECONDITION if what is there is not this
   // run's to throw away.
@@ -107,16 +122,12 @@ class BulkRun {
     if (!marked.ok()) return Keep(marked.status().message());
     const int64_t done = *marked - kWorkMarks;
     if (done <= 0) return absl::OkStatus();
-    std::ifstream marks(resume_path_, std::ios::binary);
-    marks.seekg(kNpyHeaderBytes);
-    const auto next = [&marks] {
-      std::string found(kMarkLayout.row_bytes(), '\0');
-      marks.read(found.data(), static_cast<std::streamsize>(found.size()));
-      return found;
-    };
+    RowStream marks(resume_path_, kMarkLayout);
     const size_t half = work_.size() / 2;
-    if (next() != work_.substr(0, half)) return Changed(done, "the model");
-    if (next() != work_.substr(half)) return Changed(done, "the options");
+    if (marks.Next() != work_.substr(0, half)) {
+      return Changed(done, "the model");
+    }
+    if (marks.Next() != work_.substr(half)) return Changed(done, "the options");
     absl::StatusOr<int64_t> rows = RowFile::RowsIn(output, layout_);
     if (rows.ok() && own_ranges_) {
       const auto scales = RowFile::RowsIn(scales_path_, kScaleLayout);
@@ -127,19 +138,26 @@ class BulkRun {
       return Keep(absl::StrCat(resume_path_, " counts ", done, " rows and ",
                                output, " holds ", *rows));
     }
+    RowStream written(output, layout_);
+    RowStream scales(scales_path_, kScaleLayout);
     for (int64_t i = 0; i < done; ++i) {
       std::string text;
       absl::Status refused;
       const auto more = source_->Next(&text, &refused);
       if (!more.ok()) return more.status();
       const std::string mark = MarkText(text, refused);
-      const std::string found = next();
-      if (*more && found == mark) continue;
-      if (!*more || found != MarkSkipped(mark)) {
+      const std::string both = marks.Next();
+      const std::string found = both.substr(0, kTextMarkBytes);
+      const bool skipped = found == MarkSkipped(mark);
+      if (!*more || (found != mark && !skipped)) {
         return Changed(done, absl::StrCat("the text of ", source_->NameOf(i)));
       }
-      if (!skip_bad()) return Skipped(i);
-      ++skipped_;
+      if (both.substr(kTextMarkBytes) !=
+          MarkRow(written.Next(), own_ranges_ ? scales.Next() : "")) {
+        return OtherRow(i);
+      }
+      if (skipped && !skip_bad()) return Skipped(i);
+      skipped_ += skipped ? 1 : 0;
     }
     done_ = done;
     return absl::OkStatus();
@@ -150,6 +168,13 @@ class BulkRun {
                              " rows of an interrupted run, and ", what,
                              " changed since; to resume it, repeat its "
                              "command"));
+  }
+
+  absl::Status OtherRow(int64_t i) const {
+    return Keep(absl::StrCat(
+        "row ", i, " of ", invocation_.settings.output,
+        own_ranges_ ? absl::StrCat(" or of ", scales_path_) : "",
+        " is not what the interrupted run wrote; the rows cannot be used"));
   }
 
   absl::Status Skipped(int64_t i) const {
@@ -171,8 +196,9 @@ class BulkRun {
   absl::Status OpenRows() {
     if (rows_ != nullptr) return absl::OkStatus();
     const auto open = [](const std::string& path, const RowLayout& layout,
-                         int64_t rows, std::unique_ptr<RowFile>* opened) {
-      auto file = RowFile::Open(path, layout, rows);
+                         int64_t rows, std::unique_ptr<RowFile>* opened,
+                         Links links = Links::kRefuse) {
+      auto file = RowFile::Open(path, layout, rows, links);
       if (!file.ok()) return file.status();
       *opened = *std::move(file);
       return absl::OkStatus();
@@ -187,7 +213,8 @@ class BulkRun {
       status = open(scales_path_, kScaleLayout, done_, &scales_);
     }
     if (status.ok()) {
-      status = open(invocation_.settings.output, layout_, done_, &rows_);
+      status = open(invocation_.settings.output, layout_, done_, &rows_,
+                    Links::kFollow);
     }
     return status;
   }
@@ -252,9 +279,14 @@ class BulkRun {
         long_texts_.Count(embedding.truncated(), embedding.windows());
         rows += embedding.packed();
       }
-      const float scale = embedding.scale();
-      scales.append(reinterpret_cast<const char*>(&scale), sizeof(scale));
+      const float number = embedding.scale();
+      const absl::string_view scale(reinterpret_cast<const char*>(&number),
+                                    sizeof(number));
+      scales.append(scale.data(), scale.size());
       marks += pending_.front();
+      marks += MarkRow(
+          absl::string_view(rows).substr(rows.size() - layout_.row_bytes()),
+          own_ranges_ ? scale : "");
       pending_.pop_front();
     }
     absl::Status status = Write(static_cast<int64_t>(i), rows, scales, marks);
@@ -340,6 +372,8 @@ class BulkRun {
   const Invocation& invocation_;
   const BulkChoices& choices_;
   OutputLock lock_;
+  OutputLock marks_lock_;
+  OutputLock scales_lock_;
   std::unique_ptr<TextSource> source_;
   RowLayout layout_;
   bool own_ranges_ = false;

@@ -38,7 +38,10 @@ class RowParser {
   bool too_long() const { return bytes_ > RecordReader::kMaxTextBytes; }
   // Quotes that are not closed would hold the rest of the file.
   bool endless() const { return in_quotes() && too_long(); }
-  bool text_after_quote() const { return text_after_quote_; }
+  bool too_wide() const { return too_wide_; }
+  bool text_after_quote() const {
+    return text_after_quote_ || (state_ == State::kReturn && quoted_);
+  }
 
   std::vector<std::string> TakeFields() {
     if (state_ == State::kReturn) Add('\r');  // the input ends in it
@@ -57,16 +60,19 @@ class RowParser {
       return;
     }
     if (state_ == State::kReturn && c != '\n') {
+      text_after_quote_ |= quoted_;
       Add('\r');
       state_ = State::kPlain;
     }
     if (c == '\n') {
       state_ = State::kEnd;
     } else if (c == '\r' && state_ != State::kReturn) {
+      quoted_ = state_ == State::kQuoteInQuoted;
       state_ = State::kReturn;
     } else if (c == ',') {
       ++bytes_;
-      if (fields_.size() < kMostFields) fields_.push_back(std::move(field_));
+      too_wide_ |= fields_.size() + 1 == kMostFields;
+      if (!too_wide_) fields_.push_back(std::move(field_));
       field_.clear();
       state_ = State::kFieldStart;
     } else if (c == '"' && state_ == State::kFieldStart) {
@@ -91,7 +97,9 @@ class RowParser {
   std::vector<std::string> fields_;
   std::string field_;
   int64_t bytes_ = 0;
+  bool quoted_ = false;  // in kReturn: a closing quote precedes it
   bool text_after_quote_ = false;
+  bool too_wide_ = false;
 };
 
 absl::Status NoColumn(const std::string& field,
@@ -136,6 +144,8 @@ absl::StatusOr<std::vector<std::string>> CsvReader::NextRow(
     if (row.too_long()) {
       *wrong =
           absl::StrCat("has more than ", RecordReader::kMaxTextBytes, " bytes");
+    } else if (row.too_wide()) {
+      *wrong = absl::StrCat("has more than ", kMostFields, " fields");
     } else if (row.text_after_quote()) {
       *wrong =
           "has text after a closing quote: double the quotes inside a quoted "

@@ -127,6 +127,10 @@ absl::StatusOr<bool> LineReader::Extend() {
 absl::StatusOr<bool> LineReader::Next(std::string* line, int64_t* length) {
   line->clear();
   *length = 0;
+  if (bytes_read_ == 0) {
+    const absl::Status skipped = SkipByteOrderMark();
+    if (!skipped.ok()) return skipped;
+  }
   bool whole = false;
   bool any = false;
   while (!whole) {

@@ -35,8 +35,9 @@ class LineReader {
   void StopWhen(std::function<bool()> stop) { stop_ = std::move(stop); }
 
   // The next line without its end (LF or CR LF), and its length in bytes; false
-  // at the end. A line past kMaxLineBytes is passed over, and *line is empty.
-  // DATA_LOSS if reading fails.
+  // at the end. A byte order mark before the first is passed over. A line past
+  // kMaxLineBytes is passed over, and *line is empty. DATA_LOSS if reading
+  // fails.
   absl::StatusOr<bool> Next(std::string* line, int64_t* length);
 
   // Passes over a UTF-8 byte order mark where the input begins with one, in

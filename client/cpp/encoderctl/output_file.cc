@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 
 #include "absl/strings/cord.h"
@@ -44,6 +45,19 @@ bool IsBrokenPipe(const absl::Status& status) {
   return status.GetPayload(kBrokenPipe).has_value();
 }
 
+absl::Status CheckDistinct(const std::vector<std::string>& files) {
+  std::error_code neither;  // one that is not there is no other
+  for (size_t i = 0; i < files.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (!std::filesystem::equivalent(files[i], files[j], neither)) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          files[i], ", which goes with --output, is the same file as ",
+          files[j], "; remove it, or write to another --output"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 OutputLock::~OutputLock() {
   if (descriptor_ < 0) return;
   struct stat info = {};
@@ -54,15 +68,28 @@ OutputLock::~OutputLock() {
   close(descriptor_);
 }
 
-absl::Status OutputLock::Take(const std::string& path) {
+absl::Status OutputLock::Take(const std::string& path, Links links) {
   path_ = path;
-  constexpr int kBoth = O_RDWR | O_CREAT | O_CLOEXEC;
+  const int both =
+      O_RDWR | O_CREAT | O_CLOEXEC | (links == Links::kRefuse ? O_NOFOLLOW : 0);
   while (true) {
-    descriptor_ = open(path.c_str(), kBoth | O_EXCL, 0666);
+    descriptor_ = open(path.c_str(), both | O_EXCL, 0666);
     made_ = descriptor_ >= 0;
-    if (!made_) descriptor_ = open(path.c_str(), kBoth, 0666);
+    if (!made_) descriptor_ = open(path.c_str(), both, 0666);
+    if (descriptor_ < 0 && links == Links::kRefuse && errno == ELOOP) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          path,
+          " is a symbolic link; remove it, or write to another --output"));
+    }
     if (descriptor_ < 0) {
       return CannotOpen(path, errno);
+    }
+    struct stat info = {};
+    if (fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          path,
+          " is not a regular file, which this needs; write to another "
+          "--output"));
     }
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       made_ = false;

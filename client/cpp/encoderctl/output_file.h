@@ -4,6 +4,7 @@
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_OUTPUT_FILE_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -22,6 +23,16 @@ absl::Status CannotOpen(absl::string_view name, int error);
 // last line: no error, but nothing is left to do.
 bool IsBrokenPipe(const absl::Status& status);
 
+// FAILED_PRECONDITION if two of the files of one run are the same file, by a
+// link: the output, and those that go with it.
+absl::Status CheckDistinct(const std::vector<std::string>& files);
+
+// What becomes of a symbolic link that has the name of a file to write.
+enum class Links {
+  kFollow,  // the person's own name for the output
+  kRefuse,  // files that encoderctl names write to nothing else
+};
+
 // One run at a time writes a file: held by the system, for as long as this
 // lives, whatever becomes of the process.
 class OutputLock {
@@ -33,8 +44,9 @@ class OutputLock {
   OutputLock& operator=(const OutputLock&) = delete;
 
   // Makes the file if it is not there; leaves alone what is in it. NOT_FOUND if
-  // it cannot be opened; ABORTED while another run holds it. Once only.
-  absl::Status Take(const std::string& path);
+  // it cannot be opened; FAILED_PRECONDITION if it is no regular file, or a
+  // link that is refused; ABORTED while another run holds it. Once only.
+  absl::Status Take(const std::string& path, Links links = Links::kFollow);
 
   // Whether the file was there before.
   bool found() const { return !made_; }

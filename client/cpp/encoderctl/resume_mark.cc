@@ -13,14 +13,14 @@
 namespace encoderd::ctl {
 namespace {
 
-std::string Mark(absl::string_view text) {
+std::string Mark(absl::string_view text, int64_t bytes) {
   std::string digest(EVP_MAX_MD_SIZE, '\0');
   if (EVP_Digest(text.data(), text.size(),
                  reinterpret_cast<unsigned char*>(digest.data()), nullptr,
                  EVP_sha256(), nullptr) != 1) {
     std::abort();  // a libcrypto without SHA-256
   }
-  digest.resize(static_cast<size_t>(kMarkLayout.row_bytes()));
+  digest.resize(static_cast<size_t>(bytes));
   return digest;
 }
 
@@ -34,6 +34,11 @@ std::string ToText(const google::protobuf::Message& message) {
 }  // namespace
 
 std::string ResumePathOf(const std::string& output) {
+  std::error_code error;
+  if (std::filesystem::is_symlink(output, error)) {
+    const auto file = std::filesystem::canonical(output, error);
+    if (!error) return absl::StrCat(file.string(), ".resume");
+  }
   return absl::StrCat(output, ".resume");
 }
 
@@ -61,17 +66,23 @@ std::string MarkWork(const v1::Model& model,
   client::EmbedOptions changing = options;
   // Changes only the rows that it skips: MarkSkipped.
   changing.on_error = v1::ON_ERROR_PER_INPUT;
-  return Mark(ToText(said)) +
-         Mark(ToText(client::ToRequest(changing).options()));
+  const int64_t bytes = kMarkLayout.row_bytes();
+  return Mark(ToText(said), bytes) +
+         Mark(ToText(client::ToRequest(changing).options()), bytes);
 }
 
 std::string MarkText(absl::string_view text, const absl::Status& refused) {
   return Mark(refused.ok() ? absl::StrCat("text ", text)
-                           : absl::StrCat("refused ", refused.message()));
+                           : absl::StrCat("refused ", refused.message()),
+              kTextMarkBytes);
 }
 
 std::string MarkSkipped(absl::string_view mark) {
-  return Mark(absl::StrCat("skipped ", mark));
+  return Mark(absl::StrCat("skipped ", mark), kTextMarkBytes);
+}
+
+std::string MarkRow(absl::string_view row, absl::string_view scale) {
+  return Mark(absl::StrCat(row, scale), kRowMarkBytes);
 }
 
 }  // namespace encoderd::ctl

@@ -1,16 +1,18 @@
 // OUT.npy.resume: by what a run into OUT.npy knows the rows that an interrupted
-// one left. An .npy [2 + rows, 16] of bytes, written like OUT.npy itself:
+// one left. An .npy [2 + rows, 24] of bytes, written like OUT.npy itself:
 //
 //   row 0, 1    marks of the model and of the options
-//   row 2 + i   mark of text i, once row i of OUT.npy was handed to the system;
-//               another one if the text was skipped and its row is 0
+//   row 2 + i   once row i of OUT.npy was handed to the system: 16 bytes, the
+//               mark of text i, another one if the text was skipped and its
+//               row is 0; 8 bytes, the mark of the row's bytes
 //
-// A mark is the first 16 bytes of a SHA-256. The input is known by the texts
-// that were used, not by its time, its name or its whole: a row costs 16 bytes
-// and a microsecond, nothing is read before the first row, and a text further
-// on may change before the run is resumed. Then the used texts are read once
-// more, as fast as the input can be parsed, which is far from computing them
-// again.
+// A mark is the first bytes of a SHA-256. The input is known by the texts that
+// were used, not by its time, its name or its whole: a row costs 24 bytes and
+// some microseconds, nothing is read before the first row, and a text further
+// on may change before the run is resumed. Then the used texts and their rows
+// are read once more, as fast as the input can be parsed and SHA-256 computed
+// (a million rows of 384 floats: 1.5 GB), which is far from computing them
+// again. So rows that another program wrote, or a disk changed, are found.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_RESUME_MARK_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_RESUME_MARK_H_
 
@@ -23,10 +25,13 @@
 
 namespace encoderd::ctl {
 
-inline const RowLayout kMarkLayout{"|u1", 16, 1};
+inline constexpr int64_t kTextMarkBytes = 16;
+inline constexpr int64_t kRowMarkBytes = 8;
+inline const RowLayout kMarkLayout{"|u1", kTextMarkBytes + kRowMarkBytes, 1};
 inline constexpr int64_t kWorkMarks = 2;  // of model and options, before texts
 
-// Where the marks of `output` lie.
+// Where the marks of `output` lie, which must be there: beside the file itself
+// where `output` is a symbolic link, so that all its names have the same marks.
 std::string ResumePathOf(const std::string& output);
 
 // Whether the file begins as marks do. One that does not may be a person's own
@@ -44,6 +49,8 @@ std::string MarkWork(const v1::Model& model,
 std::string MarkText(absl::string_view text, const absl::Status& refused);
 // The mark that takes its place once the text was skipped.
 std::string MarkSkipped(absl::string_view mark);
+// The mark of a row's bytes, and of its scale's where it has one.
+std::string MarkRow(absl::string_view row, absl::string_view scale);
 
 }  // namespace encoderd::ctl
 

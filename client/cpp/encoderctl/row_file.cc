@@ -6,14 +6,23 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/npy.h"
-#include "client/cpp/encoderctl/output_file.h"
 
 namespace encoderd::ctl {
+
+RowStream::RowStream(const std::string& path, const RowLayout& layout)
+    : file_(path, std::ios::binary), row_bytes_(layout.row_bytes()) {
+  file_.seekg(kNpyHeaderBytes);
+}
+
+std::string RowStream::Next() {
+  std::string row(static_cast<size_t>(row_bytes_), '\0');
+  file_.read(row.data(), static_cast<std::streamsize>(row.size()));
+  return row;
+}
 
 std::optional<int64_t> RowFile::CountIn(const std::string& path,
                                         const RowLayout& layout) {
@@ -49,10 +58,13 @@ absl::StatusOr<int64_t> RowFile::RowsIn(const std::string& path,
 
 absl::StatusOr<std::unique_ptr<RowFile>> RowFile::Open(const std::string& path,
                                                        const RowLayout& layout,
-                                                       int64_t rows) {
+                                                       int64_t rows,
+                                                       Links links) {
   const int descriptor =
       open(path.c_str(),
-           O_RDWR | O_CREAT | O_CLOEXEC | (rows > 0 ? 0 : O_TRUNC), 0666);
+           O_RDWR | O_CREAT | O_CLOEXEC | (rows > 0 ? 0 : O_TRUNC) |
+               (links == Links::kRefuse ? O_NOFOLLOW : 0),
+           0666);
   if (descriptor < 0) return CannotOpen(path, errno);
   std::unique_ptr<RowFile> file(new RowFile(path, layout, descriptor, rows));
   absl::Status status = file->WriteHead(rows);

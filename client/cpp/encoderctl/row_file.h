@@ -5,6 +5,7 @@
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_ROW_FILE_H_
 
 #include <cstdint>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/cpp/encoderctl/output_file.h"
 
 namespace encoderd::ctl {
 
@@ -21,6 +23,18 @@ struct RowLayout {
   int64_t columns = 0;  // values of a row; at least 1 where there are rows
   int64_t value_bytes = 0;
   int64_t row_bytes() const { return columns * value_bytes; }
+};
+
+// The rows of an .npy one after another, for one who knows that it has them.
+class RowStream {
+ public:
+  RowStream(const std::string& path, const RowLayout& layout);
+  // The next row's bytes; others, as many, where the file cannot be read.
+  std::string Next();
+
+ private:
+  std::ifstream file_;
+  const int64_t row_bytes_;
 };
 
 class RowFile {
@@ -34,10 +48,11 @@ class RowFile {
   static absl::StatusOr<int64_t> RowsIn(const std::string& path,
                                         const RowLayout& layout);
   // Keeps the first `rows` rows, which it must hold, and drops the rest.
-  // NOT_FOUND if the file cannot be opened.
-  static absl::StatusOr<std::unique_ptr<RowFile>> Open(const std::string& path,
-                                                       const RowLayout& layout,
-                                                       int64_t rows);
+  // NOT_FOUND if the file cannot be opened, or is a symbolic link that is
+  // refused.
+  static absl::StatusOr<std::unique_ptr<RowFile>> Open(
+      const std::string& path, const RowLayout& layout, int64_t rows,
+      Links links = Links::kFollow);
   ~RowFile();
   RowFile(const RowFile&) = delete;
   RowFile& operator=(const RowFile&) = delete;

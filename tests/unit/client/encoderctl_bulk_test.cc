@@ -1,6 +1,7 @@
 // encoderctl embed into an .npy: bad texts, files, one writer at a time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <string>
@@ -196,6 +197,72 @@ TEST_F(EncoderctlBulkTest, RefusesMoreInFlightThanAStreamHolds) {
 TEST_F(EncoderctlBulkTest, SaysWhereTheOutputCannotBeWritten) {
   EXPECT_EQ(Run("none/out.npy"), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("cannot open"));
+}
+
+TEST_F(EncoderctlBulkTest, FilesThatGoWithTheOutputAreNoOtherNamesOfIt) {
+  for (const std::string side : {".resume", ".scales.npy"}) {
+    for (const bool hard : {false, true}) {
+      const std::string path = Path("out.npy" + side);
+      Write("out.npy", "");
+      if (hard) {
+        std::filesystem::create_hard_link(Path("out.npy"), path);
+      } else {
+        std::filesystem::create_symlink("out.npy", path);
+      }
+      EXPECT_EQ(Run("out.npy", {"--encoding=int8"}), kExitFailed);
+      EXPECT_THAT(err_, HasSubstr(path +
+                                  ", which goes with --output, is the same "
+                                  "file as " +
+                                  Path("out.npy") + "; remove it"));
+      EXPECT_EQ(Read(Path("out.npy")), "");
+      std::filesystem::remove(path);
+    }
+  }
+  Write("out.npy.resume", "");
+  std::filesystem::create_hard_link(Path("out.npy.resume"),
+                                    Path("out.npy.scales.npy"));
+  EXPECT_EQ(Run("out.npy", {"--encoding=int8"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("out.npy.resume, which goes with --output, is "
+                              "the same file as " +
+                              Path("out.npy.scales.npy")));
+}
+
+TEST_F(EncoderctlBulkTest, FilesThatGoWithTheOutputHaveOneWriterEach) {
+  for (const std::string side : {".resume", ".scales.npy"}) {
+    OutputLock other;  // of a run into that file
+    ASSERT_TRUE(other.Take(Path("out.npy" + side)).ok());
+    EXPECT_EQ(Run("out.npy", {"--encoding=int8"}), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr(Path("out.npy" + side) +
+                                " is being written by another run"));
+    EXPECT_FALSE(std::filesystem::exists(Path("out.npy")));
+  }
+  EXPECT_EQ(Run("out.npy", {"--encoding=int8"}), kExitOk) << err_;
+}
+
+TEST_F(EncoderctlBulkTest, WritesThroughNoLinkThatGoesWithTheOutput) {
+  for (const std::string side : {".resume", ".scales.npy"}) {
+    for (const bool dangling : {false, true}) {
+      const std::string path = Path("out.npy" + side);
+      std::filesystem::remove(Path("victim"));
+      if (!dangling) Write("victim", NpyHeader(0, 24, "|u1"));
+      std::filesystem::create_symlink("victim", path);
+      EXPECT_EQ(Run("out.npy", {"--encoding=int8", "--resume=no"}),
+                kExitFailed);
+      EXPECT_THAT(err_, HasSubstr(path + " is a symbolic link; remove it"));
+      EXPECT_EQ(Read(Path("victim")), dangling ? "" : NpyHeader(0, 24, "|u1"));
+      EXPECT_EQ(std::filesystem::exists(Path("victim")), !dangling);
+      EXPECT_FALSE(std::filesystem::exists(Path("out.npy")));
+      std::filesystem::remove(path);
+    }
+  }
+}
+
+TEST_F(EncoderctlBulkTest, RefusesAnOutputThatIsNoRegularFile) {
+  ASSERT_EQ(mkfifo(Path("out.npy").c_str(), 0600), 0);
+  EXPECT_EQ(Run("out.npy"), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr(Path("out.npy") + " is not a regular file"));
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
+  EXPECT_TRUE(std::filesystem::is_fifo(Path("out.npy")));
 }
 
 }  // namespace

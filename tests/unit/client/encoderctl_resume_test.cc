@@ -99,8 +99,8 @@ TEST_F(EncoderctlResumeTest, EveryStateOfADeadRunIsResumed) {
   FailARun();
   const std::string rows = Read(Path("out.npy"));
   const std::string marks = Read(Path("out.npy.resume"));
-  const int64_t done = (marks.size() - kNpyHeaderBytes) / 16 - 2;
-  const std::string row(24, 'x'), mark(16, 'x');
+  const int64_t done = (marks.size() - kNpyHeaderBytes) / 24 - 2;
+  const std::string row(24, 'x'), mark(24, 'x');
   const auto head = [](std::string file, int64_t count, int columns,
                        const char* type) {
     return file.replace(0, kNpyHeaderBytes, NpyHeader(count, columns, type));
@@ -118,9 +118,9 @@ TEST_F(EncoderctlResumeTest, EveryStateOfADeadRunIsResumed) {
       {"a row without a mark", row_more, marks, done},
       {"half a mark", row_more, marks + mark.substr(0, 9), done},
       {"a mark that is not counted", row_more, marks + mark, done},
-      {"rows that are not cut yet", rows, head(marks, 102, 16, "|u1"), 100},
-      {"no mark of a text", "finished", head(marks, 2, 16, "|u1"), 0},
-      {"no mark of the work", "finished", head("", 0, 16, "|u1"), 0},
+      {"rows that are not cut yet", rows, head(marks, 102, 24, "|u1"), 100},
+      {"no mark of a text", "finished", head(marks, 2, 24, "|u1"), 0},
+      {"no mark of the work", "finished", head("", 0, 24, "|u1"), 0},
       {"no marks", "finished", "", 0},
       {"no rows", "", marks, 0},
   };
@@ -319,6 +319,56 @@ TEST_F(EncoderctlResumeTest, RefusesMarksThatAreDamagedOrContradictTheRows) {
           "rows and " + Path("out.npy holds 1"));
   EXPECT_EQ(Run("out.npy", {"--resume=no"}), kExitOk) << err_;
   EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+}
+
+TEST_F(EncoderctlResumeTest, RefusesRowsThatItDidNotWrite) {
+  ASSERT_EQ(Run("whole.npy", {"--encoding=int8"}), kExitOk) << err_;
+  FailARun({"--encoding=int8"});
+  const std::string rows = Read(Path("out.npy"));
+  const std::string scales = Read(Path("out.npy.scales.npy"));
+  const std::string head = rows.substr(0, kNpyHeaderBytes);
+  std::string one_bit = rows;
+  one_bit[kNpyHeaderBytes + 7 * 6] ^= 4;
+  std::string other_scale = scales;
+  other_scale[kNpyHeaderBytes + 7 * 4] ^= 4;
+  struct Change {
+    std::string rows, scales;
+    int row;
+  };
+  for (const Change& change :
+       {Change{one_bit, scales, 7}, Change{rows, other_scale, 7},
+        Change{head + std::string(rows.size() - head.size(), '\0'), scales,
+               0}}) {
+    Write("out.npy", change.rows);
+    Write("out.npy.scales.npy", change.scales);
+    EXPECT_EQ(Run("out.npy", {"--encoding=int8"}), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr(absl::StrCat(
+                          "row ", change.row, " of ", Path("out.npy"),
+                          " or of ", Path("out.npy.scales.npy"),
+                          " is not what the interrupted run wrote; "
+                          "the rows cannot be used; to start over, "
+                          "add --resume=no\n")));
+    EXPECT_EQ(Read(Path("out.npy")), change.rows);
+  }
+  Write("out.npy", rows);
+  Write("out.npy.scales.npy", scales);
+  EXPECT_EQ(Run("out.npy", {"--encoding=int8"}), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("Resuming: "));
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+}
+
+TEST_F(EncoderctlResumeTest, AFileHasTheSameMarksByEachOfItsNames) {
+  ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
+  FailARun();
+  std::filesystem::create_symlink(Path("out.npy"), Path("link.npy"));
+  Write("other.jsonl", "\"other\"\n");
+  EXPECT_EQ(Run("link.npy", {}, "other.jsonl"), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("other.jsonl:1 changed since"));
+  EXPECT_EQ(Run("link.npy"), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("Resuming: "));
+  EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
+  EXPECT_FALSE(std::filesystem::exists(Path("link.npy.resume")));
 }
 
 }  // namespace

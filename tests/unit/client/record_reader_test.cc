@@ -102,6 +102,22 @@ TEST(CsvReaderTest, RefusesARowOfAnotherWidthAndGoesOnBehindIt) {
                           "two"));
 }
 
+TEST(CsvReaderTest, ACarriageReturnIsTextAfterAClosingQuoteToo) {
+  EXPECT_THAT(Csv("text\n\"a\"\rb\nok\n\"a\"\r\r\n\"fine\"\r\n\"a\"\r"),
+              ElementsAre(StartsWith("!has text after a closing quote"), "ok",
+                          StartsWith("!has text after a closing quote"), "fine",
+                          StartsWith("!has text after a closing quote")));
+}
+
+TEST(CsvReaderTest, RefusesARowOfMoreFieldsThanItKeeps) {
+  const std::string most((1 << 16) - 1, ',');
+  EXPECT_THAT(Csv(absl::StrCat("text", most, "\none", most, "\ntwo", most,
+                               ",,\nthree", most, "\n")),
+              ElementsAre("one", "!has more than 65536 fields", "three"));
+  EXPECT_THAT(Csv(absl::StrCat("text", most, ",\n")),
+              ElementsAre("begin: the first row has more than 65536 fields"));
+}
+
 TEST(CsvReaderTest, NamesTheColumnsWhereTheFieldIsNone) {
   EXPECT_THAT(
       Csv("id,body\n1,one\n"),

@@ -69,6 +69,20 @@ TEST_F(TextSourceTest, EmptyLinesAtTheEndAreNoTextsAndBlanksAreOne) {
   EXPECT_THAT(texts_, IsEmpty());
 }
 
+TEST_F(TextSourceTest, AByteOrderMarkIsNoPartOfTheFirstText) {
+  const std::string mark = "\xEF\xBB\xBF";
+  Read(mark + "one\n" + mark + "two\n", "lines");
+  EXPECT_THAT(texts_, ElementsAre("one", mark + "two"));
+  texts_.clear();
+  Read(mark + "\"one\"\n", "jsonl");
+  EXPECT_THAT(texts_, ElementsAre("one"));
+  texts_.clear();
+  Read(mark, "lines");
+  EXPECT_THAT(texts_, IsEmpty());
+  Read(mark.substr(0, 2) + "\n", "lines");
+  EXPECT_THAT(texts_, ElementsAre(mark.substr(0, 2)));
+}
+
 TEST_F(TextSourceTest, RefusesALineThatIsTooLongAndGoesOnBehindIt) {
   for (const char* quote : {"", "\""}) {
     texts_.clear();
@@ -131,6 +145,34 @@ TEST_F(TextSourceTest, SaysWhatIsWrongWithAJsonLine) {
             "inputs[4] is neither a JSON string nor an object with a string in "
             "\"text\"; strings are in: words (--field)");
   EXPECT_EQ(texts_[5], "inputs[5] has a number that no double can hold");
+}
+
+TEST_F(TextSourceTest, RefusesJsonThatIsDeepOrHasTheFieldTwice) {
+  const auto nested = [](int levels) {
+    return absl::StrCat("{\"x\": ", std::string(levels - 1, '['),
+                        std::string(levels - 1, ']'), ", \"text\": \"one\"}\n");
+  };
+  Read(absl::StrCat(nested(64), nested(65),
+                    std::string(LineReader::kMaxLineBytes, '['), "\n",
+                    "{\"text\": \"a\", \"x\": \"b\", \"text\": \"c\"}\n",
+                    "{\"text\": 1, \"text\": \"c\"}\n",
+                    "{\"x\": {\"text\": \"a\"}, \"text\": \"b\", \"x\": 1}\n",
+                    "[{\"text\": \"a\"}]\n{\"text\": [\"a\"]}\n"),
+       "jsonl");
+  ASSERT_THAT(texts_, SizeIs(8));
+  EXPECT_EQ(texts_[0], "one");
+  for (const int deep : {1, 2}) {
+    EXPECT_THAT(texts_[deep], HasSubstr("more than 64 levels deep"));
+  }
+  EXPECT_EQ(texts_[3], "inputs[3] has \"text\" more than once");
+  EXPECT_EQ(texts_[4], "inputs[4] has \"text\" more than once");
+  EXPECT_EQ(texts_[5], "b");
+  for (const int none : {6, 7}) {
+    EXPECT_EQ(texts_[none],
+              absl::StrCat("inputs[", none,
+                           "] is neither a JSON string nor an object with a "
+                           "string in \"text\""));
+  }
 }
 
 TEST_F(TextSourceTest, StopsInALineThatNeverEnds) {

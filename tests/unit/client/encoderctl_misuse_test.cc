@@ -12,11 +12,9 @@ namespace encoderd::ctl {
 namespace {
 
 using encoderd::testing::FakeEncoderService;
-using encoderd::testing::FakeError;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;

@@ -80,12 +80,10 @@ class BulkRun {
     if (choices_.resume) status = FindFinishedRows();
     if (!status.ok() || done_ == 0) return status;
     before_ = done_;
-    invocation_.environment.err << "Resuming: " << done_
-                                << " texts already done";
-    if (skipped_ > 0) {
-      invocation_.environment.err << ", " << skipped_ << " of them skipped";
-    }
-    invocation_.environment.err << ".\n";
+    invocation_.environment.err << absl::StrCat(
+        "Resuming: ", done_, " texts already done",
+        skipped_ > 0 ? absl::StrCat(", ", skipped_, " of them skipped") : "",
+        ".\n");
     return OpenRows();
   }
 
@@ -95,9 +93,7 @@ class BulkRun {
     for (const std::string& path : {scales_path_, resume_path_}) {
       if (!invocation_.WouldOverwriteInput(path)) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat(path,
-                       ", which goes with --output, is the file of "
-                       "--input"));
+          absl::StrCat(path, ", which goes with --output, is also --input"));
     }
     absl::Status status = CheckDistinct(
         {invocation_.settings.output, scales_path_, resume_path_});
@@ -365,7 +361,7 @@ class BulkRun {
       invocation_.environment.err << skipped_ << " of " << done_
                                   << " texts were skipped; their rows are 0\n";
     }
-    const bool none = skipped_ > 0 && before_ == 0 && skipped_ == done_;
+    const bool none = skipped_ > 0 && skipped_ == done_;
     return none ? kExitFailed : kExitOk;
   }
 

@@ -30,7 +30,7 @@ inline constexpr int64_t kRowMarkBytes = 8;
 inline const RowLayout kMarkLayout{"|u1", kTextMarkBytes + kRowMarkBytes, 1};
 inline constexpr int64_t kWorkMarks = 2;  // of model and options, before texts
 
-// Where the marks of `output` lie, which must be there: beside the file itself
+// Where the marks of `output` lie, which must be there: next to the file itself
 // where `output` is a symbolic link, so that all its names have the same marks.
 std::string ResumePathOf(const std::string& output);
 

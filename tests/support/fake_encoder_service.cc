@@ -316,7 +316,12 @@ grpc::Status FakeEncoderService::EmbedStream(
         embedding->mutable_error()->ParseFromString(bad.error_details());
         continue;
       }
-      embedding->set_packed(PackFloats(FakeVector(input.text())));
+      const std::vector<float> values = FakeVector(input.text());
+      embedding->set_packed(PackFloats(values));
+      if (request.options().encoding() == v1::ENCODING_INT8) {
+        embedding->mutable_packed()->resize(values.size());  // any such bytes
+        embedding->set_scale(values[0]);
+      }
       Tell(request.options(), input.text(), embedding, &response);
     }
     End();

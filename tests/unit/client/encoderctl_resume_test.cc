@@ -266,8 +266,10 @@ TEST_F(EncoderctlResumeTest, ARunThatIsRefusedCostsNoHalfDoneWork) {
 TEST_F(EncoderctlResumeTest, RowsOfOtherTextsAreNotResumed) {
   ASSERT_EQ(Run("whole.npy"), kExitOk) << err_;
   FailARun();
+  std::string others;
+  for (int i = 0; i < 2 * kTexts; ++i) others += "other\n";
   for (const std::string resume : {"yes", "no"}) {
-    std::istringstream in(std::string(2 * kTexts, '\n'));
+    std::istringstream in(others);
     std::ostringstream out, err;
     Environment environment{in, out, err};
     EXPECT_EQ(RunEncoderctl(

@@ -7,12 +7,10 @@ that made it, however that ends.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import re
 import shutil
-import subprocess
 import weakref
 from types import TracebackType
 from typing import Any, List, Mapping, Optional, Type, Union
@@ -25,8 +23,6 @@ from encoderd.client import Client
 Path = Union[str, "os.PathLike[str]"]
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
-_UNKNOWN_FLAG = re.compile(r"Unknown command line flag '(\w+)'")
-_FLAG = re.compile(r"^ +--(?:\[no\])?(\w+)", re.MULTILINE)
 
 
 class Server:
@@ -77,12 +73,6 @@ class Server:
                                            stop_timeout)
         try:
             self._process.wait_until_serving(start_timeout)
-        except ServerStartError as error:
-            self.stop()
-            unknown = _unknown_flag(path, error)
-            if unknown is None:
-                raise
-            raise unknown from None
         except BaseException:
             self.stop()
             raise
@@ -196,22 +186,6 @@ def _folder(name: str, given: Path) -> str:
             "huggingface_hub) and pass the folder: "
             f"huggingface_hub.snapshot_download({folder!r})")
     return folder
-
-
-def _unknown_flag(program: str, error: ServerStartError
-                  ) -> Optional[ServerStartError]:
-    """What to raise where the program does not have a flag; None: another
-    fault."""
-    unknown = _UNKNOWN_FLAG.search(error.log)
-    if not unknown:
-        return None
-    listed = subprocess.run([program, "--help"], capture_output=True,
-                            text=True, check=False).stdout
-    near = difflib.get_close_matches(unknown[1], _FLAG.findall(listed), 1)
-    meant = f"; did you mean {near[0]}?" if near else ";"
-    return ServerStartError(
-        f"encoderd has no flag {unknown[1]!r}{meant} `encoderd --help` lists "
-        "its flags", error.exit_code, error.log)
 
 
 def _text(value: object) -> str:

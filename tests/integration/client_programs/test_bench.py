@@ -44,5 +44,5 @@ def test_a_text_that_is_too_long_ends_the_bench_with_its_reason(server):
                       "--count=2", "--warm_up=0s", "--duration=5m")
     assert done.returncode == 1
     assert done.stdout == ""
-    assert "inputs[0] has 602 tokens; this model takes at most 256" in done.stderr
+    assert "has 602 tokens; this model takes at most 256" in done.stderr
     assert "--truncate=end" in done.stderr

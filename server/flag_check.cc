@@ -152,7 +152,12 @@ absl::Status CheckFile(const std::string& path, int files_left) {
   for (int number = 1; std::getline(file, line); ++number) {
     const absl::string_view text = absl::StripAsciiWhitespace(line);
     if (text.empty() || text[0] == '#') continue;
-    const absl::Status status = CheckLine(text, files_left - 1);
+    absl::Status status = CheckLine(text, files_left - 1);
+    if (status.ok() && absl::ascii_isspace(line.back())) {
+      status =
+          Bad("a blank or carriage return at the end would belong to the "
+              "value: remove it");
+    }
     if (status.ok()) continue;
     return Bad(absl::StrCat(path, ":", number, ": ", status.message()));
   }

@@ -68,6 +68,8 @@ TEST(ProcessFlagsTest, ALineOfAFlagfileIsNamedWithWhatToWriteInstead) {
       {"--threads=1  # one", ":2: --threads: a comment needs a separate line"},
       {"--model /srv/model", ":2: write --model=/srv/model, without a space"},
       {"threads=1", ":2: a line is a flag, --NAME=VALUE, or a comment"},
+      {"--threads=1 ", ":2: a blank or carriage return at the end"},
+      {"--threads=1\r", ":2: a blank or carriage return at the end"},
       {"--thread=1", ":2: no flag --thread; did you mean --threads?"},
       {"--flagfile=/none", ":2: --flagfile=/none: cannot be read"},
       {"--flagfile=" + path, "too many files name another"},

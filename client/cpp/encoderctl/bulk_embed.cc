@@ -19,15 +19,6 @@
 namespace encoderd::ctl {
 namespace {
 
-RowLayout LayoutOf(const std::string& encoding, int64_t dimensions) {
-  if (encoding == "float16") return {"<f2", dimensions, 2};
-  if (encoding == "int8") return {"|i1", dimensions, 1};
-  if (encoding == "uint8") return {"|u1", dimensions, 1};
-  if (encoding == "binary") return {"|i1", (dimensions + 7) / 8, 1};
-  if (encoding == "ubinary") return {"|u1", (dimensions + 7) / 8, 1};
-  return {"<f4", dimensions, 4};
-}
-
 class BulkRun {
  public:
   BulkRun(const Invocation& invocation, const BulkChoices& choices)
@@ -104,6 +95,7 @@ class BulkRun {
       status = scales_lock_.Take(scales_path_, Links::kRefuse);
     }
     if (status.ok()) status = CheckMarksFile(resume_path_);
+    if (status.ok() && own_ranges_) status = CheckScalesFile(scales_path_);
     return status;
   }
 
@@ -124,16 +116,11 @@ class BulkRun {
       return Changed(done, "the model");
     }
     if (marks.Next() != work_.substr(half)) return Changed(done, "the options");
-    absl::StatusOr<int64_t> rows = RowFile::RowsIn(output, layout_);
-    if (rows.ok() && own_ranges_) {
-      const auto scales = RowFile::RowsIn(scales_path_, kScaleLayout);
-      rows = scales.ok() ? std::min(*rows, *scales) : scales;
+    absl::Status whole = CheckHolds(output, layout_, done);
+    if (own_ranges_) {
+      whole.Update(CheckHolds(scales_path_, kScaleLayout, done));
     }
-    if (!rows.ok()) return Keep(rows.status().message());
-    if (*rows < done) {
-      return Keep(absl::StrCat(resume_path_, " counts ", done, " rows and ",
-                               output, " holds ", *rows));
-    }
+    if (!whole.ok()) return whole;
     RowStream written(output, layout_);
     RowStream scales(scales_path_, kScaleLayout);
     for (int64_t i = 0; i < done; ++i) {
@@ -157,6 +144,15 @@ class BulkRun {
     }
     done_ = done;
     return absl::OkStatus();
+  }
+
+  absl::Status CheckHolds(const std::string& path, const RowLayout& layout,
+                          int64_t done) const {
+    const auto rows = RowFile::RowsIn(path, layout);
+    if (!rows.ok()) return Keep(rows.status().message());
+    if (*rows >= done) return absl::OkStatus();
+    return Keep(absl::StrCat(resume_path_, " counts ", done, " rows and ", path,
+                             " holds ", *rows));
   }
 
   absl::Status Changed(int64_t done, absl::string_view what) const {

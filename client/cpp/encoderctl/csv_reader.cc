@@ -118,15 +118,15 @@ absl::Status NoColumn(const std::string& field,
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> CsvReader::NextRow(
-    LineReader* in, std::string* wrong) {
-  while (true) {
+absl::StatusOr<CsvReader::Row> CsvReader::NextRow(LineReader* in,
+                                                  std::string* wrong) {
+  for (int64_t blanks = 0;; ++blanks) {
     RowParser row;
     while (!row.ended()) {
       const auto bytes = in->Peek();
       if (!bytes.ok()) return bytes.status();
       if (bytes->empty()) {
-        if (row.empty()) return std::vector<std::string>();
+        if (row.empty()) return Row();
         break;
       }
       in->Consume(row.Take(*bytes));
@@ -151,7 +151,7 @@ absl::StatusOr<std::vector<std::string>> CsvReader::NextRow(
           "has text after a closing quote: double the quotes inside a quoted "
           "field";
     }
-    return row.TakeFields();
+    return Row{row.TakeFields(), blanks};
   }
 }
 
@@ -159,8 +159,9 @@ absl::Status CsvReader::Begin(LineReader* in) {
   const absl::Status skipped = in->SkipByteOrderMark();
   if (!skipped.ok()) return skipped;
   std::string wrong;
-  const auto header = NextRow(in, &wrong);
-  if (!header.ok()) return header.status();
+  const auto row = NextRow(in, &wrong);
+  if (!row.ok()) return row.status();
+  const std::vector<std::string>* header = &row->fields;
   if (header->empty()) return absl::OkStatus();  // no rows, no texts
   if (!wrong.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("the first row ", wrong));
@@ -178,16 +179,28 @@ absl::Status CsvReader::Begin(LineReader* in) {
 
 absl::StatusOr<bool> CsvReader::Next(LineReader* in, std::string* text,
                                      std::string* wrong) {
-  auto row = NextRow(in, wrong);
-  if (!row.ok()) return row.status();
-  if (row->empty()) return false;
+  if (!row_.has_value()) {
+    wrong_.clear();
+    auto read = NextRow(in, &wrong_);
+    if (!read.ok()) return read.status();
+    if (read->fields.empty()) return false;
+    row_ = *std::move(read);
+  }
+  if (columns_ == 1 && row_->blanks > 0) {
+    --row_->blanks;
+    text->clear();
+    return true;
+  }
+  std::vector<std::string> fields = std::move(row_->fields);
+  row_.reset();
+  *wrong = wrong_;
   if (!wrong->empty()) return true;
-  if (row->size() != columns_) {
-    *wrong = absl::StrCat("has ", row->size(), " fields; the first row has ",
+  if (fields.size() != columns_) {
+    *wrong = absl::StrCat("has ", fields.size(), " fields; the first row has ",
                           columns_, ": quote a field that holds a comma");
     return true;
   }
-  *text = std::move((*row)[column_]);
+  *text = std::move(fields[column_]);
   return true;
 }
 

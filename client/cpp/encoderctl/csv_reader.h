@@ -5,6 +5,8 @@
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_CSV_READER_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_CSV_READER_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,14 +25,21 @@ class CsvReader : public RecordReader {
   const char* noun() const override { return "row"; }
 
  private:
-  // The fields of the next row that has any bytes; none at the end. *wrong as
-  // in Next.
-  absl::StatusOr<std::vector<std::string>> NextRow(LineReader* in,
-                                                   std::string* wrong);
+  // The fields of the next row that has any bytes, and how many blank rows
+  // come before it; none at the end. *wrong as in Next.
+  struct Row {
+    std::vector<std::string> fields;
+    int64_t blanks = 0;
+  };
+  absl::StatusOr<Row> NextRow(LineReader* in, std::string* wrong);
 
   const std::string field_;
   size_t columns_ = 0;
   size_t column_ = 0;  // of field_
+  // Read, and not yet given, with what is wrong with it: a blank row of one
+  // column is an empty text, unless only blank rows follow.
+  std::optional<Row> row_;
+  std::string wrong_;
 };
 
 }  // namespace encoderd::ctl

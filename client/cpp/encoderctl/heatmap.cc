@@ -43,14 +43,16 @@ struct Size {
   int cell_height;
   int width;  // of the map alone
   int height;
-  int all_width() const { return kLeft + std::max(width, kLeastWidth); }
+  int least_width;  // for the title and the color bar
+  int all_width() const { return kLeft + std::max(width, least_width); }
   int all_height() const { return kTop + height + kBottom; }
 };
 
 Size SizeOf(const Heatmap& map) {
   const int wide = CellSize(map.columns), high = CellSize(map.rows);
   return {wide, high, wide * static_cast<int>(map.columns),
-          high * static_cast<int>(map.rows)};
+          high * static_cast<int>(map.rows),
+          std::max(kLeastWidth, Image::TextWidth(map.title))};
 }
 
 // A number at its tick: calls draw(points from the start, label).

@@ -93,6 +93,12 @@ absl::Status CheckFirstBytes(absl::string_view name, absl::string_view bytes) {
       return Refuse(name, name, refusal);
     }
   }
+  // Letters of the basic alphabet in two bytes each, without a byte order mark.
+  if (bytes.size() > 1 && (bytes[0] == 0) != (bytes[1] == 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, " is UTF-16; convert it, such as with iconv -f UTF-16",
+        bytes[0] == 0 ? "BE" : "LE", " -t UTF-8"));
+  }
   return absl::OkStatus();
 }
 

@@ -13,6 +13,15 @@
 
 namespace encoderd::ctl {
 
+RowLayout LayoutOf(const std::string& encoding, int64_t dimensions) {
+  if (encoding == "float16") return {"<f2", dimensions, 2};
+  if (encoding == "int8") return {"|i1", dimensions, 1};
+  if (encoding == "uint8") return {"|u1", dimensions, 1};
+  if (encoding == "binary") return {"|i1", (dimensions + 7) / 8, 1};
+  if (encoding == "ubinary") return {"|u1", (dimensions + 7) / 8, 1};
+  return {"<f4", dimensions, 4};
+}
+
 RowStream::RowStream(const std::string& path, const RowLayout& layout)
     : file_(path, std::ios::binary), row_bytes_(layout.row_bytes()) {
   file_.seekg(kNpyHeaderBytes);

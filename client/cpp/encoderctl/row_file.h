@@ -25,6 +25,9 @@ struct RowLayout {
   int64_t row_bytes() const { return columns * value_bytes; }
 };
 
+// Of vectors of this many values in `encoding`, a value of --encoding.
+RowLayout LayoutOf(const std::string& encoding, int64_t dimensions);
+
 // The rows of an .npy one after another, for one who knows that it has them.
 class RowStream {
  public:

@@ -3,9 +3,22 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/npy.h"
 
 namespace encoderd::ctl {
+
+absl::Status CheckScalesFile(const std::string& path) {
+  std::error_code none;
+  const auto size = std::filesystem::file_size(path, none);
+  if (none || size == 0 || RowFile::CountIn(path, kScaleLayout).has_value()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      path,
+      " is not what encoderctl wrote there; move or remove it, or write to "
+      "another --output"));
+}
 
 void RemoveOldScales(const std::string& output, const std::string& scales) {
   std::error_code error;

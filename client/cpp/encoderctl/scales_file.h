@@ -4,11 +4,16 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "client/cpp/encoderctl/row_file.h"
 
 namespace encoderd::ctl {
 
 inline const RowLayout kScaleLayout{"<f4", 1, 4};
+
+// FAILED_PRECONDITION if there is a file at `path` that does not begin as
+// scales do: it is somebody else's, and not to be overwritten.
+absl::Status CheckScalesFile(const std::string& path);
 
 // Removes the file `scales` if it belongs to the int8 or uint8 rows in
 // `output`: next to rows of another encoding it would say what is not so. One

@@ -28,15 +28,27 @@ TEST_F(EncoderctlBulkTest, KeepsAFinishedFileUntilThereIsARowInItsPlace) {
   Write("none.jsonl", "\n\n");
   Write("bad.jsonl", "\"a b c d e f g\"\n\"one\"\n");
   Write("out.npy", "rows");
-  Write("out.npy.scales.npy", "steps");
+  const std::string steps = NpyHeader(1, 1) + "step";
+  Write("out.npy.scales.npy", steps);
   EXPECT_EQ(Run("out.npy", int8, "none.jsonl"), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("there are no texts"));
   EXPECT_THAT(err_, HasSubstr("out.npy is left as it was\n"));
   EXPECT_EQ(Run("out.npy", int8, "bad.jsonl"), kExitFailed);
   RefuseARun("out.npy", {"--encoding=int8", "--dimensions=9999"});
   EXPECT_EQ(Read(Path("out.npy")), "rows");
-  EXPECT_EQ(Read(Path("out.npy.scales.npy")), "steps");
+  EXPECT_EQ(Read(Path("out.npy.scales.npy")), steps);
   EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
+}
+
+TEST_F(EncoderctlBulkTest, NoFileOfAPersonsOwnIsTakenForScales) {
+  for (const std::string& own :
+       {std::string("precious"), NpyHeader(2, 3) + std::string(24, 'x')}) {
+    Write("out.npy.scales.npy", own);
+    EXPECT_EQ(Run("out.npy", {"--encoding=int8"}), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr("out.npy.scales.npy is not what encoderctl "
+                                "wrote there; move or remove it"));
+    EXPECT_EQ(Read(Path("out.npy.scales.npy")), own);
+  }
 }
 
 TEST_F(EncoderctlBulkTest, AnotherEncodingLeavesNoScalesOfTheOldRows) {

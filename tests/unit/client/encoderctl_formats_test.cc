@@ -37,6 +37,9 @@ TEST_F(EncoderctlTest, ACompressedFilesHintCarriesTheFormatInside) {
 }
 
 TEST_F(EncoderctlTest, RefusesACompressedInputUnderAnyName) {
+  const std::string utf16("a\0b\0\n\0", 6);
+  EXPECT_EQ(Run({"embed"}, utf16), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("iconv -f UTF-16LE -t UTF-8"));
   const std::string gzip("\x1f\x8b\x08\x00\x00", 5);
   for (const std::string name : {"in.txt", "in.jsonl", "in.csv", "in.json"}) {
     EXPECT_EQ(Run({"embed", "--input", File(name, gzip)}), kExitUsage);

@@ -353,6 +353,9 @@ TEST_F(EncoderctlResumeTest, RefusesRowsThatItDidNotWrite) {
     EXPECT_EQ(Read(Path("out.npy")), change.rows);
   }
   Write("out.npy", rows);
+  Write("out.npy.scales.npy", "");
+  EXPECT_EQ(Run("out.npy", {"--encoding=int8"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("and " + Path("out.npy.scales.npy holds 0")));
   Write("out.npy.scales.npy", scales);
   EXPECT_EQ(Run("out.npy", {"--encoding=int8"}), kExitOk) << err_;
   EXPECT_THAT(err_, HasSubstr("Resuming: "));

@@ -83,10 +83,16 @@ TEST(CsvReaderTest, ReadsQuotedFieldsAsTheStandardSays) {
               ElementsAre("a 5\" disk", "x\ry", "last\r"));
 }
 
-TEST(CsvReaderTest, PassesOverRowsOfNoBytes) {
-  EXPECT_THAT(Csv("\n\ntext\n\none\n\r\n\ntwo\n\n"), ElementsAre("one", "two"));
+TEST(CsvReaderTest, PassesOverBlankRowsOfSeveralColumns) {
+  EXPECT_THAT(Csv("\n\ntext,id\n\none,1\n\r\n\ntwo,2\n\n"),
+              ElementsAre("one", "two"));
   EXPECT_THAT(Csv(""), IsEmpty());
   EXPECT_THAT(Csv("text\n"), IsEmpty());
+}
+
+TEST(CsvReaderTest, ABlankRowOfOneColumnIsAnEmptyTextUnlessNoneFollows) {
+  EXPECT_THAT(Csv("\ntext\n\none\n\r\n\ntwo\n\n\n"),
+              ElementsAre("", "one", "", "", "two"));
 }
 
 TEST(CsvReaderTest, RefusesARowOfAnotherWidthAndGoesOnBehindIt) {

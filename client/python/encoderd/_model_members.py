@@ -22,6 +22,7 @@ _REMEDIES = {
                       'with truncate="end"',
     "prompts": "pass prompt= or prompt_name= with each call",
     "default_prompt_name": "pass prompt_name= with each call",
+    "truncate_dim": "pass truncate_dim= with each call",
 }
 
 
@@ -50,6 +51,16 @@ class ModelMembers(ClientBase):
     def similarity_fn_name(self, name: Any) -> None:
         self._similarity_fn_name = (
             "cosine" if name is None else check_name(name))
+
+    @property
+    def truncate_dim(self) -> None:
+        """None: a vector is cut only where a call says so (truncate_dim=).
+        AttributeError where it is set."""
+        return None
+
+    @truncate_dim.setter
+    def truncate_dim(self, value: Any) -> None:
+        raise read_only("truncate_dim")
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
         """Scores of all pairs, float32 [n, m]: the greater, the more alike;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any, Optional
 
@@ -56,7 +55,7 @@ def true_or_false(name: str, value: Any) -> Optional[bool]:
 
 
 def seconds(name: str, value: Any) -> Optional[float]:
-    """A timeout; None: no limit."""
+    """A timeout; None: no limit, as is one of more than 30 years."""
     if value is None:
         return None
     if isinstance(value, (bool, str, bytes)) or not hasattr(value,
@@ -66,4 +65,4 @@ def seconds(name: str, value: Any) -> Optional[float]:
     number = float(value)
     if not number > 0:  # nan, too
         raise ValueError(f"{name} is {value}; expected seconds above 0")
-    return None if math.isinf(number) else number
+    return None if number > 1e9 else number

@@ -77,10 +77,12 @@ def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
 
 
 def check_prompted(value: object, index: int) -> None:
-    """Of an input that a prompt was asked for: ValueError for a pair, which
-    gets none."""
-    if type(value) is tuple and len(value) == 2:
-        raise ValueError(f"inputs[{index}] is a pair; a prompt goes before "
+    """Of an input that a prompt was asked for: ValueError for a pair or token
+    ids, which get none."""
+    is_pair = type(value) is tuple and len(value) == 2
+    if is_pair or isinstance(value, TokenIds):
+        what = "a pair" if is_pair else "token ids"
+        raise ValueError(f"inputs[{index}] is {what}; a prompt goes before "
                          "texts only")
 
 

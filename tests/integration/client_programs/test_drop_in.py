@@ -105,7 +105,8 @@ def test_inputs_may_have_their_older_name(fake, kind, method):
     ("max_seq_length", "start the server with --max_len, or cut at its limit "
                        'with truncate="end"'),
     ("prompts", "pass prompt= or prompt_name= with each call"),
-    ("default_prompt_name", "pass prompt_name= with each call")])
+    ("default_prompt_name", "pass prompt_name= with each call"),
+    ("truncate_dim", "pass truncate_dim= with each call")])
 def test_what_the_server_says_cannot_be_set(fake, kind, name, remedy):
     client = kind(fake.target)
     with pytest.raises(AttributeError) as caught:

@@ -185,6 +185,11 @@ def test_a_word_is_no_bool(client, option):
                          ).shape == (1, WIDTH)
 
 
+@pytest.mark.parametrize("seconds", [1e10, 1e300, float("inf")])
+def test_a_timeout_of_ages_is_no_limit(client, seconds):
+    assert len(client.encode(["one"], timeout=seconds)) == 1
+
+
 def test_a_timeout_is_above_0(client, fake):
     for timeout in (0, -1, float("nan")):
         with pytest.raises(ValueError, match="timeout is .*; expected seconds"):

@@ -28,6 +28,19 @@ def test_a_pair_where_a_prompt_is_asked_for_is_refused(kind, method, options):
     assert service.requests == []
 
 
+@KINDS
+@pytest.mark.parametrize("options", [
+    {"prompt": "ask: "}, {"prompt_name": "query"}])
+def test_token_ids_where_a_prompt_is_asked_for_are_refused(kind, options):
+    with serve(Model(prompts={"query": "ask: "})) as service:
+        with pytest.raises(ValueError) as caught:
+            ask(kind, service.target, "encode",
+                ["one", encoderd.TokenIds([1, 2])], **options)
+    assert str(caught.value) == ("inputs[1] is token ids; a prompt goes "
+                                 "before texts only")
+    assert service.requests == []
+
+
 def test_a_stream_refuses_a_pair_where_a_prompt_is_asked_for(client):
     with pytest.raises(ValueError, match=r"inputs\[1\] is a pair; a prompt"):
         list(client.embed_stream(["one", ("a", "b")], prompt_name="query"))

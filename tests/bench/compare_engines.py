@@ -5,7 +5,9 @@
 
 A workload is a length, of which there are many sequences; `mix`, a mix of
 lengths; or `8x512`: 8 sequences of 512 tokens and no more, as one call would
-bring them. One sequence is computed on one core by encoderd, on all by peers.
+bring them. One sequence is computed by all cores, by encoderd as by peers.
+One pass over few sequences is soon over: each run of such a workload makes
+passes for half a second and counts their median; `ms` is that of a pass.
 
 For each workload every peer first tries its ways of working and batch sizes
 and keeps the fastest. One whose vectors then differ from encoderd's by more
@@ -37,6 +39,7 @@ import random_model
 AGREES = {"fp32": 1e-4, "bf16": 2e-2}
 BATCHES = {"16": [8, 16, 32, 64], "128": [1, 2, 4, 8, 16],
            "512": [1, 2, 4], "mix": [4, 8, 16, 32]}
+PASSES_SECONDS = 0.5
 TOKENS = {"16": 16384, "128": 16384, "512": 16384, "mix": 40960}
 
 
@@ -120,14 +123,16 @@ class Encoderd:
 
 
 def warm_seconds(run):
-    """Of the second run, or of a first so long that warming up is no matter."""
-    for _ in range(2):
+    """The least of the runs after the first, for a fifth of a second; or the
+    first, if it is so long that warming up is no matter."""
+    took = []
+    while len(took) < 2 or sum(took) < 0.2:
         start = time.perf_counter()
         run()
-        seconds = time.perf_counter() - start
-        if seconds > 3:
-            break
-    return seconds
+        took.append(time.perf_counter() - start)
+        if took[0] > 3:
+            return took[0]
+    return min(took[1:])
 
 
 class Tuned:
@@ -181,13 +186,22 @@ def cpu_seconds_of_others(children):
     return busy / tick
 
 
-def quiet_seconds(engine, children, cores):
-    """Seconds of a run, and whether other programs disturbed it."""
+def passes_of(engine, at_least):
+    """Seconds of each pass; as many passes as take `at_least` seconds."""
+    passes = [engine.seconds()]
+    while sum(passes) < at_least:
+        passes.append(engine.seconds())
+    return passes
+
+
+def quiet_seconds(engine, children, cores, at_least):
+    """Median seconds of a pass, and whether other programs disturbed them."""
     for _ in range(20):
         before = cpu_seconds_of_others(children)
-        seconds = engine.seconds()
+        passes = passes_of(engine, at_least)
         others = cpu_seconds_of_others(children) - before
-        if others <= 0.03 * seconds * cores:
+        seconds = statistics.median(passes)
+        if others <= 0.03 * sum(passes) * cores:
             return seconds, False
         time.sleep(1)
     return seconds, True
@@ -254,8 +268,9 @@ def tuned_peers(available, workload, ids):
     return tuned
 
 
-def measure(engines, ours, options):
-    """Seconds of each engine, how many runs were disturbed, peaks by dtype."""
+def measure(engines, ours, options, at_least):
+    """Seconds of a pass of each engine, how many runs were disturbed, and
+    peaks by dtype."""
     children = [engine.child.pid for engine in ours]
     times = {engine.name: [] for engine in engines}
     disturbed = {engine.name: 0 for engine in engines}
@@ -265,7 +280,8 @@ def measure(engines, ours, options):
             dtype = dtype_of(engine)
             peaks[dtype] = max(peaks[dtype], engine.peak())
         for engine in engines:
-            seconds, loud = quiet_seconds(engine, children, options.cores)
+            seconds, loud = quiet_seconds(
+                engine, children, options.cores, at_least)
             times[engine.name].append(seconds)
             disturbed[engine.name] += loud
     return times, disturbed, peaks
@@ -290,7 +306,8 @@ def compare(workload, options, config, available):
         tuned = tuned_peers(available, workload, ids)
         truth = next(e for e in tuned if e.name == "torch fp32").vectors(hidden)
         engines = ours + agreeing(tuned, ours, hidden)
-        times, disturbed, peaks = measure(engines, ours, options)
+        times, disturbed, peaks = measure(
+            engines, ours, options, PASSES_SECONDS if few(workload) else 0)
         own = {dtype_of(engine): statistics.median(times[engine.name])
                for engine in ours}
         for engine in engines:
@@ -305,6 +322,8 @@ def compare(workload, options, config, available):
                 "how": getattr(engine, "how", "packed"),
                 "tokens_per_second": round(statistics.median(rate)),
                 "min": round(min(rate)), "max": round(max(rate)),
+                "milliseconds": round(
+                    1e3 * statistics.median(times[engine.name]), 2),
                 "ratio": round(
                     statistics.median(times[engine.name]) / own[dtype], 2)
                     if dtype in own else None,
@@ -318,11 +337,11 @@ def compare(workload, options, config, available):
 
 
 def show(rows):
-    print(f"{'workload':9}{'engine':18}{'tokens/s':>10}{'min':>8}{'max':>8}"
+    print(f"{'workload':9}{'engine':18}{'tokens/s':>10}{'min':>8}{'max':>8}{'ms':>10}"
           f"{'ratio':>7}{'of peak':>9}{'disturbed':>10}{'cos min':>11}{'cos mean':>11}{'max|d|':>10}  how")
     for row in rows:
         print(f"{row['workload']:9}{row['engine']:18}"
-              f"{row['tokens_per_second']:10}{row['min']:8}{row['max']:8}"
+              f"{row['tokens_per_second']:10}{row['min']:8}{row['max']:8}{row['milliseconds']:10.2f}"
               f"{row['ratio'] or '':7}{row['share_of_peak']:9.1%}{row['disturbed']:10}{row['cosine_min']:11.6f}"
               f"{row['cosine_mean']:11.6f}{row['max_difference']:10.1e}"
               f"  {row['how']}", flush=True)

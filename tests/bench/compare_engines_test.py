@@ -38,6 +38,16 @@ class CompareEnginesTest(unittest.TestCase):
             compare_engines.pairs({**MODERN, "layer_types": kinds}, 4),
             3 * 16 + 16)
 
+    def test_short_passes_are_many_and_a_long_one_is_enough(self):
+        class Engine:
+            @staticmethod
+            def seconds():
+                return 0.125
+
+        self.assertEqual(
+            compare_engines.passes_of(Engine, 0.5), [0.125] * 4)
+        self.assertEqual(compare_engines.passes_of(Engine, 0), [0.125])
+
     def test_a_gate_is_a_third_product(self):
         attention = 4 * 4 * compare_engines.pairs(MODERN, 1)
         self.assertEqual(compare_engines.flops(MODERN, [[1]]) - attention,

@@ -34,57 +34,11 @@ import numpy as np
 
 import peers
 import random_model
+from workloads import batch_sizes, few, flops, padded, sequences
 
 # Of two values of unit vectors: rounding in fp32, and in bf16.
 AGREES = {"fp32": 1e-4, "bf16": 2e-2}
-BATCHES = {"16": [8, 16, 32, 64], "128": [1, 2, 4, 8, 16],
-           "512": [1, 2, 4], "mix": [4, 8, 16, 32]}
 PASSES_SECONDS = 0.5
-TOKENS = {"16": 16384, "128": 16384, "512": 16384, "mix": 40960}
-
-
-def few(workload):
-    """Sequences of a workload "8x512"; else 0."""
-    return int(workload.split("x")[0]) if "x" in workload[1:-1] else 0
-
-
-def batch_sizes(workload):
-    if not few(workload):
-        return BATCHES[workload]
-    return [size for size in (1, 2, 4, 8, 16, 32) if size <= few(workload)]
-
-
-def lengths(workload):
-    if few(workload):
-        return [int(workload.split("x")[1])] * few(workload)
-    if workload != "mix":
-        return [int(workload)] * (TOKENS[workload] // int(workload))
-    random = np.random.default_rng(42)
-    drawn = []
-    while sum(drawn) < TOKENS["mix"]:
-        drawn.append(int(np.clip(random.lognormal(np.log(24), 1.0), 4, 512)))
-    return drawn
-
-
-def sequences(workload, config):
-    """Random ids between [CLS] and [SEP]."""
-    random = np.random.default_rng(7)
-    first, last = config.get("cls_token_id", 101), config.get("sep_token_id", 102)
-    return [[first,
-             *random.integers(1000, config["vocab_size"], n - 2).tolist(),
-             last] for n in lengths(workload)]
-
-
-def padded(order, ids, size):
-    batches = []
-    for first in range(0, len(order), size):
-        rows = [ids[i] for i in order[first:first + size]]
-        width = max(map(len, rows))
-        batches.append((
-            np.array([row + [0] * (width - len(row)) for row in rows]),
-            np.array([[1] * len(row) + [0] * (width - len(row))
-                      for row in rows])))
-    return batches
 
 
 class Encoderd:
@@ -205,29 +159,6 @@ def quiet_seconds(engine, children, cores, at_least):
             return seconds, False
         time.sleep(1)
     return seconds, True
-
-
-def pairs(config, n):
-    """Queries and keys that see each other, of all layers together."""
-    layers = config["num_hidden_layers"]
-    if config["model_type"] != "modernbert":
-        return layers * n * n
-    kinds = config.get("layer_types") or [
-        "sliding_attention" if layer % config["global_attn_every_n_layers"]
-        else "full_attention" for layer in range(layers)]
-    side = min(config["local_attention"] // 2, n - 1)
-    window = n + 2 * n * side - side * (side + 1)
-    return sum(window if kind == "sliding_attention" else n * n
-               for kind in kinds)
-
-
-def flops(config, ids):
-    """What has to be computed: no padding, and no key out of a window."""
-    h, f = config["hidden_size"], config["intermediate_size"]
-    inner = 3 if config["model_type"] == "modernbert" else 2  # a gate
-    products = config["num_hidden_layers"] * 2 * (4 * h * h + inner * h * f)
-    return sum(len(row) * products + 4 * h * pairs(config, len(row))
-               for row in ids)
 
 
 def dtype_of(engine):

@@ -5,6 +5,7 @@ import sys
 import unittest
 
 import compare_engines
+import workloads
 
 BERT = {"model_type": "bert", "num_hidden_layers": 3, "hidden_size": 4,
         "intermediate_size": 5, "vocab_size": 2000}
@@ -16,26 +17,26 @@ MODERN = {"model_type": "modernbert", "num_hidden_layers": 4, "hidden_size": 4,
 
 class CompareEnginesTest(unittest.TestCase):
     def test_a_workload_of_a_few_sequences_has_just_those(self):
-        self.assertEqual(compare_engines.lengths("8x128"), [128] * 8)
-        self.assertEqual(compare_engines.batch_sizes("8x128"), [1, 2, 4, 8])
-        self.assertEqual(compare_engines.batch_sizes("1x8192"), [1])
-        self.assertEqual(compare_engines.lengths("512"), [512] * 32)
+        self.assertEqual(workloads.lengths("8x128"), [128] * 8)
+        self.assertEqual(workloads.batch_sizes("8x128"), [1, 2, 4, 8])
+        self.assertEqual(workloads.batch_sizes("1x8192"), [1])
+        self.assertEqual(workloads.lengths("512"), [512] * 32)
 
     def test_sequences_stand_between_the_models_own_special_tokens(self):
         for config, ends in (BERT, (101, 102)), (MODERN, (7, 8)):
-            for row in compare_engines.sequences("8x16", config):
+            for row in workloads.sequences("8x16", config):
                 self.assertEqual(len(row), 16)
                 self.assertEqual((row[0], row[-1]), ends)
 
     def test_pairs_are_those_within_the_window(self):
         for n in 1, 2, 3, 4, 7, 50:
             near = sum(abs(i - j) <= 3 for i in range(n) for j in range(n))
-            self.assertEqual(compare_engines.pairs(MODERN, n),
+            self.assertEqual(workloads.pairs(MODERN, n),
                              2 * n * n + 2 * near)
-            self.assertEqual(compare_engines.pairs(BERT, n), 3 * n * n)
+            self.assertEqual(workloads.pairs(BERT, n), 3 * n * n)
         kinds = ["sliding_attention"] * 3 + ["full_attention"]
         self.assertEqual(
-            compare_engines.pairs({**MODERN, "layer_types": kinds}, 4),
+            workloads.pairs({**MODERN, "layer_types": kinds}, 4),
             3 * 16 + 16)
 
     def test_short_passes_are_many_and_a_long_one_is_enough(self):
@@ -49,8 +50,8 @@ class CompareEnginesTest(unittest.TestCase):
         self.assertEqual(compare_engines.passes_of(Engine, 0), [0.125])
 
     def test_a_gate_is_a_third_product(self):
-        attention = 4 * 4 * compare_engines.pairs(MODERN, 1)
-        self.assertEqual(compare_engines.flops(MODERN, [[1]]) - attention,
+        attention = 4 * 4 * workloads.pairs(MODERN, 1)
+        self.assertEqual(workloads.flops(MODERN, [[1]]) - attention,
                          4 * 2 * (4 * 16 + 3 * 20))
 
 

@@ -3,6 +3,8 @@
 // 1. A cap on open connections; beyond it new ones wait in the kernel's backlog
 //    and are taken as soon as another ends. And a cap for each address, so that
 //    one caller cannot keep all others waiting; beyond it new ones are closed.
+//    The last connections are for addresses that have none, so that a health
+//    check gets in beside a few callers who take all they can.
 // 2. It keeps working after the process ran out of file descriptors.
 // 3. A shutdown that loses no call. gRPC's Shutdown cancels every call that it
 //    reads afterwards; StopReading leaves such calls unread, so that the GOAWAY
@@ -24,6 +26,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
@@ -36,6 +39,8 @@ class Acceptor {
   // Takes over `listener`, a listening non-blocking socket; hands connections
   // to `sink` from Start on. An address is an IPv4 address or the first 64 bits
   // of an IPv6 address, because a caller with one of those has all of them.
+  // One in kReserveShare of max_connections is kept for addresses without any.
+  static constexpr int kReserveShare = 64;
   Acceptor(
       int listener, int max_connections, int max_per_address,
       std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> sink);
@@ -59,17 +64,21 @@ class Acceptor {
 
   int64_t connections() const;
   int64_t max_connections() const { return max_connections_; }
-  // Connections closed so far because their address had reached its limit.
+  // Connections closed so far because their address had reached a limit.
   int64_t refused() const { return refused_; }
 
  private:
   bool Watch(int fd, uint32_t events);
   void Run();
   void AcceptAll();
-  // False: the address has reached its limit.
-  bool Register(int duplicate, const std::string& address);
+  // What an address with `open` connections has reached; empty if it may have
+  // another.
+  absl::string_view LimitReached(int open) const
+      ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // Counts the connection as open, or returns the limit that it exceeds.
+  absl::string_view Register(int duplicate, const std::string& address);
   // Counts a connection closed at once, and logs it once per minute at most.
-  void Refused(const std::string& address);
+  void Refused(const std::string& address, absl::string_view limit);
   void StopAccepting();
   void StopReadingBetweenCalls();
   void CloseAll();

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/create_channel.h"
+#include "server/rpc/acceptor.h"
 #include "tests/integration/stream_client.h"
 #include "tests/support/patience.h"
 #include "tests/support/raw_http2.h"
@@ -136,6 +137,38 @@ TEST(AttackTest, OneAddressCannotTakeEveryConnection) {
   EXPECT_TRUE(Eventually([&] { return server.server().connections() == 2; }));
   RawHttp2 next(server.server().grpc_port());
   EXPECT_TRUE(next.ReadUntil(RawHttp2::kSettings));
+}
+
+TEST(AttackTest, TheLastConnectionsAreForAddressesThatHaveNone) {
+  ServerConfig config = TestConfig();
+  config.max_connections = 2 * Acceptor::kReserveShare;
+  config.max_connections_per_address = config.max_connections / 2;
+  TestServer server({}, config);
+  const int port = server.server().grpc_port();
+  std::vector<std::unique_ptr<RawHttp2>> open;
+  const auto opens = [&](const char* from) {
+    open.push_back(std::make_unique<RawHttp2>(port, from));
+    return open.back()->ReadUntil(RawHttp2::kSettings);
+  };
+  for (int i = 0; i < config.max_connections / 2 - 1; ++i) {
+    ASSERT_TRUE(opens("127.0.0.1")) << i;
+    ASSERT_TRUE(opens("127.0.0.2")) << i;
+  }
+  ::testing::internal::CaptureStderr();
+  for (const char* from : {"127.0.0.1", "127.0.0.2"}) {
+    EXPECT_TRUE(RawHttp2::IsClosedAtOnce(port, from));
+  }
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::HasSubstr(
+                  "address=127.0.0.1 limit=128 refused_so_far=1 message="
+                  "\"almost --max_connections are open"));
+  EXPECT_TRUE(opens("127.0.0.3"));
+  EXPECT_TRUE(RawHttp2::IsClosedAtOnce(port, "127.0.0.3"));
+  EXPECT_TRUE(opens("127.0.0.4"));
+  EXPECT_EQ(server.server().connections(), config.max_connections);
+  EXPECT_EQ(TestServer::Sample(server.MetricsText(),
+                               "encoderd_connections_refused_total"),
+            3);
 }
 
 // gRPC forgives three pings that come sooner than 5 s after the one before.

@@ -3,6 +3,7 @@
 #ifndef ENCODERD_TESTS_SUPPORT_RAW_HTTP2_H_
 #define ENCODERD_TESTS_SUPPORT_RAW_HTTP2_H_
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -29,15 +30,17 @@ class RawHttp2 {
   static constexpr uint8_t kEnded = 0xff;  // of no frame: the peer hung up
 
   // Connects to loopback and says that a stream's window is 0.
-  explicit RawHttp2(int port) : fd_(Connect(port)) {
+  // from: the caller's own address, of 127.0.0.0/8.
+  explicit RawHttp2(int port, const char* from = "127.0.0.1")
+      : fd_(Connect(port, from)) {
     Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     constexpr char kInitialWindowSize = 4;
     SendFrame(kSettings, 0, 0,
               {'\0', kInitialWindowSize, '\0', '\0', '\0', '\0'});
   }
   // A peer that wants no more connections hangs up before it says a word.
-  static bool IsClosedAtOnce(int port) {
-    const int fd = Connect(port);
+  static bool IsClosedAtOnce(int port, const char* from = "127.0.0.1") {
+    const int fd = Connect(port, from);
     char byte = 0;
     const ssize_t size = recv(fd, &byte, 1, 0);
     close(fd);
@@ -112,8 +115,12 @@ class RawHttp2 {
   const std::string& payload() const { return payload_; }
 
  private:
-  static int Connect(int port) {
+  static int Connect(int port, const char* from) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in own = {};
+    own.sin_family = AF_INET;
+    EXPECT_EQ(inet_pton(AF_INET, from, &own.sin_addr), 1);
+    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
     sockaddr_in to = {};
     to.sin_family = AF_INET;
     to.sin_port = htons(static_cast<uint16_t>(port));

@@ -23,7 +23,7 @@ absl::Status UnreadAnswers::Add(const std::shared_ptr<AnsweringCall>& call,
           absl::StrCat(kept,
                        " bytes of answers are unread, some of them on "
                        "this connection; the limit is ",
-                       max_bytes_, ": read them, or try again later"),
+                       max_bytes_, ": read them, then retry"),
           {"QUEUE_FULL",
            {{"unread_answer_bytes", absl::StrCat(kept)},
             {"limit", absl::StrCat(max_bytes_)}},

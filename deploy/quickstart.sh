@@ -11,6 +11,9 @@
 #                  build/release/quickstart.log, and is shown if it fails
 #   --port N       gRPC on 127.0.0.1:N (default 8400)
 #   --http_port N  metrics and health on 127.0.0.1:N (default 8401)
+#
+# ENCODERD_CMAKE_FLAGS: further flags of CMake for the first build, separated by
+# spaces, such as -DENCODERD_CUDA=OFF.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -86,12 +89,13 @@ else
 fi
 begin "build" "$usually"
 if [[ ! -f build/release/build.ninja ]]; then
+  flags=(-DENCODERD_CUDA=OFF)
   # Compiling only for this host's GPU saves most of the time.
   if nvidia-smi --list-gpus > /dev/null 2>&1; then
-    cmake --preset release -DCMAKE_CUDA_ARCHITECTURES=native > /dev/null
-  else
-    cmake --preset release -DENCODERD_CUDA=OFF > /dev/null
+    flags=(-DCMAKE_CUDA_ARCHITECTURES=native)
   fi
+  read -ra more <<< "${ENCODERD_CMAKE_FLAGS-}"
+  cmake --preset release "${flags[@]}" "${more[@]}" > /dev/null
 fi
 # A terminal gets ninja's own status line, a log one line per tenth.
 if [[ -t 1 ]]; then

@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kMaxModelName = 128;  // bytes
 constexpr int64_t kMiB = 1 << 20;
+constexpr char kHostPort[] = "must be host:port, such as 127.0.0.1:8400";
 
 absl::Status Bad(absl::string_view flag, absl::string_view value,
                  absl::string_view rule) {
@@ -130,13 +131,13 @@ absl::Status SplitHostPort(const std::string& address, std::string* host,
                            int* port) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0) {
-    return absl::InvalidArgumentError("must be host:port");
+    return absl::InvalidArgumentError(kHostPort);
   }
   *host = address.substr(0, colon);
   const bool bracketed = host->front() == '[' && host->back() == ']';
   if (bracketed) *host = host->substr(1, host->size() - 2);
   if (host->empty() || (!bracketed && host->find(':') != std::string::npos)) {
-    return absl::InvalidArgumentError("must be host:port");
+    return absl::InvalidArgumentError(kHostPort);
   }
   const std::string digits = address.substr(colon + 1);
   if (!std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) ||

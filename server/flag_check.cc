@@ -1,7 +1,9 @@
 #include "server/flag_check.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <numeric>
 #include <utility>
@@ -143,10 +145,14 @@ absl::Status CheckLine(absl::string_view line, int files_left) {
 }
 
 absl::Status CheckFile(const std::string& path, int files_left) {
-  if (files_left == 0) return Bad("--flagfile: too many files name another");
+  if (files_left == 0) {
+    return Bad(absl::StrCat("--flagfile=", path, ": more than ", kMaxFlagFiles,
+                            " flag files name one another"));
+  }
   std::ifstream file(path);
   if (!file) {
-    return Bad(absl::StrCat("--flagfile=", path, ": cannot be read"));
+    return Bad(absl::StrCat("--flagfile=", path,
+                            ": cannot be read: ", std::strerror(errno)));
   }
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {

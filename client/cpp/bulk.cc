@@ -177,7 +177,7 @@ class Work {
     if (pending == nullptr) {
       return absl::InternalError(absl::StrCat("the server answered request \"",
                                               response.request_id(),
-                                              "\", which does not wait"));
+                                              "\", which is not in flight"));
     }
     if (response.has_error()) {
       return TakeError(FromDetails(response.error(), pending->cut.first_input),
@@ -319,8 +319,9 @@ class Work {
 
 absl::Status Check(const BulkOptions& options) {
   if (options.texts_per_call < 1 || options.bytes_per_call < 1) {
-    return absl::InvalidArgumentError(
-        "texts_per_call and bytes_per_call must be at least 1");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "texts_per_call is ", options.texts_per_call, " and bytes_per_call ",
+        options.bytes_per_call, "; both must be at least 1"));
   }
   if (options.calls_in_flight < 1 ||
       options.calls_in_flight > kMostCallsInFlight) {

@@ -46,7 +46,8 @@ struct Explanation {
 
 constexpr absl::string_view kNotTrusted =
     "the server's certificate is not trusted: no authority of ca_file (none "
-    "given: the system's) vouches for it, or it is out of date";
+    "given: the system's) vouches for it, or it is out of date; name its "
+    "authority's file as ca_file, or renew it";
 constexpr absl::string_view kOtherName =
     "the server's certificate is for another name: give one that it has as "
     "server_name";

@@ -43,7 +43,9 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override { return Unexpected("null"); }
   bool boolean(bool) override { return Unexpected("a boolean"); }
-  bool number_integer(int64_t) override { return Unexpected("a negative"); }
+  bool number_integer(int64_t) override {
+    return Unexpected("a negative number");
+  }
   bool number_float(double, const std::string&) override {
     return Unexpected("a number that is not an unsigned integer");
   }

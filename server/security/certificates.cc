@@ -53,7 +53,9 @@ absl::StatusOr<Pem> Read(const std::string& flag, const std::string& path) {
   auto text = ReadSecretFile(flag, path);
   if (!text.ok()) return text.status();
   Pem pem = {absl::StrCat(flag, "=", path), *std::move(text)};
-  if (absl::StrContains(pem.text, '\0')) return pem.Bad("has NUL bytes");
+  if (absl::StrContains(pem.text, '\0')) {
+    return pem.Bad("has NUL bytes: it is not PEM");
+  }
   return pem;
 }
 
@@ -73,7 +75,9 @@ absl::StatusOr<std::vector<Certificate>> ReadChain(const Pem& pem) {
   const bool at_end =
       ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
-  if (chain.empty()) return pem.Bad("has no certificate in PEM");
+  if (chain.empty()) {
+    return pem.Bad("has no certificate in PEM (-----BEGIN CERTIFICATE-----)");
+  }
   if (!at_end) {
     return pem.Bad(absl::StrCat("is corrupt after certificate ", chain.size()));
   }
@@ -115,7 +119,10 @@ std::string WhyNotValid(const X509* certificate, absl::Time now) {
 // The server's certificate: for servers, and valid now.
 absl::Status CheckLeaf(const Pem& pem, X509* leaf, absl::Time now) {
   const std::string why = WhyNotValid(leaf, now);
-  if (!why.empty()) return pem.Bad(why);
+  if (!why.empty()) {
+    return pem.Bad(
+        absl::StrCat(why, "; replace the file with one that is valid now"));
+  }
   if (X509_check_purpose(leaf, X509_PURPOSE_SSL_SERVER, 0) != 1) {
     return pem.Bad(
         "is not valid for servers (its extendedKeyUsage lacks serverAuth)");

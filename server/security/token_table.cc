@@ -137,7 +137,8 @@ absl::StatusOr<std::shared_ptr<const TokenTable>> TokenTable::Parse(
     }
   }
   if (table->holders_.empty()) {
-    return absl::InvalidArgumentError("has no tokens");
+    return absl::InvalidArgumentError(
+        "has no tokens; add a line NAME SHA256 for each");
   }
   return table;
 }
@@ -150,8 +151,9 @@ absl::Status TokenTable::Add(std::string name, std::string hash,
           "the name '", name, "' is already used; give each token its own"));
     }
     if (holder->hash_ == hash) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", name, "' has the same token as '", holder->name_, "'"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", name, "' has the same token as '", holder->name_,
+                       "'; give each name its own"));
     }
   }
   if (holders_.size() == kMaxTokens) {

@@ -19,6 +19,7 @@ import dockerfile
 import docs
 import includes
 import layout
+import messages
 import ops
 import reliability
 import scripts
@@ -45,6 +46,7 @@ CHECKS = {
     "dockerfile": dockerfile.check,
     "checks": reliability.checks,
     "token_compare": constant_time.token_compare,
+    "messages": messages.check,
     "words": words.check,
     "tidy": None,  # takes the build too
 }

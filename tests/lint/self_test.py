@@ -15,6 +15,7 @@ from unittest import mock
 import cxx_tidy
 import includes
 import lint
+import messages
 import words
 from tree import Tree
 
@@ -77,6 +78,25 @@ TOKENS = """const TokenHolder* TokenTable::Find(absl::string_view token) const {
   return found;
 }
 """
+MESSAGES = """# Messages
+<!-- messages: client/cpp/c.cc client/python/c.py -->
+| message | when | remedy |
+|---|---|---|
+| `no file "<path>": give one of at most 7 MiB`<br>`<path> is a folder` | a | b |
+| `limit is <value>; it takes 1 or more \\| none` | a | b |
+"""
+CXX_MESSAGES = """Status C() {
+  if (1 > 2) return Refused(path, " is a folder");
+  return Refused("no file \\"", path,
+                 "\\": give "
+                 "one of at most ",
+                 kMost, " MiB");
+}
+"""
+PYTHON_MESSAGES = """def c(value):
+    rule = f"1 or more | none"
+    raise ValueError(f"limit is {value}; it takes " + rule)
+"""
 CLEAN = {
     "CMakeLists.txt": "project(a VERSION 1.2.0)\nadd_subdirectory(engine)\n",
     "Dockerfile": DOCKERFILE,
@@ -96,6 +116,10 @@ CLEAN = {
     "engine/a.cc": "int A() { return 1; }\n",
     "proto/encoderd/v1/encoder.proto": REASONS,
     "deploy/README.md": EVENTS,
+    "client/README.md": "`cpp/`, `python/`\n",
+    "client/cpp/c.cc": CXX_MESSAGES,
+    "client/docs/messages.md": MESSAGES,
+    "client/python/c.py": PYTHON_MESSAGES,
     "tests/README.md": "# tests\n",
     "tests/CHECKS.md": CHECKS,
     "tests/a_test.cc": "TEST(ATest, Holds) {}\n",
@@ -227,6 +251,21 @@ PLANTED = [
     ("token_compare", "server/security/token_table.cc",
      TOKENS.replace("  for (", "  if (hash == last_) return nullptr;\n  for ("),
      "outside of its loop"),
+    ("messages", "client/docs/messages.md", "# Messages\n", "no page"),
+    ("messages", "client/docs/messages.md", MESSAGES.replace("one of", "two of"),
+     "messages.md:5: no source says 'give two of at most'"),
+    ("messages", "client/docs/messages.md", MESSAGES.replace("more", "less"),
+     "messages.md:6: no source says 'or less | none'"),
+    ("messages", "client/docs/messages.md", MESSAGES + "| `<a> is <b>` | a | b |\n",
+     "messages.md:7: no source says"),
+    ("messages", "client/docs/messages.md",
+     MESSAGES.replace("<br>`<path> is a folder`", ""),
+     "c.cc:2: 'is a folder' is in no table of client/docs/messages.md"),
+    ("messages", "client/cpp/c.cc", CXX_MESSAGES.replace("1 > 2", "Bad(a, \"not so\")"),
+     "c.cc:2: 'not so' is in no table"),
+    ("messages", "client/python/c.py",
+     PYTHON_MESSAGES + "    raise make_error(\"no \"\n    \"way\")\n",
+     "c.py:4: 'no way' is in no table"),
     ("words", "README.md", "`anew`\n\nIt is gone\non with.\n", "README.md:3: 'gone on"),
     ("words", "server/docs/b.cc", "int b;  // one\n// stands\n// there\n", "b.cc:2"),
     ("words", "server/docs/b.cc", 'auto b = "a "\n"beside " "b";\n', "b.cc:2"),
@@ -279,6 +318,14 @@ class LintTest(unittest.TestCase):
             write(self.root, "README.md", "anew\n")
             self.assertEqual([], words.check(Tree(self.root)))
         self.assertTrue(words.check(Tree(self.root)))
+
+    def test_messages_that_are_not_listed_must_occur(self):
+        unlisted = ("client/cpp/c.cc", "is a folder")
+        with mock.patch.dict(messages.NOT_LISTED, {unlisted: "a defect"}):
+            self.assertTrue(messages.check(Tree(self.root)))
+            write(self.root, "client/docs/messages.md",
+                  MESSAGES.replace("<br>`<path> is a folder`", ""))
+            self.assertEqual([], messages.check(Tree(self.root)))
 
     def test_every_check_has_a_planted_violation(self):
         self.assertEqual(set(lint.CHECKS) - {"tidy"},

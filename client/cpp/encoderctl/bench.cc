@@ -230,7 +230,7 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                   "its requests",
                   &choices->load.stream);
   invocation->AddInputFlags(
-      "texts, one a line, over and over; -: standard input; empty: the "
+      "texts, one per line, over and over; -: standard input; empty: the "
       "arguments, else texts of --words words");
   flags.AddInt("words", "N", "words of a text that is made up", 1, kMostWords,
                &choices->words);
@@ -285,7 +285,8 @@ int RunBench(const Command& command, const Arguments& arguments,
   if (const auto over = invocation.Parse(arguments)) return *over;
   Load& load = choices.load;
   if (load.stream && load.rate > 0) {
-    return invocation.Usage("--rate is for calls; it goes without --stream");
+    return invocation.Usage(
+        "--rate and --stream are both given; --rate is for calls: drop one");
   }
   if (load.concurrency == 0) {
     load.concurrency = load.rate > 0 ? kMostConcurrency : settings.in_flight;

@@ -27,9 +27,9 @@ class BulkRun {
   int Run() {
     const Settings& settings = invocation_.settings;
     if (settings.in_flight > client::kMostCallsInFlight) {
-      return invocation_.Usage(
-          absl::StrCat("--in_flight is ", settings.in_flight,
-                       "; into an .npy at most ", client::kMostCallsInFlight));
+      return invocation_.Usage(absl::StrCat(
+          "--in_flight is ", settings.in_flight,
+          "; with an .npy it is at most ", client::kMostCallsInFlight));
     }
     auto source = OpenTexts(invocation_);
     if (!source.ok()) return invocation_.Refuse(source.status());
@@ -40,7 +40,8 @@ class BulkRun {
     if (!model.ok()) return invocation_.Fail(model.status());
     if (model->dimensions() == 0) {
       return invocation_.Fail(absl::InternalError(
-          "the server says that its vectors have no values"));
+          "the server says that its vectors have 0 dimensions; is it an "
+          "encoderd?"));
     }
     ExplainSilence(invocation_);
     const StopOnSignal stop;

@@ -178,7 +178,7 @@ absl::Status CheckFiles(const std::string& png, const std::string& json) {
         ".pdf", ".json"}) {
     if (!absl::EndsWithIgnoreCase(png, ending)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        "--png=", png, ": a PNG is drawn, no ", ending, "; name a .png"));
+        "--png=", png, ": only PNG is written, not ", ending, "; name a .png"));
   }
   if (!json.empty() && json != "-" && SameFile(png, json)) {
     return absl::InvalidArgumentError(

@@ -70,7 +70,7 @@ void ExplainSilence(const Invocation& invocation) {
   if (invocation.positional.empty() && invocation.settings.input == "-" &&
       invocation.environment.in_is_terminal) {
     invocation.environment.err
-        << "reading texts from standard input, one a line; end with Ctrl-D\n";
+        << "reading texts from standard input, one per line; end with Ctrl-D\n";
   }
 }
 

@@ -255,7 +255,7 @@ class StreamLoad {
     if (found == began_.end()) {
       FailAll(absl::InternalError(absl::StrCat("the server answered request \"",
                                                response.request_id(),
-                                               "\", which does not wait")));
+                                               "\", which is not in flight")));
       return;
     }
     const absl::Status status =

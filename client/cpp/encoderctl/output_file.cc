@@ -88,7 +88,7 @@ absl::Status OutputLock::Take(const std::string& path, Links links) {
     if (fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
       return absl::FailedPreconditionError(absl::StrCat(
           path,
-          " is not a regular file, which this needs; write to another "
+          " is not a regular file, which is needed here; write to another "
           "--output"));
     }
     if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {

@@ -44,9 +44,10 @@ absl::StatusOr<std::string> OutputFormat(
     if (Has(formats, ending.format)) return std::string(ending.format);
     if (one_value && ending.ending == ".json") return "jsonl";
     return absl::InvalidArgumentError(absl::StrCat(
-        "--output=", output, ": no ", ending.ending, " is written; available: ",
-        Has(formats, "npy") ? ".npy, " : "", ".jsonl, .ndjson",
-        one_value ? ", .json" : "", ", and text under another ending"));
+        "--output=", output, ": ", ending.ending,
+        " cannot be written; available: ", Has(formats, "npy") ? ".npy, " : "",
+        ".jsonl, .ndjson", one_value ? ", .json" : "",
+        ", and text under another ending"));
   }
   return "text";
 }

@@ -37,7 +37,7 @@ def whole_number(name: str, value: Any) -> int:
 def not_negative(name: str, value: Any) -> int:
     number = whole_number(name, value)
     if not 0 <= number < 2**32:
-        raise ValueError(f"{name} is {number}; expected 0 or more")
+        raise ValueError(f"{name} is {number}; expected 0 to {2**32 - 1}")
     return number
 
 

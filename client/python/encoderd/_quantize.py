@@ -18,8 +18,8 @@ def read_ranges(ranges: Any, dimensions: Optional[int] = None) -> np.ndarray:
     try:
         found = np.asarray(ranges, np.float32)
     except (TypeError, ValueError):
-        raise TypeError(f"ranges is {a_kind(ranges)} that is no [2, D] of "
-                        "numbers") from None
+        raise TypeError(f"ranges is {a_kind(ranges)}; expected numbers of "
+                        "shape [2, D]") from None
     wanted = "D" if dimensions is None else dimensions
     if found.ndim != 2 or len(found) != 2 or (
             dimensions is not None and found.shape[1] != dimensions):

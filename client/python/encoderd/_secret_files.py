@@ -37,7 +37,7 @@ def _read(setting: Setting, line: bool = False) -> bytes:
     except OSError as error:
         raise _error(setting, f"cannot be read: {error.strerror}") from None
     except ValueError as error:  # a NUL in the path
-        raise _error(setting, f"is no path: {error}") from None
+        raise _error(setting, f"is not a path: {error}") from None
     if len(found) > _LARGEST_FILE:
         raise _error(setting, f"has more than {_LARGEST_FILE} bytes")
     return found

@@ -126,7 +126,7 @@ def _token(token: Optional[str], token_file: Optional[Path],
     if token is not None and not isinstance(token, str):
         raise TypeError(f"token is a {type(token).__name__}; expected a str")
     if token == "":
-        raise ValueError("token is empty")
+        raise ValueError("token is empty; pass a token, or leave it out")
     if token is not None or token_file is not None:
         use_environment = False
     text = read_setting("token", token, use_environment)

@@ -89,8 +89,8 @@ def _matrix(name: str, vectors: Any) -> np.ndarray:
     try:
         found = as_array(vectors)
     except (TypeError, ValueError):
-        raise TypeError(f"{name} is {a_kind(vectors)} that is no [n, D] or [D] "
-                        "of numbers") from None
+        raise TypeError(f"{name} is {a_kind(vectors)}; expected numbers of "
+                        "shape [n, D] or [D]") from None
     if found.ndim not in (1, 2):
         raise ValueError(f"{name} is of shape {list(found.shape)}; expected "
                          "[n, D] or [D]")

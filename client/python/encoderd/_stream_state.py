@@ -263,7 +263,7 @@ class Bulk:
         if pending is None:
             raise make_error(grpc.StatusCode.INTERNAL,
                              "the server answered request "
-                             f"{response.request_id!r}, which does not wait")
+                             f"{response.request_id!r}, which is not in flight")
         if response.HasField("error"):
             error = from_status(response.error, pending.part.places)
             if is_too_large(error, pending.size):  # of a call of Embed

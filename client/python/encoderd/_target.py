@@ -44,8 +44,10 @@ def read_target(given: Optional[str]) -> str:
         raise _error(name, given, "a target has no "
                      f"{url[0]}; pass \"{rest or DEFAULT_TARGET}\""
                      + (" and tls=True" if encrypted else ""))
-    if not given or re.search(r"[\s\x00-\x1f\x7f]", given):
-        raise _no_address(name, given)
+    if re.search(r"[\s\x00-\x1f\x7f]", given):
+        raise _no_address(name, given, "an address has no blanks")
+    if not given:
+        raise _no_address(name, given, "it is empty")
     if given.startswith("dns:"):  # dns:host, dns:///host, dns://resolver/host
         at = given.find("/", 6) if given.startswith("dns://") else 3
         if at < 0:
@@ -66,15 +68,18 @@ def _error(name: str, target: str, fault: str) -> ValueError:
     return ValueError(f"{name} is {target!r}: {fault}")
 
 
-def _no_address(name: str, target: str) -> ValueError:
-    return _error(name, target, "expected HOST:PORT, such as "
+def _no_address(name: str, target: str, why: str) -> ValueError:
+    return _error(name, target, f"{why}; expected HOST:PORT, such as "
                   f"\"{DEFAULT_TARGET}\"")
 
 
 def _with_port(name: str, target: str, address: str) -> str:
     """One address of a target as host:port or [host]:port."""
-    if not address or re.search(r"[/?#@,]", address):
-        raise _no_address(name, target)
+    foreign = re.search(r"[/?#@,]", address)
+    if foreign:
+        raise _no_address(name, target, f"an address has no {foreign[0]!r}")
+    if not address:
+        raise _no_address(name, target, "the host is missing")
     if address.startswith("["):
         host, bracket, rest = address[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
@@ -95,8 +100,8 @@ def _with_port(name: str, target: str, address: str) -> str:
     if port is None:
         return f"{host}:{DEFAULT_PORT}"
     if not (port.isascii() and port.isdigit()):
-        raise _error(name, target, f"{port!r} is no port; expected a number "
-                     "from 1 to 65535 after the colon")
+        raise _error(name, target, f"{port!r} is not a port; expected a "
+                     "number from 1 to 65535 after the colon")
     if not 1 <= int(port) <= 65535:
         raise _error(name, target, f"port {port} is out of range; expected 1 "
                      f"to 65535, such as \"{host}:{DEFAULT_PORT}\"")

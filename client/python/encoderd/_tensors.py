@@ -14,8 +14,8 @@ def require_tensors() -> Any:
         import torch
     except ImportError:
         raise ImportError("convert_to_tensor=True and convert_to_numpy=False "
-                          "give torch tensors; torch is not installed"
-                          ) from None
+                          "give torch tensors; torch is not installed: pip "
+                          "install torch") from None
 
     def tensor(value: Any) -> Any:
         if isinstance(value, dict):

@@ -145,8 +145,8 @@ def find_program(program: Optional[Path] = None,
     if program is not None:
         found = os.path.expanduser(os.fspath(program))
         if not os.access(found, os.X_OK) or os.path.isdir(found):
-            raise ServerStartError(f"program {found} is no file that can be "
-                                   "executed")
+            raise ServerStartError(f"program {found} is not an executable "
+                                   "file")
         return found
     try:
         path = importlib.import_module("encoderd_programs").path

@@ -260,14 +260,17 @@ def test_targets_are_dialed_and_refused_as_by_the_cpp_client(given, dialed):
      'a target has no https://; pass "encoder.example" and tls=True'),
     ("8400", 'that is a port without a host; pass "localhost:8400"'),
     (":8400", 'no host before the port; pass "localhost:8400"'),
-    ("localhost:", "'' is no port; expected a number from 1 to 65535"),
-    ("localhost:http", "'http' is no port"),
+    ("localhost:", "'' is not a port; expected a number from 1 to 65535"),
+    ("localhost:http", "'http' is not a port"),
     ("[::1", 'expected [ADDRESS]:PORT, such as "[::1]:8400"'),
-    ("one,two", 'expected HOST:PORT, such as "localhost:8400"'),
+    ("one,two", "an address has no ','; expected HOST:PORT"),
+    ("ipv4:",
+     'the host is missing; expected HOST:PORT, such as "localhost:8400"'),
     ("dns://10.0.0.1", "no host after the resolver; expected dns:///HOST:PORT"),
     ("[]:1", 'no host before the port; pass "localhost:1"'),
-    ("a host:1", 'expected HOST:PORT, such as "localhost:8400"'),
-    ("", 'expected HOST:PORT, such as "localhost:8400"')])
+    ("a host:1",
+     'an address has no blanks; expected HOST:PORT, such as "localhost:8400"'),
+    ("", 'it is empty; expected HOST:PORT, such as "localhost:8400"')])
 @pytest.mark.parametrize("kind", [encoderd.Client, encoderd.AsyncClient])
 def test_what_is_no_address_is_refused_before_it_is_dialed(kind, given, words):
     with pytest.raises(ValueError) as caught:

@@ -109,7 +109,8 @@ def test_an_empty_token_is_refused(make, tmp_path, text):
     path.write_text(text)
     assert refusal(make, token_file=path) == (
         f"token_file {path} holds no token: its first line is empty")
-    assert refusal(make, token="") == "token is empty"
+    assert refusal(make, token="") == (
+        "token is empty; pass a token, or leave it out")
 
 
 @pytest.mark.parametrize("token", [f"{TOKEN} b", f"{TOKEN}\n", f"{TOKEN}\x7f",

@@ -110,4 +110,4 @@ def test_similarity_names_what_is_no_matrix(client, given, name):
     with pytest.raises(TypeError) as caught:
         client.similarity(given, np.ones((1, 3)))
     assert str(caught.value) == (
-        f"embeddings1 is {name} that is no [n, D] or [D] of numbers")
+        f"embeddings1 is {name}; expected numbers of shape [n, D] or [D]")

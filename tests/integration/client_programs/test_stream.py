@@ -200,7 +200,7 @@ def test_an_answer_that_nobody_waits_for_is_a_fault(work):
             yield answer(request)
 
     with serve(Streams(twice)) as service:
-        with pytest.raises(encoderd.ServerFaultError, match="does not wait"):
+        with pytest.raises(encoderd.ServerFaultError, match="is not in flight"):
             work(service.target, texts(100), batch_size=10)
 
 

@@ -269,7 +269,7 @@ TEST_F(EncoderctlBenchTest, ATextThatIsRefusedEndsItUnderItsName) {
 
 TEST_F(EncoderctlBenchTest, AnOpenLoopIsNotForStreams) {
   EXPECT_EQ(Run({"--rate=10", "--stream"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("--rate is for calls; it goes without --stream"));
+  EXPECT_THAT(err_, HasSubstr("--rate is for calls: drop one"));
 }
 
 TEST(ArrivalsTest, GapsAreThoseOfAPoissonProcess) {

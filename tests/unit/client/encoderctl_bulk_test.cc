@@ -202,7 +202,8 @@ TEST_F(EncoderctlBulkTest, OneRunAtATimeWritesAFile) {
 
 TEST_F(EncoderctlBulkTest, RefusesMoreInFlightThanAStreamHolds) {
   EXPECT_EQ(Run("out.npy", {"--in_flight=65"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("--in_flight is 65; into an .npy at most 64"));
+  EXPECT_THAT(err_,
+              HasSubstr("--in_flight is 65; with an .npy it is at most 64"));
   EXPECT_FALSE(std::filesystem::exists(Path("out.npy")));
 }
 

@@ -106,11 +106,11 @@ TEST_F(EncoderctlTest, RefusesAnOutputThatItCannotWriteByItsName) {
   for (const char* name : {"x.csv", "x.npz", "x.parquet", "x.json", "x.PKL"}) {
     refuse({"embed", "one"}, name);
   }
-  EXPECT_THAT(err_, HasSubstr("x.PKL: no .pkl is written; available: .npy, "
+  EXPECT_THAT(err_, HasSubstr("x.PKL: .pkl cannot be written; available: .npy, "
                               ".jsonl, .ndjson, and text under another "
                               "ending\n"));
   refuse({"tokenize", "one"}, "x.npy");
-  EXPECT_THAT(err_, HasSubstr("no .npy is written; available: .jsonl, "));
+  EXPECT_THAT(err_, HasSubstr(".npy cannot be written; available: .jsonl, "));
   refuse({"models"}, "x.json");
   refuse({"embed", "--format=text", "one"}, "x.npy");
   EXPECT_THAT(err_, HasSubstr("takes no --format=text: name a file with "

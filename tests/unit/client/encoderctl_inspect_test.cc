@@ -153,7 +153,7 @@ TEST_F(EncoderctlInspectTest, RefusesFilesThatItCannotWriteBoth) {
   EXPECT_EQ(Run({"inspect", "--png=-"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--png=-: a picture goes to a file"));
   EXPECT_EQ(Run({"inspect", "--png=p.JPG"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("--png=p.JPG: a PNG is drawn, no .jpg"));
+  EXPECT_THAT(err_, HasSubstr("--png=p.JPG: only PNG is written, not .jpg"));
 }
 
 }  // namespace

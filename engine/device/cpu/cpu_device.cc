@@ -50,13 +50,19 @@ class CpuDevice : public Device {
 
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
       LinearWeights weights, Activation activation) override {
+    const int64_t columns = weights.weight.rows;
     auto linear = absl::make_unique<CpuLinear>();
     linear->activation = activation;
     absl::StatusOr<std::unique_ptr<Product>> product =
         products_->Create(weights);
     if (!product.ok()) return product.status();
     linear->product = *std::move(product);
-    scratch_bytes_ = std::max(scratch_bytes_, linear->product->scratch_bytes());
+    const Product& made = *linear->product;
+    products_scratch_.product =
+        std::max(products_scratch_.product, made.scratch_bytes());
+    products_scratch_.columns = std::max(
+        products_scratch_.columns,
+        kFewRows * columns / made.column_parts() * DTypeBytes(dtype()));
     return std::unique_ptr<DeviceLinear>(std::move(linear));
   }
 
@@ -108,7 +114,7 @@ class CpuDevice : public Device {
 
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {
-    return NewCpuExecutor(kernels_, limits, scratch_bytes_, team_.get());
+    return NewCpuExecutor(kernels_, limits, products_scratch_, team_.get());
   }
 
  private:
@@ -121,8 +127,8 @@ class CpuDevice : public Device {
   const std::unique_ptr<ProductFactory> products_;
   const Isa isa_;
   const std::shared_ptr<Team> team_;
-  ModelSizes sizes_;           // of the expected model
-  int64_t scratch_bytes_ = 0;  // the most that a product asks for
+  ModelSizes sizes_;               // of the expected model
+  ScratchBytes products_scratch_;  // the most that a product asks for
 };
 
 }  // namespace

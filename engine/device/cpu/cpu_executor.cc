@@ -1,6 +1,7 @@
 #include "engine/device/cpu/cpu_executor.h"
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -95,7 +96,7 @@ class CpuExecutor : public Executor {
   CpuExecutor(const CpuExecutor&) = delete;
   CpuExecutor& operator=(const CpuExecutor&) = delete;
 
-  absl::Status TakeScratch(int64_t product_scratch_bytes);
+  absl::Status TakeScratch(const ScratchBytes& products);
 
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
   int64_t row_block() const override { return kProductRows; }
@@ -143,6 +144,9 @@ class CpuExecutor : public Executor {
   }
   absl::Status Multiply(const ProductOp& op, Range rows,
                         const ThreadScratch& scratch) const;
+  // Of few rows: the columns of a part.
+  absl::Status MultiplyColumns(const ProductOp& op, int32_t part, int32_t parts,
+                               const ThreadScratch& scratch) const;
   // The heads of a part: those whose cost begins in its share of all.
   void Attend(const AttentionOp& op, int32_t part, int32_t parts,
               const ThreadScratch& scratch) const;
@@ -162,13 +166,13 @@ class CpuExecutor : public Executor {
   absl::Status status_;
 };
 
-absl::Status CpuExecutor::TakeScratch(int64_t product_scratch_bytes) {
+absl::Status CpuExecutor::TakeScratch(const ScratchBytes& products) {
   const ModelSizes& model = limits_.model;
+  ScratchBytes bytes = products;
+  bytes.attention =
+      kernels_.attention_scratch_bytes(model.max_len, model.head_size());
   // A row: [H] or [E], whichever is more.
-  const ScratchBytes bytes = {
-      product_scratch_bytes,
-      kernels_.attention_scratch_bytes(model.max_len, model.head_size()),
-      std::max(model.hidden_size, model.embedding_size) * 4};
+  bytes.row = int64_t{4} * std::max(model.hidden_size, model.embedding_size);
   absl::Status status = encoderd::cpu::TakeScratch(bytes, &scratch_);
   status.Update(team_->Reserve(bytes));
   if (kernels_.bf16) {
@@ -221,12 +225,42 @@ absl::Status CpuExecutor::Multiply(const ProductOp& op, Range range,
   return absl::OkStatus();
 }
 
+absl::Status CpuExecutor::MultiplyColumns(const ProductOp& op, int32_t part,
+                                          int32_t parts,
+                                          const ThreadScratch& scratch) const {
+  const auto& linear = static_cast<const CpuLinear&>(*op.weights);
+  const int32_t all = linear.product->column_parts();
+  const int64_t columns = op.y.cols / all;
+  const int64_t bytes = columns * DTypeBytes(dtype());
+  for (int32_t c = all * part / parts; c < all * (part + 1) / parts; ++c) {
+    auto* from = static_cast<const char*>(scratch.columns.data());
+    const absl::Status status = linear.product->RunColumns(
+        op.x.data, op.x.rows, c, scratch.columns.data(),
+        scratch.product.data());
+    if (!status.ok()) return status;
+    if (linear.activation != Activation::kNone) {
+      kernels_.activate(linear.activation, op.x.rows * columns,
+                        scratch.columns.data());
+    }
+    for (int64_t r = 0; r < op.x.rows; ++r, from += bytes) {
+      std::memcpy(static_cast<char*>(RowsOf(op.y, r, 1).data) + c * bytes, from,
+                  bytes);
+    }
+  }
+  return absl::OkStatus();
+}
+
 void CpuExecutor::Do(const ProductOp& op) {
+  const auto& linear = static_cast<const CpuLinear&>(*op.weights);
+  const int64_t rows = op.x.rows;
+  const int32_t columns = rows <= kFewRows ? linear.product->column_parts() : 1;
   std::mutex failed;
-  pass_->Run(MostParts(op.x.rows), scratch_,
+  pass_->Run(std::max(columns, MostParts(rows)), scratch_,
              [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
                const absl::Status status =
-                   Multiply(op, RowsOfPart(op.x.rows, part, parts), scratch);
+                   columns > 1 && parts > 1
+                       ? MultiplyColumns(op, part, parts, scratch)
+                       : Multiply(op, RowsOfPart(rows, part, parts), scratch);
                if (status.ok()) return;
                const std::lock_guard<std::mutex> lock(failed);
                status_.Update(status);
@@ -297,9 +331,9 @@ void CpuExecutor::Do(const PoolOp& op) {
 
 absl::StatusOr<std::unique_ptr<Executor>> NewCpuExecutor(
     const Kernels& kernels, const ExecutorLimits& limits,
-    int64_t product_scratch_bytes, Team* team) {
+    const ScratchBytes& products, Team* team) {
   auto executor = absl::make_unique<CpuExecutor>(kernels, limits, team);
-  const absl::Status status = executor->TakeScratch(product_scratch_bytes);
+  const absl::Status status = executor->TakeScratch(products);
   if (!status.ok()) return status;
   return std::unique_ptr<Executor>(std::move(executor));
 }

@@ -34,11 +34,11 @@ using CpuEmbeddings = Held<DeviceEmbeddings, EmbeddingWeights>;
 using CpuAttentionBias = Held<DeviceAttentionBias, HostMatrix>;
 using CpuRotation = Held<DeviceRotation, std::pair<HostMatrix, HostMatrix>>;
 
-// product_scratch_bytes: the most that any product asks for. `team` outlives
-// it. RESOURCE_EXHAUSTED if memory is unavailable.
+// products: `product` and `columns`, the most that any product asks for. `team`
+// outlives it. RESOURCE_EXHAUSTED if memory is unavailable.
 absl::StatusOr<std::unique_ptr<Executor>> NewCpuExecutor(
     const Kernels& kernels, const ExecutorLimits& limits,
-    int64_t product_scratch_bytes, Team* team);
+    const ScratchBytes& products, Team* team);
 
 }  // namespace cpu
 }  // namespace encoderd

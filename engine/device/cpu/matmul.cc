@@ -6,11 +6,15 @@
 // multiple of 8, and one of 1 to 7: 23 primitives for each shape, made once at
 // load and shared by all layers. They are made for one thread and run in the
 // calling thread; none depends on how many rows its neighbors have (a test
-// checks the bits).
+// checks the bits). For few rows there are as many primitives more, for a part
+// of the columns: packed weights are blocks of columns, one after another, so a
+// part of them is weights of a narrower product.
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -79,10 +83,40 @@ dnnl::matmul::primitive_desc MakePrimitiveDesc(const dnnl::engine& engine,
 #endif
 }
 
-// The primitives of one shape.
-class Plan {
+// In elements, of a part of a larger memory.
+int64_t OffsetOf(const memory::desc& part) {
+#if DNNL_VERSION_MAJOR >= 3
+  return part.get_submemory_offset();
+#else
+  return part.data.offset0;
+#endif
+}
+
+// Columns of one block of packed weights [in,out]; 0: they are not in blocks of
+// columns.
+int64_t BlockColumns(const memory::desc& weights) {
+  constexpr int kColumns = 1;  // of the two dimensions
+#if DNNL_VERSION_MAJOR >= 3
+  const auto sizes = weights.get_inner_blks();
+  const auto which = weights.get_inner_idxs();
+  const int count = weights.get_inner_nblks();
+#else
+  const auto& blocks = weights.data.format_desc.blocking;
+  const auto& sizes = blocks.inner_blks;
+  const auto& which = blocks.inner_idxs;
+  const int count = blocks.inner_nblks;
+#endif
+  int64_t columns = 1;
+  for (int i = 0; i < count; ++i) {
+    if (which[i] == kColumns) columns *= sizes[i];
+  }
+  return columns > 1 ? columns : 0;
+}
+
+// Primitives of one shape: for `most` rows, for fewer multiples of 8, and for 1
+// to 7.
+class Steps {
  public:
-  // One for each number of rows that Run takes at once.
   struct Step {
     int64_t rows;
     memory::desc x, y;
@@ -90,40 +124,107 @@ class Plan {
     memory::desc scratch;
   };
 
-  Plan(const dnnl::engine& engine, int64_t in, int64_t out, DType dtype)
-      : in(in), out(out), dtype(dtype) {
-    const memory::data_type type = ToDnnl(dtype);
-    bias =
-        memory::desc({1, out}, memory::data_type::f32, memory::format_tag::ab);
-    weights = memory::desc({in, out}, type, memory::format_tag::any);
-    Add(engine, kProductRows);  // fixes the layout of the weights
-    for (int64_t rows = kProductRows - 8; rows >= 8; rows -= 8)
-      Add(engine, rows);
-    for (int64_t rows = 7; rows >= 1; --rows) Add(engine, rows);
+  // *weights: with any layout, the first step fixes it. most: a multiple of 8.
+  Steps(const dnnl::engine& engine, int64_t most, DType dtype,
+        const memory::desc& bias, memory::desc* weights)
+      : most_(most) {
+    for (int64_t rows = most; rows >= 8; rows -= 8)
+      Add(engine, rows, dtype, bias, weights);
+    for (int64_t rows = 7; rows >= 1; --rows)
+      Add(engine, rows, dtype, bias, weights);
   }
 
   // The step that takes the most of `rows` rows.
-  const Step& StepFor(int64_t rows) const {
-    if (rows >= kProductRows) return steps[0];
-    const int64_t eights = kProductRows / 8;
-    return rows >= 8 ? steps[eights - rows / 8] : steps[eights + 7 - rows];
+  const Step& For(int64_t rows) const {
+    if (rows >= most_) return steps_[0];
+    const int64_t eights = most_ / 8;
+    return rows >= 8 ? steps_[eights - rows / 8] : steps_[eights + 7 - rows];
+  }
+  int64_t scratch_bytes() const { return scratch_bytes_; }
+  // oneDNN's name of the kernel of most rows.
+  const std::string& kernel() const { return kernel_; }
+
+ private:
+  void Add(const dnnl::engine& engine, int64_t rows, DType dtype,
+           const memory::desc& bias, memory::desc* weights) {
+    const auto dims = weights->dims();
+    const memory::desc x = RowMajor(rows, dims[0], ToDnnl(dtype));
+    const memory::desc y = RowMajor(rows, dims[1], ToDnnl(dtype));
+    const auto desc = MakePrimitiveDesc(engine, x, *weights, bias, y);
+    *weights = desc.weights_desc();
+    if (steps_.empty()) kernel_ = desc.impl_info_str();
+    steps_.push_back({rows, x, y, dnnl::matmul(desc), desc.scratchpad_desc()});
+    scratch_bytes_ =
+        std::max<int64_t>(scratch_bytes_, desc.scratchpad_desc().get_size());
+  }
+
+  const int64_t most_;
+  std::vector<Step> steps_;
+  int64_t scratch_bytes_ = 0;
+  std::string kernel_;
+};
+
+memory::desc BiasOf(int64_t out) {
+  return memory::desc({1, out}, memory::data_type::f32, memory::format_tag::ab);
+}
+
+// What products of one shape share.
+class Plan {
+ public:
+  // A part of the columns.
+  struct Part {
+    memory::desc weights, bias;
+    std::vector<int64_t> offsets;  // where each is in the weights, in elements
+    std::unique_ptr<const Steps> steps;
+  };
+
+  Plan(const dnnl::engine& engine, int64_t in, int64_t out, DType dtype)
+      : in(in),
+        out(out),
+        dtype(dtype),
+        bias(BiasOf(out)),
+        weights({in, out}, ToDnnl(dtype), memory::format_tag::any),
+        steps(engine, kProductRows, dtype, bias, &weights) {
+    AddParts(engine);
+    scratch_bytes =
+        std::max(steps.scratch_bytes(),
+                 part.steps == nullptr ? 0 : part.steps->scratch_bytes());
+  }
+
+  int32_t parts() const {
+    return part.steps == nullptr ? 1
+                                 : static_cast<int32_t>(part.offsets.size());
   }
 
   const int64_t in, out;
   const DType dtype;
-  memory::desc bias, weights;
-  std::vector<Step> steps;
+  const memory::desc bias;
+  memory::desc weights;
+  const Steps steps;
+  Part part;  // without steps: the columns are in no parts
   int64_t scratch_bytes = 0;
 
  private:
-  void Add(const dnnl::engine& engine, int64_t rows) {
-    const memory::desc x = RowMajor(rows, in, ToDnnl(dtype));
-    const memory::desc y = RowMajor(rows, out, ToDnnl(dtype));
-    const auto desc = MakePrimitiveDesc(engine, x, weights, bias, y);
-    weights = desc.weights_desc();
-    steps.push_back({rows, x, y, dnnl::matmul(desc), desc.scratchpad_desc()});
-    scratch_bytes =
-        std::max<int64_t>(scratch_bytes, desc.scratchpad_desc().get_size());
+  // Where oneDNN has the same kernel for them.
+  void AddParts(const dnnl::engine& engine) {
+    const int64_t block = BlockColumns(weights);
+    if (block == 0 || out % block != 0) return;
+    const int32_t count = ColumnParts(out / block);
+    if (count == 1) return;
+    const int64_t columns = out / count;
+    try {
+      for (int64_t first = 0; first < out; first += columns) {
+        const auto some = weights.submemory_desc({in, columns}, {0, first});
+        if (first == 0) part.weights = some;
+        part.offsets.push_back(OffsetOf(some));
+      }
+      part.bias = BiasOf(columns);
+      auto few = std::make_unique<Steps>(engine, kFewRows, dtype, part.bias,
+                                         &part.weights);
+      if (few->kernel() == steps.kernel()) part.steps = std::move(few);
+    } catch (const dnnl::error&) {
+      // oneDNN does not take a part of these weights.
+    }
   }
 };
 
@@ -148,9 +249,30 @@ class OneDnnProduct : public Product {
   }
 
   int64_t scratch_bytes() const override { return plan_->scratch_bytes; }
+  int32_t column_parts() const override { return plan_->parts(); }
 
   absl::Status Run(const void* x, int64_t rows, void* y,
                    void* scratch) const override {
+    return Multiply(plan_->steps, weights_memory_, bias_memory_, x, rows, y,
+                    plan_->out, scratch);
+  }
+
+  absl::Status RunColumns(const void* x, int64_t rows, int32_t part, void* y,
+                          void* scratch) const override {
+    const Plan::Part& some = plan_->part;
+    const int64_t columns = plan_->out / column_parts();
+    char* const packed = static_cast<char*>(packed_.data()) +
+                         some.offsets[part] * DTypeBytes(plan_->dtype);
+    float* const bias = const_cast<float*>(bias_.data()) + part * columns;
+    return Multiply(*some.steps, memory(some.weights, engine_, packed),
+                    memory(some.bias, engine_, bias), x, rows, y, columns,
+                    scratch);
+  }
+
+ private:
+  absl::Status Multiply(const Steps& steps, const memory& weights,
+                        const memory& bias, const void* x, int64_t rows,
+                        void* y, int64_t columns, void* scratch) const {
     const int64_t size = DTypeBytes(plan_->dtype);
     auto* from = static_cast<char*>(const_cast<void*>(x));
     auto* to = static_cast<char*>(y);
@@ -158,16 +280,16 @@ class OneDnnProduct : public Product {
     try {
       dnnl::stream stream(engine_);
       while (rows > 0) {
-        const Plan::Step& step = plan_->StepFor(rows);
+        const Steps::Step& step = steps.For(rows);
         step.primitive.execute(
             stream,
             {{DNNL_ARG_SRC, memory(step.x, engine_, from)},
-             {DNNL_ARG_WEIGHTS, weights_memory_},
-             {DNNL_ARG_BIAS, bias_memory_},
+             {DNNL_ARG_WEIGHTS, weights},
+             {DNNL_ARG_BIAS, bias},
              {DNNL_ARG_DST, memory(step.y, engine_, to)},
              {DNNL_ARG_SCRATCHPAD, memory(step.scratch, engine_, scratch)}});
         from += step.rows * plan_->in * size;
-        to += step.rows * plan_->out * size;
+        to += step.rows * columns * size;
         rows -= step.rows;
       }
       stream.wait();
@@ -177,7 +299,6 @@ class OneDnnProduct : public Product {
     return absl::OkStatus();
   }
 
- private:
   const dnnl::engine engine_;
   dnnl::stream stream_;  // packs the weights
   const std::shared_ptr<const Plan> plan_;

@@ -1,5 +1,6 @@
 #include "engine/device/cpu/product.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,18 @@
 
 namespace encoderd {
 namespace cpu {
+
+int32_t ColumnParts(int64_t blocks) {
+  constexpr int32_t kMost = 12;
+  int32_t odd = 1;
+  for (int32_t parts = kMost; parts > 1; --parts) {
+    if (blocks % parts != 0) continue;
+    if (parts % 2 == 0) return parts;
+    odd = std::max(odd, parts);
+  }
+  return odd;
+}
+
 namespace {
 
 class OwnProduct : public Product {
@@ -17,6 +30,7 @@ class OwnProduct : public Product {
       : kernels_(kernels),
         in_(weights.weight.cols),
         out_(weights.weight.rows),
+        column_parts_(PartsOf(*kernels, out_)),
         packed_(std::move(packed)),
         bias_(weights.bias) {
     kernels_->pack(weights.weight.data.data(), in_, out_, packed_.floats());
@@ -30,10 +44,27 @@ class OwnProduct : public Product {
     return absl::OkStatus();
   }
 
+  int32_t column_parts() const override { return column_parts_; }
+  absl::Status RunColumns(const void* x, int64_t rows, int32_t part, void* y,
+                          void* scratch) const override {
+    const int64_t columns = out_ / column_parts_, first = part * columns;
+    kernels_->product(static_cast<const float*>(x), rows,
+                      packed_.floats() + first * in_, bias_.data() + first, in_,
+                      columns, static_cast<float*>(y));
+    return absl::OkStatus();
+  }
+
  private:
+  // Parts of whole panels, of which packed weights are made.
+  static int32_t PartsOf(const Kernels& kernels, int64_t out) {
+    const int64_t panel = kernels.packed_floats(1, 1);
+    return out % panel == 0 ? ColumnParts(out / panel) : 1;
+  }
+
   const Kernels* const kernels_;
   const int64_t in_;
   const int64_t out_;
+  const int32_t column_parts_;
   const AlignedBuffer packed_;
   const std::vector<float> bias_;
 };

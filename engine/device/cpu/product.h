@@ -30,6 +30,14 @@ class Product {
   // the calling thread alone. scratch: aligned to 64. INTERNAL: oneDNN failed.
   virtual absl::Status Run(const void* x, int64_t rows, void* y,
                            void* scratch) const = 0;
+
+  // Few rows cost little beside reading W, so threads that share them share its
+  // columns: in this many equal parts, each with the bits that Run gives it.
+  // 1: in no parts.
+  virtual int32_t column_parts() const = 0;
+  // As Run, one of these parts; rows: at most kFewRows. y [rows,out / parts].
+  virtual absl::Status RunColumns(const void* x, int64_t rows, int32_t part,
+                                  void* y, void* scratch) const = 0;
 };
 
 // Makes products and remembers what products of one shape can share.
@@ -48,6 +56,13 @@ std::unique_ptr<ProductFactory> OwnProducts(const Kernels& kernels);
 
 // Most rows that one Run is tuned for; more are taken in blocks of this many.
 constexpr int64_t kProductRows = 128;
+
+// Most rows whose products threads share by columns.
+constexpr int64_t kFewRows = 32;
+
+// Into how many equal parts to divide `blocks` blocks of columns: 12 at most,
+// so that a part is worth its start, and an even number where there is one.
+int32_t ColumnParts(int64_t blocks);
 
 }  // namespace cpu
 }  // namespace encoderd

@@ -68,6 +68,35 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
     return y;
   }
 
+  // The same, by parts of the columns.
+  std::string RunByColumns(int64_t first, int64_t rows) {
+    const int64_t row_bytes = weights_.weight.rows * element_;
+    const int64_t bytes = row_bytes / product_->column_parts();
+    std::string y(rows * row_bytes, '\0'), some(rows * bytes, '\0');
+    for (int32_t part = 0; part < product_->column_parts(); ++part) {
+      const absl::Status status = product_->RunColumns(
+          &x_bytes_[first * weights_.weight.cols * element_], rows, part,
+          some.data(), scratch_.data());
+      EXPECT_TRUE(status.ok()) << status;
+      for (int64_t r = 0; r < rows; ++r) {
+        y.replace(r * row_bytes + part * bytes, bytes,
+                  some.substr(r * bytes, bytes));
+      }
+    }
+    return y;
+  }
+
+  // Whatever number of few rows; parts: as many as two threads can share.
+  void ExpectColumnsIndependent(int64_t in, int64_t out) {
+    constexpr int64_t kFirst = 3;
+    Prepare(in, out, kFirst + kFewRows);
+    EXPECT_EQ(product_->column_parts() % 2, 0) << in << " to " << out;
+    for (int64_t rows = 1; rows <= kFewRows; ++rows) {
+      EXPECT_EQ(RunByColumns(kFirst, rows), Run(kFirst, rows))
+          << in << " to " << out << ", " << rows << " rows";
+    }
+  }
+
   // Every number of rows that a batch can end in, from two places.
   void ExpectRowsIndependent(int64_t in, int64_t out) {
     constexpr int64_t kRows = 300;
@@ -144,6 +173,27 @@ TEST_P(ProductTest, KeepsARowsBitsAtBertBaseShapes) {
   ExpectRowsIndependent(768, 768);
   ExpectRowsIndependent(768, 3072);
   ExpectRowsIndependent(3072, 768);
+}
+
+TEST_P(ProductTest, PartsOfTheColumnsHaveTheBitsOfTheWhole) {
+  for (const auto& [in, out] : std::vector<std::pair<int64_t, int64_t>>{
+           {384, 1152}, {384, 384}, {384, 1536}, {1536, 384}, {768, 768}}) {
+    ExpectColumnsIndependent(in, out);
+  }
+  if (GetParam().isa == Isa::kPortable) return;  // slow here, the same code
+  ExpectColumnsIndependent(768, 2304);
+  ExpectColumnsIndependent(768, 3072);
+  ExpectColumnsIndependent(3072, 768);
+}
+
+TEST(ColumnPartsTest, AreManyEvenAndEqual) {
+  EXPECT_EQ(ColumnParts(6), 6);
+  EXPECT_EQ(ColumnParts(18), 6);
+  EXPECT_EQ(ColumnParts(24), 12);
+  EXPECT_EQ(ColumnParts(48), 12);
+  EXPECT_EQ(ColumnParts(9), 9);
+  EXPECT_EQ(ColumnParts(13), 1);
+  EXPECT_EQ(ColumnParts(1), 1);
 }
 
 TEST_P(ProductTest, KeepsARowsBitsAtOddShapes) {

@@ -248,8 +248,8 @@ void Acceptor::Refused(const std::string& address, absl::string_view limit) {
   Log(LogLevel::kWarning, "connection_refused",
       LogFields()
           .Add("address", Words(address))
-          .Add("limit", limit == kAddressIsFull ? max_per_address_
-                                                : max_connections_)
+          .Add("limit",
+               limit == kAddressIsFull ? max_per_address_ : max_connections_)
           .Add("refused_so_far", refused_.load())
           .Add("message", limit));
 }

@@ -4,7 +4,7 @@
 //    and are taken as soon as another ends. And a cap for each address, so that
 //    one caller cannot keep all others waiting; beyond it new ones are closed.
 //    The last connections are for addresses that have none, so that a health
-//    check gets in beside a few callers who take all they can.
+//    check gets in despite a few callers who take all they can.
 // 2. It keeps working after the process ran out of file descriptors.
 // 3. A shutdown that loses no call. gRPC's Shutdown cancels every call that it
 //    reads afterwards; StopReading leaves such calls unread, so that the GOAWAY

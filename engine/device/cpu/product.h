@@ -31,9 +31,9 @@ class Product {
   virtual absl::Status Run(const void* x, int64_t rows, void* y,
                            void* scratch) const = 0;
 
-  // Few rows cost little beside reading W, so threads that share them share its
-  // columns: in this many equal parts, each with the bits that Run gives it.
-  // 1: in no parts.
+  // Few rows cost little compared with reading W, so threads that share them
+  // share its columns: in this many equal parts, each with the bits that Run
+  // gives it. 1: in no parts.
   virtual int32_t column_parts() const = 0;
   // As Run, one of these parts; rows: at most kFewRows. y [rows,out / parts].
   virtual absl::Status RunColumns(const void* x, int64_t rows, int32_t part,

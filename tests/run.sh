@@ -3,7 +3,7 @@
 # are ctest's summary. Arguments go to ctest: tests/run.sh -R Tokenizer
 #
 # Without arguments all but clang-tidy, which takes as long as half of the rest:
-# tests/run.sh -R tidy. Some 20 to 25 minutes on two cores from nothing.
+# tests/run.sh -R tidy. Some 20 minutes on two cores from nothing.
 #
 # ENCODERD_PRESET chooses another CMake preset (default dev; asan, tsan, clang).
 # ENCODERD_TARGETS builds some targets alone (default all).

@@ -19,7 +19,7 @@ build_packages=(
 )
 test_packages=(
   git openssl libgtest-dev libgmock-dev libbenchmark-dev
-  clang clang-tidy shellcheck procps
+  clang clang-tidy shellcheck procps valgrind
   iso-codes installation-guide-amd64
   prometheus docker-compose
   default-jdk-headless libgrpc-java protobuf-compiler-grpc-java-plugin

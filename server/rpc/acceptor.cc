@@ -25,13 +25,6 @@ namespace encoderd {
 namespace {
 
 constexpr int kEvents = 64;
-constexpr absl::string_view kAddressIsFull =
-    "the address has as many connections open as "
-    "--max_connections_per_address allows; share a channel, or "
-    "raise the flag if several callers are behind one proxy";
-constexpr absl::string_view kOnlyReserveLeft =
-    "almost --max_connections are open, and the rest is for addresses that "
-    "have none; share a channel, or raise the flag";
 constexpr absl::Duration kPoll = absl::Milliseconds(1);
 // A peer that sends a call does not pause for this long within it.
 constexpr absl::Duration kQuiet = absl::Milliseconds(10);
@@ -201,9 +194,9 @@ void Acceptor::AcceptAll() {
     const int on = 1;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     const std::string address = AddressOf(peer);
-    const absl::string_view limit = Register(duplicate, address);
-    if (!limit.empty()) {
-      Refused(address, limit);  // before its caller can know
+    const std::optional<Limit> limit = Register(duplicate, address);
+    if (limit.has_value()) {
+      Refused(address, *limit);  // before its caller can know
       close(duplicate);
       close(fd);
       continue;
@@ -224,34 +217,41 @@ void Acceptor::AcceptAll() {
   }
 }
 
-absl::string_view Acceptor::LimitReached(int open) const {
-  if (open >= max_per_address_) return kAddressIsFull;
+std::optional<Acceptor::Limit> Acceptor::LimitReached(int open) const {
+  if (open >= max_per_address_) {
+    return Limit{max_per_address_,
+                 "the address has as many connections open as "
+                 "--max_connections_per_address allows; share a channel, or "
+                 "raise the flag if several callers are behind one proxy"};
+  }
   const int reserve = max_connections_ / kReserveShare;
   const int left = max_connections_ - static_cast<int>(open_.size());
-  return open > 0 && left <= reserve ? kOnlyReserveLeft : "";
+  if (open == 0 || left > reserve) return std::nullopt;
+  return Limit{max_connections_,
+               "almost --max_connections are open, and the rest is for "
+               "addresses that have none; share a channel, or raise the flag"};
 }
 
-absl::string_view Acceptor::Register(int duplicate,
-                                     const std::string& address) {
+std::optional<Acceptor::Limit> Acceptor::Register(int duplicate,
+                                                  const std::string& address) {
   absl::MutexLock lock(&mu_);
   int& count = by_address_[address];
-  const absl::string_view limit = LimitReached(count);
-  if (!limit.empty()) return limit;
+  const std::optional<Limit> limit = LimitReached(count);
+  if (limit.has_value()) return limit;
   ++count;
   open_[duplicate] = address;
-  return "";
+  return std::nullopt;
 }
 
-void Acceptor::Refused(const std::string& address, absl::string_view limit) {
+void Acceptor::Refused(const std::string& address, const Limit& limit) {
   ++refused_;
   if (!refusals_logged_.Allows(absl::Now())) return;
   Log(LogLevel::kWarning, "connection_refused",
       LogFields()
           .Add("address", Words(address))
-          .Add("limit",
-               limit == kAddressIsFull ? max_per_address_ : max_connections_)
+          .Add("limit", limit.value)
           .Add("refused_so_far", refused_.load())
-          .Add("message", limit));
+          .Add("message", limit.message));
 }
 
 void Acceptor::Ended(int duplicate) {

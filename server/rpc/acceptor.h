@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -36,11 +37,13 @@ namespace encoderd {
 
 class Acceptor {
  public:
+  static constexpr int kReserveShare = 64;
+
   // Takes over `listener`, a listening non-blocking socket; hands connections
   // to `sink` from Start on. An address is an IPv4 address or the first 64 bits
   // of an IPv6 address, because a caller with one of those has all of them.
-  // One in kReserveShare of max_connections is kept for addresses without any.
-  static constexpr int kReserveShare = 64;
+  // The last max_connections / kReserveShare, so none below 64, are for
+  // addresses without any.
   Acceptor(
       int listener, int max_connections, int max_per_address,
       std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> sink);
@@ -71,14 +74,18 @@ class Acceptor {
   bool Watch(int fd, uint32_t events);
   void Run();
   void AcceptAll();
-  // What an address with `open` connections has reached; empty if it may have
-  // another.
-  absl::string_view LimitReached(int open) const
+  struct Limit {
+    int value;
+    absl::string_view message;
+  };
+  // What an address with `open` connections has reached, if it may have no
+  // other.
+  std::optional<Limit> LimitReached(int open) const
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // Counts the connection as open, or returns the limit that it exceeds.
-  absl::string_view Register(int duplicate, const std::string& address);
+  std::optional<Limit> Register(int duplicate, const std::string& address);
   // Counts a connection closed at once, and logs it once per minute at most.
-  void Refused(const std::string& address, absl::string_view limit);
+  void Refused(const std::string& address, const Limit& limit);
   void StopAccepting();
   void StopReadingBetweenCalls();
   void CloseAll();

@@ -169,6 +169,10 @@ TEST(AttackTest, TheLastConnectionsAreForAddressesThatHaveNone) {
   EXPECT_EQ(TestServer::Sample(server.MetricsText(),
                                "encoderd_connections_refused_total"),
             3);
+  // Beyond them a new address waits.
+  RawHttp2 waiting(port, "127.0.0.5");
+  open.pop_back();
+  EXPECT_TRUE(waiting.ReadUntil(RawHttp2::kSettings));
 }
 
 // gRPC forgives three pings that come sooner than 5 s after the one before.

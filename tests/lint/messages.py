@@ -3,8 +3,8 @@
 A page says `<!-- messages: PATH... -->`: the tables after it list the messages
 of the sources below these paths, one or more in the first column of a row, as
 `text with <placeholders>`. Every text of a table must occur in these sources,
-and every text that is handed to a constructor of errors must be in a table.
-Numbers are placeholders, too.
+and every text of two words or more that they hand to one of the constructors
+named below must be in a table. Numbers are placeholders, too.
 """
 
 import ast

@@ -60,9 +60,11 @@ class CpuDevice : public Device {
     const Product& made = *linear->product;
     products_scratch_.product =
         std::max(products_scratch_.product, made.scratch_bytes());
-    products_scratch_.columns = std::max(
-        products_scratch_.columns,
-        kFewRows * columns / made.column_parts() * DTypeBytes(dtype()));
+    if (made.column_parts() > 1) {
+      products_scratch_.columns = std::max(
+          products_scratch_.columns,
+          kFewRows * columns / made.column_parts() * DTypeBytes(dtype()));
+    }
     return std::unique_ptr<DeviceLinear>(std::move(linear));
   }
 

@@ -25,7 +25,8 @@ absl::Status Reserve(int64_t bytes, absl::string_view what,
       absl::StrCat("no memory for ", bytes, " bytes of ", what));
 }
 
-// Fewer rows are not worth another thread.
+// Fewer rows are not worth another thread, save in products, where reading the
+// weights costs more than they do.
 constexpr int64_t kPartRows = 8;
 
 int32_t MostParts(int64_t rows) {
@@ -255,7 +256,7 @@ void CpuExecutor::Do(const ProductOp& op) {
   const int64_t rows = op.x.rows;
   const int32_t columns = rows <= kFewRows ? linear.product->column_parts() : 1;
   std::mutex failed;
-  pass_->Run(std::max(columns, MostParts(rows)), scratch_,
+  pass_->Run(columns > 1 ? columns : MostParts(rows), scratch_,
              [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
                const absl::Status status =
                    columns > 1 && parts > 1

@@ -6,9 +6,9 @@
 // multiple of 8, and one of 1 to 7: 23 primitives for each shape, made once at
 // load and shared by all layers. They are made for one thread and run in the
 // calling thread; none depends on how many rows its neighbors have (a test
-// checks the bits). For few rows there are as many primitives more, for a part
-// of the columns: packed weights are blocks of columns, one after another, so a
-// part of them is weights of a narrower product.
+// checks the bits). For up to 32 rows there are 11 more, for a part of the
+// columns: packed weights are blocks of columns, so some of the blocks are the
+// weights of a narrower product.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -113,6 +113,10 @@ int64_t BlockColumns(const memory::desc& weights) {
   return columns > 1 ? columns : 0;
 }
 
+memory::desc BiasOf(int64_t out) {
+  return memory::desc({1, out}, memory::data_type::f32, memory::format_tag::ab);
+}
+
 // Primitives of one shape: for `most` rows, for fewer multiples of 8, and for 1
 // to 7.
 class Steps {
@@ -122,16 +126,20 @@ class Steps {
     memory::desc x, y;
     dnnl::matmul primitive;
     memory::desc scratch;
+    std::string kernel;  // oneDNN's name
   };
 
-  // *weights: with any layout, the first step fixes it. most: a multiple of 8.
-  Steps(const dnnl::engine& engine, int64_t most, DType dtype,
-        const memory::desc& bias, memory::desc* weights)
-      : most_(most) {
-    for (int64_t rows = most; rows >= 8; rows -= 8)
-      Add(engine, rows, dtype, bias, weights);
-    for (int64_t rows = 7; rows >= 1; --rows)
-      Add(engine, rows, dtype, bias, weights);
+  // [rows,in] [in,out]. *weights: with any layout, the first step fixes it.
+  // most: a multiple of 8.
+  Steps(const dnnl::engine& engine, int64_t most, int64_t in, int64_t out,
+        DType dtype, memory::desc* weights)
+      : bias_(BiasOf(out)), most_(most) {
+    const auto add = [&](int64_t rows) {
+      Add(engine, RowMajor(rows, in, ToDnnl(dtype)),
+          RowMajor(rows, out, ToDnnl(dtype)), rows, weights);
+    };
+    for (int64_t rows = most; rows >= 8; rows -= 8) add(rows);
+    for (int64_t rows = 7; rows >= 1; --rows) add(rows);
   }
 
   // The step that takes the most of `rows` rows.
@@ -140,51 +148,48 @@ class Steps {
     const int64_t eights = most_ / 8;
     return rows >= 8 ? steps_[eights - rows / 8] : steps_[eights + 7 - rows];
   }
+  // Whether `all`, of more rows, takes as many by the same kernels.
+  bool SameKernels(const Steps& all) const {
+    return std::all_of(steps_.begin(), steps_.end(), [&](const Step& step) {
+      return all.For(step.rows).kernel == step.kernel;
+    });
+  }
+  const memory::desc& bias() const { return bias_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }
-  // oneDNN's name of the kernel of most rows.
-  const std::string& kernel() const { return kernel_; }
 
  private:
-  void Add(const dnnl::engine& engine, int64_t rows, DType dtype,
-           const memory::desc& bias, memory::desc* weights) {
-    const auto dims = weights->dims();
-    const memory::desc x = RowMajor(rows, dims[0], ToDnnl(dtype));
-    const memory::desc y = RowMajor(rows, dims[1], ToDnnl(dtype));
-    const auto desc = MakePrimitiveDesc(engine, x, *weights, bias, y);
+  void Add(const dnnl::engine& engine, const memory::desc& x,
+           const memory::desc& y, int64_t rows, memory::desc* weights) {
+    const auto desc = MakePrimitiveDesc(engine, x, *weights, bias_, y);
     *weights = desc.weights_desc();
-    if (steps_.empty()) kernel_ = desc.impl_info_str();
-    steps_.push_back({rows, x, y, dnnl::matmul(desc), desc.scratchpad_desc()});
+    steps_.push_back({rows, x, y, dnnl::matmul(desc), desc.scratchpad_desc(),
+                      desc.impl_info_str()});
     scratch_bytes_ =
         std::max<int64_t>(scratch_bytes_, desc.scratchpad_desc().get_size());
   }
 
+  const memory::desc bias_;
   const int64_t most_;
   std::vector<Step> steps_;
   int64_t scratch_bytes_ = 0;
-  std::string kernel_;
 };
-
-memory::desc BiasOf(int64_t out) {
-  return memory::desc({1, out}, memory::data_type::f32, memory::format_tag::ab);
-}
 
 // What products of one shape share.
 class Plan {
  public:
   // A part of the columns.
   struct Part {
-    memory::desc weights, bias;
+    memory::desc weights;
     std::vector<int64_t> offsets;  // where each is in the weights, in elements
-    std::unique_ptr<const Steps> steps;
+    std::unique_ptr<const Steps> steps;  // of few rows
   };
 
   Plan(const dnnl::engine& engine, int64_t in, int64_t out, DType dtype)
       : in(in),
         out(out),
         dtype(dtype),
-        bias(BiasOf(out)),
         weights({in, out}, ToDnnl(dtype), memory::format_tag::any),
-        steps(engine, kProductRows, dtype, bias, &weights) {
+        steps(engine, kProductRows, in, out, dtype, &weights) {
     AddParts(engine);
     scratch_bytes =
         std::max(steps.scratch_bytes(),
@@ -198,14 +203,13 @@ class Plan {
 
   const int64_t in, out;
   const DType dtype;
-  const memory::desc bias;
   memory::desc weights;
   const Steps steps;
   Part part;  // without steps: the columns are in no parts
   int64_t scratch_bytes = 0;
 
  private:
-  // Where oneDNN has the same kernel for them.
+  // Where oneDNN has the same kernels for them.
   void AddParts(const dnnl::engine& engine) {
     const int64_t block = BlockColumns(weights);
     if (block == 0 || out % block != 0) return;
@@ -218,12 +222,12 @@ class Plan {
         if (first == 0) part.weights = some;
         part.offsets.push_back(OffsetOf(some));
       }
-      part.bias = BiasOf(columns);
-      auto few = std::make_unique<Steps>(engine, kFewRows, dtype, part.bias,
+      auto few = std::make_unique<Steps>(engine, kFewRows, in, columns, dtype,
                                          &part.weights);
-      if (few->kernel() == steps.kernel()) part.steps = std::move(few);
-    } catch (const dnnl::error&) {
-      // oneDNN does not take a part of these weights.
+      if (few->SameKernels(steps)) part.steps = std::move(few);
+    } catch (const dnnl::error& error) {
+      // Otherwise oneDNN takes no part of these weights.
+      if (error.status == dnnl_out_of_memory) throw;
     }
   }
 };
@@ -233,19 +237,17 @@ class OneDnnProduct : public Product {
   OneDnnProduct(const dnnl::engine& engine, std::shared_ptr<const Plan> plan,
                 const LinearWeights& source, AlignedBuffer packed)
       : engine_(engine),
-        stream_(engine),
         plan_(std::move(plan)),
         packed_(std::move(packed)),
-        bias_(source.bias),
-        weights_memory_(plan_->weights, engine_, packed_.data()),
-        bias_memory_(plan_->bias, engine_, bias_.data()) {
+        bias_(source.bias) {
     // [out,in] of the checkpoint is [in,out] with the first index fastest.
     memory from(memory::desc({plan_->in, plan_->out}, memory::data_type::f32,
                              memory::format_tag::ba),
                 engine_, const_cast<float*>(source.weight.data.data()));
-    dnnl::reorder(from, weights_memory_)
-        .execute(stream_, from, weights_memory_);
-    stream_.wait();
+    memory to(plan_->weights, engine_, packed_.data());
+    dnnl::stream stream(engine_);
+    dnnl::reorder(from, to).execute(stream, from, to);
+    stream.wait();
   }
 
   int64_t scratch_bytes() const override { return plan_->scratch_bytes; }
@@ -253,39 +255,41 @@ class OneDnnProduct : public Product {
 
   absl::Status Run(const void* x, int64_t rows, void* y,
                    void* scratch) const override {
-    return Multiply(plan_->steps, weights_memory_, bias_memory_, x, rows, y,
-                    plan_->out, scratch);
+    return Multiply(plan_->steps, plan_->weights, 0, 0, plan_->out, x, rows, y,
+                    scratch);
   }
 
   absl::Status RunColumns(const void* x, int64_t rows, int32_t part, void* y,
                           void* scratch) const override {
     const Plan::Part& some = plan_->part;
     const int64_t columns = plan_->out / column_parts();
-    char* const packed = static_cast<char*>(packed_.data()) +
-                         some.offsets[part] * DTypeBytes(plan_->dtype);
-    float* const bias = const_cast<float*>(bias_.data()) + part * columns;
-    return Multiply(*some.steps, memory(some.weights, engine_, packed),
-                    memory(some.bias, engine_, bias), x, rows, y, columns,
-                    scratch);
+    return Multiply(*some.steps, some.weights, some.offsets[part],
+                    part * columns, columns, x, rows, y, scratch);
   }
 
  private:
-  absl::Status Multiply(const Steps& steps, const memory& weights,
-                        const memory& bias, const void* x, int64_t rows,
-                        void* y, int64_t columns, void* scratch) const {
+  // first_column .. + columns - 1; their weights begin at `offset` elements.
+  absl::Status Multiply(const Steps& steps, const memory::desc& weights,
+                        int64_t offset, int64_t first_column, int64_t columns,
+                        const void* x, int64_t rows, void* y,
+                        void* scratch) const {
     const int64_t size = DTypeBytes(plan_->dtype);
     auto* from = static_cast<char*>(const_cast<void*>(x));
     auto* to = static_cast<char*>(y);
+    char* const packed = static_cast<char*>(packed_.data()) + offset * size;
+    float* const bias = const_cast<float*>(bias_.data()) + first_column;
     const OneThread one_thread;
     try {
       dnnl::stream stream(engine_);
+      const memory weights_memory(weights, engine_, packed);
+      const memory bias_memory(steps.bias(), engine_, bias);
       while (rows > 0) {
         const Steps::Step& step = steps.For(rows);
         step.primitive.execute(
             stream,
             {{DNNL_ARG_SRC, memory(step.x, engine_, from)},
-             {DNNL_ARG_WEIGHTS, weights},
-             {DNNL_ARG_BIAS, bias},
+             {DNNL_ARG_WEIGHTS, weights_memory},
+             {DNNL_ARG_BIAS, bias_memory},
              {DNNL_ARG_DST, memory(step.y, engine_, to)},
              {DNNL_ARG_SCRATCHPAD, memory(step.scratch, engine_, scratch)}});
         from += step.rows * plan_->in * size;
@@ -300,12 +304,9 @@ class OneDnnProduct : public Product {
   }
 
   const dnnl::engine engine_;
-  dnnl::stream stream_;  // packs the weights
   const std::shared_ptr<const Plan> plan_;
   const AlignedBuffer packed_;
-  std::vector<float> bias_;
-  memory weights_memory_;
-  memory bias_memory_;
+  const std::vector<float> bias_;
 };
 
 // Keeps oneDNN from AMX, whose bf16 kernels sum a row in another order in a

@@ -1,6 +1,5 @@
 #include "engine/device/cpu/product.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,14 +10,17 @@ namespace encoderd {
 namespace cpu {
 
 int32_t ColumnParts(int64_t blocks) {
-  constexpr int32_t kMost = 12;
-  int32_t odd = 1;
-  for (int32_t parts = kMost; parts > 1; --parts) {
-    if (blocks % parts != 0) continue;
-    if (parts % 2 == 0) return parts;
-    odd = std::max(odd, parts);
+  constexpr int32_t kMost = 12, kFew = 3;
+  int32_t even = 1, odd = 1;
+  for (int32_t parts = 2; parts <= kMost; ++parts) {
+    if (blocks % parts == 0) (parts % 2 == 0 ? even : odd) = parts;
   }
-  return odd;
+  const int32_t best = odd > 2 * even ? odd : even;
+  if (best > kFew) return best;
+  for (int32_t parts = kMost + 1; parts <= blocks; ++parts) {
+    if (blocks % parts == 0) return parts;
+  }
+  return best;
 }
 
 namespace {

@@ -4,7 +4,8 @@
 // row's bits the same for any number of rows: AVX-512, float and bf16. The
 // other (product.cc) runs this project's own kernel, float only, on every
 // other CPU, where oneDNN's rows do depend on each other. Constant after
-// creation; Run may be called from many threads, each with its own scratch.
+// creation; Run and RunColumns may be called from many threads, each with its
+// own scratch.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_PRODUCT_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_PRODUCT_H_
 
@@ -61,7 +62,9 @@ constexpr int64_t kProductRows = 128;
 constexpr int64_t kFewRows = 32;
 
 // Into how many equal parts to divide `blocks` blocks of columns: 12 at most,
-// so that a part is worth its start, and an even number where there is one.
+// so that a part is worth its start; an even number, which two threads share
+// evenly, unless there are more than twice as many odd ones. More where 2 to 12
+// divide nothing better than 2.
 int32_t ColumnParts(int64_t blocks);
 
 }  // namespace cpu

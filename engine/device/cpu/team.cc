@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/device/cpu/cpu_info.h"
@@ -42,7 +43,7 @@ absl::Status TakeScratch(const ScratchBytes& bytes, ThreadScratch* scratch) {
   absl::Status status = Take(bytes.product, "product", &scratch->product);
   status.Update(Take(bytes.attention, "attention", &scratch->attention));
   status.Update(Take(bytes.row, "row", &scratch->row));
-  status.Update(Take(bytes.columns, "product", &scratch->columns));
+  status.Update(Take(bytes.columns, "column", &scratch->columns));
   return status;
 }
 
@@ -169,8 +170,12 @@ absl::Status Team::Reserve(const ScratchBytes& bytes) {
     const ScratchBytes wanted = LargerOf(bytes, helper->reserved);
     absl::Status status;
     if (wanted != helper->reserved) {
-      status = TakeScratch(wanted, &helper->scratch);
-      helper->reserved = status.ok() ? wanted : ScratchBytes();
+      ThreadScratch larger;
+      status = TakeScratch(wanted, &larger);
+      if (status.ok()) {  // else the passes of others keep what it has
+        helper->scratch = std::move(larger);
+        helper->reserved = wanted;
+      }
     }
     helper->lent = false;
     if (!status.ok()) return status;

@@ -68,6 +68,8 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
     return y;
   }
 
+  int32_t ColumnPartsOfProduct() const { return product_->column_parts(); }
+
   // The same, by parts of the columns.
   std::string RunByColumns(int64_t first, int64_t rows) {
     const int64_t row_bytes = weights_.weight.rows * element_;
@@ -180,20 +182,33 @@ TEST_P(ProductTest, PartsOfTheColumnsHaveTheBitsOfTheWhole) {
            {384, 1152}, {384, 384}, {384, 1536}, {1536, 384}, {768, 768}}) {
     ExpectColumnsIndependent(in, out);
   }
+  Prepare(75, 77, 1);
+  EXPECT_EQ(ColumnPartsOfProduct(), 1);
   if (GetParam().isa == Isa::kPortable) return;  // slow here, the same code
   ExpectColumnsIndependent(768, 2304);
   ExpectColumnsIndependent(768, 3072);
   ExpectColumnsIndependent(3072, 768);
+  ExpectColumnsIndependent(1152, 768);
+  ExpectColumnsIndependent(1024, 4096);
+  ExpectColumnsIndependent(4096, 1024);
 }
 
-TEST(ColumnPartsTest, AreManyEvenAndEqual) {
-  EXPECT_EQ(ColumnParts(6), 6);
-  EXPECT_EQ(ColumnParts(18), 6);
-  EXPECT_EQ(ColumnParts(24), 12);
-  EXPECT_EQ(ColumnParts(48), 12);
-  EXPECT_EQ(ColumnParts(9), 9);
-  EXPECT_EQ(ColumnParts(13), 1);
-  EXPECT_EQ(ColumnParts(1), 1);
+TEST(ColumnPartsTest, AreEqualAndManyAndEvenIfThatCostsFew) {
+  for (const auto& [blocks, parts] :
+       std::vector<std::pair<int64_t, int32_t>>{{1, 1},
+                                                {2, 2},
+                                                {3, 3},
+                                                {6, 6},
+                                                {9, 9},
+                                                {13, 13},
+                                                {14, 7},
+                                                {18, 6},
+                                                {24, 12},
+                                                {26, 13},
+                                                {48, 12},
+                                                {82, 41}}) {
+    EXPECT_EQ(ColumnParts(blocks), parts) << blocks << " blocks";
+  }
 }
 
 TEST_P(ProductTest, KeepsARowsBitsAtOddShapes) {

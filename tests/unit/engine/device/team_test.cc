@@ -190,6 +190,21 @@ TEST(TeamScratchTest, NamesWhatItCannotHave) {
   EXPECT_TRUE(team.Reserve(kSome).ok());
 }
 
+TEST(TeamScratchTest, HelpersKeepWhatTheyHaveIfMoreCannotBeHad) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer ends the program instead";
+#endif
+  FullTeam team(2);
+  ASSERT_TRUE(team.Reserve(kSome).ok());
+  EXPECT_FALSE(team.Reserve({64, int64_t{1} << 60, 64}).ok());
+  Team::Pass pass(&team);
+  ThreadScratch scratch;
+  pass.Run(2, scratch,
+           [&](int32_t part, int32_t parts, const ThreadScratch& mine) {
+             EXPECT_TRUE(part == 0 || mine.attention.data() != nullptr);
+           });
+}
+
 }  // namespace
 }  // namespace cpu
 }  // namespace encoderd

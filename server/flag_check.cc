@@ -150,10 +150,13 @@ absl::Status CheckFile(const std::string& path, int files_left) {
                             " flag files name one another"));
   }
   std::ifstream file(path);
-  if (!file) {
+  const auto unreadable = [&] {
     return Bad(absl::StrCat("--flagfile=", path,
                             ": cannot be read: ", std::strerror(errno)));
-  }
+  };
+  // A folder is opened, and fails when it is read.
+  if (!file || (file.peek(), file.bad())) return unreadable();
+  file.clear();  // an empty file is at its end
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
     const absl::string_view text = absl::StripAsciiWhitespace(line);

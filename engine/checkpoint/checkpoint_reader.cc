@@ -49,6 +49,22 @@ void Transpose(const std::vector<float>& stored, int64_t in, int64_t out,
   }
 }
 
+// A file whose end never arrived may have its full length and zeros there. No
+// trained matrix ends in a sixteenth of zeros.
+absl::Status CheckEnd(const TensorEntry& entry,
+                      const std::vector<int64_t>& shape, const float* values) {
+  constexpr int64_t kPart = 16;
+  const int64_t count = shape[0] * shape[1];
+  int64_t end = count;
+  while (end > 0 && values[end - 1] == 0.0f) --end;
+  const int64_t zero_rows = shape[0] - (end + shape[1] - 1) / shape[1];
+  if (zero_rows < 1 || zero_rows * kPart < shape[0]) return absl::OkStatus();
+  return Bad(absl::StrCat("the last ", zero_rows, " of ", shape[0],
+                          " rows of the tensor ", entry.name,
+                          " are zeros, as after an interrupted download: "
+                          "fetch the model again"));
+}
+
 }  // namespace
 
 CheckpointReader::CheckpointReader(CheckpointFiles files, std::string prefix,
@@ -165,7 +181,13 @@ absl::Status CheckpointReader::CheckRest() {
 absl::Status CheckpointReader::ReadInto(const CheckpointModule& module,
                                         const char* kind, float* out) const {
   const Tensor* tensor = Find(module.name, kind);
-  return tensor->file->ReadFloats(*tensor->entry, out);
+  const absl::Status status = tensor->file->ReadFloats(*tensor->entry, out);
+  const std::vector<int64_t> shape = module.stored_shape();
+  if (!status.ok() || absl::string_view(kind) != ".weight" ||
+      !module.row->in_layer || shape.size() != 2) {
+    return status;
+  }
+  return CheckEnd(*tensor->entry, shape, out);
 }
 
 absl::Status CheckpointReader::Read(Role role, int32_t layer,

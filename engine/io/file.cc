@@ -64,7 +64,15 @@ absl::Status OpenFailed(const std::string& folder, absl::string_view name,
     return AccessError(absl::StrCat("file ", Quote(name)), folder);
   }
   if (error == ENOENT) {
-    return absl::NotFoundError(absl::StrCat("no file ", Quote(name)));
+    std::error_code none;
+    const std::string target =
+        std::filesystem::read_symlink(absl::StrCat(folder, "/", name), none)
+            .string();
+    return absl::NotFoundError(
+        absl::StrCat("no file ", Quote(name),
+                     none ? ""
+                          : absl::StrCat("; it is a link to ", Quote(target),
+                                         ", which does not exist")));
   }
   return Refused(name,
                  absl::StrCat("cannot be opened: ", std::strerror(error)));

@@ -72,6 +72,7 @@ TEST(ProcessFlagsTest, ALineOfAFlagfileIsNamedWithWhatToWriteInstead) {
       {"--threads=1\r", ":2: a blank or carriage return at the end"},
       {"--thread=1", ":2: no flag --thread; did you mean --threads?"},
       {"--flagfile=/none", ":2: --flagfile=/none: cannot be read"},
+      {"--flagfile=/", ":2: --flagfile=/: cannot be read: Is a directory"},
       {"--flagfile=" + path, "more than 8 flag files name one another"},
   };
   for (const auto& [line, message] : kCases) {

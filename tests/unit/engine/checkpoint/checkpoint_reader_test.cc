@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -280,6 +281,31 @@ TEST_F(WeightsTest, NamesAWeightThatIsNotFinite) {
               IsError(kDataLoss,
                       "'encoder.layer.1.output.dense.weight' has the value inf "
                       "at index 77"));
+}
+
+TEST_F(WeightsTest, NamesAMatrixThatEndsInZeros) {
+  TensorToWrite& tensor = Tensor("encoder.layer.1.output.dense.weight");
+  std::vector<float> values = Floats(tensor.name);
+  std::fill(values.begin() + static_cast<int64_t>(values.size()) / 2,
+            values.end(), 0.0f);
+  tensor.bytes = FloatBytes(values);
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  EXPECT_THAT((*reader)->ReadLayer(0), IsOk());
+  EXPECT_THAT((*reader)->ReadLayer(1),
+              IsError(kDataLoss,
+                      "rows of the tensor encoder.layer.1.output.dense.weight "
+                      "are zeros, as after an interrupted download"));
+}
+
+TEST_F(WeightsTest, RowsOfZerosElsewhereAreWeights) {
+  TensorToWrite& tensor = Tensor("encoder.layer.1.output.dense.weight");
+  std::vector<float> values = Floats(tensor.name);
+  std::fill(values.begin(), values.end() - 1, 0.0f);
+  tensor.bytes = FloatBytes(values);
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  EXPECT_THAT((*reader)->ReadLayer(1), IsOk());
 }
 
 TEST_F(WeightsTest, RefusesTwoEncodersInOneFile) {

@@ -58,6 +58,15 @@ TEST(FileTest, RefusesAFileThatIsNotThere) {
               IsError(kNotFound, "no folder"));
 }
 
+TEST(FileTest, NamesWhatALinkMisses) {
+  const TempFolder folder;
+  std::filesystem::create_symlink("gone", folder.Path("a"));
+  EXPECT_THAT(File::Open(folder.path(), "a", 1 << 20),
+              IsError(kNotFound,
+                      "no file 'a'; it is a link to 'gone', which does not "
+                      "exist"));
+}
+
 TEST(FileTest, RefusesAPointerOfGitLfs) {
   const TempFolder folder;
   folder.Write("weights",

@@ -114,7 +114,9 @@ absl::Status OrderLayers(const ModelConfig& config, EncoderLayers* layers) {
     }
     if (step.after_attention == nullptr || step.after_feed_forward == nullptr) {
       return absl::DataLossError(absl::StrCat(
-          "layer ", l, ": half of a layer without a norm after it"));
+          "layer ", l,
+          " lacks a normalization that its architecture needs: the files are "
+          "damaged, or the model is not supported"));
     }
     layers->steps.push_back(step);
   }

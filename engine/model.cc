@@ -41,9 +41,7 @@ absl::Status CheckVocabulary(const Tokenizer& tokenizer, ModelInfo* info) {
   if (info->limits.max_len < special) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_len is ", info->limits.max_len,
-                     "; the special tokens of a pair "
-                     "alone are ",
-                     special));
+                     "; the special tokens of a pair alone take ", special));
   }
   return absl::OkStatus();
 }

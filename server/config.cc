@@ -159,7 +159,7 @@ absl::StatusOr<OtlpTarget> SplitOtlpEndpoint(const std::string& endpoint) {
   if (!SplitHostPort(target.address, &host, &port).ok() || port == 0) {
     return Bad("otlp_endpoint", endpoint,
                "must be host:port of a collector's OTLP over gRPC, such as "
-               "localhost:4317, with http:// or https:// before it or not");
+               "localhost:4317, optionally with http:// or https:// in front");
   }
   return target;
 }
@@ -206,7 +206,8 @@ absl::Status CheckModels(const std::vector<ModelSource>& models) {
   for (const ModelSource& model : models) {
     if (!names.insert(model.name).second) {
       return Bad("model", absl::StrCat(model.name, "=", model.folder),
-                 "another model has this name; set one with name=folder");
+                 absl::StrCat("another --model already has the name '",
+                              model.name, "'; choose a different name"));
     }
   }
   return absl::OkStatus();

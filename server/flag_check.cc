@@ -119,7 +119,7 @@ absl::Status CheckAll(const std::vector<std::string>& arguments,
 
 absl::Status CheckLine(absl::string_view line, int files_left) {
   if (line[0] != '-') {
-    return Bad("a line is a flag, --NAME=VALUE, or a comment after #");
+    return Bad("this line is neither a flag (--NAME=VALUE) nor a comment (#)");
   }
   const Parts parts = Split(line);
   const size_t space = parts.name.find_first_of(" \t");
@@ -146,8 +146,9 @@ absl::Status CheckLine(absl::string_view line, int files_left) {
 
 absl::Status CheckFile(const std::string& path, int files_left) {
   if (files_left == 0) {
-    return Bad(absl::StrCat("--flagfile=", path, ": more than ", kMaxFlagFiles,
-                            " flag files name one another"));
+    return Bad(absl::StrCat("--flagfile=", path,
+                            ": --flagfile lines are nested more than ",
+                            kMaxFlagFiles, " deep"));
   }
   std::ifstream file(path);
   const auto unreadable = [&] {

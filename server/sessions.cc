@@ -35,8 +35,9 @@ absl::Status WarmUp(const ModelInfo& info, Session* session) {
   for (float value : result.values) {
     if (!std::isfinite(value)) {
       return absl::DataLossError(
-          "the model computes values that are not finite; its weights are "
-          "corrupt: fetch them again");
+          "a test pass computed values that are not finite: with "
+          "--dtype=fp16, try bf16 or fp32; else the weights may be corrupt: "
+          "fetch them again");
     }
   }
   return absl::OkStatus();

@@ -111,7 +111,7 @@ absl::Status CheckToken(absl::string_view source, absl::string_view token) {
 // The token; empty: none.
 absl::StatusOr<std::string> ReadToken(const ClientOptions& options) {
   if (options.token.has_value() && !options.token_file.empty()) {
-    return Refused("token and token_file are both set: give one of them");
+    return Refused("both token and token_file are set; use one");
   }
   if (options.token.has_value()) {
     const absl::Status checked = CheckToken("token", *options.token);
@@ -142,7 +142,7 @@ absl::StatusOr<Access> OwnCredentials(const ClientOptions& options) {
       {"token_file", !options.token_file.empty()}};
   for (const auto& [name, set] : others) {
     if (!set) continue;
-    return Refused("credentials and ", name, " are both set: give one of them");
+    return Refused("both credentials and ", name, " are set; use one");
   }
   Access access;
   access.credentials = options.credentials;
@@ -202,8 +202,8 @@ absl::StatusOr<Access> ReadAccess(const std::string& target,
   auto token = ReadToken(options);
   if (!token.ok()) return token.status();
   if (ExposesToken(target, options)) {
-    return Refused("the token would cross the network unencrypted to \"",
-                   target, "\": set tls or ca_file");
+    return Refused("the token would be sent unencrypted to ", target,
+                   "; use TLS (tls or ca_file)");
   }
   Access access;
   access.tls = UsesTls(options);

@@ -150,7 +150,7 @@ class Work {
     if (silence_ <= options_.patience) return absl::OkStatus();
     if (!trouble_.ok()) return trouble_;
     return absl::DeadlineExceededError(
-        absl::StrCat("the server answered nothing for ",
+        absl::StrCat("no response from the server for ",
                      absl::FormatDuration(options_.patience)));
   }
 

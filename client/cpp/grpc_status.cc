@@ -91,7 +91,7 @@ absl::Status ErrorInPlace(const google::rpc::Status& error, const Cut& cut,
 
 absl::Status CheckCount(int64_t results, int64_t sent) {
   if (results == sent) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("the server answered ", results,
+  return absl::InternalError(absl::StrCat("the server returned ", results,
                                           " results for ", sent, " inputs"));
 }
 

@@ -44,35 +44,40 @@ struct Explanation {
   Fault fault = Fault::kSecurity;
 };
 
+constexpr absl::string_view kExpired =
+    "the certificate of $0 has expired, or this machine's clock is wrong; "
+    "renew it on the server, or set the clock";
+constexpr absl::string_view kNotYetValid =
+    "the certificate of $0 is not valid yet, or this machine's clock is wrong; "
+    "set the clock";
 constexpr absl::string_view kNotTrusted =
-    "the server's certificate is not trusted: no authority of ca_file (none "
-    "given: the system's) vouches for it, or it is out of date; name its "
-    "authority's file as ca_file, or renew it";
+    "the certificate of $0 is not trusted; set ca_file to the file of its CA, "
+    "or renew it on the server if it has expired";
 constexpr absl::string_view kOtherName =
-    "the server's certificate is for another name: give one that it has as "
-    "server_name";
+    "the certificate of $0 is for another name; connect by a name in the "
+    "certificate, or set server_name to one";
 constexpr absl::string_view kNoTls =
-    "the server speaks no TLS there: leave out tls and ca_file, or name "
-    "another port";
+    "$0 does not speak TLS; check the port, or enable TLS on the server "
+    "(--tls_certificate_file, --tls_key_file)";
 constexpr absl::string_view kNoGrpc =
-    "the server speaks TLS there, but not gRPC: name another port";
+    "$0 speaks TLS, but not gRPC; correct the port";
 constexpr absl::string_view kOwnCertificate =
-    "the server refuses this client's certificate or asks for one: see "
-    "certificate_file and key_file";
+    "$0 refuses this client's certificate, or requires one; set "
+    "certificate_file and key_file to a pair that it trusts";
 constexpr absl::string_view kMaybeOwnCertificate =
-    "the server closed the connection at once: it may ask for a certificate "
-    "that it trusts (certificate_file, key_file)";
+    "$0 closed the connection at once; if it requires a client certificate, "
+    "set certificate_file and key_file to a pair that it trusts";
 constexpr absl::string_view kNoAuthorities =
     "TLS cannot begin: ca_file is not set and the system has no file of "
     "authorities, or certificate_file or key_file cannot be used";
 constexpr absl::string_view kMaybeTls =
-    "the server closed the connection at once: it may want TLS (tls, ca_file)";
-
+    "$0 closed the connection at once; if it expects TLS, set tls or ca_file; "
+    "else correct the port";
 constexpr absl::string_view kEndedHandshake =
-    "$0 ended the TLS handshake: it may speak no TLS (leave out tls and "
-    "ca_file), or be the wrong port";
+    "$0 ended the TLS handshake; check the port, and whether its server has "
+    "TLS";
 constexpr absl::string_view kRefused =
-    "no server listens at $0: start encoderd there, or correct the target";
+    "no server is listening at $0; start encoderd there, or correct the target";
 constexpr absl::string_view kHttp =
     "$0 answers HTTP, not gRPC: encoderd's port for gRPC is 8400 unless its "
     "--listen says otherwise; 8401 is for metrics";
@@ -97,6 +102,8 @@ constexpr Explanation kExplanations[] = {
     {Explanation::kAny, "connection timed out", kUnreachable,
      Fault::kUnreachable},
     {Explanation::kTls, "handshake read failed", kEndedHandshake},
+    {Explanation::kTls, "certificate has expired", kExpired},
+    {Explanation::kTls, "certificate is not yet valid", kNotYetValid},
     {Explanation::kTls, "certificate verify failed", kNotTrusted},
     {Explanation::kTls, "empty address list", kNoAuthorities},
     {Explanation::kTls, "is not in peer certificate", kOtherName},

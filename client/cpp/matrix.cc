@@ -47,7 +47,7 @@ absl::Status ReadRows(const v1::EmbedResponse& response, const Cut& cut,
                        embedding.packed().size() % sizeof(float) == 0;
     if (!whole || Columns(embedding) != columns || columns == 0) {
       return absl::InternalError(
-          absl::StrCat("the server answered an embedding of ",
+          absl::StrCat("the server returned an embedding with ",
                        Columns(embedding), " values; expected ", columns));
     }
     const void* from =
@@ -69,7 +69,7 @@ absl::Status AppendRows(const EmbeddingMatrix& rows, EmbeddingMatrix* matrix) {
     matrix->values.assign(matrix->rows * matrix->columns, 0);
   }
   if (rows.columns != matrix->columns && rows.columns != 0) {
-    return absl::InternalError(absl::StrCat("the server answered vectors of ",
+    return absl::InternalError(absl::StrCat("the server returned vectors of ",
                                             matrix->columns, " and of ",
                                             rows.columns, " values"));
   }
@@ -90,7 +90,7 @@ absl::Status ReadStates(const v1::TokenStates& message, TokenStates* states) {
   const uint64_t values = uint64_t{message.rows()} * message.columns();
   if (message.packed().size() != values * sizeof(float)) {
     return absl::InternalError(absl::StrCat(
-        "the server answered ", message.packed().size(), " bytes for ",
+        "the server returned ", message.packed().size(), " bytes for ",
         message.rows(), " x ", message.columns(), " states"));
   }
   states->rows = message.rows();

@@ -26,7 +26,7 @@ absl::StatusOr<std::vector<bool>> WindowLayers(const Settings& settings,
       window[l] = (*types)[l] == kWindow;
       if (!window[l] && (*types)[l] != kFull) {
         return Unsupported(fields, kTypes,
-                           absl::StrCat(kFull, " and ", kWindow, " are"));
+                           absl::StrCat("supported: ", kFull, ", ", kWindow));
       }
     }
     return window;
@@ -50,7 +50,7 @@ absl::StatusOr<double> Theta(const Settings& settings, const char* kind,
   for (const auto& [key, value] : all->items()) {
     if (key != kFull && key != kWindow) {
       return Unsupported(settings.fields(), kRope,
-                         absl::StrCat(kFull, " and ", kWindow, " are"));
+                         absl::StrCat("supported: ", kFull, ", ", kWindow));
     }
   }
   if (!all->contains(kind) || all->at(kind).is_null()) return plain;
@@ -60,7 +60,7 @@ absl::StatusOr<double> Theta(const Settings& settings, const char* kind,
   for (const char* key : {"rope_type", "type"}) {  // of today, and of old
     const absl::StatusOr<std::string> type = rope.String(key, "default");
     if (!type.ok()) return type.status();
-    if (*type != "default") return Unsupported(rope, key, "default is");
+    if (*type != "default") return Unsupported(rope, key, "supported: default");
   }
   if (rope.Find("partial_rotary_factor") != nullptr)
     return Unsupported(rope, "partial_rotary_factor", "");

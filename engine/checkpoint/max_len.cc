@@ -91,9 +91,9 @@ absl::StatusOr<MaxLen> ChooseMaxLen(const LengthLimits& limits) {
   }
   if (chosen->tokens == 0) {
     return absl::InvalidArgumentError(
-        "neither sentence-transformers' max_seq_length nor the tokenizer's "
-        "model_max_length nor max_position_embeddings limits the input, and "
-        "the position rows are generated: set max_len");
+        "no file of this model limits the input length (max_seq_length, "
+        "model_max_length, max_position_embeddings); set max_len to the "
+        "model's trained length");
   }
   const bool stored = limits.table_bounds && limits.is_table;
   if (!stored && chosen->tokens > kMaxGeneratedRows) {

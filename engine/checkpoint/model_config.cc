@@ -31,7 +31,7 @@ absl::Status CheckPlainEncoder(const Settings& settings) {
        {"is_decoder", "add_cross_attention", "is_encoder_decoder"}) {
     const absl::StatusOr<bool> on = fields.Bool(key, false);
     if (!on.ok()) return on.status();
-    if (*on) return Unsupported(fields, key, "only encoders are");
+    if (*on) return Unsupported(fields, key, "only encoders can be served");
   }
   for (const char* key : {"auto_map", "quantization_config", "pruned_heads"}) {
     const Json* value = fields.Find(key);
@@ -42,7 +42,8 @@ absl::Status CheckPlainEncoder(const Settings& settings) {
   for (const auto& [key, served] : settings.architecture().only.items()) {
     const Json* value = fields.Find(key);
     if (value != nullptr && *value != served) {
-      return Unsupported(fields, key, absl::StrCat(ShowJson(served), " is"));
+      return Unsupported(fields, key,
+                         absl::StrCat("supported: ", ShowJson(served)));
     }
   }
   return absl::OkStatus();
@@ -61,14 +62,13 @@ absl::Status ReadPositionScheme(const Settings& settings, ModelConfig* config) {
       return absl::OkStatus();
     return Unsupported(
         fields, kKey,
-        absl::StrCat(architecture.model_type, " has none but absolute",
-                     called.empty() ? "" : " and ", called));
+        absl::StrCat(architecture.model_type, " supports only absolute",
+                     called.empty() ? "" : " and ", called, " positions"));
   }
   config->position_scheme = FindPositionScheme(*type);
   if (config->position_scheme != nullptr) return absl::OkStatus();
-  return Unsupported(
-      fields, kKey,
-      absl::StrCat("supported are: ", SupportedPositionSchemes()));
+  return Unsupported(fields, kKey,
+                     absl::StrCat("supported: ", SupportedPositionSchemes()));
 }
 
 absl::StatusOr<Activation> ReadActivation(const Settings& settings) {
@@ -251,9 +251,8 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
   if (!status.ok()) return status;
   const Architecture* architecture = FindArchitecture(config.model_type);
   if (architecture == nullptr) {
-    return Unsupported(
-        fields, "model_type",
-        absl::StrCat("supported are: ", SupportedArchitectures()));
+    return Unsupported(fields, "model_type",
+                       absl::StrCat("supported: ", SupportedArchitectures()));
   }
   const Settings settings(fields, *architecture);
   status = CheckPlainEncoder(settings);

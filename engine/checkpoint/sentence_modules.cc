@@ -233,8 +233,8 @@ absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
   if (!status.ok()) return status;
   if (!FileExists(folder, kModules)) {
     config->notes.push_back(
-        "no modules.json: the mean of the token states is used, not "
-        "normalized");
+        "no modules.json: vectors are the unnormalized mean of the token "
+        "states");
     return absl::OkStatus();
   }
   const absl::StatusOr<std::vector<Module>> modules = ReadModules(folder);

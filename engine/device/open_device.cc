@@ -33,7 +33,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAny(
   absl::StatusOr<std::unique_ptr<Device>> card =
       cuda::OpenCuda({0}, dtype, tuning_folder, products);
   if (card.ok()) {
-    (*card)->AddNote("device auto: the first GPU");
+    (*card)->AddNote("device auto: using the first GPU");
     return card;
   }
   absl::StatusOr<std::unique_ptr<Device>> cpu = OpenCpuBy(dtype, products);
@@ -44,7 +44,8 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAny(
   }
   if (!cpu.ok()) return cpu.status();
   (*cpu)->AddNote(
-      absl::StrCat("device auto: the CPU, since ", card.status().message()));
+      absl::StrCat("device auto: using the CPU because no GPU can be used: ",
+                   card.status().message()));
   return cpu;
 }
 
@@ -71,8 +72,9 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
   if (card.ok()) return card;
   return absl::Status(
       card.status().code(),
-      absl::StrCat(card.status().message(),
-                   "; device auto takes the CPU if no GPU serves"));
+      absl::StrCat(
+          card.status().message(),
+          "; device auto falls back to the CPU if no GPU can be used"));
 }
 
 }  // namespace encoderd

@@ -208,10 +208,11 @@ bool FileExists(const std::string& folder, absl::string_view name) {
 }
 
 absl::Status AccessError(absl::string_view what, const std::string& folder) {
-  return absl::PermissionDeniedError(
-      absl::StrCat(what, " cannot be read by user ", ::geteuid(), ": ",
-                   std::strerror(EACCES), "; run `chmod -R a+rX ", folder,
-                   "`, and `chmod a+x` on the folders above it"));
+  return absl::PermissionDeniedError(absl::StrCat(
+      what, " cannot be read by user ", ::geteuid(), ": ",
+      std::strerror(EACCES), "; give that user access: run `setfacl -R -m u:",
+      ::geteuid(), ":rX ", folder, "`, and `setfacl -m u:", ::geteuid(),
+      ":x` on the folders above it"));
 }
 
 std::string Quote(absl::string_view text) {

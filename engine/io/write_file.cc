@@ -94,7 +94,7 @@ absl::StatusOr<FileLock> FileLock::Take(const std::string& folder,
     if (waited >= kPatience) {
       return absl::UnavailableError(absl::StrCat(
           "cannot lock ", path, ": another process has held it for ",
-          absl::FormatDuration(kPatience), "; stop that process"));
+          absl::FormatDuration(kPatience)));
     }
     sleep(kPause);
     waited += kPause;

@@ -161,7 +161,7 @@ absl::Time FirstExpiry(const std::vector<Certificate>& certificates) {
 // The latest error of OpenSSL, in words.
 std::string LastError() {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
-  return reason == nullptr ? "is refused"
+  return reason == nullptr ? "cannot be used; OpenSSL gives no reason"
                            : absl::StrCat("is rejected: ", reason);
 }
 

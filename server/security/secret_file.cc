@@ -17,6 +17,10 @@ absl::Status Bad(const std::string& name, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(name, ": ", why));
 }
 
+absl::Status Unreadable(const std::string& name) {
+  return Bad(name, absl::StrCat("cannot be read: ", std::strerror(errno)));
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ReadSecretFile(const std::string& flag,
@@ -24,17 +28,17 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& flag,
   const std::string name = absl::StrCat(flag, "=", path);
   // Otherwise a FIFO without a writer would hang.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return Bad(name, std::strerror(errno));
+  if (fd < 0) return Unreadable(name);
   const absl::Cleanup closes = [fd] { close(fd); };
   struct stat info = {};
-  if (fstat(fd, &info) != 0) return Bad(name, std::strerror(errno));
+  if (fstat(fd, &info) != 0) return Unreadable(name);
   if (!S_ISREG(info.st_mode)) return Bad(name, "is not a regular file");
   std::string bytes(kMaxSecretBytes + 1, '\0');
   size_t size = 0;
   while (size < bytes.size()) {
     const ssize_t count = read(fd, bytes.data() + size, bytes.size() - size);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Bad(name, std::strerror(errno));
+    if (count < 0) return Unreadable(name);
     if (count == 0) break;
     size += static_cast<size_t>(count);
   }

@@ -132,7 +132,9 @@ TEST_F(FaultSecretsTest, NotReadAtFirstTheyEndTheStartByTheirName) {
     SCOPED_TRACE(NameOf(point));
     const ScopedFault now(point, fault);
     const std::string why =
-        fault.error == 0 ? "is empty" : strerror(fault.error);
+        fault.error == 0
+            ? "is empty"
+            : absl::StrCat("cannot be read: ", strerror(fault.error));
     EXPECT_THAT(Server::Start(config_, nullptr).status(),
                 IsError(StatusCode::kInvalidArgument,
                         absl::StrCat("--bearer_token_file=",

@@ -27,7 +27,7 @@ TEST(ProcessFlagsTest, BadSettingsAreNamedWithValueAndLimit) {
       {"--listen=nowhere", "must be host:port"},
       {"--device=tpu", "must be one of auto, cpu"},
       {"--drain_timeout=2h", "must be 0 to 1h"},
-      {"--model=fake=load_ms:0", "another model has this name"},
+      {"--model=fake=load_ms:0", "another --model already has the name 'fake'"},
       {"--model=other=nonsense:1", "model 'other': "},
       {"--drain_delay=5",
        "--drain_delay=5: it takes a time with its unit, such as 500ms, 5s or "
@@ -67,13 +67,13 @@ TEST(ProcessFlagsTest, ALineOfAFlagfileIsNamedWithWhatToWriteInstead) {
       {"--listen=\"127.0.0.1:0\"", ":2: --listen: no shell reads this file"},
       {"--threads=1  # one", ":2: --threads: a comment needs a separate line"},
       {"--model /srv/model", ":2: write --model=/srv/model, without a space"},
-      {"threads=1", ":2: a line is a flag, --NAME=VALUE, or a comment"},
+      {"threads=1", ":2: this line is neither a flag (--NAME=VALUE) nor"},
       {"--threads=1 ", ":2: a blank or carriage return at the end"},
       {"--threads=1\r", ":2: a blank or carriage return at the end"},
       {"--thread=1", ":2: no flag --thread; did you mean --threads?"},
       {"--flagfile=/none", ":2: --flagfile=/none: cannot be read"},
       {"--flagfile=/", ":2: --flagfile=/: cannot be read: Is a directory"},
-      {"--flagfile=" + path, "more than 8 flag files name one another"},
+      {"--flagfile=" + path, "--flagfile lines are nested more than 8 deep"},
   };
   for (const auto& [line, message] : kCases) {
     folder.Write("flags", "# ours\n" + line + "\n");

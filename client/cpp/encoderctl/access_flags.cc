@@ -37,8 +37,7 @@ absl::Status FillToken(const Variables& variables,
   options->token_file = Variable(variables, "ENCODERD_TOKEN_FILE");
   if (!token.empty() && !options->token_file.empty()) {
     return absl::InvalidArgumentError(
-        "ENCODERD_TOKEN and ENCODERD_TOKEN_FILE are both set: unset one of "
-        "them");
+        "both ENCODERD_TOKEN and ENCODERD_TOKEN_FILE are set; use one");
   }
   if (!token.empty()) options->token = token;
   return absl::OkStatus();

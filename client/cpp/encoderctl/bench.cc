@@ -77,7 +77,8 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
       return absl::FailedPreconditionError(
           absl::StrCat(source.NameOf(source.texts_read() - 1),
                        " is not valid UTF-8 at byte ", valid,
-                       "; convert the input, such as with iconv -t UTF-8"));
+                       "; if the file has another encoding: iconv -f LATIN1 -t "
+                       "UTF-8 FILE"));
     }
     bytes += static_cast<int64_t>(text.size());
     texts.push_back(text);

@@ -180,7 +180,7 @@ class BulkRun {
 
   static absl::Status Keep(absl::string_view why) {
     return absl::FailedPreconditionError(
-        absl::StrCat(why, "; to start over, add --resume=no"));
+        absl::StrCat(why, "; --resume=no discards these rows and starts over"));
   }
 
   // Once, when there is a row to write: until then what an earlier run left is
@@ -265,7 +265,7 @@ class BulkRun {
       } else if (static_cast<int64_t>(embedding.packed().size()) !=
                  layout_.row_bytes()) {
         bad = absl::InternalError(absl::StrCat(
-            "the server answered a vector of ", embedding.packed().size(),
+            "the server returned a vector of ", embedding.packed().size(),
             " bytes; expected ", layout_.row_bytes()));
         break;
       } else {
@@ -356,7 +356,8 @@ class BulkRun {
     }
     if (skipped_ > 0) {
       invocation_.environment.err << skipped_ << " of " << done_
-                                  << " texts were skipped; their rows are 0\n";
+                                  << " texts were skipped; their rows are all "
+                                     "zeros\n";
     }
     const bool none = skipped_ > 0 && skipped_ == done_;
     return none ? kExitFailed : kExitOk;

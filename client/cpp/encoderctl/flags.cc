@@ -217,9 +217,10 @@ absl::Status Flags::Parse(absl::Span<const std::string> arguments,
       value = arguments[++i];
     } else if (!last && ReadSwitch(arguments[i + 1]).ok()) {
       // "--tls no" would turn it on and take "no" for a text.
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--", flag->name, " ", arguments[i + 1], ": write --", flag->name,
-          "=", arguments[i + 1], "; a text of that word goes after --"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", flag->name, " ", arguments[i + 1], ": write --",
+                       flag->name, "=", arguments[i + 1], "; to pass \"",
+                       arguments[i + 1], "\" as a text, put it after --"));
     }
     const absl::Status status = flag->set(value);
     if (!status.ok()) {

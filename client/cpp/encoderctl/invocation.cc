@@ -203,8 +203,8 @@ absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect(
   if (!filled.ok()) return filled;
   if (client::ExposesToken(settings.target, options)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the token would cross the network unencrypted to \"",
-                     settings.target, "\": encrypt with --tls"));
+        absl::StrCat("the token would be sent unencrypted to ", settings.target,
+                     "; use TLS (--tls or --ca_file)"));
   }
   auto client = client::Client::Connect(settings.target, std::move(options));
   if (client.ok()) return client;
@@ -261,7 +261,7 @@ int Invocation::Fail(const absl::Status& failed,
   // gRPC's own words of a deadline do not say whose.
   if (absl::IsDeadlineExceeded(status) &&
       !client::GetErrorDetails(status).has_value()) {
-    environment.err << "DEADLINE_EXCEEDED: no answer from " << settings.target
+    environment.err << "DEADLINE_EXCEEDED: no response from " << settings.target
                     << " within " << absl::FormatDuration(settings.timeout);
   } else {
     const std::string words = DescribeWithoutAdvice(status, flags);

@@ -28,8 +28,8 @@ std::string Explain(const std::string& line, size_t byte,
   what = what.substr(0, what.find("; last read"));
   if (absl::StrContains(what, "surrogate")) {
     return absl::StrCat(
-        "has half a character, such as \\ud83d alone, up to byte ", byte,
-        ": a character past \\uffff takes two, such as \\ud83d\\ude00");
+        "has an unpaired surrogate, such as \\ud83d alone, up to byte ", byte,
+        ": a character above \\uffff takes two, such as \\ud83d\\ude00");
   }
   return absl::StrCat("is invalid JSON at byte ", byte);
 }

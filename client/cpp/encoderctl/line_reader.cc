@@ -30,8 +30,7 @@ absl::StatusOr<std::unique_ptr<LineReader>> LineReader::OpenFile(
   if (descriptor < 0 || fstat(descriptor, &info) != 0) {
     const std::string why = std::generic_category().message(errno);
     if (descriptor >= 0) close(descriptor);
-    return absl::NotFoundError(
-        absl::StrCat("cannot open ", file, " for reading: ", why));
+    return absl::NotFoundError(absl::StrCat("cannot read ", file, ": ", why));
   }
   std::unique_ptr<LineReader> reader(
       new LineReader(file, nullptr, descriptor, /*owned=*/true));

@@ -242,7 +242,8 @@ class StreamLoad {
     } else if (!began_.empty() &&
                absl::Now() - began_.begin()->second > load_.timeout) {
       FailAll(absl::DeadlineExceededError(
-          absl::StrCat("no answer for ", absl::FormatDuration(load_.timeout))));
+          absl::StrCat("no response from the server for ",
+                       absl::FormatDuration(load_.timeout))));
     }
   }
 

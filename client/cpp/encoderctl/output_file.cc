@@ -36,9 +36,8 @@ absl::Status CannotWrite(absl::string_view name, int error) {
 }
 
 absl::Status CannotOpen(absl::string_view name, int error) {
-  return absl::NotFoundError(
-      absl::StrCat("cannot open ", name,
-                   " for writing: ", std::generic_category().message(error)));
+  return absl::NotFoundError(absl::StrCat(
+      "cannot write to ", name, ": ", std::generic_category().message(error)));
 }
 
 bool IsBrokenPipe(const absl::Status& status) {

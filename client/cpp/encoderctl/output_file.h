@@ -15,8 +15,8 @@ namespace encoderd::ctl {
 // errno; 0: without.
 absl::Status CannotWrite(absl::string_view name, int error);
 
-// NOT_FOUND: cannot open `name` for writing, and the system's words for
-// `error`, an errno.
+// NOT_FOUND: `name` cannot be opened for writing: the same words, for `error`
+// of open.
 absl::Status CannotOpen(absl::string_view name, int error);
 
 // Whether it says that whoever read the output is gone, as `head` is after its

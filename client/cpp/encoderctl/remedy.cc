@@ -10,18 +10,20 @@ namespace {
 // Of a text that the server refuses for itself alone.
 std::string OfInput(const std::string& reason, const Flags& flags) {
   std::string words;
+  absl::string_view joint = ", ";
   if (reason == "INPUT_TOO_LONG" && flags.Has("truncate")) {
     words = "; --truncate=end cuts it";
     if (flags.Has("windows")) {
       absl::StrAppend(&words, ", --windows=16 averages windows of it");
     }
   } else if (reason == "INVALID_UTF8") {
-    words = "; convert the input, such as with iconv -t UTF-8";
+    words = "; if the file has another encoding: iconv -f LATIN1 -t UTF-8 FILE";
+    joint = "; ";
   } else if (reason == "EMPTY_INPUT") {
     words = "; remove it";
   }
   if (flags.Has("on_error")) {
-    absl::StrAppend(&words, words.empty() ? "; " : ", ",
+    absl::StrAppend(&words, words.empty() ? "; " : joint,
                     "--on_error=skip passes over such texts");
   }
   return words;
@@ -61,7 +63,7 @@ std::string Remedy(const absl::Status& status, const Flags& flags) {
     return "; --token_file=FILE or ENCODERD_TOKEN_FILE gives the token";
   }
   if (reason == "LOADING" || absl::IsDeadlineExceeded(status)) {
-    return "; give it more time with --timeout";
+    return "; raise --timeout";
   }
   if (reason == "QUEUE_FULL") {
     return flags.Has("in_flight")

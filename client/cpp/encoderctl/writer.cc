@@ -35,8 +35,8 @@ absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
     } else if (marks) {
       return absl::FailedPreconditionError(absl::StrCat(
           file,
-          " holds unfinished rows of an embed into an .npy; to keep them, "
-          "write to another file, else remove ",
+          " holds rows of an interrupted embed; to keep them, choose another "
+          "--output; to discard them, delete ",
           resume));
     }
   }
@@ -45,9 +45,7 @@ absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
   if (file != "-") {
     writer->file_.open(file, std::ios::binary | std::ios::app);
     if (!writer->file_) {
-      return absl::NotFoundError(absl::StrCat(
-          "cannot open ", file,
-          " for writing: ", std::generic_category().message(errno)));
+      return CannotOpen(file, errno);
     }
     writer->out_ = &writer->file_;
   }

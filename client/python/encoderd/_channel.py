@@ -97,8 +97,8 @@ class Methods:
     def __getitem__(self, name: str) -> Any:
         if os.getpid() != self._process:  # a call would wait forever
             raise RuntimeError("this client was made before a fork, and its "
-                               "connection is the other process's; make a "
-                               "client in each process")
+                               "connection belongs to the parent process; make "
+                               "a client in each process")
         return _Method(self._health if name == "Health"
                        else getattr(self._stub, name), self._metadata,
                        self.link)

@@ -10,13 +10,14 @@ from typing import List, Tuple
 
 import grpc
 
-_ANOTHER = "name another address (target= or ENCODERD_TARGET)"
-_START = f"start one there, or {_ANOTHER}"
+_CORRECT = "correct the target (target= or ENCODERD_TARGET)"
+_START = f"start encoderd there, or {_CORRECT}"
 _GRPC_PORT = ("name encoderd's gRPC port (--listen, 8400 by default; 8401 is "
               "its HTTP port)")
 BYPASS = ("check the proxy, or bypass it: put the server's host into the "
           "variable no_proxy")
-_CERTIFICATE = "name one that it trusts (certificate_file and key_file)"
+_CERTIFICATE = ("set certificate_file and key_file to a pair that it "
+                "trusts")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,20 +46,21 @@ def _faults(*lines: Tuple[str, str, str]) -> List[_Fault]:
 _TLS_FAULTS = _faults(
     ("certificate has expired",
      "the certificate of {at} has expired, or this machine's clock is wrong",
-     "renew it, or set the clock"),
+     "renew it on the server, or set the clock"),
     ("certificate is not yet valid",
      "the certificate of {at} is not valid yet, or this machine's clock is "
      "wrong", "set the clock"),
     ("CERTIFICATE_VERIFY_FAILED",
-     "the certificate of {at} is not from an authority that this client "
-     "trusts", "name that authority's file (ca_file)"),
+     "the certificate of {at} is not trusted",
+     "set ca_file to the file of its CA"),
     ("Hostname Verification Check failed|is not in peer certificate",
      "the certificate of {at} is for another name",
-     "give a name that it has (server_name)"),
-    ("WRONG_VERSION_NUMBER", "{at} does not use TLS",
-     "drop tls, ca_file and certificate_file, or name another port"),
+     "connect by a name in the certificate, or set server_name to one"),
+    ("WRONG_VERSION_NUMBER", "{at} does not speak TLS",
+     "check the port, or enable TLS on the server (--tls_certificate_file, "
+     "--tls_key_file)"),
     (r"ALERT_(?:\w*CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE)",
-     "{at} refuses this client's certificate, or asks for one",
+     "{at} refuses this client's certificate, or requires one",
      _CERTIFICATE))
 
 # TLS 1.3 has a server look at the client's certificate when that takes the
@@ -76,24 +78,24 @@ _HTTP_STATUS, = _faults(
 _OTHER_FAULTS = _faults(
     ("HTTP proxy returned response code (?P<status>[0-9]+)",
      "no connection to {at}: the proxy answers with HTTP status {status}",
-     _ANOTHER),
+     _CORRECT),
     (r"http1\.x server|HTTP/1\.|\(HTTP status",
      "{at} speaks HTTP, not gRPC", _GRPC_PORT),
     ("Failed parsing HTTP/2", "{at} does not speak gRPC", _GRPC_PORT),
     ("Connection refused",
-     "no encoderd answers at {at}: connection refused", _START),
+     "no server is listening at {at}", _START),
     ("No such file or directory",
      "no encoderd answers at {at}: no such socket", _START),
     ("Permission denied",
-     "no encoderd answers at {at}: permission denied", _ANOTHER),
+     "no encoderd answers at {at}: permission denied", _CORRECT),
     ("No route to host|Network is unreachable|Host is down",
-     "no encoderd answers at {at}: the network has no route to it", _ANOTHER),
+     "no encoderd answers at {at}: the network has no route to it", _CORRECT),
     ("DNS|[Rr]esol(ution|ving)|C-ares|lookup|[Nn]ame or service not known",
      "no encoderd answers at {at}: the host name cannot be resolved",
-     f"check its spelling, or {_ANOTHER}"),
+     f"check its spelling, or {_CORRECT}"),
     ("[Tt]imed? ?out|FD [Ss]hutdown|[Dd]eadline",
      "no encoderd answers at {at}: the connection timed out",
-     f"check that the port is reachable from here, or {_ANOTHER}"),
+     f"check that the port is reachable from here, or {_CORRECT}"),
     ("connections to all backends failing|failed to connect|"
      "[Ee]mpty address list",
      "no encoderd answers at {at}", _START),
@@ -132,7 +134,7 @@ def _explain(code: grpc.StatusCode, words: str, link: Link
         return _find([_HTTP_STATUS], words, at)
     if code is grpc.StatusCode.UNIMPLEMENTED:
         return (f"the server at {at} does not know this method: it is another "
-                "gRPC server, or an older encoderd", _ANOTHER)
+                "gRPC server, or an older encoderd", _CORRECT)
     if code is not grpc.StatusCode.UNAVAILABLE:
         return words, ""
     found = _find(_TLS_FAULTS, words, at)
@@ -140,8 +142,8 @@ def _explain(code: grpc.StatusCode, words: str, link: Link
         return found
     if _CLOSED.search(words):
         if link.encrypted:
-            return (f"{at} closed the connection at once; perhaps it asks for "
-                    "a client's certificate", _CERTIFICATE)
-        return (f"{at} closed the connection at once; perhaps it wants TLS",
-                "encrypt (tls=True or ca_file), or name encoderd's gRPC port")
+            return (f"{at} closed the connection at once",
+                    f"if it requires a client certificate, {_CERTIFICATE}")
+        return (f"{at} closed the connection at once",
+                "if it expects TLS, set tls or ca_file; else correct the port")
     return _find(_OTHER_FAULTS, words, at)

@@ -57,9 +57,8 @@ def secure(target: str, *, credentials: Optional[grpc.ChannelCredentials],
     if name and credentials is not None:
         options.append(("grpc.ssl_target_name_override", name.value))
     elif name and name.is_option:
-        raise ValueError(f"server_name is {name.value!r}, but without TLS no "
-                         "server has a name to prove; give tls=True or "
-                         "ca_file, too")
+        raise ValueError(f"server_name is {name.value!r}, but only applies "
+                         "with TLS; set tls=True or ca_file")
     if own and (token is not None or token_file is not None):
         raise ValueError("credentials and a token are both given; put the "
                          "token into the credentials "
@@ -70,8 +69,8 @@ def secure(target: str, *, credentials: Optional[grpc.ChannelCredentials],
     if credentials is None:
         if not is_loopback(target):
             raise ValueError(
-                f"{found.name} would travel to {target} unencrypted, for "
-                "anyone on the way to read; give tls=True or ca_file, too")
+                f"{found.name} would be sent unencrypted to {target}; use TLS "
+                "(tls or ca_file)")
     return Security(credentials, options,
                     (("authorization", f"Bearer {found.value}"),))
 
@@ -132,8 +131,7 @@ def _token(token: Optional[str], token_file: Optional[Path],
     text = read_setting("token", token, use_environment)
     file = read_setting("token_file", token_file, use_environment)
     if text and file:
-        raise ValueError(f"{text.name} and {file.name} are both set; a client "
-                         "has one token: drop one of them")
+        raise ValueError(f"both {text.name} and {file.name} are set; use one")
     if file:
         return Setting(file.name, read_token(file), file.is_option)
     if text:

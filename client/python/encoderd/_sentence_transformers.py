@@ -156,7 +156,8 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
     if result.errors and (on_error == "zero"
                           or not np.issubdtype(vectors.dtype, np.floating)):
         _LOGGER.warning(
-            "%d of %d inputs have no vector, their rows are 0; the first: %s",
+            "%d of %d inputs have no vector; their rows are all zeros; the "
+            "first: %s",
             len(result.errors), len(vectors), next(iter(
                 result.errors.values())))
     return vectors

@@ -29,6 +29,6 @@ def one_of(inputs: Any, sentences: Any, pool: Any, method: str = "encode"
         raise ValueError("pool: there are no processes to share; the server "
                          "computes on all of its cores")
     if (inputs is None) == (sentences is None):
-        raise TypeError(f"{method}() takes inputs, or sentences by their older "
-                        "name")
+        raise TypeError(f"{method}() takes inputs or sentences, its older name; "
+                        "pass exactly one of them")
     return sentences if inputs is None else inputs

@@ -116,7 +116,7 @@ _BY_CODE: Dict[grpc.StatusCode, Type[EncoderdError]] = {
 }
 TOO_LARGE = "REQUEST_TOO_LARGE"
 TOO_MANY = "TOO_MANY_INPUTS"
-_LONGER = "give a longer timeout="
+_LONGER = "raise timeout="
 _CUT = 'pass truncate="end" to cut it'
 _REMEDIES = {
     "EMPTY_INPUT": 'drop it, or keep its row: on_error="per_input" (in '
@@ -312,7 +312,7 @@ def out_of_time(link: Link, timeout: float) -> EncoderdError:
     """A DEADLINE_EXCEEDED of gRPC's own says neither who nor how long."""
     return make_error(
         grpc.StatusCode.DEADLINE_EXCEEDED,
-        f"no answer from {link.target} within {timeout:g} s"
+        f"no response from {link.target} within {timeout:g} s"
         + (f"; it was dialed through a proxy ({link.proxy})" if link.proxy
            else ""),
         remedy=(f"{BYPASS}; or " if link.proxy else "")
@@ -324,12 +324,11 @@ def name_slow_list(error: EncoderdError, answered: int) -> None:
     answered: calls of the list that the server did answer."""
     if error.code is not grpc.StatusCode.DEADLINE_EXCEEDED or error.reason:
         return
-    smaller = ("a smaller batch_size=, or a client with fewer "
-               "calls_in_flight=")
+    smaller = "lower batch_size= or the client's calls_in_flight="
     if answered:
         error.message += (f"; {answered} other call{'s' * (answered > 1)} of "
                           "this list had an answer")
-        error.remedy = (f"{_LONGER} or {smaller}: they share the server; "
+        error.remedy = (f"{_LONGER}, or {smaller}: they share the server; "
                         "embed_stream() hands over each result as it comes")
     else:
         error.remedy = error.remedy.replace(
@@ -341,4 +340,4 @@ def still_loading(error: EncoderdError, timeout: float) -> EncoderdError:
     return make_error(
         error.code, f"{error.message}, after {timeout:g} s", error.reason,
         metadata=error.metadata, retry_delay=error.retry_delay,
-        remedy="give a longer timeout=")
+        remedy=_LONGER)

@@ -58,7 +58,7 @@ def _matrix(packed: bytes, rows: int, columns: int) -> Optional[np.ndarray]:
         return None
     if len(packed) != rows * columns * 4:
         raise make_error(grpc.StatusCode.INTERNAL,
-                         f"the server answered {len(packed)} bytes for "
+                         f"the server returned {len(packed)} bytes for "
                          f"{rows} x {columns} values")
     values = np.frombuffer(packed, "<f4").astype(np.float32)
     return values.reshape(rows, columns)

@@ -169,7 +169,7 @@ def _misfit(message: str) -> Exception:
 
 def check_count(answered: int, inputs: int) -> None:
     if answered != inputs:
-        raise _misfit(f"the server answered {answered} results for {inputs} "
+        raise _misfit(f"the server returned {answered} results for {inputs} "
                       "inputs")
 
 
@@ -214,7 +214,7 @@ class Rows:
             self._vectors = self._matrix(columns)
         width = self._vectors.shape[1] * size
         if columns == 0 or any(len(e.packed) != width for e in embeddings):
-            raise _misfit(f"the server answered {len(packed)} bytes of vectors "
+            raise _misfit(f"the server returned {len(packed)} bytes of vectors "
                           f"for {len(rows)} inputs, not {len(rows) * width}")
         self._vectors[rows] = np.frombuffer(packed, self._type).reshape(
             len(rows), -1)
@@ -249,7 +249,7 @@ def read_embedding(index: int, value: Input, embedding: encoder_pb2.Embedding,
     """width: bytes of the vectors of its list."""
     packed = embedding.packed
     if width == 0 or len(packed) != width:
-        raise _misfit(f"the server answered {len(packed)} bytes for a vector "
+        raise _misfit(f"the server returned {len(packed)} bytes for a vector "
                       f"of {width}")
     wire = np.dtype(_TYPES[precision])
     return Embedding(
@@ -265,7 +265,7 @@ def read_states(states: encoder_pb2.TokenStates, part: Part) -> TokenStates:
         return no_states(without_windows(from_status(states.error,
                                                      part.places)))
     if len(states.packed) != states.rows * states.columns * 4:
-        raise _misfit(f"the server answered {len(states.packed)} bytes for "
+        raise _misfit(f"the server returned {len(states.packed)} bytes for "
                       f"{states.rows} x {states.columns} states")
     values = np.frombuffer(states.packed, "<f4").astype(np.float32)
     return TokenStates(values.reshape(states.rows, states.columns),

@@ -155,8 +155,8 @@ def find_program(program: Optional[Path] = None,
         if on_path:
             return on_path
         raise ServerStartError(
-            "this installation of the Python package encoderd holds the client "
-            "alone, and no program encoderd is on the PATH; install the wheel "
+            "this installation of the Python package encoderd contains only "
+            "the client, and no program encoderd is on the PATH; install the wheel "
             "for Linux (deploy/wheel.sh builds it) or the .deb, or "
             f"{otherwise}") from None
     return str(path("encoderd"))
@@ -165,7 +165,7 @@ def find_program(program: Optional[Path] = None,
 def _model_flags(model: Union[Path, Mapping[str, Path]]) -> List[str]:
     if isinstance(model, Mapping):
         if not model:
-            raise ValueError("model names no model; expected a folder, or a "
+            raise ValueError("model is an empty dict; expected a folder, or a "
                              "dict from names to folders")
         return [f"--model={name}={_folder(f'model[{name!r}]', folder)}"
                 for name, folder in model.items()]

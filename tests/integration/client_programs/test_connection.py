@@ -21,8 +21,8 @@ from encoderd.v1 import encoder_pb2
 from google.rpc import error_details_pb2, status_pb2
 from python_service import Service, serve
 
-ANOTHER = "name another address (target= or ENCODERD_TARGET)"
-START = f"start one there, or {ANOTHER}"
+CORRECT = "correct the target (target= or ENCODERD_TARGET)"
+START = f"start encoderd there, or {CORRECT}"
 WIDTH = 6  # hidden_size of the fake
 
 
@@ -57,8 +57,7 @@ def failure(call, kind=encoderd.UnavailableError):
 @BOTH
 def test_a_port_where_nobody_listens_is_named(gone, work):
     assert failure(lambda: work(gone)) == (
-        f"UNAVAILABLE: no encoderd answers at {gone}: connection refused; "
-        f"{START}")
+        f"UNAVAILABLE: no server is listening at {gone}; {START}")
 
 
 @BOTH
@@ -75,8 +74,7 @@ def test_a_stream_says_the_same_when_its_patience_ends(gone, work):
         return asyncio.run(main())
 
     assert failure(stream) == (
-        f"UNAVAILABLE: no encoderd answers at {gone}: connection refused; "
-        f"{START}")
+        f"UNAVAILABLE: no server is listening at {gone}; {START}")
 
 
 @BOTH
@@ -91,7 +89,7 @@ def test_a_socket_that_does_not_exist_is_named(work, tmp_path):
 def test_a_host_that_does_not_exist_is_named(work):
     assert failure(lambda: work("no-such-host.invalid")) == (
         "UNAVAILABLE: no encoderd answers at no-such-host.invalid:8400: the "
-        f"host name cannot be resolved; check its spelling, or {ANOTHER}")
+        f"host name cannot be resolved; check its spelling, or {CORRECT}")
 
 
 @contextlib.contextmanager
@@ -151,7 +149,7 @@ def test_a_server_that_is_no_encoderd_is_told_of(work):
                        ) == (
             f"UNIMPLEMENTED: the server at {service.target} does not know this "
             "method: it is another gRPC server, or an older encoderd; "
-            f"{ANOTHER}")
+            f"{CORRECT}")
 
 
 @BOTH
@@ -162,8 +160,8 @@ def test_an_address_that_never_answers_ends_at_the_timeout(work):
         target = f"127.0.0.1:{silent.getsockname()[1]}"
         assert failure(lambda: work(target, timeout=0.2),
                        encoderd.DeadlineExceededError) == (
-            f"DEADLINE_EXCEEDED: no answer from {target} within 0.2 s; give a "
-            "longer timeout=, or check that an encoderd serves there")
+            f"DEADLINE_EXCEEDED: no response from {target} within 0.2 s; raise "
+            "timeout=, or check that an encoderd serves there")
 
 
 @pytest.mark.parametrize("words, wanted", [
@@ -227,7 +225,7 @@ def test_a_model_that_loads_is_waited_for_up_to_the_timeout(work):
         if service.calls > 5:
             assert said == (
                 "UNAVAILABLE (LOADING): the model is still loading, after "
-                f"{timeout:g} s; give a longer timeout=")
+                f"{timeout:g} s; raise timeout=")
             return
     pytest.fail(f"{service.calls} calls in {timeout} s")
 
@@ -300,7 +298,7 @@ def test_a_script_ends_with_one_plain_sentence(gone):
         capture_output=True, text=True, check=False)
     lines = done.stderr.splitlines()
     assert lines[-1] == (
-        "encoderd.errors.UnavailableError: UNAVAILABLE: no encoderd answers at "
-        f"{gone}: connection refused; {START}")
+        "encoderd.errors.UnavailableError: UNAVAILABLE: no server is listening "
+        f"at {gone}; {START}")
     assert done.stderr.count("Traceback") == 1
     assert "_calls_in_flight" not in done.stderr

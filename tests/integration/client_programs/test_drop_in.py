@@ -97,7 +97,8 @@ def test_inputs_may_have_their_older_name(fake, kind, method):
         with pytest.raises(TypeError) as caught:
             ask(kind, fake.target, method, *arguments, **options)
         assert str(caught.value) == (
-            f"{method}() takes inputs, or sentences by their older name")
+            f"{method}() takes inputs or sentences, its older name; pass "
+            "exactly one of them")
 
 
 @KINDS

@@ -32,8 +32,9 @@ def test_nobody_listening_is_exit_code_1_with_words(gone):
     done = encoderctl(gone, "health")
     assert done.returncode == 1
     assert done.stderr == (
-        f"encoderctl health: UNAVAILABLE: no server listens at {gone}: start "
-        "encoderd there, or correct the target (--target or ENCODERD_TARGET)\n")
+        f"encoderctl health: UNAVAILABLE: no server is listening at {gone}; "
+        "start encoderd there, or correct the target (--target or "
+        "ENCODERD_TARGET)\n")
 
 
 def test_a_reader_that_goes_away_ends_it_in_silence(fake):

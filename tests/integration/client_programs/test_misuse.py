@@ -62,7 +62,7 @@ def test_what_is_no_list_of_texts_is_named(client, inputs, words):
     for method in (client.embed, client.token_embeddings, client.tokenize,
                    client.embed_stream, client.encode, client.encode_query):
         if inputs is None and method == client.encode:
-            words = "takes inputs, or sentences"
+            words = "takes inputs or sentences"
         with pytest.raises(TypeError) as caught:
             method(inputs)
         assert words in str(caught.value)
@@ -222,7 +222,7 @@ def test_ranges_of_another_shape_are_named(client, ranges):
 
 def test_ranges_that_are_no_numbers_are_named(client):
     for ranges in ("range", [["a"], ["b"]], {"low": 1}):
-        with pytest.raises(TypeError, match="ranges is .* that is no"):
+        with pytest.raises(TypeError, match="ranges is .*; expected numbers"):
             client.embed(["one"], precision="int8", ranges=ranges)
 
 

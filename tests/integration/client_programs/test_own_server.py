@@ -195,7 +195,7 @@ def test_no_program_is_an_error_that_says_what_to_install(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(encoderd.ServerStartError, match="deploy/wheel.sh"):
         encoderd.Server("model")
-    with pytest.raises(encoderd.ServerStartError, match="/no/such is no file"):
+    with pytest.raises(encoderd.ServerStartError, match="/no/such is not an executable"):
         encoderd.Server("model", program="/no/such")
 
 

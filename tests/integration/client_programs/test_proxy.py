@@ -77,7 +77,7 @@ def test_an_error_of_another_machine_names_the_proxy(kind, monkeypatch):
         f"UNAVAILABLE: no connection to {ELSEWHERE}: the proxy answers with "
         "HTTP status 403; it was dialed through a proxy "
         f"(http_proxy=http://{proxy}); check the proxy, or bypass it: put the "
-        "server's host into the variable no_proxy; or name another address "
+        "server's host into the variable no_proxy; or correct the target "
         "(target= or ENCODERD_TARGET)")
 
 

@@ -196,17 +196,17 @@ class NoCall:
 
 
 @pytest.mark.parametrize("answered, words", [
-    (0, "no answer from there within 60 s; give a longer timeout=, a smaller "
-        "batch_size=, or a client with fewer calls_in_flight=, or check that "
-        "an encoderd serves there"),
-    (1, "no answer from there within 60 s; 1 other call of this list had an "
-        "answer; give a longer timeout= or a smaller batch_size=, or a client "
-        "with fewer calls_in_flight=: they share the server; embed_stream() "
-        "hands over each result as it comes"),
-    (3, "no answer from there within 60 s; 3 other calls of this list had an "
-        "answer; give a longer timeout= or a smaller batch_size=, or a client "
-        "with fewer calls_in_flight=: they share the server; embed_stream() "
-        "hands over each result as it comes")])
+    (0, "no response from there within 60 s; raise timeout=, lower "
+        "batch_size= or the client's calls_in_flight=, or check that an "
+        "encoderd serves there"),
+    (1, "no response from there within 60 s; 1 other call of this list had an "
+        "answer; raise timeout=, or lower batch_size= or the client's "
+        "calls_in_flight=: they share the server; embed_stream() hands over "
+        "each result as it comes"),
+    (3, "no response from there within 60 s; 3 other calls of this list had an "
+        "answer; raise timeout=, or lower batch_size= or the client's "
+        "calls_in_flight=: they share the server; embed_stream() hands over "
+        "each result as it comes")])
 def test_a_call_that_is_late_blames_the_other_calls_of_its_list(answered, words):
     many = Many("Embed", cut(["one"] * 8, 1), lambda inputs: None,
                 lambda part, answer: None)

@@ -13,18 +13,18 @@ from secure_service import (BOTH, GOOD, TOKEN, Tokens, health, openssl_server,
                             starting, stream_alone)
 
 # After "the certificate of HOST:PORT", or HOST:PORT.
-ANOTHER_AUTHORITY = ("is not from an authority that this client trusts; name "
-                     "that authority's file (ca_file)")
-ANOTHER_NAME = "is for another name; give a name that it has (server_name)"
-NO_TLS = ("does not use TLS; drop tls, ca_file and certificate_file, or name "
-          "another port")
-MAYBE_TLS = ("closed the connection at once; perhaps it wants TLS; encrypt "
-             "(tls=True or ca_file), or name encoderd's gRPC port")
-NO_CERTIFICATE = ("closed the connection at once; perhaps it asks for a "
-                  "client's certificate; name one that it trusts "
-                  "(certificate_file and key_file)")
-REFUSED = ("refuses this client's certificate, or asks for one; name one that "
-           "it trusts (certificate_file and key_file)")
+ANOTHER_AUTHORITY = "is not trusted; set ca_file to the file of its CA"
+ANOTHER_NAME = ("is for another name; connect by a name in the certificate, or "
+                "set server_name to one")
+NO_TLS = ("does not speak TLS; check the port, or enable TLS on the server "
+          "(--tls_certificate_file, --tls_key_file)")
+MAYBE_TLS = ("closed the connection at once; if it expects TLS, set tls or "
+             "ca_file; else correct the port")
+NO_CERTIFICATE = ("closed the connection at once; if it requires a client "
+                  "certificate, set certificate_file and key_file to a pair "
+                  "that it trusts")
+REFUSED = ("refuses this client's certificate, or requires one; set "
+           "certificate_file and key_file to a pair that it trusts")
 
 
 @pytest.fixture

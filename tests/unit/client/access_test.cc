@@ -155,20 +155,20 @@ TEST_F(AccessTest, RefusesOptionsThatContradictEachOther) {
   options_ = {};
   options_.token = "secret";
   options_.token_file = "token";
-  EXPECT_EQ(Refusal(), "token and token_file are both set: give one of them");
+  EXPECT_EQ(Refusal(), "both token and token_file are set; use one");
 }
 
 TEST_F(AccessTest, RefusesAnythingBesidesCredentialsOfTheCallers) {
   options_.credentials = grpc::InsecureChannelCredentials();
   EXPECT_EQ(Refusal(), "");
   options_.tls = true;
-  EXPECT_THAT(Refusal(), HasSubstr("credentials and tls are both set"));
+  EXPECT_THAT(Refusal(), HasSubstr("both credentials and tls are set"));
   options_.tls = std::nullopt;
   options_.ca_file = "ca.pem";
-  EXPECT_THAT(Refusal(), HasSubstr("credentials and ca_file are both set"));
+  EXPECT_THAT(Refusal(), HasSubstr("both credentials and ca_file are set"));
   options_.ca_file = "";
   options_.token = "secret";
-  EXPECT_THAT(Refusal(), HasSubstr("credentials and token are both set"));
+  EXPECT_THAT(Refusal(), HasSubstr("both credentials and token are set"));
 }
 
 TEST_F(AccessTest, ReadsTheFirstLineOfATokenFile) {
@@ -211,8 +211,8 @@ TEST_F(AccessTest, KeepsATokenOffANetworkThatIsNotEncrypted) {
   EXPECT_EQ(Refusal(kLocal), "");
   EXPECT_EQ(Refusal("unix:/run/encoderd"), "");
   EXPECT_EQ(Refusal(kRemote),
-            absl::StrCat("the token would cross the network unencrypted to \"",
-                         kRemote, "\": set tls or ca_file"));
+            absl::StrCat("the token would be sent unencrypted to ", kRemote,
+                         "; use TLS (tls or ca_file)"));
   options_.tls = false;
   EXPECT_THAT(Refusal(kRemote), HasSubstr("unencrypted"));
   options_.tls = true;

@@ -123,8 +123,8 @@ TEST_F(EncoderctlInspectTest, WritesWhatItInspectedAsJsonAndAsAPicture) {
   EXPECT_THAT(out_, StartsWith("{\"model\":\"fake\""));
   EXPECT_EQ(Run({"inspect", "--png=/none/x.png"}), kExitFailed);
   EXPECT_EQ(err_,
-            "encoderctl inspect: cannot open /none/x.png for writing: No such "
-            "file or directory\n");
+            "encoderctl inspect: cannot write to /none/x.png: No such file or "
+            "directory\n");
 }
 
 TEST_F(EncoderctlInspectTest, LeavesNoHalfOfAPicture) {

@@ -47,11 +47,11 @@ TEST_F(EncoderctlTest, SaysWhatIsWrongWithTheCommandLine) {
 TEST_F(EncoderctlTest, KeepsExitCode2ForTheCommandLine) {
   EXPECT_EQ(Run({"embed", "--input=/no/such/file"}), kExitFailed);
   EXPECT_EQ(err_,
-            "encoderctl embed: cannot open /no/such/file for reading: No such "
-            "file or directory\n");
+            "encoderctl embed: cannot read /no/such/file: No such file or "
+            "directory\n");
   EXPECT_EQ(Run({"embed", "--output=/no/such/folder/x", "one"}), kExitFailed);
-  EXPECT_THAT(err_, HasSubstr("cannot open /no/such/folder/x for writing: No "
-                              "such file or directory\n"));
+  EXPECT_THAT(err_, HasSubstr("cannot write to /no/such/folder/x: No such file "
+                              "or directory\n"));
   for (const std::vector<std::string>& command :
        std::vector<std::vector<std::string>>{
            {"embed"},
@@ -118,10 +118,11 @@ TEST_F(EncoderctlTest, SaysWhatToDoWhereNoServerListens) {
   const std::string target = absl::StrCat("127.0.0.1:", port.port());
   for (const std::string command : {"health", "models", "inspect"}) {
     EXPECT_EQ(RunBare({command, "--target", target}), kExitFailed);
-    EXPECT_EQ(err_, absl::StrCat("encoderctl ", command,
-                                 ": UNAVAILABLE: no server listens at ", target,
-                                 ": start encoderd there, or correct the "
-                                 "target (--target or ENCODERD_TARGET)\n"));
+    EXPECT_EQ(err_,
+              absl::StrCat("encoderctl ", command,
+                           ": UNAVAILABLE: no server is listening at ", target,
+                           "; start encoderd there, or correct the "
+                           "target (--target or ENCODERD_TARGET)\n"));
   }
 }
 
@@ -132,17 +133,16 @@ TEST_F(EncoderctlTest, SaysThatNoServerListensInHoweverLittleTime) {
     EXPECT_EQ(
         RunBare({"embed", "one", "--target", target, "--timeout", timeout}),
         kExitFailed);
-    EXPECT_THAT(err_, AllOf(HasSubstr("no server listens at " + target),
-                            Not(HasSubstr("more time"))));
+    EXPECT_THAT(err_, AllOf(HasSubstr("no server is listening at " + target),
+                            Not(HasSubstr("raise --timeout"))));
   }
 }
 
 TEST_F(EncoderctlTest, NamesTheAddressAndTheTimeOfACallWithoutAnAnswer) {
   EXPECT_EQ(Run({"embed", "--timeout=50ms", "~~never"}), kExitFailed);
-  EXPECT_EQ(err_,
-            absl::StrCat("encoderctl embed: DEADLINE_EXCEEDED: no answer from ",
-                         service_.target(),
-                         " within 50ms; give it more time with --timeout\n"));
+  EXPECT_EQ(err_, absl::StrCat(
+                      "encoderctl embed: DEADLINE_EXCEEDED: no response from ",
+                      service_.target(), " within 50ms; raise --timeout\n"));
 }
 
 TEST_F(EncoderctlTest, NamesOnlyFlagsThatTheCommandHas) {
@@ -154,8 +154,8 @@ TEST_F(EncoderctlTest, NamesOnlyFlagsThatTheCommandHas) {
   EXPECT_THAT(err_, EndsWith("; --truncate=end cuts it, --windows=16 averages "
                              "windows of it\n"));
   EXPECT_EQ(Run({"tokenize"}, "caf\xe9\n"), kExitFailed);
-  EXPECT_THAT(err_, EndsWith("at byte 3; convert the input, such as with iconv "
-                             "-t UTF-8\n"));
+  EXPECT_THAT(err_, EndsWith("at byte 3; if the file has another encoding: "
+                             "iconv -f LATIN1 -t UTF-8 FILE\n"));
 }
 
 }  // namespace

@@ -108,8 +108,10 @@ TEST_F(FlagsTest, TakesDashesForUnderscores) {
 TEST_F(FlagsTest, TakesNoWordAfterASwitchForItsValueOrForAText) {
   bool fast = false;
   flags_.AddSwitch("fast", "whether", &fast);
-  EXPECT_EQ(Parse({"--fast", "no"}).message(),
-            "--fast no: write --fast=no; a text of that word goes after --");
+  EXPECT_EQ(
+      Parse({"--fast", "no"}).message(),
+      "--fast no: write --fast=no; to pass \"no\" as a text, put it after "
+      "--");
   ASSERT_TRUE(Parse({"--fast", "text"}).ok());
   EXPECT_TRUE(fast);
   ASSERT_TRUE(Parse({"--fast=false"}).ok());

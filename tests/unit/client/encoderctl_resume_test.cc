@@ -145,7 +145,8 @@ TEST_F(EncoderctlResumeTest, ThrowsUnfinishedRowsOfOtherWorkAwayOnlyWhenAsked) {
     EXPECT_EQ(Run("out.npy", std::move(flags)), kExitFailed);
     EXPECT_THAT(err_, HasSubstr("rows of an interrupted run, and " + what));
     EXPECT_THAT(err_, HasSubstr(" changed since; to resume it, repeat its "
-                                "command; to start over, add --resume=no\n"));
+                                "command; --resume=no discards these rows and "
+                                "starts over\n"));
     EXPECT_EQ(Read(Path("out.npy")), half);
   };
   refuses("the options", {"--normalize=yes"});
@@ -167,7 +168,7 @@ TEST_F(EncoderctlResumeTest, OtherOutputsDoNotReplaceUnfinishedRows) {
   service_.FailAfterStreamTexts(-1);
   const std::string half = Read(Path("rows"));
   EXPECT_EQ(Run("rows", {"--format=text"}), kExitFailed);
-  EXPECT_THAT(err_, HasSubstr("rows holds unfinished rows"));
+  EXPECT_THAT(err_, HasSubstr("rows holds rows of an interrupted embed"));
   EXPECT_EQ(Read(Path("rows")), half);
   std::filesystem::remove(Path("rows"));  // their marks are void
   EXPECT_EQ(Run("rows", {"--format=text"}), kExitOk) << err_;
@@ -222,17 +223,17 @@ TEST_F(EncoderctlResumeTest, RowsOfSkippedTextsAreResumedOnlyBySkipping) {
   Write("in.jsonl", lines);
   ASSERT_EQ(Run("whole.npy", {"--on_error=skip"}), kExitOk) << err_;
   EXPECT_THAT(err_, HasSubstr("\n2 of 2004 texts were skipped; their rows are "
-                              "0\n"));
+                              "all zeros\n"));
   FailARun({"--on_error=skip"});
   const std::string half = Read(Path("out.npy"));
 
   EXPECT_EQ(Run("out.npy"), kExitFailed);
-  EXPECT_EQ(err_, absl::StrCat(
-                      "encoderctl embed: ", Path("out.npy"),
-                      " holds rows of an interrupted run that skipped ",
-                      Path("in.jsonl:3"),
-                      "; to resume it, add --on_error=skip; to start over, add "
-                      "--resume=no\n"));
+  EXPECT_EQ(err_,
+            absl::StrCat("encoderctl embed: ", Path("out.npy"),
+                         " holds rows of an interrupted run that skipped ",
+                         Path("in.jsonl:3"),
+                         "; to resume it, add --on_error=skip; --resume=no "
+                         "discards these rows and starts over\n"));
   EXPECT_EQ(Read(Path("out.npy")), half);
 
   EXPECT_EQ(Run("out.npy", {"--on_error=skip"}), kExitOk) << err_;
@@ -240,7 +241,7 @@ TEST_F(EncoderctlResumeTest, RowsOfSkippedTextsAreResumedOnlyBySkipping) {
             absl::StrCat("Resuming: ", (half.size() - kNpyHeaderBytes) / 24,
                          " texts already done, 2 of them skipped.\n"
                          "2 of 2004 texts were skipped; their rows are "
-                         "0\n"));
+                         "all zeros\n"));
   EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
   EXPECT_EQ(Run("fresh.npy"), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("in.jsonl:3: INVALID_ARGUMENT"));
@@ -294,8 +295,8 @@ TEST_F(EncoderctlResumeTest, RefusesMarksThatAreDamagedOrContradictTheRows) {
                            const std::string& rows_now,
                            const std::string& words,
                            const std::string& remedy =
-                               "to start over, add "
-                               "--resume=no\n") {
+                               "--resume=no discards these rows and "
+                               "starts over\n") {
     Write("out.npy.resume", marks_now);
     Write("out.npy", rows_now);
     EXPECT_EQ(Run("out.npy"), kExitFailed);
@@ -348,8 +349,8 @@ TEST_F(EncoderctlResumeTest, RefusesRowsThatItDidNotWrite) {
                           "row ", change.row, " of ", Path("out.npy"),
                           " or of ", Path("out.npy.scales.npy"),
                           " is not what the interrupted run wrote; "
-                          "the rows cannot be used; to start over, "
-                          "add --resume=no\n")));
+                          "the rows cannot be used; --resume=no "
+                          "discards these rows and starts over\n")));
     EXPECT_EQ(Read(Path("out.npy")), change.rows);
   }
   Write("out.npy", rows);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
@@ -31,6 +32,11 @@ std::string Raw(const std::string& cause,
                       "; last error: UNKNOWN: ipv4:127.0.0.1:8400: ", cause);
 }
 
+// With the target for "$0".
+std::string At(absl::string_view words) {
+  return absl::StrReplaceAll(words, {{"$0", kTarget}});
+}
+
 grpc::Status Unavailable(const std::string& message) {
   return grpc::Status(grpc::StatusCode::UNAVAILABLE, message);
 }
@@ -55,14 +61,22 @@ TEST(ExplainHandshakeTest, SaysWhatIsWrongWithTheServersCertificate) {
         "Ssl handshake failed (TSI_PROTOCOL_FAILURE): SSL_ERROR_SSL: "
         "error:1000007d:SSL routines:OPENSSL_internal:"
         "CERTIFICATE_VERIFY_FAILED: self signed certificate"}) {
-    ExpectExplained(cause, true, "the server's certificate is not trusted");
+    ExpectExplained(cause, true, At("the certificate of $0 is not trusted; "));
   }
+  const std::string newer =
+      "Ssl handshake failed (TSI_PROTOCOL_FAILURE): SSL_ERROR_SSL: "
+      "error:1000007d:SSL routines:OPENSSL_internal:"
+      "CERTIFICATE_VERIFY_FAILED: certificate ";
+  ExpectExplained(newer + "has expired", true,
+                  At("the certificate of $0 has expired, or this machine's "));
+  ExpectExplained(newer + "is not yet valid", true,
+                  At("the certificate of $0 is not valid yet, or this "));
   for (const char* cause :
        {"Peer name example.com is not in peer certificate",
         "Custom verification check failed with error: UNAUTHENTICATED: "
         "Hostname Verification Check failed."}) {
     ExpectExplained(cause, true,
-                    "the server's certificate is for another name");
+                    At("the certificate of $0 is for another name; "));
   }
 }
 
@@ -73,8 +87,8 @@ TEST(ExplainHandshakeTest, SaysThatTheServerRefusesTheClientsCertificate) {
         "Ssl handshake failed: SSL_ERROR_SSL: error:0A000418:SSL "
         "routines::tlsv1 alert unknown ca"}) {
     ExpectExplained(cause, true,
-                    "the server refuses this client's certificate or asks for "
-                    "one");
+                    At("$0 refuses this client's certificate, or requires "
+                       "one; "));
   }
 }
 
@@ -84,18 +98,18 @@ TEST(ExplainHandshakeTest, SaysWhereOneSideSpeaksNoTls) {
         "routines::wrong version number",
         "Ssl handshake failed: SSL_ERROR_SSL: error:100000f7:SSL "
         "routines:OPENSSL_internal:WRONG_VERSION_NUMBER"}) {
-    ExpectExplained(cause, true, "the server speaks no TLS there");
+    ExpectExplained(cause, true, At("$0 does not speak TLS; "));
   }
   ExpectExplained("Cannot check peer: missing selected ALPN property.", true,
-                  "the server speaks TLS there, but not gRPC");
+                  At("$0 speaks TLS, but not gRPC; "));
   for (const char* cause :
        {"Socket closed", "Connection reset by peer", "Endpoint read failed"}) {
     ExpectExplained(cause, false,
-                    "the server closed the connection at once: it may want "
-                    "TLS");
+                    At("$0 closed the connection at once; if it expects "
+                       "TLS, "));
     ExpectExplained(cause, true,
-                    "the server closed the connection at once: it may ask "
-                    "for a certificate");
+                    At("$0 closed the connection at once; if it requires a "
+                       "client certificate, "));
   }
 }
 
@@ -110,8 +124,8 @@ TEST(ExplainHandshakeTest, SaysWhereNoAuthorityCanBeFound) {
 TEST(ExplainHandshakeTest, NamesTheTargetAndTheRemedyInsteadOfGrpcsWords) {
   const std::pair<std::string, const char*> kCases[] = {
       {Raw("Failed to connect to remote host: Connection refused"),
-       "no server listens at host:1: start encoderd there, or correct the "
-       "target"},
+       "no server is listening at host:1; start encoderd there, or correct "
+       "the target"},
       {Raw("Trying to connect an http1.x server"),
        "host:1 answers HTTP, not gRPC: encoderd's port for gRPC is 8400 unless "
        "its --listen says otherwise; 8401 is for metrics"},

@@ -52,6 +52,10 @@ TEST_F(RemedyTest, NamesWhatTakesATextAndOnlyWhereTheCommandHasIt) {
   EXPECT_EQ(OfReason(kInvalid, "INPUT_TOO_LONG"),
             "; --truncate=end cuts it, --windows=16 averages windows of it, "
             "--on_error=skip passes over such texts");
+  EXPECT_EQ(
+      OfReason(kInvalid, "INVALID_UTF8"),
+      "; if the file has another encoding: iconv -f LATIN1 -t UTF-8 FILE; "
+      "--on_error=skip passes over such texts");
   EXPECT_EQ(OfReason(kInvalid, ""), "; --on_error=skip passes over such texts");
   EXPECT_EQ(OfReason(kInvalid, "LAYER_OUT_OF_RANGE", {}), "");
 }
@@ -90,9 +94,8 @@ TEST_F(RemedyTest, NamesTheFlagsOfSizesAndTime) {
   EXPECT_EQ(OfReason(absl::StatusCode::kResourceExhausted, "QUEUE_FULL", {}),
             "; lower --in_flight, or wait longer with --timeout");
   EXPECT_EQ(OfReason(absl::StatusCode::kUnavailable, "LOADING", {}),
-            "; give it more time with --timeout");
-  EXPECT_EQ(Of(absl::DeadlineExceededError("x")),
-            "; give it more time with --timeout");
+            "; raise --timeout");
+  EXPECT_EQ(Of(absl::DeadlineExceededError("x")), "; raise --timeout");
 }
 
 TEST_F(RemedyTest, TellsAServerThatIsAwayFromAConnectionThatBroke) {

@@ -135,10 +135,10 @@ TEST_F(TextSourceTest, SaysWhatIsWrongWithAJsonLine) {
       "jsonl");
   ASSERT_THAT(texts_, SizeIs(6));
   EXPECT_THAT(texts_[0],
-              HasSubstr("inputs[0] has half a character, such as \\ud83d "
-                        "alone, up to byte 13: a character past \\uffff takes "
+              HasSubstr("inputs[0] has an unpaired surrogate, such as \\ud83d "
+                        "alone, up to byte 13: a character above \\uffff takes "
                         "two"));
-  EXPECT_THAT(texts_[1], HasSubstr("inputs[1] has half a character"));
+  EXPECT_THAT(texts_[1], HasSubstr("inputs[1] has an unpaired surrogate"));
   EXPECT_THAT(texts_[2], HasSubstr("inputs[2] is invalid JSON at byte 10"));
   EXPECT_EQ(texts_[3], "inputs[3] is not valid UTF-8 at byte 4");
   EXPECT_EQ(texts_[4],
@@ -195,7 +195,7 @@ TEST_F(TextSourceTest, NamesTheFileThatItCannotOpen) {
   TextInput input;
   input.file = "/no/such/file";
   EXPECT_EQ(TextSource::Open(input).status().message(),
-            "cannot open /no/such/file for reading: No such file or directory");
+            "cannot read /no/such/file: No such file or directory");
   input.file = "/";
   EXPECT_EQ(TextSource::Open(input).status().message(),
             "/ is a folder; --input takes a file");

@@ -94,7 +94,7 @@ TEST_F(ModelTest, AFolderThatThisUserMayNotEnterIsNotTakenForAnEmptyOne) {
     const Unprivileged user;
     EXPECT_THAT(Model::Load(folder_.path(), {.device = "cpu"}).status(),
                 IsError(absl::StatusCode::kPermissionDenied,
-                        "; run `chmod -R a+rX " + folder_.path() + "`"));
+                        ":rX " + folder_.path() + "`, and `setfacl -m u:"));
     EXPECT_THAT(
         Model::Load(folder_.Path("in/model"), {.device = "cpu"}).status(),
         IsError(absl::StatusCode::kPermissionDenied, "folder '"));

@@ -22,9 +22,11 @@ class Agreement {
     const auto [found, added] = found_.try_emplace(what, serves, ordinal);
     if (added || found->second.first == serves) return absl::OkStatus();
     return absl::InternalError(absl::StrCat(
-        "cuda:", ordinal, ": ", what, serves ? " serves" : " does not serve",
-        " here, unlike on cuda:", found->second.second,
-        "; a text would have different bits on each: use one of them"));
+        "cuda:", ordinal, ": ", what,
+        serves ? " works on this GPU but not on cuda:"
+               : " fails on this GPU but not on cuda:",
+        found->second.second,
+        ", so results could differ between them; use only one of them"));
   }
 
  private:

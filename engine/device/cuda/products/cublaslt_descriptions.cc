@@ -76,7 +76,9 @@ absl::Status Description::SetScales(const ProductArgs& args,
                                     const float* x_scales) {
 #if CUBLAS_VERSION < 120900
   return absl::UnimplementedError(absl::StrCat(
-      "fp8 products need cuBLAS 12.9; this was compiled for ", CUBLAS_VERSION));
+      "fp8 products need cuBLAS 12.9; this was compiled for ", CUBLAS_VER_MAJOR,
+      ".", CUBLAS_VER_MINOR,
+      "; build with a newer CUDA toolkit, or choose products dtype"));
 #else
   absl::Status status;
   const int32_t by_row = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;

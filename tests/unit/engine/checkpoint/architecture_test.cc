@@ -226,8 +226,9 @@ TEST_F(ArchitectureTest, MpNetHasABiasAndPositionsAfterRowOne) {
   EXPECT_EQ(config->attention_bias_rows, 32);
   EXPECT_THAT(Config("mpnet", {{"relative_attention_num_buckets", 31}}),
               IsError(kDataLoss, "relative_attention_num_buckets is 31"));
-  EXPECT_THAT(Config("mpnet", {{"position_embedding_type", "sinusoidal"}}),
-              IsError(kUnimplemented, "mpnet has none but absolute"));
+  EXPECT_THAT(
+      Config("mpnet", {{"position_embedding_type", "sinusoidal"}}),
+      IsError(kUnimplemented, "mpnet supports only absolute positions"));
 }
 
 TEST_F(ArchitectureTest, FiveHundredAndFourteenRowsHoldFiveHundredAndTwelve) {

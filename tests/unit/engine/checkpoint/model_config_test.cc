@@ -111,7 +111,7 @@ TEST_F(ModelConfigTest, RefusesOtherArchitecturesByName) {
   config_["model_type"] = "deberta-v2";
   EXPECT_THAT(Load(), IsError(kUnimplemented,
                               "model_type 'deberta-v2' is not "
-                              "supported; supported are:"));
+                              "supported; supported: "));
   config_.erase("model_type");
   EXPECT_THAT(Load(), IsError(kDataLoss, "model_type is missing"));
 }

@@ -91,11 +91,12 @@ TEST_F(PreNormTest, ModernBertsPositionsMayBeCalledSansPos) {
     ASSERT_THAT(config, IsOk());
     EXPECT_EQ(config->position_scheme, &RotaryPositions());
   }
-  EXPECT_THAT(
-      Config("modernbert", {{"position_embedding_type", "alibi"}}),
-      IsError(kUnimplemented, "modernbert has none but absolute and sans_pos"));
+  EXPECT_THAT(Config("modernbert", {{"position_embedding_type", "alibi"}}),
+              IsError(kUnimplemented,
+                      "modernbert supports only absolute and sans_pos "
+                      "positions"));
   EXPECT_THAT(Config("gpt2", {{"position_embedding_type", "sans_pos"}}),
-              IsError(kUnimplemented, "gpt2 has none but absolute"));
+              IsError(kUnimplemented, "gpt2 supports only absolute positions"));
 }
 
 TEST_F(PreNormTest, NamesBadSizesOfModernBertAndGpt2) {

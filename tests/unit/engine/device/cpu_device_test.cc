@@ -32,14 +32,15 @@ TEST(OpenDeviceTest, TakesACardThatServesAndElseTheCpuSayingWhy) {
   const std::string& why = (*chosen)->notes()[0];
   if (card.ok()) {
     EXPECT_EQ((*chosen)->name(), (*card)->name());
-    EXPECT_EQ(why, "device auto: the first GPU");
+    EXPECT_EQ(why, "device auto: using the first GPU");
   } else {
     EXPECT_THAT((*chosen)->name(), HasSubstr("cpu ("));
-    const std::string start = "device auto: the CPU, since ";
+    const std::string start =
+        "device auto: using the CPU because no GPU can be used: ";
     ASSERT_EQ(why.rfind(start, 0), 0u) << why;
     EXPECT_EQ(std::string(card.status().message()),
               why.substr(start.size()) +
-                  "; device auto takes the CPU if no GPU serves");
+                  "; device auto falls back to the CPU if no GPU can be used");
   }
 }
 

@@ -184,8 +184,9 @@ TEST(FileTest, WhatThisUserMayNotReadIsToldFromWhatIsMissing) {
           File::Open(folder.Path(name), "a", 100),
           IsError(absl::StatusCode::kPermissionDenied,
                   absl::StrCat("file 'a' cannot be read by user ", ::geteuid(),
-                               ": Permission denied; run `chmod -R a+rX ",
-                               folder.Path(name), "`")));
+                               ": Permission denied; give that user access: "
+                               "run `setfacl -R -m u:",
+                               ::geteuid(), ":rX ", folder.Path(name), "`")));
       EXPECT_TRUE(FileExists(folder.Path(name), "a"));
     }
     EXPECT_THAT(File::Open(folder.Path("open"), "b", 100),

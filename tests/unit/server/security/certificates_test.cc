@@ -103,7 +103,7 @@ TEST(CertificatesTest, WhatIsWrongIsNamedWithItsFile) {
     CertificateFiles files;
     std::string message;
   } kCases[] = {
-      {{folder.Path("none.pem"), key, ""}, "none.pem: No such file"},
+      {{folder.Path("none.pem"), key, ""}, "none.pem: cannot be read: No such"},
       {{folder.path(), key, ""}, "is not a regular file"},
       {{folder.Path("fifo.pem"), key, ""}, "fifo.pem: is not a regular file"},
       {{folder.Path("empty.pem"), key, ""}, "empty.pem: is empty"},
@@ -113,7 +113,8 @@ TEST(CertificatesTest, WhatIsWrongIsNamedWithItsFile) {
       {{folder.Path("cut.pem"), key, ""}, "cut.pem: has no certificate"},
       {{folder.Path("cut_chain.pem"), key, ""},
        "cut_chain.pem: is corrupt after certificate 1"},
-      {{good.certificate, folder.Path("none.key"), ""}, "none.key: No such"},
+      {{good.certificate, folder.Path("none.key"), ""},
+       "none.key: cannot be read: No such"},
       {{good.certificate, folder.Path("words.pem"), ""}, "has no private key"},
       {{good.certificate, folder.Path("locked.key"), ""}, "without a password"},
       {{good.certificate, CertificatePath("server2.key"), ""},

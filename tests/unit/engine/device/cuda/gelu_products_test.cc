@@ -205,7 +205,7 @@ TEST_P(GeluProductsTest, RefusesASecondCardThatFindsOtherwise) {
       device->PrepareLinear(weights, Activation::kGeluErf).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("does not serve here, unlike on cuda:0"));
+              HasSubstr("fails on this GPU but not on cuda:0"));
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, GeluProductsTest,

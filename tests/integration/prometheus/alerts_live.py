@@ -153,7 +153,7 @@ def device_fails_calls(trouble):
 
 @scenario("EncoderdFailed",
           also=["EncoderdDeviceFault", "EncoderdDeviceFailing",
-                "EncoderdFailing", "EncoderdRefusing"])
+                "EncoderdFailing", "EncoderdRefusing", "EncoderdStuck"])
 def device_lost(trouble):
     """While the other model's long batch keeps the process a while."""
     server = trouble.fake("lost_after_batches:5",
@@ -172,12 +172,35 @@ def device_hangs(trouble):
     trouble.load(server, "--concurrency=64", "--batch_size=4")
 
 
+@scenario("EncoderdStuck")
+def device_hangs_with_its_only_call(trouble):
+    """Nothing waits: all that was admitted is in compute."""
+    server = trouble.fake("stuck_after_batches:5", "--drain_timeout=1s")
+    trouble.watch(server)
+    trouble.load(server, "--concurrency=1", "--batch_size=1")
+
+
 @scenario("EncoderdRefusing", "EncoderdBusy",
           also=["EncoderdSlow", "EncoderdBacklog"])
 def queue_full(trouble):
     server = trouble.server("--max_queue_tokens=4096", "--threads=1")
     trouble.watch(server)
     trouble.load(server, "--concurrency=64", "--batch_size=8", "--words=64")
+
+
+@scenario("EncoderdCallsInvalid")
+def wrong_token_rotated_in(trouble):
+    tokens, token = trouble.folder / "tokens", trouble.folder / "token"
+    token.write_text("alpha")
+    tokens.write_text(f"search {hashlib.sha256(b'alpha').hexdigest()}\n")
+    server = trouble.fake("hidden_size:8", f"--bearer_token_file={tokens}")
+    trouble.watch(server)
+    trouble.load(server, f"--token_file={token}", "--concurrency=2",
+                 "--batch_size=1")
+    eventually(lambda: trouble.prometheus.value(
+        'sum(encoderd_requests_total{method="Embed",outcome="ok"}) > 0'),
+        "an answer")
+    tokens.write_text(f"search {hashlib.sha256(b'beta').hexdigest()}\n")
 
 
 @scenario("EncoderdBacklog", "EncoderdSlow", "EncoderdBusy")

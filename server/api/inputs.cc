@@ -80,7 +80,9 @@ absl::Status CheckInputs(const InputRules& rules, std::vector<Input>* inputs) {
       fault = MakeInputFault(fault.index, ContentName(input), status);
     }
     if (rules.errors_per_input) {
-      input = RefusedInput{WithAdvice(fault.status)};
+      const auto* ids = std::get_if<TokenSequence>(&input);
+      const int64_t tokens = ids == nullptr ? 0 : ids->size();
+      input = RefusedInput{WithAdvice(fault.status), tokens};
     } else if (++total <= kMaxViolations) {
       faults.push_back(std::move(fault));
     }

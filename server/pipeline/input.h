@@ -31,6 +31,7 @@ struct PairInput {
 // (MakeInputFault).
 struct RefusedInput {
   absl::Status error;
+  int64_t token_count = 0;  // of a list of ids; else 0: nothing counted them
 };
 // A list of ids has passed ValidateSequence before it reaches the pipeline.
 using Input = std::variant<TextInput, PairInput, TokenSequence, RefusedInput>;

@@ -56,6 +56,7 @@ absl::Status Inputs::Encode(int64_t index, const InputEncoder& encoder,
   TokenizedInput& tokenized = tokenized_[index];
   if (auto* refused = std::get_if<RefusedInput>(&inputs_[index])) {
     tokenized.status = std::move(refused->error);
+    tokenized.token_count = refused->token_count;
     return absl::OkStatus();
   }
   absl::Status status =

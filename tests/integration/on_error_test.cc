@@ -101,6 +101,10 @@ TEST_F(OnErrorTest, EveryFaultOfAnInputIsTheOneThatTheCallWouldHave) {
     const RpcError error = ReadError(response.embeddings(1).error());
     EXPECT_EQ(error.reason, reasons[i]) << i;
     ExpectSame(error, CallError(request));
+    if (bad[i].has_tokens()) {
+      EXPECT_EQ(response.embeddings(1).token_count(),
+                bad[i].tokens().ids_size());
+    }
     EXPECT_EQ(Floats(response.embeddings(0)), server_.Expected("before"));
     EXPECT_EQ(Floats(response.embeddings(2)), server_.Expected("after"));
     EXPECT_EQ(response.usage().tokens(), 8u + 7u);

@@ -102,5 +102,15 @@ TEST(InputsTest, WithErrorsPerInputTheOthersStay) {
             absl::DataLossError("before"));
 }
 
+TEST(InputsTest, WithErrorsPerInputARefusedListKeepsItsTokenCount) {
+  std::vector<Input> inputs = {Ids({1, 2, 3, 4, 5}), Ids({1, 10}), Ids({}),
+                               TextInput{""}};
+  ASSERT_TRUE(CheckInputs({"", Limits(), true}, &inputs).ok());
+  EXPECT_EQ(std::get<RefusedInput>(inputs[0]).token_count, 5);
+  EXPECT_EQ(std::get<RefusedInput>(inputs[1]).token_count, 2);
+  EXPECT_EQ(std::get<RefusedInput>(inputs[2]).token_count, 0);
+  EXPECT_EQ(std::get<RefusedInput>(inputs[3]).token_count, 0);
+}
+
 }  // namespace
 }  // namespace encoderd

@@ -151,7 +151,7 @@ TEST(PipelineFaultTest, WithErrorsPerInputTheOthersAreComputed) {
   harness.device.PoisonToken(FakeTokenizer::Id('#'));
   const absl::Status refused = DrainingError();  // any
   PipelineRequest request = TextRequest({"one", std::string(63, 'x'), "#"});
-  request.inputs.push_back(RefusedInput{refused});
+  request.inputs.push_back(RefusedInput{refused, 7});
   request.inputs.push_back(TextInput{"two"});
   request.errors_per_input = true;
   const auto result = harness.Submit(request).Get();
@@ -164,6 +164,7 @@ TEST(PipelineFaultTest, WithErrorsPerInputTheOthersAreComputed) {
   EXPECT_EQ(ReasonOf(result->outputs[2].status), "DEVICE_FAULT");
   EXPECT_TRUE(result->outputs[2].values.empty());
   EXPECT_EQ(result->outputs[3].status, refused);
+  EXPECT_EQ(result->outputs[3].token_count, 7);
   EXPECT_EQ(result->outputs[4].values, harness.Expected("two"));
   EXPECT_EQ(result->tokens, 5 + 3 + 5);
 }

@@ -57,7 +57,7 @@ FLAT = "expected a text, or a list of texts"
     ({"one": "two"}, f"is a dict; {FLAT}"), (None, f"is None; {FLAT}"),
     (5, f"is an int; {FLAT}"), (2.5, f"is a float; {FLAT}"),
     ({"one", "two"}, "is a set, which has no order; pass a list"),
-    (np.array("one"), "is an ndarray of shape []; expected [n] texts")])
+    (np.array("one"), "is an ndarray, a single value; pass array.item()")])
 def test_what_is_no_list_of_texts_is_named(client, inputs, words):
     for method in (client.embed, client.token_embeddings, client.tokenize,
                    client.embed_stream, client.encode, client.encode_query):

@@ -20,6 +20,12 @@ _CERTIFICATE = ("set certificate_file and key_file to a pair that it "
                 "trusts")
 
 
+_NO_HOST = "the host name cannot be resolved"
+# A name that was given without a port, such as "bge-small-en-v1.5": no label
+# after the first begins with a letter, as those of domains do.
+_MAYBE_MODEL = re.compile(r"([\w-]+(?:\.\d[\w-]*)*):8400")
+
+
 @dataclasses.dataclass(frozen=True)
 class Link:
     """What a client is connected with.
@@ -91,7 +97,7 @@ _OTHER_FAULTS = _faults(
     ("No route to host|Network is unreachable|Host is down",
      "no encoderd answers at {at}: the network has no route to it", _CORRECT),
     ("DNS|[Rr]esol(ution|ving)|C-ares|lookup|[Nn]ame or service not known",
-     "no encoderd answers at {at}: the host name cannot be resolved",
+     f"no encoderd answers at {{at}}: {_NO_HOST}",
      f"check its spelling, or {_CORRECT}"),
     ("[Tt]imed? ?out|FD [Ss]hutdown|[Dd]eadline",
      "no encoderd answers at {at}: the connection timed out",
@@ -146,4 +152,9 @@ def _explain(code: grpc.StatusCode, words: str, link: Link
                     f"if it requires a client certificate, {_CERTIFICATE}")
         return (f"{at} closed the connection at once",
                 "if it expects TLS, set tls or ca_file; else correct the port")
-    return _find(_OTHER_FAULTS, words, at)
+    cause, remedy = _find(_OTHER_FAULTS, words, at)
+    name = _MAYBE_MODEL.fullmatch(at)
+    if name and cause.endswith(_NO_HOST):
+        remedy += (f"; if {name[1]!r} is a model, pass it as model=, and the "
+                   "address of its server as target")
+    return cause, remedy

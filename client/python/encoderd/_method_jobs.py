@@ -21,7 +21,7 @@ from encoderd._progress import make_progress
 from encoderd._quantize import read_ranges
 from encoderd._signatures import Inputs
 from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, make_error,
-                             without_windows)
+                             with_remedy, without_windows)
 from encoderd.inputs import Input, Part, TokenIds, as_list, cut
 from encoderd.positions import PositionReport, read_positions
 from encoderd.results import (EmbedResult, Rows, TokenizedText,
@@ -267,7 +267,11 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
 
 def token_embeddings(values: Sequence[Input], **rest: Any
                      ) -> Job[List[np.ndarray]]:
-    found = yield from token_states(values, **rest)
+    try:
+        found = yield from token_states(values, **rest)
+    except EncoderdError as error:
+        raise with_remedy(error, EMPTY_INPUT="drop it, or call "
+                          'token_states(on_error="per_input")')
     return [states.states for states in found]
 
 
@@ -280,11 +284,14 @@ def tokenize(values: Sequence[Input], *, model: str, batch_size: int
         for place, tokens in zip(part.places, answer.inputs):
             found[place] = read_tokens(tokens)
 
-    yield from _in_limit(
-        lambda size, first: Many(
-            "Tokenize", cut(values, size, first=first),
-            lambda inputs: encoder_pb2.TokenizeRequest(
-                model=model, inputs=inputs), take), batch_size)
+    try:
+        yield from _in_limit(
+            lambda size, first: Many(
+                "Tokenize", cut(values, size, first=first),
+                lambda inputs: encoder_pb2.TokenizeRequest(
+                    model=model, inputs=inputs), take), batch_size)
+    except EncoderdError as error:
+        raise with_remedy(error, EMPTY_INPUT="drop it")
     return TokenizedTexts(found[place] for place in range(len(values)))
 
 

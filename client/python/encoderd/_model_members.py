@@ -68,9 +68,14 @@ class ModelMembers(ClientBase):
         sentence-transformers; else a numpy array.
 
         embeddings1, embeddings2: [n, D] and [m, D] (or [D]): arrays, tensors,
-            lists or a column of a table of them, or an EmbedResult.
+            lists or a column of a table of them, or an EmbedResult, whose
+            int8 or uint8 with scales become floats first.
 
-        ValueError for other shapes, TypeError for texts. Nothing is asked of the server.
+        ValueError for other shapes, TypeError for texts and for quantized
+        values whose scores would mean nothing: uint8 arrays, and an
+        EmbedResult of bytes without scales. An int8 array is taken for
+        values; signed bits (precision="binary") cannot be told from them:
+        unpack those first. Nothing is asked of the server.
         """
         return similarity(self._similarity_fn_name, embeddings1, embeddings2,
                           pairwise=False)

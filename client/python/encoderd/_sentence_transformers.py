@@ -14,7 +14,7 @@ from encoderd._method_jobs import Job
 from encoderd._option_checks import text, true_or_false, whole_number
 from encoderd._quantize import calibrate, quantize
 from encoderd._tensors import require_tensors
-from encoderd.errors import EncoderdError, make_error
+from encoderd.errors import EncoderdError, make_error, with_remedy
 from encoderd.inputs import Input, as_list, check_prompted
 from encoderd.v1 import encoder_pb2
 
@@ -132,7 +132,8 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
         if truncate_dim is not None and error.reason == "INVALID_OPTION":
             error.message = re.sub(r"^dimensions\b", "truncate_dim",
                                    error.message)
-        raise
+        raise with_remedy(error, EMPTY_INPUT="drop it, or keep its row: "
+                          'on_error="per_input" or on_error="zero"')
     vectors = result.vectors
     if here and truncate_dim is not None:
         vectors = _cut(vectors, truncate_dim)
@@ -168,11 +169,16 @@ def _everything(values: Sequence[Input], *, prompt: Optional[str],
                 model: str, batch_size: int, pooling: Optional[str],
                 show_progress: bool) -> Job[List[Dict[str, np.ndarray]]]:
     """output_value=None: a dict for each text."""
-    vectors = yield from _sentences(
-        values, prompt=prompt, prompt_name=prompt_name, precision="float32",
-        normalize=False, truncate_dim=truncate_dim, dimensions=0, ranges=None,
-        model=model, batch_size=batch_size, pooling=pooling,
-        show_progress=show_progress)
+    try:
+        vectors = yield from _sentences(
+            values, prompt=prompt, prompt_name=prompt_name,
+            precision="float32", normalize=False, truncate_dim=truncate_dim,
+            dimensions=0, ranges=None, model=model, batch_size=batch_size,
+            pooling=pooling, show_progress=show_progress)
+    except EncoderdError as error:
+        raise with_remedy(error, EMPTY_INPUT="drop it",
+                          INPUT_TOO_LONG="shorten it: output_value=None takes "
+                          "neither truncate nor windows")
     texts = yield from _prompt_of_encode(values, prompt, prompt_name, model)
     states = yield from _method_jobs.token_embeddings(
         texts, model=model, batch_size=min(batch_size, ENCODE_BATCH))

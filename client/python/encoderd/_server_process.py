@@ -104,7 +104,7 @@ class ServerProcess:
         raise ServerStartError(
             f"encoderd did not start (exit code {code}): {why}", code, log)
 
-    def stop(self, timeout: float) -> Optional[int]:
+    def stop(self, timeout: Optional[float]) -> Optional[int]:
         if os.getpid() != self._owner or self._process is None:
             return None
         self._process.terminate()  # nothing, where it has ended

@@ -11,6 +11,9 @@ from encoderd._option_checks import a_kind
 from encoderd._tensors import as_array, as_tensor
 from encoderd.results import EmbedResult
 
+# What to do with bytes whose products are no similarity.
+_AS_FLOATS = ('unpack bits (np.unpackbits(bits, axis=-1) * 2.0 - 1), dequantize '
+              'values by their scales or ranges, or use precision="float32"')
 _SMALLEST_LENGTH = np.float32(1e-12)  # a vector of zeros is like no other
 
 
@@ -81,11 +84,42 @@ def _holds_text(vectors: Any) -> bool:
     return isinstance(next(iter(vectors), None), str)
 
 
+def _holds_unsigned_bytes(vectors: Any) -> bool:
+    """Of an array, a tensor or a column, or a list of them."""
+    if "uint8" in str(getattr(vectors, "dtype", "")).lower():
+        return True
+    if isinstance(vectors, (list, tuple)):
+        return any(_holds_unsigned_bytes(vector) for vector in vectors)
+    return (getattr(vectors, "ndim", 0) == 1
+            and getattr(vectors, "dtype", None) == object
+            and any(_holds_unsigned_bytes(vector)
+                    for vector in np.asarray(vectors)))
+
+
+def _values(name: str, result: EmbedResult) -> np.ndarray:
+    """float32 of bytes with their scales, as EmbedResult says them. TypeError
+    for bytes without: bits, or places in ranges that the result does not
+    have."""
+    vectors, scales = result.vectors, result.scales
+    if vectors.dtype not in (np.int8, np.uint8):
+        return vectors
+    if result.ok.any() and not scales.any():
+        raise TypeError(
+            f"{name} is an EmbedResult of {vectors.dtype} without scales; "
+            f"{_AS_FLOATS}")
+    middle = np.float32(-1 if vectors.dtype == np.int8 else 127)
+    found: np.ndarray = (vectors - middle) * scales[:, np.newaxis]
+    return found
+
+
 def _matrix(name: str, vectors: Any) -> np.ndarray:
     if isinstance(vectors, EmbedResult):
-        vectors = vectors.vectors
+        vectors = _values(name, vectors)
     if _holds_text(vectors):
         raise TypeError(f"{name} holds texts; pass encode(texts)")
+    if _holds_unsigned_bytes(vectors):
+        raise TypeError(f"{name} holds uint8, which is packed bits or values "
+                        f"with an offset; {_AS_FLOATS}")
     try:
         found = as_array(vectors)
     except (TypeError, ValueError):

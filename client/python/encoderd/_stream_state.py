@@ -31,7 +31,7 @@ from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, explain,
                              make_error, name_too_large, out_of_time,
                              still_loading)
 from encoderd.inputs import (BYTES_PER_CALL, Cutter, Input, Part, TokenIds,
-                             check_iterable)
+                             check_iterable, is_cursor)
 from encoderd.results import Embedding, check_count, read_embedding
 from encoderd.v1 import encoder_pb2
 
@@ -385,12 +385,12 @@ def make_bulk(inputs: Any, *, batch_size: int, requests_in_flight: int,
               takes_async: bool = False, **options: Any) -> Bulk:
     """Client.embed_stream says what each argument means.
 
-    takes_async: whether inputs may be an async iterable.
-    """
+    takes_async: whether inputs may be an async iterable."""
     if isinstance(inputs, (str, TokenIds)):
         raise TypeError(f"inputs is {a_kind(inputs)}; embed_stream() takes "
                         "an iterable of inputs: [text]")
-    if not (takes_async and isinstance(inputs, AsyncIterable)):
+    if (not takes_async or not isinstance(inputs, AsyncIterable)
+            or is_cursor(inputs)):
         check_iterable(inputs)
     return Bulk(
         model=model, options=embed_options(precision=precision,

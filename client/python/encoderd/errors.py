@@ -119,8 +119,7 @@ TOO_MANY = "TOO_MANY_INPUTS"
 _LONGER = "raise timeout="
 _CUT = 'pass truncate="end" to cut it'
 _REMEDIES = {
-    "EMPTY_INPUT": 'drop it, or keep its row: on_error="per_input" (in '
-                   'encode() also on_error="zero")',
+    "EMPTY_INPUT": 'drop it, or keep its row: on_error="per_input"',
     "QUEUE_FULL": "retry later, or with a longer timeout=",
     "BEARER_TOKEN_MISSING": "pass token= or token_file= (or ENCODERD_TOKEN, "
                             "ENCODERD_TOKEN_FILE)",
@@ -174,6 +173,12 @@ def without_windows(error: EncoderdError) -> EncoderdError:
     if error.reason == "INPUT_TOO_LONG":
         error.remedy = _remedy_of_too_long(
             error.violations[0][0] if error.violations else "", windows=False)
+    return error
+
+
+def with_remedy(error: EncoderdError, **remedies: str) -> EncoderdError:
+    """The error, of a method with another remedy for its reason."""
+    error.remedy = remedies.get(error.reason, error.remedy)
     return error
 
 

@@ -97,6 +97,14 @@ def check_iterable(values: object) -> None:
     elif columns is not None:
         hint = ('; pass one column, such as df["text"] (columns: '
                 f'{", ".join(columns)})')
+    elif type(values).__name__ == "MultiIndex":  # of pandas
+        hint = ("; pass one level, such as index.get_level_values(0), or "
+                "list(index) if each is a pair of texts")
+    elif is_cursor(values) and isinstance(values, AsyncIterable):
+        hint = "; pass one column, such as (row[0] async for row in cursor)"
+    elif is_cursor(values):
+        hint = ("; pass one column, such as [row[0] for row in cursor], or "
+                "list(cursor) if each row is a pair of texts")
     elif isinstance(values, ItemsView):
         hint = "; pass values(), or list(items) if each is a pair of texts"
     elif isinstance(values, (set, frozenset)):
@@ -107,6 +115,8 @@ def check_iterable(values: object) -> None:
                     f"array[{values.dtype.names[0]!r}]")
         elif values.ndim == 1:
             return
+        elif values.ndim == 0:
+            hint = ", a single value; pass array.item()"
         else:
             hint = (f" of shape {list(values.shape)}; expected [n] texts: "
                     "pass one column, such as array[:, 0], or tuples for "
@@ -117,6 +127,11 @@ def check_iterable(values: object) -> None:
         return
     hint = hint or "; expected a text, or a list of texts"
     raise TypeError(f"inputs is {a_kind(values)}{hint}")
+
+
+def is_cursor(values: Any) -> bool:
+    """Of a database (PEP 249)."""
+    return hasattr(values, "fetchall") and hasattr(values, "description")
 
 
 def _column_names(values: Any) -> Optional[List[str]]:

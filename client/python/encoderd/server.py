@@ -15,7 +15,7 @@ import weakref
 from types import TracebackType
 from typing import Any, List, Mapping, Optional, Type, Union
 
-from encoderd._option_checks import a_kind
+from encoderd._option_checks import a_kind, seconds
 from encoderd._server_process import ServerProcess, ServerStartError
 from encoderd.async_client import AsyncClient
 from encoderd.client import Client
@@ -42,7 +42,7 @@ class Server:
     def __init__(self, model: Union[Path, Mapping[str, Path]], *,
                  program: Optional[Path] = None,
                  start_timeout: Optional[float] = 300.0,
-                 stop_timeout: float = 45.0, **flags: object):
+                 stop_timeout: Optional[float] = 45.0, **flags: object):
         """Returns once every model is served; until then it blocks.
 
         model: the folder of a model, or several by their names; the first is
@@ -51,28 +51,30 @@ class Server:
             PATH.
         start_timeout: seconds to wait for it; None: no limit.
         stop_timeout: seconds that stop() waits before it kills; at least
-            --drain_delay and --drain_timeout (30) together.
+            --drain_delay and --drain_timeout (30) together; None: no limit.
         flags: the server's flags by their names: dtype="bf16", threads=2,
             reflection=True; `encoderd --help` lists them. It listens on free
             ports of 127.0.0.1 unless listen and http_listen say otherwise.
 
         ServerStartError with the server's own words where it cannot start, or
         does not in time. ValueError for a model or flag that cannot be an
-        argument of a program, such as one with a NUL.
+        argument of a program, such as one with a NUL; TypeError or ValueError
+        for a timeout that is no number of seconds above 0.
         """
+        start_limit = seconds("start_timeout", start_timeout)
+        self._stop_timeout = seconds("stop_timeout", stop_timeout)
         wanted = {"listen": "127.0.0.1:0", "http_listen": "127.0.0.1:0",
                   **flags}
         self._encrypted = bool(wanted.get("tls_certificate_file"))
-        self._stop_timeout = stop_timeout
         path, models = find_program(program), _model_flags(model)
         self._process = ServerProcess(
             [path, *models,
              *(f"--{name}={_text(value)}" for name, value in wanted.items())])
         # Also when this object is dropped, or the interpreter ends.
         self._finalizer = weakref.finalize(self, self._process.stop,
-                                           stop_timeout)
+                                           self._stop_timeout)
         try:
-            self._process.wait_until_serving(start_timeout)
+            self._process.wait_until_serving(start_limit)
         except BaseException:
             self.stop()
             raise

@@ -92,6 +92,16 @@ def test_a_host_that_does_not_exist_is_named(work):
         f"host name cannot be resolved; check its spelling, or {CORRECT}")
 
 
+@BOTH
+@pytest.mark.parametrize("name", ["no-such-MiniLM-L6-v2", "no-such-en-v1.5"])
+def test_a_host_that_may_be_a_model_is_told_of(work, name):
+    assert failure(lambda: work(name)) == (
+        f"UNAVAILABLE: no encoderd answers at {name}:8400: the host name "
+        f"cannot be resolved; check its spelling, or {CORRECT}; if {name!r} "
+        "is a model, pass it as model=, and the address of its server as "
+        "target")
+
+
 @contextlib.contextmanager
 def answering(words):
     """Where whoever connects is told these words."""

@@ -57,7 +57,7 @@ FLAT = "expected a text, or a list of texts"
     ({"one": "two"}, f"is a dict; {FLAT}"), (None, f"is None; {FLAT}"),
     (5, f"is an int; {FLAT}"), (2.5, f"is a float; {FLAT}"),
     ({"one", "two"}, "is a set, which has no order; pass a list"),
-    (np.array("one"), "is an ndarray of shape []; expected [n] texts")])
+    (np.array("one"), "is an ndarray, a single value; pass array.item()")])
 def test_what_is_no_list_of_texts_is_named(client, inputs, words):
     for method in (client.embed, client.token_embeddings, client.tokenize,
                    client.embed_stream, client.encode, client.encode_query):
@@ -376,3 +376,14 @@ def test_a_forked_process_is_told_to_make_a_client_of_its_own(client):
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0
     assert client.encode("two").shape == (WIDTH,)
+
+
+@pytest.mark.parametrize("name", ["start_timeout", "stop_timeout"])
+@pytest.mark.parametrize("value, kind", [
+    ("x", TypeError), (True, TypeError), (-1, ValueError),
+    (float("nan"), ValueError)])
+def test_timeouts_of_a_server_are_checked_before_it_starts(name, value, kind,
+                                                           monkeypatch):
+    monkeypatch.setattr(encoderd.server, "ServerProcess", None)
+    with pytest.raises(kind, match=f"{name} is .*; expected seconds"):
+        encoderd.Server("folder", program=sys.executable, **{name: value})

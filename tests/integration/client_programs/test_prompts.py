@@ -2,10 +2,12 @@
 cannot."""
 
 import encoderd
+import grpc
 import numpy as np
 import pytest
 from either_client import KINDS, ask
 from python_service import Model, serve
+from stream_service import failure
 
 
 @pytest.fixture
@@ -87,3 +89,39 @@ def test_an_empty_prompt_is_none_where_the_model_has_no_default(kind):
                      default_prompt_name="q")) as service:
         with pytest.raises(ValueError, match="its prompt 'q' before every"):
             ask(kind, service.target, "encode", "one", prompt="")
+
+
+KEEP = 'drop it, or keep its row: on_error="per_input"'
+STATES = 'drop it, or call token_states(on_error="per_input")'
+
+
+@KINDS
+@pytest.mark.parametrize("method, options, remedy", [
+    ("embed", {}, KEEP), ("token_states", {}, KEEP),
+    ("encode", {}, f'{KEEP} or on_error="zero"'), ("token_embeddings", {}, STATES),
+    ("encode", {"output_value": "token_embeddings"}, STATES),
+    ("encode", {"output_value": None}, "drop it")])
+def test_the_remedy_of_an_empty_text_is_one_of_the_method(
+        fake, kind, method, options, remedy):
+    with pytest.raises(encoderd.InvalidInputError) as caught:
+        ask(kind, fake.target, method, ["one", ""], **options)
+    assert caught.value.reason == "EMPTY_INPUT"
+    assert caught.value.remedy == remedy
+
+
+class NoText(Model):
+    """Refuses a text as encoderd refuses an empty one."""
+
+    def Tokenize(self, request, context):
+        status = failure(3, "EMPTY_INPUT")
+        context.set_trailing_metadata([
+            ("grpc-status-details-bin", status.SerializeToString())])
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, status.message)
+
+
+@KINDS
+def test_tokenize_has_no_row_to_keep(kind):
+    with serve(NoText()) as service:
+        with pytest.raises(encoderd.InvalidInputError) as caught:
+            ask(kind, service.target, "tokenize", [""])
+    assert str(caught.value).endswith("no: EMPTY_INPUT; drop it")

@@ -111,3 +111,82 @@ def test_similarity_names_what_is_no_matrix(client, given, name):
         client.similarity(given, np.ones((1, 3)))
     assert str(caught.value) == (
         f"embeddings1 is {name}; expected numbers of shape [n, D] or [D]")
+
+
+class Tensor:
+    """What the client knows a tensor of torch by."""
+
+    dtype = "torch.uint8"
+    ndim = 2
+
+
+BYTES = np.array([[1, 2, 3], [4, 5, 6]], np.uint8)
+
+
+@pytest.mark.parametrize("given", [
+    BYTES, list(BYTES), tuple(BYTES), list(BYTES[0]), BYTES[0], Column(BYTES),
+    np.asarray(Column(BYTES)), Tensor()])
+def test_similarity_refuses_unsigned_bytes(client, given):
+    for method in (client.similarity, client.similarity_pairwise):
+        with pytest.raises(TypeError) as caught:
+            method(np.ones((2, 3)), given)
+        assert str(caught.value) == (
+            "embeddings2 holds uint8, which is packed bits or values with an "
+            "offset; unpack bits (np.unpackbits(bits, axis=-1) * 2.0 - 1), "
+            "dequantize values by their scales or ranges, or use "
+            'precision="float32"')
+
+
+def result_of(vectors, scales, errors=()):
+    count = len(vectors)
+    return encoderd.EmbedResult(
+        vectors, np.ones(count, np.int64), np.zeros(count, bool),
+        np.array(scales, np.float32), np.zeros(count, np.int64),
+        dict.fromkeys(errors))
+
+
+@pytest.mark.parametrize("kind, offset", [(np.int8, 1), (np.uint8, -127)])
+def test_similarity_takes_a_result_of_bytes_by_its_scales(
+        client, without_torch, kind, offset):
+    floats = np.random.default_rng(3).normal(size=(4, 64)).astype(np.float32)
+    scales = np.abs(floats).max(axis=1) / 127.5
+    places = np.clip(np.floor(floats / scales[:, None] + 127.5), 0, 255)
+    result = result_of((places - 127 - offset).astype(kind), scales)
+    for name in ("cosine", "dot"):
+        client.similarity_fn_name = name
+        wanted = client.similarity(floats, floats)
+        np.testing.assert_allclose(client.similarity(result, floats), wanted,
+                                   atol=0.02 * np.abs(wanted).max())
+    failed = result_of(np.array([[1, 2], [0, 0]], kind), [0.5, 0], [1])
+    assert client.similarity(failed, failed)[1].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_similarity_refuses_a_result_of_bytes_without_scales(client, kind):
+    result = result_of(np.ones((2, 3), kind), [0, 0])
+    with pytest.raises(TypeError, match=f"embeddings1 is an EmbedResult of "
+                       f"{kind} without scales; unpack bits"):
+        client.similarity(result, np.ones((2, 3)))
+    nothing = result_of(np.zeros((2, 3), kind), [0, 0], [0, 1])
+    assert not np.any(client.similarity(nothing, np.ones((1, 3))))
+
+
+def test_similarity_takes_signed_bytes_and_unpacked_bits(client,
+                                                         without_torch):
+    signed = np.array([[100, -50], [50, 100]], np.int8)
+    np.testing.assert_array_equal(
+        client.similarity(signed, signed),
+        client.similarity(signed.astype(np.float32), signed.tolist()))
+    assert client.similarity([[True, False]], np.array([[True, True]])).shape
+
+
+@pytest.mark.parametrize("precision", ["binary", "ubinary"])
+def test_bits_are_unpacked_as_the_readme_says(client, without_torch,
+                                              precision):
+    floats = np.random.default_rng(4).normal(size=(3, 16))
+    array = np.packbits(floats > 0, axis=1)
+    if precision == "binary":
+        array = (array.astype(np.int16) - 128).astype(np.int8)
+    bits = (array.view(np.uint8) ^ 128 if precision == "binary" else array)
+    np.testing.assert_array_equal(
+        np.unpackbits(bits, axis=-1) * 2.0 - 1, np.sign(floats))

@@ -1,7 +1,9 @@
 """Columns, rows and tables of other packages as inputs: one column is a list of
 texts; what has several is refused by its name, and never taken for pairs."""
 
+import asyncio
 import collections
+import sqlite3
 
 import encoderd
 import numpy as np
@@ -76,6 +78,17 @@ class Table:
     columns = [["x" * 1000] * 1000] * 2
 
 
+class MultiIndex:
+    """Of pandas."""
+
+    def __iter__(self):
+        return iter([("one", "two")])
+
+
+def cursor():
+    return sqlite3.connect(":memory:").execute("SELECT 'one', 'two'")
+
+
 Row = collections.namedtuple("Row", "id text")
 RECORDS = np.array([("one", "two")], dtype=[("id", "U3"), ("text", "U3")])
 ONE_COLUMN = 'pass one column, such as df["text"] (columns: id, text)'
@@ -96,6 +109,11 @@ NAMED = ("a row of named values; pass one column, and a pair of texts as a "
               "array['id']"),
     ({"one": "two"}.items(), "inputs is a dict_items; pass values(), or "
                              "list(items) if each is a pair of texts"),
+    (MultiIndex(), "inputs is a MultiIndex; pass one level, such as "
+                   "index.get_level_values(0), or list(index) if each is a "
+                   "pair of texts"),
+    (cursor(), "inputs is a Cursor; pass one column, such as [row[0] for row "
+               "in cursor], or list(cursor) if each row is a pair of texts"),
     ([Row("one", "two")], f"inputs[0] is a Row, {NAMED}"),
     (list(RECORDS), f"inputs[0] is a void, {NAMED}")])
 def test_rows_and_tables_are_refused_with_what_to_do(client, inputs, words):
@@ -103,6 +121,37 @@ def test_rows_and_tables_are_refused_with_what_to_do(client, inputs, words):
         with pytest.raises(TypeError) as caught:
             way(inputs)
         assert str(caught.value) == words
+    assert client.service.inputs == []
+
+
+def test_what_the_remedies_make_of_a_cursor_is_taken(client):
+    client.encode([row[0] for row in cursor()])
+    client.encode(list(cursor()))
+    single, pair = client.service.inputs
+    assert single.text == "one"
+    assert (pair.pair.first, pair.pair.second) == ("one", "two")
+
+
+class AsyncCursor:
+    """Of a database, for asyncio."""
+
+    description = ()
+
+    async def fetchall(self):
+        return []
+
+    async def __aiter__(self):
+        yield ("one", "two")
+
+
+def test_an_async_cursor_is_refused(client):
+    async def main():
+        async with encoderd.AsyncClient(client.service.target) as other:
+            return [found async for found in other.embed_stream(AsyncCursor())]
+
+    with pytest.raises(TypeError, match="inputs is an AsyncCursor; pass one "
+                       r"column, such as \(row\[0\] async for row in cur"):
+        asyncio.run(main())
     assert client.service.inputs == []
 
 

@@ -26,6 +26,15 @@ absl::string_view HostOf(absl::string_view target) {
   return one ? target.substr(0, colon) : target;
 }
 
+// The same, after "dns:" or none. What is left of "dns://RESOLVER/name" is no
+// host of this machine.
+absl::string_view HostOfName(absl::string_view target) {
+  if (absl::ConsumePrefix(&target, "dns:")) {
+    absl::ConsumePrefix(&target, "///");
+  }
+  return HostOf(target);
+}
+
 bool IsLoopbackHost(absl::string_view host) {
   const std::string text = absl::AsciiStrToLower(host);
   if (text == "localhost") return true;
@@ -52,11 +61,11 @@ bool IsLoopback(absl::string_view target) {
       return IsLoopbackHost(HostOf(absl::StripPrefix(one, "///")));
     });
   }
-  // What is left of "dns://RESOLVER/name" is no host of this machine.
-  if (absl::ConsumePrefix(&target, "dns:")) {
-    absl::ConsumePrefix(&target, "///");
-  }
-  return IsLoopbackHost(HostOf(target));
+  return IsLoopbackHost(HostOfName(target));
+}
+
+bool IsLocalhost(absl::string_view target) {
+  return absl::EqualsIgnoreCase(HostOfName(target), "localhost");
 }
 
 }  // namespace encoderd::client

@@ -12,6 +12,9 @@ namespace encoderd::client {
 // is asked for.
 bool IsLoopback(absl::string_view target);
 
+// True for the name localhost, which may have two addresses: ::1, 127.0.0.1.
+bool IsLocalhost(absl::string_view target);
+
 }  // namespace encoderd::client
 
 #endif  // ENCODERD_CLIENT_CPP_LOOPBACK_H_

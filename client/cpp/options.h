@@ -42,7 +42,8 @@ struct ClientOptions {
   // The largest answer that is accepted, in bytes.
   int max_answer_bytes = 256 << 20;
   // How calls are spread over addresses and tried again: a gRPC service
-  // config. Empty: the one of service_config.h.
+  // config. Empty: the one of service_config.h, for the name localhost with
+  // pick_first instead of round_robin.
   std::string service_config_json;
 
   // Encryption and identity. Files are read once, by Client::Connect.

@@ -9,10 +9,14 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "grpcpp/server_context.h"
+#include "server/api/publish.h"
 #include "server/rpc/access.h"
+#include "server/rpc/status.h"
 
 namespace encoderd {
 
@@ -41,6 +45,19 @@ class CallContext {
         context_->client_metadata().equal_range("traceparent");
     if (first == last || std::next(first) != last) return "";
     return {first->second.data(), first->second.size()};
+  }
+
+  // What the call that fails with `published` is finished with. If that is
+  // RESOURCE_EXHAUSTED, a trailer tells clients with gRPC's retry policy when
+  // to retry.
+  grpc::Status Failure(const absl::Status& published) const {
+    const auto delay = RetryDelay(published);
+    if (published.code() == absl::StatusCode::kResourceExhausted && delay) {
+      context_->AddTrailingMetadata(
+          "grpc-retry-pushback-ms",
+          absl::StrCat(absl::ToInt64Milliseconds(*delay)));
+    }
+    return ToGrpcStatus(published);
   }
 
   // Only while the call is not over, which its callers ensure.

@@ -384,7 +384,7 @@ EmbedStream::Action EmbedStream::NextAction() {
 
 grpc::Status EmbedStream::Outcome() const {
   if (gone_) return grpc::Status::CANCELLED;
-  if (end_.has_value()) return ToGrpcStatus(Publish(*end_));
+  if (end_.has_value()) return context_.Failure(Publish(*end_));
   return grpc::Status::OK;
 }
 

@@ -5,11 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/api/publish.h"
 #include "server/pipeline/errors.h"
-#include "server/rpc/status.h"
 #include "server/rpc/wire.h"
 
 namespace encoderd {
@@ -81,19 +79,12 @@ void UnaryCall::Fail(const absl::Status& status) {
   if (answered_.exchange(true)) return;
   context_.LeavePlace();
   const absl::Status published = Publish(status);
-  if (published.code() == absl::StatusCode::kResourceExhausted) {
-    // Clients with gRPC's retry policy retry after this time.
-    const auto delay = RetryDelay(published);
-    context_->AddTrailingMetadata(
-        "grpc-retry-pushback-ms",
-        absl::StrCat(absl::ToInt64Milliseconds(*delay)));
-  }
   if (no_message_) {
     uncounted_ = published;
   } else {
     Failed(published);
   }
-  Finish(ToGrpcStatus(published));
+  Finish(context_.Failure(published));
 }
 
 // Counted before the answer is sent, so that a caller with the answer finds it

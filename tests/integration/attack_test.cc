@@ -97,9 +97,11 @@ TEST(AttackTest, StreamsBeyondTheLimitAreRefused) {
   EXPECT_EQ(error.code, grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(error.reason, "QUEUE_FULL");
   EXPECT_EQ(error.metadata.at("limit"), "3");
-  EXPECT_TRUE(error.retry_delay.has_value());
+  EXPECT_EQ(error.retry_delay, absl::Milliseconds(500));
+  EXPECT_EQ(more.Trailer("grpc-retry-pushback-ms"), "500");
   streams[0]->HalfClose();
   EXPECT_TRUE(streams[0]->Finish().ok());
+  EXPECT_EQ(streams[0]->Trailer("grpc-retry-pushback-ms"), "");
   EXPECT_TRUE(Eventually([&] { return server.server().streams() == 2; }));
   Stream again(&server);
   v1::EmbedResponse response;

@@ -61,6 +61,14 @@ class Stream {
   }
   void Cancel() { context_.TryCancel(); }
   grpc::Status Finish() { return stream_->Finish(); }
+  // Once finished; empty if the server sent none.
+  std::string Trailer(const std::string& name) const {
+    const auto& trailers = context_.GetServerTrailingMetadata();
+    const auto at = trailers.find(name);
+    return at == trailers.end()
+               ? ""
+               : std::string(at->second.data(), at->second.size());
+  }
 
  private:
   grpc::ClientContext context_;

@@ -189,6 +189,12 @@ TEST_F(TokenTest, ATokenHasNoMoreCallsThanItMay) {
   EXPECT_EQ(error.metadata.at("queued_calls"), "1");
   EXPECT_TRUE(error.retry_delay.has_value());
   EXPECT_EQ(Refusals(), std::make_pair(1.0, 0.0));
+  auto refused_context = Context("Bearer alpha");
+  const auto refused = server_->stub().EmbedStream(refused_context.get());
+  EXPECT_EQ(ReadError(refused->Finish()).reason, "QUEUE_FULL");
+  EXPECT_EQ(refused_context->GetServerTrailingMetadata().count(
+                "grpc-retry-pushback-ms"),
+            1);
   EXPECT_TRUE(Embed("Bearer beta").ok());
   held->WritesDone();
   EXPECT_TRUE(held->Finish().ok());

@@ -27,5 +27,18 @@ TEST(IsLoopbackTest, TakesEverythingElseForAnotherMachine) {
   }
 }
 
+TEST(IsLocalhostTest, KnowsTheNameInEveryFormOfATarget) {
+  for (const char* target : {"localhost", "localhost:8400", "LocalHost:8400",
+                             "dns:localhost:8400", "dns:///localhost:8400"}) {
+    EXPECT_TRUE(IsLocalhost(target)) << target;
+  }
+  for (const char* target :
+       {"", "127.0.0.1:8400", "[::1]:8400", "localhost.example.com:8400",
+        "dns://10.0.0.1/localhost:8400", "ipv4:127.0.0.1:8400",
+        "unix:localhost"}) {
+    EXPECT_FALSE(IsLocalhost(target)) << target;
+  }
+}
+
 }  // namespace
 }  // namespace encoderd::client

@@ -112,6 +112,21 @@ TEST(TlsTest, SaysThatAServerMayAskForACertificate) {
   }
 }
 
+// With the retries and the balancing of every client. Where localhost is ::1
+// too, nothing listens there.
+TEST(TlsTest, SaysWhatTheServerOnLocalhostDid) {
+  FakeDoor door = Encrypted();
+  door.asks_certificate = true;
+  const FakeEncoderService service(0, door);
+  const std::string target = absl::StrCat("localhost:", service.port());
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_THAT(std::string(Call(target, Trusting()).message()),
+                StartsWith("the server closed the connection at once: it may "
+                           "ask for a certificate"));
+  }
+  EXPECT_THAT(Call(target, Showing("client")), IsOk());
+}
+
 TEST(TlsTest, NamesAnAuthorityThatItDoesNotTrust) {
   const FakeEncoderService service(0, Encrypted());
   const std::string words = absl::StrCat("the certificate of ",

@@ -22,6 +22,7 @@ ALLOWED = {
     "WithDefaultServiceConfig": "grpc-go's",
     "kubernetes_sd_configs": "Prometheus'", "PromQL": "Prometheus' language",
     "terminationGracePeriodSeconds": "Kubernetes'", "LimitNOFILE": "systemd's",
+    "iter_rows": "polars'",
     "lower_snake": "a way to write names",
     "histogram_quantile": "PromQL's",
     "experimental_allow_proto3_optional": "an option of old protocs",

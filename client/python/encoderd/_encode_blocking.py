@@ -99,15 +99,18 @@ class EncodeMethods(ModelMembers):
         device, chunk_size: ignored: the server has its own. pool: must be None.
         normalize_embeddings: to length 1. False: as the model was made for.
         truncate_dim: keep this many leading values of each vector; normalized
-            again only if normalize_embeddings asks for it.
+            again only if normalize_embeddings asks for it. No effect with
+            output_value="token_embeddings", as in sentence-transformers.
         sentences: the older name of inputs.
         truncate: "start", "end": a text that is too long is cut there, as
             SentenceTransformer does (at the end) in silence; at the start the
             prompt is cut first. None: it raises InputTooLongError, unless
             `windows` takes it.
         windows: a text that is too long is read in windows that share this
-            many tokens, and their vectors are averaged; a prompt is in the
-            first alone. Not together with truncate. None: no windows.
+            many tokens, and their vectors are averaged: before they are
+            normalized, by weights of their tokens without special tokens; the
+            mean is then normalized as asked for. A prompt is in the first
+            alone. Not together with truncate. None: no windows.
         dimensions: as truncate_dim, but cut by the server, which normalizes
             again where the model does; 0: all.
         pooling: as in embed().

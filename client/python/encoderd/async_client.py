@@ -21,9 +21,9 @@ from encoderd.v1 import encoder_pb2
 
 
 class AsyncClient(AsyncEncodeMethods):
-    """Client, for asyncio: every method of it, to be awaited, and the
-    properties that ask the server, too (`await client.max_seq_length`).
-    Arguments and errors are the same.
+    """Client, for asyncio: every method of it that asks the server, to be
+    awaited, and such properties, too (`await client.max_seq_length`); the
+    others, such as similarity(), are plain. Arguments and errors are the same.
 
     Made anywhere, it belongs to the event loop of its first call: any task of
     that loop may call anything, and in another loop it raises RuntimeError. A

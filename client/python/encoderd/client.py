@@ -81,8 +81,10 @@ class Client(EncodeMethods):
             alone; EmbedResult.scales then has the steps.
         ranges: [2, D], least and largest value of each dimension.
         windows: a text that is too long is read in windows that share this
-            many tokens, and their vectors are averaged; EmbedResult.windows
-            tells how many; a prompt is in the first alone. Not together with
+            many tokens, and their vectors are averaged: before they are
+            normalized, by weights of their tokens without special tokens; the
+            mean is then normalized as asked for. EmbedResult.windows tells
+            how many; a prompt is in the first alone. Not together with
             truncate. None: no windows.
         on_error: None: the first bad input of the list raises. "per_input":
             it has its error in EmbedResult.errors, by its place in the list,

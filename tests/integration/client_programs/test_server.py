@@ -284,3 +284,26 @@ def test_a_call_waits_for_the_model_of_a_server_that_has_just_begun(
                     found.address) as client:
         assert client.encode("text").shape == (WIDTH,)
         assert found.stop() == 0, found.log()
+
+
+def test_similarity_of_quantized_vectors_is_near_that_of_floats(client):
+    texts = ["A man is eating food.", "Someone has a meal.", "It rains."]
+    floats = client.embed(texts)
+    wanted = client.similarity(floats, floats)
+    for precision in ("int8", "uint8"):
+        found = client.embed(texts, precision=precision)
+        np.testing.assert_allclose(client.similarity(found, floats), wanted,
+                                   atol=0.01)
+        ranges = np.stack([np.full(384, -0.3), np.full(384, 0.3)])
+        array = client.embed(texts, precision=precision, ranges=ranges)
+        with pytest.raises(TypeError, match=f"EmbedResult of {precision} "):
+            client.similarity(array, floats)
+        step = (ranges[1] - ranges[0]) / 255
+        middle = 128.5 if precision == "int8" else 0.5
+        np.testing.assert_allclose(
+            client.similarity(ranges[0] + (array.vectors + middle) * step,
+                              floats), wanted, atol=0.01)
+    for precision in ("binary", "ubinary"):
+        found = client.embed(texts, precision=precision)
+        with pytest.raises(TypeError, match="without scales; unpack bits"):
+            client.similarity(found, found)

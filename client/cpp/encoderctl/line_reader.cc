@@ -81,6 +81,12 @@ absl::StatusOr<absl::string_view> LineReader::Peek() {
   return absl::string_view(buffer_).substr(begin_, end_ - begin_);
 }
 
+absl::StatusOr<absl::string_view> LineReader::PeekMore() {
+  const absl::StatusOr<bool> more = Extend();
+  if (!more.ok()) return more.status();
+  return absl::string_view(buffer_).substr(begin_, end_ - begin_);
+}
+
 void LineReader::Consume(size_t bytes) {
   begin_ += bytes;
   bytes_read_ += static_cast<int64_t>(bytes);

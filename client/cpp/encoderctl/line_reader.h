@@ -47,6 +47,9 @@ class LineReader {
   // Instead of Next, for what is not made of lines: the bytes that come next,
   // at least one; none at the end. They stay next until Consume takes them.
   absl::StatusOr<absl::string_view> Peek();
+  // The same after one more read, which waits: at the end, no more than before.
+  // For the first bytes, which a pipe may give one by one.
+  absl::StatusOr<absl::string_view> PeekMore();
   // Of those that Peek gave, at most all.
   void Consume(size_t bytes);
 

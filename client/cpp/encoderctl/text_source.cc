@@ -91,7 +91,12 @@ absl::StatusOr<bool> TextSource::Next(std::string* text,
 
 absl::Status TextSource::CheckBeginning() {
   if (checked_) return absl::OkStatus();
-  const auto bytes = lines_->Peek();
+  auto bytes = lines_->Peek();
+  for (size_t had = 0;
+       bytes.ok() && bytes->size() > had && NeedsMoreFirstBytes(*bytes);) {
+    had = bytes->size();
+    bytes = lines_->PeekMore();
+  }
   if (!bytes.ok()) return bytes.status();
   checked_ = true;
   return CheckFirstBytes(name_, *bytes);

@@ -115,6 +115,14 @@ absl::Status TextSource::RefuseLength(int64_t length) const {
                              LineReader::kMaxLineBytes));
 }
 
+absl::Status TextSource::RefuseNul(absl::string_view text) const {
+  const size_t at = text.find('\0');
+  if (at == absl::string_view::npos) return absl::OkStatus();
+  return Refuse(absl::StrCat(
+      "has a NUL at byte ", at,
+      ", as binary files and UTF-16 have; convert the file to UTF-8"));
+}
+
 void TextSource::NoteJson(absl::string_view line) const {
   if (input_.notes == nullptr || !guessed_lines_ || !LooksLikeJson(line)) {
     return;
@@ -150,6 +158,8 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text,
   *refused = RefuseLength(held_length_);
   if (!refused->ok()) return true;
   if (!json_) {
+    *refused = RefuseNul(held_line_);
+    if (!refused->ok()) return true;
     *text = std::move(held_line_);
     if (texts_read_ == 0) NoteJson(*text);
     return true;
@@ -168,7 +178,12 @@ absl::StatusOr<bool> TextSource::NextRecord(std::string* text,
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(texts_read_), ": ", more.status().message()));
   }
-  if (!wrong.empty()) *refused = Refuse(wrong);
+  if (!wrong.empty()) {
+    *refused = Refuse(wrong);
+  } else if (!records_->has_escapes()) {
+    *refused = RefuseNul(*text);
+    if (!refused->ok()) text->clear();
+  }
   return more;
 }
 

@@ -83,6 +83,8 @@ class TextSource {
   void NoteJson(absl::string_view line) const;
   absl::Status Refuse(absl::string_view words) const;
   absl::Status RefuseLength(int64_t length) const;
+  // A tokenizer would drop it. Of JSON it is written, as \u0000, and meant.
+  absl::Status RefuseNul(absl::string_view text) const;
 
   const TextInput input_;
   const std::string name_;  // of the file

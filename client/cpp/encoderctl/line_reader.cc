@@ -101,6 +101,12 @@ absl::StatusOr<int64_t> LineReader::Read() {
       if (!stream_->bad()) return stream_->gcount();
       return absl::DataLossError(absl::StrCat("cannot read ", name_));
     }
+    // As main leaves one that was closed. It may never become ready.
+    const int flags = fcntl(descriptor_, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY) {
+      return absl::DataLossError(
+          absl::StrCat("cannot read ", name_, ": it is closed"));
+    }
     // A signal ends this, but not a read that blocks.
     pollfd input = {descriptor_, POLLIN, 0};
     const int ready = poll(&input, 1, kTickMs);

@@ -159,6 +159,9 @@ std::optional<int> Invocation::Parse(
     return Usage(
         absl::StrCat("--", file, " is given ", given, " times; give it once"));
   }
+  if (flags.Given("input") > 0 && settings.input.empty()) {
+    return Usage("--input is empty; name a file, or - for standard input");
+  }
   if (settings.output.empty()) {
     return Usage("--output is empty; name a file, or - for standard output");
   }

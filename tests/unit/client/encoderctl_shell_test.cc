@@ -77,6 +77,9 @@ TEST_F(EncoderctlTest, SaysWhyAFileCannotBeOpened) {
               kExitFailed);
     EXPECT_THAT(err_, HasSubstr(": Is a directory\n"));
   }
+  EXPECT_EQ(Run({"embed", "--input="}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--input is empty; name a file, or - for "
+                              "standard input"));
   EXPECT_EQ(Run({"embed", "one", "--output="}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--output is empty; name a file, or - for "
                               "standard output"));

@@ -5,6 +5,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -139,6 +141,18 @@ bool LooksLikeJson(absl::string_view line) {
     return false;
   }
   return nlohmann::json::accept(line.begin(), line.end());
+}
+
+bool LooksLikeCsv(absl::string_view line, absl::string_view field) {
+  bool found = false;
+  size_t columns = 0;
+  for (absl::string_view name : absl::StrSplit(line, ',')) {
+    ++columns;
+    if (absl::ConsumePrefix(&name, "\"")) absl::ConsumeSuffix(&name, "\"");
+    if (name.empty() || name[0] == ' ') return false;
+    found |= name == field;
+  }
+  return found && columns > 1;
 }
 
 }  // namespace encoderd::ctl

@@ -123,10 +123,17 @@ absl::Status TextSource::RefuseNul(absl::string_view text) const {
       ", as binary files and UTF-16 have; convert the file to UTF-8"));
 }
 
-void TextSource::NoteJson(absl::string_view line) const {
-  if (input_.notes == nullptr || !guessed_lines_ || !LooksLikeJson(line)) {
+void TextSource::NoteFormat(absl::string_view line) const {
+  if (input_.notes == nullptr || !guessed_lines_) return;
+  if (LooksLikeCsv(line, input_.field)) {
+    *input_.notes << "note: " << name_
+                  << " looks like CSV and is read as lines, a text each; "
+                     "--input_format=csv reads the column \""
+                  << input_.field
+                  << "\", --input_format=lines omits this note\n";
     return;
   }
+  if (!LooksLikeJson(line)) return;
   *input_.notes << "note: " << name_
                 << " looks like JSON and is read as lines, a text each; "
                    "--input_format=jsonl or json reads the JSON, "
@@ -161,7 +168,7 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text,
     *refused = RefuseNul(held_line_);
     if (!refused->ok()) return true;
     *text = std::move(held_line_);
-    if (texts_read_ == 0) NoteJson(*text);
+    if (texts_read_ == 0) NoteFormat(*text);
     return true;
   }
   auto found = JsonText(held_line_, input_.field);

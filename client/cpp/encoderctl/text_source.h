@@ -35,7 +35,8 @@ struct TextInput {
   std::string format = "auto";
   std::string field = "text";  // of a JSON object; the column of a CSV
   bool field_given = false;    // refused where texts have no fields
-  // Told once if lines, which nothing asked for, look like JSON. Null: nobody.
+  // Told once if lines, which nothing asked for, look like JSON or CSV. Null:
+  // nobody.
   std::ostream* notes = nullptr;
 };
 
@@ -80,7 +81,7 @@ class TextSource {
   absl::StatusOr<bool> NextRecord(std::string* text, absl::Status* refused);
   // Once: refuses what is no text by its first bytes, whatever its name.
   absl::Status CheckBeginning();
-  void NoteJson(absl::string_view line) const;
+  void NoteFormat(absl::string_view line) const;
   absl::Status Refuse(absl::string_view words) const;
   absl::Status RefuseLength(int64_t length) const;
   // A tokenizer would drop it. Of JSON it is written, as \u0000, and meant.

@@ -197,6 +197,28 @@ TEST_F(EncoderctlTest, SaysHowToReadTheBytesOfAnEncoding) {
                               "127) x scale of uint8"));
 }
 
+TEST_F(EncoderctlTest, NotesThatLinesLookLikeCsv) {
+  const std::string csv = "id,text\n1,one\n";
+  ASSERT_EQ(Run({"tokenize"}, csv), kExitOk) << err_;
+  EXPECT_EQ(err_,
+            "note: standard input looks like CSV and is read as lines, a text "
+            "each; --input_format=csv reads the column \"text\", "
+            "--input_format=lines omits this note\n");
+  for (const char* format : {"--input_format=lines", "--input_format=csv"}) {
+    ASSERT_EQ(Run({"tokenize", format}, csv), kExitOk);
+    EXPECT_THAT(err_, IsEmpty());
+  }
+}
+
+TEST(InputKindTest, TellsTheHeaderOfACsvFromProse) {
+  for (const char* header : {"id,text", "\"id\",\"text\"", "text,label"}) {
+    EXPECT_TRUE(LooksLikeCsv(header, "text")) << header;
+  }
+  for (const char* prose : {"text", "one,two", "text, or so", "a text,b", ""}) {
+    EXPECT_FALSE(LooksLikeCsv(prose, "text")) << prose;
+  }
+}
+
 TEST(InputKindTest, TellsJsonFromProse) {
   for (const char* line : {"{\"text\":", " [\"a\", ", "[{\"a\":", "[", "{",
                            "\"a string\"", "[1, 2]", "{}"}) {

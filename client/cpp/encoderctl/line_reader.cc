@@ -160,6 +160,7 @@ absl::StatusOr<bool> LineReader::Next(std::string* line, int64_t* length) {
     *length += static_cast<int64_t>(bytes);
     begin_ += bytes + (whole ? 1 : 0);
   }
+  line_ended_ = whole;
   bytes_read_ += *length + (whole ? 1 : 0);
   if (*length > kMaxLineBytes) line->clear();
   if (!line->empty() && line->back() == '\r') line->pop_back();

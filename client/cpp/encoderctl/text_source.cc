@@ -102,6 +102,21 @@ absl::Status TextSource::CheckBeginning() {
   return CheckFirstBytes(name_, *bytes);
 }
 
+absl::Status TextSource::CheckLineEnds() const {
+  const bool only_line =
+      texts_read_ == 0 && blank_lines_ == 0 && !lines_->line_ended();
+  // Next takes the last one away.
+  const auto last = held_length_ - static_cast<int64_t>(held_line_.size());
+  if (!only_line ||
+      last + std::count(held_line_.begin(), held_line_.end(), '\r') < 2) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(name_,
+                   " ends its lines in CR alone; convert it, such as with tr "
+                   "'\\r' '\\n'"));
+}
+
 absl::Status TextSource::Refuse(absl::string_view words) const {
   return client::MakeError(absl::StatusCode::kInvalidArgument,
                            absl::StrCat("inputs[", texts_read_, "] ", words),
@@ -150,6 +165,8 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text,
   while (!giving_) {
     absl::StatusOr<bool> more = lines_->Next(&held_line_, &held_length_);
     if (!more.ok() || !*more) return more;  // the blank lines were the last
+    const absl::Status checked = CheckLineEnds();
+    if (!checked.ok()) return checked;
     held_ = held_length_ > LineReader::kMaxLineBytes || !IsBlank(held_line_);
     if (!held_) ++blank_lines_;
     giving_ = held_ || blank_lines_ == kMostBlankLines;

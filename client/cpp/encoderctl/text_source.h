@@ -81,6 +81,8 @@ class TextSource {
   absl::StatusOr<bool> NextRecord(std::string* text, absl::Status* refused);
   // Once: refuses what is no text by its first bytes, whatever its name.
   absl::Status CheckBeginning();
+  // INVALID_ARGUMENT if all of the input is one line, of several ended by CR.
+  absl::Status CheckLineEnds() const;
   void NoteFormat(absl::string_view line) const;
   absl::Status Refuse(absl::string_view words) const;
   absl::Status RefuseLength(int64_t length) const;

@@ -105,6 +105,22 @@ TEST_F(EncoderctlTest, KnowsAMarkOfUtf16ThatArrivesInPieces) {
   close(ends[0]);
 }
 
+TEST_F(EncoderctlTest, RefusesLinesThatEndInCarriageReturnsAlone) {
+  const std::string hint =
+      " ends its lines in CR alone; convert it, such as with tr '\\r' '\\n'";
+  for (const char* lines : {"one\rtwo\r", "one\rtwo\rthree"}) {
+    EXPECT_EQ(Run({"embed", "--on_error=skip"}, lines), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr("standard input" + hint));
+  }
+  EXPECT_EQ(Run({"embed", "--input", File("in.jsonl", "\"a\"\r\"b\"\r")}),
+            kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("in.jsonl" + hint));
+  EXPECT_EQ(service_.embed_calls(), 0);
+  for (const char* lines : {"one\r\ntwo\r", "one\rtwo", "a\rb\rc\n", "one\r"}) {
+    EXPECT_EQ(Run({"embed"}, lines), kExitOk) << err_;
+  }
+}
+
 TEST_F(EncoderctlTest, NotesOnceThatLinesLookLikeJson) {
   const std::string json = "{\"text\": 1}\n{\"text\": 2}\n";
   const std::string note =

@@ -114,9 +114,11 @@ class BulkRun {
     RowStream marks(resume_path_, kMarkLayout);
     const size_t half = work_.size() / 2;
     if (marks.Next() != work_.substr(0, half)) {
-      return Changed(done, "the model");
+      return Changed(done, "the model changed since");
     }
-    if (marks.Next() != work_.substr(half)) return Changed(done, "the options");
+    if (marks.Next() != work_.substr(half)) {
+      return Changed(done, "the options changed since");
+    }
     absl::Status whole = CheckHolds(output, layout_, done);
     if (own_ranges_) {
       whole.Update(CheckHolds(scales_path_, kScaleLayout, done));
@@ -133,8 +135,12 @@ class BulkRun {
       const std::string both = marks.Next();
       const std::string found = both.substr(0, kTextMarkBytes);
       const bool skipped = found == MarkSkipped(mark);
-      if (!*more || (found != mark && !skipped)) {
-        return Changed(done, absl::StrCat("the text of ", source_->NameOf(i)));
+      if (!*more) {
+        return Changed(done, absl::StrCat("the input ends after text ", i));
+      }
+      if (found != mark && !skipped) {
+        return Changed(done, absl::StrCat("the text of ", source_->NameOf(i),
+                                          " changed since"));
       }
       if (both.substr(kTextMarkBytes) !=
           MarkRow(written.Next(), own_ranges_ ? scales.Next() : "")) {
@@ -159,8 +165,7 @@ class BulkRun {
   absl::Status Changed(int64_t done, absl::string_view what) const {
     return Keep(absl::StrCat(invocation_.settings.output, " holds ", done,
                              " rows of an interrupted run, and ", what,
-                             " changed since; to resume it, repeat its "
-                             "command"));
+                             "; to resume it, repeat its command"));
   }
 
   absl::Status OtherRow(int64_t i) const {
@@ -351,9 +356,7 @@ class BulkRun {
       std::error_code ignored;
       std::filesystem::remove(resume_path_, ignored);
     }
-    if (source_->texts_read() == 0) {
-      return invocation_.Refuse(NoTexts());
-    }
+    if (source_->texts_read() == 0) return invocation_.Refuse(NoTexts());
     if (skipped_ > 0) {
       invocation_.environment.err << skipped_ << " of " << done_
                                   << " texts were skipped; their rows are all "

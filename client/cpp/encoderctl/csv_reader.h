@@ -22,6 +22,7 @@ class CsvReader : public RecordReader {
   absl::Status Begin(LineReader* in) override;
   absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                             std::string* wrong) override;
+  bool has_escapes() const override { return false; }
   const char* noun() const override { return "row"; }
 
  private:

@@ -5,6 +5,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -45,6 +47,28 @@ constexpr Refusal kRefusals[] = {
      "%PDF-"},
     {".docx", "a document", "save it as plain text"},
 };
+
+constexpr size_t kWidestBytes = 4;  // of a letter
+
+// What iconv calls the encoding of an input whose first letters take two or
+// four bytes each; empty for any other. iconv takes a byte order mark away, and
+// the order from it, only under the name without an order.
+absl::string_view WideEncoding(absl::string_view bytes) {
+  const absl::string_view four = bytes.substr(0, kWidestBytes);
+  if (four == absl::string_view("\xff\xfe\0\0", 4) ||
+      four == absl::string_view("\0\0\xfe\xff", 4))
+    return "UTF-32";
+  if (absl::StartsWith(bytes, "\xff\xfe")) return "UTF-16";
+  if (absl::StartsWith(bytes, "\xfe\xff")) return "UTF-16";
+  if (bytes.size() < 2) return "";
+  // Letters of the basic alphabet, without a mark.
+  if (four.size() == kWidestBytes && four[1] == 0 && four[2] == 0) {
+    if (four[0] != 0 && four[3] == 0) return "UTF-32LE";
+    if (four[0] == 0 && four[3] != 0) return "UTF-32BE";
+  }
+  if ((bytes[0] == 0) == (bytes[1] == 0)) return "";
+  return bytes[0] == 0 ? "UTF-16BE" : "UTF-16LE";
+}
 
 // The format of texts under this name; empty if its ending says nothing.
 absl::string_view KnownFormat(absl::string_view file) {
@@ -93,13 +117,17 @@ absl::Status CheckFirstBytes(absl::string_view name, absl::string_view bytes) {
       return Refuse(name, name, refusal);
     }
   }
-  // Letters of the basic alphabet in two bytes each, without a byte order mark.
-  if (bytes.size() > 1 && (bytes[0] == 0) != (bytes[1] == 0)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name, " is UTF-16; convert it, such as with iconv -f UTF-16",
-        bytes[0] == 0 ? "BE" : "LE", " -t UTF-8"));
-  }
-  return absl::OkStatus();
+  const absl::string_view encoding = WideEncoding(bytes);
+  if (encoding.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      name, " is ", encoding.substr(0, 6),
+      "; convert it, such as with iconv -f ", encoding, " -t UTF-8"));
+}
+
+bool NeedsMoreFirstBytes(absl::string_view bytes) {
+  if (bytes.empty() || bytes.size() >= kWidestBytes) return false;
+  return bytes[0] == '\xfe' || bytes[0] == '\xff' ||
+         absl::StrContains(bytes, '\0');
 }
 
 bool LooksLikeJson(absl::string_view line) {
@@ -113,6 +141,18 @@ bool LooksLikeJson(absl::string_view line) {
     return false;
   }
   return nlohmann::json::accept(line.begin(), line.end());
+}
+
+bool LooksLikeCsv(absl::string_view line, absl::string_view field) {
+  bool found = false;
+  size_t columns = 0;
+  for (absl::string_view name : absl::StrSplit(line, ',')) {
+    ++columns;
+    if (absl::ConsumePrefix(&name, "\"")) absl::ConsumeSuffix(&name, "\"");
+    if (name.empty() || name[0] == ' ') return false;
+    found |= name == field;
+  }
+  return found && columns > 1;
 }
 
 }  // namespace encoderd::ctl

@@ -19,9 +19,17 @@ absl::StatusOr<std::string> FormatOfFile(absl::string_view file);
 // compressed file or another one without text.
 absl::Status CheckFirstBytes(absl::string_view name, absl::string_view bytes);
 
+// Whether `bytes`, the first of an input, are too few for CheckFirstBytes: they
+// begin as no UTF-8 does, and what follows says what they are.
+bool NeedsMoreFirstBytes(absl::string_view bytes);
+
 // Whether `line`, the first of the input, is more likely JSON than prose: a
 // whole string, array or object, or the start of one.
 bool LooksLikeJson(absl::string_view line);
+
+// Whether `line`, the first of the input, is more likely the header of a CSV
+// with the column `field` than prose, which has blanks after its commas.
+bool LooksLikeCsv(absl::string_view line, absl::string_view field);
 
 }  // namespace encoderd::ctl
 

@@ -1,5 +1,7 @@
 #include "client/cpp/encoderctl/invocation.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -157,6 +159,9 @@ std::optional<int> Invocation::Parse(
     return Usage(
         absl::StrCat("--", file, " is given ", given, " times; give it once"));
   }
+  if (flags.Given("input") > 0 && settings.input.empty()) {
+    return Usage("--input is empty; name a file, or - for standard input");
+  }
   if (settings.output.empty()) {
     return Usage("--output is empty; name a file, or - for standard output");
   }
@@ -164,8 +169,10 @@ std::optional<int> Invocation::Parse(
   if (!target.ok()) return Usage(target.status().message());
   settings.target = *target;
   if (WouldOverwriteInput(settings.output)) {
-    return Usage("--output=" + settings.output +
-                 " is the file of --input; name another");
+    return Usage(
+        absl::StrCat("--output=", settings.output, " is the file of ",
+                     settings.input == "-" ? "standard input" : "--input",
+                     "; name another"));
   }
   if (formats_.empty()) return std::nullopt;
   const auto format =
@@ -177,8 +184,18 @@ std::optional<int> Invocation::Parse(
 
 bool Invocation::WouldOverwriteInput(const std::string& path) const {
   std::error_code neither;  // one that is not there is no other
-  return path != "-" && settings.input != "-" &&
-         std::filesystem::equivalent(path, settings.input, neither);
+  if (path == "-") return false;
+  if (settings.input != "-") {
+    return std::filesystem::equivalent(path, settings.input, neither);
+  }
+  // The shell opened it: embed --output=FILE < FILE.
+  struct stat in = {};
+  struct stat out = {};
+  return positional.empty() && flags.Has("input") &&
+         environment.in_descriptor >= 0 &&
+         fstat(environment.in_descriptor, &in) == 0 && S_ISREG(in.st_mode) &&
+         stat(path.c_str(), &out) == 0 && in.st_dev == out.st_dev &&
+         in.st_ino == out.st_ino;
 }
 
 absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect() const {

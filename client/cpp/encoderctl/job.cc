@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "client/cpp/encoderctl/output_file.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/error.h"
 
@@ -131,7 +132,15 @@ int RunJob(const Invocation& invocation,
   if (interrupted) return invocation.Stopped(done);
   if (!status.ok()) {
     const auto index = client::GetInputIndex(status);
-    return invocation.Fail(status, index ? texts.NameOf(*index) : "");
+    const int code = invocation.Fail(status, index ? texts.NameOf(*index) : "");
+    const bool to_file = settings.output != "-" && !IsBrokenPipe(status);
+    if (to_file && finished.ok() && done > 0) {
+      environment.err << done << " texts are written"
+                      << (invocation.flags.Has("resume")
+                              ? "; a run resumes only with an .npy\n"
+                              : "\n");
+    }
+    return code;
   }
   if (!finished.ok()) return invocation.Fail(finished);
   if (skipped > 0 && skipped == done) return kExitFailed;  // nothing succeeded

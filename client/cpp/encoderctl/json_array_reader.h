@@ -18,6 +18,7 @@ class JsonArrayReader : public RecordReader {
   absl::Status Begin(LineReader* in) override;
   absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                             std::string* wrong) override;
+  bool has_escapes() const override { return true; }
   const char* noun() const override { return "element"; }
 
  private:

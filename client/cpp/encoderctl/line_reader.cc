@@ -81,6 +81,12 @@ absl::StatusOr<absl::string_view> LineReader::Peek() {
   return absl::string_view(buffer_).substr(begin_, end_ - begin_);
 }
 
+absl::StatusOr<absl::string_view> LineReader::PeekMore() {
+  const absl::StatusOr<bool> more = Extend();
+  if (!more.ok()) return more.status();
+  return absl::string_view(buffer_).substr(begin_, end_ - begin_);
+}
+
 void LineReader::Consume(size_t bytes) {
   begin_ += bytes;
   bytes_read_ += static_cast<int64_t>(bytes);
@@ -94,6 +100,12 @@ absl::StatusOr<int64_t> LineReader::Read() {
                     static_cast<std::streamsize>(kBufferBytes - end_));
       if (!stream_->bad()) return stream_->gcount();
       return absl::DataLossError(absl::StrCat("cannot read ", name_));
+    }
+    // As main leaves one that was closed. It may never become ready.
+    const int flags = fcntl(descriptor_, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_WRONLY) {
+      return absl::DataLossError(
+          absl::StrCat("cannot read ", name_, ": it is closed"));
     }
     // A signal ends this, but not a read that blocks.
     pollfd input = {descriptor_, POLLIN, 0};
@@ -148,6 +160,7 @@ absl::StatusOr<bool> LineReader::Next(std::string* line, int64_t* length) {
     *length += static_cast<int64_t>(bytes);
     begin_ += bytes + (whole ? 1 : 0);
   }
+  line_ended_ = whole;
   bytes_read_ += *length + (whole ? 1 : 0);
   if (*length > kMaxLineBytes) line->clear();
   if (!line->empty() && line->back() == '\r') line->pop_back();

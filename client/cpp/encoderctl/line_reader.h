@@ -40,6 +40,9 @@ class LineReader {
   // fails.
   absl::StatusOr<bool> Next(std::string* line, int64_t* length);
 
+  // Whether the line that Next gave last had an end: the input's last may not.
+  bool line_ended() const { return line_ended_; }
+
   // Passes over a UTF-8 byte order mark where the input begins with one, in
   // however many pieces it arrives. Call it before Next and Peek.
   absl::Status SkipByteOrderMark();
@@ -47,6 +50,9 @@ class LineReader {
   // Instead of Next, for what is not made of lines: the bytes that come next,
   // at least one; none at the end. They stay next until Consume takes them.
   absl::StatusOr<absl::string_view> Peek();
+  // The same after one more read, which waits: at the end, no more than before.
+  // For the first bytes, which a pipe may give one by one.
+  absl::StatusOr<absl::string_view> PeekMore();
   // Of those that Peek gave, at most all.
   void Consume(size_t bytes);
 
@@ -73,6 +79,7 @@ class LineReader {
   size_t begin_ = 0;  // of what is not used yet in buffer_
   size_t end_ = 0;
   bool ended_ = false;
+  bool line_ended_ = false;
   int64_t bytes_read_ = 0;
   int64_t bytes_total_ = -1;
 

@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -22,7 +24,21 @@ encoderd::ctl::Variables ReadVariables() {
   return variables;
 }
 
+// A descriptor that is closed (<&-) would become one of gRPC's, which is then
+// read forever or written to. The wrong way round each use of it fails.
+void OccupyClosedDescriptors() {
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(standard, F_GETFD) != -1 || errno != EBADF) continue;
+    const int way = standard == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+    if (open("/dev/null", way) != standard) _exit(1);  // takes the lowest
+  }
+}
+
 }  // namespace
+
+// gRPC opens descriptors as its library is loaded, which precedes main.
+__attribute__((section(".preinit_array"),
+               used)) void (*const kFirst)() = OccupyClosedDescriptors;
 
 int main(int argc, char** argv) {
   // A reader that goes away (| head) is an error of the output, not a signal;

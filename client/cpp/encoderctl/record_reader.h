@@ -28,6 +28,8 @@ class RecordReader {
   virtual absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                                     std::string* wrong) = 0;
 
+  // Whether a text may hold any byte that its writer meant, such as a NUL.
+  virtual bool has_escapes() const = 0;
   // What a record is called: "row", "element".
   virtual const char* noun() const = 0;
 };

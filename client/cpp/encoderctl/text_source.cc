@@ -91,10 +91,30 @@ absl::StatusOr<bool> TextSource::Next(std::string* text,
 
 absl::Status TextSource::CheckBeginning() {
   if (checked_) return absl::OkStatus();
-  const auto bytes = lines_->Peek();
+  auto bytes = lines_->Peek();
+  for (size_t had = 0;
+       bytes.ok() && bytes->size() > had && NeedsMoreFirstBytes(*bytes);) {
+    had = bytes->size();
+    bytes = lines_->PeekMore();
+  }
   if (!bytes.ok()) return bytes.status();
   checked_ = true;
   return CheckFirstBytes(name_, *bytes);
+}
+
+absl::Status TextSource::CheckLineEnds() const {
+  const bool only_line =
+      texts_read_ == 0 && blank_lines_ == 0 && !lines_->line_ended();
+  // Next takes the last one away.
+  const auto last = held_length_ - static_cast<int64_t>(held_line_.size());
+  if (!only_line ||
+      last + std::count(held_line_.begin(), held_line_.end(), '\r') < 2) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(name_,
+                   " ends its lines in CR alone; convert it, such as with tr "
+                   "'\\r' '\\n'"));
 }
 
 absl::Status TextSource::Refuse(absl::string_view words) const {
@@ -110,10 +130,25 @@ absl::Status TextSource::RefuseLength(int64_t length) const {
                              LineReader::kMaxLineBytes));
 }
 
-void TextSource::NoteJson(absl::string_view line) const {
-  if (input_.notes == nullptr || !guessed_lines_ || !LooksLikeJson(line)) {
+absl::Status TextSource::RefuseNul(absl::string_view text) const {
+  const size_t at = text.find('\0');
+  if (at == absl::string_view::npos) return absl::OkStatus();
+  return Refuse(absl::StrCat(
+      "has a NUL at byte ", at,
+      ", as binary files and UTF-16 have; convert the file to UTF-8"));
+}
+
+void TextSource::NoteFormat(absl::string_view line) const {
+  if (input_.notes == nullptr || !guessed_lines_) return;
+  if (LooksLikeCsv(line, input_.field)) {
+    *input_.notes << "note: " << name_
+                  << " looks like CSV and is read as lines, a text each; "
+                     "--input_format=csv reads the column \""
+                  << input_.field
+                  << "\", --input_format=lines omits this note\n";
     return;
   }
+  if (!LooksLikeJson(line)) return;
   *input_.notes << "note: " << name_
                 << " looks like JSON and is read as lines, a text each; "
                    "--input_format=jsonl or json reads the JSON, "
@@ -130,6 +165,8 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text,
   while (!giving_) {
     absl::StatusOr<bool> more = lines_->Next(&held_line_, &held_length_);
     if (!more.ok() || !*more) return more;  // the blank lines were the last
+    const absl::Status checked = CheckLineEnds();
+    if (!checked.ok()) return checked;
     held_ = held_length_ > LineReader::kMaxLineBytes || !IsBlank(held_line_);
     if (!held_) ++blank_lines_;
     giving_ = held_ || blank_lines_ == kMostBlankLines;
@@ -145,8 +182,10 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text,
   *refused = RefuseLength(held_length_);
   if (!refused->ok()) return true;
   if (!json_) {
+    *refused = RefuseNul(held_line_);
+    if (!refused->ok()) return true;
     *text = std::move(held_line_);
-    if (texts_read_ == 0) NoteJson(*text);
+    if (texts_read_ == 0) NoteFormat(*text);
     return true;
   }
   auto found = JsonText(held_line_, input_.field);
@@ -163,7 +202,12 @@ absl::StatusOr<bool> TextSource::NextRecord(std::string* text,
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(texts_read_), ": ", more.status().message()));
   }
-  if (!wrong.empty()) *refused = Refuse(wrong);
+  if (!wrong.empty()) {
+    *refused = Refuse(wrong);
+  } else if (!records_->has_escapes()) {
+    *refused = RefuseNul(*text);
+    if (!refused->ok()) text->clear();
+  }
   return more;
 }
 

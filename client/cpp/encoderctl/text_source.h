@@ -35,7 +35,8 @@ struct TextInput {
   std::string format = "auto";
   std::string field = "text";  // of a JSON object; the column of a CSV
   bool field_given = false;    // refused where texts have no fields
-  // Told once if lines, which nothing asked for, look like JSON. Null: nobody.
+  // Told once if lines, which nothing asked for, look like JSON or CSV. Null:
+  // nobody.
   std::ostream* notes = nullptr;
 };
 
@@ -80,9 +81,13 @@ class TextSource {
   absl::StatusOr<bool> NextRecord(std::string* text, absl::Status* refused);
   // Once: refuses what is no text by its first bytes, whatever its name.
   absl::Status CheckBeginning();
-  void NoteJson(absl::string_view line) const;
+  // INVALID_ARGUMENT if all of the input is one line, of several ended by CR.
+  absl::Status CheckLineEnds() const;
+  void NoteFormat(absl::string_view line) const;
   absl::Status Refuse(absl::string_view words) const;
   absl::Status RefuseLength(int64_t length) const;
+  // A tokenizer would drop it. Of JSON it is written, as \u0000, and meant.
+  absl::Status RefuseNul(absl::string_view text) const;
 
   const TextInput input_;
   const std::string name_;  // of the file

@@ -37,6 +37,28 @@ def test_nobody_listening_is_exit_code_1_with_words(gone):
         "ENCODERD_TARGET)\n")
 
 
+def test_a_closed_descriptor_fails_at_once(fake):
+    def run_without(end, *arguments):
+        words = [PROGRAMS / "encoderctl", *arguments,
+                 f"--target={fake.target}"]
+        return subprocess.run(
+            ["bash", "-c", f'"$@" {end}', "bash", *words],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=60, check=False)
+
+    done = run_without("<&-", "embed", "--input=-")
+    assert done.returncode == 1
+    assert done.stderr == ("encoderctl embed: DATA_LOSS: cannot read standard "
+                           "input: it is closed\n")
+    assert run_without("<&-", "embed", "one").returncode == 0
+    done = run_without(">&-", "embed", "one")
+    assert done.returncode == 1
+    assert "cannot write to standard output" in done.stderr
+    done = run_without("2>&-", "embed", "one")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 1
+
+
 def test_a_reader_that_goes_away_ends_it_in_silence(fake):
     texts = "one two three\n" * 20000
     for form in ("text", "jsonl"):

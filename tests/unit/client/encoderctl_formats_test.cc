@@ -1,10 +1,15 @@
 // What encoderctl reads and writes by the names of files.
+#include <unistd.h>
+
+#include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "client/cpp/encoderctl/input_kind.h"
 #include "gmock/gmock.h"
 #include "tests/unit/client/encoderctl_fixture.h"
@@ -49,6 +54,71 @@ TEST_F(EncoderctlTest, RefusesACompressedInputUnderAnyName) {
   EXPECT_THAT(err_, HasSubstr("standard input, a compressed file: decompress "
                               "it into a pipe: gzip -dc FILE | "));
   EXPECT_EQ(service_.embed_calls(), 0);
+}
+
+TEST_F(EncoderctlTest, RefusesWideEncodingsWithAndWithoutAMark) {
+  using namespace std::string_literals;
+  for (const auto& [name, bytes] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"UTF-16", "\xff\xfe\x61\0\x0a\0"s},
+           {"UTF-16", "\xfe\xff\0\x61\0\x0a"s},
+           {"UTF-16", "\xff\xfe"s},
+           {"UTF-32", "\xff\xfe\0\0\x61\0\0\0"s},
+           {"UTF-32", "\0\0\xfe\xff\0\0\0\x61"s},
+           {"UTF-16LE", "\x61\0\x0a\0"s},
+           {"UTF-16BE", "\0\x61\0\x0a"s},
+           {"UTF-32LE", "\x61\0\0\0\x0a\0\0\0"s},
+           {"UTF-32BE", "\0\0\0\x61\0\0\0\x0a"s}}) {
+    const std::string hint =
+        absl::StrCat(" is ", name.substr(0, 6),
+                     "; convert it, such as with iconv -f ", name, " -t UTF-8");
+    for (const std::string file : {"in.txt", "in.jsonl", "in.csv", "in.json"}) {
+      EXPECT_EQ(Run({"embed", "--on_error=skip", "--output",
+                     folder_.Path("out.npy"), "--input", File(file, bytes)}),
+                kExitUsage);
+      EXPECT_THAT(err_, HasSubstr(file + hint));
+    }
+    EXPECT_EQ(Run({"embed", "--on_error=skip"}, bytes), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr("standard input" + hint));
+  }
+  EXPECT_EQ(service_.embed_calls(), 0);
+}
+
+TEST_F(EncoderctlTest, KnowsAMarkOfUtf16ThatArrivesInPieces) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::thread writer([&ends] {
+    EXPECT_EQ(write(ends[1], "\xff", 1), 1);
+    absl::SleepFor(absl::Milliseconds(50));
+    EXPECT_EQ(write(ends[1], "\xfe", 1), 1);
+    close(ends[1]);
+  });
+  std::istringstream unused;
+  std::ostringstream out, err;
+  Environment environment{unused, out, err};
+  environment.in_descriptor = ends[0];
+  EXPECT_EQ(
+      RunEncoderctl({"embed", "--target", service_.target()}, environment),
+      kExitFailed);
+  EXPECT_THAT(err.str(), HasSubstr("standard input is UTF-16; "));
+  writer.join();
+  close(ends[0]);
+}
+
+TEST_F(EncoderctlTest, RefusesLinesThatEndInCarriageReturnsAlone) {
+  const std::string hint =
+      " ends its lines in CR alone; convert it, such as with tr '\\r' '\\n'";
+  for (const char* lines : {"one\rtwo\r", "one\rtwo\rthree"}) {
+    EXPECT_EQ(Run({"embed", "--on_error=skip"}, lines), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr("standard input" + hint));
+  }
+  EXPECT_EQ(Run({"embed", "--input", File("in.jsonl", "\"a\"\r\"b\"\r")}),
+            kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("in.jsonl" + hint));
+  EXPECT_EQ(service_.embed_calls(), 0);
+  for (const char* lines : {"one\r\ntwo\r", "one\rtwo", "a\rb\rc\n", "one\r"}) {
+    EXPECT_EQ(Run({"embed"}, lines), kExitOk) << err_;
+  }
 }
 
 TEST_F(EncoderctlTest, NotesOnceThatLinesLookLikeJson) {
@@ -141,6 +211,28 @@ TEST_F(EncoderctlTest, SaysHowToReadTheBytesOfAnEncoding) {
       absl::StrSplit(out_, absl::ByAnyChar(" \n"), absl::SkipEmpty()), " ");
   EXPECT_THAT(help, HasSubstr("a value is (byte + 1) x scale of int8, (byte - "
                               "127) x scale of uint8"));
+}
+
+TEST_F(EncoderctlTest, NotesThatLinesLookLikeCsv) {
+  const std::string csv = "id,text\n1,one\n";
+  ASSERT_EQ(Run({"tokenize"}, csv), kExitOk) << err_;
+  EXPECT_EQ(err_,
+            "note: standard input looks like CSV and is read as lines, a text "
+            "each; --input_format=csv reads the column \"text\", "
+            "--input_format=lines omits this note\n");
+  for (const char* format : {"--input_format=lines", "--input_format=csv"}) {
+    ASSERT_EQ(Run({"tokenize", format}, csv), kExitOk);
+    EXPECT_THAT(err_, IsEmpty());
+  }
+}
+
+TEST(InputKindTest, TellsTheHeaderOfACsvFromProse) {
+  for (const char* header : {"id,text", "\"id\",\"text\"", "text,label"}) {
+    EXPECT_TRUE(LooksLikeCsv(header, "text")) << header;
+  }
+  for (const char* prose : {"text", "one,two", "text, or so", "a text,b", ""}) {
+    EXPECT_FALSE(LooksLikeCsv(prose, "text")) << prose;
+  }
 }
 
 TEST(InputKindTest, TellsJsonFromProse) {

@@ -1,5 +1,10 @@
 // What encoderctl says of command lines, files and servers that it cannot use.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
+#include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -106,6 +111,40 @@ TEST_F(EncoderctlTest, SaysThatAFilesNameIsUsedAsAText) {
   EXPECT_EQ(err_, absl::StrCat("encoderctl embed: note: \"", file,
                                "\" is used as a text; --input=", file,
                                " reads the file\n"));
+}
+
+TEST_F(EncoderctlTest, DoesNotOverwriteTheFileThatTheShellOpenedForInput) {
+  const std::string file = File("in.txt", "one\ntwo\n");
+  const std::string link = folder_.Path("link.txt");
+  std::filesystem::create_symlink(file, link);
+  const auto run = [&](std::vector<std::string> arguments) {
+    const int descriptor = open(file.c_str(), O_RDONLY);
+    std::istringstream unused;
+    std::ostringstream out, err;
+    Environment environment{unused, out, err};
+    environment.in_descriptor = descriptor;
+    arguments.push_back("--target=" + service_.target());
+    const int code = RunEncoderctl(arguments, environment);
+    close(descriptor);
+    err_ = err.str();
+    return code;
+  };
+  for (const std::string& output : {file, link}) {
+    for (const std::string format : {"text", "jsonl", "npy"}) {
+      EXPECT_EQ(run({"embed", "--output", output, "--format", format}),
+                kExitUsage);
+      EXPECT_THAT(err_, HasSubstr("--output=" + output +
+                                  " is the file of standard input; name "
+                                  "another\n"));
+      EXPECT_EQ(Read(file), "one\ntwo\n");
+    }
+  }
+  EXPECT_EQ(run({"embed", "--input=-", "--output", file}), kExitUsage);
+  EXPECT_EQ(run({"tokenize", "--output", file}), kExitUsage);
+  EXPECT_EQ(Read(file), "one\ntwo\n");
+  EXPECT_EQ(run({"embed", "--output", folder_.Path("other.txt")}), kExitOk);
+  // Nothing is read from there.
+  EXPECT_EQ(run({"embed", "--output", file, "one"}), kExitOk) << err_;
 }
 
 TEST_F(EncoderctlTest, FailsWhereTheOutputCannotBeWritten) {

@@ -1,5 +1,6 @@
 // encoderctl at a terminal and in scripts: progress, exit codes, flags without
 // effect.
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -70,6 +71,25 @@ TEST_F(EncoderctlTest, SkippingEveryTextIsNoSuccess) {
   }
 }
 
+TEST_F(EncoderctlTest, AFailedRunSaysHowManyTextsItWrote) {
+  const std::string texts = "one\ntwo\na b c d e f g\nthree\n";
+  const std::string out = folder_.Path("out.jsonl");
+  for (const bool embed : {true, false}) {
+    EXPECT_EQ(Run({embed ? "embed" : "encode", "--batch_size=1",
+                   "--in_flight=1", "--output", out},
+                  texts),
+              kExitFailed);
+    EXPECT_THAT(err_, HasSubstr(embed ? "\n2 texts are written; a run resumes "
+                                        "only with an .npy\n"
+                                      : "\n2 texts are written\n"));
+    const std::string written = Read(out);
+    EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), 2);
+  }
+  EXPECT_EQ(Run({"embed", "--batch_size=1", "--in_flight=1"}, texts),
+            kExitFailed);
+  EXPECT_THAT(err_, Not(HasSubstr("are written")));
+}
+
 TEST_F(EncoderctlTest, SaysWhyAFileCannotBeOpened) {
   const std::string folder = folder_.Path(".");
   for (const char* format : {"text", "npy"}) {
@@ -77,6 +97,9 @@ TEST_F(EncoderctlTest, SaysWhyAFileCannotBeOpened) {
               kExitFailed);
     EXPECT_THAT(err_, HasSubstr(": Is a directory\n"));
   }
+  EXPECT_EQ(Run({"embed", "--input="}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--input is empty; name a file, or - for "
+                              "standard input"));
   EXPECT_EQ(Run({"embed", "one", "--output="}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--output is empty; name a file, or - for "
                               "standard output"));

@@ -83,6 +83,27 @@ TEST_F(TextSourceTest, AByteOrderMarkIsNoPartOfTheFirstText) {
   EXPECT_THAT(texts_, ElementsAre(mark.substr(0, 2)));
 }
 
+TEST_F(TextSourceTest, ANulInALineOrARowIsABadTextAndInJsonIsMeant) {
+  const std::string nul(1, '\0');
+  const std::string words =
+      ", as binary files and UTF-16 have; convert the file to UTF-8";
+  Read("one\nt" + nul + "o\nthree\n", "lines");
+  EXPECT_THAT(
+      texts_,
+      ElementsAre("one", "inputs[1] has a NUL at byte 1" + words, "three"));
+  texts_.clear();
+  Read("id,text\n1,one\n2,tw" + nul + "\n3,three\n", "csv");
+  EXPECT_THAT(
+      texts_,
+      ElementsAre("one", "inputs[1] has a NUL at byte 2" + words, "three"));
+  texts_.clear();
+  Read("\"a\\u0000b\"\n", "jsonl");
+  EXPECT_THAT(texts_, ElementsAre("a" + nul + "b"));
+  texts_.clear();
+  Read("[\"a\\u0000b\"]", "json");
+  EXPECT_THAT(texts_, ElementsAre("a" + nul + "b"));
+}
+
 TEST_F(TextSourceTest, RefusesALineThatIsTooLongAndGoesOnBehindIt) {
   for (const char* quote : {"", "\""}) {
     texts_.clear();

@@ -14,7 +14,7 @@ build_packages=(
   g++ cmake make ninja-build ccache pkgconf dpkg-dev
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc
   libprotobuf-dev libabsl-dev libssl-dev prometheus-cpp-dev
-  libdnnl-dev libicu-dev nlohmann-json3-dev libstb-dev
+  libicu-dev nlohmann-json3-dev libstb-dev
   ca-certificates curl python3 python3-pip python3-venv
 )
 test_packages=(

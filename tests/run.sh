@@ -44,7 +44,6 @@ export ENCODERD_TEST_PYTHON
 
 export UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1}
 export LSAN_OPTIONS=${LSAN_OPTIONS-suppressions=$PWD/tests/support/lsan.supp:print_suppressions=0}
-export TSAN_OPTIONS=${TSAN_OPTIONS-suppressions=$PWD/tests/support/tsan.supp}
 
 say "configuring and building (preset $preset, $jobs jobs)"
 started=$SECONDS

@@ -60,8 +60,6 @@ RULES = [
 
 # (beginning of an include, folders that may use it, reason)
 OWNERS = [
-    (("dnnl", "oneapi/dnnl"), ("engine/device/cpu/", "tests/"),
-     "only the CPU device knows oneDNN"),
     (("cublas", "cuda_", "cuda."), ("engine/device/cuda/", "tests/"),
      "only the CUDA device knows CUDA's libraries"),
     (("cutlass/", "cute/"), ("engine/device/cuda/",),

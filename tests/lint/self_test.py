@@ -153,7 +153,6 @@ PLANTED = [
      "knows none"),
     ("includes", "engine/tokenizer/b.cc", '#include "engine/checkpoint/c.h"\n',
      "next to checkpoint"),
-    ("includes", "engine/b.cc", "#include <dnnl.hpp>\n", "oneDNN"),
     ("includes", "engine/b.cc", '#include "engine/device/cpu/ops.h"\n', "seam"),
     ("includes", "engine/b.cc", '#include "engine/device/cuda/ops.h"\n', "seam"),
     ("includes", "engine/b.cu", "#include <cuda_fp16.h>\n", "CUDA"),

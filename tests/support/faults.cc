@@ -52,11 +52,11 @@ bool IsMeant(const Point& point) {
   return std::strcmp(wanted, name) == 0;
 }
 
-// Of gRPC's libraries and of oneDNN.
+// Of gRPC's libraries.
 bool IsSpared(const void* caller) {
   Dl_info info = {};
   if (dladdr(caller, &info) == 0 || info.dli_fname == nullptr) return false;
-  for (const char* library : {"/libgrpc", "/libgpr", "/libdnnl"}) {
+  for (const char* library : {"/libgrpc", "/libgpr"}) {
     if (std::strstr(info.dli_fname, library) != nullptr) return true;
   }
   return false;

@@ -6,9 +6,9 @@
 //   ScopedFault fault(FaultPoint::kAccept,
 //                     {.error = EMFILE, .times = 3, .thread = "accept"});
 //
-// Calls that gRPC and oneDNN make themselves always pass: where one fails, the
-// first ends the process and the second leaks. Works under the sanitizers,
-// whose own versions are called next. Thread-safe; one fault a point at a time.
+// Calls that gRPC makes itself always pass: it ends the process where one
+// fails. Works under the sanitizers, whose own versions are called next.
+// Thread-safe; one fault a point at a time.
 #ifndef ENCODERD_TESTS_SUPPORT_FAULTS_H_
 #define ENCODERD_TESTS_SUPPORT_FAULTS_H_
 

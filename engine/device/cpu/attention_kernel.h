@@ -22,6 +22,7 @@
 #define ENCODERD_ENGINE_DEVICE_CPU_ATTENTION_KERNEL_H_
 
 #include "engine/device/cpu/dot.h"
+#include "engine/device/cpu/pack_rows.h"
 #include "engine/device/cpu/simd.h"
 #include "engine/device/cpu/vector_math.h"
 #include "engine/device/ops.h"
@@ -33,16 +34,6 @@ namespace ENCODERD_ISA {
 constexpr int64_t kGroup = 24;  // query rows at a time
 // Of keys that do not count.
 constexpr float kLeastScore = -3.0e38f;
-
-ENCODERD_INLINE int64_t Vectors(int64_t count) {
-  return (count + kLanes - 1) / kLanes;
-}
-
-// 32-bit words of `count` elements.
-template <typename E>
-ENCODERD_INLINE int64_t Words(int64_t count) {
-  return (count * static_cast<int64_t>(sizeof(typename E::Element)) + 3) / 4;
-}
 
 struct KeyRange {
   int64_t first, end;
@@ -91,48 +82,6 @@ struct AttentionScratch {
 template <typename E>
 int64_t AttentionScratchBytes(int64_t max_seqlen, int64_t head_size) {
   return AttentionScratch<E>(max_seqlen, head_size, Reach()).total * 4;
-}
-
-// K rows (stride in elements) to panels [D words][vectors * kLanes].
-template <typename E>
-inline void PackKeys(const typename E::Element* keys, int64_t stride, int64_t n,
-                     int64_t head_size, float* packed) {
-  const int64_t vectors = Vectors(n), words = Words<E>(head_size);
-  const int64_t bytes = head_size * sizeof(typename E::Element);
-  const int64_t whole = bytes / 4 / kLanes * kLanes;
-  for (int64_t v = 0; v < vectors; ++v) {
-    const int64_t panel = v / kPanel * kPanel;
-    const int64_t width = vectors - panel < kPanel ? vectors - panel : kPanel;
-    float* to = packed + (panel * words + v - panel) * kLanes;
-    const int64_t rows = n - v * kLanes < kLanes ? n - v * kLanes : kLanes;
-    const typename E::Element* from = keys + v * kLanes * stride;
-    for (int64_t w = 0; w < whole; w += kLanes) {
-      F block[kLanes];
-      // Keys past the end repeat the last one; softmax leaves them out.
-#pragma GCC unroll 16
-      for (int64_t r = 0; r < kLanes; ++r) {
-        const int64_t row = r < rows ? r : rows - 1;
-        block[r] = F32::Load(reinterpret_cast<const float*>(
-            reinterpret_cast<const char*>(from + row * stride) + w * 4));
-      }
-      Transpose(block);
-#pragma GCC unroll 16
-      for (int64_t r = 0; r < kLanes; ++r)
-        F32::Store(block[r], to + (w + r) * width * kLanes);
-    }
-    for (int64_t w = whole; w < words; ++w) {
-      const int64_t left = bytes - w * 4 < 4 ? bytes - w * 4 : 4;
-      for (int64_t r = 0; r < kLanes; ++r) {
-        float word = 0;
-        if (r < rows) {
-          __builtin_memcpy(
-              &word, reinterpret_cast<const char*>(from + r * stride) + w * 4,
-              left);
-        }
-        to[w * width * kLanes + r] = word;
-      }
-    }
-  }
 }
 
 // One vector of V words: floats of row0, or pairs (row0, row1); row1 may be
@@ -302,12 +251,13 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
   const int64_t words = Words<E>(size), key_words = Words<E>(n);
   const float root = __builtin_sqrtf(static_cast<float>(size));
   const float scale = 1.0f / root;
+  Ahead ahead;  // nothing: all of a head lies near
 
   const int64_t end_head =
       op.head_count == 0 ? op.heads : op.first_head + op.head_count;
   for (int64_t head = op.first_head; head < end_head; ++head) {
     const Element* q = static_cast<const Element*>(op.qkv.data) + head * size;
-    PackKeys<E>(q + hidden, stride, n, size, keys);
+    PackRows<E, kPanel>(q + hidden, stride, n, size, keys);
     PackValues<E>(q + 2 * hidden, stride, n, size, values);
     for (int64_t first = 0; first < n; first += kGroup) {
       const int64_t rows = n - first < kGroup ? n - first : kGroup;
@@ -321,7 +271,7 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
         DotPanel<Op>(width, rows,
                      reinterpret_cast<const char*>(q + first * stride),
                      stride * sizeof(Element), keys + v * words * kLanes, words,
-                     scores + (v - start) * kLanes, at.score_stride);
+                     scores + (v - start) * kLanes, at.score_stride, &ahead);
       }
       if (op.bias != nullptr) {
         const float* bias = op.bias + head * op.bias_stride - first + first_key;
@@ -339,7 +289,8 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
             width, rows, reinterpret_cast<const char*>(scores),
             at.score_stride * 4,
             values + (v * key_words + Words<E>(first_key) * width) * kLanes,
-            Words<E>(seen.end - first_key), out + v * kLanes, out_stride);
+            Words<E>(seen.end - first_key), out + v * kLanes, out_stride,
+            &ahead);
       }
       StoreContext<E>(
           out, out_stride, sums, rows, size,

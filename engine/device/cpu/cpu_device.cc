@@ -25,10 +25,8 @@ const Kernels* FloatKernels(Isa isa) {
 
 class CpuDevice : public Device {
  public:
-  CpuDevice(const Kernels& kernels, std::unique_ptr<ProductFactory> products,
-            Isa isa, std::shared_ptr<Team> team)
+  CpuDevice(const Kernels& kernels, Isa isa, std::shared_ptr<Team> team)
       : kernels_(kernels),
-        products_(std::move(products)),
         isa_(isa),
         team_(team == nullptr ? SharedTeam() : std::move(team)) {}
 
@@ -50,22 +48,11 @@ class CpuDevice : public Device {
 
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
       LinearWeights weights, Activation activation) override {
-    const int64_t columns = weights.weight.rows;
-    auto linear = absl::make_unique<CpuLinear>();
-    linear->activation = activation;
-    absl::StatusOr<std::unique_ptr<Product>> product =
-        products_->Create(weights);
+    absl::StatusOr<Product> product =
+        Product::Create(kernels_, weights, activation);
     if (!product.ok()) return product.status();
-    linear->product = *std::move(product);
-    const Product& made = *linear->product;
-    products_scratch_.product =
-        std::max(products_scratch_.product, made.scratch_bytes());
-    if (made.column_parts() > 1) {
-      products_scratch_.columns = std::max(
-          products_scratch_.columns,
-          kFewRows * columns / made.column_parts() * DTypeBytes(dtype()));
-    }
-    return std::unique_ptr<DeviceLinear>(std::move(linear));
+    return std::unique_ptr<DeviceLinear>(
+        absl::make_unique<CpuLinear>(*std::move(product)));
   }
 
   absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights weights,
@@ -116,7 +103,7 @@ class CpuDevice : public Device {
 
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {
-    return NewCpuExecutor(kernels_, limits, products_scratch_, team_.get());
+    return NewCpuExecutor(kernels_, limits, team_.get());
   }
 
  private:
@@ -126,11 +113,9 @@ class CpuDevice : public Device {
   }
 
   const Kernels& kernels_;
-  const std::unique_ptr<ProductFactory> products_;
   const Isa isa_;
   const std::shared_ptr<Team> team_;
-  ModelSizes sizes_;               // of the expected model
-  ScratchBytes products_scratch_;  // the most that a product asks for
+  ModelSizes sizes_;  // of the expected model
 };
 
 }  // namespace
@@ -138,11 +123,8 @@ class CpuDevice : public Device {
 absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
                                                 std::shared_ptr<Team> team) {
   if (dtype == DType::kF32) {
-    const Kernels* kernels = FloatKernels(isa);
-    auto products = kernels == Avx512Kernels() ? OneDnnProducts(DType::kF32)
-                                               : OwnProducts(*kernels);
-    return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
-        *kernels, std::move(products), isa, std::move(team)));
+    return std::unique_ptr<Device>(
+        absl::make_unique<CpuDevice>(*FloatKernels(isa), isa, std::move(team)));
   }
   if (dtype != DType::kBF16) {
     return absl::UnimplementedError(
@@ -156,8 +138,8 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
         absl::StrCat("dtype bf16 needs a CPU with avx512_bf16; this one (",
                      CpuModelName(), ") has ", IsaName(isa), "; choose fp32"));
   }
-  return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
-      *kernels, OneDnnProducts(DType::kBF16), isa, std::move(team)));
+  return std::unique_ptr<Device>(
+      absl::make_unique<CpuDevice>(*kernels, isa, std::move(team)));
 }
 
 }  // namespace cpu

@@ -1,8 +1,6 @@
 #include "engine/device/cpu/cpu_executor.h"
 
 #include <algorithm>
-#include <cstring>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -97,7 +95,7 @@ class CpuExecutor : public Executor {
   CpuExecutor(const CpuExecutor&) = delete;
   CpuExecutor& operator=(const CpuExecutor&) = delete;
 
-  absl::Status TakeScratch(const ScratchBytes& products);
+  absl::Status TakeScratch();
 
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
   int64_t row_block() const override { return kProductRows; }
@@ -143,11 +141,7 @@ class CpuExecutor : public Executor {
   void RunKernel(const O& op, void* scratch) const {
     static_cast<const Kernel<O>&>(kernels_).run(op, scratch);
   }
-  absl::Status Multiply(const ProductOp& op, Range rows,
-                        const ThreadScratch& scratch) const;
-  // Of few rows: the columns of a part.
-  absl::Status MultiplyColumns(const ProductOp& op, int32_t part, int32_t parts,
-                               const ThreadScratch& scratch) const;
+  void Multiply(const ProductOp& op, Range rows) const;
   // The heads of a part: those whose cost begins in its share of all.
   void Attend(const AttentionOp& op, int32_t part, int32_t parts,
               const ThreadScratch& scratch) const;
@@ -167,9 +161,9 @@ class CpuExecutor : public Executor {
   absl::Status status_;
 };
 
-absl::Status CpuExecutor::TakeScratch(const ScratchBytes& products) {
+absl::Status CpuExecutor::TakeScratch() {
   const ModelSizes& model = limits_.model;
-  ScratchBytes bytes = products;
+  ScratchBytes bytes;
   bytes.attention =
       kernels_.attention_scratch_bytes(model.max_len, model.head_size());
   // A row: [H] or [E], whichever is more.
@@ -210,61 +204,25 @@ BatchRef CpuExecutor::Upload(const PackedBatch& batch) {
           batch.segment_ids.data()};
 }
 
-absl::Status CpuExecutor::Multiply(const ProductOp& op, Range range,
-                                   const ThreadScratch& scratch) const {
+void CpuExecutor::Multiply(const ProductOp& op, Range range) const {
   const auto& linear = static_cast<const CpuLinear&>(*op.weights);
   const int64_t end = range.first + range.count;
   for (int64_t r = range.first; r < end; r += kProductRows) {
-    const int64_t rows = std::min(kProductRows, end - r);
-    const Matrix y = RowsOf(op.y, r, rows);
-    const absl::Status status = linear.product->Run(
-        RowsOf(op.x, r, rows).data, rows, y.data, scratch.product.data());
-    if (!status.ok()) return status;
-    if (linear.activation != Activation::kNone)
-      kernels_.activate(linear.activation, rows * y.cols, y.data);
+    const Range block = {r, std::min(kProductRows, end - r)};
+    linear.product.Run(Some(op.x, block), Some(op.y, block));
   }
-  return absl::OkStatus();
-}
-
-absl::Status CpuExecutor::MultiplyColumns(const ProductOp& op, int32_t part,
-                                          int32_t parts,
-                                          const ThreadScratch& scratch) const {
-  const auto& linear = static_cast<const CpuLinear&>(*op.weights);
-  const int32_t all = linear.product->column_parts();
-  const int64_t columns = op.y.cols / all;
-  const int64_t bytes = columns * DTypeBytes(dtype());
-  for (int32_t c = all * part / parts; c < all * (part + 1) / parts; ++c) {
-    auto* from = static_cast<const char*>(scratch.columns.data());
-    const absl::Status status = linear.product->RunColumns(
-        op.x.data, op.x.rows, c, scratch.columns.data(),
-        scratch.product.data());
-    if (!status.ok()) return status;
-    if (linear.activation != Activation::kNone) {
-      kernels_.activate(linear.activation, op.x.rows * columns,
-                        scratch.columns.data());
-    }
-    for (int64_t r = 0; r < op.x.rows; ++r, from += bytes) {
-      std::memcpy(static_cast<char*>(RowsOf(op.y, r, 1).data) + c * bytes, from,
-                  bytes);
-    }
-  }
-  return absl::OkStatus();
 }
 
 void CpuExecutor::Do(const ProductOp& op) {
-  const auto& linear = static_cast<const CpuLinear&>(*op.weights);
-  const int64_t rows = op.x.rows;
-  const int32_t columns = rows <= kFewRows ? linear.product->column_parts() : 1;
-  std::mutex failed;
-  pass_->Run(columns > 1 ? columns : MostParts(rows), scratch_,
-             [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
-               const absl::Status status =
-                   columns > 1 && parts > 1
-                       ? MultiplyColumns(op, part, parts, scratch)
-                       : Multiply(op, RowsOfPart(rows, part, parts), scratch);
-               if (status.ok()) return;
-               const std::lock_guard<std::mutex> lock(failed);
-               status_.Update(status);
+  const Product& product = static_cast<const CpuLinear&>(*op.weights).product;
+  const int64_t rows = op.x.rows, panels = product.panels();
+  const bool few = rows <= kFewRows;
+  pass_->Run(few ? static_cast<int32_t>(panels) : MostParts(rows), scratch_,
+             [&](int32_t part, int32_t parts, const ThreadScratch&) {
+               if (!few) return Multiply(op, RowsOfPart(rows, part, parts));
+               const int64_t first = panels * part / parts;
+               product.RunPanels(op.x, first,
+                                 panels * (part + 1) / parts - first, op.y);
              });
 }
 
@@ -331,10 +289,9 @@ void CpuExecutor::Do(const PoolOp& op) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Executor>> NewCpuExecutor(
-    const Kernels& kernels, const ExecutorLimits& limits,
-    const ScratchBytes& products, Team* team) {
+    const Kernels& kernels, const ExecutorLimits& limits, Team* team) {
   auto executor = absl::make_unique<CpuExecutor>(kernels, limits, team);
-  const absl::Status status = executor->TakeScratch(products);
+  const absl::Status status = executor->TakeScratch();
   if (!status.ok()) return status;
   return std::unique_ptr<Executor>(std::move(executor));
 }

@@ -18,8 +18,8 @@ namespace encoderd {
 namespace cpu {
 
 struct CpuLinear : DeviceLinear {
-  Activation activation = Activation::kNone;
-  std::unique_ptr<Product> product;
+  explicit CpuLinear(Product product) : product(std::move(product)) {}
+  const Product product;
 };
 
 // A handle and the host memory that it points to.
@@ -34,11 +34,9 @@ using CpuEmbeddings = Held<DeviceEmbeddings, EmbeddingWeights>;
 using CpuAttentionBias = Held<DeviceAttentionBias, HostMatrix>;
 using CpuRotation = Held<DeviceRotation, std::pair<HostMatrix, HostMatrix>>;
 
-// products: `product` and `columns`, the most that any product asks for. `team`
-// outlives it. RESOURCE_EXHAUSTED if memory is unavailable.
+// `team` outlives it. RESOURCE_EXHAUSTED if memory is unavailable.
 absl::StatusOr<std::unique_ptr<Executor>> NewCpuExecutor(
-    const Kernels& kernels, const ExecutorLimits& limits,
-    const ScratchBytes& products, Team* team);
+    const Kernels& kernels, const ExecutorLimits& limits, Team* team);
 
 }  // namespace cpu
 }  // namespace encoderd

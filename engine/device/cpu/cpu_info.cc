@@ -1,9 +1,6 @@
 #include "engine/device/cpu/cpu_info.h"
 
 #include <sched.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include <algorithm>
 #include <fstream>
@@ -52,16 +49,6 @@ Isa DetectIsa() {
   return __builtin_cpu_supports("avx512bf16") ? Isa::kAvx512Bf16 : Isa::kAvx512;
 #else
   return Isa::kPortable;
-#endif
-}
-
-bool HasAmx() {
-#if defined(__x86_64__)
-  constexpr unsigned kAmxBf16 = 1u << 22;
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kAmxBf16) != 0;
-#else
-  return false;
 #endif
 }
 

@@ -19,9 +19,6 @@ const char* IsaName(Isa isa);
 // The best set of this CPU that the operating system has switched on.
 Isa DetectIsa();
 
-// Whether it has matrix tiles for bf16, which we do not use.
-bool HasAmx();
-
 // "AMD EPYC 9654 96-Core Processor"; "unknown CPU" where the system does not
 // say.
 std::string CpuModelName();

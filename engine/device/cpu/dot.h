@@ -1,4 +1,4 @@
-// The register-blocked inner loop of every product that is not oneDNN's.
+// The register-blocked inner loop of every product.
 //
 //   out [R, C * kLanes] = a [R, k words] b [k words, C * kLanes]
 //
@@ -9,6 +9,9 @@
 //
 // Each output is one sum in the order of k, whatever R and C are: blocking
 // never changes a bit.
+//
+// A panel that the loop needs later can be brought near meanwhile (Ahead): a
+// line of cache a step. What hardware prefetches begins again at each panel.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_DOT_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_DOT_H_
 
@@ -41,12 +44,30 @@ struct MultiplyAddBF16 {
 };
 #endif
 
+// Memory that is needed soon; each block of rows fetches a part of it.
+struct Ahead {
+  static constexpr int64_t kLine = 64;  // bytes
+
+  const char* at = nullptr;
+  const char* end = nullptr;
+
+  // What the next `lines` lines of it begin at; null: nothing is left.
+  ENCODERD_INLINE const char* Take(int64_t lines) {
+    if (at >= end) return nullptr;
+    const char* const taken = at;
+    at += lines * kLine;
+    return taken;
+  }
+};
+
+// next: k lines to fetch, or null.
 template <typename Op, int R, int C>
 ENCODERD_INLINE void DotBlock(const char* a, int64_t a_stride_bytes,
                               const float* b, int64_t k, float* out,
-                              int64_t out_stride) {
+                              int64_t out_stride, const char* next) {
   F sum[R][C] = {};
   for (int64_t step = 0; step < k; ++step) {
+    if (next != nullptr) __builtin_prefetch(next + step * Ahead::kLine, 0, 2);
     F panel[C];
 #pragma GCC unroll 4
     for (int c = 0; c < C; ++c)
@@ -72,43 +93,54 @@ ENCODERD_INLINE void DotBlock(const char* a, int64_t a_stride_bytes,
 template <typename Op, int R, int C>
 inline void DotSomeRows(int64_t rows, const char* a, int64_t a_stride_bytes,
                         const float* b, int64_t k, float* out,
-                        int64_t out_stride) {
+                        int64_t out_stride, const char* next) {
   if constexpr (R > 1) {
     if (rows < R) {
-      DotSomeRows<Op, R - 1, C>(rows, a, a_stride_bytes, b, k, out, out_stride);
+      DotSomeRows<Op, R - 1, C>(rows, a, a_stride_bytes, b, k, out, out_stride,
+                                next);
       return;
     }
   }
-  DotBlock<Op, R, C>(a, a_stride_bytes, b, k, out, out_stride);
+  DotBlock<Op, R, C>(a, a_stride_bytes, b, k, out, out_stride, next);
+}
+
+// Rows of one block over panels of `vectors` vectors, at most.
+constexpr int BlockRows(int vectors) {
+  return kAccumulators / vectors < 12 ? kAccumulators / vectors : 12;
 }
 
 template <typename Op, int C>
 inline void DotRows(int64_t rows, const char* a, int64_t a_stride_bytes,
-                    const float* b, int64_t k, float* out, int64_t out_stride) {
-  constexpr int kRows = kAccumulators / C < 12 ? kAccumulators / C : 12;
+                    const float* b, int64_t k, float* out, int64_t out_stride,
+                    Ahead* ahead) {
+  constexpr int kRows = BlockRows(C);
   for (int64_t blocks = (rows + kRows - 1) / kRows; blocks > 0; --blocks) {
     const int64_t take = (rows + blocks - 1) / blocks;  // even blocks
-    DotSomeRows<Op, kRows, C>(take, a, a_stride_bytes, b, k, out, out_stride);
+    DotSomeRows<Op, kRows, C>(take, a, a_stride_bytes, b, k, out, out_stride,
+                              ahead->Take(k));
     a += take * a_stride_bytes;
     out += take * out_stride;
     rows -= take;
   }
 }
 
-// b holds `vectors` <= kPanel vectors a step.
+// b holds `vectors` <= 4 vectors a step.
 template <typename Op>
 inline void DotPanel(int64_t vectors, int64_t rows, const char* a,
                      int64_t a_stride_bytes, const float* b, int64_t k,
-                     float* out, int64_t out_stride) {
+                     float* out, int64_t out_stride, Ahead* ahead) {
   if constexpr (kPanel == 4) {
     if (vectors == 4)
-      return DotRows<Op, 4>(rows, a, a_stride_bytes, b, k, out, out_stride);
+      return DotRows<Op, 4>(rows, a, a_stride_bytes, b, k, out, out_stride,
+                            ahead);
     if (vectors == 3)
-      return DotRows<Op, 3>(rows, a, a_stride_bytes, b, k, out, out_stride);
+      return DotRows<Op, 3>(rows, a, a_stride_bytes, b, k, out, out_stride,
+                            ahead);
   }
   if (vectors == 2)
-    return DotRows<Op, 2>(rows, a, a_stride_bytes, b, k, out, out_stride);
-  DotRows<Op, 1>(rows, a, a_stride_bytes, b, k, out, out_stride);
+    return DotRows<Op, 2>(rows, a, a_stride_bytes, b, k, out, out_stride,
+                          ahead);
+  DotRows<Op, 1>(rows, a, a_stride_bytes, b, k, out, out_stride, ahead);
 }
 
 }  // namespace ENCODERD_ISA

@@ -1,5 +1,5 @@
 // The vector kernels of one instruction set and one element type, as a table
-// of functions: everything of a forward pass but oneDNN's matrix products.
+// of functions: everything of a forward pass.
 //
 // One source (the *_kernel.h files, listed below) is compiled once for every
 // instruction set; cpu_device.cc picks a table at run time, so one binary
@@ -27,6 +27,15 @@ struct Kernel {
 // Attention reads as many floats of a bias beyond its last distance.
 constexpr int64_t kBiasPadding = 16;
 
+// y [rows,out] = activation(x [rows,in] W^T + b).
+struct PackedWeights {
+  int64_t in = 0;
+  int64_t out = 0;
+  const float* packed = nullptr;
+  const float* bias = nullptr;  // [whole panels]
+  Activation activation = Activation::kNone;
+};
+
 // EmbedOp and AddNormOp: scratch for a row of floats. AttentionOp: of one
 // sequence, whose rows qkv and context have; scratch for
 // attention_scratch_bytes(its length or more, head_size).
@@ -37,15 +46,15 @@ struct Kernels : Kernel<EmbedOp>,
                  Kernel<AddNormOp> {
   bool bf16;
   int64_t (*attention_scratch_bytes)(int64_t max_seqlen, int64_t head_size);
-  // values = function(values), in place.
-  void (*activate)(Activation function, int64_t count, void* values);
   void (*to_float)(const void* from, int64_t count, float* to);
-  // Products for CPUs on which oneDNN's rows depend on each other; null for
-  // bf16. Weights [out,in] are packed once into packed_floats values.
+  // Matrix products. Weights [out,in] in elements are packed once into
+  // packed_floats values, in panels of panel_columns columns, of which
+  // `product` computes some: first .. first + count - 1.
+  int64_t panel_columns;
   int64_t (*packed_floats)(int64_t in, int64_t out);
-  void (*pack)(const float* weights, int64_t in, int64_t out, float* packed);
-  void (*product)(const float* x, int64_t rows, const float* packed,
-                  const float* bias, int64_t in, int64_t out, float* y);
+  void (*pack)(const void* weights, int64_t in, int64_t out, float* packed);
+  void (*product)(const PackedWeights& weights, const Matrix& x, int64_t first,
+                  int64_t count, const Matrix& y);
 };
 
 // Tables of one translation unit each; null where the compiler or the target
@@ -81,11 +90,11 @@ inline constexpr Kernels kTable = {
     {AddLayerNorm<E>},
     sizeof(typename E::Element) == 2,
     AttentionScratchBytes<E>,
-    MapElementWise<E>,
     ToFloat<E>,
-    sizeof(typename E::Element) == 4 ? PackedFloats : nullptr,
-    sizeof(typename E::Element) == 4 ? PackWeights : nullptr,
-    sizeof(typename E::Element) == 4 ? Product : nullptr,
+    kProductColumns,
+    PackedFloats<E>,
+    PackWeights<E>,
+    Product<E, MultiplyAdd>,
 };
 
 }  // namespace ENCODERD_ISA

@@ -1,71 +1,56 @@
-// y [rows,out] = x [rows,in] W^T + b with W packed once: the matrix products.
-//
-// Two kinds. OneDnnProduct (matmul.cc) where oneDNN's packed kernels keep a
-// row's bits the same for any number of rows: AVX-512, float and bf16. The
-// other (product.cc) runs this project's own kernel, float only, on every
-// other CPU, where oneDNN's rows do depend on each other. Constant after
-// creation; Run and RunColumns may be called from many threads, each with its
-// own scratch.
+// y [rows,out] = activation(x [rows,in] W^T + b) with W packed once for the
+// kernels of a device. Constant after creation; runs may be called from many
+// threads. A row's bits depend neither on the other rows nor on how its columns
+// are divided.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_PRODUCT_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_PRODUCT_H_
 
 #include <cstdint>
-#include <memory>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine/base/tensor.h"
+#include "engine/device/cpu/aligned_buffer.h"
 #include "engine/device/cpu/kernels.h"
 #include "engine/device/weights.h"
 
 namespace encoderd {
 namespace cpu {
 
-class Product {
- public:
-  virtual ~Product() = default;
-
-  // Scratch of Run; runs of any product may share one after another.
-  virtual int64_t scratch_bytes() const = 0;
-  // x [rows,in], y [rows,out] in the element type; y must not alias x. Runs in
-  // the calling thread alone. scratch: aligned to 64. INTERNAL: oneDNN failed.
-  virtual absl::Status Run(const void* x, int64_t rows, void* y,
-                           void* scratch) const = 0;
-
-  // Few rows cost little compared with reading W, so threads that share them
-  // share its columns: in this many equal parts, each with the bits that Run
-  // gives it. 1: in no parts.
-  virtual int32_t column_parts() const = 0;
-  // As Run, one of these parts; rows: at most kFewRows. y [rows,out / parts].
-  virtual absl::Status RunColumns(const void* x, int64_t rows, int32_t part,
-                                  void* y, void* scratch) const = 0;
-};
-
-// Makes products and remembers what products of one shape can share.
-class ProductFactory {
- public:
-  virtual ~ProductFactory() = default;
-  virtual absl::StatusOr<std::unique_ptr<Product>> Create(
-      const LinearWeights& weights) = 0;
-};
-
-// dtype: kF32 or kBF16. Not thread-safe: one thread prepares a model.
-std::unique_ptr<ProductFactory> OneDnnProducts(DType dtype);
-
-// `kernels` must have a product.
-std::unique_ptr<ProductFactory> OwnProducts(const Kernels& kernels);
-
-// Most rows that one Run is tuned for; more are taken in blocks of this many.
+// Most rows that one run is tuned for: those that stay in L2 with a panel of W.
 constexpr int64_t kProductRows = 128;
 
-// Most rows whose products threads share by columns.
+// Few rows cost little compared with reading W, so threads that share this
+// many share the panels of columns, not the rows.
 constexpr int64_t kFewRows = 32;
 
-// Into how many equal parts to divide `blocks` blocks of columns: 12 at most,
-// so that a part is worth its start; an even number, which two threads share
-// evenly, unless there are more than twice as many odd ones. More where 2 to 12
-// divide nothing better than 2.
-int32_t ColumnParts(int64_t blocks);
+class Product {
+ public:
+  // kernels: outlive it. RESOURCE_EXHAUSTED: no memory for the packed weights.
+  static absl::StatusOr<Product> Create(const Kernels& kernels,
+                                        const LinearWeights& weights,
+                                        Activation activation);
+
+  // x [rows,in], y [rows,out] in the element type; y must not alias x.
+  void Run(const Matrix& x, const Matrix& y) const {
+    RunPanels(x, 0, panels(), y);
+  }
+
+  // The columns come in panels: of these, first .. first + count - 1 of y.
+  int64_t panels() const { return panels_; }
+  void RunPanels(const Matrix& x, int64_t first, int64_t count,
+                 const Matrix& y) const {
+    kernels_->product(weights_, x, first, count, y);
+  }
+
+ private:
+  Product(const Kernels& kernels, const LinearWeights& weights,
+          Activation activation);
+
+  const Kernels* kernels_;
+  int64_t panels_;
+  AlignedBuffer packed_;
+  AlignedBuffer bias_;  // [panels * panel_columns], zeros past the end
+  PackedWeights weights_;
+};
 
 }  // namespace cpu
 }  // namespace encoderd

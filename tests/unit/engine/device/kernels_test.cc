@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/device/cpu/aligned_buffer.h"
+#include "engine/device/cpu/product.h"
 #include "tests/unit/engine/device/kernel_test.h"
 
 namespace encoderd {
@@ -17,6 +18,21 @@ namespace {
 
 class KernelsTest : public KernelTest {
  protected:
+  // function(x), by a product with a weight of 1.
+  std::vector<float> Activate(Activation function, std::vector<float>* x) {
+    const auto rows = static_cast<int64_t>(x->size());
+    const std::string bytes = Elements(x);
+    std::string y(bytes.size(), '\0');
+    LinearWeights one;
+    one.weight = {1, 1, {1.0f}};
+    one.bias = {0.0f};
+    const absl::StatusOr<Product> product =
+        Product::Create(kernels_, one, function);
+    EXPECT_TRUE(product.ok()) << product.status();
+    if (product.ok()) product->Run(View(bytes, rows), View(y, rows));
+    return Floats(y);
+  }
+
   // Largest difference of `function` from `want`, relative to the spacing of
   // bf16 where that is the type.
   void ExpectElementWise(Activation function, double (*want)(double),
@@ -27,9 +43,7 @@ class KernelsTest : public KernelTest {
     }
     for (float v : {0.0f, -0.0f, 1e-30f, -1e-30f, 1e4f, -1e4f, 1e30f, -1e30f})
       x.push_back(v);
-    std::string bytes = Elements(&x);
-    kernels_.activate(function, static_cast<int64_t>(x.size()), bytes.data());
-    const std::vector<float> y = Floats(bytes);
+    const std::vector<float> y = Activate(function, &x);
     for (size_t i = 0; i < x.size(); ++i) {
       const double expected = want(x[i]);
       const double rounding =
@@ -66,9 +80,8 @@ TEST_P(KernelsTest, LetsNotANumberThrough) {
   for (const Activation function :
        {Activation::kGeluErf, Activation::kGeluTanh, Activation::kRelu}) {
     std::vector<float> x(17, std::nanf(""));
-    std::string bytes = Elements(&x);
-    kernels_.activate(function, 17, bytes.data());
-    for (const float value : Floats(bytes)) EXPECT_TRUE(std::isnan(value));
+    for (const float value : Activate(function, &x))
+      EXPECT_TRUE(std::isnan(value));
   }
   std::vector<float> qkv(2 * 3 * 4, 1.0f);
   qkv[5] = std::nanf("");  // in token 0's key
@@ -82,16 +95,6 @@ TEST_P(KernelsTest, LetsNotANumberThrough) {
   op.context = View(context, 2);
   Run(op, scratch.data());
   for (const float value : Floats(context)) EXPECT_TRUE(std::isnan(value));
-}
-
-TEST_P(KernelsTest, AppliesAnActivationToAnyCount) {
-  for (const int64_t count : {1, 3, 16, 31, 33, 70}) {
-    std::vector<float> x(count, 1.0f);
-    x.push_back(-5.0f);  // the neighbor, which must stay
-    std::string bytes = Elements(&x);
-    kernels_.activate(Activation::kRelu, count, bytes.data());
-    EXPECT_EQ(Floats(bytes), x) << count;
-  }
 }
 
 TEST_P(KernelsTest, NormalizesWithATwoPassVariance) {

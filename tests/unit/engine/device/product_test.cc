@@ -2,17 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
-#include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/device/cpu/aligned_buffer.h"
 #include "tests/support/narrow.h"
 #include "tests/support/tolerances.h"
-#include "tests/unit/engine/device/test_devices.h"
+#include "tests/unit/engine/device/kernel_test.h"
 
 namespace encoderd {
 namespace cpu {
@@ -21,7 +20,8 @@ namespace {
 // The products of one kind of device, over rows of random values.
 class ProductTest : public ::testing::TestWithParam<TestDevice> {
  protected:
-  void Prepare(int64_t in, int64_t out, int64_t rows) {
+  void Prepare(int64_t in, int64_t out, int64_t rows,
+               Activation activation = Activation::kNone) {
     std::mt19937 random(3);
     std::uniform_real_distribution<float> values(-1, 1);
     const auto fill = [&](int64_t count, float scale) {
@@ -39,13 +39,8 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
       for (float& value : weights_.weight.data)
         value = emulation::FromBf16(emulation::ToBf16(value));
     }
-    factory_ =
-        GetParam().isa >= Isa::kAvx512
-            ? OneDnnProducts(GetParam().dtype)
-            : OwnProducts(GetParam().isa == Isa::kAvx2 ? *Avx2Kernels()
-                                                       : *PortableKernels());
-    product_ = factory_->Create(weights_).value();
-    scratch_ = AlignedBuffer(product_->scratch_bytes());
+    product_ = Product::Create(KernelsOf(GetParam()), weights_, activation);
+    ASSERT_TRUE(product_.ok()) << product_.status();
     element_ = bf16 ? 2 : 4;
     x_bytes_.resize(x_.size() * element_);
     for (size_t i = 0; i < x_.size(); ++i) {
@@ -58,44 +53,33 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
     }
   }
 
-  // Rows first .. first + rows - 1 of y, as bytes.
-  std::string Run(int64_t first, int64_t rows) {
-    std::string y(rows * weights_.weight.rows * element_, '\0');
-    const absl::Status status =
-        product_->Run(&x_bytes_[first * weights_.weight.cols * element_], rows,
-                      y.data(), scratch_.data());
-    EXPECT_TRUE(status.ok()) << status;
-    return y;
-  }
-
-  int32_t ColumnPartsOfProduct() const { return product_->column_parts(); }
-
-  // The same, by parts of the columns.
-  std::string RunByColumns(int64_t first, int64_t rows) {
-    const int64_t row_bytes = weights_.weight.rows * element_;
-    const int64_t bytes = row_bytes / product_->column_parts();
-    std::string y(rows * row_bytes, '\0'), some(rows * bytes, '\0');
-    for (int32_t part = 0; part < product_->column_parts(); ++part) {
-      const absl::Status status = product_->RunColumns(
-          &x_bytes_[first * weights_.weight.cols * element_], rows, part,
-          some.data(), scratch_.data());
-      EXPECT_TRUE(status.ok()) << status;
-      for (int64_t r = 0; r < rows; ++r) {
-        y.replace(r * row_bytes + part * bytes, bytes,
-                  some.substr(r * bytes, bytes));
-      }
+  // Rows first .. first + rows - 1 of y, as bytes, by `parts` parts of the
+  // panels.
+  std::string Run(int64_t first, int64_t rows, int64_t parts = 1) {
+    const int64_t in = weights_.weight.cols, out = weights_.weight.rows;
+    std::string y(rows * out * element_, '\0');
+    const Matrix from{&x_bytes_[first * in * element_], rows, in,
+                      GetParam().dtype};
+    const Matrix to{y.data(), rows, out, GetParam().dtype};
+    const int64_t panels = product_->panels();
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t begin = panels * part / parts;
+      product_->RunPanels(from, begin, panels * (part + 1) / parts - begin, to);
     }
     return y;
   }
 
-  // Whatever number of few rows; parts: as many as two threads can share.
+  // Whatever number of few rows, and of parts.
   void ExpectColumnsIndependent(int64_t in, int64_t out) {
     constexpr int64_t kFirst = 3;
     Prepare(in, out, kFirst + kFewRows);
-    EXPECT_EQ(product_->column_parts() % 2, 0) << in << " to " << out;
     for (int64_t rows = 1; rows <= kFewRows; ++rows) {
-      EXPECT_EQ(RunByColumns(kFirst, rows), Run(kFirst, rows))
-          << in << " to " << out << ", " << rows << " rows";
+      const std::string whole = Run(kFirst, rows);
+      for (const int64_t parts : {2, 3, 7}) {
+        EXPECT_EQ(Run(kFirst, rows, parts), whole)
+            << in << " to " << out << ", " << rows << " rows, " << parts
+            << " parts";
+      }
     }
   }
 
@@ -118,8 +102,9 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
     }
   }
 
-  void ExpectEqualsReference(int64_t in, int64_t out, int64_t rows) {
-    Prepare(in, out, rows);
+  void ExpectEqualsReference(int64_t in, int64_t out, int64_t rows,
+                             Activation activation = Activation::kNone) {
+    Prepare(in, out, rows, activation);
     const std::string y = Run(0, rows);
     const double tolerance = element_ == 4 ? kFp32Op : kBf16Op;
     for (int64_t r = 0; r < rows; ++r) {
@@ -127,6 +112,7 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
         double want = weights_.bias[o];
         for (int64_t k = 0; k < in; ++k)
           want += double{x_[r * in + k]} * weights_.weight.Row(o)[k];
+        if (activation == Activation::kRelu) want = std::max(want, 0.0);
         float got = 0;
         if (element_ == 4) {
           std::memcpy(&got, &y[(r * out + o) * 4], 4);
@@ -140,13 +126,10 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
     }
   }
 
- private:
   LinearWeights weights_;
   std::vector<float> x_;
   std::string x_bytes_;
-  std::unique_ptr<ProductFactory> factory_;
-  std::unique_ptr<Product> product_;
-  AlignedBuffer scratch_;
+  absl::StatusOr<Product> product_ = absl::UnknownError("not prepared");
   int64_t element_ = 4;
 };
 
@@ -182,8 +165,8 @@ TEST_P(ProductTest, PartsOfTheColumnsHaveTheBitsOfTheWhole) {
            {384, 1152}, {384, 384}, {384, 1536}, {1536, 384}, {768, 768}}) {
     ExpectColumnsIndependent(in, out);
   }
-  Prepare(75, 77, 1);
-  EXPECT_EQ(ColumnPartsOfProduct(), 1);
+  ExpectColumnsIndependent(75, 77);
+  ExpectColumnsIndependent(64, 300);
   if (GetParam().isa == Isa::kPortable) return;  // slow here, the same code
   ExpectColumnsIndependent(768, 2304);
   ExpectColumnsIndependent(768, 3072);
@@ -193,21 +176,34 @@ TEST_P(ProductTest, PartsOfTheColumnsHaveTheBitsOfTheWhole) {
   ExpectColumnsIndependent(4096, 1024);
 }
 
-TEST(ColumnPartsTest, AreEqualAndManyAndEvenIfThatCostsFew) {
-  for (const auto& [blocks, parts] :
-       std::vector<std::pair<int64_t, int32_t>>{{1, 1},
-                                                {2, 2},
-                                                {3, 3},
-                                                {6, 6},
-                                                {9, 9},
-                                                {13, 13},
-                                                {14, 7},
-                                                {18, 6},
-                                                {24, 12},
-                                                {26, 13},
-                                                {48, 12},
-                                                {82, 41}}) {
-    EXPECT_EQ(ColumnParts(blocks), parts) << blocks << " blocks";
+TEST_P(ProductTest, AppliesItsActivation) {
+  ExpectEqualsReference(75, 77, 26, Activation::kRelu);
+}
+
+TEST_P(ProductTest, WritesNothingBeyondItsColumnsAndRows) {
+  for (const int64_t out : {1, 21, 77}) {
+    Prepare(32, out, 5);
+    const std::string all = Run(0, 5);
+    std::string y(all.size() + 64, 'x');
+    product_->Run({&x_bytes_[0], 5, 32, GetParam().dtype},
+                  {y.data(), 5, out, GetParam().dtype});
+    EXPECT_EQ(y, all + std::string(64, 'x')) << out;
+  }
+}
+
+// The last of an odd number of bf16 shares a word with the next row's
+// first value.
+TEST_P(ProductTest, ARowThatIsNoNumberStaysAlone) {
+  for (const int64_t in : {7, 32, 75}) {
+    Prepare(in, 21, 4);
+    const std::string before = Run(0, 4);
+    for (int64_t byte = 0; byte < in * element_; ++byte)
+      x_bytes_[2 * in * element_ + byte] = '\xff';  // all of row 2
+    const std::string after = Run(0, 4);
+    const int64_t row = 21 * element_;
+    EXPECT_EQ(after.substr(0, 2 * row), before.substr(0, 2 * row)) << in;
+    EXPECT_EQ(after.substr(3 * row), before.substr(3 * row)) << in;
+    EXPECT_NE(after.substr(2 * row, row), before.substr(2 * row, row)) << in;
   }
 }
 

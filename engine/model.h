@@ -20,7 +20,7 @@
 namespace encoderd {
 
 struct ModelOptions {
-  // auto, cpu, cuda, cuda:N, cuda:N,cuda:M,..., cuda:all
+  // The words of engine/device/device_words.h.
   std::string device = "auto";
   // auto (fp32 on a CPU, bf16 on a GPU), fp32, bf16, fp16
   std::string dtype = "auto";

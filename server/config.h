@@ -53,8 +53,8 @@ struct ServerConfig {
 
   // Engine. auto: the first supported GPU in bf16, else the CPU in fp32.
 
-  // auto, cpu, cuda, cuda:N, cuda:N,cuda:M,..., cuda:all. Several GPUs: one
-  // queue; each has the weights.
+  // auto, cpu, cpu:INSTRUCTIONS, cuda, cuda:N, cuda:N,cuda:M,..., cuda:all.
+  // Several GPUs: one queue; each has the weights.
   std::string device = "auto";
   std::string dtype = "auto";  // auto, fp32, bf16, fp16
   // What matrix products multiply: dtype, or fp8, if the GPU supports it

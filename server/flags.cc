@@ -102,10 +102,12 @@ ABSL_FLAG(
     "network can read requests, answers and bearer tokens, and can call.");
 ABSL_FLAG(
     std::string, device, kDefault.device,
-    "Where to compute: auto, cpu, cuda (the first GPU), cuda:N, "
-    "cuda:N,cuda:M,... or cuda:all. auto takes the first supported GPU, else "
-    "the CPU, and the log says why. Several GPUs must be of one kind. Cost: "
-    "each GPU holds all weights, and the scratch memory of its threads.");
+    "Where to compute: auto, cpu, cpu:INSTRUCTIONS (portable, avx2, avx512 or "
+    "avx512_bf16: the same bits on every such CPU), cuda (the first GPU), "
+    "cuda:N, cuda:N,cuda:M,... or cuda:all. auto takes the first supported "
+    "GPU, else the CPU, and the log says why. Several GPUs must be of one "
+    "kind. Cost: each GPU holds all weights, and the scratch memory of its "
+    "threads; older instructions are slower.");
 ABSL_FLAG(std::string, dtype, kDefault.dtype,
           "Number format of the matrix products: auto, fp32, bf16 or fp16. "
           "auto is fp32 on a CPU and bf16 on a GPU. A CPU may support bf16, "

@@ -21,11 +21,17 @@ bool ParseCard(absl::string_view word, int32_t* card) {
 
 std::optional<DeviceChoice> ParseDevice(absl::string_view words) {
   using Kind = DeviceChoice::Kind;
-  if (words == "auto") return DeviceChoice{Kind::kAuto, {}};
-  if (words == "cpu") return DeviceChoice{Kind::kCpu, {}};
-  if (words == "cuda") return DeviceChoice{Kind::kCards, {0}};
-  if (words == "cuda:all") return DeviceChoice{Kind::kCards, {}};
-  DeviceChoice choice{Kind::kCards, {}};
+  if (words == "auto") return DeviceChoice{Kind::kAuto, {}, {}};
+  if (words == "cpu") return DeviceChoice{Kind::kCpu, {}, {}};
+  if (absl::ConsumePrefix(&words, "cpu:")) {
+    for (const cpu::Isa isa : cpu::kIsas) {
+      if (words == cpu::IsaName(isa)) return DeviceChoice{Kind::kCpu, {}, isa};
+    }
+    return std::nullopt;
+  }
+  if (words == "cuda") return DeviceChoice{Kind::kCards, {0}, {}};
+  if (words == "cuda:all") return DeviceChoice{Kind::kCards, {}, {}};
+  DeviceChoice choice{Kind::kCards, {}, {}};
   for (const absl::string_view word : absl::StrSplit(words, ',')) {
     int32_t card = 0;
     if (!ParseCard(word, &card)) return std::nullopt;

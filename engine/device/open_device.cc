@@ -11,16 +11,23 @@
 namespace encoderd {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Device>> OpenCpuBy(const std::string& dtype,
+absl::StatusOr<std::unique_ptr<Device>> OpenCpuBy(std::optional<cpu::Isa> asked,
+                                                  const std::string& dtype,
                                                   const std::string& products) {
+  const cpu::Isa best = cpu::DetectIsa();
+  const cpu::Isa isa = asked.value_or(best);
+  if (isa > best) {
+    return absl::UnimplementedError(
+        absl::StrCat("device \"cpu:", cpu::IsaName(isa), "\": this CPU (",
+                     cpu::CpuModelName(), ") has ", cpu::IsaName(best)));
+  }
   if (products != "dtype") {
     return absl::UnimplementedError(
         absl::StrCat("products \"", products,
                      "\" are not supported on a CPU; choose products dtype"));
   }
-  if (dtype == "auto" || dtype == "fp32")
-    return cpu::OpenCpu(DType::kF32, cpu::DetectIsa());
-  if (dtype == "bf16") return cpu::OpenCpu(DType::kBF16, cpu::DetectIsa());
+  if (dtype == "auto" || dtype == "fp32") return cpu::OpenCpu(DType::kF32, isa);
+  if (dtype == "bf16") return cpu::OpenCpu(DType::kBF16, isa);
   return absl::UnimplementedError(
       absl::StrCat("dtype \"", dtype,
                    "\" is not supported on a CPU; choose auto, fp32 or bf16"));
@@ -36,7 +43,8 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAny(
     (*card)->AddNote("device auto: using the first GPU");
     return card;
   }
-  absl::StatusOr<std::unique_ptr<Device>> cpu = OpenCpuBy(dtype, products);
+  absl::StatusOr<std::unique_ptr<Device>> cpu =
+      OpenCpuBy(std::nullopt, dtype, products);
   if (!cpu.ok() && products != "dtype") {
     return absl::Status(card.status().code(),
                         absl::StrCat(cpu.status().message(),
@@ -64,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     case DeviceChoice::Kind::kAuto:
       return OpenAny(dtype, tuning_folder, products);
     case DeviceChoice::Kind::kCpu:
-      return OpenCpuBy(dtype, products);
+      return OpenCpuBy(choice->isa, dtype, products);
     case DeviceChoice::Kind::kCards:
       break;
   }

@@ -135,8 +135,8 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
       isa >= Isa::kAvx512Bf16 ? Avx512Bf16Kernels() : nullptr;
   if (kernels == nullptr) {
     return absl::UnimplementedError(
-        absl::StrCat("dtype bf16 needs a CPU with avx512_bf16; this one (",
-                     CpuModelName(), ") has ", IsaName(isa), "; choose fp32"));
+        absl::StrCat("dtype bf16 needs avx512_bf16; this CPU (", CpuModelName(),
+                     ") computes with ", IsaName(isa), "; choose fp32"));
   }
   return std::unique_ptr<Device>(
       absl::make_unique<CpuDevice>(*kernels, isa, std::move(team)));

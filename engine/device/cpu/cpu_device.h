@@ -12,10 +12,9 @@
 namespace encoderd {
 namespace cpu {
 
-// dtype: kF32 or kBF16. isa: at most DetectIsa(), which is what the server
-// passes; tests pass lower ones. UNIMPLEMENTED: the instruction set has no
-// native bf16 (both are named), or the dtype is neither. team: who helps a pass
-// that is alone; null: the process's own.
+// dtype: kF32 or kBF16. isa: at most DetectIsa(). UNIMPLEMENTED: the
+// instruction set has no native bf16 (both are named), or the dtype is neither.
+// team: who helps a pass that is alone; null: the process's own.
 absl::StatusOr<std::unique_ptr<Device>> OpenCpu(
     DType dtype, Isa isa, std::shared_ptr<Team> team = nullptr);
 

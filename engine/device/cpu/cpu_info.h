@@ -13,6 +13,9 @@ namespace cpu {
 // kPortable is what the compiler's baseline gives (SSE2, NEON).
 enum class Isa { kPortable = 0, kAvx2, kAvx512, kAvx512Bf16 };
 
+inline constexpr Isa kIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512,
+                                Isa::kAvx512Bf16};
+
 // "portable", "avx2", "avx512", "avx512_bf16".
 const char* IsaName(Isa isa);
 

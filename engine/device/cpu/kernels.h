@@ -18,7 +18,7 @@
 namespace encoderd {
 namespace cpu {
 
-// scratch: what scratch_bytes of Kernels says, aligned to 64.
+// scratch: as Kernels says, aligned to 64.
 template <typename O>
 struct Kernel {
   void (*run)(const O& op, void* scratch);

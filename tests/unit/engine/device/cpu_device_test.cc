@@ -64,14 +64,35 @@ TEST(OpenDeviceTest, RefusesBf16NamingWhatTheCpuHas) {
     const auto opened = cpu::OpenCpu(DType::kBF16, isa);
     EXPECT_EQ(opened.status().code(), absl::StatusCode::kUnimplemented);
     const std::string message(opened.status().message());
-    EXPECT_THAT(message, HasSubstr("needs a CPU with avx512_bf16"));
-    EXPECT_THAT(message, HasSubstr(std::string("has ") + IsaName(isa)));
+    EXPECT_THAT(message, HasSubstr("needs avx512_bf16; this CPU ("));
+    EXPECT_THAT(message,
+                HasSubstr(std::string("computes with ") + IsaName(isa)));
   }
 }
 
+TEST(OpenDeviceTest, ComputesWithTheInstructionsThatItIsTold) {
+  const cpu::Isa best = cpu::DetectIsa();
+  for (const cpu::Isa isa : cpu::kIsas) {
+    const auto opened = OpenDevice(std::string("cpu:") + IsaName(isa), "fp32");
+    if (isa > best) {
+      EXPECT_EQ(opened.status().code(), absl::StatusCode::kUnimplemented);
+      EXPECT_THAT(std::string(opened.status().message()),
+                  HasSubstr(std::string(") has ") + IsaName(best)));
+      continue;
+    }
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    EXPECT_THAT((*opened)->name(),
+                HasSubstr(std::string(", ") + IsaName(isa) + ")"));
+  }
+  EXPECT_THAT(
+      std::string(OpenDevice("cpu:portable", "bf16").status().message()),
+      HasSubstr("computes with portable"));
+}
+
 TEST(OpenDeviceTest, RefusesWhatItDoesNotKnowByName) {
-  for (const std::string device : {"tpu", "cuda:", "cuda:x", "cuda:-1",
-                                   "cuda:0,", "cuda:0,cpu", "cuda,cuda:1"}) {
+  for (const std::string device :
+       {"tpu", "cpu:sse9", "cuda:", "cuda:x", "cuda:-1", "cuda:0,",
+        "cuda:0,cpu", "cuda,cuda:1"}) {
     EXPECT_THAT(std::string(OpenDevice(device, "auto").status().message()),
                 HasSubstr("\"" + device + "\" is not supported"));
   }

@@ -1,6 +1,7 @@
 // The words of --device.
 #include "engine/device/device_words.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -32,11 +33,39 @@ TEST(DeviceWordsTest, NamesOneDeviceOrSeveralCards) {
   }
 }
 
+TEST(DeviceWordsTest, NamesTheInstructionsOfACpu) {
+  for (const cpu::Isa isa : cpu::kIsas) {
+    const std::string words = std::string("cpu:") + cpu::IsaName(isa);
+    const auto choice = ParseDevice(words);
+    ASSERT_TRUE(choice.has_value()) << words;
+    EXPECT_EQ(choice->kind, Kind::kCpu) << words;
+    EXPECT_EQ(choice->isa, isa) << words;
+    EXPECT_THAT(kDeviceWords, testing::HasSubstr(words));
+  }
+  EXPECT_FALSE(ParseDevice("cpu")->isa.has_value());
+}
+
 TEST(DeviceWordsTest, KnowsNoOtherWords) {
-  for (const std::string words :
-       {"", "tpu", "CPU", "cpu,cpu", "cuda:", "cuda:x", "cuda:-1", "cuda:+1",
-        "cuda: 1", "cuda:1 ", "cuda:0,", ",cuda:0", "cuda:0,cpu", "cuda,cuda:1",
-        "cuda:all,cuda:0", "cuda:0,1", "cuda:2147483648"}) {
+  for (const std::string words : {"",
+                                  "tpu",
+                                  "CPU",
+                                  "cpu,cpu",
+                                  "cpu:",
+                                  "cpu:sse9",
+                                  "cpu:0",
+                                  "cuda:",
+                                  "cuda:x",
+                                  "cuda:-1",
+                                  "cuda:+1",
+                                  "cuda: 1",
+                                  "cuda:1 ",
+                                  "cuda:0,",
+                                  ",cuda:0",
+                                  "cuda:0,cpu",
+                                  "cuda,cuda:1",
+                                  "cuda:all,cuda:0",
+                                  "cuda:0,1",
+                                  "cuda:2147483648"}) {
     EXPECT_FALSE(ParseDevice(words).has_value()) << words;
   }
 }

@@ -39,6 +39,11 @@ from workloads import batch_sizes, few, flops, padded, sequences
 # Of two values of unit vectors: rounding in fp32, and in bf16.
 AGREES = {"fp32": 1e-4, "bf16": 2e-2}
 PASSES_SECONDS = 0.5
+# What caps the instructions of oneDNN (in OpenVINO and PyTorch), of PyTorch's
+# own kernels, and of MKL.
+CAPS = {"avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2",
+                 "ATEN_CPU_CAPABILITY": "avx2",
+                 "MKL_ENABLE_INSTRUCTIONS": "AVX2"}}
 
 
 class Encoderd:
@@ -48,7 +53,7 @@ class Encoderd:
         self.name = f"encoderd {dtype}"
         self.child = subprocess.Popen(
             [options.bench, f"--model={options.model}", f"--dtype={dtype}",
-             f"--ids={ids_file}", f"--threads={options.cores}",
+             f"--device={options.device}", f"--ids={ids_file}", f"--threads={options.cores}",
              f"--max_batch_tokens={batch_tokens}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self.child.stdout.readline().strip() != "ready":
@@ -303,6 +308,9 @@ def main():
         dict.fromkeys(kind.__name__ for kind, _ in peers.PEERS)),
         help="those to compare with, all together in memory; Torch, which the "
         "others' vectors are held against, is always there")
+    parser.add_argument("--isa", choices=CAPS, help="the best instructions "
+                        "that an engine may use; ONNX Runtime knows no such "
+                        "cap and uses all")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cores", type=int,
                         default=len(os.sched_getaffinity(0)))
@@ -314,6 +322,8 @@ def main():
     options.version = commit.stdout.strip() or "unknown"
     options.name = os.path.basename(options.model.rstrip("/"))
     print(f"{platform.machine()}, {options.cores} cores", file=sys.stderr)
+    options.device = f"cpu:{options.isa}" if options.isa else "cpu"
+    os.environ.update(CAPS.get(options.isa, {}))  # before a peer is loaded
     with tempfile.TemporaryDirectory() as scratch:
         if options.model in random_model.SHAPES:
             random_model.write(options.model, scratch, options.layers)

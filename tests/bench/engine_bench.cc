@@ -39,7 +39,12 @@ T OrFail(absl::StatusOr<T> value, int code = kFailed) {
 
 double Peak(const Flags& flags, DType dtype, int32_t threads, double seconds) {
   const double given = flags.peak_tflops * 1e12;
-  return given > 0 ? given : MeasurePeak(dtype, threads, seconds);
+  if (given > 0) return given;
+  const auto choice = ParseDevice(flags.device);
+  const cpu::Isa best = cpu::DetectIsa();
+  return MeasurePeak(dtype,
+                     choice.has_value() ? choice->isa.value_or(best) : best,
+                     threads, seconds);
 }
 
 std::vector<TokenSequence> SequencesOf(const std::string& path) {

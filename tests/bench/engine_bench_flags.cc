@@ -22,7 +22,7 @@ const char kEngineBenchUsage[] =
     R"(engine_bench: the engine alone, ids in, vectors out; one JSON object a line.
 
   --model=minilm|bert-base|bert-large|FOLDER   the first three: random weights
-  --device=cpu|cuda|cuda:N
+  --device=cpu|cpu:INSTRUCTIONS|cuda|cuda:N
   --dtype=fp32|bf16|fp16
   --products=dtype|fp8      what products multiply on a card
   --threads=N               Sessions; 0 (default): as many as fill the device

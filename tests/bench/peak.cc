@@ -5,8 +5,6 @@
 #include <thread>
 #include <vector>
 
-#include "engine/device/cpu/cpu_info.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -82,9 +80,8 @@ struct Loop {
   double flops_per_step;
 };
 
-Loop LoopFor(DType dtype) {
+Loop LoopFor(DType dtype, cpu::Isa isa) {
 #if defined(__x86_64__)
-  const cpu::Isa isa = cpu::DetectIsa();
   if (dtype == DType::kBF16) {
     if (isa < cpu::Isa::kAvx512Bf16) return {nullptr, 0};
     return {Bf16Steps, kChains * 64.0};
@@ -104,8 +101,8 @@ double Now() {
 
 }  // namespace
 
-double MeasurePeak(DType dtype, int32_t threads, double seconds) {
-  const Loop loop = LoopFor(dtype);
+double MeasurePeak(DType dtype, cpu::Isa isa, int32_t threads, double seconds) {
+  const Loop loop = LoopFor(dtype, isa);
   if (loop.run == nullptr) return 0;
   std::vector<double> rates(threads);
   std::vector<std::thread> workers;

@@ -5,13 +5,14 @@
 #include <cstdint>
 
 #include "engine/base/tensor.h"
+#include "engine/device/cpu/cpu_info.h"
 
 namespace encoderd {
 
 // FLOP/s that `threads` threads reach together in `dtype` by nothing but
-// independent multiply-adds of the widest instructions; 0 where the CPU has no
-// bf16 instruction. Takes about `seconds`.
-double MeasurePeak(DType dtype, int32_t threads, double seconds);
+// independent multiply-adds of the widest instructions of `isa`, which the CPU
+// has; 0 where there is none for bf16. Takes about `seconds`.
+double MeasurePeak(DType dtype, cpu::Isa isa, int32_t threads, double seconds);
 
 }  // namespace encoderd
 

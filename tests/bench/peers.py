@@ -13,7 +13,7 @@ import tempfile
 import numpy as np
 
 
-def _torch_model(folder, dtype="float32"):
+def torch_model(folder, dtype="float32"):
     import torch
     import transformers
 
@@ -29,8 +29,10 @@ def _torch_model(folder, dtype="float32"):
 
         def forward(self, input_ids, attention_mask):
             states = self.encoder(input_ids=input_ids,
-                                  attention_mask=attention_mask)[0].float()
-            mask = attention_mask.unsqueeze(-1).float()
+                                  attention_mask=attention_mask)[0]
+            states = states.to(torch.promote_types(states.dtype,
+                                                   torch.float32))
+            mask = attention_mask.unsqueeze(-1).to(states.dtype)
             mean = (states * mask).sum(1) / mask.sum(1)
             return torch.nn.functional.normalize(mean, dim=1)
 
@@ -64,7 +66,7 @@ class Torch:
         self.name = f"torch {dtype}"
         self.dtype = dtype
         self.cores = cores
-        self.model = _torch_model(
+        self.model = torch_model(
             folder, "bfloat16" if dtype == "bf16" else "float32")
 
     @staticmethod
@@ -102,7 +104,7 @@ class OpenVino:
     def __init__(self, folder, dtype, cores):
         import openvino as ov
         self.name = f"OpenVINO {dtype}"
-        model = ov.convert_model(_torch_model(folder),
+        model = ov.convert_model(torch_model(folder),
                                  example_input=_example())
         precision = "bf16" if dtype == "bf16" else "f32"
         self.compiled = {
@@ -153,7 +155,7 @@ class OnnxRuntime:
             plain = os.path.join(scratch, "model.onnx")
             fused = os.path.join(scratch, "fused.onnx")
             axes = {0: "batch", 1: "tokens"}
-            model = _torch_model(folder)
+            model = torch_model(folder)
             model.encoder.set_attn_implementation("eager")
             torch.onnx.export(
                 model, _example(), plain, dynamo=False, opset_version=17,

@@ -51,6 +51,8 @@ class CpuDevice : public Device {
     absl::StatusOr<Product> product =
         Product::Create(kernels_, weights, activation);
     if (!product.ok()) return product.status();
+    product_bytes_ =
+        std::max(product_bytes_, product->scratch_bytes(kProductRows));
     return std::unique_ptr<DeviceLinear>(
         absl::make_unique<CpuLinear>(*std::move(product)));
   }
@@ -103,7 +105,7 @@ class CpuDevice : public Device {
 
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {
-    return NewCpuExecutor(kernels_, limits, team_.get());
+    return NewCpuExecutor(kernels_, limits, product_bytes_, team_.get());
   }
 
  private:
@@ -115,7 +117,8 @@ class CpuDevice : public Device {
   const Kernels& kernels_;
   const Isa isa_;
   const std::shared_ptr<Team> team_;
-  ModelSizes sizes_;  // of the expected model
+  ModelSizes sizes_;           // of the expected model
+  int64_t product_bytes_ = 0;  // the most that a product asks for
 };
 
 }  // namespace

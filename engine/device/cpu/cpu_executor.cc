@@ -95,7 +95,7 @@ class CpuExecutor : public Executor {
   CpuExecutor(const CpuExecutor&) = delete;
   CpuExecutor& operator=(const CpuExecutor&) = delete;
 
-  absl::Status TakeScratch();
+  absl::Status TakeScratch(int64_t product_bytes);
 
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
   int64_t row_block() const override { return kProductRows; }
@@ -141,7 +141,8 @@ class CpuExecutor : public Executor {
   void RunKernel(const O& op, void* scratch) const {
     static_cast<const Kernel<O>&>(kernels_).run(op, scratch);
   }
-  void Multiply(const ProductOp& op, Range rows) const;
+  void Multiply(const ProductOp& op, Range rows,
+                const ThreadScratch& scratch) const;
   // The heads of a part: those whose cost begins in its share of all.
   void Attend(const AttentionOp& op, int32_t part, int32_t parts,
               const ThreadScratch& scratch) const;
@@ -161,9 +162,10 @@ class CpuExecutor : public Executor {
   absl::Status status_;
 };
 
-absl::Status CpuExecutor::TakeScratch() {
+absl::Status CpuExecutor::TakeScratch(int64_t product_bytes) {
   const ModelSizes& model = limits_.model;
   ScratchBytes bytes;
+  bytes.product = product_bytes;
   bytes.attention =
       kernels_.attention_scratch_bytes(model.max_len, model.head_size());
   // A row: [H] or [E], whichever is more.
@@ -204,12 +206,14 @@ BatchRef CpuExecutor::Upload(const PackedBatch& batch) {
           batch.segment_ids.data()};
 }
 
-void CpuExecutor::Multiply(const ProductOp& op, Range range) const {
+void CpuExecutor::Multiply(const ProductOp& op, Range range,
+                           const ThreadScratch& scratch) const {
   const auto& linear = static_cast<const CpuLinear&>(*op.weights);
   const int64_t end = range.first + range.count;
   for (int64_t r = range.first; r < end; r += kProductRows) {
     const Range block = {r, std::min(kProductRows, end - r)};
-    linear.product.Run(Some(op.x, block), Some(op.y, block));
+    linear.product.Run(Some(op.x, block), Some(op.y, block),
+                       scratch.product.data());
   }
 }
 
@@ -218,11 +222,13 @@ void CpuExecutor::Do(const ProductOp& op) {
   const int64_t rows = op.x.rows, panels = product.panels();
   const bool few = rows <= kFewRows;
   pass_->Run(few ? static_cast<int32_t>(panels) : MostParts(rows), scratch_,
-             [&](int32_t part, int32_t parts, const ThreadScratch&) {
-               if (!few) return Multiply(op, RowsOfPart(rows, part, parts));
+             [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
+               if (!few)
+                 return Multiply(op, RowsOfPart(rows, part, parts), scratch);
                const int64_t first = panels * part / parts;
                product.RunPanels(op.x, first,
-                                 panels * (part + 1) / parts - first, op.y);
+                                 panels * (part + 1) / parts - first, op.y,
+                                 scratch.product.data());
              });
 }
 
@@ -289,9 +295,10 @@ void CpuExecutor::Do(const PoolOp& op) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Executor>> NewCpuExecutor(
-    const Kernels& kernels, const ExecutorLimits& limits, Team* team) {
+    const Kernels& kernels, const ExecutorLimits& limits, int64_t product_bytes,
+    Team* team) {
   auto executor = absl::make_unique<CpuExecutor>(kernels, limits, team);
-  const absl::Status status = executor->TakeScratch();
+  const absl::Status status = executor->TakeScratch(product_bytes);
   if (!status.ok()) return status;
   return std::unique_ptr<Executor>(std::move(executor));
 }

@@ -34,9 +34,11 @@ using CpuEmbeddings = Held<DeviceEmbeddings, EmbeddingWeights>;
 using CpuAttentionBias = Held<DeviceAttentionBias, HostMatrix>;
 using CpuRotation = Held<DeviceRotation, std::pair<HostMatrix, HostMatrix>>;
 
+// product_bytes: the most scratch that a product of kProductRows rows asks for.
 // `team` outlives it. RESOURCE_EXHAUSTED if memory is unavailable.
 absl::StatusOr<std::unique_ptr<Executor>> NewCpuExecutor(
-    const Kernels& kernels, const ExecutorLimits& limits, Team* team);
+    const Kernels& kernels, const ExecutorLimits& limits, int64_t product_bytes,
+    Team* team);
 
 }  // namespace cpu
 }  // namespace encoderd

@@ -54,7 +54,8 @@ struct Kernels : Kernel<EmbedOp>,
   int64_t (*packed_floats)(int64_t in, int64_t out);
   void (*pack)(const void* weights, int64_t in, int64_t out, float* packed);
   void (*product)(const PackedWeights& weights, const Matrix& x, int64_t first,
-                  int64_t count, const Matrix& y);
+                  int64_t count, const Matrix& y, void* scratch);
+  int64_t (*product_scratch_bytes)(int64_t rows, int64_t in, int64_t out);
 };
 
 // Tables of one translation unit each; null where the compiler or the target
@@ -95,6 +96,7 @@ inline constexpr Kernels kTable = {
     PackedFloats<E>,
     PackWeights<E>,
     Product<E, MultiplyAdd>,
+    ProductScratchBytes<E>,
 };
 
 }  // namespace ENCODERD_ISA

@@ -29,16 +29,22 @@ class Product {
                                         const LinearWeights& weights,
                                         Activation activation);
 
+  // Scratch of a run of up to `rows` rows, aligned to 64; runs of any product
+  // may share it one after another.
+  int64_t scratch_bytes(int64_t rows) const {
+    return kernels_->product_scratch_bytes(rows, weights_.in, weights_.out);
+  }
+
   // x [rows,in], y [rows,out] in the element type; y must not alias x.
-  void Run(const Matrix& x, const Matrix& y) const {
-    RunPanels(x, 0, panels(), y);
+  void Run(const Matrix& x, const Matrix& y, void* scratch) const {
+    RunPanels(x, 0, panels(), y, scratch);
   }
 
   // The columns come in panels: of these, first .. first + count - 1 of y.
   int64_t panels() const { return panels_; }
-  void RunPanels(const Matrix& x, int64_t first, int64_t count,
-                 const Matrix& y) const {
-    kernels_->product(weights_, x, first, count, y);
+  void RunPanels(const Matrix& x, int64_t first, int64_t count, const Matrix& y,
+                 void* scratch) const {
+    kernels_->product(weights_, x, first, count, y, scratch);
   }
 
  private:

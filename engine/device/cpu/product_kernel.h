@@ -1,9 +1,12 @@
 // y [rows,out] = activation(x [rows,in] W^T + b), for some panels of columns.
 //
 // W is packed once in panels of kProductPanel vectors of outputs, [in words]
-// [vectors * kLanes]. Each panel stays in L2 while all rows pass, and the next
-// one is fetched meanwhile. The sums of some rows (float) come to a tile in L1,
-// where bias and activation are applied; the result is rounded once.
+// [vectors * kLanes]. The inputs are taken in equal blocks of at most
+// kBlockWords, so that rows and panel stay in L2: all panels of the first
+// block, then those of the next. While all rows pass one part of a panel, the
+// next part is fetched. The sums of a block (float) come to a tile in L1 and
+// are added to those of the blocks before it; after the last one bias and
+// activation are applied, and the result is rounded once.
 //
 // 2 in out FLOPs a row; W is read once for all rows of a call. bf16: pairs of
 // bf16 are multiplied and added in float; of an odd `in` the last value counts
@@ -35,24 +38,50 @@ void PackWeights(const void* weights, int64_t in, int64_t out, float* packed) {
                              in, out, in, packed);
 }
 
-// The columns of a panel, and what their sums need.
+constexpr int64_t kBlockWords = 512;
+
+// Equal blocks; a multiple of 16 words but for the last.
+inline int64_t BlockOfWords(int64_t words) {
+  const int64_t blocks = (words + kBlockWords - 1) / kBlockWords;
+  return blocks <= 1 ? words : (words / blocks + 15) / 16 * 16;
+}
+
+// The sums of all blocks but the last: [rows, whole panels].
 template <typename E>
+int64_t ProductScratchBytes(int64_t rows, int64_t in, int64_t out) {
+  const int64_t words = Words<E>(in);
+  if (BlockOfWords(words) >= words) return 0;
+  return rows * (out + kProductColumns) * 4;
+}
+
+// The columns of a panel, and what their sums need.
 struct Panel {
-  const float* weights;
   const float* bias;
   const float* last;  // of an odd `in` in bf16: the last weights; else null
   int64_t vectors;
   int64_t columns;  // within the matrix, at most vectors * kLanes
 };
 
-// y = function(sums + bias), of one row; x_last: its last value.
+// sums = tile + sums, or the tile where `first`; one row.
+ENCODERD_INLINE void KeepRow(const float* tile, bool first, int64_t vectors,
+                             float* sums) {
+  for (int64_t v = 0; v < vectors; ++v) {
+    const F value = F32::Load(tile + v * kLanes);
+    F32::Store(first ? value : value + F32::Load(sums + v * kLanes),
+               sums + v * kLanes);
+  }
+}
+
+// y = function(tile + sums + bias), of one row; sums null: none. x_last: its
+// last value.
 template <typename E, typename Function>
-ENCODERD_INLINE void FinishRow(const Function& function, const float* sums,
-                               const Panel<E>& panel, float x_last,
-                               typename E::Element* y) {
+ENCODERD_INLINE void FinishRow(const Function& function, const float* tile,
+                               const float* sums, const Panel& panel,
+                               float x_last, typename E::Element* y) {
   for (int64_t v = 0; v < panel.vectors; ++v) {
     const int64_t at = v * kLanes, left = panel.columns - at;
-    F sum = F32::Load(sums + at);
+    F sum = F32::Load(tile + at);
+    if (sums != nullptr) sum += F32::Load(sums + at);
     if (panel.last != nullptr) {
       const U word = *reinterpret_cast<const UAny*>(panel.last + at);
       sum += x_last * reinterpret_cast<F>(word << 16);
@@ -71,41 +100,56 @@ ENCODERD_INLINE void FinishRow(const Function& function, const float* sums,
 // Panels first .. first + count - 1.
 template <typename E, typename Op>
 void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
-             int64_t count, const Matrix& y) {
+             int64_t count, const Matrix& y, void* scratch) {
   using Element = typename E::Element;
   const int64_t in = weights.in, out = weights.out;
   const int64_t row_bytes = in * static_cast<int64_t>(sizeof(Element));
   const int64_t words = Words<E>(in), whole = row_bytes / 4;
+  const int64_t block = BlockOfWords(words);
+  const int64_t sums_stride = count * kProductColumns;
   float tile[kTileRows * kProductColumns];
-  for (int64_t p = first; p < first + count; ++p) {
-    const int64_t column = p * kProductColumns;
-    const int64_t left = Vectors(out) - p * kProductPanel;
-    Panel<E> panel;
-    panel.vectors = left < kProductPanel ? left : kProductPanel;
-    panel.columns = out - column;
-    panel.weights = weights.packed + column * words;
-    panel.bias = weights.bias + column;
-    const float* const end = panel.weights + words * panel.vectors * kLanes;
-    panel.last = whole < words ? end - panel.vectors * kLanes : nullptr;
-    Ahead ahead;
-    // Of one block of rows every panel is read but once, as fast as it comes.
-    if (x.rows > BlockRows(kProductPanel) && p + 1 < first + count) {
-      ahead.at = reinterpret_cast<const char*>(end);
-      ahead.end = ahead.at + words * panel.vectors * kLanes * 4;
-    }
-    for (int64_t r = 0; r < x.rows; r += kTileRows) {
-      const int64_t rows = x.rows - r < kTileRows ? x.rows - r : kTileRows;
-      const Element* from = static_cast<const Element*>(x.data) + r * in;
-      Element* to = static_cast<Element*>(y.data) + r * out + column;
-      DotPanel<Op>(panel.vectors, rows, reinterpret_cast<const char*>(from),
-                   row_bytes, panel.weights, whole, tile, kProductColumns,
-                   &ahead);
-      WithActivation<E>(weights.activation, [&](auto function) {
-        for (int64_t t = 0; t < rows; ++t, from += in, to += out) {
-          FinishRow<E>(function, tile + t * kProductColumns, panel,
-                       E::LoadOne(from + in - 1), to);
+  for (int64_t k = 0; k == 0 || k < whole; k += block) {
+    const int64_t steps = whole - k < block ? whole - k : block;
+    const bool last_block = k + steps >= whole;
+    for (int64_t p = first; p < first + count; ++p) {
+      const int64_t column = p * kProductColumns;
+      const int64_t left = Vectors(out) - p * kProductPanel;
+      Panel panel;
+      panel.vectors = left < kProductPanel ? left : kProductPanel;
+      panel.columns = out - column;
+      panel.bias = weights.bias + column;
+      const int64_t width = panel.vectors * kLanes;
+      const float* const part = weights.packed + column * words + k * width;
+      panel.last = whole < words ? part + (whole - k) * width : nullptr;
+      Ahead ahead;
+      // Of one block of rows every part is read but once, as fast as it comes.
+      if (x.rows > BlockRows(kProductPanel) && p + 1 < first + count) {
+        ahead.at = reinterpret_cast<const char*>(part + words * width);
+        ahead.end = ahead.at + steps * width * 4;
+      }
+      for (int64_t r = 0; r < x.rows; r += kTileRows) {
+        const int64_t rows = x.rows - r < kTileRows ? x.rows - r : kTileRows;
+        const Element* from = static_cast<const Element*>(x.data) + r * in;
+        float* sums = static_cast<float*>(scratch) + r * sums_stride + column -
+                      first * kProductColumns;
+        DotPanel<Op>(panel.vectors, rows,
+                     reinterpret_cast<const char*>(from) + k * 4, row_bytes,
+                     part, steps, tile, kProductColumns, &ahead);
+        if (!last_block) {
+          for (int64_t t = 0; t < rows; ++t, sums += sums_stride) {
+            KeepRow(tile + t * kProductColumns, k == 0, panel.vectors, sums);
+          }
+          continue;
         }
-      });
+        Element* to = static_cast<Element*>(y.data) + r * out + column;
+        WithActivation<E>(weights.activation, [&](auto function) {
+          for (int64_t t = 0; t < rows; ++t) {
+            FinishRow<E>(function, tile + t * kProductColumns,
+                         k == 0 ? nullptr : sums + t * sums_stride, panel,
+                         E::LoadOne(from + (t + 1) * in - 1), to + t * out);
+          }
+        });
+      }
     }
   }
 }

@@ -33,13 +33,15 @@ absl::Status Take(int64_t bytes, absl::string_view what,
 }
 
 ScratchBytes LargerOf(const ScratchBytes& a, const ScratchBytes& b) {
-  return {std::max(a.attention, b.attention), std::max(a.row, b.row)};
+  return {std::max(a.product, b.product), std::max(a.attention, b.attention),
+          std::max(a.row, b.row)};
 }
 
 }  // namespace
 
 absl::Status TakeScratch(const ScratchBytes& bytes, ThreadScratch* scratch) {
-  absl::Status status = Take(bytes.attention, "attention", &scratch->attention);
+  absl::Status status = Take(bytes.product, "product", &scratch->product);
+  status.Update(Take(bytes.attention, "attention", &scratch->attention));
   status.Update(Take(bytes.row, "row", &scratch->row));
   return status;
 }

@@ -29,11 +29,13 @@ namespace cpu {
 
 // Memory of one thread for the ops that ask for some.
 struct ThreadScratch {
+  AlignedBuffer product;
   AlignedBuffer attention;
   AlignedBuffer row;
 };
 
 struct ScratchBytes {
+  int64_t product = 0;
   int64_t attention = 0;
   int64_t row = 0;
 

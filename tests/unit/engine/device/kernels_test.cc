@@ -29,7 +29,7 @@ class KernelsTest : public KernelTest {
     const absl::StatusOr<Product> product =
         Product::Create(kernels_, one, function);
     EXPECT_TRUE(product.ok()) << product.status();
-    if (product.ok()) product->Run(View(bytes, rows), View(y, rows));
+    if (product.ok()) product->Run(View(bytes, rows), View(y, rows), nullptr);
     return Floats(y);
   }
 

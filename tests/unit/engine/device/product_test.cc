@@ -41,6 +41,7 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
     }
     product_ = Product::Create(KernelsOf(GetParam()), weights_, activation);
     ASSERT_TRUE(product_.ok()) << product_.status();
+    scratch_ = AlignedBuffer(product_->scratch_bytes(rows));
     element_ = bf16 ? 2 : 4;
     x_bytes_.resize(x_.size() * element_);
     for (size_t i = 0; i < x_.size(); ++i) {
@@ -64,7 +65,8 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
     const int64_t panels = product_->panels();
     for (int64_t part = 0; part < parts; ++part) {
       const int64_t begin = panels * part / parts;
-      product_->RunPanels(from, begin, panels * (part + 1) / parts - begin, to);
+      product_->RunPanels(from, begin, panels * (part + 1) / parts - begin, to,
+                          scratch_.data());
     }
     return y;
   }
@@ -130,6 +132,7 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
   std::vector<float> x_;
   std::string x_bytes_;
   absl::StatusOr<Product> product_ = absl::UnknownError("not prepared");
+  AlignedBuffer scratch_;
   int64_t element_ = 4;
 };
 
@@ -186,7 +189,7 @@ TEST_P(ProductTest, WritesNothingBeyondItsColumnsAndRows) {
     const std::string all = Run(0, 5);
     std::string y(all.size() + 64, 'x');
     product_->Run({&x_bytes_[0], 5, 32, GetParam().dtype},
-                  {y.data(), 5, out, GetParam().dtype});
+                  {y.data(), 5, out, GetParam().dtype}, scratch_.data());
     EXPECT_EQ(y, all + std::string(64, 'x')) << out;
   }
 }

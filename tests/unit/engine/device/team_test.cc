@@ -17,7 +17,7 @@ namespace encoderd {
 namespace cpu {
 namespace {
 
-constexpr ScratchBytes kSome = {128, 192};
+constexpr ScratchBytes kSome = {64, 128, 192};
 
 // A Team with an executor for each core.
 class FullTeam : public Team {
@@ -185,7 +185,7 @@ TEST(TeamScratchTest, NamesWhatItCannotHave) {
   GTEST_SKIP() << "a sanitizer ends the program instead";
 #endif
   FullTeam team(2);
-  const absl::Status status = team.Reserve({int64_t{1} << 60, 64});
+  const absl::Status status = team.Reserve({64, int64_t{1} << 60, 64});
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(status.message().find("attention scratch"), std::string::npos)
       << status;
@@ -198,7 +198,7 @@ TEST(TeamScratchTest, HelpersKeepWhatTheyHaveIfMoreCannotBeHad) {
 #endif
   FullTeam team(2);
   ASSERT_TRUE(team.Reserve(kSome).ok());
-  EXPECT_FALSE(team.Reserve({int64_t{1} << 60, 64}).ok());
+  EXPECT_FALSE(team.Reserve({64, int64_t{1} << 60, 64}).ok());
   Team::Pass pass(&team);
   ThreadScratch scratch;
   std::atomic<bool> helped{false};

@@ -24,7 +24,7 @@ class EncoderSession : public Session {
         executor_(std::move(executor)) {}
 
   // ModelSizes::scratch_columns counts these columns.
-  absl::Status AllocateScratch() {
+  absl::Status AllocateScratch(int64_t max_len) {
     const ModelSizes& sizes = layers_.sizes;
     const int64_t tokens = max_batch_tokens_, hidden = sizes.hidden_size;
     const int64_t block = std::min(tokens, executor_->row_block());
@@ -32,8 +32,10 @@ class EncoderSession : public Session {
     if (layers_.projection != nullptr)
       status.Update(Allocate(tokens, sizes.embedding_size, &embedded_));
     if (sizes.pre_norm) status.Update(Allocate(tokens, hidden, &normed_));
-    status.Update(Allocate(tokens, 3 * hidden, &qkv_));
-    status.Update(Allocate(tokens, hidden, &context_));
+    const int64_t group =
+        std::min(tokens, std::max<int64_t>(executor_->row_block(), max_len));
+    status.Update(Allocate(group, 3 * hidden, &qkv_));
+    status.Update(Allocate(group, hidden, &context_));
     status.Update(Allocate(block, hidden, &projected_));
     status.Update(Allocate(block, sizes.inner_columns(), &inner_));
     if (sizes.gated)
@@ -62,7 +64,7 @@ class EncoderSession : public Session {
     if (pre_norm && first != nullptr)
       executor_->Run(AddNormOp{x, Matrix(), Here(*first).norm, Matrix(), n});
     for (int32_t l = 0; l < last_layer; ++l) {
-      RunLayer(layers_.steps[l], n);
+      RunLayer(layers_.steps[l], batch, n);
       Give(l + 1 < num_layers() ? RowsOf(hidden_, 0, batch_.rows) : n, l + 1,
            batch, outputs, result);
     }
@@ -201,20 +203,41 @@ class EncoderSession : public Session {
     if (sum.data != nullptr && swaps) std::swap(hidden_, projected_);
   }
 
-  void Rotate(const LayerSpec& spec, Matrix qkv) {
+  // Whole sequences, first_sequence .. end_sequence - 1, and their rows.
+  struct Group {
+    int64_t first_sequence, end_sequence;
+    int64_t first, rows;
+  };
+
+  // The sequences from `first_sequence` on whose rows lie in one row block, or
+  // the first alone.
+  Group GroupFrom(int64_t first_sequence, const PackedBatch& batch) const {
+    const int64_t block = executor_->row_block();
+    const std::vector<int32_t>& begins = batch.cu_seqlens;
+    const int32_t first = begins[first_sequence];
+    int64_t end = first_sequence + 1;
+    while (end < batch.num_sequences() && begins[end + 1] - first <= block)
+      ++end;
+    return {first_sequence, end, first, begins[end] - first};
+  }
+
+  void Rotate(const LayerSpec& spec, const Group& group, Matrix qkv) {
     if (spec.rotation < 0) return;
     const DeviceRotation& by = Here(*layers_.rotations[spec.rotation]);
     executor_->Run(RotateOp{qkv, layers_.sizes.num_attention_heads,
                             layers_.sizes.head_size(), by.cos, by.sin, by.pairs,
-                            batch_.position_ids});
+                            batch_.position_ids + group.first});
   }
 
-  void Attend(const LayerSpec& spec, Matrix qkv, Matrix context) {
+  void Attend(const LayerSpec& spec, const Group& group, Matrix qkv,
+              Matrix context) {
     AttentionOp op;
     op.qkv = qkv;
     op.heads = layers_.sizes.num_attention_heads;
     op.head_size = layers_.sizes.head_size();
     op.reach = spec.reach;
+    op.first_sequence = group.first_sequence;
+    op.sequence_count = group.end_sequence - group.first_sequence;
     op.context = context;
     if (layers_.attention_bias != nullptr) {
       const DeviceAttentionBias& bias = Here(*layers_.attention_bias);
@@ -225,24 +248,33 @@ class EncoderSession : public Session {
   }
 
   // n [T,H]: what the layer reads of the states and leaves for the next one,
-  // the states themselves post-norm. What comes after attention knows no
-  // sequences, so it runs in blocks of rows that stay in cache.
-  void RunLayer(const EncoderStep& step, Matrix n) {
+  // the states themselves post-norm. Sequences are independent, so a layer runs
+  // for one group after another, whose rows stay in cache.
+  void RunLayer(const EncoderStep& step, const PackedBatch& batch, Matrix n) {
+    for (int64_t b = 0; b < batch.num_sequences();) {
+      const Group group = GroupFrom(b, batch);
+      RunGroup(step, group, n);
+      b = group.end_sequence;
+    }
+  }
+
+  // What comes after attention knows no sequences: it runs in row blocks.
+  void RunGroup(const EncoderStep& step, const Group& group, Matrix n) {
     const EncoderLayer& layer = *step.weights;
-    const int64_t tokens = n.rows;
-    const Matrix qkv = RowsOf(qkv_, 0, tokens);
-    const Matrix context = RowsOf(context_, 0, tokens);
+    const Matrix qkv = RowsOf(qkv_, 0, group.rows);
+    const Matrix context = RowsOf(context_, 0, group.rows);
     const bool normed = layer.attention_norm != nullptr;
-    Multiply(normed ? n : RowsOf(hidden_, 0, tokens), layer.qkv, qkv);
-    Rotate(step.spec, qkv);
-    Attend(step.spec, qkv, context);
+    Multiply(RowsOf(normed ? n : hidden_, group.first, group.rows), layer.qkv,
+             qkv);
+    Rotate(step.spec, group, qkv);
+    Attend(step.spec, group, qkv, context);
     const int64_t block = projected_.rows;
-    for (int64_t r = 0; r < tokens; r += block) {
-      const int64_t rows = std::min(block, tokens - r);
-      const Matrix ns = RowsOf(n, r, rows);
+    for (int64_t r = 0; r < group.rows; r += block) {
+      const int64_t rows = std::min(block, group.rows - r);
+      const Matrix ns = RowsOf(n, group.first + r, rows);
       Multiply(RowsOf(context, r, rows), layer.attention_output,
                RowsOf(projected_, 0, rows));
-      AddNorm(r, rows, *step.after_attention, ns);
+      AddNorm(group.first + r, rows, *step.after_attention, ns);
       Matrix inner = RowsOf(inner_, 0, rows);
       Multiply(ns, layer.feed_forward_in, inner);
       if (layers_.sizes.gated) {
@@ -251,7 +283,7 @@ class EncoderSession : public Session {
         inner = gated;
       }
       Multiply(inner, layer.feed_forward_out, RowsOf(projected_, 0, rows));
-      AddNorm(r, rows, *step.after_feed_forward, ns);
+      AddNorm(group.first + r, rows, *step.after_feed_forward, ns);
     }
   }
 
@@ -263,8 +295,8 @@ class EncoderSession : public Session {
   Matrix embedded_;   // [max T,E], only with a projection
   Matrix hidden_;     // [max T,H]
   Matrix normed_;     // [max T,H], only pre-norm
-  Matrix qkv_;        // [max T,3H]
-  Matrix context_;    // [max T,H]
+  Matrix qkv_;        // [most rows of a group,3H]
+  Matrix context_;    // [most rows of a group,H]
   Matrix projected_;  // [row block,H]
   Matrix inner_;      // [row block,F], gated [row block,2F]
   Matrix gated_;      // [row block,F], only gated
@@ -292,7 +324,7 @@ absl::StatusOr<std::unique_ptr<Session>> NewEncoderSession(
   if (!executor.ok()) return executor.status();
   auto session = absl::make_unique<EncoderSession>(layers, here, tokens,
                                                    *std::move(executor));
-  absl::Status status = session->AllocateScratch();
+  absl::Status status = session->AllocateScratch(here.max_len);
   if (!status.ok()) return status;
   return std::unique_ptr<Session>(std::move(session));
 }

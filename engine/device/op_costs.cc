@@ -56,10 +56,14 @@ struct Coster {
   }
   OpTime operator()(const AttentionOp& op) const {
     const auto hidden = static_cast<double>(op.context.cols);
+    const auto first = static_cast<size_t>(op.first_sequence);
+    const size_t end = op.sequence_count == 0
+                           ? lengths.size()
+                           : first + static_cast<size_t>(op.sequence_count);
     double tokens = 0, pairs = 0;
-    for (const int32_t length : lengths) {
-      tokens += length;
-      pairs += PairsWithin(op.reach, length);
+    for (size_t s = first; s < end; ++s) {
+      tokens += lengths[s];
+      pairs += PairsWithin(op.reach, lengths[s]);
     }
     return {op.kName, 0, 4 * pairs * hidden,
             4 * tokens * hidden * ElementBytes(op.context)};

@@ -110,14 +110,18 @@ struct RotateOp {
   bool operator==(const RotateOp&) const = default;
 };
 
-// context [T,H] = softmax(Q K^T / sqrt(D) + bias) V for each sequence and head;
-// qkv [T,3H] as Q|K|V; context must not alias qkv.
+// context [rows,H] = softmax(Q K^T / sqrt(D) + bias) V for each of some
+// sequences, which have the rows, and each head; qkv [rows,3H] as Q|K|V;
+// context must not alias qkv.
 struct AttentionOp {
   static constexpr char kName[] = "attention";
   Matrix qkv;
   int32_t heads = 0;
   int32_t head_size = 0;
   Reach reach;
+  // Which sequences of the batch; with a count of 0 all.
+  int64_t first_sequence = 0;
+  int64_t sequence_count = 0;
   // Added to a score after the division by sqrt(D): of head h, query i and key
   // j of a sequence bias[h * bias_stride + j - i]. Null: none. It points into a
   // table [A,bias_stride], at the first head's distance 0.

@@ -239,14 +239,18 @@ void CpuExecutor::Attend(const AttentionOp& op, int32_t part, int32_t parts,
     const int64_t n = batch_->cu_seqlens[b + 1] - batch_->cu_seqlens[b];
     return n * (n + 32);
   };
-  const int64_t sequences = batch_->num_sequences();
+  const int64_t first_sequence = op.first_sequence;
+  const int64_t end_sequence = op.sequence_count == 0
+                                   ? batch_->num_sequences()
+                                   : first_sequence + op.sequence_count;
   int64_t all = 0;
-  for (int64_t b = 0; b < sequences; ++b) all += cost(b) * op.heads;
+  for (int64_t b = first_sequence; b < end_sequence; ++b)
+    all += cost(b) * op.heads;
   const int64_t begin = all * part / parts, end = all * (part + 1) / parts;
 
   AttentionOp some = op;
   int64_t before = 0;  // the cost of the sequences before this one
-  for (int64_t b = 0; b < sequences && before < end; ++b) {
+  for (int64_t b = first_sequence; b < end_sequence && before < end; ++b) {
     const int64_t one = cost(b);
     if (one == 0) continue;
     const auto head_at = [&](int64_t place) {
@@ -255,8 +259,9 @@ void CpuExecutor::Attend(const AttentionOp& op, int32_t part, int32_t parts,
     const int64_t first_head = head_at(begin), end_head = head_at(end);
     before += one * op.heads;
     if (first_head >= end_head) continue;
-    const int64_t first = batch_->cu_seqlens[b];
-    const int64_t length = batch_->cu_seqlens[b + 1] - first;
+    const int64_t first =
+        batch_->cu_seqlens[b] - batch_->cu_seqlens[first_sequence];
+    const int64_t length = batch_->cu_seqlens[b + 1] - batch_->cu_seqlens[b];
     some.qkv = RowsOf(op.qkv, first, length);
     some.context = RowsOf(op.context, first, length);
     some.first_head = static_cast<int32_t>(first_head);

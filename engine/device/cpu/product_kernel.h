@@ -56,6 +56,7 @@ int64_t ProductScratchBytes(int64_t rows, int64_t in, int64_t out) {
 
 // The columns of a panel, and what their sums need.
 struct Panel {
+  const float* weights;
   const float* bias;
   const float* last;  // of an odd `in` in bf16: the last weights; else null
   int64_t vectors;
@@ -97,59 +98,73 @@ ENCODERD_INLINE void FinishRow(const Function& function, const float* tile,
   }
 }
 
+// One part of a panel with all rows: `steps` words from word k on.
+template <typename E, typename Op>
+inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
+                         const Panel& panel, int64_t k, int64_t steps,
+                         Ahead ahead, float* sums, int64_t sums_stride,
+                         typename E::Element* y) {
+  using Element = typename E::Element;
+  const int64_t in = weights.in, out = weights.out;
+  const int64_t row_bytes = in * static_cast<int64_t>(sizeof(Element));
+  const bool ends = k + steps >= row_bytes / 4;
+  const auto* from = static_cast<const Element*>(x.data);
+  float tile[kTileRows * kProductColumns];
+  for (int64_t r = 0; r < x.rows; r += kTileRows) {
+    const int64_t rows = x.rows - r < kTileRows ? x.rows - r : kTileRows;
+    DotPanel<Op>(panel.vectors, rows,
+                 reinterpret_cast<const char*>(from + r * in) + k * 4,
+                 row_bytes, panel.weights + k * panel.vectors * kLanes, steps,
+                 tile, kProductColumns, &ahead);
+    if (!ends) {
+      for (int64_t t = 0; t < rows; ++t) {
+        KeepRow(tile + t * kProductColumns, k == 0, panel.vectors,
+                sums + (r + t) * sums_stride);
+      }
+      continue;
+    }
+    WithActivation<E>(weights.activation, [&](auto function) {
+      for (int64_t t = 0; t < rows; ++t) {
+        FinishRow<E>(function, tile + t * kProductColumns,
+                     k == 0 ? nullptr : sums + (r + t) * sums_stride, panel,
+                     E::LoadOne(from + (r + t + 1) * in - 1),
+                     y + (r + t) * out);
+      }
+    });
+  }
+}
+
 // Panels first .. first + count - 1.
 template <typename E, typename Op>
 void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
              int64_t count, const Matrix& y, void* scratch) {
   using Element = typename E::Element;
-  const int64_t in = weights.in, out = weights.out;
-  const int64_t row_bytes = in * static_cast<int64_t>(sizeof(Element));
-  const int64_t words = Words<E>(in), whole = row_bytes / 4;
+  const int64_t words = Words<E>(weights.in);
+  const int64_t whole = weights.in * static_cast<int64_t>(sizeof(Element)) / 4;
   const int64_t block = BlockOfWords(words);
-  const int64_t sums_stride = count * kProductColumns;
-  float tile[kTileRows * kProductColumns];
   for (int64_t k = 0; k == 0 || k < whole; k += block) {
     const int64_t steps = whole - k < block ? whole - k : block;
-    const bool last_block = k + steps >= whole;
-    for (int64_t p = first; p < first + count; ++p) {
-      const int64_t column = p * kProductColumns;
-      const int64_t left = Vectors(out) - p * kProductPanel;
+    for (int64_t p = 0; p < count; ++p) {
+      const int64_t column = (first + p) * kProductColumns;
+      const int64_t left = Vectors(weights.out - column);
       Panel panel;
       panel.vectors = left < kProductPanel ? left : kProductPanel;
-      panel.columns = out - column;
+      panel.columns = weights.out - column;
+      panel.weights = weights.packed + column * words;
       panel.bias = weights.bias + column;
       const int64_t width = panel.vectors * kLanes;
-      const float* const part = weights.packed + column * words + k * width;
-      panel.last = whole < words ? part + (whole - k) * width : nullptr;
+      panel.last = whole < words ? panel.weights + whole * width : nullptr;
       Ahead ahead;
       // Of one block of rows every part is read but once, as fast as it comes.
-      if (x.rows > BlockRows(kProductPanel) && p + 1 < first + count) {
-        ahead.at = reinterpret_cast<const char*>(part + words * width);
-        ahead.end = ahead.at + steps * width * 4;
+      if (x.rows > BlockRows(kProductPanel) && p + 1 < count) {
+        const float* const next = panel.weights + (words + k) * width;
+        ahead = {reinterpret_cast<const char*>(next),
+                 reinterpret_cast<const char*>(next + steps * width)};
       }
-      for (int64_t r = 0; r < x.rows; r += kTileRows) {
-        const int64_t rows = x.rows - r < kTileRows ? x.rows - r : kTileRows;
-        const Element* from = static_cast<const Element*>(x.data) + r * in;
-        float* sums = static_cast<float*>(scratch) + r * sums_stride + column -
-                      first * kProductColumns;
-        DotPanel<Op>(panel.vectors, rows,
-                     reinterpret_cast<const char*>(from) + k * 4, row_bytes,
-                     part, steps, tile, kProductColumns, &ahead);
-        if (!last_block) {
-          for (int64_t t = 0; t < rows; ++t, sums += sums_stride) {
-            KeepRow(tile + t * kProductColumns, k == 0, panel.vectors, sums);
-          }
-          continue;
-        }
-        Element* to = static_cast<Element*>(y.data) + r * out + column;
-        WithActivation<E>(weights.activation, [&](auto function) {
-          for (int64_t t = 0; t < rows; ++t) {
-            FinishRow<E>(function, tile + t * kProductColumns,
-                         k == 0 ? nullptr : sums + t * sums_stride, panel,
-                         E::LoadOne(from + (t + 1) * in - 1), to + t * out);
-          }
-        });
-      }
+      MultiplyPart<E, Op>(weights, x, panel, k, steps, ahead,
+                          static_cast<float*>(scratch) + p * kProductColumns,
+                          count * kProductColumns,
+                          static_cast<Element*>(y.data) + column);
     }
   }
 }

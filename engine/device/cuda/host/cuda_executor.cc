@@ -188,6 +188,7 @@ void CudaExecutor::Do(const AttentionOp& op) {
         " is not among those of this executor's model")));
   }
   AttentionOp part = op;
+  part.sequence_count = 0;  // a row block is a whole batch; graphs compare ops
   part.work = reinterpret_cast<const AttentionWork*>(batch_memory_.as<char>() +
                                                      layout_.attention_work);
   // A path's part of the list; in a bucket all of it: grids stay the same.

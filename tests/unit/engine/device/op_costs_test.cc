@@ -20,6 +20,13 @@ TEST(OpCostsTest, CountsEveryKeyOfAttentionWithoutALimit) {
   EXPECT_EQ(cost.bytes, 4 * 10 * 64 * 4);
 }
 
+TEST(OpCostsTest, CountsTheSequencesThatAnOpHas) {
+  AttentionOp op = Attention(Reach());
+  op.first_sequence = 1;
+  op.sequence_count = 2;
+  EXPECT_EQ(CostOf(op, {3, 7, 2, 5}).flops, 4 * (49 + 4) * 64);
+}
+
 TEST(OpCostsTest, CountsOnlyTheKeysWithinReach) {
   for (const Reach& reach :
        {Reach{-1, 0}, Reach{0, 0}, Reach{2, 1}, Reach{64, 3}, Reach{1, -1}}) {

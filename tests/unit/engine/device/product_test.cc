@@ -137,8 +137,15 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
 };
 
 TEST_P(ProductTest, EqualsTheReferenceAtOddShapes) {
-  for (const auto& [in, out] : std::vector<std::pair<int64_t, int64_t>>{
-           {1, 1}, {7, 21}, {75, 77}, {32, 96}, {130, 17}, {384, 384}}) {
+  for (const auto& [in, out] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 1},
+                                                {7, 21},
+                                                {75, 77},
+                                                {32, 96},
+                                                {130, 17},
+                                                {384, 384},
+                                                {1025, 50},
+                                                {1537, 21}}) {
     for (const int64_t rows : {1, 2, 9, 26, 131})
       ExpectEqualsReference(in, out, rows);
   }
@@ -170,6 +177,7 @@ TEST_P(ProductTest, PartsOfTheColumnsHaveTheBitsOfTheWhole) {
   }
   ExpectColumnsIndependent(75, 77);
   ExpectColumnsIndependent(64, 300);
+  ExpectColumnsIndependent(1537, 300);
   if (GetParam().isa == Isa::kPortable) return;  // slow here, the same code
   ExpectColumnsIndependent(768, 2304);
   ExpectColumnsIndependent(768, 3072);
@@ -213,6 +221,7 @@ TEST_P(ProductTest, ARowThatIsNoNumberStaysAlone) {
 TEST_P(ProductTest, KeepsARowsBitsAtOddShapes) {
   ExpectRowsIndependent(75, 77);
   ExpectRowsIndependent(33, 7);
+  ExpectRowsIndependent(1537, 77);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, ProductTest,

@@ -269,9 +269,11 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
         const int64_t width =
             at.key_vectors - v < kPanel ? at.key_vectors - v : kPanel;
         DotPanel<Op>(width, rows,
-                     reinterpret_cast<const char*>(q + first * stride),
-                     stride * sizeof(Element), keys + v * words * kLanes, words,
-                     scores + (v - start) * kLanes, at.score_stride, &ahead);
+                     {reinterpret_cast<const char*>(q + first * stride),
+                      static_cast<int64_t>(stride * sizeof(Element)),
+                      keys + v * words * kLanes, words,
+                      scores + (v - start) * kLanes, at.score_stride},
+                     &ahead);
       }
       if (op.bias != nullptr) {
         const float* bias = op.bias + head * op.bias_stride - first + first_key;
@@ -286,10 +288,10 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
         const int64_t width =
             at.value_vectors - v < kPanel ? at.value_vectors - v : kPanel;
         DotPanel<Op>(
-            width, rows, reinterpret_cast<const char*>(scores),
-            at.score_stride * 4,
-            values + (v * key_words + Words<E>(first_key) * width) * kLanes,
-            Words<E>(seen.end - first_key), out + v * kLanes, out_stride,
+            width, rows,
+            {reinterpret_cast<const char*>(scores), at.score_stride * 4,
+             values + (v * key_words + Words<E>(first_key) * width) * kLanes,
+             Words<E>(seen.end - first_key), out + v * kLanes, out_stride},
             &ahead);
       }
       StoreContext<E>(

@@ -7,8 +7,8 @@
 // broadcast for every row and step. R * C accumulators stay in registers: for
 // each step C loads of b and R broadcasts feed R * C fused multiply-adds.
 //
-// Each output is one sum in the order of k, whatever R and C are: blocking
-// never changes a bit.
+// Each output is one sum in the order of k, whatever R and C are: how rows and
+// columns are divided never changes a bit.
 //
 // A panel that the loop needs later can be brought near meanwhile (Ahead): a
 // line of cache a step. What hardware prefetches begins again at each panel.
@@ -60,48 +60,57 @@ struct Ahead {
   }
 };
 
+// What is multiplied: rows of a, k words each, by a panel; where it goes.
+struct Dot {
+  const char* a;
+  int64_t a_stride_bytes;
+  const float* b;  // [k][vectors]
+  int64_t k;
+  float* out;
+  int64_t out_stride;
+  bool add = false;  // to what is in out
+
+  ENCODERD_INLINE void SkipRows(int64_t rows) {
+    a += rows * a_stride_bytes;
+    out += rows * out_stride;
+  }
+};
+
 // next: k lines to fetch, or null.
 template <typename Op, int R, int C>
-ENCODERD_INLINE void DotBlock(const char* a, int64_t a_stride_bytes,
-                              const float* b, int64_t k, float* out,
-                              int64_t out_stride, const char* next) {
+ENCODERD_INLINE void DotBlock(const Dot& dot, const char* next) {
   F sum[R][C] = {};
-  for (int64_t step = 0; step < k; ++step) {
+  for (int64_t step = 0; step < dot.k; ++step) {
     if (next != nullptr) __builtin_prefetch(next + step * Ahead::kLine, 0, 2);
     F panel[C];
 #pragma GCC unroll 4
     for (int c = 0; c < C; ++c)
-      panel[c] = F32::Load(b + (step * C + c) * kLanes);
+      panel[c] = F32::Load(dot.b + (step * C + c) * kLanes);
 #pragma GCC unroll 24
     for (int r = 0; r < R; ++r) {
+      const char* const word = dot.a + r * dot.a_stride_bytes + step * 4;
 #pragma GCC unroll 4
-      for (int c = 0; c < C; ++c) {
-        sum[r][c] =
-            Op::Step(sum[r][c], a + r * a_stride_bytes + step * 4, panel[c]);
-      }
+      for (int c = 0; c < C; ++c)
+        sum[r][c] = Op::Step(sum[r][c], word, panel[c]);
     }
   }
 #pragma GCC unroll 24
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-    for (int c = 0; c < C; ++c)
-      F32::Store(sum[r][c], out + r * out_stride + c * kLanes);
+    for (int c = 0; c < C; ++c) {
+      float* const to = dot.out + r * dot.out_stride + c * kLanes;
+      F32::Store(dot.add ? F32::Load(to) + sum[r][c] : sum[r][c], to);
+    }
   }
 }
 
 // One block of exactly `rows` rows, 1 <= rows <= R.
 template <typename Op, int R, int C>
-inline void DotSomeRows(int64_t rows, const char* a, int64_t a_stride_bytes,
-                        const float* b, int64_t k, float* out,
-                        int64_t out_stride, const char* next) {
+inline void DotSomeRows(int64_t rows, const Dot& dot, const char* next) {
   if constexpr (R > 1) {
-    if (rows < R) {
-      DotSomeRows<Op, R - 1, C>(rows, a, a_stride_bytes, b, k, out, out_stride,
-                                next);
-      return;
-    }
+    if (rows < R) return DotSomeRows<Op, R - 1, C>(rows, dot, next);
   }
-  DotBlock<Op, R, C>(a, a_stride_bytes, b, k, out, out_stride, next);
+  DotBlock<Op, R, C>(dot, next);
 }
 
 // Rows of one block over panels of `vectors` vectors, at most.
@@ -110,37 +119,26 @@ constexpr int BlockRows(int vectors) {
 }
 
 template <typename Op, int C>
-inline void DotRows(int64_t rows, const char* a, int64_t a_stride_bytes,
-                    const float* b, int64_t k, float* out, int64_t out_stride,
-                    Ahead* ahead) {
+inline void DotRows(int64_t rows, Dot dot, Ahead* ahead) {
   constexpr int kRows = BlockRows(C);
   for (int64_t blocks = (rows + kRows - 1) / kRows; blocks > 0; --blocks) {
     const int64_t take = (rows + blocks - 1) / blocks;  // even blocks
-    DotSomeRows<Op, kRows, C>(take, a, a_stride_bytes, b, k, out, out_stride,
-                              ahead->Take(k));
-    a += take * a_stride_bytes;
-    out += take * out_stride;
+    DotSomeRows<Op, kRows, C>(take, dot, ahead->Take(dot.k));
+    dot.SkipRows(take);
     rows -= take;
   }
 }
 
-// b holds `vectors` <= 4 vectors a step.
+// dot.b holds `vectors` <= 4 vectors a step.
 template <typename Op>
-inline void DotPanel(int64_t vectors, int64_t rows, const char* a,
-                     int64_t a_stride_bytes, const float* b, int64_t k,
-                     float* out, int64_t out_stride, Ahead* ahead) {
+inline void DotPanel(int64_t vectors, int64_t rows, const Dot& dot,
+                     Ahead* ahead) {
   if constexpr (kPanel == 4) {
-    if (vectors == 4)
-      return DotRows<Op, 4>(rows, a, a_stride_bytes, b, k, out, out_stride,
-                            ahead);
-    if (vectors == 3)
-      return DotRows<Op, 3>(rows, a, a_stride_bytes, b, k, out, out_stride,
-                            ahead);
+    if (vectors == 4) return DotRows<Op, 4>(rows, dot, ahead);
+    if (vectors == 3) return DotRows<Op, 3>(rows, dot, ahead);
   }
-  if (vectors == 2)
-    return DotRows<Op, 2>(rows, a, a_stride_bytes, b, k, out, out_stride,
-                          ahead);
-  DotRows<Op, 1>(rows, a, a_stride_bytes, b, k, out, out_stride, ahead);
+  if (vectors == 2) return DotRows<Op, 2>(rows, dot, ahead);
+  DotRows<Op, 1>(rows, dot, ahead);
 }
 
 }  // namespace ENCODERD_ISA

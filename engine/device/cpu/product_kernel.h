@@ -4,8 +4,8 @@
 // [vectors * kLanes]. The inputs are taken in equal blocks of at most
 // kBlockWords, so that rows and panel stay in L2: all panels of the first
 // block, then those of the next. While all rows pass one part of a panel, the
-// next part is fetched. The sums of a block (float) come to a tile in L1 and
-// are added to those of the blocks before it; after the last one bias and
+// next part is fetched. Sums of kSumWords words (float) are added up in a tile
+// in L1, then with those of the blocks before; after the last block bias and
 // activation are applied, and the result is rounded once.
 //
 // 2 in out FLOPs a row; W is read once for all rows of a call. bf16: pairs of
@@ -39,6 +39,11 @@ void PackWeights(const void* weights, int64_t in, int64_t out, float* packed) {
 }
 
 constexpr int64_t kBlockWords = 512;
+// Words of one sum in registers. In float many sums of some terms are more
+// exact than one of all.
+template <typename E>
+constexpr int64_t kSumWords = sizeof(typename E::Element) == 4 ? 128
+                                                               : kBlockWords;
 
 // Equal blocks; a multiple of 16 words but for the last.
 inline int64_t BlockOfWords(int64_t words) {
@@ -112,10 +117,21 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
   float tile[kTileRows * kProductColumns];
   for (int64_t r = 0; r < x.rows; r += kTileRows) {
     const int64_t rows = x.rows - r < kTileRows ? x.rows - r : kTileRows;
-    DotPanel<Op>(panel.vectors, rows,
-                 reinterpret_cast<const char*>(from + r * in) + k * 4,
-                 row_bytes, panel.weights + k * panel.vectors * kLanes, steps,
-                 tile, kProductColumns, &ahead);
+    Dot dot = {reinterpret_cast<const char*>(from + r * in) + k * 4,
+               row_bytes,
+               panel.weights + k * panel.vectors * kLanes,
+               0,
+               tile,
+               kProductColumns};
+    int64_t done = 0;
+    do {
+      dot.k = steps - done < kSumWords<E> ? steps - done : kSumWords<E>;
+      dot.add = done > 0;
+      DotPanel<Op>(panel.vectors, rows, dot, &ahead);
+      dot.a += dot.k * 4;
+      dot.b += dot.k * panel.vectors * kLanes;
+      done += dot.k;
+    } while (done < steps);
     if (!ends) {
       for (int64_t t = 0; t < rows; ++t) {
         KeepRow(tile + t * kProductColumns, k == 0, panel.vectors,

@@ -25,6 +25,16 @@ add_test(NAME metrics_page
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/metrics_page_test.py
                  --server $<TARGET_FILE:encoderd_fake_server>)
 set_tests_properties(metrics_page PROPERTIES LABELS integration TIMEOUT 120)
+
+# gRPC's list of interoperability cases, by the generated Python code that client.cmake installs, and by grpcurl.
+foreach(theme interop interop_status interop_limits interop_go)
+  add_test(NAME ${theme}
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/${theme}_test.py
+                   --server $<TARGET_FILE:encoderd_fake_server>)
+  set_tests_properties(${theme} PROPERTIES LABELS integration TIMEOUT 300 FIXTURES_REQUIRED client_python
+    ENVIRONMENT "PYTHONPATH=${client_site}/site;PYTHONDONTWRITEBYTECODE=1")
+endforeach()
+
 if(TARGET encoderd)
   add_test(NAME revision
            COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/revision_test.py

@@ -6,7 +6,8 @@
 # folder of Debian 13, which .cache keeps; needs root and debootstrap.
 check_languages() {
   local chroot=$PWD/.cache/debian13 log=$work/languages.log
-  tests/integration/client_programs/debian13.sh "$chroot" > "$log" 2>&1 &&
+  deploy/install-deps.sh --containers > "$log" 2>&1 &&
+    tests/integration/client_programs/debian13.sh "$chroot" >> "$log" 2>&1 &&
     build_programs dev encoderd && fetch_model &&
     ENCODERD_TEST_CHROOT=$chroot ENCODERD_TEST_PYTHON=$python \
       ctest --test-dir build/dev --no-tests=error --verbose \

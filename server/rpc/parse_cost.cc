@@ -125,7 +125,8 @@ absl::Status CheckParseCost(const grpc::ByteBuffer& bytes,
     return MakeError(
         absl::StatusCode::kInvalidArgument,
         absl::StrCat("the message has more than ", kMaxSpareBytes,
-                     " bytes of unknown or repeated fields"),
+                     " bytes of unknown fields, or of fields sent more than "
+                     "once"),
         {"MALFORMED_MESSAGE", {{"limit", absl::StrCat(kMaxSpareBytes)}}, ""});
   }
   if (counted.fields > limits.max_fields) {

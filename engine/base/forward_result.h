@@ -30,6 +30,8 @@ struct SequenceOutput {
   // have other columns than the layers (ELECTRA, ALBERT), after the projection
   // to H (hidden_states[0] of transformers); or kTableSum.
   int32_t layer = 0;
+
+  bool operator==(const SequenceOutput&) const = default;
 };
 
 // Results of a batch, in order; reused from call to call without new

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "engine/io/half_floats.h"
 
@@ -83,6 +84,12 @@ float WriteVector(VectorFormat format, const ByteRanges& ranges,
                   absl::Span<const float> values, uint8_t* bytes) {
   switch (format) {
     case VectorFormat::kFloat32:
+      if constexpr (std::endian::native == std::endian::little) {
+        if (!values.empty()) {  // else there may be no data to point at
+          std::memcpy(bytes, values.data(), 4 * values.size());
+        }
+        return 0;
+      }
       for (size_t i = 0; i < values.size(); ++i) {
         WriteLittleEndian(std::bit_cast<uint32_t>(values[i]), 4, bytes + 4 * i);
       }

@@ -1,29 +1,10 @@
 #include "server/api/embed.h"
 
-#include <bit>
-#include <cstring>
 #include <utility>
 
-#include "absl/types/span.h"
 #include "engine/base/pooling.h"
 
 namespace encoderd {
-
-float PackVector(VectorFormat format, const ByteRanges& ranges,
-                 absl::Span<const float> values, std::string* bytes) {
-  bytes->resize(FormatBytes(format, static_cast<int64_t>(values.size())));
-  if constexpr (std::endian::native == std::endian::little) {
-    if (format == VectorFormat::kFloat32) {
-      // A span of no tokens has no data to point at.
-      if (!values.empty()) {
-        std::memcpy(bytes->data(), values.data(), bytes->size());
-      }
-      return 0;
-    }
-  }
-  return WriteVector(format, ranges, values,
-                     reinterpret_cast<uint8_t*>(bytes->data()));
-}
 
 absl::StatusOr<EmbedJob> EmbedJob::Make(const Api& api, EmbedRequest request) {
   const auto model = api.models->Find(request.model);
@@ -98,11 +79,14 @@ std::vector<Embedding> EmbedJob::Answer(
       NormalizeL2(values.data(), dimensions_);
     }
     values.resize(dimensions_);
-    if (packed_) {
-      embedding.scale = PackVector(format_, ranges_, values, &embedding.packed);
-    } else {
+    if (format_ == VectorFormat::kFloat32) {
       embedding.values = std::move(values);
+      continue;
     }
+    embedding.encoded.resize(FormatBytes(format_, dimensions_));
+    embedding.scale =
+        WriteVector(format_, ranges_, values,
+                    reinterpret_cast<uint8_t*>(embedding.encoded.data()));
   }
   return embeddings;
 }

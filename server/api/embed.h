@@ -39,17 +39,13 @@ struct EmbedRequest {
 
 struct Embedding {
   absl::Status status;        // not OK only with kPerInput: no values
-  std::vector<float> values;  // [dimensions]; empty: packed
-  std::string packed;         // in the encoding of options.encoding
+  std::vector<float> values;  // [dimensions]; empty: encoded
+  std::string encoded;        // in options.encoding, unless that is FLOAT32
   float scale = 0;            // of bytes without ranges: the step
   int64_t token_count = 0;    // before any cut
   bool truncated = false;
   int64_t windows = 0;
 };
-
-// WriteVector (engine/base/quantize.h) into a string of sufficient length.
-float PackVector(VectorFormat format, const ByteRanges& ranges,
-                 absl::Span<const float> values, std::string* bytes);
 
 class EmbedJob : public Job {
  public:
@@ -57,6 +53,7 @@ class EmbedJob : public Job {
 
   // Results of the pipeline -> one embedding per input; moves the values.
   std::vector<Embedding> Answer(std::vector<InputResult>* outputs) const;
+  // Whether a caller wants bytes instead of a list of floats.
   bool packed() const { return packed_; }
 
  private:
@@ -65,7 +62,7 @@ class EmbedJob : public Job {
 
   bool normalize_ = false;
   int32_t dimensions_ = 0;  // 1 .. H
-  bool packed_ = false;     // as bytes; false: a list of floats
+  bool packed_ = false;
   VectorFormat format_ = VectorFormat::kFloat32;
   ByteRanges ranges_;
 };

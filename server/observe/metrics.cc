@@ -36,14 +36,20 @@ constexpr Spec kRejections = {
 constexpr Spec kStageDuration = {"encoderd_stage_duration_seconds",
                                  "Time in a stage: tokenize, queue and reply "
                                  "per call, batch and compute per batch."};
-constexpr Spec kBatchTokens = {"encoderd_batch_tokens", "Tokens per batch."};
+constexpr Spec kBatchTokens = {"encoderd_batch_tokens",
+                               "Tokens per batch, duplicates not counted."};
 constexpr Spec kBatchSequences = {
     "encoderd_batch_sequences",
-    "Sequences per batch: inputs, or each window of one."};
+    "Sequences per batch: inputs, or each window of one; duplicates not "
+    "counted."};
 constexpr Spec kInputTokens = {"encoderd_input_tokens",
                                "Tokens per admitted sequence (an input, or "
                                "each window of one), special tokens included."};
-constexpr Spec kTokens = {"encoderd_tokens_total", "Tokens computed."};
+constexpr Spec kTokens = {"encoderd_tokens_total",
+                          "Tokens of computed sequences, duplicates included."};
+constexpr Spec kDuplicateTokens = {
+    "encoderd_duplicate_tokens_total",
+    "Tokens of sequences that got the result of an equal one of their batch."};
 constexpr Spec kCancelled = {
     "encoderd_cancelled_total",
     "Inputs (or each window of one) dropped because the caller canceled or the "
@@ -164,6 +170,7 @@ void Metrics::AddModel(const std::string& model, size_t index) {
       Histogram(kBatchSequences, registry_, kSequenceCounts, labels);
   of.input_tokens_ = Histogram(kInputTokens, registry_, kTokenCounts, labels);
   of.tokens_ = Counter(kTokens, registry_, labels);
+  of.duplicate_tokens_ = Counter(kDuplicateTokens, registry_, labels);
   of.queue_inputs_ = Gauge(kQueueInputs, registry_, labels);
   of.queue_tokens_ = Gauge(kQueueTokens, registry_, labels);
   of.admitted_tokens_ = Gauge(kAdmittedTokens, registry_, labels);
@@ -252,10 +259,12 @@ void ModelMetrics::StageDuration(Stage stage, absl::Duration duration) {
       absl::ToDoubleSeconds(duration));
 }
 
-void ModelMetrics::Batch(int64_t tokens, int64_t sequences) {
+void ModelMetrics::Batch(int64_t tokens, int64_t sequences,
+                         int64_t duplicate_tokens) {
   batch_tokens_->Observe(static_cast<double>(tokens));
   batch_sequences_->Observe(static_cast<double>(sequences));
-  tokens_->Increment(static_cast<double>(tokens));
+  tokens_->Increment(static_cast<double>(tokens + duplicate_tokens));
+  duplicate_tokens_->Increment(static_cast<double>(duplicate_tokens));
 }
 
 void ModelMetrics::InputTokens(int64_t tokens) {

@@ -46,7 +46,7 @@ class ModelCalls {
 class ModelMetrics : public ModelCalls {
  public:
   void StageDuration(Stage stage, absl::Duration duration);
-  void Batch(int64_t tokens, int64_t sequences);
+  void Batch(int64_t tokens, int64_t sequences, int64_t duplicate_tokens);
   void InputTokens(int64_t tokens);
   void Queue(int64_t sequences, int64_t tokens);
   void Cancelled(Stage stage, int64_t sequences);
@@ -59,6 +59,7 @@ class ModelMetrics : public ModelCalls {
   prometheus::Histogram* batch_sequences_;
   prometheus::Histogram* input_tokens_;
   prometheus::Counter* tokens_;
+  prometheus::Counter* duplicate_tokens_;
   prometheus::Gauge* queue_inputs_;
   prometheus::Gauge* queue_tokens_;
   prometheus::Gauge* admitted_tokens_;

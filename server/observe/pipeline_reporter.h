@@ -25,8 +25,9 @@ class PipelineReporter final : public PipelineObserver {
     metrics_->StageDuration(stage, duration);
   }
   void InputTokens(int64_t tokens) override { metrics_->InputTokens(tokens); }
-  void BatchComputed(int64_t tokens, int64_t sequences) override {
-    metrics_->Batch(tokens, sequences);
+  void BatchComputed(int64_t tokens, int64_t sequences,
+                     int64_t duplicate_tokens) override {
+    metrics_->Batch(tokens, sequences, duplicate_tokens);
   }
   void QueueChanged(int64_t sequences, int64_t tokens) override {
     metrics_->Queue(sequences, tokens);

@@ -57,7 +57,7 @@ bool BatchRunner::List(const std::vector<Work::Taken>& all) {
   try {
     for (const Work::Taken& taken : all) {
       for (int32_t i = 0; i < taken.slice.count; ++i) {
-        members_.push_back({taken.call.get(), taken.slice.first + i});
+        members_.push_back({taken.call.get(), taken.slice.first + i, 0});
       }
     }
     return true;
@@ -79,11 +79,13 @@ bool BatchRunner::MakeRoom(absl::Span<const Member> members) {
   batch_.Clear();
   outputs_.clear();
   packed_.clear();
+  duplicate_tokens_ = 0;
   int64_t tokens = 0;
   for (const Member& member : members) {
     tokens += member.call->sequences.ids(member.sequence).size();
   }
   try {
+    duplicates_.Begin(static_cast<int64_t>(members.size()));
     batch_.Reserve(tokens, static_cast<int64_t>(members.size()));
     outputs_.reserve(members.size());
     packed_.reserve(members.size());
@@ -114,9 +116,15 @@ void BatchRunner::Pack(absl::Span<const Member> members) {
       Drop({&member, 1}, Stage::kBatch);
       continue;
     }
-    batch_.Append(ids, limits_);
-    outputs_.push_back(sequences.output(member.sequence));
-    packed_.push_back(member);
+    const SequenceOutput output = sequences.output(member.sequence);
+    const int32_t row = duplicates_.RowOf(ids, output);
+    if (row == batch_.num_sequences()) {
+      batch_.Append(ids, limits_);
+      outputs_.push_back(output);
+    } else {
+      duplicate_tokens_ += ids.size();
+    }
+    packed_.push_back({member.call, member.sequence, row});
   }
 }
 
@@ -134,7 +142,9 @@ absl::Status BatchRunner::Forward() {
   absl::Duration taken = clock_() - start;
   if (pauses_ != nullptr) taken -= pauses_->spent();
   observer_.StageDuration(Stage::kCompute, taken);
-  if (status.ok()) queue_.pace().Computed(batch_.num_tokens(), taken);
+  if (status.ok()) {
+    queue_.pace().Computed(batch_.num_tokens() + duplicate_tokens_, taken);
+  }
   return status;
 }
 
@@ -147,7 +157,8 @@ void BatchRunner::Compute(absl::Span<const Member> members,
   const absl::Status status = Forward();
   if (!result_.note.empty()) observer_.DeviceNote(result_.note);
   if (status.ok()) {
-    observer_.BatchComputed(batch_.num_tokens(), batch_.num_sequences());
+    observer_.BatchComputed(batch_.num_tokens(), batch_.num_sequences(),
+                            duplicate_tokens_);
     DeliverPacked();
     return;
   }
@@ -186,9 +197,9 @@ void BatchRunner::FailAll(absl::Span<const Member> members, bool lost,
 void BatchRunner::DeliverPacked() {
   const absl::Time now = clock_();
   int64_t done = 0;  // sequences of the same call, accounted for together
-  for (size_t b = 0; b < packed_.size(); ++b) {
-    const Member& member = packed_[b];
-    const absl::Span<const float> values = result_.Output(b);
+  for (size_t i = 0; i < packed_.size(); ++i) {
+    const Member& member = packed_[i];
+    const absl::Span<const float> values = result_.Output(member.row);
     if (member.call->fate() == Call::Fate::kGone) {
       observer_.Cancelled(Stage::kCompute, 1);
     } else if (AllFinite(values)) {
@@ -207,7 +218,7 @@ void BatchRunner::DeliverPacked() {
                        "the device returned a result with NaN or infinity"));
     }
     ++done;
-    if (b + 1 == packed_.size() || packed_[b + 1].call != member.call) {
+    if (i + 1 == packed_.size() || packed_[i + 1].call != member.call) {
       member.call->Account(done, now);
       done = 0;
     }

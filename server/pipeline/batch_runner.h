@@ -8,6 +8,9 @@
 // the batch's requests fail, and the queue answers everything else UNAVAILABLE.
 // A result with NaN or infinity fails its request alone.
 //
+// Equal sequences of a batch are one row (duplicates.h), and each gets its
+// result, or its error.
+//
 // Not thread-safe: one thread each; holds no lock while the Session runs.
 #ifndef ENCODERD_SERVER_PIPELINE_BATCH_RUNNER_H_
 #define ENCODERD_SERVER_PIPELINE_BATCH_RUNNER_H_
@@ -21,6 +24,7 @@
 #include "absl/types/span.h"
 #include "engine/base/batch.h"
 #include "engine/session.h"
+#include "server/pipeline/duplicates.h"
 #include "server/pipeline/request.h"
 #include "server/pipeline/work_queue.h"
 
@@ -52,9 +56,10 @@ class BatchRunner {
   void Run(Work* work);
 
  private:
-  struct Member {  // one sequence of a batch
+  struct Member {  // one sequence of the work
     Call* call = nullptr;
     int32_t sequence = 0;
+    int32_t row = 0;  // of the packed batch
   };
 
   // `all` -> members_. False: out of memory.
@@ -62,9 +67,9 @@ class BatchRunner {
   void Drop(absl::Span<const Member> members, Stage stage);
   // For a batch of at most these; false: out of memory.
   bool MakeRoom(absl::Span<const Member> members);
-  // Packs those whose calls are alive; the others are dropped. One that is
-  // empty or longer than max_len is INTERNAL_FAULT and never reaches the
-  // device. All fail if there is no memory for the batch.
+  // Packs those whose calls are alive, equal ones once; the others are dropped.
+  // One that is empty or longer than max_len is INTERNAL_FAULT and never
+  // reaches the device. All fail if there is no memory for the batch.
   void Pack(absl::Span<const Member> members);
   // Runs the packed batch, and observes the time without pauses.
   absl::Status Forward();
@@ -83,8 +88,10 @@ class BatchRunner {
   PassPauses* const pauses_;
 
   // Reused from batch to batch.
-  std::vector<Member> members_;  // of the work
-  std::vector<Member> packed_;   // [B] of the batch
+  std::vector<Member> members_;   // of the work
+  std::vector<Member> packed_;    // with a row in the batch; at least B
+  Duplicates duplicates_;         // of the batch
+  int64_t duplicate_tokens_ = 0;  // of packed_, less those of the batch
   PackedBatch batch_;
   std::vector<SequenceOutput> outputs_;  // [B]
   ForwardResult result_;

@@ -132,8 +132,10 @@ class PipelineObserver {
   virtual ~PipelineObserver() = default;
   virtual void StageDuration(Stage stage, absl::Duration duration) = 0;
   virtual void InputTokens(int64_t tokens) = 0;  // one admitted sequence
-  virtual void BatchComputed(int64_t tokens,
-                             int64_t sequences) = 0;  // one batch
+  // One batch. duplicate_tokens: of further sequences, which equal one of the
+  // batch and were answered with its result.
+  virtual void BatchComputed(int64_t tokens, int64_t sequences,
+                             int64_t duplicate_tokens) = 0;
   virtual void QueueChanged(int64_t sequences,
                             int64_t tokens) = 0;  // now waiting, absolute
   // Canceled or expired; up to kTokenize its inputs are not sequences yet.

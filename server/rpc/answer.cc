@@ -1,16 +1,19 @@
-// Answers of the API -> messages.
+// Answers of the API -> bytes.
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "engine/base/quantize.h"
+#include "google/protobuf/arena.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/rpc/status.pb.h"
 #include "server/api/publish.h"
 #include "server/observe/metrics.h"
-#include "server/pipeline/errors.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/status.h"
+#include "server/rpc/vector_answer.h"
+#include "server/rpc/wire.h"
 
 namespace encoderd {
 namespace {
@@ -18,11 +21,13 @@ namespace {
 // Bytes of one input's error: a thousand of them fit into an answer.
 constexpr int kMaxInputErrorBytes = 1024;
 
-// Measures the time to build one answer.
+using google::protobuf::Arena;
+
+// Measures the time to write one answer.
 class ReplyTimer {
  public:
   explicit ReplyTimer(ModelMetrics* metrics) : metrics_(*metrics) {}
-  void Stop() { metrics_.StageDuration(Stage::kReply, absl::Now() - start_); }
+  ~ReplyTimer() { metrics_.StageDuration(Stage::kReply, absl::Now() - start_); }
 
  private:
   ModelMetrics& metrics_;
@@ -44,8 +49,9 @@ google::rpc::Status InputError(const absl::Status& status,
 }
 
 std::string PackFloats(absl::Span<const float> values) {
-  std::string bytes;
-  PackVector(VectorFormat::kFloat32, {}, values, &bytes);
+  std::string bytes(values.size() * sizeof(float), '\0');
+  WriteVector(VectorFormat::kFloat32, {}, values,
+              reinterpret_cast<uint8_t*>(bytes.data()));
   return bytes;
 }
 
@@ -120,84 +126,93 @@ void SetFigures(const PositionInspection& inspection,
 
 }  // namespace
 
-absl::Status Fill(const CallEnvironment&, const EmbedJob& job,
-                  PipelineResult result, v1::EmbedResponse* response) {
-  ReplyTimer timer(job.model().metrics);
-  response->set_model(job.model().name);
-  response->set_request_id(job.request_id());
-  SetUsage(result, response->mutable_usage());
-  response->mutable_embeddings()->Reserve(
-      static_cast<int>(result.outputs.size()));
-  for (Embedding& from : job.Answer(&result.outputs)) {
-    v1::Embedding* to = response->add_embeddings();
+absl::Status Write(const CallEnvironment& environment, const EmbedJob& job,
+                   PipelineResult result, grpc::ByteBuffer* bytes) {
+  const ReplyTimer timer(job.model().metrics);
+  Arena arena;
+  auto* rest = Arena::CreateMessage<v1::EmbedResponse>(&arena);
+  rest->set_model(job.model().name);
+  rest->set_request_id(job.request_id());
+  SetUsage(result, rest->mutable_usage());
+  const VectorAnswer::Place place =
+      job.packed() ? VectorAnswer::Place{v1::Embedding::kPackedFieldNumber}
+                   : VectorAnswer::Place{v1::Embedding::kFloatsFieldNumber,
+                                         v1::FloatVector::kValuesFieldNumber};
+  std::vector<Embedding> embeddings = job.Answer(&result.outputs);
+  VectorAnswer answer(v1::EmbedResponse::kEmbeddingsFieldNumber,
+                      embeddings.size());
+  for (Embedding& from : embeddings) {
+    auto* to = Arena::CreateMessage<v1::Embedding>(&arena);
     to->set_token_count(static_cast<uint32_t>(from.token_count));
     if (!from.status.ok()) {
       *to->mutable_error() = InputError(from.status, job.model().metrics);
-      continue;
-    }
-    to->set_truncated(from.truncated);
-    to->set_windows(static_cast<uint32_t>(from.windows));
-    if (job.packed()) {
-      to->set_scale(from.scale);
-      to->set_packed(std::move(from.packed));
     } else {
-      to->mutable_floats()->mutable_values()->Add(from.values.begin(),
-                                                  from.values.end());
+      to->set_truncated(from.truncated);
+      to->set_windows(static_cast<uint32_t>(from.windows));
+      to->set_scale(from.scale);
+      if (!from.encoded.empty()) to->set_packed(std::move(from.encoded));
     }
+    answer.Add(*to, place, from.values);
   }
-  timer.Stop();
-  return absl::OkStatus();
+  return answer.Serialize(*rest, environment.api.limits.max_answer_bytes,
+                          EmbedJob::kField, bytes);
 }
 
-absl::Status Fill(const CallEnvironment&, const EncodeJob& job,
-                  PipelineResult result, v1::EncodeResponse* response) {
-  ReplyTimer timer(job.model().metrics);
-  response->set_model(job.model().name);
-  response->set_request_id(job.request_id());
-  SetUsage(result, response->mutable_usage());
-  for (InputResult& from : result.outputs) {
-    v1::TokenStates* to = response->add_states();
+absl::Status Write(const CallEnvironment& environment, const EncodeJob& job,
+                   PipelineResult result, grpc::ByteBuffer* bytes) {
+  const ReplyTimer timer(job.model().metrics);
+  Arena arena;
+  auto* rest = Arena::CreateMessage<v1::EncodeResponse>(&arena);
+  rest->set_model(job.model().name);
+  rest->set_request_id(job.request_id());
+  SetUsage(result, rest->mutable_usage());
+  VectorAnswer answer(v1::EncodeResponse::kStatesFieldNumber,
+                      result.outputs.size());
+  for (const InputResult& from : result.outputs) {
+    auto* to = Arena::CreateMessage<v1::TokenStates>(&arena);
     to->set_token_count(static_cast<uint32_t>(from.token_count));
     if (!from.status.ok()) {
       *to->mutable_error() = InputError(from.status, job.model().metrics);
-      continue;
+    } else {
+      to->set_rows(static_cast<uint32_t>(from.rows));
+      to->set_columns(static_cast<uint32_t>(job.columns()));
+      to->set_truncated(from.truncated);
     }
-    to->set_rows(static_cast<uint32_t>(from.rows));
-    to->set_columns(static_cast<uint32_t>(job.columns()));
-    to->set_packed(PackFloats(from.values));
-    from.values = {};
-    to->set_truncated(from.truncated);
+    answer.Add(*to, {v1::TokenStates::kPackedFieldNumber}, from.values);
   }
-  timer.Stop();
-  return absl::OkStatus();
+  return answer.Serialize(*rest, environment.api.limits.max_answer_bytes,
+                          EncodeJob::kField, bytes);
 }
 
-absl::Status Fill(const CallEnvironment& environment, const TokenizeJob& job,
-                  PipelineResult result, v1::TokenizeResponse* response) {
-  ReplyTimer timer(job.model().metrics);
+absl::Status Write(const CallEnvironment& environment, const TokenizeJob& job,
+                   PipelineResult result, grpc::ByteBuffer* bytes) {
+  const ReplyTimer timer(job.model().metrics);
+  Arena arena;
+  auto* response = Arena::CreateMessage<v1::TokenizeResponse>(&arena);
   const int64_t max_bytes = environment.api.limits.max_answer_bytes;
   const Tokenizer& tokenizer = job.model().model->tokenizer();
   const auto max_len = static_cast<uint32_t>(job.info().limits.max_len);
   response->set_model(job.model().name);
   response->set_max_len(max_len);
-  int64_t bytes = 0;
+  // Checked before, too: this answer grows most while it is built.
+  int64_t lists = 0;
   for (Encoding& from : result.encodings) {
-    bytes += TokenizedBytes(from, tokenizer);
-    if (bytes > max_bytes) {
-      return AnswerTooLargeError(bytes, max_bytes, TokenizeJob::kField);
-    }
+    lists += TokenizedBytes(from, tokenizer);
+    const absl::Status fits =
+        CheckAnswerSize(lists, max_bytes, TokenizeJob::kField);
+    if (!fits.ok()) return fits;
     v1::TokenizedInput* to = response->add_inputs();
     FillTokenized(from, tokenizer, to);
     from = Encoding();
     to->set_fits(to->token_count() <= max_len);
   }
-  timer.Stop();
-  return absl::OkStatus();
+  return SerializeAnswer(*response, max_bytes, TokenizeJob::kField, bytes);
 }
 
-absl::Status Fill(const CallEnvironment&, const InspectJob& job,
-                  const InspectAnswer& answer,
-                  v1::InspectPositionsResponse* response) {
+absl::Status Write(const CallEnvironment& environment, const InspectJob& job,
+                   const InspectAnswer& answer, grpc::ByteBuffer* bytes) {
+  Arena arena;
+  auto* response = Arena::CreateMessage<v1::InspectPositionsResponse>(&arena);
   response->set_model(job.model().name);
   response->set_position_scheme(
       job.model().model->info().config.position_scheme->name());
@@ -208,7 +223,8 @@ absl::Status Fill(const CallEnvironment&, const InspectJob& job,
   SetFigures(answer.figures, response);
   if (!answer.cosine.empty()) response->set_cosine(PackFloats(answer.cosine));
   if (!answer.values.empty()) response->set_values(PackFloats(answer.values));
-  return absl::OkStatus();
+  return SerializeAnswer(*response, environment.api.limits.max_answer_bytes,
+                         InspectJob::kField, bytes);
 }
 
 }  // namespace encoderd

@@ -1,4 +1,4 @@
-// Between the messages of the contract and the plain requests and answers of
+// Between the bytes of the contract and the plain requests and answers of
 // server/api. It checks only the wire format: texts that are not UTF-8 and
 // inputs without content become RefusedInput, choices keep their numbers, ids
 // their bits. Thread-safe: plain functions.
@@ -30,19 +30,17 @@ absl::Status Read(const CallEnvironment& environment,
 absl::Status Read(const CallEnvironment& environment,
                   const grpc::ByteBuffer& bytes, InspectRequest* request);
 
-// Result -> message; takes the values. The error of an input is published and
-// counted like that of a call. The size of an answer is checked where it is
-// sent, except for tokens, whose answer grows most while it is built:
-// REQUEST_TOO_LARGE. May throw if there is no memory.
-absl::Status Fill(const CallEnvironment& environment, const EmbedJob& job,
-                  PipelineResult result, v1::EmbedResponse* response);
-absl::Status Fill(const CallEnvironment& environment, const EncodeJob& job,
-                  PipelineResult result, v1::EncodeResponse* response);
-absl::Status Fill(const CallEnvironment& environment, const TokenizeJob& job,
-                  PipelineResult result, v1::TokenizeResponse* response);
-absl::Status Fill(const CallEnvironment& environment, const InspectJob& job,
-                  const InspectAnswer& answer,
-                  v1::InspectPositionsResponse* response);
+// Result -> the bytes of the answer. The error of an input is published and
+// counted like that of a call. REQUEST_TOO_LARGE: above
+// limits.max_answer_bytes. May throw if there is no memory.
+absl::Status Write(const CallEnvironment& environment, const EmbedJob& job,
+                   PipelineResult result, grpc::ByteBuffer* bytes);
+absl::Status Write(const CallEnvironment& environment, const EncodeJob& job,
+                   PipelineResult result, grpc::ByteBuffer* bytes);
+absl::Status Write(const CallEnvironment& environment, const TokenizeJob& job,
+                   PipelineResult result, grpc::ByteBuffer* bytes);
+absl::Status Write(const CallEnvironment& environment, const InspectJob& job,
+                   const InspectAnswer& answer, grpc::ByteBuffer* bytes);
 
 // What GetModel reports about a model.
 void Fill(const ServedModel& served, const RequestLimits& limits,

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "engine/base/error.h"
-#include "google/protobuf/arena.h"
 #include "server/api/options.h"
 #include "server/api/publish.h"
 #include "server/pipeline/errors.h"
@@ -16,8 +15,6 @@
 
 namespace encoderd {
 namespace {
-
-using google::protobuf::Arena;
 
 absl::Status NoRequestId() {
   return MakeError(
@@ -173,20 +170,12 @@ void EmbedStream::Done(int64_t id, absl::StatusOr<PipelineResult> result) {
   }
   const CallWork work =
       result.ok() ? CallWork{result->tokens, result->stages} : CallWork();
-  Arena arena;
-  auto* response = Arena::CreateMessage<v1::EmbedResponse>(&arena);
   grpc::ByteBuffer answer;
   const absl::Status status = CatchAll([&]() -> absl::Status {
     if (!result.ok()) return result.status();
     absl::Status fits =
-        Fill(environment_, held->job, *std::move(result), response);
+        Write(environment_, held->job, *std::move(result), &answer);
     if (fits.ok()) {
-      fits =
-          CheckAnswerSize(*response, environment_.api.limits.max_answer_bytes,
-                          EmbedJob::kField);
-    }
-    if (fits.ok()) {
-      answer = SerializeMessage(*response);
       fits = environment_.unread->Add(shared_from_this(), context_.connection(),
                                       static_cast<int64_t>(answer.Length()),
                                       absl::Now());

@@ -4,7 +4,6 @@
 
 #include "absl/status/statusor.h"
 #include "encoderd/v1/encoder.grpc.pb.h"
-#include "google/protobuf/arena.h"
 #include "google/protobuf/descriptor.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/embed_stream.h"
@@ -13,8 +12,6 @@
 
 namespace encoderd {
 namespace {
-
-using google::protobuf::Arena;
 
 CallWork WorkOf(const PipelineResult& result) {
   return {result.tokens, result.stages};
@@ -27,7 +24,7 @@ CallWork WorkOf(const Other&) {
 
 // A method whose work is a job: read, check, submit, and the answer when the
 // pipeline reports its result.
-template <typename Request, typename JobOf, typename Response>
+template <typename Request, typename JobOf>
 absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
   const CallEnvironment& environment = call->environment();
   Request request;
@@ -42,18 +39,26 @@ absl::Status Handle(const grpc::ByteBuffer& bytes, UnaryCall* call) {
   auto done = [job, alive = call->shared_from_this()](auto result) {
     alive->Continue([&]() -> absl::Status {
       if (!result.ok()) return result.status();
-      Arena arena;
-      auto* response = Arena::CreateMessage<Response>(&arena);
       const CallWork work = WorkOf(*result);
-      const absl::Status filled =
-          Fill(alive->environment(), *job, *std::move(result), response);
-      if (filled.ok()) alive->Answer(*response, JobOf::kField, work);
-      return filled;
+      grpc::ByteBuffer answer;
+      const absl::Status written =
+          Write(alive->environment(), *job, *std::move(result), &answer);
+      if (written.ok()) alive->Answer(&answer, work);
+      return written;
     });
   };
   call->CancelWith(
       job->Submit(call->deadline(), call->caller(), std::move(done)));
   return absl::OkStatus();
+}
+
+absl::Status AnswerWith(const google::protobuf::Message& message,
+                        UnaryCall* call) {
+  grpc::ByteBuffer answer;
+  const absl::Status written = SerializeAnswer(
+      message, call->environment().api.limits.max_answer_bytes, "", &answer);
+  if (written.ok()) call->Answer(&answer);
+  return written;
 }
 
 absl::Status HandleListModels(const grpc::ByteBuffer& bytes, UnaryCall* call) {
@@ -65,8 +70,7 @@ absl::Status HandleListModels(const grpc::ByteBuffer& bytes, UnaryCall* call) {
   for (const ServedModel* model : api.models->All()) {
     Fill(*model, api.limits, response.add_models());
   }
-  call->Answer(response, "");
-  return absl::OkStatus();
+  return AnswerWith(response, call);
 }
 
 absl::Status HandleGetModel(const grpc::ByteBuffer& bytes, UnaryCall* call) {
@@ -78,8 +82,7 @@ absl::Status HandleGetModel(const grpc::ByteBuffer& bytes, UnaryCall* call) {
   if (!model.ok()) return model.status();
   v1::Model response;
   Fill(**model, api.limits, &response);
-  call->Answer(response, "");
-  return absl::OkStatus();
+  return AnswerWith(response, call);
 }
 
 class EncoderService final
@@ -106,21 +109,20 @@ class EncoderService final
   grpc::ServerUnaryReactor* Embed(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer* request,
                                   grpc::ByteBuffer* reply) override {
-    return Start(embed_, Handle<EmbedRequest, EmbedJob, v1::EmbedResponse>,
-                 context, request, reply);
+    return Start(embed_, Handle<EmbedRequest, EmbedJob>, context, request,
+                 reply);
   }
   grpc::ServerUnaryReactor* Encode(grpc::CallbackServerContext* context,
                                    const grpc::ByteBuffer* request,
                                    grpc::ByteBuffer* reply) override {
-    return Start(encode_, Handle<EncodeRequest, EncodeJob, v1::EncodeResponse>,
-                 context, request, reply);
+    return Start(encode_, Handle<EncodeRequest, EncodeJob>, context, request,
+                 reply);
   }
   grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* context,
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* reply) override {
-    return Start(tokenize_,
-                 Handle<TokenizeRequest, TokenizeJob, v1::TokenizeResponse>,
-                 context, request, reply);
+    return Start(tokenize_, Handle<TokenizeRequest, TokenizeJob>, context,
+                 request, reply);
   }
   grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
                                        const grpc::ByteBuffer* request,
@@ -135,10 +137,8 @@ class EncoderService final
   grpc::ServerUnaryReactor* InspectPositions(
       grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
       grpc::ByteBuffer* reply) override {
-    return Start(
-        inspect_,
-        Handle<InspectRequest, InspectJob, v1::InspectPositionsResponse>,
-        context, request, reply);
+    return Start(inspect_, Handle<InspectRequest, InspectJob>, context, request,
+                 reply);
   }
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* EmbedStream(
       grpc::CallbackServerContext* context) override {

@@ -8,7 +8,6 @@
 #include "absl/time/clock.h"
 #include "server/api/publish.h"
 #include "server/pipeline/errors.h"
-#include "server/rpc/wire.h"
 
 namespace encoderd {
 
@@ -49,18 +48,10 @@ void UnaryCall::Continue(const std::function<absl::Status()>& body) {
   if (!status.ok()) Fail(status);
 }
 
-void UnaryCall::Answer(const google::protobuf::Message& reply,
-                       absl::string_view field, const CallWork& work) {
-  const absl::Status fits =
-      CheckAnswerSize(reply, environment_.api.limits.max_answer_bytes, field);
-  if (!fits.ok()) {
-    Fail(fits);
-    return;
-  }
-  grpc::ByteBuffer bytes = SerializeMessage(reply);
+void UnaryCall::Answer(grpc::ByteBuffer* bytes, const CallWork& work) {
   const absl::Status room = environment_.unread->Add(
       shared_from_this(), context_.connection(),
-      static_cast<int64_t>(bytes.Length()), absl::Now());
+      static_cast<int64_t>(bytes->Length()), absl::Now());
   if (!room.ok()) {
     Fail(room);
     return;
@@ -70,7 +61,7 @@ void UnaryCall::Answer(const google::protobuf::Message& reply,
     return;
   }
   context_.LeavePlace();
-  reply_->Swap(&bytes);
+  reply_->Swap(bytes);
   Finished(absl::StatusCode::kOk, "", work);
   Finish(grpc::Status::OK);
 }

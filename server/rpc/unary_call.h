@@ -19,7 +19,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "google/protobuf/message.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
@@ -61,11 +60,8 @@ class UnaryCall final : public grpc::ServerUnaryReactor,
   void Continue(const std::function<absl::Status()>& body);
 
   // Each call ends in exactly one of these; a second one is a bug and ignored.
-  // REQUEST_TOO_LARGE instead of an answer above the limit; field: what to
-  // reduce, empty for a request without inputs.
-  // work: what was computed for it.
-  void Answer(const google::protobuf::Message& reply, absl::string_view field,
-              const CallWork& work = {});
+  // Takes the bytes. work: what was computed for it.
+  void Answer(grpc::ByteBuffer* bytes, const CallWork& work = {});
   void Fail(const absl::Status& status);
 
   // Sets the pipeline's handle, so that a caller that cancels also cancels its

@@ -256,11 +256,10 @@ void QuietProtobuf() {
 #endif
 }
 
-absl::Status CheckAnswerSize(const google::protobuf::Message& answer,
-                             int64_t max_bytes, absl::string_view field) {
-  const auto size = static_cast<int64_t>(answer.ByteSizeLong());
-  if (size <= max_bytes) return absl::OkStatus();
-  return AnswerTooLargeError(size, max_bytes, field);
+absl::Status CheckAnswerSize(int64_t bytes, int64_t max_bytes,
+                             absl::string_view field) {
+  if (bytes <= max_bytes) return absl::OkStatus();
+  return AnswerTooLargeError(bytes, max_bytes, field);
 }
 
 grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message) {
@@ -269,6 +268,15 @@ grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message) {
   // A slice just made has no other owner.
   message.SerializeWithCachedSizesToArray(const_cast<uint8_t*>(slice.begin()));
   return grpc::ByteBuffer(&slice, 1);
+}
+
+absl::Status SerializeAnswer(const google::protobuf::Message& answer,
+                             int64_t max_bytes, absl::string_view field,
+                             grpc::ByteBuffer* bytes) {
+  absl::Status fits = CheckAnswerSize(
+      static_cast<int64_t>(answer.ByteSizeLong()), max_bytes, field);
+  if (fits.ok()) SerializeMessage(answer).Swap(bytes);
+  return fits;
 }
 
 }  // namespace encoderd

@@ -55,11 +55,15 @@ void QuietProtobuf();
 
 // REQUEST_TOO_LARGE (reply_bytes, limit) for an answer above max_bytes. field:
 // "inputs", or empty for a request without inputs.
-absl::Status CheckAnswerSize(const google::protobuf::Message& answer,
-                             int64_t max_bytes, absl::string_view field);
+absl::Status CheckAnswerSize(int64_t bytes, int64_t max_bytes,
+                             absl::string_view field);
 
 // One copy: the message straight into what gRPC sends.
 grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message);
+// The same for an answer, if CheckAnswerSize lets it.
+absl::Status SerializeAnswer(const google::protobuf::Message& answer,
+                             int64_t max_bytes, absl::string_view field,
+                             grpc::ByteBuffer* bytes);
 
 }  // namespace encoderd
 

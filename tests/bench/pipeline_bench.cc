@@ -2,7 +2,8 @@
 // admission, queue and joiner with a device that computes nothing (zeros) and a
 // tokenizer that copies bytes. Prints one JSON object.
 //   pipeline_bench [texts per call] [calls in flight] [Sessions] [threads] [H]
-// Threads: of the tokenizer pool. Defaults: 64 8 2 2 384; a text has 20 tokens.
+// Threads: of the tokenizer pool. Defaults: 64 8 2 2 384; a text has 20 tokens,
+// and none repeats within thousands.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -21,6 +22,7 @@ namespace encoderd {
 namespace {
 
 constexpr int kTextBytes = 18;  // and two special tokens
+constexpr int64_t kDistinct = 10000;
 constexpr int kRepeats = 5;
 constexpr int64_t kTexts = 1 << 20;  // each repeat
 
@@ -28,7 +30,8 @@ class NoObserver final : public PipelineObserver {
  public:
   void StageDuration(Stage stage, absl::Duration duration) override {}
   void InputTokens(int64_t tokens) override {}
-  void BatchComputed(int64_t tokens, int64_t sequences) override {}
+  void BatchComputed(int64_t tokens, int64_t sequences,
+                     int64_t duplicate_tokens) override {}
   void QueueChanged(int64_t sequences, int64_t tokens) override {}
   void Cancelled(Stage stage, int64_t sequences) override {}
   void DeviceFault(bool lost, const absl::Status& status) override {}
@@ -37,7 +40,6 @@ class NoObserver final : public PipelineObserver {
 // Keeps `in_flight` calls in flight until all are answered; texts per second.
 double Measure(Pipeline* pipeline, int64_t texts_a_call, int in_flight) {
   const int64_t calls = std::max<int64_t>(kTexts / texts_a_call, 1);
-  const std::string text(kTextBytes, 'x');
   std::mutex mutex;
   std::condition_variable changed;
   int open = 0;
@@ -47,7 +49,9 @@ double Measure(Pipeline* pipeline, int64_t texts_a_call, int in_flight) {
     PipelineRequest request;
     request.inputs.reserve(texts_a_call);
     for (int64_t k = 0; k < texts_a_call; ++k) {
-      request.inputs.push_back(TextInput{text});
+      const int64_t number = (i * texts_a_call + k) % kDistinct;
+      request.inputs.push_back(TextInput{std::to_string(kDistinct + number) +
+                                         std::string(kTextBytes - 5, 'x')});
     }
     {
       std::unique_lock<std::mutex> lock(mutex);

@@ -165,7 +165,8 @@ def one_trace(options):
     trace_id = secrets.token_bytes(16)
     traceparent = f"00-{trace_id.hex()}-{secrets.token_hex(8)}-01"
     requests = [protos.EmbedRequest(
-                    inputs=[{"text": " ".join(["word"] * words)}] * texts)
+                    inputs=[{"text": str(i) + " word" * (words - 1)}
+                            for i in range(texts)])
                 for texts, words in ((1, 8), (8, 8), (1, 126), (2, 126),
                                      (8, 126))]
     with Collector() as collector, Server(

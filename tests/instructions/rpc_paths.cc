@@ -1,7 +1,6 @@
 // The wire: what gRPC hands over -> a checked job; results -> what gRPC sends.
 #include <utility>
 
-#include "google/protobuf/arena.h"
 #include "server/rpc/convert.h"
 #include "server/rpc/wire.h"
 #include "tests/instructions/hot_path.h"
@@ -109,16 +108,10 @@ class AnswerPath final : public RpcPath {
   int64_t Run() override {
     int64_t figure = 0;
     for (PipelineResult& result : results_) {
-      google::protobuf::Arena arena;
-      auto* response =
-          google::protobuf::Arena::CreateMessage<v1::EmbedResponse>(&arena);
-      Require(Fill(environment(), *job_, std::move(result), response).ok() &&
-                  CheckAnswerSize(*response,
-                                  environment().api.limits.max_answer_bytes,
-                                  EmbedJob::kField)
-                      .ok(),
+      grpc::ByteBuffer bytes;
+      Require(Write(environment(), *job_, std::move(result), &bytes).ok(),
               "there is no answer");
-      figure += static_cast<int64_t>(SerializeMessage(*response).Length());
+      figure += static_cast<int64_t>(bytes.Length());
     }
     return figure;
   }

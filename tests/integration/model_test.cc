@@ -104,6 +104,14 @@ TEST_F(ModelTest, Takes512AndRefuses513UnderTheFlag) {
   EXPECT_EQ(error.metadata.at("max_tokens"), "512");
 }
 
+TEST_F(ModelTest, EqualTextsGetTheBitsThatOneAloneGets) {
+  ASSERT_TRUE(Start(0).ok());
+  const std::vector<float> alone = Vector("text");
+  ASSERT_TRUE(Embed(TextRequest({"text", "other", "text"})).ok());
+  const auto& values = response_.embeddings(2).floats().values();
+  EXPECT_THAT(values, ::testing::ElementsAreArray(alone));
+}
+
 TEST_F(ModelTest, RefusesFourAndEightTimesItsLengthWhole) {
   ASSERT_TRUE(Start(0).ok());
   for (const int tokens : {1024, 2048}) {

@@ -73,7 +73,12 @@ class Tally {
               durations_);
     EXPECT_EQ(NotZero(All(text, "encoderd_rejections_total")), rejections_);
     EXPECT_EQ(NotZero(All(text, "encoderd_tokens_total")), tokens_);
-    EXPECT_EQ(NotZero(All(text, "encoderd_batch_tokens_sum")), tokens_);
+    Samples in_batches = All(text, "encoderd_batch_tokens_sum");
+    for (const auto& [model, tokens] :
+         All(text, "encoderd_duplicate_tokens_total")) {
+      in_batches[model] += tokens;
+    }
+    EXPECT_EQ(NotZero(in_batches), tokens_);
   }
 
  private:

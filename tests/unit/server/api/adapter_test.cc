@@ -111,7 +111,7 @@ TEST_F(AdapterTest, FewDimensionsAsInt8AreAByteEachAndOneScale) {
   const auto answer = Embed(request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_TRUE((*answer)[0].values.empty());
-  EXPECT_EQ((*answer)[0].packed.size(), 4u);
+  EXPECT_EQ((*answer)[0].encoded.size(), 4u);
   EXPECT_GT((*answer)[0].scale, 0);
 }
 

@@ -158,6 +158,23 @@ TEST(MetricsTest, AnythingUnlistedCountsAsAnInternalFault) {
   EXPECT_THAT(text, Not(HasSubstr("SURPRISE")));
 }
 
+TEST(MetricsTest, DuplicatesAreTokensAnsweredButNotInTheBatch) {
+  Metrics metrics({"mini"}, kMethods, "");
+  EXPECT_THAT(metrics.Text(),
+              HasSubstr("encoderd_duplicate_tokens_total{model=\"mini\"} 0\n"));
+  metrics.ForModel("mini")->Batch(/*tokens=*/100, /*sequences=*/4,
+                                  /*duplicate_tokens=*/25);
+  metrics.ForModel("mini")->Batch(10, 1, 0);
+  const std::string text = metrics.Text();
+  for (const char* sample :
+       {"encoderd_tokens_total{model=\"mini\"} 135\n",
+        "encoderd_duplicate_tokens_total{model=\"mini\"} 25\n",
+        "encoderd_batch_tokens_sum{model=\"mini\"} 110\n",
+        "encoderd_batch_sequences_sum{model=\"mini\"} 5\n"}) {
+    EXPECT_THAT(text, HasSubstr(sample));
+  }
+}
+
 TEST(MetricsTest, DurationsGoFromAMillisecondToAMinuteInSmallSteps) {
   const std::string text = Metrics({"mini"}, kMethods, "").Text();
   const std::vector<double> bounds =

@@ -66,7 +66,7 @@ TEST(PipelineFaultTest, AfterAFailedBatchTheNextOneSucceeds) {
 TEST(PipelineFaultTest, TheRestOfAFailedRequestIsNotComputed) {
   PipelineHarness harness;
   harness.device.PoisonToken(FakeTokenizer::Id('!'));
-  std::vector<std::string> texts(200, "12345678");
+  std::vector<std::string> texts = EightBytes(200);
   texts[0] = "!";
   EXPECT_EQ(ReasonOf(harness.Submit(texts).Get().status()), "DEVICE_FAULT");
   EXPECT_LT(harness.device.rows_computed(), 13);  // of the first batch

@@ -45,6 +45,15 @@ inline PipelineRequest TextRequest(std::vector<std::string> texts) {
   return request;
 }
 
+// Texts of eight bytes, no two alike.
+inline std::vector<std::string> EightBytes(int count) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < count; ++i) {
+    texts.push_back(std::to_string(10000000 + i));
+  }
+  return texts;
+}
+
 // What the fake tokenizer makes of a text.
 inline TokenSequence FakeIds(const std::string& text) {
   TokenSequence sequence;

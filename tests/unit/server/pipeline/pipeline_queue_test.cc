@@ -133,7 +133,7 @@ TEST(PipelineQueueTest, ARequestWithoutADeadlineWaitsNoLongerThanItMay) {
 TEST(PipelineQueueTest, CancellingWhileASliceIsComputedDropsTheOthers) {
   PipelineHarness harness;
   harness.device.CloseGate();
-  auto pending = harness.Submit(std::vector<std::string>(50, "12345678"));
+  auto pending = harness.Submit(EightBytes(50));
   ASSERT_TRUE(harness.device.WaitForBatchesAtGate(1));
   const int64_t waiting = harness.observer.seen().queue_sequences;
   ASSERT_GT(waiting, 0);

@@ -90,8 +90,9 @@ TEST(PipelineTest, SpreadsOneRequestOverAllSessions) {
   settings.max_batch_tokens = 4096;
   PipelineHarness harness(settings);
   harness.device.CloseGate();
-  auto pending =
-      harness.Submit(std::vector<std::string>(64, "eighteen bytes ok!"));
+  std::vector<std::string> texts = EightBytes(64);
+  for (std::string& text : texts) text += " and 10 ok";
+  auto pending = harness.Submit(std::move(texts));
   ASSERT_TRUE(harness.device.WaitForBatchesAtGate(2));
   harness.device.OpenGate();
   ASSERT_TRUE(pending.Get().ok());
@@ -107,7 +108,7 @@ TEST(PipelineTest, SpreadsOneRequestOverAllSessions) {
 TEST(PipelineTest, SlicesALongRequestAcrossBatches) {
   PipelineHarness harness;  // 128 tokens per batch
   auto blocker = harness.Block();
-  auto pending = harness.Submit(std::vector<std::string>(100, "12345678"));
+  auto pending = harness.Submit(EightBytes(100));
   harness.WaitForQueue(100);
   harness.device.OpenGate();
   const auto result = pending.Get();

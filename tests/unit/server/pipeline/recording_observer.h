@@ -27,6 +27,7 @@ class RecordingObserver : public PipelineObserver {
     int64_t sequences = 0;
     int64_t batches = 0;
     int64_t batch_tokens = 0;
+    int64_t duplicate_tokens = 0;
     int64_t queue_sequences = 0;  // the latest
     int64_t queue_tokens = 0;
     std::vector<Fault> faults;
@@ -59,10 +60,12 @@ class RecordingObserver : public PipelineObserver {
     ++seen_.sequences;
     seen_.input_tokens += tokens;
   }
-  void BatchComputed(int64_t tokens, int64_t sequences) override {
+  void BatchComputed(int64_t tokens, int64_t sequences,
+                     int64_t duplicate_tokens) override {
     std::lock_guard<std::mutex> lock(mutex_);
     ++seen_.batches;
     seen_.batch_tokens += tokens;
+    seen_.duplicate_tokens += duplicate_tokens;
   }
   void QueueChanged(int64_t sequences, int64_t tokens) override {
     std::lock_guard<std::mutex> lock(mutex_);

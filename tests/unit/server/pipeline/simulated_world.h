@@ -82,7 +82,8 @@ class Simulation final : public CallHost, public PipelineObserver {
     Check(duration >= absl::ZeroDuration(), "a stage took negative time");
   }
   void InputTokens(int64_t tokens) override {}
-  void BatchComputed(int64_t tokens, int64_t sequences) override {}
+  void BatchComputed(int64_t tokens, int64_t sequences,
+                     int64_t duplicate_tokens) override {}
   void QueueChanged(int64_t sequences, int64_t tokens) override {
     queue_sequences_ = sequences;
     queue_tokens_ = tokens;

@@ -63,6 +63,10 @@ void AppendDecomposed(char32_t c, std::u32string* out);
 // Appends the full compatibility decomposition, or `c` itself.
 void AppendCompatible(char32_t c, std::u32string* out);
 
+// True: a starter that the canonical decomposition (or the compatibility one)
+// leaves as it is. Faster than to ask for both.
+bool IsInert(char32_t c, bool compatible);
+
 // The character that the two compose to; 0: none.
 char32_t Compose(char32_t first, char32_t second);
 

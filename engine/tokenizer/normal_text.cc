@@ -1,5 +1,7 @@
 #include "engine/tokenizer/normal_text.h"
 
+#include <algorithm>
+
 #include "engine/tokenizer/buffer.h"
 #include "engine/tokenizer/unicode/utf8.h"
 
@@ -8,6 +10,9 @@ namespace encoderd {
 void NormalText::Assign(absl::string_view text, int32_t origin, bool tracked) {
   Reset(tracked);
   text_.assign(text.data(), text.size());
+  if (origin == 0 && !text.empty()) {
+    utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()), &start_bytes_);
+  }
   if (!tracked) return;
   places_.reserve(text.size());
   int length = 0;
@@ -19,12 +24,18 @@ void NormalText::Assign(absl::string_view text, int32_t origin, bool tracked) {
 }
 
 void NormalText::Append(absl::string_view text, ByteOffset place) {
+  if (place.begin == 0 && start_bytes_ == all().end) {
+    start_bytes_ += static_cast<int32_t>(text.size());
+  }
   text_.append(text.data(), text.size());
   if (tracked_) places_.insert(places_.end(), text.size(), place);
 }
 
 void NormalText::Append(const NormalText& from, TextRange range) {
   const absl::string_view part = from.text(range);
+  if (range.begin < from.start_bytes_ && start_bytes_ == all().end) {
+    start_bytes_ += std::min(from.start_bytes_, range.end) - range.begin;
+  }
   text_.append(part.data(), part.size());
   if (!tracked_) return;
   places_.insert(places_.end(), from.places_.begin() + range.begin,

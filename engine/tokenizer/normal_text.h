@@ -1,5 +1,7 @@
 // Text on its way through normalizer and pre-tokenizer: bytes and, when they
-// are tracked, the place in the original text that each byte stands for.
+// are tracked, the place in the original text that each byte stands for. Which
+// bytes stand for the original's first character is always known; they come
+// first.
 //
 // Not thread-safe: a buffer of one thread.
 #ifndef ENCODERD_ENGINE_TOKENIZER_NORMAL_TEXT_H_
@@ -26,6 +28,7 @@ class NormalText {
   void Reset(bool tracked) {
     text_.clear();
     places_.clear();
+    start_bytes_ = 0;
     tracked_ = tracked;
   }
   // Well-formed UTF-8 of the original text, which starts there at `origin`.
@@ -33,6 +36,11 @@ class NormalText {
 
   // All bytes of what is appended stand for `place`.
   void Append(absl::string_view text, ByteOffset place);
+  // The same for bytes that do not stand for the original's first character, of
+  // a text that is not tracked.
+  void AppendLater(absl::string_view text) {
+    text_.append(text.data(), text.size());
+  }
   // A part of another text, with its places. Both are tracked or neither.
   void Append(const NormalText& from, TextRange range);
 
@@ -43,9 +51,13 @@ class NormalText {
   }
   TextRange all() const { return {0, static_cast<int32_t>(text_.size())}; }
   bool tracked() const { return tracked_; }
+  // How many bytes stand for the original's first character.
+  int32_t start_bytes() const { return start_bytes_; }
 
-  // Place in the original of a range that is not empty; of a tracked text.
+  // Place in the original of a range that is not empty. Of a text that is not
+  // tracked it only tells the first character from later ones.
   ByteOffset Place(TextRange range) const {
+    if (!tracked_) return range.begin < start_bytes_ ? kStart : kLater;
     return {places_[range.begin].begin, places_[range.end - 1].end};
   }
 
@@ -53,8 +65,12 @@ class NormalText {
   void Shrink();
 
  private:
+  static constexpr ByteOffset kStart{0, 1};
+  static constexpr ByteOffset kLater{1, 2};
+
   std::string text_;
   std::vector<ByteOffset> places_;  // [bytes], or empty when not tracked
+  int32_t start_bytes_ = 0;
   bool tracked_ = false;
 };
 

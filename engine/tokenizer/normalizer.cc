@@ -41,10 +41,9 @@ bool Apply(const BertNormalizerOptions& step, const NormalText& in,
   out->Reset(in.tracked());
   char bytes[4];
   for (const NormalChar& x : *chars) {
-    ByteOffset place;
     // The reference gives what has no source the first character's place.
-    if (in.tracked()) place = in.Place({x.begin, std::max(x.end, x.begin + 1)});
-    out->Append(absl::string_view(bytes, utf8::Encode(x.c, bytes)), place);
+    out->Append(absl::string_view(bytes, utf8::Encode(x.c, bytes)),
+                in.Place({x.begin, std::max(x.end, x.begin + 1)}));
   }
   return true;
 }
@@ -68,17 +67,19 @@ bool Apply(const LowercaseStep&, const NormalText& in, NormalText* out,
            std::vector<NormalChar>*) {
   TextChange change(in, out);
   std::u32string lower;
+  int32_t done = 0;  // up to here all is put out
   ForEach(in.text(), [&](const Char& x) {
-    if (x.c < 0x80) {
-      change.Put(x.c >= 'A' && x.c <= 'Z' ? x.c + ('a' - 'A') : x.c, 0);
-      return;
-    }
+    if (x.c < 0x80 && !(x.c >= 'A' && x.c <= 'Z')) return;
     lower.clear();
     unicode::AppendLower(x.c, &lower);
+    if (lower.size() == 1 && lower[0] == x.c) return;
+    change.Keep(in.text({done, x.begin}));
+    done = x.end;
     for (size_t i = 0; i < lower.size(); ++i) {
       change.Put(lower[i], i > 0 ? 1 : 0);
     }
   });
+  change.Keep(in.text({done, in.all().end}));
   change.Finish();
   return true;
 }
@@ -87,9 +88,13 @@ bool Apply(const StripAccentsStep&, const NormalText& in, NormalText* out,
            std::vector<NormalChar>*) {
   if (IsAscii(in.text())) return false;
   out->Reset(in.tracked());
+  int32_t done = 0;  // up to here all is put out
   ForEach(in.text(), [&](const Char& x) {
-    if (!unicode::IsMark(x.c)) out->Append(in, {x.begin, x.end});
+    if (!unicode::IsMark(x.c)) return;
+    out->Append(in, {done, x.begin});
+    done = x.end;
   });
+  out->Append(in, {done, in.all().end});
   return true;
 }
 
@@ -121,7 +126,7 @@ bool Apply(const PrependStep& step, const NormalText& in, NormalText* out,
   int length = 0;
   utf8::Decode(reinterpret_cast<const uint8_t*>(in.text().data()), &length);
   out->Reset(in.tracked());
-  out->Append(step.text, in.tracked() ? in.Place({0, length}) : ByteOffset{});
+  out->Append(step.text, in.Place({0, length}));
   out->Append(in, in.all());
   return true;
 }
@@ -129,35 +134,27 @@ bool Apply(const PrependStep& step, const NormalText& in, NormalText* out,
 bool Apply(const ReplaceStep& step, const NormalText& in, NormalText* out,
            std::vector<NormalChar>*) {
   const absl::string_view text = in.text();
-  size_t found = text.find(step.pattern);
-  if (found == absl::string_view::npos) return false;
-  out->Reset(in.tracked());
-  size_t done = 0;
-  for (; found != absl::string_view::npos;
-       found = text.find(step.pattern, done)) {
-    size_t end = found + step.pattern.size();
+  int32_t done = 0;  // up to here all is put out
+  size_t next = 0;
+  for (size_t found = text.find(step.pattern); found != absl::string_view::npos;
+       found = text.find(step.pattern, next)) {
+    next = found + step.pattern.size();
     int32_t run = 1;
     if (step.min_run > 0) {
-      while (text.substr(end, step.pattern.size()) == step.pattern) {
-        end += step.pattern.size();
+      while (text.substr(next, step.pattern.size()) == step.pattern) {
+        next += step.pattern.size();
         ++run;
       }
     }
-    const auto first = static_cast<int32_t>(found);
-    const auto last = static_cast<int32_t>(end);
-    if (done < found) out->Append(in, {static_cast<int32_t>(done), first});
-    if (run < step.min_run) {
-      out->Append(in, {first, last});
-    } else {
-      // What is put there stands for the last byte's character.
-      out->Append(step.content,
-                  in.tracked() ? in.Place({last - 1, last}) : ByteOffset{});
-    }
-    done = end;
+    if (run < step.min_run) continue;
+    if (done == 0) out->Reset(in.tracked());
+    out->Append(in, {done, static_cast<int32_t>(found)});
+    done = static_cast<int32_t>(next);
+    // What is put there stands for the last byte's character.
+    out->Append(step.content, in.Place({done - 1, done}));
   }
-  if (done < text.size()) {
-    out->Append(in, {static_cast<int32_t>(done), in.all().end});
-  }
+  if (done == 0) return false;
+  out->Append(in, {done, in.all().end});
   return true;
 }
 

@@ -103,7 +103,7 @@ void PipelineTokenizer::EncodeText(absl::string_view text, bool offsets,
       continue;
     }
     NormalText& normal = own->normal;
-    normal.Assign(source, begin, offsets || pre_tokenizer_.needs_places());
+    normal.Assign(source, begin, offsets);
     normalizer_.Apply(&normal, &own->normalizer);
     if (added().normalized.empty()) {
       EncodePart(text, normal.all(), offsets, own, &out->offsets);
@@ -175,10 +175,7 @@ void PipelineTokenizer::EncodeWords(const PreTokenizer::Words& words,
       key = WordCache::MakeKey(at_end ? copy : begin, bytes);
       const WordCache::Entry* entry = scratch->cache.Find(key);
       if (entry != nullptr) {
-        std::memcpy(out, entry->ids, WordCache::kInlineIds * sizeof(int32_t));
-        if (entry->count > WordCache::kInlineIds) {
-          std::memcpy(out, entry->ids, entry->count * sizeof(int32_t));
-        }
+        WordCache::Copy(out, entry->ids, entry->count);
         out += entry->count;
         continue;
       }

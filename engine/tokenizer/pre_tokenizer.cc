@@ -44,11 +44,7 @@ Words Apply(const ByteLevelSplit& step, const Words& in, const Room& room) {
     if (bytes[0] != ' ') {
       // The space stands for the same as the first character.
       utf8::Decode(reinterpret_cast<const uint8_t*>(bytes.data()), &length);
-      ByteOffset place;
-      if (in.text->tracked()) {
-        place = in.text->Place({word.begin, word.begin + length});
-      }
-      room.text->Append(" ", place);
+      room.text->Append(" ", in.text->Place({word.begin, word.begin + length}));
     }
     room.text->Append(*in.text, word);
     prefixed.push_back({begin, room.text->all().end});
@@ -120,14 +116,10 @@ Words Apply(const WordSplit&, const Words& in, const Room& room) {
 
 Words Apply(const MetaspaceSplit& step, const Words& in, const Room& room) {
   NormalText& out = *room.text;
-  const bool tracked = in.text->tracked();
   char encoded[4];
   const int32_t mark_bytes = utf8::Encode(step.mark, encoded);
   const absl::string_view mark(encoded, mark_bytes);
-  const auto place = [&](int32_t begin, int32_t end) {
-    return tracked ? in.text->Place({begin, end}) : ByteOffset{};
-  };
-  out.Reset(tracked);
+  out.Reset(in.text->tracked());
   for (const TextRange& word : in.words) {
     const absl::string_view text = in.text->text();
     const int32_t first = out.all().end;
@@ -139,16 +131,17 @@ Words Apply(const MetaspaceSplit& step, const Words& in, const Room& room) {
       }
     };
     const auto has_mark = [&](int32_t at) {
-      return text.substr(at, std::min(mark_bytes, word.end - at)) == mark;
+      return text[at] == mark[0] &&
+             text.substr(at, std::min(mark_bytes, word.end - at)) == mark;
     };
     int length = 0;
     utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()) + word.begin,
                  &length);
     const bool prepends = step.prepend == MetaspaceSplit::kAlways ||
                           (step.prepend == MetaspaceSplit::kFirst &&
-                           in.text->Place({word.begin, word.end}).begin == 0);
+                           word.begin < in.text->start_bytes());
     if (prepends && text[word.begin] != ' ' && !has_mark(word.begin)) {
-      out.Append(mark, place(word.begin, word.begin + length));
+      out.Append(mark, in.text->Place({word.begin, word.begin + length}));
     }
     int32_t copied = word.begin;
     for (int32_t at = word.begin; at < word.end;) {
@@ -160,7 +153,7 @@ Words Apply(const MetaspaceSplit& step, const Words& in, const Room& room) {
       if (copied < at) out.Append(*in.text, {copied, at});
       cut();
       const int32_t next = space ? at + 1 : at + mark_bytes;
-      out.Append(mark, place(at, next));
+      out.Append(mark, in.text->Place({at, next}));
       at = copied = next;
     }
     if (copied < word.end) out.Append(*in.text, {copied, word.end});
@@ -174,15 +167,6 @@ Words Apply(const MetaspaceSplit& step, const Words& in, const Room& room) {
 void PreTokenizer::Scratch::Shrink() {
   for (NormalText& text : texts) text.Shrink();
   for (std::vector<TextRange>& words : ranges) ShrinkBuffer(&words);
-}
-
-bool PreTokenizer::needs_places() const {
-  return std::any_of(
-      steps_.begin(), steps_.end(), [](const PreTokenizerStep& step) {
-        const auto* const metaspace = std::get_if<MetaspaceSplit>(&step);
-        return metaspace != nullptr &&
-               metaspace->prepend == MetaspaceSplit::kFirst;
-      });
 }
 
 Words PreTokenizer::Split(const NormalText& text, TextRange part,

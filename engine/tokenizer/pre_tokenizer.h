@@ -61,9 +61,6 @@ class PreTokenizer {
   explicit PreTokenizer(std::vector<PreTokenizerStep> steps)
       : steps_(std::move(steps)) {}
 
-  // A step looks at places: text must be tracked.
-  bool needs_places() const;
-
   // The words of a part of `text`.
   Words Split(const NormalText& text, TextRange part, Scratch* scratch) const;
 

@@ -22,14 +22,39 @@ class TextChange {
     out->Reset(in.tracked());
   }
 
+  // False once all that follows in a text that is not tracked stands for later
+  // characters than the first: Copy() is enough then.
+  bool places_matter() const {
+    return in_.tracked() || at_ <= in_.start_bytes();
+  }
+
   // Removes characters before the first one that is put out.
   void SkipFirst(int32_t chars) { Advance(chars); }
 
   // change 0: `c` replaces the next character; 1: is added; -n: replaces it and
   // the n after it.
   void Put(char32_t c, int32_t change) {
+    if (places_matter()) {
+      Finish();
+      pending_ = {c, change, true};
+    } else {
+      char bytes[4];
+      Copy(absl::string_view(bytes, utf8::Encode(c, bytes)));
+    }
+  }
+  // Puts out the next characters of the input, `text`, as they are.
+  void Keep(absl::string_view text) {
+    int length = 0;
+    for (; !text.empty() && places_matter(); text.remove_prefix(length)) {
+      Put(utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()), &length),
+          0);
+    }
+    if (!text.empty()) Copy(text);
+  }
+  // Puts out characters where places do not matter.
+  void Copy(absl::string_view text) {
     Finish();
-    pending_ = {c, change, true};
+    out_->AppendLater(text);
   }
   // Changes the last `change`; nothing where nothing was put out.
   void AddToLast(int32_t change) { pending_.change += change; }
@@ -38,14 +63,11 @@ class TextChange {
     if (!pending_.is_set) return;
     char bytes[4];
     const int length = utf8::Encode(pending_.c, bytes);
-    ByteOffset place;
-    if (in_.tracked()) {
-      const int32_t last = std::max(in_.all().end - 1, 0);
-      const int32_t at =
-          pending_.change > 0 ? std::max(at_ - 1, 0) : std::min(at_, last);
-      place = in_.Place({at, at + 1});
-      if (pending_.change <= 0) Advance(1 - pending_.change);
-    }
+    const int32_t last = std::max(in_.all().end - 1, 0);
+    const int32_t at =
+        pending_.change > 0 ? std::max(at_ - 1, 0) : std::min(at_, last);
+    const ByteOffset place = in_.Place({at, at + 1});
+    if (pending_.change <= 0) Advance(1 - pending_.change);
     out_->Append(absl::string_view(bytes, length), place);
     pending_.is_set = false;
   }

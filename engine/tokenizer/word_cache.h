@@ -14,7 +14,7 @@ class WordCache {
  public:
   static constexpr int kMaxBytes = 32;  // of a stretch
   static constexpr int kMaxIds = 23;    // of a stretch
-  // A reader may copy this many ids at once, whatever `count` says.
+  // What Copy() copies at least.
   static constexpr int kInlineIds = 7;
 
   struct Key {
@@ -67,14 +67,23 @@ class WordCache {
     return &entry;
   }
 
-  // Does nothing when there are more than kMaxIds ids.
+  // Copies ids of an entry, or into one: kInlineIds or more, with one branch.
+  static void Copy(int32_t* to, const int32_t* from, int64_t count) {
+    std::memcpy(to, from, kInlineIds * sizeof(int32_t));
+    if (count > kInlineIds) {
+      std::memcpy(to, from, static_cast<size_t>(count) * sizeof(int32_t));
+    }
+  }
+
+  // Does nothing when there are more than kMaxIds ids; kInlineIds must be
+  // readable.
   void Insert(const Key& key, const int32_t* ids, int64_t count) {
     if (count > kMaxIds) return;
     Entry& entry = entries_[key.slot];
     std::memcpy(entry.words, key.words, sizeof(entry.words));
     entry.bytes = static_cast<uint16_t>(key.bytes);
     entry.count = static_cast<uint16_t>(count);
-    std::memcpy(entry.ids, ids, static_cast<size_t>(count) * sizeof(int32_t));
+    Copy(entry.ids, ids, count);
   }
 
  private:

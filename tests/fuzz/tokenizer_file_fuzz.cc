@@ -102,7 +102,7 @@ bool UseModel(encoderd::TokenizerSpec* spec) {
   return true;
 }
 
-// Normalizer and words: without places the same text as with them.
+// Normalizer and words: without places the same text and words as with them.
 void UseSteps(const encoderd::TokenizerSpec& spec) {
   const encoderd::Normalizer normalizer(spec.normalizer);
   const encoderd::PreTokenizer pre_tokenizer(spec.pre_tokenizer);
@@ -114,8 +114,12 @@ void UseSteps(const encoderd::TokenizerSpec& spec) {
   tracked.Assign(text, 0, true);
   normalizer.Apply(&tracked, &scratch);
   Require(plain.text() == tracked.text());
-  encoderd::PreTokenizer::Scratch room;
+  Require(plain.start_bytes() == tracked.start_bytes());
+  encoderd::PreTokenizer::Scratch room, plain_room;
   const auto words = pre_tokenizer.Split(tracked, tracked.all(), &room);
+  const auto plain_words = pre_tokenizer.Split(plain, plain.all(), &plain_room);
+  Require(words.text->text() == plain_words.text->text());
+  Require(words.words.size() == plain_words.words.size());
   for (const encoderd::TextRange& word : words.words) {
     Require(word.begin < word.end && word.end <= words.text->all().end);
     const encoderd::ByteOffset place = words.text->Place(word);

@@ -18,6 +18,10 @@ class CodePointTable {
     using Block = std::array<uint8_t, kBlock>;
     std::map<Block, uint16_t> known;
     for (char32_t first = 0; first < unicode::kCodePoints; first += kBlock) {
+      if (first > unicode::kEmptyFirst && first < unicode::kEmptyEnd) {
+        blocks_[first / kBlock] = blocks_[first / kBlock - 1];
+        continue;
+      }
       Block block;
       for (char32_t i = 0; i < kBlock; ++i) block[i] = class_of(first + i);
       const auto [found, is_new] = known.try_emplace(

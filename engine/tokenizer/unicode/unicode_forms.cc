@@ -77,22 +77,32 @@ void Normalize(absl::string_view text, Form form, const PutFunction& put) {
       put(part.c, part.change);
     }
   };
-  std::vector<Part> pending;  // a starter, if there is one, and its marks
+  std::vector<Part> marks;  // since the last starter
   const auto flush = [&] {
-    const auto marks =
-        std::find_if(pending.begin(), pending.end(),
-                     [](const Part& x) { return x.combining_class != 0; });
-    std::stable_sort(marks, pending.end(), [](const Part& a, const Part& b) {
-      return a.combining_class < b.combining_class;
-    });
-    for (const Part& part : pending) emit(part);
-    pending.clear();
+    std::stable_sort(marks.begin(), marks.end(),
+                     [](const Part& a, const Part& b) {
+                       return a.combining_class < b.combining_class;
+                     });
+    for (const Part& part : marks) emit(part);
+    marks.clear();
+  };
+  const auto add = [&](const Part& part) {
+    if (part.combining_class != 0) {
+      marks.push_back(part);
+    } else {
+      flush();
+      emit(part);
+    }
   };
   std::u32string decomposed;
   int length = 0;
   for (size_t at = 0; at < text.size(); at += length) {
     const char32_t c = utf8::Decode(
         reinterpret_cast<const uint8_t*>(text.data()) + at, &length);
+    if (IsInert(c, compatible)) {
+      add({c, 0, 0});
+      continue;
+    }
     decomposed.clear();
     if (compatible) {
       AppendCompatible(c, &decomposed);
@@ -100,9 +110,7 @@ void Normalize(absl::string_view text, Form form, const PutFunction& put) {
       AppendDecomposed(c, &decomposed);
     }
     for (size_t i = 0; i < decomposed.size(); ++i) {
-      const uint8_t combining_class = CombiningClass(decomposed[i]);
-      if (combining_class == 0) flush();
-      pending.push_back({decomposed[i], combining_class, i > 0 ? 1 : 0});
+      add({decomposed[i], CombiningClass(decomposed[i]), i > 0 ? 1 : 0});
     }
   }
   flush();

@@ -173,6 +173,14 @@ void AppendCompatible(char32_t c, std::u32string* out) {
   AppendDecomposition(U_FAILURE(error) ? nullptr : nfkd, c, out);
 }
 
+bool IsInert(char32_t c, bool compatible) {
+  if (c < 0x80) return true;
+  UErrorCode error = U_ZERO_ERROR;
+  const UNormalizer2* form = compatible ? unorm2_getNFKDInstance(&error)
+                                        : unorm2_getNFDInstance(&error);
+  return U_SUCCESS(error) && unorm2_isInert(form, static_cast<UChar32>(c));
+}
+
 char32_t Compose(char32_t first, char32_t second) {
   UErrorCode error = U_ZERO_ERROR;
   const UNormalizer2* nfc = unorm2_getNFCInstance(&error);
@@ -196,16 +204,17 @@ void AppendLower(char32_t c, std::u32string* out) {
     out->append(U"i\u0307");
     return;
   }
-  for (const LowerRange& range : kNewCapitals) {
-    if (c >= range.first && c <= range.last) {
-      out->push_back(
-          static_cast<char32_t>(static_cast<int32_t>(c) + range.distance));
-      return;
+  if (c >= kNewCapitals[0].first) {
+    for (const LowerRange& range : kNewCapitals) {
+      if (c >= range.first && c <= range.last) {
+        out->push_back(
+            static_cast<char32_t>(static_cast<int32_t>(c) + range.distance));
+        return;
+      }
     }
   }
-  out->push_back(AssignedBy(c, kLowerVersion)
-                     ? static_cast<char32_t>(u_tolower(static_cast<UChar32>(c)))
-                     : c);
+  const auto lower = static_cast<char32_t>(u_tolower(static_cast<UChar32>(c)));
+  out->push_back(lower == c || AssignedBy(c, kLowerVersion) ? lower : c);
 }
 
 }  // namespace encoderd::unicode

@@ -23,6 +23,9 @@ inline constexpr char32_t kCodePoints = 0x110000;
 
 // From here on a code point that ICU calls unassigned is nothing but itself.
 inline constexpr char32_t kNoNewCapitals = 0x20000;
+// Planes 4 to 13 are empty in every Unicode version that the rules know.
+inline constexpr char32_t kEmptyFirst = 0x40000;
+inline constexpr char32_t kEmptyEnd = 0xE0000;
 
 // True when clean_text removes `c`: NUL, U+FFFD, control, format and private
 // use; tab and line breaks stay (they are spaces).
@@ -59,6 +62,10 @@ void AppendDecomposed(char32_t c, std::u32string* out);
 
 // Appends the full compatibility decomposition, or `c` itself.
 void AppendCompatible(char32_t c, std::u32string* out);
+
+// True: a starter that the canonical decomposition (or the compatibility one)
+// leaves as it is. Faster than to ask for both.
+bool IsInert(char32_t c, bool compatible);
 
 // The character that the two compose to; 0: none.
 char32_t Compose(char32_t first, char32_t second);

@@ -1,9 +1,12 @@
 #include "engine/tokenizer/unicode/utf8.h"
 
+#include <bit>
 #include <cstring>
 
 namespace encoderd::utf8 {
 namespace {
+
+constexpr uint64_t kHighBits = 0x8080808080808080u;
 
 bool IsContinuation(uint8_t byte) { return (byte & 0xC0) == 0x80; }
 
@@ -36,20 +39,26 @@ std::optional<int64_t> FindInvalid(absl::string_view text) {
   const uint8_t* const end = begin + text.size();
   const uint8_t* p = begin;
   while (p < end) {
-    uint64_t word;
+    // To the next byte that is not ASCII; the first bytes in memory are the low
+    // ones on every machine supported.
     while (end - p >= 16) {
       uint64_t words[2];
       std::memcpy(words, p, sizeof(words));
-      word = (words[0] | words[1]) & 0x8080808080808080u;
-      if (word != 0) break;
+      const uint64_t first = words[0] & kHighBits;
+      const uint64_t second = words[1] & kHighBits;
+      if ((first | second) != 0) {
+        p += (first != 0 ? std::countr_zero(first)
+                         : 64 + std::countr_zero(second)) /
+             8;
+        break;
+      }
       p += 16;
     }
-    const uint8_t* const stop = end - p > 16 ? p + 16 : end;
-    while (p < stop) {
+    do {
       const int length = SequenceLength(p, end);
       if (length == 0) return p - begin;
       p += length;
-    }
+    } while (p < end && *p >= 0x80);
   }
   return std::nullopt;
 }

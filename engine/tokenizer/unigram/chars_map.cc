@@ -22,39 +22,28 @@ bool IsChild(uint32_t unit, uint8_t byte) {
   return (unit & (kValueBit | 0xFF)) == byte;
 }
 
-// Writes text alone.
-struct PlainSink {
-  NormalText* out;
-  void Keep(absl::string_view text) { out->Append(text, {}); }
-  void Replace(absl::string_view, absl::string_view by) { out->Append(by, {}); }
-  void Finish() {}
-};
+template <typename Visit>
+void ForEach(absl::string_view text, const Visit& visit) {
+  int length = 0;
+  for (size_t at = 0; at < text.size(); at += length) {
+    visit(utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()) + at,
+                       &length));
+  }
+}
 
-// Writes text and places.
-struct TrackingSink {
-  TextChange change;
-  void Keep(absl::string_view text) {
-    ForEach(text, [this](char32_t c) { change.Put(c, 0); });
+// `by` takes the place of `text`: characters one by one, then what is more or
+// less.
+void Replace(absl::string_view text, absl::string_view by, TextChange* change) {
+  if (!change->places_matter()) {
+    change->Copy(by);
+    return;
   }
-  void Replace(absl::string_view text, absl::string_view by) {
-    int32_t old_chars = 0;
-    ForEach(text, [&old_chars](char32_t) { ++old_chars; });
-    int32_t chars = 0;
-    ForEach(by,
-            [&](char32_t c) { change.Put(c, chars++ < old_chars ? 0 : 1); });
-    if (chars < old_chars) change.AddToLast(chars - old_chars);
-  }
-  void Finish() { change.Finish(); }
-
-  template <typename Visit>
-  static void ForEach(absl::string_view text, const Visit& visit) {
-    int length = 0;
-    for (size_t at = 0; at < text.size(); at += length) {
-      visit(utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()) + at,
-                         &length));
-    }
-  }
-};
+  int32_t old_chars = 0;
+  ForEach(text, [&old_chars](char32_t) { ++old_chars; });
+  int32_t chars = 0;
+  ForEach(by, [&](char32_t c) { change->Put(c, chars++ < old_chars ? 0 : 1); });
+  if (chars < old_chars) change->AddToLast(chars - old_chars);
+}
 
 }  // namespace
 
@@ -142,8 +131,9 @@ std::optional<absl::string_view> CharsMap::Find(absl::string_view text) const {
   return std::nullopt;
 }
 
-template <typename Sink>
-void CharsMap::Run(absl::string_view text, Sink* sink) const {
+bool CharsMap::Apply(const NormalText& in, NormalText* out) const {
+  const absl::string_view text = in.text();
+  TextChange change(in, out);
   const auto is_ascii = [text](size_t at) {
     return static_cast<uint8_t>(text[at]) < 0x80;
   };
@@ -155,7 +145,7 @@ void CharsMap::Run(absl::string_view text, Sink* sink) const {
       ++end;
     }
     if (end > at) {
-      sink->Keep(text.substr(at, end - at));
+      change.Keep(text.substr(at, end - at));
       at = end;
       continue;
     }
@@ -163,7 +153,7 @@ void CharsMap::Run(absl::string_view text, Sink* sink) const {
     const absl::string_view cluster = text.substr(at, end - at);
     if (cluster.size() < kClusterBytes) {
       if (const auto found = Find(cluster); found.has_value()) {
-        sink->Replace(cluster, *found);
+        Replace(cluster, *found, &change);
         at = end;
         continue;
       }
@@ -173,24 +163,13 @@ void CharsMap::Run(absl::string_view text, Sink* sink) const {
       utf8::Decode(reinterpret_cast<const uint8_t*>(text.data()) + at, &length);
       const absl::string_view c = text.substr(at, length);
       if (const auto found = Find(c); found.has_value()) {
-        sink->Replace(c, *found);
+        Replace(c, *found, &change);
       } else {
-        sink->Keep(c);
+        change.Keep(c);
       }
     }
   }
-  sink->Finish();
-}
-
-bool CharsMap::Apply(const NormalText& in, NormalText* out) const {
-  if (in.tracked()) {
-    TrackingSink sink{TextChange(in, out)};
-    Run(in.text(), &sink);
-  } else {
-    out->Reset(false);
-    PlainSink sink{out};
-    Run(in.text(), &sink);
-  }
+  change.Finish();
   return true;
 }
 

@@ -45,8 +45,6 @@ class CharsMap {
 
  private:
   absl::Status CheckValues() const;
-  template <typename Sink>
-  void Run(absl::string_view text, Sink* sink) const;
 
   std::vector<uint32_t> units_;
   std::string texts_;

@@ -50,6 +50,10 @@ std::vector<NormalChar> StripAccents(const std::vector<NormalChar>& chars) {
   parts.reserve(chars.size());
   std::u32string decomposed;
   for (const NormalChar& x : chars) {
+    if (unicode::IsInert(x.c, false)) {
+      parts.push_back({x.c, 0, true});
+      continue;
+    }
     decomposed.clear();
     unicode::AppendDecomposed(x.c, &decomposed);
     bool first = true;

@@ -16,9 +16,6 @@ namespace {
 
 constexpr char32_t kHangulFirst = 0xAC00;
 constexpr char32_t kHangulLast = 0xD7A3;
-// Planes 4 to 13 are empty in every Unicode version that the rules know.
-constexpr char32_t kEmptyFirst = 0x40000;
-constexpr char32_t kEmptyEnd = 0xE0000;
 
 constexpr char32_t kVowels = 21;
 constexpr char32_t kTrails = 28;
@@ -131,7 +128,7 @@ CharTable CharTable::Build(const BertNormalizerOptions& options,
   std::map<std::string, uint32_t> known;  // bytes of a block -> its place
   Entry block[kBlockSize];
   for (char32_t first = 0; first < unicode::kCodePoints; first += kBlockSize) {
-    if (first > kEmptyFirst && first < kEmptyEnd) {
+    if (first > unicode::kEmptyFirst && first < unicode::kEmptyEnd) {
       table.blocks_.push_back(table.blocks_.back());
       continue;
     }

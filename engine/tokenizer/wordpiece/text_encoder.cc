@@ -31,7 +31,7 @@ TextEncoder::TextEncoder(BertNormalizerOptions options, WordPiece word_piece)
       byte_kinds_[byte] = kSign;
       sign_ids_[byte] = static_cast<int32_t>(entry.payload());
     } else {
-      byte_kinds_[byte] = kWord;
+      byte_kinds_[byte] = entry.kind() == CharTable::kCopy ? kPlain : kWord;
     }
   }
 }
@@ -40,7 +40,7 @@ TextEncoder::TextEncoder(BertNormalizerOptions options, WordPiece word_piece)
 const char* TextEncoder::StretchEnd(const char* p) const {
   for (;;) {
     const uint8_t kind = byte_kinds_[static_cast<uint8_t>(*p)];
-    if (kind == kWord) {
+    if (kind <= kWord) {
       ++p;
     } else if (kind != kNotAscii) {
       return p;
@@ -68,8 +68,8 @@ int32_t* TextEncoder::Encode(const char* begin, const char* end,
       ++p;
       continue;
     }
+    int length = 1;
     if (kind == kNotAscii) {
-      int length;
       const CharTable::Entry entry = table_[DecodeAt(p, &length)];
       if (CharTable::IsBoundary(entry.kind())) {
         if (entry.kind() == CharTable::kToken) {
@@ -80,7 +80,7 @@ int32_t* TextEncoder::Encode(const char* begin, const char* end,
       }
     }
     const char* const stretch = p;
-    p = StretchEnd(p);
+    p = StretchEnd(p + length);
     const int64_t bytes = p - stretch;
     if (bytes > WordCache::kMaxBytes) {
       ids = EncodeStretch(stretch, p, scratch, ids);
@@ -95,10 +95,7 @@ int32_t* TextEncoder::Encode(const char* begin, const char* end,
       scratch->cache.Insert(key, first, ids - first);
       continue;
     }
-    std::memcpy(ids, entry->ids, WordCache::kInlineIds * sizeof(int32_t));
-    if (entry->count > WordCache::kInlineIds) {
-      std::memcpy(ids, entry->ids, entry->count * sizeof(int32_t));
-    }
+    WordCache::Copy(ids, entry->ids, entry->count);
     ids += entry->count;
   }
   return ids;
@@ -131,6 +128,12 @@ int32_t* TextEncoder::EncodeStretch(const char* begin, const char* end,
   int64_t chars = 0;
   int length;
   for (const char* p = begin; p < end && chars <= max_chars; p += length) {
+    if (byte_kinds_[static_cast<uint8_t>(*p)] == kPlain) {
+      *out++ = *p;
+      ++chars;
+      length = 1;
+      continue;
+    }
     const char32_t c = DecodeAt(p, &length);
     const CharTable::Entry entry = table_[c];
     switch (entry.kind()) {

@@ -49,8 +49,9 @@ class TextEncoder {
   const CharTable& table() const { return table_; }
 
  private:
-  // What a byte is where a stretch may begin.
-  enum ByteKind : uint8_t { kWord, kBlank, kSign, kNotAscii };
+  // What a byte is where a stretch may begin. kPlain: part of a word, as it is;
+  // kWord: part of a word, changed.
+  enum ByteKind : uint8_t { kPlain, kWord, kBlank, kSign, kNotAscii };
 
   const char* StretchEnd(const char* p) const;
   int32_t* EncodeStretch(const char* begin, const char* end, Scratch* scratch,

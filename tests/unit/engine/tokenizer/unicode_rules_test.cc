@@ -36,6 +36,22 @@ TEST(UnicodeRulesTest, DecomposesAsUnicode9Does) {
   EXPECT_EQ(CombiningClass(0x07FD), 0);  // since 11.0
 }
 
+TEST(UnicodeRulesTest, InertIsWhatNoDecompositionChangesAndNothingMoves) {
+  EXPECT_TRUE(IsInert(U'a', true));
+  EXPECT_TRUE(IsInert(0x0915, true));
+  EXPECT_TRUE(IsInert(0x2460, false));
+  EXPECT_FALSE(IsInert(0x2460, true));
+  for (char32_t c = 0; c < kCodePoints; ++c) {
+    for (const bool compatible : {false, true}) {
+      if (!IsInert(c, compatible)) continue;
+      std::u32string out;
+      compatible ? AppendCompatible(c, &out) : AppendDecomposed(c, &out);
+      ASSERT_EQ(out, std::u32string(1, c));
+      ASSERT_EQ(CombiningClass(c), 0);
+    }
+  }
+}
+
 TEST(UnicodeRulesTest, LowersWithoutContextOrLanguage) {
   std::u32string out;
   for (const char32_t c : {U'I', U'\u0130', U'\u03A3', U'\u212A', U'\uA7CB',

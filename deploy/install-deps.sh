@@ -6,6 +6,8 @@
 #   deploy/install-deps.sh --tests    and what the tests, linters and fuzzers need
 #   deploy/install-deps.sh --containers    and what builds and tests the image
 #                                     where no engine is
+#   deploy/install-deps.sh --arm64    and what compiles and runs tests for arm64
+#                                     on another machine
 #
 # Package names hold for Debian 12 and 13 and for Ubuntu 24.04.
 set -euo pipefail
@@ -29,14 +31,16 @@ test_packages=(
   nodejs libwww-curl-perl nghttp2-client
 )
 container_packages=(buildah podman runc debootstrap)
+arm64_packages=(g++-aarch64-linux-gnu qemu-user)
 
 packages=("${build_packages[@]}")
 case "${1-}" in
   '') ;;
   --tests) packages+=("${test_packages[@]}") ;;
   --containers) packages+=("${container_packages[@]}") ;;
+  --arm64) packages+=("${arm64_packages[@]}") ;;
   *)
-    echo "usage: deploy/install-deps.sh [--tests | --containers]" >&2
+    echo "usage: deploy/install-deps.sh [--tests | --containers | --arm64]" >&2
     exit 2
     ;;
 esac

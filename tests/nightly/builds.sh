@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The tests in other builds, for tests/nightly.sh: compilers, sanitizers, fuzzers,
-# coverage, and many rounds of what is random. Sourced, not run.
+# The tests in other builds, for tests/nightly.sh: compilers, arm64, sanitizers,
+# fuzzers, coverage, and many rounds of what is random. Sourced, not run.
 : "${work:?nightly.sh sets it}" "${python:?nightly.sh sets it}"
 
 # Everything compiles with clang, without a warning.
@@ -10,6 +10,27 @@ check_clang() {
   local code=$?
   [[ $code -eq 0 ]] || tail -n 30 "$work/clang.log" >&2
   verdict "exit 0" "exit $code" test "$code" -eq 0
+}
+
+# For arm64 (tests/nightly/arm64/README.md), the tests of engine, scheduler and
+# what the server is made of, under qemu-user; then the server itself.
+check_arm64() {
+  local log=$work/arm64.log sysroot=.cache/arm64 code tests targets
+  touch "$log" "$work/arm64"
+  read -ra targets <<< "$(sed '/^#/d' tests/nightly/arm64/tests.txt | paste -sd ' ')"
+  tests=$(IFS='|' && echo "${targets[*]}")
+  deploy/install-deps.sh --arm64 && fetch_model && install_client &&
+    tests/nightly/arm64/sysroot.sh "$sysroot" &&
+    build_programs arm64 encoderd encoderctl "${targets[@]}" &&
+    GTEST_FILTER=-$(sed '/^#/d' tests/nightly/arm64/left-out.txt | paste -sd :) \
+      ctest --test-dir build/arm64 --no-tests=error --verbose \
+      --parallel "$(nproc)" -R "^(fuzz\.)?($tests)\$" > "$log" 2>&1 &&
+    PYTHONPATH=$work/client/site "$python" tests/nightly/arm64/server.py \
+      build/arm64/bin "$sysroot" > "$work/arm64"
+  code=$?
+  [[ $code -eq 0 ]] || tail -n 60 "$log" >&2
+  verdict "0 failed" "$(grep -c '\[       OK \]' "$log") tests passed; $(
+    cat "$work/arm64")" test "$code" -eq 0
 }
 
 # Every fuzz target for two minutes, beginning with its corpus. Longer runs are

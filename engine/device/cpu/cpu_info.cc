@@ -6,7 +6,6 @@
 #include <fstream>
 #include <set>
 #include <thread>
-#include <utility>
 
 #include "engine/device/cpu/cgroup.h"
 
@@ -14,10 +13,46 @@ namespace encoderd {
 namespace cpu {
 namespace {
 
-int32_t ReadInt(const std::string& path, int32_t otherwise) {
-  std::ifstream file(path);
-  int32_t value = 0;
-  return file >> value ? value : otherwise;
+// What /proc/cpuinfo of an arm64 kernel says of a core, and its name.
+struct ArmCore {
+  const char* implementer;
+  const char* part;  // null: all others of this implementer
+  const char* name;
+};
+constexpr ArmCore kArmCores[] = {
+    {"0x41", "0xd07", "Arm Cortex-A57"},
+    {"0x41", "0xd08", "Arm Cortex-A72"},
+    {"0x41", "0xd0b", "Arm Cortex-A76"},
+    {"0x41", "0xd0c", "Arm Neoverse-N1"},
+    {"0x41", "0xd40", "Arm Neoverse-V1"},
+    {"0x41", "0xd49", "Arm Neoverse-N2"},
+    {"0x41", "0xd4f", "Arm Neoverse-V2"},
+    {"0x41", "0xd84", "Arm Neoverse-V3"},
+    {"0x41", "0xd8e", "Arm Neoverse-N3"},
+    {"0x43", "0x0af", "Cavium ThunderX2"},
+    {"0x46", "0x001", "Fujitsu A64FX"},
+    {"0x48", "0xd01", "HiSilicon Kunpeng 920"},
+    {"0x61", nullptr, "Apple silicon"},
+    {"0x6d", "0xd49", "Microsoft Azure Cobalt 100"},
+    {"0xc0", "0xac3", "AmpereOne"},
+    {"0xc0", "0xac4", "AmpereOne"},
+};
+
+std::string ArmCoreName(const std::string& implementer,
+                        const std::string& part) {
+  for (const ArmCore& core : kArmCores) {
+    if (core.implementer == implementer &&
+        (core.part == nullptr || core.part == part))
+      return core.name;
+  }
+  return "arm64 CPU, implementer " + implementer + ", part " + part;
+}
+
+// The value of a line "key<blanks>: value" of /proc/cpuinfo; "": another key.
+std::string ValueOf(const std::string& line, const std::string& key) {
+  if (line.rfind(key, 0) != 0) return "";
+  const size_t colon = line.find(": ", key.size());
+  return colon == std::string::npos ? "" : line.substr(colon + 2);
 }
 
 }  // namespace
@@ -25,7 +60,11 @@ int32_t ReadInt(const std::string& path, int32_t otherwise) {
 const char* IsaName(Isa isa) {
   switch (isa) {
     case Isa::kPortable:
+#if defined(__aarch64__)
+      return "neon";
+#else
       return "portable";
+#endif
     case Isa::kAvx2:
       return "avx2";
     case Isa::kAvx512:
@@ -52,30 +91,43 @@ Isa DetectIsa() {
 #endif
 }
 
-std::string CpuModelName() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.rfind("model name", 0) != 0) continue;
-    const size_t colon = line.find(": ");
-    if (colon != std::string::npos) return line.substr(colon + 2);
+std::string CpuModelName(const std::string& root) {
+  std::ifstream file(root + "/proc/cpuinfo");
+  std::string implementer, part;
+  for (std::string line; std::getline(file, line);) {
+    const std::string name = ValueOf(line, "model name");
+    if (!name.empty()) return name;
+    if (implementer.empty()) implementer = ValueOf(line, "CPU implementer");
+    if (part.empty()) part = ValueOf(line, "CPU part");
   }
-  return "unknown CPU";
+  if (implementer.empty() || part.empty()) return "unknown CPU";
+  return ArmCoreName(implementer, part);
+}
+
+int32_t PhysicalCores(const std::vector<int32_t>& cpus,
+                      const std::string& root) {
+  // By the first of the CPUs that share a core. Numbers of cores are no
+  // identity: on some arm64 machines each cluster begins with 0.
+  std::set<int32_t> cores;
+  for (const int32_t cpu : cpus) {
+    std::ifstream siblings(root + "/sys/devices/system/cpu/cpu" +
+                           std::to_string(cpu) +
+                           "/topology/thread_siblings_list");
+    int32_t first = 0;
+    cores.insert(siblings >> first ? first : cpu);
+  }
+  return static_cast<int32_t>(cores.size());
 }
 
 int32_t AvailableCores() {
   cpu_set_t mask;
-  std::set<std::pair<int32_t, int32_t>> cores;  // (package, core)
+  std::vector<int32_t> cpus;
   if (sched_getaffinity(0, sizeof(mask), &mask) == 0) {
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (!CPU_ISSET(cpu, &mask)) continue;
-      const std::string topology =
-          "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
-      cores.insert({ReadInt(topology + "physical_package_id", 0),
-                    ReadInt(topology + "core_id", -1 - cpu)});
+      if (CPU_ISSET(cpu, &mask)) cpus.push_back(cpu);
     }
   }
-  int32_t count = static_cast<int32_t>(cores.size());
+  int32_t count = PhysicalCores(cpus);
   if (count == 0)
     count = static_cast<int32_t>(std::thread::hardware_concurrency());
   return std::max(1, std::min(count, QuotaCores()));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace encoderd {
 namespace cpu {
@@ -16,18 +17,24 @@ enum class Isa { kPortable = 0, kAvx2, kAvx512, kAvx512Bf16 };
 inline constexpr Isa kIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512,
                                 Isa::kAvx512Bf16};
 
-// "portable", "avx2", "avx512", "avx512_bf16".
+// "portable" (on arm64 "neon"), "avx2", "avx512", "avx512_bf16".
 const char* IsaName(Isa isa);
 
 // The best set of this CPU that the operating system has switched on.
 Isa DetectIsa();
 
-// "AMD EPYC 9654 96-Core Processor"; "unknown CPU" where the system does not
-// say.
-std::string CpuModelName();
+// "AMD EPYC 9654 96-Core Processor", "Arm Neoverse-N1"; "unknown CPU" where the
+// system does not say. An arm64 kernel gives numbers only, which a table here
+// names. `root` prefixes every path: "" for this host, a folder in tests.
+std::string CpuModelName(const std::string& root = "");
 
-// Physical cores that this process may use: the affinity mask with
-// hyper-threads counted once, capped by the cgroup's CPU quota; at least 1.
+// How many physical cores these logical CPUs belong to: hyper-threads of a core
+// count once.
+int32_t PhysicalCores(const std::vector<int32_t>& cpus,
+                      const std::string& root = "");
+
+// Physical cores that this process may use: those of the affinity mask, capped
+// by the cgroup's CPU quota; at least 1.
 int32_t AvailableCores();
 
 }  // namespace cpu

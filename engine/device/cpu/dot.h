@@ -21,13 +21,13 @@ namespace encoderd {
 namespace cpu {
 namespace ENCODERD_ISA {
 
-constexpr int kPanel = kAccumulators >= 24 ? 4 : 2;  // vectors of a wide panel
+constexpr int kPanel = kAccumulators >= 20 ? 4 : 2;  // vectors of a wide panel
 
 struct MultiplyAddF32 {
   static ENCODERD_INLINE F Step(F sum, const char* a, F b) {
     float word;
     __builtin_memcpy(&word, a, sizeof(word));
-    return sum + (F{} + word) * b;
+    return sum + Splat(word) * b;
   }
 };
 

@@ -23,7 +23,7 @@ namespace encoderd {
 namespace cpu {
 namespace ENCODERD_ISA {
 
-constexpr int kProductPanel = kAccumulators >= 24 ? 3 : 2;  // vectors
+constexpr int kProductPanel = kAccumulators >= 20 ? 3 : 2;  // vectors
 constexpr int64_t kProductColumns = kProductPanel * kLanes;
 constexpr int64_t kTileRows = 24;  // a multiple of each block's rows
 

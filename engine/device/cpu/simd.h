@@ -33,7 +33,7 @@ constexpr int kLanes = 8;
 constexpr int kAccumulators = 12;  // of 16 registers
 #elif defined(__aarch64__)
 constexpr int kLanes = 4;
-constexpr int kAccumulators = 24;
+constexpr int kAccumulators = 20;  // of 32 registers, with 4 of b and 5 of a
 #else
 constexpr int kLanes = 4;
 constexpr int kAccumulators = 8;
@@ -51,7 +51,8 @@ typedef uint32_t UAny
 typedef uint16_t HAny
     __attribute__((vector_size(2 * kLanes), aligned(1), may_alias));
 
-ENCODERD_INLINE F Splat(float value) { return F{} + value; }
+// Minus zero is any value itself, plus zero is not (-0): this is no arithmetic.
+ENCODERD_INLINE F Splat(float value) { return value - F{}; }
 // With a NaN in b the answer is b: bounds come first, so that a NaN stays one.
 ENCODERD_INLINE F Max(F a, F b) { return a > b ? a : b; }
 ENCODERD_INLINE F Min(F a, F b) { return a < b ? a : b; }

@@ -19,6 +19,9 @@ constexpr int kSpins = 2000;
 void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  // Stalls for some ten cycles; `yield` is a no-op on most cores.
+  asm volatile("isb" ::: "memory");
 #else
   std::this_thread::yield();
 #endif

@@ -55,6 +55,15 @@ Isa DetectIsa() {
 #endif
 }
 
+bool HasVnni() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return DetectIsa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
 bool HasAmx() {
 #if defined(__x86_64__)
   constexpr unsigned kAmxBf16 = 1u << 22;

@@ -19,6 +19,9 @@ const char* IsaName(Isa isa);
 // The best set of this CPU that the operating system has switched on.
 Isa DetectIsa();
 
+// Whether it multiplies 8-bit integers in vectors of 512 bits (avx512_vnni).
+bool HasVnni();
+
 // Whether it has matrix tiles for bf16, which we do not use.
 bool HasAmx();
 

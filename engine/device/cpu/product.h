@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/base/tensor.h"
+#include "engine/device/cpu/int8_kernels.h"
 #include "engine/device/cpu/kernels.h"
 #include "engine/device/weights.h"
 
@@ -54,6 +55,11 @@ std::unique_ptr<ProductFactory> OneDnnProducts(DType dtype);
 
 // `kernels` must have a product.
 std::unique_ptr<ProductFactory> OwnProducts(const Kernels& kernels);
+
+// bf16 in and out, int8 in between (int8_kernels.h) for weights that allow it;
+// the other weights are the others'.
+std::unique_ptr<ProductFactory> Int8Products(
+    const Int8Kernels& kernels, std::unique_ptr<ProductFactory> others);
 
 // Most rows that one Run is tuned for; more are taken in blocks of this many.
 constexpr int64_t kProductRows = 128;

@@ -13,10 +13,16 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<Device>> OpenCpuBy(const std::string& dtype,
                                                   const std::string& products) {
-  if (products != "dtype") {
+  if (products != "dtype" && products != "int8") {
+    return absl::UnimplementedError(absl::StrCat(
+        "products \"", products,
+        "\" are not supported on a CPU; choose products dtype or int8"));
+  }
+  if (products == "int8") {
+    if (dtype == "auto" || dtype == "bf16")
+      return cpu::OpenInt8Cpu(cpu::DetectIsa());
     return absl::UnimplementedError(
-        absl::StrCat("products \"", products,
-                     "\" are not supported on a CPU; choose products dtype"));
+        "int8 products give results in bf16; choose dtype auto or bf16");
   }
   if (dtype == "auto" || dtype == "fp32")
     return cpu::OpenCpu(DType::kF32, cpu::DetectIsa());

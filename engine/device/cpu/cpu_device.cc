@@ -25,10 +25,12 @@ const Kernels* FloatKernels(Isa isa) {
 
 class CpuDevice : public Device {
  public:
+  // operands: of the products; empty: the dtype.
   CpuDevice(const Kernels& kernels, std::unique_ptr<ProductFactory> products,
-            Isa isa, std::shared_ptr<Team> team)
+            Isa isa, std::shared_ptr<Team> team, std::string operands = "")
       : kernels_(kernels),
         products_(std::move(products)),
+        operands_(std::move(operands)),
         isa_(isa),
         team_(team == nullptr ? SharedTeam() : std::move(team)) {}
 
@@ -37,6 +39,9 @@ class CpuDevice : public Device {
   }
   DType dtype() const override {
     return kernels_.bf16 ? DType::kBF16 : DType::kF32;
+  }
+  std::string products() const override {
+    return operands_.empty() ? Device::products() : operands_;
   }
   int32_t preferred_sessions() const override { return AvailableCores(); }
   bool pauses() const override { return true; }
@@ -127,6 +132,7 @@ class CpuDevice : public Device {
 
   const Kernels& kernels_;
   const std::unique_ptr<ProductFactory> products_;
+  const std::string operands_;
   const Isa isa_;
   const std::shared_ptr<Team> team_;
   ModelSizes sizes_;               // of the expected model
@@ -158,6 +164,23 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
   }
   return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
       *kernels, OneDnnProducts(DType::kBF16), isa, std::move(team)));
+}
+
+absl::StatusOr<std::unique_ptr<Device>> OpenInt8Cpu(
+    Isa isa, std::shared_ptr<Team> team) {
+  const Int8Kernels* const int8 = HasVnni() ? Avx512VnniKernels() : nullptr;
+  const Kernels* const kernels =
+      isa >= Isa::kAvx512Bf16 ? Avx512Bf16Kernels() : nullptr;
+  if (int8 == nullptr || kernels == nullptr) {
+    return absl::UnimplementedError(absl::StrCat(
+        "int8 products need a CPU with avx512_vnni and avx512_bf16; this one (",
+        CpuModelName(), ") lacks ",
+        kernels == nullptr ? "avx512_bf16" : "avx512_vnni",
+        "; choose products dtype"));
+  }
+  return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
+      *kernels, Int8Products(*int8, OneDnnProducts(DType::kBF16)), isa,
+      std::move(team), "int8"));
 }
 
 }  // namespace cpu

@@ -56,6 +56,12 @@ class Preparer {
   EncoderLayer Layer(LayerWeights weights) {
     // This one alone: why is in device/cuda/README.
     weights.feed_forward_in.bears_8_bits = true;
+    // All of them: figures are in device/cpu/README.
+    for (LinearWeights* linear :
+         {&weights.qkv, &weights.attention_output, &weights.feed_forward_in,
+          &weights.feed_forward_out}) {
+      linear->allow_int8 = true;
+    }
     weights.attention_output.residual_follows = true;
     weights.feed_forward_out.residual_follows = true;
     EncoderLayer layer;

@@ -27,7 +27,7 @@ struct ModelOptions {
   // Where a card keeps which algorithms of matrix products were fastest; empty:
   // nothing is kept.
   std::string tuning_folder = "";
-  // What matrix products multiply: dtype, or fp8 (some cards)
+  // What matrix products multiply: dtype, fp8 (some cards) or int8 (some CPUs)
   std::string products = "dtype";
   // Tokens; 0: the model's own limit; at most the position table's rows.
   int32_t max_len = 0;
@@ -39,7 +39,7 @@ struct ModelInfo {
   ModelConfig config;
   IdLimits limits;
   std::string device;  // for people: name of the device and why it was chosen
-  std::string dtype;   // of the matrix products: "fp32"; "fp8"
+  std::string dtype;   // of the matrix products: "fp32"; "fp8"; "int8"
   // Sessions that fill the device, each on its own thread
   // (Device::preferred_sessions): what --threads=0 means.
   int32_t preferred_sessions = 1;

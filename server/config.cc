@@ -235,7 +235,7 @@ absl::Status Validate(const ServerConfig& c) {
       Reach(c, "http_listen", c.http_listen),
       DeviceWord(c.device),
       OneOf("dtype", c.dtype, {"auto", "fp32", "bf16", "fp16"}),
-      OneOf("products", c.products, {"dtype", "fp8"}),
+      OneOf("products", c.products, {"dtype", "fp8", "int8"}),
       InRange("max_len", c.max_len, 0, 1 << 20),
       InRange("threads", c.threads, 0, 1024),
       InRange("tokenizer_threads", c.tokenizer_threads, 1, 256),

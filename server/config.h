@@ -57,8 +57,9 @@ struct ServerConfig {
   // Several GPUs: one queue; each has the weights.
   std::string device = "auto";
   std::string dtype = "auto";  // auto, fp32, bf16, fp16
-  // What matrix products multiply: dtype, or fp8, if the GPU supports it
-  // (Hopper). Cost of fp8: cosine 0.99 instead of bf16's 0.999.
+  // What matrix products multiply: dtype; fp8, if the GPU supports it (Hopper);
+  // or int8, if the CPU supports it. Cost of both: cosine 0.99 instead of
+  // bf16's 0.999.
   std::string products = "dtype";
   // A folder where a GPU stores which algorithms for matrix products are
   // fastest, so that the next start need not time them again; empty: nothing is

@@ -113,9 +113,10 @@ ABSL_FLAG(std::string, dtype, kDefault.dtype,
           "auto is fp32 on a CPU and bf16 on a GPU. A CPU may support bf16, "
           "never fp16. Cost of bf16 and fp16: cosine 0.999 instead of exact.");
 ABSL_FLAG(std::string, products, kDefault.products,
-          "What matrix products multiply: dtype (values of --dtype) or fp8 (8 "
-          "bits, one scale per row; only on a GPU of compute capability 9.0). "
-          "Cost of fp8: cosine 0.99 instead of bf16's 0.999.");
+          "What matrix products multiply: dtype (values of --dtype) or 8 bits "
+          "with one scale per row: fp8 (only on a GPU of compute capability "
+          "9.0) or int8 (only on a CPU with avx512_vnni and avx512_bf16). Cost "
+          "of both: cosine 0.99 instead of bf16's 0.999.");
 ABSL_FLAG(std::string, tuning_folder, kDefault.tuning_folder,
           "Folder where a GPU stores which algorithms for matrix products are "
           "fastest, so that the next start need not time them again; empty: "

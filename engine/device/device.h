@@ -122,8 +122,8 @@ class Device {
   virtual std::string name()
       const = 0;                    // "cpu (AMD EPYC ..., avx512_core_bf16)"
   virtual DType dtype() const = 0;  // of products and activations
-  // What its products multiply: the dtype's name, or "fp8" if those of weights
-  // that allow 8 bits do.
+  // What its products multiply: the dtype's name, or "fp8" or "int8" if those
+  // of weights that allow 8 bits do.
   virtual std::string products() const { return DTypeName(dtype()); }
   // How many Sessions fill the device when each has its own thread. CPU: the
   // physical cores that this process may use (affinity mask and
@@ -184,7 +184,7 @@ class Device {
 // "fp16". "auto" is fp32 on a CPU and bf16 on a card. An unavailable device or
 // dtype is rejected, naming the available ones. tuning_folder: where a card
 // stores which algorithms were fastest; empty: nothing is stored. products:
-// "dtype", or "fp8": 8 bits, on a card that supports them, never on a CPU.
+// "dtype"; or 8 bits: "fp8" on a card, "int8" on a CPU that supports them.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const std::string& device, const std::string& dtype,
     const std::string& tuning_folder = "",

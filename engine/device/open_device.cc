@@ -21,10 +21,15 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpuBy(std::optional<cpu::Isa> asked,
         absl::StrCat("device \"cpu:", cpu::IsaName(isa), "\": this CPU (",
                      cpu::CpuModelName(), ") has ", cpu::IsaName(best)));
   }
-  if (products != "dtype") {
+  if (products != "dtype" && products != "int8") {
+    return absl::UnimplementedError(absl::StrCat(
+        "products \"", products,
+        "\" are not supported on a CPU; choose products dtype or int8"));
+  }
+  if (products == "int8") {
+    if (dtype == "auto" || dtype == "bf16") return cpu::OpenInt8Cpu(isa);
     return absl::UnimplementedError(
-        absl::StrCat("products \"", products,
-                     "\" are not supported on a CPU; choose products dtype"));
+        "int8 products give results in bf16; choose dtype auto or bf16");
   }
   if (dtype == "auto" || dtype == "fp32") return cpu::OpenCpu(DType::kF32, isa);
   if (dtype == "bf16") return cpu::OpenCpu(DType::kBF16, isa);

@@ -21,6 +21,8 @@ struct LinearWeights {
   std::vector<float> bias;  // [out]
   // Bears 8 bits where the device is asked for them (Device::products).
   bool bears_8_bits = false;
+  // Bears int8 where the device is asked for it.
+  bool allow_int8 = false;
   // A residual is added to y: a device may do that in the product.
   bool residual_follows = false;
 };

@@ -25,8 +25,11 @@ const Kernels* FloatKernels(Isa isa) {
 
 class CpuDevice : public Device {
  public:
-  CpuDevice(const Kernels& kernels, Isa isa, std::shared_ptr<Team> team)
+  // int8: the products of weights that allow 8 bits; null: those of kernels.
+  CpuDevice(const Kernels& kernels, const ProductKernels* int8, Isa isa,
+            std::shared_ptr<Team> team)
       : kernels_(kernels),
+        int8_(int8),
         isa_(isa),
         team_(team == nullptr ? SharedTeam() : std::move(team)) {}
 
@@ -35,6 +38,9 @@ class CpuDevice : public Device {
   }
   DType dtype() const override {
     return kernels_.bf16 ? DType::kBF16 : DType::kF32;
+  }
+  std::string products() const override {
+    return int8_ == nullptr ? Device::products() : "int8";
   }
   int32_t preferred_sessions() const override { return AvailableCores(); }
   bool pauses() const override { return true; }
@@ -48,8 +54,10 @@ class CpuDevice : public Device {
 
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
       LinearWeights weights, Activation activation) override {
+    const ProductKernels& kernels =
+        int8_ != nullptr && weights.allow_int8 ? *int8_ : kernels_;
     absl::StatusOr<Product> product =
-        Product::Create(kernels_, weights, activation);
+        Product::Create(kernels, weights, activation);
     if (!product.ok()) return product.status();
     product_bytes_ =
         std::max(product_bytes_, product->scratch_bytes(kProductRows));
@@ -115,6 +123,7 @@ class CpuDevice : public Device {
   }
 
   const Kernels& kernels_;
+  const ProductKernels* const int8_;
   const Isa isa_;
   const std::shared_ptr<Team> team_;
   ModelSizes sizes_;           // of the expected model
@@ -126,8 +135,8 @@ class CpuDevice : public Device {
 absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
                                                 std::shared_ptr<Team> team) {
   if (dtype == DType::kF32) {
-    return std::unique_ptr<Device>(
-        absl::make_unique<CpuDevice>(*FloatKernels(isa), isa, std::move(team)));
+    return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
+        *FloatKernels(isa), nullptr, isa, std::move(team)));
   }
   if (dtype != DType::kBF16) {
     return absl::UnimplementedError(
@@ -142,7 +151,23 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
                      ") computes with ", IsaName(isa), "; choose fp32"));
   }
   return std::unique_ptr<Device>(
-      absl::make_unique<CpuDevice>(*kernels, isa, std::move(team)));
+      absl::make_unique<CpuDevice>(*kernels, nullptr, isa, std::move(team)));
+}
+
+absl::StatusOr<std::unique_ptr<Device>> OpenInt8Cpu(
+    Isa isa, std::shared_ptr<Team> team) {
+  const ProductKernels* const int8 = HasVnni() ? Avx512VnniProducts() : nullptr;
+  const Kernels* const kernels =
+      isa >= Isa::kAvx512Bf16 ? Avx512Bf16Kernels() : nullptr;
+  if (int8 == nullptr || kernels == nullptr) {
+    return absl::UnimplementedError(absl::StrCat(
+        "int8 products need avx512_vnni and avx512_bf16; this CPU (",
+        CpuModelName(), ") lacks ",
+        kernels == nullptr ? "avx512_bf16" : "avx512_vnni",
+        "; choose products dtype"));
+  }
+  return std::unique_ptr<Device>(
+      absl::make_unique<CpuDevice>(*kernels, int8, isa, std::move(team)));
 }
 
 }  // namespace cpu

@@ -91,6 +91,15 @@ Isa DetectIsa() {
 #endif
 }
 
+bool HasVnni() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return DetectIsa() >= Isa::kAvx512 && __builtin_cpu_supports("avx512vnni");
+#else
+  return false;
+#endif
+}
+
 std::string CpuModelName(const std::string& root) {
   std::ifstream file(root + "/proc/cpuinfo");
   std::string implementer, part;

@@ -23,6 +23,9 @@ const char* IsaName(Isa isa);
 // The best set of this CPU that the operating system has switched on.
 Isa DetectIsa();
 
+// Whether it multiplies 8-bit integers in vectors of 512 bits (avx512_vnni).
+bool HasVnni();
+
 // "AMD EPYC 9654 96-Core Processor", "Arm Neoverse-N1"; "unknown CPU" where the
 // system does not say. An arm64 kernel gives numbers only, which a table here
 // names. `root` prefixes every path: "" for this host, a folder in tests.

@@ -36,6 +36,20 @@ struct PackedWeights {
   Activation activation = Activation::kNone;
 };
 
+// Matrix products, of elements in and out. Weights [out,in] are packed once, in
+// panels of panel_columns columns, of which `product` computes some: first ..
+// first + count - 1. The bits of a row depend on it alone.
+struct ProductKernels {
+  int64_t panel_columns;
+  int64_t (*packed_floats)(int64_t in, int64_t out);
+  // scratch: [panel_columns,in] floats.
+  void (*pack)(const float* weights, int64_t in, int64_t out, float* packed,
+               float* scratch);
+  void (*product)(const PackedWeights& weights, const Matrix& x, int64_t first,
+                  int64_t count, const Matrix& y, void* scratch);
+  int64_t (*product_scratch_bytes)(int64_t rows, int64_t in, int64_t out);
+};
+
 // EmbedOp and AddNormOp: scratch for a row of floats. AttentionOp: of one
 // sequence, whose rows qkv and context have; scratch for
 // attention_scratch_bytes(its length or more, head_size).
@@ -43,19 +57,11 @@ struct Kernels : Kernel<EmbedOp>,
                  Kernel<RotateOp>,
                  Kernel<AttentionOp>,
                  Kernel<GateOp>,
-                 Kernel<AddNormOp> {
+                 Kernel<AddNormOp>,
+                 ProductKernels {
   bool bf16;
   int64_t (*attention_scratch_bytes)(int64_t max_seqlen, int64_t head_size);
   void (*to_float)(const void* from, int64_t count, float* to);
-  // Matrix products. Weights [out,in] in elements are packed once into
-  // packed_floats values, in panels of panel_columns columns, of which
-  // `product` computes some: first .. first + count - 1.
-  int64_t panel_columns;
-  int64_t (*packed_floats)(int64_t in, int64_t out);
-  void (*pack)(const void* weights, int64_t in, int64_t out, float* packed);
-  void (*product)(const PackedWeights& weights, const Matrix& x, int64_t first,
-                  int64_t count, const Matrix& y, void* scratch);
-  int64_t (*product_scratch_bytes)(int64_t rows, int64_t in, int64_t out);
 };
 
 // Tables of one translation unit each; null where the compiler or the target
@@ -64,6 +70,8 @@ const Kernels* PortableKernels();
 const Kernels* Avx2Kernels();
 const Kernels* Avx512Kernels();
 const Kernels* Avx512Bf16Kernels();  // the bf16 table
+// Of bf16 in and out, 8 bits in between.
+const ProductKernels* Avx512VnniProducts();
 
 }  // namespace cpu
 }  // namespace encoderd
@@ -89,14 +97,11 @@ inline constexpr Kernels kTable = {
     {Attention<E, MultiplyAdd>},
     {Gate<E>},
     {AddLayerNorm<E>},
+    {kProductColumns, PackedFloats<E>, PackWeights<E>, Product<E, MultiplyAdd>,
+     ProductScratchBytes<E>},
     sizeof(typename E::Element) == 2,
     AttentionScratchBytes<E>,
     ToFloat<E>,
-    kProductColumns,
-    PackedFloats<E>,
-    PackWeights<E>,
-    Product<E, MultiplyAdd>,
-    ProductScratchBytes<E>,
 };
 
 }  // namespace ENCODERD_ISA

@@ -25,7 +25,7 @@ constexpr int64_t kFewRows = 32;
 class Product {
  public:
   // kernels: outlive it. RESOURCE_EXHAUSTED: no memory for the packed weights.
-  static absl::StatusOr<Product> Create(const Kernels& kernels,
+  static absl::StatusOr<Product> Create(const ProductKernels& kernels,
                                         const LinearWeights& weights,
                                         Activation activation);
 
@@ -48,10 +48,10 @@ class Product {
   }
 
  private:
-  Product(const Kernels& kernels, const LinearWeights& weights,
+  Product(const ProductKernels& kernels, const LinearWeights& weights,
           Activation activation);
 
-  const Kernels* kernels_;
+  const ProductKernels* kernels_;
   int64_t panels_;
   AlignedBuffer packed_;
   AlignedBuffer bias_;  // [panels * panel_columns], zeros past the end

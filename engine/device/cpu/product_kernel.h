@@ -33,9 +33,20 @@ int64_t PackedFloats(int64_t in, int64_t out) {
 }
 
 template <typename E>
-void PackWeights(const void* weights, int64_t in, int64_t out, float* packed) {
-  PackRows<E, kProductPanel>(static_cast<const typename E::Element*>(weights),
-                             in, out, in, packed);
+void PackWeights(const float* weights, int64_t in, int64_t out, float* packed,
+                 float* scratch) {
+  auto* const rows = reinterpret_cast<typename E::Element*>(scratch);
+  for (int64_t first = 0; first < out; first += kProductColumns) {
+    const int64_t count =
+        out - first < kProductColumns ? out - first : kProductColumns;
+    const float* const from = weights + first * in;
+    int64_t i = 0;
+    for (; i + kLanes <= count * in; i += kLanes)
+      E::Store(F32::Load(from + i), rows + i);
+    for (; i < count * in; ++i) E::StoreOne(from[i], rows + i);
+    PackRows<E, kProductPanel>(rows, in, count, in,
+                               packed + first * Words<E>(in));
+  }
 }
 
 constexpr int64_t kBlockWords = 512;

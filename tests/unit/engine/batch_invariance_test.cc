@@ -212,7 +212,7 @@ TEST_P(BatchInvarianceTest, GivesTheSameBitsInPausesAndAroundThem) {
 
 INSTANTIATE_TEST_SUITE_P(
     Devices, BatchInvarianceTest,
-    ::testing::Combine(::testing::ValuesIn(TestDevices()),
+    ::testing::Combine(::testing::ValuesIn(TestDevicesAndInt8()),
                        ::testing::ValuesIn(TestModels())),
     [](const ::testing::TestParamInfo<BatchInvarianceTest::ParamType>& info) {
       return TestDeviceName(std::get<0>(info.param)) + "_" +

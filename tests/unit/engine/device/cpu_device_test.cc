@@ -89,6 +89,26 @@ TEST(OpenDeviceTest, ComputesWithTheInstructionsThatItIsTold) {
       HasSubstr("computes with portable"));
 }
 
+TEST(OpenDeviceTest, OpensInt8ProductsWhereTheCpuHasThem) {
+  const auto opened = OpenDevice("cpu", "auto", "", "int8");
+  if (cpu::HasVnni() && cpu::DetectIsa() >= cpu::Isa::kAvx512Bf16) {
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    EXPECT_EQ((*opened)->products(), "int8");
+    EXPECT_EQ((*opened)->dtype(), DType::kBF16);
+  } else {
+    EXPECT_EQ(opened.status().code(), absl::StatusCode::kUnimplemented);
+  }
+  for (const cpu::Isa isa :
+       {cpu::Isa::kPortable, cpu::Isa::kAvx2, cpu::Isa::kAvx512}) {
+    const std::string message(cpu::OpenInt8Cpu(isa).status().message());
+    EXPECT_THAT(message, HasSubstr("need avx512_vnni and"));
+    EXPECT_THAT(message, HasSubstr("choose products dtype"));
+  }
+  EXPECT_THAT(
+      std::string(OpenDevice("cpu", "fp32", "", "int8").status().message()),
+      HasSubstr("choose dtype auto or bf16"));
+}
+
 TEST(OpenDeviceTest, RefusesWhatItDoesNotKnowByName) {
   for (const std::string device :
        {"tpu", "cpu:sse9", "cuda:", "cuda:x", "cuda:-1", "cuda:0,",
@@ -104,7 +124,8 @@ TEST(OpenDeviceTest, RefusesWhatItDoesNotKnowByName) {
   if (!OpenDevice("cuda", "auto").ok()) {
     EXPECT_THAT(
         std::string(OpenDevice("auto", "auto", "", "fp8").status().message()),
-        HasSubstr("not supported on a CPU; choose products dtype, or a GPU: "));
+        HasSubstr("not supported on a CPU; choose products dtype or int8, or a "
+                  "GPU: "));
   }
   EXPECT_EQ(cpu::OpenCpu(DType::kF16, cpu::DetectIsa()).status().code(),
             absl::StatusCode::kUnimplemented);

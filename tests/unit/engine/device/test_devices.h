@@ -16,11 +16,14 @@ namespace encoderd {
 struct TestDevice {
   cpu::Isa isa;
   DType dtype;
+  bool int8 = false;  // products
 
   // team: null for the process's own.
   std::unique_ptr<Device> Open(
       std::shared_ptr<cpu::Team> team = nullptr) const {
-    return cpu::OpenCpu(dtype, isa, std::move(team)).value();
+    return (int8 ? cpu::OpenInt8Cpu(isa, std::move(team))
+                 : cpu::OpenCpu(dtype, isa, std::move(team)))
+        .value();
   }
 };
 
@@ -36,9 +39,20 @@ inline std::vector<TestDevice> TestDevices() {
   return devices;
 }
 
+// The same, and the one whose products multiply int8.
+inline std::vector<TestDevice> TestDevicesAndInt8() {
+  std::vector<TestDevice> devices = TestDevices();
+  if (devices.back().dtype == DType::kBF16 && cpu::HasVnni()) {
+    devices.push_back(devices.back());
+    devices.back().int8 = true;
+  }
+  return devices;
+}
+
 // "avx2_fp32": for test names.
 inline std::string TestDeviceName(const TestDevice& device) {
-  return std::string(IsaName(device.isa)) + "_" + DTypeName(device.dtype);
+  return std::string(IsaName(device.isa)) + "_" +
+         (device.int8 ? "int8" : DTypeName(device.dtype));
 }
 
 }  // namespace encoderd

@@ -5,7 +5,7 @@
 
 PROGRAMS is the folder with tokenizer_speed and tokenize_lines. All run on one
 core and take turns on the same texts; the table has medians with least and
-most, in MB/s (10^6 bytes of UTF-8). A repeat encodes every text of the script
+most, in MB (10^6 bytes of UTF-8) per second of CPU time. A repeat encodes every text of the script
 once; the first turn of each is not counted. The ids of all are compared with
 those of `tokenizers`: if ours differ, the exit code is 1; a row says in how
 many texts tokie's do. What is not installed is left out.
@@ -80,9 +80,9 @@ class Peer:
         self.load(folder)
 
     def seconds(self):
-        begin = time.perf_counter()
+        begin = time.process_time()
         self.encode()
-        return time.perf_counter() - begin
+        return time.process_time() - begin
 
     def close(self):
         pass
@@ -220,7 +220,7 @@ def main():
         command = [options.programs / "tokenizer_speed", folder, "--load"]
         loads = [float(subprocess.check_output(command).split()[0])
                  for _ in range(options.repeats)]
-    print(f"load: {1e3 * statistics.median(loads):.1f} ms, "
+    print(f"load: {1e3 * statistics.median(loads):.1f} ms of CPU time, "
           f"{1e3 * min(loads):.1f} to {1e3 * max(loads):.1f}")
     return 1 if ours_differ else 0
 

@@ -18,7 +18,7 @@ package_check() {
 check_wheel() {
   package_check wheel_test
   local code=$?
-  verdict "36 MB, embedding 60 s, 0 faults" "$(cat "$work/wheel_test")" \
+  verdict "24 MB, embedding 60 s, 0 faults" "$(cat "$work/wheel_test")" \
     test "$code" -eq 0
 }
 

@@ -41,7 +41,7 @@ check_container() {
   deploy/install-deps.sh --containers &&
     python_check container_test
   local code=$?
-  verdict "under 105 MB, 0 faults" "$(paste -sd ';' "$work/container_test")" \
+  verdict "under 66 MB, 0 faults" "$(paste -sd ';' "$work/container_test")" \
     test "$code" -eq 0
 }
 

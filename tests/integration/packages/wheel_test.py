@@ -20,7 +20,7 @@ from clean_root import BUILT_IN, MODEL, ROOT, CleanRoot, run
 sys.path.insert(0, str(ROOT / "tests/support"))
 from server_process import Server  # noqa: E402  after the path
 
-MAX_BYTES = 36 * 1000 * 1000
+MAX_BYTES = 24 * 1000 * 1000
 # Of the step "embedding": Python, the server's start, the first vector. The
 # other steps take as long as the network does; they are printed alone.
 MAX_SECONDS = 60

@@ -29,6 +29,19 @@ def read_ranges(ranges: Any, dimensions: Optional[int] = None) -> np.ndarray:
     return found
 
 
+def check_ranges(ranges: Any, dimensions: int) -> None:
+    """ValueError for ranges of a caller that the server would refuse: they end
+    where they begin, or are not finite."""
+    found = read_ranges(ranges, dimensions)
+    for end, dimension in np.argwhere(~np.isfinite(found))[:1]:
+        raise ValueError(f"ranges[{end}][{dimension}] is "
+                         f"{found[end, dimension]:g}; it must be finite")
+    low, high = found
+    for dimension in np.flatnonzero(high <= low)[:1]:
+        raise ValueError(f"ranges[1][{dimension}] is {high[dimension]:g}; it "
+                         f"must be above the minimum, {low[dimension]:g}")
+
+
 def calibrate(vectors: np.ndarray, precision: str) -> np.ndarray:
     """The least and the largest value of each dimension, float32 [2, D]."""
     if len(vectors) < 2:

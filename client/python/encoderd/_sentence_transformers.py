@@ -12,7 +12,7 @@ import numpy as np
 from encoderd import _method_jobs
 from encoderd._method_jobs import Job
 from encoderd._option_checks import text, true_or_false, whole_number
-from encoderd._quantize import calibrate, quantize
+from encoderd._quantize import calibrate, check_ranges, quantize
 from encoderd._tensors import require_tensors
 from encoderd.errors import EncoderdError, make_error, with_remedy
 from encoderd.inputs import Input, as_list, check_prompted
@@ -141,7 +141,9 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
     if quantize_here and len(good) == 0:
         vectors = np.zeros(vectors.shape, precision)
     elif quantize_here:
-        if ranges is None:
+        if ranges is not None:
+            check_ranges(ranges, vectors.shape[1])
+        else:
             ranges = calibrate(good, precision)
             if len(good) < FEW:
                 _LOGGER.warning(

@@ -12,8 +12,8 @@ from encoderd._tensors import as_array, as_tensor
 from encoderd.results import EmbedResult
 
 # What to do with bytes whose products are no similarity.
-_AS_FLOATS = ('unpack bits (np.unpackbits(bits, axis=-1) * 2.0 - 1), dequantize '
-              'values by their scales or ranges, or use precision="float32"')
+_AS_FLOATS = ('unpack bits (np.unpackbits(bits, axis=-1, count=D) * 2.0 - 1), '
+              'dequantize values by their scales or ranges, or use precision="float32"')
 _SMALLEST_LENGTH = np.float32(1e-12)  # a vector of zeros is like no other
 
 
@@ -85,8 +85,11 @@ def _holds_text(vectors: Any) -> bool:
 
 
 def _holds_unsigned_bytes(vectors: Any) -> bool:
-    """Of an array, a tensor or a column, or a list of them."""
-    if "uint8" in str(getattr(vectors, "dtype", "")).lower():
+    """Of an array, a tensor, a column or a table, or a list of them."""
+    types = getattr(vectors, "dtypes", None)  # of a table's columns
+    if not isinstance(types, Iterable):
+        types = [getattr(vectors, "dtype", "")]
+    if any("uint8" in str(kind).lower() for kind in types):
         return True
     if isinstance(vectors, (list, tuple)):
         return any(_holds_unsigned_bytes(vector) for vector in vectors)

@@ -220,6 +220,19 @@ def test_ranges_of_another_shape_are_named(client, ranges):
             client.embed(["one"], precision="int8", ranges=ranges)
 
 
+@pytest.mark.parametrize("ranges, message", [
+    ([[0, 1, 0, 0], [1, 0.5, 1, 1]], r"ranges\[1\]\[1\] is 0.5; it must be above "
+     "the minimum, 1"),
+    ([[0, 0, 0, 0], [1, 1, 0, 1]], r"ranges\[1\]\[2\] is 0; it must be above"),
+    ([[0, 0, 0, np.nan], [1] * 4], r"ranges\[0\]\[3\] is nan; it must be finite"),
+    ([[0, 0, 0, -np.inf], [1] * 4], "is -inf; it must be finite")])
+def test_ranges_that_are_none_are_named_where_the_client_cuts(client, ranges,
+                                                              message):
+    with pytest.raises(ValueError, match=message):
+        client.encode(["one"], precision="int8", ranges=ranges,
+                      truncate_dim=4)
+
+
 def test_ranges_that_are_no_numbers_are_named(client):
     for ranges in ("range", [["a"], ["b"]], {"low": 1}):
         with pytest.raises(TypeError, match="ranges is .*; expected numbers"):

@@ -120,20 +120,29 @@ class Tensor:
     ndim = 2
 
 
+class Table:
+    """What the client knows a table of pandas or polars by."""
+
+    dtypes = ["uint8", "uint8", "uint8"]
+
+    def __array__(self, *_args, **_kinds):
+        return BYTES
+
+
 BYTES = np.array([[1, 2, 3], [4, 5, 6]], np.uint8)
 
 
 @pytest.mark.parametrize("given", [
     BYTES, list(BYTES), tuple(BYTES), list(BYTES[0]), BYTES[0], Column(BYTES),
-    np.asarray(Column(BYTES)), Tensor()])
+    np.asarray(Column(BYTES)), Tensor(), Table()])
 def test_similarity_refuses_unsigned_bytes(client, given):
     for method in (client.similarity, client.similarity_pairwise):
         with pytest.raises(TypeError) as caught:
             method(np.ones((2, 3)), given)
         assert str(caught.value) == (
             "embeddings2 holds uint8, which is packed bits or values with an "
-            "offset; unpack bits (np.unpackbits(bits, axis=-1) * 2.0 - 1), "
-            "dequantize values by their scales or ranges, or use "
+            "offset; unpack bits (np.unpackbits(bits, axis=-1, count=D) * 2.0 "
+            "- 1), dequantize values by their scales or ranges, or use "
             'precision="float32"')
 
 

@@ -218,7 +218,10 @@ class EncoderSession : public Session {
     int64_t end = first_sequence + 1;
     while (end < batch.num_sequences() && begins[end + 1] - first <= block)
       ++end;
-    return {first_sequence, end, first, begins[end] - first};
+    // The last group has the rows that a device pads with, too.
+    const int64_t end_row =
+        end < batch.num_sequences() ? begins[end] : batch_.rows;
+    return {first_sequence, end, first, end_row - first};
   }
 
   void Rotate(const LayerSpec& spec, const Group& group, Matrix qkv) {

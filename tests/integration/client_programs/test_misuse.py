@@ -213,8 +213,7 @@ def test_a_batch_size_is_a_whole_number(client):
 @pytest.mark.parametrize("ranges", [5, [1, 2, 3], [[0, 1]], [[0.0], [1.0]]])
 def test_ranges_of_another_shape_are_named(client, ranges):
     with pytest.raises(ValueError, match="ranges is of shape"):
-        client.encode(["one"], precision="int8", ranges=ranges,
-                      truncate_dim=4)
+        client.encode(["one"], precision="int8", ranges=ranges, truncate_dim=4)
     if np.shape(ranges) != (2, 1):  # the server alone knows how many
         with pytest.raises(ValueError, match="ranges is of shape"):
             client.embed(["one"], precision="int8", ranges=ranges)
@@ -229,8 +228,7 @@ def test_ranges_of_another_shape_are_named(client, ranges):
 def test_ranges_that_are_none_are_named_where_the_client_cuts(client, ranges,
                                                               message):
     with pytest.raises(ValueError, match=message):
-        client.encode(["one"], precision="int8", ranges=ranges,
-                      truncate_dim=4)
+        client.encode(["one"], precision="int8", ranges=ranges, truncate_dim=4)
 
 
 def test_ranges_that_are_no_numbers_are_named(client):

@@ -22,7 +22,10 @@ class EncoderdError(Exception):
     reason: the stable name of the error, e.g. "INPUT_TOO_LONG" (ErrorReason
         in encoder.proto); empty if gRPC itself failed, e.g. no connection.
     metadata: every number of the message as text, e.g. metadata["limit"].
-    violations: (field, description) of each field of the request to blame.
+    violations: (field, description) of each field of the request to blame,
+        with an option by its argument's name. The server lists a limited
+        number: if there are more, the last entry has an empty field and says
+        how many ("and 24 more"), as does metadata["omitted_violations"].
     retry_delay: seconds after which trying again may help, or None.
     remedy: what the caller can do about it, as str() says after the message;
         empty if nothing is known.
@@ -67,7 +70,7 @@ class InputTooLongError(InvalidInputError):
 
     @property
     def token_count(self) -> int:
-        """Tokens of the input, special tokens included."""
+        """Tokens of the input, special tokens and a prompt included."""
         return int(self.metadata["token_count"])
 
     @property
@@ -118,9 +121,11 @@ TOO_LARGE = "REQUEST_TOO_LARGE"
 TOO_MANY = "TOO_MANY_INPUTS"
 _LONGER = "raise timeout="
 _CUT = 'pass truncate="end" to cut it'
+_WITH_PROMPT = ", the prompt's tokens included"
 _REMEDIES = {
     "EMPTY_INPUT": 'drop it, or keep its row: on_error="per_input"',
     "QUEUE_FULL": "retry later, or with a longer timeout=",
+    "DRAINING": "retry: the restarted server, or its replacement, will answer",
     "BEARER_TOKEN_MISSING": "pass token= or token_file= (or ENCODERD_TOKEN, "
                             "ENCODERD_TOKEN_FILE)",
     "BEARER_TOKEN_UNKNOWN": "pass one that the server has "
@@ -182,6 +187,16 @@ def with_remedy(error: EncoderdError, **remedies: str) -> EncoderdError:
     return error
 
 
+def count_prompt(error: EncoderdError, prompted: bool) -> EncoderdError:
+    """The error; of an input that is too long with its prompt, it says so.
+
+    prompted: whether the method put a prompt before the text.
+    """
+    if prompted and error.reason == "INPUT_TOO_LONG":
+        error.message += _WITH_PROMPT
+    return error
+
+
 def from_status(status: status_pb2.Status, places: Sequence[int] = ()
                 ) -> EncoderdError:
     """What a google.rpc.Status says; details that nobody can read are left
@@ -217,6 +232,8 @@ def from_status(status: status_pb2.Status, places: Sequence[int] = ()
         message = _ADVICE.sub("", message)
     if reason == "INVALID_OPTION":
         message = name_arguments(message)
+        violations = [(name_arguments(field), name_arguments(description))
+                      for field, description in violations]
     error = make_error(code, message, reason, metadata=metadata,
                        violations=violations, retry_delay=retry_delay)
     if reason == "INPUT_TOO_LONG":

@@ -14,22 +14,22 @@ from encoderd._connection_errors import BYPASS, Link, explain_connection
 
 
 class EncoderdError(Exception):
-    """An error that the server answered, or that kept it from answering.
+    """An error that the server returned, or that kept it from answering.
 
     code: the gRPC status code.
-    message: the server's words, with an option by its argument's name. It
+    message: the server's message, with options by their arguments' names. It
         names the thing, the value and the limit.
     reason: the stable name of the error, e.g. "INPUT_TOO_LONG" (ErrorReason
         in encoder.proto); empty if gRPC itself failed, e.g. no connection.
-    metadata: every number of the message as text, e.g. metadata["limit"].
+    metadata: every number in the message as text, e.g. metadata["limit"].
     violations: (field, description) of each field of the request to blame,
         with an option by its argument's name. The server lists a limited
         number: if there are more, the last entry has an empty field and says
         how many ("and 24 more"), as does metadata["omitted_violations"].
-    retry_delay: seconds after which trying again may help, or None.
-    remedy: what the caller can do about it, as str() says after the message;
-        empty if nothing is known.
-    input_index: place of the input to blame in the caller's list, or None.
+    retry_delay: seconds after which a retry may succeed, or None.
+    remedy: what the caller can do, as str() says after the message; empty if
+        nothing is known.
+    input_index: place of the bad input in the caller's list, or None.
     """
 
     def __init__(self, code: grpc.StatusCode, message: str, reason: str = "",
@@ -61,12 +61,12 @@ class EncoderdError(Exception):
 
 
 class InvalidInputError(EncoderdError):
-    """INVALID_ARGUMENT: the request must be changed; see input_index."""
+    """INVALID_ARGUMENT: change the request; see input_index."""
 
 
 class InputTooLongError(InvalidInputError):
-    """INPUT_TOO_LONG: an input has more tokens than the model takes. The
-    options that take it are truncate= and, for vectors, windows=."""
+    """INPUT_TOO_LONG: an input has more tokens than the model takes. truncate=
+    and, for vectors, windows= accept it."""
 
     @property
     def token_count(self) -> int:
@@ -84,18 +84,17 @@ class NotFoundError(EncoderdError):
 
 
 class UnauthenticatedError(EncoderdError):
-    """UNAUTHENTICATED: the server takes no call without a token
-    (BEARER_TOKEN_MISSING) or does not know this one (BEARER_TOKEN_UNKNOWN)."""
+    """UNAUTHENTICATED: the server requires a token (BEARER_TOKEN_MISSING) or
+    does not know this one (BEARER_TOKEN_UNKNOWN)."""
 
 
 class QueueFullError(EncoderdError):
-    """RESOURCE_EXHAUSTED: the server was busy at every attempt; trying again
-    later helps. A message that is too large is an InvalidInputError
-    (REQUEST_TOO_LARGE)."""
+    """RESOURCE_EXHAUSTED: the server was busy at every attempt; retry later. A
+    message that is too large is an InvalidInputError (REQUEST_TOO_LARGE)."""
 
 
 class UnavailableError(EncoderdError):
-    """UNAVAILABLE: no connection, or the server is loading or leaving. The
+    """UNAVAILABLE: no connection, or the server is loading or shutting down. The
     message names the address and the cause; gRPC's own words are in
     metadata["grpc_message"]."""
 

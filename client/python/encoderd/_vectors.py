@@ -75,9 +75,6 @@ def _row(name: str, row: Any) -> np.ndarray:
     if is_missing(row):
         raise TypeError(f"{name} is {row}, a missing value; drop such rows "
                         "first")
-    if isinstance(row, Embedding):
-        raise TypeError(f"{name} is an Embedding; pass the vectors: "
-                        "[found.vector for found in stream if not found.error]")
     if isinstance(row, EmbedResult):
         raise TypeError(f"{name} is an EmbedResult; pass it alone, or "
                         "np.concatenate([r.vectors for r in results])")
@@ -114,8 +111,11 @@ def _array(name: str, given: Any) -> np.ndarray:
     if hasattr(given, "detach"):  # a tensor of torch, on any device
         found: np.ndarray = given.detach().cpu().float().numpy()
         return found.astype(np.int8) if "int8" in types else found
-    if isinstance(given, (Embedding, EmbedResult, str)):
-        raise _texts(name) if isinstance(given, str) else _misfit(name, given)
+    if isinstance(given, str):
+        raise _texts(name)
+    if isinstance(given, Embedding):
+        raise TypeError(f"{name} is an Embedding; pass the vectors: "
+                        "[found.vector for found in stream if not found.error]")
     array = given if isinstance(given, (list, tuple)) else np.asarray(given)
     if isinstance(array, np.ndarray) and array.dtype.kind in "biuf":
         return array

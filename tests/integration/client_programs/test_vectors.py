@@ -154,12 +154,13 @@ def test_a_gap_among_texts_leaves_them_texts(client):
 
 def test_results_in_place_of_vectors_are_told_what_to_pass(client):
     found = list(client.embed_stream(["one", "two"]))
-    wanted = ("embeddings1[0] is an Embedding; pass the vectors: "
-              "[found.vector for found in stream if not found.error]")
-    for given in (found, Column(found)):
+    for given, name in ((found, "embeddings1[0]"), (found[0], "embeddings1"),
+                        (Column(found), "embeddings1[0]")):
         with pytest.raises(TypeError) as caught:
             client.similarity(given, [ROW])
-        assert str(caught.value) == wanted
+        assert str(caught.value) == (
+            f"{name} is an Embedding; pass the vectors: "
+            "[found.vector for found in stream if not found.error]")
     assert client.similarity([one.vector for one in found if not one.error],
                              found[0].vector).shape == (2, 1)
     results = [client.embed(["one"]), client.embed(["two", "three"])]

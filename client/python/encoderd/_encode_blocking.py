@@ -144,8 +144,9 @@ class EncodeMethods(ModelMembers):
         InvalidInputError for a bad input (InputTooLongError if it is too
         long); NotFoundError for an unknown model or prompt; QueueFullError if
         the server stays busy; UnavailableError, DeadlineExceededError and
-        UnauthenticatedError as their docstrings say. If one input or call
-        raises, the whole list returns nothing.
+        UnauthenticatedError as their docstrings say; EncoderdError
+        (FAILED_PRECONDITION) if the server's model changes during the call.
+        If one input or call raises, the whole list returns nothing.
         """
         return self._run(_sentence_transformers.encode(
             "", one_of(inputs, sentences, pool), prompt_name=prompt_name,

@@ -33,6 +33,8 @@ class EmbedResult:
         without, or windows= was not given.
     errors: by its place in the list, why an input has no vector; empty unless
         on_error="per_input".
+    fingerprint: of the model that computed them; vectors of different
+        fingerprints cannot be compared. "": the server did not say.
     """
 
     vectors: np.ndarray
@@ -41,6 +43,7 @@ class EmbedResult:
     scales: np.ndarray
     windows: np.ndarray
     errors: Dict[int, EncoderdError]
+    fingerprint: str = ""
 
     @property
     def ok(self) -> np.ndarray:
@@ -178,6 +181,28 @@ _TYPES = {"float32": "<f4", "float16": "<f2", "int8": "i1", "uint8": "u1",
           "binary": "i1", "ubinary": "u1"}
 
 
+class SameModel:
+    """Whether all answers of one job come from the same model: a server that
+    was restarted, or another replica, may serve another one.
+
+    fingerprint: of the answers so far; "": not known.
+    """
+
+    def __init__(self) -> None:
+        self.fingerprint = ""
+
+    def check(self, answer: encoder_pb2.EmbedResponse) -> None:
+        found = answer.fingerprint
+        self.fingerprint = self.fingerprint or found
+        if found and found != self.fingerprint:
+            raise make_error(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                "the server's model changed during the job: its fingerprint "
+                f"is {found} and was {self.fingerprint}",
+                remedy="vectors of two models cannot be compared, so start "
+                "the job again with one of them")
+
+
 class Rows:
     """Collects the rows of n inputs, call after call, in one matrix."""
 
@@ -190,12 +215,14 @@ class Rows:
         self._scales = np.zeros(count, np.float32)
         self._windows = np.zeros(count, np.int64)
         self._errors: Dict[int, EncoderdError] = {}
+        self._model = SameModel()
 
     def refuse(self, errors: Dict[int, EncoderdError]) -> None:
         """Inputs, by their places, that have no vector."""
         self._errors.update(errors)
 
     def add(self, part: Part, response: encoder_pb2.EmbedResponse) -> None:
+        self._model.check(response)
         check_count(len(response.embeddings), len(part.inputs))
         rows = []
         embeddings = []
@@ -237,7 +264,8 @@ class Rows:
         vectors[list(self._errors)] = (np.nan if self._type.kind == "f" else 0)
         return EmbedResult(vectors, self._token_counts, self._truncated,
                            self._scales, self._windows,
-                           dict(sorted(self._errors.items())))
+                           dict(sorted(self._errors.items())),
+                           self._model.fingerprint)
 
     def _matrix(self, columns: int) -> np.ndarray:
         return np.empty((len(self._truncated), columns),

@@ -25,10 +25,10 @@ import grpc
 from encoderd._connection_errors import Link
 from encoderd._method_jobs import embed_options
 from encoderd._option_checks import a_kind, whole_number
-from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, explain,
-                             from_rpc_error, from_status, is_too_large,
-                             make_error, name_too_large, out_of_time,
-                             still_loading)
+from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, count_prompt,
+                             explain, from_rpc_error, from_status,
+                             is_too_large, make_error, name_too_large,
+                             out_of_time, still_loading)
 from encoderd.inputs import (BYTES_PER_CALL, Cutter, Input, Part, TokenIds,
                              check_iterable, is_cursor)
 from encoderd.results import Embedding, SameModel, check_count, read_embedding
@@ -368,7 +368,8 @@ class Bulk:
             if answer is None:
                 error = part.errors[place]
             elif answer.HasField("error"):
-                error = from_status(answer.error, part.places)
+                error = count_prompt(from_status(answer.error, part.places),
+                                     bool(self._options.prompt_name))
             else:
                 self._width = self._width or len(answer.packed)
                 results.append(read_embedding(place, value, answer,

@@ -164,3 +164,8 @@ def test_the_error_of_a_single_input_counts_the_prompt(kind):
                          on_error="per_input", **options)
             assert result.errors[1].message.endswith(
                 "the prompt's tokens included") == wanted
+            with encoderd.Client(service.target) as client:
+                with pytest.raises(encoderd.InputTooLongError) as caught:
+                    list(client.embed_stream(["fine", "!"], **options))
+            assert caught.value.message.endswith(
+                "the prompt's tokens included") == wanted

@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t kMaxName = 64;
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
 
 std::string Hash(absl::string_view token) {
   std::string hash(SHA256_DIGEST_LENGTH, '\0');
@@ -118,6 +119,11 @@ absl::StatusOr<std::shared_ptr<void>> TokenHolder::OpenCall() const {
 absl::StatusOr<std::shared_ptr<const TokenTable>> TokenTable::Parse(
     absl::string_view text, const TokenTable* before) {
   auto table = std::make_shared<TokenTable>();
+  if (absl::StartsWith(text, kByteOrderMark)) {
+    return absl::InvalidArgumentError(
+        "begins with a byte order mark, which editors hide: save it as UTF-8 "
+        "without one");
+  }
   if (before != nullptr) table->calls_ = before->calls_;
   size_t number = 0;
   for (const absl::string_view whole : absl::StrSplit(text, '\n')) {

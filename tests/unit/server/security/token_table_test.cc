@@ -108,6 +108,7 @@ TEST(TokenTableTest, WhatIsWrongIsNamedWithItsLine) {
       {good + "b " + kBeta + " max_queue_tokens=1e3", "must be a whole number"},
       {std::string(kAlpha) + " " + kBeta, "line 1: field 1 must be a name"},
       {std::string("Bearer ") + kBeta, "line 1: field 1 must be a name"},
+      {"\xEF\xBB\xBF" + good, "begins with a byte order mark"},
       {many, "line 1025: more than 1024 tokens"},
   };
   for (const auto& [text, message] : kCases) {

@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -19,8 +20,8 @@ namespace encoderd {
 namespace {
 
 constexpr size_t kMaxName = 64;
-constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 std::string Hash(absl::string_view token) {
   std::string hash(SHA256_DIGEST_LENGTH, '\0');
@@ -118,12 +119,12 @@ absl::StatusOr<std::shared_ptr<void>> TokenHolder::OpenCall() const {
 
 absl::StatusOr<std::shared_ptr<const TokenTable>> TokenTable::Parse(
     absl::string_view text, const TokenTable* before) {
-  auto table = std::make_shared<TokenTable>();
   if (absl::StartsWith(text, kByteOrderMark)) {
     return absl::InvalidArgumentError(
         "begins with a byte order mark, which editors hide: save it as UTF-8 "
         "without one");
   }
+  auto table = std::make_shared<TokenTable>();
   if (before != nullptr) table->calls_ = before->calls_;
   size_t number = 0;
   for (const absl::string_view whole : absl::StrSplit(text, '\n')) {
@@ -194,6 +195,14 @@ const TokenHolder* TokenTable::FindInClear(absl::string_view token) const {
     if (holder->hash_ == bytes) return holder.get();
   }
   return nullptr;
+}
+
+const TokenHolder* TokenTable::LeastQueueTokens() const {
+  const auto least = std::min_element(
+      holders_.begin(), holders_.end(), [](const auto& a, const auto& b) {
+        return a->caller().max_queue_tokens < b->caller().max_queue_tokens;
+      });
+  return least == holders_.end() ? nullptr : least->get();
 }
 
 std::string Describe(const TokenTable& tokens) {

@@ -117,6 +117,12 @@ TEST(TokenTableTest, WhatIsWrongIsNamedWithItsLine) {
   }
 }
 
+TEST(TokenTableTest, FindsTheLowestLimitOfQueueTokens) {
+  const auto table =
+      Parsed(absl::StrCat("a ", kAlpha, "\nb ", kBeta, " max_queue_tokens=7"));
+  EXPECT_EQ(table->LeastQueueTokens()->name(), "b");
+}
+
 TEST(TokenTableTest, AnErrorNeverShowsWhatMayBeAToken) {
   // As `openssl rand -hex 32` gives it: it looks like a hash, too.
   const std::string token(64, 'c');

@@ -200,7 +200,7 @@ ABSL_FLAG(
     "host:port of an OpenTelemetry collector (OTLP over gRPC) that gets a "
     "span for each call; https:// before it encrypts; empty: no tracing. "
     "A call whose metadata has a traceparent joins that trace. Cost: some "
-    "microseconds a call. While the collector is away, spans are dropped "
+    "microseconds a call. Spans that the collector does not take are dropped "
     "and counted.");
 ABSL_FLAG(double, trace_ratio, kDefault.trace_ratio,
           "With --otlp_endpoint: the share of calls without a traceparent that "

@@ -41,6 +41,17 @@ absl::Status DurationInRange(absl::string_view flag, absl::Duration value,
              absl::StrCat("must be 0 to ", absl::FormatDuration(high)));
 }
 
+// 0 turns the limit off; below `low` it would end whatever it is for.
+absl::Status OffOrInRange(absl::string_view flag, absl::Duration value,
+                          absl::Duration low, absl::Duration high) {
+  if (value == absl::ZeroDuration() || (value >= low && value <= high)) {
+    return absl::OkStatus();
+  }
+  return Bad(flag, absl::FormatDuration(value),
+             absl::StrCat("must be 0 (no limit) or ", absl::FormatDuration(low),
+                          " to ", absl::FormatDuration(high)));
+}
+
 absl::Status OneOf(absl::string_view flag, const std::string& value,
                    const std::vector<std::string>& allowed) {
   std::string list;
@@ -213,6 +224,30 @@ absl::Status CheckModels(const std::vector<ModelSource>& models) {
   return absl::OkStatus();
 }
 
+// More than all connections would be no limit.
+absl::Status PerAddress(const ServerConfig& c) {
+  if (c.max_connections_per_address > c.max_connections) {
+    return Bad(
+        "max_connections_per_address",
+        absl::StrCat(c.max_connections_per_address),
+        absl::StrCat("must be at most --max_connections=", c.max_connections));
+  }
+  return InRange("max_connections_per_address", c.max_connections_per_address,
+                 0, c.max_connections);
+}
+
+absl::Status Tracing(const ServerConfig& c) {
+  if (!(c.trace_ratio >= 0 && c.trace_ratio <= 1)) {
+    return Bad("trace_ratio", absl::StrCat(c.trace_ratio), "must be 0 to 1");
+  }
+  if (!c.otlp_endpoint.empty()) {
+    return SplitOtlpEndpoint(c.otlp_endpoint).status();
+  }
+  if (c.trace_ratio == ServerConfig().trace_ratio) return absl::OkStatus();
+  return Bad("trace_ratio", absl::StrCat(c.trace_ratio),
+             "needs --otlp_endpoint");
+}
+
 std::string Join(const std::vector<ModelSource>& models,
                  std::string ModelSource::*part) {
   return absl::StrJoin(models, ",",
@@ -241,29 +276,25 @@ absl::Status Validate(const ServerConfig& c) {
       InRange("tokenizer_threads", c.tokenizer_threads, 1, 256),
       InRange("max_batch_tokens", c.max_batch_tokens, 0, 1 << 22),
       InRange("max_queue_tokens", c.max_queue_tokens, 1, int64_t{1} << 32),
-      DurationInRange("max_queue_time", c.max_queue_time, absl::Hours(24)),
+      OffOrInRange("max_queue_time", c.max_queue_time, absl::Milliseconds(1),
+                   absl::Hours(24)),
       InRange("max_inputs_per_request", c.max_inputs_per_request, 1, 1 << 20),
       InRange("max_message_bytes", c.max_message_bytes, 64 << 10, 1 << 30),
       InRange("max_connection_memory_bytes", c.max_connection_memory_bytes,
               256 * kMiB, int64_t{1} << 40),
       InRange("max_connections", c.max_connections, 1, 1 << 20),
-      InRange("max_connections_per_address", c.max_connections_per_address, 0,
-              1 << 20),
-      DurationInRange("max_connection_idle", c.max_connection_idle,
-                      absl::Hours(24)),
-      DurationInRange("max_connection_age", c.max_connection_age,
-                      absl::Hours(24 * 7)),
+      PerAddress(c),
+      OffOrInRange("max_connection_idle", c.max_connection_idle,
+                   absl::Seconds(1), absl::Hours(24)),
+      OffOrInRange("max_connection_age", c.max_connection_age, absl::Seconds(1),
+                   absl::Hours(24 * 7)),
       InRange("max_streams_per_connection", c.max_streams_per_connection, 1,
               1 << 20),
       InRange("max_streams", c.max_streams, 1, 1 << 20),
       InRange("max_unread_answer_bytes", c.max_unread_answer_bytes, kMiB,
               int64_t{1} << 40),
       OneOf("reflection", c.reflection, {"auto", "true", "false"}),
-      c.otlp_endpoint.empty() ? absl::OkStatus()
-                              : SplitOtlpEndpoint(c.otlp_endpoint).status(),
-      c.trace_ratio >= 0 && c.trace_ratio <= 1
-          ? absl::OkStatus()
-          : Bad("trace_ratio", absl::StrCat(c.trace_ratio), "must be 0 to 1"),
+      Tracing(c),
       DurationInRange("drain_delay", c.drain_delay, absl::Hours(1)),
       DurationInRange("drain_timeout", c.drain_timeout, absl::Hours(1)),
   };

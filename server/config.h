@@ -92,7 +92,7 @@ struct ServerConfig {
 
   // A request that has waited this long without being computed gets
   // EXPIRED_IN_QUEUE, whatever its own deadline, which many callers do not set.
-  // 0: no limit.
+  // 0: no limit; at least 1 ms.
   absl::Duration max_queue_time = absl::Minutes(10);
 
   // Requests.
@@ -107,12 +107,12 @@ struct ServerConfig {
   // that have none. Lowered if the process may not open enough files. Cost: two
   // file descriptors and about 100 KB each.
   int32_t max_connections = 1024;
-  // Per IPv4 address or IPv6 /64; beyond it new ones are closed. 0: half of all
-  // that may be open.
+  // Per IPv4 address or IPv6 /64, at most max_connections; beyond it new ones
+  // are closed. 0: half of all that may be open.
   int32_t max_connections_per_address = 0;
   // An idle connection, and any connection after this age, is asked to
-  // reconnect (GOAWAY); open calls and streams end normally. 0: never. The age
-  // lets callers reach a server that was added later.
+  // reconnect (GOAWAY); open calls and streams end normally. 0: never; at least
+  // 1 s. The age lets callers reach a server that was added later.
   absl::Duration max_connection_idle = absl::Minutes(10);
   absl::Duration max_connection_age = absl::Hours(1);  // +-10 %
   int32_t max_streams_per_connection =
@@ -133,7 +133,7 @@ struct ServerConfig {
   // some microseconds a call and up to 2048 spans in memory.
   std::string otlp_endpoint;
   // Of calls without a traceparent, the share that is traced, from 0 to 1. With
-  // one, the caller decides.
+  // one, the caller decides. Other than 1 it needs otlp_endpoint.
   double trace_ratio = 1;
 
   // Draining. After TERM the server reports NOT_SERVING, accepts work for

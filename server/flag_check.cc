@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <numeric>
-#include <utility>
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
@@ -23,6 +21,8 @@ namespace {
 constexpr char kSeeHelp[] = "`encoderd --help` lists all flags";
 // A flag file may name another one.
 constexpr int kMaxFlagFiles = 8;
+constexpr size_t kLongestTyped = 64;  // longer names are no typing errors
+constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
 
 absl::Status Bad(absl::string_view why) {
   return absl::InvalidArgumentError(why);
@@ -42,6 +42,17 @@ bool IsAbseils(absl::string_view name) {
          name == "undefok" || name == "fromenv" || name == "tryfromenv";
 }
 
+// Flags for which an empty value says nothing. A variable that is not set, in a
+// unit file for example, must not turn off mutual TLS or tokens.
+bool NeedsValue(absl::string_view name) {
+  for (const char* flag :
+       {"model", "tls_certificate_file", "tls_key_file", "tls_client_ca_file",
+        "bearer_token_file", "flagfile"}) {
+    if (name == flag) return true;
+  }
+  return false;
+}
+
 // "name" and "value" of "--name=value"; has_value: there is a "=".
 struct Parts {
   absl::string_view name;
@@ -57,31 +68,60 @@ Parts Split(absl::string_view argument) {
   return {argument.substr(0, equals), argument.substr(equals + 1), true};
 }
 
-// Insertions, deletions and replacements from one to the other.
+// Insertions, deletions, replacements and swaps of neighbors from one to the
+// other.
 size_t Distance(absl::string_view from, absl::string_view to) {
-  std::vector<size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 0; i < from.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < to.size(); ++j) {
-      const size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+  std::vector<std::vector<size_t>> edits(from.size() + 1,
+                                         std::vector<size_t>(to.size() + 1));
+  for (size_t i = 0; i <= from.size(); ++i) {
+    for (size_t j = 0; j <= to.size(); ++j) {
+      if (i == 0 || j == 0) {
+        edits[i][j] = i + j;
+        continue;
+      }
+      edits[i][j] =
+          std::min({edits[i - 1][j] + 1, edits[i][j - 1] + 1,
+                    edits[i - 1][j - 1] + (from[i - 1] != to[j - 1])});
+      if (i > 1 && j > 1 && from[i - 1] == to[j - 2] &&
+          from[i - 2] == to[j - 1]) {
+        edits[i][j] = std::min(edits[i][j], edits[i - 2][j - 2] + 1);
+      }
     }
   }
-  return row.back();
+  return edits.back().back();
 }
 
-// Empty: no flag of the server is near.
-std::string Nearest(absl::string_view name) {
+// Whether each word of `typed` begins another word of `name`, in any order:
+// "tls_cert_file" and "listen_http" do.
+bool Abbreviates(absl::string_view typed, absl::string_view name) {
+  std::vector<absl::string_view> words = absl::StrSplit(name, '_');
+  for (const absl::string_view word :
+       absl::StrSplit(typed, absl::ByAnyChar("_-"))) {
+    const auto found = std::find_if(
+        words.begin(), words.end(),
+        [&](absl::string_view known) { return absl::StartsWith(known, word); });
+    if (found == words.end() || word.empty()) return false;
+    words.erase(found);
+  }
+  return true;
+}
+
+// Of the flags that `typed` abbreviates, or else of those within a few edits,
+// the nearest. Empty: none.
+std::string Nearest(absl::string_view typed) {
   std::string nearest;
-  size_t least = std::max<size_t>(name.size() / 3, 1) + 1;
-  for (const auto& [known, flag] : absl::GetAllFlags()) {
+  if (typed.size() > kLongestTyped) return nearest;
+  bool abbreviated = false;
+  size_t least = std::max<size_t>(typed.size() / 3, 1) + 1;
+  for (const auto& [name, flag] : absl::GetAllFlags()) {
     if (!absl::EndsWith(flag->Filename(), "server/flags.cc")) continue;
-    const size_t distance = Distance(name, known);
-    if (distance >= least) continue;
+    const bool abbreviates = Abbreviates(typed, name);
+    if (abbreviated && !abbreviates) continue;
+    const size_t distance = Distance(typed, name);
+    if (abbreviates == abbreviated && distance >= least) continue;
+    abbreviated = abbreviates;
     least = distance;
-    nearest = std::string(known);
+    nearest = std::string(name);
   }
   return nearest;
 }
@@ -160,6 +200,12 @@ absl::Status CheckFile(const std::string& path, int files_left) {
   file.clear();  // an empty file is at its end
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
+    if (number == 1 && absl::StartsWith(line, kByteOrderMark)) {
+      return Bad(absl::StrCat(path,
+                              ":1: the file begins with a byte order "
+                              "mark, which editors hide: save it as "
+                              "UTF-8 without one"));
+    }
     const absl::string_view text = absl::StripAsciiWhitespace(line);
     if (text.empty() || text[0] == '#') continue;
     absl::Status status = CheckLine(text, files_left - 1);
@@ -175,6 +221,11 @@ absl::Status CheckFile(const std::string& path, int files_left) {
 }
 
 absl::Status CheckFlag(const Parts& parts, int files_left) {
+  if (parts.value.empty() && NeedsValue(parts.name)) {
+    return Bad(absl::StrCat("--", parts.name,
+                            " has an empty value, as from a variable that is "
+                            "not set: set it, or leave the flag out"));
+  }
   if (parts.name == "flagfile") {
     for (const absl::string_view path :
          absl::StrSplit(parts.value, ',', absl::SkipEmpty())) {

@@ -14,7 +14,8 @@ namespace encoderd {
 // INVALID_ARGUMENT: the first fault of the arguments after the program's name,
 // and of the flag files that they name. An unknown flag, with the nearest one;
 // a value of the wrong type; an argument that is no flag; a line of a flag file
-// with quotes, a comment after its value, or a space for "=".
+// with quotes, a comment after its value, or a space for "="; a file of flags
+// with a byte order mark; an empty value where one is needed.
 absl::Status CheckArguments(const std::vector<std::string>& arguments);
 
 // Whether the arguments ask for help: --help, -h and their kind.

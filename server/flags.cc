@@ -85,14 +85,14 @@ ABSL_FLAG(std::string, tls_key_file, kDefault.tls_key_file,
           "--tls_certificate_file.");
 ABSL_FLAG(std::string, tls_client_ca_file, kDefault.tls_client_ca_file,
           "PEM file of CAs; gRPC then accepts only clients with a certificate "
-          "that one of them signed (mutual TLS). Empty: clients need no "
+          "that one of them signed (mutual TLS). Without it clients need no "
           "certificate. HTTP never requires one. Cost: a longer handshake.");
 ABSL_FLAG(
     std::string, bearer_token_file, kDefault.bearer_token_file,
     "File of the bearer tokens that gRPC calls need, one per line: NAME SHA256 "
-    "[max_calls=N] [max_queue_tokens=N]. Empty: everyone may call. Reloaded "
-    "when it is replaced, and on SIGHUP. HTTP never requires a token. Cost: "
-    "some microseconds per call with hundreds of tokens.");
+    "[max_calls=N] [max_queue_tokens=N]. Without it everyone may call. "
+    "Reloaded when it is replaced, and on SIGHUP. HTTP never requires a token. "
+    "Cost: some microseconds per call with hundreds of tokens.");
 ABSL_FLAG(bool, health_needs_token, kDefault.health_needs_token,
           "With --bearer_token_file: grpc.health.v1 needs a token, too. Cost: "
           "probes must have one.");
@@ -163,9 +163,8 @@ ABSL_FLAG(int64_t, max_connection_memory_bytes,
           "MiB. Cost: memory under attack.");
 ABSL_FLAG(int32_t, max_connections, kDefault.max_connections,
           "Open connections; beyond it new ones wait unaccepted. The last one "
-          "in 64 is "
-          "for addresses that have none; others are then closed. Cost: two "
-          "file descriptors and about 100 KB each.");
+          "in 64 is for addresses that have none; others are then closed. "
+          "Cost: two file descriptors and about 100 KB each.");
 ABSL_FLAG(int32_t, max_connections_per_address,
           kDefault.max_connections_per_address,
           "Open connections per IPv4 address or IPv6 /64; beyond it new ones "
@@ -173,12 +172,13 @@ ABSL_FLAG(int32_t, max_connections_per_address,
           "proxy share it.");
 ABSL_FLAG(TimeFlag, max_connection_idle, TimeFlag{kDefault.max_connection_idle},
           "A connection without calls for this long is asked to close, a time "
-          "with its unit, such as 10m; 0: never. Cost: its caller reconnects "
-          "for the next call.");
+          "with its unit, at least 1s, such as 10m; 0: never. Cost: its caller "
+          "reconnects for the next call.");
 ABSL_FLAG(TimeFlag, max_connection_age, TimeFlag{kDefault.max_connection_age},
           "A connection of this age (+-10 %) is asked to close once its calls "
-          "are done, a time with its unit, such as 1h; 0: never. Callers thus "
-          "reach servers that were added later. Cost: they reconnect.");
+          "are done, a time with its unit, at least 1s, such as 1h; 0: never. "
+          "Callers thus reach servers that were added later. Cost: they "
+          "reconnect.");
 ABSL_FLAG(int32_t, max_streams_per_connection,
           kDefault.max_streams_per_connection,
           "Calls in flight per connection. Cost: about 10 KB each.");
@@ -200,7 +200,7 @@ ABSL_FLAG(
     "host:port of an OpenTelemetry collector (OTLP over gRPC) that gets a "
     "span for each call; https:// before it encrypts; empty: no tracing. "
     "A call whose metadata has a traceparent joins that trace. Cost: some "
-    "microseconds a call. While the collector is away, spans are dropped "
+    "microseconds a call. Spans that the collector does not take are dropped "
     "and counted.");
 ABSL_FLAG(double, trace_ratio, kDefault.trace_ratio,
           "With --otlp_endpoint: the share of calls without a traceparent that "

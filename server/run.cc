@@ -121,12 +121,20 @@ class Events {
   int news_fd_ = -1;
 };
 
+// Whether the cause may pass; what is wrong with flags, files and models has
+// other codes, and stays.
+bool MayPass(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
+         absl::IsInternal(status);
+}
+
+// The exit code.
 int StartFailed(const absl::Status& status) {
   Log(LogLevel::kError, "start_failed",
       LogFields()
           .Add("code", absl::StatusCodeToString(status.code()))
           .Add("message", status.message()));
-  return kExitStartFailed;
+  return MayPass(status) ? kExitTryAgain : kExitStartFailed;
 }
 
 // A thread, or the error.
@@ -214,6 +222,11 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
   if (!server.ok()) return StartFailed(server.status());
   events.OnHangUp([&server, &config] {
     if (config->tls() || !config->bearer_token_file.empty()) {
+      Log(LogLevel::kInfo, "reloading",
+          LogFields().Add("message",
+                          "SIGHUP rereads certificates and bearer tokens; "
+                          "flags are read at start only: restart to change "
+                          "them"));
       (*server)->ReloadSecretsSoon();
     } else {
       Log(LogLevel::kInfo, "nothing_to_reload",

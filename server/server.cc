@@ -16,6 +16,7 @@
 #include "server/rpc/grpc_log.h"
 #include "server/rpc/grpc_server.h"
 #include "server/sessions.h"
+#include "server/start_warnings.h"
 #include "server/trace/otlp.h"
 
 namespace encoderd {
@@ -175,8 +176,12 @@ absl::Status Server::LoadAll(const ModelLoader& loader) {
   if (state_.phase() != ServingState::Phase::kServing) {
     health_.SetServing(false);
   }
-  for (const Loaded& model : loaded) LogServing(model);
-  WarnOfTuning(loaded);
+  std::vector<std::pair<std::string, const ModelInfo*>> models;
+  for (const Loaded& model : loaded) {
+    LogServing(model);
+    models.emplace_back(model.served->name, &model.served->model->info());
+  }
+  WarnOfSettings(config_, secrets_->tokens().get(), models);
   return absl::OkStatus();
 }
 
@@ -231,8 +236,8 @@ void Server::LogServing(const Loaded& loaded) {
   const std::string& name = loaded.served->name;
   const ModelInfo& info = loaded.served->model->info();
   for (const std::string& note : info.notes) {
-    Log(LogLevel::kInfo, "model_note",
-        LogFields().Add("model", name).Add("note", note));
+    Log(ChangesVectors(note) ? LogLevel::kWarning : LogLevel::kInfo,
+        "model_note", LogFields().Add("model", name).Add("note", note));
   }
   Log(LogLevel::kInfo, "serving",
       LogFields()
@@ -247,20 +252,6 @@ void Server::LogServing(const Loaded& loaded) {
           .Add("weights_sha256", info.weights_sha256)
           .Add("fingerprint", info.fingerprint)
           .Add("load_ms", absl::ToInt64Milliseconds(loaded.took)));
-}
-
-void Server::WarnOfTuning(const std::vector<Loaded>& loaded) const {
-  if (config_.tuning_folder.empty()) return;
-  for (const Loaded& model : loaded) {
-    if (absl::StartsWith(model.served->model->info().device, "cuda:")) return;
-  }
-  Log(LogLevel::kWarning, "no_tuning",
-      LogFields()
-          .Add("tuning_folder", config_.tuning_folder)
-          .Add("device", loaded.front().served->model->info().device)
-          .Add("why",
-               "--tuning_folder has no effect: only matrix products on a GPU "
-               "are timed"));
 }
 
 void Server::DeviceLost() {

@@ -90,7 +90,6 @@ class Server {
   absl::StatusOr<Loaded> LoadModel(const ModelSource& source,
                                    const ModelLoader& loader);
   static void LogServing(const Loaded& loaded);
-  void WarnOfTuning(const std::vector<Loaded>& loaded) const;
   void DeviceLost();
   bool WaitIdle(absl::Duration patience) const;
   // Waits until all callers that were notified of the shutdown have left

@@ -16,6 +16,13 @@ constexpr int kWarmUpTokens = 16;
 constexpr int64_t kSmallPartOfABatch = 8;
 constexpr int64_t kMostSmallTokens = 128;
 
+// DATA_LOSS of a Session is a lost device; of a model, a corrupt file.
+absl::Status OfDevice(const absl::Status& status) {
+  if (!absl::IsDataLoss(status)) return status;
+  return absl::UnavailableError(
+      absl::StrCat("the device is lost: ", status.message()));
+}
+
 // One short pass, so that the first caller does not pay for page faults, and a
 // corrupt checkpoint is found before the first call.
 absl::Status WarmUp(const ModelInfo& info, Session* session) {
@@ -31,7 +38,7 @@ absl::Status WarmUp(const ModelInfo& info, Session* session) {
   output.normalize = info.config.normalize;
   ForwardResult result;
   const absl::Status status = session->Run(batch, {output}, &result);
-  if (!status.ok()) return status;
+  if (!status.ok()) return OfDevice(status);
   for (float value : result.values) {
     if (!std::isfinite(value)) {
       return absl::DataLossError(
@@ -48,7 +55,7 @@ absl::Status AddWarmSessions(const Model& model, const SessionOptions& options,
                              std::vector<std::unique_ptr<Session>>* sessions) {
   for (int32_t i = 0; i < count; ++i) {
     auto session = model.NewSession(options);
-    if (!session.ok()) return session.status();
+    if (!session.ok()) return OfDevice(session.status());
     const absl::Status warm = WarmUp(model.info(), session->get());
     if (!warm.ok()) return warm;
     sessions->push_back(*std::move(session));

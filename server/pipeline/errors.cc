@@ -109,7 +109,8 @@ absl::Status ExpiredError(absl::Duration max_queue_time) {
       absl::StatusCode::kDeadlineExceeded,
       absl::StrCat("the request waited for ", ms,
                    " ms, the server's --max_queue_time: send fewer inputs per "
-                   "request, or retry when the server is less busy"),
+                   "request, retry when the server is less busy, or raise "
+                   "--max_queue_time"),
       {"EXPIRED_IN_QUEUE", {{"max_queue_ms", absl::StrCat(ms)}}, ""});
 }
 

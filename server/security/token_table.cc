@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -19,6 +20,7 @@ namespace encoderd {
 namespace {
 
 constexpr size_t kMaxName = 64;
+constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 std::string Hash(absl::string_view token) {
@@ -117,6 +119,11 @@ absl::StatusOr<std::shared_ptr<void>> TokenHolder::OpenCall() const {
 
 absl::StatusOr<std::shared_ptr<const TokenTable>> TokenTable::Parse(
     absl::string_view text, const TokenTable* before) {
+  if (absl::StartsWith(text, kByteOrderMark)) {
+    return absl::InvalidArgumentError(
+        "begins with a byte order mark, which editors hide: save it as UTF-8 "
+        "without one");
+  }
   auto table = std::make_shared<TokenTable>();
   if (before != nullptr) table->calls_ = before->calls_;
   size_t number = 0;
@@ -188,6 +195,14 @@ const TokenHolder* TokenTable::FindInClear(absl::string_view token) const {
     if (holder->hash_ == bytes) return holder.get();
   }
   return nullptr;
+}
+
+const TokenHolder* TokenTable::LeastQueueTokens() const {
+  const auto least = std::min_element(
+      holders_.begin(), holders_.end(), [](const auto& a, const auto& b) {
+        return a->caller().max_queue_tokens < b->caller().max_queue_tokens;
+      });
+  return least == holders_.end() ? nullptr : least->get();
 }
 
 std::string Describe(const TokenTable& tokens) {

@@ -69,6 +69,10 @@ class TokenTable {
   // instead of its hash. Null: none. Such a token is not accepted.
   const TokenHolder* FindInClear(absl::string_view token) const;
 
+  // The first of the holders with the lowest limit of queue tokens, which may
+  // be none. Null: there are no holders.
+  const TokenHolder* LeastQueueTokens() const;
+
   size_t size() const { return holders_.size(); }
 
  private:

@@ -174,7 +174,7 @@ def second_process(programs):
                 [programs / "encoderd_fake_server", "--model=m=load_ms:0",
                  f"--listen={server.address}", "--http_listen="],
                 stderr=subprocess.DEVNULL, timeout=60, check=False)
-            assert done.returncode == 1, done.returncode
+            assert done.returncode == 5, done.returncode
             yield time.monotonic() - begun
 
 

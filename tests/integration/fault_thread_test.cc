@@ -103,7 +103,7 @@ TEST(FaultThreadTest, AProcessThatCannotHearSignalsDoesNotStart) {
   {
     const ScopedFault fault(FaultPoint::kSignals, {.error = EMFILE});
     ::testing::internal::CaptureStderr();
-    EXPECT_EQ(RunProgram(0), kExitStartFailed);
+    EXPECT_EQ(RunProgram(0), kExitTryAgain);
     EXPECT_THAT(
         ::testing::internal::GetCapturedStderr(),
         ::testing::HasSubstr("cannot listen for signals: Too many open files"));
@@ -122,7 +122,7 @@ TEST_F(FaultProcessDeathTest, AProcessWithoutAThreadToLoadOnDoesNotStart) {
     const ScopedFault fault(FaultPoint::kThread, {.error = EAGAIN, .after = 2});
     std::exit(RunProgram(0));
   };
-  EXPECT_EXIT(run(), ::testing::ExitedWithCode(kExitStartFailed),
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(kExitTryAgain),
               "event=start_failed .*cannot start the thread load");
 }
 

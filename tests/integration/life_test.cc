@@ -13,7 +13,9 @@
 #include "absl/time/clock.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/create_channel.h"
+#include "server/start_warnings.h"
 #include "tests/support/patience.h"
+#include "tests/support/temp_folder.h"
 #include "tests/support/test_server.h"
 
 namespace encoderd {
@@ -22,6 +24,8 @@ namespace {
 using grpc::health::v1::Health;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 grpc::Status Check(TestServer* server, const std::string& name,
                    HealthCheckResponse::ServingStatus* status) {
@@ -101,20 +105,67 @@ TEST(LifeTest, FewerThreadsThanCardsIsANamedFailureOfStart) {
   EXPECT_TRUE(busy_cards.Load().ok());
 }
 
+// What a server says at its start.
+std::string LogOfLoading(const FakeModelOptions& fake,
+                         const ServerConfig& config) {
+  TestServer server(TestServer::NotLoaded(), fake, config);
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(server.Load().ok());
+  return ::testing::internal::GetCapturedStderr();
+}
+
 TEST(LifeTest, ATuningFolderWithoutAGpuIsAWarningAtStart) {
   for (const std::string folder : {"", "/some/folder"}) {
     ServerConfig config = TestConfig();
     config.tuning_folder = folder;
-    TestServer server(TestServer::NotLoaded(), {}, config);
-    ::testing::internal::CaptureStderr();
-    EXPECT_TRUE(server.Load().ok());
-    const std::string log = ::testing::internal::GetCapturedStderr();
+    const std::string log = LogOfLoading({}, config);
     EXPECT_EQ(absl::StrContains(log,
                                 "level=warning event=no_tuning "
                                 "tuning_folder=/some/folder device=fake"),
               !folder.empty())
         << log;
   }
+}
+
+TEST(LifeTest, AQueueBelowMaxLenIsAWarningAtStart) {
+  const TempFolder folder;
+  folder.Write("tokens",
+               absl::StrCat("a ", std::string(64, 'a'), "\nb ",
+                            std::string(64, 'b'), " max_queue_tokens=7"));
+  ServerConfig config = TestConfig();
+  config.max_queue_tokens = 10;
+  config.bearer_token_file = folder.Path("tokens");
+  FakeModelOptions fake;
+  fake.max_len = 11;
+  const std::string log = LogOfLoading(fake, config);
+  EXPECT_THAT(log, HasSubstr("level=warning event=small_queue model=fake "
+                             "max_queue_tokens=10 max_len=11 message="));
+  EXPECT_THAT(log, HasSubstr("raise --max_queue_tokens to at least 11"));
+  EXPECT_THAT(log, HasSubstr("level=warning event=small_queue model=fake "
+                             "token=b max_queue_tokens=7 max_len=11 message="));
+  EXPECT_THAT(log, HasSubstr("raise the token's max_queue_tokens to at least "
+                             "11"));
+  fake.max_len = 7;
+  EXPECT_THAT(LogOfLoading(fake, config), Not(HasSubstr("small_queue")));
+}
+
+TEST(LifeTest, MoreThreadsThanCoresAreAWarningAtStart) {
+  ServerConfig config = TestConfig();
+  FakeModelOptions fake;
+  fake.sessions = 2;  // as many as the cores of a CPU
+  config.threads = 3;
+  EXPECT_THAT(LogOfLoading(fake, config),
+              HasSubstr("level=warning event=more_threads_than_cores "
+                        "model=fake threads=3 cores=2 message="));
+  config.threads = 2;
+  EXPECT_THAT(LogOfLoading(fake, config), Not(HasSubstr("event=more_threads")));
+}
+
+TEST(LifeTest, ANoteThatTheVectorsMayBeOthersIsAWarning) {
+  EXPECT_TRUE(ChangesVectors(
+      "no modules.json: vectors are the unnormalized mean of the token "
+      "states"));
+  EXPECT_FALSE(ChangesVectors("2 tensors are not used"));
 }
 
 TEST(LifeTest, HealthOfAnUnknownServiceNamesThoseThatItKnows) {

@@ -35,10 +35,24 @@ TEST(ProcessFlagsTest, BadSettingsAreNamedWithValueAndLimit) {
       {"--max_conections=5",
        "no flag --max_conections; did you mean --max_connections?; `encoderd "
        "--help` lists all flags"},
+      {"--tls_cert_file=x", "did you mean --tls_certificate_file?"},
+      {"--modle=x", "did you mean --model?"},
+      {"--listen_http=x", "did you mean --http_listen?"},
+      {"--max-queue-tokens=1", "did you mean --max_queue_tokens?"},
       {"--zzzzzzz=red", "no flag --zzzzzzz; `encoderd --help`"},
       {"--max_connections=1k",
        "--max_connections=1k: must be a whole number, without unit"},
       {"--insecure=maybe", "--insecure=maybe: must be true or false"},
+      {"--tls_client_ca_file=",
+       "--tls_client_ca_file has an empty value, as from a variable that is "
+       "not set: set it, or leave the flag out"},
+      {"--tls_certificate_file=", "--tls_certificate_file has an empty value"},
+      {"--tls_key_file=", "--tls_key_file has an empty value"},
+      {"--bearer_token_file=", "--bearer_token_file has an empty value"},
+      {"--bearer_token_file ", "--bearer_token_file has an empty value"},
+      {"--model=", "--model has an empty value"},
+      {"--flagfile=", "--flagfile has an empty value"},
+      {"--trace_ratio=0.1", "--trace_ratio=0.1: needs --otlp_endpoint"},
       {"--threads", "--threads has no value: write --threads=VALUE"},
       {"--http_listen=127.0.0.1:8400 --listen=127.0.0.1:8400",
        "--http_listen=127.0.0.1:8400: --listen=127.0.0.1:8400 has the same "
@@ -70,18 +84,24 @@ TEST(ProcessFlagsTest, ALineOfAFlagfileIsNamedWithWhatToWriteInstead) {
       {"threads=1", ":2: this line is neither a flag (--NAME=VALUE) nor"},
       {"--threads=1 ", ":2: a blank or carriage return at the end"},
       {"--threads=1\r", ":2: a blank or carriage return at the end"},
+      {"--bearer_token_file=", ":2: --bearer_token_file has an empty value"},
       {"--thread=1", ":2: no flag --thread; did you mean --threads?"},
       {"--flagfile=/none", ":2: --flagfile=/none: cannot be read"},
       {"--flagfile=/", ":2: --flagfile=/: cannot be read: Is a directory"},
       {"--flagfile=" + path, "--flagfile lines are nested more than 8 deep"},
   };
-  for (const auto& [line, message] : kCases) {
-    folder.Write("flags", "# ours\n" + line + "\n");
+  const auto fails = [&](const std::string& text, const std::string& message) {
+    folder.Write("flags", text);
     Process process(
         Arguments("positions:512", {absl::StrCat("--flagfile=", path)}));
-    EXPECT_EQ(process.Wait(), kExitStartFailed) << line;
-    EXPECT_THAT(process.log(), HasSubstr(message)) << line;
+    EXPECT_EQ(process.Wait(), kExitStartFailed) << text;
+    EXPECT_THAT(process.log(), HasSubstr(message)) << text;
+  };
+  for (const auto& [line, message] : kCases) {
+    fails("# ours\n" + line + "\n", message);
   }
+  fails("\xEF\xBB\xBF--threads=1\n",
+        ":1: the file begins with a byte order mark");
 }
 
 TEST(ProcessFlagsTest, HelpThatWasAskedForIsNoFailure) {

@@ -133,7 +133,7 @@ TEST(ProcessTest, TheSecondProcessOnAPortFailsAndSaysWhatToDo) {
   for (const auto& test : kCases) {
     Process second({ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
                     absl::StrCat(test.flag, "=", test.address), test.other});
-    EXPECT_EQ(second.Wait(), kExitStartFailed);
+    EXPECT_EQ(second.Wait(), kExitTryAgain);
     const std::string log = second.log();
     EXPECT_THAT(log, HasSubstr("event=start_failed"));
     EXPECT_THAT(log, HasSubstr(absl::StrCat(test.flag, ": cannot listen on ",
@@ -150,7 +150,7 @@ TEST(ProcessTest, AnAddressOfAnotherMachineIsNamed) {
   // 192.0.2.0/24 is for documents: no machine has it.
   Process process({ENCODERD_FAKE_SERVER, "--model=fake=load_ms:0",
                    "--listen=192.0.2.1:0", "--insecure", "--http_listen="});
-  EXPECT_EQ(process.Wait(), kExitStartFailed);
+  EXPECT_EQ(process.Wait(), kExitTryAgain);
   EXPECT_THAT(process.log(), HasSubstr("--listen: cannot listen on "
                                        "192.0.2.1:0: "));
   EXPECT_THAT(process.log(), HasSubstr("this host has no such address"));
@@ -166,6 +166,12 @@ TEST(ProcessTest, ALostDeviceExitsForTheSupervisor) {
   } while (status.ok());
   EXPECT_EQ(served.process.Wait(), kExitDeviceLost) << served.process.log();
   EXPECT_THAT(served.process.log(), HasSubstr("event=device_lost"));
+}
+
+TEST(ProcessTest, ADeviceLostDuringTheStartMayBeBackAtTheNextOne) {
+  Process process(Arguments("sessions:2,lost_after_batches:1"));
+  EXPECT_EQ(process.Wait(), kExitTryAgain) << process.log();
+  EXPECT_THAT(process.log(), HasSubstr("model 'fake': the device is lost: "));
 }
 
 // 200 calls in flight and a steady stream of new ones while TERM arrives at a
@@ -285,6 +291,8 @@ TEST(ProcessTest, AHangupReadsTokensAgain) {
   Served served("load_ms:0", {"--bearer_token_file=" + folder.Path("tokens")});
   ASSERT_NE(served.process.WaitForLine("event=serving"), "");
   served.process.Signal(SIGHUP);
+  EXPECT_THAT(served.process.WaitForLine("event=reloading"),
+              HasSubstr("flags are read at start only: restart to change"));
   EXPECT_NE(served.process.WaitForLine("event=reloaded what=bearer_tokens"),
             "");
   folder.Write("tokens", "a secret");

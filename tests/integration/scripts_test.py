@@ -45,7 +45,9 @@ class ScriptsTest(unittest.TestCase):
         prevented = re.search(r"^RestartPreventExitStatus=(.*)$", unit,
                               re.MULTILINE)[1].split()
         self.assertEqual([codes[code].split(";")[0] for code in prevented],
-                         ["settings, address or model rejected"])
+                         ["flags, a file or a model rejected"])
+        self.assertIn("restart the server", codes["5"])
+        self.assertNotIn("5", prevented)
 
     def test_fetch_model_needs_no_network_when_the_model_is_there(self):
         model = os.environ.get("ENCODERD_TEST_MODEL")

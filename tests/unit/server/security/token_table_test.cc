@@ -108,12 +108,19 @@ TEST(TokenTableTest, WhatIsWrongIsNamedWithItsLine) {
       {good + "b " + kBeta + " max_queue_tokens=1e3", "must be a whole number"},
       {std::string(kAlpha) + " " + kBeta, "line 1: field 1 must be a name"},
       {std::string("Bearer ") + kBeta, "line 1: field 1 must be a name"},
+      {"\xEF\xBB\xBF" + good, "begins with a byte order mark"},
       {many, "line 1025: more than 1024 tokens"},
   };
   for (const auto& [text, message] : kCases) {
     EXPECT_THAT(TokenTable::Parse(text, nullptr).status(),
                 IsError(kInvalid, message));
   }
+}
+
+TEST(TokenTableTest, FindsTheLowestLimitOfQueueTokens) {
+  const auto table =
+      Parsed(absl::StrCat("a ", kAlpha, "\nb ", kBeta, " max_queue_tokens=7"));
+  EXPECT_EQ(table->LeastQueueTokens()->name(), "b");
 }
 
 TEST(TokenTableTest, AnErrorNeverShowsWhatMayBeAToken) {

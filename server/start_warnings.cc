@@ -1,0 +1,90 @@
+#include "server/start_warnings.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/observe/log.h"
+
+namespace encoderd {
+namespace {
+
+using NamedModel = std::pair<std::string, const ModelInfo*>;
+
+bool IsOnGpu(const NamedModel& model) {
+  return absl::StartsWith(model.second->device, "cuda:");
+}
+
+void WarnOfTuning(const ServerConfig& config, const NamedModel& model) {
+  Log(LogLevel::kWarning, "no_tuning",
+      LogFields()
+          .Add("tuning_folder", config.tuning_folder)
+          .Add("device", model.second->device)
+          .Add("why",
+               "--tuning_folder has no effect: only matrix products on a GPU "
+               "are timed"));
+}
+
+// On a CPU a Session fills a core.
+void WarnOfThreads(const ServerConfig& config, const NamedModel& model) {
+  Log(LogLevel::kWarning, "more_threads_than_cores",
+      LogFields()
+          .Add("model", model.first)
+          .Add("threads", config.threads)
+          .Add("cores", model.second->preferred_sessions)
+          .Add("message",
+               "more threads than cores compute no faster and take more "
+               "memory: lower --threads, or set it to 0 for one per core"));
+}
+
+// `limit` tokens are below those that one text may have. token: whose limit it
+// is; empty: the server's.
+void WarnOfQueue(const NamedModel& model, int64_t limit,
+                 const std::string& token) {
+  const int32_t max_len = model.second->limits.max_len;
+  LogFields fields;
+  fields.Add("model", model.first);
+  if (!token.empty()) fields.Add("token", token);
+  Log(LogLevel::kWarning, "small_queue",
+      fields.Add("max_queue_tokens", limit)
+          .Add("max_len", max_len)
+          .Add("message",
+               absl::StrCat("texts of more than ", limit,
+                            " tokens are always rejected (REQUEST_TOO_LARGE), "
+                            "although the model takes ",
+                            max_len, ": raise ",
+                            token.empty() ? "--" : "the token's ",
+                            "max_queue_tokens to at least ", max_len,
+                            ", or lower --max_len")));
+}
+
+}  // namespace
+
+void WarnOfSettings(const ServerConfig& config, const TokenTable* tokens,
+                    const std::vector<NamedModel>& models) {
+  if (!config.tuning_folder.empty() &&
+      std::none_of(models.begin(), models.end(), IsOnGpu)) {
+    WarnOfTuning(config, models.front());
+  }
+  const TokenHolder* const least =
+      tokens == nullptr ? nullptr : tokens->LeastQueueTokens();
+  for (const NamedModel& model : models) {
+    const ModelInfo& info = *model.second;
+    if (!IsOnGpu(model) && config.threads > info.preferred_sessions) {
+      WarnOfThreads(config, model);
+    }
+    if (config.max_queue_tokens < info.limits.max_len) {
+      WarnOfQueue(model, config.max_queue_tokens, "");
+    }
+    if (least != nullptr &&
+        least->caller().max_queue_tokens < info.limits.max_len) {
+      WarnOfQueue(model, least->caller().max_queue_tokens, least->name());
+    }
+  }
+}
+
+bool ChangesVectors(absl::string_view note) {
+  return absl::StartsWith(note, "no modules.json");
+}
+
+}  // namespace encoderd

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +21,11 @@ namespace encoderd::ctl {
 namespace {
 
 constexpr absl::Duration kMostForConnectionError = absl::Seconds(2);
+
+bool IsRegular(int descriptor, struct stat* info) {
+  return descriptor >= 0 && fstat(descriptor, info) == 0 &&
+         S_ISREG(info->st_mode);
+}
 
 }  // namespace
 
@@ -169,10 +172,14 @@ std::optional<int> Invocation::Parse(
   if (!target.ok()) return Usage(target.status().message());
   settings.target = *target;
   if (WouldOverwriteInput(settings.output)) {
-    return Usage(
-        absl::StrCat("--output=", settings.output, " is the file of ",
-                     settings.input == "-" ? "standard input" : "--input",
-                     "; name another"));
+    const absl::string_view input =
+        settings.input == "-" ? "standard input" : "--input";
+    return Usage(settings.output == "-"
+                     ? absl::StrCat("standard output is the file of ", input,
+                                    "; redirect it to another")
+                     : absl::StrCat("--output=", settings.output,
+                                    " is the file of ", input,
+                                    "; name another"));
   }
   if (formats_.empty()) return std::nullopt;
   const auto format =
@@ -183,19 +190,18 @@ std::optional<int> Invocation::Parse(
 }
 
 bool Invocation::WouldOverwriteInput(const std::string& path) const {
-  std::error_code neither;  // one that is not there is no other
-  if (path == "-") return false;
-  if (settings.input != "-") {
-    return std::filesystem::equivalent(path, settings.input, neither);
-  }
-  // The shell opened it: embed --output=FILE < FILE.
   struct stat in = {};
   struct stat out = {};
-  return positional.empty() && flags.Has("input") &&
-         environment.in_descriptor >= 0 &&
-         fstat(environment.in_descriptor, &in) == 0 && S_ISREG(in.st_mode) &&
-         stat(path.c_str(), &out) == 0 && in.st_dev == out.st_dev &&
-         in.st_ino == out.st_ino;
+  // The shell opened them: embed < FILE >> FILE.
+  const bool writes =
+      path == "-" ? IsRegular(environment.out_descriptor, &out)
+                  : stat(path.c_str(), &out) == 0;
+  const bool reads =
+      settings.input == "-"
+          ? positional.empty() && flags.Has("input") &&
+                IsRegular(environment.in_descriptor, &in)
+          : stat(settings.input.c_str(), &in) == 0;
+  return writes && reads && in.st_dev == out.st_dev && in.st_ino == out.st_ino;
 }
 
 absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect() const {

@@ -68,8 +68,9 @@ class Invocation {
 
   // The command, its flags and examples.
   std::string Help() const;
-  // Whether `path` is the file that --input names, by whatever name, or that
-  // the shell opened as standard input, where texts are read from there.
+  // Whether `path`, or standard output for "-", is the file that --input names,
+  // by whatever name, or that the shell opened as standard input, where texts
+  // are read from there.
   bool WouldOverwriteInput(const std::string& path) const;
   // A client for the target, as the flags say. The others set what they leave
   // open in `options` (--timeout, or `timeout`, and those of access).

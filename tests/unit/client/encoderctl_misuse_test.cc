@@ -147,6 +147,37 @@ TEST_F(EncoderctlTest, DoesNotOverwriteTheFileThatTheShellOpenedForInput) {
   EXPECT_EQ(run({"embed", "--output", file, "one"}), kExitOk) << err_;
 }
 
+TEST_F(EncoderctlTest, DoesNotAppendToTheFileThatItReads) {
+  const std::string file = File("in.txt", "one\ntwo\n");
+  const auto run = [&](std::vector<std::string> arguments, int in) {
+    const int descriptor = open(file.c_str(), O_WRONLY | O_APPEND);
+    std::istringstream unused;
+    std::ostringstream out, err;
+    Environment environment{unused, out, err};
+    environment.in_descriptor = in;
+    environment.out_descriptor = descriptor;
+    arguments.push_back("--target=" + service_.target());
+    const int code = RunEncoderctl(arguments, environment);
+    close(descriptor);
+    err_ = err.str();
+    return code;
+  };
+  for (const std::string command :
+       {"embed", "encode", "tokenize", "similarity", "bench"}) {
+    EXPECT_EQ(run({command, "--input", file}, -1), kExitUsage);
+    EXPECT_THAT(err_, HasSubstr(": standard output is the file of --input; "
+                                "redirect it to another\n"));
+    EXPECT_EQ(Read(file), "one\ntwo\n");
+  }
+  const int in = open(file.c_str(), O_RDONLY);
+  EXPECT_EQ(run({"tokenize"}, in), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr(": standard output is the file of standard "
+                              "input; redirect it to another\n"));
+  EXPECT_EQ(run({"tokenize", "one"}, in), kExitOk) << err_;
+  EXPECT_EQ(run({"health"}, in), kExitOk) << err_;
+  close(in);
+}
+
 TEST_F(EncoderctlTest, FailsWhereTheOutputCannotBeWritten) {
   EXPECT_EQ(Run({"embed", "--output=/dev/full", "one"}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("cannot write to /dev/full"));

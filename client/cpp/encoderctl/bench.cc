@@ -56,7 +56,7 @@ std::vector<std::string> MakeTexts(int words) {
 }
 
 absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
-                                                   std::ostream& err) {
+                                                   const Invocation& told) {
   std::vector<std::string> texts;
   std::string text;
   absl::Status refused;
@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
     bytes += static_cast<int64_t>(text.size());
     texts.push_back(text);
   }
-  err << "the first " << texts.size() << " texts are used\n";
+  told.Note("the first ", texts.size(), " texts are used");
   return texts;
 }
 
@@ -272,7 +272,7 @@ absl::StatusOr<std::vector<std::string>> GetTexts(
   auto opened = OpenTexts(invocation);
   if (!opened.ok()) return opened.status();
   *source = *std::move(opened);
-  return ReadTexts(**source, invocation.environment.err);
+  return ReadTexts(**source, invocation);
 }
 
 }  // namespace
@@ -309,7 +309,7 @@ int RunBench(const Command& command, const Arguments& arguments,
   if (!model.ok()) return invocation.Fail(model.status());
   const absl::Status sizes = CheckSizes(choices, *model);
   if (!sizes.ok()) return invocation.Usage(sizes.message());
-  auto writer = Writer::Open(settings.output, false, environment.out);
+  auto writer = Writer::Open(settings.output, false, environment);
   if (!writer.ok()) return invocation.Refuse(writer.status());
 
   const StopOnSignal stop;

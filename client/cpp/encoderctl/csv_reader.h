@@ -22,6 +22,9 @@ class CsvReader : public RecordReader {
   absl::Status Begin(LineReader* in) override;
   absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                             std::string* wrong) override;
+  bool MayHoldRecord(absl::string_view bytes) const override {
+    return row_.has_value() || bytes.find('\n') != absl::string_view::npos;
+  }
   bool has_escapes() const override { return false; }
   const char* noun() const override { return "row"; }
 

@@ -81,12 +81,15 @@ void Invocation::AddInputFlags(std::string help) {
 void Invocation::AddListFlags() {
   AddModelFlag();
   AddInputFlags(
-      "read texts from here: lines, .jsonl, .csv or .json; -: standard input, "
-      "unless texts are arguments");
-  flags.AddInt("batch_size", "N", "texts of one call", 1, 65536,
-               &settings.batch_size);
-  flags.AddInt("in_flight", "N", "calls that wait for answers together", 1,
-               1024, &settings.in_flight);
+      "read texts from here: lines, .jsonl, .csv, .tsv or .json; -: standard "
+      "input, unless texts are arguments");
+  flags.AddInt("batch_size", "N",
+               "texts of one call, 1 to 65536; no more than the server takes "
+               "are sent",
+               1, 65536, &settings.batch_size);
+  flags.AddInt("in_flight", "N",
+               "calls that wait for answers together, 1 to 1024", 1, 1024,
+               &settings.in_flight);
   AddProgressFlag();
 }
 
@@ -193,24 +196,26 @@ bool Invocation::WouldOverwriteInput(const std::string& path) const {
   struct stat in = {};
   struct stat out = {};
   // The shell opened them: embed < FILE >> FILE.
-  const bool writes =
-      path == "-" ? IsRegular(environment.out_descriptor, &out)
-                  : stat(path.c_str(), &out) == 0;
-  const bool reads =
-      settings.input == "-"
-          ? positional.empty() && flags.Has("input") &&
-                IsRegular(environment.in_descriptor, &in)
-          : stat(settings.input.c_str(), &in) == 0;
+  const bool writes = path == "-" ? IsRegular(environment.out_descriptor, &out)
+                                  : stat(path.c_str(), &out) == 0;
+  const bool reads = settings.input == "-"
+                         ? positional.empty() && flags.Has("input") &&
+                               IsRegular(environment.in_descriptor, &in)
+                         : stat(settings.input.c_str(), &in) == 0;
   return writes && reads && in.st_dev == out.st_dev && in.st_ino == out.st_ino;
 }
 
-absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect() const {
+client::ClientOptions Invocation::ListOptions() const {
   client::ClientOptions options;
   options.texts_per_call = settings.batch_size;
   options.texts_per_encode_call =
       std::min(options.texts_per_encode_call, settings.batch_size);
   options.calls_in_flight = settings.in_flight;
-  return Connect(std::move(options));
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect() const {
+  return Connect(ListOptions());
 }
 
 absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect(
@@ -246,16 +251,19 @@ v1::OnError Invocation::on_error() const {
                                      : v1::ON_ERROR_FAIL_REQUEST;
 }
 
+void Invocation::Say(absl::string_view message) const {
+  environment.err << "encoderctl " << command.name << ": " << message << "\n";
+}
+
 int Invocation::Usage(absl::string_view message) const {
-  environment.err << "encoderctl " << command.name << ": " << message
-                  << "\nsee encoderctl " << command.name << " --help\n";
+  Say(message);
+  environment.err << "see encoderctl " << command.name << " --help\n";
   return kExitUsage;
 }
 
 int Invocation::Refuse(const absl::Status& status) const {
   if (absl::IsInvalidArgument(status)) return Usage(status.message());
-  environment.err << "encoderctl " << command.name << ": " << status.message()
-                  << "\n";
+  Say(status.message());
   return kExitFailed;
 }
 
@@ -297,8 +305,7 @@ int Invocation::Fail(const absl::Status& failed,
 }
 
 int Invocation::Stopped(int64_t texts, absl::string_view remedy) const {
-  environment.err << "encoderctl " << command.name << ": stopped after "
-                  << texts << " texts" << remedy << "\n";
+  Note("stopped after ", texts, " texts", remedy);
   return kExitSignal + StopOnSignal::Signal();
 }
 

@@ -139,20 +139,20 @@ absl::Status TextSource::RefuseNul(absl::string_view text) const {
 }
 
 void TextSource::NoteFormat(absl::string_view line) const {
-  if (input_.notes == nullptr || !guessed_lines_) return;
+  if (input_.note == nullptr || !guessed_lines_) return;
   if (LooksLikeCsv(line, input_.field)) {
-    *input_.notes << "note: " << name_
-                  << " looks like CSV and is read as lines, a text each; "
-                     "--input_format=csv reads the column \""
-                  << input_.field
-                  << "\", --input_format=lines omits this note\n";
-    return;
+    input_.note(
+        absl::StrCat("note: ", name_,
+                     " looks like CSV and is read as lines, a text each; "
+                     "--input_format=csv reads the column \"",
+                     input_.field, "\", --input_format=lines omits this note"));
+  } else if (LooksLikeJson(line)) {
+    input_.note(
+        absl::StrCat("note: ", name_,
+                     " looks like JSON and is read as lines, a text each; "
+                     "--input_format=jsonl or json reads the JSON, "
+                     "--input_format=lines omits this note"));
   }
-  if (!LooksLikeJson(line)) return;
-  *input_.notes << "note: " << name_
-                << " looks like JSON and is read as lines, a text each; "
-                   "--input_format=jsonl or json reads the JSON, "
-                   "--input_format=lines omits this note\n";
 }
 
 bool TextSource::IsBlank(absl::string_view line) const {
@@ -160,17 +160,38 @@ bool TextSource::IsBlank(absl::string_view line) const {
          absl::string_view::npos;
 }
 
+bool TextSource::Ready() {
+  if (lines_ == nullptr || !checked_) return true;
+  if (records_ != nullptr) {
+    return lines_->Ready([this](absl::string_view bytes) {
+      return records_->MayHoldRecord(bytes);
+    });
+  }
+  const auto line_ends = [](absl::string_view bytes) {
+    return bytes.find('\n') != absl::string_view::npos;
+  };
+  while (!giving_) {
+    if (!lines_->Ready(line_ends)) return false;
+    LookAhead();
+  }
+  return true;
+}
+
+void TextSource::LookAhead() {
+  more_ = lines_->Next(&held_line_, &held_length_);
+  giving_ = true;
+  if (!more_.ok() || !*more_) return;  // the blank lines were the last
+  const absl::Status checked = CheckLineEnds();
+  if (!checked.ok()) more_ = checked;
+  held_ = held_length_ > LineReader::kMaxLineBytes || !IsBlank(held_line_);
+  if (!held_) ++blank_lines_;
+  giving_ = !checked.ok() || held_ || blank_lines_ == kMostBlankLines;
+}
+
 absl::StatusOr<bool> TextSource::NextLine(std::string* text,
                                           absl::Status* refused) {
-  while (!giving_) {
-    absl::StatusOr<bool> more = lines_->Next(&held_line_, &held_length_);
-    if (!more.ok() || !*more) return more;  // the blank lines were the last
-    const absl::Status checked = CheckLineEnds();
-    if (!checked.ok()) return checked;
-    held_ = held_length_ > LineReader::kMaxLineBytes || !IsBlank(held_line_);
-    if (!held_) ++blank_lines_;
-    giving_ = held_ || blank_lines_ == kMostBlankLines;
-  }
+  while (!giving_) LookAhead();
+  if (!more_.ok() || !*more_) return more_;
   if (blank_lines_ > 0) {
     // Of lines, the server refuses it, as any empty text.
     if (json_) *refused = Refuse("is a blank line before others");
@@ -217,13 +238,15 @@ std::string TextSource::NameOf(int64_t index) const {
   return absl::StrCat(name_, ": ", records_->noun(), " ", index + 1);
 }
 
-double TextSource::Progress() const {
+double TextSource::Share(int64_t texts) const {
   if (lines_ == nullptr) {
-    return static_cast<double>(texts_read_) / input_.arguments.size();
+    return static_cast<double>(texts) / input_.arguments.size();
   }
   const int64_t total = lines_->bytes_total();
   if (total <= 0) return -1;
-  return std::min(1.0, static_cast<double>(lines_->bytes_read()) / total);
+  if (texts_read_ == 0) return 0;
+  const double read = static_cast<double>(lines_->bytes_read()) / total;
+  return std::min(1.0, read) * texts / texts_read_;
 }
 
 }  // namespace encoderd::ctl

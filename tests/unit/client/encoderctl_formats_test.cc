@@ -124,7 +124,8 @@ TEST_F(EncoderctlTest, RefusesLinesThatEndInCarriageReturnsAlone) {
 TEST_F(EncoderctlTest, NotesOnceThatLinesLookLikeJson) {
   const std::string json = "{\"text\": 1}\n{\"text\": 2}\n";
   const std::string note =
-      "note: standard input looks like JSON and is read as lines, a text each; "
+      "encoderctl tokenize: note: standard input looks like JSON and is read "
+      "as lines, a text each; "
       "--input_format=jsonl or json reads the JSON, --input_format=lines omits "
       "this note\n";
   ASSERT_EQ(Run({"tokenize"}, json), kExitOk) << err_;
@@ -217,7 +218,8 @@ TEST_F(EncoderctlTest, NotesThatLinesLookLikeCsv) {
   const std::string csv = "id,text\n1,one\n";
   ASSERT_EQ(Run({"tokenize"}, csv), kExitOk) << err_;
   EXPECT_EQ(err_,
-            "note: standard input looks like CSV and is read as lines, a text "
+            "encoderctl tokenize: note: standard input looks like CSV and is "
+            "read as lines, a text "
             "each; --input_format=csv reads the column \"text\", "
             "--input_format=lines omits this note\n");
   for (const char* format : {"--input_format=lines", "--input_format=csv"}) {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/error.h"
+#include "tests/support/temp_folder.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -59,6 +60,28 @@ TEST_F(TextSourceTest, ReadsLinesWithAndWithoutTheirEnds) {
   Read("one\r\n\ntwo words\nlast", "auto");
   EXPECT_THAT(texts_, ElementsAre("one", "", "two words", "last"));
   EXPECT_EQ(source_->NameOf(3), "standard input:4");
+}
+
+TEST_F(TextSourceTest, TheShareIsThatOfTheTextsThatAreTold) {
+  TextInput input;
+  input.arguments = {"a", "b", "c", "d"};
+  const auto arguments = TextSource::Open(std::move(input));
+  ASSERT_TRUE(arguments.ok());
+  EXPECT_EQ((*arguments)->Share(1), 0.25);
+  const TempFolder folder;
+  folder.Write("in.txt", "a\nb\nc\nd\n");
+  input = TextInput();
+  input.file = folder.Path("in.txt");
+  const auto file = TextSource::Open(std::move(input));
+  ASSERT_TRUE(file.ok());
+  std::string text;
+  absl::Status refused;
+  EXPECT_EQ((*file)->Share(0), 0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(*(*file)->Next(&text, &refused));
+  }
+  EXPECT_EQ((*file)->Share(1), 0.25);
+  EXPECT_EQ((*file)->Share(2), 0.5);
 }
 
 TEST_F(TextSourceTest, EmptyLinesAtTheEndAreNoTextsAndBlanksAreOne) {

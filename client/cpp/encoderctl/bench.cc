@@ -77,8 +77,8 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
       return absl::FailedPreconditionError(
           absl::StrCat(source.NameOf(source.texts_read() - 1),
                        " is not valid UTF-8 at byte ", valid,
-                       "; if the file has another encoding: iconv -f LATIN1 -t "
-                       "UTF-8 FILE"));
+                       "; if the file has another encoding: iconv -f ENCODING "
+                       "-t UTF-8 FILE"));
     }
     bytes += static_cast<int64_t>(text.size());
     texts.push_back(text);
@@ -220,9 +220,9 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                0, kMostConcurrency, &choices->load.concurrency);
   flags.AddNumber(
       "rate", "N",
-      "an open loop: N calls per second begin at random times (Poisson), "
-      "whatever was answered, and latencies count from when a call "
-      "was due; decimals such as 0.5 are taken; 0: a closed loop",
+      "an open loop: N calls per second, such as 200 or 0.5, begin at random "
+      "times (Poisson), with earlier ones answered or not, and a latency "
+      "counts from the time a call was due; 0: a closed loop",
       0, 1000000, &choices->load.rate);
   flags.AddInt("batch_size", "N", "texts of one call", 1, 65536,
                &settings.batch_size);
@@ -289,6 +289,8 @@ int RunBench(const Command& command, const Arguments& arguments,
     return invocation.Usage(
         "--rate and --stream are both given; --rate is for calls: drop one");
   }
+  const absl::Status checked = choices.embed.Check(invocation);
+  if (!checked.ok()) return invocation.Refuse(checked);
   if (load.concurrency == 0) {
     load.concurrency = load.rate > 0 ? kMostConcurrency : settings.in_flight;
   }

@@ -67,10 +67,11 @@ void Invocation::AddInputFlags(std::string help) {
                   "of FILE and standard input; lines: a text per line; jsonl: "
                   "a JSON string or object per line, where blank lines at the "
                   "end are no texts, and one before others is a bad text; csv: "
-                  "a header, then a text per row; json: an array of strings or "
-                  "objects; auto: by the ending .jsonl, .ndjson, .csv or "
-                  ".json of FILE, else lines",
-                  {"auto", "lines", "jsonl", "csv", "json"},
+                  "a header, then a text per row; tsv: the same with tabs for "
+                  "commas; json: an array of strings or objects; auto: by the "
+                  "ending .jsonl, .ndjson, .csv, .tsv or .json of FILE, else "
+                  "lines",
+                  {"auto", "lines", "jsonl", "csv", "tsv", "json"},
                   &settings.input_format);
   flags.AddString("field", "NAME",
                   "the field of a JSON object, or the column of a CSV, that "
@@ -121,7 +122,9 @@ void Invocation::AddOnErrorFlag(absl::string_view in_npy) {
   flags.AddChoice("on_error",
                   absl::StrCat("what a bad text does; fail: end the run; skip: "
                                "cost its own result only, and its line is "
-                               "named; in an .npy ",
+                               "named; text then has an empty line, which "
+                               "numpy.loadtxt drops; jsonl has the error; in "
+                               "an .npy ",
                                in_npy),
                   {"fail", "skip"}, &settings.on_error);
 }
@@ -137,13 +140,13 @@ std::string Invocation::Help() const {
   const std::string described = flags.Help();
   if (described.empty()) return help;
   return absl::StrCat(help, "\nflags, as --FLAG=VALUE or --FLAG VALUE:\n",
-                      described);
+                      described,
+                      "\nfor TLS and tokens (--tls, --ca_file, --token_file, "
+                      "...): encoderctl help connection\n");
 }
 
 std::optional<int> Invocation::Parse(
     const std::vector<std::string>& arguments) {
-  // Last, as those of the command say more.
-  if (has_server_) access.AddTo(&flags);
   const auto ends = std::find(arguments.begin(), arguments.end(), "--");
   const auto asks_for_help = [](const std::string& argument) {
     return argument == "--help" || argument == "-h" || argument == "--help=yes";
@@ -152,6 +155,7 @@ std::optional<int> Invocation::Parse(
     environment.out << Help();
     return kExitOk;
   }
+  if (has_server_) access.AddTo(&flags);
   if (arguments == Arguments{kListCandidates}) {
     environment.out << flags.Candidates();
     return kExitOk;
@@ -295,7 +299,7 @@ int Invocation::Fail(const absl::Status& failed,
     environment.err << "DEADLINE_EXCEEDED: no response from " << settings.target
                     << " within " << absl::FormatDuration(settings.timeout);
   } else {
-    const std::string words = DescribeWithoutAdvice(status, flags);
+    const std::string words = DescribeInFlags(status, flags);
     environment.err << (client::GetErrorDetails(status).has_value()
                             ? words
                             : InFlags(words));

@@ -28,7 +28,7 @@ struct Settings {
   std::string truncate = "none";
   std::string on_error = "fail";
   std::string input = "-";
-  std::string input_format = "auto";  // auto, lines, jsonl, csv, json
+  std::string input_format = "auto";  // auto, lines, jsonl, csv, tsv, json
   std::string field = "text";         // of a JSON object; a CSV's column
   std::string output = "-";
   std::string format = "auto";  // once parsed: text, jsonl or npy
@@ -67,7 +67,7 @@ class Invocation {
   // was asked for, or it is wrong), nothing to go on.
   std::optional<int> Parse(const std::vector<std::string>& arguments);
 
-  // The command, its flags and examples.
+  // The command, its flags but those of AccessFlags, and examples.
   std::string Help() const;
   // Whether `path`, or standard output for "-", is the file that --input names,
   // by whatever name, or that the shell opened as standard input, where texts

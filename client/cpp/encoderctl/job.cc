@@ -53,7 +53,7 @@ void TellWritten(const Invocation& invocation, const Writer& writer,
   }
 }
 
-// What stands in the place of a skipped text.
+// What is in the place of a skipped text.
 absl::string_view PlaceOfSkipped(const std::string& format) {
   if (format == "text") {
     return "; each is an empty line, which numpy.loadtxt drops";

@@ -34,12 +34,13 @@ absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(TextInput input) {
   if (from.field_given && *format == "lines") {
     return absl::InvalidArgumentError(
         absl::StrCat("--field is for CSV and JSON, and ", name,
-                     " is read as lines; add --input_format=csv, json or "
+                     " is read as lines; add --input_format=csv, tsv, json or "
                      "jsonl"));
   }
   source->json_ = *format == "jsonl";
-  if (*format == "csv") {
-    source->records_ = std::make_unique<CsvReader>(from.field);
+  if (*format == "csv" || *format == "tsv") {
+    source->records_ =
+        std::make_unique<CsvReader>(from.field, *format == "csv" ? ',' : '\t');
   } else if (*format == "json") {
     source->records_ = std::make_unique<JsonArrayReader>(from.field);
   }
@@ -135,7 +136,8 @@ absl::Status TextSource::RefuseNul(absl::string_view text) const {
   if (at == absl::string_view::npos) return absl::OkStatus();
   return Refuse(absl::StrCat(
       "has a NUL at byte ", at,
-      ", as binary files and UTF-16 have; convert the file to UTF-8"));
+      "; to convert texts separated by NULs: tr '\\0' '\\n'; UTF-16: iconv -f "
+      "UTF-16LE -t UTF-8"));
 }
 
 void TextSource::NoteFormat(absl::string_view line) const {
@@ -210,7 +212,14 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text,
     return true;
   }
   auto found = JsonText(held_line_, input_.field);
-  if (!found.ok()) *refused = Refuse(found.status().message());
+  if (!found.ok()) {
+    const size_t first = held_line_.find_first_not_of(" \t");
+    *refused = Refuse(absl::StrCat(
+        found.status().message(),
+        texts_read_ == 0 && held_line_[first] == '['
+            ? "; if the input is one JSON array: --input_format=json"
+            : ""));
+  }
   if (found.ok()) *text = *std::move(found);
   return true;
 }

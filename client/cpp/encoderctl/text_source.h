@@ -30,7 +30,7 @@ struct TextInput {
   std::string file = "-";              // -: standard_input
   std::istream* standard_input = nullptr;
   int descriptor = -1;  // of standard input; -1: it never blocks
-  // lines, jsonl, csv or json; auto: by the file's name, else lines.
+  // lines, jsonl, csv, tsv or json; auto: by the file's name, else lines.
   std::string format = "auto";
   std::string field = "text";  // of a JSON object; the column of a CSV
   bool field_given = false;    // refused where texts have no fields

@@ -17,6 +17,7 @@ namespace encoderd::ctl {
 namespace {
 
 using encoderd::testing::FakeEncoderService;
+using encoderd::testing::FakeError;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -88,9 +89,10 @@ TEST_F(EncoderctlTest, ReadsTheSameTextsFromEveryFormat) {
   ASSERT_EQ(Run({"embed", "--input_format=csv", "--field=body"}, csv), kExitOk);
   EXPECT_EQ(out_, plain);
   EXPECT_EQ(Run({"embed", "--input", File("in.csv", csv)}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("in.csv: the first row names no column \"text\"; "
-                              "available: id, body; name one of them with "
-                              "--field\n"));
+  EXPECT_THAT(err_,
+              HasSubstr("in.csv: the first row names no column \"text\"; "
+                        "available: \"id\", \"body\"; name one of them with "
+                        "--field\n"));
   EXPECT_EQ(Run({"embed", "--input", File("in.parquet", "PAR1")}), kExitUsage);
   EXPECT_THAT(err_,
               HasSubstr("in.parquet, a Parquet file: convert it to .csv or "
@@ -215,6 +217,49 @@ TEST_F(EncoderctlTest, NamesTheAddressAndTheTimeOfACallWithoutAnAnswer) {
                       service_.target(), " within 50ms; raise --timeout\n"));
 }
 
+TEST_F(EncoderctlTest, NamesTheFlagForTheFieldOfTheRequest) {
+  const auto fail = [this](const std::string& field, const std::string& words) {
+    service_.FailNext(
+        1, FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                     absl::StrCat(field, words), "INVALID_OPTION", {}, field));
+    EXPECT_EQ(Run({"embed", "one"}), kExitFailed);
+  };
+  fail("options.dimensions", " is 999; this model has 6");
+  EXPECT_EQ(err_,
+            "encoderctl embed: INVALID_ARGUMENT (INVALID_OPTION): --dimensions "
+            "is 999; this model has 6\n");
+  fail("options.windows.overlap", " is 9; windows share at most 3 tokens");
+  EXPECT_THAT(err_, HasSubstr(": --windows is 9; windows share"));
+  fail("options.ranges", " are set");
+  EXPECT_THAT(err_, HasSubstr(": options.ranges are set"));
+  EXPECT_EQ(Run({"encode", "--layer=9", "one"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr(": --layer is 9; "));
+  EXPECT_EQ(Run({"inspect", "--first_row=99"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr(": --first_row is 99\n"));
+}
+
+TEST_F(EncoderctlTest, RefusesFlagsThatExcludeEachOther) {
+  for (const std::string command : {"embed", "similarity", "bench"}) {
+    EXPECT_EQ(Run({command, "--windows=2", "--truncate=end", "a", "b"}),
+              kExitUsage);
+    EXPECT_THAT(err_, HasSubstr("--windows and --truncate are both given; "));
+  }
+  EXPECT_EQ(Run({"encode", "--before_norm", "one"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--before_norm is for --layer=0; add it\n"));
+  EXPECT_EQ(service_.embed_calls(), 0);
+}
+
+TEST_F(EncoderctlTest, NotesThatAFlagAfterTwoDashesIsUsedAsAText) {
+  ASSERT_EQ(RunBare({"tokenize", "--target", service_.target(), "--", "one",
+                     "--format=jsonl", "--two"}),
+            kExitOk)
+      << err_;
+  EXPECT_EQ(err_,
+            "encoderctl tokenize: note: \"--format=jsonl\" follows -- and is "
+            "used as a text; flags go before --\n");
+  EXPECT_THAT(Lines(), SizeIs(3));
+}
+
 TEST_F(EncoderctlTest, NamesOnlyFlagsThatTheCommandHas) {
   EXPECT_EQ(Run({"encode", "a b c d e f g"}), kExitFailed);
   EXPECT_THAT(err_, AllOf(HasSubstr("; --truncate=end cuts it, "
@@ -225,7 +270,7 @@ TEST_F(EncoderctlTest, NamesOnlyFlagsThatTheCommandHas) {
                              "windows of it\n"));
   EXPECT_EQ(Run({"tokenize"}, "caf\xe9\n"), kExitFailed);
   EXPECT_THAT(err_, EndsWith("at byte 3; if the file has another encoding: "
-                             "iconv -f LATIN1 -t UTF-8 FILE\n"));
+                             "iconv -f ENCODING -t UTF-8 FILE\n"));
 }
 
 }  // namespace

@@ -314,7 +314,8 @@ TEST_F(EncoderctlTest, HelpsWithEveryCommand) {
     EXPECT_THAT(overview, HasSubstr(absl::StrCat("  ", command.name, " ")));
     ASSERT_EQ(RunBare({command.name, "--help"}), kExitOk);
     const bool asks = std::string(command.name) != "completion";
-    for (const char* flag : {"localhost:8400)", "--tls", "--FLAG"}) {
+    for (const char* flag :
+         {"localhost:8400)", "encoderctl help connection\n", "--FLAG"}) {
       EXPECT_EQ(absl::StrContains(out_, flag), asks) << command.name << flag;
     }
     EXPECT_THAT(out_, HasSubstr(absl::StrCat("\nexamples:\n")));
@@ -329,6 +330,11 @@ TEST_F(EncoderctlTest, HelpsWithEveryCommand) {
   }
   ASSERT_EQ(RunBare({"embed", "--help"}), kExitOk);
   EXPECT_THAT(out_, HasSubstr("auto: npy if --output ends in .npy"));
+  EXPECT_THAT(out_, AllOf(HasSubstr("texts of one call, 1 to 65536;"),
+                          Not(HasSubstr("--ca_file=FILE"))));
+  ASSERT_EQ(RunBare({"help", "connection"}), kExitOk);
+  EXPECT_THAT(out_, AllOf(HasSubstr("  --tls["), HasSubstr("--ca_file=FILE"),
+                          HasSubstr("--token_file=FILE")));
   ASSERT_EQ(RunBare({"--version"}), kExitOk);
   EXPECT_THAT(out_, StartsWith("encoderctl "));
 }

@@ -224,7 +224,7 @@ void AddFlags(Invocation* invocation, Choices* choices) {
       "times (Poisson), with earlier ones answered or not, and a latency "
       "counts from the time a call was due; 0: a closed loop",
       0, 1000000, &choices->load.rate);
-  flags.AddInt("batch_size", "N", "texts of one call", 1, 65536,
+  flags.AddInt("batch_size", "N", "texts of one call, 1 to 65536", 1, 65536,
                &settings.batch_size);
   flags.AddSwitch("stream",
                   "send the texts over one EmbedStream; a call is then one of "

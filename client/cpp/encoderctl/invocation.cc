@@ -141,8 +141,8 @@ std::string Invocation::Help() const {
   if (described.empty()) return help;
   return absl::StrCat(help, "\nflags, as --FLAG=VALUE or --FLAG VALUE:\n",
                       described,
-                      "\nfor TLS and tokens (--tls, --ca_file, --token_file, "
-                      "...): encoderctl help connection\n");
+                      "\nfor TLS and tokens (--tls, --token_file, ...): "
+                      "encoderctl help connection\n");
 }
 
 std::optional<int> Invocation::Parse(

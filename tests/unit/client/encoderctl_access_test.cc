@@ -224,8 +224,8 @@ TEST_F(EncoderctlAccessTest, ExplainsItsFlagsOnceForEveryCommand) {
   for (const Command& command : Commands()) {
     if (std::string(command.name) == "completion") continue;  // asks no server
     ASSERT_EQ(Run({command.name, "--help"}), kExitOk);
-    EXPECT_THAT(out_, HasSubstr("(--tls, --ca_file, --token_file, ...): "
-                                "encoderctl help connection\n"));
+    EXPECT_THAT(out_, HasSubstr("for TLS and tokens (--tls, --token_file, "
+                                "...): encoderctl help connection\n"));
   }
   ASSERT_EQ(Run({"help", "connection"}), kExitOk);
   for (const char* flag :

@@ -87,9 +87,9 @@ class Writer {
 
   const std::string name_;
   const bool npy_;
-  int descriptor_ = -1;          // null out_: of what is written
-  std::ostream* out_ = nullptr;  // standard output without a descriptor
-  bool is_file_ = false;         // descriptor_ is of a regular file of ours
+  int descriptor_ = -1;          // what is written to; -1: out_
+  std::ostream* out_ = nullptr;  // standard output; null: descriptor_ is ours
+  bool is_file_ = false;         // and of a regular file
   bool begun_ = false;
   std::string buffer_;
   std::vector<size_t> ends_;  // of the writes in buffer_

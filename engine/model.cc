@@ -16,6 +16,7 @@
 #include "engine/checkpoint/sentence_modules.h"
 #include "engine/device/device.h"
 #include "engine/encoder.h"
+#include "engine/fingerprint.h"
 #include "engine/head_session.h"
 #include "engine/io/manifest.h"
 #include "engine/io/sha256.h"
@@ -146,6 +147,9 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   if (!digest.ok()) return digest.status();
   info.weights_sha256 = *std::move(digest);
   info.config = *std::move(config);
+  absl::StatusOr<std::string> fingerprint = Fingerprint(info, **tokenizer);
+  if (!fingerprint.ok()) return fingerprint.status();
+  info.fingerprint = *std::move(fingerprint);
   checkpoint->reset();
   TrimHeap();
   return std::make_shared<const LoadedModel>(

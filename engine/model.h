@@ -49,6 +49,8 @@ struct ModelInfo {
   // (Session::SetPauses).
   bool pauses = false;
   std::string weights_sha256;  // lower-case hex
+  std::string fingerprint;     // of all that determines a vector
+                               // (fingerprint.h)
   std::string tokenizer;       // "WordPiece"
   ParameterCounts parameters;
   std::vector<std::string>

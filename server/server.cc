@@ -245,6 +245,7 @@ void Server::LogServing(const Loaded& loaded) {
                v1::MaxLenSource_Name(ToProto(info.config.max_len_source)))
           .Add("parameters", info.parameters.total)
           .Add("weights_sha256", info.weights_sha256)
+          .Add("fingerprint", info.fingerprint)
           .Add("load_ms", absl::ToInt64Milliseconds(loaded.took)));
 }
 

@@ -14,6 +14,7 @@
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/inputs.h"
 #include "client/cpp/requests.h"
+#include "client/cpp/same_model.h"
 
 namespace encoderd::client {
 namespace {
@@ -59,7 +60,8 @@ class Work {
             /*per_input=*/true, options.first_input),
         options_(options),
         sink_(sink),
-        blank_(ToRequest(embed)) {
+        blank_(ToRequest(embed)),
+        model_(embed.fingerprint) {
     blank_.mutable_options()->set_on_error(v1::ON_ERROR_PER_INPUT);
   }
 
@@ -191,7 +193,8 @@ class Work {
                        pending);
     }
     Heard();
-    return Join(response, pending);
+    const absl::Status same = model_.Check(response);
+    return same.ok() ? Join(response, pending) : same;
   }
 
   // The server does what it is asked for.
@@ -315,6 +318,7 @@ class Work {
   const BulkOptions& options_;
   const std::function<absl::Status(const BulkAnswer&)>& sink_;
   v1::EmbedRequest blank_;
+  SameModel model_;
   std::deque<std::unique_ptr<Pending>> window_;  // in the list's order
   std::unique_ptr<BulkStream> stream_;  // after window_: it reads from it
   int64_t made_ = 0;                    // requests; the next one's id

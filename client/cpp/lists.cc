@@ -5,6 +5,7 @@
 #include "client/cpp/calls.h"
 #include "client/cpp/client.h"
 #include "client/cpp/requests.h"
+#include "client/cpp/same_model.h"
 
 namespace encoderd::client {
 namespace {
@@ -54,6 +55,7 @@ absl::Status Client::EmbedEach(
   const absl::Status checked = CheckEncoding(options.encoding);
   if (!checked.ok()) return checked;
   const v1::EmbedRequest blank = ToRequest(options);
+  SameModel model(options.fingerprint);
   InputCutter cutter(std::move(source), options_.ready, options_.texts_per_call,
                      options_.bytes_per_call,
                      options.on_error == v1::ON_ERROR_PER_INPUT);
@@ -69,7 +71,8 @@ absl::Status Client::EmbedEach(
       },
       [&](const EmbedCall& call) {
         EmbeddingMatrix rows;
-        const absl::Status read = ReadRows(call.response, call.cut, &rows);
+        absl::Status read = model.Check(call.response);
+        if (read.ok()) read = ReadRows(call.response, call.cut, &rows);
         return read.ok() ? sink(rows) : read;
       });
   return status.ok() ? cutter.status() : status;

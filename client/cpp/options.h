@@ -92,6 +92,9 @@ struct EmbedOptions {
   // FLOAT32 only.
   v1::Encoding encoding = v1::ENCODING_UNSPECIFIED;
   v1::QuantizationRanges ranges;  // of INT8 and UINT8; empty: each vector's own
+  // Model.fingerprint that every answer must have; an answer with another one
+  // ends the job with FAILED_PRECONDITION. Empty: that of the first answer.
+  std::string fingerprint;
 };
 
 struct EncodeOptions {

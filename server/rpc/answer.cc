@@ -133,6 +133,7 @@ absl::Status Write(const CallEnvironment& environment, const EmbedJob& job,
   auto* rest = Arena::CreateMessage<v1::EmbedResponse>(&arena);
   rest->set_model(job.model().name);
   rest->set_request_id(job.request_id());
+  rest->set_fingerprint(job.info().fingerprint);
   SetUsage(result, rest->mutable_usage());
   const VectorAnswer::Place place =
       job.packed() ? VectorAnswer::Place{v1::Embedding::kPackedFieldNumber}

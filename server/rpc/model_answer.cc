@@ -81,6 +81,7 @@ void Fill(const ServedModel& served, const RequestLimits& limits,
   model->set_tokenizer(info.tokenizer);
   model->set_vocab_size(served.model->tokenizer().vocab_size());
   model->set_weights_sha256(info.weights_sha256);
+  model->set_fingerprint(info.fingerprint);
   for (const auto& [prompt, text] : config.prompts) {
     (*model->mutable_prompts())[prompt] = text;
   }

@@ -34,6 +34,7 @@ TEST(EmbedTest, GivesOneVectorForEachInputInOrder) {
   ASSERT_TRUE(server.Embed(request, &response).ok());
   EXPECT_EQ(response.model(), "fake");
   EXPECT_EQ(response.request_id(), "id-7");
+  EXPECT_EQ(response.fingerprint(), std::string(16, '0'));
   ASSERT_EQ(response.embeddings_size(), 3);
   EXPECT_EQ(Floats(response.embeddings(0)), server.Expected("one"));
   EXPECT_EQ(Floats(response.embeddings(1)), server.Expected("two"));
@@ -313,6 +314,7 @@ TEST(ModelsTest, DescribeTheModelInFull) {
   EXPECT_EQ(model.tokenizer(), "Bytes");
   EXPECT_EQ(model.vocab_size(), 259u);
   EXPECT_EQ(model.weights_sha256().size(), 64u);
+  EXPECT_EQ(model.fingerprint(), std::string(16, '0'));
   EXPECT_EQ(model.prompts().at("query"), "q: ");
   EXPECT_EQ(model.max_inputs_per_request(), 1024u);
 

@@ -238,6 +238,7 @@ grpc::Status FakeEncoderService::Embed(grpc::ServerContext* context,
   grpc::Status status = Begin(*request);
   if (status.ok()) status = door_.Check(*context);
   Delay(*request, *context);
+  response->set_fingerprint(fingerprint());
   const v1::EmbedOptions& options = request->options();
   for (int i = 0; status.ok() && i < request->inputs_size(); ++i) {
     const v1::Input& input = request->inputs(i);
@@ -293,6 +294,7 @@ grpc::Status FakeEncoderService::EmbedStream(
     --left;
     v1::EmbedResponse response;
     response.set_request_id(request.request_id());
+    response.set_fingerprint(fingerprint());
     grpc::Status refused = Begin(request);
     {
       absl::MutexLock lock(&mu_);

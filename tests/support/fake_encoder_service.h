@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "encoderd/v1/encoder.grpc.pb.h"
@@ -61,7 +62,7 @@ class FakeEncoderService : public v1::Encoder::Service {
   void SetDelay(absl::Duration delay);
   // Embed calls wait until this many were in flight at the same time, once.
   void HoldUntilTogether(int calls);
-  // What GetModel tells; vectors stay as they are.
+  // What GetModel tells; it changes the fingerprint, vectors stay as they are.
   void SetPooling(v1::Pooling pooling);
   // The same of max_inputs_per_request; larger calls are answered all the same.
   void SetMaxInputs(uint32_t inputs);
@@ -114,6 +115,10 @@ class FakeEncoderService : public v1::Encoder::Service {
   absl::Duration delay() const {
     absl::MutexLock lock(&mu_);
     return delay_;
+  }
+  std::string fingerprint() const {
+    absl::MutexLock lock(&mu_);
+    return absl::StrCat("pooling ", pooling_);
   }
   // Waits, if this request is to be slow.
   void Delay(const v1::EmbedRequest& request,

@@ -45,6 +45,7 @@ FakeModel::FakeModel(const FakeModelOptions& options)
   info_.device = "fake";
   info_.dtype = "fp32";
   info_.weights_sha256 = std::string(64, '0');
+  info_.fingerprint = std::string(16, '0');
   info_.tokenizer = tokenizer_.algorithm();
   info_.preferred_sessions = options.sessions;
   info_.least_sessions = options.least_sessions;

@@ -69,6 +69,7 @@ class BulkRun {
     status = TakeSideFiles();
     if (!status.ok()) return status;
     work_ = MarkWork(model, choices_.embed);
+    choices_.embed.fingerprint = model.fingerprint();
     if (choices_.resume) status = FindFinishedRows();
     if (!status.ok() || done_ == 0) return status;
     before_ = done_;
@@ -295,8 +296,7 @@ class BulkRun {
     return status;
   }
 
-  // Appends rows with their scales, and last their marks: what they count is
-  // there.
+  // The marks come last: the rows that they count are there.
   absl::Status Write(int64_t count, const std::string& rows,
                      const std::string& scales, const std::string& marks) {
     if (count == 0) return absl::OkStatus();
@@ -363,7 +363,7 @@ class BulkRun {
   }
 
   const Invocation& invocation_;
-  const BulkChoices& choices_;
+  BulkChoices choices_;
   OutputLock lock_;
   OutputLock marks_lock_;
   OutputLock scales_lock_;

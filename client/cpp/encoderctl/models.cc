@@ -55,6 +55,7 @@ Json ToJson(const v1::Model& model) {
   json["tokenizer"] = model.tokenizer();
   json["vocab_size"] = model.vocab_size();
   json["weights_sha256"] = model.weights_sha256();
+  json["fingerprint"] = model.fingerprint();
   json["prompts"] = std::map<std::string, std::string>(model.prompts().begin(),
                                                        model.prompts().end());
   json["default_prompt_name"] = model.default_prompt_name();

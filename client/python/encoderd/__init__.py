@@ -3,7 +3,7 @@
     import encoderd
 
     with encoderd.Client("localhost:8400") as client:
-        vectors = client.encode(["first text", "second text"])  # [2, H]
+        vectors = client.encode(["first text", "second text"])  # [2, D]
 
 See Client for everything it can do and EncoderdError for what can go wrong;
 Server starts a server on this machine, where the package carries the program.

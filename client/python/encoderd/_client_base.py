@@ -34,38 +34,38 @@ class ClientBase:
                  key_file: Optional[Path] = None, token: Optional[str] = None,
                  token_file: Optional[Path] = None,
                  server_name: Optional[str] = None):
-        """Returns at once; the connection is made by the first call.
+        """Returns at once; the first call makes the connection.
 
-        target: host, host:port (8400 where none is given), or any other gRPC
-            name (dns:, ipv4:, ipv6:, unix:, ...), without http://. None: of
-            ENCODERD_TARGET, else localhost:8400.
-        model: asked for where a method is not told another; empty: the
-            server's default.
+        target: host, host:port (default port: 8400), or any other gRPC name
+            (dns:, ipv4:, ipv6:, unix:, ...), without http://. None:
+            ENCODERD_TARGET, or else localhost:8400.
+        model: the model of all calls that name no other; empty: the server's
+            default.
         timeout: seconds for one call, its retries and the loading of a model
-            included; None: no limit. Each method takes another; there None is
-            this one, and math.inf no limit.
+            included; None: no limit. Each method takes its own; there, None
+            means this one and math.inf no limit.
         calls_in_flight: calls of one list that are in flight together.
-        max_answer_bytes: the largest answer of one call that is accepted.
-        credentials: gRPC's own, in place of tls and the files of TLS.
+        max_answer_bytes: the largest answer to accept from one call.
+        credentials: gRPC's own object, instead of tls and the TLS files.
 
-        Those below are None: as the environment variable says (ENCODERD_TLS,
-        ENCODERD_CA_FILE, ...), if it is set. Files are read and checked here
-        and now.
+        For the following arguments, None means the environment variable
+        (ENCODERD_TLS, ENCODERD_CA_FILE, ...), if it is set. Files are read and
+        checked here.
 
-        tls: True: encrypt. None: where one of the next three is given, or
-            ENCODERD_TLS says so. False: do not.
-        ca_file: certificates (PEM) of those who may vouch for the server;
-            none: those that the system trusts.
+        tls: True: encrypt. False: do not. None: encrypt if ENCODERD_TLS says
+            so, or if one of the next three is given.
+        ca_file: PEM file of the CAs to trust; none: those that the system
+            trusts.
         certificate_file, key_file: the client's own (PEM), for a server that
-            asks for them; both or none.
+            asks for them; give both or none.
         token: sent with every call, for a server that asks for one; visible
-            ASCII. Without TLS only to this machine.
-        token_file: its first line is the token; in place of token.
-        server_name: the name that the server's certificate must have, where
-            target is an address that it does not have.
+            ASCII. Without TLS it is sent only to this machine.
+        token_file: its first line is the token; instead of token.
+        server_name: the name to expect in the server's certificate, if the
+            certificate does not contain the target's address.
 
-        What is wrong with an argument, a variable or a file is a ValueError
-        or a TypeError that names it.
+        A wrong argument, variable or file raises a ValueError or TypeError
+        that names it.
         """
         self._arguments: Dict[str, Any] = {
             "target": target, "model": model, "timeout": timeout,

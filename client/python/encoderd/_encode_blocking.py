@@ -68,64 +68,85 @@ class EncodeMethods(ModelMembers):
             pooling: Optional[str] = None, ranges: Any = None,
             on_error: OnErrorOfEncode = None, model: Optional[str] = None,
             timeout: Optional[float] = None) -> Any:
-        """Vectors, as SentenceTransformer.encode gives them: for a list [n, D],
-        for a single str [D].
+        """Embeds texts; arguments and results are those of
+        SentenceTransformer.encode.
+
+        Returns a numpy array: [n, D] for n inputs, [D] for a single str or
+        TokenIds. D: the values of a vector (get_embedding_dimension(), or
+        truncate_dim, or dimensions). The type by precision:
+
+            "float32", "float16"   of that type, [n, D]
+            "int8", "uint8"        of that type, [n, D]: levels of a range
+            "binary", "ubinary"    int8, uint8 [n, D / 8] (rounded up): bits
 
         inputs: a str, or an iterable (a list, an array, a column of a table,
-            a generator, ...) of str, (str, str) tuples and TokenIds. An empty
-            list gives [0, D].
-        prompt_name: a prompt of the model, put before each text. A pair of
-            texts gets no prompt: one in a list that asks for a prompt, here
-            or by `prompt`, is a ValueError. A default prompt of the model
-            goes before the texts of a list and leaves its pairs alone.
+            a generator, ...) of str, (str, str) tuples and TokenIds. A tuple
+            is a pair only inside a list: [("a", "b")] is one pair,
+            ("a", "b") is two texts. An empty list returns [0, D].
+        prompt_name: name of a prompt of the model, put before each text. If
+            the call asks for a prompt, here or by `prompt`, a pair or
+            TokenIds among the inputs is a ValueError. A default prompt of
+            the model goes before the texts of a list, not before its pairs
+            and TokenIds.
         prompt: a text put before each text; prompt_name is then ignored.
             None: the model's default prompt, if it has one.
-        batch_size: texts of one call; split where the server takes fewer
+        batch_size: texts in one call; split if the server takes fewer
             (--max_inputs_per_request, 1024). Several calls are in flight
             together.
         show_progress_bar: on standard error; tqdm's, if it is installed.
             None: if the logger "encoderd" is at INFO or DEBUG.
-        output_value: "token_embeddings": the states of every token, [n, H] for
-            each text, in a list. None: a dict for each text: input_ids,
-            token_type_ids, attention_mask, token_embeddings,
-            sentence_embedding; nothing is padded. With these two,
-            normalize_embeddings has no effect, as there.
-        precision: also "float16". int8 and uint8 take the range of each
-            dimension from the list at hand, or from `ranges`; of fewer than
-            100 texts with a warning (logger "encoderd").
+        output_value: "token_embeddings": a list with the states of each
+            text's tokens, float32 [tokens, H]. None: a list with a dict for
+            each text: input_ids, token_type_ids, attention_mask (int64
+            [tokens]), token_embeddings, sentence_embedding; without padding.
+            With these two, normalize_embeddings has no effect, as in
+            sentence-transformers.
+        precision: see above; None: "float32". int8 and uint8 take the range
+            of each dimension from the inputs of this call, or from `ranges`;
+            with fewer than 100 texts a warning is logged (logger
+            "encoderd"), and a single text is a ValueError.
         convert_to_numpy: False: a list of torch tensors.
         convert_to_tensor: True: one torch tensor. Token embeddings and dicts
             hold numpy arrays unless one of these two asks for tensors.
-        device, chunk_size: ignored: the server has its own. pool: must be None.
-        normalize_embeddings: to length 1. False: as the model was made for.
-        truncate_dim: keep this many leading values of each vector; normalized
-            again only if normalize_embeddings asks for it. No effect with
-            output_value="token_embeddings", as in sentence-transformers.
+        device, chunk_size: ignored; the server has its own. pool: only None.
+        normalize_embeddings: True: to length 1. False: as the model does.
+        truncate_dim: keep this many leading values of each vector; they are
+            normalized again only if normalize_embeddings is True. No effect
+            with output_value="token_embeddings", as in sentence-transformers.
         sentences: the older name of inputs.
-        truncate: "start", "end": a text that is too long is cut there, as
-            SentenceTransformer does (at the end) in silence; at the start the
-            prompt is cut first. None: it raises InputTooLongError, unless
-            `windows` takes it.
+        truncate: "start", "end": a text that is too long is cut there; at
+            the start, its prompt is cut first. None, "none": it raises
+            InputTooLongError, unless `windows` is given. The tokens of a
+            prompt count. (SentenceTransformer cuts the end silently.)
         windows: a text that is too long is read in windows that share this
-            many tokens, and their vectors are averaged: before they are
-            normalized, by weights of their tokens without special tokens; the
-            mean is then normalized as asked for. A prompt is in the first
-            alone. Not together with truncate. None: no windows.
+            many tokens, and their vectors are averaged before they are
+            normalized, weighted by their tokens without special tokens. The
+            mean is then normalized as requested. Only the first window has
+            the prompt. Not together with truncate. None: no windows.
         dimensions: as truncate_dim, but cut by the server, which normalizes
-            again where the model does; 0: all.
+            again if the model normalizes; 0: all.
         pooling: as in embed().
-        ranges: [2, D], least and largest value of each dimension.
-        on_error: None, "fail_request": the first bad input of the list (empty,
-            too long, ...) raises; its place is EncoderdError.input_index.
-            "zero": its row is 0 and a warning is logged (logger "encoderd");
-            "per_input": its row is NaN; where the precision has none, as
-            "zero". The others have their vectors. embed() also tells why.
+        ranges: [2, D], the least and the largest value of each dimension.
+        on_error: None, "fail_request": the first bad input (empty, too long,
+            ...) raises; its place is EncoderdError.input_index. Otherwise the
+            other inputs have their vectors, and a warning (logger
+            "encoderd") names the inputs without one. "per_input": their rows
+            are NaN; 0 for int8, uint8 and bits, which have no NaN. "zero":
+            their rows are 0. similarity() says how such rows score; embed()
+            also tells why each failed.
         model: None: the client's.
-        timeout: seconds for each call of the list, of which several wait for
-            the server together (calls_in_flight); None: the client's;
+        timeout: seconds for each call of the list, of which several are
+            processed together (calls_in_flight); None: the client's;
             math.inf: no limit.
 
-        Errors: those of the class. Nothing is returned of a list that raises.
+        Raises TypeError or ValueError for a wrong argument, before the first
+        call, and for an input of the wrong type, when its turn comes;
+        InvalidInputError for a bad input (InputTooLongError if it is too
+        long); NotFoundError for an unknown model or prompt; QueueFullError if
+        the server stays busy; UnavailableError, DeadlineExceededError and
+        UnauthenticatedError as their docstrings say; EncoderdError
+        (FAILED_PRECONDITION) if the server's model changes during the call.
+        If one input or call raises, the whole list returns nothing.
         """
         return self._run(_sentence_transformers.encode(
             "", one_of(inputs, sentences, pool), prompt_name=prompt_name,
@@ -149,12 +170,12 @@ class EncodeMethods(ModelMembers):
             truncate_dim: Optional[int] = None, pool: None = None,
             chunk_size: Optional[int] = None,
             **options: Any) -> Any:
-        """encode() with the model's prompt "query", if it has one and neither
-        prompt_name nor prompt is given; no prompt otherwise. options: the
-        others of encode(), by name; sentences, too.
+        """encode() with the model's prompt "query". Without such a prompt, no
+        prompt is used; prompt_name or prompt overrides it. options: the
+        other arguments of encode(), by name.
 
-        ValueError where the model puts a default prompt before every text and
-        has none of this name.
+        Raises ValueError if the model has a default prompt and no prompt of
+        this name.
         """
         return self._encode_task(
             "query", inputs, pool, options, prompt_name=prompt_name,
@@ -176,8 +197,8 @@ class EncodeMethods(ModelMembers):
             truncate_dim: Optional[int] = None, pool: None = None,
             chunk_size: Optional[int] = None,
             **options: Any) -> Any:
-        """encode() with the first prompt that the model has of "document",
-        "passage" and "corpus"; else as encode_query()."""
+        """encode() with the model's prompt "document", "passage" or "corpus",
+        the first that it has; otherwise as encode_query()."""
         return self._encode_task(
             "document", inputs, pool, options, prompt_name=prompt_name,
             prompt=prompt, batch_size=batch_size,
@@ -188,7 +209,7 @@ class EncodeMethods(ModelMembers):
             truncate_dim=truncate_dim)
 
     def get_embedding_dimension(self) -> int:
-        """D, the values of a vector, as the server says it."""
+        """D, the number of values in a vector, as the server reports it."""
         return self._model_info().dimensions
 
     def get_sentence_embedding_dimension(self) -> int:
@@ -197,8 +218,8 @@ class EncodeMethods(ModelMembers):
 
     @property
     def max_seq_length(self) -> int:
-        """The most tokens of one input, special tokens included, as the
-        server says it (--max_len)."""
+        """The most tokens that one input may have, special tokens included, as
+        the server reports it (--max_len)."""
         return self._model_info().max_len
 
     @max_seq_length.setter
@@ -207,7 +228,7 @@ class EncodeMethods(ModelMembers):
 
     @property
     def prompts(self) -> Dict[str, str]:
-        """The model's prompts by name, as the server says them."""
+        """The model's prompts by name, as the server reports them."""
         return dict(self._model_info().prompts)
 
     @prompts.setter
@@ -216,8 +237,8 @@ class EncodeMethods(ModelMembers):
 
     @property
     def default_prompt_name(self) -> Optional[str]:
-        """The prompt that the server puts before each text where no other is
-        named; None: none."""
+        """The prompt that the server puts before each text if a call names no
+        other; None: no prompt."""
         return self._model_info().default_prompt_name or None
 
     @default_prompt_name.setter

@@ -18,10 +18,10 @@ from google.protobuf import wrappers_pb2
 from encoderd._option_checks import (a_kind, not_negative, text,
                                      true_or_false)
 from encoderd._progress import make_progress
-from encoderd._quantize import read_ranges
+from encoderd._quantize import check_ranges
 from encoderd._signatures import Inputs
-from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, make_error,
-                             with_remedy, without_windows)
+from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, count_prompt,
+                             make_error, with_remedy, without_windows)
 from encoderd.inputs import Input, Part, TokenIds, as_list, cut
 from encoderd.positions import PositionReport, read_positions
 from encoderd.results import (EmbedResult, Rows, TokenizedText,
@@ -65,10 +65,9 @@ def enum_value(enum: Any, prefix: str, option: str, value: Optional[str]
     expected = f"expected one of {', '.join(known)}"
     if value is not None and not isinstance(value, str):
         raise TypeError(f"{option} is {a_kind(value)}; {expected}")
-    name = prefix + (value or "unspecified").upper()
-    if name not in enum.keys():
+    if value is not None and value not in known:
         raise ValueError(f"{option} is {value!r}; {expected}")
-    return enum.Value(name)
+    return enum.Value(prefix + (value or "unspecified").upper())
 
 
 def embed_options(*, precision: str = "float32",
@@ -91,7 +90,7 @@ def embed_options(*, precision: str = "float32",
         on_error=enum_value(encoder_pb2.OnError, "ON_ERROR_", "on_error",
                             on_error))
     if ranges is not None:
-        low, high = read_ranges(ranges)
+        low, high = check_ranges(ranges)
         options.ranges.minimum.extend(low.tolist())
         options.ranges.maximum.extend(high.tolist())
     if windows is not None:
@@ -198,6 +197,7 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
                             dimensions=dimensions, **rest)
     rows = Rows(len(values), precision)
     progress = make_progress(len(values), show_progress)
+    prompted = bool(options.prompt_name)
 
     per_input = _PerInput(on_error, progress, lambda place, error:
                           rows.refuse({place: error}))
@@ -213,12 +213,17 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
             lambda inputs: encoder_pb2.EmbedRequest(
                 model=model, inputs=inputs, options=options),
             take, per_input.refuse), batch_size)
+    except EncoderdError as error:
+        raise count_prompt(error, prompted)
     finally:
         progress.close()
     width = 0
     if rows.without_width:
         width = dimensions or (yield get_model(model)).dimensions
-    return rows.result(width)
+    result = rows.result(width)
+    for refused in result.errors.values():
+        count_prompt(refused, prompted)
+    return result
 
 
 def token_states(values: Sequence[Input], *, model: str, batch_size: int,

@@ -63,19 +63,25 @@ class ModelMembers(ClientBase):
         raise read_only("truncate_dim")
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
-        """Scores of all pairs, float32 [n, m]: the greater, the more alike;
+        """Scores of all pairs, float32 [n, m]: the greater, the more similar;
         distances are negative. A torch tensor where torch is installed, as in
-        sentence-transformers; else a numpy array.
+        sentence-transformers; else a numpy array. Asks nothing of the server.
 
         embeddings1, embeddings2: [n, D] and [m, D] (or [D]): arrays, tensors,
-            lists or a column of a table of them, or an EmbedResult, whose
-            int8 or uint8 with scales become floats first.
+            lists, columns or tables of numbers, or an EmbedResult, whose int8
+            or uint8 with scales become floats first.
 
-        ValueError for other shapes, TypeError for texts and for quantized
-        values whose scores would mean nothing: uint8 arrays, and an
-        EmbedResult of bytes without scales. An int8 array is taken for
-        values; signed bits (precision="binary") cannot be told from them:
-        unpack those first. Nothing is asked of the server.
+        An input without a vector (on_error=) scores -inf, so it ranks last: a
+        row that is NaN throughout, a row of zeros in an int8 array, and a row
+        of an EmbedResult that has an error. A row of zeros in a float array,
+        from on_error="zero", is a vector like any other: its cosine is 0.
+
+        Raises ValueError for other shapes; TypeError for texts, for gaps
+        (None, NaN) between vectors, and for quantized values whose scores
+        would mean nothing: uint8, int8 in a column or a table, and an
+        EmbedResult of bytes without scales. An int8 array is read as values;
+        the packed bits of precision="binary" have the same type: unpack those
+        first.
         """
         return similarity(self._similarity_fn_name, embeddings1, embeddings2,
                           pairwise=False)

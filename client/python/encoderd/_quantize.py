@@ -29,9 +29,9 @@ def read_ranges(ranges: Any, dimensions: Optional[int] = None) -> np.ndarray:
     return found
 
 
-def check_ranges(ranges: Any, dimensions: int) -> None:
-    """ValueError for ranges of a caller that the server would refuse: they end
-    where they begin, or are not finite."""
+def check_ranges(ranges: Any, dimensions: Optional[int] = None) -> np.ndarray:
+    """read_ranges, and ValueError for what the server would refuse: ranges
+    that end where they begin, or are not finite."""
     found = read_ranges(ranges, dimensions)
     for end, dimension in np.argwhere(~np.isfinite(found))[:1]:
         raise ValueError(f"ranges[{end}][{dimension}] is "
@@ -40,15 +40,20 @@ def check_ranges(ranges: Any, dimensions: int) -> None:
     for dimension in np.flatnonzero(high <= low)[:1]:
         raise ValueError(f"ranges[1][{dimension}] is {high[dimension]:g}; it "
                          f"must be above the minimum, {low[dimension]:g}")
+    return found
+
+
+def single_text(precision: str) -> ValueError:
+    return ValueError(
+        f"precision={precision!r}: ranges cannot be taken from a single text; "
+        "give ranges=, the least and the largest value of each dimension over "
+        "a representative list")
 
 
 def calibrate(vectors: np.ndarray, precision: str) -> np.ndarray:
     """The least and the largest value of each dimension, float32 [2, D]."""
     if len(vectors) < 2:
-        raise ValueError(
-            f"precision={precision!r}: ranges cannot be taken from a single "
-            "text; give ranges=, the least and the largest value of each "
-            "dimension over a representative list")
+        raise single_text(precision)
     return np.stack([vectors.min(axis=0), vectors.max(axis=0)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -12,17 +13,22 @@ import numpy as np
 from encoderd import _method_jobs
 from encoderd._method_jobs import Job
 from encoderd._option_checks import text, true_or_false, whole_number
-from encoderd._quantize import calibrate, check_ranges, quantize
+from encoderd._quantize import (calibrate, check_ranges, quantize,
+                                single_text)
 from encoderd._tensors import require_tensors
-from encoderd.errors import EncoderdError, make_error, with_remedy
+from encoderd.errors import (EncoderdError, count_prompt, make_error,
+                             with_remedy)
 from encoderd.inputs import Input, as_list, check_prompted
 from encoderd.v1 import encoder_pb2
 
 PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
+BY_SCALE = ("int8", "uint8")
 # Answers of Encode are as large as their tokens.
 ENCODE_BATCH = 4
 # Texts whose ranges say little of others; as in sentence-transformers.
 FEW = 100
+# Inputs without a vector that a warning names.
+FIRST = 10
 
 _LOGGER = logging.getLogger("encoderd")
 
@@ -110,15 +116,16 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
                ranges: Optional[Any], model: str,
                on_error: Optional[str] = None, **rest: Any
                ) -> Job[np.ndarray]:
+    given = values
     values, prompt_name = yield from _prompt_of_embed(
         values, prompt, prompt_name, model)
+    prefixed = values is not given
     # A model that normalizes does so before sentence-transformers cuts, and
     # not again after it, unless told to. The server always does both: so a
     # mere cut is made here. Bits do not depend on the length.
     here = truncate_dim is not None and not (
         normalize or precision.endswith("binary"))
-    by_scale = precision in ("int8", "uint8")
-    quantize_here = by_scale and (here or ranges is None)
+    quantize_here = precision in BY_SCALE and (here or ranges is None)
     if truncate_dim is not None and not here:
         dimensions = truncate_dim
     try:
@@ -132,6 +139,7 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
         if truncate_dim is not None and error.reason == "INVALID_OPTION":
             error.message = re.sub(r"^dimensions\b", "truncate_dim",
                                    error.message)
+        count_prompt(error, prefixed)
         raise with_remedy(error, EMPTY_INPUT="drop it, or keep its row: "
                           'on_error="per_input" or on_error="zero"')
     vectors = result.vectors
@@ -141,9 +149,7 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
     if quantize_here and len(good) == 0:
         vectors = np.zeros(vectors.shape, precision)
     elif quantize_here:
-        if ranges is not None:
-            check_ranges(ranges, vectors.shape[1])
-        else:
+        if ranges is None:
             ranges = calibrate(good, precision)
             if len(good) < FEW:
                 _LOGGER.warning(
@@ -154,16 +160,25 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
         levels = np.zeros(vectors.shape, precision)
         levels[result.ok] = quantize(good, precision, ranges)
         vectors = levels
-    if result.errors and on_error == "zero":
-        vectors[~result.ok] = 0
-    if result.errors and (on_error == "zero"
-                          or not np.issubdtype(vectors.dtype, np.floating)):
-        _LOGGER.warning(
-            "%d of %d inputs have no vector; their rows are all zeros; the "
-            "first: %s",
-            len(result.errors), len(vectors), next(iter(
-                result.errors.values())))
+    if result.errors:
+        if on_error == "zero":
+            vectors[~result.ok] = 0
+        _warn_of_errors(result.errors, vectors)
     return vectors
+
+
+def _warn_of_errors(errors: Dict[int, EncoderdError], vectors: np.ndarray
+                    ) -> None:
+    """errors: by the places of their rows, at least one."""
+    places = [f"inputs[{place}]" for place in itertools.islice(errors, FIRST)]
+    if len(errors) > FIRST:
+        places.append(f"and {len(errors) - FIRST} more")
+    first, error = next(iter(errors.items()))
+    _LOGGER.warning(
+        "%d of %d inputs have no vector; their rows are all %s: %s; the "
+        "first: %s", len(errors), len(vectors),
+        "NaN" if np.isnan(vectors[first]).all() else "zeros",
+        ", ".join(places), error)
 
 
 def _everything(values: Sequence[Input], *, prompt: Optional[str],
@@ -204,8 +219,15 @@ def _check_others(output_value: Optional[str], given: Dict[str, Any]) -> None:
 
 def _check(prompt_name: Optional[str], prompt: Optional[str], precision: str,
            truncate_dim: Optional[int], dimensions: int,
-           on_error: Optional[str]) -> None:
+           on_error: Optional[str], output_value: Optional[str],
+           truncate: Optional[str]) -> None:
     """Options that the server would not name as the caller does."""
+    if output_value not in ("sentence_embedding", "token_embeddings", None):
+        raise ValueError(f"output_value is {output_value!r}; expected "
+                         "'sentence_embedding', 'token_embeddings' or None")
+    if output_value is None and truncate is not None:
+        raise ValueError("truncate needs an output_value: with None, the ids "
+                         "would not be those of the cut text")
     if text("precision", precision) not in PRECISIONS:
         raise ValueError(f"precision is {precision!r}; expected one of "
                          f"{', '.join(PRECISIONS)}")
@@ -242,7 +264,8 @@ def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
                         ("normalize_embeddings", normalize_embeddings)):
         true_or_false(name, value)
     batch_size = whole_number("batch_size", batch_size)
-    _check(prompt_name, prompt, precision, truncate_dim, dimensions, on_error)
+    _check(prompt_name, prompt, precision, truncate_dim, dimensions, on_error,
+           output_value, truncate)
     if output_value != "sentence_embedding":
         _check_others(output_value, {
             "precision": precision != "float32", "dimensions": dimensions,
@@ -257,6 +280,11 @@ def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
         show_progress_bar = level in (logging.INFO, logging.DEBUG)
     single = _method_jobs.is_single(inputs)
     values = as_list(inputs)
+    if precision in BY_SCALE and output_value == "sentence_embedding":
+        if ranges is not None:
+            check_ranges(ranges, truncate_dim or dimensions or None)
+        elif len(values) == 1:
+            raise single_text(precision)
     if task and prompt is None and prompt_name is None:
         prompt_name, prompt = yield from _prompt_of_task(task, model)
     found: Any
@@ -271,20 +299,17 @@ def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
     elif output_value == "token_embeddings":
         texts = yield from _prompt_of_encode(values, prompt, prompt_name,
                                              model)
-        found = yield from _method_jobs.token_embeddings(
-            texts, model=model, batch_size=min(batch_size, ENCODE_BATCH),
-            truncate=truncate, show_progress=show_progress_bar)
-    elif output_value is None:
-        if truncate is not None:
-            raise ValueError("truncate needs an output_value: with None, the "
-                             "ids would not be those of the cut text")
+        try:
+            found = yield from _method_jobs.token_embeddings(
+                texts, model=model, batch_size=min(batch_size, ENCODE_BATCH),
+                truncate=truncate, show_progress=show_progress_bar)
+        except EncoderdError as error:
+            raise count_prompt(error, texts is not values)
+    else:
         found = yield from _everything(
             values, prompt=prompt, prompt_name=prompt_name,
             truncate_dim=truncate_dim, model=model, batch_size=batch_size,
             pooling=pooling, show_progress=show_progress_bar)
-    else:
-        raise ValueError(f"output_value is {output_value!r}; expected "
-                         "'sentence_embedding', 'token_embeddings' or None")
     if tensor is not None:
         whole = convert_to_tensor and output_value == "sentence_embedding"
         found = tensor(found) if whole else [tensor(row) for row in found]

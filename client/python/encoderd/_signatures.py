@@ -28,7 +28,7 @@ def one_of(inputs: Any, sentences: Any, pool: Any, method: str = "encode"
     if pool is not None:
         raise ValueError("pool: there are no processes to share; the server "
                          "computes on all of its cores")
-    if (inputs is None) == (sentences is None):
-        raise TypeError(f"{method}() takes inputs or sentences, its older name; "
-                        "pass exactly one of them")
+    if inputs is not None and sentences is not None:
+        raise TypeError(f"{method}() takes inputs or sentences, its older name, "
+                        "not both")
     return sentences if inputs is None else inputs

@@ -1,16 +1,15 @@
 """One list over EmbedStream: what to read, to send, to wait for, to hand over.
 
-A window of requests is in flight at a time. Answers are matched by
-request_id and handed over in the list's order. A stream that breaks (server
-restarted, connection lost, DRAINING) is reopened, and only what was not
-answered is sent again; so are requests that a full queue refused, after the
-pause that the server asks for. A request that is too large goes again in
-halves; of a single input the error is its answer. The rules are those of
-EmbedBulk in client/cpp/bulk.cc; more is done about large requests, since
-grpc.aio may hide why a stream ended.
+A window of requests is in flight at a time. Answers are matched by request_id
+and handed over in the list's order. A stream that breaks (server restarted,
+connection lost, DRAINING) is reopened, and only what was not answered is sent
+again; so are requests that a full queue refused, after the pause that the
+server asks for. A request that is too large goes again in halves; of a single
+input the error is its answer. The rules are those of EmbedBulk in
+client/cpp/bulk.cc; more is done about large requests, since grpc.aio may hide
+why a stream ended.
 
-Nothing here waits, reads a clock or a source: _stream_blocking and
-_stream_asyncio do.
+Nothing here waits or reads a clock or a source: its two callers do.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ import grpc
 from encoderd._connection_errors import Link
 from encoderd._method_jobs import embed_options
 from encoderd._option_checks import a_kind, whole_number
-from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, explain,
-                             from_rpc_error, from_status, is_too_large,
-                             make_error, name_too_large, out_of_time,
-                             still_loading)
+from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, count_prompt,
+                             explain, from_rpc_error, from_status,
+                             is_too_large, make_error, name_too_large,
+                             out_of_time, still_loading)
 from encoderd.inputs import (BYTES_PER_CALL, Cutter, Input, Part, TokenIds,
                              check_iterable, is_cursor)
-from encoderd.results import Embedding, check_count, read_embedding
+from encoderd.results import Embedding, SameModel, check_count, read_embedding
 from encoderd.v1 import encoder_pb2
 
 FIRST_PAUSE = 0.1  # seconds, before a broken stream is reopened
@@ -43,10 +42,9 @@ MOST_BREAKS = 6  # INTERNAL ends that one large request may meet
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """A stream's last event. error: None if it ended with OK; what is no
-    EncoderdError is raised as it is."""
+    """A stream's last event."""
 
-    error: Optional[Exception]
+    error: Optional[Exception]  # None: OK; no EncoderdError: raised as it is
 
 
 def ended_by(error: Exception, link: Link) -> Ended:
@@ -85,8 +83,7 @@ def _worth_another_try(error: EncoderdError) -> bool:
 
 
 class Bulk:
-    """The state of one list; not thread-safe. `now`: of the monotonic clock.
-
+    """The state of one list; not thread-safe. now: of the monotonic clock.
     link: names the server in errors.
     patience: seconds of waiting without any answer, reconnecting included,
         after which it ends with the last error; None: no limit.
@@ -117,6 +114,7 @@ class Bulk:
         self._unanswered: Dict[str, _Pending] = {}
         self._made = 0
         self._width = 0  # bytes of a vector; 0: none came yet
+        self._model_of_answers = SameModel()
         self._ended = False
         self._late: Optional[BaseException] = None  # of the source
         self._trouble: Optional[EncoderdError] = None  # last that was not final
@@ -286,6 +284,7 @@ class Bulk:
             if broken:
                 self._blame(pending, error)
             return
+        self._model_of_answers.check(response)
         pending.results = self._join(pending.part, response)
         del self._unanswered[pending.id]
         self._heard()
@@ -369,7 +368,8 @@ class Bulk:
             if answer is None:
                 error = part.errors[place]
             elif answer.HasField("error"):
-                error = from_status(answer.error, part.places)
+                error = count_prompt(from_status(answer.error, part.places),
+                                     bool(self._options.prompt_name))
             else:
                 self._width = self._width or len(answer.packed)
                 results.append(read_embedding(place, value, answer,

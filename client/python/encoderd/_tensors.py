@@ -32,22 +32,3 @@ def as_tensor(array: np.ndarray) -> Any:
     except ImportError:
         return array
     return torch.from_numpy(array)
-
-
-def _is_of_objects(column: Any) -> bool:
-    """Of an array or a column of a table: whether it may hold vectors."""
-    kind = getattr(column, "dtype", None)
-    return kind is not None and not (isinstance(kind, np.dtype)
-                                     and kind.kind in "biuf")
-
-
-def as_array(vectors: Any) -> np.ndarray:
-    """float32 of a torch tensor on any device, of an array, or of a list or a
-    column of either."""
-    if hasattr(vectors, "detach"):
-        vectors = vectors.detach().cpu().float().numpy()
-    elif isinstance(vectors, (list, tuple)):
-        vectors = [as_array(vector) for vector in vectors]
-    elif getattr(vectors, "ndim", 0) == 1 and _is_of_objects(vectors):
-        vectors = [as_array(vector) for vector in np.asarray(vectors)]
-    return np.asarray(vectors, np.float32)

@@ -21,23 +21,22 @@ from encoderd.v1 import encoder_pb2
 
 
 class AsyncClient(AsyncEncodeMethods):
-    """Client, for asyncio: every method of it that asks the server, to be
-    awaited, and such properties, too (`await client.max_seq_length`); the
-    others, such as similarity(), are plain. Arguments and errors are the same.
+    """Client for asyncio. Methods and properties that ask the server are
+    awaited (`await client.max_seq_length`); others, such as similarity(), are
+    plain. Arguments, results and errors are those of Client.
 
-    Made anywhere, it belongs to the event loop of its first call: any task of
-    that loop may call anything, and in another loop it raises RuntimeError. A
-    task that is cancelled cancels its calls. Arrays are made on the loop's
-    thread.
+    It belongs to the event loop of its first call: any task of that loop may
+    use it; in another loop it raises RuntimeError. Cancelling a task cancels
+    its calls. Arrays are made on the loop's thread.
     """
 
     _grpc = grpc.aio
     _kind_of_methods = LoopMethods
 
     async def close(self) -> None:
-        """Ends the connection and every call on it; those, and later ones,
-        raise EncoderdError (CANCELLED; before Python 3.11 awaited calls of
-        asyncio raise CancelledError)."""
+        """Closes the connection. Calls in flight and later calls raise
+        EncoderdError (CANCELLED); before Python 3.11, awaited calls in flight
+        raise asyncio.CancelledError."""
         await self._methods.close()
 
     async def __aenter__(self) -> "AsyncClient":
@@ -77,15 +76,16 @@ class AsyncClient(AsyncEncodeMethods):
             model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> AsyncGenerator[Embedding, None]:
-        """As Client.embed_stream, for `async for`; not to be awaited.
+        """As Client.embed_stream, for `async for`; not awaited.
 
         inputs: an async iterable, which a separate task reads as far as
-            requests_in_flight allow; when it has no more for 50 ms or so,
-            what is there is sent, and answers are handed over while it
-            waits. Or a plain one, which the loop's thread reads, as
-            Client.embed_stream does: one that stalls holds up the loop.
-            To stop early, aclose() the iterator: asyncio lets one that
-            was merely left go on until it is collected.
+            requests_in_flight allows. If it yields nothing for about 50 ms,
+            the inputs at hand are sent; answers are returned while it waits.
+            Or a plain iterable, which the loop's thread reads, as in
+            Client.embed_stream: one that stalls blocks the loop.
+
+        To stop early, aclose() the iterator: one that you merely leave goes on
+        until it is collected.
         """
         bulk = make_bulk(
             inputs,
@@ -199,14 +199,14 @@ class AsyncClient(AsyncEncodeMethods):
 
     async def model(self, name: Optional[str] = None, *,
                     timeout: Optional[float] = None) -> encoder_pb2.Model:
-        """Sizes, limits and prompts of one model, as Model of encoder.proto says
-        them. name: None: the client's; an unknown one raises NotFoundError.
-        timeout: as in embed()."""
+        """Sizes, limits and prompts of a model: the message Model of
+        encoder.proto. name: None: the client's; an unknown one raises
+        NotFoundError. timeout: as in embed()."""
         return await self._run(_method_jobs.model(self._name(name)), timeout)
 
     async def health(self, service: str = "", *,
                      timeout: Optional[float] = None) -> str:
-        """"SERVING", "NOT_SERVING" (loading, leaving) or "UNKNOWN"; at once.
-        service: empty: the whole server; one that it has not raises
-        NotFoundError. timeout: as in embed()."""
+        """"SERVING", "NOT_SERVING" (loading or shutting down) or "UNKNOWN"; does
+        not wait for a model that loads. service: empty: the whole server; an
+        unknown one raises NotFoundError. timeout: as in embed()."""
         return await self._run(_method_jobs.health(service), timeout)

@@ -21,30 +21,30 @@ from encoderd.v1 import encoder_pb2
 class Client(EncodeMethods):
     """A connection to an encoderd server.
 
-    Use it as a context manager, or close() it. Thread-safe: any thread may
-    call anything; calls block the calling thread. It belongs to the process
-    that made it: after a fork, make another one there. Pickled or copied, it
-    is made again by the same arguments.
+    Use it as a context manager, or close() it. It is thread-safe; a call
+    blocks its thread. A client belongs to the process that made it: after a
+    fork, make another one there. A pickled or copied client has the same
+    arguments and its own connection.
 
-    A list of any length is cut into calls of batch_size texts, of which
-    calls_in_flight are in flight at a time; rows keep the order of the list.
-    Calls that the server refuses because it is busy, loading or leaving are
-    retried (5 attempts with backoff, or after the pause that the server
-    asks for); while its model loads, or where it names a pause for a full
-    queue (RetryInfo), until the timeout.
+    A list of any length is split into calls of batch_size texts, of which
+    calls_in_flight are in flight together; rows keep the order of the list.
+    Calls that the server refuses because it is busy, loading or shutting down
+    are retried: 5 attempts with backoff, or after the pause that the server
+    names. While its model loads, or if it names a pause for a full queue
+    (RetryInfo), they are retried until the timeout.
 
-    Every method raises an EncoderdError with the server's own words and what
-    to do; see encoderd.errors. What is wrong with the arguments alone is a
-    TypeError or a ValueError, and use in a forked process a RuntimeError. A message above
-    a limit of gRPC's, either way, is an InvalidInputError (REQUEST_TOO_LARGE)
-    that names the limit and what to do.
+    Errors: a wrong argument is a TypeError or a ValueError. Everything else
+    is an EncoderdError with the server's message and a remedy; see
+    encoderd.errors. A message above one of gRPC's limits, in either direction,
+    is an InvalidInputError (REQUEST_TOO_LARGE). Use in a forked process is a
+    RuntimeError.
     """
 
     _grpc = grpc
 
     def close(self) -> None:
-        """Ends the connection and every call on it; those, and later ones,
-        raise EncoderdError (CANCELLED)."""
+        """Closes the connection. Calls in flight and later calls raise
+        EncoderdError (CANCELLED)."""
         self._methods.close()
 
     def __enter__(self) -> "Client":
@@ -63,40 +63,41 @@ class Client(EncodeMethods):
             on_error: OnError = None, model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> EmbedResult:
-        """The server's own options, and with each vector its token count and
-        whether the text was cut. A single str is a list of one.
+        """Embeds texts by the server's own options. Returns an EmbedResult:
+        vectors [n, D], the token count of each input, and whether it was cut.
 
+        inputs: as in encode(); a single str is a list of one.
         batch_size: as in encode().
-        normalize_embeddings: to length 1; None: as the model was made for.
+        normalize_embeddings: True: to length 1. False: not normalized. None:
+            as the model does.
         show_progress_bar: on standard error.
-        truncate: None: a text that is too long raises InputTooLongError;
-            "start", "end": it is cut there, at the start the prompt first.
+        truncate: None, "none": a text that is too long, its prompt included,
+            raises InputTooLongError. "start", "end": it is cut there; at the
+            start, its prompt is cut first.
         dimensions: keep this many leading values; 0: all.
         pooling: None: the model's own; or "cls", "mean", "max",
             "mean_sqrt_len", "weighted_mean", "last_token".
-        prompt_name: a prompt of the model, put before each text; a pair
-            among the inputs is then a ValueError. Empty: the model's default
-            prompt, if it has one, which goes before texts and not pairs.
-        precision: int8 and uint8 without `ranges` take those of each vector
-            alone; EmbedResult.scales then has the steps.
-        ranges: [2, D], least and largest value of each dimension.
-        windows: a text that is too long is read in windows that share this
-            many tokens, and their vectors are averaged: before they are
-            normalized, by weights of their tokens without special tokens; the
-            mean is then normalized as asked for. EmbedResult.windows tells
-            how many; a prompt is in the first alone. Not together with
-            truncate. None: no windows.
-        on_error: None: the first bad input of the list raises. "per_input":
-            it has its error in EmbedResult.errors, by its place in the list,
-            and the others have their vectors; so does one that is too large
-            for a message (REQUEST_TOO_LARGE). What is wrong with the request
-            itself (an option, the model, the connection) raises in any case,
-            and so does what is no input at all (TypeError).
+        prompt_name: a prompt of the model, put before each text; a pair or
+            TokenIds among the inputs is then a ValueError. Empty: the model's
+            default prompt, if it has one, which goes before texts only.
+        precision: as in encode(). int8 and uint8 without `ranges` take the
+            range of each vector alone; EmbedResult.scales then has the steps.
+        ranges: [2, D], the least and the largest value of each dimension.
+        windows: as in encode(); EmbedResult.windows tells how many.
+        on_error: None, "fail_request": the first bad input of the list
+            raises. "per_input": its error is in EmbedResult.errors, by its
+            place in the list, and the others have their vectors. This
+            includes an input that is too large for a message
+            (REQUEST_TOO_LARGE). A fault of the whole request (an option, the
+            model, the connection) always raises, and so does an input of the
+            wrong type (TypeError).
         model: None: the client's.
-        timeout: seconds for each call of the list, of which several wait for
-            the server together (calls_in_flight); None: the client's;
-            math.inf: no limit. Where one takes longer, the whole list raises;
-            embed_stream() hands over what was answered before.
+        timeout: seconds for each call of the list, of which several are
+            processed together (calls_in_flight); None: the client's;
+            math.inf: no limit. If one call takes longer, the whole list
+            raises; embed_stream() returns what was answered before.
+
+        Raises the errors of encode().
         """
         return self._run(_method_jobs.embed(
             as_list(inputs), model=self._name(model),
@@ -117,37 +118,36 @@ class Client(EncodeMethods):
             model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> Generator[Embedding, None, None]:
-        """The results of any number of inputs, one by one, in their order.
+        """Yields an Embedding for each of any number of inputs, in their order.
 
             with open("texts.txt") as texts:
                 for found in client.embed_stream(line.strip()
                                                  for line in texts):
                     use(found.index, found.input, found.vector)
 
-        The source is read as it is needed, by the thread that asks for
-        results, and at most requests_in_flight requests (1 to 64) of
-        batch_size inputs are in memory. A request is sent when it is full,
-        and while the source makes that thread wait, nothing is handed over:
-        a source that stalls (a generator over a queue) holds up the texts
-        before it and their answers. For such a one, embed() what is there,
-        or use AsyncClient with an async iterable. To stop early, leave
-        the loop, or close() the iterator if you keep it; what is in flight
-        is then cancelled. Nothing is sent before the first result is asked
-        for.
+        The thread that asks for results reads the source as needed. At most
+        requests_in_flight requests (1 to 64) of batch_size inputs are in
+        memory. A request is sent when it is full; nothing is sent before you
+        ask for the first result. A source that stalls (a generator over a
+        queue) delays the texts before it and their answers, because that
+        thread waits in the source: embed() the texts at hand instead, or use
+        AsyncClient with an async iterable. To stop early, leave the loop, or
+        close() the iterator if you keep it; that cancels what is in flight.
 
-        A stream that breaks (server restarted or draining, connection lost) is
-        opened again and what was not answered is sent again, as is what a
-        full queue refused. It ends when nothing was answered for the timeout,
-        or with an error that no retry would mend.
+        If the stream breaks (server restarted or draining, connection lost),
+        it is reopened, and what was not answered is sent again, as is what a
+        full queue refused. It raises if nothing is answered during the
+        timeout, or on an error that no retry can fix.
 
-        on_error: None: raises a bad input's error when its turn has come,
-            after the results before it. "per_input": it has its error in
-            Embedding.error, and the others go on; so does one that is too
-            large for a message (REQUEST_TOO_LARGE). What the source raises, or
-            what is no input (TypeError), is raised in its turn in any case.
+        on_error: None, "fail_request": a bad input raises its error when its
+            turn comes, after the results before it. "per_input": its error is
+            in Embedding.error, and the stream continues. This includes an
+            input that is too large for a message (REQUEST_TOO_LARGE). An
+            exception of the source, or an input of the wrong type
+            (TypeError), is always raised in its turn.
         timeout: seconds without any answer, reconnecting included; None: the
             client's; math.inf: no limit.
-        The other options are those of embed().
+        The other arguments are those of embed().
         """
         bulk = make_bulk(
             inputs,
@@ -184,21 +184,25 @@ class Client(EncodeMethods):
             model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> Union[np.ndarray, List[np.ndarray]]:
-        """The states of every token: float32 [n, H] for each text, in a list;
-        for a single str the array alone. No prompt is put before it.
+        """Returns the states of every token: a list of float32 [tokens, H], one
+        for each text; for a single str or TokenIds the array alone. No
+        prompt is put before a text.
 
-        layer: 0: the embedding block's own output; l: encoder layer l's;
-            None: the last.
+        inputs: as in encode().
+        layer: 0: the output of the embedding block; l: of encoder layer l;
+            None: of the last.
         truncate: as in embed().
-        span: None, "all": of all tokens; "without_special_tokens": without
-            those that the model puts around a text.
+        span: None, "all": all tokens; "without_special_tokens": without those
+            that the model puts around a text.
         before_norm: with layer 0: the sum of the table rows, before the
-            block's LayerNorm; as wide as the tables are.
-        batch_size: texts of one call: its answer holds 4 n H bytes for each.
+            block's LayerNorm; as wide as the tables.
+        batch_size: texts in one call; the answer has 4 * tokens * H bytes for
+            each.
         model, timeout: as in embed().
 
-        A layer that the model does not have raises InvalidInputError
-        (LAYER_OUT_OF_RANGE), a text that is too long InputTooLongError.
+        Raises InvalidInputError for a layer that the model does not have
+        (LAYER_OUT_OF_RANGE), InputTooLongError for a text that is too long,
+        and otherwise the errors of encode().
         """
         return self._run(_method_jobs.one_or_all(
             inputs, _method_jobs.token_embeddings, model=self._name(model),
@@ -228,10 +232,11 @@ class Client(EncodeMethods):
             batch_size: int = 4, model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> Union[TokenStates, List[TokenStates]]:
-        """token_embeddings, and with each text its token count, whether it was
-        cut, and, as on_error="per_input" asks for, its error.
+        """token_embeddings() with the token count of each text, whether it was
+        cut and, with on_error="per_input", its error. Returns a list of
+        TokenStates; for a single str or TokenIds one TokenStates.
 
-        The arguments are those of token_embeddings(); on_error is as in
+        The arguments are those of token_embeddings(), and on_error as in
         embed(), with the error in TokenStates.error.
         """
         return self._run(_method_jobs.one_or_all(
@@ -256,12 +261,12 @@ class Client(EncodeMethods):
             model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> Union[TokenizedText, TokenizedTexts]:
-        """Tokens, ids and offsets of each text, in a list; for a single str
-        the TokenizedText alone. Nothing is computed, no text has too many
-        tokens, and no prompt is put before it.
+        """Returns tokens, ids and offsets: a list with a TokenizedText for each
+        text; for a single str or TokenIds the TokenizedText alone. No vector
+        is computed, no text is too long, and no prompt is put before it.
 
-        The list is also what SentenceTransformer.tokenize gives: its
-        "input_ids", "token_type_ids" and "attention_mask" are [n, T].
+        The list also has the arrays of SentenceTransformer.tokenize by name:
+        "input_ids", "token_type_ids" and "attention_mask", int64 [n, T].
 
         batch_size: as in encode(); model, timeout: as in embed().
         """
@@ -275,15 +280,16 @@ class Client(EncodeMethods):
             model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> PositionReport:
-        """What the rows of the position table look like, and whether they
-        look trained.
+        """Returns a PositionReport: norms and cosines of rows of the position
+        table, and whether they look trained.
 
         first_row: of the table as stored, the model's offset included.
-        row_count: 0: to the table's end, at most 1024.
-        cosine, values: give the cosines of all pairs of rows; the rows.
+        row_count: 0: to the end of the table, at most 1024.
+        cosine: True: include the cosines of all pairs of rows.
+        values: True: include the rows.
         model, timeout: as in embed().
 
-        Rows that the table does not have raise InvalidInputError
+        Raises InvalidInputError for rows that the table does not have
         (ROWS_OUT_OF_RANGE).
         """
         return self._run(_method_jobs.inspect_positions(
@@ -298,14 +304,14 @@ class Client(EncodeMethods):
 
     def model(self, name: Optional[str] = None, *,
               timeout: Optional[float] = None) -> encoder_pb2.Model:
-        """Sizes, limits and prompts of one model, as Model of encoder.proto says
-        them. name: None: the client's; an unknown one raises NotFoundError.
-        timeout: as in embed()."""
+        """Sizes, limits and prompts of a model: the message Model of
+        encoder.proto. name: None: the client's; an unknown one raises
+        NotFoundError. timeout: as in embed()."""
         return self._run(_method_jobs.model(self._name(name)), timeout)
 
     def health(self, service: str = "", *,
                timeout: Optional[float] = None) -> str:
-        """"SERVING", "NOT_SERVING" (loading, leaving) or "UNKNOWN"; at once.
-        service: empty: the whole server; one that it has not raises
-        NotFoundError. timeout: as in embed()."""
+        """"SERVING", "NOT_SERVING" (loading or shutting down) or "UNKNOWN"; does
+        not wait for a model that loads. service: empty: the whole server; an
+        unknown one raises NotFoundError. timeout: as in embed()."""
         return self._run(_method_jobs.health(service), timeout)

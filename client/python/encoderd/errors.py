@@ -14,19 +14,22 @@ from encoderd._connection_errors import BYPASS, Link, explain_connection
 
 
 class EncoderdError(Exception):
-    """An error that the server answered, or that kept it from answering.
+    """An error that the server returned, or that kept it from answering.
 
     code: the gRPC status code.
-    message: the server's words, with an option by its argument's name. It
+    message: the server's message, with options by their arguments' names. It
         names the thing, the value and the limit.
     reason: the stable name of the error, e.g. "INPUT_TOO_LONG" (ErrorReason
         in encoder.proto); empty if gRPC itself failed, e.g. no connection.
-    metadata: every number of the message as text, e.g. metadata["limit"].
-    violations: (field, description) of each field of the request to blame.
-    retry_delay: seconds after which trying again may help, or None.
-    remedy: what the caller can do about it, as str() says after the message;
-        empty if nothing is known.
-    input_index: place of the input to blame in the caller's list, or None.
+    metadata: every number in the message as text, e.g. metadata["limit"].
+    violations: (field, description) of each field of the request to blame,
+        with an option by its argument's name. The server lists a limited
+        number: if there are more, the last entry has an empty field and says
+        how many ("and 24 more"), as does metadata["omitted_violations"].
+    retry_delay: seconds after which a retry may succeed, or None.
+    remedy: what the caller can do, as str() says after the message; empty if
+        nothing is known.
+    input_index: place of the bad input in the caller's list, or None.
     """
 
     def __init__(self, code: grpc.StatusCode, message: str, reason: str = "",
@@ -58,16 +61,16 @@ class EncoderdError(Exception):
 
 
 class InvalidInputError(EncoderdError):
-    """INVALID_ARGUMENT: the request must be changed; see input_index."""
+    """INVALID_ARGUMENT: change the request; see input_index."""
 
 
 class InputTooLongError(InvalidInputError):
-    """INPUT_TOO_LONG: an input has more tokens than the model takes. The
-    options that take it are truncate= and, for vectors, windows=."""
+    """INPUT_TOO_LONG: an input has more tokens than the model takes. truncate=
+    and, for vectors, windows= accept it."""
 
     @property
     def token_count(self) -> int:
-        """Tokens of the input, special tokens included."""
+        """Tokens of the input, special tokens and a prompt included."""
         return int(self.metadata["token_count"])
 
     @property
@@ -81,18 +84,17 @@ class NotFoundError(EncoderdError):
 
 
 class UnauthenticatedError(EncoderdError):
-    """UNAUTHENTICATED: the server takes no call without a token
-    (BEARER_TOKEN_MISSING) or does not know this one (BEARER_TOKEN_UNKNOWN)."""
+    """UNAUTHENTICATED: the server requires a token (BEARER_TOKEN_MISSING) or
+    does not know this one (BEARER_TOKEN_UNKNOWN)."""
 
 
 class QueueFullError(EncoderdError):
-    """RESOURCE_EXHAUSTED: the server was busy at every attempt; trying again
-    later helps. A message that is too large is an InvalidInputError
-    (REQUEST_TOO_LARGE)."""
+    """RESOURCE_EXHAUSTED: the server was busy at every attempt; retry later. A
+    message that is too large is an InvalidInputError (REQUEST_TOO_LARGE)."""
 
 
 class UnavailableError(EncoderdError):
-    """UNAVAILABLE: no connection, or the server is loading or leaving. The
+    """UNAVAILABLE: no connection, or the server is loading or shutting down. The
     message names the address and the cause; gRPC's own words are in
     metadata["grpc_message"]."""
 
@@ -118,9 +120,11 @@ TOO_LARGE = "REQUEST_TOO_LARGE"
 TOO_MANY = "TOO_MANY_INPUTS"
 _LONGER = "raise timeout="
 _CUT = 'pass truncate="end" to cut it'
+_WITH_PROMPT = ", the prompt's tokens included"
 _REMEDIES = {
     "EMPTY_INPUT": 'drop it, or keep its row: on_error="per_input"',
     "QUEUE_FULL": "retry later, or with a longer timeout=",
+    "DRAINING": "retry: the restarted server, or its replacement, will answer",
     "BEARER_TOKEN_MISSING": "pass token= or token_file= (or ENCODERD_TOKEN, "
                             "ENCODERD_TOKEN_FILE)",
     "BEARER_TOKEN_UNKNOWN": "pass one that the server has "
@@ -182,6 +186,16 @@ def with_remedy(error: EncoderdError, **remedies: str) -> EncoderdError:
     return error
 
 
+def count_prompt(error: EncoderdError, prompted: bool) -> EncoderdError:
+    """The error; of an input that is too long with its prompt, it says so.
+
+    prompted: whether the method put a prompt before the text.
+    """
+    if prompted and error.reason == "INPUT_TOO_LONG":
+        error.message += _WITH_PROMPT
+    return error
+
+
 def from_status(status: status_pb2.Status, places: Sequence[int] = ()
                 ) -> EncoderdError:
     """What a google.rpc.Status says; details that nobody can read are left
@@ -217,6 +231,8 @@ def from_status(status: status_pb2.Status, places: Sequence[int] = ()
         message = _ADVICE.sub("", message)
     if reason == "INVALID_OPTION":
         message = name_arguments(message)
+        violations = [(name_arguments(field), name_arguments(description))
+                      for field, description in violations]
     error = make_error(code, message, reason, metadata=metadata,
                        violations=violations, retry_delay=retry_delay)
     if reason == "INPUT_TOO_LONG":

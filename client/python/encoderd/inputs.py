@@ -146,7 +146,7 @@ def _column_names(values: Any) -> Optional[List[str]]:
     return [str(name) for name in itertools.islice(names, 8)]
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """As tables mark it: None, nan, and NA and NaT of pandas."""
     return (value is None or type(value).__name__ in ("NAType", "NaTType")
             or (isinstance(value, (float, np.floating)) and value != value))
@@ -155,7 +155,7 @@ def _is_missing(value: Any) -> bool:
 def _misfit(value: object, index: int) -> str:
     """What is wrong with a value that is no Input, and what to do."""
     where = f"inputs[{index}]"
-    if _is_missing(value):
+    if is_missing(value):
         return (f"{where} is {value}, a missing value; {_EXPECTED}: drop or "
                 "fill such rows first")
     if isinstance(value, (bytes, bytearray)):

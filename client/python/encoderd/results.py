@@ -19,19 +19,22 @@ from encoderd.v1 import encoder_pb2
 class EmbedResult:
     """Embeddings of n inputs; row i belongs to input i.
 
-    vectors: [n, H] (or [n, dimensions]) of the precision asked for; of bits,
-        eight dimensions in a byte: [n, H / 8], rounded up. The row of an
-        input in `errors` has no meaning: NaN, or 0 where bytes have none.
+    vectors: [n, D] (or [n, dimensions]) of the type of the precision; bits
+        are int8 or uint8 [n, D / 8], rounded up, with eight dimensions in a
+        byte. The row of an input in `errors` has no meaning: it is NaN, or 0
+        for int8, uint8 and bits.
     token_counts: int64 [n], tokens of each input before any cut, special
-        tokens included.
-    truncated: bool [n], whether the input was cut, as asked for.
-    scales: float32 [n], the step of each vector of int8 or uint8 without
-        ranges: (byte + 1) x scale (uint8: byte - 127) is half a step from the
-        value at most; else 0.
-    windows: int64 [n], the windows that were averaged; 0 where the input
-        fitted, or windows were not asked for.
-    errors: why inputs have no vector, by their places in the list; empty
-        unless on_error="per_input" asked for it.
+        tokens and a prompt included.
+    truncated: bool [n], whether the input was cut, as truncate= allows.
+    scales: float32 [n], for int8 and uint8 without ranges the step of each
+        vector: (byte + 1) * scale (uint8: (byte - 127) * scale) differs from
+        the value by half a step at most. Otherwise 0.
+    windows: int64 [n], how many windows were averaged; 0 if the input fitted
+        without, or windows= was not given.
+    errors: by its place in the list, why an input has no vector; empty unless
+        on_error="per_input".
+    fingerprint: of the model that computed them; vectors of different
+        fingerprints cannot be compared. "": the server did not say.
     """
 
     vectors: np.ndarray
@@ -40,10 +43,11 @@ class EmbedResult:
     scales: np.ndarray
     windows: np.ndarray
     errors: Dict[int, EncoderdError]
+    fingerprint: str = ""
 
     @property
     def ok(self) -> np.ndarray:
-        """bool [n], which rows are vectors: vectors[ok] drops the others."""
+        """bool [n], which rows are vectors: vectors[ok] omits the others."""
         found = np.ones(len(self.token_counts), bool)
         found[list(self.errors)] = False
         return found
@@ -51,15 +55,14 @@ class EmbedResult:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Embedding:
-    """What came of one input of embed_stream().
+    """The result of one input of embed_stream().
 
     index: its place in the source, from 0; input: the input itself.
-    vector: [H] (or [dimensions]) of the precision asked for; of bits, eight
-        dimensions in a byte; [0] if there is an error.
-    token_count: tokens before any cut, special tokens included.
+    vector: [D] (or [dimensions]) of the type of the precision; bits as in
+        EmbedResult; [0] if there is an error.
+    token_count: tokens before any cut, special tokens and a prompt included.
     truncated, windows, scale: as in EmbedResult.
-    error: why there is no vector; None unless on_error="per_input" asked
-        for it.
+    error: why there is no vector; None unless on_error="per_input".
     """
 
     index: int
@@ -77,12 +80,12 @@ class Embedding:
 class TokenStates:
     """The states of one input's tokens.
 
-    states: float32 [n, H], a row for each token that the span takes; with
-        before_norm the columns of the tables, which may not be H.
-    token_count: tokens of the input, special tokens included, before a cut.
-    truncated: whether the input was cut, as asked for.
-    error: why there are none (states is [0, 0] then); None unless
-        on_error="per_input" asked for it.
+    states: float32 [tokens, H], a row for each token that span= selects; with
+        before_norm as wide as the tables, which may differ from H.
+    token_count: tokens of the input before any cut, special tokens included.
+    truncated: whether the input was cut, as truncate= allows.
+    error: why there are no states (they are [0, 0] then); None unless
+        on_error="per_input".
     """
 
     states: np.ndarray
@@ -97,8 +100,8 @@ class TokenizedText:
 
     ids, segment_ids, tokens: one for each token, special tokens included.
     offsets: (begin, end) of each token in the bytes of the UTF-8 text; (0, 0)
-        for special tokens; in a pair, of the text that the segment names.
-    token_count: how many tokens; fits: whether the model takes that many.
+        for special tokens. In a pair, the segment id says of which text.
+    token_count: the number of tokens; fits: whether the model accepts it.
     """
 
     ids: List[int]
@@ -112,11 +115,11 @@ class TokenizedText:
 class TokenizedTexts(List[TokenizedText]):
     """The tokens of n texts: a list with a TokenizedText for each.
 
-    By name it gives what SentenceTransformer.tokenize gives, int64 [n, T],
-    T being the most tokens of one text, as torch tensors where torch is
-    installed, else as numpy arrays: "input_ids" and "token_type_ids" (0 where
-    a text has no more tokens) and "attention_mask" (1 for each token). Texts
-    are not cut to max_seq_length, as they are there.
+    By name it has the arrays of SentenceTransformer.tokenize, int64 [n, T],
+    where T is the most tokens of one text: "input_ids" and "token_type_ids",
+    padded with 0, and "attention_mask", 1 for each token. They are torch
+    tensors where torch is installed, otherwise numpy arrays. Unlike there,
+    texts are not cut to max_seq_length.
     """
 
     NAMES = ("input_ids", "token_type_ids", "attention_mask")
@@ -178,6 +181,28 @@ _TYPES = {"float32": "<f4", "float16": "<f2", "int8": "i1", "uint8": "u1",
           "binary": "i1", "ubinary": "u1"}
 
 
+class SameModel:
+    """Whether all answers of one job come from the same model: a server that
+    was restarted, or another replica, may serve another one.
+
+    fingerprint: of the answers so far; "": not known.
+    """
+
+    def __init__(self) -> None:
+        self.fingerprint = ""
+
+    def check(self, answer: encoder_pb2.EmbedResponse) -> None:
+        found = answer.fingerprint
+        self.fingerprint = self.fingerprint or found
+        if found and found != self.fingerprint:
+            raise make_error(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                "the server's model changed during the job: its fingerprint "
+                f"is {found} and was {self.fingerprint}",
+                remedy="vectors of two models cannot be compared, so start "
+                "the job again with one of them")
+
+
 class Rows:
     """Collects the rows of n inputs, call after call, in one matrix."""
 
@@ -190,12 +215,14 @@ class Rows:
         self._scales = np.zeros(count, np.float32)
         self._windows = np.zeros(count, np.int64)
         self._errors: Dict[int, EncoderdError] = {}
+        self._model = SameModel()
 
     def refuse(self, errors: Dict[int, EncoderdError]) -> None:
         """Inputs, by their places, that have no vector."""
         self._errors.update(errors)
 
     def add(self, part: Part, response: encoder_pb2.EmbedResponse) -> None:
+        self._model.check(response)
         check_count(len(response.embeddings), len(part.inputs))
         rows = []
         embeddings = []
@@ -237,7 +264,8 @@ class Rows:
         vectors[list(self._errors)] = (np.nan if self._type.kind == "f" else 0)
         return EmbedResult(vectors, self._token_counts, self._truncated,
                            self._scales, self._windows,
-                           dict(sorted(self._errors.items())))
+                           dict(sorted(self._errors.items())),
+                           self._model.fingerprint)
 
     def _matrix(self, columns: int) -> np.ndarray:
         return np.empty((len(self._truncated), columns),

@@ -93,12 +93,15 @@ def test_inputs_may_have_their_older_name(fake, kind, method):
     np.testing.assert_array_equal(
         ask(kind, fake.target, method, sentences=["one", "two"]),
         ask(kind, fake.target, method, ["one", "two"]))
-    for arguments, options in (([], {}), (["one"], {"sentences": ["one"]})):
+    with pytest.raises(TypeError) as caught:
+        ask(kind, fake.target, method, ["one"], sentences=["one"])
+    assert str(caught.value) == (
+        f"{method}() takes inputs or sentences, its older name, not both")
+    for arguments in ([], [None]):
         with pytest.raises(TypeError) as caught:
-            ask(kind, fake.target, method, *arguments, **options)
+            ask(kind, fake.target, method, *arguments)
         assert str(caught.value) == (
-            f"{method}() takes inputs or sentences, its older name; pass "
-            "exactly one of them")
+            "inputs is None; expected a text, or a list of texts")
 
 
 @KINDS
@@ -212,7 +215,8 @@ def test_the_row_of_a_bad_text_is_zero_on_request(fake, kind, precision, blank,
     np.testing.assert_array_equal(
         found[[0, 2]], ask(kind, fake.target, "encode",
                            [texts[0], texts[2]], precision=precision))
-    assert "2 of 4 inputs have no vector" in caplog.text
+    assert ("2 of 4 inputs have no vector; their rows are all zeros: "
+            "inputs[1], inputs[3]; the first: " in caplog.text)
     assert "inputs[1] is empty" in caplog.text
 
 
@@ -233,16 +237,23 @@ def test_the_row_of_a_bad_text_is_named_or_nan(client):
 
 
 @KINDS
-@pytest.mark.parametrize("precision, warns", [
-    ("int8", True), ("uint8", True), ("binary", True), ("ubinary", True),
-    ("float32", False), ("float16", False)])
-def test_a_row_that_cannot_be_nan_is_told_of(fake, kind, precision, warns,
-                                             caplog):
+@pytest.mark.parametrize("precision, blank", [
+    ("int8", "zeros"), ("uint8", "zeros"), ("binary", "zeros"),
+    ("ubinary", "zeros"), ("float32", "NaN"), ("float16", "NaN")])
+def test_a_row_without_a_vector_is_told_of(fake, kind, precision, blank,
+                                           caplog):
     with caplog.at_level(logging.WARNING, logger="encoderd"):
         found = ask(kind, fake.target, "encode", ["one", "", "two"],
                     precision=precision, on_error="per_input")
-    assert ("1 of 3 inputs have no vector" in caplog.text) == warns
-    assert (found[1] == 0).all() if warns else np.isnan(found[1]).all()
+    assert (f"1 of 3 inputs have no vector; their rows are all {blank}: "
+            "inputs[1]; the first: " in caplog.text)
+    assert (np.isnan(found[1]) if blank == "NaN" else found[1] == 0).all()
+
+
+def test_a_warning_names_the_first_rows_without_a_vector(client, caplog):
+    with caplog.at_level(logging.WARNING, logger="encoderd"):
+        client.encode(["one"] + [""] * 12, on_error="per_input")
+    assert "inputs[9], inputs[10], and 2 more; the first: " in caplog.text
 
 
 @pytest.mark.parametrize("count, warns", [(99, True), (100, False)])

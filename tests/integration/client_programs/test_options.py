@@ -168,6 +168,52 @@ def test_unset_options_of_token_states_stay_unset(service, ask):
         ask(service.target, "token_embeddings", "fine", span="some")
 
 
+@pytest.mark.parametrize("option, values", [
+    ("pooling", "cls, mean, max, mean_sqrt_len, weighted_mean, last_token"),
+    ("truncate", "none, start, end"), ("on_error", "fail_request, per_input"),
+    ("precision", "float32, float16, int8, uint8, binary, ubinary")])
+def test_a_choice_has_one_spelling(gone, option, values):
+    known = values.split(", ")[-1]
+    for method in ("embed", "encode", "embed_stream"):
+        for value in (known.upper(), known.title(), f" {known}", "",
+                      "unspecified"):
+            if (method, option, value) == ("encode", "precision", ""):
+                continue  # the default one
+            with pytest.raises(ValueError) as caught:
+                blocking(gone, method, ["one"], **{option: value})
+            assert str(caught.value).startswith(
+                f"{option} is {value!r}; expected one of {values}")
+
+
+@pytest.mark.parametrize("value", ["ALL", "", "unspecified"])
+def test_a_span_has_one_spelling(gone, value):
+    for method in ("token_states", "token_embeddings"):
+        with pytest.raises(ValueError, match=f"span is {value!r}; expected one "
+                           "of all, without_special_tokens"):
+            blocking(gone, method, "one", span=value)
+
+
+@pytest.mark.parametrize("method", ["encode_query", "encode", "embed",
+                                    "embed_stream"])
+def test_ranges_are_checked_before_the_first_call(gone, method):
+    for ranges, words in (
+            ([[0, 1], [1, 0.5]], r"ranges\[1\]\[1\] is 0.5; it must be above"),
+            ([[0, np.nan], [1, 1]], r"ranges\[0\]\[1\] is nan; it must be finite"),
+            ([[0, 0, 0], [1, 1, 1]], r"shape \[2, 3\]; expected \[2, 2\]")):
+        cut = {"truncate_dim": 2} if method.startswith("encode") else {}
+        if "shape" in words and not cut:
+            continue  # the server alone knows how many
+        with pytest.raises(ValueError, match=words):
+            blocking(gone, method, ["one"], precision="int8", ranges=ranges,
+                     **cut)
+
+
+def test_a_single_text_has_no_ranges_whatever_becomes_of_it(gone):
+    for on_error in (None, "zero", "per_input"):
+        with pytest.raises(ValueError, match="cannot be taken from a single"):
+            blocking(gone, "encode", "", precision="int8", on_error=on_error)
+
+
 @BOTH
 def test_what_is_wrong_with_the_request_raises_under_per_input_too(
         service, ask):
@@ -199,6 +245,21 @@ def test_an_option_that_the_server_refuses_has_its_arguments_name(said,
     status = status_pb2.Status(code=3, message=said)
     status.details.add().Pack(error_details_pb2.ErrorInfo(
         reason="INVALID_OPTION", domain="encoderd"))
-    assert from_status(status).message == wanted
+    status.details.add().Pack(error_details_pb2.BadRequest(field_violations=[
+        {"field": said.split(" ")[0], "description": said},
+        {"description": "and 24 more"}]))
+    error = from_status(status)
+    assert error.message == wanted
+    assert error.violations == [(wanted.split(" ")[0], wanted),
+                                ("", "and 24 more")]
     status.ClearField("details")  # of another kind: the words as they are
     assert from_status(status).message == said
+
+
+def test_a_server_that_shuts_down_has_a_remedy():
+    status = status_pb2.Status(code=14, message="the server is shutting down")
+    status.details.add().Pack(error_details_pb2.ErrorInfo(
+        reason="DRAINING", domain="encoderd"))
+    assert str(from_status(status)) == (
+        "UNAVAILABLE (DRAINING): the server is shutting down; retry: the "
+        "restarted server, or its replacement, will answer")

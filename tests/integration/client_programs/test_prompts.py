@@ -125,3 +125,47 @@ def test_tokenize_has_no_row_to_keep(kind):
         with pytest.raises(encoderd.InvalidInputError) as caught:
             ask(kind, service.target, "tokenize", [""])
     assert str(caught.value).endswith("no: EMPTY_INPUT; drop it")
+
+
+@KINDS
+@pytest.mark.parametrize("options", [
+    {}, {"output_value": "token_embeddings"}, {"output_value": None}])
+def test_an_input_that_is_too_long_with_its_prompt_says_so(fake, kind, options):
+    texts = ["one", "a b c d e f"]  # 8 tokens; the fake takes 8
+    ask(kind, fake.target, "encode", texts, **options)
+    with pytest.raises(encoderd.InputTooLongError) as caught:
+        ask(kind, fake.target, "encode", texts, prompt="ask ", **options)
+    assert caught.value.message == (
+        "inputs[1] has 9 tokens; this model takes at most 8, the prompt's "
+        "tokens included")
+    with pytest.raises(encoderd.InputTooLongError) as caught:
+        ask(kind, fake.target, "encode", "a b c d e f g", **options)
+    assert caught.value.message.endswith("takes at most 8")
+
+
+class Long(Model):
+    """Finds a text that begins with "!" too long; others are fine."""
+
+    def Embed(self, request, context):
+        answer = super().Embed(request, context)
+        for value, embedding in zip(request.inputs, answer.embeddings):
+            if value.text.startswith("!"):
+                embedding.Clear()
+                embedding.error.CopyFrom(failure(3, "INPUT_TOO_LONG"))
+        return answer
+
+
+@KINDS
+def test_the_error_of_a_single_input_counts_the_prompt(kind):
+    with serve(Long(prompts={"query": "ask: "})) as service:
+        for options, wanted in ((
+                {"prompt_name": "query"}, True), ({}, False)):
+            result = ask(kind, service.target, "embed", ["fine", "!"],
+                         on_error="per_input", **options)
+            assert result.errors[1].message.endswith(
+                "the prompt's tokens included") == wanted
+            with encoderd.Client(service.target) as client:
+                with pytest.raises(encoderd.InputTooLongError) as caught:
+                    list(client.embed_stream(["fine", "!"], **options))
+            assert caught.value.message.endswith(
+                "the prompt's tokens included") == wanted

@@ -122,7 +122,7 @@ def test_what_cannot_be_had_is_said(client):
             ({"dimensions": 2, "truncate_dim": 2}, "not both")):
         with pytest.raises(ValueError, match=words):
             client.encode(["one", "two"], **arguments)
-    with pytest.raises(TypeError, match="takes inputs or sentences"):
+    with pytest.raises(TypeError, match="inputs is None; expected a text, or"):
         client.encode()
     for cut in ({}, {"normalize_embeddings": True}, {"precision": "int8"}):
         with pytest.raises(encoderd.InvalidInputError) as caught:

@@ -104,8 +104,8 @@ def test_similarity_says_that_texts_are_no_vectors(client, given):
 
 
 @pytest.mark.parametrize("given, name", [
-    ([[1.0, 2.0], [1.0]], "a list"), ({1: 2.0}, "a dict"),
-    (object(), "an object")])
+    ({1: 2.0}, "a dict"), (None, "None"), (object(), "an object"),
+    ((row for row in [[1.0]]), "a generator")])
 def test_similarity_names_what_is_no_matrix(client, given, name):
     with pytest.raises(TypeError) as caught:
         client.similarity(given, np.ones((1, 3)))
@@ -166,8 +166,6 @@ def test_similarity_takes_a_result_of_bytes_by_its_scales(
         wanted = client.similarity(floats, floats)
         np.testing.assert_allclose(client.similarity(result, floats), wanted,
                                    atol=0.02 * np.abs(wanted).max())
-    failed = result_of(np.array([[1, 2], [0, 0]], kind), [0.5, 0], [1])
-    assert client.similarity(failed, failed)[1].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
@@ -176,8 +174,6 @@ def test_similarity_refuses_a_result_of_bytes_without_scales(client, kind):
     with pytest.raises(TypeError, match=f"embeddings1 is an EmbedResult of "
                        f"{kind} without scales; unpack bits"):
         client.similarity(result, np.ones((2, 3)))
-    nothing = result_of(np.zeros((2, 3), kind), [0, 0], [0, 1])
-    assert not np.any(client.similarity(nothing, np.ones((1, 3))))
 
 
 def test_similarity_takes_signed_bytes_and_unpacked_bits(client,

@@ -7,6 +7,7 @@ import threading
 import time
 
 import encoderd
+import grpc
 import numpy as np
 import pytest
 from google.rpc import code_pb2
@@ -139,6 +140,23 @@ def test_a_broken_stream_is_gone_on_with(work):
     firsts = [int(seen[0]) for seen in service.seen]
     assert len(firsts) >= 4 and firsts == sorted(set(firsts))
     assert len(service.requests) <= 20 + 3 * 4
+
+
+@BOTH
+def test_a_server_that_restarts_with_another_model_ends_the_list(work):
+    def model(name, answers):
+        def plan(requests):
+            for response in map(answer, itertools.islice(requests, answers)):
+                response.fingerprint = name
+                yield response
+            return failure(code_pb2.UNAVAILABLE, "DRAINING")
+        return plan
+
+    with serve(Streams(model("one", 2), model("two", 100))) as service:
+        with pytest.raises(encoderd.EncoderdError,
+                           match="fingerprint is two and was one") as error:
+            work(service.target, texts(100), batch_size=10)
+    assert error.value.code is grpc.StatusCode.FAILED_PRECONDITION
 
 
 @BOTH

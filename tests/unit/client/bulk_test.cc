@@ -123,6 +123,29 @@ TEST_F(BulkTest, SurvivesARestartOfTheServer) {
   EXPECT_LE(before + service_->stream_texts(), kTexts + 2 * Window());
 }
 
+// One job must not hold vectors of two models.
+TEST_F(BulkTest, EndsWhenTheRestartedServerHasAnotherModel) {
+  const HeldPort port;
+  service_ = std::make_unique<FakeEncoderService>(port.port());
+  bool restarted = false;
+  const absl::Status status = Run([&](int64_t done) {
+    if (restarted || done < 100) return;
+    restarted = true;
+    service_.reset();
+    service_ = std::make_unique<FakeEncoderService>(port.port());
+    service_->SetPooling(v1::POOLING_CLS);
+  });
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(status.message(), HasSubstr("model changed during the job"));
+  EXPECT_LT(vectors_.size(), texts_.size());
+}
+
+TEST_F(BulkTest, EndsWithAModelOtherThanTheExpected) {
+  embed_.fingerprint = "another";
+  EXPECT_EQ(Run().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(vectors_.empty());
+}
+
 TEST_F(BulkTest, WaitsWhereTheQueueIsFull) {
   google::rpc::RetryInfo retry;
   retry.mutable_retry_delay()->set_nanos(5'000'000);

@@ -312,5 +312,21 @@ TEST_F(ListsTest, ServesManyThreadsWithOneClient) {
   EXPECT_THAT(same, Each(true));
 }
 
+TEST_F(ListsTest, EndsWhenTheServersModelChanges) {
+  ClientOptions options;
+  options.texts_per_call = 1;
+  options.calls_in_flight = 1;
+  const std::vector<std::string> texts = Texts(10);
+  int64_t rows = 0;
+  const absl::Status status = Connect(options)->EmbedEach(
+      FromTexts(texts), {}, [&](const EmbeddingMatrix& matrix) {
+        rows += matrix.rows;
+        service_.SetPooling(v1::POOLING_CLS);
+        return absl::OkStatus();
+      });
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_EQ(rows, 1);
+}
+
 }  // namespace
 }  // namespace encoderd::client

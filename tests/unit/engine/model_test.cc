@@ -128,6 +128,25 @@ TEST_F(ModelTest, SaysWhatItLoaded) {
   EXPECT_THAT(info.device, HasSubstr("cpu"));
   EXPECT_EQ(info.tokenizer, "WordPiece");
   EXPECT_EQ(info.weights_sha256.size(), 64u);
+  EXPECT_EQ(info.fingerprint.size(), 16u);
+}
+
+// What changes a vector changes the fingerprint; what does not leaves it.
+TEST_F(ModelTest, TheFingerprintIsThatOfTheVectors) {
+  const std::string before = Load().value()->info().fingerprint;
+  folder_.Write("README.md", "another description");
+  EXPECT_EQ(Load().value()->info().fingerprint, before);
+
+  const std::string shorter = Load(50).value()->info().fingerprint;
+  EXPECT_NE(shorter, before);
+  folder_.Write("config_sentence_transformers.json",
+                R"({"prompts": {"query": "q: "}})");
+  const std::string prompted = Load(50).value()->info().fingerprint;
+  EXPECT_NE(prompted, shorter);
+  CheckpointSpec other = spec_;
+  other.seed += 1;
+  WriteCheckpoint(other, folder_.path());
+  EXPECT_NE(Load(50).value()->info().fingerprint, prompted);
 }
 
 TEST_F(ModelTest, CountsTheParametersOfEachTableAndOfTheWhole) {

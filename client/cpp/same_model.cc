@@ -1,0 +1,20 @@
+#include "client/cpp/same_model.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace encoderd::client {
+
+absl::Status SameModel::Check(const v1::EmbedResponse& answer) {
+  const std::string& found = answer.fingerprint();
+  if (found.empty()) return absl::OkStatus();
+  if (fingerprint_.empty()) fingerprint_ = found;
+  if (found == fingerprint_) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the server's model changed during the job: its fingerprint "
+                   "is ",
+                   found, " and was ", fingerprint_,
+                   "; vectors of two models cannot be compared, so start the "
+                   "job again with one of them"));
+}
+
+}  // namespace encoderd::client

@@ -1,0 +1,57 @@
+#include "engine/fingerprint.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/io/sha256.h"
+
+namespace encoderd {
+namespace {
+
+constexpr size_t kDigits = 16;
+
+// Case, accents, spaces, numbers, and scripts that tokenizers treat in their
+// own ways: what one of them does differently shows in the ids.
+constexpr char kProbe[] =
+    "The Café's 1,234.5 tokens: naïve_CamelCase, don't e-mail!  \t\n"
+    "Привет 日本語の文章 한국어 हिन्दी العربية ไทย ΆΣΟΣ ﬁ ½ "
+    "👩‍💻 "
+    "http://a.b/c?d=1";
+
+// A text of any length, so that no two lists of texts give the same lines.
+std::string Line(absl::string_view name, absl::string_view value) {
+  return absl::StrCat(name, " ", value.size(), " ", value, "\n");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> Fingerprint(const ModelInfo& info,
+                                        const Tokenizer& tokenizer) {
+  const ModelConfig& config = info.config;
+  Encoding probe;
+  const TokenizerScratchPtr scratch = tokenizer.NewScratch();
+  const absl::Status status =
+      tokenizer.Encode(kProbe, {}, scratch.get(), &probe);
+  if (!status.ok()) return status;
+  std::string text = absl::StrCat(
+      Line("weights", info.weights_sha256), Line("products", info.dtype),
+      Line("architecture", config.model_type), "activation ",
+      static_cast<int>(config.hidden_act), "\nepsilon ", config.layer_norm_eps,
+      "\npositions ", config.position_offset, " ",
+      config.position_scheme->name(), "\npooling ",
+      static_cast<int>(config.pooling), " ", config.normalize, " ",
+      config.dimensions(), "\nmax_len ", info.limits.max_len, "\ntokens ",
+      absl::StrJoin(probe.token_ids, " "), "\n",
+      Line("default_prompt", config.default_prompt_name));
+  for (const HeadModule& module : config.head) {
+    absl::StrAppend(&text, "head ", static_cast<int>(module.kind), " ",
+                    module.tanh, "\n");
+  }
+  for (const auto& [name, prompt] : config.prompts) {
+    absl::StrAppend(&text, Line("prompt", name), Line("is", prompt));
+  }
+  absl::StatusOr<std::string> digest = Sha256OfString(text);
+  if (digest.ok()) digest->resize(kDigits);
+  return digest;
+}
+
+}  // namespace encoderd

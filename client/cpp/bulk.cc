@@ -20,6 +20,7 @@ namespace encoderd::client {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(100);  // asks stop
+constexpr absl::Duration kInputTick = absl::Milliseconds(5);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
 constexpr char kTooLarge[] = "REQUEST_TOO_LARGE";
@@ -55,8 +56,8 @@ class Work {
               if (Stopped()) return absl::StatusOr<bool>(StoppedError());
               return source(input, refused);
             },
-            options.texts_per_call, options.bytes_per_call, /*per_input=*/true,
-            options.first_input),
+            options.ready, options.texts_per_call, options.bytes_per_call,
+            /*per_input=*/true, options.first_input),
         options_(options),
         sink_(sink),
         blank_(ToRequest(embed)),
@@ -83,10 +84,15 @@ class Work {
   bool Stopped() const { return options_.stop != nullptr && options_.stop(); }
   static absl::Status StoppedError() { return absl::CancelledError("stopped"); }
 
-  // Reads inputs into the window while it has room.
+  bool HasRoom() const {
+    return !cutter_.ended() &&
+           static_cast<int>(window_.size()) < options_.calls_in_flight;
+  }
+
+  // Reads inputs into the window while it has room. Waits for them only where
+  // there is nothing else to do.
   void Fill() {
-    while (!cutter_.ended() &&
-           static_cast<int>(window_.size()) < options_.calls_in_flight) {
+    while (HasRoom() && (window_.empty() || cutter_.Ready())) {
       auto pending = std::make_unique<Pending>();
       pending->request = blank_;
       pending->cut = cutter_.Next(pending->request.mutable_inputs());
@@ -134,7 +140,8 @@ class Work {
       stream_->Write(next->request);
       return absl::OkStatus();
     }
-    stream_->Wait(/*for_write=*/next != nullptr, kTick);
+    stream_->Wait(/*for_write=*/next != nullptr,
+                  HasRoom() ? kInputTick : kTick);
     const absl::Status waited = Waited(now);
     const std::vector<v1::EmbedResponse> responses = stream_->Take();
     for (const v1::EmbedResponse& response : responses) {

@@ -42,6 +42,7 @@ struct BulkOptions {
   // Asked after each input, and some ten times per second while waiting for the
   // server; true ends the work with CANCELLED. Null: never.
   std::function<bool()> stop;
+  std::function<bool()> ready;  // see ClientOptions
 };
 
 using BulkSource = CheckedSource;

@@ -47,9 +47,12 @@ struct CallOptions {
   int max_in_flight = 1;
   absl::Duration timeout;             // for all attempts of a call
   const std::function<bool()>& stop;  // see ClientOptions
+  // Whether `make` would not wait. Null: never.
+  std::function<bool()> ready = nullptr;
 };
 
 inline constexpr absl::Duration kTick = absl::Milliseconds(100);  // asks stop
+inline constexpr absl::Duration kInputTick = absl::Milliseconds(5);  // ready
 
 inline bool Stopped(const std::function<bool()>& stop) {
   return stop != nullptr && stop();
@@ -89,7 +92,12 @@ absl::Status RunCalls(
   bool more = true;
   absl::Status result;
   while (result.ok()) {
-    while (more && static_cast<int>(window.size()) < options.max_in_flight) {
+    const auto room = [&] {
+      return more && static_cast<int>(window.size()) < options.max_in_flight;
+    };
+    // With nothing in flight there is nothing to do but wait for input.
+    while (room() &&
+           (window.empty() || options.ready == nullptr || options.ready())) {
       auto call = std::make_unique<OneCall>();
       call->cut = make(&call->request);
       if (call->cut.sent_as.empty()) {
@@ -108,12 +116,14 @@ absl::Status RunCalls(
     if (window.empty()) break;
     OneCall& front = *window.front();
     while (!front.Ended() && !Stopped(options.stop)) {
-      front.done->WaitForNotificationWithTimeout(kTick);
+      front.done->WaitForNotificationWithTimeout(room() ? kInputTick : kTick);
+      if (room()) break;
     }
     if (Stopped(options.stop)) {
       result = absl::CancelledError("stopped");
       break;
     }
+    if (!front.Ended()) continue;
     result = front.Result();
     if (const auto pause = RetryPause(result, front.deadline)) {
       if (!SleepUnlessStopped(*pause, options.stop)) {

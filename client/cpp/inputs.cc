@@ -59,7 +59,7 @@ Cut InputCutter::Next(google::protobuf::RepeatedPtrField<v1::Input>* inputs) {
   cut.first_input = index_;
   int64_t bytes = 0;
   while (static_cast<int>(cut.sent_as.size()) < max_inputs_ &&
-         bytes < max_bytes_ && Read()) {
+         bytes < max_bytes_ && (cut.sent_as.empty() || Ready()) && Read()) {
     if (refused_.ok()) {
       const auto size = static_cast<int64_t>(input_.ByteSizeLong());
       if (size >= max_bytes_ && !cut.sent_as.empty()) break;

@@ -43,10 +43,13 @@ struct Cut {
 class InputCutter {
  public:
   // `per_input`: an input that cannot be sent costs its own place only; else it
-  // ends the list. The source's first input is number `first_input`.
-  InputCutter(CheckedSource source, int max_inputs, int64_t max_bytes,
-              bool per_input, int64_t first_input = 0)
+  // ends the list. The source's first input is number `first_input`. `ready`:
+  // see ClientOptions.
+  InputCutter(CheckedSource source, const std::function<bool()>& ready,
+              int max_inputs, int64_t max_bytes, bool per_input,
+              int64_t first_input = 0)
       : source_(std::move(source)),
+        ready_(ready),
         max_inputs_(max_inputs),
         max_bytes_(max_bytes),
         per_input_(per_input),
@@ -54,8 +57,13 @@ class InputCutter {
 
   // Appends the inputs of the next call. A Cut of none: the list is at its end,
   // and status() says why. Texts that are not UTF-8 are not sent: INVALID_UTF8.
+  // Waits for the first input only.
   Cut Next(google::protobuf::RepeatedPtrField<v1::Input>* inputs);
 
+  // Whether Next would not wait.
+  bool Ready() const {
+    return held_ || ended_ || ready_ == nullptr || ready_();
+  }
   bool ended() const { return ended_ && !held_; }
   // OK, the source's own error, or what was wrong with the input that ended
   // the list.
@@ -66,6 +74,7 @@ class InputCutter {
   bool Read();
 
   CheckedSource source_;
+  const std::function<bool()> ready_;
   const int max_inputs_;
   const int64_t max_bytes_;
   const bool per_input_;

@@ -29,8 +29,9 @@ CheckedSource Unchecked(InputSource source) {
   };
 }
 
-CallOptions SendAs(const ClientOptions& options) {
-  return {options.calls_in_flight, options.timeout, options.stop};
+CallOptions SendAs(const ClientOptions& options, const InputCutter& cutter) {
+  return {options.calls_in_flight, options.timeout, options.stop,
+          [&cutter] { return cutter.Ready(); }};
 }
 
 absl::Status CheckEncoding(v1::Encoding encoding) {
@@ -55,11 +56,11 @@ absl::Status Client::EmbedEach(
   if (!checked.ok()) return checked;
   const v1::EmbedRequest blank = ToRequest(options);
   SameModel model(options.fingerprint);
-  InputCutter cutter(std::move(source), options_.texts_per_call,
+  InputCutter cutter(std::move(source), options_.ready, options_.texts_per_call,
                      options_.bytes_per_call,
                      options.on_error == v1::ON_ERROR_PER_INPUT);
   const absl::Status status = RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
-      SendAs(options_),
+      SendAs(options_, cutter),
       [&](v1::EmbedRequest* request) {
         *request = blank;
         return cutter.Next(request->mutable_inputs());
@@ -99,11 +100,11 @@ absl::Status Client::EncodeEach(
     CheckedSource source, const EncodeOptions& options,
     const std::function<absl::Status(const TokenStates&)>& sink) const {
   const v1::EncodeRequest blank = ToRequest(options);
-  InputCutter cutter(std::move(source), options_.texts_per_encode_call,
-                     options_.bytes_per_call,
+  InputCutter cutter(std::move(source), options_.ready,
+                     options_.texts_per_encode_call, options_.bytes_per_call,
                      options.on_error == v1::ON_ERROR_PER_INPUT);
   const absl::Status status = RunCalls<v1::EncodeRequest, v1::EncodeResponse>(
-      SendAs(options_),
+      SendAs(options_, cutter),
       [&](v1::EncodeRequest* request) {
         *request = blank;
         return cutter.Next(request->mutable_inputs());
@@ -153,11 +154,11 @@ absl::Status Client::TokenizeEach(
 absl::Status Client::TokenizeEach(
     CheckedSource source, const TokenizeOptions& options,
     const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const {
-  InputCutter cutter(std::move(source), options_.texts_per_call,
+  InputCutter cutter(std::move(source), options_.ready, options_.texts_per_call,
                      options_.bytes_per_call, /*per_input=*/false);
   const absl::Status status =
       RunCalls<v1::TokenizeRequest, v1::TokenizeResponse>(
-          SendAs(options_),
+          SendAs(options_, cutter),
           [&](v1::TokenizeRequest* request) {
             request->set_model(options.model);
             return cutter.Next(request->mutable_inputs());

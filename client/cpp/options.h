@@ -39,6 +39,10 @@ struct ClientOptions {
   // a server that loads its model or is full; true ends it with CANCELLED,
   // calls in flight included. Null: never.
   std::function<bool()> stop;
+  // Asked before a list's source: whether it has its next input, or its end,
+  // without waiting. While it has not, calls are sent with what was read, and
+  // answers are handed over as they come. Null: always.
+  std::function<bool()> ready;
   // The largest answer that is accepted, in bytes.
   int max_answer_bytes = 256 << 20;
   // How calls are spread over addresses and tried again: a gRPC service

@@ -38,6 +38,11 @@ void FakeEncoderService::SetPooling(v1::Pooling pooling) {
   pooling_ = pooling;
 }
 
+void FakeEncoderService::SetMaxInputs(uint32_t inputs) {
+  absl::MutexLock lock(&mu_);
+  max_inputs_ = inputs;
+}
+
 grpc::Status FakeEncoderService::InspectPositions(
     grpc::ServerContext* context, const v1::InspectPositionsRequest* request,
     v1::InspectPositionsResponse* response) {
@@ -113,6 +118,7 @@ grpc::Status FakeEncoderService::GetModel(grpc::ServerContext* context,
   absl::MutexLock lock(&mu_);
   if (!models_refused_.ok()) return models_refused_;
   model->set_pooling(pooling_);
+  model->set_max_inputs_per_request(max_inputs_);
   return grpc::Status::OK;
 }
 

@@ -64,6 +64,8 @@ class FakeEncoderService : public v1::Encoder::Service {
   void HoldUntilTogether(int calls);
   // What GetModel tells; it changes the fingerprint, vectors stay as they are.
   void SetPooling(v1::Pooling pooling);
+  // The same of max_inputs_per_request; larger calls are answered all the same.
+  void SetMaxInputs(uint32_t inputs);
   // What GetModel answers instead of a model.
   void RefuseModels(grpc::Status status);
   // What InspectPositions concludes.
@@ -131,6 +133,7 @@ class FakeEncoderService : public v1::Encoder::Service {
   int port_ = 0;                          // constant after construction
   mutable absl::Mutex mu_;
   v1::Pooling pooling_ ABSL_GUARDED_BY(mu_) = v1::POOLING_MEAN;
+  uint32_t max_inputs_ ABSL_GUARDED_BY(mu_) = 0;
   grpc::Status models_refused_ ABSL_GUARDED_BY(mu_);
   v1::PositionVerdict verdict_ ABSL_GUARDED_BY(mu_) =
       v1::POSITION_VERDICT_PARTLY_TRAINED;

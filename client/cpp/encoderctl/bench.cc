@@ -56,7 +56,7 @@ std::vector<std::string> MakeTexts(int words) {
 }
 
 absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
-                                                   std::ostream& err) {
+                                                   const Invocation& told) {
   std::vector<std::string> texts;
   std::string text;
   absl::Status refused;
@@ -77,13 +77,13 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
       return absl::FailedPreconditionError(
           absl::StrCat(source.NameOf(source.texts_read() - 1),
                        " is not valid UTF-8 at byte ", valid,
-                       "; if the file has another encoding: iconv -f LATIN1 -t "
-                       "UTF-8 FILE"));
+                       "; if the file has another encoding: iconv -f ENCODING "
+                       "-t UTF-8 FILE"));
     }
     bytes += static_cast<int64_t>(text.size());
     texts.push_back(text);
   }
-  err << "the first " << texts.size() << " texts are used\n";
+  told.Note("the first ", texts.size(), " texts are used");
   return texts;
 }
 
@@ -220,11 +220,11 @@ void AddFlags(Invocation* invocation, Choices* choices) {
                0, kMostConcurrency, &choices->load.concurrency);
   flags.AddNumber(
       "rate", "N",
-      "an open loop: N calls per second begin at random times (Poisson), "
-      "whatever was answered, and latencies count from when a call "
-      "was due; decimals such as 0.5 are taken; 0: a closed loop",
+      "an open loop: N calls per second, such as 200 or 0.5, begin at random "
+      "times (Poisson), with earlier ones answered or not, and a latency "
+      "counts from the time a call was due; 0: a closed loop",
       0, 1000000, &choices->load.rate);
-  flags.AddInt("batch_size", "N", "texts of one call", 1, 65536,
+  flags.AddInt("batch_size", "N", "texts of one call, 1 to 65536", 1, 65536,
                &settings.batch_size);
   flags.AddSwitch("stream",
                   "send the texts over one EmbedStream; a call is then one of "
@@ -272,7 +272,7 @@ absl::StatusOr<std::vector<std::string>> GetTexts(
   auto opened = OpenTexts(invocation);
   if (!opened.ok()) return opened.status();
   *source = *std::move(opened);
-  return ReadTexts(**source, invocation.environment.err);
+  return ReadTexts(**source, invocation);
 }
 
 }  // namespace
@@ -289,6 +289,8 @@ int RunBench(const Command& command, const Arguments& arguments,
     return invocation.Usage(
         "--rate and --stream are both given; --rate is for calls: drop one");
   }
+  const absl::Status checked = choices.embed.Check(invocation);
+  if (!checked.ok()) return invocation.Refuse(checked);
   if (load.concurrency == 0) {
     load.concurrency = load.rate > 0 ? kMostConcurrency : settings.in_flight;
   }
@@ -309,7 +311,7 @@ int RunBench(const Command& command, const Arguments& arguments,
   if (!model.ok()) return invocation.Fail(model.status());
   const absl::Status sizes = CheckSizes(choices, *model);
   if (!sizes.ok()) return invocation.Usage(sizes.message());
-  auto writer = Writer::Open(settings.output, false, environment.out);
+  auto writer = Writer::Open(settings.output, false, environment);
   if (!writer.ok()) return invocation.Refuse(writer.status());
 
   const StopOnSignal stop;

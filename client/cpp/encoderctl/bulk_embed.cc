@@ -73,10 +73,10 @@ class BulkRun {
     if (choices_.resume) status = FindFinishedRows();
     if (!status.ok() || done_ == 0) return status;
     before_ = done_;
-    invocation_.environment.err << absl::StrCat(
+    invocation_.Note(
         "Resuming: ", done_, " texts already done",
         skipped_ > 0 ? absl::StrCat(", ", skipped_, " of them skipped") : "",
-        ".\n");
+        ".");
     return OpenRows();
   }
 
@@ -229,7 +229,7 @@ class BulkRun {
   }
 
   absl::Status Work(const client::Client& client, const StopOnSignal& stop) {
-    Progress progress = MakeProgress(invocation_, source_->Progress());
+    Progress progress = MakeProgress(invocation_, source_->Share(done_));
     progress_ = &progress;
     client::BulkOptions options;
     options.first_input = done_;
@@ -240,6 +240,7 @@ class BulkRun {
     options.calls_in_flight = invocation_.settings.in_flight;
     options.patience = invocation_.settings.timeout;
     options.stop = [&stop] { return stop.wanted(); };
+    options.ready = [this] { return source_->Ready(); };
     absl::Status status = client.EmbedBulk(
         [this](v1::Input* input, absl::Status* refused) {
           return Next(input, refused);
@@ -248,6 +249,7 @@ class BulkRun {
         [this](const client::BulkAnswer& answer) { return Take(answer); });
     progress_ = nullptr;
     progress.Clear();
+    if (status.ok() && done_ > before_) progress.End(done_ - before_);
     return status;
   }
 
@@ -290,7 +292,7 @@ class BulkRun {
     }
     absl::Status status = Write(static_cast<int64_t>(i), rows, scales, marks);
     status.Update(bad);
-    progress_->Update(done_ - before_, source_->Progress());
+    progress_->Update(done_ - before_, source_->Share(done_));
     return status;
   }
 
@@ -309,9 +311,8 @@ class BulkRun {
   void Skip(const absl::Status& error) {
     ++skipped_;
     progress_->Clear();
-    invocation_.environment.err << source_->NameOf(bad_line_)
-                                << ": skipped: " << client::Describe(error)
-                                << "\n";
+    invocation_.Note(source_->NameOf(bad_line_),
+                     ": skipped: ", client::Describe(error));
   }
 
   bool skip_bad() const {
@@ -325,11 +326,10 @@ class BulkRun {
   }
 
   int Report(const absl::Status& status) {
-    long_texts_.Tell(invocation_.environment.err);
+    long_texts_.Tell(invocation_);
     const int code = ReportEnd(status);
     if (code != kExitOk && rows_ == nullptr && lock_.found()) {
-      invocation_.environment.err << invocation_.settings.output
-                                  << " is left as it was\n";
+      invocation_.Note(invocation_.settings.output, " is left as it was");
     }
     return code;
   }
@@ -346,10 +346,7 @@ class BulkRun {
           HowToResume(blames          ? "correct this text and "
                       : broken_input_ ? "correct the file and "
                                       : "");
-      if (!how.empty()) {
-        invocation_.environment.err << done_ << " texts are done" << how
-                                    << "\n";
-      }
+      if (!how.empty()) invocation_.Note(done_, " texts are done", how);
       return code;
     }
     if (rows_ != nullptr) {
@@ -358,9 +355,8 @@ class BulkRun {
     }
     if (source_->texts_read() == 0) return invocation_.Refuse(NoTexts());
     if (skipped_ > 0) {
-      invocation_.environment.err << skipped_ << " of " << done_
-                                  << " texts were skipped; their rows are all "
-                                     "zeros\n";
+      invocation_.Note(skipped_, " of ", done_,
+                       " texts were skipped; their rows are all zeros");
     }
     const bool none = skipped_ > 0 && skipped_ == done_;
     return none ? kExitFailed : kExitOk;

@@ -22,7 +22,7 @@ constexpr Command kCommands[] = {
      RunEncode},
     {"tokenize", "[TEXT...]", "tokens, ids and byte offsets of each text",
      "Nothing is computed and no text is too long. --format=jsonl has ids and "
-     "offsets, and \"fits\": whether embed would take it without a prompt.",
+     "offsets, and \"fits\": true if embed takes the text without a prompt.",
      "encoderctl tokenize \"Hello, world\"\n"
      "encoderctl tokenize --format=jsonl --input=texts.txt",
      RunTokenize},
@@ -44,14 +44,14 @@ constexpr Command kCommands[] = {
      "encoderctl inspect --png=positions.png --json=positions.json",
      RunInspect},
     {"bench", "[TEXT...]", "how many texts per second the server answers",
-     "A closed loop over the texts of the arguments, of --input, or of "
-     "--words words: --concurrency calls are always in flight, each end begins "
-     "the next, and those in flight at the end are cut off. Counted is what "
-     "ends between the warm-up and --duration or --count; Ctrl-C ends it with "
-     "what was measured so far. No call is made twice; one that fails is "
-     "followed by a pause, and one that the server calls invalid ends it. With "
-     "--rate, calls begin at random times whatever "
-     "is in flight (an open loop), and a failure causes no pause.",
+     "Keeps --concurrency calls in flight (a closed loop), with the texts of "
+     "the arguments, of --input, or of --words words. Counts the calls that "
+     "end between the warm-up and --duration or --count; those in flight at "
+     "the end are canceled. Ctrl-C ends the run with what was measured so far. "
+     "No call is retried: a failed one is followed by a pause, and one that "
+     "the server calls invalid ends the run. With --rate, calls begin at "
+     "random times, however many are in flight (an open loop), and a failure "
+     "causes no pause.",
      "encoderctl bench --words=16 --batch_size=4 --concurrency=4\n"
      "encoderctl bench --stream --words=32 --duration=1m --format=jsonl\n"
      "encoderctl bench --rate=200 --input=texts.txt",

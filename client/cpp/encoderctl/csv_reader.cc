@@ -1,6 +1,7 @@
 #include "client/cpp/encoderctl/csv_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,8 @@ enum class State {
 // Splits the bytes of one row into fields.
 class RowParser {
  public:
+  explicit RowParser(char separator) : separator_(separator) {}
+
   // Takes bytes up to the end of the row, or until it is endless; returns how
   // many.
   size_t Take(absl::string_view bytes) {
@@ -69,7 +72,7 @@ class RowParser {
     } else if (c == '\r' && state_ != State::kReturn) {
       quoted_ = state_ == State::kQuoteInQuoted;
       state_ = State::kReturn;
-    } else if (c == ',') {
+    } else if (c == separator_) {
       ++bytes_;
       too_wide_ |= fields_.size() + 1 == kMostFields;
       if (!too_wide_) fields_.push_back(std::move(field_));
@@ -93,6 +96,7 @@ class RowParser {
     if (!too_long()) field_ += c;
   }
 
+  const char separator_;
   State state_ = State::kFieldStart;
   std::vector<std::string> fields_;
   std::string field_;
@@ -104,11 +108,15 @@ class RowParser {
 
 absl::Status NoColumn(const std::string& field,
                       const std::vector<std::string>& header) {
-  const std::string known = absl::StrJoin(header, ", ");
+  const std::string known =
+      absl::StrCat("\"", absl::StrJoin(header, "\", \""), "\"");
   std::string remedy = "name one of them with --field";
-  for (const char separator : {';', '\t'}) {
-    if (header.size() == 1 && absl::StrContains(header[0], separator)) {
-      remedy = "separate columns by commas";
+  if (header.size() == 1) {
+    for (const auto& [separator, instead] :
+         {std::pair(';', "separate columns by commas"),
+          std::pair(',', "--input_format=csv reads commas"),
+          std::pair('\t', "--input_format=tsv reads tabs")}) {
+      if (absl::StrContains(header[0], separator)) remedy = instead;
     }
   }
   return absl::InvalidArgumentError(
@@ -121,7 +129,7 @@ absl::Status NoColumn(const std::string& field,
 absl::StatusOr<CsvReader::Row> CsvReader::NextRow(LineReader* in,
                                                   std::string* wrong) {
   for (int64_t blanks = 0;; ++blanks) {
-    RowParser row;
+    RowParser row(separator_);
     while (!row.ended()) {
       const auto bytes = in->Peek();
       if (!bytes.ok()) return bytes.status();
@@ -196,8 +204,13 @@ absl::StatusOr<bool> CsvReader::Next(LineReader* in, std::string* text,
   *wrong = wrong_;
   if (!wrong->empty()) return true;
   if (fields.size() != columns_) {
-    *wrong = absl::StrCat("has ", fields.size(), " fields; the first row has ",
-                          columns_, ": quote a field that holds a comma");
+    *wrong = absl::StrCat(
+        "has ", fields.size(), fields.size() == 1 ? " field" : " fields",
+        "; the first row has ", columns_, ": ",
+        fields.size() < columns_
+            ? "add the missing ones, or quote a field that holds a line break"
+        : separator_ == ',' ? "quote a field that holds a comma"
+                            : "quote a field that holds a tab");
     return true;
   }
   *text = std::move(fields[column_]);

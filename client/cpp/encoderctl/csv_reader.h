@@ -1,7 +1,8 @@
-// One column of a CSV file (RFC 4180): commas, a header row, quoted fields that
-// may hold commas, line ends and doubled quotes. Beyond the RFC, and as Python
-// and spreadsheets do: a byte order mark, LF for CR LF, quotes inside a field
-// that is not quoted; rows of no bytes are passed over. Not thread-safe.
+// One column of a CSV file (RFC 4180): commas or, as separator, tabs; a header
+// row; quoted fields that may hold separators, line ends and doubled quotes.
+// Beyond the RFC, and as Python and spreadsheets do: a byte order mark, LF for
+// CR LF, quotes inside a field that is not quoted; rows of no bytes are passed
+// over. Not thread-safe.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_CSV_READER_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_CSV_READER_H_
 
@@ -17,11 +18,15 @@ namespace encoderd::ctl {
 
 class CsvReader : public RecordReader {
  public:
-  explicit CsvReader(std::string field) : field_(std::move(field)) {}
+  explicit CsvReader(std::string field, char separator = ',')
+      : field_(std::move(field)), separator_(separator) {}
 
   absl::Status Begin(LineReader* in) override;
   absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                             std::string* wrong) override;
+  bool MayHoldRecord(absl::string_view bytes) const override {
+    return row_.has_value() || bytes.find('\n') != absl::string_view::npos;
+  }
   bool has_escapes() const override { return false; }
   const char* noun() const override { return "row"; }
 
@@ -35,6 +40,7 @@ class CsvReader : public RecordReader {
   absl::StatusOr<Row> NextRow(LineReader* in, std::string* wrong);
 
   const std::string field_;
+  const char separator_;
   size_t columns_ = 0;
   size_t column_ = 0;  // of field_
   // Read, and not yet given, with what is wrong with it: a blank row of one

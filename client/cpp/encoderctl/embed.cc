@@ -24,7 +24,7 @@ int RunEmbed(const Command& command, const Arguments& arguments,
   invocation.AddOutputFlags({"text", "jsonl", "npy"});
   EmbedFlags embed;
   embed.Add(&invocation);
-  invocation.AddOnErrorFlag("its row is 0");
+  invocation.AddOnErrorFlag("its row is all zeros");
   invocation.flags.AddChoice(
       "encoding",
       "of the values of an .npy; int8, uint8: the step of each row, its scale, "
@@ -36,6 +36,8 @@ int RunEmbed(const Command& command, const Arguments& arguments,
       "resume", "into an .npy: resume where the same command was interrupted",
       {"yes", "no"}, &resume);
   if (const auto over = invocation.Parse(arguments)) return *over;
+  const absl::Status checked = embed.Check(invocation);
+  if (!checked.ok()) return invocation.Refuse(checked);
   client::EmbedOptions options = embed.ToOptions(invocation);
   options.on_error = invocation.on_error();
   const std::string& format = invocation.settings.format;

@@ -34,6 +34,15 @@ void EmbedFlags::Add(Invocation* invocation) {
                   "a prompt of the model, put before each text", &prompt_name_);
 }
 
+absl::Status EmbedFlags::Check(const Invocation& invocation) const {
+  if (windows_ < 0 || invocation.settings.truncate == "none") {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "--windows and --truncate are both given; a long text is either computed "
+      "in windows or cut: drop one");
+}
+
 client::EmbedOptions EmbedFlags::ToOptions(const Invocation& invocation) const {
   client::EmbedOptions options;
   options.model = invocation.settings.model;

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "client/cpp/encoderctl/invocation.h"
 
 namespace encoderd::ctl {
@@ -14,6 +15,8 @@ class EmbedFlags {
   // Must outlive the parsing.
   void Add(Invocation* invocation);
 
+  // INVALID_ARGUMENT if two of them exclude each other.
+  absl::Status Check(const Invocation& invocation) const;
   // What they came to; of no more use without Add and parsing.
   client::EmbedOptions ToOptions(const Invocation& invocation) const;
 

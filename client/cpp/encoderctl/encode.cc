@@ -18,7 +18,8 @@ int RunEncode(const Command& command, const Arguments& arguments,
                           -1, 1 << 16, &layer);
   invocation.flags.AddChoice(
       "span",
-      "whose states; without_special_tokens: but those of the tokenizer",
+      "which tokens' states; without_special_tokens: not of those that the "
+      "tokenizer adds",
       {"all", "without_special_tokens"}, &span);
   invocation.flags.AddSwitch("before_norm",
                              "with --layer=0: the sum of the table rows, "
@@ -26,6 +27,9 @@ int RunEncode(const Command& command, const Arguments& arguments,
                              &before_norm);
   invocation.AddOnErrorFlag("it has no rows");
   if (const auto over = invocation.Parse(arguments)) return *over;
+  if (before_norm && layer != 0) {
+    return invocation.Usage("--before_norm is for --layer=0; add it");
+  }
   client::EncodeOptions options;
   options.model = invocation.settings.model;
   if (layer >= 0) options.layer = static_cast<uint32_t>(layer);

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cpp/encoderctl/access_flags.h"
 #include "client/cpp/encoderctl/commands.h"
 #include "client/cpp/encoderctl/near_miss.h"
 #include "client/cpp/encoderctl/output_file.h"
@@ -21,6 +22,7 @@ constexpr char kHead[] =
     "\n";
 constexpr char kFoot[] = R"(
 encoderctl help COMMAND     shows examples and the flags of a command
+encoderctl help connection  shows the flags for TLS and tokens
 encoderctl --version        shows the version
 
 examples:
@@ -44,6 +46,15 @@ void PrintHelp(std::ostream& out) {
         << "\n";
   }
   out << kFoot;
+}
+
+void PrintConnectionHelp(std::ostream& out) {
+  AccessFlags access;
+  Flags flags;
+  access.AddTo(&flags);
+  out << "flags of every command that asks a server, as --FLAG=VALUE or --FLAG "
+         "VALUE:\n"
+      << flags.Help();
 }
 
 const Command* Find(const std::string& name) {
@@ -94,6 +105,10 @@ int Run(const std::vector<std::string>& arguments, Environment& environment) {
   const std::string& wanted = help ? arguments[1] : name;
   if (wanted == "help" || wanted == "--help" || wanted == "-h") {
     PrintHelp(environment.out);
+    return kExitOk;
+  }
+  if (help && wanted == "connection") {
+    PrintConnectionHelp(environment.out);
     return kExitOk;
   }
   const Command* const command = Find(wanted);

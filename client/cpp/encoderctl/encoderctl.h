@@ -35,6 +35,7 @@ struct Environment {
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   int in_descriptor = -1;    // to wait for `in` on; -1: it never blocks
+  int out_descriptor = -1;   // of `out`; -1: it has none
   Variables variables = {};  // ENCODERD_...: defaults of flags
 };
 

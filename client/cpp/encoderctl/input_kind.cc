@@ -38,7 +38,6 @@ constexpr Refusal kRefusals[] = {
     {".xlsx", "a spreadsheet", "save it as .csv (UTF-8)"},
     {".xls", "a spreadsheet", "save it as .csv (UTF-8)"},
     {".ods", "a spreadsheet", "save it as .csv (UTF-8)"},
-    {".tsv", "a file separated by tabs", "convert it to .csv"},
     {".npy", "an array of numbers", "give the file of the texts", false,
      "\x93NUMPY"},
     {".pkl", "a pickle, which can run code", kConvert},
@@ -49,6 +48,29 @@ constexpr Refusal kRefusals[] = {
 };
 
 constexpr size_t kWidestBytes = 4;  // of a letter
+constexpr size_t kBytesLookedAt = 4096;
+constexpr size_t kManyLetters = 8;  // that no short list separated by NULs has
+
+// Whether `bytes` are likely letters of two bytes each, of which that at `high`
+// (0 or 1) is 0 in the basic alphabet, and in blanks and line ends of every
+// other. In a list separated by NULs these lie in other places, and in text of
+// one byte a letter line ends come without.
+bool AreWide(absl::string_view bytes, size_t high) {
+  size_t letters = 0, nuls = 0, blanks = 0, line_ends = 0;
+  for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
+    const char first = bytes[i + high];
+    const char second = bytes[i + 1 - high];
+    ++letters;
+    if (second == 0 || first == '\n') return false;
+    if (first != 0 && second == '\n') return false;
+    if (first != 0) continue;
+    ++nuls;
+    blanks += second == ' ' ? 1 : 0;
+    line_ends += second == '\n' ? 1 : 0;
+  }
+  if (line_ends > 0 && line_ends + blanks == nuls) return true;
+  return 4 * nuls >= 3 * letters && (line_ends > 0 || nuls >= kManyLetters);
+}
 
 // What iconv calls the encoding of an input whose first letters take two or
 // four bytes each; empty for any other. iconv takes a byte order mark away, and
@@ -66,13 +88,14 @@ absl::string_view WideEncoding(absl::string_view bytes) {
     if (four[0] != 0 && four[3] == 0) return "UTF-32LE";
     if (four[0] == 0 && four[3] != 0) return "UTF-32BE";
   }
-  if ((bytes[0] == 0) == (bytes[1] == 0)) return "";
-  return bytes[0] == 0 ? "UTF-16BE" : "UTF-16LE";
+  const absl::string_view start = bytes.substr(0, kBytesLookedAt);
+  if (AreWide(start, 1)) return "UTF-16LE";
+  return AreWide(start, 0) ? "UTF-16BE" : "";
 }
 
 // The format of texts under this name; empty if its ending says nothing.
 absl::string_view KnownFormat(absl::string_view file) {
-  for (const absl::string_view format : {"jsonl", "csv", "json"}) {
+  for (const absl::string_view format : {"jsonl", "csv", "tsv", "json"}) {
     if (absl::EndsWithIgnoreCase(file, absl::StrCat(".", format))) {
       return format;
     }
@@ -94,7 +117,7 @@ absl::Status Refuse(absl::string_view file, absl::string_view inner,
       "--input does not read ", file, ", ", refusal.what,
       ": decompress it into a pipe: ", refusal.remedy,
       " FILE | encoderctl ... --input_format=",
-      format.empty() ? "lines (or jsonl, csv, json: what FILE holds)"
+      format.empty() ? "lines (or jsonl, csv, tsv, json: what FILE holds)"
                      : format));
 }
 

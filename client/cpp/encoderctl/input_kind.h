@@ -11,8 +11,8 @@
 
 namespace encoderd::ctl {
 
-// "lines", "jsonl", "csv" or "json", by the ending of `file`. INVALID_ARGUMENT
-// says what to do about any other file.
+// "lines", "jsonl", "csv", "tsv" or "json", by the ending of `file`.
+// INVALID_ARGUMENT says what to do about any other file.
 absl::StatusOr<std::string> FormatOfFile(absl::string_view file);
 
 // INVALID_ARGUMENT if `bytes`, the first of the input `name`, are those of a

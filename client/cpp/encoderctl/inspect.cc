@@ -148,8 +148,8 @@ absl::Status WritePicture(const v1::InspectPositionsResponse& response,
 }
 
 absl::Status WriteFile(const std::string& file, const std::string& text,
-                       std::ostream& standard_output) {
-  auto writer = Writer::Open(file, false, standard_output);
+                       const Environment& environment) {
+  auto writer = Writer::Open(file, false, environment);
   if (!writer.ok()) return writer.status();
   absl::Status status = (*writer)->Write(text);
   status.Update((*writer)->Finish());
@@ -222,9 +222,9 @@ int RunInspect(const Command& command, const Arguments& arguments,
   const auto response = (*client)->InspectPositions(options);
   if (!response.ok()) return invocation.Fail(response.status());
   absl::Status status;
-  if (json != "-") status = WriteFile("-", ToText(*response), environment.out);
+  if (json != "-") status = WriteFile("-", ToText(*response), environment);
   if (!json.empty()) {
-    status.Update(WriteFile(json, ToJson(*response), environment.out));
+    status.Update(WriteFile(json, ToJson(*response), environment));
   }
   if (!png.empty()) {
     const auto model = (*client)->GetModel(options.model);

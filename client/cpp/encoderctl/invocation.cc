@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +21,11 @@ namespace encoderd::ctl {
 namespace {
 
 constexpr absl::Duration kMostForConnectionError = absl::Seconds(2);
+
+bool IsRegular(int descriptor, struct stat* info) {
+  return descriptor >= 0 && fstat(descriptor, info) == 0 &&
+         S_ISREG(info->st_mode);
+}
 
 }  // namespace
 
@@ -64,10 +67,11 @@ void Invocation::AddInputFlags(std::string help) {
                   "of FILE and standard input; lines: a text per line; jsonl: "
                   "a JSON string or object per line, where blank lines at the "
                   "end are no texts, and one before others is a bad text; csv: "
-                  "a header, then a text per row; json: an array of strings or "
-                  "objects; auto: by the ending .jsonl, .ndjson, .csv or "
-                  ".json of FILE, else lines",
-                  {"auto", "lines", "jsonl", "csv", "json"},
+                  "a header, then a text per row; tsv: the same with tabs for "
+                  "commas; json: an array of strings or objects; auto: by the "
+                  "ending .jsonl, .ndjson, .csv, .tsv or .json of FILE, else "
+                  "lines",
+                  {"auto", "lines", "jsonl", "csv", "tsv", "json"},
                   &settings.input_format);
   flags.AddString("field", "NAME",
                   "the field of a JSON object, or the column of a CSV, that "
@@ -78,12 +82,15 @@ void Invocation::AddInputFlags(std::string help) {
 void Invocation::AddListFlags() {
   AddModelFlag();
   AddInputFlags(
-      "read texts from here: lines, .jsonl, .csv or .json; -: standard input, "
-      "unless texts are arguments");
-  flags.AddInt("batch_size", "N", "texts of one call", 1, 65536,
-               &settings.batch_size);
-  flags.AddInt("in_flight", "N", "calls that wait for answers together", 1,
-               1024, &settings.in_flight);
+      "read texts from here: lines, .jsonl, .csv, .tsv or .json; -: standard "
+      "input, unless texts are arguments");
+  flags.AddInt("batch_size", "N",
+               "texts of one call, 1 to 65536; no more than the server takes "
+               "are sent",
+               1, 65536, &settings.batch_size);
+  flags.AddInt("in_flight", "N",
+               "calls that wait for answers together, 1 to 1024", 1, 1024,
+               &settings.in_flight);
   AddProgressFlag();
 }
 
@@ -115,7 +122,9 @@ void Invocation::AddOnErrorFlag(absl::string_view in_npy) {
   flags.AddChoice("on_error",
                   absl::StrCat("what a bad text does; fail: end the run; skip: "
                                "cost its own result only, and its line is "
-                               "named; in an .npy ",
+                               "named; text then has an empty line, which "
+                               "numpy.loadtxt drops; jsonl has the error; in "
+                               "an .npy ",
                                in_npy),
                   {"fail", "skip"}, &settings.on_error);
 }
@@ -131,13 +140,13 @@ std::string Invocation::Help() const {
   const std::string described = flags.Help();
   if (described.empty()) return help;
   return absl::StrCat(help, "\nflags, as --FLAG=VALUE or --FLAG VALUE:\n",
-                      described);
+                      described,
+                      "\nfor TLS and tokens (--tls, --token_file, ...): "
+                      "encoderctl help connection\n");
 }
 
 std::optional<int> Invocation::Parse(
     const std::vector<std::string>& arguments) {
-  // Last, as those of the command say more.
-  if (has_server_) access.AddTo(&flags);
   const auto ends = std::find(arguments.begin(), arguments.end(), "--");
   const auto asks_for_help = [](const std::string& argument) {
     return argument == "--help" || argument == "-h" || argument == "--help=yes";
@@ -146,6 +155,7 @@ std::optional<int> Invocation::Parse(
     environment.out << Help();
     return kExitOk;
   }
+  if (has_server_) access.AddTo(&flags);
   if (arguments == Arguments{kListCandidates}) {
     environment.out << flags.Candidates();
     return kExitOk;
@@ -169,10 +179,14 @@ std::optional<int> Invocation::Parse(
   if (!target.ok()) return Usage(target.status().message());
   settings.target = *target;
   if (WouldOverwriteInput(settings.output)) {
-    return Usage(
-        absl::StrCat("--output=", settings.output, " is the file of ",
-                     settings.input == "-" ? "standard input" : "--input",
-                     "; name another"));
+    const absl::string_view input =
+        settings.input == "-" ? "standard input" : "--input";
+    return Usage(settings.output == "-"
+                     ? absl::StrCat("standard output is the file of ", input,
+                                    "; redirect it to another")
+                     : absl::StrCat("--output=", settings.output,
+                                    " is the file of ", input,
+                                    "; name another"));
   }
   if (formats_.empty()) return std::nullopt;
   const auto format =
@@ -183,28 +197,29 @@ std::optional<int> Invocation::Parse(
 }
 
 bool Invocation::WouldOverwriteInput(const std::string& path) const {
-  std::error_code neither;  // one that is not there is no other
-  if (path == "-") return false;
-  if (settings.input != "-") {
-    return std::filesystem::equivalent(path, settings.input, neither);
-  }
-  // The shell opened it: embed --output=FILE < FILE.
   struct stat in = {};
   struct stat out = {};
-  return positional.empty() && flags.Has("input") &&
-         environment.in_descriptor >= 0 &&
-         fstat(environment.in_descriptor, &in) == 0 && S_ISREG(in.st_mode) &&
-         stat(path.c_str(), &out) == 0 && in.st_dev == out.st_dev &&
-         in.st_ino == out.st_ino;
+  // The shell opened them: embed < FILE >> FILE.
+  const bool writes = path == "-" ? IsRegular(environment.out_descriptor, &out)
+                                  : stat(path.c_str(), &out) == 0;
+  const bool reads = settings.input == "-"
+                         ? positional.empty() && flags.Has("input") &&
+                               IsRegular(environment.in_descriptor, &in)
+                         : stat(settings.input.c_str(), &in) == 0;
+  return writes && reads && in.st_dev == out.st_dev && in.st_ino == out.st_ino;
 }
 
-absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect() const {
+client::ClientOptions Invocation::ListOptions() const {
   client::ClientOptions options;
   options.texts_per_call = settings.batch_size;
   options.texts_per_encode_call =
       std::min(options.texts_per_encode_call, settings.batch_size);
   options.calls_in_flight = settings.in_flight;
-  return Connect(std::move(options));
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect() const {
+  return Connect(ListOptions());
 }
 
 absl::StatusOr<std::unique_ptr<client::Client>> Invocation::Connect(
@@ -240,16 +255,19 @@ v1::OnError Invocation::on_error() const {
                                      : v1::ON_ERROR_FAIL_REQUEST;
 }
 
+void Invocation::Say(absl::string_view message) const {
+  environment.err << "encoderctl " << command.name << ": " << message << "\n";
+}
+
 int Invocation::Usage(absl::string_view message) const {
-  environment.err << "encoderctl " << command.name << ": " << message
-                  << "\nsee encoderctl " << command.name << " --help\n";
+  Say(message);
+  environment.err << "see encoderctl " << command.name << " --help\n";
   return kExitUsage;
 }
 
 int Invocation::Refuse(const absl::Status& status) const {
   if (absl::IsInvalidArgument(status)) return Usage(status.message());
-  environment.err << "encoderctl " << command.name << ": " << status.message()
-                  << "\n";
+  Say(status.message());
   return kExitFailed;
 }
 
@@ -281,7 +299,7 @@ int Invocation::Fail(const absl::Status& failed,
     environment.err << "DEADLINE_EXCEEDED: no response from " << settings.target
                     << " within " << absl::FormatDuration(settings.timeout);
   } else {
-    const std::string words = DescribeWithoutAdvice(status, flags);
+    const std::string words = DescribeInFlags(status, flags);
     environment.err << (client::GetErrorDetails(status).has_value()
                             ? words
                             : InFlags(words));
@@ -291,8 +309,7 @@ int Invocation::Fail(const absl::Status& failed,
 }
 
 int Invocation::Stopped(int64_t texts, absl::string_view remedy) const {
-  environment.err << "encoderctl " << command.name << ": stopped after "
-                  << texts << " texts" << remedy << "\n";
+  Note("stopped after ", texts, " texts", remedy);
   return kExitSignal + StopOnSignal::Signal();
 }
 

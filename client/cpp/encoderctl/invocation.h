@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "client/cpp/client.h"
 #include "client/cpp/encoderctl/access_flags.h"
 #include "client/cpp/encoderctl/commands.h"
@@ -27,7 +28,7 @@ struct Settings {
   std::string truncate = "none";
   std::string on_error = "fail";
   std::string input = "-";
-  std::string input_format = "auto";  // auto, lines, jsonl, csv, json
+  std::string input_format = "auto";  // auto, lines, jsonl, csv, tsv, json
   std::string field = "text";         // of a JSON object; a CSV's column
   std::string output = "-";
   std::string format = "auto";  // once parsed: text, jsonl or npy
@@ -66,13 +67,16 @@ class Invocation {
   // was asked for, or it is wrong), nothing to go on.
   std::optional<int> Parse(const std::vector<std::string>& arguments);
 
-  // The command, its flags and examples.
+  // The command, its flags but those of AccessFlags, and examples.
   std::string Help() const;
-  // Whether `path` is the file that --input names, by whatever name, or that
-  // the shell opened as standard input, where texts are read from there.
+  // Whether `path`, or standard output for "-", is the file that --input names,
+  // by whatever name, or that the shell opened as standard input, where texts
+  // are read from there.
   bool WouldOverwriteInput(const std::string& path) const;
-  // A client for the target, as the flags say. The others set what they leave
-  // open in `options` (--timeout, or `timeout`, and those of access).
+  // What --batch_size and --in_flight say of the calls of a list.
+  client::ClientOptions ListOptions() const;
+  // A client for the target, as the flags say, with ListOptions. The others set
+  // what `options` leave open (--timeout, or `timeout`, and those of access).
   absl::StatusOr<std::unique_ptr<client::Client>> Connect() const;
   absl::StatusOr<std::unique_ptr<client::Client>> Connect(
       client::ClientOptions options) const;
@@ -80,6 +84,12 @@ class Invocation {
       client::ClientOptions options, absl::Duration timeout) const;
   v1::Truncate truncate() const;
   v1::OnError on_error() const;
+
+  // Says, on standard error, what is no error: the pieces, end to end.
+  template <typename... Pieces>
+  void Note(const Pieces&... pieces) const {
+    Say(absl::StrCat(pieces...));
+  }
 
   // Print the error and return the exit code. Usage: the command line is wrong.
   // Refuse: so it is if `status` is INVALID_ARGUMENT, else what it names (a
@@ -99,6 +109,9 @@ class Invocation {
   std::vector<std::string> positional;
 
  private:
+  // A line on standard error, behind the command's name.
+  void Say(absl::string_view message) const;
+
   bool has_server_ = true;
   // Of a call whose time was over: the error of the connection, if there is
   // none. Connects once more to know.

@@ -120,6 +120,26 @@ absl::StatusOr<int64_t> LineReader::Read() {
   }
 }
 
+bool LineReader::Readable() const {
+  pollfd input = {descriptor_, POLLIN, 0};
+  return stream_ != nullptr || poll(&input, 1, 0) > 0;
+}
+
+bool LineReader::Ready(absl::FunctionRef<bool(absl::string_view)> enough) {
+  while (!ended_ &&
+         !enough(absl::string_view(buffer_).substr(begin_, end_ - begin_))) {
+    if (begin_ == 0 && end_ == kBufferBytes) return true;
+    if (end_ == kBufferBytes) {
+      std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+      end_ -= begin_;
+      begin_ = 0;
+    }
+    if (!Readable()) return false;
+    if (!Extend().ok()) return true;
+  }
+  return true;
+}
+
 absl::StatusOr<bool> LineReader::Fill() {
   if (begin_ < end_) return true;
   begin_ = end_ = 0;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -40,6 +41,11 @@ class LineReader {
   // fails.
   absl::StatusOr<bool> Next(std::string* line, int64_t* length);
 
+  // Reads what is there, without waiting, until the bytes that come next are
+  // `enough`; whether they are, or will be no more: at the end, after an error,
+  // or with a full buffer.
+  bool Ready(absl::FunctionRef<bool(absl::string_view)> enough);
+
   // Whether the line that Next gave last had an end: the input's last may not.
   bool line_ended() const { return line_ended_; }
 
@@ -69,6 +75,8 @@ class LineReader {
   absl::StatusOr<bool> Extend();
   // The number of bytes that came to end_; 0 at the end.
   absl::StatusOr<int64_t> Read();
+  // Whether Read would not wait.
+  bool Readable() const;
 
   const std::string name_;
   std::istream* const stream_;  // null: descriptor_

@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
                                          isatty(STDOUT_FILENO) == 1,
                                          isatty(STDERR_FILENO) == 1,
                                          STDIN_FILENO,
+                                         STDOUT_FILENO,
                                          ReadVariables()};
   return encoderd::ctl::RunEncoderctl({argv + 1, argv + argc}, environment);
 }

@@ -106,8 +106,7 @@ int RunModels(const Command& command, const Arguments& arguments,
   if (!client.ok()) return invocation.Refuse(client.status());
   const auto models = Fetch(**client, invocation.positional);
   if (!models.ok()) return invocation.Fail(models.status());
-  auto writer =
-      Writer::Open(invocation.settings.output, false, environment.out);
+  auto writer = Writer::Open(invocation.settings.output, false, environment);
   if (!writer.ok()) return invocation.Refuse(writer.status());
   std::string text;
   for (const v1::Model& model : *models) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 
 namespace encoderd::ctl {
@@ -51,6 +52,16 @@ void Progress::Update(int64_t texts, double share) {
   line.resize(std::max(width, width_), ' ');
   width_ = width;
   *terminal_ << '\r' << line << std::flush;
+}
+
+void Progress::End(int64_t texts) {
+  Clear();
+  const absl::Duration spent = absl::Now() - start_;
+  if (terminal_ == nullptr || spent < patience_) return;
+  const double seconds = std::max(absl::ToDoubleSeconds(spent), 1e-3);
+  *terminal_ << absl::StrFormat(
+      "%d %s in %.1f s, %d texts/s\n", texts, texts == 1 ? "text" : "texts",
+      seconds, static_cast<int64_t>(static_cast<double>(texts) / seconds));
 }
 
 void Progress::Clear() {

@@ -30,6 +30,9 @@ class Progress {
   void Update(int64_t texts, double share);
   // Takes the line off the terminal.
   void Clear();
+  // Says instead how it went: "1200 texts in 2.0 s, 600 texts/s". Silent where
+  // the work took less than patience.
+  void End(int64_t texts);
 
  private:
   std::ostream* const terminal_;

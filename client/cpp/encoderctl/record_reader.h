@@ -28,6 +28,10 @@ class RecordReader {
   virtual absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                                     std::string* wrong) = 0;
 
+  // Whether `bytes`, which come next, are likely to hold a record's end. Where
+  // they are not, a pipe may be silent before the next record.
+  virtual bool MayHoldRecord(absl::string_view bytes) const = 0;
+
   // Whether a text may hold any byte that its writer meant, such as a NUL.
   virtual bool has_escapes() const = 0;
   // What a record is called: "row", "element".

@@ -1,6 +1,9 @@
 #include "client/cpp/encoderctl/remedy.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "client/cpp/error.h"
 #include "client/cpp/handshake.h"
 
@@ -17,7 +20,8 @@ std::string OfInput(const std::string& reason, const Flags& flags) {
       absl::StrAppend(&words, ", --windows=16 averages windows of it");
     }
   } else if (reason == "INVALID_UTF8") {
-    words = "; if the file has another encoding: iconv -f LATIN1 -t UTF-8 FILE";
+    words =
+        "; if the file has another encoding: iconv -f ENCODING -t UTF-8 FILE";
     joint = "; ";
   } else if (reason == "EMPTY_INPUT") {
     words = "; remove it";
@@ -27,6 +31,20 @@ std::string OfInput(const std::string& reason, const Flags& flags) {
                     "--on_error=skip passes over such texts");
   }
   return words;
+}
+
+// The server begins its words about an option with the field of the request.
+void PutFlag(absl::string_view field, absl::string_view message,
+             const Flags& flags, std::string* words) {
+  absl::string_view flag = field;
+  absl::ConsumePrefix(&flag, "options.");
+  absl::ConsumeSuffix(&flag, ".overlap");
+  if (!flags.Has(flag) || !absl::StartsWith(message, field)) return;
+  const std::string named =
+      absl::StrCat("--", flag, message.substr(field.size()));
+  words->replace(
+      words->size() - message.size(), message.size(),
+      absl::StrReplaceAll(named, {{" row_count ", " --row_count "}}));
 }
 
 // The message of ExplainHandshake says what to correct; this is where.
@@ -81,10 +99,12 @@ std::string Remedy(const absl::Status& status, const Flags& flags) {
   return "";
 }
 
-std::string DescribeWithoutAdvice(const absl::Status& status,
-                                  const Flags& flags) {
+std::string DescribeInFlags(const absl::Status& status, const Flags& flags) {
   std::string words = client::Describe(status);
   const auto details = client::GetErrorDetails(status);
+  if (details.has_value() && details->violations.size() == 1) {
+    PutFlag(details->violations[0].field, status.message(), flags, &words);
+  }
   if (!details.has_value() || details->reason != "INPUT_TOO_LONG" ||
       !flags.Has("truncate")) {
     return words;

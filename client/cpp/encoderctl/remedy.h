@@ -15,10 +15,10 @@ namespace encoderd::ctl {
 // done, or the message says it.
 std::string Remedy(const absl::Status& status, const Flags& flags);
 
-// client::Describe(status) without what the server advises where a text is too
-// long, if Remedy says it by the names of `flags`.
-std::string DescribeWithoutAdvice(const absl::Status& status,
-                                  const Flags& flags);
+// client::Describe(status) with the names of `flags` for the fields of a
+// request, and without what the server advises where a text is too long, if
+// Remedy says it.
+std::string DescribeInFlags(const absl::Status& status, const Flags& flags);
 
 }  // namespace encoderd::ctl
 

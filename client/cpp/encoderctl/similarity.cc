@@ -89,6 +89,8 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
   embed.Add(&invocation);
   if (const auto over = invocation.Parse(arguments)) return *over;
   if (invocation.positional.size() == 1) return invocation.Usage(kOneText);
+  const absl::Status checked = embed.Check(invocation);
+  if (!checked.ok()) return invocation.Refuse(checked);
   const client::EmbedOptions options = embed.ToOptions(invocation);
   return RunJob(invocation, [&](Job& job) {
     std::vector<std::string> texts;

@@ -34,12 +34,13 @@ absl::StatusOr<std::unique_ptr<TextSource>> TextSource::Open(TextInput input) {
   if (from.field_given && *format == "lines") {
     return absl::InvalidArgumentError(
         absl::StrCat("--field is for CSV and JSON, and ", name,
-                     " is read as lines; add --input_format=csv, json or "
+                     " is read as lines; add --input_format=csv, tsv, json or "
                      "jsonl"));
   }
   source->json_ = *format == "jsonl";
-  if (*format == "csv") {
-    source->records_ = std::make_unique<CsvReader>(from.field);
+  if (*format == "csv" || *format == "tsv") {
+    source->records_ =
+        std::make_unique<CsvReader>(from.field, *format == "csv" ? ',' : '\t');
   } else if (*format == "json") {
     source->records_ = std::make_unique<JsonArrayReader>(from.field);
   }
@@ -135,24 +136,25 @@ absl::Status TextSource::RefuseNul(absl::string_view text) const {
   if (at == absl::string_view::npos) return absl::OkStatus();
   return Refuse(absl::StrCat(
       "has a NUL at byte ", at,
-      ", as binary files and UTF-16 have; convert the file to UTF-8"));
+      "; to convert texts separated by NULs: tr '\\0' '\\n'; UTF-16: iconv -f "
+      "UTF-16LE -t UTF-8"));
 }
 
 void TextSource::NoteFormat(absl::string_view line) const {
-  if (input_.notes == nullptr || !guessed_lines_) return;
+  if (input_.note == nullptr || !guessed_lines_) return;
   if (LooksLikeCsv(line, input_.field)) {
-    *input_.notes << "note: " << name_
-                  << " looks like CSV and is read as lines, a text each; "
-                     "--input_format=csv reads the column \""
-                  << input_.field
-                  << "\", --input_format=lines omits this note\n";
-    return;
+    input_.note(
+        absl::StrCat("note: ", name_,
+                     " looks like CSV and is read as lines, a text each; "
+                     "--input_format=csv reads the column \"",
+                     input_.field, "\", --input_format=lines omits this note"));
+  } else if (LooksLikeJson(line)) {
+    input_.note(
+        absl::StrCat("note: ", name_,
+                     " looks like JSON and is read as lines, a text each; "
+                     "--input_format=jsonl or json reads the JSON, "
+                     "--input_format=lines omits this note"));
   }
-  if (!LooksLikeJson(line)) return;
-  *input_.notes << "note: " << name_
-                << " looks like JSON and is read as lines, a text each; "
-                   "--input_format=jsonl or json reads the JSON, "
-                   "--input_format=lines omits this note\n";
 }
 
 bool TextSource::IsBlank(absl::string_view line) const {
@@ -160,17 +162,38 @@ bool TextSource::IsBlank(absl::string_view line) const {
          absl::string_view::npos;
 }
 
+bool TextSource::Ready() {
+  if (lines_ == nullptr || !checked_) return true;
+  if (records_ != nullptr) {
+    return lines_->Ready([this](absl::string_view bytes) {
+      return records_->MayHoldRecord(bytes);
+    });
+  }
+  const auto line_ends = [](absl::string_view bytes) {
+    return bytes.find('\n') != absl::string_view::npos;
+  };
+  while (!giving_) {
+    if (!lines_->Ready(line_ends)) return false;
+    LookAhead();
+  }
+  return true;
+}
+
+void TextSource::LookAhead() {
+  more_ = lines_->Next(&held_line_, &held_length_);
+  giving_ = true;
+  if (!more_.ok() || !*more_) return;  // the blank lines were the last
+  const absl::Status checked = CheckLineEnds();
+  if (!checked.ok()) more_ = checked;
+  held_ = held_length_ > LineReader::kMaxLineBytes || !IsBlank(held_line_);
+  if (!held_) ++blank_lines_;
+  giving_ = !checked.ok() || held_ || blank_lines_ == kMostBlankLines;
+}
+
 absl::StatusOr<bool> TextSource::NextLine(std::string* text,
                                           absl::Status* refused) {
-  while (!giving_) {
-    absl::StatusOr<bool> more = lines_->Next(&held_line_, &held_length_);
-    if (!more.ok() || !*more) return more;  // the blank lines were the last
-    const absl::Status checked = CheckLineEnds();
-    if (!checked.ok()) return checked;
-    held_ = held_length_ > LineReader::kMaxLineBytes || !IsBlank(held_line_);
-    if (!held_) ++blank_lines_;
-    giving_ = held_ || blank_lines_ == kMostBlankLines;
-  }
+  while (!giving_) LookAhead();
+  if (!more_.ok() || !*more_) return more_;
   if (blank_lines_ > 0) {
     // Of lines, the server refuses it, as any empty text.
     if (json_) *refused = Refuse("is a blank line before others");
@@ -189,7 +212,14 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text,
     return true;
   }
   auto found = JsonText(held_line_, input_.field);
-  if (!found.ok()) *refused = Refuse(found.status().message());
+  if (!found.ok()) {
+    const size_t first = held_line_.find_first_not_of(" \t");
+    *refused = Refuse(absl::StrCat(
+        found.status().message(),
+        texts_read_ == 0 && held_line_[first] == '['
+            ? "; if the input is one JSON array: --input_format=json"
+            : ""));
+  }
   if (found.ok()) *text = *std::move(found);
   return true;
 }
@@ -217,13 +247,15 @@ std::string TextSource::NameOf(int64_t index) const {
   return absl::StrCat(name_, ": ", records_->noun(), " ", index + 1);
 }
 
-double TextSource::Progress() const {
+double TextSource::Share(int64_t texts) const {
   if (lines_ == nullptr) {
-    return static_cast<double>(texts_read_) / input_.arguments.size();
+    return static_cast<double>(texts) / input_.arguments.size();
   }
   const int64_t total = lines_->bytes_total();
   if (total <= 0) return -1;
-  return std::min(1.0, static_cast<double>(lines_->bytes_read()) / total);
+  if (texts_read_ == 0) return 0;
+  const double read = static_cast<double>(lines_->bytes_read()) / total;
+  return std::min(1.0, read) * texts / texts_read_;
 }
 
 }  // namespace encoderd::ctl

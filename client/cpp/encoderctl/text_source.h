@@ -15,7 +15,6 @@
 #include <functional>
 #include <istream>
 #include <memory>
-#include <ostream>
 #include <string>
 #include <vector>
 
@@ -31,13 +30,13 @@ struct TextInput {
   std::string file = "-";              // -: standard_input
   std::istream* standard_input = nullptr;
   int descriptor = -1;  // of standard input; -1: it never blocks
-  // lines, jsonl, csv or json; auto: by the file's name, else lines.
+  // lines, jsonl, csv, tsv or json; auto: by the file's name, else lines.
   std::string format = "auto";
   std::string field = "text";  // of a JSON object; the column of a CSV
   bool field_given = false;    // refused where texts have no fields
   // Told once if lines, which nothing asked for, look like JSON or CSV. Null:
   // nobody.
-  std::ostream* notes = nullptr;
+  std::function<void(absl::string_view)> note;
 };
 
 class TextSource {
@@ -62,19 +61,26 @@ class TextSource {
   // fails, CANCELLED if it was stopped.
   absl::StatusOr<bool> Next(std::string* text, absl::Status* refused);
 
+  // Whether Next would not wait: for a pipe that is silent, or a terminal.
+  bool Ready();
+
   // What a person calls the text with this index: "big.txt:12", "big.csv: row
   // 12", "argument 3".
   std::string NameOf(int64_t index) const;
 
   int64_t texts_read() const { return texts_read_; }
-  // The share that was read, 0 to 1; negative where the end is not known.
-  double Progress() const;
+  // About which share of the input `texts` of those read are, 0 to 1; negative
+  // where the end is not known.
+  double Share(int64_t texts) const;
 
  private:
   TextSource(TextInput input, std::string name)
       : input_(std::move(input)), name_(std::move(name)) {}
 
   absl::StatusOr<bool> NextLine(std::string* text, absl::Status* refused);
+  // Reads a line into held_line_, or counts it as a blank one. Sets giving_
+  // once it is known what the next text is, or that there is none.
+  void LookAhead();
   // Whether it is no text where only such lines follow. Of plain lines, an
   // empty one: blanks are a text.
   bool IsBlank(absl::string_view line) const;
@@ -100,8 +106,9 @@ class TextSource {
 
   // What NextLine read ahead, up to a line that is not blank.
   size_t blank_lines_ = 0;
-  bool giving_ = false;  // the blank ones are refused, one by one
+  bool giving_ = false;  // what was read ahead is given, text by text
   bool held_ = false;    // a line that is not blank follows them
+  absl::StatusOr<bool> more_ = true;  // else nothing follows, or an error
   std::string held_line_;
   int64_t held_length_ = 0;
 };

@@ -1,5 +1,9 @@
 #include "client/cpp/encoderctl/writer.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -11,9 +15,14 @@
 #include "client/cpp/error.h"
 
 namespace encoderd::ctl {
+namespace {
+
+constexpr size_t kBufferBytes = 64 << 10;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
-    const std::string& file, bool npy, std::ostream& standard_output) {
+    const std::string& file, bool npy, const Environment& environment) {
   if (npy && file == "-") {
     return absl::InvalidArgumentError(
         "--format=npy needs --output=FILE: the shape is written into the "
@@ -41,23 +50,26 @@ absl::StatusOr<std::unique_ptr<Writer>> Writer::Open(
     }
   }
   if (npy) return writer;
-  writer->out_ = &standard_output;
-  if (file != "-") {
-    writer->file_.open(file, std::ios::binary | std::ios::app);
-    if (!writer->file_) {
-      return CannotOpen(file, errno);
-    }
-    writer->out_ = &writer->file_;
+  writer->is_file_ = is_file;
+  writer->descriptor_ =
+      file == "-"
+          ? environment.out_descriptor
+          : open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file == "-") {
+    writer->out_ = &environment.out;
+  } else if (writer->descriptor_ < 0) {
+    return CannotOpen(file, errno);
   }
   return writer;
 }
 
+Writer::~Writer() {
+  if (out_ == nullptr && descriptor_ >= 0) close(descriptor_);
+}
+
 absl::Status Writer::Begin() {
-  std::error_code error;
-  if (!begun_ && file_.is_open() &&
-      std::filesystem::is_regular_file(name_, error)) {
-    std::filesystem::resize_file(name_, 0, error);
-    if (error) return CannotWrite(name_, error.value());
+  if (!begun_ && is_file_ && ftruncate(descriptor_, 0) != 0) {
+    return CannotWrite(name_, errno);
   }
   begun_ = true;
   return absl::OkStatus();
@@ -72,11 +84,41 @@ absl::Status Writer::BeginRows(int64_t columns) {
 }
 
 absl::Status Writer::Write(absl::string_view bytes) {
-  const absl::Status begun = Begin();
-  if (!begun.ok()) return begun;
+  if (lost_.ok()) lost_ = Begin();
+  if (!lost_.ok()) return lost_;
+  buffer_.append(bytes.data(), bytes.size());
+  ends_.push_back(buffer_.size());
+  return buffer_.size() < kBufferBytes ? absl::OkStatus() : Flush();
+}
+
+size_t Writer::Put() const {
   errno = 0;
-  out_->write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return *out_ ? absl::OkStatus() : CannotWrite(name_, errno);
+  if (descriptor_ < 0) {
+    out_->write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+    out_->flush();
+    return *out_ ? buffer_.size() : 0;
+  }
+  size_t done = 0;
+  while (done < buffer_.size()) {
+    const ssize_t wrote =
+        write(descriptor_, buffer_.data() + done, buffer_.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) break;
+    done += static_cast<size_t>(wrote);
+  }
+  return done;
+}
+
+absl::Status Writer::Flush() {
+  if (!lost_.ok() || buffer_.empty()) return lost_;
+  const size_t done = Put();
+  if (done < buffer_.size()) lost_ = CannotWrite(name_, errno);
+  const auto next = std::upper_bound(ends_.begin(), ends_.end(), done);
+  whole_ += next - ends_.begin();
+  cut_ = done > (next == ends_.begin() ? 0 : *(next - 1));
+  buffer_.clear();
+  ends_.clear();
+  return lost_;
 }
 
 absl::Status Writer::WriteRows(absl::Span<const float> values, int64_t rows,
@@ -89,19 +131,18 @@ absl::Status Writer::WriteRows(absl::Span<const float> values, int64_t rows,
   absl::Status status;
   if (rows_ == nullptr) status = BeginRows(columns);
   if (!status.ok()) return status;
-  return rows_->Append({reinterpret_cast<const char*>(values.data()),
-                        values.size() * sizeof(float)});
+  status = rows_->Append({reinterpret_cast<const char*>(values.data()),
+                          values.size() * sizeof(float)});
+  if (status.ok()) ++whole_;
+  return status;
 }
 
 absl::Status Writer::Finish(bool done) {
   if (npy_) {
     return done && rows_ == nullptr ? BeginRows(0) : absl::OkStatus();
   }
-  const absl::Status begun = done ? Begin() : absl::OkStatus();
-  if (!begun.ok()) return begun;
-  errno = 0;
-  out_->flush();
-  return *out_ ? absl::OkStatus() : CannotWrite(name_, errno);
+  if (done && lost_.ok()) lost_ = Begin();
+  return Flush();
 }
 
 absl::Status WriteVectors(absl::string_view format, int64_t index, bool states,
@@ -159,14 +200,14 @@ absl::Status WriteError(absl::string_view format, int64_t index,
       "\n");
 }
 
-void LongTexts::Tell(std::ostream& err) const {
+void LongTexts::Tell(const Invocation& invocation) const {
   if (truncated_ > 0) {
-    err << truncated_ << (truncated_ == 1 ? " text was" : " texts were")
-        << " cut to max_len\n";
+    invocation.Note(truncated_, truncated_ == 1 ? " text was" : " texts were",
+                    " cut to max_len");
   }
   if (windowed_ > 0) {
-    err << windowed_ << (windowed_ == 1 ? " text was" : " texts were")
-        << " computed in windows\n";
+    invocation.Note(windowed_, windowed_ == 1 ? " text was" : " texts were",
+                    " computed in windows");
   }
 }
 

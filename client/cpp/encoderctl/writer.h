@@ -1,18 +1,19 @@
 // Where results go: text, JSON lines or .npy, to a file or standard output.
-// Written as they come; nothing is kept. Not thread-safe.
+// Written as they come, text and lines through a small buffer. Not thread-safe.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_WRITER_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_WRITER_H_
 
 #include <cstdint>
-#include <fstream>
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "client/cpp/encoderctl/invocation.h"
 #include "client/cpp/encoderctl/output_file.h"
 #include "client/cpp/encoderctl/row_file.h"
 
@@ -36,8 +37,8 @@ class LongTexts {
     if (truncated) ++truncated_;
     if (windows > 0) ++windowed_;
   }
-  // Writes a line for each kind of which there were any.
-  void Tell(std::ostream& err) const;
+  // Notes each kind of which there were any.
+  void Tell(const Invocation& invocation) const;
 
  private:
   int64_t truncated_ = 0;
@@ -46,16 +47,22 @@ class LongTexts {
 
 class Writer {
  public:
-  // Bytes to `file` ("-": `standard_output`), whose content stays until there
-  // is something to put in its place. NOT_FOUND if it cannot be opened;
+  // Bytes to `file` ("-": the environment's output), whose content stays until
+  // there is something to put in its place. NOT_FOUND if it cannot be opened;
   // INVALID_ARGUMENT if `npy` and it is not a file: the shape of an .npy is
   // written into its head. ABORTED while another run writes this file,
   // FAILED_PRECONDITION where it holds unfinished rows.
   static absl::StatusOr<std::unique_ptr<Writer>> Open(
-      const std::string& file, bool npy, std::ostream& standard_output);
+      const std::string& file, bool npy, const Environment& environment);
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
 
-  // DATA_LOSS if the bytes cannot be written (disk full).
+  // The bytes of one text, or of a whole report. DATA_LOSS if the bytes cannot
+  // be written (disk full); so all that follow, and nothing more is tried.
   absl::Status Write(absl::string_view bytes);
+  // Hands what was written to the system. DATA_LOSS as of Write.
+  absl::Status Flush();
   // Appends rows to an .npy, and counts them in its head: whatever ends this
   // process, they are there. All rows have the same number of columns.
   absl::Status WriteRows(absl::Span<const float> values, int64_t rows,
@@ -65,8 +72,14 @@ class Writer {
   // before.
   absl::Status Finish(bool done = true);
 
+  // Texts that the system has whole, and whether a part of another follows.
+  int64_t whole() const { return whole_; }
+  bool cut() const { return cut_; }
+
  private:
   Writer(std::string name, bool npy) : name_(std::move(name)), npy_(npy) {}
+  // How many bytes of buffer_ went out; fewer than all set errno.
+  size_t Put() const;
 
   // Drops the content of an earlier run, once.
   absl::Status Begin();
@@ -74,9 +87,15 @@ class Writer {
 
   const std::string name_;
   const bool npy_;
-  std::ofstream file_;
-  std::ostream* out_ = nullptr;
+  int descriptor_ = -1;          // what is written to; -1: out_
+  std::ostream* out_ = nullptr;  // standard output; null: descriptor_ is ours
+  bool is_file_ = false;         // and of a regular file
   bool begun_ = false;
+  std::string buffer_;
+  std::vector<size_t> ends_;  // of the writes in buffer_
+  absl::Status lost_;         // why nothing can be written any more
+  int64_t whole_ = 0;
+  bool cut_ = false;
   OutputLock lock_;                // of a file
   std::unique_ptr<RowFile> rows_;  // null: none yet
   int64_t columns_ = 0;

@@ -60,7 +60,8 @@ def test_an_interrupted_run_is_resumed(own_fake, tmp_path, number):
     finished = rows_in(marks) - 2
     done = encoderctl(own_fake.target, "embed", *arguments(texts, out))
     assert done.returncode == 0, done.stderr
-    assert done.stderr == f"Resuming: {finished} texts already done.\n"
+    assert done.stderr == (
+        f"encoderctl embed: Resuming: {finished} texts already done.\n")
     assert out.read_bytes() == whole.read_bytes()
     assert not marks.exists()
     assert own_fake.texts_seen() - seen <= TEXTS + WINDOW
@@ -184,7 +185,8 @@ def test_a_file_that_may_not_grow_is_an_error_and_resumed(own_fake, tmp_path):
     assert 0 < len(rows) <= (most_bytes - NPY_HEADER) // 24
     done = encoderctl(own_fake.target, "embed", *arguments(texts, out))
     assert done.returncode == 0, done.stderr
-    assert done.stderr == f"Resuming: {len(rows)} texts already done.\n"
+    assert done.stderr == (
+        f"encoderctl embed: Resuming: {len(rows)} texts already done.\n")
     whole = np.load(out)
     assert whole.shape == (TEXTS, 6)
     np.testing.assert_array_equal(whole[:len(rows)], rows)
@@ -210,7 +212,8 @@ def test_a_bad_text_is_corrected_and_the_run_resumed(server, tmp_path, encoding)
     done = encoderctl(server, "embed", f"--encoding={encoding}",
                       *arguments(texts, out))
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "Resuming: 207 texts already done.\n"
+    assert done.stderr == (
+        "encoderctl embed: Resuming: 207 texts already done.\n")
     assert out.read_bytes() == whole.read_bytes()
     if encoding == "int8":
         assert ((tmp_path / "out.npy.scales.npy").read_bytes()

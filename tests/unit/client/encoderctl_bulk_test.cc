@@ -2,12 +2,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/cpp/encoderctl/line_reader.h"
 #include "client/cpp/encoderctl/output_file.h"
 #include "client/cpp/encoderctl/row_file.h"
@@ -268,6 +272,37 @@ TEST_F(EncoderctlBulkTest, WritesThroughNoLinkThatGoesWithTheOutput) {
       std::filesystem::remove(path);
     }
   }
+}
+
+TEST_F(EncoderctlBulkTest, WritesTheRowOfALineBeforeAPipeGivesTheNext) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  std::istringstream unused;
+  std::ostringstream out, err;
+  Environment environment{unused, out, err};
+  environment.in_descriptor = ends[0];
+  int code = -1;
+  std::thread run([&] {
+    code = RunEncoderctl(
+        {"embed", "--target", service_.target(), "--output", Path("out.npy")},
+        environment);
+  });
+  for (int rows = 1; rows < 4; ++rows) {
+    EXPECT_EQ(write(ends[1], "one\n", 4), 4);
+    const absl::Time late = absl::Now() + absl::Seconds(20);
+    const auto written = [&] {
+      return Read(Path("out.npy")).substr(0, kNpyHeaderBytes) ==
+             NpyHeader(rows, 6);
+    };
+    while (!written() && absl::Now() < late) {
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    EXPECT_TRUE(written()) << rows;
+  }
+  close(ends[1]);
+  run.join();
+  EXPECT_EQ(code, kExitOk) << err.str();
+  close(ends[0]);
 }
 
 TEST_F(EncoderctlBulkTest, RefusesAnOutputThatIsNoRegularFile) {

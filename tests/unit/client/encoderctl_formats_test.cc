@@ -34,7 +34,7 @@ TEST_F(EncoderctlTest, ACompressedFilesHintCarriesTheFormatInside) {
             "zstd -dc FILE | encoderctl ... "
             "--input_format=json\n"},
            {"in.gz",
-            "--input_format=lines (or jsonl, csv, json: what FILE "
+            "--input_format=lines (or jsonl, csv, tsv, json: what FILE "
             "holds)\n"}}) {
     EXPECT_EQ(Run({"embed", "--input", File(name, "")}), kExitUsage);
     EXPECT_THAT(err_, HasSubstr(hint)) << name;
@@ -66,6 +66,9 @@ TEST_F(EncoderctlTest, RefusesWideEncodingsWithAndWithoutAMark) {
            {"UTF-32", "\xff\xfe\0\0\x61\0\0\0"s},
            {"UTF-32", "\0\0\xfe\xff\0\0\0\x61"s},
            {"UTF-16LE", "\x61\0\x0a\0"s},
+           {"UTF-16LE", "\x2e\x4e \0\x61\x5f\x0a\0"s},
+           {"UTF-16BE", "\x04\x3f\x04\x40\0\x0a"s},
+           {"UTF-16LE", "l\0e\0t\0t\0e\0r\0s\0.\0"s},
            {"UTF-16BE", "\0\x61\0\x0a"s},
            {"UTF-32LE", "\x61\0\0\0\x0a\0\0\0"s},
            {"UTF-32BE", "\0\0\0\x61\0\0\0\x0a"s}}) {
@@ -82,6 +85,31 @@ TEST_F(EncoderctlTest, RefusesWideEncodingsWithAndWithoutAMark) {
     EXPECT_THAT(err_, HasSubstr("standard input" + hint));
   }
   EXPECT_EQ(service_.embed_calls(), 0);
+}
+
+TEST_F(EncoderctlTest, TextsSeparatedByNulsAreNotCalledUtf16) {
+  using namespace std::string_literals;
+  for (const std::string& texts :
+       {"a\0b\0"s, "a\0bc\0"s, "a\0bcd\0e\0\n"s, "one\0three\0"s}) {
+    EXPECT_EQ(Run({"embed"}, texts), kExitFailed);
+    EXPECT_THAT(err_, HasSubstr("has a NUL at byte "));
+    EXPECT_THAT(err_, HasSubstr("texts separated by NULs: tr '\\0' '\\n'"));
+  }
+}
+
+TEST_F(EncoderctlTest, ReadsTabsByNameAndByFlag) {
+  const std::string tsv = "id\ttext\n1\tone, two\n2\t\"a\tb\"\n";
+  ASSERT_EQ(Run({"tokenize", "--input", File("in.TSV", tsv)}), kExitOk) << err_;
+  EXPECT_EQ(out_, "[CLS] one, two [SEP]\n[CLS] a\tb [SEP]\n");
+  ASSERT_EQ(Run({"tokenize", "--input_format=tsv"}, tsv), kExitOk) << err_;
+  EXPECT_EQ(Run({"tokenize", "--input_format=csv"}, tsv), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--input_format=tsv reads tabs\n"));
+  EXPECT_EQ(Run({"tokenize", "--input_format=tsv"}, "id,text\n1,one\n"),
+            kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--input_format=csv reads commas\n"));
+  EXPECT_EQ(Run({"tokenize", "--input_format=tsv"}, "id\ttext\n1\ta\tb\n"),
+            kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("quote a field that holds a tab"));
 }
 
 TEST_F(EncoderctlTest, KnowsAMarkOfUtf16ThatArrivesInPieces) {
@@ -124,7 +152,8 @@ TEST_F(EncoderctlTest, RefusesLinesThatEndInCarriageReturnsAlone) {
 TEST_F(EncoderctlTest, NotesOnceThatLinesLookLikeJson) {
   const std::string json = "{\"text\": 1}\n{\"text\": 2}\n";
   const std::string note =
-      "note: standard input looks like JSON and is read as lines, a text each; "
+      "encoderctl tokenize: note: standard input looks like JSON and is read "
+      "as lines, a text each; "
       "--input_format=jsonl or json reads the JSON, --input_format=lines omits "
       "this note\n";
   ASSERT_EQ(Run({"tokenize"}, json), kExitOk) << err_;
@@ -217,7 +246,8 @@ TEST_F(EncoderctlTest, NotesThatLinesLookLikeCsv) {
   const std::string csv = "id,text\n1,one\n";
   ASSERT_EQ(Run({"tokenize"}, csv), kExitOk) << err_;
   EXPECT_EQ(err_,
-            "note: standard input looks like CSV and is read as lines, a text "
+            "encoderctl tokenize: note: standard input looks like CSV and is "
+            "read as lines, a text "
             "each; --input_format=csv reads the column \"text\", "
             "--input_format=lines omits this note\n");
   for (const char* format : {"--input_format=lines", "--input_format=csv"}) {

@@ -17,6 +17,7 @@ namespace encoderd::ctl {
 namespace {
 
 using encoderd::testing::FakeEncoderService;
+using encoderd::testing::FakeError;
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -88,9 +89,10 @@ TEST_F(EncoderctlTest, ReadsTheSameTextsFromEveryFormat) {
   ASSERT_EQ(Run({"embed", "--input_format=csv", "--field=body"}, csv), kExitOk);
   EXPECT_EQ(out_, plain);
   EXPECT_EQ(Run({"embed", "--input", File("in.csv", csv)}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("in.csv: the first row names no column \"text\"; "
-                              "available: id, body; name one of them with "
-                              "--field\n"));
+  EXPECT_THAT(err_,
+              HasSubstr("in.csv: the first row names no column \"text\"; "
+                        "available: \"id\", \"body\"; name one of them with "
+                        "--field\n"));
   EXPECT_EQ(Run({"embed", "--input", File("in.parquet", "PAR1")}), kExitUsage);
   EXPECT_THAT(err_,
               HasSubstr("in.parquet, a Parquet file: convert it to .csv or "
@@ -147,6 +149,37 @@ TEST_F(EncoderctlTest, DoesNotOverwriteTheFileThatTheShellOpenedForInput) {
   EXPECT_EQ(run({"embed", "--output", file, "one"}), kExitOk) << err_;
 }
 
+TEST_F(EncoderctlTest, DoesNotAppendToTheFileThatItReads) {
+  const std::string file = File("in.txt", "one\ntwo\n");
+  const auto run = [&](std::vector<std::string> arguments, int in) {
+    const int descriptor = open(file.c_str(), O_WRONLY | O_APPEND);
+    std::istringstream unused;
+    std::ostringstream out, err;
+    Environment environment{unused, out, err};
+    environment.in_descriptor = in;
+    environment.out_descriptor = descriptor;
+    arguments.push_back("--target=" + service_.target());
+    const int code = RunEncoderctl(arguments, environment);
+    close(descriptor);
+    err_ = err.str();
+    return code;
+  };
+  for (const std::string command :
+       {"embed", "encode", "tokenize", "similarity", "bench"}) {
+    EXPECT_EQ(run({command, "--input", file}, -1), kExitUsage);
+    EXPECT_THAT(err_, HasSubstr(": standard output is the file of --input; "
+                                "redirect it to another\n"));
+    EXPECT_EQ(Read(file), "one\ntwo\n");
+  }
+  const int in = open(file.c_str(), O_RDONLY);
+  EXPECT_EQ(run({"tokenize"}, in), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr(": standard output is the file of standard "
+                              "input; redirect it to another\n"));
+  EXPECT_EQ(run({"tokenize", "one"}, in), kExitOk) << err_;
+  EXPECT_EQ(run({"health"}, in), kExitOk) << err_;
+  close(in);
+}
+
 TEST_F(EncoderctlTest, FailsWhereTheOutputCannotBeWritten) {
   EXPECT_EQ(Run({"embed", "--output=/dev/full", "one"}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("cannot write to /dev/full"));
@@ -184,6 +217,49 @@ TEST_F(EncoderctlTest, NamesTheAddressAndTheTimeOfACallWithoutAnAnswer) {
                       service_.target(), " within 50ms; raise --timeout\n"));
 }
 
+TEST_F(EncoderctlTest, NamesTheFlagForTheFieldOfTheRequest) {
+  const auto fail = [this](const std::string& field, const std::string& words) {
+    service_.FailNext(
+        1, FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                     absl::StrCat(field, words), "INVALID_OPTION", {}, field));
+    EXPECT_EQ(Run({"embed", "one"}), kExitFailed);
+  };
+  fail("options.dimensions", " is 999; this model has 6");
+  EXPECT_EQ(err_,
+            "encoderctl embed: INVALID_ARGUMENT (INVALID_OPTION): --dimensions "
+            "is 999; this model has 6\n");
+  fail("options.windows.overlap", " is 9; windows share at most 3 tokens");
+  EXPECT_THAT(err_, HasSubstr(": --windows is 9; windows share"));
+  fail("options.ranges", " are set");
+  EXPECT_THAT(err_, HasSubstr(": options.ranges are set"));
+  EXPECT_EQ(Run({"encode", "--layer=9", "one"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr(": --layer is 9; "));
+  EXPECT_EQ(Run({"inspect", "--first_row=99"}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr(": --first_row is 99\n"));
+}
+
+TEST_F(EncoderctlTest, RefusesFlagsThatExcludeEachOther) {
+  for (const std::string command : {"embed", "similarity", "bench"}) {
+    EXPECT_EQ(Run({command, "--windows=2", "--truncate=end", "a", "b"}),
+              kExitUsage);
+    EXPECT_THAT(err_, HasSubstr("--windows and --truncate are both given; "));
+  }
+  EXPECT_EQ(Run({"encode", "--before_norm", "one"}), kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("--before_norm is for --layer=0; add it\n"));
+  EXPECT_EQ(service_.embed_calls(), 0);
+}
+
+TEST_F(EncoderctlTest, NotesThatAFlagAfterTwoDashesIsUsedAsAText) {
+  ASSERT_EQ(RunBare({"tokenize", "--target", service_.target(), "--", "one",
+                     "--format=jsonl", "--two"}),
+            kExitOk)
+      << err_;
+  EXPECT_EQ(err_,
+            "encoderctl tokenize: note: \"--format=jsonl\" follows -- and is "
+            "used as a text; flags go before --\n");
+  EXPECT_THAT(Lines(), SizeIs(3));
+}
+
 TEST_F(EncoderctlTest, NamesOnlyFlagsThatTheCommandHas) {
   EXPECT_EQ(Run({"encode", "a b c d e f g"}), kExitFailed);
   EXPECT_THAT(err_, AllOf(HasSubstr("; --truncate=end cuts it, "
@@ -194,7 +270,7 @@ TEST_F(EncoderctlTest, NamesOnlyFlagsThatTheCommandHas) {
                              "windows of it\n"));
   EXPECT_EQ(Run({"tokenize"}, "caf\xe9\n"), kExitFailed);
   EXPECT_THAT(err_, EndsWith("at byte 3; if the file has another encoding: "
-                             "iconv -f LATIN1 -t UTF-8 FILE\n"));
+                             "iconv -f ENCODING -t UTF-8 FILE\n"));
 }
 
 }  // namespace

@@ -179,6 +179,19 @@ TEST(ProgressTest, DrawsNothingWhilePatienceLasts) {
   EXPECT_EQ(terminal.str(), "");
 }
 
+TEST(ProgressTest, EndsWithTextsSecondsAndRate) {
+  std::ostringstream terminal;
+  Progress progress(&terminal);
+  progress.Update(1, 0.5);
+  progress.End(7);
+  EXPECT_THAT(terminal.str(),
+              ::testing::MatchesRegex(".*\r7 texts in 0\\.[0-9] s, [0-9]+ "
+                                      "texts/s\n"));
+  std::ostringstream quick;
+  Progress(&quick, absl::InfiniteDuration()).End(7);
+  EXPECT_EQ(quick.str(), "");
+}
+
 TEST(ProgressTest, TakesItsLineOffTheTerminal) {
   std::ostringstream terminal;
   {

@@ -44,9 +44,9 @@ TEST_F(EncoderctlResumeTest, ALaterRunDoesNotDoFinishedWorkAgain) {
             NpyHeader((half.size() - kNpyHeaderBytes) / 24, 6));
   EXPECT_THAT(err_, HasSubstr("texts are done; to resume, repeat the command"));
   EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
-  EXPECT_EQ(err_,
-            absl::StrCat("Resuming: ", (half.size() - kNpyHeaderBytes) / 24,
-                         " texts already done.\n"));
+  EXPECT_EQ(err_, absl::StrCat("encoderctl embed: Resuming: ",
+                               (half.size() - kNpyHeaderBytes) / 24,
+                               " texts already done.\n"));
   EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
   EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
   EXPECT_LE(service_.stream_texts() - before, kTexts + kWindow);
@@ -79,7 +79,7 @@ TEST_F(EncoderctlResumeTest, ABadTextMayBeCorrectedAndAUsedOneMayNot) {
               HasSubstr("2 texts are done; to resume, correct this text"));
   Write("in.txt", "one\ntwo\nthree");
   EXPECT_EQ(Run("out.npy", {}, "in.txt"), kExitOk) << err_;
-  EXPECT_EQ(err_, "Resuming: 2 texts already done.\n");
+  EXPECT_EQ(err_, "encoderctl embed: Resuming: 2 texts already done.\n");
   EXPECT_EQ(Run("other.npy", {}, "in.txt"), kExitOk) << err_;
   EXPECT_EQ(Read(Path("out.npy")), Read(Path("other.npy")));
   Write("bad.txt", "one\ntwo\na b c d e f g");
@@ -129,9 +129,10 @@ TEST_F(EncoderctlResumeTest, EveryStateOfADeadRunIsResumed) {
     Write("out.npy", state.rows);
     Write("out.npy.resume", state.marks);
     EXPECT_EQ(Run("out.npy"), kExitOk) << state.what << ": " << err_;
-    EXPECT_EQ(err_, state.done == 0 ? ""
-                                    : absl::StrCat("Resuming: ", state.done,
-                                                   " texts already done.\n"))
+    EXPECT_EQ(err_, state.done == 0
+                        ? ""
+                        : absl::StrCat("encoderctl embed: Resuming: ",
+                                       state.done, " texts already done.\n"))
         << state.what;
     EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy"))) << state.what;
     EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
@@ -223,8 +224,9 @@ TEST_F(EncoderctlResumeTest, RowsOfSkippedTextsAreResumedOnlyBySkipping) {
     absl::StrAppend(&lines, "\"text ", i, "\"\n");
   Write("in.jsonl", lines);
   ASSERT_EQ(Run("whole.npy", {"--on_error=skip"}), kExitOk) << err_;
-  EXPECT_THAT(err_, HasSubstr("\n2 of 2004 texts were skipped; their rows are "
-                              "all zeros\n"));
+  EXPECT_THAT(err_,
+              HasSubstr("\nencoderctl embed: 2 of 2004 texts were skipped; "
+                        "their rows are all zeros\n"));
   FailARun({"--on_error=skip"});
   const std::string half = Read(Path("out.npy"));
 
@@ -239,10 +241,11 @@ TEST_F(EncoderctlResumeTest, RowsOfSkippedTextsAreResumedOnlyBySkipping) {
 
   EXPECT_EQ(Run("out.npy", {"--on_error=skip"}), kExitOk) << err_;
   EXPECT_EQ(err_,
-            absl::StrCat("Resuming: ", (half.size() - kNpyHeaderBytes) / 24,
+            absl::StrCat("encoderctl embed: Resuming: ",
+                         (half.size() - kNpyHeaderBytes) / 24,
                          " texts already done, 2 of them skipped.\n"
-                         "2 of 2004 texts were skipped; their rows are "
-                         "all zeros\n"));
+                         "encoderctl embed: 2 of 2004 texts were skipped; "
+                         "their rows are all zeros\n"));
   EXPECT_EQ(Read(Path("out.npy")), Read(Path("whole.npy")));
   EXPECT_EQ(Run("fresh.npy"), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("in.jsonl:3: INVALID_ARGUMENT"));

@@ -1,11 +1,18 @@
 // encoderctl at a terminal and in scripts: progress, exit codes, flags without
 // effect.
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/access_flags.h"
 #include "client/cpp/encoderctl/row_file.h"
@@ -16,6 +23,7 @@ namespace encoderd::ctl {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -44,7 +52,7 @@ TEST_F(EncoderctlTest, RefusesFlagsThatCannotTakeEffect) {
                               "plain texts"));
   EXPECT_EQ(Run({"embed", "--field=body"}, "one\n"), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("standard input is read as lines; add "
-                              "--input_format=csv, json or jsonl"));
+                              "--input_format=csv, tsv, json or jsonl"));
   const std::string file = File("in.txt", "one\n");
   EXPECT_EQ(Run({"tokenize", "--field=body", "--input", file}), kExitUsage);
   EXPECT_EQ(Run({"embed", "--input=-", "one"}, "two\n"), kExitUsage);
@@ -79,9 +87,11 @@ TEST_F(EncoderctlTest, AFailedRunSaysHowManyTextsItWrote) {
                    "--in_flight=1", "--output", out},
                   texts),
               kExitFailed);
-    EXPECT_THAT(err_, HasSubstr(embed ? "\n2 texts are written; a run resumes "
-                                        "only with an .npy\n"
-                                      : "\n2 texts are written\n"));
+    EXPECT_THAT(err_,
+                HasSubstr(embed ? "\nencoderctl embed: 2 texts are written; a "
+                                  "run resumes only with an .npy\n"
+                                : "\nencoderctl encode: 2 texts are "
+                                  "written\n"));
     const std::string written = Read(out);
     EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), 2);
   }
@@ -146,10 +156,95 @@ TEST_F(EncoderctlTest, HelpsHoweverItIsAsked) {
 
 TEST_F(EncoderctlTest, SaysOfSkippedTextsWhatTheCommandWrites) {
   ASSERT_EQ(RunBare({"embed", "--help"}), kExitOk);
-  EXPECT_THAT(out_,
-              AllOf(HasSubstr("its row is 0"), Not(HasSubstr("has no rows"))));
+  EXPECT_THAT(out_, AllOf(HasSubstr("its row is all zeros"),
+                          Not(HasSubstr("has no rows"))));
   ASSERT_EQ(RunBare({"encode", "--help"}), kExitOk);
   EXPECT_THAT(out_, HasSubstr("it has no rows"));
+}
+
+// The next line from a pipe; what came of it where it stays silent.
+std::string ReadLine(int descriptor) {
+  std::string line;
+  pollfd input = {descriptor, POLLIN, 0};
+  while (!absl::EndsWith(line, "\n") && poll(&input, 1, 20000) > 0) {
+    char c = 0;
+    if (read(descriptor, &c, 1) != 1) break;
+    line += c;
+  }
+  return line;
+}
+
+TEST_F(EncoderctlTest, AnswersEachLineOfAPipeBeforeTheNextOneIsThere) {
+  struct Live {
+    std::vector<std::string> arguments;
+    std::vector<std::string> pieces;  // each but the last has one answer
+  };
+  const std::vector<std::string> lines = {"one\n", "two\n\n", "three\nfo",
+                                          "ur\n"};
+  for (const Live& live : std::vector<Live>{
+           {{"embed"}, lines},
+           {{"embed", "--format=jsonl", "--batch_size=1"}, lines},
+           {{"encode", "--format=jsonl"}, lines},
+           {{"tokenize"}, lines},
+           {{"embed", "--input_format=jsonl"},
+            {"\"one\"\n", " \n\"two\"\n", "\n"}},
+           {{"embed", "--input_format=csv"}, {"text\none\n", "two\n", "x\n"}},
+           {{"embed", "--input_format=json"},
+            {"[\"one\",\n", "\"two\"\n", "]"}}}) {
+    int in[2], out[2];
+    ASSERT_EQ(pipe(in), 0);
+    ASSERT_EQ(pipe(out), 0);
+    std::ostringstream unused, err;
+    std::istringstream none;
+    Environment environment{none, unused, err};
+    environment.in_descriptor = in[0];
+    environment.out_descriptor = out[1];
+    std::vector<std::string> arguments = live.arguments;
+    arguments.insert(arguments.end(),
+                     {"--on_error=skip", "--target", service_.target()});
+    if (arguments[0] == "tokenize") arguments.erase(arguments.end() - 3);
+    int code = -1;
+    std::thread run([&] { code = RunEncoderctl(arguments, environment); });
+    for (size_t i = 0; i < live.pieces.size(); ++i) {
+      const std::string& piece = live.pieces[i];
+      EXPECT_EQ(write(in[1], piece.data(), piece.size()), piece.size());
+      if (i + 1 == live.pieces.size()) break;
+      EXPECT_THAT(ReadLine(out[0]), EndsWith("\n"))
+          << live.arguments[0] << piece;
+    }
+    close(in[1]);
+    run.join();
+    EXPECT_EQ(code, kExitOk) << err.str();
+    for (const int end : {in[0], out[0], out[1]}) close(end);
+  }
+}
+
+TEST_F(EncoderctlTest, SaysHowManyTextsAreWholeOnAFullDisk) {
+  EXPECT_EQ(Run({"embed", "--output=/dev/full", "one", "two"}), kExitFailed);
+  EXPECT_EQ(err_,
+            "encoderctl embed: DATA_LOSS: cannot write to /dev/full: No space "
+            "left on device\nencoderctl embed: 0 texts are written\n");
+  const auto no_signal = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  std::string texts;
+  for (int i = 0; i < 5000; ++i) texts += "one\n";
+  for (const char* name : {"out.txt", "out.jsonl"}) {
+    const std::string out = folder_.Path(name);
+    const rlimit little = {99990, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+    EXPECT_EQ(Run({"embed", "--output", out}, texts), kExitFailed);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    const std::string written = Read(out);
+    EXPECT_EQ(written.size(), 99990);
+    EXPECT_FALSE(absl::EndsWith(written, "\n"));
+    EXPECT_THAT(err_,
+                HasSubstr(absl::StrCat(
+                    "\nencoderctl embed: ",
+                    std::count(written.begin(), written.end(), '\n'),
+                    " texts are written; the last line is incomplete\n")));
+  }
+  std::signal(SIGXFSZ, no_signal);
 }
 
 TEST(InFlagsTest, NamesFlagsAndLeavesPathsAddressesAndGrpcAlone) {

@@ -18,8 +18,11 @@ using encoderd::testing::FakeEncoderService;
 using encoderd::testing::FakeError;
 using encoderd::testing::FakeVector;
 using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Le;
 using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
@@ -77,8 +80,8 @@ TEST_F(EncoderctlTest, NamesTheLineThatIsToBlameAndKeepsWhatCameBefore) {
                          "has 9 tokens; this model takes at most 8; "
                          "--truncate=end cuts it, --windows=16 averages "
                          "windows of it, --on_error=skip passes over such "
-                         "texts\n70 texts are done; to resume, correct "
-                         "this text and repeat the command\n"));
+                         "texts\nencoderctl embed: 70 texts are done; to "
+                         "resume, correct this text and repeat the command\n"));
   EXPECT_EQ(Read(out).substr(0, kNpyHeaderBytes),
             NpyHeader(70, FakeEncoderService::kHiddenSize));
   EXPECT_EQ(Run({"embed", "--input", in}), kExitFailed);
@@ -104,19 +107,19 @@ TEST_F(EncoderctlTest, CutsTextsOnlyWhenAsked) {
 
 TEST_F(EncoderctlTest, SaysWhichTextsWereCutOrComputedInWindows) {
   ASSERT_EQ(Run({"embed", "--truncate=end", "a b c d e f g", "one"}), kExitOk);
-  EXPECT_EQ(err_, "1 text was cut to max_len\n");
+  EXPECT_EQ(err_, "encoderctl embed: 1 text was cut to max_len\n");
   ASSERT_EQ(Run({"embed", "--windows=2", "--format=jsonl", "a b c d e f g",
                  "one", "a b c d e f g h"}),
             kExitOk)
       << err_;
-  EXPECT_EQ(err_, "2 texts were computed in windows\n");
+  EXPECT_EQ(err_, "encoderctl embed: 2 texts were computed in windows\n");
   EXPECT_THAT(Lines()[0], HasSubstr("\"truncated\":false,\"windows\":2,"));
   EXPECT_THAT(Lines()[1], HasSubstr("\"windows\":0,"));
   EXPECT_EQ(service_.last_options().windows().overlap(), 2u);
   const std::string out = File("windows.npy", "");
   ASSERT_EQ(Run({"embed", "--windows=2", "--output", out, "a b c d e f g"}),
             kExitOk);
-  EXPECT_EQ(err_, "1 text was computed in windows\n");
+  EXPECT_EQ(err_, "encoderctl embed: 1 text was computed in windows\n");
 }
 
 TEST_F(EncoderctlTest, SkipsBadTextsWhenAskedAndNamesThem) {
@@ -129,20 +132,37 @@ TEST_F(EncoderctlTest, SkipsBadTextsWhenAskedAndNamesThem) {
             "{\"index\":1,\"error\":{\"code\":\"INVALID_ARGUMENT\","
             "\"message\":\"inputs[1] has 9 tokens; this model takes at most "
             "8\",\"reason\":\"INPUT_TOO_LONG\"}}");
-  EXPECT_THAT(err_, StartsWith("standard input:2: skipped: INVALID_ARGUMENT "
-                               "(INPUT_TOO_LONG): inputs[1] has 9 tokens"));
-  EXPECT_THAT(err_, HasSubstr("1 of 3 texts were skipped\n"));
+  EXPECT_THAT(
+      err_, StartsWith(
+                "encoderctl embed: standard input:2: skipped: INVALID_ARGUMENT "
+                "(INPUT_TOO_LONG): inputs[1] has 9 tokens"));
+  EXPECT_THAT(err_, HasSubstr("encoderctl embed: 1 of 3 texts were skipped\n"));
   ASSERT_EQ(Run({"embed", "--on_error=skip"}, "one\n\nthree\n"), kExitOk);
   const std::vector<std::string> lines = absl::StrSplit(out_, '\n');
   ASSERT_THAT(lines, SizeIs(4));
   EXPECT_EQ(lines[1], "");
+  EXPECT_THAT(err_, HasSubstr("1 of 3 texts were skipped; each is an empty "
+                              "line, which numpy.loadtxt drops\n"));
   const std::string out = File("skipped.npy", "");
   ASSERT_EQ(Run({"encode", "--on_error=skip", "--format=npy", "--output", out},
                 "one\n\ntwo words\n"),
             kExitOk)
       << err_;
+  EXPECT_THAT(err_, HasSubstr("texts were skipped; they have no rows\n"));
   EXPECT_EQ(Read(out).substr(0, kNpyHeaderBytes),
             NpyHeader(7, FakeEncoderService::kHiddenSize));
+}
+
+TEST_F(EncoderctlTest, SendsNoMoreTextsPerCallThanTheServerTakes) {
+  service_.SetMaxInputs(3);
+  for (const char* format : {"text", "jsonl"}) {
+    ASSERT_EQ(Run({"embed", "--batch_size=100", "--format", format},
+                  "a\nb\nc\nd\ne\nf\ng\n"),
+              kExitOk)
+        << err_;
+    EXPECT_THAT(Lines(), SizeIs(7));
+    EXPECT_THAT(service_.call_sizes(), Each(Le(3)));
+  }
 }
 
 TEST_F(EncoderctlTest, PassesTheOptionsOfEncodeOn) {
@@ -281,7 +301,8 @@ TEST_F(EncoderctlTest, PrintsTheServersOwnWords) {
 
 TEST_F(EncoderctlTest, ShowsProgressOnlyWhereItIsWanted) {
   ASSERT_EQ(Run({"embed", "--progress=always", "one"}), kExitOk);
-  EXPECT_THAT(err_, HasSubstr("\r1 text  "));
+  EXPECT_THAT(err_, AllOf(HasSubstr("\r1 text  "), HasSubstr("\r1 text in "),
+                          EndsWith(" texts/s\n")));
   ASSERT_EQ(Run({"embed", "one"}), kExitOk);
   EXPECT_THAT(err_, IsEmpty());
 }
@@ -293,7 +314,8 @@ TEST_F(EncoderctlTest, HelpsWithEveryCommand) {
     EXPECT_THAT(overview, HasSubstr(absl::StrCat("  ", command.name, " ")));
     ASSERT_EQ(RunBare({command.name, "--help"}), kExitOk);
     const bool asks = std::string(command.name) != "completion";
-    for (const char* flag : {"localhost:8400)", "--tls", "--FLAG"}) {
+    for (const char* flag :
+         {"localhost:8400)", "encoderctl help connection\n", "--FLAG"}) {
       EXPECT_EQ(absl::StrContains(out_, flag), asks) << command.name << flag;
     }
     EXPECT_THAT(out_, HasSubstr(absl::StrCat("\nexamples:\n")));
@@ -308,6 +330,11 @@ TEST_F(EncoderctlTest, HelpsWithEveryCommand) {
   }
   ASSERT_EQ(RunBare({"embed", "--help"}), kExitOk);
   EXPECT_THAT(out_, HasSubstr("auto: npy if --output ends in .npy"));
+  EXPECT_THAT(out_, AllOf(HasSubstr("texts of one call, 1 to 65536;"),
+                          Not(HasSubstr("--ca_file=FILE"))));
+  ASSERT_EQ(RunBare({"help", "connection"}), kExitOk);
+  EXPECT_THAT(out_, AllOf(HasSubstr("  --tls["), HasSubstr("--ca_file=FILE"),
+                          HasSubstr("--token_file=FILE")));
   ASSERT_EQ(RunBare({"--version"}), kExitOk);
   EXPECT_THAT(out_, StartsWith("encoderctl "));
 }

@@ -101,6 +101,25 @@ TEST_F(ListsTest, KeepsTheOrderOfTheListWhenAnEarlyCallIsSlow) {
   }
 }
 
+TEST_F(ListsTest, HandsAnswersOverWhileTheSourceIsSilent) {
+  int given = 0, answered = 0;
+  ClientOptions options;
+  options.ready = [&] { return answered == given; };
+  const absl::Status status = Connect(options)->EmbedEach(
+      [&](v1::Input* input) -> absl::StatusOr<bool> {
+        EXPECT_EQ(answered, given);
+        input->set_text("one");
+        return given++ < 3;
+      },
+      {},
+      [&](const EmbeddingMatrix& rows) {
+        answered += static_cast<int>(rows.rows);
+        return absl::OkStatus();
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(service_.call_sizes(), ElementsAreArray({1, 1, 1}));
+}
+
 TEST_F(ListsTest, KeepsABoundedNumberOfCallsInFlight) {
   service_.HoldUntilTogether(3);
   ClientOptions options;

@@ -99,8 +99,8 @@ TEST(CsvReaderTest, RefusesARowOfAnotherWidthAndGoesOnBehindIt) {
   EXPECT_THAT(Csv("id,text\n1,one, and more\n2\n3,three\n"),
               ElementsAre("!has 3 fields; the first row has 2: quote a field "
                           "that holds a comma",
-                          "!has 1 fields; the first row has 2: quote a field "
-                          "that holds a comma",
+                          "!has 1 field; the first row has 2: add the missing "
+                          "ones, or quote a field that holds a line break",
                           "three"));
   EXPECT_THAT(Csv("text\n\"one\" more\ntwo\n"),
               ElementsAre("!has text after a closing quote: double the quotes "
@@ -127,8 +127,9 @@ TEST(CsvReaderTest, RefusesARowOfMoreFieldsThanItKeeps) {
 TEST(CsvReaderTest, NamesTheColumnsWhereTheFieldIsNone) {
   EXPECT_THAT(
       Csv("id,body\n1,one\n"),
-      ElementsAre("begin: the first row names no column \"text\"; "
-                  "available: id, body; name one of them with --field"));
+      ElementsAre(
+          "begin: the first row names no column \"text\"; "
+          "available: \"id\", \"body\"; name one of them with --field"));
   EXPECT_THAT(Csv("id;text\n1;one\n"),
               ElementsAre(HasSubstr("separate columns by commas")));
   EXPECT_THAT(Csv("text,text\na,b\n"),
@@ -287,8 +288,8 @@ TEST_F(RecordSourceTest, NamesRowsAndElements) {
 }
 
 TEST_F(RecordSourceTest, RefusesFilesOfOtherFormatsByName) {
-  for (const char* name :
-       {"x.parquet", "x.xlsx", "x.GZ", "x.csv.gz", "x.tsv", "x.npy", "x.zip"}) {
+  for (const char* name : {"x.parquet", "x.xlsx", "x.GZ", "x.csv.gz",
+                           "x.tsv.gz", "x.npy", "x.zip"}) {
     folder_.Write(name, "bytes");
     TextInput input;
     input.file = folder_.Path(name);

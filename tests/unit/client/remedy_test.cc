@@ -54,7 +54,7 @@ TEST_F(RemedyTest, NamesWhatTakesATextAndOnlyWhereTheCommandHasIt) {
             "--on_error=skip passes over such texts");
   EXPECT_EQ(
       OfReason(kInvalid, "INVALID_UTF8"),
-      "; if the file has another encoding: iconv -f LATIN1 -t UTF-8 FILE; "
+      "; if the file has another encoding: iconv -f ENCODING -t UTF-8 FILE; "
       "--on_error=skip passes over such texts");
   EXPECT_EQ(OfReason(kInvalid, ""), "; --on_error=skip passes over such texts");
   EXPECT_EQ(OfReason(kInvalid, "LAYER_OUT_OF_RANGE", {}), "");
@@ -65,7 +65,7 @@ TEST_F(RemedyTest, TakesThePlaceOfTheAdviceOfTheServer) {
                              ": shorten it, or set options.truncate",
                              ": shorten it; token ids are never cut"}) {
     const auto described = [&](const char* reason) {
-      return DescribeWithoutAdvice(
+      return DescribeInFlags(
           client::MakeError(kInvalid, absl::StrCat("9 tokens", advice), reason,
                             {}),
           flags_);

@@ -12,13 +12,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/error.h"
+#include "tests/support/temp_folder.h"
 
 namespace encoderd::ctl {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class TextSourceTest : public ::testing::Test {
@@ -61,6 +64,28 @@ TEST_F(TextSourceTest, ReadsLinesWithAndWithoutTheirEnds) {
   EXPECT_EQ(source_->NameOf(3), "standard input:4");
 }
 
+TEST_F(TextSourceTest, TheShareIsThatOfTheTextsThatAreTold) {
+  TextInput input;
+  input.arguments = {"a", "b", "c", "d"};
+  const auto arguments = TextSource::Open(std::move(input));
+  ASSERT_TRUE(arguments.ok());
+  EXPECT_EQ((*arguments)->Share(1), 0.25);
+  const TempFolder folder;
+  folder.Write("in.txt", "a\nb\nc\nd\n");
+  input = TextInput();
+  input.file = folder.Path("in.txt");
+  const auto file = TextSource::Open(std::move(input));
+  ASSERT_TRUE(file.ok());
+  std::string text;
+  absl::Status refused;
+  EXPECT_EQ((*file)->Share(0), 0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(*(*file)->Next(&text, &refused));
+  }
+  EXPECT_EQ((*file)->Share(1), 0.25);
+  EXPECT_EQ((*file)->Share(2), 0.5);
+}
+
 TEST_F(TextSourceTest, EmptyLinesAtTheEndAreNoTextsAndBlanksAreOne) {
   Read("one\n\n  \n\r\n\n", "lines");
   EXPECT_THAT(texts_, ElementsAre("one", "", "  "));
@@ -86,7 +111,8 @@ TEST_F(TextSourceTest, AByteOrderMarkIsNoPartOfTheFirstText) {
 TEST_F(TextSourceTest, ANulInALineOrARowIsABadTextAndInJsonIsMeant) {
   const std::string nul(1, '\0');
   const std::string words =
-      ", as binary files and UTF-16 have; convert the file to UTF-8";
+      "; to convert texts separated by NULs: tr '\\0' '\\n'; UTF-16: iconv -f "
+      "UTF-16LE -t UTF-8";
   Read("one\nt" + nul + "o\nthree\n", "lines");
   EXPECT_THAT(
       texts_,
@@ -124,6 +150,19 @@ TEST_F(TextSourceTest, ReadsStringsAndFieldsOfJsonLines) {
       "\"one\"\r\n {\"id\": 7, \"text\": \"two\\nlines\"} \n\"\\ud83d\\ude00\"",
       "jsonl");
   EXPECT_THAT(texts_, ElementsAre("one", "two\nlines", "\xf0\x9f\x98\x80"));
+}
+
+TEST_F(TextSourceTest, SaysHowToReadAnArrayThatIsNamedAsLines) {
+  const std::string hint =
+      "; if the input is one JSON array: --input_format=json";
+  for (const char* array : {"[\n\"one\"\n]\n", " [\"one\", \"two\"]\n"}) {
+    texts_.clear();
+    Read(array, "jsonl");
+    EXPECT_THAT(texts_[0], EndsWith(hint));
+  }
+  texts_.clear();
+  Read("\"one\"\n[]\n", "jsonl");
+  EXPECT_THAT(texts_[1], Not(EndsWith(hint)));
 }
 
 TEST_F(TextSourceTest, BlankJsonLinesAtTheEndAreNoTexts) {

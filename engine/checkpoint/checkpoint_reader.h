@@ -1,5 +1,6 @@
-// Checkpoint names -> weights by role, as the model's tensor table says. F16
-// and BF16 tensors are widened to float (exact). One thread.
+// Checkpoint names -> weights by role, as the model's tensor table says. The
+// tables of the embedding block stay in the dtype of the file; other F16 and
+// BF16 tensors are widened to float (exact). One thread.
 #ifndef ENCODERD_ENGINE_CHECKPOINT_CHECKPOINT_READER_H_
 #define ENCODERD_ENGINE_CHECKPOINT_CHECKPOINT_READER_H_
 
@@ -65,9 +66,8 @@ class CheckpointReader : public WeightSource {
     return Read(role, layer, &linear->weight, &linear->bias);
   }
   absl::Status Read(Role role, int32_t layer, NormWeights* norm) const;
-  absl::Status ReadTable(Role role, HostMatrix* table) const {
-    return Read(role, 0, table, nullptr);
-  }
+  // Of the one tensor of the role, in its dtype; no rows where there is none.
+  absl::Status ReadTable(Role role, HostTable* table) const;
 
   const CheckpointFiles files_;
   const std::string prefix_;

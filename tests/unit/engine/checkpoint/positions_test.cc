@@ -89,9 +89,9 @@ TEST(PositionsTest, ALearnedTableIsReadAndItsErrorsPassedOn) {
   const HostMatrix table = {2, 2, {1, 2, 3, 4}};
   const auto rows = LearnedPositions().Rows(2, 2, [&] { return table; });
   ASSERT_THAT(rows, IsOk());
-  EXPECT_EQ(rows->data, table.data);
+  EXPECT_EQ(rows->floats, table.data);
   EXPECT_THAT(LearnedPositions().Rows(2, 2,
-                                      []() -> absl::StatusOr<HostMatrix> {
+                                      []() -> absl::StatusOr<HostTable> {
                                         return absl::DataLossError("torn");
                                       }),
               IsError(kDataLoss, "torn"));

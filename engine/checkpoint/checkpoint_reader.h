@@ -4,6 +4,7 @@
 #ifndef ENCODERD_ENGINE_CHECKPOINT_CHECKPOINT_READER_H_
 #define ENCODERD_ENGINE_CHECKPOINT_CHECKPOINT_READER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -39,8 +40,12 @@ class CheckpointReader : public WeightSource {
   const std::vector<std::string>& notes() const { return notes_; }
 
   // SHA-256 of the weight file, lower-case hex; of several shards: of their
-  // digests, in the order of their names, joined by newlines.
-  absl::StatusOr<std::string> Sha256() const { return files_.Sha256(); }
+  // digests, in the order of their names, joined by newlines. Another thread
+  // may ask. stop: as in Sha256OfFile.
+  absl::StatusOr<std::string> Sha256(
+      const std::atomic<bool>* stop = nullptr) const {
+    return files_.Sha256(stop);
+  }
 
  private:
   using Tensor = CheckpointFiles::Tensor;

@@ -113,7 +113,7 @@ struct F16 {
     const H half = *reinterpret_cast<const HAny*>(p);
 #if defined(__AVX512F__)
     return reinterpret_cast<F>(
-        _mm512_cvtph_ps(reinterpret_cast<__m256i>(half)));
+        _mm512_maskz_cvtph_ps(0xffff, reinterpret_cast<__m256i>(half)));
 #else
     const U wide = __builtin_convertvector(half, U);
     const U size = (wide & 0x7fff) << 13;

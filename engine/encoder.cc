@@ -149,7 +149,7 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
   Preparer prepare(encoder->device_.get(), config);
   absl::StatusOr<OuterWeights> outer = source->ReadOuter();
   if (!outer.ok()) return outer.status();
-  encoder->position_rows_ = outer->embeddings.position;
+  encoder->position_rows_ = outer->embeddings.position.Widened();
   if (encoder->position_rows_.rows == 0 && !config.rotations.empty()) {
     const Rotation& first = config.rotations.front();
     encoder->position_rows_ =

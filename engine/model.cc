@@ -15,6 +15,7 @@
 #include "engine/checkpoint/model_folder.h"
 #include "engine/checkpoint/sentence_modules.h"
 #include "engine/device/device.h"
+#include "engine/digest_thread.h"
 #include "engine/encoder.h"
 #include "engine/fingerprint.h"
 #include "engine/head_session.h"
@@ -87,9 +88,9 @@ class LoadedModel : public Model {
 
 // Of the encoder's weights; with weights after pooling: of all their digests,
 // joined by newlines.
-absl::StatusOr<std::string> Digest(CheckpointReader* checkpoint,
+absl::StatusOr<std::string> Digest(DigestThread* weights,
                                    const HeadCheckpoint& head) {
-  absl::StatusOr<std::string> digest = checkpoint->Sha256();
+  absl::StatusOr<std::string> digest = weights->Wait();
   if (!digest.ok() || head.sha256.empty()) return digest;
   return Sha256OfString(
       absl::StrCat(*digest, "\n", absl::StrJoin(head.sha256, "\n")));
@@ -128,6 +129,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
       CheckpointReader::Open(folder, *config);
   if (!checkpoint.ok()) return checkpoint.status();
   Append((*checkpoint)->notes(), &info);
+  DigestThread digest_of_weights(checkpoint->get());
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(
       options.device, options.dtype, options.tuning_folder, options.products);
   if (!device.ok()) return device.status();
@@ -143,14 +145,14 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   info.dtype = (*encoder)->device().products();
   absl::StatusOr<HeadCheckpoint> head = ReadHead(folder, config->head);
   if (!head.ok()) return head.status();
-  absl::StatusOr<std::string> digest = Digest(checkpoint->get(), *head);
+  absl::StatusOr<std::string> digest = Digest(&digest_of_weights, *head);
   if (!digest.ok()) return digest.status();
   info.weights_sha256 = *std::move(digest);
   info.config = *std::move(config);
   absl::StatusOr<std::string> fingerprint = Fingerprint(info, **tokenizer);
   if (!fingerprint.ok()) return fingerprint.status();
   info.fingerprint = *std::move(fingerprint);
-  checkpoint->reset();
+  checkpoint->reset();  // nobody reads it any more
   TrimHeap();
   return std::make_shared<const LoadedModel>(
       std::move(info), *std::move(tokenizer), *std::move(encoder),

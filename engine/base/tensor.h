@@ -23,6 +23,25 @@ struct HostMatrix {
   const float* Row(int64_t r) const { return data.data() + r * cols; }
 };
 
+// Owner of a table [rows, cols] in the dtype that its file has: floats, or the
+// bits of half floats, never both.
+struct HostTable {
+  HostTable() = default;
+  // Of zeros.
+  HostTable(int64_t rows, int64_t cols, DType dtype);
+  HostTable(HostMatrix matrix);  // NOLINT: a matrix is a table of floats
+
+  // The same values as floats (exact).
+  HostMatrix Widened() const;
+  const void* data() const;
+
+  int64_t rows = 0;
+  int64_t cols = 0;
+  DType dtype = DType::kF32;
+  std::vector<float> floats;     // rows * cols values, row-major: of kF32
+  std::vector<uint16_t> halves;  // of kBF16 and kF16
+};
+
 }  // namespace encoderd
 
 #endif  // ENCODERD_ENGINE_BASE_TENSOR_H_

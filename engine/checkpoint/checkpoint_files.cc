@@ -116,10 +116,11 @@ absl::Status CheckpointFiles::OpenSharded(const std::string& folder,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> CheckpointFiles::Sha256() const {
+absl::StatusOr<std::string> CheckpointFiles::Sha256(
+    const std::atomic<bool>* stop) const {
   std::vector<std::string> digests;
   for (const auto& file : files_) {
-    absl::StatusOr<std::string> digest = Sha256OfFile(file->file());
+    absl::StatusOr<std::string> digest = Sha256OfFile(file->file(), stop);
     if (!digest.ok()) return digest.status();
     digests.push_back(*std::move(digest));
   }

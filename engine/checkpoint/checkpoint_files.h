@@ -3,6 +3,7 @@
 #ifndef ENCODERD_ENGINE_CHECKPOINT_CHECKPOINT_FILES_H_
 #define ENCODERD_ENGINE_CHECKPOINT_CHECKPOINT_FILES_H_
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,7 +34,9 @@ class CheckpointFiles {
 
   // Of the file; of several: of their digests, in the order of their names,
   // joined by newlines.
-  absl::StatusOr<std::string> Sha256() const;
+  // stop: as in Sha256OfFile.
+  absl::StatusOr<std::string> Sha256(
+      const std::atomic<bool>* stop = nullptr) const;
 
  private:
   absl::Status OpenSharded(const std::string& folder,

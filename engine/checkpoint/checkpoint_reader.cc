@@ -41,6 +41,12 @@ absl::StatusOr<std::string> FindPrefix(const CheckpointFiles& files,
   return found[0];
 }
 
+// Of a tensor that CheckTensor takes.
+DType DTypeOf(const TensorEntry& entry) {
+  if (entry.dtype == "F32") return DType::kF32;
+  return entry.dtype == "F16" ? DType::kF16 : DType::kBF16;
+}
+
 // stored [in,out] -> out [out,in]
 void Transpose(const std::vector<float>& stored, int64_t in, int64_t out,
                float* to) {
@@ -228,24 +234,38 @@ absl::Status CheckpointReader::Read(Role role, int32_t layer,
   return status;
 }
 
+absl::Status CheckpointReader::ReadTable(Role role, HostTable* table) const {
+  const auto module = std::find_if(
+      modules_.begin(), modules_.end(),
+      [role](const CheckpointModule& one) { return one.row->role == role; });
+  if (module == modules_.end()) return absl::OkStatus();
+  const Tensor* tensor = Find(module->name, ".weight");
+  const TensorEntry& entry = *tensor->entry;
+  *table = HostTable(module->out, module->in, DTypeOf(entry));
+  return table->dtype == DType::kF32
+             ? tensor->file->ReadFloats(entry, table->floats.data())
+             : tensor->file->ReadHalves(entry, table->halves.data());
+}
+
 absl::StatusOr<OuterWeights> CheckpointReader::ReadOuter() {
   OuterWeights weights;
   EmbeddingWeights& embeddings = weights.embeddings;
   absl::Status status = ReadTable(Role::kToken, &embeddings.token);
-  const auto read = [this]() -> absl::StatusOr<HostMatrix> {
-    HostMatrix table;
+  const auto read = [this]() -> absl::StatusOr<HostTable> {
+    HostTable table;
     const absl::Status read = ReadTable(Role::kPosition, &table);
     if (!read.ok()) return read;
     return table;
   };
-  absl::StatusOr<HostMatrix> positions = config_.position_scheme->Rows(
+  absl::StatusOr<HostTable> positions = config_.position_scheme->Rows(
       config_.max_position_embeddings, config_.table_columns(), read);
   status.Update(positions.status());
   if (positions.ok()) embeddings.position = *std::move(positions);
   status.Update(ReadTable(Role::kSegment, &embeddings.segment));
   status.Update(Read(Role::kEmbeddingNorm, 0, &embeddings.norm));
   status.Update(Read(Role::kProjection, 0, &weights.projection));
-  status.Update(ReadTable(Role::kAttentionBias, &weights.attention_bias));
+  status.Update(
+      Read(Role::kAttentionBias, 0, &weights.attention_bias, nullptr));
   status.Update(Read(Role::kFinalNorm, 0, &weights.final_norm));
   if (!status.ok()) return status;
   return weights;

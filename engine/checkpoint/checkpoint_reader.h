@@ -1,8 +1,10 @@
-// Checkpoint names -> weights by role, as the model's tensor table says. F16
-// and BF16 tensors are widened to float (exact). One thread.
+// Checkpoint names -> weights by role, as the model's tensor table says. The
+// tables of the embedding block stay in the dtype of the file; other F16 and
+// BF16 tensors are widened to float (exact). One thread.
 #ifndef ENCODERD_ENGINE_CHECKPOINT_CHECKPOINT_READER_H_
 #define ENCODERD_ENGINE_CHECKPOINT_CHECKPOINT_READER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -38,8 +40,12 @@ class CheckpointReader : public WeightSource {
   const std::vector<std::string>& notes() const { return notes_; }
 
   // SHA-256 of the weight file, lower-case hex; of several shards: of their
-  // digests, in the order of their names, joined by newlines.
-  absl::StatusOr<std::string> Sha256() const { return files_.Sha256(); }
+  // digests, in the order of their names, joined by newlines. Another thread
+  // may ask. stop: as in Sha256OfFile.
+  absl::StatusOr<std::string> Sha256(
+      const std::atomic<bool>* stop = nullptr) const {
+    return files_.Sha256(stop);
+  }
 
  private:
   using Tensor = CheckpointFiles::Tensor;
@@ -65,9 +71,8 @@ class CheckpointReader : public WeightSource {
     return Read(role, layer, &linear->weight, &linear->bias);
   }
   absl::Status Read(Role role, int32_t layer, NormWeights* norm) const;
-  absl::Status ReadTable(Role role, HostMatrix* table) const {
-    return Read(role, 0, table, nullptr);
-  }
+  // Of the one tensor of the role, in its dtype; no rows where there is none.
+  absl::Status ReadTable(Role role, HostTable* table) const;
 
   const CheckpointFiles files_;
   const std::string prefix_;

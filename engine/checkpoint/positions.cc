@@ -14,8 +14,8 @@ class Learned : public PositionScheme {
  public:
   const char* name() const override { return "learned"; }
   bool has_table() const override { return true; }
-  absl::StatusOr<HostMatrix> Rows(int64_t, int64_t,
-                                  const ReadTable& read) const override {
+  absl::StatusOr<HostTable> Rows(int64_t, int64_t,
+                                 const ReadTable& read) const override {
     return read();
   }
 };
@@ -42,8 +42,8 @@ class Sinusoidal : public PositionScheme {
  public:
   const char* name() const override { return "sinusoidal"; }
   bool has_table() const override { return false; }
-  absl::StatusOr<HostMatrix> Rows(int64_t rows, int64_t hidden_size,
-                                  const ReadTable&) const override {
+  absl::StatusOr<HostTable> Rows(int64_t rows, int64_t hidden_size,
+                                 const ReadTable&) const override {
     HostMatrix table = {rows, hidden_size,
                         std::vector<float>(rows * hidden_size)};
     for (int64_t p = 0; p < rows; ++p) {
@@ -58,8 +58,8 @@ class Rotary : public PositionScheme {
   const char* name() const override { return "rotary"; }
   bool has_table() const override { return false; }
   bool adds_rows() const override { return false; }
-  absl::StatusOr<HostMatrix> Rows(int64_t, int64_t hidden_size,
-                                  const ReadTable&) const override {
+  absl::StatusOr<HostTable> Rows(int64_t, int64_t hidden_size,
+                                 const ReadTable&) const override {
     return HostMatrix{0, hidden_size, {}};
   }
 };

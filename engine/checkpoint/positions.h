@@ -35,7 +35,7 @@ inline constexpr int64_t kMaxGeneratedRows = 65536;
 class PositionScheme {
  public:
   // Reads the checkpoint's table [P,H].
-  using ReadTable = std::function<absl::StatusOr<HostMatrix>()>;
+  using ReadTable = std::function<absl::StatusOr<HostTable>()>;
 
   virtual ~PositionScheme() = default;
 
@@ -51,8 +51,8 @@ class PositionScheme {
   // Rows [rows,hidden_size] of the embedding block; zero rows: the block adds
   // nothing. `read` is called by schemes with a table only; its errors are
   // passed on.
-  virtual absl::StatusOr<HostMatrix> Rows(int64_t rows, int64_t hidden_size,
-                                          const ReadTable& read) const = 0;
+  virtual absl::StatusOr<HostTable> Rows(int64_t rows, int64_t hidden_size,
+                                         const ReadTable& read) const = 0;
 
   // True: attention adds a bias to each score, by head and by how many tokens
   // the key stands after the query. Places are counted in the sequence: the

@@ -50,12 +50,13 @@ struct NormRef {
   bool operator==(const NormRef&) const = default;
 };
 
-// Tables whose rows an embedding sums, of floats on a CPU and of the device's
-// dtype on a card. Null adds nothing.
+// Tables whose rows an embedding sums, all of one dtype: on a CPU the
+// checkpoint's, on a card the device's. Null adds nothing.
 struct TablesRef {
   const void* token = nullptr;     // [V,cols]
   const void* position = nullptr;  // [P,cols]
   const void* segment = nullptr;   // [S,cols]
+  DType dtype = DType::kF32;
 
   bool operator==(const TablesRef&) const = default;
 };

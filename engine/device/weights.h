@@ -28,10 +28,10 @@ struct LinearWeights {
 };
 
 struct EmbeddingWeights {
-  HostMatrix token;     // [V,E]
-  HostMatrix position;  // [P,E]; zero rows: the scheme adds nothing here
-  HostMatrix segment;   // [S,E]; zero rows: the model has no segments
-  NormWeights norm;     // [E]; empty: the sums stay as they are
+  HostTable token;     // [V,E]
+  HostTable position;  // [P,E]; zero rows: the scheme adds nothing here
+  HostTable segment;   // [S,E]; zero rows: the model has no segments
+  NormWeights norm;    // [E]; empty: the sums stay as they are
 };
 
 }  // namespace encoderd

@@ -28,6 +28,27 @@ uint32_t ShiftRounding(uint32_t bits, int count) {
   return (bits + half - 1 + ((bits >> count) & 1)) >> count;
 }
 
+// Index of the first value whose exponent, under `mask`, is all ones; -1: none.
+// Without a branch within a block, so that the loop vectorizes.
+template <typename Value, typename Bits>
+int64_t FindFullExponent(const Value* values, int64_t count, Bits mask) {
+  constexpr int64_t kBlock = 4096;
+  const auto exponent = [mask](Value value) -> Bits {
+    return std::bit_cast<Bits>(value) & mask;
+  };
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, count);
+    Bits largest = 0;
+    for (int64_t i = begin; i < end; ++i)
+      largest = std::max(largest, exponent(values[i]));
+    if (largest != mask) continue;
+    for (int64_t i = begin; i < end; ++i) {
+      if (exponent(values[i]) == mask) return i;
+    }
+  }
+  return -1;
+}
+
 }  // namespace
 
 void WidenF16(const uint16_t* in, int64_t count, float* out) {
@@ -73,21 +94,15 @@ uint8_t NarrowToE4m3(float value) {
 }
 
 int64_t FindNonFinite(const float* values, int64_t count) {
-  constexpr int64_t kBlock = 4096;
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    const int64_t end = std::min(begin + kBlock, count);
-    uint32_t largest = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      const auto bits = std::bit_cast<uint32_t>(values[i]);
-      largest = std::max(largest, bits & kExponentMask);
-    }
-    if (largest != kExponentMask) continue;
-    for (int64_t i = begin; i < end; ++i) {
-      const auto bits = std::bit_cast<uint32_t>(values[i]);
-      if ((bits & kExponentMask) == kExponentMask) return i;
-    }
-  }
-  return -1;
+  return FindFullExponent(values, count, kExponentMask);
+}
+
+int64_t FindNonFiniteF16(const uint16_t* bits, int64_t count) {
+  return FindFullExponent(bits, count, uint16_t{0x7c00});
+}
+
+int64_t FindNonFiniteBF16(const uint16_t* bits, int64_t count) {
+  return FindFullExponent(bits, count, uint16_t{0x7f80});
 }
 
 }  // namespace encoderd

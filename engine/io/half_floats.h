@@ -22,6 +22,8 @@ uint8_t NarrowToE4m3(float value);
 
 // Index of the first NaN or infinity; -1: none.
 int64_t FindNonFinite(const float* values, int64_t count);
+int64_t FindNonFiniteF16(const uint16_t* bits, int64_t count);
+int64_t FindNonFiniteBF16(const uint16_t* bits, int64_t count);
 
 }  // namespace encoderd
 

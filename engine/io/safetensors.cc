@@ -16,6 +16,17 @@ absl::Status InFile(const absl::Status& status, absl::string_view name) {
                       absl::StrCat(name, ": ", status.message()));
 }
 
+bool IsHalf(const TensorEntry& tensor) {
+  return tensor.dtype == "F16" || tensor.dtype == "BF16";
+}
+
+absl::Status NotFinite(absl::string_view file, const TensorEntry& tensor,
+                       float value, int64_t index) {
+  return absl::DataLossError(
+      absl::StrCat(file, ": tensor ", Quote(tensor.name), " has the value ",
+                   value, " at index ", index, "; weights must be finite"));
+}
+
 }  // namespace
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& folder,
@@ -72,7 +83,7 @@ absl::Status SafetensorsFile::ReadFloats(const TensorEntry& tensor,
   if (tensor.dtype == "F32") {
     const absl::Status read = ReadBytes(tensor, 0, out, values * 4);
     if (!read.ok()) return read;
-  } else if (tensor.dtype == "F16" || tensor.dtype == "BF16") {
+  } else if (IsHalf(tensor)) {
     const auto widen = tensor.dtype == "F16" ? &WidenF16 : &WidenBF16;
     constexpr int64_t kChunk = kChunkBytes / 2;
     std::vector<uint16_t> chunk(std::min(kChunk, values));
@@ -89,12 +100,26 @@ absl::Status SafetensorsFile::ReadFloats(const TensorEntry& tensor,
         tensor.dtype, "; weights are F32, F16 or BF16"));
   }
   const int64_t bad = FindNonFinite(out, values);
-  if (bad >= 0) {
-    return absl::DataLossError(absl::StrCat(
-        file_.name(), ": tensor ", Quote(tensor.name), " has the value ",
-        out[bad], " at index ", bad, "; weights must be finite"));
-  }
+  if (bad >= 0) return NotFinite(file_.name(), tensor, out[bad], bad);
   return absl::OkStatus();
+}
+
+absl::Status SafetensorsFile::ReadHalves(const TensorEntry& tensor,
+                                         uint16_t* out) const {
+  if (!IsHalf(tensor)) {
+    return absl::InternalError(absl::StrCat(
+        "halves of tensor ", Quote(tensor.name), " of ", tensor.dtype));
+  }
+  const int64_t values = tensor.num_values();
+  const absl::Status read = ReadBytes(tensor, 0, out, values * 2);
+  if (!read.ok()) return read;
+  const bool is_f16 = tensor.dtype == "F16";
+  const int64_t bad =
+      is_f16 ? FindNonFiniteF16(out, values) : FindNonFiniteBF16(out, values);
+  if (bad < 0) return absl::OkStatus();
+  float value;
+  (is_f16 ? WidenF16 : WidenBF16)(out + bad, 1, &value);
+  return NotFinite(file_.name(), tensor, value, bad);
 }
 
 }  // namespace encoderd

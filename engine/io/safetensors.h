@@ -35,6 +35,9 @@ class SafetensorsFile {
   // UNIMPLEMENTED for other dtypes; DATA_LOSS for a value that is NaN or
   // infinite (tensor and index named) and for a file that ends early.
   absl::Status ReadFloats(const TensorEntry& tensor, float* out) const;
+  // All values of an F16 or BF16 tensor into out [num_values], as bits;
+  // INTERNAL for another, else errors as of ReadFloats.
+  absl::Status ReadHalves(const TensorEntry& tensor, uint16_t* out) const;
 
  private:
   SafetensorsFile(File file, int64_t data_begin,

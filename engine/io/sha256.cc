@@ -40,11 +40,13 @@ class Hasher {
 
 }  // namespace
 
-absl::StatusOr<std::string> Sha256OfFile(const File& file) {
+absl::StatusOr<std::string> Sha256OfFile(const File& file,
+                                         const std::atomic<bool>* stop) {
   constexpr int64_t kChunk = 1 << 20;
   std::vector<char> chunk(std::min(kChunk, file.size()));
   Hasher hasher;
   for (int64_t offset = 0; offset < file.size(); offset += kChunk) {
+    if (stop != nullptr && *stop) return absl::CancelledError("stopped");
     const int64_t count = std::min(kChunk, file.size() - offset);
     const absl::Status read = file.ReadAt(offset, chunk.data(), count);
     if (!read.ok()) return read;

@@ -3,6 +3,7 @@
 #ifndef ENCODERD_ENGINE_IO_SHA256_H_
 #define ENCODERD_ENGINE_IO_SHA256_H_
 
+#include <atomic>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -11,8 +12,10 @@
 
 namespace encoderd {
 
-// Lower-case hex, 64 characters. DATA_LOSS when the file ends early.
-absl::StatusOr<std::string> Sha256OfFile(const File& file);
+// Lower-case hex, 64 characters. DATA_LOSS when the file ends early; CANCELLED
+// soon after `stop`, which may be null, is true.
+absl::StatusOr<std::string> Sha256OfFile(
+    const File& file, const std::atomic<bool>* stop = nullptr);
 absl::StatusOr<std::string> Sha256OfString(absl::string_view text);
 
 }  // namespace encoderd

@@ -52,7 +52,8 @@ FakeModel::FakeModel(const FakeModelOptions& options)
   info_.parameters = CountParameters(config);
   position_rows_ = SinusoidalPositions()
                        .Rows(options.positions, options.hidden_size, nullptr)
-                       .value();
+                       .value()
+                       .Widened();
 }
 
 absl::StatusOr<std::shared_ptr<FakeModel>> FakeModel::Load(

@@ -196,12 +196,12 @@ def vocabulary(spec):
     return words
 
 
-def weight_files(spec):
+def weight_files(spec, draw=values):
     """Pairs of file name and content; the index of shards included."""
     prefix, shards = spec["prefix"], spec["shards"]
     contents = [
         (prefix + name, shape,
-         tensor_bytes(spec["dtype"], values(spec, role, name, shape, fan_in)))
+         tensor_bytes(spec["dtype"], draw(spec, role, name, shape, fan_in)))
         for role, name, shape, fan_in in tensors(spec)]
     if shards == 1:
         yield "model.safetensors", safetensors(spec["dtype"], contents)
@@ -216,11 +216,11 @@ def weight_files(spec):
     yield "model.safetensors.index.json", json.dumps(index).encode()
 
 
-def write(spec, folder):
+def write(spec, folder, draw=values):
     """Writes the model folder, as sentence-transformers lays it out."""
     folder = pathlib.Path(folder)
     (folder / "1_Pooling").mkdir(parents=True, exist_ok=True)
-    for name, content in weight_files(spec):
+    for name, content in weight_files(spec, draw):
         (folder / name).write_bytes(content)
 
     def put(name, value):

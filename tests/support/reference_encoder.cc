@@ -37,7 +37,10 @@ int64_t Bucket(int64_t query, int64_t key) {
 
 ReferenceEncoder::ReferenceEncoder(const ModelConfig& config,
                                    WeightSource* source, RoundRow round)
-    : config_(config), round_(std::move(round)), outer_(*source->ReadOuter()) {
+    : config_(config), round_(std::move(round)), outer_(*source->ReadOuter()),
+      token_(outer_.embeddings.token.Widened()),
+      position_(outer_.embeddings.position.Widened()),
+      segment_(outer_.embeddings.segment.Widened()) {
   for (int32_t l = 0; l < config.distinct_layers(); ++l)
     layers_.push_back(*source->ReadLayer(l));
 }
@@ -197,11 +200,11 @@ std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
         sequence.segment_ids.empty() ? 0 : sequence.segment_ids[i];
     for (int64_t e = 0; e < columns; ++e) {
       double& sum = states[i * columns + e];
-      sum = outer_.embeddings.token.Row(sequence.token_ids[i])[e];
-      if (outer_.embeddings.segment.rows > 0)
-        sum += outer_.embeddings.segment.Row(segment)[e];
-      if (outer_.embeddings.position.rows > 0)
-        position[i * columns + e] = outer_.embeddings.position.Row(at)[e];
+      sum = token_.Row(sequence.token_ids[i])[e];
+      if (segment_.rows > 0)
+        sum += segment_.Row(segment)[e];
+      if (position_.rows > 0)
+        position[i * columns + e] = position_.Row(at)[e];
     }
   }
   if (layer == kTableSum) {

@@ -50,6 +50,9 @@ class ReferenceEncoder {
   const ModelConfig config_;
   const RoundRow round_;
   const OuterWeights outer_;
+  const HostMatrix token_;  // of outer_, as floats
+  const HostMatrix position_;
+  const HostMatrix segment_;
   std::vector<LayerWeights> layers_;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/device/cpu/cpu_device.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,22 @@ const Kernels* FloatKernels(Isa isa) {
   if (isa >= Isa::kAvx512) kernels = Avx512Kernels();
   if (kernels == nullptr && isa >= Isa::kAvx2) kernels = Avx2Kernels();
   return kernels == nullptr ? PortableKernels() : kernels;
+}
+
+// That of the tables; where they differ, they become floats.
+DType MakeDTypesOne(EmbeddingWeights* weights) {
+  HostTable* const tables[] = {&weights->token, &weights->position,
+                               &weights->segment};
+  const DType dtype = weights->token.dtype;
+  const bool same = std::all_of(
+      std::begin(tables), std::end(tables), [dtype](const HostTable* table) {
+        return table->rows == 0 || table->dtype == dtype;
+      });
+  if (same) return dtype;
+  for (HostTable* table : tables) {
+    if (table->dtype != DType::kF32) *table = table->Widened();
+  }
+  return DType::kF32;
 }
 
 class CpuDevice : public Device {
@@ -74,13 +91,14 @@ class CpuDevice : public Device {
 
   absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
       EmbeddingWeights weights, float eps) override {
+    const DType dtype = MakeDTypesOne(&weights);
     auto embeddings = absl::make_unique<CpuEmbeddings>(std::move(weights));
     const EmbeddingWeights& held = embeddings->memory;
-    const auto table = [](const HostMatrix& rows) {
-      return rows.rows == 0 ? nullptr : rows.data.data();
+    const auto rows = [](const HostTable& table) {
+      return table.rows == 0 ? nullptr : table.data();
     };
-    embeddings->tables = {table(held.token), table(held.position),
-                          table(held.segment)};
+    embeddings->tables = {rows(held.token), rows(held.position),
+                          rows(held.segment), dtype};
     embeddings->norm = RefTo(held.norm, eps);
     return std::unique_ptr<DeviceEmbeddings>(std::move(embeddings));
   }

@@ -5,9 +5,10 @@
 // instruction set; cpu_device.cc picks a table at run time, so one binary
 // starts on any CPU. A row's result never depends on other rows. No kernel
 // allocates, throws or keeps state. Elements are float or bf16 (uint16_t: the
-// upper half of a float) as Kernels::bf16 says; gains, biases, tables and every
-// sum are float. Only plain types here: this header is compiled with the flags
-// of every instruction set, so it must not pull in inline functions.
+// upper half of a float) as Kernels::bf16 says; gains, biases and every sum are
+// float, tables as TablesRef::dtype says. Only plain types here: this header is
+// compiled with the flags of every instruction set, so it must not pull in
+// inline functions.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_KERNELS_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_KERNELS_H_
 

@@ -95,34 +95,36 @@ ENCODERD_INLINE void CopyRow(const float* row, int64_t size,
   for (int64_t h = whole; h < size; ++h) E::StoreOne(row[h], y + h);
 }
 
-template <typename E>
-void Embed(const EmbedOp& op, void* scratch) {
+// Of tables of T, whose values the sums take as floats (exact).
+template <typename E, typename T>
+void EmbedFrom(const EmbedOp& op, void* scratch) {
+  using Element = typename T::Element;
   const int64_t size = op.out.cols, whole = size / kLanes * kLanes;
   float* const row = static_cast<float*>(scratch);
   const auto row_of = [size](const void* table, int32_t id) {
-    return static_cast<const float*>(table) + id * size;
+    return static_cast<const Element*>(table) + id * size;
   };
   for (int64_t r = 0; r < op.out.rows; ++r) {
-    const float* token = row_of(op.tables.token, op.batch.token_ids[r]);
-    const float* position = nullptr;
-    const float* segment = nullptr;
+    const Element* token = row_of(op.tables.token, op.batch.token_ids[r]);
+    const Element* position = nullptr;
+    const Element* segment = nullptr;
     if (op.tables.position != nullptr)
       position = row_of(op.tables.position, op.batch.position_ids[r]);
     if (op.tables.segment != nullptr)
       segment = row_of(op.tables.segment, op.batch.segment_ids[r]);
     F sums = {};
     for (int64_t h = 0; h < whole; h += kLanes) {
-      F v = F32::Load(token + h);
-      if (segment != nullptr) v += F32::Load(segment + h);
-      if (position != nullptr) v += F32::Load(position + h);
+      F v = T::Load(token + h);
+      if (segment != nullptr) v += T::Load(segment + h);
+      if (position != nullptr) v += T::Load(position + h);
       F32::Store(v, row + h);
       sums += v;
     }
     float sum = SumLanes(sums);
     for (int64_t h = whole; h < size; ++h) {
-      row[h] = token[h];
-      if (segment != nullptr) row[h] += segment[h];
-      if (position != nullptr) row[h] += position[h];
+      row[h] = T::LoadOne(token + h);
+      if (segment != nullptr) row[h] += T::LoadOne(segment + h);
+      if (position != nullptr) row[h] += T::LoadOne(position + h);
       sum += row[h];
     }
     auto* y = static_cast<typename E::Element*>(op.out.data) + r * size;
@@ -131,6 +133,18 @@ void Embed(const EmbedOp& op, void* scratch) {
     } else {
       NormalizeRow<E>(row, size, sum, op.norm, y);
     }
+  }
+}
+
+template <typename E>
+void Embed(const EmbedOp& op, void* scratch) {
+  switch (op.tables.dtype) {
+    case DType::kF32:
+      return EmbedFrom<E, F32>(op, scratch);
+    case DType::kBF16:
+      return EmbedFrom<E, BF16>(op, scratch);
+    case DType::kF16:
+      return EmbedFrom<E, F16>(op, scratch);
   }
 }
 

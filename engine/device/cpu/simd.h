@@ -103,6 +103,42 @@ struct BF16 {
   }
 };
 
+// Finite half floats, which tables alone have: only read. Exponent and fraction
+// land in a float whose exponent is 112 too small. Adding 112 is right unless
+// the exponent was 0: then one more makes 2^-14 of the exponent, which the
+// subtraction takes away again (exact; no operand is subnormal).
+struct F16 {
+  using Element = uint16_t;
+  static ENCODERD_INLINE F Load(const uint16_t* p) {
+    const H half = *reinterpret_cast<const HAny*>(p);
+#if defined(__AVX512F__)
+    return reinterpret_cast<F>(
+        _mm512_maskz_cvtph_ps(0xffff, reinterpret_cast<__m256i>(half)));
+#else
+    const U wide = __builtin_convertvector(half, U);
+    const U size = (wide & 0x7fff) << 13;
+    const F normal = reinterpret_cast<F>(size + (112u << 23));
+    const F small =
+        reinterpret_cast<F>(size + (113u << 23)) - Splat(kLeastNormal);
+    const F value = size < (1u << 23) ? small : normal;
+    return reinterpret_cast<F>(reinterpret_cast<U>(value) | (wide & 0x8000)
+                                                                << 16);
+#endif
+  }
+  static ENCODERD_INLINE float LoadOne(const uint16_t* p) {
+    const uint32_t size = static_cast<uint32_t>(*p & 0x7fff) << 13;
+    const bool normal = size >= (1u << 23);
+    const uint32_t bits = size + ((normal ? 112u : 113u) << 23);
+    float value;
+    __builtin_memcpy(&value, &bits, sizeof(value));
+    if (!normal) value -= kLeastNormal;
+    return *p & 0x8000 ? -value : value;
+  }
+
+ private:
+  static constexpr float kLeastNormal = 0x1p-14f;
+};
+
 // The lanes moved around by kShift.
 template <int kShift, int... kLane>
 ENCODERD_INLINE F Rotate(F v, std::integer_sequence<int, kLane...>) {

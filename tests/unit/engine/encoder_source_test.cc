@@ -8,6 +8,7 @@
 
 #include "engine/device/device.h"
 #include "engine/encoder.h"
+#include "engine/io/half_floats.h"
 #include "tests/support/random_model.h"
 #include "tests/unit/engine/device/test_devices.h"
 
@@ -57,6 +58,65 @@ TEST_P(EncoderSourceTest, NoPositionRowsAreRowsOfZeros) {
     values.push_back(result.values);
   }
   EXPECT_EQ(values[0], values[1]);
+}
+
+// The tables in 16 bits, as the source's rounded to them.
+class Halves : public WeightSource {
+ public:
+  Halves(std::unique_ptr<WeightSource> source, DType position, bool widened)
+      : source_(std::move(source)), position_(position), widened_(widened) {}
+  absl::StatusOr<OuterWeights> ReadOuter() override {
+    auto weights = source_->ReadOuter();
+    if (!weights.ok()) return weights;
+    EmbeddingWeights& tables = weights->embeddings;
+    tables.token = Narrow(tables.token, DType::kF16);
+    tables.position = Narrow(tables.position, position_);
+    tables.segment = Narrow(tables.segment, DType::kF16);
+    return weights;
+  }
+  absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override {
+    return source_->ReadLayer(layer);
+  }
+
+ private:
+  HostTable Narrow(const HostTable& table, DType dtype) const {
+    if (dtype == DType::kF32) return table;
+    HostTable narrow(table.rows, table.cols, dtype);
+    for (size_t i = 0; i < table.floats.size(); ++i) {
+      narrow.halves[i] = dtype == DType::kF16 ? NarrowToHalf(table.floats[i])
+                                              : NarrowToBf16(table.floats[i]);
+    }
+    if (widened_) return narrow.Widened();
+    return narrow;
+  }
+
+  const std::unique_ptr<WeightSource> source_;
+  const DType position_;
+  const bool widened_;
+};
+
+TEST_P(EncoderSourceTest, TablesOf16BitsGiveTheBitsOfTheirFloats) {
+  const RandomShape shape;
+  const IdLimits limits = RandomLimits(shape);
+  std::mt19937 random(4);
+  PackedBatch batch;
+  for (const int32_t length : {40, 3})
+    batch.Append(RandomSequence(length, limits, &random), limits);
+  const SequenceOutput output;
+  for (const DType position : {DType::kF16, DType::kBF16, DType::kF32}) {
+    std::vector<std::vector<float>> values;
+    for (const bool widened : {false, true}) {
+      Halves source(RandomCheckpoint(shape, 1), position, widened);
+      const auto encoder =
+          Encoder::Build(GetParam().Open(), RandomConfig(shape), &source)
+              .value();
+      const auto session = encoder->NewSession({}).value();
+      ForwardResult result;
+      ASSERT_TRUE(session->Run(batch, {output, output}, &result).ok());
+      values.push_back(result.values);
+    }
+    EXPECT_EQ(values[0], values[1]) << DTypeName(position);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, EncoderSourceTest,

@@ -164,12 +164,25 @@ class CudaDevice : public Device {
                    absl::string_view what, DeviceBuffer* buffer) const {
     return PutBytes(Narrow(values, dtype), what, buffer);
   }
+  // In the device's dtype; nothing of no rows.
+  absl::Status Put(const HostTable& table, absl::string_view what,
+                   DeviceBuffer* buffer) const {
+    if (table.rows == 0) return absl::OkStatus();
+    if (table.dtype != dtype())
+      return Put(table.Widened().data, dtype(), what, buffer);
+    return PutBytes(table.data(), table.rows * table.cols * DTypeBytes(dtype()),
+                    what, buffer);
+  }
   absl::Status PutBytes(const std::vector<char>& bytes, absl::string_view what,
                         DeviceBuffer* buffer) const {
+    return PutBytes(bytes.data(), static_cast<int64_t>(bytes.size()), what,
+                    buffer);
+  }
+  absl::Status PutBytes(const void* bytes, int64_t count,
+                        absl::string_view what, DeviceBuffer* buffer) const {
     const absl::Status status = UseDevice();
     if (!status.ok()) return status;
-    return TakeCopy(runtime_, bytes.data(), static_cast<int64_t>(bytes.size()),
-                    what, buffer);
+    return TakeCopy(runtime_, bytes, count, what, buffer);
   }
   absl::Status Put(const NormWeights& weights, float eps, DeviceBuffer* gain,
                    DeviceBuffer* bias, NormRef* norm) const {
@@ -288,23 +301,16 @@ absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
 absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> CudaDevice::PrepareEmbeddings(
     EmbeddingWeights weights, float eps) {
   auto tables = absl::make_unique<CudaEmbeddings>();
-  absl::Status status =
-      Put(weights.token.data, dtype(), "the token table", &tables->token);
-  if (weights.position.rows > 0) {
-    status.Update(Put(weights.position.data, dtype(), "the position table",
-                      &tables->position));
-  }
-  if (weights.segment.rows > 0) {
-    status.Update(Put(weights.segment.data, dtype(), "the segment table",
-                      &tables->segment));
-  }
+  absl::Status status = Put(weights.token, "the token table", &tables->token);
+  status.Update(Put(weights.position, "the position table", &tables->position));
+  status.Update(Put(weights.segment, "the segment table", &tables->segment));
   if (!weights.norm.gain.empty()) {
     status.Update(
         Put(weights.norm, eps, &tables->gain, &tables->bias, &tables->norm));
   }
   if (!status.ok()) return status;
   tables->tables = {tables->token.data(), tables->position.data(),
-                    tables->segment.data()};
+                    tables->segment.data(), dtype()};
   return std::unique_ptr<DeviceEmbeddings>(std::move(tables));
 }
 

@@ -77,7 +77,7 @@ TEST_F(WeightsTest, ReadsTablesAndLayersByRole) {
   const EmbeddingWeights* const embeddings = &outer->embeddings;
   EXPECT_EQ(embeddings->token.rows, 131);
   EXPECT_EQ(embeddings->token.cols, 39);
-  EXPECT_EQ(embeddings->token.data,
+  EXPECT_EQ(embeddings->token.floats,
             Floats("embeddings.word_embeddings.weight"));
   EXPECT_EQ(embeddings->position.rows, 37);
   EXPECT_EQ(embeddings->segment.rows, 1);
@@ -353,7 +353,7 @@ class ShardedWeightsTest : public WeightsTest {
 TEST_F(ShardedWeightsTest, ReadsTensorsOfAllShards) {
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
-  EXPECT_EQ((*reader)->ReadOuter().value().embeddings.token.data,
+  EXPECT_EQ((*reader)->ReadOuter().value().embeddings.token.floats,
             Floats("embeddings.word_embeddings.weight"));
   EXPECT_THAT((*reader)->ReadLayer(1), IsOk());
 }

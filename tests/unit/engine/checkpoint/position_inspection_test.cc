@@ -27,7 +27,7 @@ HostMatrix RandomTable(int64_t rows, int64_t hidden, uint32_t seed) {
 }
 
 HostMatrix Sinusoid(int64_t rows, int64_t hidden) {
-  return SinusoidalPositions().Rows(rows, hidden, nullptr).value();
+  return SinusoidalPositions().Rows(rows, hidden, nullptr).value().Widened();
 }
 
 // A walk in which neighbors have the cosine `cosine`, about.

@@ -41,14 +41,15 @@ TEST(PositionsTest, SinusoidalRowsEqualTheFormulaToAMillionth) {
 }
 
 TEST(PositionsTest, SinusoidalRowsHaveTheLengthOfTheirSineCosinePairs) {
-  const auto rows = SinusoidalPositions().Rows(300, 64, nullptr);
-  ASSERT_THAT(rows, IsOk());
-  ASSERT_EQ(rows->rows, 300);
-  ASSERT_EQ(rows->cols, 64);
+  const auto table = SinusoidalPositions().Rows(300, 64, nullptr);
+  ASSERT_THAT(table, IsOk());
+  const HostMatrix rows = table->Widened();
+  ASSERT_EQ(rows.rows, 300);
+  ASSERT_EQ(rows.cols, 64);
   for (int64_t p = 0; p < 300; ++p) {
     double square = 0;
     for (int64_t h = 0; h < 64; ++h) {
-      square += double{rows->Row(p)[h]} * rows->Row(p)[h];
+      square += double{rows.Row(p)[h]} * rows.Row(p)[h];
     }
     ASSERT_NEAR(square, 32, 1e-5) << p;
   }
@@ -89,9 +90,9 @@ TEST(PositionsTest, ALearnedTableIsReadAndItsErrorsPassedOn) {
   const HostMatrix table = {2, 2, {1, 2, 3, 4}};
   const auto rows = LearnedPositions().Rows(2, 2, [&] { return table; });
   ASSERT_THAT(rows, IsOk());
-  EXPECT_EQ(rows->data, table.data);
+  EXPECT_EQ(rows->floats, table.data);
   EXPECT_THAT(LearnedPositions().Rows(2, 2,
-                                      []() -> absl::StatusOr<HostMatrix> {
+                                      []() -> absl::StatusOr<HostTable> {
                                         return absl::DataLossError("torn");
                                       }),
               IsError(kDataLoss, "torn"));

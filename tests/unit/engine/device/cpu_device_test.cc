@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/device/device.h"
@@ -236,6 +237,36 @@ TEST(CpuExecutorTest, RotatesByThePreparedTablesAndTheBatchsPositions) {
     const auto x = static_cast<float>(i), y = static_cast<float>(i + 1);
     EXPECT_EQ(values[i], x * c - y * s) << i;
     EXPECT_EQ(values[i + 1], y * c + x * s) << i;
+  }
+}
+
+TEST(CpuDeviceTest, KeepsTablesInTheirDtypeUnlessTheyDiffer) {
+  const auto device = OpenDevice("cpu", "fp32").value();
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    EmbeddingWeights weights;
+    weights.token = HostTable(5, 4, dtype);
+    weights.segment = HostTable(2, 4, dtype);
+    const void* const token = weights.token.data();
+    const auto same = device->PrepareEmbeddings(std::move(weights), 1).value();
+    EXPECT_EQ(same->tables.dtype, dtype);
+    EXPECT_EQ(same->tables.token, token);  // not copied
+    EXPECT_EQ(same->tables.position, nullptr);
+  }
+  EmbeddingWeights weights;
+  weights.token = HostTable(1, 2, DType::kBF16);
+  weights.token.halves = {0x3f80, 0xc000};
+  weights.position = HostMatrix{1, 2, {3, 4}};
+  weights.segment = HostTable(1, 2, DType::kF16);
+  weights.segment.halves = {0x3c00, 0xc000};
+  const auto mixed = device->PrepareEmbeddings(std::move(weights), 1).value();
+  ASSERT_EQ(mixed->tables.dtype, DType::kF32);
+  const std::pair<const void*, std::vector<float>> kRows[] = {
+      {mixed->tables.token, {1, -2}},
+      {mixed->tables.position, {3, 4}},
+      {mixed->tables.segment, {1, -2}}};
+  for (const auto& [table, want] : kRows) {
+    const auto* row = static_cast<const float*>(table);
+    EXPECT_EQ(std::vector<float>(row, row + 2), want);
   }
 }
 

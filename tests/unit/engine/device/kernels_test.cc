@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
+#include "engine/base/tensor.h"
 #include "engine/device/cpu/aligned_buffer.h"
 #include "engine/device/cpu/product.h"
 #include "tests/unit/engine/device/kernel_test.h"
@@ -176,6 +178,76 @@ TEST_P(KernelsTest, EmbedsTokenPositionAndSegment) {
             << "row " << r << ", value " << h;
       }
     }
+  }
+}
+
+// Of 65,536 rows, one for each value: the other columns are others.
+TEST_P(KernelsTest, EmbedsEveryHalfAsTheFloatThatItIs) {
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    for (const int64_t size : {int64_t{21}, int64_t{16}}) {
+      const auto exponent =
+          static_cast<uint16_t>(dtype == DType::kF16 ? 0x7c00 : 0x7f80);
+      HostTable table(65536, size, dtype);
+      for (int64_t i = 0; i < 65536 * size; ++i) {
+        // Column 0 counts.
+        const auto bits = static_cast<uint16_t>(i / size + i % size * 40503);
+        const bool finite = (bits & exponent) != exponent;
+        table.halves[i] = finite ? bits : static_cast<uint16_t>(bits & 0x83ff);
+      }
+      const HostMatrix floats = table.Widened();
+      std::vector<int32_t> ids(65536);
+      std::iota(ids.begin(), ids.end(), 0);
+      const std::vector<float> gain = Random(size, 0.1f, 1.0f);
+      const std::vector<float> bias = Random(size, 0.1f);
+      for (const bool norm : {false, true}) {
+        const auto embed = [&](const void* rows, DType of_rows) {
+          std::vector<float> row(size);
+          std::string out(65536 * size * (kernels_.bf16 ? 2 : 4), '\0');
+          EmbedOp op;
+          op.tables = {rows, nullptr, nullptr, of_rows};
+          op.batch = {65536, ids.data(), ids.data(), ids.data()};
+          if (norm) op.norm = {gain.data(), bias.data(), 1e-12f};
+          op.out = View(out, 65536);
+          Run(op, row.data());
+          return out;
+        };
+        EXPECT_EQ(embed(table.data(), dtype) ==
+                      embed(floats.data.data(), DType::kF32),
+                  true)
+            << DTypeName(dtype) << ", " << size << " columns, norm " << norm;
+      }
+    }
+  }
+}
+
+TEST_P(KernelsTest, SumsRowsOf16BitsAsFloats) {
+  const int64_t size = 40;
+  const std::vector<int32_t> tokens = {4, 0, 4}, positions = {3, 1, 0},
+                             segments = {1, 0, 1};
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    HostTable tables[3];
+    for (HostTable& table : tables) {
+      table = HostTable(5, size, dtype);
+      for (uint16_t& bits : table.halves)
+        bits = static_cast<uint16_t>(random_() & 0xbfff);  // below 2
+    }
+    const auto sum = [&](const void* token, const void* position,
+                         const void* segment, DType of_rows) {
+      std::vector<float> row(size);
+      std::string out(3 * size * (kernels_.bf16 ? 2 : 4), '\0');
+      Run(EmbedOp{{token, position, segment, of_rows},
+                  {3, tokens.data(), positions.data(), segments.data()},
+                  NormRef(),
+                  View(out, 3)},
+          row.data());
+      return out;
+    };
+    const HostMatrix floats[] = {tables[0].Widened(), tables[1].Widened(),
+                                 tables[2].Widened()};
+    EXPECT_EQ(sum(tables[0].data(), tables[1].data(), tables[2].data(), dtype),
+              sum(floats[0].data.data(), floats[1].data.data(),
+                  floats[2].data.data(), DType::kF32))
+        << DTypeName(dtype);
   }
 }
 

@@ -51,6 +51,21 @@ TEST(HalfFloatsTest, Bfloat16IsTheUpperHalfOfAFloat) {
   EXPECT_EQ(out[3], std::ldexp(255.0f, 120));
 }
 
+TEST(HalfFloatsTest, FindsEveryHalfThatIsNotFinite) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const uint16_t values[] = {0x7bff, static_cast<uint16_t>(bits)};
+    float value;
+    WidenF16(&values[1], 1, &value);
+    ASSERT_EQ(FindNonFiniteF16(values, 2), std::isfinite(value) ? -1 : 1);
+    WidenBF16(&values[1], 1, &value);
+    ASSERT_EQ(FindNonFiniteBF16(values, 2), std::isfinite(value) ? -1 : 1);
+  }
+  std::vector<uint16_t> many(10000, 0x7bff);
+  many[9999] = 0x7c00;
+  EXPECT_EQ(FindNonFiniteF16(many.data(), 10000), 9999);
+  EXPECT_EQ(FindNonFiniteF16(many.data(), 9999), -1);
+}
+
 TEST(HalfFloatsTest, FindsTheFirstValueThatIsNotFinite) {
   std::vector<float> values(10000, std::numeric_limits<float>::max());
   EXPECT_EQ(FindNonFinite(values.data(), 10000), -1);

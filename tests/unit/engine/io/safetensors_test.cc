@@ -260,6 +260,36 @@ TEST(SafetensorsTest, OtherDtypesAreRefusedOnlyWhenReadAsWeights) {
               IsError(absl::StatusCode::kInternal, "which has 8"));
 }
 
+TEST(SafetensorsTest, ReadsHalvesAsTheyAre) {
+  const TempFolder folder;
+  folder.Write("m", SafetensorsBytes({{"h", "F16", {2}, "\x01\x02\x03\x84"},
+                                      {"b", "BF16", {1}, "\x80\x3f"},
+                                      FloatTensor("f", {1}, {1})}));
+  const auto file = SafetensorsFile::Open(folder.path(), "m");
+  ASSERT_THAT(file, IsOk());
+  uint16_t bits[2];
+  ASSERT_THAT(file->ReadHalves(*file->Find("h"), bits), IsOk());
+  EXPECT_EQ(bits[0], 0x0201);
+  EXPECT_EQ(bits[1], 0x8403);
+  ASSERT_THAT(file->ReadHalves(*file->Find("b"), bits), IsOk());
+  EXPECT_EQ(bits[0], 0x3f80);
+  EXPECT_THAT(file->ReadHalves(*file->Find("f"), bits),
+              IsError(absl::StatusCode::kInternal, "of F32"));
+}
+
+TEST(SafetensorsTest, RefusesHalvesThatAreNotFinite) {
+  const TempFolder folder;
+  folder.Write("m", SafetensorsBytes({{"h", "F16", {2}, {0, 0, 0, '\xfc'}},
+                                      {"b", "BF16", {1}, "\xc0\x7f"}}));
+  const auto file = SafetensorsFile::Open(folder.path(), "m");
+  ASSERT_THAT(file, IsOk());
+  uint16_t bits[2];
+  EXPECT_THAT(file->ReadHalves(*file->Find("h"), bits),
+              IsError(kDataLoss, "'h' has the value -inf at index 1"));
+  EXPECT_THAT(file->ReadHalves(*file->Find("b"), bits),
+              IsError(kDataLoss, "'b' has the value nan at index 0"));
+}
+
 TEST(SafetensorsTest, RefusesWeightsThatAreNotFinite) {
   const TempFolder folder;
   folder.Write("m", SafetensorsBytes({FloatTensor("n", {3}, {1, 2, NAN}),

@@ -26,6 +26,18 @@ TEST(Sha256Test, AFileInManyChunksHasTheDigestOfItsBytes) {
   EXPECT_EQ(Sha256OfFile(*file).value(), Sha256OfString(bytes).value());
 }
 
+TEST(Sha256Test, StopsWhenItIsTold) {
+  const TempFolder folder;
+  folder.Write("a", "abc");
+  const absl::StatusOr<File> file = File::Open(folder.path(), "a", 1 << 30);
+  ASSERT_THAT(file, IsOk());
+  std::atomic<bool> stop = false;
+  EXPECT_EQ(Sha256OfFile(*file, &stop).value(), Sha256OfString("abc").value());
+  stop = true;
+  EXPECT_THAT(Sha256OfFile(*file, &stop),
+              IsError(absl::StatusCode::kCancelled, "stopped"));
+}
+
 TEST(Sha256Test, RefusesAFileThatWasCut) {
   const TempFolder folder;
   folder.Write("a", std::string(100, 'x'));

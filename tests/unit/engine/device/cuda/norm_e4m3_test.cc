@@ -246,7 +246,7 @@ std::vector<std::vector<float>> StatesOfPasses(bool fused, int passes) {
   };
   const auto device = OpenTestCard(DType::kBF16, "fp8");
   EmbeddingWeights tables;
-  tables.token = {9, kHidden, values(9 * kHidden)};
+  tables.token = HostMatrix{9, kHidden, values(9 * kHidden)};
   tables.norm = {values(kHidden), values(kHidden)};
   const auto embeddings = device->PrepareEmbeddings(tables, 1e-6f).value();
   const auto norm =

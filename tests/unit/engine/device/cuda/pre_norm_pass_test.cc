@@ -36,8 +36,9 @@ struct Weights {
       return NormWeights{RandomValues(kHidden, DType::kF32, &random),
                          RandomValues(kHidden, DType::kF32, &random)};
     };
-    tables.token = {kVocabulary, kHidden,
-                    RandomValues(kVocabulary * kHidden, DType::kF32, &random)};
+    tables.token =
+        HostMatrix{kVocabulary, kHidden,
+                   RandomValues(kVocabulary * kHidden, DType::kF32, &random)};
     tables.norm = norm();  // of no use
     first = norm();
     second = norm();
@@ -69,7 +70,7 @@ class Formula {
   std::vector<double> States(const std::vector<int32_t>& ids) const {
     Rows x;
     for (const int32_t id : ids) {
-      const float* row = w_.tables.token.data.data() + id * kHidden;
+      const float* row = w_.tables.token.floats.data() + id * kHidden;
       x.emplace_back(row, row + kHidden);
     }
     Add(Times(Attend(Times(Norm(x, w_.first), w_.qkv)), w_.output), &x);

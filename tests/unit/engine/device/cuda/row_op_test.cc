@@ -163,6 +163,41 @@ TEST(EmbedTokensOpTest, AddsTheRowsOfThreeTablesAndNormalises) {
   }
 }
 
+TEST(EmbedTokensOpTest, TablesOf16BitsGiveTheBitsOfTheirFloats) {
+  constexpr int64_t kRows = 5, kColumns = 16;
+  std::mt19937 random(8);
+  const std::vector<int32_t> ids = {4, 0, 3, 1, 2};
+  const OnCard on_card = OnCard::Of(ids);
+  for (const DType dtype : kDTypes) {
+    const auto device = OpenTestCard(dtype);
+    for (const DType of_file : {DType::kF16, DType::kBF16}) {
+      EmbeddingWeights halves, floats;
+      halves.token = HostTable(kRows, kColumns, of_file);
+      for (uint16_t& bits : halves.token.halves)
+        bits = static_cast<uint16_t>(random() & 0xbfff);  // below 2
+      halves.position = floats.position = HostMatrix{
+          kRows, kColumns, RandomValues(kRows * kColumns, dtype, &random)};
+      floats.token = halves.token.Widened();
+      std::vector<std::vector<char>> sums;
+      for (const EmbeddingWeights& weights : {halves, floats}) {
+        const auto tables = device->PrepareEmbeddings(weights, 1e-6f).value();
+        EXPECT_EQ(tables->tables.dtype, dtype);
+        EXPECT_EQ(tables->tables.segment, nullptr);
+        const OnCard out(kRows * kColumns * DTypeBytes(dtype));
+        EmbedOp op;
+        op.tables = tables->tables;
+        op.batch.rows = kRows;
+        op.batch.token_ids = op.batch.position_ids = op.batch.segment_ids =
+            on_card.as<int32_t>();
+        op.out = out.View(kRows, kColumns, dtype);
+        ASSERT_EQ(Start(op, nullptr), 0);
+        sums.push_back(out.Bytes());
+      }
+      EXPECT_EQ(sums[0], sums[1]) << DTypeName(of_file);
+    }
+  }
+}
+
 double Formula(Activation function, double x) {
   if (function == Activation::kRelu) return std::max(x, 0.0);
   if (function == Activation::kGeluErf)

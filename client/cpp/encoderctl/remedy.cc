@@ -81,7 +81,10 @@ std::string Remedy(const absl::Status& status, const Flags& flags) {
     return "; --token_file=FILE or ENCODERD_TOKEN_FILE gives the token";
   }
   if (reason == "LOADING" || absl::IsDeadlineExceeded(status)) {
-    return "; raise --timeout";
+    // With max_queue_ms the limit was the server's, and so is the remedy.
+    const bool in_server =
+        details.has_value() && details->metadata.count("max_queue_ms") > 0;
+    return in_server ? "" : "; raise --timeout";
   }
   if (reason == "QUEUE_FULL") {
     return flags.Has("in_flight")

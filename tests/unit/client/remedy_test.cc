@@ -96,6 +96,9 @@ TEST_F(RemedyTest, NamesTheFlagsOfSizesAndTime) {
   EXPECT_EQ(OfReason(absl::StatusCode::kUnavailable, "LOADING", {}),
             "; raise --timeout");
   EXPECT_EQ(Of(absl::DeadlineExceededError("x")), "; raise --timeout");
+  EXPECT_EQ(OfReason(absl::StatusCode::kDeadlineExceeded, "EXPIRED_IN_QUEUE",
+                     {{"max_queue_ms", "100"}}),
+            "");
 }
 
 TEST_F(RemedyTest, TellsAServerThatIsAwayFromAConnectionThatBroke) {

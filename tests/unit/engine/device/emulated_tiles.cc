@@ -51,7 +51,7 @@ class EmulatedTiles {
       std::memcpy(static_cast<char*>(to) + r * stride, tile.words[r],
                   sizeof(tile.words[r]));
   }
-  // The even values of a row have a sum of their own, and the odd ones.
+  // Even and odd values of a row have separate sums, added at its end.
   template <int kSum, int kX, int kW>
   void Dot() {
     const Tile& x = Read<kX>();

@@ -102,8 +102,9 @@ ABSL_FLAG(
     "network can read requests, answers and bearer tokens, and can call.");
 ABSL_FLAG(
     std::string, device, kDefault.device,
-    "Where to compute: auto, cpu, cpu:INSTRUCTIONS (portable, avx2, avx512 or "
-    "avx512_bf16: the same bits on every such CPU), cuda (the first GPU), "
+    "Where to compute: auto, cpu, cpu:INSTRUCTIONS (portable, avx2, avx512, "
+    "avx512_bf16: the same bits on every such CPU; or avx512_amx, not run on "
+    "such a CPU yet and used only if named), cuda (the first GPU), "
     "cuda:N, cuda:N,cuda:M,... or cuda:all. auto takes the first supported "
     "GPU, else the CPU, and the log says why. Several GPUs must be of one "
     "kind. Cost: each GPU holds all weights, and the scratch memory of its "

@@ -14,8 +14,8 @@
 namespace encoderd {
 
 inline constexpr char kDeviceWords[] =
-    "auto, cpu, cpu:portable, cpu:avx2, cpu:avx512, cpu:avx512_bf16, cuda, "
-    "cuda:N, cuda:N,cuda:M,..., cuda:all";
+    "auto, cpu, cpu:portable, cpu:avx2, cpu:avx512, cpu:avx512_bf16, "
+    "cpu:avx512_amx, cuda, cuda:N, cuda:N,cuda:M,..., cuda:all";
 
 struct DeviceChoice {
   enum class Kind { kAuto, kCpu, kCards };

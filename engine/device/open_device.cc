@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpuBy(std::optional<cpu::Isa> asked,
                                                   const std::string& products) {
   const cpu::Isa best = cpu::DetectIsa();
   const cpu::Isa isa = asked.value_or(best);
-  if (isa > best) {
+  if (!cpu::HasIsa(isa)) {
     return absl::UnimplementedError(
         absl::StrCat("device \"cpu:", cpu::IsaName(isa), "\": this CPU (",
                      cpu::CpuModelName(), ") has ", cpu::IsaName(best)));

@@ -43,7 +43,8 @@ PASSES_SECONDS = 0.5
 # own kernels, and of MKL.
 CAPS = {"avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2",
                  "ATEN_CPU_CAPABILITY": "avx2",
-                 "MKL_ENABLE_INSTRUCTIONS": "AVX2"}}
+                 "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+        "avx512_amx": {}}  # peers use it unasked
 
 
 class Encoderd:

@@ -40,12 +40,19 @@ DType MakeDTypesOne(EmbeddingWeights* weights) {
   return DType::kF32;
 }
 
+const ProductKernels* Bf16Products(Isa isa) {
+  const ProductKernels* products = nullptr;
+  if (isa >= Isa::kAvx512Amx) products = Avx512AmxProducts();
+  return products == nullptr ? Avx512Bf16Kernels() : products;
+}
+
 class CpuDevice : public Device {
  public:
-  // int8: the products of weights that allow 8 bits; null: those of kernels.
-  CpuDevice(const Kernels& kernels, const ProductKernels* int8, Isa isa,
-            std::shared_ptr<Team> team)
+  // int8: the products of weights that allow 8 bits; null: `products` too.
+  CpuDevice(const Kernels& kernels, const ProductKernels& products,
+            const ProductKernels* int8, Isa isa, std::shared_ptr<Team> team)
       : kernels_(kernels),
+        products_(products),
         int8_(int8),
         isa_(isa),
         team_(team == nullptr ? SharedTeam() : std::move(team)) {}
@@ -72,7 +79,7 @@ class CpuDevice : public Device {
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
       LinearWeights weights, Activation activation) override {
     const ProductKernels& kernels =
-        int8_ != nullptr && weights.allow_int8 ? *int8_ : kernels_;
+        int8_ != nullptr && weights.allow_int8 ? *int8_ : products_;
     absl::StatusOr<Product> product =
         Product::Create(kernels, weights, activation);
     if (!product.ok()) return product.status();
@@ -141,6 +148,7 @@ class CpuDevice : public Device {
   }
 
   const Kernels& kernels_;
+  const ProductKernels& products_;
   const ProductKernels* const int8_;
   const Isa isa_;
   const std::shared_ptr<Team> team_;
@@ -153,8 +161,9 @@ class CpuDevice : public Device {
 absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
                                                 std::shared_ptr<Team> team) {
   if (dtype == DType::kF32) {
+    const Kernels& kernels = *FloatKernels(isa);
     return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
-        *FloatKernels(isa), nullptr, isa, std::move(team)));
+        kernels, kernels, nullptr, isa, std::move(team)));
   }
   if (dtype != DType::kBF16) {
     return absl::UnimplementedError(
@@ -168,8 +177,8 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
         absl::StrCat("dtype bf16 needs avx512_bf16; this CPU (", CpuModelName(),
                      ") computes with ", IsaName(isa), "; choose fp32"));
   }
-  return std::unique_ptr<Device>(
-      absl::make_unique<CpuDevice>(*kernels, nullptr, isa, std::move(team)));
+  return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
+      *kernels, *Bf16Products(isa), nullptr, isa, std::move(team)));
 }
 
 absl::StatusOr<std::unique_ptr<Device>> OpenInt8Cpu(
@@ -184,8 +193,8 @@ absl::StatusOr<std::unique_ptr<Device>> OpenInt8Cpu(
         kernels == nullptr ? "avx512_bf16" : "avx512_vnni",
         "; choose products dtype"));
   }
-  return std::unique_ptr<Device>(
-      absl::make_unique<CpuDevice>(*kernels, int8, isa, std::move(team)));
+  return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
+      *kernels, *Bf16Products(isa), int8, isa, std::move(team)));
 }
 
 }  // namespace cpu

@@ -12,7 +12,7 @@
 namespace encoderd {
 namespace cpu {
 
-// dtype: kF32 or kBF16. isa: at most DetectIsa(). UNIMPLEMENTED: the
+// dtype: kF32 or kBF16. isa: one that HasIsa. UNIMPLEMENTED: the
 // instruction set has no native bf16 (both are named), or the dtype is neither.
 // team: who helps a pass that is alone; null: the process's own.
 absl::StatusOr<std::unique_ptr<Device>> OpenCpu(

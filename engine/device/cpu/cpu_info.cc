@@ -1,6 +1,11 @@
 #include "engine/device/cpu/cpu_info.h"
 
 #include <sched.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <fstream>
@@ -55,6 +60,23 @@ std::string ValueOf(const std::string& line, const std::string& key) {
   return colon == std::string::npos ? "" : line.substr(colon + 2);
 }
 
+#if defined(__x86_64__)
+// AMX's tiles and its products of bf16: in the CPU, switched on by the kernel
+// (XCR0), and granted to this process.
+bool TakeAmx() {
+  constexpr uint32_t kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;    // edx
+  constexpr uint32_t kTileState = 3u << 17;                       // of XCR0
+  constexpr int64_t kRequestPermission = 0x1023, kTileData = 18;  // Linux
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kAmxBf16) == 0 ||
+      (d & kAmxTile) == 0)
+    return false;
+  asm volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  return (a & kTileState) == kTileState &&
+         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+#endif
+
 }  // namespace
 
 const char* IsaName(Isa isa) {
@@ -71,6 +93,8 @@ const char* IsaName(Isa isa) {
       return "avx512";
     case Isa::kAvx512Bf16:
       return "avx512_bf16";
+    case Isa::kAvx512Amx:
+      return "avx512_amx";
   }
   return "unknown";
 }
@@ -89,6 +113,17 @@ Isa DetectIsa() {
 #else
   return Isa::kPortable;
 #endif
+}
+
+bool HasIsa(Isa isa) {
+  const Isa best = DetectIsa();
+#if defined(__x86_64__)
+  if (isa == Isa::kAvx512Amx) {
+    static const bool has = best == Isa::kAvx512Bf16 && TakeAmx();
+    return has;
+  }
+#endif
+  return isa <= best;
 }
 
 bool HasVnni() {

@@ -12,16 +12,21 @@ namespace cpu {
 
 // Instruction sets with their own kernels, each including the preceding ones.
 // kPortable is what the compiler's baseline gives (SSE2, NEON).
-enum class Isa { kPortable = 0, kAvx2, kAvx512, kAvx512Bf16 };
+enum class Isa { kPortable = 0, kAvx2, kAvx512, kAvx512Bf16, kAvx512Amx };
 
 inline constexpr Isa kIsas[] = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512,
-                                Isa::kAvx512Bf16};
+                                Isa::kAvx512Bf16, Isa::kAvx512Amx};
 
-// "portable" (on arm64 "neon"), "avx2", "avx512", "avx512_bf16".
+// "portable" (on arm64 "neon"), "avx2", "avx512", "avx512_bf16", "avx512_amx".
 const char* IsaName(Isa isa);
 
-// The best set of this CPU that the operating system has switched on.
+// The best set of this CPU that the operating system has switched on. Never
+// kAvx512Amx, which has not been measured yet and must be asked for.
 Isa DetectIsa();
+
+// Whether this CPU has the set. kAvx512Amx: asks the kernel for the tiles'
+// state, which the process keeps.
+bool HasIsa(Isa isa);
 
 // Whether it multiplies 8-bit integers in vectors of 512 bits (avx512_vnni).
 bool HasVnni();

@@ -73,6 +73,7 @@ const Kernels* Avx512Kernels();
 const Kernels* Avx512Bf16Kernels();  // the bf16 table
 // Of bf16 in and out, 8 bits in between.
 const ProductKernels* Avx512VnniProducts();
+const ProductKernels* Avx512AmxProducts();  // of bf16, by tiles
 
 }  // namespace cpu
 }  // namespace encoderd

@@ -32,6 +32,16 @@ int64_t PackedFloats(int64_t in, int64_t out) {
   return Vectors(out) * kLanes * Words<E>(in);
 }
 
+// to [count] = from, rounded.
+template <typename E>
+ENCODERD_INLINE void ToElements(const float* from, int64_t count,
+                                typename E::Element* to) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes)
+    E::Store(F32::Load(from + i), to + i);
+  for (; i < count; ++i) E::StoreOne(from[i], to + i);
+}
+
 template <typename E>
 void PackWeights(const float* weights, int64_t in, int64_t out, float* packed,
                  float* scratch) {
@@ -39,11 +49,7 @@ void PackWeights(const float* weights, int64_t in, int64_t out, float* packed,
   for (int64_t first = 0; first < out; first += kProductColumns) {
     const int64_t count =
         out - first < kProductColumns ? out - first : kProductColumns;
-    const float* const from = weights + first * in;
-    int64_t i = 0;
-    for (; i + kLanes <= count * in; i += kLanes)
-      E::Store(F32::Load(from + i), rows + i);
-    for (; i < count * in; ++i) E::StoreOne(from[i], rows + i);
+    ToElements<E>(weights + first * in, count * in, rows);
     PackRows<E, kProductPanel>(rows, in, count, in,
                                packed + first * Words<E>(in));
   }

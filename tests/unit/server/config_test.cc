@@ -68,16 +68,16 @@ TEST(ConfigTest, EveryRangeNamesItsFlagValueAndLimit) {
        "--max_unread_answer_bytes=1: must be 1048576"},
       {[](ServerConfig* c) { c->device = "tpu"; },
        "--device=tpu: must be one of auto, cpu, cpu:portable, cpu:avx2, "
-       "cpu:avx512, cpu:avx512_bf16, cuda, cuda:N, cuda:N,cuda:M,..., "
-       "cuda:all"},
+       "cpu:avx512, cpu:avx512_bf16, cpu:avx512_amx, cuda, cuda:N, "
+       "cuda:N,cuda:M,..., cuda:all"},
       {[](ServerConfig* c) { c->device = "cuda:0,cpu"; },
        "--device=cuda:0,cpu: must be one of"},
       {[](ServerConfig* c) { c->device = "cuda:0,"; },
        "--device=cuda:0,: must be one of"},
       {[](ServerConfig* c) { c->device = "cuda:x"; },
        "--device=cuda:x: must be one of auto, cpu, cpu:portable, cpu:avx2, "
-       "cpu:avx512, cpu:avx512_bf16, cuda, cuda:N, cuda:N,cuda:M,..., "
-       "cuda:all"},
+       "cpu:avx512, cpu:avx512_bf16, cpu:avx512_amx, cuda, cuda:N, "
+       "cuda:N,cuda:M,..., cuda:all"},
       {[](ServerConfig* c) { c->dtype = "int4"; },
        "--dtype=int4: must be one of auto, fp32, bf16, fp16"},
       {[](ServerConfig* c) { c->listen = "host"; },

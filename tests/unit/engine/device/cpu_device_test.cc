@@ -75,7 +75,7 @@ TEST(OpenDeviceTest, ComputesWithTheInstructionsThatItIsTold) {
   const cpu::Isa best = cpu::DetectIsa();
   for (const cpu::Isa isa : cpu::kIsas) {
     const auto opened = OpenDevice(std::string("cpu:") + IsaName(isa), "fp32");
-    if (isa > best) {
+    if (!cpu::HasIsa(isa)) {
       EXPECT_EQ(opened.status().code(), absl::StatusCode::kUnimplemented);
       EXPECT_THAT(std::string(opened.status().message()),
                   HasSubstr(std::string(") has ") + IsaName(best)));

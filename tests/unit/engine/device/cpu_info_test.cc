@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "tests/support/temp_folder.h"
@@ -111,6 +113,22 @@ TEST_F(CpuInfoTest, TheBaselineIsNamedByItsInstructions) {
 #else
   EXPECT_STREQ(IsaName(Isa::kPortable), "portable");
 #endif
+}
+
+TEST_F(CpuInfoTest, AmxIsNeverChosenUnasked) {
+  EXPECT_LT(DetectIsa(), Isa::kAvx512Amx);
+  for (const Isa isa : kIsas) {
+    if (isa == Isa::kAvx512Amx) continue;
+    EXPECT_EQ(HasIsa(isa), isa <= DetectIsa());
+  }
+}
+
+// Linux lists what it has switched on.
+TEST_F(CpuInfoTest, AmxIsFoundOnlyWhereLinuxListsIt) {
+  std::ifstream file("/proc/cpuinfo");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const bool listed = text.find(" amx_bf16") != std::string::npos;
+  EXPECT_TRUE(listed || !HasIsa(Isa::kAvx512Amx));
 }
 
 }  // namespace

@@ -25,6 +25,11 @@ inline const Kernels& KernelsOf(const TestDevice& device) {
   return device.isa == Isa::kAvx2 ? *Avx2Kernels() : *PortableKernels();
 }
 
+inline const ProductKernels& ProductsOf(const TestDevice& device) {
+  return device.isa == Isa::kAvx512Amx ? *Avx512AmxProducts()
+                                       : KernelsOf(device);
+}
+
 class KernelTest : public ::testing::TestWithParam<TestDevice> {
  protected:
   KernelTest() : kernels_(KernelsOf(GetParam())) {}

@@ -39,7 +39,7 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
       for (float& value : weights_.weight.data)
         value = emulation::FromBf16(emulation::ToBf16(value));
     }
-    product_ = Product::Create(KernelsOf(GetParam()), weights_, activation);
+    product_ = Product::Create(ProductsOf(GetParam()), weights_, activation);
     ASSERT_TRUE(product_.ok()) << product_.status();
     scratch_ = AlignedBuffer(product_->scratch_bytes(rows));
     element_ = bf16 ? 2 : 4;

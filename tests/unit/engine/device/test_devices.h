@@ -36,16 +36,16 @@ inline std::vector<TestDevice> TestDevices() {
   }
   if (best >= cpu::Isa::kAvx512Bf16)
     devices.push_back({cpu::Isa::kAvx512Bf16, DType::kBF16});
+  if (cpu::HasIsa(cpu::Isa::kAvx512Amx))
+    devices.push_back({cpu::Isa::kAvx512Amx, DType::kBF16});
   return devices;
 }
 
 // The same, and the one whose products multiply int8.
 inline std::vector<TestDevice> TestDevicesAndInt8() {
   std::vector<TestDevice> devices = TestDevices();
-  if (devices.back().dtype == DType::kBF16 && cpu::HasVnni()) {
-    devices.push_back(devices.back());
-    devices.back().int8 = true;
-  }
+  if (devices.back().dtype == DType::kBF16 && cpu::HasVnni())
+    devices.push_back({cpu::Isa::kAvx512Bf16, DType::kBF16, true});
   return devices;
 }
 

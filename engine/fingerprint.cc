@@ -9,13 +9,17 @@ namespace {
 
 constexpr size_t kDigits = 16;
 
-// Case, accents, spaces, numbers, and scripts that tokenizers treat in their
-// own ways: what one of them does differently shows in the ids.
+// Case, accents, spaces, numbers, controls, special tokens by name, a word too
+// long, and scripts that tokenizers treat in their own ways: what one of them
+// does differently shows in the ids.
 constexpr char kProbe[] =
     "The Café's 1,234.5 tokens: naïve_CamelCase, don't e-mail!  \t\n"
     "Привет 日本語の文章 한국어 हिन्दी العربية ไทย ΆΣΟΣ ﬁ ½ "
     "👩‍💻 "
-    "http://a.b/c?d=1";
+    "http://a.b/c?d=1 a\x01z a\u200bz a\ufffdz [CLS][SEP] [UNK] [PAD] [MASK] "
+    "<s> </s> <unk> <pad> <mask> <|endoftext|> "
+    "abababababababababababababababababababababababababababababababababab"
+    "ababababababababababababababababababababababababababababababababababab";
 
 // A text of any length, so that no two lists of texts give the same lines.
 std::string Line(absl::string_view name, absl::string_view value) {
@@ -32,6 +36,13 @@ absl::StatusOr<std::string> Fingerprint(const ModelInfo& info,
   const absl::Status status =
       tokenizer.Encode(kProbe, {}, scratch.get(), &probe);
   if (!status.ok()) return status;
+  std::string words;
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    absl::StrAppend(&words, Line(tokenizer.is_special(id) ? "special" : "token",
+                                 tokenizer.Token(id)));
+  }
+  const absl::StatusOr<std::string> vocabulary = Sha256OfString(words);
+  if (!vocabulary.ok()) return vocabulary;
   std::string text = absl::StrCat(
       Line("weights", info.weights_sha256), Line("products", info.dtype),
       Line("architecture", config.model_type), "activation ",
@@ -40,8 +51,17 @@ absl::StatusOr<std::string> Fingerprint(const ModelInfo& info,
       config.position_scheme->name(), "\npooling ",
       static_cast<int>(config.pooling), " ", config.normalize, " ",
       config.dimensions(), "\nmax_len ", info.limits.max_len, "\ntokens ",
-      absl::StrJoin(probe.token_ids, " "), "\n",
+      absl::StrJoin(probe.token_ids, " "), "\n", Line("words", *vocabulary),
+      "heads ", config.num_attention_heads, "\n",
       Line("default_prompt", config.default_prompt_name));
+  for (const LayerSpec& layer : config.layers) {
+    absl::StrAppend(&text, "layer ", layer.rotation, " ", layer.reach.left, " ",
+                    layer.reach.right, "\n");
+  }
+  for (const Rotation& rotation : config.rotations) {
+    absl::StrAppend(&text, "rotation ", rotation.theta, " ", rotation.dims,
+                    "\n");
+  }
   for (const HeadModule& module : config.head) {
     absl::StrAppend(&text, "head ", static_cast<int>(module.kind), " ",
                     module.tanh, "\n");

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -191,6 +192,15 @@ std::string WithPort(const std::string& address, int port) {
   return absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
 }
 
+// gRPC 1.51 sizes the buffers of a connection's next read by the bytes that
+// came since its socket was last empty. A caller that never lets it be empty
+// makes it allocate hundreds of megabytes, and past 2 GiB abort the process.
+// Without this experiment, which is on by default, a read has a fixed limit.
+// Before gRPC starts, and so before other threads.
+void ReadInBoundedPieces() {
+  ::setenv("GRPC_EXPERIMENTS", "-tcp_read_chunks", /*overwrite=*/0);
+}
+
 }  // namespace
 
 int RunServer(int argc, char** argv, const ModelLoader& loader,
@@ -200,6 +210,7 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
   // ends nothing.
   signal(SIGHUP, SIG_IGN);
   QuietProtobuf();
+  ReadInBoundedPieces();
   auto config = ConfigFromFlags(argc, argv);
   if (!config.ok()) return StartFailed(config.status());
   config->revision = revision;

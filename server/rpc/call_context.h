@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "grpc/support/time.h"
 #include "grpcpp/server_context.h"
 #include "server/api/publish.h"
 #include "server/rpc/access.h"
@@ -38,6 +39,16 @@ class CallContext {
   // once.
   void LeavePlace() { pass_.open_call.reset(); }
   uint64_t connection() const { return connection_; }
+  // When the caller gives up. Not by gRPC's std::chrono time, whose nanoseconds
+  // overflow past the year 2262.
+  absl::Time deadline() const {
+    const gpr_timespec at =
+        gpr_convert_clock_type(context_->raw_deadline(), GPR_CLOCK_REALTIME);
+    if (gpr_time_cmp(at, gpr_inf_future(GPR_CLOCK_REALTIME)) >= 0) {
+      return absl::InfiniteFuture();
+    }
+    return absl::FromUnixSeconds(at.tv_sec) + absl::Nanoseconds(at.tv_nsec);
+  }
   // The trace that the caller's header names; empty: none, or several headers,
   // of which none can be trusted.
   absl::string_view traceparent() const {

@@ -135,7 +135,7 @@ absl::Status EmbedStream::Submit(const grpc::ByteBuffer& bytes,
   std::shared_ptr<PipelineCall> call;
   try {
     call = held->job.Submit(
-        absl::FromChrono(context_->deadline()), context_.caller(),
+        context_.deadline(), context_.caller(),
         [self = shared_from_this(), id](absl::StatusOr<PipelineResult> result) {
           self->Done(id, std::move(result));
         });

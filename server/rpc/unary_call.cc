@@ -127,9 +127,7 @@ absl::StatusOr<const ServedModel*> UnaryCall::FindModel(
   return found;
 }
 
-absl::Time UnaryCall::deadline() const {
-  return absl::FromChrono(context_->deadline());
-}
+absl::Time UnaryCall::deadline() const { return context_.deadline(); }
 
 void UnaryCall::GiveUp() {
   Fail(GivenUpError());

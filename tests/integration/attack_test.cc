@@ -81,6 +81,23 @@ TEST(AttackTest, AnswersThatNobodyReadsAreBounded) {
   EXPECT_TRUE(server.CallRaw(path, request.SerializeAsString(), &whole).ok());
 }
 
+// Some clients send their largest number of hours for "no deadline".
+TEST(AttackTest, ADeadlineInThreeHundredYearsHasNotPassed) {
+  TestServer server;
+  RawHttp2 caller(server.server().grpc_port());
+  caller.HalfClose(caller.Call("/encoderd.v1.Encoder/Embed",
+                               TextRequest({"text"}).SerializeAsString(), 0,
+                               {{"grpc-timeout", "2562047H"}}));
+  const auto answered = [&server](absl::string_view code) {
+    return TestServer::Sample(server.MetricsText(),
+                              absl::StrCat("encoderd_requests_total{code=\"",
+                                           code, "\",method=\"Embed\""));
+  };
+  ASSERT_TRUE(Eventually(
+      [&] { return answered("OK") + answered("DEADLINE_EXCEEDED") == 1; }));
+  EXPECT_EQ(answered("OK"), 1);
+}
+
 TEST(AttackTest, StreamsBeyondTheLimitAreRefused) {
   ServerConfig config = TestConfig();
   config.max_streams = 3;

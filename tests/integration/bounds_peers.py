@@ -131,6 +131,18 @@ def compressed_bomb(programs):
         yield grown[0]
 
 
+# Past 2 GiB in a row gRPC's own reading once ended the process (server/run.cc).
+@bound(64, "MB", "memory for 2.5 GiB of frames that mean nothing")
+def ignored_frames(programs):
+    with Fake(programs, "load_ms:0") as server, \
+            plain(server.address) as other:
+        with peak(server.process) as grown, RawHttp2(server.grpc) as caller:
+            with contextlib.suppress(OSError):  # the server may close it
+                caller.ignored(2560)
+        encoder_pb2_grpc.EncoderStub(other).Embed(request("x"), timeout=10)
+        yield grown[0]
+
+
 # gRPC has the whole message before it refuses it: what bounds it is
 # --max_connection_memory_bytes.
 @bound(64 + 268, "MB", "memory for a message of 500 MiB")

@@ -55,6 +55,13 @@ class RawHttp2:
                        + name + bytes([127, rest & 127 | 128, rest >> 7])
                        + value)
 
+    def ignored(self, mebibytes):
+        """So many MiB of empty frames of a type that means nothing."""
+        frame = struct.pack(">I", 0)[1:] + bytes([99, 0]) + bytes(4)
+        many = frame * ((1 << 20) // len(frame))
+        for _ in range(mebibytes):
+            self._socket.sendall(many)
+
     def send(self, stream, message):
         """A message. The peer's window is the caller's to mind."""
         self._send(DATA, 0, stream, struct.pack(">BI", 0, len(message)) + message)

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "tests/support/random_checkpoint.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
@@ -143,10 +144,18 @@ TEST_F(ModelTest, TheFingerprintIsThatOfTheVectors) {
                 R"({"prompts": {"query": "q: "}})");
   const std::string prompted = Load(50).value()->info().fingerprint;
   EXPECT_NE(prompted, shorter);
+  // Two words of the vocabulary change places.
+  std::ifstream file(folder_.Path("vocab.txt"));
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word);) words.push_back(word);
+  std::swap(words[398], words[399]);
+  folder_.Write("vocab.txt", absl::StrJoin(words, "\n") + "\n");
+  const std::string swapped = Load(50).value()->info().fingerprint;
+  EXPECT_NE(swapped, prompted);
   CheckpointSpec other = spec_;
   other.seed += 1;
   WriteCheckpoint(other, folder_.path());
-  EXPECT_NE(Load(50).value()->info().fingerprint, prompted);
+  EXPECT_NE(Load(50).value()->info().fingerprint, swapped);
 }
 
 TEST_F(ModelTest, CountsTheParametersOfEachTableAndOfTheWhole) {

@@ -21,7 +21,7 @@ constexpr char kProbe[] =
     "abababababababababababababababababababababababababababababababababab"
     "ababababababababababababababababababababababababababababababababababab";
 
-// A text of any length, so that no two lists of texts give the same lines.
+// Length-prefixed, so that different lists never give equal text.
 std::string Line(absl::string_view name, absl::string_view value) {
   return absl::StrCat(name, " ", value.size(), " ", value, "\n");
 }

@@ -21,7 +21,7 @@ namespace {
 constexpr char kSeeHelp[] = "`encoderd --help` lists all flags";
 // A flag file may name another one.
 constexpr int kMaxFlagFiles = 8;
-constexpr size_t kLongestTyped = 64;  // longer names are no typing errors
+constexpr size_t kLongestTyped = 64;  // longer names are not typos
 constexpr char kByteOrderMark[] = "\xEF\xBB\xBF";
 
 absl::Status Bad(absl::string_view why) {

@@ -148,8 +148,9 @@ ABSL_FLAG(int64_t, max_queue_tokens, kDefault.max_queue_tokens,
           "divided by the device's tokens per second.");
 ABSL_FLAG(TimeFlag, max_queue_time, TimeFlag{kDefault.max_queue_time},
           "How long a request may wait for compute, whatever its own deadline, "
-          "a time with its unit, such as 10m; then DEADLINE_EXCEEDED "
-          "(EXPIRED_IN_QUEUE); 0: no limit. Checked when a thread takes work: "
+          "a time with its unit of at least 1ms, such as 10m; then "
+          "DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE); 0: no limit. Checked when a "
+          "thread takes work: "
           "a device that hangs expires nothing. Cost: callers without a "
           "deadline may wait that long.");
 ABSL_FLAG(int32_t, max_inputs_per_request, kDefault.max_inputs_per_request,
@@ -169,8 +170,8 @@ ABSL_FLAG(int32_t, max_connections, kDefault.max_connections,
 ABSL_FLAG(int32_t, max_connections_per_address,
           kDefault.max_connections_per_address,
           "Open connections per IPv4 address or IPv6 /64; beyond it new ones "
-          "are closed; 0: half of --max_connections. Cost: callers behind one "
-          "proxy share it.");
+          "are closed; at most --max_connections; 0: half of it. Cost: callers "
+          "behind one proxy share it.");
 ABSL_FLAG(TimeFlag, max_connection_idle, TimeFlag{kDefault.max_connection_idle},
           "A connection without calls for this long is asked to close, a time "
           "with its unit, at least 1s, such as 10m; 0: never. Cost: its caller "

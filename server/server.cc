@@ -59,8 +59,11 @@ std::unique_ptr<Tracer> NewTracer(const ServerConfig& config) {
 // An address that could not be bound: its flag and the remedy.
 absl::Status NameFlag(absl::string_view flag, absl::string_view way_out,
                       const absl::Status& status) {
-  if (!absl::IsUnavailable(status)) return status;
-  return absl::UnavailableError(
+  if (!absl::IsUnavailable(status) && !absl::IsFailedPrecondition(status)) {
+    return status;
+  }
+  return absl::Status(
+      status.code(),
       absl::StrCat("--", flag, ": ", status.message(), "; ", way_out));
 }
 

@@ -47,7 +47,7 @@ struct CallOptions {
   int max_in_flight = 1;
   absl::Duration timeout;             // for all attempts of a call
   const std::function<bool()>& stop;  // see ClientOptions
-  // Whether `make` would not wait. Null: never.
+  // Whether `make` has its next input without waiting. Null: always.
   std::function<bool()> ready = nullptr;
 };
 

@@ -10,11 +10,12 @@ absl::Status SameModel::Check(const v1::EmbedResponse& answer) {
   if (fingerprint_.empty()) fingerprint_ = found;
   if (found == fingerprint_) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("the server's model changed during the job: its fingerprint "
+      absl::StrCat("the server's model or its settings changed during the job: "
+                   "the fingerprint "
                    "is ",
                    found, " and was ", fingerprint_,
-                   "; vectors of two models cannot be compared, so start the "
-                   "job again with one of them"));
+                   "; the vectors before and after must not be mixed, so start "
+                   "the job again with one of them"));
 }
 
 }  // namespace encoderd::client

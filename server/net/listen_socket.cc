@@ -72,24 +72,32 @@ absl::StatusOr<ListenSocket> Listen(const std::string& host, int port) {
       getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found);
   ListenSocket socket;
   std::string reason;
+  bool may_pass = false;
+  const auto explain = [&] {
+    may_pass = errno != EACCES;
+    reason = Explain(errno, port);
+  };
   const auto failed = [&] {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", host, ":", port, ": ", reason));
+    const std::string message =
+        absl::StrCat("cannot listen on ", host, ":", port, ": ", reason);
+    return may_pass ? absl::UnavailableError(message)
+                    : absl::FailedPreconditionError(message);
   };
   if (resolved == 0) {
     for (addrinfo* at = found; at != nullptr && socket.fd < 0;
          at = at->ai_next) {
       socket.fd = Bind(*at);
-      if (socket.fd < 0) reason = Explain(errno, port);
+      if (socket.fd < 0) explain();
     }
     freeaddrinfo(found);
   } else {
+    may_pass = resolved == EAI_AGAIN;
     reason = gai_strerror(resolved);
   }
   if (socket.fd < 0) return failed();
   socket.port = PortOf(socket.fd);
   if (socket.port < 0) {
-    reason = Explain(errno, port);
+    explain();
     close(socket.fd);
     return failed();
   }

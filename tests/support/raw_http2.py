@@ -56,7 +56,7 @@ class RawHttp2:
                        + value)
 
     def ignored(self, mebibytes):
-        """So many MiB of empty frames of a type that means nothing."""
+        """This many MiB of empty frames of a type that means nothing."""
         frame = struct.pack(">I", 0)[1:] + bytes([99, 0]) + bytes(4)
         many = frame * ((1 << 20) // len(frame))
         for _ in range(mebibytes):

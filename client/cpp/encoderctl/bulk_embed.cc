@@ -342,10 +342,12 @@ class BulkRun {
       const bool blames = bad_line_ >= 0 && !skip_bad();
       const int code =
           invocation_.Fail(status, blames ? source_->NameOf(bad_line_) : "");
+      const bool other_model = absl::IsFailedPrecondition(status);
       const std::string how =
-          HowToResume(blames          ? "correct this text and "
-                      : broken_input_ ? "correct the file and "
-                                      : "");
+          other_model ? ""
+                      : HowToResume(blames          ? "correct this text and "
+                                    : broken_input_ ? "correct the file and "
+                                                    : "");
       if (!how.empty()) invocation_.Note(done_, " texts are done", how);
       return code;
     }

@@ -25,7 +25,10 @@ class CsvReader : public RecordReader {
   absl::StatusOr<bool> Next(LineReader* in, std::string* text,
                             std::string* wrong) override;
   bool MayHoldRecord(absl::string_view bytes) const override {
-    return row_.has_value() || bytes.find('\n') != absl::string_view::npos;
+    // Blank rows are passed over.
+    const size_t begin = bytes.find_first_not_of("\r\n");
+    return row_.has_value() || (begin != absl::string_view::npos &&
+                                bytes.find('\n', begin) != bytes.npos);
   }
   bool has_escapes() const override { return false; }
   const char* noun() const override { return "row"; }

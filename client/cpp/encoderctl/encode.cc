@@ -28,7 +28,7 @@ int RunEncode(const Command& command, const Arguments& arguments,
   invocation.AddOnErrorFlag("it has no rows");
   if (const auto over = invocation.Parse(arguments)) return *over;
   if (before_norm && layer != 0) {
-    return invocation.Usage("--before_norm is for --layer=0; add it");
+    return invocation.Usage("--before_norm needs --layer=0");
   }
   client::EncodeOptions options;
   options.model = invocation.settings.model;

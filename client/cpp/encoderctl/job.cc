@@ -183,8 +183,8 @@ int RunJob(const Invocation& invocation,
     invocation.Note(skipped, " of ", done, " texts were skipped",
                     PlaceOfSkipped(settings.format));
   }
-  if (interrupted) return invocation.Stopped(done);
-  const absl::Status& failed = status.ok() ? finished : status;
+  if (interrupted && finished.ok()) return invocation.Stopped(done);
+  const absl::Status& failed = status.ok() || interrupted ? finished : status;
   if (!failed.ok()) {
     const auto index = client::GetInputIndex(failed);
     const int code = invocation.Fail(failed, index ? texts.NameOf(*index) : "");

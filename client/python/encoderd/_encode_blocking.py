@@ -145,7 +145,8 @@ class EncodeMethods(ModelMembers):
         long); NotFoundError for an unknown model or prompt; QueueFullError if
         the server stays busy; UnavailableError, DeadlineExceededError and
         UnauthenticatedError as their docstrings say; EncoderdError
-        (FAILED_PRECONDITION) if the server's model changes during the call.
+        (FAILED_PRECONDITION) if the model of the vectors changes during the
+        call.
         If one input or call raises, the whole list returns nothing.
         """
         return self._run(_sentence_transformers.encode(

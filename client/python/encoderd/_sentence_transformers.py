@@ -142,6 +142,8 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
         count_prompt(error, prefixed)
         raise with_remedy(error, EMPTY_INPUT="drop it, or keep its row: "
                           'on_error="per_input" or on_error="zero"')
+    for refused in result.errors.values():
+        count_prompt(refused, prefixed)
     vectors = result.vectors
     if here and truncate_dim is not None:
         vectors = _cut(vectors, truncate_dim)
@@ -225,7 +227,7 @@ def _check(prompt_name: Optional[str], prompt: Optional[str], precision: str,
     if output_value not in ("sentence_embedding", "token_embeddings", None):
         raise ValueError(f"output_value is {output_value!r}; expected "
                          "'sentence_embedding', 'token_embeddings' or None")
-    if output_value is None and truncate is not None:
+    if output_value is None and truncate not in (None, "none"):
         raise ValueError("truncate needs an output_value: with None, the ids "
                          "would not be those of the cut text")
     if text("precision", precision) not in PRECISIONS:

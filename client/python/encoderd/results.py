@@ -197,10 +197,10 @@ class SameModel:
         if found and found != self.fingerprint:
             raise make_error(
                 grpc.StatusCode.FAILED_PRECONDITION,
-                "the server's model changed during the job: its fingerprint "
+                "the server's model or its settings changed during the job: the fingerprint "
                 f"is {found} and was {self.fingerprint}",
-                remedy="vectors of two models cannot be compared, so start "
-                "the job again with one of them")
+                remedy="the vectors before and after must not be mixed, so "
+                "start the job again with one of them")
 
 
 class Rows:

@@ -25,6 +25,7 @@ class Model(Service):
         self.info = encoder_pb2.Model(name="model", dimensions=2, max_len=8,
                                       max_inputs_per_request=limit, **info)
         self.requests = []
+        self.fingerprint = "one"
 
     def GetModel(self, request, context):
         return self.info
@@ -32,10 +33,11 @@ class Model(Service):
     def Embed(self, request, context):
         self._check(request, context)
         self.requests.append(request)
-        return encoder_pb2.EmbedResponse(embeddings=[
-            encoder_pb2.Embedding(packed=np.array(
+        return encoder_pb2.EmbedResponse(
+            fingerprint=self.fingerprint,
+            embeddings=[encoder_pb2.Embedding(packed=np.array(
                 [len(value.text), 1], "<f4").tobytes())
-            for value in request.inputs])
+                        for value in request.inputs])
 
     def EmbedStream(self, requests, context):
         for request in requests:

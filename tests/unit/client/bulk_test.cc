@@ -136,7 +136,7 @@ TEST_F(BulkTest, EndsWhenTheRestartedServerHasAnotherModel) {
     service_->SetPooling(v1::POOLING_CLS);
   });
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  EXPECT_THAT(status.message(), HasSubstr("model changed during the job"));
+  EXPECT_THAT(status.message(), HasSubstr("changed during the job"));
   EXPECT_LT(vectors_.size(), texts_.size());
 }
 

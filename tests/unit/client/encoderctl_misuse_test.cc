@@ -245,7 +245,7 @@ TEST_F(EncoderctlTest, RefusesFlagsThatExcludeEachOther) {
     EXPECT_THAT(err_, HasSubstr("--windows and --truncate are both given; "));
   }
   EXPECT_EQ(Run({"encode", "--before_norm", "one"}), kExitUsage);
-  EXPECT_THAT(err_, HasSubstr("--before_norm is for --layer=0; add it\n"));
+  EXPECT_THAT(err_, HasSubstr("--before_norm needs --layer=0\n"));
   EXPECT_EQ(service_.embed_calls(), 0);
 }
 

@@ -188,7 +188,7 @@ TEST_F(EncoderctlTest, AnswersEachLineOfAPipeBeforeTheNextOneIsThere) {
            {{"tokenize"}, lines},
            {{"embed", "--input_format=jsonl"},
             {"\"one\"\n", " \n\"two\"\n", "\n"}},
-           {{"embed", "--input_format=csv"}, {"text\none\n", "two\n", "x\n"}},
+           {{"embed", "--input_format=csv"}, {"text\none\n", "two\n\n", "x\n"}},
            {{"embed", "--input_format=json"},
             {"[\"one\",\n", "\"two\"\n", "]"}}}) {
     int in[2], out[2];

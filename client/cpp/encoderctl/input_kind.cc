@@ -54,7 +54,7 @@ constexpr size_t kManyLetters = 8;  // that no short list separated by NULs has
 // Whether `bytes` are likely UTF-16, with the high byte of each unit at `high`
 // (0 or 1). The high byte of Latin letters, blanks and line ends is 0. In a
 // list separated by NULs the zeros lie elsewhere, and a line end has none
-// beside it.
+// next to it.
 bool AreWide(absl::string_view bytes, size_t high) {
   size_t letters = 0, nuls = 0, blanks = 0, line_ends = 0;
   for (size_t i = 0; i + 1 < bytes.size(); i += 2) {

@@ -37,7 +37,9 @@ int64_t Bucket(int64_t query, int64_t key) {
 
 ReferenceEncoder::ReferenceEncoder(const ModelConfig& config,
                                    WeightSource* source, RoundRow round)
-    : config_(config), round_(std::move(round)), outer_(*source->ReadOuter()),
+    : config_(config),
+      round_(std::move(round)),
+      outer_(*source->ReadOuter()),
       token_(outer_.embeddings.token.Widened()),
       position_(outer_.embeddings.position.Widened()),
       segment_(outer_.embeddings.segment.Widened()) {
@@ -201,10 +203,8 @@ std::vector<double> ReferenceEncoder::States(const TokenSequence& sequence,
     for (int64_t e = 0; e < columns; ++e) {
       double& sum = states[i * columns + e];
       sum = token_.Row(sequence.token_ids[i])[e];
-      if (segment_.rows > 0)
-        sum += segment_.Row(segment)[e];
-      if (position_.rows > 0)
-        position[i * columns + e] = position_.Row(at)[e];
+      if (segment_.rows > 0) sum += segment_.Row(segment)[e];
+      if (position_.rows > 0) position[i * columns + e] = position_.Row(at)[e];
     }
   }
   if (layer == kTableSum) {

@@ -38,10 +38,10 @@ int64_t FindFullExponent(const Value* values, int64_t count, Bits mask) {
   };
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     const int64_t end = std::min(begin + kBlock, count);
-    Bits largest = 0;
+    Bits found = 0;
     for (int64_t i = begin; i < end; ++i)
-      largest = std::max(largest, exponent(values[i]));
-    if (largest != mask) continue;
+      found |= exponent(values[i]) == mask ? ~Bits{0} : Bits{0};
+    if (found == 0) continue;
     for (int64_t i = begin; i < end; ++i) {
       if (exponent(values[i]) == mask) return i;
     }

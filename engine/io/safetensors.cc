@@ -9,7 +9,8 @@ namespace encoderd {
 namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{64} << 30;
-constexpr int64_t kChunkBytes = 1 << 20;
+// Values that are read, then checked while a core's cache still has them.
+constexpr int64_t kChunk = 1 << 16;
 
 absl::Status InFile(const absl::Status& status, absl::string_view name) {
   return absl::Status(status.code(),
@@ -79,28 +80,25 @@ absl::Status SafetensorsFile::ReadBytes(const TensorEntry& tensor,
 
 absl::Status SafetensorsFile::ReadFloats(const TensorEntry& tensor,
                                          float* out) const {
-  const int64_t values = tensor.num_values();
-  if (tensor.dtype == "F32") {
-    const absl::Status read = ReadBytes(tensor, 0, out, values * 4);
-    if (!read.ok()) return read;
-  } else if (IsHalf(tensor)) {
-    const auto widen = tensor.dtype == "F16" ? &WidenF16 : &WidenBF16;
-    constexpr int64_t kChunk = kChunkBytes / 2;
-    std::vector<uint16_t> chunk(std::min(kChunk, values));
-    for (int64_t i = 0; i < values; i += kChunk) {
-      const int64_t count = std::min(kChunk, values - i);
-      const absl::Status read =
-          ReadBytes(tensor, i * 2, chunk.data(), count * 2);
-      if (!read.ok()) return read;
-      widen(chunk.data(), count, out + i);
-    }
-  } else {
+  const bool is_half = IsHalf(tensor);
+  if (!is_half && tensor.dtype != "F32") {
     return absl::UnimplementedError(absl::StrCat(
         file_.name(), ": tensor ", Quote(tensor.name), " has the dtype ",
         tensor.dtype, "; weights are F32, F16 or BF16"));
   }
-  const int64_t bad = FindNonFinite(out, values);
-  if (bad >= 0) return NotFinite(file_.name(), tensor, out[bad], bad);
+  const auto widen = tensor.dtype == "F16" ? &WidenF16 : &WidenBF16;
+  const int64_t values = tensor.num_values(), bytes = is_half ? 2 : 4;
+  std::vector<uint16_t> halves(is_half ? std::min(kChunk, values) : 0);
+  for (int64_t i = 0; i < values; i += kChunk) {
+    const int64_t count = std::min(kChunk, values - i);
+    void* const read_to = is_half ? static_cast<void*>(halves.data()) : out + i;
+    const absl::Status read =
+        ReadBytes(tensor, i * bytes, read_to, count * bytes);
+    if (!read.ok()) return read;
+    if (is_half) widen(halves.data(), count, out + i);
+    const int64_t bad = FindNonFinite(out + i, count);
+    if (bad >= 0) return NotFinite(file_.name(), tensor, out[i + bad], i + bad);
+  }
   return absl::OkStatus();
 }
 

@@ -71,6 +71,29 @@ TEST(SafetensorsTest, ReadsALongHalfTensorInSeveralChunks) {
   }
 }
 
+TEST(SafetensorsTest, ReadsALongFloatTensorInSeveralChunks) {
+  const TempFolder folder;
+  constexpr int64_t kValues = (1 << 18) + 3;
+  std::vector<float> stored(kValues);
+  for (int64_t i = 0; i < kValues; ++i) stored[i] = static_cast<float>(i);
+  const auto bytes = [&stored] {
+    return std::string(reinterpret_cast<const char*>(stored.data()),
+                       kValues * sizeof(float));
+  };
+  folder.Write("m", SafetensorsBytes({{"w", "F32", {kValues}, bytes()}}));
+  stored[kValues - 2] = std::numeric_limits<float>::infinity();
+  folder.Write("bad", SafetensorsBytes({{"w", "F32", {kValues}, bytes()}}));
+  std::vector<float> values(kValues);
+  const auto file = SafetensorsFile::Open(folder.path(), "m");
+  ASSERT_THAT(file, IsOk());
+  ASSERT_THAT(file->ReadFloats(*file->Find("w"), values.data()), IsOk());
+  for (int64_t i = 0; i < kValues; ++i) ASSERT_EQ(values[i], i);
+  const auto bad = SafetensorsFile::Open(folder.path(), "bad");
+  ASSERT_THAT(bad, IsOk());
+  EXPECT_THAT(bad->ReadFloats(*bad->Find("w"), values.data()),
+              IsError(kDataLoss, "inf at index 262145;"));
+}
+
 TEST(SafetensorsTest, AcceptsScalarsEmptyTensorsMetadataAndPadding) {
   EXPECT_THAT(Try(One("F32", "[]", "[0,4]"), "1234"), IsOk());
   EXPECT_THAT(Try(One("F32", "[0,7]", "[0,0]"), ""), IsOk());

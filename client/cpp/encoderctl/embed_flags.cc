@@ -28,7 +28,9 @@ void EmbedFlags::Add(Invocation* invocation) {
                   {"model", "cls", "mean", "max", "mean_sqrt_len",
                    "weighted_mean", "last_token"},
                   &pooling_);
-  flags.AddInt("dimensions", "N", "keep the first N values of a vector; 0: all",
+  flags.AddInt("dimensions", "N",
+               "keep the first N values of a vector, and normalize again where "
+               "the whole vector is normalized; 0: all",
                0, 1 << 20, &dimensions_);
   flags.AddString("prompt_name", "NAME",
                   "a prompt of the model, put before each text", &prompt_name_);

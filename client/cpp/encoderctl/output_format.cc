@@ -34,7 +34,10 @@ absl::StatusOr<std::string> OutputFormat(
     const std::vector<std::string>& formats, bool one_value) {
   const bool npy = absl::EndsWithIgnoreCase(output, ".npy");
   if (format != "auto") {
-    if (!npy || format == "npy") return std::string(format);
+    const bool jsonl = absl::EndsWithIgnoreCase(output, ".jsonl") ||
+                       absl::EndsWithIgnoreCase(output, ".ndjson");
+    const bool misnamed = format == "npy" ? jsonl : npy;
+    if (!misnamed) return std::string(format);
     return absl::InvalidArgumentError(
         absl::StrCat("--output=", output, " takes no --format=", format,
                      ": name a file with another ending"));

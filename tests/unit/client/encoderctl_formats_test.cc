@@ -214,6 +214,7 @@ TEST_F(EncoderctlTest, RefusesAnOutputThatItCannotWriteByItsName) {
   refuse({"embed", "--format=text", "one"}, "x.npy");
   EXPECT_THAT(err_, HasSubstr("takes no --format=text: name a file with "
                               "another ending"));
+  refuse({"embed", "--format=npy", "one"}, "x.jsonl");
   const std::string csv = folder_.Path("x.csv");
   ASSERT_EQ(Run({"embed", "--format=text", "one", "--output", csv}), kExitOk);
   ASSERT_EQ(Run({"tokenize", "one", "--output", folder_.Path("x.txt")}),

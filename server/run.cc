@@ -198,7 +198,11 @@ std::string WithPort(const std::string& address, int port) {
 // Without this experiment, which is on by default, a read has a fixed limit.
 // Before gRPC starts, and so before other threads.
 void ReadInBoundedPieces() {
-  ::setenv("GRPC_EXPERIMENTS", "-tcp_read_chunks", /*overwrite=*/0);
+  constexpr char kName[] = "GRPC_EXPERIMENTS";
+  const char* chosen = std::getenv(kName);
+  const std::string others = chosen == nullptr ? "" : absl::StrCat(chosen, ",");
+  ::setenv(kName, absl::StrCat(others, "-tcp_read_chunks").c_str(),
+           /*overwrite=*/1);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ import numpy as np
 
 from encoderd._tensors import as_tensor
 from encoderd._vectors import read_vectors
+from encoderd.results import EmbedResult
 
 _SMALLEST_LENGTH = np.float32(1e-12)  # a vector of zeros is like no other
 
@@ -79,9 +80,21 @@ def _without_vector(vectors: np.ndarray) -> np.ndarray:
     return found
 
 
+def _check_same_model(one: Any, other: Any) -> None:
+    """ValueError if both are results that say they are of different models."""
+    found = [result.fingerprint for result in (one, other)
+             if isinstance(result, EmbedResult) and result.fingerprint]
+    if len(set(found)) > 1:
+        raise ValueError(
+            f"embeddings1 has the fingerprint {found[0]} and embeddings2 has "
+            f"{found[1]}; vectors of different models or settings cannot be "
+            "compared: embed both with the same server")
+
+
 def similarity(name: str, embeddings1: Any, embeddings2: Any,
                pairwise: bool) -> Any:
     """ModelMembers.similarity and similarity_pairwise say what they give."""
+    _check_same_model(embeddings1, embeddings2)
     a = read_vectors("embeddings1", embeddings1)
     b = read_vectors("embeddings2", embeddings2)
     fits = a.shape == b.shape if pairwise else a.shape[1] == b.shape[1]

@@ -1,6 +1,7 @@
 """What similarity() of the clients makes of inputs without a vector, and of
 columns and lists that are not vectors alone."""
 
+import dataclasses
 import logging
 import sys
 
@@ -178,3 +179,13 @@ def test_rows_of_several_lengths_are_named(client):
         assert str(caught.value) == (
             "embeddings1[1] is of shape [1] and embeddings1[0] of [2]; "
             "expected rows of one length")
+
+
+def test_results_of_different_models_are_not_compared(client):
+    one = client.embed(["text"])
+    other = dataclasses.replace(one, fingerprint="another")
+    assert client.similarity(one, one).shape == (1, 1)
+    assert client.similarity(one, other.vectors).shape == (1, 1)
+    for method in (client.similarity, client.similarity_pairwise):
+        with pytest.raises(ValueError, match="another; vectors of different"):
+            method(one, other)

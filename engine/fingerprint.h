@@ -13,8 +13,7 @@ namespace encoderd {
 // 16 hex digits of a SHA-256 of: the weights, what the products multiply, the
 // settings of the encoder and of what follows it, max_len, prompts, and the
 // tokens of a text in many scripts. Equal for equal files, on every device
-// that computes in the same dtype. `info` is complete but for
-// its fingerprint.
+// that computes in the same dtype. `info` is complete but for its fingerprint.
 absl::StatusOr<std::string> Fingerprint(const ModelInfo& info,
                                         const Tokenizer& tokenizer);
 

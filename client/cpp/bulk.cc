@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cpp/bulk_stream.h"
+#include "client/cpp/calls.h"
 #include "client/cpp/client.h"
 #include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
@@ -19,8 +20,6 @@
 namespace encoderd::client {
 namespace {
 
-constexpr absl::Duration kTick = absl::Milliseconds(100);  // asks stop
-constexpr absl::Duration kInputTick = absl::Milliseconds(5);
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
 constexpr char kTooLarge[] = "REQUEST_TOO_LARGE";

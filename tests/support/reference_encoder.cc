@@ -5,23 +5,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "tests/support/activation.h"
+
 namespace encoderd {
 namespace {
-
-double Activate(double x, Activation activation) {
-  switch (activation) {
-    case Activation::kNone:
-      return x;
-    case Activation::kGeluErf:
-      return x * 0.5 * std::erfc(-x / std::sqrt(2.0));
-    case Activation::kGeluTanh:
-      return 0.5 * x *
-             (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::kRelu:
-      return std::max(x, 0.0);
-  }
-  std::abort();
-}
 
 // MPNet's bucket by its formula, with logarithms.
 int64_t Bucket(int64_t query, int64_t key) {

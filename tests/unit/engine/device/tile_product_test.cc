@@ -13,6 +13,7 @@
 #include "engine/device/cpu/cpu_info.h"
 #include "engine/device/cpu/kernels.h"
 #include "engine/device/cpu/product.h"
+#include "tests/support/activation.h"
 #include "tests/support/narrow.h"
 #include "tests/support/tolerances.h"
 #include "tests/unit/engine/device/emulated_tiles.h"
@@ -25,21 +26,6 @@ using emulation::FromBf16;
 using emulation::ToBf16;
 
 enum class By { kEmulation, kAmx };
-
-double InDouble(Activation activation, double x) {
-  switch (activation) {
-    case Activation::kNone:
-      return x;
-    case Activation::kGeluErf:
-      return x * 0.5 * std::erfc(-x / std::sqrt(2.0));
-    case Activation::kGeluTanh:
-      return x * 0.5 *
-             (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::kRelu:
-      return std::max(x, 0.0);
-  }
-  return x;
-}
 
 class TileProductTest : public ::testing::TestWithParam<By> {
  protected:
@@ -101,7 +87,7 @@ class TileProductTest : public ::testing::TestWithParam<By> {
         double want = weights_.bias[o];
         for (int64_t k = 0; k < in; ++k)
           want += double{FromBf16(x_[r * in + k])} * weights_.weight.Row(o)[k];
-        ASSERT_NEAR(FromBf16(y[r * out + o]), InDouble(activation, want),
+        ASSERT_NEAR(FromBf16(y[r * out + o]), Activate(want, activation),
                     kBf16Op)
             << in << " to " << out << ", row " << r << ", output " << o;
       }

@@ -42,6 +42,7 @@ class RowParser {
   // Quotes that are not closed would hold the rest of the file.
   bool endless() const { return in_quotes() && too_long(); }
   bool too_wide() const { return too_wide_; }
+  bool spans_lines() const { return spans_lines_; }
   bool text_after_quote() const {
     return text_after_quote_ || (state_ == State::kReturn && quoted_);
   }
@@ -58,6 +59,7 @@ class RowParser {
       if (c == '"') {
         state_ = State::kQuoteInQuoted;
       } else {
+        spans_lines_ |= c == '\n';
         Add(c);
       }
       return;
@@ -104,6 +106,7 @@ class RowParser {
   bool quoted_ = false;  // in kReturn: a closing quote precedes it
   bool text_after_quote_ = false;
   bool too_wide_ = false;
+  bool spans_lines_ = false;
 };
 
 absl::Status NoColumn(const std::string& field,
@@ -159,7 +162,7 @@ absl::StatusOr<CsvReader::Row> CsvReader::NextRow(LineReader* in,
           "has text after a closing quote: double the quotes inside a quoted "
           "field";
     }
-    return Row{row.TakeFields(), blanks};
+    return Row{row.TakeFields(), blanks, row.spans_lines()};
   }
 }
 
@@ -196,10 +199,12 @@ absl::StatusOr<bool> CsvReader::Next(LineReader* in, std::string* text,
   }
   if (columns_ == 1 && row_->blanks > 0) {
     --row_->blanks;
+    spans_lines_ = false;
     text->clear();
     return true;
   }
   std::vector<std::string> fields = std::move(row_->fields);
+  spans_lines_ = row_->spans_lines;
   row_.reset();
   *wrong = wrong_;
   if (!wrong->empty()) return true;

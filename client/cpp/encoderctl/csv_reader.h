@@ -30,6 +30,7 @@ class CsvReader : public RecordReader {
     return row_.has_value() || (begin != absl::string_view::npos &&
                                 bytes.find('\n', begin) != bytes.npos);
   }
+  bool spans_lines() const override { return spans_lines_; }
   bool has_escapes() const override { return false; }
   const char* noun() const override { return "row"; }
 
@@ -39,6 +40,7 @@ class CsvReader : public RecordReader {
   struct Row {
     std::vector<std::string> fields;
     int64_t blanks = 0;
+    bool spans_lines = false;
   };
   absl::StatusOr<Row> NextRow(LineReader* in, std::string* wrong);
 
@@ -50,6 +52,7 @@ class CsvReader : public RecordReader {
   // column is an empty text, unless only blank rows follow.
   std::optional<Row> row_;
   std::string wrong_;
+  bool spans_lines_ = false;
 };
 
 }  // namespace encoderd::ctl

@@ -32,6 +32,10 @@ class RecordReader {
   // they are not, a pipe may be silent before the next record.
   virtual bool MayHoldRecord(absl::string_view bytes) const = 0;
 
+  // Whether a field of the record last read holds a line break, so that a stray
+  // quote may have swallowed the records between.
+  virtual bool spans_lines() const { return false; }
+
   // Whether a text may hold any byte that its writer meant, such as a NUL.
   virtual bool has_escapes() const = 0;
   // What a record is called: "row", "element".

@@ -157,6 +157,15 @@ void TextSource::NoteFormat(absl::string_view line) const {
   }
 }
 
+void TextSource::NoteLineBreak() {
+  if (input_.note == nullptr || line_break_noted_) return;
+  line_break_noted_ = true;
+  input_.note(absl::StrCat(
+      "note: ", NameOf(texts_read_),
+      " is the first with a line break inside quotes; if none is meant there, "
+      "a quote is stray, and the rows up to the next quote are part of it"));
+}
+
 bool TextSource::IsBlank(absl::string_view line) const {
   return line.find_first_not_of(json_ ? " \t\r" : "\r") ==
          absl::string_view::npos;
@@ -232,6 +241,7 @@ absl::StatusOr<bool> TextSource::NextRecord(std::string* text,
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(texts_read_), ": ", more.status().message()));
   }
+  if (records_->spans_lines()) NoteLineBreak();
   if (!wrong.empty()) {
     *refused = Refuse(wrong);
   } else if (!records_->has_escapes()) {

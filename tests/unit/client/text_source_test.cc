@@ -33,6 +33,7 @@ class TextSourceTest : public ::testing::Test {
     TextInput input;
     input.standard_input = &in_;
     input.format = format;
+    input.note = [this](absl::string_view note) { notes_.emplace_back(note); };
     auto opened = TextSource::Open(std::move(input));
     ASSERT_TRUE(opened.ok()) << opened.status();
     source_ = *std::move(opened);
@@ -56,12 +57,27 @@ class TextSourceTest : public ::testing::Test {
   std::istringstream in_;
   std::unique_ptr<TextSource> source_;
   std::vector<std::string> texts_;
+  std::vector<std::string> notes_;
 };
 
 TEST_F(TextSourceTest, ReadsLinesWithAndWithoutTheirEnds) {
   Read("one\r\n\ntwo words\nlast", "auto");
   EXPECT_THAT(texts_, ElementsAre("one", "", "two words", "last"));
   EXPECT_EQ(source_->NameOf(3), "standard input:4");
+}
+
+TEST_F(TextSourceTest, NotesTheFirstRowThatAStrayQuoteMayHaveSwallowed) {
+  Read("id\ttext\n1\tone\n2\t\"two\n3\tthree\"\n4\t\"x\ny\"\n", "tsv");
+  EXPECT_THAT(texts_, ElementsAre("one", "two\n3\tthree", "x\ny"));
+  ASSERT_THAT(notes_, SizeIs(1));
+  EXPECT_THAT(notes_[0],
+              HasSubstr("standard input: row 2 is the first with a line break "
+                        "inside quotes"));
+  texts_.clear();
+  notes_.clear();
+  Read("text\n\"a,\"\"b\"\"\"\n\nc\n", "csv");
+  EXPECT_THAT(texts_, ElementsAre("a,\"b\"", "", "c"));
+  EXPECT_THAT(notes_, IsEmpty());
 }
 
 TEST_F(TextSourceTest, TheShareIsThatOfTheTextsThatAreTold) {

@@ -75,21 +75,11 @@ absl::Status Address(absl::string_view flag, const std::string& value) {
   return Bad(flag, value, std::string(status.message()));
 }
 
-bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host == "::1" ||
-         (absl::StartsWith(host, "127.") &&
-          host.find_first_not_of("0123456789.") == std::string::npos);
-}
-
 // Everyone who reaches an address can read and call, unless it has TLS or the
 // operator accepts this.
 absl::Status Reach(const ServerConfig& c, absl::string_view flag,
                    const std::string& address) {
-  if (c.tls() || c.insecure || address.empty()) return absl::OkStatus();
-  std::string host;
-  int port = 0;
-  const absl::Status split = SplitHostPort(address, &host, &port);
-  if (!split.ok() || IsLoopback(host)) return absl::OkStatus();
+  if (c.tls() || c.insecure || !OthersReach(address)) return absl::OkStatus();
   return Bad(
       flag, address,
       "other machines can reach this address, and it is not encrypted: set "
@@ -156,6 +146,17 @@ absl::Status SplitHostPort(const std::string& address, std::string* host,
     return absl::InvalidArgumentError("the port must be 0 to 65535");
   }
   return absl::OkStatus();
+}
+
+bool OthersReach(const std::string& address) {
+  std::string host;
+  int port = 0;
+  if (!SplitHostPort(address, &host, &port).ok()) return false;
+  const bool loopback =
+      host == "localhost" || host == "::1" ||
+      (absl::StartsWith(host, "127.") &&
+       host.find_first_not_of("0123456789.") == std::string::npos);
+  return !loopback;
 }
 
 absl::StatusOr<OtlpTarget> SplitOtlpEndpoint(const std::string& endpoint) {

@@ -167,6 +167,9 @@ absl::Status Validate(const ServerConfig& config);
 absl::Status SplitHostPort(const std::string& address, std::string* host,
                            int* port);
 
+// Whether other machines can reach a valid "host:port".
+bool OthersReach(const std::string& address);
+
 // Where spans go.
 struct OtlpTarget {
   std::string address;  // host:port

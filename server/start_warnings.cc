@@ -37,6 +37,17 @@ void WarnOfThreads(const ServerConfig& config, const NamedModel& model) {
                "memory: lower --threads, or set it to 0 for one per core"));
 }
 
+// Whoever sees the traffic can use the tokens.
+void WarnOfTokensInPlainText(const ServerConfig& config) {
+  Log(LogLevel::kWarning, "tokens_in_plain_text",
+      LogFields()
+          .Add("listen", config.listen)
+          .Add("message",
+               "bearer tokens cross the network unencrypted (--insecure): set "
+               "--tls_certificate_file and --tls_key_file, unless a proxy "
+               "encrypts the connections"));
+}
+
 // `limit` tokens are below those that one text may have. token: whose limit it
 // is; empty: the server's.
 void WarnOfQueue(const NamedModel& model, int64_t limit,
@@ -65,6 +76,9 @@ void WarnOfSettings(const ServerConfig& config, const TokenTable* tokens,
   if (!config.tuning_folder.empty() &&
       std::none_of(models.begin(), models.end(), IsOnGpu)) {
     WarnOfTuning(config, models.front());
+  }
+  if (tokens != nullptr && !config.tls() && OthersReach(config.listen)) {
+    WarnOfTokensInPlainText(config);
   }
   const TokenHolder* const least =
       tokens == nullptr ? nullptr : tokens->LeastQueueTokens();

@@ -1,5 +1,5 @@
-// Warnings of settings that are valid, but do less than they say or reject what
-// the model could take; one line of the log each.
+// Warnings of settings that are valid, but do less than they say, reject what
+// the model could take or give tokens away; one line of the log each.
 #ifndef ENCODERD_SERVER_START_WARNINGS_H_
 #define ENCODERD_SERVER_START_WARNINGS_H_
 

@@ -149,6 +149,30 @@ TEST(LifeTest, AQueueBelowMaxLenIsAWarningAtStart) {
   EXPECT_THAT(LogOfLoading(fake, config), Not(HasSubstr("small_queue")));
 }
 
+TEST(LifeTest, BearerTokensWithoutTlsOnANetworkAreAWarningAtStart) {
+  const auto model = FakeModel::Load({}, {});
+  ASSERT_TRUE(model.ok());
+  const auto tokens =
+      TokenTable::Parse(absl::StrCat("a ", std::string(64, 'a')), nullptr);
+  ASSERT_TRUE(tokens.ok());
+  // Without a server: it would listen on a network.
+  const auto log_of = [&](const ServerConfig& config, const TokenTable* table) {
+    ::testing::internal::CaptureStderr();
+    WarnOfSettings(config, table, {{"fake", &(*model)->info()}});
+    return ::testing::internal::GetCapturedStderr();
+  };
+  ServerConfig config = TestConfig();
+  EXPECT_EQ(log_of(config, tokens->get()), "");
+  config.insecure = true;
+  config.listen = "0.0.0.0:8400";
+  EXPECT_THAT(log_of(config, tokens->get()),
+              HasSubstr("level=warning event=tokens_in_plain_text "
+                        "listen=0.0.0.0:8400 message="));
+  EXPECT_EQ(log_of(config, nullptr), "");
+  config.tls_certificate_file = config.tls_key_file = "some.pem";
+  EXPECT_EQ(log_of(config, tokens->get()), "");
+}
+
 TEST(LifeTest, MoreThreadsThanCoresAreAWarningAtStart) {
   ServerConfig config = TestConfig();
   FakeModelOptions fake;

@@ -15,7 +15,7 @@ import grpc
 import numpy as np
 from google.protobuf import wrappers_pb2
 
-from encoderd._option_checks import (a_kind, not_negative, text,
+from encoderd._option_checks import (check_choice, not_negative, text,
                                      true_or_false)
 from encoderd._progress import make_progress
 from encoderd._quantize import check_ranges
@@ -62,15 +62,11 @@ def enum_value(enum: Any, prefix: str, option: str, value: Optional[str]
     """"mean" -> POOLING_MEAN; None -> ..._UNSPECIFIED. option: its name, for
     errors."""
     known = [k[len(prefix):].lower() for k in enum.keys()[1:]]
-    expected = f"expected one of {', '.join(known)}"
-    if value is not None and not isinstance(value, str):
-        raise TypeError(f"{option} is {a_kind(value)}; {expected}")
-    if value is not None and value not in known:
-        raise ValueError(f"{option} is {value!r}; {expected}")
+    check_choice(option, value, known)
     return enum.Value(prefix + (value or "unspecified").upper())
 
 
-def embed_options(*, precision: str = "float32",
+def embed_options(*, precision: Optional[str] = None,
                   normalize: Optional[bool] = None,
                   truncate: Optional[str] = None, dimensions: int = 0,
                   pooling: Optional[str] = None, prompt_name: str = "",
@@ -190,12 +186,12 @@ def one_or_all(inputs: Inputs, job: Callable[..., Job[L]],
 
 
 def embed(values: Sequence[Input], *, model: str, batch_size: int,
-          precision: str = "float32", show_progress: bool = False,
+          precision: Optional[str] = None, show_progress: bool = False,
           on_error: Optional[str] = None, dimensions: int = 0, **rest: Any
           ) -> Job[EmbedResult]:
     options = embed_options(precision=precision, on_error=on_error,
                             dimensions=dimensions, **rest)
-    rows = Rows(len(values), precision)
+    rows = Rows(len(values), precision or "float32")
     progress = make_progress(len(values), show_progress)
     prompted = bool(options.prompt_name)
 

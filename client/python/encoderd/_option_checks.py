@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Optional
+from typing import Any, Optional, Sequence
 
 
 def a_kind(value: object) -> str:
@@ -45,6 +45,15 @@ def text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} is {a_kind(value)}; expected a str")
     return value
+
+
+def check_choice(name: str, value: Any, known: Sequence[str]) -> None:
+    """TypeError and ValueError for what is none of `known`; None is fine."""
+    expected = f"expected one of {', '.join(known)}"
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name} is {a_kind(value)}; {expected}")
+    if value is not None and value not in known:
+        raise ValueError(f"{name} is {value!r}; {expected}")
 
 
 def true_or_false(name: str, value: Any) -> Optional[bool]:

@@ -12,7 +12,8 @@ import numpy as np
 
 from encoderd import _method_jobs
 from encoderd._method_jobs import Job
-from encoderd._option_checks import text, true_or_false, whole_number
+from encoderd._option_checks import (check_choice, text, true_or_false,
+                                     whole_number)
 from encoderd._quantize import (calibrate, check_ranges, quantize,
                                 single_text)
 from encoderd._tensors import require_tensors
@@ -224,15 +225,12 @@ def _check(prompt_name: Optional[str], prompt: Optional[str], precision: str,
            on_error: Optional[str], output_value: Optional[str],
            truncate: Optional[str]) -> None:
     """Options that the server would not name as the caller does."""
-    if output_value not in ("sentence_embedding", "token_embeddings", None):
-        raise ValueError(f"output_value is {output_value!r}; expected "
-                         "'sentence_embedding', 'token_embeddings' or None")
+    check_choice("output_value", output_value,
+                 ("sentence_embedding", "token_embeddings"))
     if output_value is None and truncate not in (None, "none"):
         raise ValueError("truncate needs an output_value: with None, the ids "
                          "would not be those of the cut text")
-    if text("precision", precision) not in PRECISIONS:
-        raise ValueError(f"precision is {precision!r}; expected one of "
-                         f"{', '.join(PRECISIONS)}")
+    check_choice("precision", precision, PRECISIONS)
     if dimensions and truncate_dim is not None:
         raise ValueError("give dimensions or truncate_dim, not both")
     if truncate_dim is not None:
@@ -243,9 +241,7 @@ def _check(prompt_name: Optional[str], prompt: Optional[str], precision: str,
     if prompt_name == "":
         raise ValueError("prompt_name is empty; name a prompt of the model, "
                          "or leave it out")
-    if on_error not in (None, "fail_request", "per_input", "zero"):
-        raise ValueError(f"on_error is {on_error!r}; expected one of "
-                         "fail_request, per_input, zero")
+    check_choice("on_error", on_error, ("fail_request", "per_input", "zero"))
 
 
 def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
@@ -259,7 +255,7 @@ def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
            on_error: Optional[str] = None, model: str) -> Job[Any]:
     """Client.encode says what each argument means. task: of TASKS, empty for
     encode() itself."""
-    precision = precision or "float32"
+    precision = "float32" if precision is None else precision
     for name, value in (("show_progress_bar", show_progress_bar),
                         ("convert_to_numpy", convert_to_numpy),
                         ("convert_to_tensor", convert_to_tensor),

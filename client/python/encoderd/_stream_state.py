@@ -380,8 +380,8 @@ class Bulk:
 
 
 def make_bulk(inputs: Any, *, batch_size: int, requests_in_flight: int,
-              precision: str, on_error: Optional[str], model: str,
-              patience: Optional[float], link: Link,
+              precision: Optional[str], on_error: Optional[str],
+              model: str, patience: Optional[float], link: Link,
               takes_async: bool = False, **options: Any) -> Bulk:
     """Client.embed_stream says what each argument means.
 
@@ -395,6 +395,6 @@ def make_bulk(inputs: Any, *, batch_size: int, requests_in_flight: int,
     return Bulk(
         model=model, options=embed_options(precision=precision,
                                            on_error=on_error, **options),
-        precision=precision, batch_size=batch_size,
+        precision=precision or "float32", batch_size=batch_size,
         requests_in_flight=requests_in_flight, link=link, patience=patience,
         keep_errors=on_error == "per_input")

@@ -58,7 +58,7 @@ class Client(EncodeMethods):
             normalize_embeddings: Optional[bool] = None,
             show_progress_bar: bool = False, truncate: Optional[str] = None,
             dimensions: int = 0, pooling: Optional[str] = None,
-            prompt_name: str = "", precision: Precision = "float32",
+            prompt_name: str = "", precision: Optional[Precision] = "float32",
             ranges: Any = None, windows: Optional[int] = None,
             on_error: OnError = None, model: Optional[str] = None,
             timeout: Optional[float] = None
@@ -113,7 +113,7 @@ class Client(EncodeMethods):
             normalize_embeddings: Optional[bool] = None,
             truncate: Optional[str] = None, dimensions: int = 0,
             pooling: Optional[str] = None, prompt_name: str = "",
-            precision: Precision = "float32", ranges: Any = None,
+            precision: Optional[Precision] = "float32", ranges: Any = None,
             windows: Optional[int] = None, on_error: OnError = None,
             model: Optional[str] = None,
             timeout: Optional[float] = None

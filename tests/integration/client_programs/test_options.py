@@ -263,3 +263,34 @@ def test_a_server_that_shuts_down_has_a_remedy():
     assert str(from_status(status)) == (
         "UNAVAILABLE (DRAINING): the server is shutting down; retry: the "
         "restarted server, or its replacement, will answer")
+
+
+@BOTH
+def test_a_precision_of_none_is_float32(service, ask):
+    assert ask(service.target, "encode", ["one"],
+               precision=None).dtype == np.float32
+    assert ask(service.target, "embed", ["one"],
+               precision=None).vectors.dtype == np.float32
+
+
+def test_a_precision_of_none_is_float32_in_a_stream(fake):
+    with encoderd.Client(fake.target) as client:
+        found, = client.embed_stream(["one"], precision=None)
+    assert found.vector.dtype == np.float32
+
+
+PRECISIONS = "float32, float16, int8, uint8, binary, ubinary"
+
+
+@pytest.mark.parametrize("name", ["encode", "embed", "embed_stream"])
+@pytest.mark.parametrize("option, value, kind, words", [
+    ("precision", 5, TypeError, f"is an int; expected one of {PRECISIONS}"),
+    ("precision", "", ValueError, f"is ''; expected one of {PRECISIONS}"),
+    ("precision", "int4", ValueError, f"is 'int4'; expected one of {PRECISIONS}"),
+    ("on_error", 5, TypeError, "is an int; expected one of fail_request"),
+    ("on_error", "", ValueError, "is ''; expected one of fail_request")])
+def test_all_methods_refuse_a_choice_alike(gone, name, option, value, kind,
+                                           words):
+    with encoderd.Client(gone) as client, pytest.raises(kind) as caught:
+        getattr(client, name)(["one"], **{option: value})
+    assert str(caught.value).startswith(f"{option} {words}")

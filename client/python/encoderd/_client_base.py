@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Dict, Optional, Tuple, Type
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Type
 
 import grpc
 
@@ -99,6 +99,25 @@ class ClientBase:
             connect, security.metadata,
             Link(address, security.credentials is not None,
                  proxy_of(address)))
+
+    if not TYPE_CHECKING:  # a type checker reports such names by itself
+        def __setattr__(self, name: str, value: Any) -> None:
+            """AttributeError for a name that would have no effect: an option,
+            or an attribute that a client does not have. Subclasses may have
+            their own."""
+            kind = type(self)
+            is_own = kind.__module__.partition(".")[0] == __package__
+            if is_own and not name.startswith("_"):
+                if name in self._arguments:
+                    raise AttributeError(
+                        f"{name} cannot be set on a client; pass it to the "
+                        f"constructor: {kind.__name__}({name}=...)")
+                if not hasattr(kind, name):
+                    raise AttributeError(
+                        f"{kind.__name__} has no attribute {name!r}; its "
+                        "options are arguments of the constructor, such as "
+                        f"{kind.__name__}(timeout=60)")
+            super().__setattr__(name, value)
 
     def __reduce__(self) -> Tuple[Any, ...]:
         """Pickled and copied as what it was made with, a token in the clear:

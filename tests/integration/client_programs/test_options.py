@@ -2,6 +2,7 @@
 is read, by both clients, against a service that keeps what it was asked."""
 
 import asyncio
+import copy
 
 import encoderd
 import grpc
@@ -294,3 +295,36 @@ def test_all_methods_refuse_a_choice_alike(gone, name, option, value, kind,
     with encoderd.Client(gone) as client, pytest.raises(kind) as caught:
         getattr(client, name)(["one"], **{option: value})
     assert str(caught.value).startswith(f"{option} {words}")
+
+
+@pytest.mark.parametrize("kind", [encoderd.Client, encoderd.AsyncClient])
+def test_what_would_have_no_effect_cannot_be_set(gone, kind):
+    client = kind(gone)
+    for name in ("timeout", "model", "token"):
+        with pytest.raises(AttributeError) as caught:
+            setattr(client, name, 5)
+        assert str(caught.value) == (
+            f"{name} cannot be set on a client; pass it to the constructor: "
+            f"{kind.__name__}({name}=...)")
+    for name in ("tiemout", "tokenizer"):
+        with pytest.raises(AttributeError) as caught:
+            setattr(client, name, 5)
+        assert str(caught.value) == (
+            f"{kind.__name__} has no attribute {name!r}; its options are "
+            "arguments of the constructor, such as "
+            f"{kind.__name__}(timeout=60)")
+        assert not hasattr(client, name)
+
+
+def test_members_can_be_replaced_and_subclasses_have_attributes(gone):
+    class Named(encoderd.Client):
+        def __init__(self, target):
+            self.label = "before"
+            super().__init__(target)
+
+    client = encoderd.Client(gone)
+    client.encode = lambda inputs: [1, 2]  # as mocks do
+    assert client.encode("one") == [1, 2]
+    client.similarity_fn_name = "dot"
+    assert copy.copy(client).similarity_fn_name == "dot"
+    assert Named(gone).label == "before"

@@ -34,7 +34,7 @@ class Noted(Service):
 def client():
     with serve(Noted()) as service:
         with encoderd.Client(service.target) as client:
-            client.service = service
+            client._service = service
             yield client
 
 
@@ -50,8 +50,8 @@ def test_a_plain_tuple_in_a_list_or_a_generator_is_a_pair(client):
                        zip(["one", "three"], ["two", "four"])):
             way(inputs)
             assert [(value.pair.first, value.pair.second)
-                    for value in client.service.inputs] == pairs
-            client.service.inputs.clear()
+                    for value in client._service.inputs] == pairs
+            client._service.inputs.clear()
 
 
 class DataFrame:
@@ -121,13 +121,13 @@ def test_rows_and_tables_are_refused_with_what_to_do(client, inputs, words):
         with pytest.raises(TypeError) as caught:
             way(inputs)
         assert str(caught.value) == words
-    assert client.service.inputs == []
+    assert client._service.inputs == []
 
 
 def test_what_the_remedies_make_of_a_cursor_is_taken(client):
     client.encode([row[0] for row in cursor()])
     client.encode(list(cursor()))
-    single, pair = client.service.inputs
+    single, pair = client._service.inputs
     assert single.text == "one"
     assert (pair.pair.first, pair.pair.second) == ("one", "two")
 
@@ -146,13 +146,13 @@ class AsyncCursor:
 
 def test_an_async_cursor_is_refused(client):
     async def main():
-        async with encoderd.AsyncClient(client.service.target) as other:
+        async with encoderd.AsyncClient(client._service.target) as other:
             return [found async for found in other.embed_stream(AsyncCursor())]
 
     with pytest.raises(TypeError, match="inputs is an AsyncCursor; pass one "
                        r"column, such as \(row\[0\] async for row in cur"):
         asyncio.run(main())
-    assert client.service.inputs == []
+    assert client._service.inputs == []
 
 
 class NAType:
@@ -212,8 +212,8 @@ def test_a_column_of_pyarrow_is_a_list_of_texts(client):
     for way in ways(client):
         for inputs in (Array(["one", "two"]), list(Array(["one", "two"]))):
             way(inputs)
-            assert [value.text for value in client.service.inputs] == [
+            assert [value.text for value in client._service.inputs] == [
                 "one", "two"]
-            client.service.inputs.clear()
+            client._service.inputs.clear()
         with pytest.raises(TypeError, match=r"inputs\[1\] is None, a missing"):
             way(Array(["one", None]))

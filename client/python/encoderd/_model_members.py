@@ -76,8 +76,8 @@ class ModelMembers(ClientBase):
         of an EmbedResult that has an error. A row of zeros in a float array,
         from on_error="zero", is a vector like any other: its cosine is 0.
 
-        Raises ValueError for other shapes; TypeError for texts, for gaps
-        (None, NaN) between vectors, and for quantized values whose scores
+        Raises ValueError for other shapes; TypeError for texts, for complex
+        numbers, for gaps (None, NaN, masked values) between vectors, and for quantized values whose scores
         would mean nothing: uint8, int8 in a column or a table, and an
         EmbedResult of bytes without scales. An int8 array is read as values;
         the packed bits of precision="binary" have the same type: unpack those

@@ -49,7 +49,12 @@ def _types(given: Any) -> str:
 
 
 def _check_types(name: str, given: Any, types: str) -> None:
-    """TypeError for bytes that may be packed bits."""
+    """TypeError for masked values, complex numbers, and bytes that may be
+    packed bits."""
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise TypeError(f"{name} has masked values; drop such rows first")
+    if "complex" in types:
+        raise TypeError(f"{name} holds complex numbers; expected real ones")
     if "uint8" in types:
         raise TypeError(f"{name} holds uint8, which is packed bits or values "
                         f"with an offset; {_AS_FLOATS}")
@@ -85,7 +90,8 @@ def _of_rows(name: str, rows: List[Any]) -> np.ndarray:
     """Of a list or a column, whose rows may be of any kind."""
     if any(isinstance(row, str) for row in rows):
         raise _texts(name)
-    if all(isinstance(row, _PLAIN) for row in rows):
+    if all(isinstance(row, _PLAIN)
+           and not isinstance(row, np.ma.MaskedArray) for row in rows):
         try:
             found = np.asarray(rows)
         except ValueError:  # of several lengths: the loop says which
@@ -126,7 +132,7 @@ def _array(name: str, given: Any) -> np.ndarray:
     if any(isinstance(value, str) for value in array.flat):
         raise _texts(name)
     try:
-        if array.ndim > 0:  # of a table with gaps, say
+        if array.ndim > 0 and array.dtype.kind == "O":  # a table with gaps
             return array.astype(np.float32)
     except (TypeError, ValueError):
         pass

@@ -189,3 +189,22 @@ def test_results_of_different_models_are_not_compared(client):
     for method in (client.similarity, client.similarity_pairwise):
         with pytest.raises(ValueError, match="another; vectors of different"):
             method(one, other)
+
+
+MASKED = np.ma.masked_array(np.ones((2, 3)), np.eye(2, 3))
+
+
+@pytest.mark.parametrize("vectors, words", [
+    (MASKED, " has masked values; drop such rows first"),
+    (list(MASKED), "[0] has masked values; drop such rows first"),
+    (np.ones((2, 3), np.complex64), " holds complex numbers; expected real"),
+    (list(np.ones((2, 3), complex)), " holds complex numbers; expected real"),
+    (np.zeros((2, 3), "datetime64[s]"), " is an ndarray; expected numbers"),
+    (np.zeros((2, 3), "timedelta64[s]"), " is an ndarray; expected numbers")])
+def test_what_is_no_plain_number_gets_no_score(client, vectors, words):
+    for method in (client.similarity, client.similarity_pairwise):
+        with pytest.raises(TypeError) as caught:
+            method(np.ones((2, 3)), vectors)
+        assert f"embeddings2{words}" in str(caught.value)
+    whole = np.ma.masked_array(np.ones((2, 3)), False)
+    assert client.similarity(whole, list(whole)).shape == (2, 2)

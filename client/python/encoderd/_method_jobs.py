@@ -218,7 +218,7 @@ def embed(values: Sequence[Input], *, model: str, batch_size: int,
         width = dimensions or (yield get_model(model)).dimensions
     result = rows.result(width)
     for refused in result.errors.values():
-        count_prompt(refused, prompted)
+        count_prompt(refused, prompted, kept=True)
     return result
 
 

@@ -87,8 +87,7 @@ class Bulk:
     link: names the server in errors.
     patience: seconds of waiting without any answer, reconnecting included,
         after which it ends with the last error; None: no limit.
-    keep_errors: an input's error is in its Embedding; else it is raised
-        when its turn comes.
+    keep_errors: an input's error is in its Embedding; else raised in turn.
     """
 
     def __init__(self, *, model: str, options: encoder_pb2.EmbedOptions,
@@ -369,7 +368,8 @@ class Bulk:
                 error = part.errors[place]
             elif answer.HasField("error"):
                 error = count_prompt(from_status(answer.error, part.places),
-                                     bool(self._options.prompt_name))
+                                     bool(self._options.prompt_name),
+                                     self._keep_errors)
             else:
                 self._width = self._width or len(answer.packed)
                 results.append(read_embedding(place, value, answer,

@@ -186,13 +186,17 @@ def with_remedy(error: EncoderdError, **remedies: str) -> EncoderdError:
     return error
 
 
-def count_prompt(error: EncoderdError, prompted: bool) -> EncoderdError:
+def count_prompt(error: EncoderdError, prompted: bool, kept: bool = False
+                 ) -> EncoderdError:
     """The error; of an input that is too long with its prompt, it says so.
 
     prompted: whether the method put a prompt before the text.
+    kept: whether on_error= keeps the error, and is no remedy then.
     """
     if prompted and error.reason == "INPUT_TOO_LONG":
         error.message += _WITH_PROMPT
+    if kept:
+        with_remedy(error, EMPTY_INPUT="drop it")
     return error
 
 

@@ -9,7 +9,7 @@ import grpc
 import numpy as np
 
 from encoderd._tensors import as_tensor
-from encoderd.errors import (EncoderdError, from_status, make_error,
+from encoderd.errors import (EncoderdError, count_prompt, from_status, make_error,
                              without_windows)
 from encoderd.inputs import Input, Part
 from encoderd.v1 import encoder_pb2
@@ -301,7 +301,8 @@ def read_states(states: encoder_pb2.TokenStates, part: Part) -> TokenStates:
 
 
 def no_states(error: EncoderdError) -> TokenStates:
-    return TokenStates(np.empty((0, 0), np.float32), error=error)
+    return TokenStates(np.empty((0, 0), np.float32),
+                       error=count_prompt(error, False, kept=True))
 
 
 def read_tokens(tokens: encoder_pb2.TokenizedInput) -> TokenizedText:

@@ -328,3 +328,18 @@ def test_members_can_be_replaced_and_subclasses_have_attributes(gone):
     client.similarity_fn_name = "dot"
     assert copy.copy(client).similarity_fn_name == "dot"
     assert Named(gone).label == "before"
+
+
+@pytest.mark.parametrize("on_error, remedy", [
+    (None, 'drop it, or keep its row: on_error="per_input"'),
+    ("per_input", "drop it")])
+@pytest.mark.parametrize("name", ["embed", "embed_stream", "token_states"])
+def test_an_option_that_is_set_is_no_remedy(fake, name, on_error, remedy):
+    with encoderd.Client(fake.target) as client:
+        try:
+            found = getattr(client, name)(["one", ""], on_error=on_error)
+            error = (found.errors[1] if name == "embed"
+                     else list(found)[1].error)
+        except encoderd.EncoderdError as raised:
+            error = raised
+    assert error.remedy == remedy

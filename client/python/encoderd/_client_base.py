@@ -13,12 +13,14 @@ from encoderd._connection_errors import Link
 from encoderd._option_checks import seconds, text, whole_number
 from encoderd._proxy import proxy_of
 from encoderd._security import Path, secure
+from encoderd._signatures import methods_of
 from encoderd._target import DEFAULT_TARGET, is_loopback, read_target
 
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
+@methods_of("Client")  # of AsyncClient too
 class ClientBase:
     """The arguments of Client and AsyncClient, and their connection."""
 

@@ -10,11 +10,12 @@ from encoderd import _method_jobs, _run_blocking, _sentence_transformers
 from encoderd._model_members import ModelMembers, read_only
 from encoderd._option_checks import is_of_package
 from encoderd._signatures import (Inputs, OnErrorOfEncode, OutputValue,
-                                  Precision, one_of)
+                                  Precision, methods_of, one_of)
 from encoderd.errors import EncoderdError
 from encoderd.v1 import encoder_pb2
 
 
+@methods_of("Client")
 class EncodeMethods(ModelMembers):
     """The members of SentenceTransformer, by blocking."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict
 
 from encoderd._client_base import ClientBase
+from encoderd._signatures import methods_of
 from encoderd._similarity import check_name, similarity
 
 
@@ -32,6 +33,7 @@ def read_only(name: str) -> AttributeError:
                           f"{_REMEDIES[name]}")
 
 
+@methods_of("Client")  # of AsyncClient too
 class ModelMembers(ClientBase):
     """What code for a SentenceTransformer expects besides encode()."""
 

@@ -1,8 +1,10 @@
-"""Types that the signatures of both clients use."""
+"""Types that the signatures of both clients use, and names of methods."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterable, Literal, Optional, Union
+import types
+from typing import (TYPE_CHECKING, Any, Callable, Iterable, Literal, Optional,
+                    Type, TypeVar, Union)
 
 from encoderd.inputs import Input, TokenIds
 
@@ -20,6 +22,21 @@ OnError: TypeAlias = Optional[Literal["fail_request", "per_input"]]
 OnErrorOfEncode: TypeAlias = Optional[Literal["fail_request", "per_input",
                                               "zero"]]
 Span: TypeAlias = Optional[Literal["all", "without_special_tokens"]]
+
+_T = TypeVar("_T")
+
+
+def methods_of(name: str) -> Callable[[Type[_T]], Type[_T]]:
+    """Of a base class: its functions are named as those of encoderd.`name`,
+    which is the class that callers know, in Python's own TypeErrors."""
+    def rename(base: Type[_T]) -> Type[_T]:
+        for member in vars(base).values():
+            if isinstance(member, types.FunctionType):
+                member.__module__ = __package__
+                member.__qualname__ = f"{name}.{member.__name__}"
+        return base
+
+    return rename
 
 
 def one_of(inputs: Any, sentences: Any, pool: Any, method: str = "encode"

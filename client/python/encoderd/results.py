@@ -9,8 +9,8 @@ import grpc
 import numpy as np
 
 from encoderd._tensors import as_tensor
-from encoderd.errors import (EncoderdError, count_prompt, from_status, make_error,
-                             without_windows)
+from encoderd.errors import (EncoderdError, count_prompt, from_status,
+                             make_error, without_windows)
 from encoderd.inputs import Input, Part
 from encoderd.v1 import encoder_pb2
 

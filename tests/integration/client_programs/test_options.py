@@ -3,6 +3,7 @@ is read, by both clients, against a service that keeps what it was asked."""
 
 import asyncio
 import copy
+import re
 
 import encoderd
 import grpc
@@ -343,3 +344,17 @@ def test_an_option_that_is_set_is_no_remedy(fake, name, on_error, remedy):
         except encoderd.EncoderdError as raised:
             error = raised
     assert error.remedy == remedy
+
+
+@pytest.mark.parametrize("kind", [encoderd.Client, encoderd.AsyncClient])
+def test_type_errors_name_a_class_that_callers_know(gone, kind):
+    client = kind(gone)
+    calls = [lambda: kind(gone, tiemout=5), lambda: kind(gone, "model"),
+             lambda: client.encode(["one"], precison="int8"),
+             lambda: client.similarity([1])]
+    for call in calls:
+        with pytest.raises(TypeError) as caught:
+            call()
+        # Before 3.10, Python names no class at all.
+        assert re.match(r"((Async)?Client\.)?\w+\(\) ", str(caught.value))
+    assert kind.encode.__qualname__ == f"{kind.__name__}.encode"

@@ -31,7 +31,9 @@ class Client(EncodeMethods):
     Calls that the server refuses because it is busy, loading or shutting down
     are retried: 5 attempts with backoff, or after the pause that the server
     names. While its model loads, or if it names a pause for a full queue
-    (RetryInfo), they are retried until the timeout.
+    (RetryInfo), they are retried until the timeout. When the retries are used
+    up, encode() and embed() raise; a job that must survive a restart of the
+    server uses embed_stream().
 
     Errors: a wrong argument is a TypeError or a ValueError. Everything else
     is an EncoderdError with the server's message and a remedy; see
@@ -264,6 +266,8 @@ class Client(EncodeMethods):
         """Returns tokens, ids and offsets: a list with a TokenizedText for each
         text; for a single str or TokenIds the TokenizedText alone. No vector
         is computed, no text is too long, and no prompt is put before it.
+        Offsets count the bytes of the UTF-8 text, not its characters:
+        text.encode()[begin:end].decode() is what a token stands for.
 
         The list also has the arrays of SentenceTransformer.tokenize by name:
         "input_ids", "token_type_ids" and "attention_mask", int64 [n, T].

@@ -99,8 +99,9 @@ class TokenizedText:
     """Tokens of one input.
 
     ids, segment_ids, tokens: one for each token, special tokens included.
-    offsets: (begin, end) of each token in the bytes of the UTF-8 text; (0, 0)
-        for special tokens. In a pair, the segment id says of which text.
+    offsets: (begin, end) of each token in the bytes of the UTF-8 text, not in
+        its characters: text.encode()[begin:end].decode(). (0, 0) for special
+        tokens. In a pair, the segment id says of which text.
     token_count: the number of tokens; fits: whether the model accepts it.
     """
 

@@ -141,6 +141,15 @@ def test_tokens_can_be_sent_back_as_ids(client):
     assert caught.value.metadata["limit"] == "30522"
 
 
+def test_offsets_of_tokens_count_the_bytes_of_the_text(client):
+    text = "Zürich, naïve 東京"
+    found = client.tokenize(text)
+    data = text.encode()
+    pieces = [data[begin:end].decode() for begin, end in found.offsets]
+    assert pieces[0] == pieces[-1] == ""  # [CLS], [SEP]
+    assert "".join(pieces) == text.replace(" ", "")
+
+
 def test_windows_read_a_long_text_to_its_end(client):
     half = " ".join(f"word{i}" for i in range(40))
     result = client.embed([TOO_LONG, "short", " ".join([half] * 8)],

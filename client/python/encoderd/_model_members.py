@@ -79,11 +79,11 @@ class ModelMembers(ClientBase):
         from on_error="zero", is a vector like any other: its cosine is 0.
 
         Raises ValueError for other shapes; TypeError for texts, for complex
-        numbers, for gaps (None, NaN, masked values) between vectors, and for quantized values whose scores
-        would mean nothing: uint8, int8 in a column or a table, and an
-        EmbedResult of bytes without scales. An int8 array is read as values;
-        the packed bits of precision="binary" have the same type: unpack those
-        first.
+        numbers, for gaps (None, NaN, masked values) between vectors, and for
+        quantized values whose scores would mean nothing: uint8, int8 in a
+        column or a table, and an EmbedResult of bytes without scales. An int8
+        array is read as values; the packed bits of precision="binary" have
+        the same type: unpack those first.
         """
         return similarity(self._similarity_fn_name, embeddings1, embeddings2,
                           pairwise=False)

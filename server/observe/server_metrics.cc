@@ -15,7 +15,8 @@ constexpr Spec kConnectionsLimit = {
     "Open connections beyond which new ones wait."};
 constexpr Spec kConnectionsRefused = {
     "encoderd_connections_refused_total",
-    "Connections closed at once because their address had reached its limit."};
+    "Connections closed at once: their address had reached its limit, or only "
+    "the reserve of all connections was left."};
 constexpr Spec kStreams = {"encoderd_streams", "Open EmbedStreams."};
 constexpr Spec kUnreadAnswerBytes = {
     "encoderd_unread_answer_bytes",

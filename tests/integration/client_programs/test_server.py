@@ -14,7 +14,8 @@ TOO_LONG = FITS + " the"
 
 @pytest.fixture(scope="module")
 def client(server):
-    with encoderd.Client(server) as client:
+    # Under a sanitizer, beside other tests, a call of 64 texts takes a minute.
+    with encoderd.Client(server, timeout=300) as client:
         yield client
 
 

@@ -48,7 +48,8 @@ def text(name: str, value: Any) -> str:
 
 
 def check_choice(name: str, value: Any, known: Sequence[str]) -> None:
-    """TypeError and ValueError for what is none of `known`; None is fine."""
+    """Raises TypeError for a value that is no str, and ValueError for a str
+    that is not in `known`. None, which means the default, passes."""
     expected = f"expected one of {', '.join(known)}"
     if value is not None and not isinstance(value, str):
         raise TypeError(f"{name} is {a_kind(value)}; {expected}")

@@ -14,7 +14,7 @@ TOO_LONG = FITS + " the"
 
 @pytest.fixture(scope="module")
 def client(server):
-    # Under a sanitizer, beside other tests, a call of 64 texts takes a minute.
+    # Under a sanitizer, next to other tests, a call of 64 texts takes a minute.
     with encoderd.Client(server, timeout=300) as client:
         yield client
 

@@ -50,6 +50,15 @@ def channel_options(max_answer_bytes: int) -> List[Tuple[str, Any]]:
     ]
 
 
+def check_process(maker: int) -> None:
+    """RuntimeError in any process but `maker`, which made the connection: a
+    call would wait forever for threads that a fork leaves behind."""
+    if os.getpid() != maker:
+        raise RuntimeError("this client was made before a fork, and its "
+                           "connection belongs to the parent process; make a "
+                           "client in each process")
+
+
 class _Method:
     """A method of gRPC's, of either kind; each call carries the metadata.
     link: what they travel over."""
@@ -95,17 +104,16 @@ class Methods:
             response_deserializer=wrappers_pb2.Int32Value.FromString)
 
     def __getitem__(self, name: str) -> Any:
-        if os.getpid() != self._process:  # a call would wait forever
-            raise RuntimeError("this client was made before a fork, and its "
-                               "connection belongs to the parent process; make "
-                               "a client in each process")
+        check_process(self._process)
         return _Method(self._health if name == "Health"
                        else getattr(self._stub, name), self._metadata,
                        self.link)
 
     def close(self) -> Any:
-        """Of the channel; to be awaited where that of gRPC is."""
-        return self._channel.close()
+        """Of the channel; to be awaited where that of gRPC is. Nothing in a
+        forked process, where it would wait as a call would."""
+        if os.getpid() == self._process:
+            self._channel.close()
 
 
 class LoopMethods(Methods):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import queue
 import threading
 import time
 from typing import Any, Callable, Generator, Iterable, Iterator, Optional
 
-from encoderd._channel import starting
+from encoderd._channel import check_process, starting
 from encoderd._connection_errors import Link
 from encoderd._stream_state import (LONGEST_PAUSE, Bulk, Ended, Event,
                                     ended_by)
@@ -22,6 +23,7 @@ class Stream:
     the call. There are as many events as requests at most, and the end."""
 
     def __init__(self, method: Any):
+        self._process = os.getpid()
         self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._events: "queue.SimpleQueue[Event]" = queue.SimpleQueue()
         with starting():
@@ -34,7 +36,9 @@ class Stream:
         self._requests.put(request)
 
     def take(self, seconds: float) -> Optional[Event]:
-        """The next event; None if none comes for so long."""
+        """The next event; None if none comes for so long. RuntimeError in a
+        forked process."""
+        check_process(self._process)
         try:
             return self._events.get(
                 timeout=None if math.isinf(seconds) else seconds)
@@ -47,7 +51,9 @@ class Stream:
         self.take(seconds)
 
     def close(self) -> None:
-        """Cancels what is still in flight."""
+        """Cancels what is still in flight, unless it is a parent process's."""
+        if os.getpid() != self._process:
+            return
         self._requests.put(None)
         self._call.cancel()
 

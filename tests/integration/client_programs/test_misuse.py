@@ -3,8 +3,6 @@ result or an error that says so, never silence and never a hang."""
 
 import asyncio
 import copy
-import os
-import signal
 import sys
 import threading
 import traceback
@@ -364,27 +362,6 @@ def test_an_awaited_call_under_way_ends_with_the_client():
 
     with serve(Held()) as service:
         asyncio.run(main(service))
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes of this kind")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of fork and threads
-def test_a_forked_process_is_told_to_make_a_client_of_its_own(client):
-    client.encode("one")
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            signal.alarm(60)  # where a call would wait forever
-            for call in (lambda: client.encode("one"),
-                         lambda: next(client.embed_stream(["one"]))):
-                try:
-                    call()
-                except RuntimeError as error:
-                    code = 0 if "before a fork" in str(error) else 2
-        finally:
-            os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
-    assert client.encode("two").shape == (WIDTH,)
 
 
 @pytest.mark.parametrize("name", ["start_timeout", "stop_timeout"])

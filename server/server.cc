@@ -238,10 +238,15 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
 void Server::LogServing(const Loaded& loaded) {
   const std::string& name = loaded.served->name;
   const ModelInfo& info = loaded.served->model->info();
-  for (const std::string& note : info.notes) {
-    Log(ChangesVectors(note) ? LogLevel::kWarning : LogLevel::kInfo,
-        "model_note", LogFields().Add("model", name).Add("note", note));
-  }
+  const auto log_notes = [&name](LogLevel level,
+                                 const std::vector<std::string>& notes) {
+    for (const std::string& note : notes) {
+      Log(level, "model_note",
+          LogFields().Add("model", name).Add("note", note));
+    }
+  };
+  log_notes(LogLevel::kWarning, info.config.warnings);
+  log_notes(LogLevel::kInfo, info.notes);
   Log(LogLevel::kInfo, "serving",
       LogFields()
           .Add("model", name)

@@ -97,8 +97,4 @@ void WarnOfSettings(const ServerConfig& config, const TokenTable* tokens,
   }
 }
 
-bool ChangesVectors(absl::string_view note) {
-  return absl::StartsWith(note, "no modules.json");
-}
-
 }  // namespace encoderd

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "engine/model.h"
 #include "server/config.h"
 #include "server/security/token_table.h"
@@ -19,10 +18,6 @@ namespace encoderd {
 void WarnOfSettings(
     const ServerConfig& config, const TokenTable* tokens,
     const std::vector<std::pair<std::string, const ModelInfo*>>& models);
-
-// Whether a note of a model (ModelInfo::notes) says that its vectors may not be
-// those that its authors meant.
-bool ChangesVectors(absl::string_view note);
 
 }  // namespace encoderd
 

@@ -64,6 +64,9 @@ struct ModelConfig : ModelSizes {
   // Sentences for the log: leftovers that are ignored and why, limits that
   // differ between files.
   std::vector<std::string> notes;
+  // The same, of choices by which vectors may not be those that the model's
+  // authors meant.
+  std::vector<std::string> warnings;
 
   // Values of an embedding.
   int32_t dimensions() const {

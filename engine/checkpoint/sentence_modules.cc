@@ -232,7 +232,7 @@ absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
   absl::Status status = ReadPrompts(folder, config);
   if (!status.ok()) return status;
   if (!FileExists(folder, kModules)) {
-    config->notes.push_back(
+    config->warnings.push_back(
         "no modules.json: vectors are the unnormalized mean of the token "
         "states");
     return absl::OkStatus();

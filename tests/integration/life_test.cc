@@ -24,6 +24,7 @@ namespace {
 using grpc::health::v1::Health;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -186,10 +187,13 @@ TEST(LifeTest, MoreThreadsThanCoresAreAWarningAtStart) {
 }
 
 TEST(LifeTest, ANoteThatTheVectorsMayBeOthersIsAWarning) {
-  EXPECT_TRUE(ChangesVectors(
-      "no modules.json: vectors are the unnormalized mean of the token "
-      "states"));
-  EXPECT_FALSE(ChangesVectors("2 tensors are not used"));
+  FakeModelOptions fake;
+  fake.warning = "no modules.json";
+  EXPECT_THAT(LogOfLoading(fake, TestConfig()),
+              AllOf(HasSubstr("level=warning event=model_note model=fake "
+                              "note=\"no modules.json\""),
+                    HasSubstr("level=info event=model_note model=fake "
+                              "note=\"computes nothing\"")));
 }
 
 TEST(LifeTest, HealthOfAnUnknownServiceNamesThoseThatItKnows) {

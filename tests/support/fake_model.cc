@@ -35,6 +35,8 @@ FakeModel::FakeModel(const FakeModelOptions& options)
   config.type_vocab_size = options.segments;
   config.pooling = Pooling::kMean;
   config.normalize = true;
+  if (!options.warning.empty()) config.warnings = {options.warning};
+  info_.notes = {"computes nothing"};
   config.prompts = {{"query", "q: "}, {"passage", "p: "}};
   config.max_len = options.max_len;
   config.max_len_source = MaxLenSource::kSentenceTransformers;

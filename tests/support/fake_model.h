@@ -31,6 +31,7 @@ struct FakeModelOptions {
   int32_t lost_after = 0;     // 0: never; else the device is lost after this
                               // many batches, those of warming up counted
   int32_t stuck_after = 0;  // 0: never; else no batch after this many ever ends
+  std::string warning;      // of ModelConfig::warnings; empty: none
   int32_t poison = -1;      // a batch with this token fails; -1: none
 };
 

@@ -276,7 +276,7 @@ TEST_F(ModelConfigTest, WithoutModulesTakesTheMeanNotNormalisedAndSaysSo) {
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->pooling, Pooling::kMean);
   EXPECT_FALSE(config->normalize);
-  EXPECT_THAT(config->notes, Contains(HasSubstr("no modules.json")));
+  EXPECT_THAT(config->warnings, Contains(HasSubstr("no modules.json")));
 }
 
 TEST_F(ModelConfigTest, ReadsPromptsAndTheDefaultOne) {

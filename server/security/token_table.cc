@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -53,26 +54,32 @@ bool IsName(absl::string_view name) {
 struct Line {
   std::string name;
   std::string hash;
-  int64_t max_calls = kNoLimit;
-  int64_t max_queue_tokens = kNoLimit;
+  std::optional<int64_t> max_calls;
+  std::optional<int64_t> max_queue_tokens;
 };
 
 // Errors never quote the content: it may be a token.
 absl::Status ReadLimit(absl::string_view field, size_t number, Line* line) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(field, absl::MaxSplits('=', 1));
-  int64_t* const limit = parts.first == "max_calls" ? &line->max_calls
-                         : parts.first == "max_queue_tokens"
-                             ? &line->max_queue_tokens
-                             : nullptr;
+  std::optional<int64_t>* const limit =
+      parts.first == "max_calls"          ? &line->max_calls
+      : parts.first == "max_queue_tokens" ? &line->max_queue_tokens
+                                          : nullptr;
   if (limit == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
         "field ", number, " is neither max_calls=N nor max_queue_tokens=N"));
   }
-  if (!absl::SimpleAtoi(parts.second, limit) || *limit < 1) {
+  if (limit->has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(parts.first, " is given twice"));
+  }
+  int64_t value = 0;
+  if (!absl::SimpleAtoi(parts.second, &value) || value < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(parts.first, " must be a whole number of 1 or more"));
   }
+  *limit = value;
   return absl::OkStatus();
 }
 
@@ -89,6 +96,11 @@ absl::StatusOr<Line> ReadLine(const std::vector<absl::string_view>& fields) {
         "field 2 must be the SHA-256 of a token, 64 hex digits");
   }
   line.hash = absl::HexStringToBytes(fields[1]);
+  if (line.hash == Hash("")) {
+    return absl::InvalidArgumentError(
+        "field 2 is the SHA-256 of nothing: the token was empty when it was "
+        "hashed");
+  }
   for (size_t i = 2; i < fields.size(); ++i) {
     const absl::Status status = ReadLimit(fields[i], i + 1, &line);
     if (!status.ok()) return status;
@@ -136,7 +148,8 @@ absl::StatusOr<std::shared_ptr<const TokenTable>> TokenTable::Parse(
     auto line = ReadLine(fields);
     const absl::Status status =
         line.ok() ? table->Add(std::move(line->name), std::move(line->hash),
-                               line->max_calls, line->max_queue_tokens)
+                               line->max_calls.value_or(kNoLimit),
+                               line->max_queue_tokens.value_or(kNoLimit))
                   : line.status();
     if (!status.ok()) {
       return absl::InvalidArgumentError(

@@ -12,11 +12,13 @@ namespace encoderd {
 namespace {
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-// SHA-256 of "alpha" and of "beta", as sha256sum gives them.
+// SHA-256 of "alpha", "beta" and "", as sha256sum gives them.
 constexpr char kAlpha[] =
     "8ed3f6ad685b959ead7022518e1af76cd816f8e8ec7ccdda1ed4018e8f2223f8";
 constexpr char kBeta[] =
     "F44E64E75F3948E9F73F8DFA94721C4CE8CBB4F265C4790C702B2D41CFBF2753";
+constexpr char kNothing[] =
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 std::shared_ptr<const TokenTable> Parsed(const std::string& text,
                                          const TokenTable* before = nullptr) {
@@ -106,6 +108,9 @@ TEST(TokenTableTest, WhatIsWrongIsNamedWithItsLine) {
        "max_calls must be a whole number of 1"},
       {good + "b " + kBeta + " max_calls=", "max_calls must be a whole number"},
       {good + "b " + kBeta + " max_queue_tokens=1e3", "must be a whole number"},
+      {good + "b " + kBeta + " max_calls=1 max_calls=2",
+       "line 2: max_calls is given twice"},
+      {good + "b " + kNothing, "line 2: field 2 is the SHA-256 of nothing"},
       {std::string(kAlpha) + " " + kBeta, "line 1: field 1 must be a name"},
       {std::string("Bearer ") + kBeta, "line 1: field 1 must be a name"},
       {"\xEF\xBB\xBF" + good, "begins with a byte order mark"},

@@ -9,7 +9,7 @@ every layer adds as much as it gets: a wrong one shows in the vectors.
 import pathlib
 import sys
 
-SHAPES = {"modernbert-base": {
+SHAPES = {"bert-base": {"model_type": "bert"}, "modernbert-base": {
     "model_type": "modernbert", "num_hidden_layers": 22, "hidden_size": 768,
     "num_attention_heads": 12, "intermediate_size": 1152, "vocab_size": 50368,
     "max_position_embeddings": 8192, "global_attn_every_n_layers": 3,

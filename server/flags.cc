@@ -164,9 +164,9 @@ ABSL_FLAG(int64_t, max_connection_memory_bytes,
           "Bytes that gRPC may hold for all connections together; at least 256 "
           "MiB. Cost: memory under attack.");
 ABSL_FLAG(int32_t, max_connections, kDefault.max_connections,
-          "Open connections; beyond it new ones wait unaccepted. The last one "
-          "in 64 is for addresses that have none; others are then closed. "
-          "Cost: two file descriptors and about 100 KB each.");
+          "Open connections; beyond it new ones wait unaccepted. From 64 on, "
+          "the last one in 64 is for addresses that have none; others are then "
+          "closed. Cost: two file descriptors and about 100 KB each.");
 ABSL_FLAG(int32_t, max_connections_per_address,
           kDefault.max_connections_per_address,
           "Open connections per IPv4 address or IPv6 /64; beyond it new ones "

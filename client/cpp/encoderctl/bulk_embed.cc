@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/job.h"
 #include "client/cpp/encoderctl/npy.h"
+#include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/output_file.h"
 #include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/resume_mark.h"
@@ -40,14 +41,14 @@ class BulkRun {
     if (!model.ok()) return invocation_.Fail(model.status());
     if (model->dimensions() == 0) {
       return invocation_.Fail(absl::InternalError(
-          "the server says that its vectors have 0 dimensions; is it an "
-          "encoderd?"));
+          "the server's vectors have 0 dimensions; is it an encoderd?"));
     }
     ExplainSilence(invocation_);
     const StopOnSignal stop;
     source_->StopWhen([&stop] { return stop.wanted(); });
     const absl::Status opened = OpenOutput(*model);
-    if (absl::IsCancelled(opened) || absl::IsDataLoss(opened)) {
+    if (absl::IsCancelled(opened) || absl::IsDataLoss(opened) ||
+        broken_input_) {
       return Report(opened);
     }
     if (!opened.ok()) return invocation_.Refuse(opened);
@@ -74,7 +75,7 @@ class BulkRun {
     if (!status.ok() || done_ == 0) return status;
     before_ = done_;
     invocation_.Note(
-        "Resuming: ", done_, " texts already done",
+        "Resuming: ", Texts(done_), " already done",
         skipped_ > 0 ? absl::StrCat(", ", skipped_, " of them skipped") : "",
         ".");
     return OpenRows();
@@ -111,7 +112,10 @@ class BulkRun {
     const auto marked = RowFile::RowsIn(resume_path_, kMarkLayout);
     if (!marked.ok()) return Keep(marked.status().message());
     const int64_t done = *marked - kWorkMarks;
-    if (done <= 0) return absl::OkStatus();
+    if (done <= 0) {
+      invocation_.Note(output, " will be replaced: there is no run to resume");
+      return absl::OkStatus();
+    }
     RowStream marks(resume_path_, kMarkLayout);
     const size_t half = work_.size() / 2;
     if (marks.Next() != work_.substr(0, half)) {
@@ -131,6 +135,7 @@ class BulkRun {
       std::string text;
       absl::Status refused;
       const auto more = source_->Next(&text, &refused);
+      broken_input_ = absl::IsInvalidArgument(more.status());
       if (!more.ok()) return more.status();
       const std::string mark = MarkText(text, refused);
       const std::string both = marks.Next();
@@ -189,9 +194,8 @@ class BulkRun {
         absl::StrCat(why, "; --resume=no discards these rows and starts over"));
   }
 
-  // Once, when there is a row to write: until then what an earlier run left is
-  // not touched. The marks come first, for they must never count rows that
-  // others have taken the place of.
+  // Once, when there is a row to write. The marks come first: they never count
+  // rows that others have taken the place of.
   absl::Status OpenRows() {
     if (rows_ != nullptr) return absl::OkStatus();
     const auto open = [](const std::string& path, const RowLayout& layout,
@@ -348,7 +352,7 @@ class BulkRun {
                       : HowToResume(blames          ? "correct this text and "
                                     : broken_input_ ? "correct the file and "
                                                     : "");
-      if (!how.empty()) invocation_.Note(done_, " texts are done", how);
+      if (!how.empty()) invocation_.Note(TextsAre(done_, "done"), how);
       return code;
     }
     if (rows_ != nullptr) {
@@ -357,11 +361,9 @@ class BulkRun {
     }
     if (source_->texts_read() == 0) return invocation_.Refuse(NoTexts());
     if (skipped_ > 0) {
-      invocation_.Note(skipped_, " of ", done_,
-                       " texts were skipped; their rows are all zeros");
+      invocation_.Note(SkippedOf(skipped_, done_), "; such rows are all zeros");
     }
-    const bool none = skipped_ > 0 && skipped_ == done_;
-    return none ? kExitFailed : kExitOk;
+    return skipped_ > 0 && skipped_ == done_ ? kExitFailed : kExitOk;
   }
 
   const Invocation& invocation_;

@@ -133,6 +133,11 @@ absl::StatusOr<std::string> FormatOfFile(absl::string_view file) {
   return std::string(format.empty() ? "lines" : format);
 }
 
+bool LooksLikeFileName(absl::string_view text) {
+  if (text.find_first_of(" \t\n") != absl::string_view::npos) return false;
+  return !KnownFormat(text).empty() || absl::EndsWithIgnoreCase(text, ".txt");
+}
+
 absl::Status CheckFirstBytes(absl::string_view name, absl::string_view bytes) {
   for (const Refusal& refusal : kRefusals) {
     if (refusal.first_bytes.empty()) continue;

@@ -15,6 +15,10 @@ namespace encoderd::ctl {
 // INVALID_ARGUMENT says what to do about any other file.
 absl::StatusOr<std::string> FormatOfFile(absl::string_view file);
 
+// Whether `text` is more likely the name of a file of texts than a text: one
+// word with the ending of a format, or .txt.
+bool LooksLikeFileName(absl::string_view text);
+
 // INVALID_ARGUMENT if `bytes`, the first of the input `name`, are those of a
 // compressed file or another one without text.
 absl::Status CheckFirstBytes(absl::string_view name, absl::string_view bytes);

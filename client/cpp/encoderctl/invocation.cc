@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cpp/access.h"
+#include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/output_file.h"
 #include "client/cpp/encoderctl/output_format.h"
 #include "client/cpp/encoderctl/remedy.h"
@@ -309,7 +310,7 @@ int Invocation::Fail(const absl::Status& failed,
 }
 
 int Invocation::Stopped(int64_t texts, absl::string_view remedy) const {
-  Note("stopped after ", texts, " texts", remedy);
+  Note("stopped after ", Texts(texts), remedy);
   return kExitSignal + StopOnSignal::Signal();
 }
 

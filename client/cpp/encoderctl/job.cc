@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/cpp/encoderctl/input_kind.h"
+#include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/output_file.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/error.h"
@@ -29,12 +33,13 @@ void NoteLikelyMistakes(const Invocation& invocation) {
                       "--");
       return;
     }
-    if (text.size() > kLongestFileName ||
-        !std::filesystem::is_regular_file(text, none)) {
-      continue;
-    }
-    invocation.Note("note: \"", text, "\" is used as a text; --input=", text,
-                    " reads the file");
+    if (text.size() > kLongestFileName) continue;
+    const bool is_file = std::filesystem::is_regular_file(text, none);
+    if (!is_file && !LooksLikeFileName(text)) continue;
+    invocation.Note("note: \"", text, "\" is used as a text; ",
+                    is_file ? absl::StrCat("--input=", text, " reads the file")
+                            : "--input=FILE reads a file, and there is none "
+                              "of this name");
     return;
   }
 }
@@ -42,14 +47,14 @@ void NoteLikelyMistakes(const Invocation& invocation) {
 // What became of the output of a run that failed.
 void TellWritten(const Invocation& invocation, const Writer& writer,
                  bool lost) {
+  const std::string written = TextsAre(writer.whole(), "written");
   if (lost) {
-    invocation.Note(writer.whole(), " texts are written",
+    invocation.Note(written,
                     writer.cut() ? "; the last line is incomplete" : "");
   } else if (invocation.settings.output != "-" && writer.whole() > 0) {
-    invocation.Note(writer.whole(), " texts are written",
-                    invocation.flags.Has("resume")
-                        ? "; a run resumes only with an .npy"
-                        : "");
+    invocation.Note(written, invocation.flags.Has("resume")
+                                 ? "; a run resumes only with an .npy"
+                                 : "");
   }
 }
 
@@ -58,7 +63,7 @@ absl::string_view PlaceOfSkipped(const std::string& format) {
   if (format == "text") {
     return "; each is an empty line, which numpy.loadtxt drops";
   }
-  return format == "npy" ? "; they have no rows" : "";
+  return format == "npy" ? "; such texts have no rows" : "";
 }
 
 }  // namespace
@@ -106,97 +111,136 @@ void ExplainSilence(const Invocation& invocation) {
   }
 }
 
-int RunJob(const Invocation& invocation,
-           const std::function<absl::Status(Job& job)>& work) {
-  const Settings& settings = invocation.settings;
-  auto source = OpenTexts(invocation);
-  if (!source.ok()) return invocation.Refuse(source.status());
-  TextSource& texts = **source;
-  std::unique_ptr<Writer> writer;
-  client::ClientOptions options = invocation.ListOptions();
-  options.ready = [&] {
-    if (texts.Ready()) return true;
-    writer->Flush().IgnoreError();  // later writes return it, too
-    return false;
-  };
-  auto client = invocation.Connect(options);
-  if (!client.ok()) return invocation.Refuse(client.status());
-  auto opened = Writer::Open(settings.output, settings.format == "npy",
-                             invocation.environment);
-  if (!opened.ok()) return invocation.Refuse(opened.status());
-  writer = *std::move(opened);
-  const auto model = (*client)->GetModel(settings.model);
-  if (!model.ok()) return invocation.Fail(model.status());
-  // No result depends on the size of calls.
-  const auto most = static_cast<int>(model->max_inputs_per_request());
-  if (most > 0 && most < options.texts_per_call) {
-    options.texts_per_call = most;
-    options.texts_per_encode_call =
-        std::min(options.texts_per_encode_call, most);
-    client = invocation.Connect(options);
-    if (!client.ok()) return invocation.Refuse(client.status());
-  }
-  ExplainSilence(invocation);
+namespace {
 
-  const StopOnSignal stop;
-  texts.StopWhen([&stop] { return stop.wanted(); });
+// One run of a command over a list.
+class ListRun {
+ public:
+  explicit ListRun(const Invocation& invocation)
+      : invocation_(invocation), settings_(invocation.settings) {}
+
+  int Run(const std::function<absl::Status(Job& job)>& work) {
+    auto source = OpenTexts(invocation_);
+    if (!source.ok()) return invocation_.Refuse(source.status());
+    texts_ = *std::move(source);
+    if (const auto over = Connect()) return *over;
+    ExplainSilence(invocation_);
+    const StopOnSignal stop;
+    texts_->StopWhen([&stop] { return stop.wanted(); });
+    Progress progress = MakeOwnProgress();
+    Job job = MakeJob(&progress);
+    const absl::Status status = work(job);
+    progress.Clear();
+    const bool interrupted = absl::IsCancelled(status) && stop.wanted();
+    const bool done_all =
+        status.ok() && job.unfit.ok() && texts_->texts_read() > 0;
+    const absl::Status finished = writer_->Finish(done_all);
+    if (done_all && finished.ok()) progress.End(done_);
+    long_texts_.Tell(invocation_);
+    if (skipped_ > 0) {
+      invocation_.Note(SkippedOf(skipped_, done_),
+                       PlaceOfSkipped(settings_.format));
+    }
+    if (interrupted && finished.ok()) return invocation_.Stopped(done_);
+    const absl::Status& failed = status.ok() || interrupted ? finished : status;
+    if (!failed.ok()) return Fail(failed, /*lost=*/!finished.ok());
+    if (skipped_ > 0 && skipped_ == done_) return kExitFailed;
+    if (texts_->texts_read() == 0) return invocation_.Refuse(NoTexts());
+    if (!job.unfit.ok()) return invocation_.Refuse(job.unfit);
+    return kExitOk;
+  }
+
+ private:
+  // Opens client and output; the exit code if that ends the run.
+  std::optional<int> Connect() {
+    client::ClientOptions options = invocation_.ListOptions();
+    options.ready = [this] {
+      if (texts_->Ready()) return true;
+      writer_->Flush().IgnoreError();  // later writes return it, too
+      return false;
+    };
+    auto client = invocation_.Connect(options);
+    if (!client.ok()) return invocation_.Refuse(client.status());
+    auto opened = Writer::Open(settings_.output, settings_.format == "npy",
+                               invocation_.environment);
+    if (!opened.ok()) return invocation_.Refuse(opened.status());
+    writer_ = *std::move(opened);
+    const auto model = (*client)->GetModel(settings_.model);
+    if (!model.ok()) return invocation_.Fail(model.status());
+    // No result depends on the size of calls.
+    const auto most = static_cast<int>(model->max_inputs_per_request());
+    if (most > 0 && most < options.texts_per_call) {
+      options.texts_per_call = most;
+      options.texts_per_encode_call =
+          std::min(options.texts_per_encode_call, most);
+      client = invocation_.Connect(options);
+      if (!client.ok()) return invocation_.Refuse(client.status());
+    }
+    client_ = *std::move(client);
+    return std::nullopt;
+  }
+
   // Results that scroll by show how the work goes on; a line among them would
   // be glued to one.
-  const Environment& environment = invocation.environment;
-  const bool one_terminal = settings.output == "-" &&
-                            environment.out_is_terminal &&
-                            environment.err_is_terminal;
-  Progress progress =
-      one_terminal ? Progress(nullptr) : MakeProgress(invocation);
-  int64_t done = 0;
-  int64_t skipped = 0;
-  LongTexts long_texts;
-  Job job{**client,
-          [&](v1::Input* input, absl::Status* refused) -> absl::StatusOr<bool> {
-            if (!texts.Ready()) {
-              const absl::Status flushed = writer->Flush();
-              if (!flushed.ok()) return flushed;
-            }
-            return texts.Next(input->mutable_text(), refused);
-          },
-          writer.get(),
-          [&] {
-            progress.Update(done + 1, texts.Share(done + 1));
-            return done++;
-          },
-          [&](int64_t index, const absl::Status& error) {
-            ++skipped;
-            progress.Clear();
-            invocation.Note(texts.NameOf(index),
-                            ": skipped: ", client::Describe(error));
-            return WriteError(settings.format, index, error, writer.get());
-          },
-          &long_texts};
-  const absl::Status status = work(job);
-  progress.Clear();
-  const bool interrupted = absl::IsCancelled(status) && stop.wanted();
-  const bool done_all = status.ok() && job.unfit.ok() && texts.texts_read() > 0;
-  const absl::Status finished = writer->Finish(done_all);
-  if (done_all && finished.ok()) progress.End(done);
-  long_texts.Tell(invocation);
-  if (skipped > 0) {
-    invocation.Note(skipped, " of ", done, " texts were skipped",
-                    PlaceOfSkipped(settings.format));
+  Progress MakeOwnProgress() const {
+    const Environment& environment = invocation_.environment;
+    const bool one_terminal = settings_.output == "-" &&
+                              environment.out_is_terminal &&
+                              environment.err_is_terminal;
+    return one_terminal ? Progress(nullptr) : MakeProgress(invocation_);
   }
-  if (interrupted && finished.ok()) return invocation.Stopped(done);
-  const absl::Status& failed = status.ok() || interrupted ? finished : status;
-  if (!failed.ok()) {
+
+  Job MakeJob(Progress* progress) {
+    return {*client_,
+            [this](v1::Input* input,
+                   absl::Status* refused) -> absl::StatusOr<bool> {
+              if (!texts_->Ready()) {
+                const absl::Status flushed = writer_->Flush();
+                if (!flushed.ok()) return flushed;
+              }
+              return texts_->Next(input->mutable_text(), refused);
+            },
+            writer_.get(),
+            [this, progress] {
+              progress->Update(done_ + 1, texts_->Share(done_ + 1));
+              return done_++;
+            },
+            [this, progress](int64_t index, const absl::Status& error) {
+              ++skipped_;
+              progress->Clear();
+              invocation_.Note(texts_->NameOf(index),
+                               ": skipped: ", client::Describe(error));
+              return WriteError(settings_.format, index, error, writer_.get());
+            },
+            &long_texts_};
+  }
+
+  // lost: the output could not be written.
+  int Fail(const absl::Status& failed, bool lost) const {
     const auto index = client::GetInputIndex(failed);
-    const int code = invocation.Fail(failed, index ? texts.NameOf(*index) : "");
-    if (done > 0 && !IsBrokenPipe(failed)) {
-      TellWritten(invocation, *writer, /*lost=*/!finished.ok());
+    const int code =
+        invocation_.Fail(failed, index ? texts_->NameOf(*index) : "");
+    if (done_ > 0 && !IsBrokenPipe(failed)) {
+      TellWritten(invocation_, *writer_, lost);
     }
     return code;
   }
-  if (skipped > 0 && skipped == done) return kExitFailed;  // nothing succeeded
-  if (texts.texts_read() == 0) return invocation.Refuse(NoTexts());
-  if (!job.unfit.ok()) return invocation.Refuse(job.unfit);
-  return kExitOk;
+
+  const Invocation& invocation_;
+  const Settings& settings_;
+  std::unique_ptr<TextSource> texts_;
+  std::unique_ptr<Writer> writer_;
+  std::unique_ptr<client::Client> client_;
+  int64_t done_ = 0;
+  int64_t skipped_ = 0;
+  LongTexts long_texts_;
+};
+
+}  // namespace
+
+int RunJob(const Invocation& invocation,
+           const std::function<absl::Status(Job& job)>& work) {
+  return ListRun(invocation).Run(work);
 }
 
 }  // namespace encoderd::ctl

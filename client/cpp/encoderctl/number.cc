@@ -20,4 +20,21 @@ void AppendFloats(absl::Span<const float> values, absl::string_view separator,
   }
 }
 
+std::string Texts(int64_t count) {
+  return absl::StrCat(count, count == 1 ? " text" : " texts");
+}
+
+std::string TextsAre(int64_t count, absl::string_view what) {
+  return absl::StrCat(Texts(count), count == 1 ? " is " : " are ", what);
+}
+
+std::string TextsWere(int64_t count, absl::string_view what) {
+  return absl::StrCat(Texts(count), count == 1 ? " was " : " were ", what);
+}
+
+std::string SkippedOf(int64_t skipped, int64_t count) {
+  return absl::StrCat(skipped, " of ", Texts(count),
+                      skipped == 1 ? " was skipped" : " were skipped");
+}
+
 }  // namespace encoderd::ctl

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "client/cpp/encoderctl/number.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -17,9 +18,8 @@ constexpr int kBarWidth = 20;
 std::string ProgressLine(int64_t texts, double share, absl::Duration spent,
                          double before) {
   const double seconds = std::max(absl::ToDoubleSeconds(spent), 1e-3);
-  std::string line =
-      absl::StrCat(texts, texts == 1 ? " text  " : " texts  ",
-                   static_cast<int64_t>(texts / seconds), " texts/s");
+  std::string line = absl::StrCat(
+      Texts(texts), "  ", static_cast<int64_t>(texts / seconds), " texts/s");
   if (share > before) {
     const absl::Duration left =
         absl::Seconds(seconds * (1 - share) / (share - before));
@@ -60,8 +60,8 @@ void Progress::End(int64_t texts) {
   if (terminal_ == nullptr || spent < patience_) return;
   const double seconds = std::max(absl::ToDoubleSeconds(spent), 1e-3);
   *terminal_ << absl::StrFormat(
-      "%d %s in %.1f s, %d texts/s\n", texts, texts == 1 ? "text" : "texts",
-      seconds, static_cast<int64_t>(static_cast<double>(texts) / seconds));
+      "%s in %.1f s, %d texts/s\n", Texts(texts), seconds,
+      static_cast<int64_t>(static_cast<double>(texts) / seconds));
 }
 
 void Progress::Clear() {

@@ -1,6 +1,7 @@
 #include "client/cpp/encoderctl/writer.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,6 +104,10 @@ size_t Writer::Put() const {
     const ssize_t wrote =
         write(descriptor_, buffer_.data() + done, buffer_.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && errno == EAGAIN) {  // another program made it not block
+      pollfd room = {descriptor_, POLLOUT, 0};
+      if (poll(&room, 1, -1) >= 0 || errno == EINTR) continue;
+    }
     if (wrote <= 0) break;
     done += static_cast<size_t>(wrote);
   }
@@ -142,7 +147,13 @@ absl::Status Writer::Finish(bool done) {
     return done && rows_ == nullptr ? BeginRows(0) : absl::OkStatus();
   }
   if (done && lost_.ok()) lost_ = Begin();
-  return Flush();
+  const absl::Status flushed = Flush();
+  if (out_ != nullptr) return flushed;
+  // A file system over a network may tell of a full disk only here.
+  const int closed = close(descriptor_);
+  descriptor_ = -1;
+  if (flushed.ok() && closed != 0) lost_ = CannotWrite(name_, errno);
+  return lost_;
 }
 
 absl::Status WriteVectors(absl::string_view format, int64_t index, bool states,
@@ -202,12 +213,10 @@ absl::Status WriteError(absl::string_view format, int64_t index,
 
 void LongTexts::Tell(const Invocation& invocation) const {
   if (truncated_ > 0) {
-    invocation.Note(truncated_, truncated_ == 1 ? " text was" : " texts were",
-                    " cut to max_len");
+    invocation.Note(TextsWere(truncated_, "cut to max_len"));
   }
   if (windowed_ > 0) {
-    invocation.Note(windowed_, windowed_ == 1 ? " text was" : " texts were",
-                    " computed in windows");
+    invocation.Note(TextsWere(windowed_, "computed in windows"));
   }
 }
 

@@ -146,7 +146,7 @@ def test_a_signal_ends_a_run_that_waits_for_its_input(own_fake, tmp_path, rest):
             assert ctl.wait(timeout=60) == 128 + signal.SIGINT
         finally:
             ctl.kill()
-        assert "stopped after 1 texts" in ctl.stderr.read()
+        assert "stopped after 1 text;" in ctl.stderr.read()
     assert np.load(out).shape == (1, 6)
 
 

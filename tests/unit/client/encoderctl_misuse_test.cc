@@ -60,6 +60,15 @@ TEST_F(EncoderctlTest, KeepsExitCode2ForTheCommandLine) {
                               "or directory\n"));
   for (const std::vector<std::string>& command :
        std::vector<std::vector<std::string>>{
+           {"models", "--output=/no/such/folder/x"},
+           {"inspect", "--json=/no/such/folder/x"}}) {
+    EXPECT_EQ(Run(command), kExitFailed);
+    EXPECT_EQ(err_, absl::StrCat("encoderctl ", command[0],
+                                 ": cannot write to /no/such/folder/x: No such "
+                                 "file or directory\n"));
+  }
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{
            {"embed"},
            {"embed", "--output=" + folder_.Path("new.npy")},
            {"tokenize"},
@@ -107,12 +116,32 @@ TEST_F(EncoderctlTest, NamesTheRowThatIsToBlame) {
                               "(INPUT_TOO_LONG): inputs[1] has 9 tokens"));
 }
 
+TEST_F(EncoderctlTest, NamesTheElementWhereAnArrayIsBroken) {
+  const std::string json = File("bad.json", "[\"one\" \"two\"]");
+  for (const std::string command : {"embed", "similarity"}) {
+    EXPECT_EQ(Run({command, "--input", json}), kExitFailed);
+    EXPECT_EQ(err_,
+              absl::StrCat("encoderctl ", command, ": INVALID_ARGUMENT: ", json,
+                           ": element 2: invalid JSON at byte 8: "
+                           "expected a comma or the array's end, ]\n"));
+  }
+}
+
 TEST_F(EncoderctlTest, SaysThatAFilesNameIsUsedAsAText) {
   const std::string file = File("in.txt", "one\n");
   ASSERT_EQ(Run({"embed", file}), kExitOk) << err_;
   EXPECT_EQ(err_, absl::StrCat("encoderctl embed: note: \"", file,
                                "\" is used as a text; --input=", file,
                                " reads the file\n"));
+}
+
+TEST_F(EncoderctlTest, SaysThatAFileThatIsNotThereIsUsedAsAText) {
+  ASSERT_EQ(Run({"embed", "texts.jsonl"}), kExitOk) << err_;
+  EXPECT_EQ(err_,
+            "encoderctl embed: note: \"texts.jsonl\" is used as a text; "
+            "--input=FILE reads a file, and there is none of this name\n");
+  ASSERT_EQ(Run({"embed", "What is in texts.jsonl", "a.b"}), kExitOk);
+  EXPECT_EQ(err_, "");
 }
 
 TEST_F(EncoderctlTest, DoesNotOverwriteTheFileThatTheShellOpenedForInput) {

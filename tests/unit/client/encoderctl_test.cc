@@ -136,19 +136,20 @@ TEST_F(EncoderctlTest, SkipsBadTextsWhenAskedAndNamesThem) {
       err_, StartsWith(
                 "encoderctl embed: standard input:2: skipped: INVALID_ARGUMENT "
                 "(INPUT_TOO_LONG): inputs[1] has 9 tokens"));
-  EXPECT_THAT(err_, HasSubstr("encoderctl embed: 1 of 3 texts were skipped\n"));
+  EXPECT_THAT(err_, HasSubstr("encoderctl embed: 1 of 3 texts was skipped\n"));
   ASSERT_EQ(Run({"embed", "--on_error=skip"}, "one\n\nthree\n"), kExitOk);
   const std::vector<std::string> lines = absl::StrSplit(out_, '\n');
   ASSERT_THAT(lines, SizeIs(4));
   EXPECT_EQ(lines[1], "");
-  EXPECT_THAT(err_, HasSubstr("1 of 3 texts were skipped; each is an empty "
+  EXPECT_THAT(err_, HasSubstr("1 of 3 texts was skipped; each is an empty "
                               "line, which numpy.loadtxt drops\n"));
   const std::string out = File("skipped.npy", "");
   ASSERT_EQ(Run({"encode", "--on_error=skip", "--format=npy", "--output", out},
                 "one\n\ntwo words\n"),
             kExitOk)
       << err_;
-  EXPECT_THAT(err_, HasSubstr("texts were skipped; they have no rows\n"));
+  EXPECT_THAT(err_,
+              HasSubstr("1 of 3 texts was skipped; such texts have no rows\n"));
   EXPECT_EQ(Read(out).substr(0, kNpyHeaderBytes),
             NpyHeader(7, FakeEncoderService::kHiddenSize));
 }

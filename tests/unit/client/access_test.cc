@@ -78,6 +78,17 @@ TEST_F(AccessTest, NamesAFileThatCannotBeRead) {
                                     "directory"));
 }
 
+TEST_F(AccessTest, NamesAFileThatIsTooLarge) {
+  const std::string large = File("large", std::string((4 << 20) + 1, 'x'));
+  const std::string words =
+      absl::StrCat(" \"", large, "\" has more than 4194304 bytes");
+  options_.ca_file = large;
+  EXPECT_EQ(Refusal(), "ca_file" + words);
+  options_ = {};
+  options_.token_file = large;
+  EXPECT_EQ(Refusal(), "token_file" + words);
+}
+
 TEST_F(AccessTest, NamesAFileWithoutWhatItIsFor) {
   const std::string key = Certificate("client.key");
   const std::string certificate = Certificate("client.pem");
@@ -204,6 +215,19 @@ TEST_F(AccessTest, RefusesATokenThatNoHeaderCarriesAndDoesNotShowIt) {
               HasSubstr(absl::StrCat("token_file \"", options_.token_file,
                                      "\" has a character")));
   EXPECT_THAT(Refusal(), HasSubstr("at byte 4"));
+}
+
+TEST_F(AccessTest, RefusesATokenThatIsLongerThanAServerTakes) {
+  const std::string most(4096, 'x');
+  const std::string words = " has 4097 bytes; a token has at most 4096";
+  options_.token = most;
+  EXPECT_EQ(Refusal(), "");
+  options_.token = most + "x";
+  EXPECT_EQ(Refusal(), "token" + words);
+  options_ = {};
+  options_.token_file = File("token", most + "x\n");
+  EXPECT_EQ(Refusal(), absl::StrCat("the first line of token_file \"",
+                                    options_.token_file, "\"", words));
 }
 
 TEST_F(AccessTest, KeepsATokenOffANetworkThatIsNotEncrypted) {

@@ -1,6 +1,8 @@
 // encoderctl's flags and variables of encryption and token.
+#include <filesystem>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -218,6 +220,50 @@ TEST_F(EncoderctlAccessTest, RefusesWhatCannotWorkAsAWrongCommandLine) {
                               "false"));
   EXPECT_EQ(Run({"health", "--certificate_file=client.pem"}), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("needs --key_file"));
+  const std::string npy = folder_.Path("out.npy");
+  for (std::vector<std::string> command : std::vector<std::vector<std::string>>{
+           {"embed"}, {"embed", "--output", npy}, {"encode"}, {"inspect"}}) {
+    command.emplace_back("--ca_file=/no/such/ca.pem");
+    EXPECT_EQ(Run(command), kExitUsage);
+    EXPECT_EQ(err_, absl::StrCat("encoderctl ", command[0],
+                                 ": --ca_file \"/no/such/ca.pem\" cannot be "
+                                 "read: No such file or directory\n"
+                                 "see encoderctl ",
+                                 command[0], " --help\n"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(npy));
+}
+
+// Removes a file when a client asks for the model.
+class RemovesAFile : public FakeEncoderService {
+ public:
+  explicit RemovesAFile(std::string file) : file_(std::move(file)) {}
+
+  grpc::Status GetModel(grpc::ServerContext* context,
+                        const v1::GetModelRequest* request,
+                        v1::Model* model) override {
+    std::filesystem::remove(file_);
+    return FakeEncoderService::GetModel(context, request, model);
+  }
+
+ private:
+  const std::string file_;
+};
+
+// For calls that the server takes, encoderctl connects a second time.
+TEST_F(EncoderctlAccessTest, NamesATokenFileThatIsRemovedDuringTheRun) {
+  folder_.Write("token", "right-token\n");
+  RemovesAFile service(folder_.Path("token"));
+  service.SetMaxInputs(1);
+  EXPECT_EQ(Run({"embed", "--target", service.target(), "--token_file",
+                 folder_.Path("token")}),
+            kExitUsage);
+  EXPECT_THAT(err_,
+              HasSubstr(absl::StrCat("--token_file \"", folder_.Path("token"),
+                                     "\" cannot be read: No such file or "
+                                     "directory\n")));
+  EXPECT_EQ(out_, "");
+  EXPECT_EQ(service.embed_calls(), 0);
 }
 
 TEST_F(EncoderctlAccessTest, ExplainsItsFlagsOnceForEveryCommand) {

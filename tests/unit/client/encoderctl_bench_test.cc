@@ -97,6 +97,23 @@ TEST_F(EncoderctlBenchTest, ReadsJsonLines) {
   EXPECT_THAT(err_, HasSubstr("standard input:2: inputs[1] is invalid JSON"));
 }
 
+TEST_F(EncoderctlBenchTest, NamesFilesThatItCannotReadOrWrite) {
+  EXPECT_EQ(Run({"--input=/no/such/file"}), kExitFailed);
+  EXPECT_EQ(err_,
+            "encoderctl bench: cannot read /no/such/file: No such file or "
+            "directory\n");
+  EXPECT_EQ(Run({"--input=-", "--input_format=json"}, "[\"one\" \"two\"]"),
+            kExitFailed);
+  EXPECT_EQ(err_,
+            "encoderctl bench: standard input: element 2: invalid JSON at byte "
+            "8: expected a comma or the array's end, ]\n");
+  EXPECT_EQ(Run({"--output=/no/such/folder/x"}), kExitFailed);
+  EXPECT_EQ(err_,
+            "encoderctl bench: cannot write to /no/such/folder/x: No such file "
+            "or directory\n");
+  EXPECT_EQ(service_.embed_calls(), 0);
+}
+
 TEST_F(EncoderctlBenchTest, HasNoLatencyWhereNothingWasAnswered) {
   service_.FailNext(1 << 30, FakeError(grpc::StatusCode::INTERNAL, "fault",
                                        "DEVICE_FAULT", {}));

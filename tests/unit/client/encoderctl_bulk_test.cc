@@ -1,9 +1,12 @@
 // encoderctl embed into an .npy: bad texts, files, one writer at a time.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -97,6 +100,25 @@ TEST_F(EncoderctlBulkTest, AsksToCorrectAFileThatCannotBeReadOn) {
     EXPECT_THAT(err_, HasSubstr(" texts are done; to resume, correct the file "
                                 "and repeat the command\n"));
   }
+}
+
+TEST_F(EncoderctlBulkTest, KeepsUnfinishedRowsWhereTheInputCannotBeRead) {
+  FailARun();
+  const std::string half = Read(Path("out.npy"));
+  std::istringstream unused;
+  std::ostringstream out, err;
+  Environment environment{unused, out, err};
+  environment.in_descriptor = open("/", O_RDONLY | O_CLOEXEC);
+  EXPECT_EQ(RunEncoderctl({"embed", "--target", service_.target(), "--output",
+                           Path("out.npy")},
+                          environment),
+            kExitFailed);
+  close(environment.in_descriptor);
+  EXPECT_EQ(err.str(),
+            absl::StrCat("encoderctl embed: DATA_LOSS: cannot read standard "
+                         "input: Is a directory\nencoderctl embed: ",
+                         Path("out.npy"), " is left as it was\n"));
+  EXPECT_EQ(Read(Path("out.npy")), half);
 }
 
 TEST_F(EncoderctlBulkTest, LeavesNoFileWhereThereWasNoneAndNoRowCame) {
@@ -214,6 +236,31 @@ TEST_F(EncoderctlBulkTest, RefusesMoreInFlightThanAStreamHolds) {
 TEST_F(EncoderctlBulkTest, SaysWhereTheOutputCannotBeWritten) {
   EXPECT_EQ(Run("none/out.npy"), kExitFailed);
   EXPECT_THAT(err_, HasSubstr("cannot write to "));
+}
+
+TEST_F(EncoderctlBulkTest, LeavesNoFileWhereTheDiskTakesNoRow) {
+  const auto no_signal = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  const int code = Run("out.npy");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, no_signal);
+  EXPECT_EQ(code, kExitFailed);
+  EXPECT_EQ(err_, "encoderctl embed: DATA_LOSS: cannot write to " +
+                      Path("out.npy.resume") + ": File too large\n");
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy")));
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy.resume")));
+  EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
+}
+
+TEST_F(EncoderctlBulkTest, NamesTheModelThatIsNotServed) {
+  EXPECT_EQ(Run("out.npy", {"--model=other"}), kExitFailed);
+  EXPECT_EQ(err_,
+            "encoderctl embed: NOT_FOUND (MODEL_NOT_FOUND): --model \"other\" "
+            "is not served here; available: fake\n");
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy")));
 }
 
 TEST_F(EncoderctlBulkTest, FilesThatGoWithTheOutputAreNoOtherNamesOfIt) {

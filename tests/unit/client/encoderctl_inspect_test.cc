@@ -9,6 +9,7 @@
 #include <stb/stb_image.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -25,13 +26,18 @@ namespace encoderd::ctl {
 namespace {
 
 using encoderd::testing::FakeEncoderService;
+using encoderd::testing::FakeError;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 class EncoderctlInspectTest : public ::testing::Test {
  protected:
-  int Run(std::vector<std::string> arguments) {
-    arguments.push_back(absl::StrCat("--target=", service_.target()));
+  int Run(const std::vector<std::string>& arguments) {
+    return RunWith(service_, arguments);
+  }
+  int RunWith(const FakeEncoderService& service,
+              std::vector<std::string> arguments) {
+    arguments.push_back(absl::StrCat("--target=", service.target()));
     std::istringstream in;
     std::ostringstream out, err;
     Environment environment{in, out, err};
@@ -140,6 +146,40 @@ TEST_F(EncoderctlInspectTest, LeavesNoHalfOfAPicture) {
   std::signal(SIGXFSZ, handler);
   EXPECT_THAT(err_, HasSubstr("cannot write to " + png + ": File too large"));
   EXPECT_FALSE(std::ifstream(png).good());
+}
+
+// Its tables lack the last value.
+class ShortTables : public FakeEncoderService {
+ public:
+  grpc::Status InspectPositions(
+      grpc::ServerContext* context, const v1::InspectPositionsRequest* request,
+      v1::InspectPositionsResponse* response) override {
+    const grpc::Status status =
+        FakeEncoderService::InspectPositions(context, request, response);
+    std::string* values = response->mutable_values();
+    if (!values->empty()) values->resize(values->size() - sizeof(float));
+    return status;
+  }
+};
+
+TEST_F(EncoderctlInspectTest, DrawsNoTableThatLacksAValue) {
+  ShortTables service;
+  const std::string png = folder_.Path("short.png");
+  EXPECT_EQ(RunWith(service, {"inspect", "--png=" + png}), kExitFailed);
+  EXPECT_EQ(err_,
+            "encoderctl inspect: INTERNAL: the answer has 47 values and 64 "
+            "cosines of 8 rows of 6 columns\n");
+  EXPECT_FALSE(std::filesystem::exists(png));
+}
+
+TEST_F(EncoderctlInspectTest, DrawsNoTableOfAModelThatIsNotDescribed) {
+  service_.RefuseModels(FakeError(grpc::StatusCode::INTERNAL,
+                                  "device fault 4711", "DEVICE_FAULT", {}));
+  const std::string png = folder_.Path("fault.png");
+  EXPECT_EQ(Run({"inspect", "--png=" + png}), kExitFailed);
+  EXPECT_EQ(err_,
+            "encoderctl inspect: INTERNAL (DEVICE_FAULT): device fault 4711\n");
+  EXPECT_FALSE(std::filesystem::exists(png));
 }
 
 TEST_F(EncoderctlInspectTest, RefusesFilesThatItCannotWriteBoth) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -16,7 +17,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/access_flags.h"
 #include "client/cpp/encoderctl/row_file.h"
+#include "client/cpp/encoderctl/writer.h"
 #include "gmock/gmock.h"
+#include "tests/support/status_matchers.h"
 #include "tests/unit/client/encoderctl_fixture.h"
 
 namespace encoderd::ctl {
@@ -116,6 +119,23 @@ TEST_F(EncoderctlTest, SaysWhyAFileCannotBeOpened) {
   const auto rows = RowFile::Open(folder, {"<f4", 1, 4}, 0);
   EXPECT_THAT(std::string(rows.status().message()),
               HasSubstr(": Is a directory"));
+}
+
+TEST_F(EncoderctlTest, SaysThatTheFolderOfItsRowsIsGone) {
+  const std::string folder = folder_.Path("rows");
+  std::filesystem::create_directory(folder);
+  std::istringstream in;
+  std::ostringstream out, err;
+  const Environment environment{in, out, err};
+  const auto writer = Writer::Open(folder + "/out.npy", true, environment);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  std::filesystem::remove_all(folder);
+  const auto fails =
+      IsError(absl::StatusCode::kNotFound,
+              absl::StrCat("cannot write to ", folder,
+                           "/out.npy: No such file or directory"));
+  EXPECT_THAT((*writer)->WriteRows({1.0f, 2.0f}, 1, 2), fails);
+  EXPECT_THAT((*writer)->Finish(), fails);
 }
 
 TEST_F(EncoderctlTest, LostOutputIsNoSuccess) {

@@ -1,6 +1,7 @@
 // Texts from CSV and from a JSON array: what is a record, and what is wrong.
 #include "client/cpp/encoderctl/record_reader.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <memory>
@@ -16,6 +17,7 @@
 #include "client/cpp/encoderctl/text_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
 
 namespace encoderd::ctl {
@@ -243,6 +245,50 @@ TEST(RecordReaderTest, AByteOrderMarkMayArriveInPieces) {
   EXPECT_THAT(ReadFromSlowPipe(JsonArrayReader("text"), mark.substr(0, 2)),
               ElementsAre(HasSubstr("is not a JSON array")));
   EXPECT_THAT(ReadFromSlowPipe(CsvReader("text"), mark), IsEmpty());
+}
+
+// What ends the reading of an input whose reads fail after `content`, of which
+// one byte arrives at a time.
+absl::Status ReadUntilItFails(RecordReader&& reader,
+                              const std::string& content) {
+  int ends[2] = {};
+  EXPECT_EQ(pipe(ends), 0);
+  const int folder = open("/", O_RDONLY | O_CLOEXEC);  // has no bytes
+  std::istringstream unused;
+  LineReader in("input", unused, ends[0]);
+  size_t at = 0;
+  in.StopWhen([&] {  // asked before each read
+    if (at < content.size()) {
+      EXPECT_EQ(write(ends[1], &content[at], 1), 1);
+    } else {
+      EXPECT_EQ(dup2(folder, ends[0]), ends[0]);
+    }
+    ++at;
+    return false;
+  });
+  absl::Status status = reader.Begin(&in);
+  for (bool more = status.ok(); more;) {
+    std::string text;
+    std::string wrong;
+    const auto read = reader.Next(&in, &text, &wrong);
+    status = read.status();
+    more = read.ok() && *read;
+  }
+  for (const int descriptor : {ends[0], ends[1], folder}) close(descriptor);
+  return status;
+}
+
+TEST(RecordReaderTest, AReadThatFailsIsNotTheEndOfTheInput) {
+  const auto fails =
+      IsError(absl::StatusCode::kDataLoss, "cannot read input: Is a directory");
+  for (const char* content :
+       {"", " ", "[", "[\"on", "[\"one\"", "[\"one\",", "[\"one\"]"}) {
+    EXPECT_THAT(ReadUntilItFails(JsonArrayReader("text"), content), fails)
+        << content;
+  }
+  for (const char* content : {"", "te", "text\n", "text\none\ntw"}) {
+    EXPECT_THAT(ReadUntilItFails(CsvReader("text"), content), fails) << content;
+  }
 }
 
 class RecordSourceTest : public ::testing::Test {

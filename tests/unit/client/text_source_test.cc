@@ -1,9 +1,12 @@
 // Texts from lines and from JSON lines: what is a text, and what is none.
 #include "client/cpp/encoderctl/text_source.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <istream>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -12,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/error.h"
+#include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
 
 namespace encoderd::ctl {
@@ -265,6 +269,66 @@ TEST_F(TextSourceTest, StopsInALineThatNeverEnds) {
     EXPECT_TRUE(absl::IsCancelled((*source)->Next(&text, &refused).status()));
     EXPECT_EQ(asked, 301);
   }
+}
+
+TEST_F(TextSourceTest, NamesAnInputWhoseReadsFail) {
+  struct Case {
+    std::string before;  // what can be read
+    int texts;           // of it
+  };
+  // Of the second, more bytes are wanted before it is looked at.
+  for (const Case& x : {Case{"", 0}, Case{"\xff", 0}, Case{"one\ntwo", 1}}) {
+    int ends[2] = {};
+    ASSERT_EQ(pipe(ends), 0);
+    const int folder = open("/", O_RDONLY | O_CLOEXEC);  // has no bytes
+    TextInput input;
+    input.standard_input = &in_;
+    input.descriptor = ends[0];
+    const auto source = TextSource::Open(std::move(input));
+    ASSERT_TRUE(source.ok()) << source.status();
+    bool written = x.before.empty();
+    (*source)->StopWhen([&] {  // asked before each read
+      if (written) {
+        EXPECT_EQ(dup2(folder, ends[0]), ends[0]);
+      } else {
+        EXPECT_EQ(write(ends[1], x.before.data(), x.before.size()),
+                  static_cast<ssize_t>(x.before.size()));
+      }
+      written = true;
+      return false;
+    });
+    std::string text;
+    absl::Status refused;
+    for (int i = 0; i < x.texts; ++i) {
+      EXPECT_THAT((*source)->Next(&text, &refused).status(), IsOk());
+    }
+    EXPECT_THAT((*source)->Next(&text, &refused).status(),
+                IsError(absl::StatusCode::kDataLoss,
+                        "cannot read standard input: Is a directory"))
+        << x.before;
+    for (const int descriptor : {ends[0], ends[1], folder}) close(descriptor);
+  }
+}
+
+TEST_F(TextSourceTest, NamesAStreamWhoseReadsFail) {
+  std::istream broken(nullptr);
+  TextInput input;
+  input.standard_input = &broken;
+  const auto source = TextSource::Open(std::move(input));
+  ASSERT_TRUE(source.ok()) << source.status();
+  std::string text;
+  absl::Status refused;
+  EXPECT_EQ((*source)->Next(&text, &refused).status(),
+            absl::DataLossError("cannot read standard input"));
+}
+
+TEST_F(TextSourceTest, TakesArgumentsOrAFileAndNotBoth) {
+  TextInput input;
+  input.arguments = {"one"};
+  input.file = "in.txt";
+  EXPECT_EQ(TextSource::Open(std::move(input)).status(),
+            absl::InvalidArgumentError(
+                "give texts as arguments or --input, not both"));
 }
 
 TEST_F(TextSourceTest, NamesTheFileThatItCannotOpen) {

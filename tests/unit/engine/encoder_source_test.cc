@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/device/device.h"
 #include "engine/encoder.h"
+#include "engine/encoder_session.h"
 #include "engine/io/half_floats.h"
 #include "tests/support/random_model.h"
 #include "tests/unit/engine/device/test_devices.h"
@@ -147,6 +149,79 @@ TEST(EncoderBuildTest, PassesTheCheckpointsErrorOn) {
   const auto encoder = Encoder::Build(OpenDevice("cpu", "fp32").value(),
                                       RandomConfig(shape), &source);
   EXPECT_EQ(encoder.status(), absl::DataLossError("layer 1 ends early"));
+}
+
+// The second layer lacks the norm after its attention.
+class WithoutNorm : public WeightSource {
+ public:
+  explicit WithoutNorm(std::unique_ptr<WeightSource> source)
+      : source_(std::move(source)) {}
+  absl::StatusOr<OuterWeights> ReadOuter() override {
+    return source_->ReadOuter();
+  }
+  absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override {
+    auto weights = source_->ReadLayer(layer);
+    if (weights.ok() && layer == 1) weights->attention_norm = {};
+    return weights;
+  }
+
+ private:
+  const std::unique_ptr<WeightSource> source_;
+};
+
+TEST(EncoderBuildTest, NamesALayerThatLacksANorm) {
+  const RandomShape shape;
+  WithoutNorm source(RandomCheckpoint(shape, 1));
+  const auto encoder = Encoder::Build(OpenDevice("cpu", "fp32").value(),
+                                      RandomConfig(shape), &source);
+  EXPECT_EQ(encoder.status(),
+            absl::DataLossError(
+                "layer 1 lacks a normalization that its architecture needs: "
+                "the files are damaged, or the model is not supported"));
+}
+
+// Has no memory.
+class FullDevice : public Device {
+ public:
+  std::string name() const override { return "full"; }
+  DType dtype() const override { return DType::kF32; }
+  int32_t preferred_sessions() const override { return 1; }
+  int64_t default_batch_tokens() const override { return 8; }
+  absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
+      LinearWeights, Activation) override {
+    return Full();
+  }
+  absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights,
+                                                          float) override {
+    return Full();
+  }
+  absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
+      EmbeddingWeights, float) override {
+    return Full();
+  }
+  absl::StatusOr<std::unique_ptr<DeviceAttentionBias>> PrepareAttentionBias(
+      HostMatrix) override {
+    return Full();
+  }
+  absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
+      HostMatrix, HostMatrix) override {
+    return Full();
+  }
+  absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
+      const ExecutorLimits&) const override {
+    return Full();
+  }
+
+  static absl::Status Full() {
+    return absl::ResourceExhaustedError("no memory for a pass");
+  }
+};
+
+TEST(EncoderSessionTest, PassesTheDevicesErrorOn) {
+  const FullDevice device;
+  const auto session =
+      NewEncoderSession(device, EncoderLayers(), IdLimits(), SessionOptions());
+  EXPECT_EQ(session.status(), FullDevice::Full());
 }
 
 }  // namespace

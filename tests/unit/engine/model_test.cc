@@ -58,6 +58,7 @@ TEST_F(ModelTest, SaysWhatAPathIsInsteadOfAModelsFolder) {
   folder_.Write("file", "x");
   folder_.Write("empty/x", "x");
   folder_.Write("cache/snapshots/x", "x");
+  std::filesystem::create_symlink("loop", folder_.Path("loop"));
   const std::pair<std::string, std::string> kCases[] = {
       {"sentence-transformers/all-MiniLM-L6-v2",
        "no folder 'sentence-transformers/all-MiniLM-L6-v2': No such file or "
@@ -73,6 +74,10 @@ TEST_F(ModelTest, SaysWhatAPathIsInsteadOfAModelsFolder) {
       {"/none/model",
        "no folder '/none/model': No such file or directory; give the folder "
        "that holds config.json and the weights"},
+      {folder_.Path("loop"),
+       "no folder '" + folder_.Path("loop") +
+           "': Too many levels of symbolic links; give the folder that holds "
+           "config.json and the weights"},
       {folder_.Path("file"), "'" + folder_.Path("file") +
                                  "' is a file; give the folder that holds it: "
                                  "'" +
@@ -112,6 +117,19 @@ TEST_F(ModelTest, NamesTheFolderThatHasNoWeights) {
                           "': neither model.safetensors nor "
                           "model.safetensors.index.json; fetch the model "
                           "again"));
+}
+
+TEST_F(ModelTest, NamesTheModuleAfterPoolingThatHasNoWeights) {
+  folder_.Write("modules.json", R"([
+      {"type":"sentence_transformers.models.Transformer","path":""},
+      {"type":"sentence_transformers.models.Pooling","path":"1_Pooling"},
+      {"type":"sentence_transformers.models.Dense","path":"2_Dense"}])");
+  folder_.Write("2_Dense/config.json",
+                R"({"in_features":64,"out_features":8})");
+  EXPECT_THAT(Load().status(),
+              IsError(absl::StatusCode::kNotFound,
+                      "module 2_Dense: no weights in the folder '" +
+                          folder_.Path("2_Dense") + "'"));
 }
 
 TEST_F(ModelTest, SaysWhatItLoaded) {

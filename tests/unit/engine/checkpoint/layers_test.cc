@@ -153,6 +153,13 @@ TEST_F(LayersTest, NamesBadValues) {
   EXPECT_THAT(Read({{"rope_parameters", 7}}), IsError(kDataLoss, "an object"));
   EXPECT_THAT(Read({{"rope_parameters", {{"full_attention", 7}}}}),
               IsError(kDataLoss, "expected objects by kind of layer"));
+  for (const char* key : {"rope_type", "type"}) {
+    const Json rope = {{"sliding_attention", {{key, 7}}}};
+    EXPECT_THAT(Read({{"rope_parameters", rope}}),
+                IsError(kDataLoss,
+                        absl::StrCat("rope_parameters.sliding_attention: ", key,
+                                     " is 7; expected a string")));
+  }
   EXPECT_THAT(Read({{"layer_types", "full_attention"}}),
               IsError(kDataLoss, "expected a list of 5"));
   EXPECT_THAT(Read({{"head_dim", 4}}),

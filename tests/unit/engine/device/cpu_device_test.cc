@@ -127,6 +127,11 @@ TEST(OpenDeviceTest, RefusesWhatItDoesNotKnowByName) {
         std::string(OpenDevice("auto", "auto", "", "fp8").status().message()),
         HasSubstr("not supported on a CPU; choose products dtype or int8, or a "
                   "GPU: "));
+    const absl::Status half = OpenDevice("auto", "fp16").status();
+    EXPECT_EQ(half.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(half.message()),
+                HasSubstr("dtype \"fp16\" is not supported on a CPU; choose "
+                          "auto, fp32 or bf16"));
   }
   EXPECT_EQ(cpu::OpenCpu(DType::kF16, cpu::DetectIsa()).status().code(),
             absl::StatusCode::kUnimplemented);

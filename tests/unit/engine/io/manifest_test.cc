@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/unprivileged.h"
 
 namespace encoderd {
 namespace {
@@ -79,6 +81,44 @@ TEST(ManifestTest, LeavesAloneWhatIsNeverRead) {
   folder.Write("onnx/deeper/config.json", "abc");
   folder.Write("SHA256SUMS", std::string(kAbc) + "  a\n");
   EXPECT_THAT(CheckManifest(folder.path()), IsOk());
+}
+
+// Links are followed, so that a few files count as many.
+TEST(ManifestTest, RefusesAFolderOfTooManyFiles) {
+  constexpr int kFiles = 100;
+  const TempFolder folder;
+  folder.Write("a", "abc");
+  folder.Write("SHA256SUMS", std::string(kAbc) + "  a\n");
+  for (int i = 0; i < kFiles; ++i) {
+    folder.Write("many/" + std::to_string(i), "x");
+    std::filesystem::create_directory_symlink(
+        "many", folder.Path("link" + std::to_string(i)));
+  }
+  EXPECT_THAT(
+      CheckManifest(folder.path()),
+      IsError(kDataLoss, "the folder of SHA256SUMS has more than 10000 files"));
+  for (int i = 0; i < 10; ++i)
+    std::filesystem::remove(folder.Path("link" + std::to_string(i)));
+  EXPECT_THAT(CheckManifest(folder.path()), IsOk());
+}
+
+TEST(ManifestTest, SaysWhyItsFolderCannotBeListed) {
+  namespace fs = std::filesystem;
+  const TempFolder folder;
+  folder.Write("a", "abc");
+  folder.Write("closed/b", "abc");
+  folder.Write("SHA256SUMS", std::string(kAbc) + "  a\n");
+  for (const char* name : {"", "a", "SHA256SUMS"})
+    fs::permissions(folder.Path(name), fs::perms::all);
+  fs::permissions(folder.Path("closed"), fs::perms::none);
+  {
+    const Unprivileged user;
+    EXPECT_THAT(CheckManifest(folder.path()),
+                IsError(kDataLoss,
+                        "cannot list the folder of SHA256SUMS: Permission "
+                        "denied"));
+  }
+  fs::permissions(folder.Path("closed"), fs::perms::owner_all);
 }
 
 TEST(ManifestTest, RefusesWhatIsNotAManifest) {

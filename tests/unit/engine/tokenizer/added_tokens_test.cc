@@ -76,6 +76,9 @@ TEST(AddedTokensTest, RefusesWhatCannotBeLookedFor) {
               IsError(kLoss, "257 bytes"));
   EXPECT_THAT(AddedTokens::Build({Token("a", 1), Token("a", 2)}),
               IsError(kLoss, "added tokens 1 and 2"));
+  EXPECT_THAT(
+      AddedTokens::Build(std::vector<AddedToken>(AddedTokens::kMaxTokens + 1)),
+      IsError(kLoss, "the tokenizer has 65537 added tokens; at most 65536"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -130,11 +131,37 @@ TEST(BytePairLoadTest, RefusesByNameWhatWouldChangeIds) {
               IsError(kUnsupported, "continuing_subword_prefix"));
   EXPECT_THAT(with("unk_token", "<unk>"), IsError(kLoss, "<unk>"));
   EXPECT_THAT(with("ignore_merges", "yes"), IsError(kLoss, "ignore_merges"));
+  EXPECT_THAT(with("dropout", 2),
+              IsError(kLoss,
+                      "tokenizer.json: model: dropout is 2; expected a number "
+                      "from 0 to 1"));
+  EXPECT_THAT(with("byte_fallback", 1),
+              IsError(kLoss,
+                      "tokenizer.json: model: byte_fallback is 1; expected "
+                      "true or false"));
+  for (const std::string key :
+       {"continuing_subword_prefix", "end_of_word_suffix", "unk_token"}) {
+    EXPECT_THAT(with(key.c_str(), 7),
+                IsError(kLoss, absl::StrCat("tokenizer.json: model: ", key,
+                                            " is 7; expected a string")));
+  }
+  EXPECT_THAT(with("fuse_unk", "yes"),
+              IsError(kLoss,
+                      "tokenizer.json: model: fuse_unk is 'yes'; expected "
+                      "true or false"));
   EXPECT_THAT(with("vocab", {{"a", 0}, {"b", 0}}),
               IsError(kLoss, "a unique id"));
   Json json = GoodJson();
   json["pre_tokenizer"] = nullptr;
   EXPECT_THAT(LoadJson(json), IsError(kUnsupported, "BPE without"));
+}
+
+TEST(BytePairLoadTest, RefusesAnAddedTokenThatIsGivenTwice) {
+  Json json = GoodJson();
+  const Json token = json["added_tokens"][0];
+  json["added_tokens"].push_back(token);
+  EXPECT_THAT(LoadJson(json),
+              IsError(kLoss, "added tokens 0 and 0 both match \"<s>\""));
 }
 
 TEST(BytePairLoadTest, ReadsPostProcessorsInSequence) {
@@ -209,6 +236,27 @@ TEST_F(MergesFileTest, RefusesConfigsThatWouldChangeIds) {
   EXPECT_THAT(Load(), IsError(kUnsupported, "added_tokens_decoder"));
 }
 
+TEST_F(MergesFileTest, RefusesSettingsOfAnotherTypeByName) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"[]", " holds an array; expected an object"},
+      {R"({"tokenizer_class": 7})",
+       ": tokenizer_class is 7; expected a string"},
+      {R"({"add_prefix_space": 1})",
+       ": add_prefix_space is 1; expected true or false"},
+      {R"({"trim_offsets": 1})", ": trim_offsets is 1; expected true or false"},
+      {R"({"unk_token": 7})", ": unk_token is 7; expected a string"},
+      {R"({"mask_token": {"content": "<mask>", "lstrip": 1}})",
+       ": mask_token: lstrip is 1; expected true or false"},
+      {R"({"tokenizer_class": "GPT2Tokenizer", "add_bos_token": 1})",
+       ": add_bos_token is 1; expected true or false"}};
+  for (const auto& [config, error] : cases) {
+    folder_.Write("tokenizer_config.json", config);
+    EXPECT_THAT(Load(),
+                IsError(kLoss, absl::StrCat("tokenizer_config.json", error)))
+        << config;
+  }
+}
+
 // Id 7 is GPT-2's only own token; no token stands around the text.
 TEST_F(MergesFileTest, ReadsGpt2sFilesByClassOrVocabulary) {
   const std::string entries =
@@ -249,6 +297,8 @@ TEST_F(MergesFileTest, BothFilesAreNeeded) {
   folder.Write("merges.txt", "a b\n");
   EXPECT_THAT(Tokenizer::Load(folder.path()),
               IsError(absl::StatusCode::kNotFound, "vocab.json"));
+  folder_.Write("merges.txt", "");
+  EXPECT_THAT(Load(), IsError(kLoss, "file 'merges.txt' is empty"));
 }
 
 }  // namespace

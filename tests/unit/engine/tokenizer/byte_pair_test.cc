@@ -178,6 +178,11 @@ TEST(BytePairTest, RefusesWhatDoesNotFit) {
   made = Make("ab", {"a b"});
   made.options.unk_token = "<unk>";
   EXPECT_THAT(build(made), IsError(kLoss, "lacks the unknown token \"<unk>\""));
+  made = Make("ab", {});
+  made.options.merges.resize(BytePair::kMaxMerges + 1);
+  EXPECT_THAT(
+      build(std::move(made)),
+      IsError(kLoss, "the vocabulary has 4194305 merges; at most 4194304"));
 }
 
 }  // namespace

@@ -103,6 +103,11 @@ TEST(TemplateTest, RefusesTemplatesThatDoNotFit) {
               IsError(kLoss, "segment 2"));
   EXPECT_THAT(Template::Bert(9, 10).Validate(10),
               IsError(kLoss, "token id 10"));
+  const std::vector<Piece> many(Template::kMaxPieces + 1);
+  EXPECT_THAT(Template(many, ab).Validate(10),
+              IsError(kLoss, "the template has 65 pieces; at most 64"));
+  EXPECT_THAT(Template(a, many).Validate(10),
+              IsError(kLoss, "the template has 65 pieces; at most 64"));
 }
 
 }  // namespace

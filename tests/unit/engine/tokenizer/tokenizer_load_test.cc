@@ -153,6 +153,22 @@ TEST(TokenizerLoadTest, RefusesAddedTokensWithOtherIds) {
   EXPECT_THAT(LoadJson(json), IsError(kLoss, "lstrip"));
 }
 
+TEST(TokenizerLoadTest, RefusesAddedTokensThatMatchTheSame) {
+  Json json = GoodJson();
+  const Json token = json["added_tokens"][1];
+  json["added_tokens"].push_back(token);
+  EXPECT_THAT(LoadJson(json),
+              IsError(kLoss, "added tokens 5 and 5 both match \"<new>\""));
+  json["added_tokens"][2]["content"] = "<NEW>";
+  json["added_tokens"][2]["id"] = 6;
+  EXPECT_THAT(LoadJson(json), IsOk());
+  // Both are looked for in lower case now.
+  json["added_tokens"][1]["normalized"] = true;
+  json["added_tokens"][2]["normalized"] = true;
+  EXPECT_THAT(LoadJson(json),
+              IsError(kLoss, "added tokens 5 and 6 both match \"<new>\""));
+}
+
 TEST(TokenizerLoadTest, RefusesBadTemplates) {
   Json json = GoodJson();
   json["post_processor"]["single"][0]["SpecialToken"]["id"] = "[NONE]";

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
@@ -91,6 +93,18 @@ TEST(UnigramLoadTest, RefusesNormalizersByName) {
       IsError(kLoss, "not empty"));
   EXPECT_THAT(with(R"({"type": "Replace", "pattern": "a", "content": ""})"),
               IsError(kLoss, "normalizer.pattern"));
+  EXPECT_THAT(
+      with(R"({"type": "Replace", "pattern": {"String": "a"}, "content": 7})"),
+      IsError(kLoss,
+              "tokenizer.json: normalizer: content is 7; expected a string"));
+  EXPECT_THAT(
+      with(R"({"type": "Prepend", "prepend": 7})"),
+      IsError(kLoss,
+              "tokenizer.json: normalizer: prepend is 7; expected a string"));
+  EXPECT_THAT(with(R"({"type": "Precompiled"})"),
+              IsError(kLoss,
+                      "tokenizer.json: normalizer: precompiled_charsmap is "
+                      "missing; expected a string"));
   EXPECT_THAT(with(R"({"type": "Prepend", "prepend": ""})"),
               IsError(kUnsupported, "Prepend of ''"));
   EXPECT_THAT(with(R"({"type": "Precompiled", "precompiled_charsmap": "%"})"),
@@ -118,6 +132,52 @@ TEST(UnigramLoadTest, RefusesPreTokenizersByName) {
   EXPECT_THAT(with(R"({"type": "ByteLevel", "add_prefix_space": true})"),
               IsError(kUnsupported, "ByteLevel without model BPE"));
   EXPECT_THAT(with("null"), IsOk());
+}
+
+TEST(UnigramLoadTest, RefusesSettingsOfPreTokenizersOfAnotherType) {
+  struct Case {
+    const char* type;
+    const char* key;
+    const char* value;
+    const char* error;
+  };
+  for (const Case& x :
+       {Case{"Metaspace", "replacement", "7", "7; expected a string"},
+        Case{"Metaspace", "prepend_scheme", "7", "7; expected a string"},
+        Case{"Metaspace", "add_prefix_space", "1", "1; expected true or false"},
+        Case{"Metaspace", "split", "1", "1; expected true or false"},
+        Case{"ByteLevel", "use_regex", "1", "1; expected true or false"}}) {
+    Json json = GoodJson();
+    json["pre_tokenizer"] = {
+        {"type", x.type}, {"replacement", "_"}, {"add_prefix_space", true}};
+    json["pre_tokenizer"][x.key] = Json::parse(x.value);
+    EXPECT_THAT(LoadJson(json),
+                IsError(kLoss, absl::StrCat("tokenizer.json: pre_tokenizer: ",
+                                            x.key, " is ", x.error)));
+  }
+}
+
+TEST(UnigramLoadTest, LimitsTheStepsOfASequenceAlsoInSequences) {
+  const auto sequence = [](const std::vector<Json>& steps) {
+    return Json{{"type", "Sequence"}, {"pretokenizers", steps}};
+  };
+  const Json step = Json::parse(R"({"type": "WhitespaceSplit"})");
+  const auto twice = [&](size_t steps) {
+    const Json part = sequence(std::vector<Json>(steps, step));
+    Json json = GoodJson();
+    json["pre_tokenizer"] = sequence({part, part});
+    return LoadJson(json).status();
+  };
+  EXPECT_THAT(twice(16), IsOk());
+  EXPECT_THAT(twice(17), IsError(kLoss,
+                                 "tokenizer.json: a sequence must be of at "
+                                 "most 32 steps"));
+  Json json = GoodJson();
+  json["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", 1}};
+  EXPECT_THAT(LoadJson(json),
+              IsError(kLoss,
+                      "tokenizer.json: pre_tokenizer.pretokenizers must be an "
+                      "array"));
 }
 
 }  // namespace

@@ -1,0 +1,88 @@
+// Files that can be opened but not read to their end, where only a digest is
+// made of them.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <climits>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/head_files.h"
+#include "engine/io/manifest.h"
+#include "engine/model.h"
+#include "tests/support/faults.h"
+#include "tests/support/random_checkpoint.h"
+#include "tests/support/safetensors_writer.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+
+namespace encoderd {
+namespace {
+
+constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+
+// What `attempt` says when the last of its reads fails.
+absl::Status FailLastRead(const std::function<absl::Status()>& attempt) {
+  int reads = 0;
+  {
+    const ScopedFault count(FaultPoint::kReadAt,
+                            {.after = INT_MAX, .may_miss = true});
+    EXPECT_THAT(attempt(), IsOk());
+    reads = count.meant();
+  }
+  const ScopedFault last(FaultPoint::kReadAt,
+                         {.error = EIO, .after = reads - 1});
+  return attempt();
+}
+
+TEST(LoadFaultsTest, AManifestsFileIsNamedWithItsLine) {
+  // Of "abc" (FIPS 180-2, appendix B.1).
+  constexpr char kAbc[] =
+      "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  const TempFolder folder;
+  folder.Write("a", "abc");
+  folder.Write("b", "abc");
+  folder.Write("SHA256SUMS",
+               std::string(kAbc) + "  a\n" + std::string(kAbc) + "  b\n");
+  EXPECT_THAT(
+      FailLastRead([&] { return CheckManifest(folder.path()).status(); }),
+      IsError(kDataLoss,
+              "SHA256SUMS line 2: file 'b' cannot be read at byte 0: "
+              "Input/output error"));
+}
+
+TEST(LoadFaultsTest, WeightsAfterPoolingAreNamed) {
+  const TempFolder folder;
+  const std::vector<TensorToWrite> tensors = {
+      FloatTensor("linear.weight", {1, 2}, {3, 4})};
+  folder.Write("2_Dense/model.safetensors", SafetensorsBytes(tensors));
+  HeadModule dense;
+  dense.kind = HeadModule::Kind::kDense;
+  dense.folder = "2_Dense";
+  dense.in = 2;
+  dense.out = 1;
+  dense.bias = false;
+  EXPECT_THAT(
+      FailLastRead([&] { return ReadHead(folder.path(), {dense}).status(); }),
+      IsError(kDataLoss,
+              "file '2_Dense/model.safetensors' cannot be read at byte 0: "
+              "Input/output error"));
+}
+
+TEST(LoadFaultsTest, WeightsThatWereReadBeforeAreNamed) {
+  const TempFolder folder;
+  WriteCheckpoint(CheckpointSpecOf("positions100"), folder.path());
+  const auto load = [&] {
+    // The digest then comes last, and on this thread.
+    const ScopedFault no_thread(FaultPoint::kThread, {.error = EAGAIN});
+    return Model::Load(folder.path(), {.device = "cpu"}).status();
+  };
+  EXPECT_THAT(FailLastRead(load),
+              IsError(kDataLoss,
+                      "file 'model.safetensors' cannot be read at byte 0: "
+                      "Input/output error"));
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -237,6 +237,16 @@ absl::Status PerAddress(const ServerConfig& c) {
                  0, c.max_connections);
 }
 
+// gRPC would reset a larger message.
+absl::Status MessageBytes(const ServerConfig& c) {
+  if (c.max_message_bytes > c.max_connection_memory_bytes) {
+    return Bad("max_message_bytes", absl::StrCat(c.max_message_bytes),
+               absl::StrCat("must be at most --max_connection_memory_bytes=",
+                            c.max_connection_memory_bytes));
+  }
+  return InRange("max_message_bytes", c.max_message_bytes, 64 << 10, 1 << 30);
+}
+
 absl::Status Tracing(const ServerConfig& c) {
   if (!(c.trace_ratio >= 0 && c.trace_ratio <= 1)) {
     return Bad("trace_ratio", absl::StrCat(c.trace_ratio), "must be 0 to 1");
@@ -280,9 +290,9 @@ absl::Status Validate(const ServerConfig& c) {
       OffOrInRange("max_queue_time", c.max_queue_time, absl::Milliseconds(1),
                    absl::Hours(24)),
       InRange("max_inputs_per_request", c.max_inputs_per_request, 1, 1 << 20),
-      InRange("max_message_bytes", c.max_message_bytes, 64 << 10, 1 << 30),
       InRange("max_connection_memory_bytes", c.max_connection_memory_bytes,
               256 * kMiB, int64_t{1} << 40),
+      MessageBytes(c),
       InRange("max_connections", c.max_connections, 1, 1 << 20),
       PerAddress(c),
       OffOrInRange("max_connection_idle", c.max_connection_idle,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -220,6 +221,22 @@ absl::Status CheckFile(const std::string& path, int files_left) {
   return absl::OkStatus();
 }
 
+// --fromenv=NAME,NAME: flags whose values are those of the variables
+// FLAGS_NAME.
+absl::Status CheckVariables(const Parts& parts) {
+  for (const absl::string_view name :
+       absl::StrSplit(parts.value, ',', absl::SkipEmpty())) {
+    const std::string variable = absl::StrCat("FLAGS_", name);
+    const char* const value = std::getenv(variable.c_str());
+    if (!NeedsValue(name) || (value != nullptr && *value != '\0')) continue;
+    return Bad(absl::StrCat("--", parts.name, "=", name, ": the variable ",
+                            variable, " is ",
+                            value == nullptr ? "not set" : "empty",
+                            ": set it, or leave the flag out"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckFlag(const Parts& parts, int files_left) {
   if (parts.value.empty() && NeedsValue(parts.name)) {
     return Bad(absl::StrCat("--", parts.name,
@@ -267,6 +284,10 @@ absl::Status CheckAll(const std::vector<std::string>& arguments,
                               arguments[stray], "; ", kSeeHelp));
     }
     Parts parts = Split(argument);
+    if (parts.name == "fromenv" || parts.name == "tryfromenv") {
+      const absl::Status status = CheckVariables(parts);
+      if (!status.ok()) return status;
+    }
     if (IsAbseils(parts.name)) continue;
     if (!parts.has_value && IsSwitch(parts.name)) continue;
     if (!parts.has_value && TakesNext(parts.name)) {

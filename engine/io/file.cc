@@ -76,6 +76,11 @@ absl::Status OpenFailed(const std::string& folder, absl::string_view name,
                           : absl::StrCat("; it is a link to ", Quote(target),
                                          ", which does not exist")));
   }
+  if (error == EMFILE || error == ENFILE) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "file ", Quote(name), " cannot be opened: ", std::strerror(error),
+        "; raise the limit (ulimit -n)"));
+  }
   return Refused(name,
                  absl::StrCat("cannot be opened: ", std::strerror(error)));
 }

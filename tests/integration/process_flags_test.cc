@@ -52,6 +52,10 @@ TEST(ProcessFlagsTest, BadSettingsAreNamedWithValueAndLimit) {
       {"--bearer_token_file ", "--bearer_token_file has an empty value"},
       {"--model=", "--model has an empty value"},
       {"--flagfile=", "--flagfile has an empty value"},
+      {"--fromenv=insecure,bearer_token_file",
+       "--fromenv=bearer_token_file: the variable FLAGS_bearer_token_file is "
+       "not set: set it, or leave the flag out"},
+      {"--tryfromenv=tls_key_file", "FLAGS_tls_key_file is not set"},
       {"--trace_ratio=0.1", "--trace_ratio=0.1: needs --otlp_endpoint"},
       {"--threads", "--threads has no value: write --threads=VALUE"},
       {"--http_listen=127.0.0.1:8400 --listen=127.0.0.1:8400",

@@ -300,6 +300,9 @@ TEST(ProcessTest, AHangupReadsTokensAgain) {
   const std::string line = served.process.WaitForLine("event=reload_failed");
   EXPECT_NE(line.find("line 1: field 2 must be the SHA-256"),
             std::string::npos);
+  // Whoever asks again gets an answer again.
+  served.process.Signal(SIGHUP);
+  EXPECT_NE(served.process.WaitForLine("event=reload_failed"), "");
   EXPECT_EQ(served.process.log().find("secret"), std::string::npos);
   served.process.Signal(SIGTERM);
   EXPECT_EQ(served.process.Wait(), kExitOk);

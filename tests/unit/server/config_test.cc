@@ -45,6 +45,9 @@ TEST(ConfigTest, EveryRangeNamesItsFlagValueAndLimit) {
        "--max_queue_time=1ns: must be 0 (no limit) or 1ms to 24h"},
       {[](ServerConfig* c) { c->max_inputs_per_request = 0; },
        "--max_inputs_per_request=0"},
+      {[](ServerConfig* c) { c->max_message_bytes = (256 << 20) + 1; },
+       "--max_message_bytes=268435457: must be at most "
+       "--max_connection_memory_bytes=268435456"},
       {[](ServerConfig* c) { c->max_message_bytes = 1; },
        "--max_message_bytes=1: must be 65536"},
       {[](ServerConfig* c) { c->max_connection_memory_bytes = 1 << 20; },

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "engine/io/half_floats.h"
 
@@ -75,7 +76,8 @@ ByteRanges ByteRanges::Make(absl::Span<const float> minimum,
   ranges.step.resize(minimum.size());
   for (size_t i = 0; i < minimum.size(); ++i) {
     const float step = (maximum[i] - minimum[i]) / 255.0f;
-    ranges.step[i] = step == 0 ? 1.0f : step;  // a denormal difference
+    // Of a denormal difference a step that puts all else at the ends.
+    ranges.step[i] = step == 0 ? std::numeric_limits<float>::min() : step;
   }
   return ranges;
 }

@@ -54,7 +54,7 @@ absl::Status CheckInputCount(int64_t count, const RequestLimits& limits) {
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat("inputs has ", count,
                                 " entries; one request may carry at most ",
-                                limits.max_inputs),
+                                limits.max_inputs, ": send fewer at once"),
                    {"TOO_MANY_INPUTS",
                     {{"count", absl::StrCat(count)},
                      {"limit", absl::StrCat(limits.max_inputs)}},

@@ -123,8 +123,9 @@ absl::StatusOr<std::string> FindPrompt(absl::string_view field,
   }
   return MakeError(
       absl::StatusCode::kNotFound,
-      absl::StrCat("no prompt '", ForMessage(name),
-                   "'; available: ", available.empty() ? "none" : available),
+      absl::StrCat("no prompt '", ForMessage(name), "'; ",
+                   available.empty() ? "this model has none"
+                                     : absl::StrCat("available: ", available)),
       {"PROMPT_NOT_FOUND",
        {{"prompt", ForMessage(name)}, {"available", available}},
        std::string(field)});

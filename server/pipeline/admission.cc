@@ -87,12 +87,14 @@ absl::Status Admission::Exchange(const Permit& held, int64_t new_tokens,
     }
   }
   if (!tokens_fit) {
-    return QueueFullError("tokens", others_tokens, new_tokens, max_tokens_);
+    return QueueFullError("tokens", others_tokens, new_tokens, max_tokens_,
+                          "--max_queue_tokens");
   }
   if (!bytes_fit) {
     return QueueFullError("bytes", others_bytes, new_bytes, max_bytes_);
   }
-  return CallerFullError("tokens", own_tokens, new_tokens, own_limit);
+  return CallerFullError("tokens", own_tokens, new_tokens, own_limit,
+                         "its token's max_queue_tokens");
 }
 
 int64_t Admission::OthersOf(const Permit& held) const {

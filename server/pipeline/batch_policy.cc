@@ -35,6 +35,16 @@ void BatchPolicy::Add(uint64_t request, uint64_t caller, absl::Time deadline,
   }
 }
 
+void BatchPolicy::SetDeadline(uint64_t request, absl::Time deadline) {
+  const auto found = place_of_.find(request);
+  if (found == place_of_.end() || found->second->deadline == deadline) return;
+  deadlines_.erase({found->second->deadline, request});
+  found->second->deadline = deadline;
+  if (deadline != absl::InfiniteFuture()) {
+    deadlines_.emplace(deadline, request);
+  }
+}
+
 void BatchPolicy::UpdateSmall(const Caller& caller) {
   const bool only_small = caller.small.size() == caller.requests.size();
   turns_.SetHasSmall(caller.id, !caller.small.empty() &&

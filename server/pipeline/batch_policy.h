@@ -81,6 +81,8 @@ class BatchPolicy {
   // new.
   void Add(uint64_t request, uint64_t caller, absl::Time deadline,
            std::vector<int32_t> lengths);
+  // Of a request; nothing if none of its sequences waits.
+  void SetDeadline(uint64_t request, absl::Time deadline);
   // Removes a request; returns how many of its sequences waited.
   int32_t Remove(uint64_t request);
   // Removes all requests.

@@ -25,6 +25,12 @@ void Call::Cancel() {
   if (Fail(Fate::kGone, CancelledError())) queue_->Discard(*this);
 }
 
+absl::Status Call::ExpiredNow() const {
+  const bool begun = first_batch_at != absl::InfinitePast();
+  return begun || latest_start() == deadline ? ExpiredError()
+                                             : ExpiredError(max_queue_time);
+}
+
 bool Call::Fail(Fate fate, const absl::Status& status) {
   MutexLock lock(&mutex_);
   if (finished_ || !status_.ok()) return false;

@@ -16,6 +16,7 @@
 #ifndef ENCODERD_SERVER_PIPELINE_CALL_H_
 #define ENCODERD_SERVER_PIPELINE_CALL_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -57,6 +58,14 @@ class Call final : public PipelineCall {
 
   void Cancel() override;
 
+  // When it expires unless one of its sequences was in a batch by then; later
+  // only the caller's deadline counts.
+  absl::Time latest_start() const {
+    return std::min(deadline, submitted_at + max_queue_time);
+  }
+  // The error of a call that has expired.
+  absl::Status ExpiredNow() const;
+
   // Marks the call; the first mark becomes the answer. False if the call is
   // already marked or finished.
   bool Fail(Fate fate, const absl::Status& status);
@@ -75,7 +84,7 @@ class Call final : public PipelineCall {
 
   const uint64_t id;
   const Caller caller;
-  const absl::Time deadline;
+  const absl::Time deadline;            // the caller's
   const absl::Duration max_queue_time;  // as in PipelineRequest
   const absl::Time submitted_at;
 

@@ -22,31 +22,35 @@ constexpr char kPauseUrl[] = "encoderd/RetryPause";
 constexpr char kCallerFullUrl[] = "encoderd/CallerFull";
 
 absl::Status FullError(absl::string_view whose, absl::string_view unit,
-                       int64_t queued, int64_t request, int64_t limit) {
+                       int64_t queued, int64_t request, int64_t limit,
+                       absl::string_view limit_name) {
   // The tokens of a text are estimated until it is tokenized.
   const absl::string_view about = unit == "tokens" ? "about " : "";
-  return MakeError(
-      absl::StatusCode::kResourceExhausted,
-      absl::StrCat(whose, about, queued, " ", unit, " and this request adds ",
-                   about, request, "; the limit is ", limit, ": retry later"),
-      {"QUEUE_FULL",
-       {{absl::StrCat("queued_", unit), absl::StrCat(queued)},
-        {absl::StrCat("request_", unit), absl::StrCat(request)},
-        {"limit", absl::StrCat(limit)}},
-       ""});
+  return MakeError(absl::StatusCode::kResourceExhausted,
+                   absl::StrCat(whose, about, queued, " ", unit,
+                                " and this request adds ", about, request, "; ",
+                                limit_name, " is ", limit, ": retry later"),
+                   {"QUEUE_FULL",
+                    {{absl::StrCat("queued_", unit), absl::StrCat(queued)},
+                     {absl::StrCat("request_", unit), absl::StrCat(request)},
+                     {"limit", absl::StrCat(limit)}},
+                    ""});
 }
 
 }  // namespace
 
 absl::Status QueueFullError(absl::string_view unit, int64_t queued,
-                            int64_t request, int64_t limit) {
-  return FullError("the queue holds ", unit, queued, request, limit);
+                            int64_t request, int64_t limit,
+                            absl::string_view limit_name) {
+  return FullError(unit == "streams" ? "the server has " : "the queue holds ",
+                   unit, queued, request, limit, limit_name);
 }
 
 absl::Status CallerFullError(absl::string_view unit, int64_t queued,
-                             int64_t request, int64_t limit) {
+                             int64_t request, int64_t limit,
+                             absl::string_view limit_name) {
   absl::Status status =
-      FullError("this caller has ", unit, queued, request, limit);
+      FullError("this caller has ", unit, queued, request, limit, limit_name);
   status.SetPayload(kCallerFullUrl, absl::Cord());
   return status;
 }
@@ -91,7 +95,9 @@ absl::Status AnswerTooLargeError(int64_t bytes, int64_t limit,
       absl::StatusCode::kInvalidArgument,
       absl::StrCat("the answer has at least ", bytes, " bytes; at most ", limit,
                    " fit into a message: request ",
-                   field == "inputs" ? "fewer inputs at once" : "less"),
+                   field == "inputs"
+                       ? "fewer inputs at once, or split a long text"
+                       : "less"),
       {"REQUEST_TOO_LARGE",
        {{"reply_bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit)}},
        std::string(field)});
@@ -179,6 +185,15 @@ absl::Status WithAdvice(const absl::Status& fault) {
   }
   return MakeError(fault.code(), absl::StrCat(fault.message(), advice),
                    *detail);
+}
+
+absl::Status WithPrompt(const absl::Status& status, absl::string_view prompt) {
+  const std::optional<ErrorDetail> detail = GetErrorDetail(status);
+  if (!detail || detail->reason != "INPUT_TOO_LONG") return status;
+  return MakeError(
+      status.code(),
+      absl::StrCat(status.message(), ", its prompt '", prompt, "' included"),
+      *detail);
 }
 
 InputFault MakeInputFault(int64_t index, absl::string_view content,

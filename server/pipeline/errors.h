@@ -16,16 +16,22 @@ namespace encoderd {
 
 // RESOURCE_EXHAUSTED, QUEUE_FULL; unit: "tokens" or "bytes", also the suffix of
 // the metadata keys queued_UNIT, request_UNIT; and limit.
+// limit_name: what sets the limit.
 absl::Status QueueFullError(absl::string_view unit, int64_t queued,
-                            int64_t request, int64_t limit);
+                            int64_t request, int64_t limit,
+                            absl::string_view limit_name = "the limit");
 // The same, for the limits of one caller.
 absl::Status CallerFullError(absl::string_view unit, int64_t queued,
-                             int64_t request, int64_t limit);
+                             int64_t request, int64_t limit,
+                             absl::string_view limit_name = "the limit");
 // `status` with the advice to retry after `pause`, and that advice; nullopt:
 // none.
 absl::Status WithRetryPause(absl::Status status,
                             std::optional<absl::Duration> pause);
 std::optional<absl::Duration> GetRetryPause(const absl::Status& status);
+// An INPUT_TOO_LONG of a text that follows this prompt, which its tokens count
+// with; any other error as it is.
+absl::Status WithPrompt(const absl::Status& status, absl::string_view prompt);
 // Whether `status` is a CallerFullError: others find room.
 bool IsCallerFull(const absl::Status& status);
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE: it would not fit into an empty queue;

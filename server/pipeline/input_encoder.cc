@@ -121,7 +121,10 @@ absl::Status InputEncoder::EncodeKept(Input* input, const EncodeRules& rules,
                                      buffer->segment_ids.end());
   }
   if (out->windows == 0) out->tokens = out->sequence.size();
-  return ValidateSequence(out->sequence, limits);
+  status = ValidateSequence(out->sequence, limits);
+  return rules.prompt_name.empty() || buffer->pair
+             ? status
+             : WithPrompt(status, rules.prompt_name);
 }
 
 absl::Status InputEncoder::Tokenize(const Input& input,

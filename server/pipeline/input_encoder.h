@@ -39,6 +39,7 @@ struct EncodeRules {
   std::optional<int32_t> window_overlap;
   bool without_special_tokens = false;
   bool any_length = false;  // ids only: max_len is no limit
+  std::string prompt_name;  // as in PipelineRequest
 };
 
 class InputEncoder {

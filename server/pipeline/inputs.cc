@@ -11,7 +11,8 @@ namespace encoderd {
 Inputs::Inputs(PipelineRequest* request)
     : size_(static_cast<int64_t>(request->inputs.size())),
       rules_{request->truncate, request->window_overlap,
-             request->without_special_tokens, request->ids_only.has_value()},
+             request->without_special_tokens, request->ids_only.has_value(),
+             request->prompt_name},
       ids_only_(request->ids_only),
       states_(request->output.kind == SequenceOutput::Kind::kStates),
       errors_per_input_(request->errors_per_input && !ids_only_),

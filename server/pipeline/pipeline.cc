@@ -101,10 +101,7 @@ void Pipeline::EndThreads() {
 std::shared_ptr<PipelineCall> Pipeline::Submit(PipelineRequest request,
                                                Done done) {
   const absl::Time now = absl::Now();
-  if (now + options_.max_queue_time < request.deadline) {
-    request.deadline = now + options_.max_queue_time;
-    request.max_queue_time = options_.max_queue_time;
-  }
+  request.max_queue_time = options_.max_queue_time;
   auto call = std::make_shared<Call>(next_id_.fetch_add(1), std::move(request),
                                      std::move(done), this, queue_, now);
   absl::Status status;
@@ -156,7 +153,7 @@ absl::Status Pipeline::Accept(Call* call) {
   if (inputs.size() == 0) return NoInputsError();
   if (call->submitted_at >= call->deadline) {
     observer_.Cancelled(Stage::kTokenize, inputs.size());
-    return ExpiredError(call->max_queue_time);
+    return call->ExpiredNow();
   }
   bool exact = true;
   int64_t tokens = 0;

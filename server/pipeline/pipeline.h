@@ -41,8 +41,8 @@ struct PipelineOptions {
   int32_t tokenizer_threads = 1;
   int64_t max_queue_bytes =
       64 << 20;  // text waiting to be tokenized; beyond it QUEUE_FULL
-  // A request gets EXPIRED_IN_QUEUE if its inputs have waited this long,
-  // whatever its own deadline; checked when a thread takes work.
+  // A request gets EXPIRED_IN_QUEUE if it has waited this long for its first
+  // batch, whatever its own deadline; checked when a thread takes work.
   absl::Duration max_queue_time = absl::InfiniteDuration();
   std::string device = "cpu";  // names the threads: batch-cpu-0, ...
 };

@@ -54,6 +54,8 @@ struct PipelineRequest {
   // Of states: without the rows of the special tokens, those that the template
   // adds to texts, and those of the tokenizer in token ids.
   bool without_special_tokens = false;
+  // Of the prompt that precedes each text, for errors; empty: none does.
+  std::string prompt_name;
   // What an input at fault (too long, not UTF-8, ids out of range; one that
   // makes the device fail) does. false: the request fails, naming every such
   // input. true: its result has the error, the others are computed.
@@ -65,7 +67,7 @@ struct PipelineRequest {
   std::optional<Tokenizer::EncodeOptions> ids_only;
   AnswerLimit answer;  // a row is a vector, a token's state, or a token
   absl::Time deadline = absl::InfiniteFuture();
-  // Set by Pipeline::Submit if `deadline` is that of this limit: the limit.
+  // Set by Pipeline::Submit: how long it may wait for its first batch.
   absl::Duration max_queue_time = absl::InfiniteDuration();
   Caller caller;
 };

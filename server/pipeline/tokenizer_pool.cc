@@ -22,8 +22,8 @@ constexpr int64_t kMaxSliceBytes = 16 << 10;
 bool Tokenize(const Slice& slice, const InputEncoder& encoder,
               TokenizerScratch* scratch, Encoding* buffer, absl::Time now,
               Call* call) {
-  if (now >= call->deadline) {
-    call->Fail(Call::Fate::kGone, ExpiredError(call->max_queue_time));
+  if (now >= call->latest_start()) {
+    call->Fail(Call::Fate::kGone, call->ExpiredNow());
   }
   try {
     for (int32_t i = 0; i < slice.count && call->alive(); ++i) {

@@ -31,7 +31,8 @@ void WorkQueue::Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
     available_.NotifyOne();
     return;
   }
-  policy_.Add(call->id, call->caller.id, call->deadline, std::move(lengths));
+  policy_.Add(call->id, call->caller.id, call->latest_start(),
+              std::move(lengths));
   const uint64_t id = call->id;
   calls_.emplace(id, Entry{std::move(call), sequences});
   Changed();
@@ -92,7 +93,7 @@ void WorkQueue::Hand(const BatchDecision& decision, absl::Time now,
                      Work* work) {
   for (const auto& [id, sequences] : decision.expired) {
     Call& call = *calls_.find(id)->second.call;
-    call.Fail(Call::Fate::kGone, ExpiredError(call.max_queue_time));
+    call.Fail(Call::Fate::kGone, call.ExpiredNow());
     Drop(id, sequences);
   }
   work->dropped.clear();
@@ -102,9 +103,11 @@ void WorkQueue::Hand(const BatchDecision& decision, absl::Time now,
   for (const auto& [request, first, count] : decision.slices) {
     const auto found = calls_.find(request);
     Entry& entry = found->second;
-    if (entry.call->first_batch_at == absl::InfinitePast()) {
-      entry.call->first_batch_at = now;
-      observer_.StageDuration(Stage::kQueue, now - entry.call->queued_at);
+    Call& call = *entry.call;
+    if (call.first_batch_at == absl::InfinitePast()) {
+      call.first_batch_at = now;
+      observer_.StageDuration(Stage::kQueue, now - call.queued_at);
+      policy_.SetDeadline(request, call.deadline);
     }
     entry.left -= count;
     if (entry.left == 0) {

@@ -17,10 +17,9 @@ namespace encoderd {
 namespace {
 
 absl::Status NoRequestId() {
-  return MakeError(
-      absl::StatusCode::kInvalidArgument,
-      "request_id is empty; every request of a stream needs one",
-      {"INVALID_OPTION", {{"value", ""}, {"limit", "1"}}, "request_id"});
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   "request_id is empty; every request of a stream needs one",
+                   {"INVALID_OPTION", {{"value", ""}}, "request_id"});
 }
 
 // `published`, with the number of the request that it is of.
@@ -52,7 +51,8 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
   if (admitted.ok()) admitted = environment.state->Admit();
   const int64_t open = environment.streams->count();
   if (admitted.ok() && open >= environment.max_streams) {
-    admitted = QueueFullError("streams", open, 1, environment.max_streams);
+    admitted = QueueFullError("streams", open, 1, environment.max_streams,
+                              "--max_streams");
   }
   if (!admitted.ok()) stream->End(admitted);
   environment.streams->Add(stream);
@@ -285,8 +285,7 @@ void EmbedStream::Gone() {
 }
 
 void EmbedStream::Drain() {
-  End(MakeError(absl::StatusCode::kUnavailable, "the server is shutting down",
-                {"DRAINING", {}, ""}));
+  End(DrainingError());
   Pump();
 }
 

@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/api/options.h"
+#include "server/pipeline/errors.h"
 #include "server/rpc/access.h"
 #include "server/rpc/status.h"
 #include "server/rpc/wire.h"
@@ -100,10 +101,7 @@ class HealthService::Watcher final
       StartWrite(&message_);
     } else if (ending_ || gone_) {
       finished_ = true;
-      Finish(gone_ ? grpc::Status::CANCELLED
-                   : ToGrpcStatus(MakeError(absl::StatusCode::kUnavailable,
-                                            "the server is shutting down",
-                                            {"DRAINING", {}, ""})));
+      Finish(gone_ ? grpc::Status::CANCELLED : ToGrpcStatus(DrainingError()));
     }
   }
 

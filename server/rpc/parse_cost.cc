@@ -139,15 +139,16 @@ absl::Status CheckParseCost(const grpc::ByteBuffer& bytes,
          ""});
   }
   if (counted.list_values <= limits.max_list_values) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   absl::StrCat("ids, segment_ids and position_ids have ",
-                                counted.list_values,
-                                " values in all; the limit per request is ",
-                                limits.max_list_values),
-                   {"REQUEST_TOO_LARGE",
-                    {{"list_values", absl::StrCat(counted.list_values)},
-                     {"limit", absl::StrCat(limits.max_list_values)}},
-                    ""});
+  return MakeError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat("ids, segment_ids and position_ids have ",
+                   counted.list_values,
+                   " values in all; the limit per request is ",
+                   limits.max_list_values, ": send fewer inputs per request"),
+      {"REQUEST_TOO_LARGE",
+       {{"list_values", absl::StrCat(counted.list_values)},
+        {"limit", absl::StrCat(limits.max_list_values)}},
+       "inputs"});
 }
 
 }  // namespace encoderd

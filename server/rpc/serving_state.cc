@@ -1,6 +1,7 @@
 #include "server/rpc/serving_state.h"
 
 #include "engine/base/error.h"
+#include "server/pipeline/errors.h"
 
 namespace encoderd {
 
@@ -28,8 +29,7 @@ absl::Status ServingState::Admit() const {
     case Phase::kDeviceLost:
       break;
   }
-  return MakeError(absl::StatusCode::kUnavailable,
-                   "the server is shutting down", {"DRAINING", {}, ""});
+  return DrainingError();
 }
 
 }  // namespace encoderd

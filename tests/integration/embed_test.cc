@@ -14,6 +14,7 @@ namespace encoderd {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::vector<float> Floats(const std::string& packed) {
   std::vector<float> values(packed.size() / sizeof(float));
@@ -89,6 +90,12 @@ TEST(EmbedTest, PutsThePromptBeforeEachText) {
   v1::EmbedResponse response;
   ASSERT_TRUE(server.Embed(request, &response).ok());
   EXPECT_EQ(Floats(response.embeddings(0)), server.Expected("q: text"));
+  std::string text(255, 'a');  // a token each; two are special
+  *request.mutable_inputs(0)->mutable_text() = text;
+  const RpcError error = ReadError(server.Embed(request, &response));
+  EXPECT_EQ(error.reason, "INPUT_TOO_LONG");
+  EXPECT_THAT(error.message,
+              HasSubstr("takes at most 256, its prompt 'query' included: "));
 }
 
 TEST(EmbedTest, WhitespaceOnlyIsATextLikeAnyOther) {

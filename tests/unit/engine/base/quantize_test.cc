@@ -53,6 +53,14 @@ TEST(QuantizeTest, HalfFloatsKeepTheSignOfZero) {
   EXPECT_EQ(ToFloat16(-0.0f), 0x8000);
 }
 
+// A step that is too small for a float has all values at one of the ends.
+TEST(QuantizeTest, ARangeOfADenormalPutsValuesAtItsEnds) {
+  const float least = std::numeric_limits<float>::denorm_min();
+  const ByteRanges ranges = ByteRanges::Make({0, 0, 0}, {least, least, least});
+  EXPECT_EQ(Write(VectorFormat::kUint8, {-0.7f, 0, 0.7f}, ranges),
+            (std::vector<uint8_t>{0, 0, 255}));
+}
+
 TEST(QuantizeTest, HalfFloatsKeepNotANumber) {
   EXPECT_EQ(ToFloat16(std::nanf("")), 0x7FFF);
   EXPECT_EQ(ToFloat16(-std::nanf("")), 0x7FFF);

@@ -142,6 +142,23 @@ TEST(BatchPolicyTest, ExpiredRequestsLeaveBeforeAnythingIsPicked) {
   EXPECT_TRUE(policy.empty());
 }
 
+TEST(BatchPolicyTest, ALaterDeadlineTakesTheEarlierOnesPlace) {
+  BatchPolicy policy({100, 100});
+  policy.Add(1, 0, kNow, Lengths(2, 5));
+  policy.Add(2, 0, kNow, Lengths(2, 5));
+  policy.Add(3, 0, kNever, Lengths(2, 5));
+  policy.SetDeadline(1, kNever);
+  policy.SetDeadline(2, kNow + absl::Nanoseconds(1));
+  policy.SetDeadline(3, kNow);
+  policy.SetDeadline(77, kNow);
+  const BatchDecision decision = policy.Next(Greedy(15), kNow);
+  EXPECT_THAT(decision.expired, ElementsAre(Pair(3, 2)));
+  EXPECT_THAT(decision.slices, ElementsAre(SliceOf(1, 0, 2), SliceOf(2, 0, 1)));
+  EXPECT_THAT(policy.Next(Greedy(100), kNow + absl::Seconds(1)).expired,
+              ElementsAre(Pair(2, 1)));
+  EXPECT_TRUE(policy.empty());
+}
+
 TEST(BatchPolicyTest, WhatIsRemovedIsNotPickedAndIsCounted) {
   BatchPolicy policy({100, 100});
   policy.Add(1, 0, kNow + absl::Hours(1), Lengths(9, 10));

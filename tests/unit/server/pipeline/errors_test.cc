@@ -114,6 +114,9 @@ TEST(QueueErrorTest, SaysThatTokensAreEstimatesAndCallsAreNot) {
   EXPECT_EQ(CallerFullError("calls", 4, 1, 4).message(),
             "this caller has 4 calls and this request adds 1; the limit is 4: "
             "retry later");
+  EXPECT_EQ(QueueFullError("streams", 3, 1, 3, "--max_streams").message(),
+            "the server has 3 streams and this request adds 1; "
+            "--max_streams is 3: retry later");
 }
 
 TEST(QueueErrorTest, ATooLargeRequestMayBeOneLongText) {

@@ -130,6 +130,21 @@ TEST(PipelineQueueTest, ARequestWithoutADeadlineWaitsNoLongerThanItMay) {
   EXPECT_FALSE(harness.device.SawToken(FakeTokenizer::Id('z')));
 }
 
+// Its compute is no wait: no retry would be faster.
+TEST(PipelineQueueTest, ARequestThatIsBegunInTimeIsComputedToItsEnd) {
+  PipelineHarness::Settings settings;
+  settings.options.max_queue_time = absl::Milliseconds(50);
+  PipelineHarness harness(settings);
+  harness.device.CloseGate();
+  auto pending = harness.Submit(EightBytes(50));
+  ASSERT_TRUE(harness.device.WaitForBatchesAtGate(1));
+  ASSERT_GT(harness.observer.seen().queue_sequences, 0);
+  absl::SleepFor(absl::Milliseconds(60));
+  harness.device.OpenGate();
+  EXPECT_TRUE(pending.Get().ok());
+  EXPECT_EQ(harness.device.rows_computed(), 50);
+}
+
 TEST(PipelineQueueTest, CancellingWhileASliceIsComputedDropsTheOthers) {
   PipelineHarness harness;
   harness.device.CloseGate();

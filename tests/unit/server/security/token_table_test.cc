@@ -61,7 +61,7 @@ TEST(TokenTableTest, CallsAreCountedUntilTheyAreLetGo) {
   ASSERT_THAT(third.status(),
               IsError(absl::StatusCode::kResourceExhausted,
                       "this caller has 2 calls and this request adds "
-                      "1; the limit is 2"));
+                      "1; its token's max_calls is 2"));
   const auto detail = GetErrorDetail(third.status());
   EXPECT_EQ(detail->reason, "QUEUE_FULL");
   EXPECT_EQ(detail->metadata.at("queued_calls"), "2");

@@ -108,6 +108,16 @@ bool TooSmall(const Figures& figures, const Choices& choices) {
   return figures.answered < Fewest(choices.load);
 }
 
+int64_t InFlight(const Load& load) {
+  return int64_t{load.concurrency} * load.texts_per_call;
+}
+
+// Of a closed loop: an open one has few in flight, unless it is overloaded.
+bool TooFewTexts(const Load& load) {
+  return load.rate == 0 &&
+         static_cast<int64_t>(load.texts.size()) < InFlight(load);
+}
+
 std::string EndInWords(const Figures& figures, const Choices& choices,
                        bool stopped) {
   const std::string by = EndedBy(figures, choices, stopped);
@@ -162,6 +172,12 @@ std::string ToText(const Figures& figures, const Choices& choices,
         &text, "sample        too small for these figures: ", figures.answered,
         " answered calls; it takes ", Fewest(load), "\n");
   }
+  if (TooFewTexts(load)) {
+    absl::StrAppend(&text, "texts         ", load.texts.size(),
+                    " different for ", InFlight(load),
+                    " in flight: equal ones of a batch are computed once, so "
+                    "the rate is too high\n");
+  }
   for (const auto& [reason, failure] : figures.failures) {
     absl::StrAppend(&text, "failed        ", failure.calls, " ", reason,
                     "; the first: ", failure.first, "\n");
@@ -178,6 +194,7 @@ std::string ToJson(const Figures& figures, const Choices& choices,
   json["concurrency"] = load.concurrency;
   json["rate"] = load.rate;
   json["batch_size"] = load.texts_per_call;
+  json["different_texts"] = load.texts.size();
   json["warm_up_s"] = absl::ToDoubleSeconds(choices.limits.warm_up);
   json["measured_s"] = absl::ToDoubleSeconds(figures.measured);
   json["ended_by"] = EndedBy(figures, choices, stopped);

@@ -5,11 +5,13 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/finished_rows.h"
 #include "client/cpp/encoderctl/job.h"
 #include "client/cpp/encoderctl/npy.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/output_file.h"
 #include "client/cpp/encoderctl/progress.h"
+#include "client/cpp/encoderctl/remedy.h"
 #include "client/cpp/encoderctl/resume_mark.h"
 #include "client/cpp/encoderctl/row_file.h"
 #include "client/cpp/encoderctl/scales_file.h"
@@ -71,14 +73,7 @@ class BulkRun {
     if (!status.ok()) return status;
     work_ = MarkWork(model, choices_.embed);
     choices_.embed.fingerprint = model.fingerprint();
-    if (choices_.resume) status = FindFinishedRows();
-    if (!status.ok() || done_ == 0) return status;
-    before_ = done_;
-    invocation_.Note(
-        "Resuming: ", Texts(done_), " already done",
-        skipped_ > 0 ? absl::StrCat(", ", skipped_, " of them skipped") : "",
-        ".");
-    return OpenRows();
+    return choices_.resume ? Resume() : absl::OkStatus();
   }
 
   // Locks the files that go with the output, as it is: they may be the output
@@ -102,96 +97,28 @@ class BulkRun {
     return status;
   }
 
-  // Sets done_ to the rows that an interrupted run of the same work left, and
-  // passes over their texts. FAILED_PRECONDITION if what is there is not this
-  // run's to throw away.
-  absl::Status FindFinishedRows() {
+  // Sets done_ to the rows that an interrupted run of the same work left.
+  absl::Status Resume() {
     const std::string& output = invocation_.settings.output;
     std::error_code none;
     if (std::filesystem::file_size(output, none) == 0) return absl::OkStatus();
-    const auto marked = RowFile::RowsIn(resume_path_, kMarkLayout);
-    if (!marked.ok()) return Keep(marked.status().message());
-    const int64_t done = *marked - kWorkMarks;
-    if (done <= 0) {
+    const auto found =
+        FindFinishedRows({output, resume_path_, own_ranges_ ? scales_path_ : "",
+                          work_, layout_, skip_bad()},
+                         source_.get());
+    broken_input_ = absl::IsInvalidArgument(found.status());
+    if (!found.ok()) return found.status();
+    before_ = done_ = found->rows;
+    skipped_ = found->skipped;
+    if (done_ == 0) {
       invocation_.Note(output, " will be replaced: there is no run to resume");
       return absl::OkStatus();
     }
-    RowStream marks(resume_path_, kMarkLayout);
-    const size_t half = work_.size() / 2;
-    if (marks.Next() != work_.substr(0, half)) {
-      return Changed(done, "the model changed since");
-    }
-    if (marks.Next() != work_.substr(half)) {
-      return Changed(done, "the options changed since");
-    }
-    absl::Status whole = CheckHolds(output, layout_, done);
-    if (own_ranges_) {
-      whole.Update(CheckHolds(scales_path_, kScaleLayout, done));
-    }
-    if (!whole.ok()) return whole;
-    RowStream written(output, layout_);
-    RowStream scales(scales_path_, kScaleLayout);
-    for (int64_t i = 0; i < done; ++i) {
-      std::string text;
-      absl::Status refused;
-      const auto more = source_->Next(&text, &refused);
-      broken_input_ = absl::IsInvalidArgument(more.status());
-      if (!more.ok()) return more.status();
-      const std::string mark = MarkText(text, refused);
-      const std::string both = marks.Next();
-      const std::string found = both.substr(0, kTextMarkBytes);
-      const bool skipped = found == MarkSkipped(mark);
-      if (!*more) {
-        return Changed(done, absl::StrCat("the input ends after text ", i));
-      }
-      if (found != mark && !skipped) {
-        return Changed(done, absl::StrCat("the text of ", source_->NameOf(i),
-                                          " changed since"));
-      }
-      if (both.substr(kTextMarkBytes) !=
-          MarkRow(written.Next(), own_ranges_ ? scales.Next() : "")) {
-        return OtherRow(i);
-      }
-      if (skipped && !skip_bad()) return Skipped(i);
-      skipped_ += skipped ? 1 : 0;
-    }
-    done_ = done;
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckHolds(const std::string& path, const RowLayout& layout,
-                          int64_t done) const {
-    const auto rows = RowFile::RowsIn(path, layout);
-    if (!rows.ok()) return Keep(rows.status().message());
-    if (*rows >= done) return absl::OkStatus();
-    return Keep(absl::StrCat(resume_path_, " counts ", done, " rows and ", path,
-                             " holds ", *rows));
-  }
-
-  absl::Status Changed(int64_t done, absl::string_view what) const {
-    return Keep(absl::StrCat(invocation_.settings.output, " holds ", done,
-                             " rows of an interrupted run, and ", what,
-                             "; to resume it, repeat its command"));
-  }
-
-  absl::Status OtherRow(int64_t i) const {
-    return Keep(absl::StrCat(
-        "row ", i, " of ", invocation_.settings.output,
-        own_ranges_ ? absl::StrCat(" or of ", scales_path_) : "",
-        " is not what the interrupted run wrote; the rows cannot be used"));
-  }
-
-  absl::Status Skipped(int64_t i) const {
-    return Keep(absl::StrCat(invocation_.settings.output,
-                             " holds rows of an interrupted run that "
-                             "skipped ",
-                             source_->NameOf(i),
-                             "; to resume it, add --on_error=skip"));
-  }
-
-  static absl::Status Keep(absl::string_view why) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(why, "; --resume=no discards these rows and starts over"));
+    invocation_.Note(
+        "Resuming: ", Texts(done_), " already done",
+        skipped_ > 0 ? absl::StrCat(", ", skipped_, " of them skipped") : "",
+        ".");
+    return OpenRows();
   }
 
   // Once, when there is a row to write. The marks come first: they never count
@@ -316,7 +243,7 @@ class BulkRun {
     ++skipped_;
     progress_->Clear();
     invocation_.Note(source_->NameOf(bad_line_),
-                     ": skipped: ", client::Describe(error));
+                     ": skipped: ", DescribeInFlags(error, invocation_.flags));
   }
 
   bool skip_bad() const {
@@ -347,6 +274,10 @@ class BulkRun {
       const int code =
           invocation_.Fail(status, blames ? source_->NameOf(bad_line_) : "");
       const bool other_model = absl::IsFailedPrecondition(status);
+      if (other_model && done_ > 0) {
+        invocation_.Note(TextsAre(done_, "done"), " by the earlier model; ",
+                         "--resume=no discards them and starts over");
+      }
       const std::string how =
           other_model ? ""
                       : HowToResume(blames          ? "correct this text and "

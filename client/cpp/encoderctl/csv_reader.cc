@@ -43,6 +43,7 @@ class RowParser {
   bool endless() const { return in_quotes() && too_long(); }
   bool too_wide() const { return too_wide_; }
   bool spans_lines() const { return spans_lines_; }
+  bool holds_return() const { return holds_return_; }
   bool text_after_quote() const {
     return text_after_quote_ || (state_ == State::kReturn && quoted_);
   }
@@ -66,6 +67,7 @@ class RowParser {
     }
     if (state_ == State::kReturn && c != '\n') {
       text_after_quote_ |= quoted_;
+      holds_return_ = true;
       Add('\r');
       state_ = State::kPlain;
     }
@@ -107,6 +109,7 @@ class RowParser {
   bool text_after_quote_ = false;
   bool too_wide_ = false;
   bool spans_lines_ = false;
+  bool holds_return_ = false;
 };
 
 absl::Status NoColumn(const std::string& field,
@@ -162,7 +165,7 @@ absl::StatusOr<CsvReader::Row> CsvReader::NextRow(LineReader* in,
           "has text after a closing quote: double the quotes inside a quoted "
           "field";
     }
-    return Row{row.TakeFields(), blanks, row.spans_lines()};
+    return Row{row.TakeFields(), blanks, row.spans_lines(), row.holds_return()};
   }
 }
 
@@ -173,6 +176,11 @@ absl::Status CsvReader::Begin(LineReader* in) {
   const auto row = NextRow(in, &wrong);
   if (!row.ok()) return row.status();
   const std::vector<std::string>* header = &row->fields;
+  if (row->holds_return) {
+    return absl::InvalidArgumentError(
+        "the first row holds a CR without a LF; if lines end so, convert them, "
+        "such as with tr '\\r' '\\n'");
+  }
   if (header->empty()) return absl::OkStatus();  // no rows, no texts
   if (!wrong.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("the first row ", wrong));
@@ -199,12 +207,13 @@ absl::StatusOr<bool> CsvReader::Next(LineReader* in, std::string* text,
   }
   if (columns_ == 1 && row_->blanks > 0) {
     --row_->blanks;
-    spans_lines_ = false;
+    spans_lines_ = holds_return_ = false;
     text->clear();
     return true;
   }
   std::vector<std::string> fields = std::move(row_->fields);
   spans_lines_ = row_->spans_lines;
+  holds_return_ = row_->holds_return;
   row_.reset();
   *wrong = wrong_;
   if (!wrong->empty()) return true;

@@ -31,6 +31,7 @@ class CsvReader : public RecordReader {
                                 bytes.find('\n', begin) != bytes.npos);
   }
   bool spans_lines() const override { return spans_lines_; }
+  bool holds_return() const override { return holds_return_; }
   bool has_escapes() const override { return false; }
   const char* noun() const override { return "row"; }
 
@@ -41,6 +42,7 @@ class CsvReader : public RecordReader {
     std::vector<std::string> fields;
     int64_t blanks = 0;
     bool spans_lines = false;
+    bool holds_return = false;
   };
   absl::StatusOr<Row> NextRow(LineReader* in, std::string* wrong);
 
@@ -53,6 +55,7 @@ class CsvReader : public RecordReader {
   std::optional<Row> row_;
   std::string wrong_;
   bool spans_lines_ = false;
+  bool holds_return_ = false;
 };
 
 }  // namespace encoderd::ctl

@@ -11,6 +11,7 @@
 #include "client/cpp/encoderctl/commands.h"
 #include "client/cpp/encoderctl/near_miss.h"
 #include "client/cpp/encoderctl/output_file.h"
+#include "client/cpp/encoderctl/wrap.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -67,13 +68,13 @@ const Command* Find(const std::string& name) {
 int RefuseCommand(const std::string& name, std::ostream& err) {
   err << "encoderctl: ";
   if (absl::StartsWith(name, "-")) {
-    err << "unknown flag \"" << name
+    err << "unknown flag \"" << Printable(name)
         << "\"; flags follow the command: encoderctl COMMAND --FLAG=VALUE";
   } else {
     std::vector<std::string> names;
     for (const Command& command : Commands()) names.push_back(command.name);
     const std::string near = DidYouMean(name, names, "");
-    err << "unknown command \"" << name << "\""
+    err << "unknown command \"" << Printable(name) << "\""
         << (near.empty()
                 ? absl::StrCat("; available: ", absl::StrJoin(names, ", "))
                 : near);

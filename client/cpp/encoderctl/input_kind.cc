@@ -171,10 +171,11 @@ bool LooksLikeJson(absl::string_view line) {
   return nlohmann::json::accept(line.begin(), line.end());
 }
 
-bool LooksLikeCsv(absl::string_view line, absl::string_view field) {
+bool LooksLikeTable(absl::string_view line, absl::string_view field,
+                    char separator) {
   bool found = false;
   size_t columns = 0;
-  for (absl::string_view name : absl::StrSplit(line, ',')) {
+  for (absl::string_view name : absl::StrSplit(line, separator)) {
     ++columns;
     if (absl::ConsumePrefix(&name, "\"")) absl::ConsumeSuffix(&name, "\"");
     if (name.empty() || name[0] == ' ') return false;

@@ -31,9 +31,10 @@ bool NeedsMoreFirstBytes(absl::string_view bytes);
 // whole string, array or object, or the start of one.
 bool LooksLikeJson(absl::string_view line);
 
-// Whether `line`, the first of the input, is more likely the header of a CSV
+// Whether `line`, the first of the input, is more likely the header of a table
 // with the column `field` than prose, which has blanks after its commas.
-bool LooksLikeCsv(absl::string_view line, absl::string_view field);
+bool LooksLikeTable(absl::string_view line, absl::string_view field,
+                    char separator);
 
 }  // namespace encoderd::ctl
 

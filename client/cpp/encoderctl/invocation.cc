@@ -6,6 +6,7 @@
 #include <csignal>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cpp/access.h"
@@ -150,7 +151,8 @@ std::optional<int> Invocation::Parse(
     const std::vector<std::string>& arguments) {
   const auto ends = std::find(arguments.begin(), arguments.end(), "--");
   const auto asks_for_help = [](const std::string& argument) {
-    return argument == "--help" || argument == "-h" || argument == "--help=yes";
+    return argument == "-h" || argument == "--help" ||
+           absl::StartsWith(argument, "--help=");
   };
   if (std::any_of(arguments.begin(), ends, asks_for_help)) {
     environment.out << Help();
@@ -257,7 +259,8 @@ v1::OnError Invocation::on_error() const {
 }
 
 void Invocation::Say(absl::string_view message) const {
-  environment.err << "encoderctl " << command.name << ": " << message << "\n";
+  environment.err << "encoderctl " << command.name << ": " << Printable(message)
+                  << "\n";
 }
 
 int Invocation::Usage(absl::string_view message) const {
@@ -292,20 +295,17 @@ int Invocation::Fail(const absl::Status& failed,
     if (!connection.ok()) status = connection;
   }
   if (IsBrokenPipe(status)) return kExitSignal + SIGPIPE;
-  environment.err << "encoderctl " << command.name << ": ";
-  if (!where.empty()) environment.err << where << ": ";
-  // gRPC's own words of a deadline do not say whose.
-  if (absl::IsDeadlineExceeded(status) &&
-      !client::GetErrorDetails(status).has_value()) {
-    environment.err << "DEADLINE_EXCEEDED: no response from " << settings.target
-                    << " within " << absl::FormatDuration(settings.timeout);
-  } else {
-    const std::string words = DescribeInFlags(status, flags);
-    environment.err << (client::GetErrorDetails(status).has_value()
-                            ? words
-                            : InFlags(words));
+  std::string words = DescribeInFlags(status, flags);
+  if (!client::GetErrorDetails(status).has_value()) {
+    // gRPC's own words of a deadline do not say whose.
+    words = absl::IsDeadlineExceeded(status)
+                ? absl::StrCat("DEADLINE_EXCEEDED: no response from ",
+                               settings.target, " within ",
+                               absl::FormatDuration(settings.timeout))
+                : InFlags(words);
   }
-  environment.err << Remedy(status, flags) << "\n";
+  Say(absl::StrCat(where, where.empty() ? "" : ": ", words,
+                   Remedy(status, flags)));
   return kExitFailed;
 }
 

@@ -11,6 +11,7 @@
 #include "client/cpp/encoderctl/input_kind.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/output_file.h"
+#include "client/cpp/encoderctl/remedy.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/error.h"
 
@@ -208,8 +209,8 @@ class ListRun {
             [this, progress](int64_t index, const absl::Status& error) {
               ++skipped_;
               progress->Clear();
-              invocation_.Note(texts_->NameOf(index),
-                               ": skipped: ", client::Describe(error));
+              invocation_.Note(texts_->NameOf(index), ": skipped: ",
+                               DescribeInFlags(error, invocation_.flags));
               return WriteError(settings_.format, index, error, writer_.get());
             },
             &long_texts_};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
@@ -20,7 +21,8 @@ constexpr Ending kEndings[] = {
     {".feather", ""}, {".h5", ""},         {".safetensors", ""},
     {".pkl", ""},     {".pickle", ""},     {".xlsx", ""},
     {".gz", ""},      {".bz2", ""},        {".xz", ""},
-    {".zst", ""},     {".zip", ""},
+    {".zst", ""},     {".zip", ""},        {".pt", ""},
+    {".bin", ""},
 };
 
 bool Has(const std::vector<std::string>& formats, absl::string_view format) {
@@ -51,6 +53,15 @@ absl::StatusOr<std::string> OutputFormat(
         " cannot be written; available: ", Has(formats, "npy") ? ".npy, " : "",
         ".jsonl, .ndjson", one_value ? ", .json" : "",
         ", and text under another ending"));
+  }
+  // Such as .npy.tmp, to be renamed later.
+  const std::string name =
+      absl::AsciiStrToLower(output.substr(output.rfind('/') + 1));
+  for (const absl::string_view kind : {"npy", "jsonl"}) {
+    if (!absl::StrContains(name, absl::StrCat(".", kind, "."))) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--output=", output, " does not end in .", kind,
+                     ": add --format=", kind, " or --format=text"));
   }
   return "text";
 }

@@ -36,6 +36,10 @@ class RecordReader {
   // quote may have swallowed the records between.
   virtual bool spans_lines() const { return false; }
 
+  // Whether a field of the record last read holds a CR outside quotes, which
+  // may have been meant to end it.
+  virtual bool holds_return() const { return false; }
+
   // Whether a text may hold any byte that its writer meant, such as a NUL.
   virtual bool has_escapes() const = 0;
   // What a record is called: "row", "element".

@@ -40,11 +40,8 @@ void PutFlag(absl::string_view field, absl::string_view message,
   absl::ConsumePrefix(&flag, "options.");
   absl::ConsumeSuffix(&flag, ".overlap");
   if (!flags.Has(flag) || !absl::StartsWith(message, field)) return;
-  const std::string named =
-      absl::StrCat("--", flag, message.substr(field.size()));
-  words->replace(
-      words->size() - message.size(), message.size(),
-      absl::StrReplaceAll(named, {{" row_count ", " --row_count "}}));
+  words->replace(words->size() - message.size(), message.size(),
+                 absl::StrCat("--", flag, message.substr(field.size())));
 }
 
 // The message of ExplainHandshake says what to correct; this is where.
@@ -105,6 +102,10 @@ std::string Remedy(const absl::Status& status, const Flags& flags) {
 std::string DescribeInFlags(const absl::Status& status, const Flags& flags) {
   std::string words = client::Describe(status);
   const auto details = client::GetErrorDetails(status);
+  if (details.has_value() && details->reason == "ROWS_OUT_OF_RANGE") {
+    return absl::StrReplaceAll(words, {{"first_row ", "--first_row "},
+                                       {"row_count ", "--row_count "}});
+  }
   if (details.has_value() && details->violations.size() == 1) {
     PutFlag(details->violations[0].field, status.message(), flags, &words);
   }

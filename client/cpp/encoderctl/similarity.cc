@@ -88,7 +88,10 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
   invocation.AddOutputFlags({"text", "jsonl", "npy"});
   embed.Add(&invocation);
   if (const auto over = invocation.Parse(arguments)) return *over;
-  if (invocation.positional.size() == 1) return invocation.Usage(kOneText);
+  if (invocation.positional.size() == 1 &&
+      invocation.flags.Given("input") == 0) {
+    return invocation.Usage(kOneText);
+  }
   const absl::Status checked = embed.Check(invocation);
   if (!checked.ok()) return invocation.Refuse(checked);
   const client::EmbedOptions options = embed.ToOptions(invocation);

@@ -1,6 +1,7 @@
 #include "client/cpp/encoderctl/text_source.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -142,13 +143,17 @@ absl::Status TextSource::RefuseNul(absl::string_view text) const {
 
 void TextSource::NoteFormat(absl::string_view line) const {
   if (input_.note == nullptr || !guessed_lines_) return;
-  if (LooksLikeCsv(line, input_.field)) {
-    input_.note(
-        absl::StrCat("note: ", name_,
-                     " looks like CSV and is read as lines, a text each; "
-                     "--input_format=csv reads the column \"",
-                     input_.field, "\", --input_format=lines omits this note"));
-  } else if (LooksLikeJson(line)) {
+  for (const auto& [separator, upper, format] :
+       {std::tuple(',', "CSV", "csv"), std::tuple('\t', "TSV", "tsv")}) {
+    if (!LooksLikeTable(line, input_.field, separator)) continue;
+    input_.note(absl::StrCat(
+        "note: ", name_, " looks like ", upper,
+        " and is read as lines, a text each; --input_format=", format,
+        " reads the column \"", input_.field,
+        "\", --input_format=lines omits this note"));
+    return;
+  }
+  if (LooksLikeJson(line)) {
     input_.note(
         absl::StrCat("note: ", name_,
                      " looks like JSON and is read as lines, a text each; "
@@ -164,6 +169,15 @@ void TextSource::NoteLineBreak() {
       "note: ", NameOf(texts_read_),
       " is the first with a line break inside quotes; if none is meant there, "
       "a quote is stray, and the rows up to the next quote are part of it"));
+}
+
+void TextSource::NoteReturn() {
+  if (input_.note == nullptr || return_noted_) return;
+  return_noted_ = true;
+  input_.note(absl::StrCat(
+      "note: ", NameOf(texts_read_),
+      " is the first with a CR inside; if a CR alone ends lines, they are read "
+      "as one: convert them, such as with tr '\\r' '\\n'"));
 }
 
 bool TextSource::IsBlank(absl::string_view line) const {
@@ -218,6 +232,7 @@ absl::StatusOr<bool> TextSource::NextLine(std::string* text,
     if (!refused->ok()) return true;
     *text = std::move(held_line_);
     if (texts_read_ == 0) NoteFormat(*text);
+    if (text->find('\r') != std::string::npos) NoteReturn();
     return true;
   }
   auto found = JsonText(held_line_, input_.field);
@@ -242,6 +257,7 @@ absl::StatusOr<bool> TextSource::NextRecord(std::string* text,
         absl::StrCat(NameOf(texts_read_), ": ", more.status().message()));
   }
   if (records_->spans_lines()) NoteLineBreak();
+  if (records_->holds_return()) NoteReturn();
   if (!wrong.empty()) {
     *refused = Refuse(wrong);
   } else if (!records_->has_escapes()) {

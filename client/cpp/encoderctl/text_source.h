@@ -34,8 +34,9 @@ struct TextInput {
   std::string format = "auto";
   std::string field = "text";  // of a JSON object; the column of a CSV
   bool field_given = false;    // refused where texts have no fields
-  // Told once if lines, which nothing asked for, look like JSON or CSV, and of
-  // the first row of a CSV that spans lines. Null: nobody.
+  // Told once if lines, which nothing asked for, look like JSON or a table, of
+  // the first row of a CSV that spans lines, and of the first line or row with
+  // a CR inside. Null: nobody.
   std::function<void(absl::string_view)> note;
 };
 
@@ -91,6 +92,7 @@ class TextSource {
   absl::Status CheckLineEnds() const;
   void NoteFormat(absl::string_view line) const;
   void NoteLineBreak();
+  void NoteReturn();
   absl::Status Refuse(absl::string_view words) const;
   absl::Status RefuseLength(int64_t length) const;
   // A tokenizer would drop it. Of JSON it is written, as \u0000, and meant.
@@ -105,6 +107,7 @@ class TextSource {
   std::unique_ptr<RecordReader> records_;  // null: no CSV, no JSON array
   int64_t texts_read_ = 0;
   bool line_break_noted_ = false;
+  bool return_noted_ = false;
 
   // What NextLine read ahead, up to a line that is not blank.
   size_t blank_lines_ = 0;

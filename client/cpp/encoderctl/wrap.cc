@@ -1,7 +1,10 @@
 #include "client/cpp/encoderctl/wrap.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "client/cpp/utf8.h"
 
 namespace encoderd::ctl {
 
@@ -21,6 +24,26 @@ std::string Wrap(absl::string_view text, int indent) {
     empty = false;
   }
   return absl::StrCat(lines, line, "\n");
+}
+
+std::string Printable(absl::string_view text) {
+  std::string printable;
+  while (!text.empty()) {
+    const size_t valid = client::ValidUtf8Prefix(text);
+    for (const char c : text.substr(0, valid)) {
+      if (absl::ascii_iscntrl(c)) {
+        absl::StrAppendFormat(&printable, "\\x%02x", static_cast<uint8_t>(c));
+      } else {
+        printable += c;
+      }
+    }
+    text.remove_prefix(valid);
+    if (text.empty()) break;
+    absl::StrAppendFormat(&printable, "\\x%02x",
+                          static_cast<uint8_t>(text.front()));
+    text.remove_prefix(1);
+  }
+  return printable;
 }
 
 }  // namespace encoderd::ctl

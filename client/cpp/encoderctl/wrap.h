@@ -1,4 +1,5 @@
-// Text for --help, in lines that fit a terminal. Thread-safe: a pure function.
+// Text for a terminal: help in lines that fit, messages that do not control it.
+// Thread-safe: pure functions.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_WRAP_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_WRAP_H_
 
@@ -11,6 +12,10 @@ namespace encoderd::ctl {
 // `text` in lines of at most 79 columns, each after `indent` spaces and with a
 // line end. A word that is longer gets its own line.
 std::string Wrap(absl::string_view text, int indent);
+
+// `text` with control characters and what is not UTF-8 as \xNN: a file or a
+// server must not control the terminal.
+std::string Printable(absl::string_view text);
 
 }  // namespace encoderd::ctl
 

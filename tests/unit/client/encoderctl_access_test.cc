@@ -192,7 +192,7 @@ TEST_F(EncoderctlAccessTest, SaysWhatIsWrongWithACertificate) {
             kExitFailed);
   EXPECT_THAT(err_, HasSubstr(" is for another name; "));
   EXPECT_EQ(Run({"health", "--target", service.target()}), kExitFailed);
-  EXPECT_THAT(err_, HasSubstr("set --tls or --ca_file; else "));
+  EXPECT_THAT(err_, HasSubstr("set --tls or --ca_file; if it has "));
 }
 
 TEST_F(EncoderctlAccessTest, SaysThatATokenIsMissingOrWrong) {

@@ -138,6 +138,24 @@ TEST_F(EncoderctlBenchTest, SendsTheSameOverOneStream) {
   EXPECT_EQ(json_["method"], "EmbedStream");
 }
 
+TEST_F(EncoderctlBenchTest, SaysWhenTextsAreFewerThanThoseInFlight) {
+  for (const bool enough : {false, true}) {
+    std::vector<std::string> run = {"--concurrency=2",
+                                    "--batch_size=2",
+                                    "--count=30",
+                                    "one",
+                                    "two",
+                                    "three"};
+    if (enough) run.push_back("four");
+    ASSERT_EQ(Run(run), kExitOk) << err_;
+    EXPECT_EQ(absl::StrContains(out_,
+                                "\ntexts         3 different for 4 in "
+                                "flight: equal ones of a batch"),
+              !enough)
+        << out_;
+  }
+}
+
 TEST_F(EncoderctlBenchTest, SaysWhenTheSampleIsTooSmall) {
   for (const std::string stream : {"--stream=no", "--stream=yes"}) {
     for (const bool enough : {false, true}) {

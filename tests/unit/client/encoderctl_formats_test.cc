@@ -255,14 +255,56 @@ TEST_F(EncoderctlTest, NotesThatLinesLookLikeCsv) {
     ASSERT_EQ(Run({"tokenize", format}, csv), kExitOk);
     EXPECT_THAT(err_, IsEmpty());
   }
+  ASSERT_EQ(Run({"tokenize"}, "id\ttext\n1\tone\n"), kExitOk) << err_;
+  EXPECT_THAT(err_, HasSubstr("looks like TSV and is read as lines, a text "
+                              "each; --input_format=tsv reads"));
+}
+
+// Old Macs ended lines so, and some exports mix them.
+TEST_F(EncoderctlTest, NotesTheFirstTextWithACrInside) {
+  const std::string words =
+      " is the first with a CR inside; if a CR alone ends lines, they are read "
+      "as one: convert them, such as with tr '\\r' '\\n'\n";
+  const std::string lines = File("in.txt", "one\r\ntwo\rthree\nfour\rfive\n");
+  ASSERT_EQ(Run({"embed", "--input", lines}), kExitOk) << err_;
+  EXPECT_EQ(err_, absl::StrCat("encoderctl embed: note: ", lines, ":2", words));
+  const std::string csv = File("in.csv", "text\none\rtwo\r\n\"a\rb\"\n");
+  ASSERT_EQ(Run({"embed", "--input", csv}), kExitOk) << err_;
+  EXPECT_EQ(err_,
+            absl::StrCat("encoderctl embed: note: ", csv, ": row 1", words));
+  const std::string old = File("old.csv", "id,text\r1,one\r");
+  EXPECT_NE(Run({"embed", "--input", old}), kExitOk);
+  EXPECT_THAT(err_, HasSubstr("the first row holds a CR without a LF; if lines "
+                              "end so, convert them"));
+}
+
+TEST_F(EncoderctlTest, MessagesDoNotControlTheTerminal) {
+  const std::string csv = File("in.csv", "id,te\x1b[31m\xe9xt\n1,2\n");
+  EXPECT_NE(Run({"embed", "--input", csv}), kExitOk);
+  EXPECT_THAT(err_, HasSubstr("available: \"id\", \"te\\x1b[31m\\xe9xt\"; "));
+  EXPECT_EQ(RunBare({"em\x07"
+                     "bed"}),
+            kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("unknown command \"em\\x07bed\""));
+}
+
+TEST_F(EncoderctlTest, DoesNotGuessTheFormatOfATemporaryFile) {
+  EXPECT_EQ(Run({"embed", "one", "--output", folder_.Path("out.npy.tmp")}),
+            kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("out.npy.tmp does not end in .npy: add "
+                              "--format=npy or --format=text"));
+  EXPECT_EQ(Run({"embed", "one", "--format=npy", "--output",
+                 folder_.Path("out.npy.tmp")}),
+            kExitOk)
+      << err_;
 }
 
 TEST(InputKindTest, TellsTheHeaderOfACsvFromProse) {
   for (const char* header : {"id,text", "\"id\",\"text\"", "text,label"}) {
-    EXPECT_TRUE(LooksLikeCsv(header, "text")) << header;
+    EXPECT_TRUE(LooksLikeTable(header, "text", ',')) << header;
   }
   for (const char* prose : {"text", "one,two", "text, or so", "a text,b", ""}) {
-    EXPECT_FALSE(LooksLikeCsv(prose, "text")) << prose;
+    EXPECT_FALSE(LooksLikeTable(prose, "text", ',')) << prose;
   }
 }
 

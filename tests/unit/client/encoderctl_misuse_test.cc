@@ -265,6 +265,8 @@ TEST_F(EncoderctlTest, NamesTheFlagForTheFieldOfTheRequest) {
   EXPECT_THAT(err_, HasSubstr(": --layer is 9; "));
   EXPECT_EQ(Run({"inspect", "--first_row=99"}), kExitFailed);
   EXPECT_THAT(err_, HasSubstr(": --first_row is 99\n"));
+  EXPECT_EQ(Run({"embed", "--help=embed"}), kExitOk);
+  EXPECT_THAT(out_, HasSubstr("usage: encoderctl embed "));
 }
 
 TEST_F(EncoderctlTest, RefusesFlagsThatExcludeEachOther) {

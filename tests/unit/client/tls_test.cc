@@ -200,7 +200,7 @@ TEST(TlsTest, SaysThatAServerMayWantTls) {
   ExpectRefused(service.target(), {},
                 absl::StrCat(service.target(),
                              " closed the connection at once; if it expects "
-                             "TLS, set tls or ca_file; else "));
+                             "TLS, set tls or ca_file; if it has "));
 }
 
 TEST(TlsTest, SaysThatNoServerListens) {

@@ -15,8 +15,9 @@ import grpc
 from google.protobuf import wrappers_pb2
 
 from encoderd._connection_errors import Link
-from encoderd.errors import (EncoderdError, explain, from_rpc_error,
-                             make_error, out_of_time, still_loading)
+from encoderd.errors import (EncoderdError, client_closed, explain,
+                             from_rpc_error, make_error, out_of_time,
+                             still_loading)
 from encoderd._option_checks import whole_number
 from encoderd.inputs import BYTES_PER_CALL
 from encoderd.v1 import encoder_pb2_grpc
@@ -126,7 +127,7 @@ class LoopMethods(Methods):
 
     def __getitem__(self, name: str) -> Any:
         if self._closed:
-            raise _closed()
+            raise client_closed()
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._make_channel()
@@ -151,11 +152,7 @@ def starting() -> Iterator[None]:
     try:
         yield
     except (ValueError, grpc.aio.UsageError):  # gRPC's, of a channel
-        raise _closed() from None
-
-
-def _closed() -> EncoderdError:
-    return make_error(grpc.StatusCode.CANCELLED, "the client was closed")
+        raise client_closed() from None
 
 
 class Retries:

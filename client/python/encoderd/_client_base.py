@@ -77,6 +77,7 @@ class ClientBase:
             "certificate_file": certificate_file, "key_file": key_file,
             "token": token, "token_file": token_file,
             "server_name": server_name}
+        self._server: Any = None  # that Python started, to live as long
         self._model = text("model", model)
         self._timeout = seconds("timeout", timeout)
         self._calls_in_flight = check_in_flight(calls_in_flight)

@@ -260,6 +260,8 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
                 "Encode", per_input.cut(values, size, first), make, take,
                 per_input.refuse), batch_size)
     except EncoderdError as error:
+        if error.reason == TOO_LARGE and "reply_bytes" in error.metadata:
+            error.remedy = "lower batch_size="
         raise without_windows(error)
     finally:
         progress.close()

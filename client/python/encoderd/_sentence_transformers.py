@@ -47,6 +47,8 @@ def _check_pairs(values: Sequence[Input]) -> None:
         check_prompted(value, place)
 
 
+# Every SentenceTransformer has these; empty where its model says nothing.
+EMPTY_PROMPTS = ("query", "document")
 # Names of prompts that encode_query() and encode_document() look for.
 TASKS = {"": (), "query": ("query",),
          "document": ("document", "passage", "corpus")}
@@ -69,11 +71,14 @@ def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
                      prompt_name: Optional[str], model: str
                      ) -> Job[Tuple[Sequence[Input], str]]:
     """What to send, and the prompt that the server puts before it."""
-    if prompt is None:
+    if prompt is None and prompt_name not in EMPTY_PROMPTS:
         return values, prompt_name or ""
     if prompt:
         _check_pairs(values)
     info = yield _method_jobs.get_model(model)
+    if prompt is None and prompt_name in info.prompts:
+        return values, prompt_name or ""
+    prompt = prompt or ""
     if not info.default_prompt_name:
         return _prefixed(values, prompt), ""
     for name, known in info.prompts.items():
@@ -94,6 +99,8 @@ def _prompt_of_encode(values: Sequence[Input], prompt: Optional[str],
     if prompt is None:
         info = yield _method_jobs.get_model(model)
         name = prompt_name or info.default_prompt_name
+        if name in EMPTY_PROMPTS and name not in info.prompts:
+            return values
         if name and name not in info.prompts:
             raise _method_jobs.unknown_prompt(name, info)
         prompt = info.prompts[name] if name else ""
@@ -105,7 +112,8 @@ def _cut(vectors: np.ndarray, truncate_dim: int) -> np.ndarray:
         raise make_error(
             grpc.StatusCode.INVALID_ARGUMENT,
             f"truncate_dim is {truncate_dim}; this model gives "
-            f"{vectors.shape[1]} dimensions", "INVALID_OPTION",
+            f"{vectors.shape[1]} dimensions: use 1 to {vectors.shape[1]}",
+            "INVALID_OPTION",
             metadata={"value": str(truncate_dim),
                       "limit": str(vectors.shape[1])})
     return np.ascontiguousarray(vectors[:, :truncate_dim])

@@ -37,13 +37,13 @@ from encoderd.v1 import encoder_pb2
 FIRST_PAUSE = 0.1  # seconds, before a broken stream is reopened
 LONGEST_PAUSE = 2.0
 MOST_IN_FLIGHT = 64  # requests that the server reads ahead
+SHARERS = "batch_size= or requests_in_flight="
 MOST_BREAKS = 6  # INTERNAL ends that one large request may meet
 
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
     """A stream's last event."""
-
     error: Optional[Exception]  # None: OK; no EncoderdError: raised as it is
 
 
@@ -250,7 +250,7 @@ class Bulk:
             self._answer(event, now)
         elif self._silent >= self._patience:
             if self._trouble is None:
-                raise out_of_time(self._link, self._patience)
+                raise out_of_time(self._link, self._patience, SHARERS)
             if self._trouble.reason == "LOADING":
                 raise still_loading(self._trouble, self._patience)
             raise self._trouble

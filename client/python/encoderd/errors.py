@@ -193,7 +193,8 @@ def count_prompt(error: EncoderdError, prompted: bool, kept: bool = False
     prompted: whether the method put a prompt before the text.
     kept: whether on_error= keeps the error, and is no remedy then.
     """
-    if prompted and error.reason == "INPUT_TOO_LONG":
+    if (prompted and error.reason == "INPUT_TOO_LONG"
+            and ", its prompt " not in error.message):  # an older server's
         error.message += _WITH_PROMPT
     if kept:
         with_remedy(error, EMPTY_INPUT="drop it")
@@ -253,11 +254,20 @@ def _larger(error: EncoderdError) -> Optional["re.Match[str]"]:
     return _LARGER.search(error.message)
 
 
+# A quarter of the server's default --max_connection_memory_bytes.
+_NO_MEMORY_BYTES = 64 << 20
+
+
 def is_too_large(error: EncoderdError, size: int) -> bool:
     """Whether gRPC itself refused a request of `size` bytes for its size. It
-    names the size; the server has not seen the request."""
+    names the size, or resets the call of one that no connection has memory
+    for; the server has not seen the request."""
     found = _larger(error)
-    return found is not None and int(found[2]) == size
+    if found is not None:
+        return int(found[2]) == size
+    return (size >= _NO_MEMORY_BYTES and not error.reason
+            and error.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+            and "RST_STREAM" in error.message)
 
 
 def name_too_large(error: EncoderdError, size: int, places: Sequence[int]
@@ -326,6 +336,9 @@ def from_rpc_error(error: grpc.RpcError, link: Link,
     status = to_status(error)
     if status.details:
         return from_status(status, places)
+    if (error.code() is grpc.StatusCode.CANCELLED
+            and "Channel closed" in status.message):
+        return client_closed()
     message, remedy = explain_connection(error.code(), status.message, link)
     metadata = {}
     if remedy:
@@ -333,15 +346,23 @@ def from_rpc_error(error: grpc.RpcError, link: Link,
     return make_error(error.code(), message, metadata=metadata, remedy=remedy)
 
 
-def out_of_time(link: Link, timeout: float) -> EncoderdError:
-    """A DEADLINE_EXCEEDED of gRPC's own says neither who nor how long."""
+def client_closed() -> EncoderdError:
+    return make_error(grpc.StatusCode.CANCELLED, "the client was closed")
+
+
+def out_of_time(link: Link, timeout: float, sharers: str = ""
+                ) -> EncoderdError:
+    """A DEADLINE_EXCEEDED of gRPC's own says neither who nor how long.
+    sharers: the arguments for fewer requests at a time, if several share the
+    server."""
     return make_error(
         grpc.StatusCode.DEADLINE_EXCEEDED,
         f"no response from {link.target} within {timeout:g} s"
         + (f"; it was dialed through a proxy ({link.proxy})" if link.proxy
            else ""),
         remedy=(f"{BYPASS}; or " if link.proxy else "")
-        + f"{_LONGER}, or check that an encoderd serves there")
+        + _LONGER + (f", lower {sharers}" if sharers else "")
+        + ", or check that an encoderd serves there")
 
 
 def name_slow_list(error: EncoderdError, answered: int) -> None:

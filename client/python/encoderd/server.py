@@ -31,9 +31,10 @@ class Server:
         with encoderd.Server(model="path/to/all-MiniLM-L6-v2") as server:
             vectors = server.client().encode(["first text", "second text"])
 
-    Serves from its construction to stop(), to the end of `with`, or to the end
-    of this process. Its methods may be called from any thread. In a forked
-    process it can be used and not stopped.
+    Serves from its construction to stop(), to the end of `with`, until nothing
+    refers to it or to a client of it any more, or to the end of this process.
+    Its methods may be called from any thread. In a forked process it can be
+    used and not stopped.
 
     target, http_target: where it listens, as host:port; http_target is "" where
         http_listen="" asked for no HTTP.
@@ -83,11 +84,15 @@ class Server:
 
     def client(self, **options: Any) -> Client:
         """A new Client of this server; `options` are those of Client."""
-        return Client(self.target, **self._client_options(options))
+        client = Client(self.target, **self._client_options(options))
+        client._server = self  # lives as long
+        return client
 
     def async_client(self, **options: Any) -> AsyncClient:
         """A new AsyncClient of this server, likewise."""
-        return AsyncClient(self.target, **self._client_options(options))
+        client = AsyncClient(self.target, **self._client_options(options))
+        client._server = self
+        return client
 
     @property
     def pid(self) -> int:

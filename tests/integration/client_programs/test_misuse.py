@@ -340,8 +340,8 @@ def test_a_call_under_way_ends_with_the_client():
             thread.join(60)
         finally:
             service.let_go.set()
+    assert str(found[0]) == "CANCELLED: the client was closed"
     assert isinstance(found[0], encoderd.EncoderdError)
-    assert found[0].code is grpc.StatusCode.CANCELLED
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11),

@@ -81,6 +81,22 @@ def test_an_empty_prompt_name_is_refused(fake, kind):
 
 
 @KINDS
+def test_the_names_that_every_model_has_are_no_prompt_without_one(fake, kind):
+    for name in ("query", "document"):
+        with serve(Model()) as service:
+            ask(kind, service.target, "encode", ["one"], prompt_name=name)
+        assert service.requests[0].inputs[0].text == "one"
+    states = {"output_value": "token_embeddings"}
+    plain = ask(kind, fake.target, "encode", ["one"], **states)
+    named = ask(kind, fake.target, "encode", ["one"], prompt_name="document",
+                **states)
+    assert (named[0] == plain[0]).all()
+    with pytest.raises(encoderd.NotFoundError, match="no prompt 'other'"):
+        ask(kind, fake.target, "encode", ["one"], prompt_name="other",
+            **states)
+
+
+@KINDS
 def test_an_empty_prompt_is_none_where_the_model_has_no_default(kind):
     with serve(Model()) as service:
         ask(kind, service.target, "encode", "one", prompt="")

@@ -131,7 +131,7 @@ def test_what_cannot_be_had_is_said(client):
         assert caught.value.metadata["limit"] == "384"
     for output in ("sentence_embedding", "token_embeddings"):
         with pytest.raises(encoderd.NotFoundError) as caught:
-            client.encode("one", prompt_name="query", output_value=output)
+            client.encode("one", prompt_name="other", output_value=output)
         assert caught.value.reason == "PROMPT_NOT_FOUND"
 
 

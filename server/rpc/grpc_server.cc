@@ -3,7 +3,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "grpc/compression.h"
 #include "grpc/grpc.h"
@@ -16,6 +19,7 @@
 #include "server/net/listen_socket.h"
 #include "server/observe/log.h"
 #include "server/rpc/grpc_log.h"
+#include "server/rpc/reflection_limit.h"
 #include "server/rpc/tls_credentials.h"
 
 namespace encoderd {
@@ -114,7 +118,13 @@ absl::StatusOr<ListeningServer> StartGrpcServer(
   TakeGrpcLog();
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  if (!config.serves_reflection()) {
+  if (config.serves_reflection()) {
+    std::vector<
+        std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
+        limits;
+    limits.push_back(std::make_unique<ReflectionLimit>());
+    builder.experimental().SetInterceptorCreators(std::move(limits));
+  } else {
     builder.SetOption(std::make_unique<WithoutReflection>());
   }
   SetBounds(config, &builder);

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/empty.pb.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "grpcpp/create_channel.h"
 #include "server/rpc/acceptor.h"
 #include "tests/integration/stream_client.h"
@@ -265,6 +269,38 @@ TEST(AttackTest, AnOldConnectionIsAskedToCloseAndLosesNoCall) {
   ASSERT_TRUE(stream.Write(Request("b", {"b"})));
   EXPECT_TRUE(stream.Read(&response));
   EXPECT_EQ(response.request_id(), "b");
+}
+
+// gRPC's own; the cost of a name grows with the square of its dots.
+TEST(AttackTest, ReflectionIsAskedForShortNamesOnly) {
+  TestServer server;
+  const auto ask = [&server](const std::string& symbol) {
+    std::string request;
+    {
+      google::protobuf::io::StringOutputStream stream(&request);
+      google::protobuf::io::CodedOutputStream out(&stream);
+      out.WriteTag(4 << 3 | 2);  // the symbol whose file is wanted
+      out.WriteVarint32(static_cast<uint32_t>(symbol.size()));
+      out.WriteString(symbol);
+    }
+    google::protobuf::Empty answer;
+    EXPECT_TRUE(server
+                    .CallRaw("/grpc.reflection.v1alpha.ServerReflection/"
+                             "ServerReflectionInfo",
+                             request, &answer)
+                    .ok());
+    std::set<int> fields;
+    const auto& unknown =
+        google::protobuf::Empty::GetReflection()->GetUnknownFields(answer);
+    for (int i = 0; i < unknown.field_count(); ++i) {
+      fields.insert(unknown.field(i).number());
+    }
+    return fields;
+  };
+  constexpr int kDescriptors = 4, kError = 7;
+  EXPECT_THAT(ask("encoderd.v1.Encoder"), ::testing::Contains(kDescriptors));
+  EXPECT_THAT(ask("encoderd.v1.None"), ::testing::Contains(kError));
+  EXPECT_THAT(ask(std::string(1 << 20, '.')), ::testing::Contains(kError));
 }
 
 }  // namespace

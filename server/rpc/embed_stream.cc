@@ -54,7 +54,12 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
     admitted = QueueFullError("streams", open, 1, environment.max_streams,
                               "--max_streams");
   }
-  if (!admitted.ok()) stream->End(admitted);
+  if (!admitted.ok()) {
+    metrics->Answered(environment.metrics->NoModel(), admitted.code(),
+                      ReasonOf(admitted), absl::ZeroDuration(),
+                      IsCallerFull(admitted));
+    stream->End(admitted);
+  }
   environment.streams->Add(stream);
   stream->Pump();
   return stream.get();

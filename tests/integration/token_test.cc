@@ -125,6 +125,7 @@ TEST_F(TokenTest, EveryMethodNeedsOne) {
   v1::EmbedResponse response;
   EXPECT_FALSE(stream->Read(&response));
   EXPECT_EQ(ReadError(stream->Finish()).reason, "BEARER_TOKEN_UNKNOWN");
+  EXPECT_EQ(Rejections("BEARER_TOKEN_UNKNOWN"), 1);
 }
 
 // Before anything is told of the server's state.

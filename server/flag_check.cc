@@ -221,21 +221,9 @@ absl::Status CheckFile(const std::string& path, int files_left) {
   return absl::OkStatus();
 }
 
-// --fromenv=NAME,NAME: flags whose values are those of the variables
-// FLAGS_NAME.
-absl::Status CheckVariables(const Parts& parts) {
-  for (const absl::string_view name :
-       absl::StrSplit(parts.value, ',', absl::SkipEmpty())) {
-    const std::string variable = absl::StrCat("FLAGS_", name);
-    const char* const value = std::getenv(variable.c_str());
-    if (!NeedsValue(name) || (value != nullptr && *value != '\0')) continue;
-    return Bad(absl::StrCat("--", parts.name, "=", name, ": the variable ",
-                            variable, " is ",
-                            value == nullptr ? "not set" : "empty",
-                            ": set it, or leave the flag out"));
-  }
-  return absl::OkStatus();
-}
+// --fromenv=NAME,NAME and --tryfromenv: flags whose values are those of the
+// variables FLAGS_NAME.
+absl::Status CheckVariables(const Parts& parts, int files_left);
 
 absl::Status CheckFlag(const Parts& parts, int files_left) {
   if (parts.value.empty() && NeedsValue(parts.name)) {
@@ -254,6 +242,23 @@ absl::Status CheckFlag(const Parts& parts, int files_left) {
   absl::CommandLineFlag* const flag = absl::FindCommandLineFlag(parts.name);
   if (flag != nullptr) return CheckValue(flag, parts.value);
   return Unknown(parts.name);
+}
+
+absl::Status CheckVariables(const Parts& parts, int files_left) {
+  for (const absl::string_view name :
+       absl::StrSplit(parts.value, ',', absl::SkipEmpty())) {
+    if (!NeedsValue(name)) continue;
+    const std::string variable = absl::StrCat("FLAGS_", name);
+    const char* const value = std::getenv(variable.c_str());
+    if (value == nullptr) {
+      return Bad(absl::StrCat("--", parts.name, "=", name, ": the variable ",
+                              variable,
+                              " is not set: set it, or leave the flag out"));
+    }
+    const absl::Status status = CheckFlag({name, value, true}, files_left);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 // Of a flag without "=": whether its value is the next argument.
@@ -285,7 +290,7 @@ absl::Status CheckAll(const std::vector<std::string>& arguments,
     }
     Parts parts = Split(argument);
     if (parts.name == "fromenv" || parts.name == "tryfromenv") {
-      const absl::Status status = CheckVariables(parts);
+      const absl::Status status = CheckVariables(parts, files_left);
       if (!status.ok()) return status;
     }
     if (IsAbseils(parts.name)) continue;

@@ -153,13 +153,13 @@ ABSL_FLAG(
     "DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE); 0: no limit. Checked when a "
     "thread takes work: "
     "a device that hangs expires nothing. Cost: callers without a "
-    "deadline may wait that long.");
+    "deadline may wait that long, and then for their compute.");
 ABSL_FLAG(int32_t, max_inputs_per_request, kDefault.max_inputs_per_request,
           "Inputs per request; beyond it INVALID_ARGUMENT (TOO_MANY_INPUTS). "
           "Cost: memory per request.");
-ABSL_FLAG(
-    int64_t, max_message_bytes, kDefault.max_message_bytes,
-    "Bytes per request or answer. Cost: memory, once per request in flight.");
+ABSL_FLAG(int64_t, max_message_bytes, kDefault.max_message_bytes,
+          "Bytes per request or answer; at most --max_connection_memory_bytes. "
+          "Cost: memory, once per request in flight.");
 ABSL_FLAG(int64_t, max_connection_memory_bytes,
           kDefault.max_connection_memory_bytes,
           "Bytes that gRPC may hold for all connections together; at least 256 "

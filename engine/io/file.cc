@@ -79,7 +79,7 @@ absl::Status OpenFailed(const std::string& folder, absl::string_view name,
   if (error == EMFILE || error == ENFILE) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "file ", Quote(name), " cannot be opened: ", std::strerror(error),
-        "; raise the limit (ulimit -n)"));
+        error == EMFILE ? "; raise the limit (ulimit -n)" : ""));
   }
   return Refused(name,
                  absl::StrCat("cannot be opened: ", std::strerror(error)));

@@ -113,10 +113,10 @@ absl::Status ExpiredError(absl::Duration max_queue_time) {
   const int64_t ms = absl::ToInt64Milliseconds(max_queue_time);
   return MakeError(
       absl::StatusCode::kDeadlineExceeded,
-      absl::StrCat("the request waited for ", ms,
-                   " ms, the server's --max_queue_time: send fewer inputs per "
-                   "request, retry when the server is less busy, or raise "
-                   "--max_queue_time"),
+      absl::StrCat(
+          "the request waited for ", ms,
+          " ms, the server's --max_queue_time: retry when the server is "
+          "less busy, or raise --max_queue_time"),
       {"EXPIRED_IN_QUEUE", {{"max_queue_ms", absl::StrCat(ms)}}, ""});
 }
 

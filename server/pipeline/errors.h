@@ -14,9 +14,9 @@
 
 namespace encoderd {
 
-// RESOURCE_EXHAUSTED, QUEUE_FULL; unit: "tokens" or "bytes", also the suffix of
-// the metadata keys queued_UNIT, request_UNIT; and limit.
-// limit_name: what sets the limit.
+// RESOURCE_EXHAUSTED, QUEUE_FULL; unit: "tokens", "bytes", "calls" or
+// "streams", also the suffix of the metadata keys queued_UNIT, request_UNIT;
+// and limit. limit_name: what sets the limit.
 absl::Status QueueFullError(absl::string_view unit, int64_t queued,
                             int64_t request, int64_t limit,
                             absl::string_view limit_name = "the limit");

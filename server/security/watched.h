@@ -91,13 +91,14 @@ class Watched {
   void Look() {
     absl::MutexLock lock(&reading_);
     const bool retry = figures().failing && ++looks_ >= kLooksUntilRetry;
-    if (rule_.Look() || retry) Again(/*told=*/false);
+    if (rule_.Look() || retry) Again();
   }
   // Reloads, replaced or not.
   void Reload() {
     absl::MutexLock lock(&reading_);
     rule_.Taken();
-    Again(/*told=*/true);
+    last_error_ = absl::OkStatus();  // whoever asks is told again
+    Again();
   }
 
   std::shared_ptr<const T> value() const {
@@ -112,9 +113,8 @@ class Watched {
  private:
   static constexpr int kLooksUntilRetry = 60;
 
-  // told: somebody asked for it and looks for the outcome in the log; else the
-  // same error is logged once.
-  void Again(bool told) ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_) {
+  // Logs the same error once.
+  void Again() ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_) {
     looks_ = 0;
     absl::StatusOr<std::shared_ptr<const T>> value = absl::UnknownError("");
     try {
@@ -122,7 +122,7 @@ class Watched {
     } catch (const std::bad_alloc&) {
       value = absl::ResourceExhaustedError("out of memory");
     }
-    if (told || value.ok() || value.status() != last_error_) {
+    if (value.ok() || value.status() != last_error_) {
       LogReload(what_, value.status(), value.ok() ? Describe(**value) : "");
     }
     last_error_ = value.status();

@@ -177,6 +177,11 @@ bool FakeDevice::WaitForBatchesAtGate(int batches) {
       [&] { return at_gate_ >= batches; });
 }
 
+int FakeDevice::batches_at_gate() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return at_gate_;
+}
+
 std::vector<FakeDevice::Batch> FakeDevice::log() const {
   std::lock_guard<std::mutex> lock(mutex_);
   return log_;

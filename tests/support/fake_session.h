@@ -74,6 +74,7 @@ class FakeDevice {
   void LetThrough(int batches);
   // Waits until this many batches are at the gate; false after a minute.
   bool WaitForBatchesAtGate(int batches);
+  int batches_at_gate() const;
 
   std::vector<Batch> log() const;
   size_t log_size() const;

@@ -133,8 +133,7 @@ TEST(QueueErrorTest, SaysWhoseLimitEndedTheWaiting) {
   const absl::Status limited = ExpiredError(absl::Minutes(10));
   EXPECT_EQ(limited.message(),
             "the request waited for 600000 ms, the server's --max_queue_time: "
-            "send fewer inputs per request, retry when the server is less "
-            "busy, or raise --max_queue_time");
+            "retry when the server is less busy, or raise --max_queue_time");
   EXPECT_EQ(GetErrorDetail(limited)->metadata.at("max_queue_ms"), "600000");
 }
 

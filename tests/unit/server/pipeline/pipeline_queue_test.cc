@@ -130,19 +130,44 @@ TEST(PipelineQueueTest, ARequestWithoutADeadlineWaitsNoLongerThanItMay) {
   EXPECT_FALSE(harness.device.SawToken(FakeTokenizer::Id('z')));
 }
 
-// Its compute is no wait: no retry would be faster.
-TEST(PipelineQueueTest, ARequestThatIsBegunInTimeIsComputedToItsEnd) {
+// Its compute is no wait: no retry would be faster. Its own deadline still
+// counts.
+TEST(PipelineQueueTest, OnlyTheWaitForTheFirstBatchIsLimited) {
+  for (const bool has_deadline : {false, true}) {
+    EXPECT_TRUE(GivenEnoughTime([&](absl::Duration time) {
+      PipelineHarness::Settings settings;
+      settings.options.max_queue_time = time;
+      PipelineHarness harness(settings);
+      harness.device.CloseGate();
+      PipelineRequest request = TextRequest(EightBytes(50));
+      if (has_deadline) request = WithDeadline(std::move(request), 2 * time);
+      const absl::Time expires = absl::Now() + (has_deadline ? 2 : 1) * time;
+      auto pending = harness.Submit(std::move(request));
+      EXPECT_TRUE(Eventually([&] {
+        return pending.answered() || harness.device.batches_at_gate() > 0;
+      }));
+      const bool begun = !pending.answered();
+      while (absl::Now() < expires) absl::SleepFor(absl::Milliseconds(1));
+      harness.device.OpenGate();
+      const absl::Status status = pending.Get().status();
+      if (!begun) return false;
+      EXPECT_EQ(status, has_deadline ? ExpiredError() : absl::OkStatus());
+      EXPECT_EQ(harness.device.rows_computed() == 50, !has_deadline);
+      return true;
+    }));
+  }
+}
+
+TEST(PipelineQueueTest, ADeadlineBeforeTheLimitIsTheOneThatIsNamed) {
   PipelineHarness::Settings settings;
-  settings.options.max_queue_time = absl::Milliseconds(50);
+  settings.options.max_queue_time = absl::Hours(1);
   PipelineHarness harness(settings);
-  harness.device.CloseGate();
-  auto pending = harness.Submit(EightBytes(50));
-  ASSERT_TRUE(harness.device.WaitForBatchesAtGate(1));
-  ASSERT_GT(harness.observer.seen().queue_sequences, 0);
+  auto blocker = harness.Block();
+  auto waiting =
+      harness.Submit(WithDeadline(TextRequest({"zz"}), absl::Milliseconds(50)));
   absl::SleepFor(absl::Milliseconds(60));
   harness.device.OpenGate();
-  EXPECT_TRUE(pending.Get().ok());
-  EXPECT_EQ(harness.device.rows_computed(), 50);
+  EXPECT_EQ(waiting.Get().status(), ExpiredError());
 }
 
 TEST(PipelineQueueTest, CancellingWhileASliceIsComputedDropsTheOthers) {

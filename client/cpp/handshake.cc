@@ -72,8 +72,8 @@ constexpr absl::string_view kNoAuthorities =
     "authorities, or certificate_file or key_file cannot be used";
 constexpr absl::string_view kMaybeTls =
     "$0 closed the connection at once; if it expects TLS, set tls or ca_file; "
-    "if it has as many connections from here as it takes, close some; else "
-    "correct the port";
+    "if it has reached its limit of connections from this host, close some; "
+    "else correct the port";
 constexpr absl::string_view kEndedHandshake =
     "$0 ended the TLS handshake; check the port, and whether its server has "
     "TLS";

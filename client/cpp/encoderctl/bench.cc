@@ -3,6 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -13,6 +14,7 @@
 #include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/signals.h"
 #include "client/cpp/encoderctl/text_source.h"
+#include "client/cpp/encoderctl/wrap.h"
 #include "client/cpp/encoderctl/writer.h"
 #include "client/cpp/error.h"
 #include "client/cpp/requests.h"
@@ -112,10 +114,14 @@ int64_t InFlight(const Load& load) {
   return int64_t{load.concurrency} * load.texts_per_call;
 }
 
+int64_t Distinct(const Load& load) {
+  return static_cast<int64_t>(
+      std::set<absl::string_view>(load.texts.begin(), load.texts.end()).size());
+}
+
 // Of a closed loop: an open one has few in flight, unless it is overloaded.
 bool TooFewTexts(const Load& load) {
-  return load.rate == 0 &&
-         static_cast<int64_t>(load.texts.size()) < InFlight(load);
+  return load.rate == 0 && Distinct(load) < InFlight(load);
 }
 
 std::string EndInWords(const Figures& figures, const Choices& choices,
@@ -173,14 +179,14 @@ std::string ToText(const Figures& figures, const Choices& choices,
         " answered calls; it takes ", Fewest(load), "\n");
   }
   if (TooFewTexts(load)) {
-    absl::StrAppend(&text, "texts         ", load.texts.size(),
-                    " different for ", InFlight(load),
-                    " in flight: equal ones of a batch are computed once, so "
-                    "the rate is too high\n");
+    absl::StrAppend(&text, "texts         only ", Distinct(load),
+                    " distinct for ", InFlight(load),
+                    " in flight; the server computes duplicates in a batch "
+                    "once, so these rates are inflated\n");
   }
   for (const auto& [reason, failure] : figures.failures) {
     absl::StrAppend(&text, "failed        ", failure.calls, " ", reason,
-                    "; the first: ", failure.first, "\n");
+                    "; the first: ", Printable(failure.first), "\n");
   }
   return text;
 }
@@ -194,7 +200,7 @@ std::string ToJson(const Figures& figures, const Choices& choices,
   json["concurrency"] = load.concurrency;
   json["rate"] = load.rate;
   json["batch_size"] = load.texts_per_call;
-  json["different_texts"] = load.texts.size();
+  json["distinct_texts"] = Distinct(load);
   json["warm_up_s"] = absl::ToDoubleSeconds(choices.limits.warm_up);
   json["measured_s"] = absl::ToDoubleSeconds(figures.measured);
   json["ended_by"] = EndedBy(figures, choices, stopped);

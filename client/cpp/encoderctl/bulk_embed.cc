@@ -287,6 +287,9 @@ class BulkRun {
       return code;
     }
     if (rows_ != nullptr) {
+      absl::Status closed = rows_->Close();
+      if (scales_ != nullptr) closed.Update(scales_->Close());
+      if (!closed.ok()) return invocation_.Fail(closed);
       std::error_code ignored;
       std::filesystem::remove(resume_path_, ignored);
     }

@@ -14,8 +14,8 @@ constexpr Command kCommands[] = {
      "encoderctl embed -- \"- a text that begins with a dash\"",
      RunEmbed},
     {"encode", "[TEXT...]", "the states of every token of each text",
-     "An .npy holds the rows of all texts end to end and not how many each "
-     "has; JSON lines have that as \"rows\".",
+     "An .npy holds the rows of all texts end to end, without the number of "
+     "rows of each; JSON lines have it as \"rows\".",
      "encoderctl encode \"Hello, world\" --format=jsonl\n"
      "encoderctl encode --layer=0 --input=texts.txt --format=npy "
      "--output=states.npy",

@@ -1,5 +1,5 @@
-// The rows that an interrupted run left, and whether they are a new run's to go
-// on from: of the same model, options and texts, as that run wrote them.
+// The rows that an interrupted run left, and whether a new run can resume them:
+// of the same model, options and texts, as that run wrote them.
 #ifndef ENCODERD_CLIENT_CPP_ENCODERCTL_FINISHED_ROWS_H_
 #define ENCODERD_CLIENT_CPP_ENCODERCTL_FINISHED_ROWS_H_
 

@@ -21,7 +21,7 @@ constexpr int kScale = 2;  // points of the picture for one of stb's
 constexpr int kMostBytesALetter = 1500;  // of its rectangles
 
 // What stb has letters for: it reads past its table at other bytes.
-std::string Printable(absl::string_view text) {
+std::string AsciiOnly(absl::string_view text) {
   std::string ascii(text);
   for (char& c : ascii) {
     if (c < ' ' || c > '~') c = '?';
@@ -48,7 +48,7 @@ void Image::Fill(int x, int y, int width, int height, Color color) {
 }
 
 void Image::Text(int x, int y, absl::string_view text) {
-  std::string letters = Printable(text);
+  std::string letters = AsciiOnly(text);
   // Rectangles of four corners, each x, y, z and a color.
   std::vector<float> corners(letters.size() * kMostBytesALetter /
                              sizeof(float));
@@ -68,7 +68,7 @@ void Image::Text(int x, int y, absl::string_view text) {
 }
 
 int Image::TextWidth(absl::string_view text) {
-  return kScale * stb_easy_font_width(Printable(text).data());
+  return kScale * stb_easy_font_width(AsciiOnly(text).data());
 }
 
 absl::Status Image::WritePng(const std::string& file) const {

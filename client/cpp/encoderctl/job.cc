@@ -36,7 +36,10 @@ void NoteLikelyMistakes(const Invocation& invocation) {
     }
     if (text.size() > kLongestFileName) continue;
     const bool is_file = std::filesystem::is_regular_file(text, none);
-    if (!is_file && !LooksLikeFileName(text)) continue;
+    if (!is_file &&
+        (!LooksLikeFileName(text) || std::filesystem::exists(text, none))) {
+      continue;
+    }
     invocation.Note("note: \"", text, "\" is used as a text; ",
                     is_file ? absl::StrCat("--input=", text, " reads the file")
                             : "--input=FILE reads a file, and there is none "

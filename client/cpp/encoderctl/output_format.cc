@@ -1,6 +1,7 @@
 #include "client/cpp/encoderctl/output_format.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -57,8 +58,10 @@ absl::StatusOr<std::string> OutputFormat(
   // Such as .npy.tmp, to be renamed later.
   const std::string name =
       absl::AsciiStrToLower(output.substr(output.rfind('/') + 1));
-  for (const absl::string_view kind : {"npy", "jsonl"}) {
-    if (!absl::StrContains(name, absl::StrCat(".", kind, "."))) continue;
+  for (const auto& [ending, kind] :
+       {std::pair(".npy.", "npy"), std::pair(".jsonl.", "jsonl"),
+        std::pair(".ndjson.", "jsonl")}) {
+    if (!absl::StrContains(name, ending) || !Has(formats, kind)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--output=", output, " does not end in .", kind,
                      ": add --format=", kind, " or --format=text"));

@@ -85,7 +85,16 @@ absl::StatusOr<std::unique_ptr<RowFile>> RowFile::Open(const std::string& path,
   return file;
 }
 
-RowFile::~RowFile() { close(descriptor_); }
+RowFile::~RowFile() { Close().IgnoreError(); }
+
+absl::Status RowFile::Close() {
+  if (descriptor_ < 0) return absl::OkStatus();
+  const int closed = close(descriptor_);
+  descriptor_ = -1;
+  // Interrupted, it is closed all the same.
+  if (closed == 0 || errno == EINTR) return absl::OkStatus();
+  return CannotWrite(path_, errno);
+}
 
 absl::Status RowFile::WriteAt(int64_t offset, absl::string_view bytes) {
   while (!bytes.empty()) {

@@ -64,6 +64,9 @@ class RowFile {
   // system: they survive this process. DATA_LOSS if they cannot be written
   // (disk full): then none of them counts.
   absl::Status Append(absl::string_view rows);
+  // The last call. DATA_LOSS as of Append: a file system over a network may
+  // tell of a full disk only here.
+  absl::Status Close();
 
  private:
   RowFile(std::string path, RowLayout layout, int descriptor, int64_t rows)
@@ -76,7 +79,7 @@ class RowFile {
 
   const std::string path_;
   const RowLayout layout_;
-  const int descriptor_;
+  int descriptor_;  // -1: closed
   int64_t rows_;
 };
 

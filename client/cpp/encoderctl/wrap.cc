@@ -7,6 +7,13 @@
 #include "client/cpp/utf8.h"
 
 namespace encoderd::ctl {
+namespace {
+
+std::string Escaped(char c) {
+  return absl::StrFormat("\\x%02x", static_cast<uint8_t>(c));
+}
+
+}  // namespace
 
 std::string Wrap(absl::string_view text, int indent) {
   constexpr size_t kColumns = 79;
@@ -30,17 +37,20 @@ std::string Printable(absl::string_view text) {
   std::string printable;
   while (!text.empty()) {
     const size_t valid = client::ValidUtf8Prefix(text);
-    for (const char c : text.substr(0, valid)) {
-      if (absl::ascii_iscntrl(c)) {
-        absl::StrAppendFormat(&printable, "\\x%02x", static_cast<uint8_t>(c));
+    for (size_t i = 0; i < valid; ++i) {
+      const absl::string_view two = text.substr(i, 2);
+      if (two >= "\xc2\x80" && two <= "\xc2\x9f") {  // U+0080 to U+009F
+        absl::StrAppend(&printable, Escaped(text[i]), Escaped(text[i + 1]));
+        ++i;
+      } else if (absl::ascii_iscntrl(text[i])) {
+        absl::StrAppend(&printable, Escaped(text[i]));
       } else {
-        printable += c;
+        printable += text[i];
       }
     }
     text.remove_prefix(valid);
     if (text.empty()) break;
-    absl::StrAppendFormat(&printable, "\\x%02x",
-                          static_cast<uint8_t>(text.front()));
+    absl::StrAppend(&printable, Escaped(text.front()));
     text.remove_prefix(1);
   }
   return printable;

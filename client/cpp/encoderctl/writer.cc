@@ -144,7 +144,8 @@ absl::Status Writer::WriteRows(absl::Span<const float> values, int64_t rows,
 
 absl::Status Writer::Finish(bool done) {
   if (npy_) {
-    return done && rows_ == nullptr ? BeginRows(0) : absl::OkStatus();
+    if (done && rows_ == nullptr) return BeginRows(0);
+    return rows_ == nullptr ? absl::OkStatus() : rows_->Close();
   }
   if (done && lost_.ok()) lost_ = Begin();
   const absl::Status flushed = Flush();
@@ -152,7 +153,9 @@ absl::Status Writer::Finish(bool done) {
   // A file system over a network may tell of a full disk only here.
   const int closed = close(descriptor_);
   descriptor_ = -1;
-  if (flushed.ok() && closed != 0) lost_ = CannotWrite(name_, errno);
+  if (flushed.ok() && closed != 0 && errno != EINTR) {
+    lost_ = CannotWrite(name_, errno);
+  }
   return lost_;
 }
 

@@ -67,9 +67,9 @@ class Writer {
   // process, they are there. All rows have the same number of columns.
   absl::Status WriteRows(absl::Span<const float> values, int64_t rows,
                          int64_t columns);
-  // Ends the output. Call it also after an error of the work, with `done`
-  // false: what was written stays, and where nothing was, what stood there
-  // before.
+  // Ends the output; the last call. Call it also after an error of the work,
+  // with `done` false: what was written stays, and where nothing was, what
+  // stood there before.
   absl::Status Finish(bool done = true);
 
   // Texts that the system has whole, and whether a part of another follows.

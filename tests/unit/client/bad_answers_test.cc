@@ -115,7 +115,7 @@ TEST_F(BadAnswersTest, CountsTheBytesOfStates) {
                       "the server returned 71 bytes for 3 x 6 states"));
 }
 
-TEST_F(BadAnswersTest, LooksAtAnAnswerThatComesWithTheEndOfItsStream) {
+TEST_F(BadAnswersTest, LooksAtAnAnswerThatComesAboutWhenItsStreamEnds) {
   BulkOptions options;
   options.texts_per_call = 1;
   const auto client = Connect();

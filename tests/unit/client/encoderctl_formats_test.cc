@@ -279,9 +279,10 @@ TEST_F(EncoderctlTest, NotesTheFirstTextWithACrInside) {
 }
 
 TEST_F(EncoderctlTest, MessagesDoNotControlTheTerminal) {
-  const std::string csv = File("in.csv", "id,te\x1b[31m\xe9xt\n1,2\n");
+  const std::string csv = File("in.csv", "id,te\x1b[31m\xe9xt\xc2\x9b\n1,2\n");
   EXPECT_NE(Run({"embed", "--input", csv}), kExitOk);
-  EXPECT_THAT(err_, HasSubstr("available: \"id\", \"te\\x1b[31m\\xe9xt\"; "));
+  EXPECT_THAT(
+      err_, HasSubstr("available: \"id\", \"te\\x1b[31m\\xe9xt\\xc2\\x9b\"; "));
   EXPECT_EQ(RunBare({"em\x07"
                      "bed"}),
             kExitUsage);

@@ -1,5 +1,6 @@
 // encoderctl at a terminal and in scripts: progress, exit codes, flags without
 // effect.
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/cpp/encoderctl/access_flags.h"
 #include "client/cpp/encoderctl/row_file.h"
 #include "client/cpp/encoderctl/writer.h"
@@ -265,6 +267,37 @@ TEST_F(EncoderctlTest, SaysHowManyTextsAreWholeOnAFullDisk) {
                     " texts are written; the last line is incomplete\n")));
   }
   std::signal(SIGXFSZ, no_signal);
+}
+
+// Another program may have made the pipe so.
+TEST_F(EncoderctlTest, WaitsForRoomInAPipeThatDoesNotBlock) {
+  int out[2] = {};
+  ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
+  ASSERT_EQ(fcntl(out[1], F_SETFL, O_NONBLOCK), 0);
+  std::string written;
+  std::thread reader([&] {
+    absl::SleepFor(absl::Milliseconds(50));  // the pipe may be full by then
+    char some[4096];
+    for (ssize_t n = 1; n > 0;) {
+      n = read(out[0], some, sizeof(some));
+      if (n > 0) written.append(some, n);
+    }
+  });
+  std::string texts;
+  for (int i = 0; i < 5000; ++i) texts += "one\n";
+  std::istringstream in(texts);
+  std::ostringstream unused, err;
+  Environment environment{in, unused, err};
+  environment.out_descriptor = out[1];
+  EXPECT_EQ(
+      RunEncoderctl({"embed", "--target", service_.target()}, environment),
+      kExitOk)
+      << err.str();
+  close(out[1]);
+  reader.join();
+  close(out[0]);
+  EXPECT_GT(written.size(), 1 << 17);  // twice what a pipe holds
+  EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), 5000);
 }
 
 TEST(InFlagsTest, NamesFlagsAndLeavesPathsAddressesAndGrpcAlone) {

@@ -104,15 +104,19 @@ class Methods:
             request_serializer=wrappers_pb2.StringValue.SerializeToString,
             response_deserializer=wrappers_pb2.Int32Value.FromString)
 
-    def __getitem__(self, name: str) -> Any:
+    def check(self) -> None:
+        """RuntimeError in a forked process."""
         check_process(self._process)
+
+    def __getitem__(self, name: str) -> Any:
+        self.check()
         return _Method(self._health if name == "Health"
                        else getattr(self._stub, name), self._metadata,
                        self.link)
 
     def close(self) -> Any:
-        """Of the channel; to be awaited where that of gRPC is. Nothing in a
-        forked process, where it would wait as a call would."""
+        """Of the channel. Nothing in a forked process, where it would wait as
+        a call would."""
         if os.getpid() == self._process:
             self._channel.close()
 
@@ -141,7 +145,7 @@ class LoopMethods(Methods):
 
     async def close(self) -> None:
         self._closed = True
-        if self._channel is not None:
+        if self._channel is not None and os.getpid() == self._process:
             await self._channel.close()
 
 

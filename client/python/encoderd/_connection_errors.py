@@ -151,9 +151,9 @@ def _explain(code: grpc.StatusCode, words: str, link: Link
             return (f"{at} closed the connection at once",
                     f"if it requires a client certificate, {_CERTIFICATE}")
         return (f"{at} closed the connection at once",
-                "if it expects TLS, set tls or ca_file; if it has as many "
-                "connections from here as it takes, close some; else correct "
-                "the port")
+                "if it expects TLS, set tls or ca_file; if it has reached its "
+                "limit of connections from this host, close some; else "
+                "correct the port")
     cause, remedy = _find(_OTHER_FAULTS, words, at)
     name = _MAYBE_MODEL.fullmatch(at)
     if name and cause.endswith(_NO_HOST):

@@ -84,9 +84,11 @@ def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
     for name, known in info.prompts.items():
         if known == prompt:
             return values, name
+    wanted = (f"prompt_name={prompt_name!r}" if prompt_name
+              else f"prompt={prompt!r}")
     raise ValueError(
         f"this model puts its prompt {info.default_prompt_name!r} before "
-        f"every text; prompt={prompt!r} cannot replace it: use prompt_name "
+        f"every text; {wanted} cannot replace it: use prompt_name "
         f"(available: {', '.join(sorted(info.prompts))})")
 
 

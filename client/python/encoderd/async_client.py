@@ -95,10 +95,9 @@ class AsyncClient(AsyncEncodeMethods):
             link=self._methods.link, takes_async=True, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows)
-        methods = self._methods
         return _stream_asyncio.run(
             bulk, inputs, lambda changed: _stream_asyncio.Stream(
-                methods["EmbedStream"], methods["Embed"], changed))
+                self._methods["EmbedStream"], self._methods["Embed"], changed))
 
     @overload
     async def token_embeddings(  # type: ignore[overload-overlap]

@@ -159,9 +159,10 @@ class Client(EncodeMethods):
             link=self._methods.link, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows)
-        method = self._methods["EmbedStream"]
+        self._methods.check()  # at once, as of every call
         return _stream_blocking.run(
-            bulk, inputs, lambda: _stream_blocking.Stream(method))
+            bulk, inputs,
+            lambda: _stream_blocking.Stream(self._methods["EmbedStream"]))
 
     @overload
     def token_embeddings(  # type: ignore[overload-overlap]

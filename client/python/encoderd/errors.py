@@ -254,7 +254,8 @@ def _larger(error: EncoderdError) -> Optional["re.Match[str]"]:
     return _LARGER.search(error.message)
 
 
-# A quarter of the server's default --max_connection_memory_bytes.
+# A server's connections have 256 MiB by default; the call of a message that
+# takes most of it is reset. A reset of a smaller one has another cause.
 _NO_MEMORY_BYTES = 64 << 20
 
 
@@ -299,11 +300,11 @@ def explain(error: EncoderdError, size: int = -1, places: Sequence[int] = ()
     size: bytes of the request; -1: it was not for the request's size.
     places: of its inputs, in the caller's list.
     """
+    if places and is_too_large(error, size):
+        return name_too_large(error, size, places)
     found = _larger(error)
     if found is None:
         return error
-    if int(found[2]) == size and places:
-        return name_too_large(error, size, places)
     who, mend = "this client takes", ", or a larger max_answer_bytes"
     if found[1].lower() == "sent":
         who, mend = "the server sends", ""

@@ -48,6 +48,13 @@ def test_it_is_told_to_make_a_client_of_its_own(fake):
         assert (client.encode("one") == one).all()
 
 
+def test_a_stream_that_was_made_and_not_begun_is_refused(fake):
+    with encoderd.Client(fake.target) as client:
+        stream = client.embed_stream(["one"])
+        assert in_fork(lambda: is_refused(lambda: next(stream)))
+        assert next(stream).vector is not None
+
+
 def test_a_stream_goes_on_in_the_parent_alone(fake):
     with encoderd.Client(fake.target) as client:
         stream = client.embed_stream(endless())

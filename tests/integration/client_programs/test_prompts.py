@@ -105,6 +105,8 @@ def test_an_empty_prompt_is_none_where_the_model_has_no_default(kind):
                      default_prompt_name="q")) as service:
         with pytest.raises(ValueError, match="its prompt 'q' before every"):
             ask(kind, service.target, "encode", "one", prompt="")
+        with pytest.raises(ValueError, match="prompt_name='query' cannot"):
+            ask(kind, service.target, "encode", "one", prompt_name="query")
 
 
 KEEP = 'drop it, or keep its row: on_error="per_input"'

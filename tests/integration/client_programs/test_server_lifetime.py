@@ -31,6 +31,14 @@ def test_a_client_keeps_its_server():
     client.close()
 
 
+def test_an_iterator_keeps_its_server():
+    client, _ = client_of_own()
+    stream = client.embed_stream(iter(["one", "two"]))
+    del client
+    gc.collect()
+    assert len(list(stream)) == 2
+
+
 def test_it_ends_with_the_last_that_refers_to_it():
     client, pid = client_of_own()
     client.close()

@@ -19,8 +19,8 @@ ANOTHER_NAME = ("is for another name; connect by a name in the certificate, or "
 NO_TLS = ("does not speak TLS; check the port, or enable TLS on the server "
           "(--tls_certificate_file, --tls_key_file)")
 MAYBE_TLS = ("closed the connection at once; if it expects TLS, set tls or "
-             "ca_file; if it has as many connections from here as it takes, "
-             "close some; else correct the port")
+             "ca_file; if it has reached its limit of connections from this "
+             "host, close some; else correct the port")
 NO_CERTIFICATE = ("closed the connection at once; if it requires a client "
                   "certificate, set certificate_file and key_file to a pair "
                   "that it trusts")

@@ -8,6 +8,7 @@ import encoderd
 import grpc
 import pytest
 from encoderd import _channel
+from encoderd.errors import explain, make_error
 from encoderd.v1 import encoder_pb2
 from python_service import Service, serve
 
@@ -173,3 +174,19 @@ def test_a_large_text_is_tried_as_often_as_any_other(work, code, monkeypatch):
                             encoderd.UnavailableError), match="not now"):
             work(service.target, "tokenize", "x" * 3 * MIB)
         assert service.refusals == 10**9 - _channel.MOST_ATTEMPTS
+
+
+def test_a_reset_of_a_huge_request_is_no_full_queue():
+    reset = make_error(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "Stream removed (RST_STREAM with error code 11)")
+    found = explain(reset, 300 * MIB, [7])
+    assert isinstance(found, encoderd.InvalidInputError)
+    assert (found.reason, found.input_index) == ("REQUEST_TOO_LARGE", 7)
+    assert found.message == (
+        f"inputs[7] makes a message of {300 * MIB} bytes; the server takes "
+        "less: shorten it")
+    assert explain(reset, MIB, [7]) is reset
+    full = make_error(grpc.StatusCode.RESOURCE_EXHAUSTED, "RST_STREAM",
+                      "QUEUE_FULL")
+    assert explain(full, 300 * MIB, [7]) is full

@@ -76,7 +76,7 @@ ByteRanges ByteRanges::Make(absl::Span<const float> minimum,
   ranges.step.resize(minimum.size());
   for (size_t i = 0; i < minimum.size(); ++i) {
     const float step = (maximum[i] - minimum[i]) / 255.0f;
-    // Of a denormal difference a step that puts all else at the ends.
+    // Too narrow for a step: one that sends other values to the ends.
     ranges.step[i] = step == 0 ? std::numeric_limits<float>::min() : step;
   }
   return ranges;

@@ -64,8 +64,8 @@ struct ModelConfig : ModelSizes {
   // Sentences for the log: leftovers that are ignored and why, limits that
   // differ between files.
   std::vector<std::string> notes;
-  // The same, of choices by which vectors may not be those that the model's
-  // authors meant.
+  // Likewise, where vectors may differ from what the authors intended; logged
+  // as warnings.
   std::vector<std::string> warnings;
 
   // Values of an embedding.

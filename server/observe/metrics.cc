@@ -103,11 +103,13 @@ const Buckets kTokenCounts = {4,   8,    16,   32,   64,   128,   256,
 const Buckets kSequenceCounts = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
 
 // For a call that no model took; any other result is INTERNAL. A queue is full
-// for a model, so without one the limit is the caller's own.
+// for a model, so without one the limit is the caller's own, or that of
+// streams.
 constexpr absl::StatusCode kCodesWithoutModel[] = {
-    absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound,
-    absl::StatusCode::kUnauthenticated, absl::StatusCode::kUnavailable,
-    absl::StatusCode::kCancelled,       absl::StatusCode::kInternal};
+    absl::StatusCode::kInvalidArgument,  absl::StatusCode::kNotFound,
+    absl::StatusCode::kUnauthenticated,  absl::StatusCode::kUnavailable,
+    absl::StatusCode::kCancelled,        absl::StatusCode::kInternal,
+    absl::StatusCode::kResourceExhausted};
 // For a call that a model took: its caller was known by then. What is not found
 // is a prompt, of inputs.
 constexpr absl::StatusCode kCodesWithModel[] = {
@@ -198,8 +200,10 @@ void Metrics::AddMethod(const ServedMethod& method,
                        AddEndings(method.name, "", kCodesOfNoModel, true));
     return;
   }
-  of.endings_.push_back(AddEndings(method.name, "", kCodesWithoutModel, true));
-  absl::Span<const absl::StatusCode> codes = kCodesWithModel;
+  absl::Span<const absl::StatusCode> codes = kCodesWithoutModel;
+  if (!method.streams) codes.remove_suffix(1);
+  of.endings_.push_back(AddEndings(method.name, "", codes, true));
+  codes = kCodesWithModel;
   if (!method.takes_inputs) codes.remove_suffix(1);
   for (const std::string& model : models) {
     of.endings_.push_back(

@@ -106,6 +106,7 @@ struct ServedMethod {
   std::string name;
   bool names_model = true;   // its request has a field `model`
   bool takes_inputs = true;  // and `inputs`
+  bool streams = false;      // many requests over one call, itself limited
 };
 
 class Metrics {

@@ -183,7 +183,8 @@ std::vector<ServedMethod> EncoderMethods() {
     methods.push_back(
         {std::string(method->name()),
          method->input_type()->FindFieldByName("model") != nullptr,
-         method->input_type()->FindFieldByName("inputs") != nullptr});
+         method->input_type()->FindFieldByName("inputs") != nullptr,
+         method->client_streaming()});
   }
   return methods;
 }

@@ -120,6 +120,11 @@ TEST(AttackTest, StreamsBeyondTheLimitAreRefused) {
   EXPECT_EQ(error.metadata.at("limit"), "3");
   EXPECT_EQ(error.retry_delay, absl::Milliseconds(500));
   EXPECT_EQ(more.Trailer("grpc-retry-pushback-ms"), "500");
+  EXPECT_EQ(TestServer::Sample(
+                server.MetricsText(),
+                "encoderd_requests_total{code=\"RESOURCE_EXHAUSTED\",method="
+                "\"EmbedStream\",model=\"\",outcome=\"refused\"}"),
+            1);
   streams[0]->HalfClose();
   EXPECT_TRUE(streams[0]->Finish().ok());
   EXPECT_EQ(streams[0]->Trailer("grpc-retry-pushback-ms"), "");

@@ -22,10 +22,11 @@ absl::Status CheckHolds(const ResumableWork& run, const std::string& path,
 }
 
 absl::Status Changed(const ResumableWork& run, int64_t done,
-                     absl::string_view what) {
+                     absl::string_view what,
+                     absl::string_view remedy = "repeat its command") {
   return Keep(absl::StrCat(run.output, " holds ", done,
                            " rows of an interrupted run, and ", what,
-                           "; to resume it, repeat its command"));
+                           "; to resume it, ", remedy));
 }
 
 absl::Status OtherRow(const ResumableWork& run, int64_t i) {
@@ -45,7 +46,8 @@ absl::Status CheckWork(const ResumableWork& run, int64_t done,
                        RowStream* marks) {
   const size_t half = run.work.size() / 2;
   if (marks->Next() != run.work.substr(0, half)) {
-    return Changed(run, done, "the model changed since");
+    return Changed(run, done, "the model changed since",
+                   "serve the model that it had, and repeat its command");
   }
   if (marks->Next() != run.work.substr(half)) {
     return Changed(run, done, "the options changed since");

@@ -107,6 +107,7 @@ absl::Status TextSource::CheckBeginning() {
 absl::Status TextSource::CheckLineEnds() const {
   const bool only_line =
       texts_read_ == 0 && blank_lines_ == 0 && !lines_->line_ended();
+  if (held_length_ > LineReader::kMaxLineBytes) return absl::OkStatus();
   // Next takes the last one away.
   const auto last = held_length_ - static_cast<int64_t>(held_line_.size());
   if (!only_line ||

@@ -147,6 +147,8 @@ TEST_F(EncoderctlTest, RefusesLinesThatEndInCarriageReturnsAlone) {
   for (const char* lines : {"one\r\ntwo\r", "one\rtwo", "a\rb\rc\n", "one\r"}) {
     EXPECT_EQ(Run({"embed"}, lines), kExitOk) << err_;
   }
+  EXPECT_EQ(Run({"embed"}, std::string((16 << 20) + 1, 'x')), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("inputs[0] is a line of 16777217 bytes; "));
 }
 
 TEST_F(EncoderctlTest, NotesOnceThatLinesLookLikeJson) {

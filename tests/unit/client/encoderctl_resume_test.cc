@@ -155,9 +155,13 @@ TEST_F(EncoderctlResumeTest, ThrowsUnfinishedRowsOfOtherWorkAwayOnlyWhenAsked) {
                            std::vector<std::string> flags) {
     EXPECT_EQ(Run("out.npy", std::move(flags)), kExitFailed);
     EXPECT_THAT(err_, HasSubstr("rows of an interrupted run, and " + what));
-    EXPECT_THAT(err_, HasSubstr(" changed since; to resume it, repeat its "
-                                "command; --resume=no discards these rows and "
-                                "starts over\n"));
+    EXPECT_THAT(
+        err_,
+        HasSubstr(absl::StrCat(
+            " changed since; to resume it, ",
+            what == "the model" ? "serve the model that it had, and " : "",
+            "repeat its command; --resume=no discards these rows and "
+            "starts over\n")));
     EXPECT_EQ(Read(Path("out.npy")), half);
   };
   refuses("the options", {"--normalize=yes"});

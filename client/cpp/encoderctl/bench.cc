@@ -119,11 +119,6 @@ int64_t Distinct(const Load& load) {
       std::set<absl::string_view>(load.texts.begin(), load.texts.end()).size());
 }
 
-// Of a closed loop: an open one has few in flight, unless it is overloaded.
-bool TooFewTexts(const Load& load) {
-  return load.rate == 0 && Distinct(load) < InFlight(load);
-}
-
 std::string EndInWords(const Figures& figures, const Choices& choices,
                        bool stopped) {
   const std::string by = EndedBy(figures, choices, stopped);
@@ -178,9 +173,11 @@ std::string ToText(const Figures& figures, const Choices& choices,
         &text, "sample        too small for these figures: ", figures.answered,
         " answered calls; it takes ", Fewest(load), "\n");
   }
-  if (TooFewTexts(load)) {
-    absl::StrAppend(&text, "texts         only ", Distinct(load),
-                    " distinct for ", InFlight(load),
+  const int64_t distinct = Distinct(load);
+  // Of a closed loop: an open one has few in flight, unless it is overloaded.
+  if (load.rate == 0 && distinct < InFlight(load)) {
+    absl::StrAppend(&text, "texts         only ", distinct, " distinct for ",
+                    InFlight(load),
                     " in flight; the server computes duplicates in a batch "
                     "once, so these rates are inflated\n");
   }

@@ -163,22 +163,25 @@ void TextSource::NoteFormat(absl::string_view line) const {
   }
 }
 
+void TextSource::NoteFirst(absl::string_view with, bool* noted) {
+  if (input_.note == nullptr || *noted) return;
+  *noted = true;
+  input_.note(
+      absl::StrCat("note: ", NameOf(texts_read_), " is the first with ", with));
+}
+
 void TextSource::NoteLineBreak() {
-  if (input_.note == nullptr || line_break_noted_) return;
-  line_break_noted_ = true;
-  input_.note(absl::StrCat(
-      "note: ", NameOf(texts_read_),
-      " is the first with a line break inside quotes; if none is meant there, "
-      "a quote is stray, and the rows up to the next quote are part of it"));
+  NoteFirst(
+      "a line break inside quotes; if none is meant there, a quote is stray, "
+      "and the rows up to the next quote are part of it",
+      &line_break_noted_);
 }
 
 void TextSource::NoteReturn() {
-  if (input_.note == nullptr || return_noted_) return;
-  return_noted_ = true;
-  input_.note(absl::StrCat(
-      "note: ", NameOf(texts_read_),
-      " is the first with a CR inside; if a CR alone ends lines, they are read "
-      "as one: convert them, such as with tr '\\r' '\\n'"));
+  NoteFirst(
+      "a CR inside; if a CR alone ends lines, they are read as one: convert "
+      "them, such as with tr '\\r' '\\n'",
+      &return_noted_);
 }
 
 bool TextSource::IsBlank(absl::string_view line) const {

@@ -91,6 +91,8 @@ class TextSource {
   // INVALID_ARGUMENT if all of the input is one line, of several ended by CR.
   absl::Status CheckLineEnds() const;
   void NoteFormat(absl::string_view line) const;
+  // Of the text being read, unless *noted, which it sets.
+  void NoteFirst(absl::string_view with, bool* noted);
   void NoteLineBreak();
   void NoteReturn();
   absl::Status Refuse(absl::string_view words) const;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -213,9 +214,12 @@ TEST(JsonArrayReaderTest, ANulIsNoEndOfTheInput) {
               ElementsAre("!is invalid JSON at byte 1", "two"));
 }
 
-// A reader of a pipe into which one byte of `content` arrives at a time.
-std::vector<std::string> ReadFromSlowPipe(RecordReader&& reader,
-                                          std::string content) {
+// What `read` makes of a pipe into which one byte of `content` arrives at a
+// time; behind the last, once, `end` is called with the pipe's two ends.
+template <typename Read>
+auto FromSlowPipe(const std::string& content,
+                  const std::function<void(const int ends[2])>& end,
+                  const Read& read) {
   int ends[2] = {};
   EXPECT_EQ(pipe(ends), 0);
   std::istringstream unused;
@@ -225,14 +229,21 @@ std::vector<std::string> ReadFromSlowPipe(RecordReader&& reader,
     if (at < content.size()) {
       EXPECT_EQ(write(ends[1], &content[at], 1), 1);
     } else if (at == content.size()) {
-      close(ends[1]);
+      end(ends);
     }
     ++at;
     return false;
   });
-  const auto texts = ReadAll(std::move(reader), &in);
+  auto found = read(&in);
   close(ends[0]);
-  return texts;
+  return found;
+}
+
+std::vector<std::string> ReadFromSlowPipe(RecordReader&& reader,
+                                          const std::string& content) {
+  return FromSlowPipe(
+      content, [](const int ends[2]) { close(ends[1]); },
+      [&](LineReader* in) { return ReadAll(std::move(reader), in); });
 }
 
 TEST(RecordReaderTest, AByteOrderMarkMayArriveInPieces) {
@@ -247,35 +258,26 @@ TEST(RecordReaderTest, AByteOrderMarkMayArriveInPieces) {
   EXPECT_THAT(ReadFromSlowPipe(CsvReader("text"), mark), IsEmpty());
 }
 
-// What ends the reading of an input whose reads fail after `content`, of which
-// one byte arrives at a time.
+// What ends the reading of an input whose reads fail after `content`.
 absl::Status ReadUntilItFails(RecordReader&& reader,
                               const std::string& content) {
-  int ends[2] = {};
-  EXPECT_EQ(pipe(ends), 0);
-  const int folder = open("/", O_RDONLY | O_CLOEXEC);  // has no bytes
-  std::istringstream unused;
-  LineReader in("input", unused, ends[0]);
-  size_t at = 0;
-  in.StopWhen([&] {  // asked before each read
-    if (at < content.size()) {
-      EXPECT_EQ(write(ends[1], &content[at], 1), 1);
-    } else {
-      EXPECT_EQ(dup2(folder, ends[0]), ends[0]);
+  const auto fail = [](const int ends[2]) {
+    const int folder = open("/", O_RDONLY | O_CLOEXEC);  // has no bytes
+    EXPECT_EQ(dup2(folder, ends[0]), ends[0]);
+    close(folder);
+    close(ends[1]);
+  };
+  return FromSlowPipe(content, fail, [&](LineReader* in) {
+    absl::Status status = reader.Begin(in);
+    for (bool more = status.ok(); more;) {
+      std::string text;
+      std::string wrong;
+      const auto read = reader.Next(in, &text, &wrong);
+      status = read.status();
+      more = read.ok() && *read;
     }
-    ++at;
-    return false;
+    return status;
   });
-  absl::Status status = reader.Begin(&in);
-  for (bool more = status.ok(); more;) {
-    std::string text;
-    std::string wrong;
-    const auto read = reader.Next(&in, &text, &wrong);
-    status = read.status();
-    more = read.ok() && *read;
-  }
-  for (const int descriptor : {ends[0], ends[1], folder}) close(descriptor);
-  return status;
 }
 
 TEST(RecordReaderTest, AReadThatFailsIsNotTheEndOfTheInput) {

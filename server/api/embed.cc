@@ -60,9 +60,7 @@ absl::Status EmbedJob::Check(const Api& api, EmbedRequest* request) {
   if (!prompt.ok()) return prompt.status();
 
   if (!prompt->empty()) {
-    request_.prompt_name = options.prompt_name.empty()
-                               ? config.default_prompt_name
-                               : options.prompt_name;
+    request_.prompt_name = PromptName(config, options.prompt_name);
   }
   request_.inputs = std::move(request->inputs);
   return CheckInputs({*prompt, info().limits, *per_input}, &request_.inputs);

@@ -110,10 +110,15 @@ absl::StatusOr<VectorFormat> ToFormat(absl::string_view field,
        VectorFormat::kUbinary});
 }
 
+const std::string& PromptName(const ModelConfig& config,
+                              const std::string& asked) {
+  return asked.empty() ? config.default_prompt_name : asked;
+}
+
 absl::StatusOr<std::string> FindPrompt(absl::string_view field,
                                        const ModelConfig& config,
                                        const std::string& asked) {
-  const std::string& name = asked.empty() ? config.default_prompt_name : asked;
+  const std::string& name = PromptName(config, asked);
   if (name.empty()) return std::string();
   const auto at = config.prompts.find(name);
   if (at != config.prompts.end()) return at->second;

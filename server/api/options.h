@@ -79,8 +79,11 @@ absl::StatusOr<std::optional<int32_t>> ToWindows(
     absl::string_view field, const std::optional<uint32_t>& asked,
     TruncateMode mode, int32_t max_len, int32_t special_tokens);
 
-// The text to put before each input; empty: none. Without a name: the model's
-// default prompt, if it has one.
+// The prompt that is asked for, else the model's default one; empty: none.
+const std::string& PromptName(const ModelConfig& config,
+                              const std::string& asked);
+
+// The text of PromptName, to put before each input; empty: none.
 absl::StatusOr<std::string> FindPrompt(absl::string_view field,
                                        const ModelConfig& config,
                                        const std::string& asked);

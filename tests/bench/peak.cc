@@ -84,7 +84,7 @@ Loop LoopFor(DType dtype, cpu::Isa isa) {
 #if defined(__x86_64__)
   if (dtype == DType::kBF16) {
     if (isa < cpu::Isa::kAvx512Bf16) return {nullptr, 0};
-    return {Bf16Steps, kChains * 64.0};
+    if (cpu::HasFastBf16()) return {Bf16Steps, kChains * 64.0};
   }
   if (isa >= cpu::Isa::kAvx512) return {Avx512Steps, kChains * 32.0};
   if (isa >= cpu::Isa::kAvx2) return {Avx2Steps, kChains / 2 * 16.0};

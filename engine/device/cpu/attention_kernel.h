@@ -61,10 +61,10 @@ ENCODERD_INLINE int64_t ScoreVectors(const Reach& reach, int64_t n) {
 }
 
 // Sizes and places of the scratch memory, in floats.
-template <typename E>
+template <typename E, typename Op>
 struct AttentionScratch {
   int64_t key_vectors, value_vectors, score_stride;
-  int64_t keys, values, scores, out, total;
+  int64_t keys, values, scores, out, queries, total;
 
   AttentionScratch(int64_t n, int64_t head_size, const Reach& reach)
       : key_vectors(Vectors(n)),
@@ -75,13 +75,15 @@ struct AttentionScratch {
     values = keys + Words<E>(head_size) * key_vectors * kLanes;
     scores = values + Words<E>(n) * value_vectors * kLanes;
     out = scores + kGroup * score_stride;
-    total = out + kGroup * value_vectors * kLanes;
+    queries = out + kGroup * value_vectors * kLanes;
+    total = queries;
+    if (kWidens<E, Op>) total += kGroup * Words<E>(head_size) * Op::kBytes / 4;
   }
 };
 
-template <typename E>
+template <typename E, typename Op>
 int64_t AttentionScratchBytes(int64_t max_seqlen, int64_t head_size) {
-  return AttentionScratch<E>(max_seqlen, head_size, Reach()).total * 4;
+  return AttentionScratch<E, Op>(max_seqlen, head_size, Reach()).total * 4;
 }
 
 // One vector of V words: floats of row0, or pairs (row0, row1); row1 may be
@@ -151,7 +153,6 @@ template <typename E>
 ENCODERD_INLINE float SoftmaxRow(const float* scores, int64_t n,
                                  int64_t vectors, float scale,
                                  typename E::Element* out) {
-  constexpr bool kPrecise = sizeof(typename E::Element) == 4;
   const int64_t whole = vectors - 1, rest = n - whole * kLanes;
   // Scores past the end count as the least float.
   const F last =
@@ -164,11 +165,12 @@ ENCODERD_INLINE float SoftmaxRow(const float* scores, int64_t n,
   F sum = {};
   for (int64_t v = 0; v < whole; ++v) {
     const F p =
-        Exp2<kPrecise>(F32::Load(scores + v * kLanes) * to_base2 - offset);
+        Exp2<E::kPrecise>(F32::Load(scores + v * kLanes) * to_base2 - offset);
     sum += p;
     E::Store(p, out + v * kLanes);
   }
-  const F p = FirstLanes(Exp2<kPrecise>(last * to_base2 - offset), rest, F{});
+  const F p =
+      FirstLanes(Exp2<E::kPrecise>(last * to_base2 - offset), rest, F{});
   E::Store(p, out + whole * kLanes);
   return SumLanes(sum + p);
 }
@@ -241,12 +243,13 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
   using Element = typename E::Element;
   const int64_t n = op.qkv.rows, size = op.head_size;
   const int64_t hidden = op.heads * size, stride = 3 * hidden;
-  const AttentionScratch<E> at(n, size, op.reach);
+  const AttentionScratch<E, Op> at(n, size, op.reach);
   float* const scratch = static_cast<float*>(scratch_memory);
   float* const keys = scratch + at.keys;
   float* const values = scratch + at.values;
   float* const scores = scratch + at.scores;
   float* const out = scratch + at.out;
+  float* const queries = scratch + at.queries;
   const int64_t out_stride = at.value_vectors * kLanes;
   const int64_t words = Words<E>(size), key_words = Words<E>(n);
   const float root = __builtin_sqrtf(static_cast<float>(size));
@@ -265,14 +268,14 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
       const int64_t start = seen.first / kLanes / kPanel * kPanel;
       const int64_t end = Vectors(seen.end);
       const int64_t first_key = start * kLanes;  // of the scores
+      const LeftRows group =
+          LeftOf<E, Op>(q + first * stride, stride, rows, size, queries);
       for (int64_t v = start; v < end; v += kPanel) {
         const int64_t width =
             at.key_vectors - v < kPanel ? at.key_vectors - v : kPanel;
         DotPanel<Op>(width, rows,
-                     {reinterpret_cast<const char*>(q + first * stride),
-                      static_cast<int64_t>(stride * sizeof(Element)),
-                      keys + v * words * kLanes, words,
-                      scores + (v - start) * kLanes, at.score_stride},
+                     {group.at, group.stride_bytes, keys + v * words * kLanes,
+                      words, scores + (v - start) * kLanes, at.score_stride},
                      &ahead);
       }
       if (op.bias != nullptr) {
@@ -282,8 +285,9 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
         }
       }
       float sums[kGroup];
-      SoftmaxGroup<E>(op.reach, first, rows, n, first_key, end - start, scale,
-                      scores, at.score_stride, sums);
+      SoftmaxGroup<typename Op::A>(op.reach, first, rows, n, first_key,
+                                   end - start, scale, scores, at.score_stride,
+                                   sums);
       for (int64_t v = 0; v < at.value_vectors; v += kPanel) {
         const int64_t width =
             at.value_vectors - v < kPanel ? at.value_vectors - v : kPanel;

@@ -40,10 +40,16 @@ DType MakeDTypesOne(EmbeddingWeights* weights) {
   return DType::kF32;
 }
 
+// Null: not with these instructions.
+const Kernels* Bf16Kernels(Isa isa) {
+  if (isa < Isa::kAvx512Bf16) return nullptr;
+  return HasFastBf16() ? Avx512Bf16Kernels() : Avx512Bf16PairKernels();
+}
+
 const ProductKernels* Bf16Products(Isa isa) {
   const ProductKernels* products = nullptr;
   if (isa >= Isa::kAvx512Amx) products = Avx512AmxProducts();
-  return products == nullptr ? Avx512Bf16Kernels() : products;
+  return products == nullptr ? Bf16Kernels(isa) : products;
 }
 
 class CpuDevice : public Device {
@@ -170,8 +176,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
         absl::StrCat("dtype ", DTypeName(dtype),
                      " is not supported on a CPU; choose fp32 or bf16"));
   }
-  const Kernels* kernels =
-      isa >= Isa::kAvx512Bf16 ? Avx512Bf16Kernels() : nullptr;
+  const Kernels* const kernels = Bf16Kernels(isa);
   if (kernels == nullptr) {
     return absl::UnimplementedError(
         absl::StrCat("dtype bf16 needs avx512_bf16; this CPU (", CpuModelName(),
@@ -184,8 +189,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
 absl::StatusOr<std::unique_ptr<Device>> OpenInt8Cpu(
     Isa isa, std::shared_ptr<Team> team) {
   const ProductKernels* const int8 = HasVnni() ? Avx512VnniProducts() : nullptr;
-  const Kernels* const kernels =
-      isa >= Isa::kAvx512Bf16 ? Avx512Bf16Kernels() : nullptr;
+  const Kernels* const kernels = Bf16Kernels(isa);
   if (int8 == nullptr || kernels == nullptr) {
     return absl::UnimplementedError(absl::StrCat(
         "int8 products need avx512_vnni and avx512_bf16; this CPU (",

@@ -135,6 +135,15 @@ bool HasVnni() {
 #endif
 }
 
+bool HasFastBf16() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return DetectIsa() >= Isa::kAvx512Bf16 && !__builtin_cpu_is("intel");
+#else
+  return false;
+#endif
+}
+
 std::string CpuModelName(const std::string& root) {
   std::ifstream file(root + "/proc/cpuinfo");
   std::string implementer, part;

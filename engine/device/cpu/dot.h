@@ -2,9 +2,10 @@
 //
 //   out [R, C * kLanes] = a [R, k words] b [k words, C * kLanes]
 //
-// A word is 32 bits: one float, or a pair of bf16 that is multiplied and added
-// pairwise (vdpbf16ps). b is a packed panel; a is read as it lies, one word
-// broadcast for every row and step. R * C accumulators stay in registers: for
+// A word is 32 bits: one float, or a pair of bf16, multiplied and added as a
+// pair (vdpbf16ps) or one after the other as floats, to which a's are widened
+// before. b is a packed panel; a is read as it lies, one word broadcast for
+// every row and step. R * C accumulators stay in registers: for
 // each step C loads of b and R broadcasts feed R * C fused multiply-adds.
 //
 // Each output is one sum in the order of k, whatever R and C are: how rows and
@@ -23,7 +24,23 @@ namespace ENCODERD_ISA {
 
 constexpr int kPanel = kAccumulators >= 20 ? 4 : 2;  // vectors of a wide panel
 
-struct MultiplyAddF32 {
+// What a word of a and a word of b add to a sum, by kParts multiply-adds:
+// Step<0>, then Step<1>, with the parts of b's word. A: the elements of a's
+// rows, kBytes for each word.
+struct WholeWords {
+  static constexpr int kParts = 1;
+  static constexpr int64_t kBytes = 4;
+
+  template <int kPart>
+  static ENCODERD_INLINE F Part(F word) {
+    return word;
+  }
+};
+
+struct MultiplyAddF32 : WholeWords {
+  using A = F32;
+
+  template <int kPart>
   static ENCODERD_INLINE F Step(F sum, const char* a, F b) {
     float word;
     __builtin_memcpy(&word, a, sizeof(word));
@@ -31,8 +48,31 @@ struct MultiplyAddF32 {
   }
 };
 
+// Pairs of bf16, by multiply-adds of floats. The bits are those of vdpbf16ps,
+// which adds the second product of a pair before the first, each rounded once
+// (Intel's manual; tests compare them), save that it takes numbers below
+// 2^-126 for zeros.
+struct MultiplyAddPairs {
+  using A = WideBF16;
+  static constexpr int kParts = 2;
+  static constexpr int64_t kBytes = 8;
+
+  template <int kPart>
+  static ENCODERD_INLINE F Part(F word) {
+    const U bits = reinterpret_cast<U>(word);
+    return reinterpret_cast<F>(kPart == 0 ? bits & 0xffff0000 : bits << 16);
+  }
+  template <int kPart>
+  static ENCODERD_INLINE F Step(F sum, const char* a, F b) {
+    return MultiplyAddF32::Step<0>(sum, a + (kPart == 0 ? 4 : 0), b);
+  }
+};
+
 #if defined(__AVX512BF16__)
-struct MultiplyAddBF16 {
+struct MultiplyAddBF16 : WholeWords {
+  using A = BF16;
+
+  template <int kPart>
   static ENCODERD_INLINE F Step(F sum, const char* a, F b) {
     int32_t word;
     __builtin_memcpy(&word, a, sizeof(word));
@@ -76,23 +116,35 @@ struct Dot {
   }
 };
 
+// sum += one part of a word of each row by one of each vector of b.
+template <typename Op, int kPart, int R, int C>
+ENCODERD_INLINE void DotPart(const char* a, int64_t a_stride_bytes,
+                             const float* b, F (&sum)[R][C]) {
+  F panel[C];
+#pragma GCC unroll 4
+  for (int c = 0; c < C; ++c)
+    panel[c] = Op::template Part<kPart>(F32::Load(b + c * kLanes));
+#pragma GCC unroll 24
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int c = 0; c < C; ++c) {
+      sum[r][c] =
+          Op::template Step<kPart>(sum[r][c], a + r * a_stride_bytes, panel[c]);
+    }
+  }
+}
+
 // next: k lines to fetch, or null.
 template <typename Op, int R, int C>
 ENCODERD_INLINE void DotBlock(const Dot& dot, const char* next) {
   F sum[R][C] = {};
   for (int64_t step = 0; step < dot.k; ++step) {
     if (next != nullptr) __builtin_prefetch(next + step * Ahead::kLine, 0, 2);
-    F panel[C];
-#pragma GCC unroll 4
-    for (int c = 0; c < C; ++c)
-      panel[c] = F32::Load(dot.b + (step * C + c) * kLanes);
-#pragma GCC unroll 24
-    for (int r = 0; r < R; ++r) {
-      const char* const word = dot.a + r * dot.a_stride_bytes + step * 4;
-#pragma GCC unroll 4
-      for (int c = 0; c < C; ++c)
-        sum[r][c] = Op::Step(sum[r][c], word, panel[c]);
-    }
+    const char* const a = dot.a + step * Op::kBytes;
+    const float* const b = dot.b + step * C * kLanes;
+    DotPart<Op, 0>(a, dot.a_stride_bytes, b, sum);
+    if constexpr (Op::kParts == 2)
+      DotPart<Op, 1>(a, dot.a_stride_bytes, b, sum);
   }
 #pragma GCC unroll 24
   for (int r = 0; r < R; ++r) {

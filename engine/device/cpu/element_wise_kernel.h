@@ -18,8 +18,7 @@ ENCODERD_INLINE void WithActivation(Activation activation, const Use& use) {
     case Activation::kNone:
       return use([](F x) { return x; });
     case Activation::kGeluErf:
-      return use(
-          [](F x) { return GeluErf<sizeof(typename E::Element) == 4>(x); });
+      return use([](F x) { return GeluErf<E::kPrecise>(x); });
     case Activation::kGeluTanh:
       return use([](F x) { return GeluTanh(x); });
     case Activation::kRelu:

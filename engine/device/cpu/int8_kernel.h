@@ -31,7 +31,8 @@ typedef uint8_t Bytes __attribute__((vector_size(kLanes)));
 typedef uint8_t BytesAny
     __attribute__((vector_size(kLanes), aligned(1), may_alias));
 
-struct MultiplyAddInt8 {
+struct MultiplyAddInt8 : WholeWords {
+  template <int kPart>
   static ENCODERD_INLINE F Step(F sum, const char* a, F b) {
     int32_t word;
     __builtin_memcpy(&word, a, sizeof(word));

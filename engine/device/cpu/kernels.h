@@ -70,7 +70,10 @@ struct Kernels : Kernel<EmbedOp>,
 const Kernels* PortableKernels();
 const Kernels* Avx2Kernels();
 const Kernels* Avx512Kernels();
-const Kernels* Avx512Bf16Kernels();  // the bf16 table
+// The bf16 tables, by vdpbf16ps or by multiply-adds of floats, whose bits are
+// the same.
+const Kernels* Avx512Bf16Kernels();
+const Kernels* Avx512Bf16PairKernels();
 // Of bf16 in and out, 8 bits in between.
 const ProductKernels* Avx512VnniProducts();
 const ProductKernels* Avx512AmxProducts();  // of bf16, by tiles
@@ -100,9 +103,9 @@ inline constexpr Kernels kTable = {
     {Gate<E>},
     {AddLayerNorm<E>},
     {kProductColumns, PackedFloats<E>, PackWeights<E>, Product<E, MultiplyAdd>,
-     ProductScratchBytes<E>},
+     ProductScratchBytes<E, MultiplyAdd>},
     sizeof(typename E::Element) == 2,
-    AttentionScratchBytes<E>,
+    AttentionScratchBytes<E, MultiplyAdd>,
     ToFloat<E>,
 };
 

@@ -1,5 +1,6 @@
-// Rows of a matrix as the panels that dot.h multiplies by: keys of attention,
-// weights of products. A word is 32 bits: a float, or two bf16.
+// Rows of a matrix as dot.h takes them. On the right as packed panels: keys of
+// attention, weights of products. On the left as they lie, or widened. A word
+// is 32 bits: a float, or two bf16.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_PACK_ROWS_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_PACK_ROWS_H_
 
@@ -17,6 +18,39 @@ ENCODERD_INLINE int64_t Vectors(int64_t count) {
 template <typename E>
 ENCODERD_INLINE int64_t Words(int64_t count) {
   return (count * static_cast<int64_t>(sizeof(typename E::Element)) + 3) / 4;
+}
+
+// Whether Op multiplies rows of other elements than E.
+template <typename E, typename Op>
+constexpr bool kWidens = sizeof(typename Op::A::Element) !=
+                         sizeof(typename E::Element);
+
+struct LeftRows {
+  const char* at;
+  int64_t stride_bytes;
+};
+
+// rows [n,size] (stride in elements) as Op takes them on the left. wide: of
+// n * Words<E>(size) * Op::kBytes, if they are widened.
+template <typename E, typename Op>
+inline LeftRows LeftOf(const typename E::Element* rows, int64_t stride,
+                       int64_t n, int64_t size, float* wide) {
+  if constexpr (!kWidens<E, Op>) {
+    return {reinterpret_cast<const char*>(rows),
+            stride * static_cast<int64_t>(sizeof(rows[0]))};
+  } else {
+    const int64_t bytes = Words<E>(size) * Op::kBytes;
+    const int64_t count = bytes / 4;
+    for (int64_t r = 0; r < n; ++r) {
+      float* const to = wide + r * count;
+      const typename E::Element* const from = rows + r * stride;
+      int64_t i = 0;
+      for (; i + kLanes <= size; i += kLanes)
+        F32::Store(E::Load(from + i), to + i);
+      for (; i < count; ++i) to[i] = i < size ? E::LoadOne(from + i) : 0;
+    }
+    return {reinterpret_cast<const char*>(wide), bytes};
+  }
 }
 
 // rows [n,size] (stride in elements) to panels of kWidth vectors of rows:

@@ -6,7 +6,8 @@
 // block, then those of the next. While all rows pass one part of a panel, the
 // next part is fetched. Sums of kSumWords words (float) are added up in a tile
 // in L1, then with those of the blocks before; after the last block bias and
-// activation are applied, and the result is rounded once.
+// activation are applied, and the result is rounded once. Rows that the
+// multiply-adds take as floats are widened a block at a time.
 //
 // 2 in out FLOPs a row; W is read once for all rows of a call. bf16: pairs of
 // bf16 are multiplied and added in float; of an odd `in` the last value counts
@@ -68,12 +69,19 @@ inline int64_t BlockOfWords(int64_t words) {
   return blocks <= 1 ? words : (words / blocks + 15) / 16 * 16;
 }
 
-// The sums of all blocks but the last: [rows, whole panels].
-template <typename E>
+// A block of x that is widened: [rows, block].
+template <typename E, typename Op>
+int64_t WideBytes(int64_t rows, int64_t words) {
+  return kWidens<E, Op> ? rows * BlockOfWords(words) * Op::kBytes : 0;
+}
+
+// That, and the sums of all blocks but the last: [rows, whole panels].
+template <typename E, typename Op>
 int64_t ProductScratchBytes(int64_t rows, int64_t in, int64_t out) {
   const int64_t words = Words<E>(in);
-  if (BlockOfWords(words) >= words) return 0;
-  return rows * (out + kProductColumns) * 4;
+  const int64_t wide = WideBytes<E, Op>(rows, words);
+  if (BlockOfWords(words) >= words) return wide;
+  return wide + rows * (out + kProductColumns) * 4;
 }
 
 // The columns of a panel, and what their sums need.
@@ -120,22 +128,22 @@ ENCODERD_INLINE void FinishRow(const Function& function, const float* tile,
   }
 }
 
-// One part of a panel with all rows: `steps` words from word k on.
+// One part of a panel with all rows: `steps` words from word k on, of which
+// `left` has the rows'.
 template <typename E, typename Op>
 inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
-                         const Panel& panel, int64_t k, int64_t steps,
-                         Ahead ahead, float* sums, int64_t sums_stride,
-                         typename E::Element* y) {
+                         const LeftRows& left, const Panel& panel, int64_t k,
+                         int64_t steps, Ahead ahead, float* sums,
+                         int64_t sums_stride, typename E::Element* y) {
   using Element = typename E::Element;
   const int64_t in = weights.in, out = weights.out;
-  const int64_t row_bytes = in * static_cast<int64_t>(sizeof(Element));
-  const bool ends = k + steps >= row_bytes / 4;
+  const bool ends = k + steps >= in * static_cast<int64_t>(sizeof(Element)) / 4;
   const auto* from = static_cast<const Element*>(x.data);
   float tile[kTileRows * kProductColumns];
   for (int64_t r = 0; r < x.rows; r += kTileRows) {
     const int64_t rows = x.rows - r < kTileRows ? x.rows - r : kTileRows;
-    Dot dot = {reinterpret_cast<const char*>(from + r * in) + k * 4,
-               row_bytes,
+    Dot dot = {left.at + r * left.stride_bytes,
+               left.stride_bytes,
                panel.weights + k * panel.vectors * kLanes,
                0,
                tile,
@@ -145,7 +153,7 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
       dot.k = steps - done < kSumWords<E> ? steps - done : kSumWords<E>;
       dot.add = done > 0;
       DotPanel<Op>(panel.vectors, rows, dot, &ahead);
-      dot.a += dot.k * 4;
+      dot.a += dot.k * Op::kBytes;
       dot.b += dot.k * panel.vectors * kLanes;
       done += dot.k;
     } while (done < steps);
@@ -175,8 +183,14 @@ void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
   const int64_t words = Words<E>(weights.in);
   const int64_t whole = weights.in * static_cast<int64_t>(sizeof(Element)) / 4;
   const int64_t block = BlockOfWords(words);
+  constexpr int64_t kInWord = 4 / sizeof(Element);  // elements
+  const auto* const from = static_cast<const Element*>(x.data);
+  auto* const wide = static_cast<float*>(scratch);
+  float* const sums = wide + WideBytes<E, Op>(x.rows, words) / 4;
   for (int64_t k = 0; k == 0 || k < whole; k += block) {
     const int64_t steps = whole - k < block ? whole - k : block;
+    const LeftRows rows = LeftOf<E, Op>(from + k * kInWord, weights.in, x.rows,
+                                        steps * kInWord, wide);
     for (int64_t p = 0; p < count; ++p) {
       const int64_t column = (first + p) * kProductColumns;
       const int64_t left = Vectors(weights.out - column);
@@ -194,9 +208,8 @@ void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
         ahead = {reinterpret_cast<const char*>(next),
                  reinterpret_cast<const char*>(next + steps * width)};
       }
-      MultiplyPart<E, Op>(weights, x, panel, k, steps, ahead,
-                          static_cast<float*>(scratch) + p * kProductColumns,
-                          count * kProductColumns,
+      MultiplyPart<E, Op>(weights, x, rows, panel, k, steps, ahead,
+                          sums + p * kProductColumns, count * kProductColumns,
                           static_cast<Element*>(y.data) + column);
     }
   }

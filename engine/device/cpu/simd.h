@@ -62,6 +62,7 @@ ENCODERD_INLINE F Min(F a, F b) { return a < b ? a : b; }
 // other flags compile.)
 struct F32 {
   using Element = float;
+  static constexpr bool kPrecise = true;  // worth functions of full precision
   static ENCODERD_INLINE F Load(const float* p) {
     return *reinterpret_cast<const FAny*>(p);
   }
@@ -74,6 +75,7 @@ struct F32 {
 
 struct BF16 {
   using Element = uint16_t;
+  static constexpr bool kPrecise = false;
   static ENCODERD_INLINE F Load(const uint16_t* p) {
     const U wide = __builtin_convertvector(
         static_cast<H>(*reinterpret_cast<const HAny*>(p)), U);
@@ -100,6 +102,22 @@ struct BF16 {
     __builtin_memcpy(&bits, &v, sizeof(bits));
     bits += 0x7fff + ((bits >> 16) & 1);
     *p = static_cast<uint16_t>(bits >> 16);
+  }
+};
+
+// bf16 as floats, which multiply-adds of floats take: rounded alike.
+struct WideBF16 {
+  using Element = float;
+  static constexpr bool kPrecise = false;
+  static ENCODERD_INLINE void Store(F v, float* p) {
+    uint16_t narrow[kLanes];
+    BF16::Store(v, narrow);
+    F32::Store(BF16::Load(narrow), p);
+  }
+  static ENCODERD_INLINE void StoreOne(float v, float* p) {
+    uint16_t narrow;
+    BF16::StoreOne(v, &narrow);
+    *p = BF16::LoadOne(&narrow);
   }
 };
 

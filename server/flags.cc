@@ -111,8 +111,8 @@ ABSL_FLAG(
     "threads; older instructions are slower.");
 ABSL_FLAG(std::string, dtype, kDefault.dtype,
           "Number format of the matrix products: auto, fp32, bf16 or fp16. "
-          "auto is fp32 on a CPU and bf16 on a GPU. A CPU may support bf16, "
-          "never fp16. Cost of bf16 and fp16: cosine 0.999 instead of exact.");
+          "auto is fp32 on a CPU and bf16 on a GPU. fp16 needs a GPU. "
+          "Cost of bf16 and fp16: cosine 0.999 instead of exact.");
 ABSL_FLAG(std::string, products, kDefault.products,
           "What matrix products multiply: dtype (values of --dtype) or 8 bits "
           "with one scale per row: fp8 (only on a GPU of compute capability "

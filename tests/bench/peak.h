@@ -11,8 +11,8 @@ namespace encoderd {
 
 // FLOP/s that `threads` threads reach together in `dtype` by nothing but
 // independent multiply-adds of the widest instructions of `isa`, which the CPU
-// has; 0 where there is none for bf16. In bf16 of pairs, or of floats where
-// those are faster (HasFastBf16). Takes about `seconds`.
+// has; in bf16 of pairs where those are faster (HasFastBf16). Takes about
+// `seconds`.
 double MeasurePeak(DType dtype, cpu::Isa isa, int32_t threads, double seconds);
 
 }  // namespace encoderd

@@ -160,10 +160,6 @@ TEST_P(GoldenTest, Fp32EqualsTheReferenceImplementation) {
 }
 
 TEST_P(GoldenTest, Bf16StaysCloseToTheReferenceImplementation) {
-  if (OpenDevice("cpu", "bf16").status().code() ==
-      absl::StatusCode::kUnimplemented) {
-    GTEST_SKIP() << "this CPU has no native bf16";
-  }
   const auto worst = RunAll("bf16");
   ASSERT_THAT(worst, IsOk());
   EXPECT_GE(worst->min_cosine, kBf16Cosine);

@@ -17,11 +17,14 @@ namespace encoderd {
 namespace cpu {
 namespace {
 
-const Kernels* FloatKernels(Isa isa) {
+// dtype: kF32 or kBF16.
+const Kernels& KernelsFor(DType dtype, Isa isa) {
   const Kernels* kernels = nullptr;
-  if (isa >= Isa::kAvx512) kernels = Avx512Kernels();
-  if (kernels == nullptr && isa >= Isa::kAvx2) kernels = Avx2Kernels();
-  return kernels == nullptr ? PortableKernels() : kernels;
+  if (dtype == DType::kBF16 && isa >= Isa::kAvx512Bf16 && HasFastBf16())
+    kernels = Avx512Bf16Kernels();
+  if (kernels == nullptr && isa >= Isa::kAvx512) kernels = Avx512Kernels(dtype);
+  if (kernels == nullptr && isa >= Isa::kAvx2) kernels = Avx2Kernels(dtype);
+  return kernels == nullptr ? *PortableKernels(dtype) : *kernels;
 }
 
 // That of the tables; where they differ, they become floats.
@@ -40,25 +43,20 @@ DType MakeDTypesOne(EmbeddingWeights* weights) {
   return DType::kF32;
 }
 
-// Null: not with these instructions.
-const Kernels* Bf16Kernels(Isa isa) {
-  if (isa < Isa::kAvx512Bf16) return nullptr;
-  return HasFastBf16() ? Avx512Bf16Kernels() : Avx512Bf16PairKernels();
-}
-
-const ProductKernels* Bf16Products(Isa isa) {
+const ProductKernels& ProductsFor(DType dtype, Isa isa) {
   const ProductKernels* products = nullptr;
-  if (isa >= Isa::kAvx512Amx) products = Avx512AmxProducts();
-  return products == nullptr ? Bf16Kernels(isa) : products;
+  if (dtype == DType::kBF16 && isa >= Isa::kAvx512Amx)
+    products = Avx512AmxProducts();
+  return products == nullptr ? KernelsFor(dtype, isa) : *products;
 }
 
 class CpuDevice : public Device {
  public:
-  // int8: the products of weights that allow 8 bits; null: `products` too.
-  CpuDevice(const Kernels& kernels, const ProductKernels& products,
-            const ProductKernels* int8, Isa isa, std::shared_ptr<Team> team)
-      : kernels_(kernels),
-        products_(products),
+  // int8: the products of weights that allow 8 bits; null: as the others.
+  CpuDevice(DType dtype, Isa isa, const ProductKernels* int8,
+            std::shared_ptr<Team> team)
+      : kernels_(KernelsFor(dtype, isa)),
+        products_(ProductsFor(dtype, isa)),
         int8_(int8),
         isa_(isa),
         team_(team == nullptr ? SharedTeam() : std::move(team)) {}
@@ -166,39 +164,27 @@ class CpuDevice : public Device {
 
 absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
                                                 std::shared_ptr<Team> team) {
-  if (dtype == DType::kF32) {
-    const Kernels& kernels = *FloatKernels(isa);
-    return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
-        kernels, kernels, nullptr, isa, std::move(team)));
-  }
-  if (dtype != DType::kBF16) {
+  if (dtype != DType::kF32 && dtype != DType::kBF16) {
     return absl::UnimplementedError(
         absl::StrCat("dtype ", DTypeName(dtype),
                      " is not supported on a CPU; choose fp32 or bf16"));
   }
-  const Kernels* const kernels = Bf16Kernels(isa);
-  if (kernels == nullptr) {
-    return absl::UnimplementedError(
-        absl::StrCat("dtype bf16 needs avx512_bf16; this CPU (", CpuModelName(),
-                     ") computes with ", IsaName(isa), "; choose fp32"));
-  }
-  return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
-      *kernels, *Bf16Products(isa), nullptr, isa, std::move(team)));
+  return std::unique_ptr<Device>(
+      absl::make_unique<CpuDevice>(dtype, isa, nullptr, std::move(team)));
 }
 
 absl::StatusOr<std::unique_ptr<Device>> OpenInt8Cpu(
     Isa isa, std::shared_ptr<Team> team) {
   const ProductKernels* const int8 = HasVnni() ? Avx512VnniProducts() : nullptr;
-  const Kernels* const kernels = Bf16Kernels(isa);
-  if (int8 == nullptr || kernels == nullptr) {
+  const bool bf16 = isa >= Isa::kAvx512Bf16;
+  if (int8 == nullptr || !bf16) {
     return absl::UnimplementedError(absl::StrCat(
         "int8 products need avx512_vnni and avx512_bf16; this CPU (",
-        CpuModelName(), ") lacks ",
-        kernels == nullptr ? "avx512_bf16" : "avx512_vnni",
+        CpuModelName(), ") lacks ", bf16 ? "avx512_vnni" : "avx512_bf16",
         "; choose products dtype"));
   }
-  return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
-      *kernels, *Bf16Products(isa), int8, isa, std::move(team)));
+  return std::unique_ptr<Device>(
+      absl::make_unique<CpuDevice>(DType::kBF16, isa, int8, std::move(team)));
 }
 
 }  // namespace cpu

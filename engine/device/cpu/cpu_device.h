@@ -12,8 +12,7 @@
 namespace encoderd {
 namespace cpu {
 
-// dtype: kF32 or kBF16. isa: one that HasIsa. UNIMPLEMENTED: the
-// instruction set has no native bf16 (both are named), or the dtype is neither.
+// dtype: kF32 or kBF16; UNIMPLEMENTED: another. isa: one that HasIsa.
 // team: who helps a pass that is alone; null: the process's own.
 absl::StatusOr<std::unique_ptr<Device>> OpenCpu(
     DType dtype, Isa isa, std::shared_ptr<Team> team = nullptr);

@@ -66,14 +66,12 @@ struct Kernels : Kernel<EmbedOp>,
 };
 
 // Tables of one translation unit each; null where the compiler or the target
-// architecture lacks the instruction set.
-const Kernels* PortableKernels();
-const Kernels* Avx2Kernels();
-const Kernels* Avx512Kernels();
-// The bf16 tables, by vdpbf16ps or by multiply-adds of floats, whose bits are
-// the same.
-const Kernels* Avx512Bf16Kernels();
-const Kernels* Avx512Bf16PairKernels();
+// architecture lacks the instruction set. dtype: kF32, or kBF16, which is
+// multiplied as floats.
+const Kernels* PortableKernels(DType dtype);
+const Kernels* Avx2Kernels(DType dtype);
+const Kernels* Avx512Kernels(DType dtype);
+const Kernels* Avx512Bf16Kernels();  // of bf16, by vdpbf16ps
 // Of bf16 in and out, 8 bits in between.
 const ProductKernels* Avx512VnniProducts();
 const ProductKernels* Avx512AmxProducts();  // of bf16, by tiles
@@ -108,6 +106,11 @@ inline constexpr Kernels kTable = {
     AttentionScratchBytes<E, MultiplyAdd>,
     ToFloat<E>,
 };
+
+ENCODERD_INLINE const Kernels* TableOf(DType dtype) {
+  if (dtype == DType::kF32) return &kTable<F32, MultiplyAddF32>;
+  return &kTable<BF16, MultiplyAddPairs>;
+}
 
 }  // namespace ENCODERD_ISA
 }  // namespace cpu

@@ -1,4 +1,4 @@
-// The float kernels for AVX2; compiled with the flags of that instruction set.
+// The kernels for AVX2; compiled with the flags of that instruction set.
 #if defined(__AVX2__) && defined(__FMA__)
 #define ENCODERD_ISA isa_avx2
 #endif
@@ -8,11 +8,9 @@ namespace encoderd {
 namespace cpu {
 
 #ifdef ENCODERD_ISA
-const Kernels* Avx2Kernels() {
-  return &isa_avx2::kTable<isa_avx2::F32, isa_avx2::MultiplyAddF32>;
-}
+const Kernels* Avx2Kernels(DType dtype) { return isa_avx2::TableOf(dtype); }
 #else
-const Kernels* Avx2Kernels() { return nullptr; }
+const Kernels* Avx2Kernels(DType) { return nullptr; }
 #endif
 
 }  // namespace cpu

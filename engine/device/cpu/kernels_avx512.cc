@@ -1,4 +1,4 @@
-// The float kernels for AVX-512; compiled with the flags of that instruction
+// The kernels for AVX-512; compiled with the flags of that instruction
 // set.
 #if defined(__AVX512F__)
 #define ENCODERD_ISA isa_avx512
@@ -9,11 +9,9 @@ namespace encoderd {
 namespace cpu {
 
 #ifdef ENCODERD_ISA
-const Kernels* Avx512Kernels() {
-  return &isa_avx512::kTable<isa_avx512::F32, isa_avx512::MultiplyAddF32>;
-}
+const Kernels* Avx512Kernels(DType dtype) { return isa_avx512::TableOf(dtype); }
 #else
-const Kernels* Avx512Kernels() { return nullptr; }
+const Kernels* Avx512Kernels(DType) { return nullptr; }
 #endif
 
 }  // namespace cpu

@@ -13,13 +13,8 @@ const Kernels* Avx512Bf16Kernels() {
   return &isa_avx512_bf16::kTable<isa_avx512_bf16::BF16,
                                   isa_avx512_bf16::MultiplyAddBF16>;
 }
-const Kernels* Avx512Bf16PairKernels() {
-  return &isa_avx512_bf16::kTable<isa_avx512_bf16::BF16,
-                                  isa_avx512_bf16::MultiplyAddPairs>;
-}
 #else
 const Kernels* Avx512Bf16Kernels() { return nullptr; }
-const Kernels* Avx512Bf16PairKernels() { return nullptr; }
 #endif
 
 }  // namespace cpu

@@ -88,6 +88,7 @@ struct BF16 {
 #else
     U bits = reinterpret_cast<U>(v);
     bits += 0x7fff + ((bits >> 16) & 1);
+    bits = v == v ? bits : U{} + kNan;
     *reinterpret_cast<HAny*>(p) = __builtin_convertvector(bits >> 16, H);
 #endif
   }
@@ -101,8 +102,12 @@ struct BF16 {
     uint32_t bits;
     __builtin_memcpy(&bits, &v, sizeof(bits));
     bits += 0x7fff + ((bits >> 16) & 1);
+    if (v != v) bits = kNan;
     *p = static_cast<uint16_t>(bits >> 16);
   }
+
+ private:
+  static constexpr uint32_t kNan = 0x7fc00000;  // which rounding would carry on
 };
 
 // bf16 as floats, which multiply-adds of floats take: rounded alike.

@@ -20,9 +20,10 @@ namespace encoderd {
 namespace cpu {
 
 inline const Kernels& KernelsOf(const TestDevice& device) {
-  if (device.dtype == DType::kBF16) return *Avx512Bf16Kernels();
-  if (device.isa == Isa::kAvx512) return *Avx512Kernels();
-  return device.isa == Isa::kAvx2 ? *Avx2Kernels() : *PortableKernels();
+  if (device.isa >= Isa::kAvx512Bf16) return *Avx512Bf16Kernels();
+  if (device.isa == Isa::kAvx512) return *Avx512Kernels(device.dtype);
+  return device.isa == Isa::kAvx2 ? *Avx2Kernels(device.dtype)
+                                  : *PortableKernels(device.dtype);
 }
 
 inline const ProductKernels& ProductsOf(const TestDevice& device) {

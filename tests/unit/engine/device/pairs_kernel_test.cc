@@ -1,5 +1,5 @@
-// bf16 by multiply-adds of floats gives the bits of vdpbf16ps, which the
-// kernels' other tests compare with double precision.
+// bf16 multiplied as floats gives the bits of vdpbf16ps, if no number is below
+// 2^-126.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -86,7 +86,7 @@ TEST_F(PairsKernelTest, ProductsHaveTheBitsOfTheInstruction) {
           for (const Activation activation :
                {Activation::kNone, Activation::kGeluErf}) {
             EXPECT_EQ(
-                Multiply(*Avx512Bf16PairKernels(), weights, activation, x,
+                Multiply(*Avx512Kernels(DType::kBF16), weights, activation, x,
                          rows),
                 Multiply(*Avx512Bf16Kernels(), weights, activation, x, rows))
                 << rows << " rows, " << in << " to " << out << ", 2^"
@@ -103,7 +103,7 @@ TEST_F(PairsKernelTest, AttentionHasTheBitsOfTheInstruction) {
     for (const int64_t n : {1, 2, 17, 24, 25, 131, 300}) {
       const std::string qkv = Random(n * 3 * 2 * size, 1);
       for (const Reach& reach : {Reach(), Reach{-1, 0}, Reach{9, 12}}) {
-        EXPECT_EQ(Attend(*Avx512Bf16PairKernels(), qkv, n, 2, size, reach),
+        EXPECT_EQ(Attend(*Avx512Kernels(DType::kBF16), qkv, n, 2, size, reach),
                   Attend(*Avx512Bf16Kernels(), qkv, n, 2, size, reach))
             << n << " tokens, heads of " << size << ", reach " << reach.left
             << ", " << reach.right;
@@ -114,7 +114,7 @@ TEST_F(PairsKernelTest, AttentionHasTheBitsOfTheInstruction) {
 
 // Scratch for the widened rows must not grow with the batch.
 TEST_F(PairsKernelTest, TakesScratchForOneBlockOfRows) {
-  const Kernels& kernels = *Avx512Bf16PairKernels();
+  const Kernels& kernels = *Avx512Kernels(DType::kBF16);
   EXPECT_LE(kernels.product_scratch_bytes(kProductRows, 1024, 1024),
             kProductRows * 1024 * 4);
   EXPECT_LE(

@@ -76,6 +76,11 @@ struct F32 {
 struct BF16 {
   using Element = uint16_t;
   static constexpr bool kPrecise = false;
+  // v's bits, of which the upper half is rounded.
+  static ENCODERD_INLINE U Rounded(F v) {
+    const U bits = reinterpret_cast<U>(v);
+    return v == v ? bits + 0x7fff + ((bits >> 16) & 1) : U{} + kNan;
+  }
   static ENCODERD_INLINE F Load(const uint16_t* p) {
     const U wide = __builtin_convertvector(
         static_cast<H>(*reinterpret_cast<const HAny*>(p)), U);
@@ -86,10 +91,7 @@ struct BF16 {
     const __m256bh narrow = _mm512_cvtneps_pbh(reinterpret_cast<__m512>(v));
     __builtin_memcpy(p, &narrow, sizeof(narrow));
 #else
-    U bits = reinterpret_cast<U>(v);
-    bits += 0x7fff + ((bits >> 16) & 1);
-    bits = v == v ? bits : U{} + kNan;
-    *reinterpret_cast<HAny*>(p) = __builtin_convertvector(bits >> 16, H);
+    *reinterpret_cast<HAny*>(p) = __builtin_convertvector(Rounded(v) >> 16, H);
 #endif
   }
   static ENCODERD_INLINE float LoadOne(const uint16_t* p) {
@@ -115,9 +117,7 @@ struct WideBF16 {
   using Element = float;
   static constexpr bool kPrecise = false;
   static ENCODERD_INLINE void Store(F v, float* p) {
-    uint16_t narrow[kLanes];
-    BF16::Store(v, narrow);
-    F32::Store(BF16::Load(narrow), p);
+    F32::Store(reinterpret_cast<F>(BF16::Rounded(v) & 0xffff0000), p);
   }
   static ENCODERD_INLINE void StoreOne(float v, float* p) {
     uint16_t narrow;

@@ -1,6 +1,7 @@
 // The bits of the goldens' embeddings, pinned: digests.txt has a SHA-256 for
-// each instruction set and model, of fp32 vectors; of avx512_bf16, of bf16.
-// They change only where a change means them to, which CHANGELOG.md then says.
+// each instruction set and model in fp32, and in bf16 as "..._in_bf16"; those
+// of AVX-512 in bf16 are named avx512_bf16. They change only where a change
+// means them to, which CHANGELOG.md then says.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -65,8 +66,7 @@ absl::StatusOr<std::string> Embed(const Golden& golden, size_t step,
 
 class DigestTest : public testing::TestWithParam<std::string> {
  protected:
-  // digests: the name of the digests in the file.
-  void Check(Isa isa, DType dtype, const std::string& digests_of) {
+  void Check(Isa isa, DType dtype, const std::string& digest_name) {
     if (isa > cpu::DetectIsa())
       GTEST_SKIP() << "this CPU has no " << cpu::IsaName(isa);
     const TempFolder temp;
@@ -83,7 +83,7 @@ class DigestTest : public testing::TestWithParam<std::string> {
     ASSERT_THAT(bytes, IsOk());
     const auto digest = Sha256OfString(*bytes);
     ASSERT_THAT(digest, IsOk());
-    const std::string key = absl::StrCat(digests_of, " ", GetParam());
+    const std::string key = absl::StrCat(digest_name, " ", GetParam());
     const auto digests = ReadDigests();
     const auto pinned = digests.find(key);
     ASSERT_NE(pinned, digests.end())
@@ -98,6 +98,9 @@ class DigestTest : public testing::TestWithParam<std::string> {
 TEST_P(DigestTest, PortableBitsAreThePinnedOnes) {
   Check(Isa::kPortable, DType::kF32, "portable");
 }
+TEST_P(DigestTest, PortableBitsInBf16AreThePinnedOnes) {
+  Check(Isa::kPortable, DType::kBF16, "portable_in_bf16");
+}
 TEST_P(DigestTest, Avx2BitsAreThePinnedOnes) {
   Check(Isa::kAvx2, DType::kF32, "avx2");
 }
@@ -110,7 +113,7 @@ TEST_P(DigestTest, Avx512BitsAreThePinnedOnes) {
 TEST_P(DigestTest, Avx512Bf16BitsAreThePinnedOnes) {
   Check(Isa::kAvx512Bf16, DType::kBF16, "avx512_bf16");
 }
-// Multiplied as floats, by whichever way the test before did.
+// Multiplied as floats here, by vdpbf16ps above where that is fast.
 TEST_P(DigestTest, Avx512BitsInBf16AreThoseOfAvx512Bf16) {
   Check(Isa::kAvx512, DType::kBF16, "avx512_bf16");
 }

@@ -77,7 +77,8 @@ struct AttentionScratch {
     out = scores + kGroup * score_stride;
     queries = out + kGroup * value_vectors * kLanes;
     total = queries;
-    if (kWidens<E, Op>) total += kGroup * Words<E>(head_size) * Op::kBytes / 4;
+    if (kWidens<E, Op>)
+      total += kGroup * Words<E>(head_size) * Op::kLeftBytes / 4;
   }
 };
 
@@ -269,7 +270,7 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
       const int64_t end = Vectors(seen.end);
       const int64_t first_key = start * kLanes;  // of the scores
       const LeftRows group =
-          LeftOf<E, Op>(q + first * stride, stride, rows, size, queries);
+          TakeLeftRows<E, Op>(q + first * stride, stride, rows, size, queries);
       for (int64_t v = start; v < end; v += kPanel) {
         const int64_t width =
             at.key_vectors - v < kPanel ? at.key_vectors - v : kPanel;
@@ -285,9 +286,9 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
         }
       }
       float sums[kGroup];
-      SoftmaxGroup<typename Op::A>(op.reach, first, rows, n, first_key,
-                                   end - start, scale, scores, at.score_stride,
-                                   sums);
+      SoftmaxGroup<typename Op::Left>(op.reach, first, rows, n, first_key,
+                                      end - start, scale, scores,
+                                      at.score_stride, sums);
       for (int64_t v = 0; v < at.value_vectors; v += kPanel) {
         const int64_t width =
             at.value_vectors - v < kPanel ? at.value_vectors - v : kPanel;

@@ -52,7 +52,7 @@ const ProductKernels& ProductsFor(DType dtype, Isa isa) {
 
 class CpuDevice : public Device {
  public:
-  // int8: the products of weights that allow 8 bits; null: as the others.
+  // int8: the products of weights that allow 8 bits; null: those of the dtype.
   CpuDevice(DType dtype, Isa isa, const ProductKernels* int8,
             std::shared_ptr<Team> team)
       : kernels_(KernelsFor(dtype, isa)),

@@ -2,11 +2,12 @@
 //
 //   out [R, C * kLanes] = a [R, k words] b [k words, C * kLanes]
 //
-// A word is 32 bits: one float, or a pair of bf16, multiplied and added as a
-// pair (vdpbf16ps) or one after the other as floats, to which a's are widened
-// before. b is a packed panel; a is read as it lies, one word broadcast for
-// every row and step. R * C accumulators stay in registers: for
-// each step C loads of b and R broadcasts feed R * C fused multiply-adds.
+// A word is 32 bits: a float, or a pair of bf16. vdpbf16ps multiplies a pair at
+// once; otherwise its two are multiplied one after the other as floats, to
+// which a's are widened before. b is a packed panel; of a one word is broadcast
+// for every row and step. R * C accumulators stay in registers: for each step
+// (or half of a pair) C loads of b and R broadcasts feed R * C fused
+// multiply-adds.
 //
 // Each output is one sum in the order of k, whatever R and C are: how rows and
 // columns are divided never changes a bit.
@@ -25,11 +26,11 @@ namespace ENCODERD_ISA {
 constexpr int kPanel = kAccumulators >= 20 ? 4 : 2;  // vectors of a wide panel
 
 // What a word of a and a word of b add to a sum, by kParts multiply-adds:
-// Step<0>, then Step<1>, with the parts of b's word. A: the elements of a's
-// rows, kBytes for each word.
+// Step<0>, then Step<1>, with Part<0> and Part<1> of b's word. Left: the
+// elements of a, of which kLeftBytes count as a word.
 struct WholeWords {
   static constexpr int kParts = 1;
-  static constexpr int64_t kBytes = 4;
+  static constexpr int64_t kLeftBytes = 4;
 
   template <int kPart>
   static ENCODERD_INLINE F Part(F word) {
@@ -38,7 +39,7 @@ struct WholeWords {
 };
 
 struct MultiplyAddF32 : WholeWords {
-  using A = F32;
+  using Left = F32;
 
   template <int kPart>
   static ENCODERD_INLINE F Step(F sum, const char* a, F b) {
@@ -50,12 +51,12 @@ struct MultiplyAddF32 : WholeWords {
 
 // Pairs of bf16, by multiply-adds of floats. The bits are those of vdpbf16ps,
 // which adds the second product of a pair before the first, each rounded once
-// (Intel's manual; tests compare them), save that it takes numbers below
-// 2^-126 for zeros.
+// (Intel's manual; tests compare them), except that it treats numbers below
+// 2^-126 as zeros. Part 0 is the second of a pair.
 struct MultiplyAddPairs {
-  using A = WideBF16;
+  using Left = WideBF16;
   static constexpr int kParts = 2;
-  static constexpr int64_t kBytes = 8;
+  static constexpr int64_t kLeftBytes = 8;
 
   template <int kPart>
   static ENCODERD_INLINE F Part(F word) {
@@ -70,7 +71,7 @@ struct MultiplyAddPairs {
 
 #if defined(__AVX512BF16__)
 struct MultiplyAddBF16 : WholeWords {
-  using A = BF16;
+  using Left = BF16;
 
   template <int kPart>
   static ENCODERD_INLINE F Step(F sum, const char* a, F b) {
@@ -140,7 +141,7 @@ ENCODERD_INLINE void DotBlock(const Dot& dot, const char* next) {
   F sum[R][C] = {};
   for (int64_t step = 0; step < dot.k; ++step) {
     if (next != nullptr) __builtin_prefetch(next + step * Ahead::kLine, 0, 2);
-    const char* const a = dot.a + step * Op::kBytes;
+    const char* const a = dot.a + step * Op::kLeftBytes;
     const float* const b = dot.b + step * C * kLanes;
     DotPart<Op, 0>(a, dot.a_stride_bytes, b, sum);
     if constexpr (Op::kParts == 2)

@@ -107,6 +107,8 @@ inline constexpr Kernels kTable = {
     ToFloat<E>,
 };
 
+// A template, so that only sources that call it compile these tables.
+template <typename...>
 ENCODERD_INLINE const Kernels* TableOf(DType dtype) {
   if (dtype == DType::kF32) return &kTable<F32, MultiplyAddF32>;
   return &kTable<BF16, MultiplyAddPairs>;

@@ -8,7 +8,7 @@ namespace encoderd {
 namespace cpu {
 
 #ifdef ENCODERD_ISA
-const Kernels* Avx2Kernels(DType dtype) { return isa_avx2::TableOf(dtype); }
+const Kernels* Avx2Kernels(DType dtype) { return isa_avx2::TableOf<>(dtype); }
 #else
 const Kernels* Avx2Kernels(DType) { return nullptr; }
 #endif

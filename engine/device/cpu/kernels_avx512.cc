@@ -1,5 +1,4 @@
-// The kernels for AVX-512; compiled with the flags of that instruction
-// set.
+// The kernels for AVX-512; compiled with the flags of that instruction set.
 #if defined(__AVX512F__)
 #define ENCODERD_ISA isa_avx512
 #endif
@@ -9,7 +8,9 @@ namespace encoderd {
 namespace cpu {
 
 #ifdef ENCODERD_ISA
-const Kernels* Avx512Kernels(DType dtype) { return isa_avx512::TableOf(dtype); }
+const Kernels* Avx512Kernels(DType dtype) {
+  return isa_avx512::TableOf<>(dtype);
+}
 #else
 const Kernels* Avx512Kernels(DType) { return nullptr; }
 #endif

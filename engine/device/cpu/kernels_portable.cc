@@ -6,7 +6,7 @@ namespace encoderd {
 namespace cpu {
 
 const Kernels* PortableKernels(DType dtype) {
-  return isa_portable::TableOf(dtype);
+  return isa_portable::TableOf<>(dtype);
 }
 
 }  // namespace cpu

@@ -4,6 +4,8 @@
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_PACK_ROWS_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_PACK_ROWS_H_
 
+#include <type_traits>
+
 #include "engine/device/cpu/simd.h"
 
 namespace encoderd {
@@ -22,24 +24,24 @@ ENCODERD_INLINE int64_t Words(int64_t count) {
 
 // Whether Op multiplies rows of other elements than E.
 template <typename E, typename Op>
-constexpr bool kWidens = sizeof(typename Op::A::Element) !=
-                         sizeof(typename E::Element);
+constexpr bool kWidens = !std::is_same_v<typename Op::Left, E>;
 
 struct LeftRows {
   const char* at;
   int64_t stride_bytes;
 };
 
-// rows [n,size] (stride in elements) as Op takes them on the left. wide: of
-// n * Words<E>(size) * Op::kBytes, if they are widened.
+// rows [n,size] (stride in elements) as Op takes them on the left. wide:
+// scratch of n * Words<E>(size) * Op::kLeftBytes bytes; unused if no rows are
+// widened.
 template <typename E, typename Op>
-inline LeftRows LeftOf(const typename E::Element* rows, int64_t stride,
-                       int64_t n, int64_t size, float* wide) {
+inline LeftRows TakeLeftRows(const typename E::Element* rows, int64_t stride,
+                             int64_t n, int64_t size, float* wide) {
   if constexpr (!kWidens<E, Op>) {
     return {reinterpret_cast<const char*>(rows),
             stride * static_cast<int64_t>(sizeof(rows[0]))};
   } else {
-    const int64_t bytes = Words<E>(size) * Op::kBytes;
+    const int64_t bytes = Words<E>(size) * Op::kLeftBytes;
     const int64_t count = bytes / 4;
     for (int64_t r = 0; r < n; ++r) {
       float* const to = wide + r * count;

@@ -72,10 +72,11 @@ inline int64_t BlockOfWords(int64_t words) {
 // A block of x that is widened: [rows, block].
 template <typename E, typename Op>
 int64_t WideBytes(int64_t rows, int64_t words) {
-  return kWidens<E, Op> ? rows * BlockOfWords(words) * Op::kBytes : 0;
+  return kWidens<E, Op> ? rows * BlockOfWords(words) * Op::kLeftBytes : 0;
 }
 
-// That, and the sums of all blocks but the last: [rows, whole panels].
+// The widened block, and the sums of all blocks but the last: [rows, whole
+// panels].
 template <typename E, typename Op>
 int64_t ProductScratchBytes(int64_t rows, int64_t in, int64_t out) {
   const int64_t words = Words<E>(in);
@@ -128,12 +129,12 @@ ENCODERD_INLINE void FinishRow(const Function& function, const float* tile,
   }
 }
 
-// One part of a panel with all rows: `steps` words from word k on, of which
-// `left` has the rows'.
+// One part of a panel with all rows: `steps` words from word k on; left_rows:
+// those words of x.
 template <typename E, typename Op>
 inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
-                         const LeftRows& left, const Panel& panel, int64_t k,
-                         int64_t steps, Ahead ahead, float* sums,
+                         const LeftRows& left_rows, const Panel& panel,
+                         int64_t k, int64_t steps, Ahead ahead, float* sums,
                          int64_t sums_stride, typename E::Element* y) {
   using Element = typename E::Element;
   const int64_t in = weights.in, out = weights.out;
@@ -142,8 +143,8 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
   float tile[kTileRows * kProductColumns];
   for (int64_t r = 0; r < x.rows; r += kTileRows) {
     const int64_t rows = x.rows - r < kTileRows ? x.rows - r : kTileRows;
-    Dot dot = {left.at + r * left.stride_bytes,
-               left.stride_bytes,
+    Dot dot = {left_rows.at + r * left_rows.stride_bytes,
+               left_rows.stride_bytes,
                panel.weights + k * panel.vectors * kLanes,
                0,
                tile,
@@ -153,7 +154,7 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
       dot.k = steps - done < kSumWords<E> ? steps - done : kSumWords<E>;
       dot.add = done > 0;
       DotPanel<Op>(panel.vectors, rows, dot, &ahead);
-      dot.a += dot.k * Op::kBytes;
+      dot.a += dot.k * Op::kLeftBytes;
       dot.b += dot.k * panel.vectors * kLanes;
       done += dot.k;
     } while (done < steps);
@@ -189,8 +190,8 @@ void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
   float* const sums = wide + WideBytes<E, Op>(x.rows, words) / 4;
   for (int64_t k = 0; k == 0 || k < whole; k += block) {
     const int64_t steps = whole - k < block ? whole - k : block;
-    const LeftRows rows = LeftOf<E, Op>(from + k * kInWord, weights.in, x.rows,
-                                        steps * kInWord, wide);
+    const LeftRows left_rows = TakeLeftRows<E, Op>(
+        from + k * kInWord, weights.in, x.rows, steps * kInWord, wide);
     for (int64_t p = 0; p < count; ++p) {
       const int64_t column = (first + p) * kProductColumns;
       const int64_t left = Vectors(weights.out - column);
@@ -208,7 +209,7 @@ void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
         ahead = {reinterpret_cast<const char*>(next),
                  reinterpret_cast<const char*>(next + steps * width)};
       }
-      MultiplyPart<E, Op>(weights, x, rows, panel, k, steps, ahead,
+      MultiplyPart<E, Op>(weights, x, left_rows, panel, k, steps, ahead,
                           sums + p * kProductColumns, count * kProductColumns,
                           static_cast<Element*>(y.data) + column);
     }

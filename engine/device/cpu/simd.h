@@ -76,7 +76,7 @@ struct F32 {
 struct BF16 {
   using Element = uint16_t;
   static constexpr bool kPrecise = false;
-  // v's bits, of which the upper half is rounded.
+  // v rounded, in the upper half; the lower one is of no use.
   static ENCODERD_INLINE U Rounded(F v) {
     const U bits = reinterpret_cast<U>(v);
     return v == v ? bits + 0x7fff + ((bits >> 16) & 1) : U{} + kNan;
@@ -109,10 +109,11 @@ struct BF16 {
   }
 
  private:
-  static constexpr uint32_t kNan = 0x7fc00000;  // which rounding would carry on
+  static constexpr uint32_t kNan =
+      0x7fc00000;  // rounding would change its sign
 };
 
-// bf16 as floats, which multiply-adds of floats take: rounded alike.
+// Floats rounded to bf16, which multiply-adds of floats take.
 struct WideBF16 {
   using Element = float;
   static constexpr bool kPrecise = false;

@@ -131,5 +131,11 @@ TEST_F(CpuInfoTest, AmxIsFoundOnlyWhereLinuxListsIt) {
   EXPECT_TRUE(listed || !HasIsa(Isa::kAvx512Amx));
 }
 
+TEST(HasFastBf16Test, IsTrueOnlyWithTheInstructionsAndNotOnIntel) {
+  if (!HasFastBf16()) return;
+  EXPECT_GE(DetectIsa(), Isa::kAvx512Bf16);
+  EXPECT_EQ(CpuModelName().find("Intel"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace encoderd::cpu

@@ -19,6 +19,7 @@
 namespace encoderd {
 namespace cpu {
 
+// In bf16 the instruction's, even where the device prefers floats.
 inline const Kernels& KernelsOf(const TestDevice& device) {
   if (device.isa >= Isa::kAvx512Bf16) return *Avx512Bf16Kernels();
   if (device.isa == Isa::kAvx512) return *Avx512Kernels(device.dtype);

@@ -1,5 +1,4 @@
-// bf16 multiplied as floats gives the bits of vdpbf16ps, if no number is below
-// 2^-126.
+// bf16 multiplied as floats gives the bits of vdpbf16ps.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,12 +19,14 @@ namespace {
 
 class PairsKernelTest : public ::testing::Test {
  protected:
+  static constexpr int64_t kGuard = 256;  // bytes after the scratch
+
   void SetUp() override {
     if (DetectIsa() < Isa::kAvx512Bf16 || Avx512Bf16Kernels() == nullptr)
       GTEST_SKIP() << "this CPU has no avx512_bf16";
   }
 
-  // bf16 of either sign, between 2^-exponents and 2^exponents.
+  // bf16 of either sign; `exponents`: how far their magnitudes spread.
   std::string Random(int64_t count, int32_t exponents) {
     std::uniform_int_distribution<int32_t> exponent(-exponents, exponents);
     std::uniform_real_distribution<float> fraction(-2, 2);
@@ -47,24 +48,41 @@ class PairsKernelTest : public ::testing::Test {
     const auto product = Product::Create(kernels, weights, activation);
     EXPECT_TRUE(product.ok()) << product.status();
     if (!product.ok()) return "";
-    const AlignedBuffer scratch(product->scratch_bytes(rows));
+    const int64_t bytes = product->scratch_bytes(rows);
+    const AlignedBuffer scratch(bytes + kGuard);
+    std::memset(static_cast<char*>(scratch.data()) + bytes, 0x5a, kGuard);
     std::string y(rows * out * 2, '\0');
-    product->Run({x.data(), rows, in, DType::kBF16},
-                 {y.data(), rows, out, DType::kBF16}, scratch.data());
+    // By parts of the panels, as threads share them.
+    const int64_t panels = product->panels(), parts = rows < 9 ? 3 : 1;
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t first = panels * part / parts;
+      product->RunPanels({x.data(), rows, in, DType::kBF16}, first,
+                         panels * (part + 1) / parts - first,
+                         {y.data(), rows, out, DType::kBF16}, scratch.data());
+    }
+    EXPECT_EQ(std::string(static_cast<char*>(scratch.data()) + bytes, kGuard),
+              std::string(kGuard, 0x5a));
     return y;
   }
 
   static std::string Attend(const Kernels& kernels, std::string qkv, int64_t n,
                             int64_t heads, int64_t size, Reach reach) {
     std::string context(n * heads * size * 2, '\0');
-    const AlignedBuffer scratch(kernels.attention_scratch_bytes(n, size));
+    const int64_t bytes = kernels.attention_scratch_bytes(n, size);
+    const AlignedBuffer scratch(bytes + kGuard);
+    std::memset(static_cast<char*>(scratch.data()) + bytes, 0x5a, kGuard);
+    const std::vector<float> biases(heads * (2 * n + kBiasPadding), 0.25f);
     AttentionOp op;
+    op.bias = biases.data() + n;
+    op.bias_stride = static_cast<int32_t>(2 * n + kBiasPadding);
     op.qkv = {qkv.data(), n, 3 * heads * size, DType::kBF16};
     op.heads = static_cast<int32_t>(heads);
     op.head_size = static_cast<int32_t>(size);
     op.reach = reach;
     op.context = {context.data(), n, heads * size, DType::kBF16};
     static_cast<const Kernel<AttentionOp>&>(kernels).run(op, scratch.data());
+    EXPECT_EQ(std::string(static_cast<char*>(scratch.data()) + bytes, kGuard),
+              std::string(kGuard, 0x5a));
     return context;
   }
 
@@ -112,15 +130,13 @@ TEST_F(PairsKernelTest, AttentionHasTheBitsOfTheInstruction) {
   }
 }
 
-// Scratch for the widened rows must not grow with the batch.
-TEST_F(PairsKernelTest, TakesScratchForOneBlockOfRows) {
-  const Kernels& kernels = *Avx512Kernels(DType::kBF16);
-  EXPECT_LE(kernels.product_scratch_bytes(kProductRows, 1024, 1024),
-            kProductRows * 1024 * 4);
-  EXPECT_LE(
-      kernels.product_scratch_bytes(kProductRows, 4096, 1024) -
-          Avx512Bf16Kernels()->product_scratch_bytes(kProductRows, 4096, 1024),
-      kProductRows * 1024 * 4);
+TEST(ProductScratchTest, WidensOneBlockOfColumnsAtATime) {
+  const Kernels& kernels = *PortableKernels(DType::kBF16);
+  const auto bytes = [&](int64_t in) {
+    return kernels.product_scratch_bytes(kProductRows, in, 0);
+  };
+  EXPECT_EQ(bytes(1024), kProductRows * 1024 * 4);
+  EXPECT_LE(bytes(4096), kProductRows * (1024 + kernels.panel_columns) * 4);
 }
 
 }  // namespace

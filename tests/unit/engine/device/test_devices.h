@@ -32,11 +32,9 @@ inline std::vector<TestDevice> TestDevices() {
   const cpu::Isa best = cpu::DetectIsa();
   for (cpu::Isa isa :
        {cpu::Isa::kPortable, cpu::Isa::kAvx2, cpu::Isa::kAvx512}) {
-    if (isa <= best) devices.push_back({isa, DType::kF32});
-  }
-  // Those of kAvx512 have the bits of kAvx512Bf16 (pairs_kernel_test.cc).
-  for (cpu::Isa isa : {cpu::Isa::kPortable, cpu::Isa::kAvx2}) {
-    if (isa <= best) devices.push_back({isa, DType::kBF16});
+    if (isa > best) continue;
+    devices.push_back({isa, DType::kF32});
+    devices.push_back({isa, DType::kBF16});
   }
   if (best >= cpu::Isa::kAvx512Bf16)
     devices.push_back({cpu::Isa::kAvx512Bf16, DType::kBF16});
@@ -48,7 +46,7 @@ inline std::vector<TestDevice> TestDevices() {
 // The same, and the one whose products multiply int8.
 inline std::vector<TestDevice> TestDevicesAndInt8() {
   std::vector<TestDevice> devices = TestDevices();
-  if (devices.back().dtype == DType::kBF16 && cpu::HasVnni())
+  if (cpu::DetectIsa() >= cpu::Isa::kAvx512Bf16 && cpu::HasVnni())
     devices.push_back({cpu::Isa::kAvx512Bf16, DType::kBF16, true});
   return devices;
 }

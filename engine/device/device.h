@@ -119,9 +119,8 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  virtual std::string name()
-      const = 0;                    // "cpu (AMD EPYC ..., avx512_bf16)"
-  virtual DType dtype() const = 0;  // of products and activations
+  virtual std::string name() const = 0;  // "cpu (AMD EPYC ..., avx512_bf16)"
+  virtual DType dtype() const = 0;       // of products and activations
   // What its products multiply: the dtype's name, or "fp8" or "int8" if those
   // of weights that allow 8 bits do.
   virtual std::string products() const { return DTypeName(dtype()); }

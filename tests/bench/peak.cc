@@ -82,8 +82,7 @@ struct Loop {
 
 Loop LoopFor(DType dtype, cpu::Isa isa) {
 #if defined(__x86_64__)
-  if (dtype == DType::kBF16 && isa >= cpu::Isa::kAvx512Bf16 &&
-      cpu::HasFastBf16())
+  if (dtype == DType::kBF16 && cpu::HasFastBf16(isa))
     return {Bf16Steps, kChains * 64.0};
   if (isa >= cpu::Isa::kAvx512) return {Avx512Steps, kChains * 32.0};
   if (isa >= cpu::Isa::kAvx2) return {Avx2Steps, kChains / 2 * 16.0};

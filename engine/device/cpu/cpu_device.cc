@@ -20,8 +20,7 @@ namespace {
 // dtype: kF32 or kBF16.
 const Kernels& KernelsFor(DType dtype, Isa isa) {
   const Kernels* kernels = nullptr;
-  if (dtype == DType::kBF16 && isa >= Isa::kAvx512Bf16 && HasFastBf16())
-    kernels = Avx512Bf16Kernels();
+  if (dtype == DType::kBF16 && HasFastBf16(isa)) kernels = Avx512Bf16Kernels();
   if (kernels == nullptr && isa >= Isa::kAvx512) kernels = Avx512Kernels(dtype);
   if (kernels == nullptr && isa >= Isa::kAvx2) kernels = Avx2Kernels(dtype);
   return kernels == nullptr ? *PortableKernels(dtype) : *kernels;

@@ -135,10 +135,11 @@ bool HasVnni() {
 #endif
 }
 
-bool HasFastBf16() {
+bool HasFastBf16(Isa isa) {
+  if (isa < Isa::kAvx512Bf16) return false;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  return DetectIsa() >= Isa::kAvx512Bf16 && !__builtin_cpu_is("intel");
+  return !__builtin_cpu_is("intel");
 #else
   return false;
 #endif

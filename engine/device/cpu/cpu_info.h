@@ -31,11 +31,11 @@ bool HasIsa(Isa isa);
 // Whether it multiplies 8-bit integers in vectors of 512 bits (avx512_vnni).
 bool HasVnni();
 
-// Whether this CPU multiplies bf16 faster by its instruction for pairs
-// (vdpbf16ps) than by multiply-adds of floats. Intel's take two cycles for each
-// vector of pairs, in which they do four multiply-adds: measured on a Xeon of
-// 2023 (Emerald Rapids).
-bool HasFastBf16();
+// Whether this CPU multiplies bf16 faster by an instruction of `isa`, which it
+// has, for pairs (vdpbf16ps) than by multiply-adds of floats. Intel's take two
+// cycles for each vector of pairs, in which they do four multiply-adds:
+// measured on a Xeon of 2023 (Emerald Rapids).
+bool HasFastBf16(Isa isa);
 
 // "AMD EPYC 9654 96-Core Processor", "Arm Neoverse-N1"; "unknown CPU" where the
 // system does not say. An arm64 kernel gives numbers only, which a table here

@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "engine/device/cpu/element_wise_kernel.h"
 #include "engine/device/cpu/simd.h"
 
 namespace encoderd {
@@ -45,11 +46,8 @@ inline LeftRows TakeLeftRows(const typename E::Element* rows, int64_t stride,
     const int64_t count = bytes / 4;
     for (int64_t r = 0; r < n; ++r) {
       float* const to = wide + r * count;
-      const typename E::Element* const from = rows + r * stride;
-      int64_t i = 0;
-      for (; i + kLanes <= size; i += kLanes)
-        F32::Store(E::Load(from + i), to + i);
-      for (; i < count; ++i) to[i] = i < size ? E::LoadOne(from + i) : 0;
+      ToFloat<E>(rows + r * stride, size, to);
+      for (int64_t i = size; i < count; ++i) to[i] = 0;
     }
     return {reinterpret_cast<const char*>(wide), bytes};
   }

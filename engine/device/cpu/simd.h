@@ -109,8 +109,8 @@ struct BF16 {
   }
 
  private:
-  static constexpr uint32_t kNan =
-      0x7fc00000;  // rounding would change its sign
+  // For any NaN, whose sign rounding could change.
+  static constexpr uint32_t kNan = 0x7fc00000;
 };
 
 // Floats rounded to bf16, which multiply-adds of floats take.

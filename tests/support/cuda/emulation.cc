@@ -230,7 +230,10 @@ void Together(const char* name, void* slot, void (*function)(void* const*)) {
       thread.fiber.Leave();
       return;
     }
-    if (other.wait != Wait::kWarp || std::strcmp(other.doing, name) != 0) {
+    const bool same =
+        other.wait == Wait::kWarp &&
+        (other.doing == name || std::strcmp(other.doing, name) == 0);
+    if (!same) {
       std::fprintf(stderr, "one lane is in %s, another in %s\n", name,
                    other.doing);
       Check(false, "a warp's lanes do different things");

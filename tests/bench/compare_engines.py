@@ -39,12 +39,7 @@ from workloads import batch_sizes, few, flops, padded, sequences
 # Of two values of unit vectors: rounding in fp32, and in bf16.
 AGREES = {"fp32": 1e-4, "bf16": 2e-2}
 PASSES_SECONDS = 0.5
-# What caps the instructions of oneDNN (in OpenVINO and PyTorch), of PyTorch's
-# own kernels, and of MKL.
-CAPS = {"avx2": {"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2",
-                 "ATEN_CPU_CAPABILITY": "avx2",
-                 "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
-        "avx512_amx": {}}  # peers use it unasked
+ISAS = ["avx2", "avx512_amx"]  # avx512_amx: peers use it unasked
 
 
 class Encoderd:
@@ -297,6 +292,20 @@ def opened_peers(options):
     return available
 
 
+def hide_newer_than_avx2(bench):
+    """Starts this program again, if need be, where CPUID tells of no more than
+    AVX2. Settings of the libraries would not do: OpenVINO computes most of its
+    products in a library that asks the CPU alone, and so does ONNX Runtime."""
+    hider = os.path.join(os.path.dirname(os.path.abspath(bench)),
+                         "libcap_cpuid.so")
+    if os.environ.get("LD_PRELOAD") == hider:
+        return
+    if not os.path.exists(hider):
+        sys.exit(f"--isa=avx2 needs {hider}: build cap_cpuid (x86-64 only)")
+    os.environ["LD_PRELOAD"] = hider
+    os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bench", required=True, help="path of engine_bench")
@@ -309,9 +318,8 @@ def main():
         dict.fromkeys(kind.__name__ for kind, _ in peers.PEERS)),
         help="those to compare with, all together in memory; Torch, which the "
         "others' vectors are held against, is always there")
-    parser.add_argument("--isa", choices=CAPS, help="the best instructions "
-                        "that an engine may use; ONNX Runtime knows no such "
-                        "cap and uses all")
+    parser.add_argument("--isa", choices=ISAS, help="the best instructions "
+                        "that an engine may use, encoderd or a peer")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cores", type=int,
                         default=len(os.sched_getaffinity(0)))
@@ -324,7 +332,8 @@ def main():
     options.name = os.path.basename(options.model.rstrip("/"))
     print(f"{platform.machine()}, {options.cores} cores", file=sys.stderr)
     options.device = f"cpu:{options.isa}" if options.isa else "cpu"
-    os.environ.update(CAPS.get(options.isa, {}))  # before a peer is loaded
+    if options.isa == "avx2":
+        hide_newer_than_avx2(options.bench)
     with tempfile.TemporaryDirectory() as scratch:
         if options.model in random_model.SHAPES:
             random_model.write(options.model, scratch, options.layers)

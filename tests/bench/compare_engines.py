@@ -21,6 +21,7 @@ and writes one JSON object a row: losing rows too.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import platform
@@ -39,7 +40,8 @@ from workloads import batch_sizes, few, flops, padded, sequences
 # Of two values of unit vectors: rounding in fp32, and in bf16.
 AGREES = {"fp32": 1e-4, "bf16": 2e-2}
 PASSES_SECONDS = 0.5
-ISAS = ["avx2", "avx512_amx"]  # avx512_amx: peers use it unasked
+# arch_prctl(2) of x86-64.
+SYS_ARCH_PRCTL, ARCH_GET_CPUID = 158, 0x1011
 
 
 class Encoderd:
@@ -292,18 +294,27 @@ def opened_peers(options):
     return available
 
 
+def cpuid_faults():
+    """Whether this thread's CPUID traps: libhide_isa answers."""
+    return (platform.machine() == "x86_64" and
+            ctypes.CDLL(None).syscall(SYS_ARCH_PRCTL, ARCH_GET_CPUID, 0) == 0)
+
+
 def hide_newer_than_avx2(bench):
-    """Starts this program again, if need be, where CPUID tells of no more than
-    AVX2. Settings of the libraries would not do: OpenVINO computes most of its
-    products in a library that asks the CPU alone, and so does ONNX Runtime."""
-    hider = os.path.join(os.path.dirname(os.path.abspath(bench)),
-                         "libcap_cpuid.so")
-    if os.environ.get("LD_PRELOAD") == hider:
+    """Starts this program again where CPUID reports nothing newer than AVX2,
+    unless it does so already. The libraries' settings are not enough: OpenVINO
+    and ONNX Runtime compute most products in one that queries CPUID itself."""
+    if cpuid_faults():
         return
+    hider = os.path.join(os.path.dirname(os.path.abspath(bench)),
+                         "libhide_isa.so")
+    others = os.environ.get("LD_PRELOAD", "")
+    if hider in others.split(":"):
+        sys.exit(f"--isa=avx2: LD_PRELOAD={others} has no effect")
     if not os.path.exists(hider):
-        sys.exit(f"--isa=avx2 needs {hider}: build cap_cpuid (x86-64 only)")
-    os.environ["LD_PRELOAD"] = hider
-    os.execv(sys.executable, [sys.executable, *sys.argv])
+        sys.exit(f"--isa=avx2 needs {hider}: build hide_isa (x86-64 only)")
+    os.environ["LD_PRELOAD"] = f"{hider}:{others}" if others else hider
+    os.execv(sys.executable, sys.orig_argv)
 
 
 def main():
@@ -318,13 +329,16 @@ def main():
         dict.fromkeys(kind.__name__ for kind, _ in peers.PEERS)),
         help="those to compare with, all together in memory; Torch, which the "
         "others' vectors are held against, is always there")
-    parser.add_argument("--isa", choices=ISAS, help="the best instructions "
-                        "that an engine may use, encoderd or a peer")
+    parser.add_argument("--isa", choices=["avx2", "avx512_amx"],
+                        help="avx2: hide newer instructions from all engines; "
+                        "avx512_amx: let encoderd use AMX, as peers do")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--cores", type=int,
                         default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", help="file for the JSON rows, appended")
     options = parser.parse_args()
+    if options.isa == "avx2":
+        hide_newer_than_avx2(options.bench)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"],
                             cwd=os.path.dirname(os.path.abspath(__file__)),
                             capture_output=True, text=True, check=False)
@@ -332,8 +346,6 @@ def main():
     options.name = os.path.basename(options.model.rstrip("/"))
     print(f"{platform.machine()}, {options.cores} cores", file=sys.stderr)
     options.device = f"cpu:{options.isa}" if options.isa else "cpu"
-    if options.isa == "avx2":
-        hide_newer_than_avx2(options.bench)
     with tempfile.TemporaryDirectory() as scratch:
         if options.model in random_model.SHAPES:
             random_model.write(options.model, scratch, options.layers)

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """What compare_engines.py asks of the engines, and what it counts."""
 
+import os
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 import compare_engines
 import workloads
@@ -53,6 +56,38 @@ class CompareEnginesTest(unittest.TestCase):
         attention = 4 * 4 * workloads.pairs(MODERN, 1)
         self.assertEqual(workloads.flops(MODERN, [[1]]) - attention,
                          4 * 2 * (4 * 16 + 3 * 20))
+
+    def start_again(self, faults, built, preloaded=""):
+        """What hide_newer_than_avx2 starts, or the error; None: nothing."""
+        with tempfile.TemporaryDirectory() as folder:
+            hider = os.path.join(folder, "libhide_isa.so")
+            if built:
+                with open(hider, "w", encoding="utf-8"):
+                    pass
+            preloaded = preloaded.replace("HIDER", hider)
+            with mock.patch.object(compare_engines, "cpuid_faults",
+                                   return_value=faults), \
+                    mock.patch.dict(os.environ, LD_PRELOAD=preloaded), \
+                    mock.patch("os.execv") as execv:
+                try:
+                    compare_engines.hide_newer_than_avx2(
+                        os.path.join(folder, "engine_bench"))
+                except SystemExit as error:
+                    return str(error)
+                if not execv.called:
+                    return None
+                self.assertEqual(execv.call_args.args,
+                                 (sys.executable, sys.orig_argv))
+                return os.environ["LD_PRELOAD"].replace(hider, "HIDER")
+
+    def test_avx2_starts_again_with_newer_instructions_hidden(self):
+        self.assertIsNone(self.start_again(True, False))
+        self.assertEqual(self.start_again(False, True), "HIDER")
+        self.assertEqual(self.start_again(False, True, "/lib/other.so"),
+                         "HIDER:/lib/other.so")
+        self.assertIn("has no effect",
+                      self.start_again(False, True, "HIDER"))
+        self.assertIn("build hide_isa", self.start_again(False, False))
 
 
 if __name__ == "__main__":

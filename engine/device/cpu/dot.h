@@ -135,42 +135,35 @@ ENCODERD_INLINE void DotPart(const char* a, int64_t a_stride_bytes,
   }
 }
 
-// sum += a word of each row by one of each vector of b.
-template <typename Op, int R, int C>
-ENCODERD_INLINE void DotStep(const char* a, int64_t a_stride_bytes,
-                             const float* b, F (&sum)[R][C]) {
-  DotPart<Op, 0>(a, a_stride_bytes, b, sum);
-  if constexpr (Op::kParts == 2) DotPart<Op, 1>(a, a_stride_bytes, b, sum);
+// The next kSteps words of each row by those of each vector of b; next: kSteps
+// lines to fetch meanwhile, or null.
+template <typename Op, int kSteps, int R, int C>
+ENCODERD_INLINE void DotSteps(Dot* dot, const char** next, F (&sum)[R][C]) {
+  if (*next != nullptr) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kSteps; ++i)
+      __builtin_prefetch(*next + i * Ahead::kLine, 0, 2);
+    *next += kSteps * Ahead::kLine;
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kSteps; ++i) {
+    DotPart<Op, 0>(dot->a, dot->a_stride_bytes, dot->b, sum);
+    if constexpr (Op::kParts == 2)
+      DotPart<Op, 1>(dot->a, dot->a_stride_bytes, dot->b, sum);
+    dot->a += Op::kLeftBytes;
+    dot->b += C * kLanes;
+  }
+  dot->k -= kSteps;
 }
 
-// next: k lines to fetch, or null. Four steps at a time: a core that runs two
-// threads is short of instructions, not only of multiply-adds.
+// next: k lines to fetch, or null. Four steps for one look at the counters:
+// where two threads share a core, it issues too few instructions for all its
+// multiply-adds.
 template <typename Op, int R, int C>
-ENCODERD_INLINE void DotBlock(const Dot& dot, const char* next) {
-  constexpr int64_t kSteps = 4;
+ENCODERD_INLINE void DotBlock(Dot dot, const char* next) {
   F sum[R][C] = {};
-  const char* a = dot.a;
-  const float* b = dot.b;
-  int64_t step = 0;
-  for (; step + kSteps <= dot.k; step += kSteps) {
-    if (next != nullptr) {
-#pragma GCC unroll 4
-      for (int64_t i = 0; i < kSteps; ++i)
-        __builtin_prefetch(next + i * Ahead::kLine, 0, 2);
-      next += kSteps * Ahead::kLine;
-    }
-#pragma GCC unroll 4
-    for (int64_t i = 0; i < kSteps; ++i) {
-      DotStep<Op>(a, dot.a_stride_bytes, b, sum);
-      a += Op::kLeftBytes;
-      b += C * kLanes;
-    }
-  }
-  for (; step < dot.k; ++step) {
-    DotStep<Op>(a, dot.a_stride_bytes, b, sum);
-    a += Op::kLeftBytes;
-    b += C * kLanes;
-  }
+  while (dot.k >= 4) DotSteps<Op, 4>(&dot, &next, sum);
+  while (dot.k > 0) DotSteps<Op, 1>(&dot, &next, sum);
 #pragma GCC unroll 24
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4

@@ -68,8 +68,8 @@ class OptionsTest(RefusalTest):
                     "--only=speed: leaves nothing of --run=a; its groups: "
                     "correct",
                 ("--run=b", "--models=bert-large"):
-                    "--models=bert-large: leaves nothing of --run=b in speed; "
-                    "its models: minilm, bert-base",
+                    "--models=bert-large: leaves nothing of --run=b in speed, "
+                    "ops; its models: minilm, bert-base",
                 ("--only=serve,latency", "--models=e5-small"):
                     "--models=e5-small: leaves nothing of all runs in serve, "
                     "latency; its models: minilm, bert-base, bert-large",

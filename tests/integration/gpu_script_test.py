@@ -143,7 +143,7 @@ class GpuScriptTest(BundleTest):
 
     def test_lines_that_are_no_rows_cost_nothing(self):
         report = self.run_script(
-            "--device=cuda", "--only=speed", "--models=minilm",
+            "--device=cuda", "--only=ops", "--models=minilm",
             misdeeds="card_bench:shapes:garbage")
         shapes = [row for row in report["rows"]
                   if row["step"] == "shapes of minilm"]
@@ -153,7 +153,7 @@ class GpuScriptTest(BundleTest):
     def test_rows_before_a_program_dies_are_kept(self):
         for what in ("die", "hang"):
             report = self.run_script(
-                "--device=cuda", "--only=speed", "--models=minilm",
+                "--device=cuda", "--only=ops", "--models=minilm",
                 "--patience=0.06", code=1,
                 misdeeds=f"card_bench:shapes:{what} engine_bench:ops:{what}")
             self.only_failed(report, "shapes of minilm", "ops of minilm")

@@ -1,7 +1,8 @@
 """PyTorch's side of the run: references and baselines, as a child.
 
 Obeys the words of engine.py over a file of ids; --kind says what computes:
-  reference  transformers in fp32 on the host, one sequence at a time
+  reference  transformers in fp64, padded batches: the bits that padding
+             changes are far below those of fp32
   sdpa, flash, compile  transformers, sorted by length, padded batches
   sentence   SentenceTransformer.encode as installed, texts in, on the device
   onnx       ONNX Runtime with its CUDA provider
@@ -27,7 +28,7 @@ transformers.logging.set_verbosity_error()
 PACKAGES = ("torch", "transformers", "sentence_transformers", "flash_attn",
             "onnxruntime", "triton")
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16,
-          "bf16": torch.bfloat16}
+          "bf16": torch.bfloat16, "fp64": torch.float64}
 
 
 def version_of(package):
@@ -60,7 +61,9 @@ def padded(batch):
 def pool(states, mask):
     weights = mask.unsqueeze(-1).to(states.dtype)
     mean = (states * weights).sum(1) / weights.sum(1)
-    return torch.nn.functional.normalize(mean.float(), dim=1)
+    if mean.dtype != torch.float64:
+        mean = mean.float()
+    return torch.nn.functional.normalize(mean, dim=1)
 
 
 def batches_of(sequences, max_tokens):
@@ -82,10 +85,9 @@ class Padded:
     def __init__(self, options):
         self.device = options.device
         self.max_tokens = 65536 if self.device.startswith("cuda") else 2048
-        if options.kind == "reference":
-            self.device, self.max_tokens = "cpu", 1
+        exact = options.kind == "reference"
         attention = {"reference": None, "flash": "flash_attention_2"}
-        model = load(options.model, options.dtype,
+        model = load(options.model, "fp64" if exact else options.dtype,
                      attention.get(options.kind, "sdpa"))
         model = model.to(self.device)
         self.model = (torch.compile(model, dynamic=True)

@@ -1,9 +1,12 @@
 // One sequence's token states -> its vector, normalized if asked; or the
 // states themselves as floats.
 //
-// A block takes a sequence, a thread every 256th column, its tokens in order:
-// the sums have the order of the host's PoolStates. Bytes moved: the states
-// once. The norm is a sum of squares over the block in a fixed order.
+// A block takes a sequence, a thread a column (of more than 1024 every 1024th),
+// its tokens in order: the sums have the order of the host's PoolStates. A
+// thread's loads wait for none of its sums. Bytes moved: the states once. The
+// norm is a sum of squares over the block in a fixed order.
+#include <algorithm>
+
 #include "engine/device/cuda/kernels/elements.h"
 #include "engine/device/cuda/kernels/warp.h"
 #include "engine/device/cuda/ops.h"
@@ -12,7 +15,17 @@ namespace encoderd {
 namespace cuda {
 namespace {
 
-constexpr int32_t kThreads = 256;
+constexpr int32_t kMostThreads = 1024;
+constexpr int32_t kAtOnce = 16;  // tokens that a thread loads before it adds
+
+// The value after a column's `i`th token, from 1.
+ENCODERD_DEVICE float AddToken(float value, float next, int32_t i,
+                               Pooling kind) {
+  if (kind == Pooling::kMax) return Max(value, next);
+  if (kind == Pooling::kWeightedMean)
+    return value + static_cast<float>(i + 1) * next;
+  return value + next;
+}
 
 // The pooled value of one column; x points to its first token.
 template <typename T>
@@ -21,14 +34,15 @@ ENCODERD_DEVICE float PoolColumn(const T* x, int32_t length, int64_t stride,
   if (kind == Pooling::kCls) return ToFloat(x[0]);
   if (kind == Pooling::kLastToken) return ToFloat(x[(length - 1) * stride]);
   float value = ToFloat(x[0]);
-  for (int32_t i = 1; i < length; ++i) {
-    const float next = ToFloat(x[i * stride]);
-    if (kind == Pooling::kMax) {
-      value = Max(value, next);
-    } else if (kind == Pooling::kWeightedMean) {
-      value += static_cast<float>(i + 1) * next;
-    } else {
-      value += next;
+  for (int32_t i = 1; i < length; i += kAtOnce) {
+    const int32_t last = length - 1 - i;
+    T next[kAtOnce];
+    ENCODERD_UNROLL
+    for (int32_t k = 0; k < kAtOnce; ++k)
+      next[k] = x[(i + (k < last ? k : last)) * stride];
+    ENCODERD_UNROLL
+    for (int32_t k = 0; k < kAtOnce; ++k) {
+      if (k <= last) value = AddToken(value, ToFloat(next[k]), i + k, kind);
     }
   }
   const float count = static_cast<float>(length);
@@ -40,7 +54,7 @@ ENCODERD_DEVICE float PoolColumn(const T* x, int32_t length, int64_t stride,
 }
 
 template <typename T>
-ENCODERD_KERNEL(kThreads)
+ENCODERD_KERNEL(kMostThreads)
 PoolKernel(const T* states, const PoolWork* all, int32_t hidden, float* out) {
   AwaitEarlierKernels();
   const PoolWork work = all[BlockX()];
@@ -49,12 +63,13 @@ PoolKernel(const T* states, const PoolWork* all, int32_t hidden, float* out) {
   float* y = out + work.out_offset;
   if (work.states) {
     const int64_t count = static_cast<int64_t>(work.length) * hidden;
-    for (int64_t i = ThreadIndex(); i < count; i += kThreads)
+    for (int64_t i = ThreadIndex(); i < count; i += BlockThreads())
       y[i] = ToFloat(x[i]);
     return;
   }
   float squares = 0.0f;
-  for (int32_t column = ThreadIndex(); column < hidden; column += kThreads) {
+  for (int32_t column = ThreadIndex(); column < hidden;
+       column += BlockThreads()) {
     const float value =
         PoolColumn(x + column, work.length, hidden, work.pooling);
     squares += value * value;
@@ -65,7 +80,8 @@ PoolKernel(const T* states, const PoolWork* all, int32_t hidden, float* out) {
       Sqrt(BlockSum(squares, reinterpret_cast<float*>(SharedMemory())));
   // Each thread reads back what it wrote itself.
   const float divisor = Max(norm, 1e-12f);
-  for (int32_t column = ThreadIndex(); column < hidden; column += kThreads)
+  for (int32_t column = ThreadIndex(); column < hidden;
+       column += BlockThreads())
     y[column] = y[column] / divisor;
 }
 
@@ -79,7 +95,9 @@ int Start(const PoolOp& op, const OpStream& stream) {
   if (op.work_count == 0) return 0;
   LaunchShape shape;
   shape.blocks_x = op.work_count;
-  shape.threads = kThreads;
+  const int64_t warps = (op.x.cols + 31) / 32;
+  shape.threads =
+      static_cast<int32_t>(std::min<int64_t>(32 * warps, kMostThreads));
   shape.shared_bytes = 32 * sizeof(float);
   return WithElement(op.x.dtype, [&]<typename T>() {
     return Launch(PoolKernel<T>, shape, stream,

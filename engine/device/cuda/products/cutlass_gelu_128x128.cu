@@ -1,5 +1,4 @@
-// Two tiles at a time, one's GELU under the other's products: erff costs some
-// 27 instructions a value, about half the time of a product over 768. Blocks in
+// Two tiles at a time, one's GELU under the other's products. Blocks in
 // pairs share rows of x: neighbors along the columns, which even one tile of
 // rows has.
 #include "engine/device/cuda/products/cutlass_gelu_kernel.h"

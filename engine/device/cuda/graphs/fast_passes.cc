@@ -59,6 +59,8 @@ absl::Status FastPasses::TryGraph(const void* results, int64_t bytes,
         results, bytes, memory, stream);
   } else if (const int code = runtime_->Synchronize(stream); code != 0) {
     status = RuntimeError(runtime_, code, "trying a graph");
+  } else {
+    status = NotLost(status);
   }
   if (absl::IsDataLoss(status)) return status;
   if (status.ok()) {
@@ -88,7 +90,7 @@ absl::Status FastPasses::Replay(const std::function<absl::Status()>& launch,
   if (!CanGoOnAfter(waited)) code = waited;
   then(waited);
   if (code != 0) return RuntimeError(runtime_, code, "trying a faster path");
-  if (!status.ok()) return status;
+  if (!status.ok()) return NotLost(status);
   return std::memcmp(memory.staging, results, bytes) == 0
              ? absl::OkStatus()
              : absl::InternalError("its bits differ from a plain run");

@@ -35,6 +35,11 @@ absl::Status RuntimeError(Runtime* runtime, int code, absl::string_view what) {
                             : absl::DataLossError(message);
 }
 
+absl::Status NotLost(const absl::Status& status) {
+  return absl::IsDataLoss(status) ? absl::InternalError(status.message())
+                                  : status;
+}
+
 template <Memory kMemory>
 absl::Status Buffer<kMemory>::Take(Runtime* runtime, int64_t bytes,
                                    absl::string_view what) {

@@ -18,6 +18,11 @@ namespace cuda {
 // error.
 absl::Status RuntimeError(Runtime* runtime, int code, absl::string_view what);
 
+// `status` of a call whose stream was waited for without an error afterwards,
+// so that the device is not lost: DATA_LOSS becomes INTERNAL. cuBLASLt has the
+// same code for an algorithm that cannot run, or cannot be captured.
+absl::Status NotLost(const absl::Status& status);
+
 enum class Memory { kDevice, kPinned };
 
 template <Memory kMemory>

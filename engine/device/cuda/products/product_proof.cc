@@ -120,9 +120,7 @@ absl::Status ProductProof::RunOnce(const RunRows& run, int64_t first,
     return RuntimeError(runtime_, waited != 0 ? waited : code,
                         "proving a product");
   }
-  // Libraries call an algorithm that cannot run a lost device, too.
-  return absl::IsDataLoss(status) ? absl::InternalError(status.message())
-                                  : status;
+  return NotLost(status);
 }
 
 absl::StatusOr<const char*> ProductProof::Download(int64_t first,

@@ -114,6 +114,25 @@ TEST_F(CudaGraphTest, LeavesAStreamInOrderThatAProductMayNotCaptureOn) {
   EXPECT_EQ(runtime_->captures(), 0);
 }
 
+TEST_F(CudaGraphTest, KeepsADeviceThatOnlyALibraryCallsLost) {
+  // cuBLASLt's CUBLAS_STATUS_EXECUTION_FAILED, for what it may not capture.
+  int runs = 0, failing = 0;
+  const auto encoder =
+      BuildOdd([&](const Product& product, const void* x, int64_t rows, void* y,
+                   Stream stream) {
+        return ++runs == failing ? absl::DataLossError("a product failed")
+                                 : product.Run(x, rows, y, stream);
+      });
+  const auto session = encoder->NewSession({100}).value();
+  const PackedBatch batch = Batch({30});
+  const auto want = RunPass(session.get(), batch);
+  failing = 2 * runs + 1;  // after the second plain pass: in the capture
+  const ForwardResult second = RunPass(session.get(), batch);
+  EXPECT_EQ(second.values, want.values);
+  EXPECT_THAT(second.note, HasSubstr("a product failed"));
+  EXPECT_EQ(RunPass(session.get(), batch).values, want.values);
+}
+
 }  // namespace
 }  // namespace cuda
 }  // namespace encoderd

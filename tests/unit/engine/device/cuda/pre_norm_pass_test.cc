@@ -163,7 +163,8 @@ enum class Stream { kStays, kMoves };
 class Layer {
  public:
   explicit Layer(std::unique_ptr<Device> device) : device_(std::move(device)) {
-    const Weights w;
+    Weights w;
+    w.output.residual_follows = w.out.residual_follows = true;
     tables_ = device_->PrepareEmbeddings(w.tables, kEps).value();
     rotation_ = device_->PrepareRotation(w.cos, w.sin).value();
     first_ = device_->PrepareNorm(w.first, kEps).value();

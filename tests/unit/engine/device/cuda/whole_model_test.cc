@@ -286,7 +286,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(CudaModelTest, TellsWhatItTakesBeforeItTakesIt) {
   const auto encoder = Build(SmallShape(), DType::kBF16);
-  ASSERT_EQ(encoder->device().notes().size(), 1u);
+  ASSERT_FALSE(encoder->device().notes().empty());  // a card tells more
   EXPECT_THAT(encoder->device().notes()[0],
               ::testing::HasSubstr("the model takes"));
 }

@@ -54,7 +54,9 @@ void MeasureProducts(const std::shared_ptr<Runtime>& runtime, int32_t ordinal,
   };
   for (const ProductArgs& args : offered) {
     // Its weights are what products are created with.
-    const auto proof = ProductProof::Create(runtime.get(), args, most_rows);
+    const auto proof =
+        ProductProof::Create(runtime.get(), args, most_rows,
+                             ProofValues::kCancelling, tuned.workspace_bytes());
     if (!proof.ok()) {
       failed(args, proof.status());
       continue;

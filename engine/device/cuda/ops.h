@@ -23,13 +23,19 @@ namespace cuda {
 // Where an op is started. overlaps: its kernel may be brought to the card while
 // the one before it still runs (programmatic dependent launch; compute
 // capability 9.0 or later). It waits for that one before it touches memory, so
-// that no bits change.
+// that no bits change. workspace: what a product on this stream may overwrite,
+// ProductFactory::workspace_bytes() of device memory; null where that is 0.
 struct OpStream {
-  OpStream(void* stream, bool overlaps = false)  // NOLINT: a stream is a place
-      : stream(stream), overlaps(overlaps) {}
+  OpStream(void* stream, bool overlaps = false,  // NOLINT: a stream is a place
+           void* workspace = nullptr)
+      : stream(stream), overlaps(overlaps), workspace(workspace) {}
+  OpStream With(bool overlapping) const {
+    return OpStream(stream, overlapping, workspace);
+  }
 
   void* stream;  // a cudaStream_t
   bool overlaps;
+  void* workspace;
 };
 
 // For which virtual architecture this device's kernels were compiled, 90 for

@@ -34,15 +34,15 @@ class EmulatedProduct : public Product {
   explicit EmulatedProduct(const ProductArgs& args) : args_(args) {}
 
   absl::Status Run(const void* x, int64_t rows, void* y,
-                   Stream stream) const override {
+                   const OpStream& stream) const override {
     return RunAdding(x, rows, nullptr, y, stream);
   }
   bool adds_residual() const override { return true; }
   absl::Status RunAdding(const void* x, int64_t rows, const void* residual,
-                         void* y, Stream stream) const override {
+                         void* y, const OpStream& stream) const override {
     if (x == y || (residual != nullptr && (residual == x || residual == y)))
       return absl::InternalError("a product in place");
-    emulation::Put(stream, [=, this] {
+    emulation::Put(stream.stream, [=, this] {
       return WithElement(args_.element, [&]<typename T>() {
         Multiply(Widen<T>(x, rows), Widen<T>(args_.weight, args_.out), rows,
                  static_cast<const T*>(residual), static_cast<T*>(y));

@@ -13,21 +13,21 @@ FastPasses::FastPasses(Runtime* runtime, bool graphs, bool overlaps)
     : runtime_(runtime), graphs_on_(graphs), overlaps_on_(overlaps) {}
 
 absl::Status FastPasses::Run(const RecordedOps& ops, bool repeats,
-                             Stream stream) {
+                             const OpStream& stream) {
   entry_ = repeats && graphs_on_ ? graphs_.See(ops) : nullptr;
   if (entry_ != nullptr && entry_->graph.get() != nullptr) {
-    const int code = runtime_->LaunchGraph(entry_->graph.get(), stream);
+    const int code = runtime_->LaunchGraph(entry_->graph.get(), stream.stream);
     if (code == 0) return absl::OkStatus();
     const absl::Status why = RuntimeError(runtime_, code, "launching a graph");
     if (!CanGoOnAfter(code)) return why;
     LeaveGraphs(why);
   }
-  return RunOps(ops, runtime_, stream, overlaps_proved_);
+  return RunOps(ops, runtime_, stream.With(overlaps_proved_));
 }
 
 absl::Status FastPasses::TryFaster(const RecordedOps& ops, const void* results,
                                    int64_t bytes, const PassMemory& memory,
-                                   Stream stream) {
+                                   const OpStream& stream) {
   if (entry_ != nullptr) {
     // The first run of a list loads what a capture must find loaded.
     return entry_->seen > 1 && entry_->graph.get() == nullptr
@@ -36,8 +36,8 @@ absl::Status FastPasses::TryFaster(const RecordedOps& ops, const void* results,
   }
   if (!overlaps_on_ || overlaps_proved_) return absl::OkStatus();
   const absl::Status status =
-      Replay([&] { return RunOps(ops, runtime_, stream, /*overlaps=*/true); },
-             results, bytes, memory, stream);
+      Replay([&] { return RunOps(ops, runtime_, stream.With(true)); }, results,
+             bytes, memory, stream);
   if (absl::IsDataLoss(status)) return status;
   overlaps_proved_ = status.ok();
   if (!status.ok()) LeaveOverlaps(status);
@@ -45,19 +45,20 @@ absl::Status FastPasses::TryFaster(const RecordedOps& ops, const void* results,
 }
 
 absl::Status FastPasses::TryGraph(const void* results, int64_t bytes,
-                                  const PassMemory& memory, Stream stream) {
+                                  const PassMemory& memory,
+                                  const OpStream& stream) {
   absl::StatusOr<OwnedGraph> graph =
-      CaptureOps(entry_->ops, runtime_, stream, overlaps_on_);
+      CaptureOps(entry_->ops, runtime_, stream.With(overlaps_on_));
   absl::Status status = graph.status();
   if (status.ok()) {
     status = Replay(
         [&]() -> absl::Status {
-          const int code = runtime_->LaunchGraph(graph->get(), stream);
+          const int code = runtime_->LaunchGraph(graph->get(), stream.stream);
           return code == 0 ? absl::OkStatus()
                            : RuntimeError(runtime_, code, "trying a graph");
         },
         results, bytes, memory, stream);
-  } else if (const int code = runtime_->Synchronize(stream); code != 0) {
+  } else if (const int code = runtime_->Synchronize(stream.stream); code != 0) {
     status = RuntimeError(runtime_, code, "trying a graph");
   } else {
     status = NotLost(status);
@@ -75,18 +76,21 @@ absl::Status FastPasses::TryGraph(const void* results, int64_t bytes,
 
 absl::Status FastPasses::Replay(const std::function<absl::Status()>& launch,
                                 const void* results, int64_t bytes,
-                                const PassMemory& memory, Stream stream) {
+                                const PassMemory& memory,
+                                const OpStream& stream) {
   int code = 0;
   const auto then = [&](int next) { code = code == 0 ? next : code; };
   // What is left out must not be found done by the plain run.
   for (const PassMemory::Piece& piece : memory.scratch)
-    then(runtime_->FillWithNaNs(piece.data, piece.bytes, stream));
-  then(runtime_->FillWithNaNs(memory.output.data, memory.output.bytes, stream));
+    then(runtime_->FillWithNaNs(piece.data, piece.bytes, stream.stream));
+  then(runtime_->FillWithNaNs(memory.output.data, memory.output.bytes,
+                              stream.stream));
   absl::Status status;
   if (code == 0) status = launch();
-  then(runtime_->CopyToHost(memory.output.data, bytes, memory.staging, stream));
+  then(runtime_->CopyToHost(memory.output.data, bytes, memory.staging,
+                            stream.stream));
   // Also after an error: it tells whether the device is lost.
-  const int waited = runtime_->Synchronize(stream);
+  const int waited = runtime_->Synchronize(stream.stream);
   if (!CanGoOnAfter(waited)) code = waited;
   then(waited);
   if (code != 0) return RuntimeError(runtime_, code, "trying a faster path");

@@ -39,14 +39,15 @@ class FastPasses {
 
   bool graphs() const { return graphs_on_; }
 
-  // Puts the pass on the stream. repeats: the same list will come again, so
-  // that a graph is worth its making.
-  absl::Status Run(const RecordedOps& ops, bool repeats, Stream stream);
+  // Puts the pass on the stream, whose own `overlaps` has no say. repeats: the
+  // same list will come again, so that a graph is worth its making.
+  absl::Status Run(const RecordedOps& ops, bool repeats,
+                   const OpStream& stream);
   // After a Run that is done, with its results, `bytes` of them: tries the next
   // faster way. Only an error that loses the device is returned.
   absl::Status TryFaster(const RecordedOps& ops, const void* results,
                          int64_t bytes, const PassMemory& memory,
-                         Stream stream);
+                         const OpStream& stream);
   // What was found out since the last call; mostly empty.
   std::string TakeNote() { return std::exchange(note_, {}); }
 
@@ -55,9 +56,9 @@ class FastPasses {
   // DATA_LOSS: it lost the device.
   absl::Status Replay(const std::function<absl::Status()>& launch,
                       const void* results, int64_t bytes,
-                      const PassMemory& memory, Stream stream);
+                      const PassMemory& memory, const OpStream& stream);
   absl::Status TryGraph(const void* results, int64_t bytes,
-                        const PassMemory& memory, Stream stream);
+                        const PassMemory& memory, const OpStream& stream);
   void LeaveGraphs(const absl::Status& why);
   void LeaveOverlaps(const absl::Status& why);
   void Note(const std::string& text);

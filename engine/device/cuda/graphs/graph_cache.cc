@@ -20,12 +20,12 @@ GraphCache::Entry* GraphCache::See(const RecordedOps& ops) {
 }
 
 absl::StatusOr<OwnedGraph> CaptureOps(const RecordedOps& ops, Runtime* runtime,
-                                      Stream stream, bool overlaps) {
-  int code = runtime->BeginCapture(stream);
+                                      const OpStream& stream) {
+  int code = runtime->BeginCapture(stream.stream);
   if (code != 0) return RuntimeError(runtime, code, "beginning a capture");
-  const absl::Status status = RunOps(ops, runtime, stream, overlaps);
+  const absl::Status status = RunOps(ops, runtime, stream);
   Graph captured = nullptr;
-  code = runtime->EndCapture(stream, &captured);
+  code = runtime->EndCapture(stream.stream, &captured);
   OwnedGraph graph(runtime, captured);
   if (!status.ok()) return status;
   if (code != 0) return RuntimeError(runtime, code, "ending a capture");

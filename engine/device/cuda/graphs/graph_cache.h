@@ -39,7 +39,7 @@ class GraphCache {
 // A graph of the ops. Nothing of them is done, and the stream is as before,
 // also after an error.
 absl::StatusOr<OwnedGraph> CaptureOps(const RecordedOps& ops, Runtime* runtime,
-                                      Stream stream, bool overlaps = false);
+                                      const OpStream& stream);
 
 }  // namespace cuda
 }  // namespace encoderd

@@ -16,9 +16,9 @@ struct Starter {
     const Product& product =
         *static_cast<const CudaLinear&>(*op.weights).product;
     if (op.residual == nullptr)
-      return product.Run(op.x.data, op.x.rows, op.y.data, stream.stream);
+      return product.Run(op.x.data, op.x.rows, op.y.data, stream);
     return product.RunAdding(op.x.data, op.x.rows, op.residual, op.y.data,
-                             stream.stream);
+                             stream);
   }
   template <typename O>
   absl::Status operator()(const O& op) const {
@@ -50,15 +50,15 @@ bool QuantizeInNorm(const QuantizeRowsOp& op, RecordedOps* ops) {
   return true;
 }
 
-absl::Status RunOp(const RecordedOp& op, Runtime* runtime, Stream stream,
-                   bool overlaps) {
-  return std::visit(Starter{runtime, OpStream(stream, overlaps)}, op);
+absl::Status RunOp(const RecordedOp& op, Runtime* runtime,
+                   const OpStream& stream) {
+  return std::visit(Starter{runtime, stream}, op);
 }
 
-absl::Status RunOps(const RecordedOps& ops, Runtime* runtime, Stream stream,
-                    bool overlaps) {
+absl::Status RunOps(const RecordedOps& ops, Runtime* runtime,
+                    const OpStream& stream) {
   for (const RecordedOp& op : ops) {
-    absl::Status status = RunOp(op, runtime, stream, overlaps);
+    absl::Status status = RunOp(op, runtime, stream);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

@@ -33,14 +33,13 @@ bool AddInProduct(const Matrix& x, const Matrix& residual, RecordedOps* ops);
 // and is true: the op itself is then not needed.
 bool QuantizeInNorm(const QuantizeRowsOp& op, RecordedOps* ops);
 
-// Puts an op on the stream: its error, with its name. overlaps: as OpStream has
-// it.
-absl::Status RunOp(const RecordedOp& op, Runtime* runtime, Stream stream,
-                   bool overlaps = false);
+// Puts an op on the stream: its error, with its name.
+absl::Status RunOp(const RecordedOp& op, Runtime* runtime,
+                   const OpStream& stream);
 
 // All of them, up to the first that fails.
-absl::Status RunOps(const RecordedOps& ops, Runtime* runtime, Stream stream,
-                    bool overlaps = false);
+absl::Status RunOps(const RecordedOps& ops, Runtime* runtime,
+                    const OpStream& stream);
 
 }  // namespace cuda
 }  // namespace encoderd

@@ -74,7 +74,8 @@ class CudaDevice : public Device {
     limits.model = sizes;
     const int64_t model_bytes =
         ModelBytes(weights, dtype(), context_->operands);
-    const SessionPlan plan = PlanSession(limits, dtype(), context_->operands);
+    const SessionPlan plan = PlanSession(limits, dtype(), context_->operands,
+                                         context_->workspace_bytes);
     AddNote(absl::StrCat(
         "the model takes ", BytesText(model_bytes), " of the card, a session ",
         BytesText(plan.device_bytes()), " and ", BytesText(plan.pinned_bytes()),
@@ -328,6 +329,7 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(
   auto context = std::make_shared<Context>();
   context->ordinal = ordinal;
   context->graphs = graphs;
+  context->workspace_bytes = products->workspace_bytes();
   if (dtype == "auto" || dtype == "bf16") {
     context->dtype = DType::kBF16;
   } else if (dtype == "fp16") {

@@ -33,7 +33,8 @@ CudaExecutor::CudaExecutor(std::shared_ptr<Context> context,
     : context_(std::move(context)),
       runtime_(*context_->runtime),
       limits_(limits),
-      plan_(PlanSession(limits, context_->dtype, context_->operands)),
+      plan_(PlanSession(limits, context_->dtype, context_->operands,
+                        context_->workspace_bytes)),
       attention_rule_{context_->dtype, limits.model.head_size(),
                       PathsFor(limits.model, *context_)},
       passes_(&runtime_, context_->graphs, context_->overlaps) {}
@@ -65,6 +66,8 @@ absl::StatusOr<std::unique_ptr<Executor>> CudaExecutor::Create(
   take(&executor->output_staging_, plan.output_bytes, "results");
   if (plan.quantized_bytes > 0)
     take(&executor->quantized_, plan.quantized_bytes, "rows in e4m3");
+  if (plan.workspace_bytes > 0)
+    take(&executor->workspace_, plan.workspace_bytes, "products' workspace");
   if (!status.ok()) return status;
   return std::unique_ptr<Executor>(std::move(executor));
 }
@@ -246,14 +249,14 @@ absl::Status CudaExecutor::Finish(ForwardResult* result) {
   const bool observed = context_->observe_ops != nullptr;
   if (!Failed()) {
     Record(observed ? RunObserved()
-                    : passes_.Run(ops_, bucket_ && bytes > 0, stream_.get()));
+                    : passes_.Run(ops_, bucket_ && bytes > 0, stream()));
   }
   Download(bytes);
   if (!Failed() && bytes > 0) {
     std::memcpy(result->values.data(), output_staging_.data(), bytes);
     if (!observed) {
       Record(passes_.TryFaster(ops_, result->values.data(), bytes, Written(),
-                               stream_.get()));
+                               stream()));
     }
   }
   const std::string note = passes_.TakeNote();
@@ -269,6 +272,8 @@ PassMemory CudaExecutor::Written() const {
     memory.scratch.push_back({matrix.memory.data(), matrix.bytes});
   if (plan_.quantized_bytes > 0)
     memory.scratch.push_back({quantized_.data(), plan_.quantized_bytes});
+  if (plan_.workspace_bytes > 0)
+    memory.scratch.push_back({workspace_.data(), plan_.workspace_bytes});
   memory.output = {output_.data(), plan_.output_bytes};
   memory.staging = output_staging_.as<char>();
   return memory;
@@ -287,7 +292,7 @@ absl::Status CudaExecutor::RunObserved() {
   int code = mark(0);
   absl::Status status;
   for (size_t i = 0; i < ops_.size() && status.ok() && code == 0; ++i) {
-    status = RunOp(ops_[i], &runtime_, stream_.get());
+    status = RunOp(ops_[i], &runtime_, stream());
     if (status.ok()) code = mark(i + 1);
   }
   if (status.ok() && code == 0) code = runtime_.Synchronize(stream_.get());

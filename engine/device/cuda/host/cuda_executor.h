@@ -45,6 +45,7 @@ struct Context {
   std::optional<std::vector<Reach>> proved_reaches;
   // Of the products whose weights bear it.
   Operands operands = Operands::kElement;
+  int64_t workspace_bytes = 0;  // of its products, for each Executor
   // Whether LayerNorm itself writes the rows in e4m3 that a product reads next
   // (norm_proof.h); else a QuantizeRowsOp does.
   bool fused_e4m3 = true;
@@ -94,6 +95,9 @@ class CudaExecutor : public Executor {
   // Op by op, each timed by events, for context_->observe_ops.
   absl::Status RunObserved();
   PassMemory Written() const;
+  OpStream stream() const {
+    return OpStream(stream_.get(), false, workspace_.data());
+  }
 
   // Constant after Create.
   const std::shared_ptr<Context> context_;
@@ -104,6 +108,7 @@ class CudaExecutor : public Executor {
   OwnedStream stream_;
   DeviceBuffer batch_memory_, output_;
   DeviceBuffer quantized_;  // what a product in e4m3 multiplies
+  DeviceBuffer workspace_;  // what products overwrite
   PinnedBuffer batch_staging_, output_staging_;
   struct Activations {
     DeviceBuffer memory;

@@ -68,7 +68,7 @@ BatchLayout LayOutBatch(int64_t rows, int64_t attention_work,
 }
 
 SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
-                        Operands operands) {
+                        Operands operands, int64_t workspace_bytes) {
   const int64_t tokens = limits.max_batch_tokens;
   const ModelSizes& model = limits.model;
   SessionPlan plan;
@@ -80,6 +80,7 @@ SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
   plan.activation_bytes = model.scratch_columns() * tokens * DTypeBytes(dtype);
   if (operands == Operands::kE4m3)
     plan.quantized_bytes = E4m3RowsBytes(tokens, model.hidden_size);
+  plan.workspace_bytes = workspace_bytes;
   return plan;
 }
 

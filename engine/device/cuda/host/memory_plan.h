@@ -42,16 +42,19 @@ struct SessionPlan {
   // and the feed-forward layer's inner rows.
   int64_t activation_bytes = 0;
   int64_t quantized_bytes = 0;  // rows of states in e4m3, if products take them
+  int64_t workspace_bytes = 0;  // of products
 
   int64_t device_bytes() const {
-    return batch_bytes + output_bytes + activation_bytes + quantized_bytes;
+    return batch_bytes + output_bytes + activation_bytes + quantized_bytes +
+           workspace_bytes;
   }
   int64_t pinned_bytes() const { return batch_bytes + output_bytes; }
 };
 // Buckets of CUDA graphs (graph_bucket.h) need no more: they keep within the
 // limits. What CUDA itself takes for a graph is not in it.
 SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
-                        Operands operands = Operands::kElement);
+                        Operands operands = Operands::kElement,
+                        int64_t workspace_bytes = 0);
 
 // OK, or RESOURCE_EXHAUSTED with the numbers: the model and `sessions` of its
 // Sessions must fit in what is free.

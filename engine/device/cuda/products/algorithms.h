@@ -28,14 +28,16 @@ class AlgorithmLibrary {
  public:
   virtual ~AlgorithmLibrary() = default;
   virtual std::string name() const = 0;  // "cuBLASLt 130000"
-  // Algorithms without workspace or partial sums that the library offers for
-  // `rows` rows, its first choice first; may be empty. UNIMPLEMENTED: it has no
-  // such products.
+  // What its products may overwrite as they run (OpStream::workspace).
+  virtual int64_t workspace_bytes() const { return 0; }
+  // Algorithms without partial sums, with at most that workspace, that the
+  // library offers for `rows` rows, its first choice first; may be empty.
+  // UNIMPLEMENTED: it has no such products.
   virtual absl::StatusOr<std::vector<Algorithm>> Candidates(
       const ProductArgs& args, int64_t rows) = 0;
   // OK when `algorithm`, bytes from anywhere, computes `args` at each of these
-  // counts of rows, without workspace or partial sums; INVALID_ARGUMENT when it
-  // does not; else the check itself failed.
+  // counts of rows, in that workspace and without partial sums;
+  // INVALID_ARGUMENT when it does not; else the check itself failed.
   virtual absl::Status Check(const ProductArgs& args,
                              const Algorithm& algorithm,
                              absl::Span<const int64_t> rows) = 0;

@@ -43,12 +43,12 @@ class BucketedProduct : public Product {
         adds_residual_(adds_residual) {}
 
   absl::Status Run(const void* x, int64_t rows, void* y,
-                   Stream stream) const override {
+                   const OpStream& stream) const override {
     return Part(rows).Run(x, rows, y, stream);
   }
   bool adds_residual() const override { return adds_residual_; }
   absl::Status RunAdding(const void* x, int64_t rows, const void* residual,
-                         void* y, Stream stream) const override {
+                         void* y, const OpStream& stream) const override {
     return Part(rows).RunAdding(x, rows, residual, y, stream);
   }
 

@@ -15,6 +15,9 @@ namespace cuda {
 namespace {
 
 constexpr int kAnswers = 8;  // to each question
+// On an H200 all algorithms for 16 bits took 4 bytes of it, once a product has
+// more tiles than the card has multiprocessors.
+constexpr size_t kWorkspaceBytes = size_t{1} << 20;
 
 // Row-major y [T,out] = x [T,in] W^T is, column by column,
 // y' [out,T] = (W' [in,out])^T x' [in,T].
@@ -30,15 +33,17 @@ class CublasLtProduct : public Product {
         operation_(*library_) {}
 
   absl::Status Describe();
-  // What the library offers for `rows` rows, its first choice first.
-  absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> Ask(int64_t rows) const;
+  // What the library offers for `rows` rows and at most this workspace, its
+  // first choice first.
+  absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> Ask(
+      int64_t rows, size_t workspace_bytes) const;
   absl::Status Check(const cublasLtMatmulAlgo_t& algorithm,
                      absl::Span<const int64_t> counts) const;
   void Use(const cublasLtMatmulAlgo_t& algorithm) { algorithm_ = algorithm; }
   const cublasLtMatmulAlgo_t& algorithm() const { return algorithm_; }
 
   absl::Status Run(const void* x, int64_t rows, void* y,
-                   Stream stream) const override {
+                   const OpStream& stream) const override {
     return Multiply(x, rows, nullptr, y, stream);
   }
   bool adds_residual() const override {
@@ -46,14 +51,14 @@ class CublasLtProduct : public Product {
            args_.epilogue == Epilogue::kNone;
   }
   absl::Status RunAdding(const void* x, int64_t rows, const void* residual,
-                         void* y, Stream stream) const override {
+                         void* y, const OpStream& stream) const override {
     return Multiply(x, rows, residual, y, stream);
   }
 
  private:
   // residual null: none is added.
   absl::Status Multiply(const void* x, int64_t rows, const void* residual,
-                        void* y, Stream stream) const;
+                        void* y, const OpStream& stream) const;
 
   const std::shared_ptr<const Handle> library_;
   const ProductArgs args_;
@@ -66,7 +71,7 @@ class CublasLtProduct : public Product {
 
 absl::Status CublasLtProduct::Multiply(const void* x, int64_t rows,
                                        const void* residual, void* y,
-                                       Stream stream) const {
+                                       const OpStream& stream) const {
   const CublasLt& lt = library_->lt;
   Layout from(lt), to(lt);
   cublasStatus_t status = from.Make(x_type_, args_.in, rows);
@@ -87,8 +92,10 @@ absl::Status CublasLtProduct::Multiply(const void* x, int64_t rows,
   return library_->Check(
       lt.cublasLtMatmul(library_->handle, e4m3 ? own.get() : operation_.get(),
                         &one, args_.weight, weight_.get(), x, from.get(),
-                        &added, c, to.get(), y, to.get(), &algorithm_, nullptr,
-                        0, static_cast<cudaStream_t>(stream)),
+                        &added, c, to.get(), y, to.get(), &algorithm_,
+                        stream.workspace,
+                        stream.workspace == nullptr ? 0 : kWorkspaceBytes,
+                        static_cast<cudaStream_t>(stream.stream)),
       "a product");
 }
 
@@ -100,9 +107,9 @@ absl::Status CublasLtProduct::Describe() {
   return status;
 }
 
-// Without workspace and partial sums the order of a row's sum is fixed by the
-// algorithm alone. -2 splits is stream-K, whose partial sums depend on the
-// tiles that a product has.
+// Without partial sums the order of a row's sum is fixed by the algorithm
+// alone; ProductProof shows it. -2 splits is stream-K, whose partial sums
+// depend on the tiles that a product has.
 bool AddsNoPartialSums(const CublasLt& lt,
                        const cublasLtMatmulAlgo_t& algorithm) {
   int32_t split = 0;
@@ -126,7 +133,7 @@ bool Refuses(cublasStatus_t checked) {
 }
 
 absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> CublasLtProduct::Ask(
-    int64_t rows) const {
+    int64_t rows, size_t workspace_bytes) const {
   const CublasLt& lt = library_->lt;
   Layout from(lt), to(lt);
   absl::Status status =
@@ -143,7 +150,7 @@ absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> CublasLtProduct::Ask(
                             preference, attribute, &value, sizeof(value)),
                         "a preference"));
   };
-  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{0});
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{workspace_bytes});
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
          uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE});
   for (const auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
@@ -190,8 +197,11 @@ absl::Status CublasLtProduct::Check(const cublasLtMatmulAlgo_t& algorithm,
     status = library_->Check(checked, "checking an algorithm");
     if (Refuses(checked)) return absl::InvalidArgumentError(status.message());
     if (!status.ok()) return status;
-    if (result.workspaceSize != 0)
-      return absl::InvalidArgumentError("it takes workspace");
+    if (result.workspaceSize > kWorkspaceBytes) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "it takes ", result.workspaceSize, " bytes of workspace for ", rows,
+          " rows; at most ", kWorkspaceBytes));
+    }
   }
   return absl::OkStatus();
 }
@@ -210,6 +220,10 @@ class CublasLtLibrary : public AlgorithmLibrary {
     return absl::StrCat("cuBLASLt ", handle_->lt.cublasLtGetVersion());
   }
 
+  int64_t workspace_bytes() const override {
+    return static_cast<int64_t>(kWorkspaceBytes);
+  }
+
   absl::StatusOr<std::vector<Algorithm>> Candidates(const ProductArgs& args,
                                                     int64_t rows) override {
     if (args.epilogue == Epilogue::kBiasGeluErf)
@@ -217,11 +231,17 @@ class CublasLtLibrary : public AlgorithmLibrary {
     CublasLtProduct product(handle_, args);
     absl::Status status = product.Describe();
     if (!status.ok()) return status;
-    const auto answers = product.Ask(rows);
-    if (!answers.ok()) return answers.status();
     std::vector<Algorithm> candidates;
-    for (const cublasLtMatmulAlgo_t& answer : *answers)
-      candidates.push_back(BytesOf(answer));
+    for (const size_t workspace_bytes : {size_t{0}, kWorkspaceBytes}) {
+      const auto answers = product.Ask(rows, workspace_bytes);
+      if (!answers.ok()) return answers.status();
+      for (const cublasLtMatmulAlgo_t& answer : *answers) {
+        Algorithm algorithm = BytesOf(answer);
+        if (std::find(candidates.begin(), candidates.end(), algorithm) ==
+            candidates.end())
+          candidates.push_back(std::move(algorithm));
+      }
+    }
     return candidates;
   }
 

@@ -66,7 +66,7 @@ class CutlassProduct : public Product {
       : parts_(std::move(parts)), tile_(tile), args_(args) {}
 
   absl::Status Run(const void* x, int64_t rows, void* y,
-                   Stream stream) const override {
+                   const OpStream& stream) const override {
     if (rows == 0) return absl::OkStatus();
     if (rows < 0 || rows > kMaxSize) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -81,7 +81,7 @@ class CutlassProduct : public Product {
     args.x = x;
     args.y = y;
     args.rows = static_cast<int32_t>(rows);
-    const int code = tile_.start(args, stream);
+    const int code = tile_.start(args, stream.stream);
     if (code == 0) return absl::OkStatus();
     const std::string message =
         absl::StrCat("CUTLASS ", tile_.name, ": ", parts_->error_text(code));

@@ -15,16 +15,17 @@ namespace {
 constexpr double kSteepest = 1.13;  // of GELU
 
 ProductProof::RunRows Of(const Product& product) {
-  return [&product](const void* x, int64_t rows, void* y, Stream stream) {
-    return product.Run(x, rows, y, stream);
-  };
+  return
+      [&product](const void* x, int64_t rows, void* y, const OpStream& stream) {
+        return product.Run(x, rows, y, stream);
+      };
 }
 
 // The product, then bias and GELU in a separate pass. bias: float, on the card.
 ProductProof::RunRows PlainGelu(const Product& plain, const ProductArgs& args,
                                 const void* bias, Runtime* runtime) {
   return [=, &plain](const void* x, int64_t rows, void* y,
-                     Stream stream) -> absl::Status {
+                     const OpStream& stream) -> absl::Status {
     absl::Status status = plain.Run(x, rows, y, stream);
     if (!status.ok()) return status;
     const BiasActivationOp activation = {Activation::kGeluErf,
@@ -129,11 +130,13 @@ absl::Status GeluProducts::Prove(const ProductArgs& args) {
   if (!plain_chosen.ok()) return plain_chosen.status();
 
   const int64_t rows = std::min(ProductProof::kPeriod, most_rows_);
-  const auto plain_proof = ProductProof::Create(runtime_.get(), plain_args,
-                                                rows, ProofValues::kTypical);
+  const auto plain_proof =
+      ProductProof::Create(runtime_.get(), plain_args, rows,
+                           ProofValues::kTypical, plain_->workspace_bytes());
   if (!plain_proof.ok()) return plain_proof.status();
   const auto fused_proof =
-      ProductProof::Create(runtime_.get(), args, rows, ProofValues::kTypical);
+      ProductProof::Create(runtime_.get(), args, rows, ProofValues::kTypical,
+                           fused_->workspace_bytes());
   if (!fused_proof.ok()) return fused_proof.status();
   const auto plain = plain_->Create((*plain_proof)->args());
   if (!plain.ok()) return plain.status();

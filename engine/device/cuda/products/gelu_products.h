@@ -10,6 +10,7 @@
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_GELU_PRODUCTS_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_GELU_PRODUCTS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -48,6 +49,9 @@ class GeluProducts : public ProductFactory {
   absl::StatusOr<std::unique_ptr<Product>> Create(
       const ProductArgs& args) override;
   std::string name() const override;
+  int64_t workspace_bytes() const override {
+    return std::max(plain_->workspace_bytes(), fused_->workspace_bytes());
+  }
   std::vector<std::string> TakeNotes() override;
 
  private:

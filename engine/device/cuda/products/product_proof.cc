@@ -29,13 +29,17 @@ std::string MicrosecondsText(double seconds) {
 }
 
 ProductProof::ProductProof(Runtime* runtime, const ProductArgs& args,
-                           int64_t most_rows)
-    : runtime_(runtime), args_(args), most_rows_(most_rows) {}
+                           int64_t most_rows, int64_t workspace_bytes)
+    : runtime_(runtime),
+      args_(args),
+      most_rows_(most_rows),
+      workspace_bytes_(workspace_bytes) {}
 
 absl::StatusOr<std::unique_ptr<ProductProof>> ProductProof::Create(
     Runtime* runtime, const ProductArgs& args, int64_t most_rows,
-    ProofValues values) {
-  auto proof = absl::WrapUnique(new ProductProof(runtime, args, most_rows));
+    ProofValues values, int64_t workspace_bytes) {
+  auto proof = absl::WrapUnique(
+      new ProductProof(runtime, args, most_rows, workspace_bytes));
   const absl::Status status = proof->Take(values);
   if (!status.ok()) return status;
   return proof;
@@ -76,6 +80,7 @@ absl::Status ProductProof::Take(ProofValues values) {
   take(&x_, x_bytes / period() * most_rows_);
   take(&some_x_, x_bytes);
   take(&y_, most_rows_ * row_bytes());
+  if (workspace_bytes_ > 0) take(&workspace_, workspace_bytes_);
   take(&staging_, period() * row_bytes());
   put(&weight_, weight);
   put(&bias_, bias);
@@ -110,10 +115,14 @@ absl::Status ProductProof::RunOnce(const RunRows& run, int64_t first,
                                    int64_t rows) {
   const absl::StatusOr<const void*> x = Rows(first, rows);
   if (!x.ok()) return x.status();
-  const int code =
+  int code =
       runtime_->FillWithNaNs(y_.data(), rows * row_bytes(), stream_.get());
+  if (code == 0 && workspace_bytes_ > 0) {
+    code = runtime_->FillWithNaNs(workspace_.data(), workspace_bytes_,
+                                  stream_.get());
+  }
   absl::Status status;
-  if (code == 0) status = run(*x, rows, y_.data(), stream_.get());
+  if (code == 0) status = run(*x, rows, y_.data(), stream());
   // Also after an error of the run: it tells whether the device is lost.
   const int waited = runtime_->Synchronize(stream_.get());
   if (waited != 0 || code != 0) {
@@ -192,9 +201,10 @@ absl::StatusOr<std::string> ProductProof::Block(const RunRows& run) {
 }
 
 ProductProof::RunRows ProductProof::Plain(const Product& product) {
-  return [&product](const void* x, int64_t rows, void* y, Stream stream) {
-    return product.Run(x, rows, y, stream);
-  };
+  return
+      [&product](const void* x, int64_t rows, void* y, const OpStream& stream) {
+        return product.Run(x, rows, y, stream);
+      };
 }
 
 absl::StatusOr<ProductProof::RunRows> ProductProof::Adding(
@@ -210,7 +220,7 @@ absl::StatusOr<ProductProof::RunRows> ProductProof::Adding(
     residual = some_residual_.data();
   }
   return RunRows([&product, residual](const void* x, int64_t count, void* y,
-                                      Stream stream) {
+                                      const OpStream& stream) {
     return product.RunAdding(x, count, residual, y, stream);
   });
 }
@@ -279,7 +289,7 @@ absl::StatusOr<double> ProductProof::Seconds(const RunRows& run, int64_t rows) {
     const absl::StatusOr<double> seconds = timer_.Seconds(
         [&]() -> absl::Status {
           for (int i = 0; i < runs; ++i) {
-            absl::Status ran = run(*x, rows, y_.data(), stream_.get());
+            absl::Status ran = run(*x, rows, y_.data(), stream());
             if (!ran.ok()) return ran;
           }
           return absl::OkStatus();

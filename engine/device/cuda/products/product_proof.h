@@ -33,15 +33,16 @@ class ProductProof {
 
   // Puts y for x [rows,in] on the stream.
   using RunRows = std::function<absl::Status(const void* x, int64_t rows,
-                                             void* y, Stream stream)>;
+                                             void* y, const OpStream& stream)>;
 
-  // Memory for products like `args` of up to most_rows rows, and for residuals
-  // where args.residual.
+  // Memory for products like `args` of up to most_rows rows, for residuals
+  // where args.residual, and for what their products may overwrite.
   // RESOURCE_EXHAUSTED: it cannot be had. Two proofs of the same sizes and kind
   // have the same values.
   static absl::StatusOr<std::unique_ptr<ProductProof>> Create(
       Runtime* runtime, const ProductArgs& args, int64_t most_rows,
-      ProofValues values = ProofValues::kCancelling);
+      ProofValues values = ProofValues::kCancelling,
+      int64_t workspace_bytes = 0);
 
   // `args`, with the weights and the bias of the proof.
   const ProductArgs& args() const { return args_; }
@@ -78,7 +79,8 @@ class ProductProof {
   double Bias(int64_t column) const { return bias_values_[column]; }
 
  private:
-  ProductProof(Runtime* runtime, const ProductArgs& args, int64_t most_rows);
+  ProductProof(Runtime* runtime, const ProductArgs& args, int64_t most_rows,
+               int64_t workspace_bytes);
   absl::Status Take(ProofValues values);
   // x for `rows` rows from row `first` on.
   absl::StatusOr<const void*> Rows(int64_t first, int64_t rows);
@@ -101,13 +103,17 @@ class ProductProof {
                                  int64_t rows);
   int64_t period() const { return std::min(kPeriod, most_rows_); }
   int64_t row_bytes() const;
+  OpStream stream() const {
+    return OpStream(stream_.get(), false, workspace_.data());
+  }
 
   Runtime* const runtime_;
   ProductArgs args_;
-  const int64_t most_rows_;
+  const int64_t most_rows_, workspace_bytes_;
   OwnedStream stream_;
   EventTimer timer_;
   DeviceBuffer x_, some_x_, y_, weight_, bias_, residual_, some_residual_;
+  DeviceBuffer workspace_;
   PinnedBuffer staging_;
   // x's and the residual's, as the card has them.
   std::vector<char> period_rows_, period_residual_;

@@ -51,14 +51,14 @@ class Product {
   virtual ~Product() = default;
   // Thread-safe. x and y must not alias.
   virtual absl::Status Run(const void* x, int64_t rows, void* y,
-                           Stream stream) const = 0;
+                           const OpStream& stream) const = 0;
   // Whether RunAdding serves.
   virtual bool adds_residual() const { return false; }
   // y = epilogue(x weight^T) + residual [rows,out], of the element, in one
   // rounding; for an epilogue of a bias or none. residual may not be x or y.
   virtual absl::Status RunAdding(const void* x, int64_t rows,
                                  const void* residual, void* y,
-                                 Stream stream) const {
+                                 const OpStream& stream) const {
     return absl::UnimplementedError("this product adds no residual");
   }
 };
@@ -71,6 +71,8 @@ class ProductFactory {
       const ProductArgs& args) = 0;
   // "cuBLASLt 130000": for the device's name.
   virtual std::string name() const = 0;
+  // Of device memory that OpStream::workspace must have for its products.
+  virtual int64_t workspace_bytes() const { return 0; }
   // For the log: how algorithms were chosen, since the last call.
   virtual std::vector<std::string> TakeNotes() { return {}; }
 };

@@ -90,7 +90,8 @@ absl::StatusOr<ProductChoice> TunedProducts::Choose(const ProductArgs& args) {
   refused_ = 0;
   faster_.clear();
   absl::StatusOr<std::unique_ptr<ProductProof>> proof =
-      ProductProof::Create(runtime_.get(), args, most_rows_);
+      ProductProof::Create(runtime_.get(), args, most_rows_,
+                           ProofValues::kCancelling, workspace_bytes());
   if (!proof.ok()) {
     return absl::Status(
         proof.status().code(),

@@ -55,6 +55,9 @@ class TunedProducts : public ProductFactory {
   absl::StatusOr<std::unique_ptr<Product>> Create(
       const ProductArgs& args) override;
   std::string name() const override { return library_->name(); }
+  int64_t workspace_bytes() const override {
+    return library_->workspace_bytes();
+  }
   std::vector<std::string> TakeNotes() override { return store_->TakeNotes(); }
 
   // What products like `args` are served by; made at the first Create.

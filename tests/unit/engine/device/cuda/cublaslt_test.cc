@@ -30,6 +30,8 @@ struct Product1 {  // a call of cublasLtMatmul
   float beta;
   const void* c;
   const void* d;
+  const void* workspace;
+  size_t workspace_bytes;
 };
 
 // What the functions below have been told, and answer with. They are plain
@@ -37,6 +39,7 @@ struct Product1 {  // a call of cublasLtMatmul
 struct Fake {
   std::vector<Offered> offered;
   std::map<int, uint32_t> preferences;
+  std::vector<uint32_t> workspaces;  // that algorithms were asked for with
   std::vector<Product1> products;
   int alive = 0;  // handles, descriptions, layouts, preferences
 };
@@ -65,6 +68,8 @@ cublasStatus_t FakeSetPreference(cublasLtMatmulPreference_t,
   uint32_t number = 0;
   std::memcpy(&number, value, std::min(bytes, sizeof(number)));
   fake.preferences[name] = number;
+  if (name == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
+    fake.workspaces.push_back(number);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -110,8 +115,10 @@ cublasStatus_t FakeMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void*,
                           cublasLtMatrixLayout_t, const void* beta,
                           const void* c, cublasLtMatrixLayout_t, void* d,
                           cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*,
-                          void*, size_t, cudaStream_t) {
-  fake.products.push_back({*static_cast<const float*>(beta), c, d});
+                          void* workspace, size_t workspace_bytes,
+                          cudaStream_t) {
+  fake.products.push_back(
+      {*static_cast<const float*>(beta), c, d, workspace, workspace_bytes});
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -197,7 +204,7 @@ TEST_F(CublasLtTest, OffersNothingThatAddsPartialSums) {
   EXPECT_TRUE(library_->Check(kArgs, Bytes(4), {1}).ok());
 }
 
-TEST_F(CublasLtTest, AsksForTheAlignmentThatOperandsHaveAndNoWorkspace) {
+TEST_F(CublasLtTest, AsksForTheAlignmentThatOperandsHave) {
   fake.offered.resize(1);
   EXPECT_THAT(Candidates(), SizeIs(1));
   for (const auto name : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
@@ -205,18 +212,40 @@ TEST_F(CublasLtTest, AsksForTheAlignmentThatOperandsHaveAndNoWorkspace) {
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     EXPECT_EQ(fake.preferences.at(name), uint32_t{kOperandAlignment});
-  EXPECT_EQ(fake.preferences.at(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES), 0U);
+}
+
+TEST_F(CublasLtTest, PrefersNoWorkspaceAndTakesNoMoreThanItTells) {
+  fake.offered.resize(2);
+  EXPECT_THAT(Candidates(), ElementsAre(0, 1));  // each once
+  EXPECT_THAT(fake.workspaces, ElementsAre(0, library_->workspace_bytes()));
+  fake.offered[1].workspace = library_->workspace_bytes();
+  EXPECT_TRUE(library_->Check(kArgs, Bytes(1), {1}).ok());
+  ++fake.offered[1].workspace;
+  EXPECT_EQ(library_->Check(kArgs, Bytes(1), {7}).message(),
+            "it takes 1048577 bytes of workspace for 7 rows; at most 1048576");
+}
+
+TEST_F(CublasLtTest, LetsAProductOverwriteTheWorkspaceOfItsStream) {
+  fake.offered.resize(1);
+  const auto product = library_->Create(kArgs, Bytes(0)).value();
+  char x = 0, y = 0, workspace = 0;
+  ASSERT_TRUE(
+      product->Run(&x, 3, &y, OpStream(nullptr, false, &workspace)).ok());
+  ASSERT_TRUE(product->Run(&x, 3, &y, nullptr).ok());
+  ASSERT_THAT(fake.products, SizeIs(2));
+  EXPECT_EQ(fake.products[0].workspace, &workspace);
+  EXPECT_EQ(fake.products[0].workspace_bytes, library_->workspace_bytes());
+  EXPECT_EQ(fake.products[1].workspace_bytes, 0U);
 }
 
 TEST_F(CublasLtTest, TellsARefusalFromACheckThatFailed) {
   fake.offered.resize(4);
   fake.offered[0].checked = CUBLAS_STATUS_NOT_SUPPORTED;
-  fake.offered[1].workspace = 1;
+  fake.offered[1].workspace = library_->workspace_bytes() + 1;
   fake.offered[2].checked = CUBLAS_STATUS_ALLOC_FAILED;
   EXPECT_TRUE(
       absl::IsInvalidArgument(library_->Check(kArgs, Bytes(0), {1, 7})));
-  EXPECT_EQ(library_->Check(kArgs, Bytes(1), {1}).message(),
-            "it takes workspace");
+  EXPECT_TRUE(absl::IsInvalidArgument(library_->Check(kArgs, Bytes(1), {1})));
   EXPECT_TRUE(absl::IsInternal(library_->Check(kArgs, Bytes(2), {1})));
   EXPECT_TRUE(library_->Check(kArgs, Bytes(3), {1, 7, 8192}).ok());
   EXPECT_TRUE(absl::IsInvalidArgument(library_->Check(kArgs, "short", {1})));

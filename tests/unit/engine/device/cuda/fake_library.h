@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/device/cuda/products/algorithms.h"
+#include "tests/support/cuda/emulated_stream.h"
 #include "tests/support/narrow.h"
 
 namespace encoderd {
@@ -44,20 +45,28 @@ class FakeProduct : public Product {
       : bench_(bench), args_(args), algorithm_(std::move(algorithm)) {}
 
   absl::Status Run(const void* x, int64_t rows, void* y,
-                   Stream stream) const override {
+                   const OpStream& stream) const override {
     return RunAdding(x, rows, nullptr, y, stream);
   }
   bool adds_residual() const override { return algorithm().adds; }
   absl::Status RunAdding(const void* x, int64_t rows, const void* residual,
-                         void* y, Stream stream) const override {
-    const bool few = rows <= 128 && algorithm().few_seconds > 0;
+                         void* y, const OpStream& stream) const override {
     ++bench_->runs;
-    bench_->now += static_cast<double>(rows) *
-                   (few ? algorithm().few_seconds : algorithm().seconds);
     if (algorithm().on_run) algorithm().on_run();
     if (!algorithm().run.ok()) return algorithm().run;
-    const auto* const added = static_cast<const uint16_t*>(residual);
-    auto* const to = static_cast<uint16_t*>(y);
+    emulation::Put(stream.stream, [=, this] {
+      Compute(rows, static_cast<const uint16_t*>(residual),
+              static_cast<uint16_t*>(y));
+      return 0;
+    });
+    return absl::OkStatus();
+  }
+
+ private:
+  void Compute(int64_t rows, const uint16_t* added, uint16_t* to) const {
+    const bool few = rows <= 128 && algorithm().few_seconds > 0;
+    bench_->now += static_cast<double>(rows) *
+                   (few ? algorithm().few_seconds : algorithm().seconds);
     for (int64_t i = 0; i < rows * args_.out; ++i) {
       const float more = added == nullptr ? 0 : emulation::FromBf16(added[i]);
       to[i] = emulation::ToBf16(algorithm().value +
@@ -65,10 +74,8 @@ class FakeProduct : public Product {
     }
     if (algorithm().lies_from > 0 && rows >= algorithm().lies_from)
       to[rows * args_.out - 1] ^= 1;
-    return absl::OkStatus();
   }
 
- private:
   const FakeAlgorithm& algorithm() const {
     return bench_->algorithms.at(algorithm_);
   }

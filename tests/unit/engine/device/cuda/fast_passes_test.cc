@@ -23,8 +23,8 @@ constexpr int kIllegalAddress = 700;
 class Numbers : public Product {
  public:
   absl::Status Run(const void* x, int64_t rows, void* y,
-                   Stream stream) const override {
-    emulation::Put(stream, [this, y] {
+                   const OpStream& stream) const override {
+    emulation::Put(stream.stream, [this, y] {
       *static_cast<float*>(y) = ++runs > wrong ? 2.0f : 1.0f;
       return 0;
     });

@@ -38,7 +38,7 @@ class WrongGeluLibrary : public EmulatedGeluLibrary {
     Changed(std::unique_ptr<Product> product, Change change)
         : product_(std::move(product)), change_(std::move(change)) {}
     absl::Status Run(const void* x, int64_t rows, void* y,
-                     Stream stream) const override {
+                     const OpStream& stream) const override {
       const absl::Status status = product_->Run(x, rows, y, stream);
       change_(rows, static_cast<uint16_t*>(y));
       return status;
@@ -142,7 +142,7 @@ class OtherFunctionLibrary : public EmulatedGeluLibrary {
  private:
   struct Other : Product {
     absl::Status Run(const void* x, int64_t rows, void* y,
-                     Stream stream) const override {
+                     const OpStream& stream) const override {
       const absl::Status status = plain->Run(x, rows, y, stream);
       std::vector<float> sums = Widen(y, rows * args.out, args.element);
       for (int64_t i = 0; i < rows * args.out; ++i) {

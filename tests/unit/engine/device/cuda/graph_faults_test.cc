@@ -79,9 +79,9 @@ TEST_F(CudaGraphTest, LosesTheDeviceAfterAnErrorOfAGraphThatStays) {
 TEST_F(CudaGraphTest, DropsAGraphThatLeavesOutWhatAProductDid) {
   // On its own stream a product is not captured; the plain run before it
   // left the right values where the replay reads.
-  const auto encoder =
-      BuildOdd([](const Product& product, const void* x, int64_t rows, void* y,
-                  Stream stream) { return product.Run(x, rows, y, nullptr); });
+  const auto encoder = BuildOdd(
+      [](const Product& product, const void* x, int64_t rows, void* y,
+         const OpStream& stream) { return product.Run(x, rows, y, nullptr); });
   const auto session = encoder->NewSession({100}).value();
   const PackedBatch batch = Batch({30});
   const auto want = RunPass(session.get(), batch);
@@ -99,7 +99,7 @@ TEST_F(CudaGraphTest, LeavesAStreamInOrderThatAProductMayNotCaptureOn) {
   const auto runtime = runtime_;
   const auto encoder =
       BuildOdd([runtime](const Product& product, const void* x, int64_t rows,
-                         void* y, Stream stream) {
+                         void* y, const OpStream& stream) {
         DeviceBuffer memory;
         absl::Status status = memory.Take(runtime.get(), 256, "a workspace");
         return status.ok() ? product.Run(x, rows, y, stream) : status;
@@ -119,7 +119,7 @@ TEST_F(CudaGraphTest, KeepsADeviceThatOnlyALibraryCallsLost) {
   int runs = 0, failing = 0;
   const auto encoder =
       BuildOdd([&](const Product& product, const void* x, int64_t rows, void* y,
-                   Stream stream) {
+                   const OpStream& stream) {
         return ++runs == failing ? absl::DataLossError("a product failed")
                                  : product.Run(x, rows, y, stream);
       });

@@ -25,8 +25,11 @@ constexpr int kStreamCaptureUnsupported = 900;
 class OddProducts : public EmulatedProducts {
  public:
   using Run = std::function<absl::Status(const Product& product, const void* x,
-                                         int64_t rows, void* y, Stream stream)>;
-  explicit OddProducts(Run run) : run_(std::move(run)) {}
+                                         int64_t rows, void* y,
+                                         const OpStream& stream)>;
+  explicit OddProducts(Run run, int64_t workspace_bytes = 0)
+      : run_(std::move(run)), workspace_bytes_(workspace_bytes) {}
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
   absl::StatusOr<std::unique_ptr<Product>> Create(
       const ProductArgs& args) override {
     return std::unique_ptr<Product>(
@@ -38,13 +41,14 @@ class OddProducts : public EmulatedProducts {
     Odd(std::unique_ptr<Product> product, OddProducts::Run run)
         : product(std::move(product)), run(std::move(run)) {}
     absl::Status Run(const void* x, int64_t rows, void* y,
-                     Stream stream) const override {
+                     const OpStream& stream) const override {
       return run(*product, x, rows, y, stream);
     }
     const std::unique_ptr<Product> product;
     const OddProducts::Run run;
   };
   const Run run_;
+  const int64_t workspace_bytes_;
 };
 
 class CudaGraphTest : public ::testing::Test {
@@ -76,11 +80,12 @@ class CudaGraphTest : public ::testing::Test {
         .value();
   }
   // A model in fp32 whose products run by `run`.
-  std::unique_ptr<const Encoder> BuildOdd(OddProducts::Run run) const {
-    return Build(NewCudaDevice(runtime_,
-                               std::make_unique<OddProducts>(std::move(run)), 0,
-                               "fp32")
-                     .value());
+  std::unique_ptr<const Encoder> BuildOdd(OddProducts::Run run,
+                                          int64_t workspace_bytes = 0) const {
+    auto products =
+        std::make_unique<OddProducts>(std::move(run), workspace_bytes);
+    return Build(
+        NewCudaDevice(runtime_, std::move(products), 0, "fp32").value());
   }
   void Append(int32_t length, PackedBatch* batch) {
     batch->Append(RandomSequence(length, RandomLimits(shape_), &random_),

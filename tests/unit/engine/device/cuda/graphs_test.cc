@@ -2,6 +2,8 @@
 // capture: the bits of plain passes.
 #include <gmock/gmock.h>
 
+#include <cstring>
+#include <set>
 #include <thread>
 
 #include "engine/device/cuda/graphs/graph_cache.h"
@@ -26,6 +28,31 @@ TEST_F(CudaGraphTest, RunsPlainThenCapturesThenReplays) {
     EXPECT_EQ(result.values, RunPass(plainly.get(), batch).values);
   }
   EXPECT_EQ(runtime_->graphs(), 1);
+}
+
+TEST_F(CudaGraphTest, GivesTheProductsOfEachSessionAnotherWorkspace) {
+  std::set<void*> seen;
+  const auto encoder = BuildOdd(
+      [&](const Product& product, const void* x, int64_t rows, void* y,
+          const OpStream& stream) {
+        seen.insert(stream.workspace);
+        std::memset(stream.workspace, 1, 64);
+        return product.Run(x, rows, y, stream);
+      },
+      64);
+  const PackedBatch batch = Batch({20, 3});
+  const auto session = encoder->NewSession({200}).value();
+  const ForwardResult plain = RunPass(session.get(), batch);
+  for (int i = 0; i < 3; ++i) {
+    const ForwardResult by_graph = RunPass(session.get(), batch);
+    EXPECT_EQ(by_graph.note, "");
+    EXPECT_EQ(by_graph.values, plain.values);
+  }
+  EXPECT_EQ(runtime_->graphs(), 1);
+  EXPECT_EQ(seen.size(), 1U);
+  RunPass(encoder->NewSession({200}).value().get(), batch);
+  EXPECT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen.count(nullptr), 0U);
 }
 
 TEST_F(CudaGraphTest, ServesOtherIdsAndLengthsOfABucketByTheSameGraph) {

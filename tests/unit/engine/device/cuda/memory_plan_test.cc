@@ -117,6 +117,9 @@ TEST(MemoryPlanTest, HasRoomForEveryBatchOfASession) {
   EXPECT_EQ(plan.activation_bytes, (6 * 768 + 3072) * 1001 * 2);
   for (const int64_t tokens : {1, 63, 64, 65, 512, 1000, 1001})
     EXPECT_LE(LayOutBatch(tokens, tokens, tokens).bytes, plan.batch_bytes);
+  EXPECT_EQ(
+      PlanSession(limits, DType::kBF16, Operands::kElement, 64).device_bytes(),
+      plan.device_bytes() + 64);
 }
 
 TEST(MemoryPlanTest, RefusesWhatDoesNotFitWithTheNumbers) {

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -26,7 +27,7 @@ class Changed : public Product {
   Changed(const Product& product, Change change)
       : product_(product), change_(std::move(change)) {}
   absl::Status Run(const void* x, int64_t rows, void* y,
-                   Stream stream) const override {
+                   const OpStream& stream) const override {
     const absl::Status status = product_.Run(x, rows, y, stream);
     change_(rows, static_cast<uint16_t*>(y));
     return status;
@@ -138,7 +139,7 @@ TEST(ProofValuesTest, GiveTypicalSumsOfAboutOneAndASmallBound) {
         ProductProof::Create(&runtime, args, 16, ProofValues::kTypical).value();
     const auto product = EmulatedProducts().Create(proof->args()).value();
     const auto sums = proof->Values(
-        [&](const void* x, int64_t rows, void* y, Stream stream) {
+        [&](const void* x, int64_t rows, void* y, const OpStream& stream) {
           return product->Run(x, rows, y, stream);
         },
         16);
@@ -162,12 +163,12 @@ TEST(ProductProofResidualTest,
   // Adds it `times` times.
   struct Adding : Product {
     absl::Status Run(const void* x, int64_t rows, void* y,
-                     Stream stream) const override {
+                     const OpStream& stream) const override {
       return product->Run(x, rows, y, stream);
     }
     bool adds_residual() const override { return true; }
     absl::Status RunAdding(const void* x, int64_t rows, const void* residual,
-                           void* y, Stream stream) const override {
+                           void* y, const OpStream& stream) const override {
       const auto* added = static_cast<const uint16_t*>(residual);
       std::vector<uint16_t> more(rows * 8);
       for (size_t i = 0; i < more.size(); ++i)
@@ -214,6 +215,31 @@ TEST(ProductProofResidualTest, TakesNoMemoryForAResidualThatNobodyAdds) {
     taken[residual ? 1 : 0] = runtime.allocations();
   }
   EXPECT_EQ(taken[1] - taken[0], 2);
+}
+
+TEST(ProductProofWorkspaceTest, IsFullOfNaNsBeforeEachRun) {
+  EmulatedRuntime runtime;
+  const ProductArgs args = {DType::kBF16, 32, 48, Epilogue::kBias};
+  const auto proof = ProductProof::Create(&runtime, args, kMostRows,
+                                          ProofValues::kCancelling, 64)
+                         .value();
+  const auto product = EmulatedProducts().Create(proof->args()).value();
+  struct Writing : Product {
+    absl::Status Run(const void* x, int64_t rows, void* y,
+                     const OpStream& stream) const override {
+      auto* words = static_cast<uint16_t*>(stream.workspace);
+      clean &= std::all_of(words, words + 32, [](uint16_t word) {
+        return std::isnan(emulation::FromBf16(word));
+      });
+      std::fill(words, words + 32, 0);
+      return product->Run(x, rows, y, stream);
+    }
+    const Product* product;
+    mutable bool clean = true;
+  } writing;
+  writing.product = product.get();
+  EXPECT_TRUE(proof->SetReference(writing).ok());
+  EXPECT_TRUE(writing.clean);
 }
 
 INSTANTIATE_TEST_SUITE_P(Operands, ProductProofTest,

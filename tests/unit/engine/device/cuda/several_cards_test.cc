@@ -186,7 +186,7 @@ class IdleLibrary : public EmulatedLibrary {
  private:
   struct Idle : Product {
     absl::Status Run(const void* x, int64_t rows, void* y,
-                     Stream stream) const override {
+                     const OpStream& stream) const override {
       return absl::OkStatus();
     }
   };

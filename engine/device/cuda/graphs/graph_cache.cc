@@ -21,15 +21,8 @@ GraphCache::Entry* GraphCache::See(const RecordedOps& ops) {
 
 absl::StatusOr<OwnedGraph> CaptureOps(const RecordedOps& ops, Runtime* runtime,
                                       const OpStream& stream) {
-  int code = runtime->BeginCapture(stream.stream);
-  if (code != 0) return RuntimeError(runtime, code, "beginning a capture");
-  const absl::Status status = RunOps(ops, runtime, stream);
-  Graph captured = nullptr;
-  code = runtime->EndCapture(stream.stream, &captured);
-  OwnedGraph graph(runtime, captured);
-  if (!status.ok()) return status;
-  if (code != 0) return RuntimeError(runtime, code, "ending a capture");
-  return graph;
+  return Capture(runtime, stream.stream,
+                 [&] { return RunOps(ops, runtime, stream); });
 }
 
 }  // namespace cuda

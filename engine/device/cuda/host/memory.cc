@@ -40,6 +40,19 @@ absl::Status NotLost(const absl::Status& status) {
                                   : status;
 }
 
+absl::StatusOr<OwnedGraph> Capture(Runtime* runtime, Stream stream,
+                                   const std::function<absl::Status()>& work) {
+  int code = runtime->BeginCapture(stream);
+  if (code != 0) return RuntimeError(runtime, code, "beginning a capture");
+  const absl::Status status = work();
+  Graph captured = nullptr;
+  code = runtime->EndCapture(stream, &captured);
+  OwnedGraph graph(runtime, captured);
+  if (!status.ok()) return status;
+  if (code != 0) return RuntimeError(runtime, code, "ending a capture");
+  return graph;
+}
+
 template <Memory kMemory>
 absl::Status Buffer<kMemory>::Take(Runtime* runtime, int64_t bytes,
                                    absl::string_view what) {

@@ -5,9 +5,11 @@
 #define ENCODERD_ENGINE_DEVICE_CUDA_HOST_MEMORY_H_
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/device/cuda/runtime.h"
 
@@ -124,6 +126,11 @@ class OwnedGraph {
   Runtime* runtime_ = nullptr;
   Graph graph_ = nullptr;
 };
+
+// A graph of what `work` puts on the stream. Nothing of it is done, and the
+// stream is as before, also after an error.
+absl::StatusOr<OwnedGraph> Capture(Runtime* runtime, Stream stream,
+                                   const std::function<absl::Status()>& work);
 
 }  // namespace cuda
 }  // namespace encoderd

@@ -100,6 +100,18 @@ TEST_F(TunedProductsTest, ChoosesForEachBucketApart) {
               ElementsAre("c", "c", "c", "b", "b", "b"));
 }
 
+// A library's calls may take longer than its products; graphs spare them.
+TEST_F(TunedProductsTest, TimesFewRowsWithoutTheCallsThatStartThem) {
+  bench_.algorithms["b"].on_run = [this] { bench_.now += 1e6; };
+  EXPECT_THAT(Buckets(Start().value()), Each("b"));
+}
+
+TEST_F(TunedProductsTest, TimesTheCallsTooWhereTheyCannotBeCaptured) {
+  runtime_->Fail("BeginCapture", 900);  // of the reference's first bucket
+  EXPECT_THAT(Buckets(Start().value()), Each("b"));
+  EXPECT_EQ(runtime_->graphs(), 0);
+}
+
 // The last bucket that is timed holds more rows than were compared.
 TEST_F(TunedProductsTest, ServesMoreRowsThanWereProvedByTheReference) {
   const auto products = Products(std::make_shared<TuningStore>("", kHopper));

@@ -30,8 +30,9 @@ class AlgorithmLibrary {
   virtual std::string name() const = 0;  // "cuBLASLt 130000"
   // What its products may overwrite as they run (OpStream::workspace).
   virtual int64_t workspace_bytes() const { return 0; }
-  // Algorithms without partial sums, with at most that workspace, that the
-  // library offers for `rows` rows, its first choice first; may be empty.
+  // Algorithms without partial sums that the library offers for `rows` rows:
+  // those without workspace, then those that take some of it, each in the
+  // library's order; may be empty.
   // UNIMPLEMENTED: it has no such products.
   virtual absl::StatusOr<std::vector<Algorithm>> Candidates(
       const ProductArgs& args, int64_t rows) = 0;

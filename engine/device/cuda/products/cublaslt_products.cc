@@ -161,11 +161,12 @@ absl::StatusOr<std::vector<cublasLtMatmulAlgo_t>> CublasLtProduct::Ask(
   cublasLtMatmulHeuristicResult_t found[kAnswers] = {};
   int count = 0;
   if (status.ok()) {
-    status = library_->Check(
-        lt.cublasLtMatmulAlgoGetHeuristic(
-            library_->handle, operation_.get(), weight_.get(), from.get(),
-            to.get(), to.get(), preference, kAnswers, found, &count),
-        "requesting an algorithm");
+    const cublasStatus_t asked = lt.cublasLtMatmulAlgoGetHeuristic(
+        library_->handle, operation_.get(), weight_.get(), from.get(), to.get(),
+        to.get(), preference, kAnswers, found, &count);
+    // Its word for none within the workspace.
+    if (asked != CUBLAS_STATUS_NOT_SUPPORTED)
+      status = library_->Check(asked, "requesting an algorithm");
   }
   lt.cublasLtMatmulPreferenceDestroy(preference);
   if (!status.ok()) return status;

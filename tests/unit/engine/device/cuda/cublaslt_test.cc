@@ -81,10 +81,11 @@ cublasStatus_t FakeHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
                              int* count) {
   *count = 0;
   for (size_t i = 0; i < fake.offered.size() && *count < wanted; ++i) {
+    if (fake.offered[i].workspace > fake.workspaces.back()) continue;
     results[*count].algo = Numbered(i);
     results[(*count)++].state = CUBLAS_STATUS_SUCCESS;
   }
-  return CUBLAS_STATUS_SUCCESS;
+  return *count == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t FakeConfig(const cublasLtMatmulAlgo_t* algorithm,
@@ -215,8 +216,12 @@ TEST_F(CublasLtTest, AsksForTheAlignmentThatOperandsHave) {
 }
 
 TEST_F(CublasLtTest, PrefersNoWorkspaceAndTakesNoMoreThanItTells) {
+  fake.offered.resize(1);
+  fake.offered[0].workspace = 4;
+  EXPECT_THAT(Candidates(), ElementsAre(0));  // nothing else is offered
   fake.offered.resize(2);
-  EXPECT_THAT(Candidates(), ElementsAre(0, 1));  // each once
+  fake.workspaces.clear();
+  EXPECT_THAT(Candidates(), ElementsAre(1, 0));  // each once
   EXPECT_THAT(fake.workspaces, ElementsAre(0, library_->workspace_bytes()));
   fake.offered[1].workspace = library_->workspace_bytes();
   EXPECT_TRUE(library_->Check(kArgs, Bytes(1), {1}).ok());

@@ -52,7 +52,6 @@ absl::StatusOr<double> ProductRate(cuda::Runtime* runtime, DType dtype) {
   auto library = cuda::NewCublasLtLibrary();
   if (!library.ok()) return library.status();
   const auto proof = cuda::ProductProof::Create(runtime, args, kSide,
-                                                cuda::ProofValues::kCancelling,
                                                 (*library)->workspace_bytes());
   if (!proof.ok()) return proof.status();
   const auto candidates = (*library)->Candidates(args, kSide);

@@ -54,9 +54,8 @@ void MeasureProducts(const std::shared_ptr<Runtime>& runtime, int32_t ordinal,
   };
   for (const ProductArgs& args : offered) {
     // Its weights are what products are created with.
-    const auto proof =
-        ProductProof::Create(runtime.get(), args, most_rows,
-                             ProofValues::kCancelling, tuned.workspace_bytes());
+    const auto proof = ProductProof::Create(runtime.get(), args, most_rows,
+                                            tuned.workspace_bytes());
     if (!proof.ok()) {
       failed(args, proof.status());
       continue;
@@ -77,13 +76,12 @@ void MeasureProducts(const std::shared_ptr<Runtime>& runtime, int32_t ordinal,
       const Algorithm& algorithm = tuned.ChoiceOf(args)->by_bucket[bucket];
       const double flops = 2.0 * static_cast<double>(rows) *
                            static_cast<double>(args.in * args.out);
-      // Create has shown that rows keep their bits; without workspace or
-      // partial sums is all that the library is asked for.
+      // Create has shown that rows keep their bits.
       print(absl::StrFormat(
           "{\"product\": %s, \"rows\": %d, \"microseconds\": %.2f, "
           "\"tflops\": %.2f, \"library\": %s, \"algorithm\": %s, "
-          "\"reference\": %s, \"workspace_bytes\": 0, \"rows_keep_bits\": "
-          "true, \"adds_residual\": %s}",
+          "\"reference\": %s, \"rows_keep_bits\": true, \"adds_residual\": "
+          "%s}",
           Quoted(KeyText(KeyOf(args))), rows, 1e6 * *seconds,
           1e-12 * flops / *seconds, Quoted(tuned.name()),
           Quoted(tuned.library().Describe(algorithm)),

@@ -29,7 +29,7 @@ struct OpStream {
   OpStream(void* stream, bool overlaps = false,  // NOLINT: a stream is a place
            void* workspace = nullptr)
       : stream(stream), overlaps(overlaps), workspace(workspace) {}
-  OpStream With(bool overlapping) const {
+  OpStream WithOverlaps(bool overlapping) const {
     return OpStream(stream, overlapping, workspace);
   }
 
@@ -41,6 +41,9 @@ struct OpStream {
 // For which virtual architecture this device's kernels were compiled, 90 for
 // compute capability 9.0: overlaps need at least that.
 int KernelsPtxVersion(int32_t* version);
+
+// Tokens up to which a pass is bound by its launches, so that a graph serves.
+constexpr int64_t kMostGraphRows = 2048;
 
 constexpr int32_t kMaxHidden = 4096;
 constexpr int32_t kMaxHeadSize = 128;

@@ -22,7 +22,7 @@ absl::Status FastPasses::Run(const RecordedOps& ops, bool repeats,
     if (!CanGoOnAfter(code)) return why;
     LeaveGraphs(why);
   }
-  return RunOps(ops, runtime_, stream.With(overlaps_proved_));
+  return RunOps(ops, runtime_, stream.WithOverlaps(overlaps_proved_));
 }
 
 absl::Status FastPasses::TryFaster(const RecordedOps& ops, const void* results,
@@ -36,8 +36,8 @@ absl::Status FastPasses::TryFaster(const RecordedOps& ops, const void* results,
   }
   if (!overlaps_on_ || overlaps_proved_) return absl::OkStatus();
   const absl::Status status =
-      Replay([&] { return RunOps(ops, runtime_, stream.With(true)); }, results,
-             bytes, memory, stream);
+      Replay([&] { return RunOps(ops, runtime_, stream.WithOverlaps(true)); },
+             results, bytes, memory, stream);
   if (absl::IsDataLoss(status)) return status;
   overlaps_proved_ = status.ok();
   if (!status.ok()) LeaveOverlaps(status);
@@ -48,7 +48,7 @@ absl::Status FastPasses::TryGraph(const void* results, int64_t bytes,
                                   const PassMemory& memory,
                                   const OpStream& stream) {
   absl::StatusOr<OwnedGraph> graph =
-      CaptureOps(entry_->ops, runtime_, stream.With(overlaps_on_));
+      CaptureOps(entry_->ops, runtime_, stream.WithOverlaps(overlaps_on_));
   absl::Status status = graph.status();
   if (status.ok()) {
     status = Replay(

@@ -39,7 +39,7 @@ class FastPasses {
 
   bool graphs() const { return graphs_on_; }
 
-  // Puts the pass on the stream, whose own `overlaps` has no say. repeats: the
+  // Puts the pass on the stream; stream.overlaps is not looked at. repeats: the
   // same list will come again, so that a graph is worth its making.
   absl::Status Run(const RecordedOps& ops, bool repeats,
                    const OpStream& stream);

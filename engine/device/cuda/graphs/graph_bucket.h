@@ -26,8 +26,7 @@ struct Bucket {
   bool operator==(const Bucket&) const = default;
 };
 
-// Tokens from which on a pass is no longer bound by its launches.
-inline constexpr int64_t kMostBucketRows = 2048;
+inline constexpr int64_t kMostBucketRows = kMostGraphRows;
 
 // The bucket of a batch, or none: it is empty or too large. max_batch_tokens,
 // at least the batch's own, bounds rows and work.

@@ -52,7 +52,10 @@ class CudaDevice : public Device {
     return FullBatchRows(card_.multiprocessors);
   }
 
-  void AllowGraphs(bool allowed) override { context_->graphs = allowed; }
+  void AllowGraphs(bool allowed) override {
+    context_->graphs = allowed;
+    products_->AllowGraphs(allowed);
+  }
   bool ObserveOps(OpObserver observe) override {
     context_->observe_ops = std::move(observe);
     return true;
@@ -74,8 +77,8 @@ class CudaDevice : public Device {
     limits.model = sizes;
     const int64_t model_bytes =
         ModelBytes(weights, dtype(), context_->operands);
-    const SessionPlan plan = PlanSession(limits, dtype(), context_->operands,
-                                         context_->workspace_bytes);
+    const SessionPlan plan = PlanSession(
+        limits, dtype(), context_->workspace_bytes, context_->operands);
     AddNote(absl::StrCat(
         "the model takes ", BytesText(model_bytes), " of the card, a session ",
         BytesText(plan.device_bytes()), " and ", BytesText(plan.pinned_bytes()),

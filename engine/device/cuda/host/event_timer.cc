@@ -23,7 +23,7 @@ absl::StatusOr<double> EventTimer::Seconds(
   if (code == 0 && status.ok())
     code = runtime_->SecondsBetween(from_.get(), to_.get(), &seconds);
   if (code != 0) return RuntimeError(runtime_, code, "timing");
-  if (!status.ok()) return status;
+  if (!status.ok()) return NotLost(status);
   return seconds;
 }
 

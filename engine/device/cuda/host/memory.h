@@ -1,5 +1,6 @@
-// Owners of device and pinned memory, of a stream, an event and a graph: taken
-// once, given back when they go. RESOURCE_EXHAUSTED with the bytes when memory
+// Errors of the runtime as statuses; owners of device and pinned memory, of a
+// stream, an event and a graph (and its capture): taken once, given back when
+// they go. RESOURCE_EXHAUSTED with the bytes when memory
 // cannot be had, INTERNAL for any other error.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_HOST_MEMORY_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_HOST_MEMORY_H_

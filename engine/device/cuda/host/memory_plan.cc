@@ -68,7 +68,7 @@ BatchLayout LayOutBatch(int64_t rows, int64_t attention_work,
 }
 
 SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
-                        Operands operands, int64_t workspace_bytes) {
+                        int64_t workspace_bytes, Operands operands) {
   const int64_t tokens = limits.max_batch_tokens;
   const ModelSizes& model = limits.model;
   SessionPlan plan;

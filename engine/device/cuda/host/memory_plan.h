@@ -53,8 +53,8 @@ struct SessionPlan {
 // Buckets of CUDA graphs (graph_bucket.h) need no more: they keep within the
 // limits. What CUDA itself takes for a graph is not in it.
 SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
-                        Operands operands = Operands::kElement,
-                        int64_t workspace_bytes = 0);
+                        int64_t workspace_bytes,
+                        Operands operands = Operands::kElement);
 
 // OK, or RESOURCE_EXHAUSTED with the numbers: the model and `sessions` of its
 // Sessions must fit in what is free.

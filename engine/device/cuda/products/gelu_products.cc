@@ -132,11 +132,11 @@ absl::Status GeluProducts::Prove(const ProductArgs& args) {
   const int64_t rows = std::min(ProductProof::kPeriod, most_rows_);
   const auto plain_proof =
       ProductProof::Create(runtime_.get(), plain_args, rows,
-                           ProofValues::kTypical, plain_->workspace_bytes());
+                           plain_->workspace_bytes(), ProofValues::kTypical);
   if (!plain_proof.ok()) return plain_proof.status();
   const auto fused_proof =
-      ProductProof::Create(runtime_.get(), args, rows, ProofValues::kTypical,
-                           fused_->workspace_bytes());
+      ProductProof::Create(runtime_.get(), args, rows,
+                           fused_->workspace_bytes(), ProofValues::kTypical);
   if (!fused_proof.ok()) return fused_proof.status();
   const auto plain = plain_->Create((*plain_proof)->args());
   if (!plain.ok()) return plain.status();

@@ -52,6 +52,10 @@ class GeluProducts : public ProductFactory {
   int64_t workspace_bytes() const override {
     return std::max(plain_->workspace_bytes(), fused_->workspace_bytes());
   }
+  void AllowGraphs(bool allowed) override {
+    plain_->AllowGraphs(allowed);
+    fused_->AllowGraphs(allowed);
+  }
   std::vector<std::string> TakeNotes() override;
 
  private:

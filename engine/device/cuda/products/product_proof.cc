@@ -16,9 +16,6 @@ namespace cuda {
 namespace {
 
 constexpr int kRepeats = 3;
-// Passes of few rows run by CUDA graphs, so they are timed by one: calls of the
-// library take longer than such products.
-constexpr int64_t kMostGraphRows = 2048;
 // A row alone, a few, odd counts below and above a tile.
 constexpr int64_t kCounts[] = {1, 7, 17, 129, 1000, 4097};
 
@@ -40,7 +37,7 @@ ProductProof::ProductProof(Runtime* runtime, const ProductArgs& args,
 
 absl::StatusOr<std::unique_ptr<ProductProof>> ProductProof::Create(
     Runtime* runtime, const ProductArgs& args, int64_t most_rows,
-    ProofValues values, int64_t workspace_bytes) {
+    int64_t workspace_bytes, ProofValues values) {
   auto proof = absl::WrapUnique(
       new ProductProof(runtime, args, most_rows, workspace_bytes));
   const absl::Status status = proof->Take(values);
@@ -287,27 +284,36 @@ absl::StatusOr<double> ProductProof::Seconds(const RunRows& run, int64_t rows) {
   if (!status.ok()) return status;
   const absl::StatusOr<const void*> x = Rows(0, rows);
   if (!x.ok()) return x.status();
-  std::function<absl::Status()> work = [&]() -> absl::Status {
+  const auto calls = [&]() -> absl::Status {
     for (int i = 0; i < runs; ++i) {
       absl::Status ran = run(*x, rows, y_.data(), stream());
       if (!ran.ok()) return ran;
     }
     return absl::OkStatus();
   };
-  absl::StatusOr<OwnedGraph> graph = OwnedGraph();
-  if (rows <= kMostGraphRows) graph = Capture(runtime_, stream_.get(), work);
-  if (graph.ok() && graph->get() != nullptr) {
-    work = [&] {
+  if (graphs_ && rows <= kMostGraphRows) {
+    const absl::StatusOr<OwnedGraph> graph =
+        Capture(runtime_, stream_.get(), calls);
+    const absl::StatusOr<double> seconds = graph.ok() ? LeastSeconds([&] {
       const int code = runtime_->LaunchGraph(graph->get(), stream_.get());
       return code == 0 ? absl::OkStatus()
                        : RuntimeError(runtime_, code, "timing a graph");
-    };
+    })
+                                                      : graph.status();
+    if (seconds.ok()) return *seconds / runs;
   }
+  const absl::StatusOr<double> seconds = LeastSeconds(calls);
+  if (!seconds.ok()) return seconds.status();
+  return *seconds / runs;
+}
+
+absl::StatusOr<double> ProductProof::LeastSeconds(
+    const std::function<absl::Status()>& work) {
   double least = HUGE_VAL;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     const absl::StatusOr<double> seconds = timer_.Seconds(work, stream_.get());
     if (!seconds.ok()) return seconds.status();
-    least = std::min(least, *seconds / runs);
+    least = std::min(least, *seconds);
   }
   return least;
 }

@@ -41,8 +41,7 @@ class ProductProof {
   // have the same values.
   static absl::StatusOr<std::unique_ptr<ProductProof>> Create(
       Runtime* runtime, const ProductArgs& args, int64_t most_rows,
-      ProofValues values = ProofValues::kCancelling,
-      int64_t workspace_bytes = 0);
+      int64_t workspace_bytes, ProofValues values = ProofValues::kCancelling);
 
   // `args`, with the weights and the bias of the proof.
   const ProductArgs& args() const { return args_; }
@@ -61,6 +60,10 @@ class ProductProof {
   // and gives a row the same bits at every count of rows. args().residual.
   absl::Status CheckResidual(const Product& reference);
 
+  // Whether few rows may be timed by a CUDA graph, as passes of few rows run: a
+  // library's calls take longer than such products. Where a graph cannot be
+  // had, the calls are timed.
+  void AllowGraphs(bool allowed) { graphs_ = allowed; }
   // The least of a few runs at `rows` rows.
   absl::StatusOr<double> Seconds(const RunRows& run, int64_t rows);
   absl::StatusOr<double> Seconds(const Product& product, int64_t rows);
@@ -96,6 +99,8 @@ class ProductProof {
   absl::Status Compare(const Product& product, bool adds,
                        absl::Span<const int64_t> counts, const char* what);
   absl::StatusOr<std::string> Block(const RunRows& run);
+  absl::StatusOr<double> LeastSeconds(
+      const std::function<absl::Status()>& work);
   std::vector<int64_t> AllCounts() const;
   static RunRows Plain(const Product& product);
   // RunAdding with the residual of rows `first` and on.
@@ -112,6 +117,7 @@ class ProductProof {
   const int64_t most_rows_, workspace_bytes_;
   OwnedStream stream_;
   EventTimer timer_;
+  bool graphs_ = true;
   DeviceBuffer x_, some_x_, y_, weight_, bias_, residual_, some_residual_;
   DeviceBuffer workspace_;
   PinnedBuffer staging_;

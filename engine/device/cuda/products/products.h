@@ -71,8 +71,10 @@ class ProductFactory {
       const ProductArgs& args) = 0;
   // "cuBLASLt 130000": for the device's name.
   virtual std::string name() const = 0;
-  // Of device memory that OpStream::workspace must have for its products.
+  // Bytes of device memory that its products need in OpStream::workspace.
   virtual int64_t workspace_bytes() const { return 0; }
+  // Whether CUDA graphs may run products when they are timed. Before Create.
+  virtual void AllowGraphs(bool allowed) {}
   // For the log: how algorithms were chosen, since the last call.
   virtual std::vector<std::string> TakeNotes() { return {}; }
 };

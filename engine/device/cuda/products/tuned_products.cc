@@ -90,8 +90,7 @@ absl::StatusOr<ProductChoice> TunedProducts::Choose(const ProductArgs& args) {
   refused_ = 0;
   faster_.clear();
   absl::StatusOr<std::unique_ptr<ProductProof>> proof =
-      ProductProof::Create(runtime_.get(), args, most_rows_,
-                           ProofValues::kCancelling, workspace_bytes());
+      ProductProof::Create(runtime_.get(), args, most_rows_, workspace_bytes());
   if (!proof.ok()) {
     return absl::Status(
         proof.status().code(),
@@ -99,6 +98,7 @@ absl::StatusOr<ProductChoice> TunedProducts::Choose(const ProductArgs& args) {
                      ": ", proof.status().message()));
   }
   ProductProof* const proves = proof->get();
+  proves->AllowGraphs(graphs_);
   ProductChoice choice;
   absl::StatusOr<Algorithm> reference = ChooseReference(args, proves);
   if (!reference.ok()) return reference.status();

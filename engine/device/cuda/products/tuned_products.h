@@ -58,6 +58,7 @@ class TunedProducts : public ProductFactory {
   int64_t workspace_bytes() const override {
     return library_->workspace_bytes();
   }
+  void AllowGraphs(bool allowed) override { graphs_ = allowed; }
   std::vector<std::string> TakeNotes() override { return store_->TakeNotes(); }
 
   // What products like `args` are served by; made at the first Create.
@@ -99,6 +100,7 @@ class TunedProducts : public ProductFactory {
   const int32_t ordinal_;
   const int64_t most_rows_;
   const std::shared_ptr<Agreement> agreement_;
+  bool graphs_ = true;
   std::map<ProductKey, ProductChoice> choices_;
 
   // Of the choice that is being made.

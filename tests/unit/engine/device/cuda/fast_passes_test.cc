@@ -24,6 +24,7 @@ class Numbers : public Product {
  public:
   absl::Status Run(const void* x, int64_t rows, void* y,
                    const OpStream& stream) const override {
+    if (stream.overlaps && !overlapping.ok()) return overlapping;
     emulation::Put(stream.stream, [this, y] {
       *static_cast<float*>(y) = ++runs > wrong ? 2.0f : 1.0f;
       return 0;
@@ -32,6 +33,7 @@ class Numbers : public Product {
   }
   mutable int runs = 0;
   int wrong = 1000;
+  absl::Status overlapping;  // of runs that overlap
 };
 
 class FastPassesTest : public ::testing::Test {
@@ -93,6 +95,16 @@ TEST_F(FastPassesTest, LeavesOverlapsThatGiveOtherBitsAndSaysSoOnce) {
             "from a plain run");
   EXPECT_EQ(Pass(&passes, false), 1);
   EXPECT_EQ(passes.TakeNote(), "");
+}
+
+TEST_F(FastPassesTest, KeepsADeviceThatALibraryCallsLostInAnOverlap) {
+  FastPasses passes(&runtime_, true, true);
+  product_->overlapping = absl::DataLossError("a product failed");
+  EXPECT_EQ(Pass(&passes, false), 1);
+  EXPECT_TRUE(status_.ok()) << status_;
+  EXPECT_EQ(passes.TakeNote(),
+            "a session continues without overlapping launches: a product "
+            "failed");
 }
 
 TEST_F(FastPassesTest, LeavesOverlapsThenGraphsWhereAGraphFails) {

@@ -51,10 +51,11 @@ TEST(MemoryPlanTest, CountsWeightsInE4m3WithAScaleForEachRow) {
   limits.max_batch_tokens = limits.max_batch_sequences = 1000;
   limits.model.hidden_size = 768;
   limits.model.intermediate_size = 3072;
-  const SessionPlan plan = PlanSession(limits, DType::kBF16, Operands::kE4m3);
+  const SessionPlan plan =
+      PlanSession(limits, DType::kBF16, 0, Operands::kE4m3);
   EXPECT_EQ(plan.quantized_bytes, 1000 * (768 + 4));
   EXPECT_EQ(plan.device_bytes(),
-            PlanSession(limits, DType::kBF16).device_bytes() + 1000 * 772);
+            PlanSession(limits, DType::kBF16, 0).device_bytes() + 1000 * 772);
 }
 
 TEST(MemoryPlanTest, CountsABiasForEveryDistanceAndHead) {
@@ -85,12 +86,12 @@ TEST(MemoryPlanTest, CountsTheRowsOfAGateAndOfNormsApartFromTheStates) {
   limits.max_batch_tokens = limits.max_batch_sequences = 1000;
   limits.model.hidden_size = 768;
   limits.model.intermediate_size = 3072;
-  const int64_t plain = PlanSession(limits, DType::kBF16).activation_bytes;
+  const int64_t plain = PlanSession(limits, DType::kBF16, 0).activation_bytes;
   limits.model.gated = true;
-  const int64_t gated = PlanSession(limits, DType::kBF16).activation_bytes;
+  const int64_t gated = PlanSession(limits, DType::kBF16, 0).activation_bytes;
   EXPECT_EQ(gated - plain, 2 * 1000 * 2 * 3072);
   limits.model.pre_norm = true;
-  EXPECT_EQ(PlanSession(limits, DType::kBF16).activation_bytes - gated,
+  EXPECT_EQ(PlanSession(limits, DType::kBF16, 0).activation_bytes - gated,
             2 * 1000 * 768);
 }
 
@@ -113,13 +114,12 @@ TEST(MemoryPlanTest, HasRoomForEveryBatchOfASession) {
   limits.max_batch_tokens = limits.max_batch_sequences = 1001;
   limits.model.hidden_size = 768;
   limits.model.intermediate_size = 3072;
-  const SessionPlan plan = PlanSession(limits, DType::kBF16);
+  const SessionPlan plan = PlanSession(limits, DType::kBF16, 0);
   EXPECT_EQ(plan.activation_bytes, (6 * 768 + 3072) * 1001 * 2);
   for (const int64_t tokens : {1, 63, 64, 65, 512, 1000, 1001})
     EXPECT_LE(LayOutBatch(tokens, tokens, tokens).bytes, plan.batch_bytes);
-  EXPECT_EQ(
-      PlanSession(limits, DType::kBF16, Operands::kElement, 64).device_bytes(),
-      plan.device_bytes() + 64);
+  EXPECT_EQ(PlanSession(limits, DType::kBF16, 64).device_bytes(),
+            plan.device_bytes() + 64);
 }
 
 TEST(MemoryPlanTest, RefusesWhatDoesNotFitWithTheNumbers) {
@@ -159,7 +159,7 @@ TEST(MemoryPlanTest, IsWhatAModelAndASessionReallyTake) {
     limits.max_batch_tokens = limits.max_batch_sequences = 300;
     limits.model = RandomConfig(shape);
     EXPECT_EQ(runtime->allocated_bytes() - model_bytes,
-              PlanSession(limits, dtype, operands).device_bytes());
+              PlanSession(limits, dtype, 0, operands).device_bytes());
   }
   EXPECT_EQ(runtime->allocations(), 0);
   EXPECT_EQ(runtime->streams(), 0);

@@ -44,7 +44,7 @@ class ProductProofTest : public ::testing::TestWithParam<Operands> {
     ProductArgs args = {DType::kBF16, 32, 48, Epilogue::kBias};
     args.operands = GetParam();
     args.residual = true;
-    proof_ = ProductProof::Create(&runtime_, args, kMostRows).value();
+    proof_ = ProductProof::Create(&runtime_, args, kMostRows, 0).value();
     product_ = EmulatedProducts().Create(proof_->args()).value();
   }
 
@@ -136,7 +136,8 @@ TEST(ProofValuesTest, GiveTypicalSumsOfAboutOneAndASmallBound) {
   for (const int64_t in : {384, 768, 1024}) {
     const ProductArgs args = {DType::kBF16, in, 24, Epilogue::kNone};
     const auto proof =
-        ProductProof::Create(&runtime, args, 16, ProofValues::kTypical).value();
+        ProductProof::Create(&runtime, args, 16, 0, ProofValues::kTypical)
+            .value();
     const auto product = EmulatedProducts().Create(proof->args()).value();
     const auto sums = proof->Values(
         [&](const void* x, int64_t rows, void* y, const OpStream& stream) {
@@ -158,7 +159,7 @@ TEST(ProductProofResidualTest,
   EmulatedRuntime runtime;
   ProductArgs args = {DType::kBF16, 4096, 8, Epilogue::kBias};
   args.residual = true;
-  const auto proof = ProductProof::Create(&runtime, args, 8).value();
+  const auto proof = ProductProof::Create(&runtime, args, 8, 0).value();
   const auto product = EmulatedProducts().Create(proof->args()).value();
   // Adds it `times` times.
   struct Adding : Product {
@@ -197,12 +198,12 @@ TEST_P(ProductProofTest, GivesBackWhatItTookAndNamesWhatItLacks) {
   for (int number = 0; number < 6; ++number) {
     runtime_.Fail("Allocate", 2, number);
     const absl::Status status =
-        ProductProof::Create(&runtime_, args, kMostRows).status();
+        ProductProof::Create(&runtime_, args, kMostRows, 0).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << number;
     EXPECT_THAT(std::string(status.message()), HasSubstr("proving a product"));
     EXPECT_EQ(runtime_.allocations(), before);
   }
-  EXPECT_TRUE(ProductProof::Create(&runtime_, args, kMostRows).ok());
+  EXPECT_TRUE(ProductProof::Create(&runtime_, args, kMostRows, 0).ok());
 }
 
 TEST(ProductProofResidualTest, TakesNoMemoryForAResidualThatNobodyAdds) {
@@ -211,7 +212,8 @@ TEST(ProductProofResidualTest, TakesNoMemoryForAResidualThatNobodyAdds) {
   int64_t taken[2];
   for (const bool residual : {false, true}) {
     args.residual = residual;
-    const auto proof = ProductProof::Create(&runtime, args, kMostRows).value();
+    const auto proof =
+        ProductProof::Create(&runtime, args, kMostRows, 0).value();
     taken[residual ? 1 : 0] = runtime.allocations();
   }
   EXPECT_EQ(taken[1] - taken[0], 2);
@@ -220,9 +222,8 @@ TEST(ProductProofResidualTest, TakesNoMemoryForAResidualThatNobodyAdds) {
 TEST(ProductProofWorkspaceTest, IsFullOfNaNsBeforeEachRun) {
   EmulatedRuntime runtime;
   const ProductArgs args = {DType::kBF16, 32, 48, Epilogue::kBias};
-  const auto proof = ProductProof::Create(&runtime, args, kMostRows,
-                                          ProofValues::kCancelling, 64)
-                         .value();
+  const auto proof =
+      ProductProof::Create(&runtime, args, kMostRows, 64).value();
   const auto product = EmulatedProducts().Create(proof->args()).value();
   struct Writing : Product {
     absl::Status Run(const void* x, int64_t rows, void* y,
@@ -239,6 +240,7 @@ TEST(ProductProofWorkspaceTest, IsFullOfNaNsBeforeEachRun) {
   } writing;
   writing.product = product.get();
   EXPECT_TRUE(proof->SetReference(writing).ok());
+  EXPECT_TRUE(proof->CompareBits(writing, {3}).ok());
   EXPECT_TRUE(writing.clean);
 }
 

@@ -106,10 +106,22 @@ TEST_F(TunedProductsTest, TimesFewRowsWithoutTheCallsThatStartThem) {
   EXPECT_THAT(Buckets(Start().value()), Each("b"));
 }
 
-TEST_F(TunedProductsTest, TimesTheCallsTooWhereTheyCannotBeCaptured) {
-  runtime_->Fail("BeginCapture", 900);  // of the reference's first bucket
-  EXPECT_THAT(Buckets(Start().value()), Each("b"));
-  EXPECT_EQ(runtime_->graphs(), 0);
+TEST_F(TunedProductsTest, TimesTheCallsTooWhereTheyCannotRunByAGraph) {
+  bench_.algorithms["b"].on_run = [this] { bench_.now += 1e6; };
+  for (const char* call : {"BeginCapture", "EndCapture", "LaunchGraph"}) {
+    runtime_->Fail(call, 900, 0, /*for_ever=*/true);
+    EXPECT_THAT(Buckets(Start().value()), Each("c")) << call;
+    EXPECT_EQ(runtime_->graphs(), 0);
+  }
+}
+
+TEST_F(TunedProductsTest, TimesTheCallsTooWhereGraphsAreNotAllowed) {
+  bench_.algorithms["b"].on_run = [this] { bench_.now += 1e6; };
+  const auto products = Products(std::make_shared<TuningStore>("", kHopper));
+  products->AllowGraphs(false);
+  ASSERT_TRUE(products->Create(kArgs).ok());
+  EXPECT_THAT(Buckets(*products->ChoiceOf(kArgs)), Each("c"));
+  EXPECT_EQ(runtime_->captures(), 0);
 }
 
 // The last bucket that is timed holds more rows than were compared.

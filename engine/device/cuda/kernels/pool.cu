@@ -18,7 +18,7 @@ namespace {
 constexpr int32_t kMostThreads = 1024;
 constexpr int32_t kAtOnce = 16;  // tokens that a thread loads before it adds
 
-// The value after a column's `i`th token, from 1.
+// The value after token i, of which the first is 0; i is at least 1.
 ENCODERD_DEVICE float AddToken(float value, float next, int32_t i,
                                Pooling kind) {
   if (kind == Pooling::kMax) return Max(value, next);

@@ -31,7 +31,8 @@
 namespace encoderd {
 namespace cuda {
 
-// FastGeluErf of a fragment: CUTLASS's own has erff, of twice the instructions.
+// GELU by gelu.h in CUTLASS's epilogue, of a fragment; CUTLASS's own calls
+// erff, twice the instructions.
 template <typename Fragment>
 struct CutlassFastGelu;
 template <int kSize>

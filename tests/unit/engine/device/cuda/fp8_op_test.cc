@@ -1,6 +1,7 @@
 // Rows in e4m3: the format, the kernel that makes them, products of them.
 #include <cmath>
 
+#include "tests/support/tolerances.h"
 #include "tests/unit/engine/device/cuda/test_card.h"
 
 namespace encoderd {
@@ -214,9 +215,8 @@ TEST(E4m3ProductTest, EqualsItsFormulaWithAndWithoutABias) {
                 size += std::fabs(term);
               }
               if (epilogue == Epilogue::kBias) want += bias[n];
-              // Float sums, and one rounding to 16 bits. Within a step of 32
-              // the tensor cores of compute capability 9.0 add up to 14 bits.
-              const double of_sum = IsEmulated() ? 1e-6 : 0x1p-13;
+              // The sum, and one rounding to 16 bits.
+              const double of_sum = IsEmulated() ? 1e-6 : kE4m3SumLoss;
               ASSERT_NEAR(got[r * out + n], want,
                           size * of_sum + std::fabs(want) * Epsilon(dtype))
                   << in << " " << rows << " " << r << " " << n;

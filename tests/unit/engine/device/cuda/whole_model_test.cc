@@ -286,7 +286,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(CudaModelTest, TellsWhatItTakesBeforeItTakesIt) {
   const auto encoder = Build(SmallShape(), DType::kBF16);
-  ASSERT_FALSE(encoder->device().notes().empty());  // a card tells more
+  const size_t notes = encoder->device().notes().size();
+  ASSERT_GE(notes, 1u);
+  if (IsEmulated()) {
+    EXPECT_EQ(notes, 1u);  // a card tells more
+  }
   EXPECT_THAT(encoder->device().notes()[0],
               ::testing::HasSubstr("the model takes"));
 }

@@ -90,9 +90,16 @@ fi
 begin "build" "$usually"
 if [[ ! -f build/release/build.ninja ]]; then
   flags=(-DENCODERD_CUDA=OFF)
-  # Compiling only for this host's GPU saves most of the time.
+  # Compiling only for this host's GPU saves most of the time. Of compute
+  # capability 9.0 the build takes CUTLASS, where its headers can be had.
   if nvidia-smi --list-gpus > /dev/null 2>&1; then
     flags=(-DCMAKE_CUDA_ARCHITECTURES=native)
+    capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader || :)
+    if [[ $capability == 9.0* ]]; then
+      flags=(-DCMAKE_CUDA_ARCHITECTURES=90a-real)
+      deploy/fetch-cutlass.sh > /dev/null ||
+        echo "   without CUTLASS: feed-forward layers are slower on this GPU"
+    fi
   fi
   read -ra more <<< "${ENCODERD_CMAKE_FLAGS-}"
   cmake --preset release "${flags[@]}" "${more[@]}" > /dev/null

@@ -105,8 +105,9 @@ ABSL_FLAG(
     "Where to compute: auto, cpu, cpu:INSTRUCTIONS (portable, avx2, avx512, "
     "avx512_bf16: the same bits on every such CPU; or avx512_amx, not run on "
     "such a CPU yet and used only if named), cuda (the first GPU), "
-    "cuda:N, cuda:N,cuda:M,... or cuda:all. auto takes the first supported "
-    "GPU, else the CPU, and the log says why. Several GPUs must be of one "
+    "cuda:N, cuda:N,cuda:M,... or cuda:all. auto takes the first GPU if it "
+    "is supported, else the CPU, and the log says why. Several GPUs must be of "
+    "one "
     "kind. Cost: each GPU holds all weights, and the scratch memory of its "
     "threads; older instructions are slower.");
 ABSL_FLAG(std::string, dtype, kDefault.dtype,

@@ -131,8 +131,10 @@ std::string LoadInWords(const Load& load) {
         "%.10g calls per second at random times, at most %d in flight",
         load.rate, load.concurrency);
   }
-  return absl::StrFormat("%d %s in flight", load.concurrency,
-                         load.stream ? "requests of one stream" : "calls");
+  const char* const what = load.stream
+                               ? "requests of one stream"
+                               : (load.concurrency == 1 ? "call" : "calls");
+  return absl::StrFormat("%d %s in flight", load.concurrency, what);
 }
 
 std::string ToText(const Figures& figures, const Choices& choices,

@@ -35,7 +35,7 @@ def main(arguments: List[str]) -> None:
     except ServerStartError as error:
         sys.exit(f"encoderd: {error}")
     if {"-h", "--help"} & set(flags):
-        subprocess.run([program, "--help"], check=False)  # exits with 1
+        subprocess.run([program, "--help"], check=False)
         return
     os.execv(program, ["encoderd", *(f"--model={model}" for model in models),
                        *flags])

@@ -8,7 +8,7 @@ Both take the same texts, of the sentences of tests/golden, which are of some
 sixty languages, and cut what is too long; server, client and PyTorch have the
 same cores in turn. Prints a table: texts per second, medians of the rounds with
 the extremes, and the median of the rounds' ratios; exit code 1 where a vector
-differs by more than --tolerance.
+differs by more than TOLERANCE.
 """
 
 import argparse
@@ -22,10 +22,8 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
+from fp8_error import texts_of
 from loads import Server, ratios, spread
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from fp8_error import texts_of  # noqa: E402
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 TOLERANCE = {"fp32": 1e-5, "bf16": 2e-2}  # of a value

@@ -14,13 +14,6 @@ namespace {
 
 constexpr double kSteepest = 1.13;  // of GELU
 
-ProductProof::RunRows Of(const Product& product) {
-  return
-      [&product](const void* x, int64_t rows, void* y, const OpStream& stream) {
-        return product.Run(x, rows, y, stream);
-      };
-}
-
 // The product, then bias and GELU in a separate pass. bias: float, on the card.
 ProductProof::RunRows PlainGelu(const Product& plain, const ProductArgs& args,
                                 const void* bias, Runtime* runtime) {
@@ -45,14 +38,14 @@ absl::StatusOr<double> GeluDifference(ProductProof* plain_proof,
                                       const Product& fused) {
   const int64_t rows =
       std::min(ProductProof::kPeriod, plain_proof->most_rows());
-  const auto sums = plain_proof->Values(Of(plain), rows);
+  const auto sums = plain_proof->Values(ProductProof::Plain(plain), rows);
   if (!sums.ok()) return sums.status();
   const auto want = plain_proof->Values(
       PlainGelu(plain, plain_proof->args(), fused_proof->args().bias,
                 plain_proof->runtime()),
       rows);
   if (!want.ok()) return want.status();
-  const auto got = fused_proof->Values(Of(fused), rows);
+  const auto got = fused_proof->Values(ProductProof::Plain(fused), rows);
   if (!got.ok()) return got.status();
   const int64_t out = plain_proof->args().out;
   double worst = 0;

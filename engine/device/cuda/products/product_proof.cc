@@ -294,13 +294,14 @@ absl::StatusOr<double> ProductProof::Seconds(const RunRows& run, int64_t rows) {
   if (graphs_ && rows <= kMostGraphRows) {
     const absl::StatusOr<OwnedGraph> graph =
         Capture(runtime_, stream_.get(), calls);
-    const absl::StatusOr<double> seconds = graph.ok() ? LeastSeconds([&] {
-      const int code = runtime_->LaunchGraph(graph->get(), stream_.get());
-      return code == 0 ? absl::OkStatus()
-                       : RuntimeError(runtime_, code, "timing a graph");
-    })
-                                                      : graph.status();
-    if (seconds.ok()) return *seconds / runs;
+    if (graph.ok()) {
+      const absl::StatusOr<double> seconds = LeastSeconds([&] {
+        const int code = runtime_->LaunchGraph(graph->get(), stream_.get());
+        return code == 0 ? absl::OkStatus()
+                         : RuntimeError(runtime_, code, "timing a graph");
+      });
+      if (seconds.ok()) return *seconds / runs;
+    }
   }
   const absl::StatusOr<double> seconds = LeastSeconds(calls);
   if (!seconds.ok()) return seconds.status();

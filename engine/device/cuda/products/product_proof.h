@@ -35,6 +35,9 @@ class ProductProof {
   using RunRows = std::function<absl::Status(const void* x, int64_t rows,
                                              void* y, const OpStream& stream)>;
 
+  // The product, without a residual; borrowed.
+  static RunRows Plain(const Product& product);
+
   // Memory for products like `args` of up to most_rows rows, for residuals
   // where args.residual, and for what their products may overwrite.
   // RESOURCE_EXHAUSTED: it cannot be had. Two proofs of the same sizes and kind
@@ -102,7 +105,6 @@ class ProductProof {
   absl::StatusOr<double> LeastSeconds(
       const std::function<absl::Status()>& work);
   std::vector<int64_t> AllCounts() const;
-  static RunRows Plain(const Product& product);
   // RunAdding with the residual of rows `first` and on.
   absl::StatusOr<RunRows> Adding(const Product& product, int64_t first,
                                  int64_t rows);

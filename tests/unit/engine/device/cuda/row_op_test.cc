@@ -259,12 +259,12 @@ TEST(PoolOpTest, EqualsTheHostsPoolingInEveryWay) {
                            Pooling::kMax,          Pooling::kMeanSqrtLen,
                            Pooling::kWeightedMean, Pooling::kLastToken};
   for (const DType dtype : kDTypes) {
-    for (const int32_t hidden : {8, 384, 1032}) {
+    for (const int32_t hidden : {8, 384, 768, 1032}) {
       const auto x = RandomValues(100 * hidden, dtype, &random);
       const OnCard x_card(x, dtype);
       std::vector<PoolWork> work;
       for (const Pooling pooling : kinds) {
-        for (const int32_t length : {1, 2, 17, 18, 40}) {
+        for (const int32_t length : {1, 2, 17, 18, 33, 40}) {
           for (const bool normalize : {false, true}) {
             const auto at = static_cast<int64_t>(work.size()) * hidden;
             work.push_back(

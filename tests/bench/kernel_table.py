@@ -52,7 +52,10 @@ SHARED_RESERVED = 1024  # of every block, by the system
 # Dynamic shared memory in bytes, by the kernel's arguments. Float attention
 # is shown at head size 64.
 SHARED = {
-    "AttentionKernel": lambda arguments: 3 * 64 * int(arguments[1]) * 2,
+    # 64 queries; two tiles of 64 or 32 keys with their values.
+    "AttentionKernel": lambda arguments: (
+        2 * int(arguments[1])
+        * (64 + 4 * (64 if int(arguments[1]) <= 64 else 32))),
     # Paths 1, 2 and 3: 128 keys, 64 keys, four heads of 16.
     "AttentionWholeKernel": lambda arguments: (
         3 * (128 if arguments[0].endswith("1") else 64)

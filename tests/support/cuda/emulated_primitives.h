@@ -11,7 +11,7 @@
 #include "tests/support/cuda/emulation.h"
 #include "tests/support/narrow.h"
 
-#define ENCODERD_KERNEL(threads) void
+#define ENCODERD_KERNEL(...) void
 #define ENCODERD_DEVICE inline
 #define ENCODERD_UNROLL
 

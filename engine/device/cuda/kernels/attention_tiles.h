@@ -98,24 +98,26 @@ ENCODERD_DEVICE int32_t Place(int32_t row, int32_t column) {
   return row * kD + ((column / 8) ^ exchange) * 8;
 }
 
-// Starts this thread's share, as number `thread` of kThreads, of copying `rows`
-// rows, from `row` on, of a sequence's matrix; of the kRows that the tile has.
-// Rows past the sequence and columns past the head are zeros.
+// Starts this thread's share, as number `thread` of kThreads, of copying kRows
+// rows, from `row` on, of a sequence's matrix to a tile. Rows past the sequence
+// and columns past the head are zeros.
 template <typename T, int kD, int kRows, int kThreads>
 ENCODERD_DEVICE void LoadTile(const T* matrix, const Head<T>& head, int32_t row,
-                              int32_t rows, int32_t thread, T* tile) {
+                              int32_t thread, T* tile) {
   constexpr int32_t kChunks = kD / 8;
-  static_assert(kRows * kChunks % kThreads == 0, "each thread copies as many");
+  constexpr int32_t kStep = kThreads / kChunks;  // rows
+  static_assert(kThreads % kChunks == 0 && kRows % kStep == 0,
+                "each thread copies as many");
+  const int32_t first = thread / kChunks;
+  const int32_t column = thread % kChunks * 8;
+  const int32_t rows = head.length - row - first;
+  const int32_t valid = column < head.head_size ? rows : 0;
+  const int64_t stride = 3 * head.hidden;
+  const T* from = matrix + (row + first) * stride + column;
   ENCODERD_UNROLL
-  for (int32_t i = 0; i < kRows * kChunks / kThreads; ++i) {
-    const int32_t at = i * kThreads + thread;
-    const int32_t r = at / kChunks;
-    const int32_t column = at % kChunks * 8;
-    if (r >= rows) continue;
-    const bool valid = row + r < head.length && column < head.head_size;
-    const T* from =
-        valid ? matrix + (row + r) * 3 * head.hidden + column : matrix;
-    CopyAsync16(tile + Place<kD>(r, column), from, valid);
+  for (int32_t r = 0; r < kRows; r += kStep) {
+    CopyAsync16(tile + Place<kD>(first + r, column), from, r < valid);
+    from += kStep * stride;
   }
 }
 
@@ -230,40 +232,40 @@ ENCODERD_DEVICE void RowMax(const float (&scores)[2 * kGroups][4],
   }
 }
 
-// scores -> 2^(scores * scale - shift); adds this lane's to the sums.
-template <int kGroups>
+// probabilities = 2^(scores * scale - shift), rounded to T, as the fragments
+// that AddValues multiplies; adds this lane's, not rounded, to the sums.
+template <typename T, int kGroups>
 ENCODERD_DEVICE void Exponentials(float scale, const float (&shift)[2],
-                                  float (&scores)[2 * kGroups][4],
-                                  float (&sum)[2]) {
+                                  const float (&scores)[2 * kGroups][4],
+                                  float (&sum)[2],
+                                  uint32_t (&probabilities)[kGroups][4]) {
   ENCODERD_UNROLL
   for (int32_t g = 0; g < 2 * kGroups; ++g) {
+    float values[4];
     ENCODERD_UNROLL
     for (int32_t i = 0; i < 4; ++i) {
-      scores[g][i] = Exp2(FusedMultiplyAdd(scores[g][i], scale, -shift[i / 2]));
-      sum[i / 2] += scores[g][i];
+      values[i] = Exp2(FusedMultiplyAdd(scores[g][i], scale, -shift[i / 2]));
+      sum[i / 2] += values[i];
     }
+    probabilities[g / 2][g % 2 * 2] = Pack<T>(values[0], values[1]);
+    probabilities[g / 2][g % 2 * 2 + 1] = Pack<T>(values[2], values[3]);
   }
 }
 
 // out [16,kD] += probabilities [16, 16 kGroups] values [16 kGroups, kD].
 template <typename T, int kD, int kGroups>
-ENCODERD_DEVICE void AddValues(const float (&probabilities)[2 * kGroups][4],
+ENCODERD_DEVICE void AddValues(const uint32_t (&probabilities)[kGroups][4],
                                const T* values, float (&out)[kD / 8][4]) {
   const int32_t lane = ThreadIndex() % 32;
   const int32_t value = Place<kD>(lane % 16, lane / 16 * 8);
   ENCODERD_UNROLL
   for (int32_t g = 0; g < kGroups; ++g) {
-    const float(&low)[4] = probabilities[2 * g];
-    const float(&high)[4] = probabilities[2 * g + 1];
-    const uint32_t a[4] = {Pack<T>(low[0], low[1]), Pack<T>(low[2], low[3]),
-                           Pack<T>(high[0], high[1]),
-                           Pack<T>(high[2], high[3])};
     ENCODERD_UNROLL
     for (int32_t d = 0; d < kD; d += 16) {
       uint32_t b[4];
       LoadMatrix4Transposed(values + (value ^ d) + g * 16 * kD, b);
-      MultiplyAdd(out[d / 8], a, b[0], b[1], T());
-      MultiplyAdd(out[d / 8 + 1], a, b[2], b[3], T());
+      MultiplyAdd(out[d / 8], probabilities[g], b[0], b[1], T());
+      MultiplyAdd(out[d / 8 + 1], probabilities[g], b[2], b[3], T());
     }
   }
 }

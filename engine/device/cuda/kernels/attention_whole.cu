@@ -33,6 +33,13 @@ struct Blocking {
   static constexpr int32_t kThreads = 32 * kHeadWarps * kHeads;
 };
 
+// Blocks that an SM shall have registers for; 1: no limit pays.
+constexpr int LeastBlocks(AttentionPath path, int32_t head_size) {
+  if (head_size > 64) return 1;
+  if (path == AttentionPath::kWhole128) return head_size == 32 ? 3 : 2;
+  return head_size == 32 ? 8 : 6;
+}
+
 // Of those that share the tiles of a head.
 template <AttentionPath kPath>
 ENCODERD_DEVICE void Meet() {
@@ -58,8 +65,9 @@ template <AttentionPath kPath, typename T, int kD, Form kForm, int kGroups>
 ENCODERD_DEVICE void Attend(const Warp<T>& warp) {
   const Head<T>& head = warp.head;
   const bool busy = warp.first_query < head.length;
-  float scores[2 * kGroups][4];
   float sum[2] = {};
+  uint32_t probabilities[kGroups][4];
+  float scores[2 * kGroups][4];
   Begin<T, kForm, kGroups>(head, warp.first_query, 0, scores);
   CopyWait<1>();
   Meet<kPath>();  // queries and keys are there
@@ -72,13 +80,13 @@ ENCODERD_DEVICE void Attend(const Warp<T>& warp) {
     RowMax<kGroups>(scores, shift);
     ENCODERD_UNROLL
     for (int32_t q = 0; q < 2; ++q) shift[q] *= head.scale;
-    Exponentials<kGroups>(head.scale, shift, scores, sum);
+    Exponentials<T, kGroups>(head.scale, shift, scores, sum, probabilities);
   }
   CopyWait<0>();
   Meet<kPath>();  // values are there
   if (!busy) return;
   float out[kD / 8][4] = {};
-  AddValues<T, kD, kGroups>(scores, warp.values, out);
+  AddValues<T, kD, kGroups>(probabilities, warp.values, out);
   StoreContext<T, kD>(head, warp.first_query, out, sum, warp.queries);
 }
 
@@ -93,7 +101,7 @@ ENCODERD_DEVICE void AttendToAll(const Warp<T>& warp) {
 }
 
 template <AttentionPath kPath, typename T, int kD, Form kForm>
-ENCODERD_KERNEL(Blocking<kPath>::kThreads)
+ENCODERD_KERNEL(Blocking<kPath>::kThreads, LeastBlocks(kPath, kD))
 AttentionWholeKernel(AttentionParameters<T> all) {
   using B = Blocking<kPath>;
   constexpr int32_t kShare = 32 * B::kHeadWarps;  // threads
@@ -109,9 +117,8 @@ AttentionWholeKernel(AttentionParameters<T> all) {
   T* queries = reinterpret_cast<T*>(SharedMemory()) + share * 3 * kTile;
   T* keys = queries + kTile;
   T* values = keys + kTile;
-  const int32_t rows = (head.length + 15) / 16 * 16;
   const auto load = [&](const T* matrix, T* tile) {
-    LoadTile<T, kD, B::kKeys, kShare>(matrix, head, 0, rows, thread, tile);
+    LoadTile<T, kD, B::kKeys, kShare>(matrix, head, 0, thread, tile);
   };
   load(head.q, queries);
   load(head.q + head.hidden, keys);

@@ -8,9 +8,7 @@ namespace cuda {
 
 CutlassGeluTile CutlassGelu128x128() {
   return CutlassGeluTileOf<cute::Shape<cute::_128, cute::_128, cute::_64>,
-                           cute::Shape<cute::_1, cute::_2, cute::_1>,
-                           cutlass::gemm::KernelTmaWarpSpecializedPingpong,
-                           cutlass::epilogue::TmaWarpSpecialized>(
+                           cute::Shape<cute::_1, cute::_2, cute::_1>>(
       "128x128 pingpong");
 }
 

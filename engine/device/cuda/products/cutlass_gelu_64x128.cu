@@ -6,9 +6,7 @@ namespace cuda {
 
 CutlassGeluTile CutlassGelu64x128() {
   return CutlassGeluTileOf<cute::Shape<cute::_64, cute::_128, cute::_64>,
-                           cute::Shape<cute::_1, cute::_1, cute::_1>,
-                           cutlass::gemm::KernelTmaWarpSpecializedPingpong,
-                           cutlass::epilogue::TmaWarpSpecialized>(
+                           cute::Shape<cute::_1, cute::_1, cute::_1>>(
       "64x128 pingpong");
 }
 

@@ -1,11 +1,11 @@
-// The kernel behind cutlass_gelu.h: a template over tile, cluster and schedule.
-// Each .cu that includes it compiles one tile for both elements.
+// The kernel behind cutlass_gelu.h: a template over tile and cluster. Each .cu
+// that includes it compiles one tile for both elements.
 //
 // A block is three groups of 128 threads. One brings tiles of x and weight to
-// shared memory (TMA, as many stages as fit); two multiply (wgmma): a half of
-// the same tile each (cooperative), or separate tiles, so that the epilogue of
-// one overlaps the products of the other (ping-pong). Bytes moved:
-// x rows in, weight out in, bias out, y rows out.
+// shared memory (TMA, as many stages as fit); two multiply (wgmma), each a tile
+// of its own in turn with the other (ping-pong), so that the epilogue of one
+// overlaps the products of the other. Bytes moved: x rows in, weight out in,
+// bias out, y rows out.
 //
 // A row's bits do not depend on other rows: an element of y has one float
 // accumulator over all of K, in steps of 64 from 0, in every tile and block
@@ -24,6 +24,7 @@
 #include <cutlass/epilogue/fusion/sm90_callbacks_tma_warpspecialized.hpp>
 #include <cutlass/gemm/collective/collective_builder.hpp>
 #include <cutlass/gemm/kernel/gemm_universal.hpp>
+#include <type_traits>
 
 #include "engine/device/cuda/kernels/gelu.h"
 #include "engine/device/cuda/products/cutlass_gelu.h"
@@ -31,25 +32,30 @@
 namespace encoderd {
 namespace cuda {
 
-// GELU by gelu.h in CUTLASS's epilogue, of a fragment; CUTLASS's own calls
-// erff, twice the instructions.
-template <typename Fragment>
-struct CutlassFastGelu;
-template <int kSize>
-struct CutlassFastGelu<cutlass::Array<float, kSize>> {
-  using Fragment = cutlass::Array<float, kSize>;
-  CUTLASS_DEVICE Fragment operator()(const Fragment& values) const {
-    Fragment result;
-    CUTLASS_PRAGMA_UNROLL
-    for (int i = 0; i < kSize; ++i) result[i] = FastGeluErf(values[i]);
-    return result;
-  }
+// GELU by gelu.h in CUTLASS's epilogue, of a fragment that will be rounded to
+// T; CUTLASS's own calls erff, twice the instructions or more.
+template <typename T>
+struct CutlassGeluOf {
+  using Element =
+      std::conditional_t<std::is_same_v<T, cutlass::bfloat16_t>, Bf16, Half>;
+
+  template <typename Fragment>
+  struct Compute;
+  template <int kSize>
+  struct Compute<cutlass::Array<float, kSize>> {
+    using Fragment = cutlass::Array<float, kSize>;
+    CUTLASS_DEVICE Fragment operator()(const Fragment& values) const {
+      Fragment result;
+      CUTLASS_PRAGMA_UNROLL
+      for (int i = 0; i < kSize; ++i)
+        result[i] = FastGeluErf<Element>(values[i]);
+      return result;
+    }
+  };
 };
 
-// Schedule: cooperative or ping-pong; Cluster: blocks that share what they
-// load.
-template <typename T, typename Tile, typename Cluster, typename Schedule,
-          typename EpilogueSchedule>
+// Cluster: blocks that share what they load.
+template <typename T, typename Tile, typename Cluster>
 struct CutlassGelu {
   using RowMajor = cutlass::layout::RowMajor;
   using ColumnMajor = cutlass::layout::ColumnMajor;
@@ -63,21 +69,22 @@ struct CutlassGelu {
                                              kRound>,
       cutlass::epilogue::fusion::Sm90AccFetch, Bias>;
   using Gelu = cutlass::epilogue::fusion::Sm90EVT<
-      cutlass::epilogue::fusion::Sm90Compute<CutlassFastGelu, T, float, kRound>,
+      cutlass::epilogue::fusion::Sm90Compute<CutlassGeluOf<T>::template Compute,
+                                             T, float, kRound>,
       Sum>;
 
   using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
       cutlass::epilogue::collective::EpilogueTileAuto, float, float, void,
-      RowMajor, kAlignment, T, RowMajor, kAlignment, EpilogueSchedule,
-      Gelu>::CollectiveOp;
+      RowMajor, kAlignment, T, RowMajor, kAlignment,
+      cutlass::epilogue::TmaWarpSpecialized, Gelu>::CollectiveOp;
   // weight [out,in], row-major, is a column-major [in,out].
   using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, T, RowMajor,
       kAlignment, T, ColumnMajor, kAlignment, float, Tile, Cluster,
       cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(
           sizeof(typename Epilogue::SharedStorage))>,
-      Schedule>::CollectiveOp;
+      cutlass::gemm::KernelTmaWarpSpecializedPingpong>::CollectiveOp;
   using Kernel =
       cutlass::gemm::kernel::GemmUniversal<cute::Shape<int, int, int, int>,
                                            Mainloop, Epilogue>;
@@ -149,13 +156,10 @@ struct CutlassGelu {
 };
 
 // The tile of this name, over both elements.
-template <typename Tile, typename Cluster, typename Schedule,
-          typename EpilogueSchedule>
+template <typename Tile, typename Cluster>
 CutlassGeluTile CutlassGeluTileOf(const char* name) {
-  using OfHalf =
-      CutlassGelu<cutlass::half_t, Tile, Cluster, Schedule, EpilogueSchedule>;
-  using OfBf16 = CutlassGelu<cutlass::bfloat16_t, Tile, Cluster, Schedule,
-                             EpilogueSchedule>;
+  using OfHalf = CutlassGelu<cutlass::half_t, Tile, Cluster>;
+  using OfBf16 = CutlassGelu<cutlass::bfloat16_t, Tile, Cluster>;
   CutlassGeluTile tile;
   tile.name = name;
   tile.can_implement = [](const CutlassGeluArgs& args) {

@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<AlgorithmLibrary>> NewCutlassLibrary(
   CutlassParts parts;
   parts.version =
       absl::StrCat(CUTLASS_MAJOR, ".", CUTLASS_MINOR, ".", CUTLASS_PATCH);
-  parts.tiles = {CutlassGelu128x128(), CutlassGelu128x256(),
+  parts.tiles = {CutlassGelu128x192(), CutlassGelu128x128(),
                  CutlassGelu64x128()};
   parts.error_text = &ErrorText;
   parts.processors = card.multiprocessors;

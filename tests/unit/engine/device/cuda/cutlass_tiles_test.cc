@@ -46,7 +46,7 @@ TEST_P(CutlassTilesTest, RefusesRowsThatAreNotWhole16Bytes) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, CutlassTilesTest,
-    ::testing::Values(CutlassGelu128x128(), CutlassGelu128x256(),
+    ::testing::Values(CutlassGelu128x192(), CutlassGelu128x128(),
                       CutlassGelu64x128()),
     [](const ::testing::TestParamInfo<CutlassGeluTile>& info) {
       std::string name = info.param.name;  // "128x128 pingpong"

@@ -25,42 +25,62 @@ double Largest(float from, float to, const Error& error) {
   return largest;
 }
 
+template <typename T>
 double Relative(float x) {
   const double want = Formula(x);
-  return want == 0 ? std::fabs(FastGeluErf(x))
-                   : std::fabs(FastGeluErf(x) / want - 1);
+  return want == 0 ? std::fabs(FastGeluErf<T>(x))
+                   : std::fabs(FastGeluErf<T>(x) / want - 1);
 }
-double Absolute(float x) { return std::fabs(FastGeluErf(x) - Formula(x)); }
+template <typename T>
+double Absolute(float x) {
+  return std::fabs(FastGeluErf<T>(x) - Formula(x));
+}
 double FormulaInFloat(float x) {
   return 0.5f * x * (1.0f + std::erf(x * 0.70710678118654752f));
 }
 
 // The bounds of gelu.h, which leave out Exp2's error on a card.
 TEST(FastGeluErfTest, IsAsCloseToTheFormulaAsItsHeaderSays) {
-  EXPECT_LE(Largest(0.5f, 10.0f, Relative), 1.3e-7);
-  EXPECT_LE(Largest(-1.0f, 10.0f, Relative), 2.8e-7);
-  EXPECT_LE(Largest(-3.0f, -1.0f, Relative), 1.6e-6);
-  EXPECT_LE(Largest(-5.0f, -3.0f, Relative), 3.4e-6);
-  EXPECT_LE(Largest(-6.0f, -5.0f, Relative), 5.4e-6);
-  EXPECT_LE(Largest(-100.0f, 0.0f, Absolute), 6e-8);
+  EXPECT_LE(Largest(0.5f, 10.0f, Relative<Half>), 1.3e-7);
+  EXPECT_LE(Largest(-1.0f, 10.0f, Relative<Half>), 2.8e-7);
+  EXPECT_LE(Largest(-3.0f, -1.0f, Relative<Half>), 1.6e-6);
+  EXPECT_LE(Largest(-5.0f, -3.0f, Relative<Half>), 3.4e-6);
+  EXPECT_LE(Largest(-6.0f, -5.0f, Relative<Half>), 5.4e-6);
+  EXPECT_LE(Largest(-100.0f, 0.0f, Absolute<Half>), 6e-8);
+}
+
+TEST(FastGeluErfTest, IsAsCloseForBf16AsItsHeaderSays) {
+  EXPECT_LE(Largest(0.0f, 10.0f, Relative<Bf16>), 6.6e-5);
+  EXPECT_LE(Largest(-3.0f, 0.0f, Relative<Bf16>), 9.1e-5);
+  EXPECT_LE(Largest(-4.0f, -3.0f, Relative<Bf16>), 2.6e-4);
+  EXPECT_LE(Largest(-5.0f, -4.0f, Relative<Bf16>), 2.1e-3);
+  EXPECT_LE(Largest(-5.0f, 0.0f, Absolute<Bf16>), 1.5e-5);
+  EXPECT_LE(Largest(-100.0f, -5.0f, Absolute<Bf16>), 3e-9);
 }
 
 TEST(FastGeluErfTest, IsNoFurtherThanTheFormulaInFloatOverAll) {
   const auto in_float = [](float x) {
     return std::fabs(FormulaInFloat(x) - Formula(x));
   };
-  EXPECT_LE(Largest(-12.0f, 12.0f, Absolute), Largest(-12.0f, 12.0f, in_float));
+  EXPECT_LE(Largest(-12.0f, 12.0f, Absolute<Half>),
+            Largest(-12.0f, 12.0f, in_float));
+}
+
+template <typename T>
+void ExpectRightAtTheEnds() {
+  EXPECT_EQ(FastGeluErf<T>(0.0f), 0.0f);
+  for (const float x : {9.0f, 1e2f, 1e5f, 1e30f}) {
+    EXPECT_EQ(FastGeluErf<T>(x), x);
+    EXPECT_NEAR(FastGeluErf<T>(-x), 0.0f, 1e-13);
+  }
+  EXPECT_TRUE(std::isnan(FastGeluErf<T>(NAN)));
+  EXPECT_TRUE(std::isnan(FastGeluErf<T>(HUGE_VALF)));
+  EXPECT_TRUE(std::isnan(FastGeluErf<T>(-HUGE_VALF)));
 }
 
 TEST(FastGeluErfTest, IsRightAtTheEndsAndShowsWhatIsNoNumber) {
-  EXPECT_EQ(FastGeluErf(0.0f), 0.0f);
-  for (const float x : {9.0f, 1e2f, 1e5f, 1e30f}) {
-    EXPECT_EQ(FastGeluErf(x), x);
-    EXPECT_NEAR(FastGeluErf(-x), 0.0f, 1e-13);
-  }
-  EXPECT_TRUE(std::isnan(FastGeluErf(NAN)));
-  EXPECT_TRUE(std::isnan(FastGeluErf(HUGE_VALF)));
-  EXPECT_TRUE(std::isnan(FastGeluErf(-HUGE_VALF)));
+  ExpectRightAtTheEnds<Half>();
+  ExpectRightAtTheEnds<Bf16>();
 }
 
 }  // namespace

@@ -1,9 +1,19 @@
 #include "engine/device/cuda/graphs/graph_cache.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
 namespace encoderd {
 namespace cuda {
+namespace {
+
+// Ops of the first graph, and how many times as many a next one has: an op
+// takes the card some six times as long as its launch takes the host.
+constexpr int64_t kFirstOps = 12;
+constexpr int64_t kGrowth = 4;
+
+}  // namespace
 
 GraphCache::Entry* GraphCache::See(const RecordedOps& ops) {
   auto found =
@@ -19,10 +29,32 @@ GraphCache::Entry* GraphCache::See(const RecordedOps& ops) {
   return &*found;
 }
 
-absl::StatusOr<OwnedGraph> CaptureOps(const RecordedOps& ops, Runtime* runtime,
+absl::StatusOr<PassGraphs> CaptureOps(const RecordedOps& ops, Runtime* runtime,
                                       const OpStream& stream) {
-  return Capture(runtime, stream.stream,
-                 [&] { return RunOps(ops, runtime, stream); });
+  PassGraphs graphs;
+  auto next = ops.begin();
+  int64_t most = kFirstOps;
+  do {
+    const int64_t left = ops.end() - next;
+    // The last one takes what would be a short one after it.
+    const int64_t count = left < 2 * most ? left : most;
+    const RecordedOps part(next, next + count);
+    absl::StatusOr<OwnedGraph> graph = Capture(
+        runtime, stream.stream, [&] { return RunOps(part, runtime, stream); });
+    if (!graph.ok()) return graph.status();
+    graphs.push_back(*std::move(graph));
+    next += count;
+    most *= kGrowth;
+  } while (next != ops.end());
+  return graphs;
+}
+
+int LaunchGraphs(const PassGraphs& graphs, Runtime* runtime, Stream stream) {
+  for (const OwnedGraph& graph : graphs) {
+    const int code = runtime->LaunchGraph(graph.get(), stream);
+    if (code != 0) return code;
+  }
+  return 0;
 }
 
 }  // namespace cuda

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <list>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/device/cuda/graphs/recorded_ops.h"
@@ -18,14 +19,19 @@
 namespace encoderd {
 namespace cuda {
 
+// A pass as graphs to launch one after another. A launch takes the host longer
+// the more ops it has; so the first graph is short, and the card computes while
+// the next is launched.
+using PassGraphs = std::vector<OwnedGraph>;
+
 class GraphCache {
  public:
   static constexpr size_t kMost = 64;
 
   struct Entry {
     RecordedOps ops;
-    int64_t seen = 0;  // times, this one counted in
-    OwnedGraph graph;  // once it is trusted
+    int64_t seen = 0;   // times, this one counted in
+    PassGraphs graphs;  // once they are trusted
   };
 
   // The entry of `ops`, made where there is none; valid until the next call.
@@ -36,10 +42,13 @@ class GraphCache {
   std::list<Entry> entries_;  // the last seen first
 };
 
-// A graph of the ops. Nothing of them is done, and the stream is as before,
-// also after an error.
-absl::StatusOr<OwnedGraph> CaptureOps(const RecordedOps& ops, Runtime* runtime,
+// Graphs of the ops. Nothing of them is done, and the stream is as before, also
+// after an error.
+absl::StatusOr<PassGraphs> CaptureOps(const RecordedOps& ops, Runtime* runtime,
                                       const OpStream& stream);
+
+// Puts all of them on the stream, up to the first that fails: its code, or 0.
+int LaunchGraphs(const PassGraphs& graphs, Runtime* runtime, Stream stream);
 
 }  // namespace cuda
 }  // namespace encoderd

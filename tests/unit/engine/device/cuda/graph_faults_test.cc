@@ -53,6 +53,24 @@ TEST_F(CudaGraphTest, RunsAPassPlainlyWhoseGraphCannotBeLaunched) {
   EXPECT_EQ(RunPass(session.get(), batch).values, result.values);
 }
 
+TEST_F(CudaGraphTest, RunsAPassPlainlyAlsoWhereItsFirstGraphHasRun) {
+  shape_.layers = 16;  // three graphs
+  const auto plain = Build(Card(false));
+  const auto plainly = plain->NewSession({100}).value();
+  const auto encoder = Build(Card(true));
+  for (const int32_t number : {1, 2}) {
+    const auto session = encoder->NewSession({100}).value();
+    for (int i = 0; i < 2; ++i) RunPass(session.get(), Batch({30}));
+    EXPECT_EQ(runtime_->graphs(), 3);
+    runtime_->Fail("LaunchGraph", kLaunchOutOfResources, number);
+    const PackedBatch batch = Batch({30});
+    const ForwardResult result = RunPass(session.get(), batch);
+    EXPECT_EQ(result.values, RunPass(plainly.get(), batch).values);
+    EXPECT_THAT(result.note, HasSubstr("launching a graph: emulated error"));
+    EXPECT_EQ(runtime_->graphs(), 0);
+  }
+}
+
 TEST_F(CudaGraphTest, LosesTheDeviceAfterAnErrorOfAGraphThatStays) {
   // Of the launch; of the wait after it; of the wait after the first trial.
   const struct {

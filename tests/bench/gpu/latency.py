@@ -22,7 +22,8 @@ def latency(run, name):
         if run.on_card:
             kinds = {", CUDA graphs": True, ", no CUDA graphs": False}
         found = {f"encoderd {dtype}{kind}": engine(
-            run, run.model_folder(name), dtype, threads=1, graphs=graphs)
+            run, run.model_folder(name), dtype, threads=1, tuning=run.tuning,
+            graphs=graphs)
             for kind, graphs in kinds.items()}
         try:
             for tokens in (16, 128):

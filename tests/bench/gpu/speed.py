@@ -7,7 +7,7 @@ import statistics
 import workloads
 from child import ChildFailed
 from engine import Obeying, engine
-from plan import MODELS, NotRun, OutOfTime, Step
+from plan import MODELS, NotRun, OutOfTime, Step, turns
 
 # Tokens of one pass; estimates of a whole step in seconds on an H100.
 # Of the large model whole numbers of full batches: 16896 tokens for each of
@@ -110,18 +110,15 @@ def contenders(run, name, rare):
     """{what: an engine or one that obeys like it}, ours first."""
     folder = run.model_folder(name)
     dtype = run.dtype
-    found = {f"encoderd {dtype}": engine(run, folder, dtype)}
+    found = {f"encoderd {dtype}": engine(run, folder, dtype,
+                                         tuning=run.tuning)}
     if rare:
         for kind in ("compile", "onnx"):
             precision = "fp16" if kind == "onnx" else "bf16"
             found[f"{kind} {precision}"] = baseline(run, name, kind, precision)
         return installed(run, name, found)
-    if run.on_card:
-        found[f"encoderd {dtype}, timed algorithms"] = engine(
-            run, folder, dtype, tuning=run.tuning)
     if not run.no_fp8:
-        found["encoderd fp8, timed algorithms"] = engine(
-            run, folder, "fp8", tuning=run.tuning)
+        found["encoderd fp8"] = engine(run, folder, "fp8", tuning=run.tuning)
     if not run.on_card:
         found["transformers sdpa fp32"] = baseline(run, name, "sdpa", "fp32")
         return found
@@ -203,12 +200,12 @@ def measure(run, name, workload, found, failures):
         for what in others:
             found[what].start(ids)
         feed(others)
-        for _ in range(2 if run.quick else 5):
-            for what, contender in found.items():
+        for order in turns(list(found), 2 if run.quick else 5):
+            for what in order:
                 if what in lost or (len(times[what]) >= 3
                                     and sum(times[what]) > LONG):
                     continue
-                attempt(what, lambda: times[what].append(contender.run()))
+                attempt(what, lambda: times[what].append(found[what].run()))
     finally:
         failures += [f"{workload}, {what}: {why}" for what, why in lost.items()
                      if what.startswith("encoderd")]

@@ -2,10 +2,9 @@
 // that includes it compiles one tile for both elements.
 //
 // A block is three groups of 128 threads. One brings tiles of x and weight to
-// shared memory (TMA, as many stages as fit); two multiply (wgmma), each a tile
-// of its own in turn with the other (ping-pong), so that the epilogue of one
-// overlaps the products of the other. Bytes moved: x rows in, weight out in,
-// bias out, y rows out.
+// shared memory (TMA, as many stages as fit); two multiply (wgmma), separate
+// tiles in turn (ping-pong), so that the epilogue of one overlaps the products
+// of the other. Bytes moved: x rows in, weight out in, bias out, y rows out.
 //
 // A row's bits do not depend on other rows: an element of y has one float
 // accumulator over all of K, in steps of 64 from 0, in every tile and block

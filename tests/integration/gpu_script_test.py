@@ -18,6 +18,7 @@ from gpu_script_bundle import BundleTest, killed_run
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "bench" / "gpu"))
 import plan  # noqa: E402
+import speed  # noqa: E402
 
 KILLS = 5
 
@@ -312,11 +313,26 @@ class GpuScriptTest(BundleTest):
         self.assertEqual(3, len(rates))
 
 
-class PlanTest(unittest.TestCase):
-    def test_each_repeat_begins_with_another(self):
-        self.assertEqual(["abc", "bca", "cab", "abc"],
-                         ["".join(o) for o in plan.turns(list("abc"), 4)])
+class SpeedTest(unittest.TestCase):
+    def test_a_short_pass_is_timed_after_one_of_its_own(self):
+        class Contender:
+            def __init__(self, seconds):
+                self.seconds = iter(seconds)
 
+            def run(self):
+                return next(self.seconds)
+
+        short, times = Contender([9, 0.1, 9, 0.2]), []
+        for _ in range(2):
+            speed.add_pass(short, times)
+        self.assertEqual([0.1, 0.2], times)
+        long, times = Contender([9, 2, 3]), []
+        for _ in range(2):
+            speed.add_pass(long, times)
+        self.assertEqual([2, 3], times)
+
+
+class PlanTest(unittest.TestCase):
     def test_the_clock_gives_what_is_left_and_never_more(self):
         now = [0.0]
         clock = plan.Clock(540, lambda: now[0])

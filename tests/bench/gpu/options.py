@@ -21,18 +21,23 @@ references and peers.
 
 What to run:
   --run=RUN          one of three runs, each made for under nine minutes:
-                       a  correctness, same bits in any batch, sanitizers
-                       b  speed of MiniLM's shape and BERT-base's, op by op,
-                          each product alone, what the card itself can do
-                       c  speed of BERT-large, all models served, latency
-                     Default: all three, as far as the deadline allows.
+                       a  correctness (goldens: vectors compared with
+                          transformers in fp64), same bits, sanitizers
+                       b  speed of MiniLM's shape and BERT-base's, and of
+                          peers, op by op, each product alone, what the card
+                          itself can do
+                       c  speed of e5-small's shape and BERT-large's, op by
+                          op, all models served over gRPC, latency
+                     Default: all three, as far as the deadline allows
+                     (--deadline=1800 for all of them).
                      Example: --run=a
   --only=LIST        groups of steps: {','.join(plan.GROUPS)}.
                      Default: all of the run. Example: --only=speed,latency
   --models=LIST      models: {','.join(plan.MODELS)}.
-                     Default: all of the run. Steps without a model stay.
+                     Default: all of the run. Steps that use no model run
+                     all the same.
                      Example: --models=minilm,bert-base
-  --device=DEVICE    cuda (the first card; "several sessions" takes all),
+  --device=DEVICE    cuda (the first card; step "several sessions": all),
                      cuda:N (card N alone) or cpu (what needs no card).
                      Default: cuda. Example: --device=cuda:1
   --model=FOLDER     a real model for the goldens: config.json, weights and
@@ -45,7 +50,8 @@ Time:
                      Default: {DEADLINE}. Example: --deadline=1200
   --patience=N       a factor for every time limit but the deadline.
                      Default: 1. Example: --patience=2
-  --quick            small counts and two repeats, to see that everything runs.
+  --quick            small counts and two repeats, to see that everything runs;
+                     its figures are rough.
                      Default: off. Example: --quick
 
 Output:

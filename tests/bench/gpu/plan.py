@@ -115,14 +115,6 @@ def wanted(run=None, only=None, models=None):
     return lambda group, model: (group, model) in chosen
 
 
-def turns(names, repeats):
-    """An order of the names for each repeat, which begins with another every
-    time: a card is faster after a rest than after work."""
-    for repeat in range(repeats):
-        first = repeat % len(names)
-        yield names[first:] + names[:first]
-
-
 def once(words):
     return ", ".join(dict.fromkeys(words))
 

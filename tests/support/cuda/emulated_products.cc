@@ -105,14 +105,14 @@ class EmulatedProduct : public Product {
 absl::StatusOr<std::unique_ptr<Product>> EmulatedProducts::Create(
     const ProductArgs& args) {
   if (args.epilogue == Epilogue::kBiasGeluErf)
-    return absl::UnimplementedError("the loops have no exact GELU");
+    return absl::UnimplementedError("the loops have no erf GELU");
   return std::unique_ptr<Product>(new EmulatedProduct(args));
 }
 
 absl::StatusOr<std::vector<Algorithm>> EmulatedLibrary::Candidates(
     const ProductArgs& args, int64_t rows) {
   if (args.epilogue == Epilogue::kBiasGeluErf)
-    return absl::UnimplementedError("the loops have no exact GELU");
+    return absl::UnimplementedError("the loops have no erf GELU");
   return std::vector<Algorithm>{"loops", "more loops"};
 }
 

@@ -1,7 +1,7 @@
 // How the recorded passes of one Executor are put on its stream: plainly, by
 // launches that overlap, or by CUDA graphs. A faster way serves once it has
-// given, in memory that held NaNs, the very bits of a plain run: a graph of the
-// same pass, overlaps of the first pass that no graph serves. Where it fails or
+// given, in memory that held NaNs, the very bits of a plain run: graphs of the
+// same pass, overlaps of the first pass that no graphs serve. Where it fails or
 // differs it is left for good, and a note says so.
 //
 // Thread rule: as Executor.
@@ -40,7 +40,7 @@ class FastPasses {
   bool graphs() const { return graphs_on_; }
 
   // Puts the pass on the stream; stream.overlaps is not looked at. repeats: the
-  // same list will come again, so that a graph is worth its making.
+  // same list will come again, so that graphs are worth their making.
   absl::Status Run(const RecordedOps& ops, bool repeats,
                    const OpStream& stream);
   // After a Run that is done, with its results, `bytes` of them: tries the next

@@ -6,14 +6,16 @@
 
 namespace encoderd {
 namespace cuda {
-namespace {
 
-// Ops of the first graph, and how many times as many a next one has: an op
-// takes the card some six times as long as its launch takes the host.
-constexpr int64_t kFirstOps = 12;
-constexpr int64_t kGrowth = 4;
-
-}  // namespace
+std::vector<int64_t> GraphSizes(int64_t ops) {
+  std::vector<int64_t> sizes;
+  for (int64_t next = 12; ops > 0 || sizes.empty(); next *= 4) {
+    // The last takes along what would be a short one after it.
+    sizes.push_back(ops <= next + next / 2 ? ops : next);
+    ops -= sizes.back();
+  }
+  return sizes;
+}
 
 GraphCache::Entry* GraphCache::See(const RecordedOps& ops) {
   auto found =
@@ -33,19 +35,14 @@ absl::StatusOr<PassGraphs> CaptureOps(const RecordedOps& ops, Runtime* runtime,
                                       const OpStream& stream) {
   PassGraphs graphs;
   auto next = ops.begin();
-  int64_t most = kFirstOps;
-  do {
-    const int64_t left = ops.end() - next;
-    // The last one takes what would be a short one after it.
-    const int64_t count = left < 2 * most ? left : most;
-    const RecordedOps part(next, next + count);
+  for (const int64_t size : GraphSizes(static_cast<int64_t>(ops.size()))) {
+    const RecordedOps part(next, next + size);
+    next += size;
     absl::StatusOr<OwnedGraph> graph = Capture(
         runtime, stream.stream, [&] { return RunOps(part, runtime, stream); });
     if (!graph.ok()) return graph.status();
     graphs.push_back(*std::move(graph));
-    next += count;
-    most *= kGrowth;
-  } while (next != ops.end());
+  }
   return graphs;
 }
 

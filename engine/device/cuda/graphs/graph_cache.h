@@ -2,12 +2,13 @@
 //
 // A list that is seen for the first time gets none: its plain run loads the
 // kernels and libraries that a capture must find loaded. At the second time it
-// is worth one. At most kMost lists are remembered; the one that was not seen
+// is worth them. At most kMost lists are remembered; the one that was not seen
 // for longest makes room. Not thread-safe.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_GRAPH_CACHE_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_GRAPH_CACHE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <vector>
 
@@ -19,10 +20,16 @@
 namespace encoderd {
 namespace cuda {
 
-// A pass as graphs to launch one after another. A launch takes the host longer
-// the more ops it has; so the first graph is short, and the card computes while
-// the next is launched.
+// A pass as graphs to launch one after another, at least one. A launch takes
+// the host longer the more ops it has; so the first graph is short, and the
+// card computes while the next is launched.
 using PassGraphs = std::vector<OwnedGraph>;
+
+// How many ops each graph of a pass has, in order: 12, then four times as many
+// as before, and the last what is left. A launch takes the host a fifth to a
+// seventh of the time that the ops take the card (H100, one text), so that a
+// graph is on the stream before the one before it is done.
+std::vector<int64_t> GraphSizes(int64_t ops);
 
 class GraphCache {
  public:
@@ -31,7 +38,7 @@ class GraphCache {
   struct Entry {
     RecordedOps ops;
     int64_t seen = 0;   // times, this one counted in
-    PassGraphs graphs;  // once they are trusted
+    PassGraphs graphs;  // none until they are trusted
   };
 
   // The entry of `ops`, made where there is none; valid until the next call.

@@ -1,6 +1,6 @@
 // The ops of a pass as plain data: recorded in order, run later, compared with
 // another pass's. Two lists that are equal do the same to the same memory at
-// the same grids, so that one graph serves both.
+// the same grids, so that the same graphs serve both.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_RECORDED_OPS_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_RECORDED_OPS_H_
 

@@ -30,7 +30,7 @@ struct CardOptions {
   int64_t most_tuned_rows = kBucketRows.back();
 };
 
-// The libraries of a card. fused: with the exact GELU in the epilogue;
+// The libraries of a card. fused: with the erf GELU in the epilogue;
 // UNIMPLEMENTED where the build or the card has none.
 struct CardLibraries {
   NewLibrary plain;

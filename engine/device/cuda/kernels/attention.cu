@@ -13,6 +13,8 @@
 // sequence's own length and the reach only. Bytes moved: Q and context once, K
 // and V once for each 64 queries, and where there is a bias four bytes for each
 // score, which lie in the caches. Numbers: attention_tiles.h.
+#include <cfloat>
+
 #include "engine/device/cuda/kernels/attention_kernels.h"
 #include "engine/device/cuda/kernels/attention_tiles.h"
 #include "engine/device/cuda/kernels/primitives.h"
@@ -32,17 +34,17 @@ struct Blocking {
   static constexpr int32_t kKeys = kD <= 64 ? 64 : 32;  // of a tile
   static constexpr int32_t kGroups = kKeys / 16;
   static constexpr int32_t kTile = kKeys * kD;  // elements
-  // That an SM shall have registers for.
-  static constexpr int kBlocks = kD == 32 ? 5 : kD == 64 ? 4 : 2;
+  // Blocks that an SM must have registers for; 1: no limit pays.
+  static constexpr int kBlocks = kD == 32 ? 5 : kD == 64 ? 4 : 1;
 };
 
 // What a warp keeps from tile to tile.
 template <typename T, int kD>
 struct Warp {
   Head<T> head;
-  T* queries;  // tiles of the block
-  T* tile;     // keys, then values; the other one of both follows or precedes
-  T* other;
+  T* queries;           // tiles of the block
+  T* tile;              // computed with: keys, then their values
+  T* other;             // loading, or read: likewise
   int32_t first_row;    // of its queries in their tile
   int32_t first_query;  // and in the sequence
   KeyRange seen;        // by the block
@@ -107,7 +109,7 @@ ENCODERD_DEVICE void AddTile(int32_t key, Warp<T, kD>* warp) {
   Begin<T, kForm, kGroups>(warp->head, warp->first_query, key, scores);
   CopyWait<0>();
   Barrier();  // the tile is there, and the other one is read
-  if (!kLast) {
+  if constexpr (!kLast) {
     LoadKeys(*warp, key + Blocking<kD>::kKeys, warp->other);
     CopyCommit();
   }
@@ -119,9 +121,11 @@ ENCODERD_DEVICE void AddTile(int32_t key, Warp<T, kD>* warp) {
     AddValues<T, kD, kGroups>(probabilities, warp->tile + Blocking<kD>::kTile,
                               warp->out);
   }
-  T* const read = warp->tile;
-  warp->tile = warp->other;
-  warp->other = read;
+  if constexpr (!kLast) {
+    T* const read = warp->tile;
+    warp->tile = warp->other;
+    warp->other = read;
+  }
 }
 
 // The last tile, of kGroups groups of 16 keys or fewer.
@@ -149,9 +153,9 @@ AttentionKernel(AttentionParameters<T> all) {
   warp.other = warp.tile + 2 * B::kTile;
   warp.first_row = ThreadIndex() / 32 * 16;
   warp.first_query = work.query_block * kQueries + warp.first_row;
-  // No infinity: with a reach a query may see no key of the first tile, and
-  // the difference of two would be no number.
-  warp.shift[0] = warp.shift[1] = -3.402823466e38f;
+  // No infinity: with a reach a query may see none of 32 keys, the first tile,
+  // and the difference of two infinities would be no number.
+  warp.shift[0] = warp.shift[1] = -FLT_MAX;
   warp.seen = KeysSeen<kForm>(all.reach, work.query_block * kQueries, kQueries,
                               work.length);
   const Head<T>& head = warp.head;

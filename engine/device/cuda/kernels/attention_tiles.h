@@ -113,6 +113,7 @@ ENCODERD_DEVICE void LoadTile(const T* matrix, const Head<T>& head, int32_t row,
   const int32_t rows = head.length - row - first;
   const int32_t valid = column < head.head_size ? rows : 0;
   const int64_t stride = 3 * head.hidden;
+  // Past the matrix where nothing is valid: not read then.
   const T* from = matrix + (row + first) * stride + column;
   ENCODERD_UNROLL
   for (int32_t r = 0; r < kRows; r += kStep) {

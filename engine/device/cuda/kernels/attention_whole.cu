@@ -31,14 +31,13 @@ struct Blocking {
   static constexpr int32_t kHeadWarps = kKeys / 16;
   static constexpr int32_t kHeads = kHeadWarps == 1 ? 4 : 1;  // of a block
   static constexpr int32_t kThreads = 32 * kHeadWarps * kHeads;
+  // Blocks that an SM must have registers for; 1: no limit pays.
+  static constexpr int Blocks(int32_t head_size) {
+    if (head_size > 64) return 1;
+    if (kPath == AttentionPath::kWhole128) return head_size == 32 ? 3 : 2;
+    return head_size == 32 ? 8 : 6;
+  }
 };
-
-// Blocks that an SM shall have registers for; 1: no limit pays.
-constexpr int LeastBlocks(AttentionPath path, int32_t head_size) {
-  if (head_size > 64) return 1;
-  if (path == AttentionPath::kWhole128) return head_size == 32 ? 3 : 2;
-  return head_size == 32 ? 8 : 6;
-}
 
 // Of those that share the tiles of a head.
 template <AttentionPath kPath>
@@ -101,7 +100,7 @@ ENCODERD_DEVICE void AttendToAll(const Warp<T>& warp) {
 }
 
 template <AttentionPath kPath, typename T, int kD, Form kForm>
-ENCODERD_KERNEL(Blocking<kPath>::kThreads, LeastBlocks(kPath, kD))
+ENCODERD_KERNEL(Blocking<kPath>::kThreads, Blocking<kPath>::Blocks(kD))
 AttentionWholeKernel(AttentionParameters<T> all) {
   using B = Blocking<kPath>;
   constexpr int32_t kShare = 32 * B::kHeadWarps;  // threads

@@ -1,10 +1,10 @@
 // y [rows,cols] = function(y + bias), in place; function is GELU with the
-// exact erf, its tanh form, or ReLU.
+// erf, its tanh form, or ReLU.
 //
 // A thread takes eight neighbors of kRows rows, so that a column's bias is
 // loaded once for them; a block these rows, or an equal part of their columns.
 // Bytes moved: y read and written once, 2 rows cols elements. cuBLASLt's own
-// GELU is the tanh form (off by up to 4.7e-4), so the exact one is here: in
+// GELU is the tanh form (off by up to 4.7e-4), so the erf form is here: in
 // 16 bits gelu.h's, in float erff's.
 #include "engine/device/cuda/kernels/elements.h"
 #include "engine/device/cuda/kernels/gelu.h"

@@ -1,11 +1,11 @@
-// The activations of a feed-forward layer; GELU by the exact erf, in half of
+// The activations of a feed-forward layer; GELU by erf, in half of
 // erff's instructions.
 //
 // With a = |x|, GELU(x) = max(x, 0) - a * Phi(-a), and Phi(-a), the normal
 // distribution's tail, is 2^p(a): one polynomial for every a, no branch, and no
 // difference of near values where x is negative. p is as close to log2 of
 // Phi(-a) as the element that the result is rounded to needs, and falls ever
-// faster past the range that it was fitted over.
+// faster past the fitted range.
 //
 // Error against the formula in double, but for Exp2's own (under 2 units), and
 // whether or not a product and a sum are one instruction:
@@ -15,7 +15,8 @@
 //   for x > -5, 5.4e-6 for x > -6, where 0.5 x (1 + erf(x / sqrt(2))) in float
 //   has no digit left;
 // - absolute: 6e-8 for x < 0.
-// Bf16, whose rounding is 2.0e-3 or more of a value (degree 5, over [0, 5]):
+// Bf16, half a unit of which is 2.0e-3 to 3.9e-3 of a value (degree 5, over
+// [0, 5]):
 // - relative: 6.6e-5 for x > 0, 9.1e-5 for x > -3, 2.6e-4 for x > -4, 2.1e-3
 //   for x > -5;
 // - absolute: 1.5e-5 for x < 0, 3e-9 for x < -5.

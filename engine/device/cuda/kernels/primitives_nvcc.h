@@ -10,7 +10,7 @@
 #include <cstdint>
 
 // ENCODERD_KERNEL(threads) Name(...): threads is the most of a block. After it,
-// where that pays, the blocks that an SM shall have registers for.
+// where that pays, the blocks that an SM must have registers for.
 #define ENCODERD_KERNEL(...) __global__ void __launch_bounds__(__VA_ARGS__)
 #define ENCODERD_DEVICE __device__ __forceinline__
 #define ENCODERD_UNROLL _Pragma("unroll")

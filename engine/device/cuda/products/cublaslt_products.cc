@@ -228,7 +228,7 @@ class CublasLtLibrary : public AlgorithmLibrary {
   absl::StatusOr<std::vector<Algorithm>> Candidates(const ProductArgs& args,
                                                     int64_t rows) override {
     if (args.epilogue == Epilogue::kBiasGeluErf)
-      return absl::UnimplementedError("cuBLASLt has no exact GELU");
+      return absl::UnimplementedError("cuBLASLt has no erf GELU");
     CublasLtProduct product(handle_, args);
     absl::Status status = product.Describe();
     if (!status.ok()) return status;

@@ -33,7 +33,7 @@ struct CutlassGeluArgs {
 // One compiled form of the kernel. A block computes whole tiles of y, each over
 // all of K.
 struct CutlassGeluTile {
-  const char* name;  // "128x192 pingpong": a tile's rows and columns
+  const char* name;  // "128x192 pingpong": a tile's rows, columns, schedule
   // Whether it computes `args`; pointers may be null. Asks nothing of a card.
   bool (*can_implement)(const CutlassGeluArgs& args);
   // Bytes of device memory that it would need besides; it is never given any.

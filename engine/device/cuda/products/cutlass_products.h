@@ -1,4 +1,4 @@
-// products.h by CUTLASS: the feed-forward-in product with bias and exact GELU
+// products.h by CUTLASS: the feed-forward-in product with bias and erf GELU
 // in its epilogue (cutlass_gelu.h), for cards of compute capability 9.0. The
 // build has its kernels where ENCODERD_CUTLASS found the headers.
 //

@@ -1,4 +1,4 @@
-// Products with the exact GELU in their epilogue, where a library has them and
+// Products with the erf GELU in their epilogue, where a library has them and
 // they prove themselves next to the plain way (a product, then bias_gelu);
 // everything else by the plain library. No clock has a say: the two have other
 // bits.

@@ -20,7 +20,7 @@
 namespace encoderd {
 namespace cuda {
 
-// kBiasGeluErf is the exact GELU; not every library of products has it.
+// kBiasGeluErf is the erf form of GELU; not every library of products has it.
 enum class Epilogue { kNone, kBias, kBiasGeluTanh, kBiasRelu, kBiasGeluErf };
 
 // What is multiplied: values of the element, or rows in e4m3 (ops.h), whose

@@ -104,6 +104,8 @@ TEST(AttentionOpTest, EqualsTheReferenceAroundEveryBlockUpTo512) {
     for (const int32_t n :
          {79, 80, 81, 96, 97, 112, 113, 127, 128, 129, 191, 193, 257, 512})
       Check({{n}, 1, 64}, dtype);
+    for (const int32_t n : {95, 96, 97, 128, 129, 257})
+      Check({{n}, 1, 128}, dtype);
   }
 }
 
@@ -321,8 +323,13 @@ TEST(AttentionOpTest, GivesTheSameBitsWhereTheReachCoversTheSequence) {
 // where the weight is 0.
 TEST(AttentionOpTest, LoadsNoKeyThatNoQueryOfABlockSees) {
   std::mt19937 random(6);
-  for (const DType dtype : kDTypes) {
-    const Case c = {{400}, 1, 32, 1.0f, 0, 0, false, {16, 16}};
+  for (const auto& [dtype, head_size] :
+       {std::pair<DType, int32_t>{DType::kF32, 32},
+        {DType::kF16, 32},
+        {DType::kF16, 64},
+        {DType::kF16, 128},
+        {DType::kBF16, 32}}) {
+    const Case c = {{400}, 1, head_size, 1.0f, 0, 0, false, {16, 16}};
     const int32_t queries = AttentionQueries(dtype);
     std::vector<float> qkv =
         RandomValues(c.tokens() * 3 * c.hidden(), dtype, &random);
@@ -338,7 +345,7 @@ TEST(AttentionOpTest, LoadsNoKeyThatNoQueryOfABlockSees) {
     EXPECT_EQ(std::memcmp(&got[first * c.hidden()], &want[first * c.hidden()],
                           4 * queries * c.hidden()),
               0)
-        << DTypeName(dtype);
+        << DTypeName(dtype) << ", " << head_size;
   }
 }
 

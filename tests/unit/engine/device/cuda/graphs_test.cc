@@ -30,8 +30,19 @@ TEST_F(CudaGraphTest, RunsPlainThenCapturesThenReplays) {
   EXPECT_EQ(runtime_->graphs(), 1);
 }
 
-TEST_F(CudaGraphTest, LaunchesALongPassAsGraphsThatGrow) {
-  shape_.layers = 16;  // some hundred ops: 12, 48 and the rest
+TEST(GraphSizesTest, GrowAndAddUp) {
+  using Sizes = std::vector<int64_t>;
+  EXPECT_EQ(GraphSizes(0), Sizes{0});
+  EXPECT_EQ(GraphSizes(1), Sizes{1});
+  EXPECT_EQ(GraphSizes(18), Sizes{18});
+  EXPECT_EQ(GraphSizes(19), (Sizes{12, 7}));
+  EXPECT_EQ(GraphSizes(12 + 72), (Sizes{12, 72}));
+  EXPECT_EQ(GraphSizes(12 + 73), (Sizes{12, 48, 25}));
+  EXPECT_EQ(GraphSizes(1000), (Sizes{12, 48, 192, 748}));
+}
+
+TEST_F(CudaGraphTest, LaunchesALongPassAsSeveralGraphs) {
+  shape_.layers = 16;  // some hundred ops: three
   const auto encoder = Build(Card(true));
   const auto session = encoder->NewSession({100}).value();
   const auto plain = Build(Card(false));
@@ -74,6 +85,7 @@ TEST_F(CudaGraphTest, GivesTheProductsOfEachSessionAnotherWorkspace) {
 }
 
 TEST_F(CudaGraphTest, ServesOtherIdsAndLengthsOfABucketByTheSameGraph) {
+  shape_.layers = 1;  // one graph for a list of ops
   const auto encoder = Build(Card(true, DType::kBF16));
   const auto session = encoder->NewSession({200}).value();
   const auto plain = Build(Card(false, DType::kBF16));
@@ -111,7 +123,7 @@ TEST_F(CudaGraphTest, ServesEveryPathOfAttentionByTheSameGraphs) {
     EXPECT_EQ(RunPass(session.get(), batch).values,
               RunPass(plainly.get(), batch).values);
   }
-  EXPECT_EQ(runtime_->captures(), 2);  // the two graphs of that many ops
+  EXPECT_EQ(runtime_->captures(), 2);  // the two graphs of the pass
   EXPECT_EQ(runtime_->launches(), 2 * 2);
 }
 

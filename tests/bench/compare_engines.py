@@ -21,7 +21,6 @@ and writes one JSON object a row: losing rows too.
 """
 
 import argparse
-import ctypes
 import json
 import os
 import platform
@@ -33,6 +32,7 @@ import time
 
 import numpy as np
 
+import instructions
 import peers
 import random_model
 from workloads import batch_sizes, few, flops, padded, sequences
@@ -40,15 +40,14 @@ from workloads import batch_sizes, few, flops, padded, sequences
 # Of two values of unit vectors: rounding in fp32, and in bf16.
 AGREES = {"fp32": 1e-4, "bf16": 2e-2}
 PASSES_SECONDS = 0.5
-# arch_prctl(2) of x86-64.
-SYS_ARCH_PRCTL, ARCH_GET_CPUID = 158, 0x1011
 
 
 class Encoderd:
     """engine_bench as a child process that runs on command."""
 
-    def __init__(self, options, dtype, ids_file, batch_tokens):
+    def __init__(self, options, hidden, dtype, ids_file, batch_tokens):
         self.name = f"encoderd {dtype}"
+        self.hidden = hidden
         self.child = subprocess.Popen(
             [options.bench, f"--model={options.model}", f"--dtype={dtype}",
              f"--device={options.device}", f"--ids={ids_file}", f"--threads={options.cores}",
@@ -68,11 +67,11 @@ class Encoderd:
     def peak(self):
         return float(self.ask("peak"))
 
-    def vectors(self, hidden):
+    def vectors(self):
         with tempfile.TemporaryDirectory() as scratch:
             path = os.path.join(scratch, "vectors")
             self.ask(f"vectors {path}")
-            return np.fromfile(path, np.float32).reshape(-1, hidden)
+            return np.fromfile(path, np.float32).reshape(-1, self.hidden)
 
     def close(self):
         self.child.stdin.close()
@@ -98,7 +97,7 @@ class Tuned:
     def __init__(self, peer, workload, ids):
         self.name = peer.name
         self.version = peer.version()
-        self.order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
+        self.order = by_length(ids)
         best = None
         for variant in peer.variants():
             for size in batch_sizes(workload):
@@ -123,10 +122,25 @@ class Tuned:
         self.found = self.run()
         return time.perf_counter() - start
 
-    def vectors(self, hidden):
-        ordered = np.empty((len(self.order), hidden), np.float32)
-        ordered[self.order] = self.found
-        return ordered
+    def vectors(self):
+        return in_order_of_ids(self.order, self.found)
+
+
+def by_length(ids):
+    return sorted(range(len(ids)), key=lambda i: len(ids[i]))
+
+
+def in_order_of_ids(order, found):
+    vectors = np.empty_like(found)
+    vectors[order] = found
+    return vectors
+
+
+def vectors_without_padding(peer, ids):
+    """Those of the peer's first variant, each sequence in a separate batch."""
+    order = by_length(ids)
+    run = peer.prepare(padded(order, ids, 1), peer.variants()[0])
+    return in_order_of_ids(order, run())
 
 
 def cpu_seconds_of_others(children):
@@ -168,12 +182,12 @@ def dtype_of(engine):
     return engine.name.split()[-1]
 
 
-def agreeing(tuned, ours, hidden):
+def agreeing(tuned, ours):
     """The peers whose vectors are encoderd's; the others are named."""
-    want = next(e for e in ours if dtype_of(e) == "fp32").vectors(hidden)
+    want = next(e for e in ours if dtype_of(e) == "fp32").vectors()
     kept = []
     for peer in tuned:
-        difference = float(np.abs(peer.vectors(hidden) - want).max())
+        difference = float(np.abs(peer.vectors() - want).max())
         agrees = difference <= AGREES[dtype_of(peer)]  # false for NaN
         print(f"{peer.name}: {peer.how}; largest difference from encoderd "
               f"{difference:.1e}{'' if agrees else ': left out'}",
@@ -221,10 +235,10 @@ def measure(engines, ours, options, at_least):
     return times, disturbed, peaks
 
 
-def compare(workload, options, config, available):
+def compare(workload, options, config, available, exact):
     ids = sequences(workload, config)
     tokens = sum(map(len, ids))
-    hidden = config["hidden_size"]
+    want = vectors_without_padding(exact, ids)
     rows = []
     with tempfile.NamedTemporaryFile("w", suffix=".ids") as file:
         file.writelines(" ".join(map(str, row)) + "\n" for row in ids)
@@ -234,12 +248,12 @@ def compare(workload, options, config, available):
         batch_tokens = -(-few(workload) // options.cores) * len(ids[0])
         for dtype in ("fp32", "bf16"):
             try:
-                ours.append(Encoderd(options, dtype, file.name, batch_tokens))
+                ours.append(Encoderd(options, config["hidden_size"], dtype,
+                                     file.name, batch_tokens))
             except RuntimeError as error:
                 print(error, file=sys.stderr)
         tuned = tuned_peers(available, workload, ids)
-        truth = next(e for e in tuned if e.name == "torch fp32").vectors(hidden)
-        engines = ours + agreeing(tuned, ours, hidden)
+        engines = ours + agreeing(tuned, ours)
         times, disturbed, peaks = measure(
             engines, ours, options, PASSES_SECONDS if few(workload) else 0)
         own = {dtype_of(engine): statistics.median(times[engine.name])
@@ -264,7 +278,7 @@ def compare(workload, options, config, available):
                 "share_of_peak": round(share, 3),
                 "peak_gflops": round(peak / 1e9, 1),
                 "disturbed": disturbed[engine.name],
-                **quality(engine.vectors(hidden), truth)})
+                **quality(engine.vectors(), want)})
         for engine in ours:
             engine.close()
     return rows
@@ -281,40 +295,29 @@ def show(rows):
               f"  {row['how']}", flush=True)
 
 
+def chosen_peers(names):
+    """Of peers.PEERS those that `names` names, by class or by class and dtype,
+    as "OpenVino,Torch fp32"."""
+    names = names.split(",")
+    known = {name for kind, dtype in peers.PEERS
+             for name in (kind.__name__, f"{kind.__name__} {dtype}")}
+    for name in names:
+        if name not in known:
+            sys.exit(f"--peers: no peer {name!r}; there are "
+                     f"{', '.join(sorted(known))}")
+    return [(kind, dtype) for kind, dtype in peers.PEERS
+            if kind.__name__ in names or f"{kind.__name__} {dtype}" in names]
+
+
 def opened_peers(options):
     available = []
-    for kind, dtype in peers.PEERS:
-        if kind.__name__ not in (*options.peers.split(","), "Torch"):
-            continue
+    for kind, dtype in options.peers:
         try:
             available.append(kind(options.model, dtype, options.cores))
         except Exception as error:  # whatever an exporter may throw
             print(f"left out: {kind.__name__} {dtype}: {error}",
                   file=sys.stderr)
     return available
-
-
-def cpuid_faults():
-    """Whether this thread's CPUID traps: libhide_isa answers."""
-    return (platform.machine() == "x86_64" and
-            ctypes.CDLL(None).syscall(SYS_ARCH_PRCTL, ARCH_GET_CPUID, 0) == 0)
-
-
-def hide_newer_than_avx2(bench):
-    """Starts this program again where CPUID reports nothing newer than AVX2,
-    unless it does so already. The libraries' settings are not enough: OpenVINO
-    and ONNX Runtime compute most products in one that queries CPUID itself."""
-    if cpuid_faults():
-        return
-    hider = os.path.join(os.path.dirname(os.path.abspath(bench)),
-                         "libhide_isa.so")
-    others = os.environ.get("LD_PRELOAD", "")
-    if hider in others.split(":"):
-        sys.exit(f"--isa=avx2: LD_PRELOAD={others} has no effect")
-    if not os.path.exists(hider):
-        sys.exit(f"--isa=avx2 needs {hider}: build hide_isa (x86-64 only)")
-    os.environ["LD_PRELOAD"] = f"{hider}:{others}" if others else hider
-    os.execv(sys.executable, sys.orig_argv)
 
 
 def main():
@@ -327,8 +330,9 @@ def main():
     parser.add_argument("--workloads", default="16,128,512,mix")
     parser.add_argument("--peers", default=",".join(
         dict.fromkeys(kind.__name__ for kind, _ in peers.PEERS)),
-        help="those to compare with, all together in memory; Torch, which the "
-        "others' vectors are held against, is always there")
+        help="those to compare with, all together in memory; \"Torch fp32\" "
+        "names one dtype. PyTorch in fp32, which the columns of differences "
+        "refer to, computes each sequence once in any case")
     parser.add_argument("--isa", choices=["avx2", "avx512_amx"],
                         help="avx2: hide newer instructions from all engines; "
                         "avx512_amx: let encoderd use AMX, as peers do")
@@ -337,8 +341,9 @@ def main():
                         default=len(os.sched_getaffinity(0)))
     parser.add_argument("--out", help="file for the JSON rows, appended")
     options = parser.parse_args()
+    options.peers = chosen_peers(options.peers)
     if options.isa == "avx2":
-        hide_newer_than_avx2(options.bench)
+        instructions.hide_newer_than_avx2(options.bench)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"],
                             cwd=os.path.dirname(os.path.abspath(__file__)),
                             capture_output=True, text=True, check=False)
@@ -358,8 +363,9 @@ def run(options):
               encoding="utf-8") as file:
         config = json.load(file)
     available = opened_peers(options)
+    exact = peers.Torch(options.model, "fp32", options.cores)
     for workload in options.workloads.split(","):
-        rows = compare(workload, options, config, available)
+        rows = compare(workload, options, config, available, exact)
         show(rows)
         if options.out:
             with open(options.out, "a", encoding="utf-8") as file:

@@ -7,7 +7,10 @@ import tempfile
 import unittest
 from unittest import mock
 
+import numpy as np
+
 import compare_engines
+import instructions
 import workloads
 
 BERT = {"model_type": "bert", "num_hidden_layers": 3, "hidden_size": 4,
@@ -42,6 +45,35 @@ class CompareEnginesTest(unittest.TestCase):
             workloads.pairs({**MODERN, "layer_types": kinds}, 4),
             3 * 16 + 16)
 
+    def test_peers_are_named_by_class_or_with_a_dtype(self):
+        def names(chosen):
+            return [(kind.__name__, dtype) for kind, dtype
+                    in compare_engines.chosen_peers(chosen)]
+        self.assertEqual(names("Torch,OnnxRuntime"),
+                         [("OnnxRuntime", "fp32"), ("Torch", "fp32"),
+                          ("Torch", "bf16")])
+        self.assertEqual(names("OpenVino fp32,Torch fp32"),
+                         [("OpenVino", "fp32"), ("Torch", "fp32")])
+        with self.assertRaisesRegex(SystemExit, "no peer 'Toch'; there are .*"
+                                    "Torch bf16"):
+            compare_engines.chosen_peers("OpenVino,Toch")
+
+    def test_sequences_alone_are_not_padded_and_keep_their_order(self):
+        class Peer:
+            @staticmethod
+            def variants():
+                return ["first", "second"]
+
+            @staticmethod
+            def prepare(batches, variant):
+                self.assertEqual(variant, "first")
+                return lambda: np.concatenate(
+                    [ids[:, :1] * mask.sum() for ids, mask in batches])
+
+        vectors = compare_engines.vectors_without_padding(
+            Peer, [[5, 5, 5], [2], [3, 3]])
+        self.assertEqual(vectors.tolist(), [[15], [2], [6]])
+
     def test_short_passes_are_many_and_a_long_one_is_enough(self):
         class Engine:
             @staticmethod
@@ -65,12 +97,12 @@ class CompareEnginesTest(unittest.TestCase):
                 with open(hider, "w", encoding="utf-8"):
                     pass
             preloaded = preloaded.replace("HIDER", hider)
-            with mock.patch.object(compare_engines, "cpuid_faults",
+            with mock.patch.object(instructions, "cpuid_faults",
                                    return_value=faults), \
                     mock.patch.dict(os.environ, LD_PRELOAD=preloaded), \
                     mock.patch("os.execv") as execv:
                 try:
-                    compare_engines.hide_newer_than_avx2(
+                    instructions.hide_newer_than_avx2(
                         os.path.join(folder, "engine_bench"))
                 except SystemExit as error:
                     return str(error)

@@ -1,4 +1,4 @@
-// Owner of memory aligned to a cache line, not initialized.
+// Owner of memory aligned to a cache line or more, not initialized.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_ALIGNED_BUFFER_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_ALIGNED_BUFFER_H_
 
@@ -14,10 +14,10 @@ class AlignedBuffer {
   static constexpr int64_t kAlignment = 64;
 
   AlignedBuffer() = default;
-  // data() is null when the memory cannot be had.
-  explicit AlignedBuffer(int64_t bytes)
+  // alignment: a power of two. data() is null when the memory cannot be had.
+  explicit AlignedBuffer(int64_t bytes, int64_t alignment = kAlignment)
       : data_(std::aligned_alloc(
-            kAlignment, (bytes + kAlignment) / kAlignment * kAlignment)) {}
+            alignment, (bytes + alignment) / alignment * alignment)) {}
 
   void* data() const { return data_.get(); }
   float* floats() const { return static_cast<float*>(data_.get()); }

@@ -76,6 +76,12 @@ class CpuDevice : public Device {
   absl::Status ExpectModel(const ModelSizes& sizes,
                            const std::vector<WeightSize>& weights) override {
     sizes_ = sizes;
+    int64_t bytes = 0;
+    for (const WeightSize& weight : weights) {
+      if (weight.kind == WeightSize::Kind::kLinear)
+        bytes += MostPackedBytes(weight);
+    }
+    weight_memory_ = WeightMemory(bytes);
     return absl::OkStatus();
   }
 
@@ -84,7 +90,7 @@ class CpuDevice : public Device {
     const ProductKernels& kernels =
         int8_ != nullptr && weights.allow_int8 ? *int8_ : products_;
     absl::StatusOr<Product> product =
-        Product::Create(kernels, weights, activation);
+        Product::Create(kernels, weights, activation, &weight_memory_);
     if (!product.ok()) return product.status();
     product_bytes_ =
         std::max(product_bytes_, product->scratch_bytes(kProductRows));
@@ -145,6 +151,15 @@ class CpuDevice : public Device {
   }
 
  private:
+  // By whichever of the products multiplies it.
+  int64_t MostPackedBytes(const WeightSize& weight) const {
+    const auto bytes = [&weight](const ProductKernels& kernels) {
+      return Product::PackedBytes(kernels, weight.rows, weight.cols);
+    };
+    return int8_ == nullptr ? bytes(products_)
+                            : std::max(bytes(products_), bytes(*int8_));
+  }
+
   static NormRef RefTo(const NormWeights& weights, float eps) {
     if (weights.gain.empty()) return {};
     return {weights.gain.data(), weights.bias.data(), eps};
@@ -155,7 +170,8 @@ class CpuDevice : public Device {
   const ProductKernels* const int8_;
   const Isa isa_;
   const std::shared_ptr<Team> team_;
-  ModelSizes sizes_;           // of the expected model
+  ModelSizes sizes_;  // of the expected model
+  WeightMemory weight_memory_;
   int64_t product_bytes_ = 0;  // the most that a product asks for
 };
 

@@ -13,29 +13,36 @@ absl::Status NoMemory() {
 
 }  // namespace
 
+int64_t Product::PackedBytes(const ProductKernels& kernels, int64_t out,
+                             int64_t in) {
+  constexpr int64_t kUnit = WeightMemory::kAlignment;
+  return (4 * kernels.packed_floats(in, out) + kUnit - 1) / kUnit * kUnit;
+}
+
 Product::Product(const ProductKernels& kernels, const LinearWeights& weights,
-                 Activation activation)
+                 Activation activation, WeightMemory* memory)
     : kernels_(&kernels),
       panels_((weights.weight.rows + kernels.panel_columns - 1) /
               kernels.panel_columns),
-      packed_(4 *
-              kernels.packed_floats(weights.weight.cols, weights.weight.rows)),
+      packed_(memory->Take(
+          PackedBytes(kernels, weights.weight.rows, weights.weight.cols))),
       bias_(4 * panels_ * kernels.panel_columns) {
-  weights_ = {weights.weight.cols, weights.weight.rows, packed_.floats(),
+  weights_ = {weights.weight.cols, weights.weight.rows, packed_.get(),
               bias_.floats(), activation};
 }
 
 absl::StatusOr<Product> Product::Create(const ProductKernels& kernels,
                                         const LinearWeights& weights,
-                                        Activation activation) {
-  Product product(kernels, weights, activation);
-  if (product.packed_.data() == nullptr || product.bias_.data() == nullptr)
+                                        Activation activation,
+                                        WeightMemory* memory) {
+  Product product(kernels, weights, activation, memory);
+  if (product.packed_ == nullptr || product.bias_.data() == nullptr)
     return NoMemory();
   const HostMatrix& matrix = weights.weight;
   const AlignedBuffer scratch(4 * kernels.panel_columns * matrix.cols);
   if (scratch.data() == nullptr) return NoMemory();
   kernels.pack(matrix.data.data(), matrix.cols, matrix.rows,
-               product.packed_.floats(), scratch.floats());
+               product.packed_.get(), scratch.floats());
   float* const bias = product.bias_.floats();
   std::fill_n(bias, product.panels_ * kernels.panel_columns, 0.0f);
   std::copy(weights.bias.begin(), weights.bias.end(), bias);

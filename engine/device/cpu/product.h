@@ -6,10 +6,12 @@
 #define ENCODERD_ENGINE_DEVICE_CPU_PRODUCT_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "engine/device/cpu/aligned_buffer.h"
 #include "engine/device/cpu/kernels.h"
+#include "engine/device/cpu/weight_memory.h"
 #include "engine/device/weights.h"
 
 namespace encoderd {
@@ -24,10 +26,15 @@ constexpr int64_t kFewRows = 32;
 
 class Product {
  public:
-  // kernels: outlive it. RESOURCE_EXHAUSTED: no memory for the packed weights.
+  // kernels: outlive it. memory: where the packed weights go. Without memory
+  // for them: RESOURCE_EXHAUSTED.
   static absl::StatusOr<Product> Create(const ProductKernels& kernels,
                                         const LinearWeights& weights,
-                                        Activation activation);
+                                        Activation activation,
+                                        WeightMemory* memory);
+  // What Create takes of `memory` for weights [out,in].
+  static int64_t PackedBytes(const ProductKernels& kernels, int64_t out,
+                             int64_t in);
 
   // Scratch of a run of up to `rows` rows, aligned to 64; runs of any product
   // may share it one after another.
@@ -49,11 +56,11 @@ class Product {
 
  private:
   Product(const ProductKernels& kernels, const LinearWeights& weights,
-          Activation activation);
+          Activation activation, WeightMemory* memory);
 
   const ProductKernels* kernels_;
   int64_t panels_;
-  AlignedBuffer packed_;
+  std::shared_ptr<float> packed_;
   AlignedBuffer bias_;  // [panels * panel_columns], zeros past the end
   PackedWeights weights_;
 };

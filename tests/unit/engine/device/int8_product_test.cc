@@ -41,8 +41,8 @@ class Int8ProductTest : public ::testing::Test {
     for (float& value : weights_.bias) value = values(random);
     x_.resize(rows * in);
     for (uint16_t& value : x_) value = ToBf16(values(random));
-    product_ =
-        Product::Create(*Avx512VnniProducts(), weights_, Activation::kNone);
+    product_ = Product::Create(*Avx512VnniProducts(), weights_,
+                               Activation::kNone, &memory_);
     ASSERT_TRUE(product_.ok()) << product_.status();
     scratch_ = AlignedBuffer(product_->scratch_bytes(rows));
   }
@@ -132,6 +132,7 @@ class Int8ProductTest : public ::testing::Test {
   }
 
   LinearWeights weights_;
+  WeightMemory memory_;
   std::vector<uint16_t> x_;
   absl::StatusOr<Product> product_ = absl::UnknownError("not prepared");
   AlignedBuffer scratch_;

@@ -28,8 +28,9 @@ class KernelsTest : public KernelTest {
     LinearWeights one;
     one.weight = {1, 1, {1.0f}};
     one.bias = {0.0f};
+    WeightMemory memory;
     const absl::StatusOr<Product> product =
-        Product::Create(kernels_, one, function);
+        Product::Create(kernels_, one, function, &memory);
     EXPECT_TRUE(product.ok()) << product.status();
     if (product.ok()) product->Run(View(bytes, rows), View(y, rows), nullptr);
     return Floats(y);

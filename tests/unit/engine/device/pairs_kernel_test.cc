@@ -45,7 +45,8 @@ class PairsKernelTest : public ::testing::Test {
                               Activation activation, std::string x,
                               int64_t rows) {
     const int64_t in = weights.weight.cols, out = weights.weight.rows;
-    const auto product = Product::Create(kernels, weights, activation);
+    WeightMemory memory;
+    const auto product = Product::Create(kernels, weights, activation, &memory);
     EXPECT_TRUE(product.ok()) << product.status();
     if (!product.ok()) return "";
     const int64_t bytes = product->scratch_bytes(rows);

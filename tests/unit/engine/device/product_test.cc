@@ -39,7 +39,8 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
       for (float& value : weights_.weight.data)
         value = emulation::FromBf16(emulation::ToBf16(value));
     }
-    product_ = Product::Create(ProductsOf(GetParam()), weights_, activation);
+    product_ =
+        Product::Create(ProductsOf(GetParam()), weights_, activation, &memory_);
     ASSERT_TRUE(product_.ok()) << product_.status();
     scratch_ = AlignedBuffer(product_->scratch_bytes(rows));
     element_ = bf16 ? 2 : 4;
@@ -129,6 +130,7 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
   }
 
   LinearWeights weights_;
+  WeightMemory memory_;
   std::vector<float> x_;
   std::string x_bytes_;
   absl::StatusOr<Product> product_ = absl::UnknownError("not prepared");

@@ -37,7 +37,7 @@ class TileProductTest : public ::testing::TestWithParam<By> {
   void Pack(Activation activation) {
     product_ = Product::Create(
         GetParam() == By::kAmx ? *Avx512AmxProducts() : EmulatedAmxProducts(),
-        weights_, activation);
+        weights_, activation, &memory_);
     ASSERT_TRUE(product_.ok()) << product_.status();
   }
 
@@ -95,6 +95,7 @@ class TileProductTest : public ::testing::TestWithParam<By> {
   }
 
   LinearWeights weights_;
+  WeightMemory memory_;
   std::vector<uint16_t> x_;
   absl::StatusOr<Product> product_ = absl::UnknownError("not prepared");
 };
@@ -187,8 +188,8 @@ TEST_P(TileProductTest, HasTheBitsOfTheEmulation) {
   for (const int64_t in : {1, 32, 75, 768}) {
     Prepare(in, 50, 40);
     const std::vector<uint16_t> y = Run(0, 40);
-    product_ =
-        Product::Create(EmulatedAmxProducts(), weights_, Activation::kNone);
+    product_ = Product::Create(EmulatedAmxProducts(), weights_,
+                               Activation::kNone, &memory_);
     EXPECT_EQ(Run(0, 40), y) << in;
   }
 }

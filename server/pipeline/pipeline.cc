@@ -76,7 +76,7 @@ Pipeline::~Pipeline() {
 
 void Pipeline::StartThreads() {
   pool_ = std::make_unique<TokenizerPool>(
-      &encoder_, options_.tokenizer_threads,
+      &encoder_, options_.tokenizer_threads, options_.at_once_bytes,
       [this](std::shared_ptr<Call> call) { Tokenized(std::move(call)); });
   aside_ = std::make_unique<SideLane>(this, &observer_);
   threads_.reserve(sessions_.size());

@@ -39,6 +39,7 @@ struct PipelineOptions {
   int64_t max_queue_tokens =
       0;  // tokens waiting and computing; beyond it QUEUE_FULL
   int32_t tokenizer_threads = 1;
+  int64_t at_once_bytes = 1 << 10;  // of a call tokenized within Submit
   int64_t max_queue_bytes =
       64 << 20;  // text waiting to be tokenized; beyond it QUEUE_FULL
   // A request gets EXPIRED_IN_QUEUE if it has waited this long for its first
@@ -66,12 +67,13 @@ class Pipeline final : public CallHost {
   Pipeline& operator=(const Pipeline&) = delete;
 
   // Calls `done` exactly once, from a pipeline thread or from within Submit
-  // (refusals). Errors carry an ErrorDetail (engine/base/error.h) with
-  // input_index if one input is at fault (and all violations of the request, up
-  // to kMaxViolations): INPUT_TOO_LONG (not with ids_only) and those of
-  // Tokenizer; NO_INPUTS; QUEUE_FULL and REQUEST_TOO_LARGE; EXPIRED_IN_QUEUE;
-  // CANCELLED_IN_QUEUE; DRAINING; DEVICE_FAULT; INTERNAL_FAULT. If it throws
-  // (no memory), the call does not exist, and `done` is not called.
+  // (refusals, and small requests that are only tokenized). Errors carry an
+  // ErrorDetail (engine/base/error.h) with input_index if one input is at fault
+  // (and all violations of the request, up to kMaxViolations): INPUT_TOO_LONG
+  // (not with ids_only) and those of Tokenizer; NO_INPUTS; QUEUE_FULL and
+  // REQUEST_TOO_LARGE; EXPIRED_IN_QUEUE; CANCELLED_IN_QUEUE; DRAINING;
+  // DEVICE_FAULT; INTERNAL_FAULT. If it throws (no memory), the call does not
+  // exist, and `done` is not called.
   std::shared_ptr<PipelineCall> Submit(PipelineRequest request, Done done);
 
   // Runs `work` once on the side thread (side_lane.h), or from within

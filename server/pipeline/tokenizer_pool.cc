@@ -36,19 +36,23 @@ bool Tokenize(const Slice& slice, const InputEncoder& encoder,
 }
 
 TokenizerPool::TokenizerPool(const InputEncoder* encoder, int threads,
-                             Handler tokenized)
+                             int64_t at_once_bytes, Handler tokenized)
     : encoder_(*encoder),
       tokenized_(std::move(tokenized)),
-      num_threads_(std::max(threads, 1)) {
+      num_threads_(std::max(threads, 1)),
+      at_once_bytes_(at_once_bytes),
+      tools_(num_threads_) {
   // Created here, so that a failure fails the start.
   threads_.reserve(num_threads_);
-  for (int i = 0; i < num_threads_; ++i) {
-    scratches_.push_back(encoder_.tokenizer().NewScratch());
+  free_.reserve(num_threads_);
+  for (Tools& tools : tools_) {
+    tools.scratch = encoder_.tokenizer().NewScratch();
+    free_.push_back(&tools);
   }
   try {
     for (int i = 0; i < num_threads_; ++i) {
       threads_.push_back(
-          StartThread(absl::StrCat("tokenize-", i), [this, i] { Run(i); }));
+          StartThread(absl::StrCat("tokenize-", i), [this] { Run(); }));
     }
   } catch (...) {
     End();
@@ -71,6 +75,7 @@ void TokenizerPool::Add(std::shared_ptr<Call> call) {
   const std::vector<Input>& inputs = call->inputs.waiting();
   int64_t total = 0;
   for (const Input& input : inputs) total += InputBytes(input);
+  if (total <= at_once_bytes_ && TokenizeAtOnce(call)) return;
   // Two slices per thread, so that the threads finish about together.
   const int64_t target =
       std::clamp(total / (2 * num_threads_), kMinSliceBytes, kMaxSliceBytes);
@@ -114,18 +119,36 @@ void TokenizerPool::Add(std::shared_ptr<Call> call) {
   }
 }
 
+bool TokenizerPool::TokenizeAtOnce(const std::shared_ptr<Call>& call) noexcept {
+  Tools* tools = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    if (free_.empty() || !small_.empty() || LargeMayRun()) return false;
+    tools = free_.back();
+    free_.pop_back();
+  }
+  const Slice all = {0, static_cast<int32_t>(call->inputs.size())};
+  Tokenize(all, encoder_, tools->scratch.get(), &tools->buffer, absl::Now(),
+           call.get());
+  Done(tools, false);
+  tokenized_(call);
+  return true;
+}
+
 bool TokenizerPool::LargeMayRun() const {
   return !large_.empty() && large_running_ < std::max(num_threads_ - 1, 1) &&
          (small_.empty() || small_since_large_ >= kSmallPerLarge);
 }
 
-bool TokenizerPool::Next(std::shared_ptr<Call>* call, Slice* slice,
-                         bool* large) {
+TokenizerPool::Tools* TokenizerPool::Next(std::shared_ptr<Call>* call,
+                                          Slice* slice, bool* large) {
   MutexLock lock(&mutex_);
-  while (!LargeMayRun() && small_.empty()) {
-    if (stopped_ && large_.empty()) return false;
+  while (free_.empty() || (!LargeMayRun() && small_.empty())) {
+    if (stopped_ && small_.empty() && large_.empty()) return nullptr;
     available_.Wait(&mutex_);
   }
+  Tools* const tools = free_.back();
+  free_.pop_back();
   *large = LargeMayRun();
   if (*large) {
     ++large_running_;
@@ -143,28 +166,29 @@ bool TokenizerPool::Next(std::shared_ptr<Call>* call, Slice* slice,
   } else {
     *call = std::move(job.call);
   }
-  return true;
+  return tools;
 }
 
-void TokenizerPool::LargeDone() {
+void TokenizerPool::Done(Tools* tools, bool large) {
+  if (large) tools->buffer = Encoding();  // memory of a huge text is not kept
   MutexLock lock(&mutex_);
-  --large_running_;
-  available_.NotifyAll();
+  free_.push_back(tools);
+  if (large) {
+    --large_running_;
+    available_.NotifyAll();
+  } else if (!small_.empty() || !large_.empty()) {
+    available_.NotifyOne();
+  }
 }
 
-void TokenizerPool::Run(int index) {
-  TokenizerScratch* const scratch = scratches_[index].get();
-  Encoding buffer;
+void TokenizerPool::Run() {
   std::shared_ptr<Call> call;
   Slice slice;
   bool large = false;
-  while (Next(&call, &slice, &large)) {
-    const bool last =
-        Tokenize(slice, encoder_, scratch, &buffer, absl::Now(), call.get());
-    if (large) {
-      LargeDone();
-      buffer = Encoding();  // memory of a huge text is not kept
-    }
+  while (Tools* const tools = Next(&call, &slice, &large)) {
+    const bool last = Tokenize(slice, encoder_, tools->scratch.get(),
+                               &tools->buffer, absl::Now(), call.get());
+    Done(tools, large);
     if (last) tokenized_(std::move(call));
     call.reset();
   }

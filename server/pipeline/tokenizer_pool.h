@@ -1,10 +1,13 @@
 // Threads tokenize-0 .. tokenize-N-1: the texts of all calls -> ids.
 //
-// A call is cut into slices of a few KiB, so that one call with many texts uses
-// every thread; calls take turns, one slice each. A text over kLargeBytes is a
-// separate slice in a second lane: it runs when no small slice waits or after
-// kSmallPerLarge small ones, and never on all threads at once (unless there is
-// only one), so that a few huge texts do not delay the short ones.
+// A small call that comes while nothing waits is tokenized at once by the
+// thread that adds it: to wake another would take longer. Any other call is cut
+// into slices of a few KiB, so that one call with many texts uses every thread;
+// calls take turns, one slice each. A text over kLargeBytes is a separate slice
+// in a second lane: it runs when no small slice waits or after kSmallPerLarge
+// small ones, and never on all threads at once (unless there is only one), so
+// that a few huge texts do not delay the short ones. No more than N slices are
+// tokenized at the same time, by whichever threads.
 // The pool has no limit: admission bounds the bytes that wait here.
 #ifndef ENCODERD_SERVER_PIPELINE_TOKENIZER_POOL_H_
 #define ENCODERD_SERVER_PIPELINE_TOKENIZER_POOL_H_
@@ -33,12 +36,15 @@ class TokenizerPool {
   static constexpr int64_t kLargeBytes = 64 << 10;
   static constexpr int kSmallPerLarge = 8;
 
-  // Called on a pool thread once all inputs of a call were processed.
+  // Called once all inputs of a call were processed, on a pool thread or within
+  // Add. Must not throw.
   using Handler = std::function<void(std::shared_ptr<Call>)>;
 
-  // `encoder` outlives the pool. threads >= 1. Throws what NewScratch and the
-  // start of a thread throw.
-  TokenizerPool(const InputEncoder* encoder, int threads, Handler tokenized);
+  // `encoder` outlives the pool. threads >= 1. at_once_bytes: the most that a
+  // call tokenized within Add has (InputBytes); 0: none is. Throws what
+  // NewScratch and the start of a thread throw.
+  TokenizerPool(const InputEncoder* encoder, int threads, int64_t at_once_bytes,
+                Handler tokenized);
   // Finishes what waits, joins the threads.
   ~TokenizerPool();
   TokenizerPool(const TokenizerPool&) = delete;
@@ -53,17 +59,26 @@ class TokenizerPool {
     std::vector<Slice> slices;
     size_t next = 0;
   };
+  // What a thread needs to tokenize.
+  struct Tools {
+    TokenizerScratchPtr scratch;
+    Encoding buffer;
+  };
 
-  void Run(int index);
+  void Run();
   void End();
   bool LargeMayRun() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The next slice; false: stopped. *large: to be returned when done.
-  bool Next(std::shared_ptr<Call>* call, Slice* slice, bool* large);
-  void LargeDone();
+  // Whether it was done. Nothing throws: see Handler.
+  bool TokenizeAtOnce(const std::shared_ptr<Call>& call) noexcept;
+  // The next slice and tools for it; null: stopped. *large: to be returned when
+  // done.
+  Tools* Next(std::shared_ptr<Call>* call, Slice* slice, bool* large);
+  void Done(Tools* tools, bool large);
 
   const InputEncoder& encoder_;
   const Handler tokenized_;
   const int num_threads_;
+  const int64_t at_once_bytes_;
 
   Mutex mutex_;
   CondVar available_;
@@ -72,8 +87,9 @@ class TokenizerPool {
   int small_since_large_ ABSL_GUARDED_BY(mutex_) = 0;
   int large_running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<Tools*> free_ ABSL_GUARDED_BY(mutex_);  // the last used one last
 
-  std::vector<TokenizerScratchPtr> scratches_;  // one per thread
+  std::vector<Tools> tools_;  // as many as threads
   std::vector<std::thread> threads_;
 };
 

@@ -88,6 +88,8 @@ class PipelineHarness {
     int32_t hidden_size = 8;
     IdLimits limits = FakeLimits();
     PipelineOptions options;
+
+    Settings() { options.at_once_bytes = 0; }  // by pool threads alone
   };
   using Result = absl::StatusOr<PipelineResult>;
 

@@ -31,6 +31,7 @@ class StressTest : public ::testing::Test {
     settings.sessions = kSessions;
     settings.limits.token_rows = kFirstMark + kThreads * kRequestsPerThread;
     settings.options.tokenizer_threads = 3;
+    settings.options.at_once_bytes = PipelineOptions().at_once_bytes;
     settings.options.max_queue_tokens = 20000;
     return settings;
   }

@@ -90,7 +90,8 @@ class Call final : public PipelineCall {
 
   Inputs inputs;
   Sequences sequences;
-  Permit permit;  // used by the tokenizer pool, then by the finishing thread
+  // Used by the thread that tokenizes last, then by the finishing one.
+  Permit permit;
 
   // Written by the queue, under its lock.
   absl::Time queued_at;

@@ -2,7 +2,7 @@
 //
 // Text goes through the Tokenizer, is compared with max_len and cut only if
 // requested; id lists, checked before (input.h), are used as they are. Constant
-// after construction, shared by the tokenizer threads.
+// after construction, shared by the threads that tokenize.
 #ifndef ENCODERD_SERVER_PIPELINE_INPUT_ENCODER_H_
 #define ENCODERD_SERVER_PIPELINE_INPUT_ENCODER_H_
 

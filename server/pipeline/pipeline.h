@@ -39,7 +39,9 @@ struct PipelineOptions {
   int64_t max_queue_tokens =
       0;  // tokens waiting and computing; beyond it QUEUE_FULL
   int32_t tokenizer_threads = 1;
-  int64_t at_once_bytes = 1 << 10;  // of a call tokenized within Submit
+  // The largest call that Submit tokenizes itself, in InputBytes (its text and
+  // sizeof(Input) for each input); 0: none.
+  int64_t at_once_bytes = 1 << 10;
   int64_t max_queue_bytes =
       64 << 20;  // text waiting to be tokenized; beyond it QUEUE_FULL
   // A request gets EXPIRED_IN_QUEUE if it has waited this long for its first
@@ -67,7 +69,8 @@ class Pipeline final : public CallHost {
   Pipeline& operator=(const Pipeline&) = delete;
 
   // Calls `done` exactly once, from a pipeline thread or from within Submit
-  // (refusals, and small requests that are only tokenized). Errors carry an
+  // (rejections, and small requests that need no compute: ids only, faulty or
+  // expired). Errors carry an
   // ErrorDetail (engine/base/error.h) with input_index if one input is at fault
   // (and all violations of the request, up to kMaxViolations): INPUT_TOO_LONG
   // (not with ids_only) and those of Tokenizer; NO_INPUTS; QUEUE_FULL and

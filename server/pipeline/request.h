@@ -107,7 +107,8 @@ class PipelineCall {
  public:
   virtual ~PipelineCall() = default;
   // The caller canceled: what is not computed yet never will be. `done` is
-  // still called, once, from a pipeline thread and never from within Cancel.
+  // still called, once, from a pipeline thread or within Submit, never within
+  // Cancel.
   virtual void Cancel() = 0;
 };
 
@@ -126,9 +127,9 @@ enum class Stage { kTokenize, kQueue, kBatch, kCompute, kReply };
 inline constexpr int kNumStages = static_cast<int>(Stage::kReply) + 1;
 
 // What the pipeline reports while it works; implemented by server/observe.
-// Called from any pipeline thread, must be thread-safe and quick. QueueChanged
-// is called with the queue's lock held, so that the last value is current: it
-// must not call the pipeline.
+// Called from any pipeline thread and within Submit, must be thread-safe and
+// quick. QueueChanged is called with the queue's lock held, so that the last
+// value is current: it must not call the pipeline.
 class PipelineObserver {
  public:
   virtual ~PipelineObserver() = default;

@@ -22,10 +22,9 @@ constexpr int64_t kMaxSliceBytes = 16 << 10;
 bool Tokenize(const Slice& slice, const InputEncoder& encoder,
               TokenizerScratch* scratch, Encoding* buffer, absl::Time now,
               Call* call) {
-  if (now >= call->latest_start()) {
-    call->Fail(Call::Fate::kGone, call->ExpiredNow());
-  }
   try {
+    if (now >= call->latest_start())
+      call->Fail(Call::Fate::kGone, call->ExpiredNow());
     for (int32_t i = 0; i < slice.count && call->alive(); ++i) {
       call->inputs.Tokenize(slice.first + i, encoder, scratch, buffer);
     }
@@ -41,13 +40,13 @@ TokenizerPool::TokenizerPool(const InputEncoder* encoder, int threads,
       tokenized_(std::move(tokenized)),
       num_threads_(std::max(threads, 1)),
       at_once_bytes_(at_once_bytes),
-      tools_(num_threads_) {
+      workspaces_(num_threads_) {
   // Created here, so that a failure fails the start.
   threads_.reserve(num_threads_);
   free_.reserve(num_threads_);
-  for (Tools& tools : tools_) {
-    tools.scratch = encoder_.tokenizer().NewScratch();
-    free_.push_back(&tools);
+  for (Workspace& workspace : workspaces_) {
+    workspace.scratch = encoder_.tokenizer().NewScratch();
+    free_.push_back(&workspace);
   }
   try {
     for (int i = 0; i < num_threads_; ++i) {
@@ -120,18 +119,18 @@ void TokenizerPool::Add(std::shared_ptr<Call> call) {
 }
 
 bool TokenizerPool::TokenizeAtOnce(const std::shared_ptr<Call>& call) noexcept {
-  Tools* tools = nullptr;
+  Workspace* workspace = nullptr;
   {
     MutexLock lock(&mutex_);
     if (free_.empty() || !small_.empty() || LargeMayRun()) return false;
-    tools = free_.back();
+    workspace = free_.back();
     free_.pop_back();
   }
   const Slice all = {0, static_cast<int32_t>(call->inputs.size())};
-  Tokenize(all, encoder_, tools->scratch.get(), &tools->buffer, absl::Now(),
-           call.get());
-  Done(tools, false);
-  tokenized_(call);
+  Tokenize(all, encoder_, workspace->scratch.get(), &workspace->buffer,
+           absl::Now(), call.get());
+  Done(workspace, false);
+  tokenized_(call);  // last: once the call is answered, this may be destroyed
   return true;
 }
 
@@ -140,14 +139,14 @@ bool TokenizerPool::LargeMayRun() const {
          (small_.empty() || small_since_large_ >= kSmallPerLarge);
 }
 
-TokenizerPool::Tools* TokenizerPool::Next(std::shared_ptr<Call>* call,
-                                          Slice* slice, bool* large) {
+TokenizerPool::Workspace* TokenizerPool::Next(std::shared_ptr<Call>* call,
+                                              Slice* slice, bool* large) {
   MutexLock lock(&mutex_);
   while (free_.empty() || (!LargeMayRun() && small_.empty())) {
     if (stopped_ && small_.empty() && large_.empty()) return nullptr;
     available_.Wait(&mutex_);
   }
-  Tools* const tools = free_.back();
+  Workspace* const workspace = free_.back();
   free_.pop_back();
   *large = LargeMayRun();
   if (*large) {
@@ -166,15 +165,16 @@ TokenizerPool::Tools* TokenizerPool::Next(std::shared_ptr<Call>* call,
   } else {
     *call = std::move(job.call);
   }
-  return tools;
+  return workspace;
 }
 
-void TokenizerPool::Done(Tools* tools, bool large) {
-  if (large) tools->buffer = Encoding();  // memory of a huge text is not kept
+void TokenizerPool::Done(Workspace* workspace, bool large) {
+  if (large)
+    workspace->buffer = Encoding();  // memory of a huge text is not kept
   MutexLock lock(&mutex_);
-  free_.push_back(tools);
-  if (large) {
-    --large_running_;
+  free_.push_back(workspace);
+  if (large) --large_running_;
+  if (large || stopped_) {
     available_.NotifyAll();
   } else if (!small_.empty() || !large_.empty()) {
     available_.NotifyOne();
@@ -185,10 +185,10 @@ void TokenizerPool::Run() {
   std::shared_ptr<Call> call;
   Slice slice;
   bool large = false;
-  while (Tools* const tools = Next(&call, &slice, &large)) {
-    const bool last = Tokenize(slice, encoder_, tools->scratch.get(),
-                               &tools->buffer, absl::Now(), call.get());
-    Done(tools, large);
+  while (Workspace* const workspace = Next(&call, &slice, &large)) {
+    const bool last = Tokenize(slice, encoder_, workspace->scratch.get(),
+                               &workspace->buffer, absl::Now(), call.get());
+    Done(workspace, large);
     if (last) tokenized_(std::move(call));
     call.reset();
   }

@@ -1,7 +1,7 @@
 // Threads tokenize-0 .. tokenize-N-1: the texts of all calls -> ids.
 //
 // A small call that comes while nothing waits is tokenized at once by the
-// thread that adds it: to wake another would take longer. Any other call is cut
+// thread that adds it: waking another takes longer. Any other call is cut
 // into slices of a few KiB, so that one call with many texts uses every thread;
 // calls take turns, one slice each. A text over kLargeBytes is a separate slice
 // in a second lane: it runs when no small slice waits or after kSmallPerLarge
@@ -40,12 +40,12 @@ class TokenizerPool {
   // Add. Must not throw.
   using Handler = std::function<void(std::shared_ptr<Call>)>;
 
-  // `encoder` outlives the pool. threads >= 1. at_once_bytes: the most that a
-  // call tokenized within Add has (InputBytes); 0: none is. Throws what
+  // `encoder` outlives the pool. threads >= 1. at_once_bytes: the
+  // largest call that Add tokenizes itself, in InputBytes; 0: none. Throws what
   // NewScratch and the start of a thread throw.
   TokenizerPool(const InputEncoder* encoder, int threads, int64_t at_once_bytes,
                 Handler tokenized);
-  // Finishes what waits, joins the threads.
+  // Finishes what waits, joins the threads. No Add may be running.
   ~TokenizerPool();
   TokenizerPool(const TokenizerPool&) = delete;
   TokenizerPool& operator=(const TokenizerPool&) = delete;
@@ -59,8 +59,8 @@ class TokenizerPool {
     std::vector<Slice> slices;
     size_t next = 0;
   };
-  // What a thread needs to tokenize.
-  struct Tools {
+  // What tokenizing a slice needs; there are as many as threads.
+  struct Workspace {
     TokenizerScratchPtr scratch;
     Encoding buffer;
   };
@@ -68,12 +68,13 @@ class TokenizerPool {
   void Run();
   void End();
   bool LargeMayRun() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether it was done. Nothing throws: see Handler.
+  // False: not now, the call must queue. noexcept: after the handler, an
+  // exception would make Submit answer a second time.
   bool TokenizeAtOnce(const std::shared_ptr<Call>& call) noexcept;
-  // The next slice and tools for it; null: stopped. *large: to be returned when
-  // done.
-  Tools* Next(std::shared_ptr<Call>* call, Slice* slice, bool* large);
-  void Done(Tools* tools, bool large);
+  // The next slice, and a workspace for it; null: stopped. *large: to be
+  // returned when done.
+  Workspace* Next(std::shared_ptr<Call>* call, Slice* slice, bool* large);
+  void Done(Workspace* workspace, bool large);
 
   const InputEncoder& encoder_;
   const Handler tokenized_;
@@ -87,9 +88,9 @@ class TokenizerPool {
   int small_since_large_ ABSL_GUARDED_BY(mutex_) = 0;
   int large_running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<Tools*> free_ ABSL_GUARDED_BY(mutex_);  // the last used one last
+  std::vector<Workspace*> free_ ABSL_GUARDED_BY(mutex_);  // last used last
 
-  std::vector<Tools> tools_;  // as many as threads
+  std::vector<Workspace> workspaces_;
   std::vector<std::thread> threads_;
 };
 

@@ -3,7 +3,7 @@
 //
 // Sequences leave the queue in a batch or dropped (their call was canceled,
 // expired or failed). Dropped ones are handed to the next thread that takes,
-// because only pipeline threads answer calls. Thread-safe; no call is answered
+// because Cancel must not answer calls. Thread-safe; no call is answered
 // under the lock.
 #ifndef ENCODERD_SERVER_PIPELINE_WORK_QUEUE_H_
 #define ENCODERD_SERVER_PIPELINE_WORK_QUEUE_H_

@@ -298,12 +298,12 @@ def show(rows):
 def chosen_peers(names):
     """Of peers.PEERS those that `names` names, by class or by class and dtype,
     as "OpenVino,Torch fp32"."""
-    names = names.split(",")
+    names = [name.strip() for name in names.split(",")]
     known = {name for kind, dtype in peers.PEERS
              for name in (kind.__name__, f"{kind.__name__} {dtype}")}
     for name in names:
         if name not in known:
-            sys.exit(f"--peers: no peer {name!r}; there are "
+            sys.exit(f"--peers: no peer {name!r}; available: "
                      f"{', '.join(sorted(known))}")
     return [(kind, dtype) for kind, dtype in peers.PEERS
             if kind.__name__ in names or f"{kind.__name__} {dtype}" in names]
@@ -363,7 +363,8 @@ def run(options):
               encoding="utf-8") as file:
         config = json.load(file)
     available = opened_peers(options)
-    exact = peers.Torch(options.model, "fp32", options.cores)
+    exact = next((peer for peer in available if peer.name == "torch fp32"),
+                 None) or peers.Torch(options.model, "fp32", options.cores)
     for workload in options.workloads.split(","):
         rows = compare(workload, options, config, available, exact)
         show(rows)

@@ -52,9 +52,9 @@ class CompareEnginesTest(unittest.TestCase):
         self.assertEqual(names("Torch,OnnxRuntime"),
                          [("OnnxRuntime", "fp32"), ("Torch", "fp32"),
                           ("Torch", "bf16")])
-        self.assertEqual(names("OpenVino fp32,Torch fp32"),
+        self.assertEqual(names("OpenVino fp32, Torch fp32"),
                          [("OpenVino", "fp32"), ("Torch", "fp32")])
-        with self.assertRaisesRegex(SystemExit, "no peer 'Toch'; there are .*"
+        with self.assertRaisesRegex(SystemExit, "no peer 'Toch'; available: .*"
                                     "Torch bf16"):
             compare_engines.chosen_peers("OpenVino,Toch")
 

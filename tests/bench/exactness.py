@@ -38,9 +38,9 @@ def by_encoderd(options, ids, hidden):
     with tempfile.NamedTemporaryFile("w", suffix=".ids") as file:
         file.writelines(" ".join(map(str, row)) + "\n" for row in ids)
         file.flush()
-        engine = Encoderd(options, "fp32", file.name, 0)
+        engine = Encoderd(options, hidden, "fp32", file.name, 0)
         try:
-            return engine.vectors(hidden).astype(np.float64)
+            return engine.vectors().astype(np.float64)
         finally:
             engine.close()
 

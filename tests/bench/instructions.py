@@ -1,4 +1,4 @@
-"""Which instructions the engines that compare_engines.py compares can see."""
+"""Hides newer CPU instructions from the engines that are compared."""
 
 import ctypes
 import os

@@ -52,6 +52,11 @@ void FakeTokenizer::CloseGate(int64_t min_bytes) {
   gate_min_bytes_ = min_bytes;
 }
 
+int FakeTokenizer::most_at_gate() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return most_at_gate_;
+}
+
 void FakeTokenizer::OpenGate() {
   std::lock_guard<std::mutex> lock(mutex_);
   gate_closed_ = false;
@@ -70,6 +75,7 @@ void FakeTokenizer::PassGate(int64_t bytes) const {
   std::unique_lock<std::mutex> lock(mutex_);
   if (!gate_closed_ || bytes < gate_min_bytes_) return;
   ++at_gate_;
+  most_at_gate_ = std::max(most_at_gate_, at_gate_);
   changed_.notify_all();
   changed_.wait(lock, [&] { return !gate_closed_; });
   --at_gate_;

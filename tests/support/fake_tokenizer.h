@@ -37,6 +37,8 @@ class FakeTokenizer final : public Tokenizer {
   void OpenGate();
   // Waits until this many texts are at the gate; false after ten seconds.
   bool WaitForTextsAtGate(int texts);
+  // The most texts that were at the gate at the same time so far.
+  int most_at_gate() const;
 
   void ThrowForScratch() { no_scratch_ = true; }
   // Whether asking for the special tokens of a text, or of a pair, throws.
@@ -70,6 +72,7 @@ class FakeTokenizer final : public Tokenizer {
   std::atomic<bool> no_special_[2] = {false, false};
   int64_t gate_min_bytes_ = 0;
   mutable int at_gate_ = 0;
+  mutable int most_at_gate_ = 0;
 };
 
 }  // namespace encoderd

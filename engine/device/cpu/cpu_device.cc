@@ -81,7 +81,7 @@ class CpuDevice : public Device {
       if (weight.kind == WeightSize::Kind::kLinear)
         bytes += MostPackedBytes(weight);
     }
-    weight_memory_ = WeightMemory(bytes);
+    weight_memory_.Reserve(bytes);
     return absl::OkStatus();
   }
 
@@ -151,7 +151,7 @@ class CpuDevice : public Device {
   }
 
  private:
-  // By whichever of the products multiplies it.
+  // The larger of what products_ and int8_ pack it into.
   int64_t MostPackedBytes(const WeightSize& weight) const {
     const auto bytes = [&weight](const ProductKernels& kernels) {
       return Product::PackedBytes(kernels, weight.rows, weight.cols);

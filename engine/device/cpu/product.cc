@@ -27,8 +27,8 @@ Product::Product(const ProductKernels& kernels, const LinearWeights& weights,
       packed_(memory->Take(
           PackedBytes(kernels, weights.weight.rows, weights.weight.cols))),
       bias_(4 * panels_ * kernels.panel_columns) {
-  weights_ = {weights.weight.cols, weights.weight.rows, packed_.get(),
-              bias_.floats(), activation};
+  weights_ = {weights.weight.cols, weights.weight.rows, packed_, bias_.floats(),
+              activation};
 }
 
 absl::StatusOr<Product> Product::Create(const ProductKernels& kernels,
@@ -41,8 +41,8 @@ absl::StatusOr<Product> Product::Create(const ProductKernels& kernels,
   const HostMatrix& matrix = weights.weight;
   const AlignedBuffer scratch(4 * kernels.panel_columns * matrix.cols);
   if (scratch.data() == nullptr) return NoMemory();
-  kernels.pack(matrix.data.data(), matrix.cols, matrix.rows,
-               product.packed_.get(), scratch.floats());
+  kernels.pack(matrix.data.data(), matrix.cols, matrix.rows, product.packed_,
+               scratch.floats());
   float* const bias = product.bias_.floats();
   std::fill_n(bias, product.panels_ * kernels.panel_columns, 0.0f);
   std::copy(weights.bias.begin(), weights.bias.end(), bias);

@@ -6,7 +6,6 @@
 #define ENCODERD_ENGINE_DEVICE_CPU_PRODUCT_H_
 
 #include <cstdint>
-#include <memory>
 
 #include "absl/status/statusor.h"
 #include "engine/device/cpu/aligned_buffer.h"
@@ -26,8 +25,8 @@ constexpr int64_t kFewRows = 32;
 
 class Product {
  public:
-  // kernels: outlive it. memory: where the packed weights go. Without memory
-  // for them: RESOURCE_EXHAUSTED.
+  // kernels, memory: outlive it; the packed weights are taken from `memory`.
+  // RESOURCE_EXHAUSTED: no memory for them.
   static absl::StatusOr<Product> Create(const ProductKernels& kernels,
                                         const LinearWeights& weights,
                                         Activation activation,
@@ -60,7 +59,7 @@ class Product {
 
   const ProductKernels* kernels_;
   int64_t panels_;
-  std::shared_ptr<float> packed_;
+  float* packed_;
   AlignedBuffer bias_;  // [panels * panel_columns], zeros past the end
   PackedWeights weights_;
 };

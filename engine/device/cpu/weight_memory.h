@@ -1,11 +1,11 @@
-// The packed weights of a model in one piece of memory, of huge pages where the
-// kernel grants them: every pass reads all weights once, and with pages of
-// 4 KiB it waits for the addresses of each.
+// The packed weights of a model in one block, in huge pages where Linux grants
+// them: every pass reads all weights once, and with pages of 4 KiB each costs a
+// miss of the TLB.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_WEIGHT_MEMORY_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_WEIGHT_MEMORY_H_
 
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 #include "engine/device/cpu/aligned_buffer.h"
 
@@ -14,22 +14,27 @@ namespace cpu {
 
 class WeightMemory {
  public:
-  // Bytes come in multiples of this.
+  // Bytes are multiples of this, and what is taken is aligned to it.
   static constexpr int64_t kAlignment = AlignedBuffer::kAlignment;
 
-  WeightMemory() = default;  // nothing reserved
-  // Room for `bytes`, which take no memory before they are written.
-  explicit WeightMemory(int64_t bytes);
+  WeightMemory() = default;
+  WeightMemory(const WeightMemory&) = delete;
+  WeightMemory& operator=(const WeightMemory&) = delete;
 
-  // `bytes` of what is reserved, or where too little of it is left, a separate
-  // buffer. Aligned to kAlignment, not initialized; may outlive this object.
-  // Null: no memory.
-  std::shared_ptr<float> Take(int64_t bytes);
+  // Once, before the first Take. Takes no memory before it is written; without
+  // address space for it nothing is reserved.
+  void Reserve(int64_t bytes);
+
+  // Takes `bytes` from the reservation; if too little is left, allocates a
+  // separate buffer. Not initialized; valid as long as this object. Null: no
+  // memory.
+  float* Take(int64_t bytes);
 
  private:
-  std::shared_ptr<const AlignedBuffer> reserved_;
-  int64_t size_ = 0;
-  int64_t taken_ = 0;
+  AlignedBuffer reserved_;
+  int64_t left_ = 0;
+  float* next_ = nullptr;
+  std::vector<AlignedBuffer> separate_;
 };
 
 }  // namespace cpu

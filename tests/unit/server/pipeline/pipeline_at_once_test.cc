@@ -1,8 +1,13 @@
 // Small calls that Submit tokenizes on its own thread.
+#include <atomic>
+#include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "absl/time/clock.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
 namespace encoderd {
@@ -68,21 +73,40 @@ TEST(PipelineAtOnceTest, WhileThePoolIsBusySmallCallsWaitForItsThreads) {
   EXPECT_TRUE(large.Get().ok());
 }
 
+// No more texts are tokenized at the same time than there are threads.
 TEST(PipelineAtOnceTest, APoolThreadWaitsForASmallCallAndThenRuns) {
   PipelineHarness harness(AtOnce());  // with one tokenizer thread
   harness.tokenizer.CloseGate();
   PipelineHarness::Pending small;
   std::thread caller([&] { small = harness.Submit(Ids("abc")); });
-  ASSERT_TRUE(harness.tokenizer.WaitForTextsAtGate(1));
+  EXPECT_TRUE(harness.tokenizer.WaitForTextsAtGate(1));
   auto large = harness.Submit(Ids(std::string(kBytes, 'x')));
   auto another = harness.Submit(Ids("d"));  // behind it
-  EXPECT_FALSE(large.answered());
-  EXPECT_FALSE(another.answered());
+  absl::SleepFor(absl::Milliseconds(20));   // time for what must not happen
   harness.tokenizer.OpenGate();
   caller.join();
   EXPECT_TRUE(small.Get().ok());
   EXPECT_TRUE(large.Get().ok());
   EXPECT_TRUE(another.Get().ok());
+  EXPECT_EQ(harness.tokenizer.most_at_gate(), 1);
+}
+
+TEST(PipelineAtOnceTest, AFloodOfSmallCallsDoesNotKeepALargerOneWaiting) {
+  PipelineHarness harness(AtOnce());  // with one tokenizer thread
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 4; ++t) {
+    callers.emplace_back([&] {
+      while (!stop) EXPECT_TRUE(harness.Submit(Ids("abc")).Get().ok());
+    });
+  }
+  for (int i = 0; i < 100; ++i) {
+    auto large = harness.Submit(Ids(std::string(kBytes, 'x')));
+    EXPECT_EQ(large.answer.wait_for(std::chrono::seconds(60)),
+              std::future_status::ready);
+  }
+  stop = true;
+  for (std::thread& caller : callers) caller.join();
 }
 
 }  // namespace

@@ -57,6 +57,10 @@ class TimedDevice : public Device {
   int64_t default_batch_tokens() const override {
     return device_->default_batch_tokens();
   }
+  absl::Status ExpectModel(const ModelSizes& sizes,
+                           const std::vector<WeightSize>& weights) override {
+    return device_->ExpectModel(sizes, weights);
+  }
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
       LinearWeights weights, Activation activation) override {
     return device_->PrepareLinear(std::move(weights), activation);

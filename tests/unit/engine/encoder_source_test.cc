@@ -180,6 +180,76 @@ TEST(EncoderBuildTest, NamesALayerThatLacksANorm) {
                 "the files are damaged, or the model is not supported"));
 }
 
+// Notes the sizes of the matrices that it is told of and given.
+class NotingDevice : public Device {
+ public:
+  using Sizes = std::vector<std::pair<int64_t, int64_t>>;
+
+  explicit NotingDevice(Sizes* told, Sizes* given)
+      : told_(*told), given_(*given) {}
+  std::string name() const override { return device_->name(); }
+  DType dtype() const override { return device_->dtype(); }
+  int32_t preferred_sessions() const override { return 1; }
+  int64_t default_batch_tokens() const override { return 8; }
+  absl::Status ExpectModel(const ModelSizes& sizes,
+                           const std::vector<WeightSize>& weights) override {
+    for (const WeightSize& weight : weights) {
+      if (weight.kind == WeightSize::Kind::kLinear)
+        told_.emplace_back(weight.rows, weight.cols);
+    }
+    return device_->ExpectModel(sizes, weights);
+  }
+  absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
+      LinearWeights weights, Activation activation) override {
+    given_.emplace_back(weights.weight.rows, weights.weight.cols);
+    return device_->PrepareLinear(std::move(weights), activation);
+  }
+  absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights weights,
+                                                          float eps) override {
+    return device_->PrepareNorm(std::move(weights), eps);
+  }
+  absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
+      EmbeddingWeights weights, float eps) override {
+    return device_->PrepareEmbeddings(std::move(weights), eps);
+  }
+  absl::StatusOr<std::unique_ptr<DeviceAttentionBias>> PrepareAttentionBias(
+      HostMatrix biases) override {
+    return device_->PrepareAttentionBias(std::move(biases));
+  }
+  absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
+      HostMatrix cos, HostMatrix sin) override {
+    return device_->PrepareRotation(std::move(cos), std::move(sin));
+  }
+  absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
+      const ExecutorLimits& limits) const override {
+    return device_->NewExecutor(limits);
+  }
+
+ private:
+  const std::unique_ptr<Device> device_ = OpenDevice("cpu", "fp32").value();
+  Sizes& told_;
+  Sizes& given_;
+};
+
+// A device reserves memory for what it is told of.
+TEST(EncoderBuildTest, ADeviceIsToldOfEveryMatrixThatItIsGiven) {
+  RandomShape projected, shared, gated, rotary;
+  projected.embedding = 32;
+  shared.layers = 3;
+  shared.distinct_layers = 1;
+  gated.gated = gated.pre_norm = true;
+  rotary.thetas = {10000};
+  for (const RandomShape& shape :
+       {RandomShape(), projected, shared, gated, rotary}) {
+    NotingDevice::Sizes told, given;
+    const auto encoder =
+        Encoder::Build(std::make_unique<NotingDevice>(&told, &given),
+                       RandomConfig(shape), RandomCheckpoint(shape, 1).get());
+    ASSERT_TRUE(encoder.ok()) << encoder.status();
+    EXPECT_EQ(told, given);
+  }
+}
+
 // Has no memory.
 class FullDevice : public Device {
  public:

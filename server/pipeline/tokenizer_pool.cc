@@ -122,14 +122,17 @@ bool TokenizerPool::TokenizeAtOnce(const std::shared_ptr<Call>& call) noexcept {
   Workspace* workspace = nullptr;
   {
     MutexLock lock(&mutex_);
-    if (free_.empty() || !small_.empty() || LargeMayRun()) return false;
+    if (free_.empty() || !small_.empty() || LargeMayRun() ||
+        at_once_running_ >= std::max(num_threads_ / 2, 1))
+      return false;
+    ++at_once_running_;
     workspace = free_.back();
     free_.pop_back();
   }
   const Slice all = {0, static_cast<int32_t>(call->inputs.size())};
   Tokenize(all, encoder_, workspace->scratch.get(), &workspace->buffer,
            absl::Now(), call.get());
-  Done(workspace, false);
+  Done(workspace, Way::kAtOnce);
   tokenized_(call);  // last: once the call is answered, this may be destroyed
   return true;
 }
@@ -140,7 +143,7 @@ bool TokenizerPool::LargeMayRun() const {
 }
 
 TokenizerPool::Workspace* TokenizerPool::Next(std::shared_ptr<Call>* call,
-                                              Slice* slice, bool* large) {
+                                              Slice* slice, Way* way) {
   MutexLock lock(&mutex_);
   while (free_.empty() || (!LargeMayRun() && small_.empty())) {
     if (stopped_ && small_.empty() && large_.empty()) return nullptr;
@@ -148,14 +151,15 @@ TokenizerPool::Workspace* TokenizerPool::Next(std::shared_ptr<Call>* call,
   }
   Workspace* const workspace = free_.back();
   free_.pop_back();
-  *large = LargeMayRun();
-  if (*large) {
+  const bool large = LargeMayRun();
+  *way = large ? Way::kLarge : Way::kSmall;
+  if (large) {
     ++large_running_;
     small_since_large_ = 0;
   } else {
     ++small_since_large_;
   }
-  std::deque<Job>& lane = *large ? large_ : small_;
+  std::deque<Job>& lane = large ? large_ : small_;
   Job job = std::move(lane.front());
   lane.pop_front();
   *slice = job.slices[job.next++];
@@ -168,12 +172,14 @@ TokenizerPool::Workspace* TokenizerPool::Next(std::shared_ptr<Call>* call,
   return workspace;
 }
 
-void TokenizerPool::Done(Workspace* workspace, bool large) {
+void TokenizerPool::Done(Workspace* workspace, Way way) {
+  const bool large = way == Way::kLarge;
   if (large)
     workspace->buffer = Encoding();  // memory of a huge text is not kept
   MutexLock lock(&mutex_);
   free_.push_back(workspace);
   if (large) --large_running_;
+  if (way == Way::kAtOnce) --at_once_running_;
   if (large || stopped_) {
     available_.NotifyAll();
   } else if (!small_.empty() || !large_.empty()) {
@@ -184,11 +190,11 @@ void TokenizerPool::Done(Workspace* workspace, bool large) {
 void TokenizerPool::Run() {
   std::shared_ptr<Call> call;
   Slice slice;
-  bool large = false;
-  while (Workspace* const workspace = Next(&call, &slice, &large)) {
+  Way way = Way::kSmall;
+  while (Workspace* const workspace = Next(&call, &slice, &way)) {
     const bool last = Tokenize(slice, encoder_, workspace->scratch.get(),
                                &workspace->buffer, absl::Now(), call.get());
-    Done(workspace, large);
+    Done(workspace, way);
     if (last) tokenized_(std::move(call));
     call.reset();
   }

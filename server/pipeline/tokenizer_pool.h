@@ -1,14 +1,15 @@
 // Threads tokenize-0 .. tokenize-N-1: the texts of all calls -> ids.
 //
 // A small call that comes while nothing waits is tokenized at once by the
-// thread that adds it: waking another takes longer. Any other call is cut
-// into slices of a few KiB, so that one call with many texts uses every thread;
-// calls take turns, one slice each. A text over kLargeBytes is a separate slice
-// in a second lane: it runs when no small slice waits or after kSmallPerLarge
-// small ones, and never on all threads at once (unless there is only one), so
-// that a few huge texts do not delay the short ones. No more than N slices are
-// tokenized at the same time, by whichever threads.
-// The pool has no limit: admission bounds the bytes that wait here.
+// thread that adds it: waking another takes longer. At most N/2 are (but one
+// may be), so that threads remain which read further calls. Any other call is
+// cut into slices of a few KiB, so that one call with many texts uses every
+// thread; calls take turns, one slice each. A text over kLargeBytes is a
+// separate slice in a second lane: it runs when no small slice waits or after
+// kSmallPerLarge small ones, and never on all threads at once (unless there is
+// only one), so that a few huge texts do not delay the short ones. No more than
+// N slices are tokenized at the same time, by whichever threads. The pool has
+// no limit: admission bounds the bytes that wait here.
 #ifndef ENCODERD_SERVER_PIPELINE_TOKENIZER_POOL_H_
 #define ENCODERD_SERVER_PIPELINE_TOKENIZER_POOL_H_
 
@@ -45,7 +46,8 @@ class TokenizerPool {
   // NewScratch and the start of a thread throw.
   TokenizerPool(const InputEncoder* encoder, int threads, int64_t at_once_bytes,
                 Handler tokenized);
-  // Finishes what waits, joins the threads. No Add may be running.
+  // Finishes what waits, joins the threads. No Add may be running whose call is
+  // not answered yet.
   ~TokenizerPool();
   TokenizerPool(const TokenizerPool&) = delete;
   TokenizerPool& operator=(const TokenizerPool&) = delete;
@@ -65,16 +67,18 @@ class TokenizerPool {
     Encoding buffer;
   };
 
+  enum class Way { kAtOnce, kSmall, kLarge };
+
   void Run();
   void End();
   bool LargeMayRun() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False: not now, the call must queue. noexcept: after the handler, an
   // exception would make Submit answer a second time.
   bool TokenizeAtOnce(const std::shared_ptr<Call>& call) noexcept;
-  // The next slice, and a workspace for it; null: stopped. *large: to be
-  // returned when done.
-  Workspace* Next(std::shared_ptr<Call>* call, Slice* slice, bool* large);
-  void Done(Workspace* workspace, bool large);
+  // The next slice, and a workspace for it; null: stopped. *way: to be returned
+  // when done.
+  Workspace* Next(std::shared_ptr<Call>* call, Slice* slice, Way* way);
+  void Done(Workspace* workspace, Way way);
 
   const InputEncoder& encoder_;
   const Handler tokenized_;
@@ -87,6 +91,7 @@ class TokenizerPool {
   std::deque<Job> large_ ABSL_GUARDED_BY(mutex_);
   int small_since_large_ ABSL_GUARDED_BY(mutex_) = 0;
   int large_running_ ABSL_GUARDED_BY(mutex_) = 0;
+  int at_once_running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Workspace*> free_ ABSL_GUARDED_BY(mutex_);  // last used last
 

@@ -91,6 +91,25 @@ TEST(PipelineAtOnceTest, APoolThreadWaitsForASmallCallAndThenRuns) {
   EXPECT_EQ(harness.tokenizer.most_at_gate(), 1);
 }
 
+// So that threads of the RPC library remain which read further calls.
+TEST(PipelineAtOnceTest, HalfOfTheTokenizersServePoolThreadsAlone) {
+  PipelineHarness::Settings settings = AtOnce();
+  settings.options.tokenizer_threads = 4;
+  PipelineHarness harness(settings);
+  harness.tokenizer.CloseGate();
+  const auto submit = [&] { return harness.Submit(Ids("abc")); };
+  auto first = std::async(std::launch::async, submit);
+  auto second = std::async(std::launch::async, submit);
+  EXPECT_TRUE(harness.tokenizer.WaitForTextsAtGate(2));
+  auto third = std::async(std::launch::async, submit);
+  EXPECT_EQ(third.wait_for(std::chrono::seconds(60)),
+            std::future_status::ready);
+  EXPECT_TRUE(harness.tokenizer.WaitForTextsAtGate(3));
+  harness.tokenizer.OpenGate();
+  for (auto* pending : {&first, &second, &third})
+    EXPECT_TRUE(pending->get().Get().ok());
+}
+
 TEST(PipelineAtOnceTest, AFloodOfSmallCallsDoesNotKeepALargerOneWaiting) {
   PipelineHarness harness(AtOnce());  // with one tokenizer thread
   std::atomic<bool> stop{false};

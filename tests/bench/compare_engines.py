@@ -97,7 +97,7 @@ class Tuned:
     def __init__(self, peer, workload, ids):
         self.name = peer.name
         self.version = peer.version()
-        self.order = by_length(ids)
+        self.order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
         best = None
         for variant in peer.variants():
             for size in batch_sizes(workload):
@@ -123,24 +123,9 @@ class Tuned:
         return time.perf_counter() - start
 
     def vectors(self):
-        return in_order_of_ids(self.order, self.found)
-
-
-def by_length(ids):
-    return sorted(range(len(ids)), key=lambda i: len(ids[i]))
-
-
-def in_order_of_ids(order, found):
-    vectors = np.empty_like(found)
-    vectors[order] = found
-    return vectors
-
-
-def vectors_without_padding(peer, ids):
-    """Those of the peer's first variant, each sequence in a separate batch."""
-    order = by_length(ids)
-    run = peer.prepare(padded(order, ids, 1), peer.variants()[0])
-    return in_order_of_ids(order, run())
+        ordered = np.empty_like(self.found)
+        ordered[self.order] = self.found
+        return ordered
 
 
 def cpu_seconds_of_others(children):
@@ -235,10 +220,10 @@ def measure(engines, ours, options, at_least):
     return times, disturbed, peaks
 
 
-def compare(workload, options, config, available, exact):
+def compare(workload, options, config, available):
     ids = sequences(workload, config)
     tokens = sum(map(len, ids))
-    want = vectors_without_padding(exact, ids)
+    want = peers.torch_vectors(options.model, ids)
     rows = []
     with tempfile.NamedTemporaryFile("w", suffix=".ids") as file:
         file.writelines(" ".join(map(str, row)) + "\n" for row in ids)
@@ -363,10 +348,8 @@ def run(options):
               encoding="utf-8") as file:
         config = json.load(file)
     available = opened_peers(options)
-    exact = next((peer for peer in available if peer.name == "torch fp32"),
-                 None) or peers.Torch(options.model, "fp32", options.cores)
     for workload in options.workloads.split(","):
-        rows = compare(workload, options, config, available, exact)
+        rows = compare(workload, options, config, available)
         show(rows)
         if options.out:
             with open(options.out, "a", encoding="utf-8") as file:

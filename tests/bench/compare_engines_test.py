@@ -7,10 +7,9 @@ import tempfile
 import unittest
 from unittest import mock
 
-import numpy as np
-
 import compare_engines
 import instructions
+import peers
 import workloads
 
 BERT = {"model_type": "bert", "num_hidden_layers": 3, "hidden_size": 4,
@@ -59,19 +58,11 @@ class CompareEnginesTest(unittest.TestCase):
             compare_engines.chosen_peers("OpenVino,Toch")
 
     def test_sequences_alone_are_not_padded_and_keep_their_order(self):
-        class Peer:
-            @staticmethod
-            def variants():
-                return ["first", "second"]
+        def model(ids, mask):
+            return ids[:, :1] * mask.sum()
 
-            @staticmethod
-            def prepare(batches, variant):
-                self.assertEqual(variant, "first")
-                return lambda: np.concatenate(
-                    [ids[:, :1] * mask.sum() for ids, mask in batches])
-
-        vectors = compare_engines.vectors_without_padding(
-            Peer, [[5, 5, 5], [2], [3, 3]])
+        with mock.patch.object(peers, "torch_model", return_value=model):
+            vectors = peers.torch_vectors("folder", [[5, 5, 5], [2], [3, 3]])
         self.assertEqual(vectors.tolist(), [[15], [2], [6]])
 
     def test_short_passes_are_many_and_a_long_one_is_enough(self):

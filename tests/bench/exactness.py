@@ -14,7 +14,6 @@ import collections
 import tempfile
 
 import numpy as np
-import torch
 
 import peers
 from compare_engines import Encoderd
@@ -23,15 +22,6 @@ from fp8_error import ids_of, texts_of
 DEVICES = ("cpu:portable", "cpu:avx2", "cpu:avx512")
 SEED = 7
 Options = collections.namedtuple("Options", "bench model cores device")
-
-
-def by_torch(folder, ids, dtype):
-    """One text at a time, so that nothing is padded."""
-    model = peers.torch_model(folder, dtype)
-    with torch.inference_mode():
-        return np.concatenate([
-            model(torch.tensor([row]), torch.ones(1, len(row), dtype=torch.int64))
-            .double().numpy() for row in ids])
 
 
 def by_encoderd(options, ids, hidden):
@@ -59,10 +49,10 @@ def main():
     parser.add_argument("--texts", type=int, default=500)
     options = parser.parse_args()
     ids = ids_of(options.model, texts_of(options.texts, SEED))
-    exact = by_torch(options.model, ids, "float64")
+    exact = peers.torch_vectors(options.model, ids, "float64")
     print(f"{len(ids)} texts, {sum(map(len, ids))} tokens\n"
           f"{'':14}{'mean |d|':>12}{'max |d|':>12}{'distance':>12}")
-    show("PyTorch fp32", by_torch(options.model, ids, "float32"), exact)
+    show("PyTorch fp32", peers.torch_vectors(options.model, ids, "float32"), exact)
     for device in DEVICES:
         try:
             vectors = by_encoderd(

@@ -39,6 +39,16 @@ def torch_model(folder, dtype="float32"):
     return Embedder().eval()
 
 
+def torch_vectors(folder, ids, dtype="float32"):
+    """Its vectors in fp64; one sequence at a time, so that nothing is padded."""
+    import torch
+    model = torch_model(folder, dtype)
+    with torch.inference_mode():
+        return np.concatenate([
+            model(torch.tensor([row]), torch.ones(1, len(row), dtype=torch.int64))
+            .double().numpy() for row in ids])
+
+
 def _example():
     """Two sequences to trace a model with: one padded, both longer than any
     window, so that no mask is left out."""

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/memory/memory.h"
+#include "tests/support/forwarding_device.h"
 
 namespace encoderd {
 namespace {
@@ -45,52 +46,21 @@ class TimedExecutor : public Executor {
   std::vector<int32_t> lengths_;
 };
 
-class TimedDevice : public Device {
+class TimedDevice : public ForwardingDevice {
  public:
   TimedDevice(std::unique_ptr<Device> device, OpObserver observe)
-      : device_(std::move(device)), observe_(std::move(observe)) {}
+      : ForwardingDevice(std::move(device)), observe_(std::move(observe)) {}
 
-  std::string name() const override { return device_->name(); }
-  DType dtype() const override { return device_->dtype(); }
-  std::string products() const override { return device_->products(); }
   int32_t preferred_sessions() const override { return 1; }
-  int64_t default_batch_tokens() const override {
-    return device_->default_batch_tokens();
-  }
-  absl::Status ExpectModel(const ModelSizes& sizes,
-                           const std::vector<WeightSize>& weights) override {
-    return device_->ExpectModel(sizes, weights);
-  }
-  absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
-      LinearWeights weights, Activation activation) override {
-    return device_->PrepareLinear(std::move(weights), activation);
-  }
-  absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights weights,
-                                                          float eps) override {
-    return device_->PrepareNorm(std::move(weights), eps);
-  }
-  absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
-      EmbeddingWeights weights, float eps) override {
-    return device_->PrepareEmbeddings(std::move(weights), eps);
-  }
-  absl::StatusOr<std::unique_ptr<DeviceAttentionBias>> PrepareAttentionBias(
-      HostMatrix biases) override {
-    return device_->PrepareAttentionBias(std::move(biases));
-  }
-  absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
-      HostMatrix cos, HostMatrix sin) override {
-    return device_->PrepareRotation(std::move(cos), std::move(sin));
-  }
   absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
       const ExecutorLimits& limits) const override {
-    auto executor = device_->NewExecutor(limits);
+    auto executor = ForwardingDevice::NewExecutor(limits);
     if (!executor.ok()) return executor.status();
     return std::unique_ptr<Executor>(
         absl::make_unique<TimedExecutor>(*std::move(executor), observe_));
   }
 
  private:
-  const std::unique_ptr<Device> device_;
   const OpObserver observe_;
 };
 

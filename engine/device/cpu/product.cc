@@ -20,14 +20,12 @@ int64_t Product::PackedBytes(const ProductKernels& kernels, int64_t out,
 }
 
 Product::Product(const ProductKernels& kernels, const LinearWeights& weights,
-                 Activation activation, WeightMemory* memory)
+                 Activation activation, const float* packed)
     : kernels_(&kernels),
       panels_((weights.weight.rows + kernels.panel_columns - 1) /
               kernels.panel_columns),
-      packed_(memory->Take(
-          PackedBytes(kernels, weights.weight.rows, weights.weight.cols))),
       bias_(4 * panels_ * kernels.panel_columns) {
-  weights_ = {weights.weight.cols, weights.weight.rows, packed_, bias_.floats(),
+  weights_ = {weights.weight.cols, weights.weight.rows, packed, bias_.floats(),
               activation};
 }
 
@@ -35,13 +33,15 @@ absl::StatusOr<Product> Product::Create(const ProductKernels& kernels,
                                         const LinearWeights& weights,
                                         Activation activation,
                                         WeightMemory* memory) {
-  Product product(kernels, weights, activation, memory);
-  if (product.packed_ == nullptr || product.bias_.data() == nullptr)
-    return NoMemory();
   const HostMatrix& matrix = weights.weight;
+  float* const packed =
+      memory->Take(PackedBytes(kernels, matrix.rows, matrix.cols));
+  if (packed == nullptr) return NoMemory();
+  Product product(kernels, weights, activation, packed);
+  if (product.bias_.data() == nullptr) return NoMemory();
   const AlignedBuffer scratch(4 * kernels.panel_columns * matrix.cols);
   if (scratch.data() == nullptr) return NoMemory();
-  kernels.pack(matrix.data.data(), matrix.cols, matrix.rows, product.packed_,
+  kernels.pack(matrix.data.data(), matrix.cols, matrix.rows, packed,
                scratch.floats());
   float* const bias = product.bias_.floats();
   std::fill_n(bias, product.panels_ * kernels.panel_columns, 0.0f);

@@ -55,11 +55,10 @@ class Product {
 
  private:
   Product(const ProductKernels& kernels, const LinearWeights& weights,
-          Activation activation, WeightMemory* memory);
+          Activation activation, const float* packed);
 
   const ProductKernels* kernels_;
   int64_t panels_;
-  float* packed_;
   AlignedBuffer bias_;  // [panels * panel_columns], zeros past the end
   PackedWeights weights_;
 };

@@ -11,6 +11,7 @@
 #include "engine/encoder.h"
 #include "engine/encoder_session.h"
 #include "engine/io/half_floats.h"
+#include "tests/support/forwarding_device.h"
 #include "tests/support/random_model.h"
 #include "tests/unit/engine/device/test_devices.h"
 
@@ -181,52 +182,29 @@ TEST(EncoderBuildTest, NamesALayerThatLacksANorm) {
 }
 
 // Notes the sizes of the matrices that it is told of and given.
-class NotingDevice : public Device {
+class NotingDevice : public ForwardingDevice {
  public:
   using Sizes = std::vector<std::pair<int64_t, int64_t>>;
 
-  explicit NotingDevice(Sizes* told, Sizes* given)
-      : told_(*told), given_(*given) {}
-  std::string name() const override { return device_->name(); }
-  DType dtype() const override { return device_->dtype(); }
-  int32_t preferred_sessions() const override { return 1; }
-  int64_t default_batch_tokens() const override { return 8; }
+  NotingDevice(Sizes* told, Sizes* given)
+      : ForwardingDevice(OpenDevice("cpu", "fp32").value()),
+        told_(*told),
+        given_(*given) {}
   absl::Status ExpectModel(const ModelSizes& sizes,
                            const std::vector<WeightSize>& weights) override {
     for (const WeightSize& weight : weights) {
       if (weight.kind == WeightSize::Kind::kLinear)
         told_.emplace_back(weight.rows, weight.cols);
     }
-    return device_->ExpectModel(sizes, weights);
+    return ForwardingDevice::ExpectModel(sizes, weights);
   }
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
       LinearWeights weights, Activation activation) override {
     given_.emplace_back(weights.weight.rows, weights.weight.cols);
-    return device_->PrepareLinear(std::move(weights), activation);
-  }
-  absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights weights,
-                                                          float eps) override {
-    return device_->PrepareNorm(std::move(weights), eps);
-  }
-  absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(
-      EmbeddingWeights weights, float eps) override {
-    return device_->PrepareEmbeddings(std::move(weights), eps);
-  }
-  absl::StatusOr<std::unique_ptr<DeviceAttentionBias>> PrepareAttentionBias(
-      HostMatrix biases) override {
-    return device_->PrepareAttentionBias(std::move(biases));
-  }
-  absl::StatusOr<std::unique_ptr<DeviceRotation>> PrepareRotation(
-      HostMatrix cos, HostMatrix sin) override {
-    return device_->PrepareRotation(std::move(cos), std::move(sin));
-  }
-  absl::StatusOr<std::unique_ptr<Executor>> NewExecutor(
-      const ExecutorLimits& limits) const override {
-    return device_->NewExecutor(limits);
+    return ForwardingDevice::PrepareLinear(std::move(weights), activation);
   }
 
  private:
-  const std::unique_ptr<Device> device_ = OpenDevice("cpu", "fp32").value();
   Sizes& told_;
   Sizes& given_;
 };

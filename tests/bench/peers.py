@@ -45,8 +45,9 @@ def torch_vectors(folder, ids, dtype="float32"):
     model = torch_model(folder, dtype)
     with torch.inference_mode():
         return np.concatenate([
-            model(torch.tensor([row]), torch.ones(1, len(row), dtype=torch.int64))
-            .double().numpy() for row in ids])
+            np.asarray(model(torch.tensor([row]),
+                             torch.ones(1, len(row), dtype=torch.int64)),
+                       np.float64) for row in ids])
 
 
 def _example():

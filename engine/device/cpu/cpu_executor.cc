@@ -35,8 +35,7 @@ struct Range {
   int64_t first, count;
 };
 
-// The rows of a part; all but the last are a multiple of kPartRows, of which
-// products are made.
+// The rows of a part; all but the last are a multiple of kPartRows.
 Range RowsOfPart(int64_t rows, int32_t part, int32_t parts) {
   const auto begin = [&](int64_t p) {
     return p == parts ? rows : rows * p / parts / kPartRows * kPartRows;

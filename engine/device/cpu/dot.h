@@ -203,8 +203,10 @@ inline void DotRows(int64_t rows, Dot dot, Ahead* ahead) {
 template <typename Op>
 inline void DotPanel(int64_t vectors, int64_t rows, const Dot& dot,
                      Ahead* ahead) {
-  if constexpr (kPanel == 4) {
+  if constexpr (kAccumulators >= 20) {
     if (vectors == 4) return DotRows<Op, 4>(rows, dot, ahead);
+  }
+  if constexpr (kAccumulators >= 12) {
     if (vectors == 3) return DotRows<Op, 3>(rows, dot, ahead);
   }
   if (vectors == 2) return DotRows<Op, 2>(rows, dot, ahead);

@@ -2,12 +2,13 @@
 //
 // W is packed once in panels of kProductPanel vectors of outputs, [in words]
 // [vectors * kLanes]. The inputs are taken in equal blocks of at most
-// kBlockWords, so that rows and panel stay in L2: all panels of the first
+// kBlockInputs, so that rows and panel stay in L2: all panels of the first
 // block, then those of the next. While all rows pass one part of a panel, the
 // next part is fetched. Sums of kSumWords words (float) are added up in a tile
-// in L1, then with those of the blocks before; after the last block bias and
-// activation are applied, and the result is rounded once. Rows that the
-// multiply-adds take as floats are widened a block at a time.
+// in L1, then with those of the blocks before, which travel through memory:
+// the fewer blocks, the better. After the last block bias and activation are
+// applied, and the result is rounded once. Rows that the multiply-adds take as
+// floats are widened a block at a time.
 //
 // 2 in out FLOPs a row; W is read once for all rows of a call. bf16: pairs of
 // bf16 are multiplied and added in float; of an odd `in` the last value counts
@@ -24,9 +25,10 @@ namespace encoderd {
 namespace cpu {
 namespace ENCODERD_ISA {
 
-constexpr int kProductPanel = kAccumulators >= 20 ? 3 : 2;  // vectors
+// Vectors: what leaves a block of rows the fewest loads per multiply-add.
+constexpr int kProductPanel = kAccumulators >= 20 ? 4 : kAccumulators / 4;
 constexpr int64_t kProductColumns = kProductPanel * kLanes;
-constexpr int64_t kTileRows = 24;  // a multiple of each block's rows
+constexpr int64_t kTileRows = 48;  // of sums that stay in L1
 
 template <typename E>
 int64_t PackedFloats(int64_t in, int64_t out) {
@@ -56,23 +58,26 @@ void PackWeights(const float* weights, int64_t in, int64_t out, float* packed,
   }
 }
 
-constexpr int64_t kBlockWords = 512;
+constexpr int64_t kBlockInputs = 1024;
+template <typename E>
+constexpr int64_t kBlockWords = Words<E>(kBlockInputs);
 // Words of one sum in registers. In float many sums of some terms are more
 // exact than one of all.
 template <typename E>
 constexpr int64_t kSumWords = sizeof(typename E::Element) == 4 ? 128
-                                                               : kBlockWords;
+                                                               : kBlockWords<E>;
 
 // Equal blocks; a multiple of 16 words but for the last.
+template <typename E>
 inline int64_t BlockOfWords(int64_t words) {
-  const int64_t blocks = (words + kBlockWords - 1) / kBlockWords;
+  const int64_t blocks = (words + kBlockWords<E> - 1) / kBlockWords<E>;
   return blocks <= 1 ? words : (words / blocks + 15) / 16 * 16;
 }
 
 // A block of x that is widened: [rows, block].
 template <typename E, typename Op>
 int64_t WideBytes(int64_t rows, int64_t words) {
-  return kWidens<E, Op> ? rows * BlockOfWords(words) * Op::kLeftBytes : 0;
+  return kWidens<E, Op> ? rows * BlockOfWords<E>(words) * Op::kLeftBytes : 0;
 }
 
 // The widened block, and the sums of all blocks but the last: [rows, whole
@@ -81,7 +86,7 @@ template <typename E, typename Op>
 int64_t ProductScratchBytes(int64_t rows, int64_t in, int64_t out) {
   const int64_t words = Words<E>(in);
   const int64_t wide = WideBytes<E, Op>(rows, words);
-  if (BlockOfWords(words) >= words) return wide;
+  if (BlockOfWords<E>(words) >= words) return wide;
   return wide + rows * (out + kProductColumns) * 4;
 }
 
@@ -129,6 +134,21 @@ ENCODERD_INLINE void FinishRow(const Function& function, const float* tile,
   }
 }
 
+// FinishRow of a panel whose columns all count and which has no last weights;
+// bias: the panel's.
+template <typename E, typename Function>
+ENCODERD_INLINE void FinishWholeRow(const Function& function, const float* tile,
+                                    const float* sums,
+                                    const F (&bias)[kProductPanel],
+                                    typename E::Element* y) {
+#pragma GCC unroll 4
+  for (int v = 0; v < kProductPanel; ++v) {
+    F sum = F32::Load(tile + v * kLanes);
+    if (sums != nullptr) sum += F32::Load(sums + v * kLanes);
+    E::Store(function(sum + bias[v]), y + v * kLanes);
+  }
+}
+
 // One part of a panel with all rows: `steps` words from word k on; left_rows:
 // those words of x.
 template <typename E, typename Op>
@@ -140,6 +160,10 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
   const int64_t in = weights.in, out = weights.out;
   const bool ends = k + steps >= in * static_cast<int64_t>(sizeof(Element)) / 4;
   const auto* from = static_cast<const Element*>(x.data);
+  const bool whole = panel.last == nullptr && panel.columns >= kProductColumns;
+  F bias[kProductPanel] = {};
+  for (int64_t v = 0; v < panel.vectors; ++v)
+    bias[v] = F32::Load(panel.bias + v * kLanes);
   float tile[kTileRows * kProductColumns];
   for (int64_t r = 0; r < x.rows; r += kTileRows) {
     const int64_t rows = x.rows - r < kTileRows ? x.rows - r : kTileRows;
@@ -167,10 +191,16 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
     }
     WithActivation<E>(weights.activation, [&](auto function) {
       for (int64_t t = 0; t < rows; ++t) {
-        FinishRow<E>(function, tile + t * kProductColumns,
-                     k == 0 ? nullptr : sums + (r + t) * sums_stride, panel,
-                     E::LoadOne(from + (r + t + 1) * in - 1),
-                     y + (r + t) * out);
+        const float* const row = tile + t * kProductColumns;
+        const float* const before =
+            k == 0 ? nullptr : sums + (r + t) * sums_stride;
+        if (whole) {
+          FinishWholeRow<E>(function, row, before, bias, y + (r + t) * out);
+        } else {
+          FinishRow<E>(function, row, before, panel,
+                       E::LoadOne(from + (r + t + 1) * in - 1),
+                       y + (r + t) * out);
+        }
       }
     });
   }
@@ -183,7 +213,7 @@ void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
   using Element = typename E::Element;
   const int64_t words = Words<E>(weights.in);
   const int64_t whole = weights.in * static_cast<int64_t>(sizeof(Element)) / 4;
-  const int64_t block = BlockOfWords(words);
+  const int64_t block = BlockOfWords<E>(words);
   constexpr int64_t kInWord = 4 / sizeof(Element);  // elements
   const auto* const from = static_cast<const Element*>(x.data);
   auto* const wide = static_cast<float*>(scratch);

@@ -23,7 +23,15 @@ namespace encoderd {
 namespace cpu {
 namespace ENCODERD_ISA {
 
-constexpr int kPanel = kAccumulators >= 20 ? 4 : 2;  // vectors of a wide panel
+// Vectors of the widest panel: what leaves a block of rows the fewest loads per
+// multiply-add.
+constexpr int kWidestPanel = kAccumulators >= 20   ? 4
+                             : kAccumulators >= 12 ? 3
+                                                   : 2;
+// The same, but even: a head of 32 or 64 values makes whole panels.
+constexpr int kPanel = kWidestPanel / 2 * 2;
+
+constexpr int64_t kTileRows = 48;  // of sums between two stores
 
 // What a word of a and a word of b add to a sum, by kParts multiply-adds:
 // Step<0>, then Step<1>, with Part<0> and Part<1> of b's word. Left: the
@@ -199,14 +207,14 @@ inline void DotRows(int64_t rows, Dot dot, Ahead* ahead) {
   }
 }
 
-// dot.b holds `vectors` <= 4 vectors a step.
+// dot.b holds `vectors` <= kWidestPanel vectors a step.
 template <typename Op>
 inline void DotPanel(int64_t vectors, int64_t rows, const Dot& dot,
                      Ahead* ahead) {
-  if constexpr (kAccumulators >= 20) {
+  if constexpr (kWidestPanel >= 4) {
     if (vectors == 4) return DotRows<Op, 4>(rows, dot, ahead);
   }
-  if constexpr (kAccumulators >= 12) {
+  if constexpr (kWidestPanel >= 3) {
     if (vectors == 3) return DotRows<Op, 3>(rows, dot, ahead);
   }
   if (vectors == 2) return DotRows<Op, 2>(rows, dot, ahead);

@@ -1,14 +1,14 @@
 // y [rows,out] = activation(x [rows,in] W^T + b), for some panels of columns.
 //
-// W is packed once in panels of kProductPanel vectors of outputs, [in words]
+// W is packed once in panels of kWidestPanel vectors of outputs, [in words]
 // [vectors * kLanes]. The inputs are taken in equal blocks of at most
-// kBlockInputs, so that rows and panel stay in L2: all panels of the first
-// block, then those of the next. While all rows pass one part of a panel, the
-// next part is fetched. Sums of kSumWords words (float) are added up in a tile
-// in L1, then with those of the blocks before, which travel through memory:
-// the fewer blocks, the better. After the last block bias and activation are
-// applied, and the result is rounded once. Rows that the multiply-adds take as
-// floats are widened a block at a time.
+// kBlockWords: all panels of the first block, then those of the next. While all
+// rows pass one part of a panel, the next part is fetched, or as much of it as
+// few rows have steps for. 128 rows and both parts stay in 1 MiB of L2. Sums of
+// kSumWords words (float) are added up in a tile, then with those of the blocks
+// before, which travel through memory: the fewer blocks, the better. After the
+// last block bias and activation are applied, and the result is rounded once.
+// Rows that the multiply-adds take as floats are widened a block at a time.
 //
 // 2 in out FLOPs a row; W is read once for all rows of a call. bf16: pairs of
 // bf16 are multiplied and added in float; of an odd `in` the last value counts
@@ -25,10 +25,7 @@ namespace encoderd {
 namespace cpu {
 namespace ENCODERD_ISA {
 
-// Vectors: what leaves a block of rows the fewest loads per multiply-add.
-constexpr int kProductPanel = kAccumulators >= 20 ? 4 : kAccumulators / 4;
-constexpr int64_t kProductColumns = kProductPanel * kLanes;
-constexpr int64_t kTileRows = 48;  // of sums that stay in L1
+constexpr int64_t kProductColumns = kWidestPanel * kLanes;
 
 template <typename E>
 int64_t PackedFloats(int64_t in, int64_t out) {
@@ -53,14 +50,13 @@ void PackWeights(const float* weights, int64_t in, int64_t out, float* packed,
     const int64_t count =
         out - first < kProductColumns ? out - first : kProductColumns;
     ToElements<E>(weights + first * in, count * in, rows);
-    PackRows<E, kProductPanel>(rows, in, count, in,
-                               packed + first * Words<E>(in));
+    PackRows<E, kWidestPanel>(rows, in, count, in,
+                              packed + first * Words<E>(in));
   }
 }
 
-constexpr int64_t kBlockInputs = 1024;
 template <typename E>
-constexpr int64_t kBlockWords = Words<E>(kBlockInputs);
+constexpr int64_t kBlockWords = sizeof(typename E::Element) == 4 ? 768 : 512;
 // Words of one sum in registers. In float many sums of some terms are more
 // exact than one of all.
 template <typename E>
@@ -71,7 +67,7 @@ constexpr int64_t kSumWords = sizeof(typename E::Element) == 4 ? 128
 template <typename E>
 inline int64_t BlockOfWords(int64_t words) {
   const int64_t blocks = (words + kBlockWords<E> - 1) / kBlockWords<E>;
-  return blocks <= 1 ? words : (words / blocks + 15) / 16 * 16;
+  return blocks <= 1 ? words : ((words + blocks - 1) / blocks + 15) / 16 * 16;
 }
 
 // A block of x that is widened: [rows, block].
@@ -134,19 +130,41 @@ ENCODERD_INLINE void FinishRow(const Function& function, const float* tile,
   }
 }
 
-// FinishRow of a panel whose columns all count and which has no last weights;
-// bias: the panel's.
+// FinishRow of a panel whose columns all count and which has no last weights.
 template <typename E, typename Function>
 ENCODERD_INLINE void FinishWholeRow(const Function& function, const float* tile,
-                                    const float* sums,
-                                    const F (&bias)[kProductPanel],
+                                    const float* sums, const float* bias,
                                     typename E::Element* y) {
 #pragma GCC unroll 4
-  for (int v = 0; v < kProductPanel; ++v) {
-    F sum = F32::Load(tile + v * kLanes);
-    if (sums != nullptr) sum += F32::Load(sums + v * kLanes);
-    E::Store(function(sum + bias[v]), y + v * kLanes);
+  for (int64_t at = 0; at < kProductColumns; at += kLanes) {
+    F sum = F32::Load(tile + at);
+    if (sums != nullptr) sum += F32::Load(sums + at);
+    E::Store(function(sum + F32::Load(bias + at)), y + at);
   }
+}
+
+// Rows r .. r + rows - 1 of y, of which the tile has the last sums; sums null:
+// there are no others.
+template <typename E>
+ENCODERD_INLINE void FinishRows(const PackedWeights& weights, const Matrix& x,
+                                const Panel& panel, int64_t r, int64_t rows,
+                                const float* tile, const float* sums,
+                                int64_t sums_stride, typename E::Element* y) {
+  const int64_t in = weights.in, out = weights.out;
+  const auto* const from = static_cast<const typename E::Element*>(x.data);
+  const bool whole = panel.last == nullptr && panel.columns >= kProductColumns;
+  WithActivation<E>(weights.activation, [&](auto function) {
+    for (int64_t t = r; t < r + rows; ++t, tile += kProductColumns) {
+      const float* const others =
+          sums == nullptr ? nullptr : sums + t * sums_stride;
+      if (whole) {
+        FinishWholeRow<E>(function, tile, others, panel.bias, y + t * out);
+      } else {
+        FinishRow<E>(function, tile, others, panel,
+                     E::LoadOne(from + (t + 1) * in - 1), y + t * out);
+      }
+    }
+  });
 }
 
 // One part of a panel with all rows: `steps` words from word k on; left_rows:
@@ -157,13 +175,8 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
                          int64_t k, int64_t steps, Ahead ahead, float* sums,
                          int64_t sums_stride, typename E::Element* y) {
   using Element = typename E::Element;
-  const int64_t in = weights.in, out = weights.out;
+  const int64_t in = weights.in;
   const bool ends = k + steps >= in * static_cast<int64_t>(sizeof(Element)) / 4;
-  const auto* from = static_cast<const Element*>(x.data);
-  const bool whole = panel.last == nullptr && panel.columns >= kProductColumns;
-  F bias[kProductPanel] = {};
-  for (int64_t v = 0; v < panel.vectors; ++v)
-    bias[v] = F32::Load(panel.bias + v * kLanes);
   float tile[kTileRows * kProductColumns];
   for (int64_t r = 0; r < x.rows; r += kTileRows) {
     const int64_t rows = x.rows - r < kTileRows ? x.rows - r : kTileRows;
@@ -189,20 +202,8 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
       }
       continue;
     }
-    WithActivation<E>(weights.activation, [&](auto function) {
-      for (int64_t t = 0; t < rows; ++t) {
-        const float* const row = tile + t * kProductColumns;
-        const float* const before =
-            k == 0 ? nullptr : sums + (r + t) * sums_stride;
-        if (whole) {
-          FinishWholeRow<E>(function, row, before, bias, y + (r + t) * out);
-        } else {
-          FinishRow<E>(function, row, before, panel,
-                       E::LoadOne(from + (r + t + 1) * in - 1),
-                       y + (r + t) * out);
-        }
-      }
-    });
+    FinishRows<E>(weights, x, panel, r, rows, tile, k == 0 ? nullptr : sums,
+                  sums_stride, y);
   }
 }
 
@@ -226,7 +227,7 @@ void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
       const int64_t column = (first + p) * kProductColumns;
       const int64_t left = Vectors(weights.out - column);
       Panel panel;
-      panel.vectors = left < kProductPanel ? left : kProductPanel;
+      panel.vectors = left < kWidestPanel ? left : kWidestPanel;
       panel.columns = weights.out - column;
       panel.weights = weights.packed + column * words;
       panel.bias = weights.bias + column;
@@ -234,7 +235,7 @@ void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
       panel.last = whole < words ? panel.weights + whole * width : nullptr;
       Ahead ahead;
       // Of one block of rows every part is read but once, as fast as it comes.
-      if (x.rows > BlockRows(kProductPanel) && p + 1 < count) {
+      if (x.rows > BlockRows(kWidestPanel) && p + 1 < count) {
         const float* const next = panel.weights + (words + k) * width;
         ahead = {reinterpret_cast<const char*>(next),
                  reinterpret_cast<const char*>(next + steps * width)};

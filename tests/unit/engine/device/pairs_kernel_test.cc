@@ -93,7 +93,7 @@ class PairsKernelTest : public ::testing::Test {
 TEST_F(PairsKernelTest, ProductsHaveTheBitsOfTheInstruction) {
   std::normal_distribution<float> normal;
   for (const int64_t in : {1, 2, 7, 64, 385, 1024, 1025, 3072}) {
-    for (const int64_t out : {1, 48, 97}) {
+    for (const int64_t out : {1, 48, 97, 128}) {
       LinearWeights weights;
       weights.weight = {out, in, std::vector<float>(out * in)};
       for (float& value : weights.weight.data) value = normal(random_);
@@ -138,6 +138,13 @@ TEST(ProductScratchTest, WidensOneBlockOfColumnsAtATime) {
   };
   EXPECT_EQ(bytes(1024), kProductRows * 1024 * 4);
   EXPECT_LE(bytes(4096), kProductRows * (1024 + kernels.panel_columns) * 4);
+}
+
+// Sums of a block alone never leave its tile.
+TEST(ProductScratchTest, KeepsNoSumsForTheInputsOfABaseModel) {
+  const Kernels& kernels = *PortableKernels(DType::kF32);
+  EXPECT_EQ(kernels.product_scratch_bytes(kProductRows, 768, 3072), 0);
+  EXPECT_GT(kernels.product_scratch_bytes(kProductRows, 769, 3072), 0);
 }
 
 }  // namespace

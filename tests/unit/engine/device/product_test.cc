@@ -147,6 +147,7 @@ TEST_P(ProductTest, EqualsTheReferenceAtOddShapes) {
                                                 {130, 17},
                                                 {384, 384},
                                                 {1025, 50},
+                                                {1536, 130},
                                                 {1537, 21}}) {
     for (const int64_t rows : {1, 2, 9, 26, 131})
       ExpectEqualsReference(in, out, rows);
@@ -194,7 +195,7 @@ TEST_P(ProductTest, AppliesItsActivation) {
 }
 
 TEST_P(ProductTest, WritesNothingBeyondItsColumnsAndRows) {
-  for (const int64_t out : {1, 21, 77}) {
+  for (const int64_t out : {1, 21, 77, 128}) {
     Prepare(32, out, 5);
     const std::string all = Run(0, 5);
     std::string y(all.size() + 64, 'x');

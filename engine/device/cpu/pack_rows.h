@@ -19,7 +19,7 @@ ENCODERD_INLINE int64_t Vectors(int64_t count) {
 
 // 32-bit words of `count` elements.
 template <typename E>
-ENCODERD_INLINE constexpr int64_t Words(int64_t count) {
+ENCODERD_INLINE int64_t Words(int64_t count) {
   return (count * static_cast<int64_t>(sizeof(typename E::Element)) + 3) / 4;
 }
 

@@ -67,7 +67,8 @@ constexpr int64_t kSumWords = sizeof(typename E::Element) == 4 ? 128
 template <typename E>
 inline int64_t BlockOfWords(int64_t words) {
   const int64_t blocks = (words + kBlockWords<E> - 1) / kBlockWords<E>;
-  return blocks <= 1 ? words : ((words + blocks - 1) / blocks + 15) / 16 * 16;
+  const int64_t step = 16 * blocks;
+  return blocks <= 1 ? words : (words + step - 1) / step * 16;
 }
 
 // A block of x that is widened: [rows, block].

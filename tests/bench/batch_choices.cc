@@ -1,6 +1,8 @@
-// What the scheduling chooses on machines of 2, 16 and 64 cores, as a table: no
+// What the scheduling chooses on machines of 2, 16 and 64 cores, as tables: no
 // clock, nothing is computed. Texts wait and every Session is idle: into which
-// batches they go, and how many cores each pass gets of the team.
+// batches they go, and how many cores each pass gets of the team. Then, of a
+// pass that has all cores: into which blocks its products are divided, and how
+// much more work than an equal share the largest is.
 //   batch_choices
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +13,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "engine/device/cpu/op_parts.h"
 #include "engine/device/cpu/team.h"
 #include "server/pipeline/batch_policy.h"
 #include "tests/bench/workload.h"
@@ -20,7 +24,6 @@ namespace encoderd {
 namespace {
 
 constexpr int64_t kBatchTokens = 1024;  // as a CPU has it, and pipeline.cc
-constexpr int64_t kPartRows = 8;        // as cpu_executor.cc has it
 constexpr FairShares kShares = {kBatchTokens / 4, kBatchTokens, 128};
 
 struct Texts {
@@ -74,8 +77,7 @@ std::vector<int64_t> CoresOf(const std::vector<int64_t>& batches, int cores) {
   const cpu::ThreadScratch scratch;
   for (int op = 0; op < 2; ++op) {
     for (size_t i = 0; i < passes; ++i) {
-      const auto most = static_cast<int32_t>(batches[i] / kPartRows);
-      all[i]->Run(std::max(most, 1), scratch,
+      all[i]->Run(cpu::MostRowParts(batches[i]), scratch,
                   [&](int32_t part, int32_t of, const cpu::ThreadScratch&) {
                     if (part == 0) parts[i] = of;
                   });
@@ -107,6 +109,31 @@ void Print(int cores) {
   }
 }
 
+// Products of 384 inputs with panels of 64 columns: to 384, 1152 and 1536.
+void PrintBlocks(int cores) {
+  for (const int64_t rows : {16, 128, 512}) {
+    for (const int64_t panels : {6, 18, 24}) {
+      const int32_t parts =
+          std::min(cores, cpu::MostProductParts(rows, panels));
+      cpu::ProductPart largest;
+      int64_t most = 0, busy = 0;
+      for (int32_t part = 0; part < parts; ++part) {
+        const cpu::ProductPart some =
+            cpu::PartOfProduct(rows, panels, part, parts);
+        const int64_t work = some.rows.count * some.panels.count;
+        busy += work > 0 ? 1 : 0;
+        if (work > most) largest = some;
+        most = std::max(most, work);
+      }
+      std::cout << absl::StrFormat("| %d | %d | %d | %d | %d x %d | %.2f |\n",
+                                   cores, rows, panels, busy,
+                                   largest.rows.count, largest.panels.count,
+                                   static_cast<double>(most * cores) /
+                                       static_cast<double>(rows * panels));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace encoderd
 
@@ -115,5 +142,8 @@ int main() {
       << "| cores | texts | batches | tokens of each | cores of each | "
          "cores busy | tokens that wait |\n|---|---|---|---|---|---|---|\n";
   for (const int cores : {2, 16, 64}) encoderd::Print(cores);
+  std::cout << "\n| cores | rows | panels | blocks | largest, rows x panels | "
+               "times an equal share |\n|---|---|---|---|---|---|\n";
+  for (const int cores : {2, 16, 64}) encoderd::PrintBlocks(cores);
   return 0;
 }

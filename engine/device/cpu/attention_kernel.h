@@ -11,7 +11,8 @@
 //
 // 4 n^2 D FLOPs a head for (3 + 1) n D elements read and written; n^2 exps.
 // Blocking depends on n only, so a sequence's bits do not depend on its
-// company.
+// company. A run for some of the query rows, from a whole group on, packs the
+// keys that they see, and gives the bits of a run for all.
 //
 // Under a limited reach a group of query rows reads only the panels of keys
 // that any of it sees, from the first on: of a window of w keys a row costs
@@ -48,6 +49,13 @@ ENCODERD_INLINE KeyRange KeysSeen(const Reach& reach, int64_t first,
   const int64_t end = first + rows + reach.right;
   if (reach.right >= 0 && end < n) seen.end = end;
   return seen;
+}
+
+// The whole panels that hold these keys, of n.
+ENCODERD_INLINE KeyRange PanelsOf(const KeyRange& keys, int64_t n) {
+  constexpr int64_t kKeys = kPanel * kLanes;
+  const int64_t end = (keys.end + kKeys - 1) / kKeys * kKeys;
+  return {keys.first / kKeys * kKeys, end < n ? end : n};
 }
 
 // The most vectors of scores that a group keeps for one row: its keys, and the
@@ -252,28 +260,37 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
   float* const out = scratch + at.out;
   float* const queries = scratch + at.queries;
   const int64_t out_stride = at.value_vectors * kLanes;
-  const int64_t words = Words<E>(size), key_words = Words<E>(n);
+  const int64_t words = Words<E>(size);
   const float root = __builtin_sqrtf(static_cast<float>(size));
   const float scale = 1.0f / root;
   Ahead ahead;  // nothing: all of a head lies near
 
   const int64_t end_head =
       op.head_count == 0 ? op.heads : op.first_head + op.head_count;
+  const int64_t end_query =
+      op.query_count == 0 ? n : op.first_query + op.query_count;
+  const KeyRange packed = PanelsOf(
+      KeysSeen(op.reach, op.first_query, end_query - op.first_query, n), n);
+  const int64_t packed_keys = packed.end - packed.first;
+  const int64_t key_vectors = Vectors(packed_keys);
+  const int64_t key_words = Words<E>(packed_keys);
   for (int64_t head = op.first_head; head < end_head; ++head) {
     const Element* q = static_cast<const Element*>(op.qkv.data) + head * size;
-    PackRows<E, kPanel>(q + hidden, stride, n, size, keys);
-    PackValues<E>(q + 2 * hidden, stride, n, size, values);
-    for (int64_t first = 0; first < n; first += kGroup) {
-      const int64_t rows = n - first < kGroup ? n - first : kGroup;
+    const Element* k = q + packed.first * stride + hidden;
+    PackRows<E, kPanel>(k, stride, packed_keys, size, keys);
+    PackValues<E>(k + hidden, stride, packed_keys, size, values);
+    for (int64_t first = op.first_query; first < end_query; first += kGroup) {
+      const int64_t left = end_query - first;
+      const int64_t rows = left < kGroup ? left : kGroup;
       const KeyRange seen = KeysSeen(op.reach, first, rows, n);
-      const int64_t start = seen.first / kLanes / kPanel * kPanel;
-      const int64_t end = Vectors(seen.end);
-      const int64_t first_key = start * kLanes;  // of the scores
+      const int64_t first_key = PanelsOf(seen, n).first;  // of the scores
+      const int64_t start = (first_key - packed.first) / kLanes;
+      const int64_t end = Vectors(seen.end - packed.first);
       const LeftRows group =
           TakeLeftRows<E, Op>(q + first * stride, stride, rows, size, queries);
       for (int64_t v = start; v < end; v += kPanel) {
         const int64_t width =
-            at.key_vectors - v < kPanel ? at.key_vectors - v : kPanel;
+            key_vectors - v < kPanel ? key_vectors - v : kPanel;
         DotPanel<Op>(width, rows,
                      {group.at, group.stride_bytes, keys + v * words * kLanes,
                       words, scores + (v - start) * kLanes, at.score_stride},
@@ -295,7 +312,9 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
         DotPanel<Op>(
             width, rows,
             {reinterpret_cast<const char*>(scores), at.score_stride * 4,
-             values + (v * key_words + Words<E>(first_key) * width) * kLanes,
+             values +
+                 (v * key_words + Words<E>(first_key - packed.first) * width) *
+                     kLanes,
              Words<E>(seen.end - first_key), out + v * kLanes, out_stride},
             &ahead);
       }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/pooling.h"
 #include "engine/device/cpu/aligned_buffer.h"
+#include "engine/device/cpu/op_parts.h"
 
 namespace encoderd {
 namespace cpu {
@@ -21,26 +22,6 @@ absl::Status Reserve(int64_t bytes, absl::string_view what,
   if (buffer->data() != nullptr) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("no memory for ", bytes, " bytes of ", what));
-}
-
-// Fewer rows are not worth another thread, save in products, where reading the
-// weights costs more than they do.
-constexpr int64_t kPartRows = 8;
-
-int32_t MostParts(int64_t rows) {
-  return static_cast<int32_t>(std::max<int64_t>(1, rows / kPartRows));
-}
-
-struct Range {
-  int64_t first, count;
-};
-
-// The rows of a part; all but the last are a multiple of kPartRows.
-Range RowsOfPart(int64_t rows, int32_t part, int32_t parts) {
-  const auto begin = [&](int64_t p) {
-    return p == parts ? rows : rows * p / parts / kPartRows * kPartRows;
-  };
-  return {begin(part), begin(part + 1) - begin(part)};
 }
 
 Matrix Some(const Matrix& matrix, Range rows) {
@@ -126,7 +107,7 @@ class CpuExecutor : public Executor {
   template <typename O>
   void Do(const O& op) {
     const int64_t rows = RowsIn(op);
-    pass_->Run(MostParts(rows), scratch_,
+    pass_->Run(MostRowParts(rows), scratch_,
                [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
                  RunKernel(Some(op, RowsOfPart(rows, part, parts)),
                            scratch.row.data());
@@ -140,9 +121,8 @@ class CpuExecutor : public Executor {
   void RunKernel(const O& op, void* scratch) const {
     static_cast<const Kernel<O>&>(kernels_).run(op, scratch);
   }
-  void Multiply(const ProductOp& op, Range rows,
+  void Multiply(const ProductOp& op, const ProductPart& part,
                 const ThreadScratch& scratch) const;
-  // The heads of a part: those whose cost begins in its share of all.
   void Attend(const AttentionOp& op, int32_t part, int32_t parts,
               const ThreadScratch& scratch) const;
 
@@ -205,38 +185,34 @@ BatchRef CpuExecutor::Upload(const PackedBatch& batch) {
           batch.segment_ids.data()};
 }
 
-void CpuExecutor::Multiply(const ProductOp& op, Range range,
+void CpuExecutor::Multiply(const ProductOp& op, const ProductPart& part,
                            const ThreadScratch& scratch) const {
   const auto& linear = static_cast<const CpuLinear&>(*op.weights);
-  const int64_t end = range.first + range.count;
-  for (int64_t r = range.first; r < end; r += kProductRows) {
-    const Range block = {r, std::min(kProductRows, end - r)};
-    linear.product.Run(Some(op.x, block), Some(op.y, block),
-                       scratch.product.data());
+  for (int64_t r = part.rows.first; r < part.rows.end(); r += kProductRows) {
+    const Range block = {r, std::min(kProductRows, part.rows.end() - r)};
+    linear.product.RunPanels(Some(op.x, block), part.panels.first,
+                             part.panels.count, Some(op.y, block),
+                             scratch.product.data());
   }
 }
 
 void CpuExecutor::Do(const ProductOp& op) {
-  const Product& product = static_cast<const CpuLinear&>(*op.weights).product;
-  const int64_t rows = op.x.rows, panels = product.panels();
-  const bool few = rows <= kFewRows;
-  pass_->Run(few ? static_cast<int32_t>(panels) : MostParts(rows), scratch_,
+  const int64_t rows = op.x.rows;
+  const int64_t panels =
+      static_cast<const CpuLinear&>(*op.weights).product.panels();
+  pass_->Run(MostProductParts(rows, panels), scratch_,
              [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
-               if (!few)
-                 return Multiply(op, RowsOfPart(rows, part, parts), scratch);
-               const int64_t first = panels * part / parts;
-               product.RunPanels(op.x, first,
-                                 panels * (part + 1) / parts - first, op.y,
-                                 scratch.product.data());
+               Multiply(op, PartOfProduct(rows, panels, part, parts), scratch);
              });
 }
 
 void CpuExecutor::Attend(const AttentionOp& op, int32_t part, int32_t parts,
                          const ThreadScratch& scratch) const {
-  // Of a head of n tokens: its products, and what packs it.
-  const auto cost = [&](int64_t b) {
+  const auto line_of = [&](int64_t b) {
     const int64_t n = batch_->cu_seqlens[b + 1] - batch_->cu_seqlens[b];
-    return n * (n + 32);
+    const bool window = op.reach.left >= 0 && op.reach.right >= 0;
+    const int64_t seen = int64_t{op.reach.left} + op.reach.right + kQueryStep;
+    return QueryLine{op.heads, n, window ? std::min(n, seen) : n};
   };
   const int64_t first_sequence = op.first_sequence;
   const int64_t end_sequence = op.sequence_count == 0
@@ -244,33 +220,32 @@ void CpuExecutor::Attend(const AttentionOp& op, int32_t part, int32_t parts,
                                    : first_sequence + op.sequence_count;
   int64_t all = 0;
   for (int64_t b = first_sequence; b < end_sequence; ++b)
-    all += cost(b) * op.heads;
+    all += CostOf(line_of(b));
   const int64_t begin = all * part / parts, end = all * (part + 1) / parts;
 
   AttentionOp some = op;
   int64_t before = 0;  // the cost of the sequences before this one
   for (int64_t b = first_sequence; b < end_sequence && before < end; ++b) {
-    const int64_t one = cost(b);
-    if (one == 0) continue;
-    const auto head_at = [&](int64_t place) {
-      return std::clamp<int64_t>((place - before + one - 1) / one, 0, op.heads);
-    };
-    const int64_t first_head = head_at(begin), end_head = head_at(end);
-    before += one * op.heads;
-    if (first_head >= end_head) continue;
+    const QueryLine line = line_of(b);
     const int64_t first =
         batch_->cu_seqlens[b] - batch_->cu_seqlens[first_sequence];
-    const int64_t length = batch_->cu_seqlens[b + 1] - batch_->cu_seqlens[b];
-    some.qkv = RowsOf(op.qkv, first, length);
-    some.context = RowsOf(op.context, first, length);
-    some.first_head = static_cast<int32_t>(first_head);
-    some.head_count = static_cast<int32_t>(end_head - first_head);
-    RunKernel(some, scratch.attention.data());
+    some.qkv = RowsOf(op.qkv, first, line.length);
+    some.context = RowsOf(op.context, first, line.length);
+    Range rows = QueriesBetween(line, begin - before, end - before);
+    while (rows.count > 0) {
+      const QueryPiece piece = TakePiece(line.length, &rows);
+      some.first_head = static_cast<int32_t>(piece.heads.first);
+      some.head_count = static_cast<int32_t>(piece.heads.count);
+      some.first_query = piece.queries.first;
+      some.query_count = piece.queries.count;
+      RunKernel(some, scratch.attention.data());
+    }
+    before += CostOf(line);
   }
 }
 
 void CpuExecutor::Do(const AttentionOp& op) {
-  pass_->Run(MostParts(op.qkv.rows), scratch_,
+  pass_->Run(MostRowParts(op.qkv.rows), scratch_,
              [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
                Attend(op, part, parts, scratch);
              });

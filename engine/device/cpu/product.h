@@ -19,10 +19,6 @@ namespace cpu {
 // Most rows that one run is tuned for: those that stay in L2 with a panel of W.
 constexpr int64_t kProductRows = 128;
 
-// Few rows cost little compared with reading W, so threads that share this
-// many share the panels of columns, not the rows.
-constexpr int64_t kFewRows = 32;
-
 class Product {
  public:
   // kernels, memory: outlive it; the packed weights are taken from `memory`.

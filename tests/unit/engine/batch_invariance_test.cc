@@ -186,6 +186,34 @@ TEST_P(BatchInvarianceTest, GivesTheSameBitsToAnyNumberOfThreads) {
   }
 }
 
+// Whose heads and columns are divided, too.
+TEST_P(BatchInvarianceTest, GivesALongTextTheSameBitsOnManyCores) {
+  auto [device, model] = GetParam();
+  model.shape.positions = 400;
+  const IdLimits limits = RandomLimits(model.shape);
+  const auto build = [&, &device = device, &model = model](int32_t cores) {
+    return Encoder::Build(device.Open(std::make_shared<cpu::Team>(cores)),
+                          RandomConfig(model.shape),
+                          RandomCheckpoint(model.shape, 1).get())
+        .value();
+  };
+  std::mt19937 random(5);
+  PackedBatch batch;
+  for (const int32_t length : {17, 400, 250})
+    batch.Append(RandomSequence(length, limits, &random), limits);
+  const std::vector<SequenceOutput> outputs(3);
+  const auto run = [&](const Encoder& encoder) {
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (int i = 0; i < 16; ++i)
+      sessions.push_back(encoder.NewSession({1024}).value());
+    ForwardResult result;
+    EXPECT_TRUE(sessions[0]->Run(batch, outputs, &result).ok());
+    return result.values;
+  };
+  const std::vector<float> alone = run(*build(1));
+  for (const int32_t cores : {5, 16}) EXPECT_EQ(run(*build(cores)), alone);
+}
+
 // Whose passes come and go, and with them the help that each has.
 TEST_P(BatchInvarianceTest, GivesTheSameBitsToPassesSideBySide) {
   const auto encoder = Build(2);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/device/cpu/aligned_buffer.h"
+#include "engine/device/cpu/op_parts.h"
 #include "tests/unit/engine/device/kernel_test.h"
 
 namespace encoderd {
@@ -37,18 +38,47 @@ class AttentionKernelTest : public KernelTest {
                      const float* biases = nullptr, int64_t stride = 0) const {
     const int64_t element = kernels_.bf16 ? 2 : 4;
     std::string context(shape.n * shape.hidden() * element, '\0');
+    AttendTo(AttentionOp(), shape, qkv, biases, stride, &context);
+    return context;
+  }
+
+  // Of the heads and query rows that `op` names.
+  void AttendTo(AttentionOp op, const Shape& shape, const std::string& qkv,
+                const float* biases, int64_t stride,
+                std::string* context) const {
     const AlignedBuffer scratch(
         kernels_.attention_scratch_bytes(shape.n, shape.size));
-    AttentionOp op;
     op.qkv = View(qkv, shape.n);
     op.heads = static_cast<int32_t>(shape.heads);
     op.head_size = static_cast<int32_t>(shape.size);
     op.reach = shape.reach;
     op.bias = biases;
     op.bias_stride = static_cast<int32_t>(stride);
-    op.context = View(context, shape.n);
+    op.context = View(*context, shape.n);
     Run(op, scratch.data());
-    return context;
+  }
+
+  // By pieces of kQueryStep query rows, as threads that share a head have them.
+  void ExpectBitsOfTheWhole(const Shape& shape) {
+    std::vector<float> qkv = Random(shape.n * 3 * shape.hidden(), shape.scale);
+    const std::string bytes = Elements(&qkv);
+    const int64_t stride = 2 * shape.n + kBiasPadding;
+    const std::vector<float> biases = Random(shape.heads * stride, shape.bias);
+    const float* bias = shape.bias != 0 ? biases.data() + shape.n : nullptr;
+    const std::string whole = Attend(shape, bytes, bias, stride);
+    std::string pieces(whole.size(), '\0');
+    for (int64_t head = 0; head < shape.heads; ++head) {
+      for (int64_t first = 0; first < shape.n; first += kQueryStep) {
+        AttentionOp op;
+        op.first_head = static_cast<int32_t>(head);
+        op.head_count = 1;
+        op.first_query = first;
+        op.query_count = std::min(kQueryStep, shape.n - first);
+        AttendTo(op, shape, bytes, bias, stride, &pieces);
+      }
+    }
+    EXPECT_EQ(pieces, whole) << "n " << shape.n << ", reach "
+                             << shape.reach.left << ", " << shape.reach.right;
   }
 
   void ExpectAttention(const Shape& shape) {
@@ -133,6 +163,16 @@ TEST_P(AttentionKernelTest, AttendsOnlyToKeysWithinReach) {
     for (const int64_t n : {1, 2, 17, 24, 64, 65, 131, 290}) {
       ExpectAttention({n, 2, 25, reach});
       ExpectAttention({n, 1, 64, reach, 1.0f, 2.0f});
+    }
+  }
+}
+
+TEST_P(AttentionKernelTest, GivesPiecesOfAHeadTheBitsOfTheWhole) {
+  for (const int64_t n : {97, 192, 250, 333, 512}) {
+    for (const Reach& reach :
+         {Reach(), kCausal, Reach{64, 64}, Reach{3, 17}, Reach{200, 1}}) {
+      ExpectBitsOfTheWhole({n, 2, 25, reach});
+      ExpectBitsOfTheWhole({n, 1, 64, reach, 1.0f, 2.0f});
     }
   }
 }

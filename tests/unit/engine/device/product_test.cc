@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -72,11 +73,14 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
     return y;
   }
 
-  // Whatever number of few rows, and of parts.
+  // Whatever number of parts; each number of few rows, and some more.
   void ExpectColumnsIndependent(int64_t in, int64_t out) {
     constexpr int64_t kFirst = 3;
-    Prepare(in, out, kFirst + kFewRows);
-    for (int64_t rows = 1; rows <= kFewRows; ++rows) {
+    Prepare(in, out, kFirst + kProductRows);
+    std::vector<int64_t> counts(32);
+    std::iota(counts.begin(), counts.end(), 1);
+    counts.insert(counts.end(), {47, 64, kProductRows});
+    for (const int64_t rows : counts) {
       const std::string whole = Run(kFirst, rows);
       for (const int64_t parts : {2, 3, 7}) {
         EXPECT_EQ(Run(kFirst, rows, parts), whole)

@@ -16,8 +16,8 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// Ops that compute each row alone: up to so many parts, of which each has some
-// rows.
+// Ops that compute each row alone: the most parts that are worth a thread, and
+// the rows of each.
 int32_t MostRowParts(int64_t rows);
 Range RowsOfPart(int64_t rows, int32_t part, int32_t parts);
 

@@ -133,8 +133,8 @@ struct AttentionOp {
   cuda::AttentionPath path{};
   const cuda::AttentionWork* work = nullptr;  // [work_count]
   int64_t work_count = 0;
-  // By the Executor of a CPU: these heads alone, and these query rows of the
-  // sequence; with a count of 0 all.
+  // By the Executor of a CPU, of one sequence: these heads alone, and these
+  // query rows; with a count of 0 all.
   int32_t first_head = 0;
   int32_t head_count = 0;
   int64_t first_query = 0;

@@ -1,8 +1,8 @@
 // What the scheduling chooses on machines of 2, 16 and 64 cores, as tables: no
 // clock, nothing is computed. Texts wait and every Session is idle: into which
 // batches they go, and how many cores each pass gets of the team. Then, of a
-// pass that has all cores: into which blocks its products are divided, and how
-// much more work than an equal share the largest is.
+// pass that has all cores: into which parts its products are divided, and the
+// work of the largest, in equal shares of all cores.
 //   batch_choices
 #include <algorithm>
 #include <cstdint>
@@ -109,26 +109,20 @@ void Print(int cores) {
   }
 }
 
-// Products of 384 inputs with panels of 64 columns: to 384, 1152 and 1536.
-void PrintBlocks(int cores) {
+// Products with panels of 64 columns: of 384, 1152 and 1536.
+void PrintParts(int cores) {
   for (const int64_t rows : {16, 128, 512}) {
     for (const int64_t panels : {6, 18, 24}) {
-      const int32_t parts =
-          std::min(cores, cpu::MostProductParts(rows, panels));
-      cpu::ProductPart largest;
-      int64_t most = 0, busy = 0;
-      for (int32_t part = 0; part < parts; ++part) {
-        const cpu::ProductPart some =
-            cpu::PartOfProduct(rows, panels, part, parts);
-        const int64_t work = some.rows.count * some.panels.count;
-        busy += work > 0 ? 1 : 0;
-        if (work > most) largest = some;
-        most = std::max(most, work);
+      const cpu::ProductGrid grid = cpu::GridOf(rows, panels, cores);
+      int64_t largest = 0;
+      for (int32_t part = 0; part < grid.parts(); ++part) {
+        const cpu::ProductPart some = cpu::PartOf(grid, rows, panels, part);
+        largest = std::max(largest, some.rows.count * some.panels.count);
       }
-      std::cout << absl::StrFormat("| %d | %d | %d | %d | %d x %d | %.2f |\n",
-                                   cores, rows, panels, busy,
-                                   largest.rows.count, largest.panels.count,
-                                   static_cast<double>(most * cores) /
+      std::cout << absl::StrFormat("| %d | %d | %d | %d x %d | %.2f |\n", cores,
+                                   rows, panels, grid.row_parts,
+                                   grid.panel_parts,
+                                   static_cast<double>(largest * cores) /
                                        static_cast<double>(rows * panels));
     }
   }
@@ -142,8 +136,8 @@ int main() {
       << "| cores | texts | batches | tokens of each | cores of each | "
          "cores busy | tokens that wait |\n|---|---|---|---|---|---|---|\n";
   for (const int cores : {2, 16, 64}) encoderd::Print(cores);
-  std::cout << "\n| cores | rows | panels | blocks | largest, rows x panels | "
-               "times an equal share |\n|---|---|---|---|---|---|\n";
-  for (const int cores : {2, 16, 64}) encoderd::PrintBlocks(cores);
+  std::cout << "\n| cores | rows | panels | parts, by rows x by panels | "
+               "largest, in equal shares |\n|---|---|---|---|---|\n";
+  for (const int cores : {2, 16, 64}) encoderd::PrintParts(cores);
   return 0;
 }

@@ -11,8 +11,8 @@
 //
 // 4 n^2 D FLOPs a head for (3 + 1) n D elements read and written; n^2 exps.
 // Blocking depends on n only, so a sequence's bits do not depend on its
-// company. A run for some of the query rows, from a whole group on, packs the
-// keys that they see, and gives the bits of a run for all.
+// company. A run for some of the query rows packs only the keys that they see,
+// and gives them the bits of a run for all. It is fastest with whole groups.
 //
 // Under a limited reach a group of query rows reads only the panels of keys
 // that any of it sees, from the first on: of a window of w keys a row costs

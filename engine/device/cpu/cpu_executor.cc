@@ -200,19 +200,21 @@ void CpuExecutor::Do(const ProductOp& op) {
   const int64_t rows = op.x.rows;
   const int64_t panels =
       static_cast<const CpuLinear&>(*op.weights).product.panels();
-  pass_->Run(MostProductParts(rows, panels), scratch_,
+  const ProductGrid of_all = GridOf(rows, panels, team_->cores());
+  pass_->Run(of_all.parts(), scratch_,
              [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
-               Multiply(op, PartOfProduct(rows, panels, part, parts), scratch);
+               const ProductGrid grid = parts == of_all.parts()
+                                            ? of_all
+                                            : GridOf(rows, panels, parts);
+               Multiply(op, PartOf(grid, rows, panels, part), scratch);
              });
 }
 
 void CpuExecutor::Attend(const AttentionOp& op, int32_t part, int32_t parts,
                          const ThreadScratch& scratch) const {
   const auto line_of = [&](int64_t b) {
-    const int64_t n = batch_->cu_seqlens[b + 1] - batch_->cu_seqlens[b];
-    const bool window = op.reach.left >= 0 && op.reach.right >= 0;
-    const int64_t seen = int64_t{op.reach.left} + op.reach.right + kQueryStep;
-    return QueryLine{op.heads, n, window ? std::min(n, seen) : n};
+    return QueryLine{op.heads,
+                     batch_->cu_seqlens[b + 1] - batch_->cu_seqlens[b]};
   };
   const int64_t first_sequence = op.first_sequence;
   const int64_t end_sequence = op.sequence_count == 0
@@ -245,7 +247,9 @@ void CpuExecutor::Attend(const AttentionOp& op, int32_t part, int32_t parts,
 }
 
 void CpuExecutor::Do(const AttentionOp& op) {
-  pass_->Run(MostRowParts(op.qkv.rows), scratch_,
+  const int64_t sequences =
+      op.sequence_count == 0 ? batch_->num_sequences() : op.sequence_count;
+  pass_->Run(MostQueryParts(op.heads, sequences, op.qkv.rows), scratch_,
              [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
                Attend(op, part, parts, scratch);
              });

@@ -21,33 +21,46 @@ struct Range {
 int32_t MostRowParts(int64_t rows);
 Range RowsOfPart(int64_t rows, int32_t part, int32_t parts);
 
-// A product: rows, and panels of columns. A thread reads all weights of its
-// panels, and other threads' caches for the inputs of rows that it shares.
+// A product, divided into parts of some rows and some panels of columns each.
+struct ProductGrid {
+  int32_t row_parts = 1;
+  int32_t panel_parts = 1;
+
+  int32_t parts() const { return row_parts * panel_parts; }
+  bool operator==(const ProductGrid&) const = default;
+};
+// The grid of at most `threads` parts whose largest is estimated to take the
+// least time. A part reads the weights of its panels, whatever its rows are,
+// and inputs that other threads made where these share its rows.
+ProductGrid GridOf(int64_t rows, int64_t panels, int32_t threads);
+
 struct ProductPart {
   Range rows, panels;
 
   bool operator==(const ProductPart&) const = default;
 };
-int32_t MostProductParts(int64_t rows, int64_t panels);
-// Equal blocks of the product, as the least time asks; the last parts may have
-// none.
-ProductPart PartOfProduct(int64_t rows, int64_t panels, int32_t part,
-                          int32_t parts);
+// Empty beyond the last part.
+ProductPart PartOf(const ProductGrid& grid, int64_t rows, int64_t panels,
+                   int32_t part);
 
 // Attention: the query rows of a sequence in line, those of its first head, of
 // its second, and so on.
 struct QueryLine {
   int64_t heads = 0;
-  int64_t length = 0;     // of the sequence
-  int64_t most_keys = 0;  // that a query reads; at most `length`
+  int64_t length = 0;  // of the sequence
 };
-// To be compared with that of other sequences.
+// The most parts that are worth a thread: of sequences of so many rows
+// together.
+int32_t MostQueryParts(int64_t heads, int64_t sequences, int64_t rows);
+// As if each query saw all keys: under a reach the parts of one sequence are
+// equal only where each query sees as many.
 int64_t CostOf(const QueryLine& line);
-// What lies between two places of the line's cost, each moved to where the line
-// may be divided; a place before its begin or after its end counts as that. A
-// head whose queries are divided is prepared by each part, so those of short
-// sequences stay whole; others are divided at multiples of kQueryStep.
-constexpr int64_t kQueryStep = 96;  // whole groups of the kernel
+// The query rows whose cost lies from `begin` to `end`, each of these clamped
+// to the line and moved to the nearest place where it may be divided. A part
+// packs the keys and values of every head of which it has queries, so heads of
+// fewer than 2 * kQueryStep stay whole; others are divided at multiples of
+// kQueryStep.
+constexpr int64_t kQueryStep = 96;  // a multiple of attention_kernel.h's kGroup
 Range QueriesBetween(const QueryLine& line, int64_t begin, int64_t end);
 
 // What one run of the kernel computes: the same query rows of some heads.

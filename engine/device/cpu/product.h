@@ -37,13 +37,10 @@ class Product {
     return kernels_->product_scratch_bytes(rows, weights_.in, weights_.out);
   }
 
-  // x [rows,in], y [rows,out] in the element type; y must not alias x.
-  void Run(const Matrix& x, const Matrix& y, void* scratch) const {
-    RunPanels(x, 0, panels(), y, scratch);
-  }
-
-  // The columns come in panels: of these, first .. first + count - 1 of y.
+  // The columns of y come in panels.
   int64_t panels() const { return panels_; }
+  // Panels first .. first + count - 1 of y. x [rows,in], y [rows,out] in the
+  // element type; y must not alias x.
   void RunPanels(const Matrix& x, int64_t first, int64_t count, const Matrix& y,
                  void* scratch) const {
     kernels_->product(weights_, x, first, count, y, scratch);

@@ -186,7 +186,8 @@ TEST_P(BatchInvarianceTest, GivesTheSameBitsToAnyNumberOfThreads) {
   }
 }
 
-// Whose heads and columns are divided, too.
+// Long enough that heads are divided by query rows. Its products have few rows
+// enough that columns are divided, too.
 TEST_P(BatchInvarianceTest, GivesALongTextTheSameBitsOnManyCores) {
   auto [device, model] = GetParam();
   model.shape.positions = 400;

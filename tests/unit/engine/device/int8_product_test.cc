@@ -164,9 +164,11 @@ TEST_F(Int8ProductTest, KeepsARowsBitsAtEveryNumberOfRows) {
 TEST_F(Int8ProductTest, PartsOfTheColumnsHaveTheBitsOfTheWhole) {
   for (const auto& [in, out] : std::vector<std::pair<int64_t, int64_t>>{
            {384, 1152}, {384, 384}, {384, 1536}, {1536, 384}, {768, 768}}) {
-    constexpr int64_t kRows = 32;
-    Prepare(in, out, 3 + kRows);
-    for (int64_t rows = 1; rows <= kRows; ++rows) {
+    Prepare(in, out, 3 + kProductRows);
+    std::vector<int64_t> counts(32);
+    std::iota(counts.begin(), counts.end(), 1);
+    counts.insert(counts.end(), {47, 49, 64, kProductRows});
+    for (const int64_t rows : counts) {
       const std::vector<uint16_t> whole = Run(3, rows);
       for (const int64_t parts : {2, 3, 5})
         ASSERT_EQ(Run(3, rows, parts), whole) << rows << " rows";

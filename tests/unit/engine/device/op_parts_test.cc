@@ -29,68 +29,72 @@ TEST(RowPartsTest, EachPartHasRowsAndAllHaveTheWhole) {
 TEST(ProductPartsTest, EveryValueIsComputedOnce) {
   for (const int64_t rows : {1, 5, 16, 31, 77, 128, 300}) {
     for (const int64_t panels : {1, 2, 6, 18, 24}) {
-      for (const int32_t parts : {1, 2, 3, 4, 7, 16, 64}) {
-        if (parts > MostProductParts(rows, panels)) continue;
+      for (const int32_t threads : {1, 2, 3, 4, 7, 16, 64}) {
+        const ProductGrid grid = GridOf(rows, panels, threads);
+        EXPECT_LE(grid.parts(), threads);
         std::vector<int> times(rows * panels, 0);
-        for (int32_t part = 0; part < parts; ++part) {
-          const ProductPart some = PartOfProduct(rows, panels, part, parts);
+        for (int32_t part = 0; part < grid.parts(); ++part) {
+          const ProductPart some = PartOf(grid, rows, panels, part);
+          EXPECT_GT(some.rows.count * some.panels.count, 0);
           for (int64_t r = some.rows.first; r < some.rows.end(); ++r) {
             for (int64_t p = some.panels.first; p < some.panels.end(); ++p)
               ++times[r * panels + p];
           }
         }
         EXPECT_EQ(std::count(times.begin(), times.end(), 1), rows * panels)
-            << rows << " rows, " << panels << " panels, " << parts << " parts";
+            << rows << " rows, " << panels << " panels, " << threads;
+        EXPECT_EQ(PartOf(grid, rows, panels, grid.parts()), ProductPart());
       }
     }
   }
 }
 
 TEST(ProductPartsTest, OneValueHasOnePart) {
-  EXPECT_EQ(MostProductParts(1, 1), 1);
-  EXPECT_EQ(PartOfProduct(1, 1, 0, 1), (ProductPart{{0, 1}, {0, 1}}));
+  EXPECT_EQ(GridOf(1, 1, 64), ProductGrid());
 }
 
 // Reading the weights costs more than multiplying few rows by them.
-TEST(ProductPartsTest, FewRowsShareThePanels) {
-  EXPECT_EQ(PartOfProduct(32, 24, 1, 2), (ProductPart{{0, 32}, {12, 12}}));
+TEST(ProductPartsTest, FewRowsAreDividedByPanels) {
+  EXPECT_EQ(GridOf(32, 24, 2), (ProductGrid{1, 2}));
 }
 
 // Inputs stay with the thread that made them.
-TEST(ProductPartsTest, ManyRowsAreDivided) {
-  EXPECT_EQ(PartOfProduct(128, 24, 1, 2), (ProductPart{{64, 64}, {0, 24}}));
+TEST(ProductPartsTest, ManyRowsAreDividedByRows) {
+  EXPECT_EQ(GridOf(128, 24, 2), (ProductGrid{2, 1}));
 }
 
-TEST(ProductPartsTest, ManyCoresShareBoth) {
-  EXPECT_EQ(PartOfProduct(128, 24, 0, 16), (ProductPart{{0, 32}, {0, 6}}));
-}
-
-// Blocks of the largest part, of what equal parts would have.
-double Excess(int64_t rows, int64_t panels, int32_t parts) {
-  int64_t largest = 0;
-  for (int32_t part = 0; part < parts; ++part) {
-    const ProductPart some = PartOfProduct(rows, panels, part, parts);
-    largest = std::max(largest, some.rows.count * some.panels.count);
-  }
-  return static_cast<double>(largest * parts) /
-         static_cast<double>(rows * panels);
+TEST(ProductPartsTest, ManyCoresDivideBoth) {
+  EXPECT_EQ(GridOf(128, 24, 16), (ProductGrid{4, 4}));
 }
 
 TEST(ProductPartsTest, NoPartHasMuchMoreThanOthers) {
-  for (const int32_t parts : {2, 4, 8, 16, 32, 64}) {
-    for (const int64_t panels : {6, 18, 24, 12, 36, 48})
-      EXPECT_LE(Excess(128, panels, parts), 1.4) << parts << ", " << panels;
+  for (const int32_t threads : {2, 4, 8, 16, 32, 64}) {
+    // Of AVX-512, and of AVX2.
+    for (const int64_t panels : {6, 18, 24, 12, 36, 48, 16, 64}) {
+      const ProductGrid grid = GridOf(128, panels, threads);
+      int64_t largest = 0;
+      for (int32_t part = 0; part < grid.parts(); ++part) {
+        const ProductPart some = PartOf(grid, 128, panels, part);
+        largest = std::max(largest, some.rows.count * some.panels.count);
+      }
+      EXPECT_LE(static_cast<double>(largest * threads),
+                1.4 * static_cast<double>(128 * panels))
+          << threads << " threads, " << panels << " panels";
+    }
   }
 }
 
-TEST(QueryLineTest, PlacesOfTheCostMeet) {
+Range PartOfLine(const QueryLine& line, int64_t part, int64_t parts) {
+  return QueriesBetween(line, CostOf(line) * part / parts,
+                        CostOf(line) * (part + 1) / parts);
+}
+
+TEST(QueryLineTest, PartsMakeUpTheLine) {
   for (const int64_t length : {1, 2, 17, 128, 191, 192, 250, 512, 8192}) {
-    const QueryLine line = {12, length, length};
     for (const int64_t parts : {1, 2, 3, 5, 12, 16, 64}) {
       int64_t end = 0;
       for (int64_t part = 0; part < parts; ++part) {
-        const Range range = QueriesBetween(line, CostOf(line) * part / parts,
-                                           CostOf(line) * (part + 1) / parts);
+        const Range range = PartOfLine({12, length}, part, parts);
         EXPECT_EQ(range.first, end);
         EXPECT_GE(range.count, 0);
         end = range.end();
@@ -100,33 +104,45 @@ TEST(QueryLineTest, PlacesOfTheCostMeet) {
   }
 }
 
-TEST(QueryLineTest, PlacesBeyondTheLineCountAsItsEnds) {
-  const QueryLine line = {12, 512, 512};
+TEST(QueryLineTest, IsDividedOnlyWhereItMayBe) {
+  for (int64_t length = 1; length <= 600; ++length) {
+    const QueryLine line = {3, length};
+    const int64_t step = length < 2 * kQueryStep ? length : kQueryStep;
+    int64_t before = 0;
+    for (int64_t at = 0; at <= 200; ++at) {
+      const int64_t cut =
+          QueriesBetween(line, 0, CostOf(line) * at / 200).count;
+      EXPECT_GE(cut, before) << length << " tokens";
+      EXPECT_EQ(cut % length % step, 0) << length << " tokens, " << cut;
+      // Nor is the rest of a head much shorter than a step.
+      EXPECT_GE(length - cut % length, step / 2) << length << ", " << cut;
+      before = cut;
+    }
+    EXPECT_EQ(before, 3 * length);
+  }
+}
+
+TEST(QueryLineTest, PlacesBeyondItCountAsItsEnds) {
+  const QueryLine line = {12, 512};
   EXPECT_EQ(QueriesBetween(line, -1000, 2 * CostOf(line)),
             (Range{0, 12 * 512}));
   EXPECT_EQ(QueriesBetween(line, -1000, 0), (Range{0, 0}));
-  EXPECT_EQ(QueriesBetween({12, 0, 0}, 0, 1000), (Range{0, 0}));
+  EXPECT_EQ(QueriesBetween({12, 0}, 0, 1000), (Range{0, 0}));
 }
 
-TEST(QueryLineTest, HeadsOfShortSequencesStayWhole) {
-  const QueryLine line = {12, 128, 128};
+TEST(QueryLineTest, LongHeadsAreDividedAboutEqually) {
   for (int64_t part = 0; part < 16; ++part) {
-    const Range range = QueriesBetween(line, CostOf(line) * part / 16,
-                                       CostOf(line) * (part + 1) / 16);
-    EXPECT_EQ(range.first % 128, 0);
-    EXPECT_EQ(range.count % 128, 0);
-  }
-}
-
-TEST(QueryLineTest, HeadsOfLongOnesAreDivided) {
-  const QueryLine line = {12, 512, 512};
-  for (int64_t part = 0; part < 16; ++part) {
-    const Range range = QueriesBetween(line, CostOf(line) * part / 16,
-                                       CostOf(line) * (part + 1) / 16);
+    const Range range = PartOfLine({12, 512}, part, 16);
     EXPECT_GE(range.count, 320) << part;  // of 384
     EXPECT_LE(range.count, 448) << part;
-    EXPECT_EQ(range.first % 512 % kQueryStep, 0) << part;
   }
+}
+
+TEST(QueryLineTest, HasNoMorePartsThanPieces) {
+  EXPECT_EQ(MostQueryParts(1, 1, 512), 6);
+  EXPECT_EQ(MostQueryParts(12, 1, 512), 64);
+  EXPECT_EQ(MostQueryParts(12, 1, 10), 1);
+  EXPECT_EQ(MostQueryParts(2, 3, 128), 8);
 }
 
 TEST(QueryPieceTest, TakesTheRestOfAHeadThenWholeOnesThenSome) {

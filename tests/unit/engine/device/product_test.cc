@@ -203,8 +203,9 @@ TEST_P(ProductTest, WritesNothingBeyondItsColumnsAndRows) {
     Prepare(32, out, 5);
     const std::string all = Run(0, 5);
     std::string y(all.size() + 64, 'x');
-    product_->Run({&x_bytes_[0], 5, 32, GetParam().dtype},
-                  {y.data(), 5, out, GetParam().dtype}, scratch_.data());
+    product_->RunPanels({&x_bytes_[0], 5, 32, GetParam().dtype}, 0,
+                        product_->panels(),
+                        {y.data(), 5, out, GetParam().dtype}, scratch_.data());
     EXPECT_EQ(y, all + std::string(64, 'x')) << out;
   }
 }

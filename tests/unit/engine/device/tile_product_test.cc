@@ -148,8 +148,9 @@ TEST_P(TileProductTest, KeepsARowsBitsAtEveryNumberOfColumns) {
 TEST_P(TileProductTest, PartsOfTheColumnsHaveTheBitsOfTheWhole) {
   for (const int64_t in : {31, 64, 385}) {
     for (const int64_t out : {20, 32, 100, 161, 384}) {
-      Prepare(in, out, 35, Activation::kGeluTanh);
-      for (const int64_t rows : {1, 7, 16, 17, 31, 32, 35}) {
+      Prepare(in, out, kProductRows, Activation::kGeluTanh);
+      for (const int64_t rows :
+           {1L, 7L, 16L, 17L, 31L, 32L, 35L, kProductRows}) {
         const std::vector<uint16_t> whole = Run(0, rows);
         for (const int64_t parts : {2, 3, 5, 12})
           ASSERT_EQ(Run(0, rows, parts), whole)

@@ -74,13 +74,9 @@ std::vector<int64_t> CoresOf(const std::vector<int64_t>& batches, int cores) {
   std::vector<int64_t> parts(passes, 0);
   for (size_t i = 0; i < passes; ++i)
     all.push_back(std::make_unique<cpu::Team::Pass>(&team));
-  const cpu::ThreadScratch scratch;
   for (int op = 0; op < 2; ++op) {
     for (size_t i = 0; i < passes; ++i) {
-      all[i]->Run(cpu::MostRowParts(batches[i]), scratch,
-                  [&](int32_t part, int32_t of, const cpu::ThreadScratch&) {
-                    if (part == 0) parts[i] = of;
-                  });
+      parts[i] = all[i]->Threads(cpu::MostRowParts(batches[i]));
     }
   }
   return parts;
@@ -113,15 +109,20 @@ void Print(int cores) {
 void PrintParts(int cores) {
   for (const int64_t rows : {16, 128, 512}) {
     for (const int64_t panels : {6, 18, 24}) {
-      const cpu::ProductGrid grid = cpu::GridOf(rows, panels, cores);
+      const cpu::ProductSize size = {rows, panels};
+      const cpu::ProductGrid grid = cpu::GridOf(size, cores);
       int64_t largest = 0;
       for (int32_t part = 0; part < grid.parts(); ++part) {
-        const cpu::ProductPart some = cpu::PartOf(grid, rows, panels, part);
-        largest = std::max(largest, some.rows.count * some.panels.count);
+        int64_t work = 0;
+        for (int32_t slice = 0; slice < grid.slices(); ++slice) {
+          const cpu::ProductPart some = cpu::SliceOf(grid, size, part, slice);
+          work += some.rows.count * some.panels.count;
+        }
+        largest = std::max(largest, work);
       }
-      std::cout << absl::StrFormat("| %d | %d | %d | %d x %d | %.2f |\n", cores,
-                                   rows, panels, grid.row_parts,
-                                   grid.panel_parts,
+      std::cout << absl::StrFormat("| %d | %d | %d | %d x %d | %d | %.2f |\n",
+                                   cores, rows, panels, grid.row_parts,
+                                   grid.panel_parts, grid.slices(),
                                    static_cast<double>(largest * cores) /
                                        static_cast<double>(rows * panels));
     }
@@ -137,7 +138,8 @@ int main() {
          "cores busy | tokens that wait |\n|---|---|---|---|---|---|---|\n";
   for (const int cores : {2, 16, 64}) encoderd::Print(cores);
   std::cout << "\n| cores | rows | panels | parts, by rows x by panels | "
-               "largest, in equal shares |\n|---|---|---|---|---|\n";
+               "slices of each | largest part, in equal shares |\n"
+               "|---|---|---|---|---|---|\n";
   for (const int cores : {2, 16, 64}) encoderd::PrintParts(cores);
   return 0;
 }

@@ -82,10 +82,12 @@ class Layer {
     double sum = 0;
     for (const Linear& linear : linears_) {
       const int64_t panels = linear.product.panels();
-      const ProductGrid grid = GridOf(tokens, panels, cores);
+      const ProductSize size = {tokens, panels};
+      ProductGrid grid = GridOf(size, cores);
+      grid.row_slices = grid.panel_slices = 1;
       ProductPart largest;
       for (int32_t part = 0; part < grid.parts(); ++part) {
-        const ProductPart some = PartOf(grid, tokens, panels, part);
+        const ProductPart some = SliceOf(grid, size, part, 0);
         if (some.rows.count * some.panels.count >
             largest.rows.count * largest.panels.count)
           largest = some;

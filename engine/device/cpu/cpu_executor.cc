@@ -107,9 +107,9 @@ class CpuExecutor : public Executor {
   template <typename O>
   void Do(const O& op) {
     const int64_t rows = RowsIn(op);
-    pass_->Run(MostRowParts(rows), scratch_,
-               [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
-                 RunKernel(Some(op, RowsOfPart(rows, part, parts)),
+    pass_->Run(pass_->Threads(MostRowParts(rows)), 1, scratch_,
+               [&](const Team::Slice& slice, const ThreadScratch& scratch) {
+                 RunKernel(Some(op, RowsOfPart(rows, slice.part, slice.parts)),
                            scratch.row.data());
                });
   }
@@ -123,7 +123,9 @@ class CpuExecutor : public Executor {
   }
   void Multiply(const ProductOp& op, const ProductPart& part,
                 const ThreadScratch& scratch) const;
-  void Attend(const AttentionOp& op, int32_t part, int32_t parts,
+  QueryLine LineOf(const AttentionOp& op, int64_t sequence) const;
+  // What the cost begin .. end - 1 of all sequences pays for.
+  void Attend(const AttentionOp& op, int64_t begin, int64_t end,
               const ThreadScratch& scratch) const;
 
   // Constant after TakeScratch.
@@ -197,40 +199,33 @@ void CpuExecutor::Multiply(const ProductOp& op, const ProductPart& part,
 }
 
 void CpuExecutor::Do(const ProductOp& op) {
-  const int64_t rows = op.x.rows;
-  const int64_t panels =
-      static_cast<const CpuLinear&>(*op.weights).product.panels();
-  const ProductGrid of_all = GridOf(rows, panels, team_->cores());
-  pass_->Run(of_all.parts(), scratch_,
-             [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
-               const ProductGrid grid = parts == of_all.parts()
-                                            ? of_all
-                                            : GridOf(rows, panels, parts);
-               Multiply(op, PartOf(grid, rows, panels, part), scratch);
+  const Product& product = static_cast<const CpuLinear&>(*op.weights).product;
+  const ProductSize size = {op.x.rows, product.panels(), product.preparing()};
+  ProductGrid grid = GridOf(size, team_->cores());
+  const int32_t threads = pass_->Threads(grid.parts());
+  if (threads < grid.parts()) grid = GridOf(size, threads);
+  if (grid.parts() == 1)
+    return Multiply(op, {{0, size.rows}, {0, size.panels}}, scratch_);
+  pass_->Run(grid.parts(), grid.slices(), scratch_,
+             [&](const Team::Slice& slice, const ThreadScratch& scratch) {
+               Multiply(op, SliceOf(grid, size, slice.part, slice.index),
+                        scratch);
              });
 }
 
-void CpuExecutor::Attend(const AttentionOp& op, int32_t part, int32_t parts,
-                         const ThreadScratch& scratch) const {
-  const auto line_of = [&](int64_t b) {
-    return QueryLine{op.heads,
-                     batch_->cu_seqlens[b + 1] - batch_->cu_seqlens[b]};
-  };
-  const int64_t first_sequence = op.first_sequence;
-  const int64_t end_sequence = op.sequence_count == 0
-                                   ? batch_->num_sequences()
-                                   : first_sequence + op.sequence_count;
-  int64_t all = 0;
-  for (int64_t b = first_sequence; b < end_sequence; ++b)
-    all += CostOf(line_of(b));
-  const int64_t begin = all * part / parts, end = all * (part + 1) / parts;
+QueryLine CpuExecutor::LineOf(const AttentionOp& op, int64_t sequence) const {
+  return {op.heads,
+          batch_->cu_seqlens[sequence + 1] - batch_->cu_seqlens[sequence]};
+}
 
+void CpuExecutor::Attend(const AttentionOp& op, int64_t begin, int64_t end,
+                         const ThreadScratch& scratch) const {
   AttentionOp some = op;
   int64_t before = 0;  // the cost of the sequences before this one
-  for (int64_t b = first_sequence; b < end_sequence && before < end; ++b) {
-    const QueryLine line = line_of(b);
+  for (int64_t b = op.first_sequence; before < end; ++b) {
+    const QueryLine line = LineOf(op, b);
     const int64_t first =
-        batch_->cu_seqlens[b] - batch_->cu_seqlens[first_sequence];
+        batch_->cu_seqlens[b] - batch_->cu_seqlens[op.first_sequence];
     some.qkv = RowsOf(op.qkv, first, line.length);
     some.context = RowsOf(op.context, first, line.length);
     Range rows = QueriesBetween(line, begin - before, end - before);
@@ -249,9 +244,17 @@ void CpuExecutor::Attend(const AttentionOp& op, int32_t part, int32_t parts,
 void CpuExecutor::Do(const AttentionOp& op) {
   const int64_t sequences =
       op.sequence_count == 0 ? batch_->num_sequences() : op.sequence_count;
-  pass_->Run(MostQueryParts(op.heads, sequences, op.qkv.rows), scratch_,
-             [&](int32_t part, int32_t parts, const ThreadScratch& scratch) {
-               Attend(op, part, parts, scratch);
+  int64_t cost = 0;
+  for (int64_t b = 0; b < sequences; ++b)
+    cost += CostOf(LineOf(op, op.first_sequence + b));
+  const int32_t parts =
+      pass_->Threads(MostQueryParts(op.heads, sequences, op.qkv.rows));
+  pass_->Run(parts, QuerySlices(cost / parts), scratch_,
+             [&](const Team::Slice& slice, const ThreadScratch& scratch) {
+               const int64_t all = int64_t{slice.parts} * slice.count;
+               const int64_t at =
+                   int64_t{slice.part} * slice.count + slice.index;
+               Attend(op, cost * at / all, cost * (at + 1) / all, scratch);
              });
 }
 

@@ -243,7 +243,8 @@ void Int8Product(const PackedWeights& weights, const Matrix& x, int64_t first,
 
 template <typename E>
 inline constexpr ProductKernels kInt8Products = {
-    kInt8Panel, Int8PackedFloats, PackInt8, Int8Product<E>, Int8ScratchBytes};
+    kInt8Panel, /*preparing=*/5, Int8PackedFloats,
+    PackInt8,   Int8Product<E>,  Int8ScratchBytes};
 
 }  // namespace ENCODERD_ISA
 }  // namespace cpu

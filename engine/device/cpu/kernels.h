@@ -42,6 +42,9 @@ struct PackedWeights {
 // first + count - 1. The bits of a row depend on it alone.
 struct ProductKernels {
   int64_t panel_columns;
+  // What a run does to a row before it multiplies it, in quarters of the time
+  // of multiplying it by a panel; about.
+  int64_t preparing;
   int64_t (*packed_floats)(int64_t in, int64_t out);
   // scratch: [panel_columns,in] floats.
   void (*pack)(const float* weights, int64_t in, int64_t out, float* packed,
@@ -100,7 +103,8 @@ inline constexpr Kernels kTable = {
     {Attention<E, MultiplyAdd>},
     {Gate<E>},
     {AddLayerNorm<E>},
-    {kProductColumns, PackedFloats<E>, PackWeights<E>, Product<E, MultiplyAdd>,
+    {kProductColumns, kWidens<E, MultiplyAdd> ? 1 : 0, PackedFloats<E>,
+     PackWeights<E>, Product<E, MultiplyAdd>,
      ProductScratchBytes<E, MultiplyAdd>},
     sizeof(typename E::Element) == 2,
     AttentionScratchBytes<E, MultiplyAdd>,

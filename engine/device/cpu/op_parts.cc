@@ -22,15 +22,40 @@ constexpr int64_t kRowsOfReading = 24;
 // Fetching the inputs of a row from other threads' caches, in quarters.
 constexpr int64_t kQuartersOfSharing = 3;
 
+// A slice takes some tens of microseconds: less than a thread may fall behind
+// in an op, and long compared with what begins it. Of a product this many rows
+// times panels, of rows that stay in L2 with a panel; or, where each slice
+// would prepare them again, all panels of some rows. Of attention this cost.
+constexpr int64_t kSliceRowsTimesPanels = 128;
+constexpr int64_t kSliceRows = 128;
+constexpr int64_t kPreparedRows = 64;
+constexpr int64_t kSliceCost = 32 << 10;
+constexpr int64_t kMostSlices = 16;
+
 // Packing keys and values: of each query row, in keys that it sees.
 constexpr int64_t kKeysOfPacking = 32;
 
 int64_t DividedUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
 // Part `part` of `parts` equal ones.
-Range EqualPart(int64_t count, int64_t part, int64_t parts) {
-  const int64_t first = count * part / parts;
-  return {first, count * (part + 1) / parts - first};
+Range EqualPart(const Range& range, int64_t part, int64_t parts) {
+  const int64_t begin = range.count * part / parts;
+  const int64_t end = range.count * (part + 1) / parts;
+  return {range.first + begin, end - begin};
+}
+
+void AddSlices(const ProductSize& size, ProductGrid* grid) {
+  const int64_t rows = DividedUp(size.rows, grid->row_parts);
+  const int64_t panels = size.panels / grid->panel_parts;
+  const int64_t most = std::clamp<int64_t>(
+      rows * panels / kSliceRowsTimesPanels, 1, kMostSlices);
+  const int64_t by_rows =
+      size.preparing > 0 ? rows / kPreparedRows : DividedUp(rows, kSliceRows);
+  grid->row_slices =
+      static_cast<int32_t>(std::clamp<int64_t>(by_rows, 1, most));
+  if (size.preparing > 0) return;
+  grid->panel_slices = static_cast<int32_t>(
+      std::clamp<int64_t>(most / grid->row_slices, 1, panels));
 }
 
 int64_t QueryCost(const QueryLine& line) {
@@ -55,35 +80,41 @@ int32_t MostRowParts(int64_t rows) {
 }
 
 Range RowsOfPart(int64_t rows, int32_t part, int32_t parts) {
-  return EqualPart(rows, part, parts);
+  return EqualPart({0, rows}, part, parts);
 }
 
-ProductGrid GridOf(int64_t rows, int64_t panels, int32_t threads) {
+ProductGrid GridOf(const ProductSize& size, int32_t threads) {
+  const int64_t rows = size.rows, panels = size.panels;
   const int64_t most = std::max(panels, rows * panels / kLeastRowsTimesPanels);
   threads = static_cast<int32_t>(std::min<int64_t>(threads, most));
   ProductGrid best;
   int64_t least = std::numeric_limits<int64_t>::max();
-  for (int32_t panel_parts = 1;
-       panel_parts <= std::min<int64_t>(panels, threads); ++panel_parts) {
-    const int32_t row_parts =
-        std::min(threads / panel_parts, MostRowParts(rows));
+  for (int32_t parts = 1; parts <= std::min<int64_t>(panels, threads);
+       ++parts) {
+    const int32_t row_parts = std::min(threads / parts, MostRowParts(rows));
     const int64_t part_rows = DividedUp(rows, row_parts);
-    int64_t cost = 4 * DividedUp(panels, panel_parts) *
-                   std::max(part_rows, kRowsOfReading);
-    if (panel_parts > 1) cost += kQuartersOfSharing * part_rows;
+    int64_t cost =
+        4 * DividedUp(panels, parts) * std::max(part_rows, kRowsOfReading) +
+        size.preparing * part_rows;
+    if (parts > 1) cost += kQuartersOfSharing * part_rows;
     if (cost < least) {
       least = cost;
-      best = {row_parts, panel_parts};
+      best.row_parts = row_parts;
+      best.panel_parts = parts;
     }
   }
+  AddSlices(size, &best);
   return best;
 }
 
-ProductPart PartOf(const ProductGrid& grid, int64_t rows, int64_t panels,
-                   int32_t part) {
-  if (part >= grid.parts()) return {};
-  return {EqualPart(rows, part / grid.panel_parts, grid.row_parts),
-          EqualPart(panels, part % grid.panel_parts, grid.panel_parts)};
+ProductPart SliceOf(const ProductGrid& grid, const ProductSize& size,
+                    int32_t part, int32_t slice) {
+  const Range rows =
+      EqualPart({0, size.rows}, part / grid.panel_parts, grid.row_parts);
+  const Range panels =
+      EqualPart({0, size.panels}, part % grid.panel_parts, grid.panel_parts);
+  return {EqualPart(rows, slice / grid.panel_slices, grid.row_slices),
+          EqualPart(panels, slice % grid.panel_slices, grid.panel_slices)};
 }
 
 int32_t MostQueryParts(int64_t heads, int64_t sequences, int64_t rows) {
@@ -93,6 +124,11 @@ int32_t MostQueryParts(int64_t heads, int64_t sequences, int64_t rows) {
 
 int64_t CostOf(const QueryLine& line) {
   return line.heads * line.length * QueryCost(line);
+}
+
+int32_t QuerySlices(int64_t cost) {
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(cost / kSliceCost, 1, kMostSlices));
 }
 
 Range QueriesBetween(const QueryLine& line, int64_t begin, int64_t end) {

@@ -1,5 +1,6 @@
-// Which part of an op each thread of a team computes. Arithmetic alone: the
-// bits are the same however an op is divided, only the time is not.
+// Which part of an op each thread of a team computes, and in which slices.
+// Arithmetic alone: the bits are the same however an op is divided, only the
+// time is not.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_OP_PARTS_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_OP_PARTS_H_
 
@@ -21,27 +22,38 @@ struct Range {
 int32_t MostRowParts(int64_t rows);
 Range RowsOfPart(int64_t rows, int32_t part, int32_t parts);
 
-// A product, divided into parts of some rows and some panels of columns each.
+struct ProductSize {
+  int64_t rows = 1;
+  int64_t panels = 1;  // of columns
+  // What every run of the kernel does to a row before it multiplies it, in
+  // quarters of the time of multiplying it by a panel.
+  int64_t preparing = 0;
+};
+// A product, divided into parts of some rows and some panels each, and these
+// into slices of some of their rows and panels.
 struct ProductGrid {
   int32_t row_parts = 1;
   int32_t panel_parts = 1;
+  int32_t row_slices = 1;
+  int32_t panel_slices = 1;
 
   int32_t parts() const { return row_parts * panel_parts; }
+  int32_t slices() const { return row_slices * panel_slices; }
   bool operator==(const ProductGrid&) const = default;
 };
 // The grid of at most `threads` parts whose largest is estimated to take the
 // least time. A part reads the weights of its panels, whatever its rows are,
-// and inputs that other threads made where these share its rows.
-ProductGrid GridOf(int64_t rows, int64_t panels, int32_t threads);
+// prepares its rows, and reads inputs that other threads made where these share
+// its rows.
+ProductGrid GridOf(const ProductSize& size, int32_t threads);
 
 struct ProductPart {
   Range rows, panels;
 
   bool operator==(const ProductPart&) const = default;
 };
-// Empty beyond the last part.
-ProductPart PartOf(const ProductGrid& grid, int64_t rows, int64_t panels,
-                   int32_t part);
+ProductPart SliceOf(const ProductGrid& grid, const ProductSize& size,
+                    int32_t part, int32_t slice);
 
 // Attention: the query rows of a sequence in line, those of its first head, of
 // its second, and so on.
@@ -49,12 +61,13 @@ struct QueryLine {
   int64_t heads = 0;
   int64_t length = 0;  // of the sequence
 };
-// The most parts that are worth a thread: of sequences of so many rows
-// together.
+// The most parts that are worth a thread. rows: of all sequences.
 int32_t MostQueryParts(int64_t heads, int64_t sequences, int64_t rows);
 // As if each query saw all keys: under a reach the parts of one sequence are
 // equal only where each query sees as many.
 int64_t CostOf(const QueryLine& line);
+// Into how many slices a part of this cost is divided.
+int32_t QuerySlices(int64_t cost);
 // The query rows whose cost lies from `begin` to `end`, each of these clamped
 // to the line and moved to the nearest place where it may be divided. A part
 // packs the keys and values of every head of which it has queries, so heads of

@@ -39,6 +39,7 @@ class Product {
 
   // The columns of y come in panels.
   int64_t panels() const { return panels_; }
+  int64_t preparing() const { return kernels_->preparing; }
   // Panels first .. first + count - 1 of y. x [rows,in], y [rows,out] in the
   // element type; y must not alias x.
   void RunPanels(const Matrix& x, int64_t first, int64_t count, const Matrix& y,

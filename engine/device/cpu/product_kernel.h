@@ -208,7 +208,23 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
   }
 }
 
-// Panels first .. first + count - 1.
+// `steps` words from word k on of the panel that begins with `column`; nothing
+// beyond the matrix.
+template <typename E>
+inline Ahead PartAhead(const PackedWeights& weights, int64_t column, int64_t k,
+                       int64_t steps) {
+  if (column >= weights.out) return {};
+  const int64_t words = Words<E>(weights.in);
+  const int64_t left = Vectors(weights.out - column);
+  const int64_t width = (left < kWidestPanel ? left : kWidestPanel) * kLanes;
+  const float* const at = weights.packed + column * words + k * width;
+  const int64_t count = words - k < steps ? words - k : steps;
+  return {reinterpret_cast<const char*>(at),
+          reinterpret_cast<const char*>(at + count * width)};
+}
+
+// Panels first .. first + count - 1. The panel after them is fetched, too: the
+// same thread often has it next.
 template <typename E, typename Op>
 void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
              int64_t count, const Matrix& y, void* scratch) {
@@ -234,12 +250,14 @@ void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
       panel.bias = weights.bias + column;
       const int64_t width = panel.vectors * kLanes;
       panel.last = whole < words ? panel.weights + whole * width : nullptr;
-      Ahead ahead;
       // Of one block of rows every part is read but once, as fast as it comes.
-      if (x.rows > BlockRows(kWidestPanel) && p + 1 < count) {
-        const float* const next = panel.weights + (words + k) * width;
-        ahead = {reinterpret_cast<const char*>(next),
-                 reinterpret_cast<const char*>(next + steps * width)};
+      Ahead ahead;
+      if (x.rows > BlockRows(kWidestPanel)) {
+        const bool again = p + 1 == count && k + steps < whole;
+        const int64_t next_k = again ? k + steps : p + 1 == count ? 0 : k;
+        const int64_t next_column =
+            again ? first * kProductColumns : column + kProductColumns;
+        ahead = PartAhead<E>(weights, next_column, next_k, block);
       }
       MultiplyPart<E, Op>(weights, x, left_rows, panel, k, steps, ahead,
                           sums + p * kProductColumns, count * kProductColumns,

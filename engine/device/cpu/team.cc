@@ -16,6 +16,10 @@ namespace {
 // cost other programs much.
 constexpr int kSpins = 2000;
 
+// Parts next to each other whose threads help each other: of more, looking for
+// what is left would take as long as a slice.
+constexpr int32_t kNeighbors = 8;
+
 void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -48,6 +52,12 @@ absl::Status TakeScratch(const ScratchBytes& bytes, ThreadScratch* scratch) {
   status.Update(Take(bytes.row, "row", &scratch->row));
   return status;
 }
+
+struct Team::Pass::Op {
+  const Share& share;
+  int32_t parts;
+  int32_t slices;
+};
 
 Team::Team(int32_t cores) : cores_(std::max(cores, 1)) {
   for (int32_t i = 1; i < cores_; ++i) {
@@ -88,7 +98,7 @@ void Team::Work(Helper* helper) {
       continue;
     }
     const Job& job = helper->job;
-    (*job.share)(job.part, job.parts, helper->scratch);
+    job.pass->Compute(*job.op, job.part, helper->scratch);
     helper->state.store(State::kIdle, std::memory_order_release);
   }
 }
@@ -135,24 +145,53 @@ void Team::LetGo(Pass* pass) {
   --lent_;
 }
 
-void Team::Pass::Run(int32_t most, const ThreadScratch& scratch, Share share) {
-  if (team_->helpers_.empty()) return share(0, 1, scratch);
-  team_->Adjust(most - 1, this);
-  const int32_t parts =
-      std::min(static_cast<int32_t>(helpers_.size()) + 1, most);
+int32_t Team::Pass::Threads(int32_t most) {
+  if (!team_->helpers_.empty()) team_->Adjust(most - 1, this);
+  return std::min(static_cast<int32_t>(helpers_.size()) + 1, most);
+}
+
+std::atomic<int32_t>& Team::Pass::NextOf(int32_t part) {
+  return part == 0 ? next_ : team_->helpers_[helpers_[part - 1]]->next;
+}
+
+void Team::Pass::ComputeRest(const Op& op, int32_t part,
+                             const ThreadScratch& scratch) {
+  std::atomic<int32_t>& next = NextOf(part);
+  while (next.load(std::memory_order_relaxed) < op.slices) {
+    const int32_t slice = next.fetch_add(1, std::memory_order_relaxed);
+    if (slice < op.slices)
+      op.share({part, op.parts, slice, op.slices}, scratch);
+  }
+}
+
+void Team::Pass::Compute(const Op& op, int32_t part,
+                         const ThreadScratch& scratch) {
+  ComputeRest(op, part, scratch);
+  const int32_t first = part / kNeighbors * kNeighbors;
+  const int32_t count = std::min(kNeighbors, op.parts - first);
+  for (int32_t i = 1; i < count; ++i)
+    ComputeRest(op, first + (part - first + i) % count, scratch);
+}
+
+void Team::Pass::Run(int32_t parts, int32_t slices,
+                     const ThreadScratch& scratch, Share share) {
+  if (parts == 1) return share(Slice(), scratch);
+  const Op op = {share, parts, slices};
+  for (int32_t part = 0; part < parts; ++part)
+    NextOf(part).store(0, std::memory_order_relaxed);
   for (int32_t part = 1; part < parts; ++part) {
     Helper& helper = *team_->helpers_[helpers_[part - 1]];
-    helper.job = {&share, part, parts};
+    helper.job = {this, &op, part};
     helper.state.store(State::kPosted, std::memory_order_release);
     helper.state.notify_one();
   }
-  share(0, parts, scratch);
+  Compute(op, 0, scratch);
   for (int32_t part = 1; part < parts; ++part) {
     Helper& helper = *team_->helpers_[helpers_[part - 1]];
     State state = State::kPosted;
     if (helper.state.compare_exchange_strong(state, State::kIdle,
                                              std::memory_order_acquire)) {
-      share(part, parts, scratch);  // it has not woken up yet
+      ComputeRest(op, part, scratch);  // it has not woken up yet
       continue;
     }
     for (int i = 0;

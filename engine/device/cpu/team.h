@@ -9,6 +9,10 @@
 // is alone has all of them. What a helper computes has the bits that
 // the pass's own thread would give it, so no clock decides about a result.
 //
+// Each thread of a pass has a part of an op, in slices. One that has computed
+// its own takes slices of slower threads: of cores that other programs use,
+// too, or that have a lower clock.
+//
 // A helper that has nothing to do looks for work for some 50 us, then sleeps.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_TEAM_H_
 #define ENCODERD_ENGINE_DEVICE_CPU_TEAM_H_
@@ -47,9 +51,16 @@ absl::Status TakeScratch(const ScratchBytes& bytes, ThreadScratch* scratch);
 
 class Team {
  public:
-  // Computes part `part` of `parts`. Must not throw.
-  using Share = absl::FunctionRef<void(int32_t part, int32_t parts,
-                                       const ThreadScratch& scratch)>;
+  // Slice `index` of `count` of part `part` of `parts`.
+  struct Slice {
+    int32_t part = 0;
+    int32_t parts = 1;
+    int32_t index = 0;
+    int32_t count = 1;
+  };
+  // Computes a slice. Must not throw.
+  using Share =
+      absl::FunctionRef<void(const Slice& slice, const ThreadScratch& scratch)>;
 
   // Starts cores - 1 threads, which sleep; fewer where the system gives no
   // more.
@@ -74,15 +85,29 @@ class Team {
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
 
-    // Has every part of `share` computed, the first by the calling thread with
-    // its own `scratch`, and returns once all are. At most `most` parts.
-    void Run(int32_t most, const ThreadScratch& scratch, Share share);
+    // Before an op for which at most `most` threads are of use, 1 or more: how
+    // many it may have.
+    int32_t Threads(int32_t most);
+    // Has `slices` slices of each of `parts` parts computed, the first part by
+    // the calling thread with its own `scratch`, and returns once all are.
+    // parts: at most what Threads returned. One part is one slice.
+    void Run(int32_t parts, int32_t slices, const ThreadScratch& scratch,
+             Share share);
 
    private:
     friend class Team;
+    struct Op;
+
+    std::atomic<int32_t>& NextOf(int32_t part);
+    // Those slices of a part that no thread has begun.
+    void ComputeRest(const Op& op, int32_t part, const ThreadScratch& scratch);
+    // Part `part`, then what is left of the parts next to it.
+    void Compute(const Op& op, int32_t part, const ThreadScratch& scratch);
+
     Team* const team_;
     std::vector<int32_t> helpers_;  // that it has now
     bool wants_help_ = false;       // its last op had more than one part
+    std::atomic<int32_t> next_{0};  // slice of part 0
   };
 
   int32_t cores() const { return std::min<int32_t>(cores_, executors_); }
@@ -93,12 +118,13 @@ class Team {
  private:
   enum class State : int32_t { kIdle, kPosted, kTaken, kStop };
   struct Job {
-    const Share* share = nullptr;
+    Pass* pass = nullptr;
+    const Pass::Op* op = nullptr;
     int32_t part = 0;
-    int32_t parts = 0;
   };
   struct alignas(64) Helper {
     std::atomic<State> state{State::kIdle};
+    std::atomic<int32_t> next{0};  // slice of its part
     std::atomic<bool> lent{false};
     Job job;                // while posted or taken
     ScratchBytes reserved;  // while lent

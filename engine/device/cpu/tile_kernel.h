@@ -163,9 +163,9 @@ void TileProduct(const PackedWeights& weights, const Matrix& x, int64_t first,
 }
 
 template <typename Tiles>
-inline constexpr ProductKernels kTileProducts = {kTileColumns, TilePackedFloats,
-                                                 PackTiles, TileProduct<Tiles>,
-                                                 TileScratchBytes};
+inline constexpr ProductKernels kTileProducts = {
+    kTileColumns, /*preparing=*/0,    TilePackedFloats,
+    PackTiles,    TileProduct<Tiles>, TileScratchBytes};
 
 }  // namespace ENCODERD_ISA
 }  // namespace cpu

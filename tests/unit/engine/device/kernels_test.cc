@@ -32,7 +32,10 @@ class KernelsTest : public KernelTest {
     const absl::StatusOr<Product> product =
         Product::Create(kernels_, one, function, &memory);
     EXPECT_TRUE(product.ok()) << product.status();
-    if (product.ok()) product->Run(View(bytes, rows), View(y, rows), nullptr);
+    if (product.ok()) {
+      product->RunPanels(View(bytes, rows), 0, product->panels(), View(y, rows),
+                         nullptr);
+    }
     return Floats(y);
   }
 

@@ -26,55 +26,74 @@ TEST(RowPartsTest, EachPartHasRowsAndAllHaveTheWhole) {
   }
 }
 
+// Of all slices of a part.
+ProductPart PartOf(ProductGrid grid, const ProductSize& size, int32_t part) {
+  grid.row_slices = grid.panel_slices = 1;
+  return SliceOf(grid, size, part, 0);
+}
+
 TEST(ProductPartsTest, EveryValueIsComputedOnce) {
-  for (const int64_t rows : {1, 5, 16, 31, 77, 128, 300}) {
+  for (const int64_t rows : {1, 5, 16, 31, 77, 128, 300, 1024}) {
     for (const int64_t panels : {1, 2, 6, 18, 24}) {
       for (const int32_t threads : {1, 2, 3, 4, 7, 16, 64}) {
-        const ProductGrid grid = GridOf(rows, panels, threads);
-        EXPECT_LE(grid.parts(), threads);
-        std::vector<int> times(rows * panels, 0);
-        for (int32_t part = 0; part < grid.parts(); ++part) {
-          const ProductPart some = PartOf(grid, rows, panels, part);
-          EXPECT_GT(some.rows.count * some.panels.count, 0);
-          for (int64_t r = some.rows.first; r < some.rows.end(); ++r) {
-            for (int64_t p = some.panels.first; p < some.panels.end(); ++p)
-              ++times[r * panels + p];
+        for (const int64_t preparing : {0, 1, 5}) {
+          const ProductSize size = {rows, panels, preparing};
+          const ProductGrid grid = GridOf(size, threads);
+          EXPECT_LE(grid.parts(), threads);
+          std::vector<int> times(rows * panels, 0);
+          for (int32_t part = 0; part < grid.parts(); ++part) {
+            for (int32_t slice = 0; slice < grid.slices(); ++slice) {
+              const ProductPart some = SliceOf(grid, size, part, slice);
+              EXPECT_GT(some.rows.count * some.panels.count, 0);
+              for (int64_t r = some.rows.first; r < some.rows.end(); ++r) {
+                for (int64_t p = some.panels.first; p < some.panels.end(); ++p)
+                  ++times[r * panels + p];
+              }
+            }
           }
+          EXPECT_EQ(std::count(times.begin(), times.end(), 1), rows * panels)
+              << rows << " rows, " << panels << " panels, " << threads;
         }
-        EXPECT_EQ(std::count(times.begin(), times.end(), 1), rows * panels)
-            << rows << " rows, " << panels << " panels, " << threads;
-        EXPECT_EQ(PartOf(grid, rows, panels, grid.parts()), ProductPart());
       }
     }
   }
 }
 
 TEST(ProductPartsTest, OneValueHasOnePart) {
-  EXPECT_EQ(GridOf(1, 1, 64), ProductGrid());
+  EXPECT_EQ(GridOf({1, 1}, 64), ProductGrid());
 }
 
 // Reading the weights costs more than multiplying few rows by them.
 TEST(ProductPartsTest, FewRowsAreDividedByPanels) {
-  EXPECT_EQ(GridOf(32, 24, 2), (ProductGrid{1, 2}));
+  EXPECT_EQ(PartOf(GridOf({32, 24}, 2), {32, 24}, 1),
+            (ProductPart{{0, 32}, {12, 12}}));
 }
 
 // Inputs stay with the thread that made them.
 TEST(ProductPartsTest, ManyRowsAreDividedByRows) {
-  EXPECT_EQ(GridOf(128, 24, 2), (ProductGrid{2, 1}));
+  EXPECT_EQ(PartOf(GridOf({128, 24}, 2), {128, 24}, 1),
+            (ProductPart{{64, 64}, {0, 24}}));
 }
 
 TEST(ProductPartsTest, ManyCoresDivideBoth) {
-  EXPECT_EQ(GridOf(128, 24, 16), (ProductGrid{4, 4}));
+  EXPECT_EQ(PartOf(GridOf({128, 24}, 16), {128, 24}, 5),
+            (ProductPart{{32, 32}, {6, 6}}));
+}
+
+// Each part prepares its rows again.
+TEST(ProductPartsTest, RowsThatCostMuchToPrepareAreDividedFirst) {
+  EXPECT_EQ(GridOf({24, 6}, 2).panel_parts, 2);
+  EXPECT_EQ(GridOf({24, 6, 100}, 2).panel_parts, 1);
 }
 
 TEST(ProductPartsTest, NoPartHasMuchMoreThanOthers) {
   for (const int32_t threads : {2, 4, 8, 16, 32, 64}) {
     // Of AVX-512, and of AVX2.
     for (const int64_t panels : {6, 18, 24, 12, 36, 48, 16, 64}) {
-      const ProductGrid grid = GridOf(128, panels, threads);
+      const ProductGrid grid = GridOf({128, panels}, threads);
       int64_t largest = 0;
       for (int32_t part = 0; part < grid.parts(); ++part) {
-        const ProductPart some = PartOf(grid, 128, panels, part);
+        const ProductPart some = PartOf(grid, {128, panels}, part);
         largest = std::max(largest, some.rows.count * some.panels.count);
       }
       EXPECT_LE(static_cast<double>(largest * threads),
@@ -82,6 +101,28 @@ TEST(ProductPartsTest, NoPartHasMuchMoreThanOthers) {
           << threads << " threads, " << panels << " panels";
     }
   }
+}
+
+TEST(ProductSlicesTest, SmallPartsAreOne) {
+  EXPECT_EQ(GridOf({16, 6}, 2).slices(), 1);
+}
+
+TEST(ProductSlicesTest, HaveSomePanels) {
+  const ProductGrid grid = GridOf({128, 24}, 2);
+  EXPECT_EQ(grid.row_slices, 1);
+  EXPECT_EQ(grid.panel_slices, 12);
+}
+
+TEST(ProductSlicesTest, HaveRowsThatStayInCache) {
+  const ProductGrid grid = GridOf({1024, 24}, 2);
+  EXPECT_EQ(grid.row_slices, 4);
+  EXPECT_EQ(grid.panel_slices, 4);
+}
+
+TEST(ProductSlicesTest, HaveAllPanelsOfRowsThatArePrepared) {
+  const ProductGrid grid = GridOf({512, 24, 1}, 2);
+  EXPECT_EQ(grid.row_slices, 4);
+  EXPECT_EQ(grid.panel_slices, 1);
 }
 
 Range PartOfLine(const QueryLine& line, int64_t part, int64_t parts) {
@@ -136,6 +177,13 @@ TEST(QueryLineTest, LongHeadsAreDividedAboutEqually) {
     EXPECT_GE(range.count, 320) << part;  // of 384
     EXPECT_LE(range.count, 448) << part;
   }
+}
+
+TEST(QueryLineTest, HasSlicesOfSomeMicroseconds) {
+  EXPECT_EQ(QuerySlices(0), 1);
+  EXPECT_EQ(QuerySlices(CostOf({12, 16})), 1);
+  EXPECT_EQ(QuerySlices(CostOf({6, 128})), 3);
+  EXPECT_EQ(QuerySlices(CostOf({6, 8192})), 16);
 }
 
 TEST(QueryLineTest, HasNoMorePartsThanPieces) {

@@ -27,37 +27,88 @@ class FullTeam : public Team {
   }
 };
 
-// One op of `pass`: how many parts it had.
-int32_t PartsOf(Team::Pass* pass, int32_t most) {
-  int32_t found = 0;
+// One op of `pass`: how many threads it had.
+int32_t ThreadsOf(Team::Pass* pass, int32_t most) {
+  const int32_t threads = pass->Threads(most);
   ThreadScratch scratch;
-  pass->Run(most, scratch,
-            [&](int32_t part, int32_t parts, const ThreadScratch&) {
-              if (part == 0) found = parts;
+  pass->Run(threads, 1, scratch,
+            [&](const Team::Slice& slice, const ThreadScratch&) {
+              EXPECT_EQ(slice.parts, threads);
             });
-  return found;
+  return threads;
 }
 
 class TeamTest : public ::testing::TestWithParam<int32_t> {};
 
-TEST_P(TeamTest, EveryPartIsComputedOnce) {
+TEST_P(TeamTest, EverySliceIsComputedOnce) {
   FullTeam team(GetParam());
   Team::Pass pass(&team);
   ThreadScratch scratch;
   for (int round = 0; round < 2000; ++round) {
-    const int32_t most = 1 + round % 6;
-    std::atomic<int> times[6] = {};
-    int32_t found = 0;
-    pass.Run(most, scratch,
-             [&](int32_t part, int32_t parts, const ThreadScratch&) {
-               ++times[part];
-               if (part == 0) found = parts;
+    const int32_t most = 1 + round % 6, slices = 1 + round % 5;
+    std::atomic<int> times[6][5] = {};
+    const int32_t parts = pass.Threads(most);
+    ASSERT_EQ(parts, std::min(most, GetParam()));
+    pass.Run(parts, slices, scratch,
+             [&](const Team::Slice& slice, const ThreadScratch&) {
+               ++times[slice.part][slice.index];
+               EXPECT_EQ(slice.parts, parts);
+               EXPECT_EQ(slice.count, parts == 1 ? 1 : slices);
              });
-    ASSERT_EQ(found, std::min(most, GetParam()));
     for (int32_t part = 0; part < 6; ++part) {
-      ASSERT_EQ(times[part], part < found ? 1 : 0) << part;
+      for (int32_t slice = 0; slice < 5; ++slice) {
+        const bool is_one = part < parts && slice < (parts == 1 ? 1 : slices);
+        ASSERT_EQ(times[part][slice], is_one ? 1 : 0) << part << ", " << slice;
+      }
     }
   }
+}
+
+// A pass of more parts than one thread looks at for what is left.
+TEST(TeamSliceTest, EverySliceOfManyPartsIsComputedOnce) {
+  constexpr int32_t kParts = 20, kSlices = 3;
+  FullTeam team(kParts);
+  Team::Pass pass(&team);
+  ThreadScratch scratch;
+  for (int round = 0; round < 50; ++round) {
+    ASSERT_EQ(pass.Threads(kParts), kParts);
+    std::atomic<int> times[kParts][kSlices] = {};
+    pass.Run(kParts, kSlices, scratch,
+             [&](const Team::Slice& slice, const ThreadScratch&) {
+               ++times[slice.part][slice.index];
+             });
+    for (const auto& part : times) {
+      for (const std::atomic<int>& slice : part) ASSERT_EQ(slice, 1);
+    }
+  }
+}
+
+// The helper begins its part and gets no further until all else is done.
+TEST(TeamSliceTest, OthersComputeWhatASlowThreadHasNotBegun) {
+  constexpr int kSlices = 4;
+  FullTeam team(2);
+  Team::Pass pass(&team);
+  ThreadScratch scratch;
+  EXPECT_TRUE(GivenEnoughTime([&](absl::Duration time) {
+    const absl::Time until = absl::Now() + time;
+    const auto wait_for = [&](absl::FunctionRef<bool()> what) {
+      while (!what() && absl::Now() < until)
+        absl::SleepFor(absl::Milliseconds(1));
+      return what();
+    };
+    std::atomic<int> done = 0;
+    std::atomic<bool> begun = false, was_slow = false;
+    pass.Run(pass.Threads(2), kSlices, scratch,
+             [&](const Team::Slice& slice, const ThreadScratch& mine) {
+               if (&mine != &scratch && !begun.exchange(true)) {
+                 was_slow = wait_for([&] { return done == 2 * kSlices - 1; });
+               } else if (slice.part == 0 && slice.index == 0) {
+                 wait_for([&] { return begun.load(); });
+               }
+               ++done;
+             });
+    return was_slow.load();
+  }));
 }
 
 TEST_P(TeamTest, ThreadsHaveScratchOfTheirOwn) {
@@ -67,12 +118,12 @@ TEST_P(TeamTest, ThreadsHaveScratchOfTheirOwn) {
   ASSERT_TRUE(TakeScratch(kSome, &scratch).ok());
   Team::Pass pass(&team);
   std::vector<const void*> seen(GetParam());
-  pass.Run(GetParam(), scratch,
-           [&](int32_t part, int32_t parts, const ThreadScratch& mine) {
-             seen[part] = mine.attention.data();
+  pass.Run(pass.Threads(GetParam()), 1, scratch,
+           [&](const Team::Slice& slice, const ThreadScratch& mine) {
+             seen[slice.part] = mine.attention.data();
            });
   EXPECT_EQ(seen[0], scratch.attention.data());
-  // A part that the calling thread took back has its scratch.
+  // A part that another thread took has the scratch of that one.
   EXPECT_EQ(std::set<const void*>(seen.begin(), seen.end()).count(nullptr), 0);
 }
 
@@ -81,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(Cores, TeamTest, ::testing::Values(1, 2, 3, 4));
 TEST(TeamPassTest, HasAllCoresWhileItIsAlone) {
   FullTeam team(4);
   Team::Pass pass(&team);
-  EXPECT_EQ(PartsOf(&pass, 8), 4);
+  EXPECT_EQ(ThreadsOf(&pass, 8), 4);
   EXPECT_EQ(team.lent(), 3);
 }
 
@@ -89,29 +140,29 @@ TEST(TeamPassTest, HasAllCoresWhileItIsAlone) {
 TEST(TeamPassTest, SharesTheCoresWithEachOtherPass) {
   FullTeam team(4);
   Team::Pass first(&team);
-  EXPECT_EQ(PartsOf(&first, 8), 4);
+  EXPECT_EQ(ThreadsOf(&first, 8), 4);
   {
     Team::Pass second(&team);
-    EXPECT_EQ(PartsOf(&second, 8), 1);
-    EXPECT_EQ(PartsOf(&first, 8), 2);
-    EXPECT_EQ(PartsOf(&second, 8), 2);
+    EXPECT_EQ(ThreadsOf(&second, 8), 1);
+    EXPECT_EQ(ThreadsOf(&first, 8), 2);
+    EXPECT_EQ(ThreadsOf(&second, 8), 2);
     Team::Pass third(&team), fourth(&team);
     for (Team::Pass* pass : {&first, &second, &third, &fourth})
-      EXPECT_EQ(PartsOf(pass, 8), 1);
+      EXPECT_EQ(ThreadsOf(pass, 8), 1);
     EXPECT_EQ(team.passes() + team.lent(), team.cores());
   }
-  EXPECT_EQ(PartsOf(&first, 8), 4);
+  EXPECT_EQ(ThreadsOf(&first, 8), 4);
 }
 
 TEST(TeamPassTest, WhatIsTooSmallForHelpLeavesItToOthers) {
   FullTeam team(8);
   Team::Pass one_part(&team), first(&team), second(&team);
-  EXPECT_EQ(PartsOf(&one_part, 1), 1);
-  EXPECT_EQ(PartsOf(&first, 8), 6);  // as far as is known, it is the only one
-  EXPECT_EQ(PartsOf(&second, 8), 1);
-  EXPECT_EQ(PartsOf(&first, 8), 4);
-  EXPECT_EQ(PartsOf(&second, 8), 3);
-  EXPECT_EQ(PartsOf(&one_part, 1), 1);
+  EXPECT_EQ(ThreadsOf(&one_part, 1), 1);
+  EXPECT_EQ(ThreadsOf(&first, 8), 6);  // as far as is known, it is the only one
+  EXPECT_EQ(ThreadsOf(&second, 8), 1);
+  EXPECT_EQ(ThreadsOf(&first, 8), 4);
+  EXPECT_EQ(ThreadsOf(&second, 8), 3);
+  EXPECT_EQ(ThreadsOf(&one_part, 1), 1);
   EXPECT_EQ(team.passes() + team.lent(), team.cores());
 }
 
@@ -119,7 +170,7 @@ TEST(TeamPassTest, MorePassesThanCoresHaveNoHelp) {
   FullTeam team(2);
   Team::Pass passes[3] = {Team::Pass(&team), Team::Pass(&team),
                           Team::Pass(&team)};
-  for (Team::Pass& pass : passes) EXPECT_EQ(PartsOf(&pass, 8), 1);
+  for (Team::Pass& pass : passes) EXPECT_EQ(ThreadsOf(&pass, 8), 1);
   EXPECT_EQ(team.lent(), 0);
 }
 
@@ -128,16 +179,16 @@ TEST(TeamPassTest, HasNoMoreCoresThanThereAreExecutors) {
   Team team(4);
   team.Join();
   Team::Pass pass(&team);
-  EXPECT_EQ(PartsOf(&pass, 8), 1);
+  EXPECT_EQ(ThreadsOf(&pass, 8), 1);
   team.Join();
-  EXPECT_EQ(PartsOf(&pass, 8), 2);
+  EXPECT_EQ(ThreadsOf(&pass, 8), 2);
   team.Leave();
-  EXPECT_EQ(PartsOf(&pass, 8), 1);
+  EXPECT_EQ(ThreadsOf(&pass, 8), 1);
 }
 
 TEST(TeamPassTest, GivesBackWhatItHas) {
   FullTeam team(2);
-  { EXPECT_EQ(PartsOf(std::make_unique<Team::Pass>(&team).get(), 2), 2); }
+  { EXPECT_EQ(ThreadsOf(std::make_unique<Team::Pass>(&team).get(), 2), 2); }
   EXPECT_EQ(team.passes(), 0);
   EXPECT_EQ(team.lent(), 0);
   ASSERT_TRUE(team.Reserve(kSome).ok());  // waits for helpers that are lent
@@ -156,13 +207,12 @@ TEST(TeamPassTest, PassesSideBySideDoNotMeet) {
         Team::Pass pass(&team);
         for (int op = 0; op < 3; ++op) {
           std::atomic<int> sum = 0;
-          int32_t found = 0;
-          pass.Run(2, scratch,
-                   [&](int32_t part, int32_t parts, const ThreadScratch&) {
-                     sum += part + 1;
-                     if (part == 0) found = parts;
+          const int32_t parts = pass.Threads(2);
+          pass.Run(parts, 2, scratch,
+                   [&](const Team::Slice& slice, const ThreadScratch&) {
+                     sum += 1 + 10 * slice.part + 100 * slice.index;
                    });
-          if (sum != (found == 2 ? 3 : 1)) ++faults;
+          if (sum != (parts == 2 ? 224 : 1)) ++faults;
         }
       }
     });
@@ -203,17 +253,18 @@ TEST(TeamScratchTest, HelpersKeepWhatTheyHaveIfMoreCannotBeHad) {
   ThreadScratch scratch;
   std::atomic<bool> helped{false};
   EXPECT_TRUE(GivenEnoughTime([&](absl::Duration time) {
-    pass.Run(2, scratch,
-             [&](int32_t part, int32_t parts, const ThreadScratch& mine) {
-               if (&mine != &scratch) {
-                 EXPECT_NE(mine.attention.data(), nullptr);
-                 helped = true;
-               } else if (part == 0) {  // a helper that is late has no part
-                 const absl::Time until = absl::Now() + time;
-                 while (!helped && absl::Now() < until)
-                   absl::SleepFor(absl::Milliseconds(1));
-               }
-             });
+    pass.Run(
+        pass.Threads(2), 1, scratch,
+        [&](const Team::Slice& slice, const ThreadScratch& mine) {
+          if (&mine != &scratch) {
+            EXPECT_NE(mine.attention.data(), nullptr);
+            helped = true;
+          } else if (slice.part == 0) {  // a helper that is late has no part
+            const absl::Time until = absl::Now() + time;
+            while (!helped && absl::Now() < until)
+              absl::SleepFor(absl::Milliseconds(1));
+          }
+        });
     return helped.load();
   }));
 }

@@ -113,12 +113,8 @@ void PrintParts(int cores) {
       const cpu::ProductGrid grid = cpu::GridOf(size, cores);
       int64_t largest = 0;
       for (int32_t part = 0; part < grid.parts(); ++part) {
-        int64_t work = 0;
-        for (int32_t slice = 0; slice < grid.slices(); ++slice) {
-          const cpu::ProductPart some = cpu::SliceOf(grid, size, part, slice);
-          work += some.rows.count * some.panels.count;
-        }
-        largest = std::max(largest, work);
+        const cpu::ProductBlock some = cpu::PartOf(grid, size, part);
+        largest = std::max(largest, some.rows.count * some.panels.count);
       }
       std::cout << absl::StrFormat("| %d | %d | %d | %d x %d | %d | %.2f |\n",
                                    cores, rows, panels, grid.row_parts,

@@ -1,7 +1,7 @@
 // How long the largest parts of a layer's products and attention take when
 // many cores share one text, in fp32: each part is computed alone, on one core,
-// after the weights have left the near caches. What the cores cost each other,
-// in bandwidth and in handing work out, is not in it.
+// undivided, after the weights have left the near caches. What the cores cost
+// each other, in bandwidth and in handing work out, is not in it.
 //   part_times [hidden_size heads]: of BERT's shape; MiniLM's without
 #include <algorithm>
 #include <chrono>
@@ -83,11 +83,10 @@ class Layer {
     for (const Linear& linear : linears_) {
       const int64_t panels = linear.product.panels();
       const ProductSize size = {tokens, panels};
-      ProductGrid grid = GridOf(size, cores);
-      grid.row_slices = grid.panel_slices = 1;
-      ProductPart largest;
+      const ProductGrid grid = GridOf(size, cores);
+      ProductBlock largest;
       for (int32_t part = 0; part < grid.parts(); ++part) {
-        const ProductPart some = SliceOf(grid, size, part, 0);
+        const ProductBlock some = PartOf(grid, size, part);
         if (some.rows.count * some.panels.count >
             largest.rows.count * largest.panels.count)
           largest = some;
@@ -104,10 +103,9 @@ class Layer {
           },
           [&] {
             for (int64_t r = 0; r < largest.rows.count; r += kProductRows) {
-              linear.product.RunPanels(
-                  part_rows(r, x_, linear.in), largest.panels.first,
-                  largest.panels.count, part_rows(r, y_, linear.out),
-                  scratch_.data());
+              linear.product.Run(part_rows(r, x_, linear.in),
+                                 {largest.panels.first, largest.panels.count},
+                                 part_rows(r, y_, linear.out), scratch_.data());
             }
           });
     }

@@ -121,8 +121,8 @@ class CpuExecutor : public Executor {
   void RunKernel(const O& op, void* scratch) const {
     static_cast<const Kernel<O>&>(kernels_).run(op, scratch);
   }
-  void Multiply(const ProductOp& op, const ProductPart& part,
-                const ThreadScratch& scratch) const;
+  void Multiply(const ProductOp& op, const ProductBlock& block,
+                int64_t next_panel, const ThreadScratch& scratch) const;
   QueryLine LineOf(const AttentionOp& op, int64_t sequence) const;
   // What the cost begin .. end - 1 of all sequences pays for.
   void Attend(const AttentionOp& op, int64_t begin, int64_t end,
@@ -187,28 +187,35 @@ BatchRef CpuExecutor::Upload(const PackedBatch& batch) {
           batch.segment_ids.data()};
 }
 
-void CpuExecutor::Multiply(const ProductOp& op, const ProductPart& part,
+void CpuExecutor::Multiply(const ProductOp& op, const ProductBlock& block,
+                           int64_t next_panel,
                            const ThreadScratch& scratch) const {
-  const auto& linear = static_cast<const CpuLinear&>(*op.weights);
-  for (int64_t r = part.rows.first; r < part.rows.end(); r += kProductRows) {
-    const Range block = {r, std::min(kProductRows, part.rows.end() - r)};
-    linear.product.RunPanels(Some(op.x, block), part.panels.first,
-                             part.panels.count, Some(op.y, block),
-                             scratch.product.data());
+  const Product& product = static_cast<const CpuLinear&>(*op.weights).product;
+  const int64_t end = block.rows.end();
+  for (int64_t r = block.rows.first; r < end; r += kProductRows) {
+    const Range rows = {r, std::min(kProductRows, end - r)};
+    const int64_t next = rows.end() < end ? block.panels.first : next_panel;
+    product.Run(Some(op.x, rows),
+                {block.panels.first, block.panels.count, next},
+                Some(op.y, rows), scratch.product.data());
   }
 }
 
 void CpuExecutor::Do(const ProductOp& op) {
   const Product& product = static_cast<const CpuLinear&>(*op.weights).product;
-  const ProductSize size = {op.x.rows, product.panels(), product.preparing()};
+  const ProductSize size = {op.x.rows, product.panels(),
+                            product.prepare_quarters()};
   ProductGrid grid = GridOf(size, team_->cores());
   const int32_t threads = pass_->Threads(grid.parts());
   if (threads < grid.parts()) grid = GridOf(size, threads);
-  if (grid.parts() == 1)
-    return Multiply(op, {{0, size.rows}, {0, size.panels}}, scratch_);
   pass_->Run(grid.parts(), grid.slices(), scratch_,
              [&](const Team::Slice& slice, const ThreadScratch& scratch) {
-               Multiply(op, SliceOf(grid, size, slice.part, slice.index),
+               const auto block = [&](int32_t index) {
+                 return SliceOf(grid, size, slice.part, index);
+               };
+               const bool last = slice.index + 1 == slice.count;
+               Multiply(op, block(slice.index),
+                        last ? -1 : block(slice.index + 1).panels.first,
                         scratch);
              });
 }
@@ -244,12 +251,17 @@ void CpuExecutor::Attend(const AttentionOp& op, int64_t begin, int64_t end,
 void CpuExecutor::Do(const AttentionOp& op) {
   const int64_t sequences =
       op.sequence_count == 0 ? batch_->num_sequences() : op.sequence_count;
-  int64_t cost = 0;
-  for (int64_t b = 0; b < sequences; ++b)
-    cost += CostOf(LineOf(op, op.first_sequence + b));
+  int64_t cost = 0, most_of_line = 0;
+  for (int64_t b = 0; b < sequences; ++b) {
+    const int64_t of_line = CostOf(LineOf(op, op.first_sequence + b));
+    cost += of_line;
+    most_of_line = std::max(most_of_line, of_line);
+  }
   const int32_t parts =
       pass_->Threads(MostQueryParts(op.heads, sequences, op.qkv.rows));
-  pass_->Run(parts, QuerySlices(cost / parts), scratch_,
+  const int32_t slices =
+      parts == 1 ? 1 : QuerySlices(cost / parts, most_of_line / op.heads);
+  pass_->Run(parts, slices, scratch_,
              [&](const Team::Slice& slice, const ThreadScratch& scratch) {
                const int64_t all = int64_t{slice.parts} * slice.count;
                const int64_t at =

@@ -199,10 +199,9 @@ ENCODERD_INLINE void FinishInt8Row(const Function& function, const float* sum,
   }
 }
 
-// Panels first .. first + count - 1.
 template <typename E>
-void Int8Product(const PackedWeights& weights, const Matrix& x, int64_t first,
-                 int64_t count, const Matrix& y, void* scratch) {
+void Int8Product(const PackedWeights& weights, const Matrix& x,
+                 const Panels& panels, const Matrix& y, void* scratch) {
   const int64_t in = weights.in, out = weights.out;
   const int64_t bytes = CodeBytes(in), steps = (in + 3) / 4;
   const Int8Columns columns(const_cast<float*>(weights.packed), out);
@@ -211,13 +210,14 @@ void Int8Product(const PackedWeights& weights, const Matrix& x, int64_t first,
   auto* const scales = reinterpret_cast<RowScale*>(codes + x.rows * bytes);
   QuantizeRows<E>(x.data, x.rows, in, row, codes, scales);
   float tile[kTileRows * kInt8Panel];
-  for (int64_t p = first; p < first + count; ++p) {
+  const int64_t end = panels.first + panels.count;
+  for (int64_t p = panels.first; p < end; ++p) {
     const int64_t column = p * kInt8Panel;
     const int64_t width = out - column < kInt8Panel ? out - column : kInt8Panel;
     const auto* panel =
         reinterpret_cast<const float*>(columns.codes + column * steps * 4);
     Ahead ahead;
-    if (x.rows > BlockRows(kPanel) && p + 1 < first + count) {
+    if (x.rows > BlockRows(kPanel) && p + 1 < end) {
       const float* const next = panel + kInt8Panel * steps;
       ahead = {reinterpret_cast<const char*>(next),
                reinterpret_cast<const char*>(next + kInt8Panel * steps)};
@@ -243,8 +243,8 @@ void Int8Product(const PackedWeights& weights, const Matrix& x, int64_t first,
 
 template <typename E>
 inline constexpr ProductKernels kInt8Products = {
-    kInt8Panel, /*preparing=*/5, Int8PackedFloats,
-    PackInt8,   Int8Product<E>,  Int8ScratchBytes};
+    kInt8Panel, /*prepare_quarters=*/5, Int8PackedFloats,
+    PackInt8,   Int8Product<E>,         Int8ScratchBytes};
 
 }  // namespace ENCODERD_ISA
 }  // namespace cpu

@@ -37,20 +37,30 @@ struct PackedWeights {
   Activation activation = Activation::kNone;
 };
 
+// The panels of columns of a product that a run computes: first .. first +
+// count
+// - 1. next: which the thread is likely to need after them, and so may be
+// fetched; less than 0: none.
+struct Panels {
+  int64_t first = 0;
+  int64_t count = 0;
+  int64_t next = -1;
+};
+
 // Matrix products, of elements in and out. Weights [out,in] are packed once, in
-// panels of panel_columns columns, of which `product` computes some: first ..
-// first + count - 1. The bits of a row depend on it alone.
+// panels of panel_columns columns, of which `product` computes some. The bits
+// of a row depend on it alone.
 struct ProductKernels {
   int64_t panel_columns;
-  // What a run does to a row before it multiplies it, in quarters of the time
-  // of multiplying it by a panel; about.
-  int64_t preparing;
+  // Approximate cost of preparing a row in each run (widening, quantizing), in
+  // quarters of multiplying the row by a panel.
+  int64_t prepare_quarters;
   int64_t (*packed_floats)(int64_t in, int64_t out);
   // scratch: [panel_columns,in] floats.
   void (*pack)(const float* weights, int64_t in, int64_t out, float* packed,
                float* scratch);
-  void (*product)(const PackedWeights& weights, const Matrix& x, int64_t first,
-                  int64_t count, const Matrix& y, void* scratch);
+  void (*product)(const PackedWeights& weights, const Matrix& x,
+                  const Panels& panels, const Matrix& y, void* scratch);
   int64_t (*product_scratch_bytes)(int64_t rows, int64_t in, int64_t out);
 };
 

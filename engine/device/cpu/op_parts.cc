@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/device/cpu/product.h"
+
 namespace encoderd {
 namespace cpu {
 namespace {
@@ -22,12 +24,13 @@ constexpr int64_t kRowsOfReading = 24;
 // Fetching the inputs of a row from other threads' caches, in quarters.
 constexpr int64_t kQuartersOfSharing = 3;
 
-// A slice takes some tens of microseconds: less than a thread may fall behind
-// in an op, and long compared with what begins it. Of a product this many rows
-// times panels, of rows that stay in L2 with a panel; or, where each slice
-// would prepare them again, all panels of some rows. Of attention this cost.
+// Sizes of a slice: some tens of microseconds in fp32, short compared with how
+// far a thread falls behind, long compared with beginning it. Products: this
+// many rows times panels, of at most kSliceRows rows, which stay in L2 with a
+// panel. If a run prepares its rows, a slice has all panels of its part, so
+// that rows are prepared once. Attention: this cost.
 constexpr int64_t kSliceRowsTimesPanels = 128;
-constexpr int64_t kSliceRows = 128;
+constexpr int64_t kSliceRows = kProductRows;
 constexpr int64_t kPreparedRows = 64;
 constexpr int64_t kSliceCost = 32 << 10;
 constexpr int64_t kMostSlices = 16;
@@ -49,11 +52,12 @@ void AddSlices(const ProductSize& size, ProductGrid* grid) {
   const int64_t panels = size.panels / grid->panel_parts;
   const int64_t most = std::clamp<int64_t>(
       rows * panels / kSliceRowsTimesPanels, 1, kMostSlices);
-  const int64_t by_rows =
-      size.preparing > 0 ? rows / kPreparedRows : DividedUp(rows, kSliceRows);
+  const int64_t by_rows = size.prepare_quarters > 0
+                              ? rows / kPreparedRows
+                              : DividedUp(rows, kSliceRows);
   grid->row_slices =
       static_cast<int32_t>(std::clamp<int64_t>(by_rows, 1, most));
-  if (size.preparing > 0) return;
+  if (size.prepare_quarters > 0) return;
   grid->panel_slices = static_cast<int32_t>(
       std::clamp<int64_t>(most / grid->row_slices, 1, panels));
 }
@@ -95,7 +99,7 @@ ProductGrid GridOf(const ProductSize& size, int32_t threads) {
     const int64_t part_rows = DividedUp(rows, row_parts);
     int64_t cost =
         4 * DividedUp(panels, parts) * std::max(part_rows, kRowsOfReading) +
-        size.preparing * part_rows;
+        size.prepare_quarters * part_rows;
     if (parts > 1) cost += kQuartersOfSharing * part_rows;
     if (cost < least) {
       least = cost;
@@ -103,18 +107,23 @@ ProductGrid GridOf(const ProductSize& size, int32_t threads) {
       best.panel_parts = parts;
     }
   }
-  AddSlices(size, &best);
+  if (best.parts() > 1) AddSlices(size, &best);
   return best;
 }
 
-ProductPart SliceOf(const ProductGrid& grid, const ProductSize& size,
-                    int32_t part, int32_t slice) {
-  const Range rows =
-      EqualPart({0, size.rows}, part / grid.panel_parts, grid.row_parts);
-  const Range panels =
-      EqualPart({0, size.panels}, part % grid.panel_parts, grid.panel_parts);
-  return {EqualPart(rows, slice / grid.panel_slices, grid.row_slices),
-          EqualPart(panels, slice % grid.panel_slices, grid.panel_slices)};
+ProductBlock PartOf(const ProductGrid& grid, const ProductSize& size,
+                    int32_t part) {
+  return {
+      EqualPart({0, size.rows}, part / grid.panel_parts, grid.row_parts),
+      EqualPart({0, size.panels}, part % grid.panel_parts, grid.panel_parts)};
+}
+
+ProductBlock SliceOf(const ProductGrid& grid, const ProductSize& size,
+                     int32_t part, int32_t slice) {
+  const ProductBlock whole = PartOf(grid, size, part);
+  return {
+      EqualPart(whole.rows, slice / grid.panel_slices, grid.row_slices),
+      EqualPart(whole.panels, slice % grid.panel_slices, grid.panel_slices)};
 }
 
 int32_t MostQueryParts(int64_t heads, int64_t sequences, int64_t rows) {
@@ -126,9 +135,9 @@ int64_t CostOf(const QueryLine& line) {
   return line.heads * line.length * QueryCost(line);
 }
 
-int32_t QuerySlices(int64_t cost) {
-  return static_cast<int32_t>(
-      std::clamp<int64_t>(cost / kSliceCost, 1, kMostSlices));
+int32_t QuerySlices(int64_t cost, int64_t head_cost) {
+  return static_cast<int32_t>(std::clamp<int64_t>(
+      cost / std::max(head_cost, kSliceCost), 1, kMostSlices));
 }
 
 Range QueriesBetween(const QueryLine& line, int64_t begin, int64_t end) {

@@ -24,13 +24,17 @@ Range RowsOfPart(int64_t rows, int32_t part, int32_t parts);
 
 struct ProductSize {
   int64_t rows = 1;
-  int64_t panels = 1;  // of columns
-  // What every run of the kernel does to a row before it multiplies it, in
-  // quarters of the time of multiplying it by a panel.
-  int64_t preparing = 0;
+  int64_t panels = 1;            // of columns
+  int64_t prepare_quarters = 0;  // as ProductKernels has it
 };
-// A product, divided into parts of some rows and some panels each, and these
-// into slices of some of their rows and panels.
+// Some rows and some panels of a product.
+struct ProductBlock {
+  Range rows, panels;
+
+  bool operator==(const ProductBlock&) const = default;
+};
+// A product, divided into parts, and these into slices: blocks of about equal
+// size, of which none is empty.
 struct ProductGrid {
   int32_t row_parts = 1;
   int32_t panel_parts = 1;
@@ -44,16 +48,12 @@ struct ProductGrid {
 // The grid of at most `threads` parts whose largest is estimated to take the
 // least time. A part reads the weights of its panels, whatever its rows are,
 // prepares its rows, and reads inputs that other threads made where these share
-// its rows.
+// its rows. One part is one slice.
 ProductGrid GridOf(const ProductSize& size, int32_t threads);
-
-struct ProductPart {
-  Range rows, panels;
-
-  bool operator==(const ProductPart&) const = default;
-};
-ProductPart SliceOf(const ProductGrid& grid, const ProductSize& size,
-                    int32_t part, int32_t slice);
+ProductBlock PartOf(const ProductGrid& grid, const ProductSize& size,
+                    int32_t part);
+ProductBlock SliceOf(const ProductGrid& grid, const ProductSize& size,
+                     int32_t part, int32_t slice);
 
 // Attention: the query rows of a sequence in line, those of its first head, of
 // its second, and so on.
@@ -66,8 +66,9 @@ int32_t MostQueryParts(int64_t heads, int64_t sequences, int64_t rows);
 // As if each query saw all keys: under a reach the parts of one sequence are
 // equal only where each query sees as many.
 int64_t CostOf(const QueryLine& line);
-// Into how many slices a part of this cost is divided.
-int32_t QuerySlices(int64_t cost);
+// Into how many slices a part of this cost is divided, where the costliest head
+// has head_cost: of at least a head, since each slice packs its heads.
+int32_t QuerySlices(int64_t cost, int64_t head_cost);
 // The query rows whose cost lies from `begin` to `end`, each of these clamped
 // to the line and moved to the nearest place where it may be divided. A part
 // packs the keys and values of every head of which it has queries, so heads of

@@ -39,12 +39,13 @@ class Product {
 
   // The columns of y come in panels.
   int64_t panels() const { return panels_; }
-  int64_t preparing() const { return kernels_->preparing; }
-  // Panels first .. first + count - 1 of y. x [rows,in], y [rows,out] in the
-  // element type; y must not alias x.
-  void RunPanels(const Matrix& x, int64_t first, int64_t count, const Matrix& y,
-                 void* scratch) const {
-    kernels_->product(weights_, x, first, count, y, scratch);
+  // Of a row, in each run (ProductKernels).
+  int64_t prepare_quarters() const { return kernels_->prepare_quarters; }
+  // Some panels of y. x [rows,in], y [rows,out] in the element type; y must not
+  // alias x.
+  void Run(const Matrix& x, const Panels& panels, const Matrix& y,
+           void* scratch) const {
+    kernels_->product(weights_, x, panels, y, scratch);
   }
 
  private:

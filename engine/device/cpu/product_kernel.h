@@ -208,26 +208,23 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
   }
 }
 
-// `steps` words from word k on of the panel that begins with `column`; nothing
-// beyond the matrix.
+// At most `steps` words from word k on of a panel; none: nothing.
 template <typename E>
-inline Ahead PartAhead(const PackedWeights& weights, int64_t column, int64_t k,
+inline Ahead PartAhead(const PackedWeights& weights, int64_t panel, int64_t k,
                        int64_t steps) {
-  if (column >= weights.out) return {};
-  const int64_t words = Words<E>(weights.in);
+  if (panel < 0) return {};
+  const int64_t words = Words<E>(weights.in), column = panel * kProductColumns;
   const int64_t left = Vectors(weights.out - column);
   const int64_t width = (left < kWidestPanel ? left : kWidestPanel) * kLanes;
-  const float* const at = weights.packed + column * words + k * width;
   const int64_t count = words - k < steps ? words - k : steps;
+  const float* const at = weights.packed + column * words + k * width;
   return {reinterpret_cast<const char*>(at),
           reinterpret_cast<const char*>(at + count * width)};
 }
 
-// Panels first .. first + count - 1. The panel after them is fetched, too: the
-// same thread often has it next.
 template <typename E, typename Op>
-void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
-             int64_t count, const Matrix& y, void* scratch) {
+void Product(const PackedWeights& weights, const Matrix& x,
+             const Panels& panels, const Matrix& y, void* scratch) {
   using Element = typename E::Element;
   const int64_t words = Words<E>(weights.in);
   const int64_t whole = weights.in * static_cast<int64_t>(sizeof(Element)) / 4;
@@ -238,10 +235,11 @@ void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
   float* const sums = wide + WideBytes<E, Op>(x.rows, words) / 4;
   for (int64_t k = 0; k == 0 || k < whole; k += block) {
     const int64_t steps = whole - k < block ? whole - k : block;
+    const bool ends = k + steps >= whole;
     const LeftRows left_rows = TakeLeftRows<E, Op>(
         from + k * kInWord, weights.in, x.rows, steps * kInWord, wide);
-    for (int64_t p = 0; p < count; ++p) {
-      const int64_t column = (first + p) * kProductColumns;
+    for (int64_t p = 0; p < panels.count; ++p) {
+      const int64_t column = (panels.first + p) * kProductColumns;
       const int64_t left = Vectors(weights.out - column);
       Panel panel;
       panel.vectors = left < kWidestPanel ? left : kWidestPanel;
@@ -253,14 +251,17 @@ void Product(const PackedWeights& weights, const Matrix& x, int64_t first,
       // Of one block of rows every part is read but once, as fast as it comes.
       Ahead ahead;
       if (x.rows > BlockRows(kWidestPanel)) {
-        const bool again = p + 1 == count && k + steps < whole;
-        const int64_t next_k = again ? k + steps : p + 1 == count ? 0 : k;
-        const int64_t next_column =
-            again ? first * kProductColumns : column + kProductColumns;
-        ahead = PartAhead<E>(weights, next_column, next_k, block);
+        if (p + 1 < panels.count) {
+          ahead = PartAhead<E>(weights, panels.first + p + 1, k, block);
+        } else if (!ends) {
+          ahead = PartAhead<E>(weights, panels.first, k + block, block);
+        } else {
+          ahead = PartAhead<E>(weights, panels.next, 0, block);
+        }
       }
       MultiplyPart<E, Op>(weights, x, left_rows, panel, k, steps, ahead,
-                          sums + p * kProductColumns, count * kProductColumns,
+                          sums + p * kProductColumns,
+                          panels.count * kProductColumns,
                           static_cast<Element*>(y.data) + column);
     }
   }

@@ -16,8 +16,8 @@ namespace {
 // cost other programs much.
 constexpr int kSpins = 2000;
 
-// Parts next to each other whose threads help each other: of more, looking for
-// what is left would take as long as a slice.
+// At how many parts a thread looks, its own first. Not measured on more than
+// two cores.
 constexpr int32_t kNeighbors = 8;
 
 void Pause() {
@@ -157,6 +157,8 @@ std::atomic<int32_t>& Team::Pass::NextOf(int32_t part) {
 void Team::Pass::ComputeRest(const Op& op, int32_t part,
                              const ThreadScratch& scratch) {
   std::atomic<int32_t>& next = NextOf(part);
+  // A load first: threads that only look do not take the line of cache, and
+  // `next` stays small.
   while (next.load(std::memory_order_relaxed) < op.slices) {
     const int32_t slice = next.fetch_add(1, std::memory_order_relaxed);
     if (slice < op.slices)
@@ -166,16 +168,12 @@ void Team::Pass::ComputeRest(const Op& op, int32_t part,
 
 void Team::Pass::Compute(const Op& op, int32_t part,
                          const ThreadScratch& scratch) {
-  ComputeRest(op, part, scratch);
-  const int32_t first = part / kNeighbors * kNeighbors;
-  const int32_t count = std::min(kNeighbors, op.parts - first);
-  for (int32_t i = 1; i < count; ++i)
-    ComputeRest(op, first + (part - first + i) % count, scratch);
+  for (int32_t i = 0; i < std::min(kNeighbors, op.parts); ++i)
+    ComputeRest(op, (part + i) % op.parts, scratch);
 }
 
 void Team::Pass::Run(int32_t parts, int32_t slices,
                      const ThreadScratch& scratch, Share share) {
-  if (parts == 1) return share(Slice(), scratch);
   const Op op = {share, parts, slices};
   for (int32_t part = 0; part < parts; ++part)
     NextOf(part).store(0, std::memory_order_relaxed);
@@ -186,14 +184,16 @@ void Team::Pass::Run(int32_t parts, int32_t slices,
     helper.state.notify_one();
   }
   Compute(op, 0, scratch);
+  // What no helper has taken, since it has not woken up yet.
   for (int32_t part = 1; part < parts; ++part) {
-    Helper& helper = *team_->helpers_[helpers_[part - 1]];
     State state = State::kPosted;
-    if (helper.state.compare_exchange_strong(state, State::kIdle,
-                                             std::memory_order_acquire)) {
-      ComputeRest(op, part, scratch);  // it has not woken up yet
-      continue;
+    if (team_->helpers_[helpers_[part - 1]]->state.compare_exchange_strong(
+            state, State::kIdle, std::memory_order_acquire)) {
+      ComputeRest(op, part, scratch);
     }
+  }
+  for (int32_t part = 1; part < parts; ++part) {
+    const Helper& helper = *team_->helpers_[helpers_[part - 1]];
     for (int i = 0;
          helper.state.load(std::memory_order_acquire) != State::kIdle; ++i) {
       if (i < kSpins) {

@@ -10,8 +10,8 @@
 // the pass's own thread would give it, so no clock decides about a result.
 //
 // Each thread of a pass has a part of an op, in slices. One that has computed
-// its own takes slices of slower threads: of cores that other programs use,
-// too, or that have a lower clock.
+// its own takes slices from slower threads nearby, for example on cores that
+// other programs use or that have a lower clock.
 //
 // A helper that has nothing to do looks for work for some 50 us, then sleeps.
 #ifndef ENCODERD_ENGINE_DEVICE_CPU_TEAM_H_
@@ -88,9 +88,10 @@ class Team {
     // Before an op for which at most `most` threads are of use, 1 or more: how
     // many it may have.
     int32_t Threads(int32_t most);
-    // Has `slices` slices of each of `parts` parts computed, the first part by
-    // the calling thread with its own `scratch`, and returns once all are.
-    // parts: at most what Threads returned. One part is one slice.
+    // Has `slices` slices of each of `parts` parts computed, and returns once
+    // all are. The calling thread, which uses `scratch`, begins with part 0,
+    // each helper with its own part; then each takes slices that others have
+    // not begun. parts: at most what Threads returned.
     void Run(int32_t parts, int32_t slices, const ThreadScratch& scratch,
              Share share);
 
@@ -101,13 +102,13 @@ class Team {
     std::atomic<int32_t>& NextOf(int32_t part);
     // Those slices of a part that no thread has begun.
     void ComputeRest(const Op& op, int32_t part, const ThreadScratch& scratch);
-    // Part `part`, then what is left of the parts next to it.
+    // Part `part`, then what is left of the parts after it.
     void Compute(const Op& op, int32_t part, const ThreadScratch& scratch);
 
     Team* const team_;
     std::vector<int32_t> helpers_;  // that it has now
     bool wants_help_ = false;       // its last op had more than one part
-    std::atomic<int32_t> next_{0};  // slice of part 0
+    std::atomic<int32_t> next_{0};  // slice of part 0 to begin
   };
 
   int32_t cores() const { return std::min<int32_t>(cores_, executors_); }
@@ -124,7 +125,7 @@ class Team {
   };
   struct alignas(64) Helper {
     std::atomic<State> state{State::kIdle};
-    std::atomic<int32_t> next{0};  // slice of its part
+    std::atomic<int32_t> next{0};  // slice of its part to begin
     std::atomic<bool> lent{false};
     Job job;                // while posted or taken
     ScratchBytes reserved;  // while lent

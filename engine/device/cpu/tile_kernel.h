@@ -111,10 +111,9 @@ ENCODERD_INLINE void DotTiles(const TileRows& rows, const float* panel,
   }
 }
 
-// Panels first .. first + count - 1.
 template <typename Tiles>
-void TileProduct(const PackedWeights& weights, const Matrix& x, int64_t first,
-                 int64_t count, const Matrix& y, void* scratch) {
+void TileProduct(const PackedWeights& weights, const Matrix& x,
+                 const Panels& panels, const Matrix& y, void* scratch) {
   const int64_t in = weights.in, out = weights.out, words = TileWords(in);
   const auto* const from = static_cast<const uint16_t*>(x.data);
   auto* const rest = static_cast<char*>(scratch);
@@ -127,7 +126,7 @@ void TileProduct(const PackedWeights& weights, const Matrix& x, int64_t first,
   Tiles tiles;
   int64_t configured = 0;  // rows
   alignas(64) float sums[kTilesRows * kTileColumns];
-  for (int64_t p = first; p < first + count; ++p) {
+  for (int64_t p = panels.first; p < panels.first + panels.count; ++p) {
     const int64_t column = p * kTileColumns;
     Panel panel = {};
     panel.weights = weights.packed + column * words;
@@ -164,8 +163,8 @@ void TileProduct(const PackedWeights& weights, const Matrix& x, int64_t first,
 
 template <typename Tiles>
 inline constexpr ProductKernels kTileProducts = {
-    kTileColumns, /*preparing=*/0,    TilePackedFloats,
-    PackTiles,    TileProduct<Tiles>, TileScratchBytes};
+    kTileColumns, /*prepare_quarters=*/0, TilePackedFloats,
+    PackTiles,    TileProduct<Tiles>,     TileScratchBytes};
 
 }  // namespace ENCODERD_ISA
 }  // namespace cpu

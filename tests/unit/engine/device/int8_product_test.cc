@@ -56,8 +56,8 @@ class Int8ProductTest : public ::testing::Test {
     const int64_t panels = product_->panels();
     for (int64_t part = 0; part < parts; ++part) {
       const int64_t begin = panels * part / parts;
-      product_->RunPanels(from, begin, panels * (part + 1) / parts - begin, to,
-                          scratch_.data());
+      product_->Run(from, {begin, panels * (part + 1) / parts - begin}, to,
+                    scratch_.data());
     }
     return y;
   }

@@ -33,8 +33,8 @@ class KernelsTest : public KernelTest {
         Product::Create(kernels_, one, function, &memory);
     EXPECT_TRUE(product.ok()) << product.status();
     if (product.ok()) {
-      product->RunPanels(View(bytes, rows), 0, product->panels(), View(y, rows),
-                         nullptr);
+      product->Run(View(bytes, rows), {0, product->panels()}, View(y, rows),
+                   nullptr);
     }
     return Floats(y);
   }

@@ -26,12 +26,6 @@ TEST(RowPartsTest, EachPartHasRowsAndAllHaveTheWhole) {
   }
 }
 
-// Of all slices of a part.
-ProductPart PartOf(ProductGrid grid, const ProductSize& size, int32_t part) {
-  grid.row_slices = grid.panel_slices = 1;
-  return SliceOf(grid, size, part, 0);
-}
-
 TEST(ProductPartsTest, EveryValueIsComputedOnce) {
   for (const int64_t rows : {1, 5, 16, 31, 77, 128, 300, 1024}) {
     for (const int64_t panels : {1, 2, 6, 18, 24}) {
@@ -43,7 +37,7 @@ TEST(ProductPartsTest, EveryValueIsComputedOnce) {
           std::vector<int> times(rows * panels, 0);
           for (int32_t part = 0; part < grid.parts(); ++part) {
             for (int32_t slice = 0; slice < grid.slices(); ++slice) {
-              const ProductPart some = SliceOf(grid, size, part, slice);
+              const ProductBlock some = SliceOf(grid, size, part, slice);
               EXPECT_GT(some.rows.count * some.panels.count, 0);
               for (int64_t r = some.rows.first; r < some.rows.end(); ++r) {
                 for (int64_t p = some.panels.first; p < some.panels.end(); ++p)
@@ -66,18 +60,18 @@ TEST(ProductPartsTest, OneValueHasOnePart) {
 // Reading the weights costs more than multiplying few rows by them.
 TEST(ProductPartsTest, FewRowsAreDividedByPanels) {
   EXPECT_EQ(PartOf(GridOf({32, 24}, 2), {32, 24}, 1),
-            (ProductPart{{0, 32}, {12, 12}}));
+            (ProductBlock{{0, 32}, {12, 12}}));
 }
 
 // Inputs stay with the thread that made them.
 TEST(ProductPartsTest, ManyRowsAreDividedByRows) {
   EXPECT_EQ(PartOf(GridOf({128, 24}, 2), {128, 24}, 1),
-            (ProductPart{{64, 64}, {0, 24}}));
+            (ProductBlock{{64, 64}, {0, 24}}));
 }
 
 TEST(ProductPartsTest, ManyCoresDivideBoth) {
   EXPECT_EQ(PartOf(GridOf({128, 24}, 16), {128, 24}, 5),
-            (ProductPart{{32, 32}, {6, 6}}));
+            (ProductBlock{{32, 32}, {6, 6}}));
 }
 
 // Each part prepares its rows again.
@@ -93,7 +87,7 @@ TEST(ProductPartsTest, NoPartHasMuchMoreThanOthers) {
       const ProductGrid grid = GridOf({128, panels}, threads);
       int64_t largest = 0;
       for (int32_t part = 0; part < grid.parts(); ++part) {
-        const ProductPart some = PartOf(grid, {128, panels}, part);
+        const ProductBlock some = PartOf(grid, {128, panels}, part);
         largest = std::max(largest, some.rows.count * some.panels.count);
       }
       EXPECT_LE(static_cast<double>(largest * threads),
@@ -105,6 +99,10 @@ TEST(ProductPartsTest, NoPartHasMuchMoreThanOthers) {
 
 TEST(ProductSlicesTest, SmallPartsAreOne) {
   EXPECT_EQ(GridOf({16, 6}, 2).slices(), 1);
+}
+
+TEST(ProductSlicesTest, OnePartIsOne) {
+  EXPECT_EQ(GridOf({1024, 24}, 1), ProductGrid());
 }
 
 TEST(ProductSlicesTest, HaveSomePanels) {
@@ -179,11 +177,24 @@ TEST(QueryLineTest, LongHeadsAreDividedAboutEqually) {
   }
 }
 
-TEST(QueryLineTest, HasSlicesOfSomeMicroseconds) {
-  EXPECT_EQ(QuerySlices(0), 1);
-  EXPECT_EQ(QuerySlices(CostOf({12, 16})), 1);
-  EXPECT_EQ(QuerySlices(CostOf({6, 128})), 3);
-  EXPECT_EQ(QuerySlices(CostOf({6, 8192})), 16);
+TEST(QueryLineTest, HasSlicesOfAHeadAtLeast) {
+  EXPECT_EQ(QuerySlices(0, 0), 1);
+  EXPECT_EQ(QuerySlices(CostOf({12, 16}), CostOf({1, 16})), 1);
+  EXPECT_EQ(QuerySlices(CostOf({6, 128}), CostOf({1, 128})), 3);
+  EXPECT_EQ(QuerySlices(CostOf({6, 512}), CostOf({1, 512})), 6);
+  EXPECT_EQ(QuerySlices(CostOf({1, 8192}) / 4, CostOf({1, 8192})), 1);
+  EXPECT_EQ(QuerySlices(CostOf({60, 512}), CostOf({1, 512})), 16);
+}
+
+// Each piece packs the keys and values of its head.
+TEST(QueryLineTest, SlicesOfWholeHeadsPackEachOnce) {
+  const QueryLine line = {12, 512};
+  int64_t pieces = 0;
+  for (int64_t slice = 0; slice < 12; ++slice) {
+    Range rows = PartOfLine(line, slice, 12);
+    for (; rows.count > 0; ++pieces) TakePiece(line.length, &rows);
+  }
+  EXPECT_EQ(pieces, 12);
 }
 
 TEST(QueryLineTest, HasNoMorePartsThanPieces) {

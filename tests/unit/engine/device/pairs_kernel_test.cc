@@ -57,9 +57,9 @@ class PairsKernelTest : public ::testing::Test {
     const int64_t panels = product->panels(), parts = rows < 9 ? 3 : 1;
     for (int64_t part = 0; part < parts; ++part) {
       const int64_t first = panels * part / parts;
-      product->RunPanels({x.data(), rows, in, DType::kBF16}, first,
-                         panels * (part + 1) / parts - first,
-                         {y.data(), rows, out, DType::kBF16}, scratch.data());
+      product->Run({x.data(), rows, in, DType::kBF16},
+                   {first, panels * (part + 1) / parts - first},
+                   {y.data(), rows, out, DType::kBF16}, scratch.data());
     }
     EXPECT_EQ(std::string(static_cast<char*>(scratch.data()) + bytes, kGuard),
               std::string(kGuard, 0x5a));

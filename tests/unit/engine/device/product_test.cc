@@ -67,8 +67,10 @@ class ProductTest : public ::testing::TestWithParam<TestDevice> {
     const int64_t panels = product_->panels();
     for (int64_t part = 0; part < parts; ++part) {
       const int64_t begin = panels * part / parts;
-      product_->RunPanels(from, begin, panels * (part + 1) / parts - begin, to,
-                          scratch_.data());
+      const int64_t end = panels * (part + 1) / parts;
+      // As if the next part were the same thread's, too.
+      product_->Run(from, {begin, end - begin, end < panels ? end : -1}, to,
+                    scratch_.data());
     }
     return y;
   }
@@ -203,9 +205,9 @@ TEST_P(ProductTest, WritesNothingBeyondItsColumnsAndRows) {
     Prepare(32, out, 5);
     const std::string all = Run(0, 5);
     std::string y(all.size() + 64, 'x');
-    product_->RunPanels({&x_bytes_[0], 5, 32, GetParam().dtype}, 0,
-                        product_->panels(),
-                        {y.data(), 5, out, GetParam().dtype}, scratch_.data());
+    product_->Run({&x_bytes_[0], 5, 32, GetParam().dtype},
+                  {0, product_->panels()}, {y.data(), 5, out, GetParam().dtype},
+                  scratch_.data());
     EXPECT_EQ(y, all + std::string(64, 'x')) << out;
   }
 }

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
@@ -53,11 +55,11 @@ TEST_P(TeamTest, EverySliceIsComputedOnce) {
              [&](const Team::Slice& slice, const ThreadScratch&) {
                ++times[slice.part][slice.index];
                EXPECT_EQ(slice.parts, parts);
-               EXPECT_EQ(slice.count, parts == 1 ? 1 : slices);
+               EXPECT_EQ(slice.count, slices);
              });
     for (int32_t part = 0; part < 6; ++part) {
       for (int32_t slice = 0; slice < 5; ++slice) {
-        const bool is_one = part < parts && slice < (parts == 1 ? 1 : slices);
+        const bool is_one = part < parts && slice < slices;
         ASSERT_EQ(times[part][slice], is_one ? 1 : 0) << part << ", " << slice;
       }
     }
@@ -83,33 +85,50 @@ TEST(TeamSliceTest, EverySliceOfManyPartsIsComputedOnce) {
   }
 }
 
-// The helper begins its part and gets no further until all else is done.
-TEST(TeamSliceTest, OthersComputeWhatASlowThreadHasNotBegun) {
-  constexpr int kSlices = 4;
-  FullTeam team(2);
-  Team::Pass pass(&team);
-  ThreadScratch scratch;
-  EXPECT_TRUE(GivenEnoughTime([&](absl::Duration time) {
-    const absl::Time until = absl::Now() + time;
-    const auto wait_for = [&](absl::FunctionRef<bool()> what) {
-      while (!what() && absl::Now() < until)
-        absl::SleepFor(absl::Milliseconds(1));
-      return what();
-    };
-    std::atomic<int> done = 0;
-    std::atomic<bool> begun = false, was_slow = false;
-    pass.Run(pass.Threads(2), kSlices, scratch,
-             [&](const Team::Slice& slice, const ThreadScratch& mine) {
-               if (&mine != &scratch && !begun.exchange(true)) {
-                 was_slow = wait_for([&] { return done == 2 * kSlices - 1; });
-               } else if (slice.part == 0 && slice.index == 0) {
-                 wait_for([&] { return begun.load(); });
-               }
-               ++done;
-             });
-    return was_slow.load();
-  }));
+// On a team of two or three, the first thread that begins a slice, and is or is
+// not the calling one, gets no further until all others are done.
+class SlowThreadTest : public ::testing::TestWithParam<int32_t> {
+ protected:
+  static void ExpectOthersCompute(bool caller_is_slow) {
+    constexpr int kSlices = 4;
+    const int32_t threads = GetParam();
+    FullTeam team(threads);
+    Team::Pass pass(&team);
+    ThreadScratch scratch;
+    EXPECT_TRUE(GivenEnoughTime([&](absl::Duration time) {
+      const absl::Time until = absl::Now() + time;
+      const auto wait_for = [&](absl::FunctionRef<bool()> what) {
+        while (!what() && absl::Now() < until)
+          absl::SleepFor(absl::Milliseconds(1));
+        return what();
+      };
+      std::atomic<int> done = 0;
+      std::atomic<bool> begun = false, was_slow = false;
+      pass.Run(pass.Threads(threads), kSlices, scratch,
+               [&](const Team::Slice& slice, const ThreadScratch& mine) {
+                 const bool is_caller = &mine == &scratch;
+                 if (is_caller == caller_is_slow && !begun.exchange(true)) {
+                   was_slow =
+                       wait_for([&] { return done == threads * kSlices - 1; });
+                 } else if (is_caller) {
+                   wait_for([&] { return begun.load(); });
+                 }
+                 ++done;
+               });
+      return was_slow.load();
+    }));
+  }
+};
+
+TEST_P(SlowThreadTest, OthersTakeWhatAHelperHasNotBegun) {
+  ExpectOthersCompute(false);
 }
+
+TEST_P(SlowThreadTest, HelpersTakeWhatTheCallerHasNotBegun) {
+  ExpectOthersCompute(true);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, SlowThreadTest, ::testing::Values(2, 3));
 
 TEST_P(TeamTest, ThreadsHaveScratchOfTheirOwn) {
   FullTeam team(GetParam());
@@ -117,14 +136,23 @@ TEST_P(TeamTest, ThreadsHaveScratchOfTheirOwn) {
   ThreadScratch scratch;
   ASSERT_TRUE(TakeScratch(kSome, &scratch).ok());
   Team::Pass pass(&team);
-  std::vector<const void*> seen(GetParam());
-  pass.Run(pass.Threads(GetParam()), 1, scratch,
-           [&](const Team::Slice& slice, const ThreadScratch& mine) {
-             seen[slice.part] = mine.attention.data();
-           });
-  EXPECT_EQ(seen[0], scratch.attention.data());
-  // A part that another thread took has the scratch of that one.
-  EXPECT_EQ(std::set<const void*>(seen.begin(), seen.end()).count(nullptr), 0);
+  std::mutex mu;
+  std::map<std::thread::id, const void*> seen;
+  for (int round = 0; round < 100; ++round) {
+    pass.Run(pass.Threads(GetParam()), 3, scratch,
+             [&](const Team::Slice&, const ThreadScratch& mine) {
+               const std::lock_guard<std::mutex> lock(mu);
+               const void* const memory = mine.attention.data();
+               const auto [it, is_new] =
+                   seen.try_emplace(std::this_thread::get_id(), memory);
+               EXPECT_EQ(it->second, memory);
+             });
+  }
+  EXPECT_EQ(seen[std::this_thread::get_id()], scratch.attention.data());
+  std::set<const void*> different;
+  for (const auto& [id, memory] : seen) different.insert(memory);
+  EXPECT_EQ(different.size(), seen.size());
+  EXPECT_EQ(different.count(nullptr), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cores, TeamTest, ::testing::Values(1, 2, 3, 4));
@@ -212,7 +240,7 @@ TEST(TeamPassTest, PassesSideBySideDoNotMeet) {
                    [&](const Team::Slice& slice, const ThreadScratch&) {
                      sum += 1 + 10 * slice.part + 100 * slice.index;
                    });
-          if (sum != (parts == 2 ? 224 : 1)) ++faults;
+          if (sum != (parts == 2 ? 224 : 102)) ++faults;
         }
       }
     });

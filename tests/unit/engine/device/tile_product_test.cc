@@ -66,9 +66,9 @@ class TileProductTest : public ::testing::TestWithParam<By> {
     const int64_t panels = product_->panels();
     for (int64_t part = 0; part < parts; ++part) {
       const int64_t begin = panels * part / parts;
-      product_->RunPanels({x.data(), rows, in, DType::kBF16}, begin,
-                          panels * (part + 1) / parts - begin,
-                          {y.data(), rows, out, DType::kBF16}, scratch.data());
+      product_->Run({x.data(), rows, in, DType::kBF16},
+                    {begin, panels * (part + 1) / parts - begin},
+                    {y.data(), rows, out, DType::kBF16}, scratch.data());
     }
     return y;
   }

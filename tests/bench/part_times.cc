@@ -98,9 +98,7 @@ class Layer {
                       DType::kF32};
       };
       sum += Microseconds(
-          [&] {
-            ReadX(linear.in * std::min(kProductRows, tokens), kNearBytes);
-          },
+          [&] { ReadX(linear.in * std::min(kProductRows, tokens)); },
           [&] {
             for (int64_t r = 0; r < largest.rows.count; r += kProductRows) {
               linear.product.Run(part_rows(r, x_, linear.in),
@@ -132,11 +130,7 @@ class Layer {
         [&] {
           Range rows = largest;
           while (rows.count > 0) {
-            const QueryPiece piece = TakePiece(tokens, &rows);
-            op.first_head = static_cast<int32_t>(piece.heads.first);
-            op.head_count = static_cast<int32_t>(piece.heads.count);
-            op.first_query = piece.queries.first;
-            op.query_count = piece.queries.count;
+            TakePiece(&rows, &op);
             static_cast<const Kernel<AttentionOp>&>(kernels_).run(
                 op, scratch_.data());
           }
@@ -158,9 +152,9 @@ class Layer {
          Product::Create(kernels_, weights, activation, &memory_).value()});
   }
 
-  // Reads other memory, then so much of x.
-  void ReadX(int64_t values, int64_t other_bytes) const {
-    sum_ = std::accumulate(other_.floats(), other_.floats() + other_bytes / 4,
+  // Reads other memory, then the first values of x.
+  void ReadX(int64_t values) const {
+    sum_ = std::accumulate(other_.floats(), other_.floats() + kNearBytes / 4,
                            0.0f) +
            std::accumulate(x_.floats(), x_.floats() + values, 0.0f);
   }

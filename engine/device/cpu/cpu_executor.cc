@@ -237,11 +237,7 @@ void CpuExecutor::Attend(const AttentionOp& op, int64_t begin, int64_t end,
     some.context = RowsOf(op.context, first, line.length);
     Range rows = QueriesBetween(line, begin - before, end - before);
     while (rows.count > 0) {
-      const QueryPiece piece = TakePiece(line.length, &rows);
-      some.first_head = static_cast<int32_t>(piece.heads.first);
-      some.head_count = static_cast<int32_t>(piece.heads.count);
-      some.first_query = piece.queries.first;
-      some.query_count = piece.queries.count;
+      TakePiece(&rows, &some);
       RunKernel(some, scratch.attention.data());
     }
     before += CostOf(line);

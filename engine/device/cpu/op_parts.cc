@@ -26,11 +26,10 @@ constexpr int64_t kQuartersOfSharing = 3;
 
 // Sizes of a slice: some tens of microseconds in fp32, short compared with how
 // far a thread falls behind, long compared with beginning it. Products: this
-// many rows times panels, of at most kSliceRows rows, which stay in L2 with a
+// many rows times panels, of at most kProductRows rows, which stay in L2 with a
 // panel. If a run prepares its rows, a slice has all panels of its part, so
 // that rows are prepared once. Attention: this cost.
 constexpr int64_t kSliceRowsTimesPanels = 128;
-constexpr int64_t kSliceRows = kProductRows;
 constexpr int64_t kPreparedRows = 64;
 constexpr int64_t kSliceCost = 32 << 10;
 constexpr int64_t kMostSlices = 16;
@@ -54,7 +53,7 @@ void AddSlices(const ProductSize& size, ProductGrid* grid) {
       rows * panels / kSliceRowsTimesPanels, 1, kMostSlices);
   const int64_t by_rows = size.prepare_quarters > 0
                               ? rows / kPreparedRows
-                              : DividedUp(rows, kSliceRows);
+                              : DividedUp(rows, kProductRows);
   grid->row_slices =
       static_cast<int32_t>(std::clamp<int64_t>(by_rows, 1, most));
   if (size.prepare_quarters > 0) return;
@@ -146,15 +145,16 @@ Range QueriesBetween(const QueryLine& line, int64_t begin, int64_t end) {
   return {first, NearestCut(line, end) - first};
 }
 
-QueryPiece TakePiece(int64_t length, Range* rows) {
-  const int64_t query = rows->first % length;
-  QueryPiece piece = {{rows->first / length, 1}, {query, length - query}};
-  if (query == 0)
-    piece.heads.count = std::max<int64_t>(1, rows->count / length);
-  piece.queries.count = std::min(piece.queries.count, rows->count);
-  const int64_t taken = piece.heads.count * piece.queries.count;
+void TakePiece(Range* rows, AttentionOp* op) {
+  const int64_t length = op->qkv.rows;
+  op->first_head = static_cast<int32_t>(rows->first / length);
+  op->first_query = rows->first % length;
+  op->head_count = 1;
+  if (op->first_query == 0 && rows->count > length)
+    op->head_count = static_cast<int32_t>(rows->count / length);
+  op->query_count = std::min(length - op->first_query, rows->count);
+  const int64_t taken = op->head_count * op->query_count;
   *rows = {rows->first + taken, rows->count - taken};
-  return piece;
 }
 
 }  // namespace cpu

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "engine/device/ops.h"
+
 namespace encoderd {
 namespace cpu {
 
@@ -77,15 +79,10 @@ int32_t QuerySlices(int64_t cost, int64_t head_cost);
 constexpr int64_t kQueryStep = 96;  // a multiple of attention_kernel.h's kGroup
 Range QueriesBetween(const QueryLine& line, int64_t begin, int64_t end);
 
-// What one run of the kernel computes: the same query rows of some heads.
-struct QueryPiece {
-  Range heads, queries;
-
-  bool operator==(const QueryPiece&) const = default;
-};
-// Takes the first piece off `rows`, which are not empty, of a line of heads of
-// `length`: what is left of a head, whole heads, or some of one.
-QueryPiece TakePiece(int64_t length, Range* rows);
+// Takes off `rows` of a line, which are not empty, what one run of the kernel
+// computes, the same query rows of some heads, and names them in `op`: what is
+// left of a head, whole heads, or some of one.
+void TakePiece(Range* rows, AttentionOp* op);
 
 }  // namespace cpu
 }  // namespace encoderd

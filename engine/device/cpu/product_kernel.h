@@ -208,14 +208,20 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
   }
 }
 
+// Of the panel that begins with `column`.
+ENCODERD_INLINE int64_t PanelVectors(const PackedWeights& weights,
+                                     int64_t column) {
+  const int64_t left = Vectors(weights.out - column);
+  return left < kWidestPanel ? left : kWidestPanel;
+}
+
 // At most `steps` words from word k on of a panel; none: nothing.
 template <typename E>
 inline Ahead PartAhead(const PackedWeights& weights, int64_t panel, int64_t k,
                        int64_t steps) {
   if (panel < 0) return {};
   const int64_t words = Words<E>(weights.in), column = panel * kProductColumns;
-  const int64_t left = Vectors(weights.out - column);
-  const int64_t width = (left < kWidestPanel ? left : kWidestPanel) * kLanes;
+  const int64_t width = PanelVectors(weights, column) * kLanes;
   const int64_t count = words - k < steps ? words - k : steps;
   const float* const at = weights.packed + column * words + k * width;
   return {reinterpret_cast<const char*>(at),
@@ -240,9 +246,8 @@ void Product(const PackedWeights& weights, const Matrix& x,
         from + k * kInWord, weights.in, x.rows, steps * kInWord, wide);
     for (int64_t p = 0; p < panels.count; ++p) {
       const int64_t column = (panels.first + p) * kProductColumns;
-      const int64_t left = Vectors(weights.out - column);
       Panel panel;
-      panel.vectors = left < kWidestPanel ? left : kWidestPanel;
+      panel.vectors = PanelVectors(weights, column);
       panel.columns = weights.out - column;
       panel.weights = weights.packed + column * words;
       panel.bias = weights.bias + column;

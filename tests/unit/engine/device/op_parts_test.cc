@@ -188,11 +188,12 @@ TEST(QueryLineTest, HasSlicesOfAHeadAtLeast) {
 
 // Each piece packs the keys and values of its head.
 TEST(QueryLineTest, SlicesOfWholeHeadsPackEachOnce) {
-  const QueryLine line = {12, 512};
+  AttentionOp op;
+  op.qkv.rows = 512;
   int64_t pieces = 0;
   for (int64_t slice = 0; slice < 12; ++slice) {
-    Range rows = PartOfLine(line, slice, 12);
-    for (; rows.count > 0; ++pieces) TakePiece(line.length, &rows);
+    Range rows = PartOfLine({12, 512}, slice, 12);
+    for (; rows.count > 0; ++pieces) TakePiece(&rows, &op);
   }
   EXPECT_EQ(pieces, 12);
 }
@@ -204,17 +205,26 @@ TEST(QueryLineTest, HasNoMorePartsThanPieces) {
   EXPECT_EQ(MostQueryParts(2, 3, 128), 8);
 }
 
+// Takes a piece of a sequence of 512 tokens.
+void ExpectPiece(Range* rows, const Range& heads, const Range& queries) {
+  AttentionOp op;
+  op.qkv.rows = 512;
+  TakePiece(rows, &op);
+  EXPECT_EQ((Range{op.first_head, op.head_count}), heads);
+  EXPECT_EQ((Range{op.first_query, op.query_count}), queries);
+}
+
 TEST(QueryPieceTest, TakesTheRestOfAHeadThenWholeOnesThenSome) {
   Range rows = {300, 512 - 300 + 2 * 512 + 96};
-  EXPECT_EQ(TakePiece(512, &rows), (QueryPiece{{0, 1}, {300, 212}}));
-  EXPECT_EQ(TakePiece(512, &rows), (QueryPiece{{1, 2}, {0, 512}}));
-  EXPECT_EQ(TakePiece(512, &rows), (QueryPiece{{3, 1}, {0, 96}}));
+  ExpectPiece(&rows, {0, 1}, {300, 212});
+  ExpectPiece(&rows, {1, 2}, {0, 512});
+  ExpectPiece(&rows, {3, 1}, {0, 96});
   EXPECT_EQ(rows.count, 0);
 }
 
 TEST(QueryPieceTest, TakesTheMiddleOfAHead) {
   Range rows = {512 + 96, 192};
-  EXPECT_EQ(TakePiece(512, &rows), (QueryPiece{{1, 1}, {96, 192}}));
+  ExpectPiece(&rows, {1, 1}, {96, 192});
   EXPECT_EQ(rows.count, 0);
 }
 

@@ -54,8 +54,17 @@ typedef uint16_t HAny
 // Minus zero is any value itself, plus zero is not (-0): this is no arithmetic.
 ENCODERD_INLINE F Splat(float value) { return value - F{}; }
 // With a NaN in b the answer is b: bounds come first, so that a NaN stays one.
+// So x86's instructions have it, too; compilers may take two for `?:`.
+#if defined(__AVX512F__)
+ENCODERD_INLINE F Max(F a, F b) { return _mm512_maskz_max_ps(0xffff, a, b); }
+ENCODERD_INLINE F Min(F a, F b) { return _mm512_maskz_min_ps(0xffff, a, b); }
+#elif defined(__AVX2__)
+ENCODERD_INLINE F Max(F a, F b) { return _mm256_max_ps(a, b); }
+ENCODERD_INLINE F Min(F a, F b) { return _mm256_min_ps(a, b); }
+#else
 ENCODERD_INLINE F Max(F a, F b) { return a > b ? a : b; }
 ENCODERD_INLINE F Min(F a, F b) { return a < b ? a : b; }
+#endif
 
 // Elements in memory: float as it is; bf16 as the upper half of a float,
 // rounded to nearest even. (io/half_floats.h has the host's conversion, which

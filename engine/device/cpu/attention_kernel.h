@@ -211,10 +211,10 @@ ENCODERD_INLINE float SoftmaxSeen(float* scores, KeyRange seen, int64_t vectors,
 // The softmax of a group's rows, in place, whose scores begin with those of
 // first_key; sums [rows].
 template <typename E>
-ENCODERD_INLINE void SoftmaxGroup(const Reach& reach, int64_t first,
-                                  int64_t rows, int64_t n, int64_t first_key,
-                                  int64_t vectors, float scale, float* scores,
-                                  int64_t stride, float* sums) {
+ENCODERD_NOINLINE void SoftmaxGroup(const Reach& reach, int64_t first,
+                                    int64_t rows, int64_t n, int64_t first_key,
+                                    int64_t vectors, float scale, float* scores,
+                                    int64_t stride, float* sums) {
   if (reach.left < 0 && reach.right < 0) {
     for (int64_t r = 0; r < rows; ++r, scores += stride) {
       sums[r] = SoftmaxRow<E>(scores, n, vectors, scale,

@@ -147,10 +147,10 @@ ENCODERD_INLINE void FinishWholeRow(const Function& function, const float* tile,
 // Rows r .. r + rows - 1 of y, of which the tile has the last sums; sums null:
 // there are no others.
 template <typename E>
-ENCODERD_INLINE void FinishRows(const PackedWeights& weights, const Matrix& x,
-                                const Panel& panel, int64_t r, int64_t rows,
-                                const float* tile, const float* sums,
-                                int64_t sums_stride, typename E::Element* y) {
+ENCODERD_NOINLINE void FinishRows(const PackedWeights& weights, const Matrix& x,
+                                  const Panel& panel, int64_t r, int64_t rows,
+                                  const float* tile, const float* sums,
+                                  int64_t sums_stride, typename E::Element* y) {
   const int64_t in = weights.in, out = weights.out;
   const auto* const from = static_cast<const typename E::Element*>(x.data);
   const bool whole = panel.last == nullptr && panel.columns >= kProductColumns;
@@ -166,6 +166,21 @@ ENCODERD_INLINE void FinishRows(const PackedWeights& weights, const Matrix& x,
       }
     }
   });
+}
+
+// Brings near what FinishRows writes: a store to a line that is far away holds
+// up those after it.
+template <typename Element>
+ENCODERD_INLINE void FetchRows(const Panel& panel, int64_t rows, int64_t out,
+                               const Element* y) {
+  constexpr int64_t kInLine =
+      Ahead::kLine / static_cast<int64_t>(sizeof(Element));
+  const int64_t columns =
+      panel.columns < kProductColumns ? panel.columns : kProductColumns;
+  for (int64_t t = 0; t < rows; ++t) {
+    for (int64_t at = 0; at < columns; at += kInLine)
+      __builtin_prefetch(y + t * out + at, 0, 2);
+  }
 }
 
 // One part of a panel with all rows: `steps` words from word k on; left_rows:
@@ -187,6 +202,7 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
                0,
                tile,
                kProductColumns};
+    if (ends) FetchRows(panel, rows, weights.out, y + r * weights.out);
     int64_t done = 0;
     do {
       dot.k = steps - done < kSumWords<E> ? steps - done : kSumWords<E>;

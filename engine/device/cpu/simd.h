@@ -20,6 +20,9 @@
 #endif
 
 #define ENCODERD_INLINE inline __attribute__((always_inline))
+// For a loop full of constants: inlined next to a block of accumulators, which
+// takes all registers, it would load each constant from memory every time.
+#define ENCODERD_NOINLINE __attribute__((noinline))
 
 namespace encoderd {
 namespace cpu {

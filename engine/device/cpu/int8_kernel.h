@@ -199,6 +199,25 @@ ENCODERD_INLINE void FinishInt8Row(const Function& function, const float* sum,
   }
 }
 
+// Rows of y from `to` on, of the panel that begins with `column`; their sums
+// and scales.
+template <typename E>
+ENCODERD_NOINLINE void FinishInt8Rows(const PackedWeights& weights,
+                                      const Int8Columns& columns,
+                                      int64_t column, int64_t rows,
+                                      const float* tile, const RowScale* scales,
+                                      typename E::Element* to) {
+  const int64_t left = weights.out - column;
+  const int64_t width = left < kInt8Panel ? left : kInt8Panel;
+  WithActivation<E>(weights.activation, [&](auto function) {
+    for (int64_t r = 0; r < rows; ++r) {
+      FinishInt8Row<E>(function, tile + r * kInt8Panel, scales[r],
+                       columns.scales + column, columns.sums + column,
+                       weights.bias + column, width, to + r * weights.out);
+    }
+  });
+}
+
 template <typename E>
 void Int8Product(const PackedWeights& weights, const Matrix& x,
                  const Panels& panels, const Matrix& y, void* scratch) {
@@ -213,7 +232,6 @@ void Int8Product(const PackedWeights& weights, const Matrix& x,
   const int64_t end = panels.first + panels.count;
   for (int64_t p = panels.first; p < end; ++p) {
     const int64_t column = p * kInt8Panel;
-    const int64_t width = out - column < kInt8Panel ? out - column : kInt8Panel;
     const auto* panel =
         reinterpret_cast<const float*>(columns.codes + column * steps * 4);
     Ahead ahead;
@@ -229,14 +247,9 @@ void Int8Product(const PackedWeights& weights, const Matrix& x,
           {reinterpret_cast<const char*>(codes + r0 * bytes), bytes, panel,
            steps, tile, kInt8Panel},
           &ahead);
-      auto* to = static_cast<typename E::Element*>(y.data) + r0 * out + column;
-      WithActivation<E>(weights.activation, [&](auto function) {
-        for (int64_t r = 0; r < rows; ++r) {
-          FinishInt8Row<E>(function, tile + r * kInt8Panel, scales[r0 + r],
-                           columns.scales + column, columns.sums + column,
-                           weights.bias + column, width, to + r * out);
-        }
-      });
+      FinishInt8Rows<E>(
+          weights, columns, column, rows, tile, scales + r0,
+          static_cast<typename E::Element*>(y.data) + r0 * out + column);
     }
   }
 }

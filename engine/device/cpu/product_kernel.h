@@ -153,7 +153,7 @@ ENCODERD_NOINLINE void FinishRows(const PackedWeights& weights, const Matrix& x,
                                   int64_t sums_stride, typename E::Element* y) {
   const int64_t in = weights.in, out = weights.out;
   const auto* const from = static_cast<const typename E::Element*>(x.data);
-  const bool whole = panel.last == nullptr && panel.columns >= kProductColumns;
+  const bool whole = panel.last == nullptr && panel.columns == kProductColumns;
   WithActivation<E>(weights.activation, [&](auto function) {
     for (int64_t t = r; t < r + rows; ++t, tile += kProductColumns) {
       const float* const others =
@@ -168,18 +168,16 @@ ENCODERD_NOINLINE void FinishRows(const PackedWeights& weights, const Matrix& x,
   });
 }
 
-// Brings near what FinishRows writes: a store to a line that is far away holds
-// up those after it.
+// Brings near what FinishRows writes: on x86, stores wait for each other, so
+// one to a line that is far away holds up those after it.
 template <typename Element>
-ENCODERD_INLINE void FetchRows(const Panel& panel, int64_t rows, int64_t out,
-                               const Element* y) {
+ENCODERD_INLINE void FetchOutput(const Panel& panel, int64_t rows, int64_t out,
+                                 const Element* y) {
   constexpr int64_t kInLine =
       Ahead::kLine / static_cast<int64_t>(sizeof(Element));
-  const int64_t columns =
-      panel.columns < kProductColumns ? panel.columns : kProductColumns;
   for (int64_t t = 0; t < rows; ++t) {
-    for (int64_t at = 0; at < columns; at += kInLine)
-      __builtin_prefetch(y + t * out + at, 0, 2);
+    for (int64_t at = 0; at < panel.columns; at += kInLine)
+      __builtin_prefetch(y + t * out + at, 1, 2);
   }
 }
 
@@ -202,7 +200,7 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
                0,
                tile,
                kProductColumns};
-    if (ends) FetchRows(panel, rows, weights.out, y + r * weights.out);
+    if (ends) FetchOutput(panel, rows, weights.out, y + r * weights.out);
     int64_t done = 0;
     do {
       dot.k = steps - done < kSumWords<E> ? steps - done : kSumWords<E>;
@@ -225,10 +223,14 @@ inline void MultiplyPart(const PackedWeights& weights, const Matrix& x,
 }
 
 // Of the panel that begins with `column`.
+ENCODERD_INLINE int64_t PanelColumns(const PackedWeights& weights,
+                                     int64_t column) {
+  const int64_t left = weights.out - column;
+  return left < kProductColumns ? left : kProductColumns;
+}
 ENCODERD_INLINE int64_t PanelVectors(const PackedWeights& weights,
                                      int64_t column) {
-  const int64_t left = Vectors(weights.out - column);
-  return left < kWidestPanel ? left : kWidestPanel;
+  return Vectors(PanelColumns(weights, column));
 }
 
 // At most `steps` words from word k on of a panel; none: nothing.
@@ -264,7 +266,7 @@ void Product(const PackedWeights& weights, const Matrix& x,
       const int64_t column = (panels.first + p) * kProductColumns;
       Panel panel;
       panel.vectors = PanelVectors(weights, column);
-      panel.columns = weights.out - column;
+      panel.columns = PanelColumns(weights, column);
       panel.weights = weights.packed + column * words;
       panel.bias = weights.bias + column;
       const int64_t width = panel.vectors * kLanes;

@@ -20,8 +20,9 @@
 #endif
 
 #define ENCODERD_INLINE inline __attribute__((always_inline))
-// For a loop full of constants: inlined next to a block of accumulators, which
-// takes all registers, it would load each constant from memory every time.
+// Of templates, for loops full of constants: inlined next to a block of
+// accumulators, which takes all registers, they may load each constant from
+// memory every time.
 #define ENCODERD_NOINLINE __attribute__((noinline))
 
 namespace encoderd {
@@ -57,13 +58,18 @@ typedef uint16_t HAny
 // Minus zero is any value itself, plus zero is not (-0): this is no arithmetic.
 ENCODERD_INLINE F Splat(float value) { return value - F{}; }
 // With a NaN in b the answer is b: bounds come first, so that a NaN stays one.
-// So x86's instructions have it, too; compilers may take two for `?:`.
+// x86's instructions do the same; of `?:` gcc makes a comparison and a blend
+// where a or b is a constant. (maskz: gcc 12 warns of the plain ones, whose
+// other operand its headers leave undefined.)
 #if defined(__AVX512F__)
 ENCODERD_INLINE F Max(F a, F b) { return _mm512_maskz_max_ps(0xffff, a, b); }
 ENCODERD_INLINE F Min(F a, F b) { return _mm512_maskz_min_ps(0xffff, a, b); }
 #elif defined(__AVX2__)
 ENCODERD_INLINE F Max(F a, F b) { return _mm256_max_ps(a, b); }
 ENCODERD_INLINE F Min(F a, F b) { return _mm256_min_ps(a, b); }
+#elif defined(__SSE2__)
+ENCODERD_INLINE F Max(F a, F b) { return _mm_max_ps(a, b); }
+ENCODERD_INLINE F Min(F a, F b) { return _mm_min_ps(a, b); }
 #else
 ENCODERD_INLINE F Max(F a, F b) { return a > b ? a : b; }
 ENCODERD_INLINE F Min(F a, F b) { return a < b ? a : b; }

@@ -131,9 +131,8 @@ void TileProduct(const PackedWeights& weights, const Matrix& x,
     Panel panel = {};
     panel.weights = weights.packed + column * words;
     panel.bias = weights.bias + column;
-    panel.columns = out - column;
-    panel.vectors =
-        Vectors(panel.columns < kTileColumns ? panel.columns : kTileColumns);
+    panel.columns = out - column < kTileColumns ? out - column : kTileColumns;
+    panel.vectors = Vectors(panel.columns);
     for (int64_t r = 0; r < x.rows; r += kTilesRows) {
       const int64_t rows = x.rows - r < kTilesRows ? x.rows - r : kTilesRows;
       if (rows != configured) {

@@ -102,7 +102,13 @@ if [[ ! -f build/release/build.ninja ]]; then
     fi
   fi
   read -ra more <<< "${ENCODERD_CMAKE_FLAGS-}"
-  cmake --preset release "${flags[@]}" "${more[@]}" > /dev/null
+  configured=$(cmake --preset release "${flags[@]}" "${more[@]}")
+  if [[ ${flags[0]} != -DENCODERD_CUDA=OFF &&
+    $configured == *"not built (ENCODERD_CUDA=AUTO)"* ]]; then
+    echo "   for the CPU, although there is a GPU: nvcc or cuBLAS's headers are" \
+      "missing; to use the GPU, install CUDA's toolkit, delete build/release" \
+      "and start again"
+  fi
 fi
 # A terminal gets ninja's own status line, a log one line per tenth.
 if [[ -t 1 ]]; then

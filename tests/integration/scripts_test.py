@@ -281,12 +281,14 @@ class ScriptsTest(unittest.TestCase):
         self.assertRegex(done.stdout, r"\n   packages: \d+ s\n")
         self.assertRegex(done.stdout, r"\n-- build \(usually .+\)\n")
 
-    def run_once(self, server, health):
+    def run_once(self, server, health, cmake=None):
         """--once in a copy of the project where nothing is built or fetched,
-        with the given stand-ins for encoderd and encoderctl health."""
+        with the given stand-ins for encoderd and encoderctl health; cmake:
+        where there is a GPU and nothing is configured yet."""
         root = self.folder / "project"
         (root / "build/release/bin").mkdir(parents=True)
-        (root / "build/release/build.ninja").touch()
+        if cmake is None:
+            (root / "build/release/build.ninja").touch()
         (root / "deploy").mkdir()
         for name in ("quickstart.sh", "build-progress.sh"):
             shutil.copy(ROOT / "deploy" / name, root / "deploy")
@@ -300,8 +302,8 @@ class ScriptsTest(unittest.TestCase):
             (root / name).write_text(f"#!/bin/bash\n{text}\n",
                                      encoding="utf-8")
             (root / name).chmod(0o755)
-        self.stand_in("cmake", "true")
-        self.stand_in("nvidia-smi", "exit 1")
+        self.stand_in("cmake", cmake or "true")
+        self.stand_in("nvidia-smi", "exit 1" if cmake is None else "echo 8.0")
         return root, subprocess.run(
             [root / "deploy/quickstart.sh", "--once"], text=True, timeout=60,
             stdin=subprocess.DEVNULL, capture_output=True, check=False,
@@ -320,6 +322,18 @@ class ScriptsTest(unittest.TestCase):
         self.assertEqual(log, "serving\nwarning\n")
         self.assertTrue(done.stdout.endswith(
             "\n-- done; to keep a server running: deploy/quickstart.sh\n"))
+
+    def test_quickstart_says_so_when_it_builds_without_the_gpu(self):
+        for built, said in (("not built (ENCODERD_CUDA=AUTO)", True),
+                            ("not built (ENCODERD_CUDA=OFF)", False),
+                            ("13.0.88, architectures native", False)):
+            with self.subTest(built):
+                _, done = self.run_once("exec sleep 60", "exit",
+                                        cmake=f"echo '-- CUDA engine: {built}'")
+                shutil.rmtree(self.folder / "project")
+                self.assertEqual((0, ""), (done.returncode, done.stderr))
+                self.assertEqual(said, "although there is a GPU: nvcc or "
+                                       "cuBLAS's headers" in done.stdout)
 
     def test_quickstart_once_shows_the_log_of_a_server_that_fails(self):
         _, done = self.run_once("echo no such model >&2; exit 1", "exit 1")

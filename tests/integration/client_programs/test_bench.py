@@ -7,6 +7,7 @@ import time
 
 import pytest
 from conftest import PROGRAMS, encoderctl
+from python_service import Model, serve
 
 
 def test_ctrl_c_ends_it_with_what_was_measured_so_far(own_fake):
@@ -46,3 +47,16 @@ def test_a_text_that_is_too_long_ends_the_bench_with_its_reason(server):
     assert done.stdout == ""
     assert "has 602 tokens; this model takes at most 256" in done.stderr
     assert "--truncate=end" in done.stderr
+
+
+def test_two_that_measure_one_server_send_different_texts():
+    with serve(Model()) as service:
+        for _ in range(2):
+            done = encoderctl(service.target, "bench", "--words=20",
+                              "--batch_size=50", "--concurrency=1",
+                              "--count=4", "--warm_up=0s", "--duration=5m")
+            assert done.returncode == 0, done.stderr
+    texts = [value.text for request in service.requests
+             for value in request.inputs]
+    assert len(texts) >= 400
+    assert len(set(texts)) == len(texts)

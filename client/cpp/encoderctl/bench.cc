@@ -1,10 +1,9 @@
 // encoderctl bench
-#include <unistd.h>
-
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -41,14 +40,14 @@ struct Choices {
 
 // Common English words, one token each in most vocabularies; no two texts of
 // some length alike, because a server computes equal texts of a batch once.
-// Nor do processes that measure one server together send the same.
+// Another process, which may measure the same server, makes up others.
 std::vector<std::string> MakeTexts(int words) {
   constexpr const char* kWords[] = {
       "time",  "people", "water", "world", "music", "house", "river", "light",
       "money", "night",  "woman", "child", "paper", "group", "party", "story"};
   std::vector<std::string> texts;
   int64_t bytes = 0;
-  auto state = static_cast<uint32_t>(getpid());  // of a linear generator
+  uint32_t state = std::random_device()();  // of a linear generator
   while (texts.size() < kSyntheticTexts && bytes < kMostBytes) {
     std::string& text = texts.emplace_back();
     for (int i = 0; i < words; ++i) {

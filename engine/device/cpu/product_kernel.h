@@ -228,10 +228,6 @@ ENCODERD_INLINE int64_t PanelColumns(const PackedWeights& weights,
   const int64_t left = weights.out - column;
   return left < kProductColumns ? left : kProductColumns;
 }
-ENCODERD_INLINE int64_t PanelVectors(const PackedWeights& weights,
-                                     int64_t column) {
-  return Vectors(PanelColumns(weights, column));
-}
 
 // At most `steps` words from word k on of a panel; none: nothing.
 template <typename E>
@@ -239,7 +235,7 @@ inline Ahead PartAhead(const PackedWeights& weights, int64_t panel, int64_t k,
                        int64_t steps) {
   if (panel < 0) return {};
   const int64_t words = Words<E>(weights.in), column = panel * kProductColumns;
-  const int64_t width = PanelVectors(weights, column) * kLanes;
+  const int64_t width = Vectors(PanelColumns(weights, column)) * kLanes;
   const int64_t count = words - k < steps ? words - k : steps;
   const float* const at = weights.packed + column * words + k * width;
   return {reinterpret_cast<const char*>(at),
@@ -265,8 +261,8 @@ void Product(const PackedWeights& weights, const Matrix& x,
     for (int64_t p = 0; p < panels.count; ++p) {
       const int64_t column = (panels.first + p) * kProductColumns;
       Panel panel;
-      panel.vectors = PanelVectors(weights, column);
       panel.columns = PanelColumns(weights, column);
+      panel.vectors = Vectors(panel.columns);
       panel.weights = weights.packed + column * words;
       panel.bias = weights.bias + column;
       const int64_t width = panel.vectors * kLanes;

@@ -281,14 +281,12 @@ class ScriptsTest(unittest.TestCase):
         self.assertRegex(done.stdout, r"\n   packages: \d+ s\n")
         self.assertRegex(done.stdout, r"\n-- build \(usually .+\)\n")
 
-    def run_once(self, server, health, cmake=None):
-        """--once in a copy of the project where nothing is built or fetched,
-        with the given stand-ins for encoderd and encoderctl health; cmake:
-        where there is a GPU and nothing is configured yet."""
+    def copy_project(self, server, health):
+        """A copy of the project where nothing is built or fetched, with the
+        given stand-ins for encoderd and encoderctl health."""
         root = self.folder / "project"
         (root / "build/release/bin").mkdir(parents=True)
-        if cmake is None:
-            (root / "build/release/build.ninja").touch()
+        (root / "build/release/build.ninja").touch()
         (root / "deploy").mkdir()
         for name in ("quickstart.sh", "build-progress.sh"):
             shutil.copy(ROOT / "deploy" / name, root / "deploy")
@@ -302,18 +300,22 @@ class ScriptsTest(unittest.TestCase):
             (root / name).write_text(f"#!/bin/bash\n{text}\n",
                                      encoding="utf-8")
             (root / name).chmod(0o755)
-        self.stand_in("cmake", cmake or "true")
-        self.stand_in("nvidia-smi", "exit 1" if cmake is None else "echo 8.0")
-        return root, subprocess.run(
+        self.stand_in("cmake", "true")
+        self.stand_in("nvidia-smi", "exit 1")
+        return root
+
+    def run_once(self, root):
+        return subprocess.run(
             [root / "deploy/quickstart.sh", "--once"], text=True, timeout=60,
             stdin=subprocess.DEVNULL, capture_output=True, check=False,
             env=dict(os.environ,
                      PATH=f"{self.folder}/path:{os.environ['PATH']}"))
 
     def test_quickstart_once_keeps_the_log_of_the_server_apart(self):
-        root, done = self.run_once(
+        root = self.copy_project(
             "echo serving; echo warning >&2; exec sleep 60",
             "grep -q warning build/release/quickstart.log; exit")
+        done = self.run_once(root)
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         self.assertIn("\nlog: build/release/quickstart.log\n", done.stdout)
         self.assertIn("\ntable\n", done.stdout)
@@ -324,19 +326,24 @@ class ScriptsTest(unittest.TestCase):
             "\n-- done; to keep a server running: deploy/quickstart.sh\n"))
 
     def test_quickstart_says_so_when_it_builds_without_the_gpu(self):
-        for built, said in (("not built (ENCODERD_CUDA=AUTO)", True),
-                            ("not built (ENCODERD_CUDA=OFF)", False),
-                            ("13.0.88, architectures native", False)):
-            with self.subTest(built):
-                _, done = self.run_once("exec sleep 60", "exit",
-                                        cmake=f"echo '-- CUDA engine: {built}'")
-                shutil.rmtree(self.folder / "project")
+        root = self.copy_project("exec sleep 60", "exit")
+        (root / "build/release/build.ninja").unlink()
+        for gpu, built, said in (
+                ("echo 8.0", "not built (ENCODERD_CUDA=AUTO)", True),
+                ("echo 8.0", "not built (ENCODERD_CUDA=OFF)", False),
+                ("echo 8.0", "13.0.88, architectures native", False),
+                ("exit 1", "not built (ENCODERD_CUDA=AUTO)", False)):
+            with self.subTest(gpu=gpu, built=built):
+                self.stand_in("nvidia-smi", gpu)
+                self.stand_in("cmake", f"echo '-- CUDA engine: {built}'")
+                done = self.run_once(root)
                 self.assertEqual((0, ""), (done.returncode, done.stderr))
                 self.assertEqual(said, "although there is a GPU: nvcc or "
                                        "cuBLAS's headers" in done.stdout)
 
     def test_quickstart_once_shows_the_log_of_a_server_that_fails(self):
-        _, done = self.run_once("echo no such model >&2; exit 1", "exit 1")
+        done = self.run_once(
+            self.copy_project("echo no such model >&2; exit 1", "exit 1"))
         self.assertEqual(1, done.returncode)
         self.assertIn("no such model\n", done.stderr)
         self.assertIn("the server failed to start; its log is above",

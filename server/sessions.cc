@@ -50,14 +50,12 @@ absl::Status WarmUp(const ModelInfo& info, Session* session) {
   return absl::OkStatus();
 }
 
-absl::Status AddWarmSessions(const Model& model, const SessionOptions& options,
-                             int32_t count,
-                             std::vector<std::unique_ptr<Session>>* sessions) {
+absl::Status AddSessions(const Model& model, const SessionOptions& options,
+                         int32_t count,
+                         std::vector<std::unique_ptr<Session>>* sessions) {
   for (int32_t i = 0; i < count; ++i) {
     auto session = model.NewSession(options);
     if (!session.ok()) return OfDevice(session.status());
-    const absl::Status warm = WarmUp(model.info(), session->get());
-    if (!warm.ok()) return warm;
     sessions->push_back(*std::move(session));
   }
   return absl::OkStatus();
@@ -78,9 +76,15 @@ absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
   SessionOptions options;
   options.max_batch_tokens = config.max_batch_tokens;
   ServingSessions serving;
-  absl::Status status =
-      AddWarmSessions(model, options, count, &serving.sessions);
+  absl::Status status = AddSessions(model, options, count, &serving.sessions);
   if (!status.ok()) return status;
+  for (const std::unique_ptr<Session>& session : serving.sessions) {
+    status = WarmUp(info, session.get());
+    if (!status.ok()) return status;
+    // What a pass on its caller's thread touches first, the weights, all
+    // Sessions share: a pass of each would cost a start on many cores seconds.
+    if (info.pauses) break;
+  }
   if (!info.pauses) return serving;
   SessionOptions small;
   small.max_batch_tokens = std::clamp<int64_t>(
@@ -88,7 +92,7 @@ absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
       kMostSmallTokens);
   small.max_len = static_cast<int32_t>(small.max_batch_tokens);
   small.in_pauses = true;
-  status = AddWarmSessions(model, small, count, &serving.pause_sessions);
+  status = AddSessions(model, small, count, &serving.pause_sessions);
   if (!status.ok()) return status;
   return serving;
 }

@@ -1,4 +1,4 @@
-// The Sessions that compute a model's batches, warmed up.
+// The Sessions that compute a model's batches.
 #ifndef ENCODERD_SERVER_SESSIONS_H_
 #define ENCODERD_SERVER_SESSIONS_H_
 
@@ -16,8 +16,9 @@ struct ServingSessions {
   std::vector<std::unique_ptr<Session>> pause_sessions;  // see Pipeline
 };
 
-// Warmed up. INVALID_ARGUMENT: fewer threads than the device needs. DATA_LOSS:
-// the warm-up computes values that are not finite.
+// Warmed up: a test pass by each, or by one where all of them share what it
+// touches (ModelInfo::pauses). INVALID_ARGUMENT: fewer threads than the device
+// needs. DATA_LOSS: the test pass computes values that are not finite.
 absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
                                             const Model& model);
 

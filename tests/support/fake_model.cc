@@ -51,6 +51,7 @@ FakeModel::FakeModel(const FakeModelOptions& options)
   info_.tokenizer = tokenizer_.algorithm();
   info_.preferred_sessions = options.sessions;
   info_.least_sessions = options.least_sessions;
+  info_.pauses = options.pauses;
   info_.parameters = CountParameters(config);
   position_rows_ = SinusoidalPositions()
                        .Rows(options.positions, options.hidden_size, nullptr)

@@ -23,6 +23,7 @@ struct FakeModelOptions {
   int64_t max_batch_tokens = 2048;
   int32_t sessions = 1;
   int32_t least_sessions = 1;
+  bool pauses = false;
   bool hashing = true;        // false: values are 0 and nothing is logged, for
                               // benchmarks
   absl::Duration load_time;   // Load sleeps so long

@@ -20,8 +20,8 @@ class Preparer {
       : device_(device), config_(config) {}
 
   std::unique_ptr<DeviceLinear> Linear(
-      LinearWeights weights, Activation activation = Activation::kNone) {
-    return Take(device_->PrepareLinear(std::move(weights), activation));
+      const LinearWeights& weights, Activation activation = Activation::kNone) {
+    return Take(device_->PrepareLinear(weights, activation));
   }
   // Null: there is none.
   std::unique_ptr<DeviceNorm> Norm(NormWeights weights) {
@@ -36,7 +36,7 @@ class Preparer {
     layers->embeddings = Take(device_->PrepareEmbeddings(
         std::move(weights.embeddings), config_.layer_norm_eps));
     if (weights.projection.weight.rows > 0)
-      layers->projection = Linear(std::move(weights.projection));
+      layers->projection = Linear(weights.projection);
     if (config_.attention_bias) {
       layers->attention_bias =
           Take(device_->PrepareAttentionBias(config_.position_scheme->Biases(
@@ -53,7 +53,9 @@ class Preparer {
     layers->final_norm = Norm(std::move(weights.final_norm));
   }
 
-  EncoderLayer Layer(LayerWeights weights) {
+  // Leaves the memory of its matrices to `read`.
+  EncoderLayer Layer(LayerWeights* read) {
+    LayerWeights& weights = *read;
     // This one alone: why is in device/cuda/README.
     weights.feed_forward_in.bears_8_bits = true;
     // All of them: figures are in device/cpu/README.
@@ -65,13 +67,13 @@ class Preparer {
     weights.attention_output.residual_follows = true;
     weights.feed_forward_out.residual_follows = true;
     EncoderLayer layer;
-    layer.qkv = Linear(std::move(weights.qkv));
-    layer.attention_output = Linear(std::move(weights.attention_output));
+    layer.qkv = Linear(weights.qkv);
+    layer.attention_output = Linear(weights.attention_output);
     layer.attention_norm = Norm(std::move(weights.attention_norm));
     layer.feed_forward_in =
-        Linear(std::move(weights.feed_forward_in),
+        Linear(weights.feed_forward_in,
                config_.gated ? Activation::kNone : config_.hidden_act);
-    layer.feed_forward_out = Linear(std::move(weights.feed_forward_out));
+    layer.feed_forward_out = Linear(weights.feed_forward_out);
     layer.feed_forward_norm = Norm(std::move(weights.feed_forward_norm));
     return layer;
   }
@@ -156,10 +158,11 @@ absl::StatusOr<std::unique_ptr<const Encoder>> Encoder::Build(
         RotationRows(first.theta, first.dims, config.limits().position_rows);
   }
   prepare.Outer(*std::move(outer), &layers);
+  LayerWeights weights;
   for (int32_t l = 0; l < config.distinct_layers(); ++l) {
-    absl::StatusOr<LayerWeights> weights = source->ReadLayer(l);
-    if (!weights.ok()) return weights.status();
-    layers.layers.push_back(prepare.Layer(*std::move(weights)));
+    const absl::Status read = source->ReadLayer(l, &weights);
+    if (!read.ok()) return read;
+    layers.layers.push_back(prepare.Layer(&weights));
     if (!prepare.status().ok()) return prepare.status();
   }
   const absl::Status ordered = OrderLayers(config, &layers);

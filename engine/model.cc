@@ -117,6 +117,12 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   Append(config->notes, &info);
   info.parameters = CountParameters(*config);
 
+  absl::StatusOr<std::unique_ptr<CheckpointReader>> checkpoint =
+      CheckpointReader::Open(folder, *config);
+  if (!checkpoint.ok()) return checkpoint.status();
+  // What takes longest begins first.
+  DigestThread digest_of_weights(checkpoint->get());
+
   absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =
       Tokenizer::Load(JoinName(folder, config->transformer_folder));
   if (!tokenizer.ok()) return tokenizer.status();
@@ -124,12 +130,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   if (!status.ok()) return status;
   info.tokenizer = (*tokenizer)->algorithm();
   Append((*tokenizer)->notes(), &info);
-
-  absl::StatusOr<std::unique_ptr<CheckpointReader>> checkpoint =
-      CheckpointReader::Open(folder, *config);
-  if (!checkpoint.ok()) return checkpoint.status();
   Append((*checkpoint)->notes(), &info);
-  DigestThread digest_of_weights(checkpoint->get());
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(
       options.device, options.dtype, options.tuning_folder, options.products);
   if (!device.ok()) return device.status();

@@ -200,6 +200,7 @@ absl::Status CheckpointReader::Read(Role role, int32_t layer,
                                     HostMatrix* weight,
                                     std::vector<float>* bias) const {
   std::vector<const CheckpointModule*> parts;
+  weight->rows = weight->cols = 0;
   for (const CheckpointModule& module : modules_) {
     if (module.row->role != role || module.layer != layer) continue;
     parts.push_back(&module);
@@ -207,7 +208,7 @@ absl::Status CheckpointReader::Read(Role role, int32_t layer,
     weight->cols = module.in;
   }
   weight->data.resize(weight->rows * weight->cols);
-  if (bias != nullptr) bias->resize(weight->rows);
+  if (bias != nullptr) bias->assign(weight->rows, 0.0f);
   int64_t row = 0;
   absl::Status status;
   for (const CheckpointModule* part : parts) {
@@ -229,6 +230,7 @@ absl::Status CheckpointReader::Read(Role role, int32_t layer,
 absl::Status CheckpointReader::Read(Role role, int32_t layer,
                                     NormWeights* norm) const {
   HostMatrix gain;  // [cols,1]
+  gain.data = std::move(norm->gain);
   const absl::Status status = Read(role, layer, &gain, &norm->bias);
   norm->gain = std::move(gain.data);
   return status;
@@ -271,21 +273,20 @@ absl::StatusOr<OuterWeights> CheckpointReader::ReadOuter() {
   return weights;
 }
 
-absl::StatusOr<LayerWeights> CheckpointReader::ReadLayer(int32_t layer) {
+absl::Status CheckpointReader::ReadLayer(int32_t layer, LayerWeights* weights) {
   if (layer < 0 || layer >= config_.distinct_layers()) {
     return absl::InternalError(absl::StrCat(
         "layer ", layer, " of a model with ", config_.distinct_layers()));
   }
-  LayerWeights weights;
-  absl::Status status = Read(Role::kQkv, layer, &weights.qkv);
-  status.Update(Read(Role::kAttentionOutput, layer, &weights.attention_output));
-  status.Update(Read(Role::kAttentionNorm, layer, &weights.attention_norm));
-  status.Update(Read(Role::kFeedForwardIn, layer, &weights.feed_forward_in));
-  status.Update(Read(Role::kFeedForwardOut, layer, &weights.feed_forward_out));
+  absl::Status status = Read(Role::kQkv, layer, &weights->qkv);
   status.Update(
-      Read(Role::kFeedForwardNorm, layer, &weights.feed_forward_norm));
-  if (!status.ok()) return status;
-  return weights;
+      Read(Role::kAttentionOutput, layer, &weights->attention_output));
+  status.Update(Read(Role::kAttentionNorm, layer, &weights->attention_norm));
+  status.Update(Read(Role::kFeedForwardIn, layer, &weights->feed_forward_in));
+  status.Update(Read(Role::kFeedForwardOut, layer, &weights->feed_forward_out));
+  status.Update(
+      Read(Role::kFeedForwardNorm, layer, &weights->feed_forward_norm));
+  return status;
 }
 
 }  // namespace encoderd

@@ -34,7 +34,7 @@ class CheckpointReader : public WeightSource {
       const std::string& folder, const ModelConfig& config);
 
   absl::StatusOr<OuterWeights> ReadOuter() override;
-  absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) override;
+  absl::Status ReadLayer(int32_t layer, LayerWeights* weights) override;
 
   // For the log: tensors that the encoder does not use and that are not read.
   const std::vector<std::string>& notes() const { return notes_; }
@@ -64,7 +64,7 @@ class CheckpointReader : public WeightSource {
   absl::Status ReadInto(const CheckpointModule& module, const char* kind,
                         float* out) const;
   // The rows of a role, one below the other, and their biases; empty where the
-  // model has none.
+  // model has none. Replaces what is there, as ReadLayer does.
   absl::Status Read(Role role, int32_t layer, HostMatrix* weight,
                     std::vector<float>* bias) const;
   absl::Status Read(Role role, int32_t layer, LinearWeights* linear) const {

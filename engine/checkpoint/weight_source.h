@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/device/weights.h"
 
@@ -35,8 +36,10 @@ class WeightSource {
   // and index are named).
   virtual absl::StatusOr<OuterWeights> ReadOuter() = 0;
   // layer: 0 to ModelConfig::distinct_layers() - 1. One at a time, so that
-  // loading never holds the whole checkpoint twice.
-  virtual absl::StatusOr<LayerWeights> ReadLayer(int32_t layer) = 0;
+  // loading never holds the whole checkpoint twice. Replaces what `weights`
+  // has, in the same memory where that is large enough: fresh pages would cost
+  // more than reading into them. After an error its values mean nothing.
+  virtual absl::Status ReadLayer(int32_t layer, LayerWeights* weights) = 0;
 };
 
 }  // namespace encoderd

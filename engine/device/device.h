@@ -156,7 +156,7 @@ class Device {
     return absl::OkStatus();
   }
   virtual absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
-      LinearWeights weights, Activation activation) = 0;
+      const LinearWeights& weights, Activation activation) = 0;
   virtual absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(
       NormWeights weights, float eps) = 0;
   virtual absl::StatusOr<std::unique_ptr<DeviceEmbeddings>> PrepareEmbeddings(

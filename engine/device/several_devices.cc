@@ -65,7 +65,7 @@ class SeveralDevices : public Device {
     return absl::OkStatus();
   }
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
-      LinearWeights weights, Activation activation) override {
+      const LinearWeights& weights, Activation activation) override {
     return Prepare<DeviceLinear>([&](Device* device) {
       return device->PrepareLinear(weights, activation);
     });

@@ -31,8 +31,8 @@ class ForwardingDevice : public Device {
     return device_->ExpectModel(sizes, weights);
   }
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
-      LinearWeights weights, Activation activation) override {
-    return device_->PrepareLinear(std::move(weights), activation);
+      const LinearWeights& weights, Activation activation) override {
+    return device_->PrepareLinear(weights, activation);
   }
   absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights weights,
                                                           float eps) override {

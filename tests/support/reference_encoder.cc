@@ -30,8 +30,10 @@ ReferenceEncoder::ReferenceEncoder(const ModelConfig& config,
       token_(outer_.embeddings.token.Widened()),
       position_(outer_.embeddings.position.Widened()),
       segment_(outer_.embeddings.segment.Widened()) {
-  for (int32_t l = 0; l < config.distinct_layers(); ++l)
-    layers_.push_back(*source->ReadLayer(l));
+  layers_.resize(config.distinct_layers());
+  for (int32_t l = 0; l < config.distinct_layers(); ++l) {
+    if (!source->ReadLayer(l, &layers_[l]).ok()) std::abort();
+  }
 }
 
 ReferenceEncoder::Rows ReferenceEncoder::Rounded(Rows rows,

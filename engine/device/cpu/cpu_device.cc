@@ -86,7 +86,7 @@ class CpuDevice : public Device {
   }
 
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
-      LinearWeights weights, Activation activation) override {
+      const LinearWeights& weights, Activation activation) override {
     const ProductKernels& kernels =
         int8_ != nullptr && weights.allow_int8 ? *int8_ : products_;
     absl::StatusOr<Product> product =

@@ -29,7 +29,8 @@ class DigestThreadTest : public testing::Test {
 TEST_F(DigestThreadTest, GivesTheDigestWhileTheWeightsAreRead) {
   DigestThread digest(reader_.get());
   EXPECT_THAT(reader_->ReadOuter(), IsOk());
-  EXPECT_THAT(reader_->ReadLayer(0), IsOk());
+  LayerWeights layer;
+  EXPECT_THAT(reader_->ReadLayer(0, &layer), IsOk());
   EXPECT_EQ(digest.Wait().value(), reader_->Sha256().value());
 }
 

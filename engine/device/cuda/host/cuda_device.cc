@@ -89,7 +89,7 @@ class CudaDevice : public Device {
   }
 
   absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
-      LinearWeights weights, Activation activation) override;
+      const LinearWeights& weights, Activation activation) override;
   absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(NormWeights weights,
                                                           float eps) override {
     auto norm = absl::make_unique<CudaNorm>();
@@ -264,7 +264,7 @@ void ActivateApart(Activation activation, CudaLinear* linear,
 }
 
 absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
-    LinearWeights weights, Activation activation) {
+    const LinearWeights& weights, Activation activation) {
   auto linear = absl::make_unique<CudaLinear>();
   ProductArgs args;
   args.element = dtype();

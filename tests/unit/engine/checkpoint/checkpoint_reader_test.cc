@@ -27,6 +27,14 @@ using testing::Not;
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
 
+absl::StatusOr<LayerWeights> ReadLayer(CheckpointReader* reader,
+                                       int32_t layer) {
+  LayerWeights weights;
+  const absl::Status status = reader->ReadLayer(layer, &weights);
+  if (!status.ok()) return status;
+  return weights;
+}
+
 class WeightsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -83,7 +91,7 @@ TEST_F(WeightsTest, ReadsTablesAndLayersByRole) {
   EXPECT_EQ(embeddings->segment.rows, 1);
   EXPECT_EQ(embeddings->norm.gain, Floats("embeddings.LayerNorm.weight"));
   EXPECT_EQ(embeddings->norm.bias, Floats("embeddings.LayerNorm.bias"));
-  const auto layer = (*reader)->ReadLayer(1);
+  const auto layer = ReadLayer(reader->get(), 1);
   ASSERT_THAT(layer, IsOk());
   const std::string at = "encoder.layer.1.";
   EXPECT_EQ(layer->attention_output.weight.data,
@@ -96,13 +104,13 @@ TEST_F(WeightsTest, ReadsTablesAndLayersByRole) {
   EXPECT_EQ(layer->feed_forward_out.bias, Floats(at + "output.dense.bias"));
   EXPECT_EQ(layer->feed_forward_norm.bias,
             Floats(at + "output.LayerNorm.bias"));
-  EXPECT_THAT((*reader)->ReadLayer(2), Not(IsOk()));
+  EXPECT_THAT(ReadLayer(reader->get(), 2), Not(IsOk()));
 }
 
 TEST_F(WeightsTest, FusesQueryKeyAndValueInThisOrder) {
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
-  const auto layer = (*reader)->ReadLayer(0);
+  const auto layer = ReadLayer(reader->get(), 0);
   ASSERT_THAT(layer, IsOk());
   std::vector<float> weight, bias;
   for (const char* part : {"query", "key", "value"}) {
@@ -119,9 +127,27 @@ TEST_F(WeightsTest, FusesQueryKeyAndValueInThisOrder) {
   EXPECT_EQ(layer->qkv.bias, bias);
 }
 
+TEST_F(WeightsTest, ALayerTakesTheMemoryOfTheOneBefore) {
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  LayerWeights weights;
+  ASSERT_THAT((*reader)->ReadLayer(0, &weights), IsOk());
+  const float* const memory = weights.feed_forward_in.weight.data.data();
+  ASSERT_THAT((*reader)->ReadLayer(1, &weights), IsOk());
+  EXPECT_EQ(weights.feed_forward_in.weight.data.data(), memory);
+  const LayerWeights fresh = ReadLayer(reader->get(), 1).value();
+  EXPECT_EQ(weights.qkv.weight.rows, fresh.qkv.weight.rows);
+  EXPECT_EQ(weights.qkv.weight.data, fresh.qkv.weight.data);
+  EXPECT_EQ(weights.qkv.bias, fresh.qkv.bias);
+  EXPECT_EQ(weights.feed_forward_in.weight.data,
+            fresh.feed_forward_in.weight.data);
+  EXPECT_EQ(weights.attention_norm.gain, fresh.attention_norm.gain);
+  EXPECT_EQ(weights.attention_norm.bias, fresh.attention_norm.bias);
+}
+
 // As GPT-2 has it: Q, K and V in one tensor, stored as [in,out].
 TEST_F(WeightsTest, ReadsQueryKeyAndValueOfOneTransposedTensor) {
-  const LayerWeights apart = Open().value()->ReadLayer(1).value();
+  const LayerWeights apart = ReadLayer(Open().value().get(), 1).value();
   const int64_t h = spec_.hidden;
   ModelConfig config = LoadModelConfig(folder_.path(), 0).value();
   std::vector<TensorRow>& rows = config.tensors.rows;
@@ -148,7 +174,7 @@ TEST_F(WeightsTest, ReadsQueryKeyAndValueOfOneTransposedTensor) {
   WriteWeights(tensors_, 1, folder_.path());
   const auto reader = CheckpointReader::Open(folder_.path(), config);
   ASSERT_THAT(reader, IsOk());
-  const LayerWeights fused = (*reader)->ReadLayer(1).value();
+  const LayerWeights fused = ReadLayer(reader->get(), 1).value();
   EXPECT_EQ(fused.qkv.weight.rows, 3 * h);
   EXPECT_EQ(fused.qkv.weight.cols, h);
   EXPECT_EQ(fused.qkv.weight.data, apart.qkv.weight.data);
@@ -164,7 +190,7 @@ TEST_F(WeightsTest, ABiasThatTheTableLacksIsZeros) {
   WriteWeights(tensors_, 1, folder_.path());
   const auto reader = CheckpointReader::Open(folder_.path(), config);
   ASSERT_THAT(reader, IsOk());
-  const LayerWeights layer = (*reader)->ReadLayer(0).value();
+  const LayerWeights layer = ReadLayer(reader->get(), 0).value();
   EXPECT_EQ(layer.attention_norm.bias, std::vector<float>(39));
   EXPECT_EQ(layer.feed_forward_in.bias, std::vector<float>(50));
 }
@@ -276,8 +302,8 @@ TEST_F(WeightsTest, NamesAWeightThatIsNotFinite) {
   const auto reader = Open();
   ASSERT_THAT(reader, IsOk());
   EXPECT_THAT((*reader)->ReadOuter(), IsOk());
-  EXPECT_THAT((*reader)->ReadLayer(0), IsOk());
-  EXPECT_THAT((*reader)->ReadLayer(1),
+  EXPECT_THAT(ReadLayer(reader->get(), 0), IsOk());
+  EXPECT_THAT(ReadLayer(reader->get(), 1),
               IsError(kDataLoss,
                       "'encoder.layer.1.output.dense.weight' has the value inf "
                       "at index 77"));
@@ -287,10 +313,10 @@ TEST_F(WeightsTest, NamesAMatrixThatEndsInZeros) {
   std::string& bytes = Tensor("encoder.layer.1.output.dense.weight").bytes;
   std::fill(bytes.begin() + bytes.size() / 2, bytes.end(), '\0');
   EXPECT_THAT(
-      Open().value()->ReadLayer(1),
+      ReadLayer(Open().value().get(), 1),
       IsError(kDataLoss, "layer.1.output.dense.weight are zeros, as after"));
   bytes.back() = '\x3f';  // of the last value: 0.5
-  EXPECT_THAT(Open().value()->ReadLayer(1), IsOk());
+  EXPECT_THAT(ReadLayer(Open().value().get(), 1), IsOk());
 }
 
 TEST_F(WeightsTest, RefusesTwoEncodersInOneFile) {
@@ -310,7 +336,7 @@ TEST_F(WeightsTest, AFileCutDuringLoadingIsAnErrorAndNoSignal) {
   ASSERT_THAT(reader, IsOk());
   ASSERT_EQ(::truncate(folder_.Path("model.safetensors").c_str(), 20000), 0);
   EXPECT_THAT((*reader)->ReadOuter(), IsError(kDataLoss, "ends at byte"));
-  EXPECT_THAT((*reader)->ReadLayer(1), IsError(kDataLoss, "ends at byte"));
+  EXPECT_THAT(ReadLayer(reader->get(), 1), IsError(kDataLoss, "ends at byte"));
   EXPECT_THAT((*reader)->Sha256(), IsError(kDataLoss, "ends at byte"));
 }
 
@@ -333,66 +359,6 @@ TEST_F(WeightsTest, GivesTheDigestOfTheFile) {
   ASSERT_THAT(reader, IsOk());
   EXPECT_EQ((*reader)->Sha256().value(),
             Sha256OfString(SafetensorsBytes(tensors_)).value());
-}
-
-class ShardedWeightsTest : public WeightsTest {
- protected:
-  void SetUp() override {
-    WeightsTest::SetUp();
-    write_ = false;
-    std::filesystem::remove(folder_.Path("model.safetensors"));
-    WriteWeights(tensors_, 2, folder_.path());
-  }
-
-  void WriteIndex(const std::string& file) {
-    folder_.Write("model.safetensors.index.json",
-                  absl::StrCat("{\"weight_map\":{\"t\":\"", file, "\"}}"));
-  }
-};
-
-TEST_F(ShardedWeightsTest, ReadsTensorsOfAllShards) {
-  const auto reader = Open();
-  ASSERT_THAT(reader, IsOk());
-  EXPECT_EQ((*reader)->ReadOuter().value().embeddings.token.floats,
-            Floats("embeddings.word_embeddings.weight"));
-  EXPECT_THAT((*reader)->ReadLayer(1), IsOk());
-}
-
-TEST_F(ShardedWeightsTest, TheDigestIsOfTheShardsDigests) {
-  std::string digests;
-  for (int shard : {1, 2}) {
-    const auto file = File::Open(
-        folder_.path(),
-        absl::StrCat("model-0000", shard, "-of-00002.safetensors"), 1 << 30);
-    ASSERT_THAT(file, IsOk());
-    absl::StrAppend(&digests, shard == 1 ? "" : "\n",
-                    Sha256OfFile(*file).value());
-  }
-  EXPECT_EQ(Open().value()->Sha256().value(), Sha256OfString(digests).value());
-}
-
-TEST_F(ShardedWeightsTest, RefusesAShardThatIsNotThere) {
-  std::filesystem::remove(folder_.Path("model-00002-of-00002.safetensors"));
-  EXPECT_THAT(Open(), IsError(absl::StatusCode::kNotFound, "model-00002"));
-}
-
-TEST_F(ShardedWeightsTest, RefusesShardsOutsideTheFolder) {
-  for (const char* name : {"../x", "/etc/passwd", "a/../../x"}) {
-    WriteIndex(name);
-    EXPECT_THAT(Open(), IsError(kDataLoss, "not a name inside")) << name;
-  }
-  std::filesystem::create_symlink("/etc/passwd", folder_.Path("link"));
-  WriteIndex("link");
-  EXPECT_THAT(Open(), IsError(kDataLoss, "leads out of its folder"));
-}
-
-TEST_F(ShardedWeightsTest, RefusesAnIndexThatDoesNotFitItsShards) {
-  WriteIndex("model-00001-of-00002.safetensors");
-  EXPECT_THAT(Open(), IsError(kDataLoss, "lacks the tensor 't'"));
-  folder_.Write("model.safetensors.index.json", "{}");
-  EXPECT_THAT(Open(), IsError(kDataLoss, "weight_map is missing"));
-  folder_.Write("model.safetensors.index.json", R"({"weight_map":{"t":1}})");
-  EXPECT_THAT(Open(), IsError(kDataLoss, "expected a file name"));
 }
 
 }  // namespace

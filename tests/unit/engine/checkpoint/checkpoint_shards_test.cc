@@ -1,0 +1,97 @@
+// A checkpoint of several files and an index.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/checkpoint/checkpoint_reader.h"
+#include "engine/checkpoint/model_config.h"
+#include "engine/io/sha256.h"
+#include "tests/support/random_checkpoint.h"
+#include "tests/support/safetensors_writer.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+
+namespace encoderd {
+namespace {
+
+constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+
+class ShardedWeightsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const CheckpointSpec spec = CheckpointSpecOf("odd_sizes");
+    WriteCheckpoint(spec, folder_.path());
+    whole_ = Open().value();  // keeps its file open
+    std::filesystem::remove(folder_.Path("model.safetensors"));
+    WriteWeights(CheckpointTensors(spec), 2, folder_.path());
+  }
+
+  absl::StatusOr<std::unique_ptr<CheckpointReader>> Open() {
+    return CheckpointReader::Open(folder_.path(),
+                                  LoadModelConfig(folder_.path(), 0).value());
+  }
+
+  void WriteIndex(const std::string& file) {
+    folder_.Write("model.safetensors.index.json",
+                  absl::StrCat("{\"weight_map\":{\"t\":\"", file, "\"}}"));
+  }
+
+  const TempFolder folder_;
+  std::unique_ptr<CheckpointReader> whole_;  // of the same weights in one file
+};
+
+TEST_F(ShardedWeightsTest, ReadsTensorsOfAllShards) {
+  const auto reader = Open();
+  ASSERT_THAT(reader, IsOk());
+  EXPECT_EQ((*reader)->ReadOuter().value().embeddings.token.floats,
+            whole_->ReadOuter().value().embeddings.token.floats);
+  LayerWeights layer, expected;
+  ASSERT_THAT((*reader)->ReadLayer(1, &layer), IsOk());
+  ASSERT_THAT(whole_->ReadLayer(1, &expected), IsOk());
+  EXPECT_EQ(layer.qkv.weight.data, expected.qkv.weight.data);
+  EXPECT_EQ(layer.feed_forward_norm.bias, expected.feed_forward_norm.bias);
+}
+
+TEST_F(ShardedWeightsTest, TheDigestIsOfTheShardsDigests) {
+  std::string digests;
+  for (int shard : {1, 2}) {
+    const auto file = File::Open(
+        folder_.path(),
+        absl::StrCat("model-0000", shard, "-of-00002.safetensors"), 1 << 30);
+    ASSERT_THAT(file, IsOk());
+    absl::StrAppend(&digests, shard == 1 ? "" : "\n",
+                    Sha256OfFile(*file).value());
+  }
+  EXPECT_EQ(Open().value()->Sha256().value(), Sha256OfString(digests).value());
+}
+
+TEST_F(ShardedWeightsTest, RefusesAShardThatIsNotThere) {
+  std::filesystem::remove(folder_.Path("model-00002-of-00002.safetensors"));
+  EXPECT_THAT(Open(), IsError(absl::StatusCode::kNotFound, "model-00002"));
+}
+
+TEST_F(ShardedWeightsTest, RefusesShardsOutsideTheFolder) {
+  for (const char* name : {"../x", "/etc/passwd", "a/../../x"}) {
+    WriteIndex(name);
+    EXPECT_THAT(Open(), IsError(kDataLoss, "not a name inside")) << name;
+  }
+  std::filesystem::create_symlink("/etc/passwd", folder_.Path("link"));
+  WriteIndex("link");
+  EXPECT_THAT(Open(), IsError(kDataLoss, "leads out of its folder"));
+}
+
+TEST_F(ShardedWeightsTest, RefusesAnIndexThatDoesNotFitItsShards) {
+  WriteIndex("model-00001-of-00002.safetensors");
+  EXPECT_THAT(Open(), IsError(kDataLoss, "lacks the tensor 't'"));
+  folder_.Write("model.safetensors.index.json", "{}");
+  EXPECT_THAT(Open(), IsError(kDataLoss, "weight_map is missing"));
+  folder_.Write("model.safetensors.index.json", R"({"weight_map":{"t":1}})");
+  EXPECT_THAT(Open(), IsError(kDataLoss, "expected a file name"));
+}
+
+}  // namespace
+}  // namespace encoderd

@@ -2,12 +2,14 @@
 
 #include <system_error>
 
+#include "engine/base/start_thread.h"
+
 namespace encoderd {
 
 DigestThread::DigestThread(const CheckpointReader* checkpoint)
     : task_([this, checkpoint] { return checkpoint->Sha256(&stop_); }) {
   try {
-    thread_ = std::thread([this] { task_(); });
+    thread_ = StartThread("digest", [this] { task_(); });
   } catch (const std::system_error&) {
     // Wait computes it.
   }

@@ -12,8 +12,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/base/start_thread.h"
 #include "server/observe/http_connection.h"
-#include "server/pipeline/start_thread.h"
 
 namespace encoderd {
 namespace {

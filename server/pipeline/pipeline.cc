@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/base/start_thread.h"
 #include "server/pipeline/batch_runner.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/small_requests.h"
-#include "server/pipeline/start_thread.h"
 
 namespace encoderd {
 namespace {

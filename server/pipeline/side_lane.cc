@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "engine/base/start_thread.h"
 #include "server/pipeline/errors.h"
-#include "server/pipeline/start_thread.h"
 
 namespace encoderd {
 

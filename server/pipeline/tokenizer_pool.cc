@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "engine/base/start_thread.h"
 #include "server/pipeline/errors.h"
-#include "server/pipeline/start_thread.h"
 
 namespace encoderd {
 namespace {

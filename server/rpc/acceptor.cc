@@ -19,7 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/pipeline/start_thread.h"
+#include "engine/base/start_thread.h"
 
 namespace encoderd {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/pipeline/start_thread.h"
+#include "engine/base/start_thread.h"
 #include "server/security/secret_file.h"
 
 namespace encoderd {

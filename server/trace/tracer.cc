@@ -6,7 +6,7 @@
 
 #include "absl/random/random.h"
 #include "absl/time/clock.h"
-#include "server/pipeline/start_thread.h"
+#include "engine/base/start_thread.h"
 
 namespace encoderd {
 namespace {

@@ -48,7 +48,7 @@ RULES = [
      ("engine/model.h", "engine/session.h", "engine/tokenizer/tokenizer.h",
       "engine/base/batch.h", "engine/base/error.h", "engine/base/pooling.h",
       "engine/base/pauses.h", "engine/base/quantize.h",
-      "engine/base/tensor.h",
+      "engine/base/start_thread.h", "engine/base/tensor.h",
       "engine/checkpoint/model_config.h",
       "engine/checkpoint/position_inspection.h",
       "engine/device/device_words.h"),

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/start_thread.h"
 #include "engine/device/cpu/cpu_info.h"
 
 namespace encoderd {
@@ -64,7 +65,8 @@ Team::Team(int32_t cores) : cores_(std::max(cores, 1)) {
     auto helper = std::make_unique<Helper>();
     Helper* const of_thread = helper.get();
     try {
-      helper->thread = std::thread([this, of_thread] { Work(of_thread); });
+      helper->thread = StartThread(absl::StrCat("team-", i),
+                                   [this, of_thread] { Work(of_thread); });
     } catch (const std::system_error&) {
       break;  // passes have less help, and the same bits
     }

@@ -2,12 +2,14 @@
 #include "engine/device/cpu/team.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -64,6 +66,28 @@ TEST_P(TeamTest, EverySliceIsComputedOnce) {
       }
     }
   }
+}
+
+// Without, `top -H` shows those of the thread that made the team.
+TEST(TeamNamesTest, ItsThreadsHaveNames) {
+  FullTeam team(3);
+  Team::Pass pass(&team);
+  ThreadScratch scratch;
+  std::atomic<int> running = 0;
+  std::mutex mutex;
+  std::set<std::string> names;
+  const int32_t parts = pass.Threads(3);
+  ASSERT_EQ(parts, 3);
+  pthread_setname_np(pthread_self(), "of-the-pass");
+  pass.Run(parts, 1, scratch, [&](const Team::Slice&, const ThreadScratch&) {
+    ++running;  // until each thread has its part
+    EXPECT_TRUE(Eventually([&] { return running == 3; }));
+    char name[16];
+    pthread_getname_np(pthread_self(), name, sizeof(name));
+    const std::lock_guard<std::mutex> lock(mutex);
+    names.insert(name);
+  });
+  EXPECT_EQ(names, (std::set<std::string>{"of-the-pass", "team-1", "team-2"}));
 }
 
 // A pass of more parts than one thread looks at for what is left.

@@ -1,6 +1,6 @@
 // Threads with names, which ps, top and debuggers show.
-#ifndef ENCODERD_SERVER_PIPELINE_START_THREAD_H_
-#define ENCODERD_SERVER_PIPELINE_START_THREAD_H_
+#ifndef ENCODERD_ENGINE_BASE_START_THREAD_H_
+#define ENCODERD_ENGINE_BASE_START_THREAD_H_
 
 #include <pthread.h>
 
@@ -30,4 +30,4 @@ std::thread StartThread(const std::string& name, Body body) {
 
 }  // namespace encoderd
 
-#endif  // ENCODERD_SERVER_PIPELINE_START_THREAD_H_
+#endif  // ENCODERD_ENGINE_BASE_START_THREAD_H_

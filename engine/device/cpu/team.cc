@@ -91,7 +91,8 @@ void Team::Work(Helper* helper) {
     }
     if (state == State::kStop) return;
     if (state == State::kIdle) {
-      helper->state.wait(State::kIdle, std::memory_order_acquire);
+      if (helper->state.compare_exchange_strong(state, State::kAsleep))
+        helper->state.wait(State::kAsleep, std::memory_order_acquire);
       continue;
     }
     // The pass takes its job back if it is done first.
@@ -182,8 +183,8 @@ void Team::Pass::Run(int32_t parts, int32_t slices,
   for (int32_t part = 1; part < parts; ++part) {
     Helper& helper = *team_->helpers_[helpers_[part - 1]];
     helper.job = {this, &op, part};
-    helper.state.store(State::kPosted, std::memory_order_release);
-    helper.state.notify_one();
+    if (helper.state.exchange(State::kPosted) == State::kAsleep)
+      helper.state.notify_one();
   }
   Compute(op, 0, scratch);
   // What no helper has taken, since it has not woken up yet.
@@ -196,8 +197,7 @@ void Team::Pass::Run(int32_t parts, int32_t slices,
   }
   for (int32_t part = 1; part < parts; ++part) {
     const Helper& helper = *team_->helpers_[helpers_[part - 1]];
-    for (int i = 0;
-         helper.state.load(std::memory_order_acquire) != State::kIdle; ++i) {
+    for (int i = 0; helper.Busy(); ++i) {
       if (i < kSpins) {
         Pause();
       } else {

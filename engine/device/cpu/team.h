@@ -117,7 +117,8 @@ class Team {
   int32_t lent() const { return lent_; }
 
  private:
-  enum class State : int32_t { kIdle, kPosted, kTaken, kStop };
+  // kAsleep is kIdle of a thread that must be woken up: a call of the system.
+  enum class State : int32_t { kIdle, kAsleep, kPosted, kTaken, kStop };
   struct Job {
     Pass* pass = nullptr;
     const Pass::Op* op = nullptr;
@@ -131,6 +132,11 @@ class Team {
     ScratchBytes reserved;  // while lent
     ThreadScratch scratch;
     std::thread thread;
+
+    bool Busy() const {
+      const State now = state.load(std::memory_order_acquire);
+      return now == State::kPosted || now == State::kTaken;
+    }
   };
 
   void Work(Helper* helper);

@@ -68,7 +68,23 @@ TEST_P(TeamTest, EverySliceIsComputedOnce) {
   }
 }
 
-// Without, `top -H` shows those of the thread that made the team.
+TEST(TeamSleepTest, ASleepingHelperIsWokenUp) {
+  FullTeam team(3);
+  Team::Pass pass(&team);
+  ThreadScratch scratch;
+  for (int round = 0; round < 20; ++round) {
+    absl::SleepFor(absl::Milliseconds(round % 3));
+    std::atomic<int> running = 0;
+    ASSERT_EQ(pass.Threads(3), 3);
+    pass.Run(3, 1, scratch, [&](const Team::Slice&, const ThreadScratch&) {
+      ++running;
+      // Nobody takes the part of another.
+      EXPECT_TRUE(Eventually([&] { return running == 3; }));
+    });
+  }
+}
+
+// Otherwise `top -H` shows the name of the thread that made the Team.
 TEST(TeamNamesTest, ItsThreadsHaveNames) {
   FullTeam team(3);
   Team::Pass pass(&team);
@@ -80,7 +96,8 @@ TEST(TeamNamesTest, ItsThreadsHaveNames) {
   ASSERT_EQ(parts, 3);
   pthread_setname_np(pthread_self(), "of-the-pass");
   pass.Run(parts, 1, scratch, [&](const Team::Slice&, const ThreadScratch&) {
-    ++running;  // until each thread has its part
+    ++running;
+    // Each thread has its part.
     EXPECT_TRUE(Eventually([&] { return running == 3; }));
     char name[16];
     pthread_getname_np(pthread_self(), name, sizeof(name));

@@ -97,7 +97,8 @@ void BatchPolicy::RemoveExpired(absl::Time now, BatchDecision* decision) {
 }
 
 int64_t BatchPolicy::Target(int64_t waiting, const BatchLimits& limits) {
-  if (limits.idle_sessions > 1) return waiting / limits.idle_sessions;
+  if (limits.idle_sessions > 1)
+    return std::max(limits.min_idle_tokens, waiting / limits.idle_sessions);
   return std::max(limits.min_tokens, waiting / std::max(limits.sessions, 1));
 }
 

@@ -36,11 +36,7 @@ void WorkQueue::Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
   const uint64_t id = call->id;
   calls_.emplace(id, Entry{std::move(call), sequences});
   Changed();
-  if (sequences > 1) {
-    available_.NotifyAll();
-  } else {
-    available_.NotifyOne();
-  }
+  available_.NotifyOne();  // which wakes the next one if that leaves work
 }
 
 void WorkQueue::Discard(const Call& call) {
@@ -76,6 +72,7 @@ bool WorkQueue::Take(const BatchLimits& limits, Clock clock, Work* work) {
   const absl::Time now = clock();
   Hand(policy_.Next(here, now), now, work);
   if (!work->taken.empty()) ++busy_;
+  if (!policy_.empty() && sleeping_ > 0) available_.NotifyOne();
   return true;
 }
 

@@ -118,6 +118,20 @@ TEST(BatchPolicyTest, SplitsWhatWaitsEvenlyOverIdleSessions) {
   EXPECT_EQ(policy.Next(limits, kNow).tokens, 640);
 }
 
+TEST(BatchPolicyTest, AnIdleSessionGetsNoLessThanIsWorthwhile) {
+  BatchPolicy policy({1024, 4096});
+  policy.Add(1, 0, kNever, Lengths(64, 20));
+  BatchLimits limits;
+  limits.max_tokens = 4096;
+  limits.sessions = limits.idle_sessions = 64;
+  limits.min_idle_tokens = 128;
+  std::vector<int64_t> batches;
+  for (; !policy.empty(); --limits.idle_sessions)
+    batches.push_back(policy.Next(limits, kNow).tokens);
+  EXPECT_THAT(batches, ElementsAre(120, 120, 120, 120, 120, 120, 120, 120, 120,
+                                   120, 80));
+}
+
 TEST(BatchPolicyTest, LeavesHalfToABusySessionUnlessThatIsTooLittle) {
   BatchPolicy policy({1024, 4096});
   policy.Add(1, 0, kNever, Lengths(80, 10));

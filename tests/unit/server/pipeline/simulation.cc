@@ -126,6 +126,7 @@ void Simulation::StartBatch(Lane* lane) {
   BatchLimits limits;
   limits.max_tokens = max_tokens_;
   limits.min_tokens = Pick(static_cast<int>(max_tokens_));
+  limits.min_idle_tokens = Pick(static_cast<int>(max_tokens_));
   limits.sessions = static_cast<int>(lanes_.size());
   limits.idle_sessions = static_cast<int>(
       std::count_if(lanes_.begin(), lanes_.end(),

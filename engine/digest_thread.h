@@ -1,5 +1,5 @@
-// The digest of a model's weights, computed on its own thread while the weights
-// are prepared: hashing takes as long as that, and needs nothing of it.
+// The digest of a model's weights, computed on its own thread while the rest of
+// the model is loaded: hashing is the longest part and needs none of it.
 //
 // Model::Load creates one and waits for it: the thread never outlives Load.
 // Used by one thread.

@@ -53,28 +53,27 @@ class Preparer {
     layers->final_norm = Norm(std::move(weights.final_norm));
   }
 
-  // Leaves the memory of its matrices to `read`.
-  EncoderLayer Layer(LayerWeights* read) {
-    LayerWeights& weights = *read;
+  // Leaves the matrices in place, so that the next layer reuses their memory.
+  EncoderLayer Layer(LayerWeights* weights) {
     // This one alone: why is in device/cuda/README.
-    weights.feed_forward_in.bears_8_bits = true;
+    weights->feed_forward_in.bears_8_bits = true;
     // All of them: figures are in device/cpu/README.
     for (LinearWeights* linear :
-         {&weights.qkv, &weights.attention_output, &weights.feed_forward_in,
-          &weights.feed_forward_out}) {
+         {&weights->qkv, &weights->attention_output, &weights->feed_forward_in,
+          &weights->feed_forward_out}) {
       linear->allow_int8 = true;
     }
-    weights.attention_output.residual_follows = true;
-    weights.feed_forward_out.residual_follows = true;
+    weights->attention_output.residual_follows = true;
+    weights->feed_forward_out.residual_follows = true;
     EncoderLayer layer;
-    layer.qkv = Linear(weights.qkv);
-    layer.attention_output = Linear(weights.attention_output);
-    layer.attention_norm = Norm(std::move(weights.attention_norm));
+    layer.qkv = Linear(weights->qkv);
+    layer.attention_output = Linear(weights->attention_output);
+    layer.attention_norm = Norm(std::move(weights->attention_norm));
     layer.feed_forward_in =
-        Linear(weights.feed_forward_in,
+        Linear(weights->feed_forward_in,
                config_.gated ? Activation::kNone : config_.hidden_act);
-    layer.feed_forward_out = Linear(weights.feed_forward_out);
-    layer.feed_forward_norm = Norm(std::move(weights.feed_forward_norm));
+    layer.feed_forward_out = Linear(weights->feed_forward_out);
+    layer.feed_forward_norm = Norm(std::move(weights->feed_forward_norm));
     return layer;
   }
 

@@ -120,7 +120,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   absl::StatusOr<std::unique_ptr<CheckpointReader>> checkpoint =
       CheckpointReader::Open(folder, *config);
   if (!checkpoint.ok()) return checkpoint.status();
-  // What takes longest begins first.
+  // First, because it takes longest.
   DigestThread digest_of_weights(checkpoint->get());
 
   absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =

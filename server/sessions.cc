@@ -23,8 +23,8 @@ absl::Status OfDevice(const absl::Status& status) {
       absl::StrCat("the device is lost: ", status.message()));
 }
 
-// One short pass, so that the first caller does not pay for page faults, and a
-// corrupt checkpoint is found before the first call.
+// One short pass: its Session's first caller does not pay for page faults, and
+// a corrupt checkpoint is found before the first call.
 absl::Status WarmUp(const ModelInfo& info, Session* session) {
   TokenSequence sequence;
   sequence.token_ids.assign(
@@ -78,12 +78,13 @@ absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
   ServingSessions serving;
   absl::Status status = AddSessions(model, options, count, &serving.sessions);
   if (!status.ok()) return status;
-  for (const std::unique_ptr<Session>& session : serving.sessions) {
-    status = WarmUp(info, session.get());
+  // On a CPU one pass is enough: all Sessions share the weights, and the fresh
+  // pages of a Session's scratch cost its first caller next to nothing. A pass
+  // of each would take seconds with 64 of them.
+  const size_t passes = info.pauses ? 1 : serving.sessions.size();
+  for (size_t i = 0; i < passes; ++i) {
+    status = WarmUp(info, serving.sessions[i].get());
     if (!status.ok()) return status;
-    // What a pass on its caller's thread touches first, the weights, all
-    // Sessions share: a pass of each would cost a start on many cores seconds.
-    if (info.pauses) break;
   }
   if (!info.pauses) return serving;
   SessionOptions small;

@@ -16,9 +16,9 @@ struct ServingSessions {
   std::vector<std::unique_ptr<Session>> pause_sessions;  // see Pipeline
 };
 
-// Warmed up: a test pass by each, or by one where all of them share what it
-// touches (ModelInfo::pauses). INVALID_ARGUMENT: fewer threads than the device
-// needs. DATA_LOSS: the test pass computes values that are not finite.
+// Warmed up: a test pass by each Session, or by one if passes run on their
+// caller's thread (ModelInfo::pauses). INVALID_ARGUMENT: fewer threads than the
+// device needs. DATA_LOSS: the test pass computes values that are not finite.
 absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
                                             const Model& model);
 

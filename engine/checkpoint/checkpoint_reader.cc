@@ -230,7 +230,6 @@ absl::Status CheckpointReader::Read(Role role, int32_t layer,
 absl::Status CheckpointReader::Read(Role role, int32_t layer,
                                     NormWeights* norm) const {
   HostMatrix gain;  // [cols,1]
-  gain.data = std::move(norm->gain);
   const absl::Status status = Read(role, layer, &gain, &norm->bias);
   norm->gain = std::move(gain.data);
   return status;

@@ -64,7 +64,7 @@ class CheckpointReader : public WeightSource {
   absl::Status ReadInto(const CheckpointModule& module, const char* kind,
                         float* out) const;
   // The rows of a role, one below the other, and their biases; empty where the
-  // model has none. Replaces what is there, as ReadLayer does.
+  // model has none. Overwrites what is there, as ReadLayer does.
   absl::Status Read(Role role, int32_t layer, HostMatrix* weight,
                     std::vector<float>* bias) const;
   absl::Status Read(Role role, int32_t layer, LinearWeights* linear) const {

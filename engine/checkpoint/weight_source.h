@@ -36,9 +36,10 @@ class WeightSource {
   // and index are named).
   virtual absl::StatusOr<OuterWeights> ReadOuter() = 0;
   // layer: 0 to ModelConfig::distinct_layers() - 1. One at a time, so that
-  // loading never holds the whole checkpoint twice. Replaces what `weights`
-  // has, in the same memory where that is large enough: fresh pages would cost
-  // more than reading into them. After an error its values mean nothing.
+  // loading never holds the whole checkpoint twice. Overwrites the matrices,
+  // biases and norms of *weights, reusing their memory where it can: fresh
+  // pages cost more than reading into them. The flags stay as the caller set
+  // them. After an error the values are unspecified.
   virtual absl::Status ReadLayer(int32_t layer, LayerWeights* weights) = 0;
 };
 

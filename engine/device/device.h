@@ -155,6 +155,7 @@ class Device {
                                    const std::vector<WeightSize>& weights) {
     return absl::OkStatus();
   }
+  // Copies what it needs: the caller may overwrite `weights` afterwards.
   virtual absl::StatusOr<std::unique_ptr<DeviceLinear>> PrepareLinear(
       const LinearWeights& weights, Activation activation) = 0;
   virtual absl::StatusOr<std::unique_ptr<DeviceNorm>> PrepareNorm(

@@ -52,8 +52,8 @@ RULES = [
       "engine/checkpoint/model_config.h",
       "engine/checkpoint/position_inspection.h",
       "engine/device/device_words.h"),
-     "the server reaches the engine only through Model, Session, Tokenizer "
-     "and their plain types"),
+     "the server reaches the engine only through Model, Session, Tokenizer, "
+     "their plain types, and named threads"),
     ("client/", ("engine/", "server/", "tests/"), (),
      "a client knows the contract in proto/ only"),
 ]

@@ -57,18 +57,17 @@ class RandomSource : public WeightSource {
     return weights;
   }
 
-  absl::Status ReadLayer(int32_t layer, LayerWeights* read) override {
+  absl::Status ReadLayer(int32_t layer, LayerWeights* weights) override {
     std::mt19937 random(seed_ + 1 + static_cast<uint32_t>(layer));
     const int32_t h = shape_.hidden, f = shape_.inner;
-    LayerWeights& weights = *read;
-    weights.qkv = Linear(3 * h, h, &random);
-    weights.attention_output = Linear(h, h, &random);
-    weights.attention_norm = Norm(h, &random);
+    weights->qkv = Linear(3 * h, h, &random);
+    weights->attention_output = Linear(h, h, &random);
+    weights->attention_norm = Norm(h, &random);
     if (layer == 0 && shape_.pre_norm && !shape_.outer_norms)
-      weights.attention_norm = {};
-    weights.feed_forward_in = Linear(shape_.gated ? 2 * f : f, h, &random);
-    weights.feed_forward_out = Linear(h, f, &random);
-    weights.feed_forward_norm = Norm(h, &random);
+      weights->attention_norm = {};
+    weights->feed_forward_in = Linear(shape_.gated ? 2 * f : f, h, &random);
+    weights->feed_forward_out = Linear(h, f, &random);
+    weights->feed_forward_norm = Norm(h, &random);
     return absl::OkStatus();
   }
 

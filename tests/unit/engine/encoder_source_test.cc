@@ -152,7 +152,7 @@ TEST(EncoderBuildTest, PassesTheCheckpointsErrorOn) {
   EXPECT_EQ(encoder.status(), absl::DataLossError("layer 1 ends early"));
 }
 
-// Notes where each layer's memory is when it is asked for.
+// Notes whether a layer that is asked for finds memory of the one before.
 class NotingSource : public WeightSource {
  public:
   explicit NotingSource(std::unique_ptr<WeightSource> source)

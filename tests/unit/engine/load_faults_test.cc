@@ -84,5 +84,15 @@ TEST(LoadFaultsTest, WeightsThatWereReadBeforeAreNamed) {
                       "Input/output error"));
 }
 
+// By its name, which top and debuggers show.
+TEST(LoadFaultsTest, TheDigestIsComputedOnItsThread) {
+  const TempFolder folder;
+  WriteCheckpoint(CheckpointSpecOf("positions100"), folder.path());
+  const ScopedFault fault(FaultPoint::kReadAt,
+                          {.error = EIO, .thread = "digest"});
+  EXPECT_THAT(Model::Load(folder.path(), {.device = "cpu"}),
+              IsError(kDataLoss, "Input/output error"));
+}
+
 }  // namespace
 }  // namespace encoderd

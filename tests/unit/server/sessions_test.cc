@@ -3,18 +3,23 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "tests/support/fake_model.h"
 #include "tests/support/status_matchers.h"
 
 namespace encoderd {
 namespace {
 
-using testing::HasSubstr;
-
-TEST(NewSessionsTest, EachSessionOfADeviceOfItsOwnStreamsIsWarmedUp) {
+FakeModelOptions ThreeSessions(bool pauses) {
   FakeModelOptions options;
   options.sessions = 3;
-  FakeModel model(options);
+  options.pauses = pauses;
+  return options;
+}
+
+TEST(NewSessionsTest, WarmsUpEverySessionOfAGpu) {
+  FakeModel model(ThreeSessions(/*pauses=*/false));
   const auto serving = NewSessions(ServerConfig(), model);
   ASSERT_THAT(serving, IsOk());
   EXPECT_EQ(serving->sessions.size(), 3);
@@ -25,11 +30,8 @@ TEST(NewSessionsTest, EachSessionOfADeviceOfItsOwnStreamsIsWarmedUp) {
   EXPECT_EQ(warmed, (std::vector<int>{0, 1, 2}));
 }
 
-TEST(NewSessionsTest, OnePassWarmsUpAllSessionsThatShareTheirWeights) {
-  FakeModelOptions options;
-  options.sessions = 3;
-  options.pauses = true;
-  FakeModel model(options);
+TEST(NewSessionsTest, RunsOnePassWherePassesCanPause) {
+  FakeModel model(ThreeSessions(/*pauses=*/true));
   const auto serving = NewSessions(ServerConfig(), model);
   ASSERT_THAT(serving, IsOk());
   EXPECT_EQ(serving->sessions.size(), 3);
@@ -37,14 +39,19 @@ TEST(NewSessionsTest, OnePassWarmsUpAllSessionsThatShareTheirWeights) {
   EXPECT_EQ(model.device().log_size(), 1);
 }
 
-TEST(NewSessionsTest, ADeviceThatIsLostWhileItWarmsUpIsSaid) {
-  FakeModelOptions options;
-  options.sessions = 3;
+TEST(NewSessionsTest, ReportsADeviceLostDuringWarmUp) {
+  FakeModelOptions options = ThreeSessions(/*pauses=*/false);
   options.lost_after = 1;
-  const auto serving = NewSessions(ServerConfig(), FakeModel(options));
-  EXPECT_EQ(serving.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(serving.status().message()),
-              HasSubstr("the device is lost"));
+  const FakeModel model(options);
+  EXPECT_THAT(NewSessions(ServerConfig(), model),
+              IsError(absl::StatusCode::kUnavailable, "the device is lost"));
+}
+
+TEST(NewSessionsTest, ReportsValuesThatAreNotFinite) {
+  FakeModel model(ThreeSessions(/*pauses=*/true));
+  model.device().NanToken(0);
+  EXPECT_THAT(NewSessions(ServerConfig(), model),
+              IsError(absl::StatusCode::kDataLoss, "not finite"));
 }
 
 }  // namespace

@@ -65,6 +65,20 @@ TEST_F(PreNormTest, PassesOverGpt2sMasks) {
   EXPECT_TRUE((*reader)->notes().empty());
 }
 
+// Its first layer has no norm before attention.
+TEST_F(PreNormTest, ALayerKeepsNoNormOfTheOneBefore) {
+  const CheckpointSpec spec = CheckpointSpecOf("modernbert");
+  WriteCheckpoint(spec, folder_.path());
+  const auto reader = Open(CheckpointTensors(spec));
+  ASSERT_THAT(reader, IsOk());
+  LayerWeights layer;
+  ASSERT_THAT((*reader)->ReadLayer(1, &layer), IsOk());
+  EXPECT_FALSE(layer.attention_norm.gain.empty());
+  ASSERT_THAT((*reader)->ReadLayer(0, &layer), IsOk());
+  EXPECT_TRUE(layer.attention_norm.gain.empty());
+  EXPECT_TRUE(layer.attention_norm.bias.empty());
+}
+
 TEST_F(PreNormTest, ModernBertHasAGateWindowsAndTwoRotations) {
   const auto config = Config("modernbert", Json::object());
   ASSERT_THAT(config, IsOk());

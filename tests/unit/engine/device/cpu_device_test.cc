@@ -171,6 +171,9 @@ TEST(CpuExecutorTest, MultipliesOnlyTheRowsOfItsView) {
   weights.weight = {4, 4, std::vector<float>(16, 1.0f)};
   weights.bias.assign(4, 0.5f);
   const auto linear = device->PrepareLinear(weights, Activation::kRelu).value();
+  // As the next layer does.
+  std::fill(weights.weight.data.begin(), weights.weight.data.end(), 9.0f);
+  std::fill(weights.bias.begin(), weights.bias.end(), 9.0f);
   const auto executor = SmallExecutor(*device);
   const Matrix x = executor->Allocate(8, 4).value();
   const Matrix y = executor->Allocate(8, 4).value();

@@ -97,8 +97,12 @@ void BatchPolicy::RemoveExpired(absl::Time now, BatchDecision* decision) {
 }
 
 int64_t BatchPolicy::Target(int64_t waiting, const BatchLimits& limits) {
-  if (limits.idle_sessions > 1)
-    return std::max(limits.min_idle_tokens, waiting / limits.idle_sessions);
+  if (limits.idle_sessions > 1) {
+    // When most are busy, their passes have the help of the idle cores.
+    const bool most_idle = 2 * limits.idle_sessions > limits.sessions;
+    return std::max(most_idle ? limits.min_idle_tokens : 0,
+                    waiting / limits.idle_sessions);
+  }
   return std::max(limits.min_tokens, waiting / std::max(limits.sessions, 1));
 }
 

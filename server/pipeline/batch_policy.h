@@ -18,8 +18,8 @@
 //      goes by turns, if long ones wait. NextSmall returns only small ones, for
 //      pauses of a long pass.
 //   5. A batch has at most max_tokens. When little waits, it is cut so that
-//      every idle Session gets an equal part, of min_idle_tokens or more, and
-//      the busy ones find work when they return.
+//      every idle Session gets an equal part, of min_idle_tokens or more while
+//      most are idle, and the busy ones find work when they return.
 // So every wait has a bound in tokens: a few turns of each waiting caller, and
 // of each request of the same caller. Age does not matter: an age bound would
 // give a flooding caller the whole device back once its queue is old. Cost:
@@ -51,7 +51,7 @@ struct FairShares {
 struct BatchLimits {
   int64_t max_tokens = 0;  // of the batch; at least the longest sequence
   int64_t min_tokens = 0;  // not worth cutting below while others are busy
-  // Nor while others are idle: several cores share the pass.
+  // Nor while most Sessions are idle: their cores share the pass.
   int64_t min_idle_tokens = 0;
   int sessions = 1;       // all
   int idle_sessions = 1;  // waiting for work, including the one that asks

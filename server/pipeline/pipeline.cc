@@ -87,7 +87,9 @@ void Pipeline::StartThreads() {
     BatchLimits batch;
     batch.max_tokens = BatchTokens(*sessions_[i], encoder_.limits(), options_);
     batch.min_tokens = batch.max_tokens / 8;
-    if (!pause_sessions_.empty()) batch.min_idle_tokens = kMinIdleTokensOfACpu;
+    if (!pause_sessions_.empty()) {
+      batch.min_idle_tokens = std::min(kMinIdleTokensOfACpu, batch.max_tokens);
+    }
     batch.sessions = static_cast<int>(sessions_.size());
     threads_.push_back(
         StartThread(absl::StrCat("batch-", options_.device, "-", i),

@@ -1,5 +1,6 @@
 #include "server/pipeline/work_queue.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/pipeline/errors.h"
@@ -36,7 +37,7 @@ void WorkQueue::Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
   const uint64_t id = call->id;
   calls_.emplace(id, Entry{std::move(call), sequences});
   Changed();
-  available_.NotifyOne();  // which wakes the next one if that leaves work
+  available_.NotifyOne();  // which wakes others if it leaves work
 }
 
 void WorkQueue::Discard(const Call& call) {
@@ -72,7 +73,10 @@ bool WorkQueue::Take(const BatchLimits& limits, Clock clock, Work* work) {
   const absl::Time now = clock();
   Hand(policy_.Next(here, now), now, work);
   if (!work->taken.empty()) ++busy_;
-  if (!policy_.empty() && sleeping_ > 0) available_.NotifyOne();
+  // Two, so that many are awake after a few steps.
+  const int64_t left = policy_.waiting_sequences();
+  for (int64_t i = 0; i < std::min<int64_t>({left, sleeping_, 2}); ++i)
+    available_.NotifyOne();
   return true;
 }
 

@@ -98,6 +98,22 @@ TEST(PipelineQueueTest, BoundsTheBytesThatWaitForTheTokenizer) {
   EXPECT_TRUE(waiting.Get().ok());
 }
 
+TEST(PipelineQueueTest, ACallOfManyTextsReachesEveryThread) {
+  PipelineHarness::Settings settings;
+  settings.sessions = 6;
+  PipelineHarness harness(settings);
+  for (int round = 0; round < 5; ++round) {
+    absl::SleepFor(absl::Milliseconds(20));  // by now the threads sleep
+    harness.device.CloseGate();
+    // Each thread gets one text.
+    auto pending =
+        harness.Submit(std::vector<std::string>(6, std::string(60, 'x')));
+    EXPECT_TRUE(harness.device.WaitForBatchesAtGate(6));
+    harness.device.OpenGate();
+    EXPECT_TRUE(pending.Get().ok());
+  }
+}
+
 TEST(PipelineQueueTest, ACancelledRequestIsNeverComputed) {
   PipelineHarness harness;
   auto blocker = harness.Block();

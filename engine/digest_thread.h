@@ -1,5 +1,6 @@
 // The digest of a model's weights, computed on its own thread while the rest of
-// the model is loaded: hashing is the longest part and needs none of it.
+// the model is loaded: hashing is the longest part of loading a large model,
+// and needs none of the rest.
 //
 // Model::Load creates one and waits for it: the thread never outlives Load.
 // Used by one thread.

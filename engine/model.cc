@@ -120,7 +120,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   absl::StatusOr<std::unique_ptr<CheckpointReader>> checkpoint =
       CheckpointReader::Open(folder, *config);
   if (!checkpoint.ok()) return checkpoint.status();
-  // First, because it takes longest.
+  // First: of a large model it takes longest.
   DigestThread digest_of_weights(checkpoint->get());
 
   absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer =

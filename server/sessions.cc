@@ -78,9 +78,8 @@ absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
   ServingSessions serving;
   absl::Status status = AddSessions(model, options, count, &serving.sessions);
   if (!status.ok()) return status;
-  // On a CPU one pass is enough: all Sessions share the weights, and the fresh
-  // pages of a Session's scratch cost its first caller next to nothing. A pass
-  // of each would take seconds with 64 of them.
+  // On a CPU one pass finds a corrupt checkpoint for all Sessions, which share
+  // the weights. A pass of each took 2 s with 64 of them.
   const size_t passes = info.pauses ? 1 : serving.sessions.size();
   for (size_t i = 0; i < passes; ++i) {
     status = WarmUp(info, serving.sessions[i].get());

@@ -38,8 +38,8 @@ class WeightSource {
   // layer: 0 to ModelConfig::distinct_layers() - 1. One at a time, so that
   // loading never holds the whole checkpoint twice. Overwrites the matrices,
   // biases and norms of *weights, reusing their memory where it can: fresh
-  // pages cost more than reading into them. The flags stay as the caller set
-  // them. After an error the values are unspecified.
+  // pages cost more than reading into them. The caller sets the flags after
+  // each call. After an error the values are unspecified.
   virtual absl::Status ReadLayer(int32_t layer, LayerWeights* weights) = 0;
 };
 

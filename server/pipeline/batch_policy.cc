@@ -98,7 +98,7 @@ void BatchPolicy::RemoveExpired(absl::Time now, BatchDecision* decision) {
 
 int64_t BatchPolicy::Target(int64_t waiting, const BatchLimits& limits) {
   if (limits.idle_sessions > 1) {
-    // When most are busy, their passes have the help of the idle cores.
+    // Where most are busy, the idle cores would help their passes, not this.
     const bool most_idle = 2 * limits.idle_sessions > limits.sessions;
     return std::max(most_idle ? limits.min_idle_tokens : 0,
                     waiting / limits.idle_sessions);

@@ -17,9 +17,10 @@
 //      requests only, each as a whole. After a `request_share` of them a batch
 //      goes by turns, if long ones wait. NextSmall returns only small ones, for
 //      pauses of a long pass.
-//   5. A batch has at most max_tokens. When little waits, it is cut so that
-//      every idle Session gets an equal part, of min_idle_tokens or more while
-//      most are idle, and the busy ones find work when they return.
+//   5. A batch has at most max_tokens. When little waits, it is split equally
+//      over the idle Sessions; while most Sessions are idle, into batches of
+//      about min_idle_tokens at least. The busy ones find work when they
+//      return.
 // So every wait has a bound in tokens: a few turns of each waiting caller, and
 // of each request of the same caller. Age does not matter: an age bound would
 // give a flooding caller the whole device back once its queue is old. Cost:
@@ -50,8 +51,8 @@ struct FairShares {
 
 struct BatchLimits {
   int64_t max_tokens = 0;  // of the batch; at least the longest sequence
-  int64_t min_tokens = 0;  // not worth cutting below while others are busy
-  // Nor while most Sessions are idle: their cores share the pass.
+  int64_t min_tokens = 0;  // of a batch, if all other Sessions are busy
+  // Of a batch, about, while most Sessions are idle: their cores share it.
   int64_t min_idle_tokens = 0;
   int sessions = 1;       // all
   int idle_sessions = 1;  // waiting for work, including the one that asks

@@ -15,8 +15,9 @@ namespace encoderd {
 namespace {
 
 constexpr int64_t kDefaultQueueBatches = 64;  // of every Session
-// On a CPU, whose idle cores help with any pass: 8 cores compute 128 tokens
-// together in less time than each computes 16, since each reads all weights.
+// On a CPU idle cores help with any pass. By the time of their parts, 8 cores
+// compute 128 tokens together in no more time than each computes 16, which
+// reads all weights 8 times (tests/bench/figures/cpu.md).
 constexpr int64_t kMinIdleTokensOfACpu = 128;
 
 int64_t BatchTokens(const Session& session, const IdLimits& limits,

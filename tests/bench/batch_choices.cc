@@ -56,7 +56,8 @@ std::vector<int64_t> FirstBatches(const Texts& texts, int cores,
   for (int idle = cores; idle > 0 && !policy.empty(); --idle) {
     BatchLimits limits;
     limits.max_tokens = kBatchTokens;
-    limits.min_tokens = limits.min_idle_tokens = kBatchTokens / 8;
+    limits.min_tokens = kBatchTokens / 8;
+    limits.min_idle_tokens = 128;  // kMinIdleTokensOfACpu of pipeline.cc
     limits.sessions = cores;
     limits.idle_sessions = idle;
     batches.push_back(policy.Next(limits, absl::UnixEpoch()).tokens);

@@ -117,7 +117,7 @@ class Team {
   int32_t lent() const { return lent_; }
 
  private:
-  // kAsleep is kIdle of a thread that must be woken up: a call of the system.
+  // kAsleep: idle, and waking the thread takes a system call.
   enum class State : int32_t { kIdle, kAsleep, kPosted, kTaken, kStop };
   struct Job {
     Pass* pass = nullptr;

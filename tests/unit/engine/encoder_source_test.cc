@@ -177,7 +177,7 @@ class NotingSource : public WeightSource {
   const std::unique_ptr<WeightSource> source_;
 };
 
-// Fresh pages for every layer took a third of the time of a start.
+// Fresh pages took a third of the time in which weights are read.
 TEST(EncoderBuildTest, TheMatricesOfALayerLeaveTheirMemoryToTheNext) {
   RandomShape shape;
   shape.layers = 3;

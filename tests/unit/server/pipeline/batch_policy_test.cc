@@ -132,13 +132,13 @@ TEST(BatchPolicyTest, AnIdleSessionGetsNoLessThanIsWorthwhile) {
                                    120, 80));
 }
 
-TEST(BatchPolicyTest, WhereMostAreBusyAnIdleSessionGetsItsEqualPart) {
+TEST(BatchPolicyTest, WhereHalfAreBusyAnIdleSessionGetsItsEqualPart) {
   BatchPolicy policy({1024, 4096});
-  policy.Add(1, 0, kNever, Lengths(3, 40));
+  policy.Add(1, 0, kNever, Lengths(4, 40));
   BatchLimits limits;
   limits.max_tokens = 4096;
   limits.sessions = 8;
-  limits.idle_sessions = 3;
+  limits.idle_sessions = 4;
   limits.min_idle_tokens = 128;
   EXPECT_EQ(policy.Next(limits, kNow).tokens, 40);
 }

@@ -319,6 +319,14 @@ PipelineHarness::Settings WithSmall(int64_t tokens) {
   return settings;
 }
 
+TEST(PipelineQueueTest, IdleCoresShareABatchOfSeveralTexts) {
+  PipelineHarness::Settings settings = WithSmall(16);
+  settings.sessions = 2;
+  PipelineHarness harness(settings);
+  EXPECT_TRUE(harness.Submit(EightBytes(4)).Get().ok());  // 40 tokens
+  EXPECT_EQ(harness.device.log_size(), 1);
+}
+
 TEST(PipelineQueueTest, ASmallRequestIsComputedInTheMidstOfABatch) {
   PipelineHarness harness(WithSmall(16));
   harness.device.CloseGate();

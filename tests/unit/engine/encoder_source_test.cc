@@ -18,15 +18,12 @@
 namespace encoderd {
 namespace {
 
-// The weights with another position table.
-class OtherRows : public WeightSource {
+class ForwardingSource : public WeightSource {
  public:
-  OtherRows(std::unique_ptr<WeightSource> source, HostMatrix rows)
-      : source_(std::move(source)), rows_(std::move(rows)) {}
+  explicit ForwardingSource(std::unique_ptr<WeightSource> source)
+      : source_(std::move(source)) {}
   absl::StatusOr<OuterWeights> ReadOuter() override {
-    auto weights = source_->ReadOuter();
-    if (weights.ok()) weights->embeddings.position = rows_;
-    return weights;
+    return source_->ReadOuter();
   }
   absl::Status ReadLayer(int32_t layer, LayerWeights* weights) override {
     return source_->ReadLayer(layer, weights);
@@ -34,6 +31,20 @@ class OtherRows : public WeightSource {
 
  private:
   const std::unique_ptr<WeightSource> source_;
+};
+
+// The weights with another position table.
+class OtherRows : public ForwardingSource {
+ public:
+  OtherRows(std::unique_ptr<WeightSource> source, HostMatrix rows)
+      : ForwardingSource(std::move(source)), rows_(std::move(rows)) {}
+  absl::StatusOr<OuterWeights> ReadOuter() override {
+    auto weights = ForwardingSource::ReadOuter();
+    if (weights.ok()) weights->embeddings.position = rows_;
+    return weights;
+  }
+
+ private:
   const HostMatrix rows_;
 };
 
@@ -64,21 +75,20 @@ TEST_P(EncoderSourceTest, NoPositionRowsAreRowsOfZeros) {
 }
 
 // The tables in 16 bits, as the source's rounded to them.
-class Halves : public WeightSource {
+class Halves : public ForwardingSource {
  public:
   Halves(std::unique_ptr<WeightSource> source, DType position, bool widened)
-      : source_(std::move(source)), position_(position), widened_(widened) {}
+      : ForwardingSource(std::move(source)),
+        position_(position),
+        widened_(widened) {}
   absl::StatusOr<OuterWeights> ReadOuter() override {
-    auto weights = source_->ReadOuter();
+    auto weights = ForwardingSource::ReadOuter();
     if (!weights.ok()) return weights;
     EmbeddingWeights& tables = weights->embeddings;
     tables.token = Narrow(tables.token, DType::kF16);
     tables.position = Narrow(tables.position, position_);
     tables.segment = Narrow(tables.segment, DType::kF16);
     return weights;
-  }
-  absl::Status ReadLayer(int32_t layer, LayerWeights* weights) override {
-    return source_->ReadLayer(layer, weights);
   }
 
  private:
@@ -93,7 +103,6 @@ class Halves : public WeightSource {
     return narrow;
   }
 
-  const std::unique_ptr<WeightSource> source_;
   const DType position_;
   const bool widened_;
 };
@@ -128,20 +137,13 @@ INSTANTIATE_TEST_SUITE_P(Devices, EncoderSourceTest,
                            return TestDeviceName(info.param);
                          });
 
-class FailingSource : public WeightSource {
+class FailingSource : public ForwardingSource {
  public:
-  explicit FailingSource(std::unique_ptr<WeightSource> source)
-      : source_(std::move(source)) {}
-  absl::StatusOr<OuterWeights> ReadOuter() override {
-    return source_->ReadOuter();
-  }
+  using ForwardingSource::ForwardingSource;
   absl::Status ReadLayer(int32_t layer, LayerWeights* weights) override {
     if (layer == 1) return absl::DataLossError("layer 1 ends early");
-    return source_->ReadLayer(layer, weights);
+    return ForwardingSource::ReadLayer(layer, weights);
   }
-
- private:
-  const std::unique_ptr<WeightSource> source_;
 };
 
 TEST(EncoderBuildTest, PassesTheCheckpointsErrorOn) {
@@ -153,13 +155,9 @@ TEST(EncoderBuildTest, PassesTheCheckpointsErrorOn) {
 }
 
 // Notes whether a layer that is asked for finds memory of the one before.
-class NotingSource : public WeightSource {
+class NotingSource : public ForwardingSource {
  public:
-  explicit NotingSource(std::unique_ptr<WeightSource> source)
-      : source_(std::move(source)) {}
-  absl::StatusOr<OuterWeights> ReadOuter() override {
-    return source_->ReadOuter();
-  }
+  using ForwardingSource::ForwardingSource;
   absl::Status ReadLayer(int32_t layer, LayerWeights* weights) override {
     for (const LinearWeights* linear :
          {&weights->qkv, &weights->attention_output, &weights->feed_forward_in,
@@ -167,14 +165,11 @@ class NotingSource : public WeightSource {
       if (layer > 0) had_memory &= linear->weight.data.capacity() > 0;
     }
     ++layers;
-    return source_->ReadLayer(layer, weights);
+    return ForwardingSource::ReadLayer(layer, weights);
   }
 
   bool had_memory = true;
   int32_t layers = 0;
-
- private:
-  const std::unique_ptr<WeightSource> source_;
 };
 
 // Fresh pages took a third of the time in which weights are read.
@@ -190,21 +185,14 @@ TEST(EncoderBuildTest, TheMatricesOfALayerLeaveTheirMemoryToTheNext) {
 }
 
 // The second layer lacks the norm after its attention.
-class WithoutNorm : public WeightSource {
+class WithoutNorm : public ForwardingSource {
  public:
-  explicit WithoutNorm(std::unique_ptr<WeightSource> source)
-      : source_(std::move(source)) {}
-  absl::StatusOr<OuterWeights> ReadOuter() override {
-    return source_->ReadOuter();
-  }
+  using ForwardingSource::ForwardingSource;
   absl::Status ReadLayer(int32_t layer, LayerWeights* weights) override {
-    const absl::Status status = source_->ReadLayer(layer, weights);
+    const absl::Status status = ForwardingSource::ReadLayer(layer, weights);
     if (layer == 1) weights->attention_norm = {};
     return status;
   }
-
- private:
-  const std::unique_ptr<WeightSource> source_;
 };
 
 TEST(EncoderBuildTest, NamesALayerThatLacksANorm) {

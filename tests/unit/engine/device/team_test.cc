@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -68,19 +69,25 @@ TEST_P(TeamTest, EverySliceIsComputedOnce) {
   }
 }
 
+// `body` on each of the pass's threads: no thread takes the part of another.
+void RunOnEach(int threads, Team::Pass* pass,
+               const std::function<void()>& body) {
+  std::atomic<int> running = 0;
+  ThreadScratch scratch;
+  ASSERT_EQ(pass->Threads(threads), threads);
+  pass->Run(threads, 1, scratch, [&](const Team::Slice&, const ThreadScratch&) {
+    ++running;
+    EXPECT_TRUE(Eventually([&] { return running == threads; }));
+    body();
+  });
+}
+
 TEST(TeamSleepTest, ASleepingHelperIsWokenUp) {
   FullTeam team(3);
   Team::Pass pass(&team);
-  ThreadScratch scratch;
   for (int round = 0; round < 20; ++round) {
     absl::SleepFor(absl::Milliseconds(round % 3));
-    std::atomic<int> running = 0;
-    ASSERT_EQ(pass.Threads(3), 3);
-    pass.Run(3, 1, scratch, [&](const Team::Slice&, const ThreadScratch&) {
-      ++running;
-      // Nobody takes the part of another.
-      EXPECT_TRUE(Eventually([&] { return running == 3; }));
-    });
+    RunOnEach(3, &pass, [] {});
   }
 }
 
@@ -88,17 +95,10 @@ TEST(TeamSleepTest, ASleepingHelperIsWokenUp) {
 TEST(TeamNamesTest, ItsThreadsHaveNames) {
   FullTeam team(3);
   Team::Pass pass(&team);
-  ThreadScratch scratch;
-  std::atomic<int> running = 0;
   std::mutex mutex;
   std::set<std::string> names;
-  const int32_t parts = pass.Threads(3);
-  ASSERT_EQ(parts, 3);
   pthread_setname_np(pthread_self(), "of-the-pass");
-  pass.Run(parts, 1, scratch, [&](const Team::Slice&, const ThreadScratch&) {
-    ++running;
-    // Each thread has its part.
-    EXPECT_TRUE(Eventually([&] { return running == 3; }));
+  RunOnEach(3, &pass, [&] {
     char name[16];
     pthread_getname_np(pthread_self(), name, sizeof(name));
     const std::lock_guard<std::mutex> lock(mutex);

@@ -35,6 +35,14 @@ BatchLimits Greedy(int64_t max_tokens) {
   return limits;
 }
 
+BatchLimits Among(int sessions, int idle) {
+  BatchLimits limits;
+  limits.max_tokens = 4096;
+  limits.sessions = sessions;
+  limits.idle_sessions = idle;
+  return limits;
+}
+
 TEST(BatchPolicyTest, GivesAtOnceWhatWaitsHoweverLittle) {
   BatchPolicy policy({100, 100});
   policy.Add(1, 0, kNever, {7});
@@ -108,11 +116,8 @@ TEST(BatchPolicyTest, NeverExceedsTheTokensOfABatch) {
 TEST(BatchPolicyTest, SplitsWhatWaitsEvenlyOverIdleSessions) {
   BatchPolicy policy({1024, 4096});
   policy.Add(1, 0, kNever, Lengths(64, 20));
-  BatchLimits limits;
-  limits.max_tokens = 4096;
+  BatchLimits limits = Among(2, 2);
   limits.min_tokens = 2000;
-  limits.sessions = 2;
-  limits.idle_sessions = 2;
   EXPECT_EQ(policy.Next(limits, kNow).tokens, 640);
   limits.idle_sessions = 1;
   EXPECT_EQ(policy.Next(limits, kNow).tokens, 640);
@@ -121,9 +126,7 @@ TEST(BatchPolicyTest, SplitsWhatWaitsEvenlyOverIdleSessions) {
 TEST(BatchPolicyTest, AnIdleSessionGetsNoLessThanIsWorthwhile) {
   BatchPolicy policy({1024, 4096});
   policy.Add(1, 0, kNever, Lengths(64, 20));
-  BatchLimits limits;
-  limits.max_tokens = 4096;
-  limits.sessions = limits.idle_sessions = 64;
+  BatchLimits limits = Among(64, 64);
   limits.min_idle_tokens = 128;
   std::vector<int64_t> batches;
   for (; !policy.empty(); --limits.idle_sessions)
@@ -135,10 +138,7 @@ TEST(BatchPolicyTest, AnIdleSessionGetsNoLessThanIsWorthwhile) {
 TEST(BatchPolicyTest, WhereHalfAreBusyAnIdleSessionGetsItsEqualPart) {
   BatchPolicy policy({1024, 4096});
   policy.Add(1, 0, kNever, Lengths(4, 40));
-  BatchLimits limits;
-  limits.max_tokens = 4096;
-  limits.sessions = 8;
-  limits.idle_sessions = 4;
+  BatchLimits limits = Among(8, 4);
   limits.min_idle_tokens = 128;
   EXPECT_EQ(policy.Next(limits, kNow).tokens, 40);
 }
@@ -146,10 +146,8 @@ TEST(BatchPolicyTest, WhereHalfAreBusyAnIdleSessionGetsItsEqualPart) {
 TEST(BatchPolicyTest, LeavesHalfToABusySessionUnlessThatIsTooLittle) {
   BatchPolicy policy({1024, 4096});
   policy.Add(1, 0, kNever, Lengths(80, 10));
-  BatchLimits limits;
-  limits.max_tokens = 4096;
+  BatchLimits limits = Among(2, 1);
   limits.min_tokens = 150;
-  limits.sessions = 2;
   EXPECT_EQ(policy.Next(limits, kNow).tokens, 400);
   EXPECT_EQ(policy.Next(limits, kNow).tokens, 200);
   EXPECT_EQ(policy.Next(limits, kNow).tokens, 150);

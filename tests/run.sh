@@ -18,6 +18,7 @@ preset=${ENCODERD_PRESET:-dev}
 jobs=${ENCODERD_JOBS:-$(nproc)}
 read -ra targets <<< "${ENCODERD_TARGETS:-all}"
 export DEBIAN_FRONTEND=noninteractive
+export TSAN_OPTIONS=suppressions=$PWD/tests/support/tsan.supp:${TSAN_OPTIONS:-}
 
 say() { echo "run.sh: $*"; }
 

@@ -78,8 +78,7 @@ check_tsan() {
     ctest --test-dir build/tsan-server -N |
     grep -oE '(server|rpc|api|observe|security|net|client|encoderctl)[a-z_]*_test$' |
       grep -vE '^server_(process|model)_test$' | paste -sd ' ')
-  local options=ignore_noninstrumented_modules=1
-  TSAN_OPTIONS=$options:suppressions=$PWD/tests/support/tsan.supp \
+  TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
     ENCODERD_PRESET=tsan-server ENCODERD_TARGETS=$tests tests/run.sh \
     -R "^(${tests// /|})\$" > "$log" 2>&1
   code=$?

@@ -2,7 +2,7 @@
 //
 // Over the standard library's, not Abseil's: distributions ship Abseil without
 // ThreadSanitizer's hooks, so the sanitizer would not see what absl::Mutex
-// orders and the pipeline's tests could not run under it without suppressions.
+// orders.
 #ifndef ENCODERD_SERVER_PIPELINE_MUTEX_H_
 #define ENCODERD_SERVER_PIPELINE_MUTEX_H_
 
@@ -39,27 +39,63 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// Wait in a loop over the condition: wake-ups may be spurious.
+// All waiters use the same mutex. Wait in a loop over the condition: wake-ups
+// may be spurious. The last to wait is woken first: its caches are likely the
+// warmest.
+//
+// Every waiter sleeps on a separate std::condition_variable, since glibc before
+// 2.41, unless patched, can lose a signal where several threads wait on the
+// same one (sourceware.org bug 25847).
 class CondVar {
  public:
+  CondVar() = default;
+  CondVar(const CondVar&) = delete;
+  CondVar& operator=(const CondVar&) = delete;
+
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    condition_.wait(lock);
-    lock.release();
+    WaitUntil(mutex, absl::InfiniteFuture());
   }
   // Returns at `until` at the latest.
   void WaitUntil(Mutex* mutex, absl::Time until)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (until == absl::InfiniteFuture()) return Wait(mutex);
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    condition_.wait_until(lock, absl::ToChronoTime(until));
+    Waiter self;
+    self.previous = last_;
+    last_ = &self;
+    if (until == absl::InfiniteFuture()) {
+      self.condition.wait(lock);
+    } else {
+      self.condition.wait_until(lock, absl::ToChronoTime(until));
+    }
+    if (!self.notified) Remove(&self);
     lock.release();
   }
-  void NotifyOne() { condition_.notify_one(); }
-  void NotifyAll() { condition_.notify_all(); }
+  void NotifyOne([[maybe_unused]] Mutex* mutex)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    Waiter* const waiter = last_;
+    if (waiter == nullptr) return;
+    last_ = waiter->previous;
+    waiter->notified = true;
+    waiter->condition.notify_one();
+  }
+  void NotifyAll(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    while (last_ != nullptr) NotifyOne(mutex);
+  }
 
  private:
-  std::condition_variable condition_;
+  struct Waiter {
+    std::condition_variable condition;
+    bool notified = false;  // and no longer in the list
+    Waiter* previous = nullptr;
+  };
+
+  void Remove(const Waiter* waiter) {
+    Waiter** link = &last_;
+    while (*link != waiter) link = &(*link)->previous;
+    *link = waiter->previous;
+  }
+
+  Waiter* last_ = nullptr;
 };
 
 }  // namespace encoderd

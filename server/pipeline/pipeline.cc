@@ -233,7 +233,7 @@ void Pipeline::BatchLoop(int index, BatchLimits limits) {
 
 void Pipeline::CallFinished() {
   MutexLock lock(&mutex_);
-  if (--in_flight_ == 0) idle_.NotifyAll();
+  if (--in_flight_ == 0) idle_.NotifyAll(&mutex_);
 }
 
 void Pipeline::StartDraining() {

@@ -37,7 +37,7 @@ SideLane::~SideLane() {
   {
     MutexLock lock(&mutex_);
     stopped_ = true;
-    available_.NotifyAll();
+    available_.NotifyAll(&mutex_);
   }
   thread_.join();
 }
@@ -62,7 +62,7 @@ std::shared_ptr<PipelineCall> SideLane::Add(uint64_t caller,
       waiting = limit = kMaxWaiting;
     } else {
       waiting_.push_back(job);
-      available_.NotifyOne();
+      available_.NotifyOne(&mutex_);
     }
   }
   if (limit > 0) {

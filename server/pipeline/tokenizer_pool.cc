@@ -65,7 +65,7 @@ void TokenizerPool::End() {
   {
     MutexLock lock(&mutex_);
     stopped_ = true;
-    available_.NotifyAll();
+    available_.NotifyAll(&mutex_);
   }
   for (std::thread& thread : threads_) thread.join();
 }
@@ -112,9 +112,9 @@ void TokenizerPool::Add(std::shared_ptr<Call> call) {
     throw;
   }
   if (slices > 1) {
-    available_.NotifyAll();
+    available_.NotifyAll(&mutex_);
   } else {
-    available_.NotifyOne();
+    available_.NotifyOne(&mutex_);
   }
 }
 
@@ -181,9 +181,9 @@ void TokenizerPool::Done(Workspace* workspace, Way way) {
   if (large) --large_running_;
   if (way == Way::kAtOnce) --at_once_running_;
   if (large || stopped_) {
-    available_.NotifyAll();
+    available_.NotifyAll(&mutex_);
   } else if (!small_.empty() || !large_.empty()) {
-    available_.NotifyOne();
+    available_.NotifyOne(&mutex_);
   }
 }
 

@@ -29,7 +29,7 @@ void WorkQueue::Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
       observer_.Cancelled(Stage::kQueue, sequences);
     }
     dropped_.push_back({std::move(call), sequences});
-    available_.NotifyOne();
+    available_.NotifyOne(&mutex_);
     return;
   }
   policy_.Add(call->id, call->caller.id, call->latest_start(),
@@ -37,7 +37,7 @@ void WorkQueue::Add(std::shared_ptr<Call> call, std::vector<int32_t> lengths,
   const uint64_t id = call->id;
   calls_.emplace(id, Entry{std::move(call), sequences});
   Changed();
-  available_.NotifyOne();  // which wakes others if it leaves work
+  available_.NotifyOne(&mutex_);  // which wakes others if it leaves work
 }
 
 void WorkQueue::Discard(const Call& call) {
@@ -46,7 +46,7 @@ void WorkQueue::Discard(const Call& call) {
   if (sequences == 0) return;
   Drop(call.id, sequences);
   Changed();
-  available_.NotifyOne();
+  available_.NotifyOne(&mutex_);
 }
 
 void WorkQueue::Drop(uint64_t id, int32_t sequences) {
@@ -76,7 +76,7 @@ bool WorkQueue::Take(const BatchLimits& limits, Clock clock, Work* work) {
   // Two, so that many are awake after a few steps.
   const int64_t left = policy_.waiting_sequences();
   for (int64_t i = 0; i < std::min<int64_t>({left, sleeping_, 2}); ++i)
-    available_.NotifyOne();
+    available_.NotifyOne(&mutex_);
   return true;
 }
 
@@ -131,7 +131,7 @@ void WorkQueue::Lose(absl::string_view error_id) {
     Drop(id, sequences);
   }
   Changed();
-  available_.NotifyAll();
+  available_.NotifyAll(&mutex_);
 }
 
 absl::Status WorkQueue::LostError() const {
@@ -142,7 +142,7 @@ absl::Status WorkQueue::LostError() const {
 void WorkQueue::Stop() {
   MutexLock lock(&mutex_);
   stopped_ = true;
-  available_.NotifyAll();
+  available_.NotifyAll(&mutex_);
 }
 
 void WorkQueue::Changed() {

@@ -1,6 +1,7 @@
 # encoderd in a container: programs, the libraries that they load, and nothing
 # else; no shell, no package manager. README.md of deploy/ says more.
 #
+# Needs BuildKit (DOCKER_BUILDKIT=1 with Docker 20.10).
 #   docker build -t encoderd --build-arg REVISION="$(git rev-parse HEAD)" .
 #   docker run --rm --read-only --cap-drop=ALL \
 #     --security-opt=no-new-privileges --stop-timeout=40 \

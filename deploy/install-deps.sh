@@ -34,7 +34,7 @@ container_packages=(buildah podman runc debootstrap)
 arm64_packages=(g++-aarch64-linux-gnu qemu-user)
 
 packages=("${build_packages[@]}")
-case "${1-}" in
+case "$*" in
   '') ;;
   --tests) packages+=("${test_packages[@]}") ;;
   --containers) packages+=("${container_packages[@]}") ;;

@@ -103,7 +103,7 @@ struct ServerConfig {
   // gRPC receives a whole message before it measures it: this, not
   // max_message_bytes, bounds the memory that hostile callers can occupy.
   int64_t max_connection_memory_bytes = 256 << 20;
-  // Beyond it new ones wait unaccepted; the last one in 64 is for addresses
+  // Beyond it new ones wait unaccepted; the last 1/64 is for addresses
   // that have none. Lowered if the process may not open enough files. Cost: two
   // file descriptors and about 100 KB each.
   int32_t max_connections = 1024;

@@ -167,7 +167,7 @@ ABSL_FLAG(int64_t, max_connection_memory_bytes,
           "MiB. Cost: memory under attack.");
 ABSL_FLAG(int32_t, max_connections, kDefault.max_connections,
           "Open connections; beyond it new ones wait unaccepted. From 64 on, "
-          "the last one in 64 is for addresses that have none; others are then "
+          "the last 1/64 is for addresses that have none; others are then "
           "closed. Cost: two file descriptors and about 100 KB each.");
 ABSL_FLAG(int32_t, max_connections_per_address,
           kDefault.max_connections_per_address,

@@ -22,7 +22,6 @@ namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
-constexpr char kTooLarge[] = "REQUEST_TOO_LARGE";
 
 // One request, from the source to its answer.
 struct Pending {
@@ -37,10 +36,24 @@ struct Pending {
   int64_t bytes() const { return static_cast<int64_t>(request.ByteSizeLong()); }
 };
 
-// A RESOURCE_EXHAUSTED of the server's own, such as QUEUE_FULL, passes.
+std::string ReasonOf(const absl::Status& status) {
+  const auto details = GetErrorDetails(status);
+  return details.has_value() ? details->reason : "";
+}
+
+// A RESOURCE_EXHAUSTED of the server's own, such as QUEUE_FULL, passes; so does
+// a queue that was too long for a request.
 bool WorthAnotherTry(const absl::Status& status) {
-  return absl::IsUnavailable(status) || (absl::IsResourceExhausted(status) &&
-                                         GetErrorDetails(status).has_value());
+  return absl::IsUnavailable(status) ||
+         (absl::IsResourceExhausted(status) &&
+          GetErrorDetails(status).has_value()) ||
+         ReasonOf(status) == "EXPIRED_IN_QUEUE";
+}
+
+// Whether fewer inputs may pass.
+bool AsksForLess(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  return reason == kRequestTooLarge || reason == "TOO_MANY_INPUTS";
 }
 
 class Work {
@@ -204,13 +217,13 @@ class Work {
   }
 
   absl::Status TakeError(const absl::Status& error, Pending* pending) {
-    const auto details = GetErrorDetails(error);
-    if (details.has_value() && details->reason == kTooLarge) {
+    if (AsksForLess(error)) {
       Heard();
       Lessen(pending, error);
       return absl::OkStatus();
     }
     if (!WorthAnotherTry(error)) return error;
+    const auto details = GetErrorDetails(error);
     trouble_ = error;
     pending->sent = false;
     pending->not_before =
@@ -237,8 +250,8 @@ class Work {
     return absl::OkStatus();
   }
 
-  // A request that is too large goes again in halves; of a single input the
-  // error is its answer.
+  // A request that the server finds too large is sent again in halves; of a
+  // single input the error is its answer.
   void Lessen(Pending* pending, const absl::Status& error) {
     const auto inputs = static_cast<int64_t>(pending->cut.sent_as.size());
     if (inputs == 1) {
@@ -338,6 +351,11 @@ absl::Status Check(const BulkOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("calls_in_flight is ", options.calls_in_flight,
                      "; it must be from 1 to ", kMostCallsInFlight));
+  }
+  if (options.patience <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("patience is ", absl::FormatDuration(options.patience),
+                     "; it must be more than 0"));
   }
   return absl::OkStatus();
 }

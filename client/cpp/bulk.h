@@ -37,7 +37,8 @@ struct BulkOptions {
   int calls_in_flight = 16;          // kMostCallsInFlight at most
   // Ends with the last error (or DEADLINE_EXCEEDED) when nothing at all was
   // answered for so long, reconnecting included. What source and sink take, and
-  // time in which the process was stopped, does not count.
+  // time in which the process was stopped, does not count. InfiniteDuration: no
+  // limit.
   absl::Duration patience = absl::Seconds(60);
   // Asked after each input, and some ten times per second while waiting for the
   // server; true ends the work with CANCELLED. Null: never.

@@ -47,6 +47,9 @@ struct CallOptions {
   int max_in_flight = 1;
   absl::Duration timeout;             // for all attempts of a call
   const std::function<bool()>& stop;  // see ClientOptions
+  // A call of one input that is too large costs that input its own place only:
+  // `finish` gets a Cut with the error, and an empty response.
+  bool per_input = false;
   // Whether `make` has its next input without waiting. Null: always.
   std::function<bool()> ready = nullptr;
 };
@@ -143,6 +146,11 @@ absl::Status RunCalls(
     const auto bytes = static_cast<int64_t>(front.request.ByteSizeLong());
     if (IsTooLarge(result, bytes)) {
       result = NameTooLarge(result, front.cut, bytes);
+      if (options.per_input && front.cut.sent_as.size() == 1) {
+        front.cut = {front.cut.first_input, {-1}, {result}};
+        front.response.Clear();
+        result = absl::OkStatus();
+      }
     }
     if (result.ok()) result = finish(front);
     window.pop_front();

@@ -122,7 +122,7 @@ absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
       absl::StatusCode::kInvalidArgument,
       absl::StrCat(inputs, one ? " makes" : " make", " a message of ", bytes,
                    " bytes, more than the server takes: ", status.message()),
-      "REQUEST_TOO_LARGE", metadata);
+      kRequestTooLarge, metadata);
 }
 
 std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) {

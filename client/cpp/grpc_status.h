@@ -43,11 +43,13 @@ absl::Status CheckCount(int64_t results, int64_t sent);
 // The same of the inputs of `cut` that were sent.
 absl::Status CheckCount(int64_t results, const Cut& cut);
 
+inline constexpr char kRequestTooLarge[] = "REQUEST_TOO_LARGE";
+
 // Whether gRPC itself refused a request of `bytes` for its size. It names the
 // size; no ErrorInfo comes with it, and the server has not seen the request.
 bool IsTooLarge(const absl::Status& status, int64_t bytes);
 
-// What to say of such a request: REQUEST_TOO_LARGE,
+// What to say of such a request: kRequestTooLarge,
 // naming the inputs of `cut`; of one input, with its input_index.
 absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
                           int64_t bytes);

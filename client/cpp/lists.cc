@@ -29,8 +29,10 @@ CheckedSource Unchecked(InputSource source) {
   };
 }
 
-CallOptions SendAs(const ClientOptions& options, const InputCutter& cutter) {
+CallOptions SendAs(const ClientOptions& options, const InputCutter& cutter,
+                   v1::OnError on_error = v1::ON_ERROR_UNSPECIFIED) {
   return {options.calls_in_flight, options.timeout, options.stop,
+          on_error == v1::ON_ERROR_PER_INPUT,
           [&cutter] { return cutter.Ready(); }};
 }
 
@@ -60,7 +62,7 @@ absl::Status Client::EmbedEach(
                      options_.bytes_per_call,
                      options.on_error == v1::ON_ERROR_PER_INPUT);
   const absl::Status status = RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
-      SendAs(options_, cutter),
+      SendAs(options_, cutter, options.on_error),
       [&](v1::EmbedRequest* request) {
         *request = blank;
         return cutter.Next(request->mutable_inputs());
@@ -104,7 +106,7 @@ absl::Status Client::EncodeEach(
                      options_.texts_per_encode_call, options_.bytes_per_call,
                      options.on_error == v1::ON_ERROR_PER_INPUT);
   const absl::Status status = RunCalls<v1::EncodeRequest, v1::EncodeResponse>(
-      SendAs(options_, cutter),
+      SendAs(options_, cutter, options.on_error),
       [&](v1::EncodeRequest* request) {
         *request = blank;
         return cutter.Next(request->mutable_inputs());

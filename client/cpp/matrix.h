@@ -13,11 +13,11 @@
 
 namespace encoderd::client {
 
-// Embeddings of n inputs: values [n,H], row i belongs to input i.
+// Embeddings of n inputs: values [n,D], row i belongs to input i.
 struct EmbeddingMatrix {
-  int64_t rows = 0;                    // n
-  int64_t columns = 0;                 // H, or the dimensions asked for
-  std::vector<float> values;           // [n,H] row-major
+  int64_t rows = 0;           // n
+  int64_t columns = 0;        // D: Model.dimensions, or those asked for
+  std::vector<float> values;  // [n,D] row-major
   std::vector<uint32_t> token_counts;  // [n] before any cut
   std::vector<uint8_t> truncated;      // [n] 1: cut to max_len, as asked for
   std::vector<uint32_t> windows;       // [n] averaged; 0: it fitted

@@ -21,8 +21,9 @@ inline constexpr char kDefaultTarget[] = "localhost:8400";
 
 struct ClientOptions {
   // Inputs of one call at most. Larger calls cost less for each text, but the
-  // first answer comes later. The server's own limit is in
-  // Model.max_inputs_per_request.
+  // first answer comes later. A list method whose calls exceed the server's own
+  // limit, Model.max_inputs_per_request, ends with TOO_MANY_INPUTS; EmbedBulk
+  // sends fewer.
   int texts_per_call = 64;
   // The same for Encode, whose answers are as large as their tokens.
   int texts_per_encode_call = 4;
@@ -33,7 +34,8 @@ struct ClientOptions {
   // a longer way to the server; memory and the server's queue pay.
   int calls_in_flight = 8;
   // Time for one call, its retries included; not for the whole list. A server
-  // that still loads its model is waited for as long.
+  // that still loads its model is waited for as long. InfiniteDuration: no
+  // limit.
   absl::Duration timeout = absl::Seconds(60);
   // Asked ten times per second while a list waits for answers, or any call for
   // a server that loads its model or is full; true ends it with CANCELLED,
@@ -91,7 +93,8 @@ struct EmbedOptions {
   // How values travel. EmbedBulk takes any; the others give floats and take
   // FLOAT32 only.
   v1::Encoding encoding = v1::ENCODING_UNSPECIFIED;
-  v1::QuantizationRanges ranges;  // of INT8 and UINT8; empty: each vector's own
+  // Of INT8 and UINT8: D minima and D maxima. Empty: each vector's own.
+  v1::QuantizationRanges ranges;
   // Model.fingerprint that every answer must have; an answer with another one
   // ends the job with FAILED_PRECONDITION. Empty: that of the first answer.
   std::string fingerprint;

@@ -190,14 +190,18 @@ class BulkRun {
     std::string scales;
     std::string marks;
     absl::Status bad;
+    int64_t bad_line = -1;
     size_t i = 0;
     for (; i < answer.errors.size(); ++i) {
       const v1::Embedding& embedding = answer.embeddings[i];
       bad = answer.errors[i];
       if (!bad.ok()) {
-        bad_line_ = answer.first_input + static_cast<int64_t>(i);
-        if (!skip_bad()) break;
-        Skip(bad);
+        const int64_t line = answer.first_input + static_cast<int64_t>(i);
+        if (!skip_bad()) {
+          bad_line = line;
+          break;
+        }
+        Skip(line, bad);
         pending_.front() = MarkSkipped(pending_.front());
         bad = absl::OkStatus();
         rows.append(layout_.row_bytes(), '\0');
@@ -222,7 +226,8 @@ class BulkRun {
       pending_.pop_front();
     }
     absl::Status status = Write(static_cast<int64_t>(i), rows, scales, marks);
-    status.Update(bad);
+    if (status.ok()) bad_line_ = bad_line;  // what failed to be written is not
+    status.Update(bad);                     // the text's fault
     progress_->Update(done_ - before_, source_->Share(done_));
     return status;
   }
@@ -239,10 +244,10 @@ class BulkRun {
     return status;
   }
 
-  void Skip(const absl::Status& error) {
+  void Skip(int64_t line, const absl::Status& error) {
     ++skipped_;
     progress_->Clear();
-    invocation_.Note(source_->NameOf(bad_line_),
+    invocation_.Note(source_->NameOf(line),
                      ": skipped: ", DescribeInFlags(error, invocation_.flags));
   }
 

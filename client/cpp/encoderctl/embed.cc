@@ -17,7 +17,10 @@ v1::Encoding ToEncoding(const std::string& name) {
 
 int RunEmbed(const Command& command, const Arguments& arguments,
              Environment& environment) {
-  Invocation invocation(command, environment);
+  Invocation invocation(command, environment, client::ClientOptions().timeout,
+                        "time for one call, its retries and the wait for a "
+                        "server that loads included; into an .npy: time "
+                        "without any answer");
   invocation.AddListFlags();
   BulkChoices bulk;
   std::string resume = "yes";

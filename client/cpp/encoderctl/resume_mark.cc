@@ -60,14 +60,13 @@ absl::Status CheckMarksFile(const std::string& path) {
 
 std::string MarkWork(const v1::Model& model,
                      const client::EmbedOptions& options) {
-  // Weights, pooling, dtype, max_len, prompts: whatever the server says.
-  v1::Model said = model;
-  said.clear_max_inputs_per_request();
   client::EmbedOptions changing = options;
   // Changes only the rows that it skips: MarkSkipped.
   changing.on_error = v1::ON_ERROR_PER_INPUT;
   const int64_t bytes = kMarkLayout.row_bytes();
-  return Mark(ToText(said), bytes) +
+  // A server of an older version names no fingerprint.
+  return Mark(model.fingerprint().empty() ? ToText(model) : model.fingerprint(),
+              bytes) +
          Mark(ToText(client::ToRequest(changing).options()), bytes);
 }
 

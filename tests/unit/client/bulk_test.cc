@@ -336,6 +336,34 @@ TEST_F(BulkTest, WhatTheQueueCannotHoldAsAWholeGoesInHalves) {
   EXPECT_EQ(service_->streams(), 1);
 }
 
+TEST_F(BulkTest, MoreInputsThanTheServerTakesGoInHalves) {
+  service_->FailNext(2, FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                                  "more than 4 inputs", "TOO_MANY_INPUTS", {}));
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectAll();
+  EXPECT_EQ(service_->streams(), 1);
+}
+
+TEST_F(BulkTest, ARequestThatExpiredInTheQueueIsSentAgain) {
+  service_->FailNext(
+      2, FakeError(grpc::StatusCode::DEADLINE_EXCEEDED, "waited for too long",
+                   "EXPIRED_IN_QUEUE", {}));
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectAll();
+  EXPECT_EQ(service_->streams(), 1);
+}
+
+TEST_F(BulkTest, NamesTheErrorThatDidNotPassInTime) {
+  options_.patience = absl::Milliseconds(300);
+  service_->FailNext(1 << 30,
+                     FakeError(grpc::StatusCode::DEADLINE_EXCEEDED,
+                               "waited for too long", "EXPIRED_IN_QUEUE", {}));
+  const absl::Status status = Run();
+  EXPECT_EQ(GetErrorDetails(status)->reason, "EXPIRED_IN_QUEUE") << status;
+}
+
 TEST_F(BulkTest, PassesTheOptionsOn) {
   embed_.windows = 3;
   embed_.encoding = v1::ENCODING_INT8;
@@ -355,6 +383,11 @@ TEST_F(BulkTest, PassesTheOptionsOn) {
 TEST_F(BulkTest, RefusesAWindowThatTheServerWouldNotRead) {
   options_.calls_in_flight = 65;
   EXPECT_THAT(std::string(Run().message()), HasSubstr("from 1 to 64"));
+}
+
+TEST_F(BulkTest, RefusesToHaveNoPatience) {
+  options_.patience = absl::ZeroDuration();
+  EXPECT_EQ(Run().message(), "patience is 0; it must be more than 0");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "client/cpp/encoderctl/npy.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/progress.h"
+#include "client/cpp/encoderctl/resume_mark.h"
 #include "client/cpp/encoderctl/wrap.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -201,6 +202,29 @@ TEST(ProgressTest, TakesItsLineOffTheTerminal) {
   const std::string written = terminal.str();
   EXPECT_EQ(written.front(), '\r');
   EXPECT_EQ(written.back(), '\r');
+}
+
+TEST(ResumeMarkTest, KnowsTheModelByItsFingerprint) {
+  v1::Model model;
+  model.set_name("before");
+  model.set_device("CPU");
+  model.set_fingerprint("one");
+  const std::string mark = MarkWork(model, {});
+  v1::Model elsewhere = model;
+  elsewhere.set_name("after");
+  elsewhere.set_device("GPU");
+  EXPECT_EQ(MarkWork(elsewhere, {}), mark);
+  elsewhere.set_fingerprint("two");
+  EXPECT_NE(MarkWork(elsewhere, {}), mark);
+}
+
+TEST(ResumeMarkTest, KnowsAModelWithoutFingerprintByAllThatIsSaidOfIt) {
+  v1::Model model;
+  model.set_max_len(512);
+  const std::string mark = MarkWork(model, {});
+  EXPECT_EQ(MarkWork(model, {}), mark);
+  model.set_max_len(256);
+  EXPECT_NE(MarkWork(model, {}), mark);
 }
 
 }  // namespace

@@ -291,6 +291,35 @@ TEST_F(ListsTest, NamesTheTextThatNoMessageHolds) {
   EXPECT_EQ(GetErrorDetails(status)->reason, "REQUEST_TOO_LARGE");
 }
 
+TEST_F(ListsTest, ATextThatNoMessageHoldsCostsItsOwnResultIfAsked) {
+  ClientOptions options;
+  options.service_config_json = "{}";  // gRPC itself tries once
+  const auto client = Connect(options);
+  std::vector<std::string> texts = Texts(10);
+  texts[7].assign(5 << 20, 'x');
+
+  EmbedOptions embed;
+  embed.on_error = v1::ON_ERROR_PER_INPUT;
+  const auto matrix = client->Embed(texts, embed);
+  ASSERT_TRUE(matrix.ok()) << matrix.status();
+  EncodeOptions encode;
+  encode.on_error = v1::ON_ERROR_PER_INPUT;
+  const auto states = client->Encode(texts, encode);
+  ASSERT_TRUE(states.ok()) << states.status();
+
+  ASSERT_EQ(matrix->rows, 10);
+  ASSERT_EQ(states->size(), 10);
+  for (int i = 0; i < 10; ++i) {
+    for (const absl::Status& error : {matrix->errors[i], (*states)[i].error}) {
+      EXPECT_EQ(GetErrorDetails(error).has_value(), i == 7) << i << error;
+      if (i != 7) continue;
+      EXPECT_EQ(GetErrorDetails(error)->reason, "REQUEST_TOO_LARGE");
+      EXPECT_EQ(GetInputIndex(error), 7);
+    }
+  }
+  EXPECT_THAT(matrix->row(7), Each(0.f));
+}
+
 TEST_F(ListsTest, ServesManyThreadsWithOneClient) {
   const auto client = Connect();
   std::vector<std::string> texts = Texts(100);

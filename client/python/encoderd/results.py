@@ -59,7 +59,7 @@ class Embedding:
 
     index: its place in the source, from 0; input: the input itself.
     vector: [D] (or [dimensions]) of the type of the precision; bits as in
-        EmbedResult; [0] if there is an error.
+        EmbedResult; empty, float32 of shape [0], if there is an error.
     token_count: tokens before any cut, special tokens and a prompt included.
     truncated, windows, scale: as in EmbedResult.
     error: why there is no vector; None unless on_error="per_input".

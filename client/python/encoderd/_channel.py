@@ -15,9 +15,8 @@ import grpc
 from google.protobuf import wrappers_pb2
 
 from encoderd._connection_errors import Link
-from encoderd.errors import (EncoderdError, client_closed, explain,
-                             from_rpc_error, make_error, out_of_time,
-                             still_loading)
+from encoderd.errors import (EncoderdError, after_retries, client_closed,
+                             explain, from_rpc_error, make_error, out_of_time)
 from encoderd._option_checks import whole_number
 from encoderd.inputs import BYTES_PER_CALL
 from encoderd.v1 import encoder_pb2_grpc
@@ -174,7 +173,7 @@ class Retries:
         self._timeout = math.inf if timeout is None else timeout
         self._end = time.monotonic() + self._timeout
         self._attempts = 0
-        self._loading: Optional[EncoderdError] = None
+        self._passing: Optional[EncoderdError] = None  # last that was retried
 
     def begin(self) -> Optional[float]:
         """The seconds that the next attempt may take; None: no limit."""
@@ -191,11 +190,26 @@ class Retries:
         when to come again (RetryInfo), and is taken at its word as long as the
         timeout allows.
         """
-        found = explain(from_rpc_error(error, self._link, self._places),
-                        self._size, self._places)
+        found = self._read(error)
+        delay = self._delay(found)
+        if delay is None or delay >= self._end - time.monotonic():
+            raise self._final(found) from None
+        return delay
+
+    def go_on(self, error: grpc.RpcError) -> bool:
+        """Whether to make the next attempt at once, after a pause that another
+        call of the list may have asked for. If not, pause() says why."""
+        return (self._delay(self._read(error)) is not None
+                and time.monotonic() < self._end)
+
+    def _read(self, error: grpc.RpcError) -> EncoderdError:
+        return explain(from_rpc_error(error, self._link, self._places),
+                       self._size, self._places)
+
+    def _delay(self, found: EncoderdError) -> Optional[float]:
+        """As pause(), whatever the timeout; None: no attempt would help."""
         delay = found.retry_delay
         if found.reason == "LOADING":
-            self._loading = found
             delay = (delay or LOADING_PAUSE) * random.uniform(1, 1.5)
         elif (found.code is grpc.StatusCode.RESOURCE_EXHAUSTED
               and delay is not None):
@@ -208,19 +222,18 @@ class Retries:
                           LONGEST_BACKOFF)
             delay = delay or backoff * random.uniform(0.8, 1.2)
         else:
-            raise self._final(found) from None
-        if delay >= self._end - time.monotonic():
-            raise self._final(found) from None
+            return None
+        self._passing = found
         return delay
 
     def _final(self, found: EncoderdError) -> EncoderdError:
         late = (found.code is grpc.StatusCode.DEADLINE_EXCEEDED
                 and not found.reason)
-        if self._loading is not None and (late or found is self._loading):
-            return still_loading(self._loading, self._timeout)
-        if late and not math.isinf(self._timeout):
+        if late and self._passing is not None:
+            found = self._passing  # why the time was not enough
+        elif late and not math.isinf(self._timeout):
             return out_of_time(self._link, self._timeout)
-        return found
+        return after_retries(found, self._timeout)
 
 
 def check_in_flight(calls: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Optional, Sequence, TypeVar
+from typing import Any, List, Optional, Sequence, TypeVar
 
 import grpc
 
@@ -30,14 +30,25 @@ class Call:
             self._future = self._method.future(self._request,
                                                timeout=self._retries.begin())
 
-    def result(self) -> Any:
-        """The answer; or an EncoderdError."""
+    def result(self, in_flight: "Sequence[Call]") -> Any:
+        """The answer; or an EncoderdError. in_flight: the calls of its job,
+        itself included. All that were refused share its pauses: if each paused
+        in its turn, the time of the last would be up before."""
         while True:
             try:
                 return self._future.result()
             except grpc.RpcError as error:
                 delay = self._retries.pause(error)
             time.sleep(delay)
+            for call in in_flight:
+                call.send_again()
+
+    def send_again(self) -> None:
+        """If it was refused, and another attempt may help; after a pause."""
+        if self._future.cancelled() or not self._future.done():
+            return
+        error = self._future.exception()
+        if error is not None and self._retries.go_on(error):
             self._send()
 
     def cancel(self) -> None:
@@ -48,18 +59,24 @@ def run_job(job: Job[T], methods: Any, timeout: Optional[float],
             max_in_flight: int) -> T:
     """The job's result."""
 
+    in_flight: List[Call] = []
+
     def start(method: str, request: Any, places: Sequence[int]) -> Call:
-        return Call(methods[method], request, timeout, places)
+        call = Call(methods[method], request, timeout, places)
+        in_flight.append(call)
+        return call
 
     calls = calls_of_job(job, start, max_in_flight)
     try:
         call = next(calls)
         while True:
             try:
-                answer = call.result()
+                answer = call.result(in_flight)
             except BaseException as error:
+                in_flight.remove(call)
                 call = calls.throw(error)
             else:
+                in_flight.remove(call)
                 call = calls.send(answer)
     except StopIteration as end:
         found: T = end.value

@@ -3,11 +3,10 @@
 A window of requests is in flight at a time. Answers are matched by request_id
 and handed over in the list's order. A stream that breaks (server restarted,
 connection lost, DRAINING) is reopened, and only what was not answered is sent
-again; so are requests that a full queue refused, after the pause that the
-server asks for. A request that is too large goes again in halves; of a single
-input the error is its answer. The rules are those of EmbedBulk in
-client/cpp/bulk.cc; more is done about large requests, since grpc.aio may hide
-why a stream ended.
+again; so is, after a pause, what a full queue refused or what expired in it. A
+request that is too large goes again in halves; of a single input the error is
+its answer. The rules are those of EmbedBulk in client/cpp/bulk.cc; more is done
+about large requests, since grpc.aio may hide why a stream ended.
 
 Nothing here waits or reads a clock or a source: its two callers do.
 """
@@ -25,10 +24,10 @@ import grpc
 from encoderd._connection_errors import Link
 from encoderd._method_jobs import embed_options
 from encoderd._option_checks import a_kind, whole_number
-from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, count_prompt,
-                             explain, from_rpc_error, from_status,
-                             is_too_large, make_error, name_too_large,
-                             out_of_time, still_loading)
+from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, after_retries,
+                             count_prompt, explain, from_rpc_error,
+                             from_status, is_too_large, make_error,
+                             name_too_large, out_of_time)
 from encoderd.inputs import (BYTES_PER_CALL, Cutter, Input, Part, TokenIds,
                              check_iterable, is_cursor)
 from encoderd.results import Embedding, SameModel, check_count, read_embedding
@@ -36,6 +35,7 @@ from encoderd.v1 import encoder_pb2
 
 FIRST_PAUSE = 0.1  # seconds, before a broken stream is reopened
 LONGEST_PAUSE = 2.0
+LONGEST_WAIT = 1.0  # so that a stop of the process counts as little
 MOST_IN_FLIGHT = 64  # requests that the server reads ahead
 SHARERS = "batch_size= or requests_in_flight="
 MOST_BREAKS = 6  # INTERNAL ends that one large request may meet
@@ -76,8 +76,10 @@ class _Pending:
 
 def _worth_another_try(error: EncoderdError) -> bool:
     """A RESOURCE_EXHAUSTED with a reason is the server's own (QUEUE_FULL);
-    gRPC's, without one, says that a message is too large."""
+    gRPC's, without one, says that a message is too large. What expired in the
+    queue was not computed, and may be once the server is less busy."""
     return (error.code is grpc.StatusCode.UNAVAILABLE
+            or error.reason == "EXPIRED_IN_QUEUE"
             or (error.code is grpc.StatusCode.RESOURCE_EXHAUSTED
                 and bool(error.reason)))
 
@@ -231,19 +233,20 @@ class Bulk:
         """Seconds to wait for the next event at most; perhaps infinite."""
         if not self.asks:
             return math.inf
-        ends = [now + self._patience - self._silent]
+        ends = [now + min(LONGEST_WAIT, self._patience - self._silent)]
         if not self._connected:
             ends.append(self._connect_at)
         else:
-            ends += [pending.not_before
-                     for pending in self._unanswered.values()
-                     if not pending.sent]
+            ends += [pending.not_before for pending in
+                     self._unanswered.values() if not pending.sent]
         return max(0.0, min(ends) - now)
 
     def handle(self, event: Optional[Event], waited: float, now: float) -> None:
         """What came after `waited` seconds in which the server was asked for
         something; None: nothing came."""
-        self._silent += waited
+        # A much longer wait than was asked for is not the server's doing: the
+        # process was stopped, or the event loop blocked.
+        self._silent += min(waited, 2 * LONGEST_WAIT)
         if isinstance(event, Ended):
             self._end_of_stream(event.error, now)
         elif event is not None:
@@ -251,9 +254,7 @@ class Bulk:
         elif self._silent >= self._patience:
             if self._trouble is None:
                 raise out_of_time(self._link, self._patience, SHARERS)
-            if self._trouble.reason == "LOADING":
-                raise still_loading(self._trouble, self._patience)
-            raise self._trouble
+            raise after_retries(self._trouble, self._patience)
 
     def _answer(self, response: encoder_pb2.EmbedResponse, now: float) -> None:
         pending = self._unanswered.get(response.request_id)
@@ -311,8 +312,7 @@ class Bulk:
         self._window.insert(at + 1, self._prepare(second))
 
     def _under_way(self) -> List[_Pending]:
-        return [pending for pending in self._unanswered.values()
-                if pending.sent]
+        return [each for each in self._unanswered.values() if each.sent]
 
     def _end_of_stream(self, error: Optional[Exception], now: float) -> None:
         self._connected = False

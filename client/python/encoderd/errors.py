@@ -100,7 +100,10 @@ class UnavailableError(EncoderdError):
 
 
 class DeadlineExceededError(EncoderdError):
-    """DEADLINE_EXCEEDED: a call took longer than the client's timeout."""
+    """DEADLINE_EXCEEDED: a call took longer than the client's timeout or the
+    method's own timeout=, embed_stream() had no answer for so long, or, with
+    reason EXPIRED_IN_QUEUE, a request waited in the server's queue for longer
+    than that or --max_queue_time."""
 
 
 class ServerFaultError(EncoderdError):
@@ -382,8 +385,11 @@ def name_slow_list(error: EncoderdError, answered: int) -> None:
             _LONGER, f"{_LONGER}, {smaller}", 1)
 
 
-def still_loading(error: EncoderdError, timeout: float) -> EncoderdError:
-    """A LOADING that lasted longer than the caller would wait."""
+def after_retries(error: EncoderdError, timeout: float) -> EncoderdError:
+    """The error that is left when no more attempts are made; of a LOADING, how
+    long the caller would wait."""
+    if error.reason != "LOADING":
+        return error
     return make_error(
         error.code, f"{error.message}, after {timeout:g} s", error.reason,
         metadata=error.metadata, retry_delay=error.retry_delay,

@@ -3,6 +3,7 @@ do, in one sentence, and nothing of gRPC's chained to it; a model that loads is
 waited for."""
 
 import asyncio
+import collections
 import contextlib
 import pathlib
 import socket
@@ -15,6 +16,7 @@ import traceback
 import encoderd
 import grpc
 import pytest
+from either_client import KINDS, ask
 from encoderd._connection_errors import Link, explain_connection
 from encoderd._target import read_target
 from encoderd.v1 import encoder_pb2
@@ -223,6 +225,25 @@ def test_a_model_that_loads_is_waited_for(work):
     with serve(Loading(refusals)) as service:
         assert work(service.target).shape == (2,)
     assert service.calls == refusals + 1
+
+
+@KINDS
+def test_all_calls_of_a_list_are_made_again_while_a_model_loads(kind):
+    texts = ["one", "two", "three", "four"]
+    attempts = collections.Counter()
+
+    class Until(Loading):
+        """Loads until every text came more often than gRPC tries a call."""
+
+        def Embed(self, request, context):
+            attempts[request.inputs[0].text] += 1
+            if all(attempts[text] > 5 for text in texts):
+                self.refusals = 0
+            return super().Embed(request, context)
+
+    with serve(Until(10**9)) as service:
+        assert ask(kind, service.target, "encode", texts,
+                   batch_size=1).shape == (4, 2)
 
 
 @BOTH

@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import importlib.resources
 import json
+import threading
 import time
 
 import encoderd
@@ -24,16 +25,22 @@ GRPCS_OWN_ATTEMPTS = 5
 
 
 class Busy(Service):
-    """Refuses `refusals` calls, naming a pause of 10 ms or none at all."""
+    """Refuses `refusals` calls, naming a pause of 10 ms or none at all; then
+    answers, unless it is `mute`."""
 
-    def __init__(self, refusals, pause):
+    def __init__(self, refusals, pause, mute=False):
         self.calls = 0
         self.refusals = refusals
         self._pause = pause
+        self._mute = mute
 
     def Embed(self, request, context):
         self.calls += 1
         if self.calls > self.refusals:
+            if self._mute:
+                ended = threading.Event()
+                if context.add_callback(ended.set):
+                    ended.wait()
             return encoder_pb2.EmbedResponse(embeddings=[
                 encoder_pb2.Embedding(packed=bytes(8))
                 for _ in request.inputs])
@@ -55,8 +62,9 @@ class Busy(Service):
 @pytest.fixture
 def serve():
     with contextlib.ExitStack() as services:
-        def start(refusals, pause=True):
-            service = services.enter_context(serving(Busy(refusals, pause)))
+        def start(refusals, pause=True, mute=False):
+            service = services.enter_context(
+                serving(Busy(refusals, pause, mute)))
             return service, service.target
 
         yield start
@@ -85,14 +93,18 @@ def test_more_refusals_than_grpc_tries_are_waited_for(serve, work):
 
 
 @BOTH
-def test_the_timeout_ends_the_waiting(serve, work):
+@pytest.mark.parametrize("mute", [False, True])
+def test_the_timeout_ends_the_waiting(serve, work, mute):
     # More time, until a slow machine gets past gRPC's own attempts.
     for timeout in (0.5, 1, 2, 4, 8, 16, 32):
-        service, target = serve(refusals=10**9)
+        service, target = serve(GRPCS_OWN_ATTEMPTS if mute else 10**9,
+                                mute=mute)
         with pytest.raises((encoderd.QueueFullError,
-                            encoderd.DeadlineExceededError)):
+                            encoderd.DeadlineExceededError)) as caught:
             work(target, timeout=timeout)
         if service.calls > GRPCS_OWN_ATTEMPTS:
+            # Also if the last attempt itself had no answer in time.
+            assert caught.value.reason == "QUEUE_FULL"
             return
     pytest.fail(f"{service.calls} calls in {timeout} s")
 

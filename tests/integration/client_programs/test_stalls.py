@@ -11,6 +11,8 @@ from encoderd._connection_errors import Link
 from python_service import serve
 from stream_service import PATIENCE, Streams, answer, texts
 
+LINK = Link("127.0.0.1:1", encrypted=False)
+
 
 def awaited(work, *plans, **options):
     """work(client, service) in a loop; a hang is an error."""
@@ -122,8 +124,7 @@ def test_a_source_whose_own_wait_was_cancelled_ends_in_its_turn():
 def test_while_the_source_alone_is_waited_for_the_timeout_does_not_count():
     bulk = _stream_state.make_bulk(
         [], batch_size=4, requests_in_flight=2, precision="float32",
-        on_error=None, model="", patience=5.0,
-            link=Link("127.0.0.1:1", encrypted=False))
+        on_error=None, model="", patience=0.5, link=LINK)
     assert bulk.wait(0.0) == math.inf
     bulk.add("text 0")
     assert not bulk.asks and not bulk.may_connect(0.0)
@@ -131,12 +132,30 @@ def test_while_the_source_alone_is_waited_for_the_timeout_does_not_count():
     assert bulk.asks and bulk.may_connect(0.0)
     bulk.connected()
     (request,) = bulk.requests(0.0)
-    assert bulk.wait(0.0) == 5.0
-    bulk.handle(None, 2.0, 2.0)
-    assert bulk.wait(2.0) == 3.0
+    assert bulk.wait(0.0) == 0.5
+    bulk.handle(None, 0.125, 2.0)
+    assert bulk.wait(2.0) == 0.375
     bulk.handle(answer(request), 1.0, 3.0)
     assert [result.index for result in bulk.ready()] == [0]
     assert bulk.wait(3.0) == math.inf and bulk.wants_input
     # A stream that ends meanwhile is reopened for the next text only.
     bulk.handle(_stream_state.Ended(None), 0.0, 100.0)
     assert bulk.wait(200.0) == math.inf
+
+
+def test_while_the_process_is_stopped_the_timeout_hardly_counts():
+    bulk = _stream_state.make_bulk(
+        [], batch_size=1, requests_in_flight=2, precision="float32",
+        on_error=None, model="", patience=60.0, link=LINK)
+    bulk.add("text 0")
+    bulk.connected()
+    assert len(list(bulk.requests(0.0))) == 1
+    asked = bulk.wait(0.0)
+    assert asked == _stream_state.LONGEST_WAIT
+    bulk.handle(None, 3600.0, 3600.0)
+    # Of a server that is silent after that, too, the patience ends.
+    waits = 0
+    with pytest.raises(encoderd.DeadlineExceededError, match="within 60 s"):
+        for waits in range(1, 100):
+            bulk.handle(None, asked, 3600.0 + waits)
+    assert waits == 58

@@ -17,6 +17,7 @@ from stream_service import (PATIENCE, Streams, answer, awaited, awaited_async,
 
 DRAINING = failure(code_pb2.UNAVAILABLE, "DRAINING")
 QUEUE_FULL = failure(code_pb2.RESOURCE_EXHAUSTED, "QUEUE_FULL", pause_ms=1)
+EXPIRED = failure(code_pb2.DEADLINE_EXCEEDED, "EXPIRED_IN_QUEUE")
 DEVICE_FAULT = failure(code_pb2.INTERNAL, "DEVICE_FAULT")
 
 BOTH = pytest.mark.parametrize("work", [blocking, awaited])
@@ -160,14 +161,15 @@ def test_a_server_that_restarts_with_another_model_ends_the_list(work):
 
 
 @BOTH
-def test_what_a_full_queue_refused_is_sent_again(work):
+@pytest.mark.parametrize("status", [QUEUE_FULL, EXPIRED])
+def test_what_a_full_queue_refused_is_sent_again(work, status):
     def full(requests):
         refused = set()
         for request in requests:
             if (int(request.request_id) % 3 == 0
                     and request.request_id not in refused):
                 refused.add(request.request_id)
-                yield refusal(request, QUEUE_FULL)
+                yield refusal(request, status)
             else:
                 yield answer(request)
 
@@ -176,6 +178,23 @@ def test_what_a_full_queue_refused_is_sent_again(work):
     assert numbers(found) == list(range(100))
     assert sorted(service.seen[0]) == sorted(
         [str(i) for i in range(10)] + ["0", "3", "6", "9"])
+
+
+@BOTH
+def test_what_expires_in_the_queue_until_the_timeout_says_so(work):
+    def expire(requests):
+        for request in requests:
+            yield refusal(request, EXPIRED)
+
+    # More time, until a slow machine sends it again.
+    for timeout in (0.5, 1, 2, 4, 8, 16, 32):
+        with serve(Streams(expire)) as service:
+            with pytest.raises(encoderd.DeadlineExceededError) as caught:
+                work(service.target, texts(3), timeout=timeout)
+        if len(service.requests) > 1:
+            assert caught.value.reason == "EXPIRED_IN_QUEUE"
+            return
+    pytest.fail(f"{len(service.requests)} requests in {timeout} s")
 
 
 @BOTH

@@ -1,7 +1,8 @@
 # What every target of the project shares: warnings, sanitizers, the include root; and one function for tests.
 add_library(encoderd_options INTERFACE)
 target_include_directories(encoderd_options INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(encoderd_options INTERFACE -Wall -Wextra -Wno-unused-parameter)
+target_compile_options(encoderd_options INTERFACE -Wall -Wextra -Wno-unused-parameter
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wthread-safety>)
 if(ENCODERD_SANITIZE)
   # No -Werror: gcc 12 takes what sanitizers add to std::string for writes out of bounds. Other builds compile the same code.
   target_compile_options(encoderd_options INTERFACE -fsanitize=${ENCODERD_SANITIZE}

@@ -70,8 +70,7 @@ class CondVar {
     if (!self.notified) Remove(&self);
     lock.release();
   }
-  void NotifyOne([[maybe_unused]] Mutex* mutex)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  void NotifyOne(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Waiter* const waiter = last_;
     if (waiter == nullptr) return;
     last_ = waiter->previous;

@@ -36,23 +36,18 @@ struct Pending {
   int64_t bytes() const { return static_cast<int64_t>(request.ByteSizeLong()); }
 };
 
-std::string ReasonOf(const absl::Status& status) {
-  const auto details = GetErrorDetails(status);
-  return details.has_value() ? details->reason : "";
-}
-
 // A RESOURCE_EXHAUSTED of the server's own, such as QUEUE_FULL, passes; so does
-// a queue that was too long for a request.
+// the wait of a request that expired in the queue.
 bool WorthAnotherTry(const absl::Status& status) {
   return absl::IsUnavailable(status) ||
          (absl::IsResourceExhausted(status) &&
           GetErrorDetails(status).has_value()) ||
-         ReasonOf(status) == "EXPIRED_IN_QUEUE";
+         GetReason(status) == "EXPIRED_IN_QUEUE";
 }
 
 // Whether fewer inputs may pass.
 bool AsksForLess(const absl::Status& status) {
-  const std::string reason = ReasonOf(status);
+  const std::string reason = GetReason(status);
   return reason == kRequestTooLarge || reason == "TOO_MANY_INPUTS";
 }
 

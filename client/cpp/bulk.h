@@ -3,11 +3,11 @@
 // in the list's order.
 //
 // A stream that breaks (server restarted, connection lost, DRAINING) is opened
-// again, and only what was not answered is resent; so are requests that a
-// full queue refused, after the pause that the server asks for. Memory is that
-// of the window. One bad input costs its own answer only; so does one that is
-// too large for the server alone, while a call that is too large with all of
-// its inputs is sent again in halves.
+// again, and only what was not answered is resent; so is, after a pause, what a
+// full queue refused or what expired in it. Memory is that of the window. One
+// bad input costs its own answer only; so does one that is too large for the
+// server alone, while a call that is too large with all of its inputs, or has
+// more than the server takes, is sent again in halves.
 // Client::EmbedBulk (client.h) does it; here is what it takes and gives.
 #ifndef ENCODERD_CLIENT_CPP_BULK_H_
 #define ENCODERD_CLIENT_CPP_BULK_H_

@@ -19,6 +19,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/cpp/error.h"
 #include "client/cpp/grpc_status.h"
 #include "client/cpp/inputs.h"
 
@@ -146,11 +147,11 @@ absl::Status RunCalls(
     const auto bytes = static_cast<int64_t>(front.request.ByteSizeLong());
     if (IsTooLarge(result, bytes)) {
       result = NameTooLarge(result, front.cut, bytes);
-      if (options.per_input && front.cut.sent_as.size() == 1) {
-        front.cut = {front.cut.first_input, {-1}, {result}};
-        front.response.Clear();
-        result = absl::OkStatus();
-      }
+    }
+    if (options.per_input && front.cut.sent_as.size() == 1 &&
+        GetReason(result) == kRequestTooLarge) {
+      front.cut = {front.cut.first_input, {-1}, {result}};
+      result = absl::OkStatus();
     }
     if (result.ok()) result = finish(front);
     window.pop_front();

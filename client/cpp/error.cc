@@ -47,6 +47,11 @@ std::optional<ErrorDetails> GetErrorDetails(const absl::Status& status) {
   return details;
 }
 
+std::string GetReason(const absl::Status& status) {
+  const auto details = GetErrorDetails(status);
+  return details.has_value() ? details->reason : "";
+}
+
 std::optional<int64_t> GetInputIndex(const absl::Status& status) {
   const auto details = GetErrorDetails(status);
   if (!details.has_value()) return std::nullopt;

@@ -39,6 +39,9 @@ struct ErrorDetails {
 // gRPC library made itself, such as a refused connection).
 std::optional<ErrorDetails> GetErrorDetails(const absl::Status& status);
 
+// ErrorDetails.reason; empty if `status` has no details.
+std::string GetReason(const absl::Status& status);
+
 // The input to blame, counted from 0 in the caller's list, if one is.
 std::optional<int64_t> GetInputIndex(const absl::Status& status);
 

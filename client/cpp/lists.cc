@@ -30,9 +30,8 @@ CheckedSource Unchecked(InputSource source) {
 }
 
 CallOptions SendAs(const ClientOptions& options, const InputCutter& cutter,
-                   v1::OnError on_error = v1::ON_ERROR_UNSPECIFIED) {
-  return {options.calls_in_flight, options.timeout, options.stop,
-          on_error == v1::ON_ERROR_PER_INPUT,
+                   bool per_input) {
+  return {options.calls_in_flight, options.timeout, options.stop, per_input,
           [&cutter] { return cutter.Ready(); }};
 }
 
@@ -58,11 +57,11 @@ absl::Status Client::EmbedEach(
   if (!checked.ok()) return checked;
   const v1::EmbedRequest blank = ToRequest(options);
   SameModel model(options.fingerprint);
+  const bool per_input = options.on_error == v1::ON_ERROR_PER_INPUT;
   InputCutter cutter(std::move(source), options_.ready, options_.texts_per_call,
-                     options_.bytes_per_call,
-                     options.on_error == v1::ON_ERROR_PER_INPUT);
+                     options_.bytes_per_call, per_input);
   const absl::Status status = RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
-      SendAs(options_, cutter, options.on_error),
+      SendAs(options_, cutter, per_input),
       [&](v1::EmbedRequest* request) {
         *request = blank;
         return cutter.Next(request->mutable_inputs());
@@ -102,11 +101,12 @@ absl::Status Client::EncodeEach(
     CheckedSource source, const EncodeOptions& options,
     const std::function<absl::Status(const TokenStates&)>& sink) const {
   const v1::EncodeRequest blank = ToRequest(options);
+  const bool per_input = options.on_error == v1::ON_ERROR_PER_INPUT;
   InputCutter cutter(std::move(source), options_.ready,
                      options_.texts_per_encode_call, options_.bytes_per_call,
-                     options.on_error == v1::ON_ERROR_PER_INPUT);
+                     per_input);
   const absl::Status status = RunCalls<v1::EncodeRequest, v1::EncodeResponse>(
-      SendAs(options_, cutter, options.on_error),
+      SendAs(options_, cutter, per_input),
       [&](v1::EncodeRequest* request) {
         *request = blank;
         return cutter.Next(request->mutable_inputs());
@@ -160,7 +160,7 @@ absl::Status Client::TokenizeEach(
                      options_.bytes_per_call, /*per_input=*/false);
   const absl::Status status =
       RunCalls<v1::TokenizeRequest, v1::TokenizeResponse>(
-          SendAs(options_, cutter),
+          SendAs(options_, cutter, /*per_input=*/false),
           [&](v1::TokenizeRequest* request) {
             request->set_model(options.model);
             return cutter.Next(request->mutable_inputs());

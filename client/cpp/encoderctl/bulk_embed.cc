@@ -226,8 +226,9 @@ class BulkRun {
       pending_.pop_front();
     }
     absl::Status status = Write(static_cast<int64_t>(i), rows, scales, marks);
-    if (status.ok()) bad_line_ = bad_line;  // what failed to be written is not
-    status.Update(bad);                     // the text's fault
+    // A failed write is not the text's fault.
+    if (status.ok()) bad_line_ = bad_line;
+    status.Update(bad);
     progress_->Update(done_ - before_, source_->Share(done_));
     return status;
   }
@@ -275,7 +276,7 @@ class BulkRun {
       return invocation_.Stopped(done_, HowToResume());
     }
     if (!status.ok()) {
-      const bool blames = bad_line_ >= 0 && !skip_bad();
+      const bool blames = bad_line_ >= 0;
       const int code =
           invocation_.Fail(status, blames ? source_->NameOf(bad_line_) : "");
       const bool other_model = absl::IsFailedPrecondition(status);

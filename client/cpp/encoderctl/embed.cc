@@ -1,5 +1,6 @@
 // encoderctl embed
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/bulk_embed.h"
 #include "client/cpp/encoderctl/embed_flags.h"
 #include "client/cpp/encoderctl/job.h"
@@ -17,10 +18,9 @@ v1::Encoding ToEncoding(const std::string& name) {
 
 int RunEmbed(const Command& command, const Arguments& arguments,
              Environment& environment) {
-  Invocation invocation(command, environment, client::ClientOptions().timeout,
-                        "time for one call, its retries and the wait for a "
-                        "server that loads included; into an .npy: time "
-                        "without any answer");
+  Invocation invocation(
+      command, environment, client::ClientOptions().timeout,
+      absl::StrCat(kTimeoutHelp, "; into an .npy: time without any answer"));
   invocation.AddListFlags();
   BulkChoices bulk;
   std::string resume = "yes";

@@ -35,15 +35,17 @@ struct Settings {
   std::string progress = "auto";
 };
 
+inline constexpr char kTimeoutHelp[] =
+    "time for one call, its retries and the wait for a server that loads "
+    "included";
+
 class Invocation {
  public:
   // Every command knows where the server is and how to get in (--target,
   // --timeout, AccessFlags).
   Invocation(const Command& command, Environment& environment,
              absl::Duration timeout = client::ClientOptions().timeout,
-             std::string timeout_help =
-                 "time for one call, its retries and the wait for a server "
-                 "that loads included");
+             std::string timeout_help = kTimeoutHelp);
 
   // A command that asks no server has none of these flags.
   struct NoServer {};

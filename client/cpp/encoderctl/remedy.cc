@@ -66,7 +66,7 @@ std::string OfNoConnection(client::ConnectionFault fault) {
 
 std::string Remedy(const absl::Status& status, const Flags& flags) {
   const auto details = client::GetErrorDetails(status);
-  const std::string reason = details.has_value() ? details->reason : "";
+  const std::string reason = client::GetReason(status);
   if (absl::IsInvalidArgument(status) &&
       client::GetInputIndex(status).has_value()) {
     return OfInput(reason, flags);

@@ -64,8 +64,11 @@ std::string MarkWork(const v1::Model& model,
   // Changes only the rows that it skips: MarkSkipped.
   changing.on_error = v1::ON_ERROR_PER_INPUT;
   const int64_t bytes = kMarkLayout.row_bytes();
-  // A server of an older version names no fingerprint.
-  return Mark(model.fingerprint().empty() ? ToText(model) : model.fingerprint(),
+  // A server of an older version gives no fingerprint: all that it says of the
+  // model counts, but for a limit of requests.
+  v1::Model said = model;
+  said.clear_max_inputs_per_request();
+  return Mark(model.fingerprint().empty() ? ToText(said) : model.fingerprint(),
               bytes) +
          Mark(ToText(client::ToRequest(changing).options()), bytes);
 }

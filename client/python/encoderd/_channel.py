@@ -173,7 +173,8 @@ class Retries:
         self._timeout = math.inf if timeout is None else timeout
         self._end = time.monotonic() + self._timeout
         self._attempts = 0
-        self._passing: Optional[EncoderdError] = None  # last that was retried
+        # The last error whose pause the server named: why time ran out.
+        self._passing: Optional[EncoderdError] = None
 
     def begin(self) -> Optional[float]:
         """The seconds that the next attempt may take; None: no limit."""
@@ -190,31 +191,17 @@ class Retries:
         when to come again (RetryInfo), and is taken at its word as long as the
         timeout allows.
         """
-        found = self._read(error)
-        delay = self._delay(found)
-        if delay is None or delay >= self._end - time.monotonic():
-            raise self._final(found) from None
-        return delay
-
-    def go_on(self, error: grpc.RpcError) -> bool:
-        """Whether to make the next attempt at once, after a pause that another
-        call of the list may have asked for. If not, pause() says why."""
-        return (self._delay(self._read(error)) is not None
-                and time.monotonic() < self._end)
-
-    def _read(self, error: grpc.RpcError) -> EncoderdError:
-        return explain(from_rpc_error(error, self._link, self._places),
-                       self._size, self._places)
-
-    def _delay(self, found: EncoderdError) -> Optional[float]:
-        """As pause(), whatever the timeout; None: no attempt would help."""
+        found = explain(from_rpc_error(error, self._link, self._places),
+                        self._size, self._places)
         delay = found.retry_delay
         if found.reason == "LOADING":
+            self._passing = found
             delay = (delay or LOADING_PAUSE) * random.uniform(1, 1.5)
         elif (found.code is grpc.StatusCode.RESOURCE_EXHAUSTED
               and delay is not None):
             # Spread, so that a crowd that was refused together does not come
             # again together.
+            self._passing = found
             delay = max(delay, 0.001) * random.uniform(1, 1.5)
         elif (found.code in _BUSY and self._size > LONGEST_RETRIED
               and self._attempts < MOST_ATTEMPTS):
@@ -222,8 +209,9 @@ class Retries:
                           LONGEST_BACKOFF)
             delay = delay or backoff * random.uniform(0.8, 1.2)
         else:
-            return None
-        self._passing = found
+            raise self._final(found) from None
+        if delay >= self._end - time.monotonic():
+            raise self._final(found) from None
         return delay
 
     def _final(self, found: EncoderdError) -> EncoderdError:

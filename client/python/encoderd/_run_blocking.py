@@ -10,6 +10,7 @@ import grpc
 from encoderd._calls_in_flight import calls_of_job
 from encoderd._channel import Retries, starting
 from encoderd._method_jobs import Job
+from encoderd.errors import EncoderdError
 
 T = TypeVar("T")
 
@@ -26,30 +27,43 @@ class Call:
         self._send()
 
     def _send(self) -> None:
+        self._due: Optional[float] = None  # once refused: when to send it again
+        self._final: Optional[EncoderdError] = None  # or why not to
         with starting():
             self._future = self._method.future(self._request,
                                                timeout=self._retries.begin())
 
     def result(self, in_flight: "Sequence[Call]") -> Any:
         """The answer; or an EncoderdError. in_flight: the calls of its job,
-        itself included. All that were refused share its pauses: if each paused
-        in its turn, the time of the last would be up before."""
+        itself included. Their pauses run at the same time: if each paused in
+        turn, the last would run out of time."""
         while True:
             try:
                 return self._future.result()
-            except grpc.RpcError as error:
-                delay = self._retries.pause(error)
-            time.sleep(delay)
+            except grpc.RpcError:
+                pass
             for call in in_flight:
-                call.send_again()
+                call._look_for_refusal()
+            if self._final is not None:
+                raise self._final
+            assert self._due is not None
+            time.sleep(max(0.0, self._due - time.monotonic()))
+            for call in in_flight:
+                if call._due is not None and call._due <= time.monotonic():
+                    call._send()
 
-    def send_again(self) -> None:
-        """If it was refused, and another attempt may help; after a pause."""
+    def _look_for_refusal(self) -> None:
+        if self._due is not None or self._final is not None:
+            return
         if self._future.cancelled() or not self._future.done():
             return
         error = self._future.exception()
-        if error is not None and self._retries.go_on(error):
-            self._send()
+        if error is None:
+            return
+        try:
+            self._due = time.monotonic() + self._retries.pause(error)
+        except EncoderdError as final:
+            self._final = final
 
     def cancel(self) -> None:
         self._future.cancel()

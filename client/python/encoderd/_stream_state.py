@@ -35,7 +35,7 @@ from encoderd.v1 import encoder_pb2
 
 FIRST_PAUSE = 0.1  # seconds, before a broken stream is reopened
 LONGEST_PAUSE = 2.0
-LONGEST_WAIT = 1.0  # so that a stop of the process counts as little
+LONGEST_WAIT = 1.0  # a stopped process is charged twice this at most
 MOST_IN_FLIGHT = 64  # requests that the server reads ahead
 SHARERS = "batch_size= or requests_in_flight="
 MOST_BREAKS = 6  # INTERNAL ends that one large request may meet

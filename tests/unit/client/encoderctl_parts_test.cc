@@ -222,6 +222,7 @@ TEST(ResumeMarkTest, KnowsAModelWithoutFingerprintByAllThatIsSaidOfIt) {
   v1::Model model;
   model.set_max_len(512);
   const std::string mark = MarkWork(model, {});
+  model.set_max_inputs_per_request(8);  // changes no row
   EXPECT_EQ(MarkWork(model, {}), mark);
   model.set_max_len(256);
   EXPECT_NE(MarkWork(model, {}), mark);

@@ -20,6 +20,7 @@ namespace encoderd::client {
 namespace {
 
 using encoderd::testing::FakeEncoderService;
+using encoderd::testing::FakeError;
 using encoderd::testing::FakeVector;
 using ::testing::Each;
 using ::testing::ElementsAreArray;
@@ -311,13 +312,26 @@ TEST_F(ListsTest, ATextThatNoMessageHoldsCostsItsOwnResultIfAsked) {
   ASSERT_EQ(states->size(), 10);
   for (int i = 0; i < 10; ++i) {
     for (const absl::Status& error : {matrix->errors[i], (*states)[i].error}) {
-      EXPECT_EQ(GetErrorDetails(error).has_value(), i == 7) << i << error;
-      if (i != 7) continue;
-      EXPECT_EQ(GetErrorDetails(error)->reason, "REQUEST_TOO_LARGE");
-      EXPECT_EQ(GetInputIndex(error), 7);
+      EXPECT_EQ(GetReason(error), i == 7 ? "REQUEST_TOO_LARGE" : "") << i;
+      EXPECT_EQ(GetInputIndex(error).has_value(), i == 7) << error;
     }
   }
   EXPECT_THAT(matrix->row(7), Each(0.f));
+}
+
+TEST_F(ListsTest, WhatTheServerFindsTooLargeCostsItsOwnResultIfAsked) {
+  service_.FailNext(1, FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                                 "inputs[0] has more than the whole queue",
+                                 "REQUEST_TOO_LARGE", {{"input_index", "0"}}));
+  ClientOptions options;
+  options.texts_per_call = 1;
+  options.calls_in_flight = 1;
+  EmbedOptions embed;
+  embed.on_error = v1::ON_ERROR_PER_INPUT;
+  const auto matrix = Connect(options)->Embed(Texts(3), embed);
+  ASSERT_TRUE(matrix.ok()) << matrix.status();
+  EXPECT_EQ(GetReason(matrix->errors[0]), "REQUEST_TOO_LARGE");
+  EXPECT_TRUE(matrix->errors[1].ok() && matrix->errors[2].ok());
 }
 
 TEST_F(ListsTest, ServesManyThreadsWithOneClient) {

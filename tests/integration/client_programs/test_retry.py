@@ -24,6 +24,28 @@ from python_service import serve as serving
 GRPCS_OWN_ATTEMPTS = 5
 
 
+def answer(request):
+    return encoder_pb2.EmbedResponse(embeddings=[
+        encoder_pb2.Embedding(packed=bytes(8)) for _ in request.inputs])
+
+
+def refuse(context, pause, pushback):
+    """QUEUE_FULL. pause: ms, for the client; pushback: ms, for gRPC, -1: gRPC
+    is not to try again. None: not named."""
+    status = status_pb2.Status(code=8, message="the queue is full")
+    status.details.add().Pack(error_details_pb2.ErrorInfo(
+        reason="QUEUE_FULL", domain="encoderd", metadata={"limit": "9"}))
+    trailing = []
+    if pause is not None:
+        info = error_details_pb2.RetryInfo()
+        info.retry_delay.FromMilliseconds(pause)
+        status.details.add().Pack(info)
+        trailing.append(("grpc-retry-pushback-ms", str(pushback)))
+    trailing.append(("grpc-status-details-bin", status.SerializeToString()))
+    context.set_trailing_metadata(trailing)
+    context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, status.message)
+
+
 class Busy(Service):
     """Refuses `refusals` calls, naming a pause of 10 ms or none at all; then
     answers, unless it is `mute`."""
@@ -41,22 +63,10 @@ class Busy(Service):
                 ended = threading.Event()
                 if context.add_callback(ended.set):
                     ended.wait()
-            return encoder_pb2.EmbedResponse(embeddings=[
-                encoder_pb2.Embedding(packed=bytes(8))
-                for _ in request.inputs])
-        status = status_pb2.Status(code=8, message="the queue is full")
-        status.details.add().Pack(error_details_pb2.ErrorInfo(
-            reason="QUEUE_FULL", domain="encoderd", metadata={"limit": "9"}))
-        trailing = []
+            return answer(request)
         if self._pause:
-            info = error_details_pb2.RetryInfo()
-            info.retry_delay.FromMilliseconds(10)
-            status.details.add().Pack(info)
-            trailing.append(("grpc-retry-pushback-ms", "10"))
-        trailing.append(("grpc-status-details-bin",
-                         status.SerializeToString()))
-        context.set_trailing_metadata(trailing)
-        context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, status.message)
+            refuse(context, pause=10, pushback=10)
+        refuse(context, pause=None, pushback=None)
 
 
 @pytest.fixture
@@ -70,15 +80,15 @@ def serve():
         yield start
 
 
-def encode(target, timeout=60.0):
+def encode(target, timeout=60.0, batch_size=64):
     with encoderd.Client(target, timeout=timeout) as client:
-        return client.encode(["one", "two"])
+        return client.encode(["one", "two"], batch_size=batch_size)
 
 
-def encode_async(target, timeout=60.0):
+def encode_async(target, timeout=60.0, batch_size=64):
     async def main():
         async with encoderd.AsyncClient(target, timeout=timeout) as client:
-            return await client.encode(["one", "two"])
+            return await client.encode(["one", "two"], batch_size=batch_size)
     return asyncio.run(main())
 
 
@@ -90,6 +100,24 @@ def test_more_refusals_than_grpc_tries_are_waited_for(serve, work):
     service, target = serve(refusals=3 * GRPCS_OWN_ATTEMPTS)
     assert work(target).shape == (2, 2)
     assert service.calls == 3 * GRPCS_OWN_ATTEMPTS + 1
+
+
+@BOTH
+def test_each_refused_call_of_a_list_keeps_its_pause(work):
+    pauses = {"one": 1, "two": 400}
+    came = {text: [] for text in pauses}
+
+    class Refusing(Service):
+        def Embed(self, request, context):
+            text = request.inputs[0].text
+            came[text].append(time.monotonic())
+            if len(came[text]) == 1:
+                refuse(context, pauses[text], pushback=-1)
+            return answer(request)
+
+    with serving(Refusing()) as service:
+        assert work(service.target, batch_size=1).shape == (2, 2)
+    assert came["two"][1] - came["two"][0] >= 0.4
 
 
 @BOTH

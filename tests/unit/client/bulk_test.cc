@@ -68,6 +68,15 @@ class BulkTest : public ::testing::Test {
     }
   }
 
+  // That two requests refused with `error` cost nothing, not even the stream.
+  void ExpectAllAfter(const grpc::Status& error) {
+    service_->FailNext(2, error);
+    const absl::Status status = Run();
+    ASSERT_TRUE(status.ok()) << status;
+    ExpectAll();
+    EXPECT_EQ(service_->streams(), 1);
+  }
+
   // Texts that a broken stream may have carried for nothing.
   int64_t Window() const {
     return int64_t{options_.texts_per_call} * options_.calls_in_flight;
@@ -327,32 +336,19 @@ TEST_F(BulkTest, ACallThatIsTooLargeOnlyAsAWholeGoesInHalves) {
 }
 
 TEST_F(BulkTest, WhatTheQueueCannotHoldAsAWholeGoesInHalves) {
-  service_->FailNext(
-      2, FakeError(grpc::StatusCode::INVALID_ARGUMENT,
-                   "more than the whole queue", "REQUEST_TOO_LARGE", {}));
-  const absl::Status status = Run();
-  ASSERT_TRUE(status.ok()) << status;
-  ExpectAll();
-  EXPECT_EQ(service_->streams(), 1);
+  ExpectAllAfter(FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                           "more than the whole queue", "REQUEST_TOO_LARGE",
+                           {}));
 }
 
 TEST_F(BulkTest, MoreInputsThanTheServerTakesGoInHalves) {
-  service_->FailNext(2, FakeError(grpc::StatusCode::INVALID_ARGUMENT,
-                                  "more than 4 inputs", "TOO_MANY_INPUTS", {}));
-  const absl::Status status = Run();
-  ASSERT_TRUE(status.ok()) << status;
-  ExpectAll();
-  EXPECT_EQ(service_->streams(), 1);
+  ExpectAllAfter(FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                           "more than 4 inputs", "TOO_MANY_INPUTS", {}));
 }
 
 TEST_F(BulkTest, ARequestThatExpiredInTheQueueIsSentAgain) {
-  service_->FailNext(
-      2, FakeError(grpc::StatusCode::DEADLINE_EXCEEDED, "waited for too long",
-                   "EXPIRED_IN_QUEUE", {}));
-  const absl::Status status = Run();
-  ASSERT_TRUE(status.ok()) << status;
-  ExpectAll();
-  EXPECT_EQ(service_->streams(), 1);
+  ExpectAllAfter(FakeError(grpc::StatusCode::DEADLINE_EXCEEDED,
+                           "waited for too long", "EXPIRED_IN_QUEUE", {}));
 }
 
 TEST_F(BulkTest, NamesTheErrorThatDidNotPassInTime) {

@@ -7,6 +7,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "engine/requested_outputs.h"
 
 namespace encoderd {
 namespace {
@@ -52,7 +53,11 @@ class EncoderSession : public Session {
                    ForwardResult* result) override {
     absl::Status status = Check(batch, outputs);
     if (!status.ok()) return status;
-    const int32_t last_layer = PlaceOutputs(batch, outputs, result);
+    PlaceOutputs(batch, outputs, layers_.sizes, result);
+    const int32_t layers = LayersNeeded(outputs, num_layers());
+    needed_rows_.clear();
+    if (executor_->attends_needed_rows())
+      ListNeededRows(batch, outputs, num_layers(), &needed_rows_);
 
     batch_ = executor_->Upload(batch);
     const Matrix x = RowsOf(hidden_, 0, batch_.rows);
@@ -63,10 +68,15 @@ class EncoderSession : public Session {
     const auto& first = layers_.steps.front().weights->attention_norm;
     if (pre_norm && first != nullptr)
       executor_->Run(AddNormOp{x, Matrix(), Here(*first).norm, Matrix(), n});
-    for (int32_t l = 0; l < last_layer; ++l) {
+    for (int32_t l = 0; l < layers; ++l) {
+      const bool last = l + 1 == num_layers();
+      if (last && !needed_rows_.empty()) {
+        RunLayerForNeededRows(layers_.steps[l], batch, n);
+        break;
+      }
       RunLayer(layers_.steps[l], batch, n);
-      Give(l + 1 < num_layers() ? RowsOf(hidden_, 0, batch_.rows) : n, l + 1,
-           batch, outputs, result);
+      Give(last ? n : RowsOf(hidden_, 0, batch_.rows), l + 1, batch, outputs,
+           result);
     }
     Give(n, kPooled, batch, outputs, result);
     return executor_->Finish(result);
@@ -88,57 +98,14 @@ class EncoderSession : public Session {
           "a batch of ", batch.num_tokens(),
           " tokens; this session takes at most ", max_batch_tokens_));
     }
-    if (static_cast<int64_t>(outputs.size()) != batch.num_sequences()) {
-      return absl::InternalError(
-          absl::StrCat("a batch of ", batch.num_sequences(), " sequences with ",
-                       outputs.size(), " outputs"));
-    }
-    for (const SequenceOutput& output : outputs) {
-      if (output.kind == SequenceOutput::Kind::kStates &&
-          (output.layer < kTableSum || output.layer > num_layers())) {
-        return absl::InternalError(
-            absl::StrCat("layer ", output.layer,
-                         " is requested; this model has 0 to ", num_layers()));
-      }
-    }
+    const absl::Status status = CheckOutputs(batch, outputs, num_layers());
+    if (!status.ok()) return status;
     if (batch.max_seqlen > limits_.max_len) {
       return absl::InternalError(
           absl::StrCat("a sequence of ", batch.max_seqlen,
                        " tokens; this model takes at most ", limits_.max_len));
     }
     return ValidateBatch(batch, limits_);
-  }
-
-  static bool WantsTableSum(absl::Span<const SequenceOutput> outputs) {
-    return std::any_of(outputs.begin(), outputs.end(),
-                       [](const SequenceOutput& output) {
-                         return output.kind == SequenceOutput::Kind::kStates &&
-                                output.layer == kTableSum;
-                       });
-  }
-
-  // Sizes `result`; the layers that have to run.
-  int32_t PlaceOutputs(const PackedBatch& batch,
-                       absl::Span<const SequenceOutput> outputs,
-                       ForwardResult* result) const {
-    int32_t last_layer = 0;
-    int64_t end = 0;
-    result->offsets.clear();
-    result->offsets.push_back(0);
-    for (size_t b = 0; b < outputs.size(); ++b) {
-      const bool pooled = outputs[b].kind == SequenceOutput::Kind::kPooled;
-      const int64_t rows =
-          pooled ? 1 : batch.cu_seqlens[b + 1] - batch.cu_seqlens[b];
-      last_layer =
-          std::max(last_layer, pooled ? num_layers() : outputs[b].layer);
-      end += rows * (!pooled && outputs[b].layer == kTableSum
-                         ? layers_.sizes.table_columns()
-                         : layers_.sizes.hidden_size);
-      result->offsets.push_back(end);
-    }
-    result->values.resize(end);
-    result->note.clear();
-    return last_layer;
   }
 
   // What the ops of this session's card are given of some weights.
@@ -148,7 +115,8 @@ class EncoderSession : public Session {
   }
 
   // Gives every sequence that wants the states of `layer` its rows of x, or for
-  // kPooled every one that wants a pooled vector that of its rows.
+  // kPooled every one that wants a pooled vector that of its rows, or of row b
+  // where x has only the needed rows.
   void Give(Matrix x, int32_t layer, const PackedBatch& batch,
             absl::Span<const SequenceOutput> outputs, ForwardResult* result) {
     pool_work_.clear();
@@ -156,9 +124,10 @@ class EncoderSession : public Session {
       const SequenceOutput& output = outputs[b];
       const bool states = output.kind == SequenceOutput::Kind::kStates;
       if ((states ? output.layer : kPooled) != layer) continue;
-      const int32_t first = batch.cu_seqlens[b];
-      pool_work_.push_back({result->offsets[b], first,
-                            batch.cu_seqlens[b + 1] - first, output.pooling,
+      const bool one = !states && !needed_rows_.empty();
+      const int32_t first = one ? static_cast<int32_t>(b) : batch.cu_seqlens[b];
+      const int32_t length = one ? 1 : batch.cu_seqlens[b + 1] - first;
+      pool_work_.push_back({result->offsets[b], first, length, output.pooling,
                             states, !states && output.normalize});
     }
     if (pool_work_.empty()) return;
@@ -232,8 +201,9 @@ class EncoderSession : public Session {
                             batch_.position_ids + group.first});
   }
 
+  // needed_rows: as AttentionOp has it.
   void Attend(const LayerSpec& spec, const Group& group, Matrix qkv,
-              Matrix context) {
+              const int32_t* needed_rows, Matrix context) {
     AttentionOp op;
     op.qkv = qkv;
     op.heads = layers_.sizes.num_attention_heads;
@@ -241,6 +211,7 @@ class EncoderSession : public Session {
     op.reach = spec.reach;
     op.first_sequence = group.first_sequence;
     op.sequence_count = group.end_sequence - group.first_sequence;
+    op.needed_rows = needed_rows;
     op.context = context;
     if (layers_.attention_bias != nullptr) {
       const DeviceAttentionBias& bias = Here(*layers_.attention_bias);
@@ -261,32 +232,79 @@ class EncoderSession : public Session {
     }
   }
 
-  // What comes after attention knows no sequences: it runs in row blocks.
-  void RunGroup(const EncoderStep& step, const Group& group, Matrix n) {
+  // The last layer where only one row of each sequence is needed: the first
+  // rows of n are theirs afterwards. What comes after attention runs for these
+  // rows, of as many groups as fit in a row block.
+  //
+  // Row b is at or before the first row of sequence b, in n and in hidden_, so
+  // writing it overwrites nothing that is still to be read. The first sum stays
+  // in hidden_: its rows are not where those that it adds are.
+  void RunLayerForNeededRows(const EncoderStep& step, const PackedBatch& batch,
+                             Matrix n) {
+    for (int64_t b = 0; b < batch.num_sequences();) {
+      const int64_t first = b;
+      while (b < batch.num_sequences()) {
+        const Group group = GroupFrom(b, batch);
+        if (group.end_sequence - first > projected_.rows) break;
+        AttendGroup(step, group, n, needed_rows_.data(),
+                    RowsOf(context_, b - first, group.end_sequence - b));
+        b = group.end_sequence;
+      }
+      const int64_t rows = b - first;
+      Multiply(RowsOf(context_, 0, rows), step.weights->attention_output,
+               RowsOf(projected_, 0, rows));
+      for (int64_t r = 0; r < rows; ++r) {
+        const int64_t from =
+            batch.cu_seqlens[first + r] + needed_rows_[first + r];
+        Matrix sum;
+        if (layers_.sizes.pre_norm) sum = RowsOf(hidden_, first + r, 1);
+        executor_->Run(AddNormOp{
+            RowsOf(projected_, r, 1), RowsOf(hidden_, from, 1),
+            Here(*step.after_attention).norm, sum, RowsOf(n, first + r, 1)});
+      }
+      FeedForward(step, first, rows, n);
+    }
+  }
+
+  void AttendGroup(const EncoderStep& step, const Group& group, Matrix n,
+                   const int32_t* needed_rows, Matrix context) {
     const EncoderLayer& layer = *step.weights;
     const Matrix qkv = RowsOf(qkv_, 0, group.rows);
-    const Matrix context = RowsOf(context_, 0, group.rows);
     const bool normed = layer.attention_norm != nullptr;
     Multiply(RowsOf(normed ? n : hidden_, group.first, group.rows), layer.qkv,
              qkv);
     Rotate(step.spec, group, qkv);
-    Attend(step.spec, group, qkv, context);
+    Attend(step.spec, group, qkv, needed_rows, context);
+  }
+
+  // The second half of a layer, of at most a row block of rows.
+  void FeedForward(const EncoderStep& step, int64_t first, int64_t rows,
+                   Matrix n) {
+    const EncoderLayer& layer = *step.weights;
+    const Matrix ns = RowsOf(n, first, rows);
+    Matrix inner = RowsOf(inner_, 0, rows);
+    Multiply(ns, layer.feed_forward_in, inner);
+    if (layers_.sizes.gated) {
+      const Matrix gated = RowsOf(gated_, 0, rows);
+      executor_->Run(GateOp{inner, layers_.activation, gated});
+      inner = gated;
+    }
+    Multiply(inner, layer.feed_forward_out, RowsOf(projected_, 0, rows));
+    AddNorm(first, rows, *step.after_feed_forward, ns);
+  }
+
+  // What comes after attention knows no sequences: it runs in row blocks.
+  void RunGroup(const EncoderStep& step, const Group& group, Matrix n) {
+    const Matrix context = RowsOf(context_, 0, group.rows);
+    AttendGroup(step, group, n, nullptr, context);
     const int64_t block = projected_.rows;
     for (int64_t r = 0; r < group.rows; r += block) {
+      const int64_t first = group.first + r;
       const int64_t rows = std::min(block, group.rows - r);
-      const Matrix ns = RowsOf(n, group.first + r, rows);
-      Multiply(RowsOf(context, r, rows), layer.attention_output,
+      Multiply(RowsOf(context, r, rows), step.weights->attention_output,
                RowsOf(projected_, 0, rows));
-      AddNorm(group.first + r, rows, *step.after_attention, ns);
-      Matrix inner = RowsOf(inner_, 0, rows);
-      Multiply(ns, layer.feed_forward_in, inner);
-      if (layers_.sizes.gated) {
-        const Matrix gated = RowsOf(gated_, 0, rows);
-        executor_->Run(GateOp{inner, layers_.activation, gated});
-        inner = gated;
-      }
-      Multiply(inner, layer.feed_forward_out, RowsOf(projected_, 0, rows));
-      AddNorm(group.first + r, rows, *step.after_feed_forward, ns);
+      AddNorm(first, rows, *step.after_attention, RowsOf(n, first, rows));
+      FeedForward(step, first, rows, n);
     }
   }
 
@@ -306,6 +324,7 @@ class EncoderSession : public Session {
   // Of the pass that runs.
   BatchRef batch_;
   std::vector<PoolWork> pool_work_;
+  std::vector<int32_t> needed_rows_;  // [B], or empty
 };
 
 }  // namespace

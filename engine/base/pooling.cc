@@ -37,12 +37,16 @@ absl::StatusOr<Pooling> PoolingFromName(absl::string_view name) {
                    "weightedmean, lasttoken"));
 }
 
+int64_t PooledRow(Pooling pooling, int64_t n) {
+  if (pooling == Pooling::kCls) return 0;
+  return pooling == Pooling::kLastToken ? n - 1 : -1;
+}
+
 void PoolStates(Pooling pooling, const float* states, int64_t n,
                 int64_t hidden_size, float* out) {
-  if (pooling == Pooling::kCls || pooling == Pooling::kLastToken) {
-    const float* row =
-        pooling == Pooling::kCls ? states : states + (n - 1) * hidden_size;
-    std::copy(row, row + hidden_size, out);
+  const int64_t row = PooledRow(pooling, n);
+  if (row >= 0) {
+    std::copy_n(states + row * hidden_size, hidden_size, out);
     return;
   }
   std::copy(states, states + hidden_size, out);

@@ -16,6 +16,9 @@ namespace encoderd {
 const char* PoolingName(Pooling pooling);
 absl::StatusOr<Pooling> PoolingFromName(absl::string_view name);
 
+// The row of states [n,H] that is the vector; less than 0: all rows make it.
+int64_t PooledRow(Pooling pooling, int64_t n);
+
 // Reference form on the host. states [n,H] row-major, n >= 1; out [H], must not
 // alias states.
 void PoolStates(Pooling pooling, const float* states, int64_t n,

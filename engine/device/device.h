@@ -89,6 +89,9 @@ class Executor {
   // intermediate rows stay in the device's caches.
   virtual int64_t row_block() const = 0;
 
+  // Whether it supports AttentionOp::needed_rows.
+  virtual bool attends_needed_rows() const { return false; }
+
   // Starts a pass. `batch` must stay alive until Finish. The ids are the
   // device's; the pass is computed over as many rows as they have.
   virtual BatchRef Upload(const PackedBatch& batch) = 0;

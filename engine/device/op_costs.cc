@@ -1,5 +1,7 @@
 #include "engine/device/op_costs.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "engine/base/tensor.h"
 #include "engine/device/device.h"
@@ -60,13 +62,16 @@ struct Coster {
     const size_t end = op.sequence_count == 0
                            ? lengths.size()
                            : first + static_cast<size_t>(op.sequence_count);
-    double tokens = 0, pairs = 0;
+    double keys = 0, queries = 0, pairs = 0;
     for (size_t s = first; s < end; ++s) {
-      tokens += lengths[s];
-      pairs += PairsWithin(op.reach, lengths[s]);
+      keys += lengths[s];
+      queries += op.needed_rows == nullptr ? lengths[s] : 1;
+      pairs += op.needed_rows == nullptr
+                   ? PairsWithin(op.reach, lengths[s])
+                   : KeysWithin(op.reach, op.needed_rows[s], lengths[s]);
     }
     return {op.kName, 0, 4 * pairs * hidden,
-            4 * tokens * hidden * ElementBytes(op.context)};
+            2 * (keys + queries) * hidden * ElementBytes(op.context)};
   }
   OpTime operator()(const AddNormOp& op) const {
     const bool adds = op.residual.data != nullptr;
@@ -90,6 +95,12 @@ struct Coster {
 double PairsWithin(Reach reach, int32_t length) {
   return length + PairsOnASide(length, reach.left) +
          PairsOnASide(length, reach.right);
+}
+
+double KeysWithin(Reach reach, int32_t row, int32_t length) {
+  const int32_t left = reach.left < 0 ? row : std::min(row, reach.left);
+  const int32_t after = length - 1 - row;
+  return 1.0 + left + (reach.right < 0 ? after : std::min(after, reach.right));
 }
 
 double BytesOf(const Matrix& matrix) {

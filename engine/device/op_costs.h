@@ -24,8 +24,10 @@ struct OpTime {
 // and result written once. lengths: of the sequences that the op is about.
 OpTime CostOf(const Op& op, const std::vector<int32_t>& lengths);
 
-// Pairs of a query and a key that it sees, in a sequence of `length` tokens.
+// Pairs of a query and a key that it sees, in a sequence of `length` tokens;
+// and the keys that query `row` sees.
 double PairsWithin(Reach reach, int32_t length);
+double KeysWithin(Reach reach, int32_t row, int32_t length);
 
 // Bytes of a matrix's values.
 double BytesOf(const Matrix& matrix);

@@ -128,13 +128,17 @@ struct AttentionOp {
   // table [A,bias_stride], at the first head's distance 0.
   const float* bias = nullptr;
   int32_t bias_stride = 0;
+  // The one query row of each sequence of the batch that is needed, [B], in
+  // host memory: context [sequences,H] has a row for each sequence. Null: all
+  // rows are. Only where Executor::attends_needed_rows.
+  const int32_t* needed_rows = nullptr;
   Matrix context;
   // By the Executor of a card: which part of the batch this is (cuda/ops.h).
   cuda::AttentionPath path{};
   const cuda::AttentionWork* work = nullptr;  // [work_count]
   int64_t work_count = 0;
   // By the Executor of a CPU, of one sequence: these heads alone, and these
-  // query rows; with a count of 0 all.
+  // query rows, which context has; with a count of 0 all.
   int32_t first_head = 0;
   int32_t head_count = 0;
   int64_t first_query = 0;

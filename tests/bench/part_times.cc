@@ -18,6 +18,7 @@
 #include "engine/device/cpu/kernels.h"
 #include "engine/device/cpu/op_parts.h"
 #include "engine/device/cpu/product.h"
+#include "engine/device/device.h"
 
 namespace encoderd {
 namespace cpu {
@@ -124,13 +125,14 @@ class Layer {
     op.heads = static_cast<int32_t>(heads_);
     op.head_size = static_cast<int32_t>(hidden_ / heads_);
     op.qkv = {x_.data(), tokens, 3 * hidden_, DType::kF32};
-    op.context = {y_.data(), tokens, hidden_, DType::kF32};
+    const Matrix context = {y_.data(), tokens, hidden_, DType::kF32};
     return Microseconds(
         [] {},
         [&] {
           Range rows = largest;
           while (rows.count > 0) {
             TakePiece(&rows, &op);
+            op.context = RowsOf(context, op.first_query, op.query_count);
             static_cast<const Kernel<AttentionOp>&>(kernels_).run(
                 op, scratch_.data());
           }

@@ -21,6 +21,9 @@ class TimedExecutor : public Executor {
     return executor_->Allocate(rows, cols);
   }
   int64_t row_block() const override { return executor_->row_block(); }
+  bool attends_needed_rows() const override {
+    return executor_->attends_needed_rows();
+  }
   BatchRef Upload(const PackedBatch& batch) override {
     lengths_.clear();
     for (int64_t b = 0; b < batch.num_sequences(); ++b)

@@ -11,8 +11,9 @@
 //
 // 4 n^2 D FLOPs a head for (3 + 1) n D elements read and written; n^2 exps.
 // Blocking depends on n only, so a sequence's bits do not depend on its
-// company. A run for some of the query rows packs only the keys that they see,
-// and gives them the bits of a run for all. It is fastest with whole groups.
+// company. A run for some of the query rows packs and reads only the keys that
+// they see, and gives them the bits of a run for all. It is fastest with whole
+// groups.
 //
 // Under a limited reach a group of query rows reads only the panels of keys
 // that any of it sees, from the first on: of a window of w keys a row costs
@@ -318,10 +319,10 @@ void Attention(const AttentionOp& op, void* scratch_memory) {
              Words<E>(seen.end - first_key), out + v * kLanes, out_stride},
             &ahead);
       }
-      StoreContext<E>(
-          out, out_stride, sums, rows, size,
-          static_cast<Element*>(op.context.data) + first * hidden + head * size,
-          hidden);
+      StoreContext<E>(out, out_stride, sums, rows, size,
+                      static_cast<Element*>(op.context.data) +
+                          (first - op.first_query) * hidden + head * size,
+                      hidden);
     }
   }
 }

@@ -63,6 +63,25 @@ int64_t RowsIn(const O& op) {
   return op.x.rows;
 }
 
+// Points `some`, query rows of a sequence that begins at row `first` of op.qkv,
+// to its rows of op.context. Of needed rows `some` keeps its own; false: it has
+// none.
+bool PlaceContext(const AttentionOp& op, int64_t sequence, int64_t first,
+                  AttentionOp* some) {
+  if (op.needed_rows == nullptr) {
+    some->context =
+        RowsOf(op.context, first + some->first_query, some->query_count);
+    return true;
+  }
+  const int64_t row = op.needed_rows[sequence];
+  if (row < some->first_query || row >= some->first_query + some->query_count)
+    return false;
+  some->first_query = row;
+  some->query_count = 1;
+  some->context = RowsOf(op.context, sequence - op.first_sequence, 1);
+  return true;
+}
+
 class CpuExecutor : public Executor {
  public:
   CpuExecutor(const Kernels& kernels, const ExecutorLimits& limits, Team* team)
@@ -79,6 +98,7 @@ class CpuExecutor : public Executor {
 
   absl::StatusOr<Matrix> Allocate(int64_t rows, int64_t cols) override;
   int64_t row_block() const override { return kProductRows; }
+  bool attends_needed_rows() const override { return true; }
   BatchRef Upload(const PackedBatch& batch) override;
   void SetPauses(Pauses* pauses) override { pauses_ = pauses; }
   void Run(const Op& op) override {
@@ -234,11 +254,11 @@ void CpuExecutor::Attend(const AttentionOp& op, int64_t begin, int64_t end,
     const int64_t first =
         batch_->cu_seqlens[b] - batch_->cu_seqlens[op.first_sequence];
     some.qkv = RowsOf(op.qkv, first, line.length);
-    some.context = RowsOf(op.context, first, line.length);
     Range rows = QueriesBetween(line, begin - before, end - before);
     while (rows.count > 0) {
       TakePiece(&rows, &some);
-      RunKernel(some, scratch.attention.data());
+      if (PlaceContext(op, b, first, &some))
+        RunKernel(some, scratch.attention.data());
     }
     before += CostOf(line);
   }

@@ -65,7 +65,7 @@ struct ProductKernels {
 };
 
 // EmbedOp and AddNormOp: scratch for a row of floats. AttentionOp: of one
-// sequence, whose rows qkv and context have; scratch for
+// sequence, whose rows qkv has, and context those of its queries; scratch for
 // attention_scratch_bytes(its length or more, head_size).
 struct Kernels : Kernel<EmbedOp>,
                  Kernel<RotateOp>,

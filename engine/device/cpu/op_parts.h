@@ -65,8 +65,8 @@ struct QueryLine {
 };
 // The most parts that are worth a thread. rows: of all sequences.
 int32_t MostQueryParts(int64_t heads, int64_t sequences, int64_t rows);
-// As if each query saw all keys: under a reach the parts of one sequence are
-// equal only where each query sees as many.
+// As if all queries were computed and each saw all keys: under a reach the
+// parts of one sequence are equal only where each query sees as many.
 int64_t CostOf(const QueryLine& line);
 // Into how many slices a part of this cost is divided, where the costliest head
 // has head_cost: of at least a head, since each slice packs its heads.

@@ -30,6 +30,15 @@ TEST(PoolingTest, TakesTheFirstOrTheLastToken) {
   EXPECT_THAT(PoolThree(Pooling::kLastToken), ElementsAre(2.5f, 3));
 }
 
+TEST(PoolingTest, NamesTheRowThatIsTheVector) {
+  EXPECT_EQ(PooledRow(Pooling::kCls, 3), 0);
+  EXPECT_EQ(PooledRow(Pooling::kLastToken, 3), 2);
+  EXPECT_EQ(PooledRow(Pooling::kLastToken, 1), 0);
+  for (const Pooling pooling : {Pooling::kMean, Pooling::kMax,
+                                Pooling::kMeanSqrtLen, Pooling::kWeightedMean})
+    EXPECT_LT(PooledRow(pooling, 3), 0) << PoolingName(pooling);
+}
+
 TEST(PoolingTest, TakesTheMean) {
   EXPECT_THAT(PoolThree(Pooling::kMean), ElementsAre(2.5f, -1));
 }

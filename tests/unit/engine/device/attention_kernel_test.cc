@@ -36,13 +36,16 @@ class AttentionKernelTest : public KernelTest {
   // The context of qkv. biases: as AttentionOp has them, or null.
   std::string Attend(const Shape& shape, const std::string& qkv,
                      const float* biases = nullptr, int64_t stride = 0) const {
-    const int64_t element = kernels_.bf16 ? 2 : 4;
-    std::string context(shape.n * shape.hidden() * element, '\0');
+    std::string context = EmptyContext(shape, shape.n);
     AttendTo(AttentionOp(), shape, qkv, biases, stride, &context);
     return context;
   }
 
-  // Of the heads and query rows that `op` names.
+  std::string EmptyContext(const Shape& shape, int64_t rows) const {
+    return std::string(rows * shape.hidden() * (kernels_.bf16 ? 2 : 4), '\0');
+  }
+
+  // Of the heads and query rows that `op` names; context has these rows.
   void AttendTo(AttentionOp op, const Shape& shape, const std::string& qkv,
                 const float* biases, int64_t stride,
                 std::string* context) const {
@@ -54,31 +57,35 @@ class AttentionKernelTest : public KernelTest {
     op.reach = shape.reach;
     op.bias = biases;
     op.bias_stride = static_cast<int32_t>(stride);
-    op.context = View(*context, shape.n);
+    op.context = View(*context, op.query_count == 0 ? shape.n : op.query_count);
     Run(op, scratch.data());
   }
 
-  // By pieces of kQueryStep query rows, as threads that share a head have them.
-  void ExpectBitsOfTheWhole(const Shape& shape) {
+  // By `count` query rows at every multiple of `step`: pieces of a head, as
+  // threads that share it have them, or single rows.
+  void ExpectBitsOfTheWhole(const Shape& shape, int64_t step, int64_t count) {
     std::vector<float> qkv = Random(shape.n * 3 * shape.hidden(), shape.scale);
     const std::string bytes = Elements(&qkv);
     const int64_t stride = 2 * shape.n + kBiasPadding;
     const std::vector<float> biases = Random(shape.heads * stride, shape.bias);
     const float* bias = shape.bias != 0 ? biases.data() + shape.n : nullptr;
     const std::string whole = Attend(shape, bytes, bias, stride);
-    std::string pieces(whole.size(), '\0');
-    for (int64_t head = 0; head < shape.heads; ++head) {
-      for (int64_t first = 0; first < shape.n; first += kQueryStep) {
+    for (int64_t first = 0; first < shape.n; first += step) {
+      const int64_t rows = std::min(count, shape.n - first);
+      std::string piece = EmptyContext(shape, rows);
+      for (int64_t head = 0; head < shape.heads; ++head) {
         AttentionOp op;
         op.first_head = static_cast<int32_t>(head);
         op.head_count = 1;
         op.first_query = first;
-        op.query_count = std::min(kQueryStep, shape.n - first);
-        AttendTo(op, shape, bytes, bias, stride, &pieces);
+        op.query_count = rows;
+        AttendTo(op, shape, bytes, bias, stride, &piece);
       }
+      const size_t row_bytes = whole.size() / shape.n;
+      EXPECT_EQ(piece, whole.substr(first * row_bytes, rows * row_bytes))
+          << "n " << shape.n << ", reach " << shape.reach.left << ", "
+          << shape.reach.right << ", rows from " << first;
     }
-    EXPECT_EQ(pieces, whole) << "n " << shape.n << ", reach "
-                             << shape.reach.left << ", " << shape.reach.right;
   }
 
   void ExpectAttention(const Shape& shape) {
@@ -167,12 +174,25 @@ TEST_P(AttentionKernelTest, AttendsOnlyToKeysWithinReach) {
   }
 }
 
+TEST_P(AttentionKernelTest, GivesARowAloneTheBitsOfTheWhole) {
+  for (const int64_t n : {1, 17, 130, 333}) {
+    for (const Reach& reach :
+         {Reach(), kCausal, Reach{64, 64}, Reach{3, 17}, Reach{200, 1}}) {
+      // 0, 37, ...: at any place of a group and of a panel of keys; the last.
+      ExpectBitsOfTheWhole({n, 2, 25, reach}, 37, 1);
+      ExpectBitsOfTheWhole({n, 1, 64, reach, 1.0f, 2.0f}, 37, 1);
+      ExpectBitsOfTheWhole({n, 2, 25, reach}, std::max<int64_t>(n - 1, 1), 1);
+    }
+  }
+}
+
 TEST_P(AttentionKernelTest, GivesPiecesOfAHeadTheBitsOfTheWhole) {
   for (const int64_t n : {97, 192, 250, 333, 512}) {
     for (const Reach& reach :
          {Reach(), kCausal, Reach{64, 64}, Reach{3, 17}, Reach{200, 1}}) {
-      ExpectBitsOfTheWhole({n, 2, 25, reach});
-      ExpectBitsOfTheWhole({n, 1, 64, reach, 1.0f, 2.0f});
+      ExpectBitsOfTheWhole({n, 2, 25, reach}, kQueryStep, kQueryStep);
+      ExpectBitsOfTheWhole({n, 1, 64, reach, 1.0f, 2.0f}, kQueryStep,
+                           kQueryStep);
     }
   }
 }

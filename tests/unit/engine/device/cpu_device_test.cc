@@ -315,6 +315,45 @@ TEST(CpuExecutorTest, AttendsWithinReachOfEachSequenceAlone) {
     EXPECT_EQ(static_cast<float*>(context.data)[row * 4], want[row]) << row;
 }
 
+TEST(CpuExecutorTest, AttendsToTheNeededRowOfEachSequenceOfAnOp) {
+  const auto device = OpenDevice("cpu", "fp32").value();
+  const auto executor = SmallExecutor(*device);
+  const Matrix qkv = executor->Allocate(8, 12).value();
+  const Matrix context = executor->Allocate(8, 4).value();
+  // No scores, so that a context is the mean of the values that a row sees.
+  auto* values = static_cast<float*>(qkv.data);
+  for (int i = 0; i < 96; ++i)
+    values[i] = i % 12 < 8 ? 0 : static_cast<float>(i / 12);
+  auto* contexts = static_cast<float*>(context.data);
+  std::fill_n(contexts, 32, -1.0f);
+  PackedBatch batch;
+  TokenSequence sequence;
+  for (const int length : {2, 3, 1, 2}) {
+    sequence.token_ids.assign(length, 0);
+    batch.Append(sequence, IdLimits());
+  }
+  ForwardResult result;
+  executor->Upload(batch);
+  const int32_t needed_rows[] = {9, 1, 0, 1};
+  AttentionOp op;
+  op.qkv = RowsOf(qkv, 2, 6);
+  op.heads = 2;
+  op.head_size = 2;
+  op.reach = {1, 0};
+  op.first_sequence = 1;
+  op.sequence_count = 3;
+  op.needed_rows = needed_rows;
+  op.context = RowsOf(context, 1, 3);
+  EXPECT_TRUE(executor->attends_needed_rows());
+  executor->Run(op);
+  EXPECT_TRUE(executor->Finish(&result).ok());
+  const std::vector<float> want = {-1, 2.5f, 5, 6.5f, -1};
+  for (int row = 0; row < 5; ++row) {
+    for (int column = 0; column < 4; ++column)
+      EXPECT_EQ(contexts[row * 4 + column], want[row]) << row;
+  }
+}
+
 TEST(CpuExecutorTest, PoolsAndGivesTheRowsThatItIsAskedFor) {
   const auto device = OpenDevice("cpu", "fp32").value();
   const auto executor = SmallExecutor(*device);

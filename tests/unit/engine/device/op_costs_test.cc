@@ -27,6 +27,18 @@ TEST(OpCostsTest, CountsTheSequencesThatAnOpHas) {
   EXPECT_EQ(CostOf(op, {3, 7, 2, 5}).flops, 4 * (49 + 4) * 64);
 }
 
+TEST(OpCostsTest, CountsTheKeysOfTheOneRowOfEachSequence) {
+  const int32_t rows[] = {2, 0, 6};
+  AttentionOp op = Attention(Reach());
+  op.needed_rows = rows;
+  EXPECT_EQ(CostOf(op, {3, 1, 7}).flops, 4 * (3 + 1 + 7) * 64);
+  EXPECT_EQ(CostOf(op, {3, 1, 7}).bytes, 2 * (11 + 3) * 64 * 4);
+  op.reach = {1, 0};
+  EXPECT_EQ(CostOf(op, {3, 1, 7}).flops, 4 * (2 + 1 + 2) * 64);
+  op.reach = {-1, 3};
+  EXPECT_EQ(CostOf(op, {7, 1, 7}).flops, 4 * (6 + 1 + 7) * 64);
+}
+
 TEST(OpCostsTest, CountsOnlyTheKeysWithinReach) {
   for (const Reach& reach :
        {Reach{-1, 0}, Reach{0, 0}, Reach{2, 1}, Reach{64, 3}, Reach{1, -1}}) {

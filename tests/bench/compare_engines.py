@@ -51,7 +51,7 @@ class Encoderd:
         self.child = subprocess.Popen(
             [options.bench, f"--model={options.model}", f"--dtype={dtype}",
              f"--device={options.device}", f"--ids={ids_file}", f"--threads={options.cores}",
-             f"--max_batch_tokens={batch_tokens}"],
+             f"--max_batch_tokens={batch_tokens}", f"--pooling={options.pooling}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self.child.stdout.readline().strip() != "ready":
             raise RuntimeError(f"{self.name} is not available here")
@@ -223,7 +223,7 @@ def measure(engines, ours, options, at_least):
 def compare(workload, options, config, available):
     ids = sequences(workload, config)
     tokens = sum(map(len, ids))
-    want = peers.torch_vectors(options.model, ids)
+    want = peers.torch_vectors(options.model, ids, pooling=options.pooling)
     rows = []
     with tempfile.NamedTemporaryFile("w", suffix=".ids") as file:
         file.writelines(" ".join(map(str, row)) + "\n" for row in ids)
@@ -247,9 +247,11 @@ def compare(workload, options, config, available):
             dtype = dtype_of(engine)
             rate = [tokens / seconds for seconds in times[engine.name]]
             peak = peaks.get(dtype, float("inf"))
-            share = flops(config, ids) / tokens * statistics.median(rate) / peak
+            share = (flops(config, ids, options.pooling) / tokens
+                     * statistics.median(rate) / peak)
             rows.append({
                 "model": options.name, "workload": workload,
+                "pooling": options.pooling,
                 "engine": engine.name,
                 "version": getattr(engine, "version", options.version),
                 "how": getattr(engine, "how", "packed"),
@@ -298,7 +300,8 @@ def opened_peers(options):
     available = []
     for kind, dtype in options.peers:
         try:
-            available.append(kind(options.model, dtype, options.cores))
+            available.append(
+                kind(options.model, dtype, options.cores, options.pooling))
         except Exception as error:  # whatever an exporter may throw
             print(f"left out: {kind.__name__} {dtype}: {error}",
                   file=sys.stderr)
@@ -318,6 +321,8 @@ def main():
         help="those to compare with, all together in memory; \"Torch fp32\" "
         "names one dtype. PyTorch in fp32, which the columns of differences "
         "refer to, computes each sequence once in any case")
+    parser.add_argument("--pooling", choices=["mean", "cls"], default="mean",
+                        help="of all engines, whatever the model's own")
     parser.add_argument("--isa", choices=["avx2", "avx512_amx"],
                         help="avx2: hide newer instructions from all engines; "
                         "avx512_amx: let encoderd use AMX, as peers do")

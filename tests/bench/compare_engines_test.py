@@ -89,6 +89,19 @@ class CompareEnginesTest(unittest.TestCase):
         self.assertEqual(workloads.flops(MODERN, [[1]]) - attention,
                          4 * 2 * (4 * 16 + 3 * 20))
 
+    def test_the_first_row_of_the_last_layer_is_enough_for_cls(self):
+        window = {"num_hidden_layers": 1, "layer_types": ["sliding_attention"]}
+        for config, inner, most_keys in (
+                ({**BERT, "num_hidden_layers": 1}, 2, 99),
+                ({**MODERN, **window}, 3, 4)):
+            h, f = config["hidden_size"], config["intermediate_size"]
+            for n in (1, 2, 9):
+                # Keys and values; query, output and feed-forward; attention.
+                self.assertEqual(
+                    workloads.flops(config, [[1] * n], "cls"),
+                    n * 4 * h * h + 2 * (2 * h * h + inner * h * f)
+                    + 4 * h * min(n, most_keys))
+
     def start_again(self, faults, built, preloaded=""):
         """What hide_newer_than_avx2 starts, or the error; None: nothing."""
         with tempfile.TemporaryDirectory() as folder:

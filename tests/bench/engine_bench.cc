@@ -54,8 +54,8 @@ std::vector<TokenSequence> SequencesOf(const std::string& path) {
 std::unique_ptr<BenchRunner> WarmRunner(
     const Flags& flags, const BenchModel& model, int32_t threads,
     const std::vector<TokenSequence>& sequences) {
-  auto runner = OrFail(
-      BenchRunner::Create(model, sequences, threads, flags.max_batch_tokens));
+  auto runner = OrFail(BenchRunner::Create(
+      model, sequences, threads, flags.max_batch_tokens, flags.pooling));
   OrFail(runner->Run());
   return runner;
 }
@@ -149,8 +149,8 @@ void RunOpsOf(const Flags& flags, const std::string& workload) {
       OrFail(LoadBenchModel(flags.model, std::move(device)));
   const auto sequences =
       RandomSequences(WorkloadLengths(workload, flags.tokens), model.limits);
-  auto runner = OrFail(BenchRunner::Create(model, sequences, /*threads=*/1,
-                                           flags.max_batch_tokens));
+  auto runner = OrFail(BenchRunner::Create(
+      model, sequences, /*threads=*/1, flags.max_batch_tokens, flags.pooling));
   OrFail(runner->Run());  // warms up
   totals.clear();
   for (int i = 0; i < flags.repeats; ++i) OrFail(runner->Run());
@@ -181,8 +181,8 @@ void RunWorkload(const Flags& flags, const std::string& workload) {
   if (threads == 0) threads = model.encoder->device().preferred_sessions();
   const auto sequences =
       RandomSequences(WorkloadLengths(workload, flags.tokens), model.limits);
-  auto runner = OrFail(
-      BenchRunner::Create(model, sequences, threads, flags.max_batch_tokens));
+  auto runner = OrFail(BenchRunner::Create(
+      model, sequences, threads, flags.max_batch_tokens, flags.pooling));
   OrFail(runner->Run());  // warms up
   std::vector<double> rates, shares;
   double peak = 0;

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "engine/base/pooling.h"
 
 namespace encoderd {
 
@@ -29,6 +30,7 @@ const char kEngineBenchUsage[] =
   --max_batch_tokens=N      0 (default): the device's
   --repeats=N               default 5
   --tokens=N                of a workload, about; default 32768
+  --pooling=mean|cls|lasttoken|max|mean_sqrt_len|weightedmean
   --tuning_folder=FOLDER    where a card keeps its choices; empty: nowhere
   --cuda_graphs=true|false  small batches by CUDA graphs, on a card
   --peak_tflops=N           what to quote shares of; 0: measured on the CPU
@@ -82,6 +84,15 @@ Setter Rate(double* number) {
   };
 }
 
+Setter Pooled(Pooling* pooling) {
+  return [pooling](absl::string_view value) -> std::string {
+    const absl::StatusOr<Pooling> parsed = PoolingFromName(value);
+    if (!parsed.ok()) return "the name of a pooling, such as cls";
+    *pooling = *parsed;
+    return "";
+  };
+}
+
 Setter Switch(bool* on) {
   return [on](absl::string_view value) {
     *on = value == "true";
@@ -109,6 +120,7 @@ absl::StatusOr<EngineBenchFlags> ParseEngineBenchFlags(
       {"repeats", Integer<int32_t>(1, std::numeric_limits<int32_t>::max(),
                                    &flags.repeats)},
       {"tokens", Integer<int64_t>(1, kMostTokens, &flags.tokens)},
+      {"pooling", Pooled(&flags.pooling)},
       {"peak_tflops", Rate(&flags.peak_tflops)},
       {"ops", Switch(&flags.ops)},
       {"cuda_graphs", Switch(&flags.cuda_graphs)},

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/base/batch.h"
+#include "engine/base/kinds.h"
 
 namespace encoderd {
 
@@ -26,6 +27,7 @@ struct EngineBenchFlags {
   int64_t max_batch_tokens = 0;  // 0: the device's
   int32_t repeats = 5;
   int64_t tokens = 32768;  // of a workload, about
+  Pooling pooling = Pooling::kMean;
   double peak_tflops = 0;  // 0: measured
   bool ops = false;
   bool cuda_graphs = true;

@@ -21,7 +21,7 @@ from fp8_error import ids_of, texts_of
 
 DEVICES = ("cpu:portable", "cpu:avx2", "cpu:avx512")
 SEED = 7
-Options = collections.namedtuple("Options", "bench model cores device")
+Options = collections.namedtuple("Options", "bench model cores device pooling")
 
 
 def by_encoderd(options, ids, hidden):
@@ -56,7 +56,8 @@ def main():
     for device in DEVICES:
         try:
             vectors = by_encoderd(
-                Options(options.bench, options.model, 1, device), ids,
+                Options(options.bench, options.model, 1, device, "mean"),
+                ids,
                 exact.shape[1])
         except RuntimeError as error:  # this CPU lacks the instructions
             print(f"{device}: {error}")

@@ -13,12 +13,12 @@ import tempfile
 import numpy as np
 
 
-def torch_model(folder, dtype="float32"):
+def torch_model(folder, dtype="float32", pooling="mean"):
     import torch
     import transformers
 
     class Embedder(torch.nn.Module):
-        """Mean pooled and normalized, as sentence-transformers does it."""
+        """Pooled and normalized, as sentence-transformers does it."""
 
         def __init__(self):
             super().__init__()
@@ -32,17 +32,20 @@ def torch_model(folder, dtype="float32"):
                                   attention_mask=attention_mask)[0]
             states = states.to(torch.promote_types(states.dtype,
                                                    torch.float32))
-            mask = attention_mask.unsqueeze(-1).to(states.dtype)
-            mean = (states * mask).sum(1) / mask.sum(1)
-            return torch.nn.functional.normalize(mean, dim=1)
+            if pooling == "cls":
+                pooled = states[:, 0]
+            else:
+                mask = attention_mask.unsqueeze(-1).to(states.dtype)
+                pooled = (states * mask).sum(1) / mask.sum(1)
+            return torch.nn.functional.normalize(pooled, dim=1)
 
     return Embedder().eval()
 
 
-def torch_vectors(folder, ids, dtype="float32"):
+def torch_vectors(folder, ids, dtype="float32", pooling="mean"):
     """Its vectors in fp64; one sequence at a time, so that nothing is padded."""
     import torch
-    model = torch_model(folder, dtype)
+    model = torch_model(folder, dtype, pooling)
     with torch.inference_mode():
         return np.concatenate([
             np.asarray(model(torch.tensor([row]),
@@ -73,12 +76,12 @@ class Torch:
     """PyTorch: one call on all cores, or one thread a core; attention by its
     own operator or spelled out."""
 
-    def __init__(self, folder, dtype, cores):
+    def __init__(self, folder, dtype, cores, pooling):
         self.name = f"torch {dtype}"
         self.dtype = dtype
         self.cores = cores
         self.model = torch_model(
-            folder, "bfloat16" if dtype == "bf16" else "float32")
+            folder, "bfloat16" if dtype == "bf16" else "float32", pooling)
 
     @staticmethod
     def version():
@@ -112,10 +115,10 @@ class Torch:
 class OpenVino:
     """OpenVINO with either hint and its asynchronous queue."""
 
-    def __init__(self, folder, dtype, cores):
+    def __init__(self, folder, dtype, cores, pooling):
         import openvino as ov
         self.name = f"OpenVINO {dtype}"
-        model = ov.convert_model(torch_model(folder),
+        model = ov.convert_model(torch_model(folder, pooling=pooling),
                                  example_input=_example())
         precision = "bf16" if dtype == "bf16" else "f32"
         self.compiled = {
@@ -155,7 +158,7 @@ class OpenVino:
 class OnnxRuntime:
     """ONNX Runtime, exported from PyTorch and fused by its own optimizer."""
 
-    def __init__(self, folder, dtype, cores):
+    def __init__(self, folder, dtype, cores, pooling):
         import torch
         import transformers
         from onnxruntime.transformers import optimizer
@@ -166,7 +169,7 @@ class OnnxRuntime:
             plain = os.path.join(scratch, "model.onnx")
             fused = os.path.join(scratch, "fused.onnx")
             axes = {0: "batch", 1: "tokens"}
-            model = torch_model(folder)
+            model = torch_model(folder, pooling=pooling)
             model.encoder.set_attn_implementation("eager")
             torch.onnx.export(
                 model, _example(), plain, dynamo=False, opset_version=17,

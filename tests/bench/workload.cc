@@ -94,21 +94,30 @@ std::vector<TokenSequence> RandomSequences(const std::vector<int32_t>& lengths,
   return sequences;
 }
 
-double SequenceFlops(const ModelConfig& config, int64_t length) {
+double SequenceFlops(const ModelConfig& config, int64_t length,
+                     Pooling pooling) {
   const double h = config.hidden_size, f = config.intermediate_size;
   const double products = 4 * h * h + (config.gated ? 3 : 2) * h * f;
+  const auto n = static_cast<int32_t>(length);
   double flops = 0;
   for (const LayerSpec& layer : config.layers) {
-    flops += 2 * products * static_cast<double>(length) +
-             4 * h * PairsWithin(layer.reach, static_cast<int32_t>(length));
+    flops += 2 * products * n + 4 * h * PairsWithin(layer.reach, n);
+  }
+  const auto row = static_cast<int32_t>(PooledRow(pooling, n));
+  if (row >= 0) {
+    const Reach& reach = config.layers.back().reach;
+    flops -= 2 * (products - 2 * h * h) * (n - 1) +
+             4 * h * (PairsWithin(reach, n) - KeysWithin(reach, row, n));
   }
   return flops;
 }
 
 absl::StatusOr<std::unique_ptr<BenchRunner>> BenchRunner::Create(
     const BenchModel& model, const std::vector<TokenSequence>& sequences,
-    int32_t threads, int64_t max_batch_tokens) {
+    int32_t threads, int64_t max_batch_tokens, Pooling pooling) {
   auto runner = absl::WrapUnique(new BenchRunner);
+  runner->output_.pooling = pooling;
+  runner->output_.normalize = true;
   for (int32_t t = 0; t < threads; ++t) {
     auto session = model.encoder->NewSession({max_batch_tokens});
     if (!session.ok()) return session.status();
@@ -128,17 +137,15 @@ absl::StatusOr<std::unique_ptr<BenchRunner>> BenchRunner::Create(
     }
     runner->batches_.back().Append(sequences[i], model.limits);
     runner->tokens_ += sequences[i].size();
-    runner->flops_ += SequenceFlops(model.config, sequences[i].size());
+    runner->flops_ += SequenceFlops(model.config, sequences[i].size(), pooling);
   }
   runner->vectors_.resize(sequences.size() * model.config.hidden_size);
   return runner;
 }
 
 absl::Status BenchRunner::RunBatch(size_t thread, size_t batch) {
-  SequenceOutput mean;
-  mean.normalize = true;
   const std::vector<SequenceOutput> outputs(batches_[batch].num_sequences(),
-                                            mean);
+                                            output_);
   ForwardResult& result = results_[thread];
   absl::Status status =
       sessions_[thread]->Run(batches_[batch], outputs, &result);

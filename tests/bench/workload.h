@@ -30,8 +30,11 @@ std::vector<int32_t> WorkloadLengths(const std::string& name, int64_t tokens);
 std::vector<TokenSequence> RandomSequences(const std::vector<int32_t>& lengths,
                                            const IdLimits& limits);
 
-// FLOPs of the products and the attention of one pass over a sequence.
-double SequenceFlops(const ModelConfig& config, int64_t length);
+// FLOPs of the products and the attention of one pass over a sequence. Of a
+// last layer of which `pooling` takes one row, those of its keys and values,
+// and of this row.
+double SequenceFlops(const ModelConfig& config, int64_t length,
+                     Pooling pooling);
 
 // Sequences in batches of the Sessions' size, in the order given; one Session
 // a thread, each taking the next batch.
@@ -39,11 +42,11 @@ class BenchRunner {
  public:
   static absl::StatusOr<std::unique_ptr<BenchRunner>> Create(
       const BenchModel& model, const std::vector<TokenSequence>& sequences,
-      int32_t threads, int64_t max_batch_tokens);
+      int32_t threads, int64_t max_batch_tokens, Pooling pooling);
 
   // Seconds of one pass over everything.
   absl::StatusOr<double> Run();
-  // The vectors of the last Run, [sequences,H] (mean pooled, normalized).
+  // The vectors of the last Run, [sequences,H], normalized.
   const std::vector<float>& vectors() const { return vectors_; }
   int64_t tokens() const { return tokens_; }
   double flops() const { return flops_; }
@@ -52,6 +55,7 @@ class BenchRunner {
   BenchRunner() = default;
   absl::Status RunBatch(size_t thread, size_t batch);
 
+  SequenceOutput output_;
   int64_t hidden_size_ = 0;
   int64_t tokens_ = 0;
   double flops_ = 0;

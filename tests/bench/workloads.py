@@ -52,24 +52,38 @@ def padded(order, ids, size):
     return batches
 
 
-def pairs(config, n):
-    """Queries and keys that see each other, of all layers together."""
+def sides(config, n):
+    """How far attention sees to each side in each layer, at most n - 1."""
     layers = config["num_hidden_layers"]
     if config["model_type"] != "modernbert":
-        return layers * n * n
+        return layers * [n - 1]
     kinds = config.get("layer_types") or [
         "sliding_attention" if layer % config["global_attn_every_n_layers"]
         else "full_attention" for layer in range(layers)]
-    side = min(config["local_attention"] // 2, n - 1)
-    window = n + 2 * n * side - side * (side + 1)
-    return sum(window if kind == "sliding_attention" else n * n
-               for kind in kinds)
+    return [min(config["local_attention"] // 2, n - 1)
+            if kind == "sliding_attention" else n - 1 for kind in kinds]
 
 
-def flops(config, ids):
-    """What has to be computed: no padding, and no key out of a window."""
+def pairs(config, n):
+    """Queries and keys that see each other, of all layers together."""
+    return sum(n + 2 * n * side - side * (side + 1)
+               for side in sides(config, n))
+
+
+def flops(config, ids, pooling="mean"):
+    """What has to be computed: no padding, no key out of a window; for "cls"
+    of the last layer keys and values, and the first row of all else."""
     h, f = config["hidden_size"], config["intermediate_size"]
     inner = 3 if config["model_type"] == "modernbert" else 2  # a gate
-    products = config["num_hidden_layers"] * 2 * (4 * h * h + inner * h * f)
-    return sum(len(row) * products + 4 * h * pairs(config, len(row))
-               for row in ids)
+    row, keys = 2 * (4 * h * h + inner * h * f), 2 * 2 * h * h
+
+    def of(n):
+        every = config["num_hidden_layers"] * n * row + 4 * h * pairs(config, n)
+        if pooling != "cls":
+            return every
+        side = sides(config, n)[-1]
+        last = n + 2 * n * side - side * (side + 1)
+        return (every - (n - 1) * (row - keys)
+                - 4 * h * (last - (side + 1)))
+
+    return sum(of(len(sequence)) for sequence in ids)

@@ -21,11 +21,12 @@ std::string Refusal(const std::string& argument) {
 
 TEST(EngineBenchFlagsTest, TakesEveryFlag) {
   const EngineBenchFlags flags =
-      ParseEngineBenchFlags(
-          {"--model=a=b", "--device=cuda:1", "--dtype=fp16", "--products=fp8",
-           "--tuning_folder=f", "--ids=file", "--threads=3",
-           "--max_batch_tokens=512", "--repeats=2", "--tokens=64",
-           "--peak_tflops=1.5", "--ops", "--cuda_graphs=false"})
+      ParseEngineBenchFlags({"--model=a=b", "--device=cuda:1", "--dtype=fp16",
+                             "--products=fp8", "--tuning_folder=f",
+                             "--ids=file", "--threads=3",
+                             "--max_batch_tokens=512", "--repeats=2",
+                             "--tokens=64", "--peak_tflops=1.5", "--ops",
+                             "--cuda_graphs=false", "--pooling=cls"})
           .value();
   EXPECT_EQ(flags.model, "a=b");
   EXPECT_EQ(flags.device, "cuda:1");
@@ -38,6 +39,7 @@ TEST(EngineBenchFlagsTest, TakesEveryFlag) {
   EXPECT_EQ(flags.repeats, 2);
   EXPECT_EQ(flags.tokens, 64);
   EXPECT_EQ(flags.peak_tflops, 1.5);
+  EXPECT_EQ(flags.pooling, Pooling::kCls);
   EXPECT_TRUE(flags.ops);
   EXPECT_FALSE(flags.cuda_graphs);
   EXPECT_FALSE(flags.help);
@@ -59,6 +61,8 @@ TEST(EngineBenchFlagsTest, NamesTheNumberThatItDoesNotTake) {
 TEST(EngineBenchFlagsTest, NamesTheWordThatItDoesNotTake) {
   for (const char* argument : {"--ops=yes", "--cuda_graphs=0"})
     EXPECT_THAT(Refusal(argument), EndsWith(": it takes true or false"));
+  EXPECT_EQ(Refusal("--pooling=first"),
+            "--pooling=first: it takes the name of a pooling, such as cls");
   for (const char* argument : {"--ids=", "--model=", "--device="})
     EXPECT_THAT(Refusal(argument), EndsWith(": it takes a name"));
   EXPECT_EQ(Refusal("--ids"), "--ids takes a value: --ids=...");
@@ -77,7 +81,7 @@ TEST(EngineBenchFlagsTest, HelpNamesEveryFlag) {
   for (const char* flag :
        {"--model=", "--device=", "--dtype=", "--products=", "--threads=",
         "--max_batch_tokens=", "--repeats=", "--tokens=", "--tuning_folder=",
-        "--cuda_graphs=", "--peak_tflops=", "--ops ", "--ids="})
+        "--cuda_graphs=", "--pooling=", "--peak_tflops=", "--ops ", "--ids="})
     EXPECT_THAT(std::string(kEngineBenchUsage), HasSubstr(flag));
 }
 

@@ -24,13 +24,14 @@ import grpc
 from encoderd._connection_errors import Link
 from encoderd._method_jobs import embed_options
 from encoderd._option_checks import a_kind, whole_number
+from encoderd._stream_answers import Answers
 from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, after_retries,
-                             count_prompt, explain, from_rpc_error,
-                             from_status, is_too_large, make_error,
-                             name_too_large, out_of_time)
+                             explain, from_rpc_error, from_status,
+                             is_too_large, make_error, name_too_large,
+                             out_of_time)
 from encoderd.inputs import (BYTES_PER_CALL, Cutter, Input, Part, TokenIds,
                              check_iterable, is_cursor)
-from encoderd.results import Embedding, SameModel, check_count, read_embedding
+from encoderd.results import Embedding
 from encoderd.v1 import encoder_pb2
 
 FIRST_PAUSE = 0.1  # seconds, before a broken stream is reopened
@@ -104,7 +105,6 @@ class Bulk:
         self._options = options
         # A bad input costs itself only, so that those before it come first.
         self._options.on_error = encoder_pb2.ON_ERROR_PER_INPUT
-        self._precision = precision
         self._cutter = Cutter(batch_size, True, prompt_name=options.prompt_name)
         self._most = requests_in_flight
         self._link = link
@@ -114,8 +114,8 @@ class Bulk:
         self._cut: Deque[Part] = collections.deque()  # wait for the window
         self._unanswered: Dict[str, _Pending] = {}
         self._made = 0
-        self._width = 0  # bytes of a vector; 0: none came yet
-        self._model_of_answers = SameModel()
+        self._answers = Answers(precision, prompted=bool(options.prompt_name),
+                                keep_errors=keep_errors)
         self._ended = False
         self._late: Optional[BaseException] = None  # of the source
         self._trouble: Optional[EncoderdError] = None  # last that was not final
@@ -172,7 +172,7 @@ class Bulk:
         if part.inputs:
             self._unanswered[pending.id] = pending
         else:
-            pending.results = self._join(part, encoder_pb2.EmbedResponse())
+            pending.results = self._answers.without_answer(part)
         return pending
 
     # The caller.
@@ -284,8 +284,7 @@ class Bulk:
             if broken:
                 self._blame(pending, error)
             return
-        self._model_of_answers.check(response)
-        pending.results = self._join(pending.part, response)
+        pending.results = self._answers.read(pending.part, response)
         del self._unanswered[pending.id]
         self._heard()
 
@@ -304,7 +303,7 @@ class Bulk:
             if error.input_index is None:
                 error.input_index = part.places[0]
             part.refuse(error)
-            pending.results = self._join(part, encoder_pb2.EmbedResponse())
+            pending.results = self._answers.without_answer(part)
             return
         at = self._window.index(pending)
         first, second = part.halves()
@@ -355,28 +354,6 @@ class Bulk:
                 error.code, f"{MOST_BREAKS} calls failed while sending a "
                 f"request of {pending.size} bytes, from "
                 f"inputs[{pending.part.places[0]}] on: {error.message}"))
-
-    def _join(self, part: Part, response: encoder_pb2.EmbedResponse
-              ) -> List[Embedding]:
-        """Results of all inputs of a part, those that were not sent too."""
-        check_count(len(response.embeddings), len(part.inputs))
-        answers = dict(zip(part.places, response.embeddings))
-        results = []
-        for place, value in enumerate(part.values, part.first):
-            answer = answers.get(place)
-            if answer is None:
-                error = part.errors[place]
-            elif answer.HasField("error"):
-                error = count_prompt(from_status(answer.error, part.places),
-                                     bool(self._options.prompt_name),
-                                     self._keep_errors)
-            else:
-                self._width = self._width or len(answer.packed)
-                results.append(read_embedding(place, value, answer,
-                                              self._precision, self._width))
-                continue
-            results.append(Embedding(place, value, error=error))
-        return results
 
 
 def make_bulk(inputs: Any, *, batch_size: int, requests_in_flight: int,

@@ -34,7 +34,8 @@ class AsyncEncodeMethods(ModelMembers):
             sentences: Optional[Inputs] = ..., truncate: Optional[str] = ...,
             windows: Optional[int] = ..., dimensions: int = ...,
             pooling: Optional[str] = ..., ranges: Any = ...,
-            on_error: OnErrorOfEncode = ..., model: Optional[str] = ...,
+            on_error: OnErrorOfEncode = ..., fingerprint: str = ...,
+            model: Optional[str] = ...,
             timeout: Optional[float] = ...) -> np.ndarray: ...
 
     @overload
@@ -51,7 +52,8 @@ class AsyncEncodeMethods(ModelMembers):
             sentences: Optional[Inputs] = None, truncate: Optional[str] = None,
             windows: Optional[int] = None, dimensions: int = 0,
             pooling: Optional[str] = None, ranges: Any = None,
-            on_error: OnErrorOfEncode = None, model: Optional[str] = None,
+            on_error: OnErrorOfEncode = None, fingerprint: str = "",
+            model: Optional[str] = None,
             timeout: Optional[float] = None) -> Any: ...
 
     async def encode(
@@ -67,7 +69,8 @@ class AsyncEncodeMethods(ModelMembers):
             sentences: Optional[Inputs] = None, truncate: Optional[str] = None,
             windows: Optional[int] = None, dimensions: int = 0,
             pooling: Optional[str] = None, ranges: Any = None,
-            on_error: OnErrorOfEncode = None, model: Optional[str] = None,
+            on_error: OnErrorOfEncode = None, fingerprint: str = "",
+            model: Optional[str] = None,
             timeout: Optional[float] = None) -> Any:
         """As Client.encode."""
         return await self._run(_sentence_transformers.encode(
@@ -79,7 +82,8 @@ class AsyncEncodeMethods(ModelMembers):
             normalize_embeddings=normalize_embeddings,
             truncate_dim=truncate_dim, truncate=truncate, windows=windows,
             dimensions=dimensions, pooling=pooling, ranges=ranges,
-            on_error=on_error, model=self._name(model)), timeout)
+            on_error=on_error, fingerprint=fingerprint,
+            model=self._name(model)), timeout)
 
     async def encode_query(
             self, inputs: Optional[Inputs] = None,

@@ -34,7 +34,8 @@ class EncodeMethods(ModelMembers):
             sentences: Optional[Inputs] = ..., truncate: Optional[str] = ...,
             windows: Optional[int] = ..., dimensions: int = ...,
             pooling: Optional[str] = ..., ranges: Any = ...,
-            on_error: OnErrorOfEncode = ..., model: Optional[str] = ...,
+            on_error: OnErrorOfEncode = ..., fingerprint: str = ...,
+            model: Optional[str] = ...,
             timeout: Optional[float] = ...) -> np.ndarray: ...
 
     @overload
@@ -51,7 +52,8 @@ class EncodeMethods(ModelMembers):
             sentences: Optional[Inputs] = None, truncate: Optional[str] = None,
             windows: Optional[int] = None, dimensions: int = 0,
             pooling: Optional[str] = None, ranges: Any = None,
-            on_error: OnErrorOfEncode = None, model: Optional[str] = None,
+            on_error: OnErrorOfEncode = None, fingerprint: str = "",
+            model: Optional[str] = None,
             timeout: Optional[float] = None) -> Any: ...
 
     def encode(
@@ -67,7 +69,8 @@ class EncodeMethods(ModelMembers):
             sentences: Optional[Inputs] = None, truncate: Optional[str] = None,
             windows: Optional[int] = None, dimensions: int = 0,
             pooling: Optional[str] = None, ranges: Any = None,
-            on_error: OnErrorOfEncode = None, model: Optional[str] = None,
+            on_error: OnErrorOfEncode = None, fingerprint: str = "",
+            model: Optional[str] = None,
             timeout: Optional[float] = None) -> Any:
         """Embeds texts; arguments and results are those of
         SentenceTransformer.encode.
@@ -135,6 +138,8 @@ class EncodeMethods(ModelMembers):
             are NaN; 0 for int8, uint8 and bits, which have no NaN. "zero":
             their rows are 0. similarity() says how such rows score; embed()
             also tells why each failed.
+        fingerprint: as in embed(), for vectors that are added to those of an
+            earlier run. Only with output_value="sentence_embedding".
         model: None: the client's.
         timeout: seconds for each call of the list, of which several are
             processed together (calls_in_flight); None: the client's;
@@ -147,7 +152,7 @@ class EncodeMethods(ModelMembers):
         the server stays busy; UnavailableError, DeadlineExceededError and
         UnauthenticatedError as their docstrings say; EncoderdError
         (FAILED_PRECONDITION) if the model of the vectors changes during the
-        call.
+        call, or is not that of `fingerprint`.
         If one input or call raises, the whole list returns nothing.
         """
         return self._run(_sentence_transformers.encode(
@@ -159,7 +164,8 @@ class EncodeMethods(ModelMembers):
             normalize_embeddings=normalize_embeddings,
             truncate_dim=truncate_dim, truncate=truncate, windows=windows,
             dimensions=dimensions, pooling=pooling, ranges=ranges,
-            on_error=on_error, model=self._name(model)), timeout)
+            on_error=on_error, fingerprint=fingerprint,
+            model=self._name(model)), timeout)
 
     def encode_query(
             self, inputs: Optional[Inputs] = None,

@@ -187,11 +187,11 @@ def one_or_all(inputs: Inputs, job: Callable[..., Job[L]],
 
 def embed(values: Sequence[Input], *, model: str, batch_size: int,
           precision: Optional[str] = None, show_progress: bool = False,
-          on_error: Optional[str] = None, dimensions: int = 0, **rest: Any
-          ) -> Job[EmbedResult]:
+          on_error: Optional[str] = None, dimensions: int = 0,
+          fingerprint: str = "", **rest: Any) -> Job[EmbedResult]:
     options = embed_options(precision=precision, on_error=on_error,
                             dimensions=dimensions, **rest)
-    rows = Rows(len(values), precision or "float32")
+    rows = Rows(len(values), precision or "float32", fingerprint)
     progress = make_progress(len(values), show_progress)
     prompted = bool(options.prompt_name)
 

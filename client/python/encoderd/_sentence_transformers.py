@@ -233,7 +233,7 @@ def _check_others(output_value: Optional[str], given: Dict[str, Any]) -> None:
 def _check(prompt_name: Optional[str], prompt: Optional[str], precision: str,
            truncate_dim: Optional[int], dimensions: int,
            on_error: Optional[str], output_value: Optional[str],
-           truncate: Optional[str]) -> None:
+           truncate: Optional[str], fingerprint: str) -> None:
     """Options that the server would not name as the caller does."""
     check_choice("output_value", output_value,
                  ("sentence_embedding", "token_embeddings"))
@@ -252,6 +252,7 @@ def _check(prompt_name: Optional[str], prompt: Optional[str], precision: str,
         raise ValueError("prompt_name is empty; name a prompt of the model, "
                          "or leave it out")
     check_choice("on_error", on_error, ("fail_request", "per_input", "zero"))
+    text("fingerprint", fingerprint)
 
 
 def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
@@ -262,7 +263,8 @@ def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
            truncate_dim: Optional[int], truncate: Optional[str] = None,
            windows: Optional[int] = None, dimensions: int = 0,
            pooling: Optional[str] = None, ranges: Optional[Any] = None,
-           on_error: Optional[str] = None, model: str) -> Job[Any]:
+           on_error: Optional[str] = None, fingerprint: str = "", model: str
+           ) -> Job[Any]:
     """Client.encode says what each argument means. task: of TASKS, empty for
     encode() itself."""
     precision = "float32" if precision is None else precision
@@ -273,12 +275,12 @@ def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
         true_or_false(name, value)
     batch_size = whole_number("batch_size", batch_size)
     _check(prompt_name, prompt, precision, truncate_dim, dimensions, on_error,
-           output_value, truncate)
+           output_value, truncate, fingerprint)
     if output_value != "sentence_embedding":
         _check_others(output_value, {
             "precision": precision != "float32", "dimensions": dimensions,
             "ranges": ranges is not None, "windows": windows is not None,
-            "on_error": on_error is not None,
+            "on_error": on_error is not None, "fingerprint": fingerprint,
             "pooling": pooling and output_value == "token_embeddings"})
     # Before anything is computed.
     tensor = (require_tensors() if convert_to_tensor or not convert_to_numpy
@@ -303,7 +305,7 @@ def encode(task: str, inputs: Any, *, prompt_name: Optional[str],
             truncate_dim=truncate_dim, dimensions=dimensions, ranges=ranges,
             model=model, batch_size=batch_size, truncate=truncate,
             windows=windows, pooling=pooling, on_error=on_error,
-            show_progress=show_progress_bar)
+            fingerprint=fingerprint, show_progress=show_progress_bar)
     elif output_value == "token_embeddings":
         texts = yield from _prompt_of_encode(values, prompt, prompt_name,
                                              model)

@@ -15,14 +15,16 @@ class Answers:
 
     prompted: whether the requests name a prompt. keep_errors: whether the
         caller keeps the errors of inputs; the remedies depend on it.
+    fingerprint: that the model must have; "": any.
     """
 
-    def __init__(self, precision: str, *, prompted: bool, keep_errors: bool):
+    def __init__(self, precision: str, *, prompted: bool, keep_errors: bool,
+                 fingerprint: str):
         self._precision = precision
         self._prompted = prompted
         self._keep_errors = keep_errors
         self._width = 0  # bytes of a vector; 0: none came yet
-        self._model = SameModel()
+        self._model = SameModel(fingerprint)
 
     def read(self, part: Part, response: encoder_pb2.EmbedResponse
              ) -> List[Embedding]:
@@ -41,7 +43,8 @@ class Answers:
             else:
                 self._width = self._width or len(answer.packed)
                 results.append(read_embedding(place, value, answer,
-                                              self._precision, self._width))
+                                              self._precision, self._width,
+                                              response.fingerprint))
                 continue
             results.append(Embedding(place, value, error=error))
         return results

@@ -91,11 +91,13 @@ class Bulk:
     patience: seconds of waiting without any answer, reconnecting included,
         after which it ends with the last error; None: no limit.
     keep_errors: an input's error is in its Embedding; else raised in turn.
+    fingerprint: that all answers must have; "": that of the first.
     """
 
     def __init__(self, *, model: str, options: encoder_pb2.EmbedOptions,
                  precision: str, batch_size: int, requests_in_flight: int,
-                 link: Link, patience: Optional[float], keep_errors: bool):
+                 link: Link, patience: Optional[float], keep_errors: bool,
+                 fingerprint: str):
         requests_in_flight = whole_number("requests_in_flight",
                                           requests_in_flight)
         if not 1 <= requests_in_flight <= MOST_IN_FLIGHT:
@@ -115,7 +117,8 @@ class Bulk:
         self._unanswered: Dict[str, _Pending] = {}
         self._made = 0
         self._answers = Answers(precision, prompted=bool(options.prompt_name),
-                                keep_errors=keep_errors)
+                                keep_errors=keep_errors,
+                                fingerprint=fingerprint)
         self._ended = False
         self._late: Optional[BaseException] = None  # of the source
         self._trouble: Optional[EncoderdError] = None  # last that was not final
@@ -359,7 +362,8 @@ class Bulk:
 def make_bulk(inputs: Any, *, batch_size: int, requests_in_flight: int,
               precision: Optional[str], on_error: Optional[str],
               model: str, patience: Optional[float], link: Link,
-              takes_async: bool = False, **options: Any) -> Bulk:
+              fingerprint: str = "", takes_async: bool = False,
+              **options: Any) -> Bulk:
     """Client.embed_stream says what each argument means.
 
     takes_async: whether inputs may be an async iterable."""
@@ -374,4 +378,4 @@ def make_bulk(inputs: Any, *, batch_size: int, requests_in_flight: int,
                                            on_error=on_error, **options),
         precision=precision or "float32", batch_size=batch_size,
         requests_in_flight=requests_in_flight, link=link, patience=patience,
-        keep_errors=on_error == "per_input")
+        keep_errors=on_error == "per_input", fingerprint=fingerprint)

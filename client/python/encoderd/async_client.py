@@ -52,8 +52,8 @@ class AsyncClient(AsyncEncodeMethods):
             dimensions: int = 0, pooling: Optional[str] = None,
             prompt_name: str = "", precision: Optional[Precision] = "float32",
             ranges: Any = None, windows: Optional[int] = None,
-            on_error: OnError = None, model: Optional[str] = None,
-            timeout: Optional[float] = None
+            on_error: OnError = None, fingerprint: str = "",
+            model: Optional[str] = None, timeout: Optional[float] = None
             ) -> EmbedResult:
         """As Client.embed."""
         return await self._run(_method_jobs.embed(
@@ -62,7 +62,7 @@ class AsyncClient(AsyncEncodeMethods):
             show_progress=show_progress_bar, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows,
-            on_error=on_error), timeout)
+            on_error=on_error, fingerprint=fingerprint), timeout)
 
     def embed_stream(
             self, inputs: Union[Iterable[Input], AsyncIterable[Input]], *,
@@ -73,7 +73,7 @@ class AsyncClient(AsyncEncodeMethods):
             pooling: Optional[str] = None, prompt_name: str = "",
             precision: Optional[Precision] = "float32", ranges: Any = None,
             windows: Optional[int] = None, on_error: OnError = None,
-            model: Optional[str] = None,
+            fingerprint: str = "", model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> AsyncGenerator[Embedding, None]:
         """As Client.embed_stream, for `async for`; not awaited.
@@ -94,7 +94,8 @@ class AsyncClient(AsyncEncodeMethods):
             patience=self._limit(timeout),
             link=self._methods.link, takes_async=True, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
-            prompt_name=prompt_name, ranges=ranges, windows=windows)
+            prompt_name=prompt_name, ranges=ranges, windows=windows,
+            fingerprint=fingerprint)
         return _stream_asyncio.run(
             bulk, inputs, lambda changed: _stream_asyncio.Stream(
                 self._methods["EmbedStream"], self._methods["Embed"], changed))

@@ -62,8 +62,8 @@ class Client(EncodeMethods):
             dimensions: int = 0, pooling: Optional[str] = None,
             prompt_name: str = "", precision: Optional[Precision] = "float32",
             ranges: Any = None, windows: Optional[int] = None,
-            on_error: OnError = None, model: Optional[str] = None,
-            timeout: Optional[float] = None
+            on_error: OnError = None, fingerprint: str = "",
+            model: Optional[str] = None, timeout: Optional[float] = None
             ) -> EmbedResult:
         """Embeds texts by the server's own options. Returns an EmbedResult:
         vectors [n, D], the token count of each input, and whether it was cut.
@@ -93,6 +93,12 @@ class Client(EncodeMethods):
             (REQUEST_TOO_LARGE). A fault of the whole request (an option, the
             model, the connection) always raises, and so does an input of the
             wrong type (TypeError).
+        fingerprint: that every answer must have, such as the one stored with
+            the vectors of an earlier run (EmbedResult.fingerprint). The first
+            answer of another model, or of other settings, raises EncoderdError
+            (FAILED_PRECONDITION); one without a fingerprint, from an older
+            server, is not checked. Empty: all answers must have that of the
+            first.
         model: None: the client's.
         timeout: seconds for each call of the list, of which several are
             processed together (calls_in_flight); None: the client's;
@@ -107,7 +113,7 @@ class Client(EncodeMethods):
             show_progress=show_progress_bar, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
             prompt_name=prompt_name, ranges=ranges, windows=windows,
-            on_error=on_error), timeout)
+            on_error=on_error, fingerprint=fingerprint), timeout)
 
     def embed_stream(
             self, inputs: Iterable[Input], *, batch_size: int = 64,
@@ -117,7 +123,7 @@ class Client(EncodeMethods):
             pooling: Optional[str] = None, prompt_name: str = "",
             precision: Optional[Precision] = "float32", ranges: Any = None,
             windows: Optional[int] = None, on_error: OnError = None,
-            model: Optional[str] = None,
+            fingerprint: str = "", model: Optional[str] = None,
             timeout: Optional[float] = None
             ) -> Generator[Embedding, None, None]:
         """Yields an Embedding for each of any number of inputs, in their order.
@@ -158,7 +164,8 @@ class Client(EncodeMethods):
             patience=self._limit(timeout),
             link=self._methods.link, normalize=normalize_embeddings,
             truncate=truncate, dimensions=dimensions, pooling=pooling,
-            prompt_name=prompt_name, ranges=ranges, windows=windows)
+            prompt_name=prompt_name, ranges=ranges, windows=windows,
+            fingerprint=fingerprint)
         self._methods.check()  # at once, as of every call
         return _stream_blocking.run(
             bulk, inputs,

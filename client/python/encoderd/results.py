@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, SupportsIndex, Tuple, overload
 import grpc
 import numpy as np
 
+from encoderd._option_checks import text
 from encoderd._tensors import as_tensor
 from encoderd.errors import (EncoderdError, count_prompt, from_status,
                              make_error, without_windows)
@@ -63,6 +64,8 @@ class Embedding:
     token_count: tokens before any cut, special tokens and a prompt included.
     truncated, windows, scale: as in EmbedResult.
     error: why there is no vector; None unless on_error="per_input".
+    fingerprint: of the model that computed it; "": the server did not say, or
+        there is an error.
     """
 
     index: int
@@ -74,6 +77,7 @@ class Embedding:
     windows: int = 0
     scale: float = 0.0
     error: Optional[EncoderdError] = None
+    fingerprint: str = ""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -186,28 +190,39 @@ class SameModel:
     """Whether all answers of one job come from the same model: a server that
     was restarted, or another replica, may serve another one.
 
+    given: the caller's fingerprint, which that model must have; "": any.
     fingerprint: of the answers so far; "": not known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, given: str = "") -> None:
+        self._given = text("fingerprint", given)
         self.fingerprint = ""
 
     def check(self, answer: encoder_pb2.EmbedResponse) -> None:
+        """An answer without a fingerprint, of an older server, passes."""
         found = answer.fingerprint
-        self.fingerprint = self.fingerprint or found
-        if found and found != self.fingerprint:
+        if self.fingerprint and found and found != self.fingerprint:
             raise make_error(
                 grpc.StatusCode.FAILED_PRECONDITION,
                 "the server's model or its settings changed during the job: the fingerprint "
                 f"is {found} and was {self.fingerprint}",
                 remedy="the vectors before and after must not be mixed, so "
                 "start the job again with one of them")
+        if self._given and found and found != self._given:
+            raise make_error(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                "the server's model or its settings are not those of the given fingerprint: "
+                f"the fingerprint is {found}, not {self._given}",
+                remedy="the vectors of the two must not be mixed, so call a "
+                "server that has the given one, or embed all texts again")
+        self.fingerprint = self.fingerprint or found
 
 
 class Rows:
     """Collects the rows of n inputs, call after call, in one matrix."""
 
-    def __init__(self, count: int, precision: str = "float32"):
+    def __init__(self, count: int, precision: str = "float32",
+                 fingerprint: str = ""):
         self._bits = precision.endswith("binary")
         self._type = np.dtype(_TYPES[precision])
         self._vectors: Optional[np.ndarray] = None
@@ -216,7 +231,7 @@ class Rows:
         self._scales = np.zeros(count, np.float32)
         self._windows = np.zeros(count, np.int64)
         self._errors: Dict[int, EncoderdError] = {}
-        self._model = SameModel()
+        self._model = SameModel(fingerprint)
 
     def refuse(self, errors: Dict[int, EncoderdError]) -> None:
         """Inputs, by their places, that have no vector."""
@@ -274,8 +289,8 @@ class Rows:
 
 
 def read_embedding(index: int, value: Input, embedding: encoder_pb2.Embedding,
-                   precision: str, width: int) -> Embedding:
-    """width: bytes of the vectors of its list."""
+                   precision: str, width: int, fingerprint: str) -> Embedding:
+    """width: bytes of the vectors of its list; fingerprint: of its answer."""
     packed = embedding.packed
     if width == 0 or len(packed) != width:
         raise _misfit(f"the server returned {len(packed)} bytes for a vector "
@@ -285,7 +300,7 @@ def read_embedding(index: int, value: Input, embedding: encoder_pb2.Embedding,
         index, value,  # a copy: one that can be written to
         np.frombuffer(packed, wire).astype(wire.newbyteorder("=")),
         embedding.token_count, embedding.truncated, embedding.windows,
-        embedding.scale)
+        embedding.scale, fingerprint=fingerprint)
 
 
 def read_states(states: encoder_pb2.TokenStates, part: Part) -> TokenStates:

@@ -160,6 +160,8 @@ def test_ids_that_are_none_are_named_by_their_place(client):
     ({"windows": True}, "windows is True; expected a whole number"),
     ({"prompt_name": 5}, "prompt_name is an int; expected a str"),
     ({"model": 5}, "model is an int; expected a str"),
+    ({"fingerprint": 5}, "fingerprint is an int; expected a str"),
+    ({"fingerprint": None}, "fingerprint is None; expected a str"),
     ({"batch_size": 2.5}, "batch_size is a float; expected a whole number"),
     ({"timeout": "5"}, "timeout is a str; expected seconds"),
     ({"normalize_embeddings": "False"},

@@ -18,7 +18,7 @@ from encoderd.errors import out_of_time
 from encoderd.inputs import cut
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
 from google.rpc import error_details_pb2, status_pb2
-from python_service import Model, Service
+from python_service import Service
 from python_service import serve as serving
 
 GRPCS_OWN_ATTEMPTS = 5
@@ -257,22 +257,3 @@ def test_a_call_that_is_late_blames_the_other_calls_of_its_list(answered, words)
     with pytest.raises(encoderd.DeadlineExceededError) as caught:
         calls.throw(out_of_time(Link("there", False), 60.0))
     assert str(caught.value) == f"DEADLINE_EXCEEDED: {words}"
-
-
-@pytest.mark.parametrize("method", ["embed", "encode"])
-def test_a_list_ends_when_the_servers_model_changes(method):
-    class Changing(Model):
-        def Embed(self, request, context):
-            answer = super().Embed(request, context)
-            self.fingerprint = "two"
-            return answer
-
-    with serving(Changing()) as service:
-        with encoderd.Client(service.target, calls_in_flight=1) as client:
-            first = client.embed(["a"])
-            assert first.fingerprint == "one"
-            service.fingerprint = "one"
-            with pytest.raises(encoderd.EncoderdError,
-                               match="is two and was one") as error:
-                getattr(client, method)(["a", "b", "c"], batch_size=1)
-    assert error.value.code is grpc.StatusCode.FAILED_PRECONDITION

@@ -144,23 +144,6 @@ def test_a_broken_stream_is_gone_on_with(work):
 
 
 @BOTH
-def test_a_server_that_restarts_with_another_model_ends_the_list(work):
-    def model(name, answers):
-        def plan(requests):
-            for response in map(answer, itertools.islice(requests, answers)):
-                response.fingerprint = name
-                yield response
-            return failure(code_pb2.UNAVAILABLE, "DRAINING")
-        return plan
-
-    with serve(Streams(model("one", 2), model("two", 100))) as service:
-        with pytest.raises(encoderd.EncoderdError,
-                           match="fingerprint is two and was one") as error:
-            work(service.target, texts(100), batch_size=10)
-    assert error.value.code is grpc.StatusCode.FAILED_PRECONDITION
-
-
-@BOTH
 @pytest.mark.parametrize("status", [QUEUE_FULL, EXPIRED])
 def test_what_a_full_queue_refused_is_sent_again(work, status):
     def full(requests):

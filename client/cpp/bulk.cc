@@ -21,6 +21,7 @@ namespace encoderd::client {
 namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100);
+constexpr absl::Duration kLeastPause = absl::Milliseconds(10);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
 
 // One request, from the source to its answer.
@@ -223,7 +224,7 @@ class Work {
     pending->sent = false;
     pending->not_before =
         absl::Now() + (details.has_value() && details->retry_delay.has_value()
-                           ? *details->retry_delay
+                           ? std::max(*details->retry_delay, kLeastPause)
                            : kFirstPause);
     return absl::OkStatus();
   }
@@ -250,7 +251,7 @@ class Work {
   void Lessen(Pending* pending, const absl::Status& error) {
     const auto inputs = static_cast<int64_t>(pending->cut.sent_as.size());
     if (inputs == 1) {
-      pending->answer.errors[0] = error;
+      pending->answer.errors[0] = WithInput(error, pending->cut);
       pending->answered = true;
       return;
     }

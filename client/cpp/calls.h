@@ -36,6 +36,8 @@ struct Call {
   absl::Time deadline;                       // of all attempts
   absl::Status passing;  // why the attempt before was refused
   Cut cut;               // which inputs of the caller's list it is about
+  absl::Time due = absl::InfiniteFuture();  // once refused: the next attempt
+  bool final = false;                       // there is no next attempt
 
   bool Ended() const { return done->HasBeenNotified(); }
   absl::Status Result() const {
@@ -60,6 +62,28 @@ inline constexpr absl::Duration kInputTick = absl::Milliseconds(5);  // ready
 
 inline bool Stopped(const std::function<bool()>& stop) {
   return stop != nullptr && stop();
+}
+
+// Notes how attempts ended, each once, and begins the next one of each call
+// whose pause is over: that of one call does not wait for another's.
+template <typename OneCall>
+void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
+                      absl::FunctionRef<void(OneCall*)> attempt) {
+  for (const auto& call : window) {
+    if (call->final || !call->Ended()) continue;
+    const absl::Time now = absl::Now();
+    if (call->due == absl::InfiniteFuture()) {
+      const absl::Status result = call->Result();
+      const auto pause = RetryPause(result, call->deadline);
+      call->final = !pause.has_value();
+      if (call->final) continue;
+      call->passing = result;
+      call->due = now + *pause;
+    }
+    if (call->due > now) continue;
+    call->due = absl::InfiniteFuture();
+    attempt(call.get());
+  }
 }
 
 // Sleeps; false: it was stopped.
@@ -96,8 +120,10 @@ absl::Status RunCalls(
   bool more = true;
   absl::Status result;
   while (result.ok()) {
+    // A refused call is not the time for more of them.
     const auto room = [&] {
-      return more && static_cast<int>(window.size()) < options.max_in_flight;
+      return more && static_cast<int>(window.size()) < options.max_in_flight &&
+             (window.empty() || window.front()->due == absl::InfiniteFuture());
     };
     // With nothing in flight there is nothing to do but wait for input.
     while (room() &&
@@ -115,39 +141,34 @@ absl::Status RunCalls(
       } else {
         window.back()->done = std::make_unique<absl::Notification>();
         window.back()->done->Notify();
+        window.back()->final = true;
       }
     }
     if (window.empty()) break;
     OneCall& front = *window.front();
-    while (!front.Ended() && !Stopped(options.stop)) {
-      front.done->WaitForNotificationWithTimeout(room() ? kInputTick : kTick);
+    while (!Stopped(options.stop)) {
+      SendRefusedAgain<OneCall>(window, attempt);
+      if (front.final) break;
+      absl::Time until = absl::Now() + (room() ? kInputTick : kTick);
+      for (const auto& call : window) until = std::min(until, call->due);
+      if (front.Ended()) {
+        absl::SleepFor(until - absl::Now());
+      } else {
+        front.done->WaitForNotificationWithDeadline(until);
+      }
       if (room()) break;
     }
     if (Stopped(options.stop)) {
       result = absl::CancelledError("stopped");
       break;
     }
-    if (!front.Ended()) continue;
+    if (!front.final) continue;
     result = front.Result();
-    if (const auto pause = RetryPause(result, front.deadline)) {
-      if (!SleepUnlessStopped(*pause, options.stop)) {
-        result = absl::CancelledError("stopped");
-        break;
-      }
-      for (const auto& call : window) {
-        if (!call->Ended()) continue;
-        const absl::Status refused = call->Result();
-        if (!RetryPause(refused, call->deadline)) continue;
-        call->passing = refused;
-        attempt(call.get());
-      }
-      result = absl::OkStatus();
-      continue;
-    }
     const auto bytes = static_cast<int64_t>(front.request.ByteSizeLong());
     if (IsTooLarge(result, bytes)) {
       result = NameTooLarge(result, front.cut, bytes);
     }
+    result = WithInput(result, front.cut);
     if (options.per_input && front.cut.sent_as.size() == 1 &&
         GetReason(result) == kRequestTooLarge) {
       front.cut = {front.cut.first_input, {-1}, {result}};

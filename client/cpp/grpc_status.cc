@@ -125,6 +125,22 @@ absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
       kRequestTooLarge, metadata);
 }
 
+absl::Status WithInput(const absl::Status& status, const Cut& cut) {
+  if (cut.sent_as.size() != 1 || GetReason(status) != kRequestTooLarge ||
+      GetInputIndex(status).has_value()) {
+    return status;
+  }
+  const std::string url = TypeUrl<google::rpc::ErrorInfo>();
+  google::rpc::ErrorInfo info;
+  if (!info.ParseFromString(std::string(*status.GetPayload(url)))) {
+    return status;
+  }
+  (*info.mutable_metadata())["input_index"] = absl::StrCat(cut.first_input);
+  absl::Status named = status;
+  named.SetPayload(url, absl::Cord(info.SerializeAsString()));
+  return named;
+}
+
 std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) {
   auto context = std::make_unique<grpc::ClientContext>();
   if (deadline != absl::InfiniteFuture()) {
@@ -153,7 +169,9 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
 
 absl::Status AfterRetries(const absl::Status& status,
                           const absl::Status& passing) {
-  return absl::IsDeadlineExceeded(status) && !passing.ok() ? passing : status;
+  const bool late =
+      absl::IsDeadlineExceeded(status) && GetReason(status).empty();
+  return late && !passing.ok() ? passing : status;
 }
 
 }  // namespace encoderd::client

@@ -54,6 +54,10 @@ bool IsTooLarge(const absl::Status& status, int64_t bytes);
 absl::Status NameTooLarge(const absl::Status& status, const Cut& cut,
                           int64_t bytes);
 
+// kRequestTooLarge of a cut of one input, which the server does not name, with
+// its input_index; any other status as it is.
+absl::Status WithInput(const absl::Status& status, const Cut& cut);
+
 // A context whose call ends at `deadline`.
 std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline);
 
@@ -63,7 +67,8 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
                                          absl::Time deadline);
 
 // What to say of a call: the deadline that passed during a further attempt
-// explains less than `passing`, why the attempt before was refused.
+// explains less than `passing`, why the attempt before was refused. A deadline
+// that the server itself explains is left as it is.
 absl::Status AfterRetries(const absl::Status& status,
                           const absl::Status& passing);
 

@@ -7,12 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/calls.h"
 #include "client/cpp/client.h"
 #include "client/cpp/error.h"
 #include "gmock/gmock.h"
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_encoder_service.h"
 
@@ -42,45 +39,6 @@ class ListsTest : public ::testing::Test {
 
   FakeEncoderService service_;
 };
-
-// Fills a request with one input.
-Cut OneInput(v1::EmbedRequest* request) {
-  Cut cut;
-  request->add_inputs()->set_text("one");
-  cut.sent_as.push_back(0);
-  return cut;
-}
-
-TEST(RunCallsTest, SendsARefusedCallNoMoreOnceItIsStopped) {
-  google::rpc::Status loading;
-  loading.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
-  google::rpc::ErrorInfo info;
-  info.set_reason("LOADING");
-  loading.add_details()->PackFrom(info);
-  google::rpc::RetryInfo retry;
-  retry.mutable_retry_delay()->set_seconds(3600);
-  loading.add_details()->PackFrom(retry);
-
-  int asked = 0, made = 0, attempts = 0;
-  // Not while the call is in flight, but in the pause after its refusal.
-  const std::function<bool()> stop = [&] { return ++asked > 1; };
-  const absl::Status status = RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
-      {/*max_in_flight=*/8, /*timeout=*/absl::Hours(2), stop},
-      [&](v1::EmbedRequest* request) {
-        return ++made > 3 ? Cut() : OneInput(request);
-      },
-      [&](Call<v1::EmbedRequest, v1::EmbedResponse>* call) {
-        ++attempts;
-        call->status = grpc::Status(grpc::StatusCode::UNAVAILABLE, "loading",
-                                    loading.SerializeAsString());
-        call->done->Notify();
-      },
-      [](const Call<v1::EmbedRequest, v1::EmbedResponse>&) {
-        return absl::OkStatus();
-      });
-  EXPECT_TRUE(absl::IsCancelled(status)) << status;
-  EXPECT_EQ(attempts, 3);
-}
 
 TEST_F(ListsTest, CutsALongListIntoCallsOfSixtyFour) {
   const auto matrix = Connect()->Embed(Texts(150));
@@ -322,7 +280,7 @@ TEST_F(ListsTest, ATextThatNoMessageHoldsCostsItsOwnResultIfAsked) {
 TEST_F(ListsTest, WhatTheServerFindsTooLargeCostsItsOwnResultIfAsked) {
   service_.FailNext(1, FakeError(grpc::StatusCode::INVALID_ARGUMENT,
                                  "inputs[0] has more than the whole queue",
-                                 "REQUEST_TOO_LARGE", {{"input_index", "0"}}));
+                                 "REQUEST_TOO_LARGE", {}));
   ClientOptions options;
   options.texts_per_call = 1;
   options.calls_in_flight = 1;
@@ -331,6 +289,7 @@ TEST_F(ListsTest, WhatTheServerFindsTooLargeCostsItsOwnResultIfAsked) {
   const auto matrix = Connect(options)->Embed(Texts(3), embed);
   ASSERT_TRUE(matrix.ok()) << matrix.status();
   EXPECT_EQ(GetReason(matrix->errors[0]), "REQUEST_TOO_LARGE");
+  EXPECT_EQ(GetInputIndex(matrix->errors[0]), 0);
   EXPECT_TRUE(matrix->errors[1].ok() && matrix->errors[2].ok());
 }
 

@@ -1,0 +1,167 @@
+// Calls of a list that a server refuses: which are made again, when, and what
+// is said of those that are not.
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cpp/calls.h"
+#include "client/cpp/error.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/time_util.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "gtest/gtest.h"
+
+namespace encoderd::client {
+namespace {
+
+using ::testing::ElementsAre;
+using OneCall = Call<v1::EmbedRequest, v1::EmbedResponse>;
+
+// A refusal as servers send it. pause_ms less than 0: it names none.
+grpc::Status Refusal(grpc::StatusCode code, const std::string& reason,
+                     int64_t pause_ms) {
+  google::rpc::Status status;
+  status.set_code(static_cast<int>(code));
+  google::rpc::ErrorInfo info;
+  info.set_reason(reason);
+  status.add_details()->PackFrom(info);
+  if (pause_ms >= 0) {
+    google::rpc::RetryInfo retry;
+    *retry.mutable_retry_delay() =
+        google::protobuf::util::TimeUtil::MillisecondsToDuration(pause_ms);
+    status.add_details()->PackFrom(retry);
+  }
+  return {code, reason, status.SerializeAsString()};
+}
+
+grpc::Status Full(int64_t pause_ms) {
+  return Refusal(grpc::StatusCode::RESOURCE_EXHAUSTED, "QUEUE_FULL", pause_ms);
+}
+
+class RunCallsTest : public ::testing::Test {
+ protected:
+  // Of `count` inputs, a call each. start: begins attempt `attempt`, from 1 on,
+  // of the call of input `input`.
+  absl::Status Run(
+      int count,
+      const std::function<void(int input, int attempt, OneCall* call)>& start,
+      bool per_input = false) {
+    int made = 0;
+    return RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
+        {/*max_in_flight=*/8, timeout_, stop_, per_input},
+        [&](v1::EmbedRequest* request) {
+          Cut cut;
+          if (made == count) return cut;
+          request->add_inputs()->set_text("one");
+          cut.first_input = made++;
+          cut.sent_as.push_back(0);
+          cut.errors.emplace_back();
+          return cut;
+        },
+        [&](OneCall* call) {
+          const auto input = static_cast<int>(call->cut.first_input);
+          started_[input].push_back(absl::Now());
+          start(input, static_cast<int>(started_[input].size()), call);
+        },
+        [&](const OneCall& call) {
+          finished_.push_back(call.cut.first_input);
+          errors_.push_back(call.cut.errors[0]);
+          return absl::OkStatus();
+        });
+  }
+
+  static void End(OneCall* call, const grpc::Status& status = {}) {
+    call->status = status;
+    call->done->Notify();
+  }
+
+  // A test that would wait without end fails instead.
+  const absl::Time end_ = absl::Now() + absl::Seconds(60);
+  std::function<bool()> stop_ = [this] { return absl::Now() > end_; };
+  absl::Duration timeout_ = absl::Hours(2);
+  std::map<int, std::vector<absl::Time>> started_;  // attempts, by input
+  std::vector<int64_t> finished_;
+  std::vector<absl::Status> errors_;
+};
+
+TEST_F(RunCallsTest, SendsARefusedCallNoMoreOnceItIsStopped) {
+  int asked = 0;
+  // Not while the call is in flight, but in the pause after its refusal.
+  stop_ = [&] { return ++asked > 1; };
+  const absl::Status status = Run(3, [](int, int, OneCall* call) {
+    End(call, Refusal(grpc::StatusCode::UNAVAILABLE, "LOADING", 3600 * 1000));
+  });
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  for (int input = 0; input < 3; ++input) EXPECT_EQ(started_[input].size(), 1u);
+}
+
+TEST_F(RunCallsTest, KeepsThePauseOfEachRefusedCall) {
+  const absl::Status status = Run(2, [](int input, int attempt, OneCall* call) {
+    End(call, attempt == 1 ? Full(input == 0 ? 1 : 400) : grpc::Status());
+  });
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(finished_, ElementsAre(0, 1));
+  ASSERT_EQ(started_[1].size(), 2u);
+  EXPECT_GE(started_[1][1] - started_[1][0], absl::Milliseconds(400));
+}
+
+TEST_F(RunCallsTest, SendsARefusedCallAgainWhileOneBeforeItIsInFlight) {
+  OneCall* first = nullptr;
+  const absl::Status status =
+      Run(2, [&](int input, int attempt, OneCall* call) {
+        if (input == 0) {
+          first = call;
+        } else if (attempt == 1) {
+          End(call, Full(10));
+        } else {
+          End(call);
+          End(first);
+        }
+      });
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(finished_, ElementsAre(0, 1));
+}
+
+TEST_F(RunCallsTest, EndsWithADeadlineThatTheServerExplains) {
+  const grpc::Status expired =
+      Refusal(grpc::StatusCode::DEADLINE_EXCEEDED, "EXPIRED_IN_QUEUE", -1);
+  const absl::Status status = Run(1, [&](int, int attempt, OneCall* call) {
+    End(call, attempt == 1 ? Full(5) : expired);
+  });
+  EXPECT_EQ(GetReason(status), "EXPIRED_IN_QUEUE") << status;
+  EXPECT_EQ(started_[0].size(), 2u);
+}
+
+TEST_F(RunCallsTest, ExplainsTheClientsOwnDeadlineByTheRefusalBeforeIt) {
+  timeout_ = absl::Milliseconds(200);
+  const absl::Status status = Run(1, [](int, int attempt, OneCall* call) {
+    if (attempt == 1) return End(call, Full(5));
+    absl::SleepFor(call->deadline - absl::Now());
+    End(call, grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, ""));
+  });
+  EXPECT_EQ(GetReason(status), "QUEUE_FULL") << status;
+}
+
+TEST_F(RunCallsTest, NamesTheInputThatTheServerFindsTooLarge) {
+  const auto start = [](int input, int, OneCall* call) {
+    End(call, input == 1 ? Refusal(grpc::StatusCode::INVALID_ARGUMENT,
+                                   kRequestTooLarge, -1)
+                         : grpc::Status());
+  };
+  const absl::Status status = Run(3, start);
+  EXPECT_EQ(GetReason(status), kRequestTooLarge) << status;
+  EXPECT_EQ(GetInputIndex(status), 1);
+  EXPECT_THAT(finished_, ElementsAre(0));
+  finished_.clear();
+  errors_.clear();
+  ASSERT_TRUE(Run(3, start, /*per_input=*/true).ok());
+  EXPECT_THAT(finished_, ElementsAre(0, 1, 2));
+  EXPECT_EQ(GetInputIndex(errors_[1]), 1);
+}
+
+}  // namespace
+}  // namespace encoderd::client

@@ -14,6 +14,7 @@ import pytest
 from encoderd._calls_in_flight import calls_of_list
 from encoderd._connection_errors import Link
 from encoderd._method_jobs import Many
+from encoderd._run_blocking import Call
 from encoderd.errors import out_of_time
 from encoderd.inputs import cut
 from encoderd.v1 import encoder_pb2, encoder_pb2_grpc
@@ -118,6 +119,95 @@ def test_each_refused_call_of_a_list_keeps_its_pause(work):
     with serving(Refusing()) as service:
         assert work(service.target, batch_size=1).shape == (2, 2)
     assert came["two"][1] - came["two"][0] >= 0.4
+
+
+@BOTH
+def test_a_refused_call_is_sent_again_while_one_before_it_is_in_flight(work):
+    again = threading.Event()
+    came = []
+
+    class Refusing(Service):
+        def Embed(self, request, context):
+            text = request.inputs[0].text
+            came.append(text)
+            if text == "one":
+                assert again.wait(60)
+            elif came.count(text) == 1:
+                refuse(context, 10, pushback=-1)
+            else:
+                again.set()
+            return answer(request)
+
+    with serving(Refusing()) as service:
+        assert work(service.target, batch_size=1).shape == (2, 2)
+    assert sorted(came) == ["one", "two", "two"]
+
+
+def test_a_refused_call_of_a_list_that_is_cut_again_is_not_sent_again():
+    changed = threading.Event()
+
+    class Refused(grpc.RpcError):
+        def __init__(self):
+            self.status = status_pb2.Status(code=8)
+            self.status.details.add().Pack(error_details_pb2.ErrorInfo(
+                reason="QUEUE_FULL", domain="encoderd"))
+            info = error_details_pb2.RetryInfo()
+            info.retry_delay.FromMilliseconds(1)
+            self.status.details.add().Pack(info)
+
+        def code(self):
+            return grpc.StatusCode.RESOURCE_EXHAUSTED
+
+        def details(self):
+            return "the queue is full"
+
+        def trailing_metadata(self):
+            return (("grpc-status-details-bin",
+                     self.status.SerializeToString()),)
+
+    class Future:
+        """Of an attempt that has ended: cancelling it has no effect."""
+
+        def __init__(self, error):
+            self.error = error
+
+        def add_done_callback(self, callback):
+            callback(self)
+
+        def cancelled(self):
+            return False
+
+        def cancel(self):
+            return False
+
+        def done(self):
+            return True
+
+        def exception(self):
+            return self.error
+
+        def result(self):
+            return "answer"
+
+    class Method:
+        link = Link("there", False)
+
+        def __init__(self, *errors):
+            self.errors = list(errors)
+            self.sent = 0
+
+        def future(self, request, timeout):
+            self.sent += 1
+            return Future(self.errors.pop(0))
+
+    left, kept = Method(Refused()), Method(Refused(), None)
+    calls = [Call(method, encoder_pb2.EmbedRequest(), 60, changed)
+             for method in (left, kept)]
+    calls[0].cancel()
+    assert calls[1].result(calls) == "answer"
+    time.sleep(0.01)
+    assert calls[1].result(calls) == "answer"
+    assert (left.sent, kept.sent) == (1, 2)
 
 
 @BOTH

@@ -144,8 +144,8 @@ class Client(EncodeMethods):
 
         If the stream breaks (server restarted or draining, connection lost),
         it is reopened, and what was not answered is sent again, as is what a
-        full queue refused. It raises if nothing is answered during the
-        timeout, or on an error that no retry can fix.
+        full queue refused or what expired in it. It raises if nothing is
+        answered during the timeout, or on an error that no retry can fix.
 
         on_error: None, "fail_request": a bad input raises its error when its
             turn comes, after the results before it. "per_input": its error is

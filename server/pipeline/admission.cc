@@ -80,9 +80,9 @@ absl::Status Admission::Exchange(const Permit& held, int64_t new_tokens,
     bytes_fit =
         new_bytes <= held.bytes_ || others_bytes + new_bytes <= max_bytes_;
     if (own_fit && tokens_fit && bytes_fit) {
+      SetTokensOf(held.caller_, own_tokens + new_tokens);  // may throw
       tokens_ = others_tokens + new_tokens;
       bytes_ = others_bytes + new_bytes;
-      SetTokensOf(held.caller_, own_tokens + new_tokens);
       return absl::OkStatus();
     }
   }

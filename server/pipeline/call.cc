@@ -69,9 +69,13 @@ void Call::Finish(absl::Time now) {
   }
   inputs.Clear();
   sequences.Clear();
+  try {
+    done_(std::move(result));
+  } catch (...) {  // it answers its own errors; the call is over in any case
+  }
   // The captures of `done` are destroyed before the host is notified: they may
   // belong to the host.
-  std::exchange(done_, nullptr)(std::move(result));
+  done_ = nullptr;
   host_->CallFinished();
 }
 

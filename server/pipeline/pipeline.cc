@@ -138,8 +138,11 @@ std::shared_ptr<PipelineCall> Pipeline::SubmitWork(
       throw;
     }
   }
-  work(status);
-  work = nullptr;  // as in Call::Finish
+  try {
+    work(status);
+  } catch (...) {  // as in Call::Finish
+  }
+  work = nullptr;
   CallFinished();
   return nullptr;
 }

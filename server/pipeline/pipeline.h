@@ -75,8 +75,8 @@ class Pipeline final : public CallHost {
   // (and all violations of the request, up to kMaxViolations): INPUT_TOO_LONG
   // (not with ids_only) and those of Tokenizer; NO_INPUTS; QUEUE_FULL and
   // REQUEST_TOO_LARGE; EXPIRED_IN_QUEUE; CANCELLED_IN_QUEUE; DRAINING;
-  // DEVICE_FAULT; INTERNAL_FAULT. If it throws (no memory), the call does not
-  // exist, and `done` is not called.
+  // DEVICE_FAULT; INTERNAL_FAULT. If Submit throws (no memory), the call does
+  // not exist, and `done` is not called. What `done` throws is dropped.
   std::shared_ptr<PipelineCall> Submit(PipelineRequest request, Done done);
 
   // Runs `work` once on the side thread (side_lane.h), or from within

@@ -6,7 +6,8 @@
 namespace encoderd {
 
 void QueuePace::Computed(int64_t tokens, absl::Duration time) {
-  const double seconds = absl::ToDoubleSeconds(time);
+  // Less than 0 if the clock was set back meanwhile.
+  const double seconds = std::max(absl::ToDoubleSeconds(time), 0.0);
   const double keep = std::exp(-seconds);
   MutexLock lock(&mutex_);
   tokens_ = tokens_ * keep + static_cast<double>(tokens);

@@ -132,11 +132,11 @@ class PipelineHarness {
     Pending pending;
     pending.answer = promise->get_future();
     ++started;
-    pending.call =
-        pipeline->Submit(std::move(request), [this, promise](Result result) {
-          ++finished;
-          promise->set_value(std::move(result));  // throws if called twice
-        });
+    pending.call = pipeline->Submit(std::move(request), [this, promise](
+                                                            Result result) {
+      ++finished;
+      promise->set_value(std::move(result));  // twice: `finished` is too large
+    });
     return pending;
   }
   Pending Submit(std::vector<std::string> texts) {

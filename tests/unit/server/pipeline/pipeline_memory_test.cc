@@ -1,8 +1,10 @@
 // Memory that runs out while answers are collected: who fails, who does not.
 #include <climits>
 #include <cstdint>
+#include <new>
 #include <string>
 
+#include "server/pipeline/admission.h"
 #include "tests/support/faults.h"
 #include "tests/unit/server/pipeline/pipeline_harness.h"
 
@@ -60,6 +62,21 @@ TEST(PipelineMemoryTest, AnAnswerThatThereIsNoMemoryForFailsAlone) {
   const auto after = harness.Submit(States({large})).Get();
   ASSERT_TRUE(after.ok()) << after.status();
   EXPECT_EQ(after->outputs[0].rows, 62);
+}
+
+TEST(AdmissionMemoryTest, WhatCannotBeAdmittedTakesNothing) {
+  Admission admission(100, 100);
+  Caller caller;
+  caller.id = 7;
+  caller.max_queue_tokens = 50;
+  {
+    const ScopedFault fault(FaultPoint::kAllocation, {});
+    EXPECT_THROW(admission.Admit(10, false, 10, caller).IgnoreError(),
+                 std::bad_alloc);
+  }
+  EXPECT_EQ(admission.tokens(), 0);
+  EXPECT_EQ(admission.bytes(), 0);
+  EXPECT_TRUE(admission.Admit(50, false, 100, caller).ok());
 }
 
 }  // namespace

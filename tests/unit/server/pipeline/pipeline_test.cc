@@ -2,6 +2,7 @@
 #include "server/pipeline/pipeline.h"
 
 #include <future>
+#include <stdexcept>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -250,6 +251,22 @@ TEST(PipelineTest, ReportsStagesTokensAndBatches) {
   EXPECT_EQ(seen.durations.at(Stage::kTokenize), 1);
   EXPECT_EQ(seen.durations.at(Stage::kQueue), 1);
   EXPECT_EQ(seen.durations.at(Stage::kCompute), seen.batches);
+}
+
+TEST(PipelineTest, ACallWhoseDoneThrowsIsOver) {
+  PipelineHarness harness;
+  for (const PipelineRequest& request :
+       {PipelineRequest(), TextRequest({"computed"})}) {
+    std::promise<void> called;
+    harness.pipeline->Submit(request,
+                             [&](const absl::StatusOr<PipelineResult>&) {
+                               called.set_value();
+                               throw std::runtime_error("told to throw");
+                             });
+    called.get_future().get();
+    EXPECT_TRUE(harness.pipeline->WaitIdle(absl::InfiniteFuture()));
+  }
+  EXPECT_TRUE(harness.Submit({"another"}).Get().ok());
 }
 
 }  // namespace

@@ -37,6 +37,13 @@ TEST(QueuePaceTest, WorksWithBatchesThatTakeNoTime) {
   ExpectDrain(QueuePace::kShortestDrain, pace.PauseFor(1 << 20));
 }
 
+TEST(QueuePaceTest, WorksWithAClockThatIsSetBack) {
+  QueuePace pace;
+  pace.Computed(1000, absl::Seconds(1));
+  pace.Computed(1000, -absl::Hours(1));
+  ExpectDrain(absl::Seconds(2), pace.PauseFor(4000));
+}
+
 TEST(QueuePaceTest, SmallBatchesCountByTheirTime) {
   QueuePace pace;
   for (int i = 0; i < 100; ++i) pace.Computed(10, absl::Milliseconds(1));

@@ -149,5 +149,14 @@ TEST(SideLaneTest, WorkThatThrowsEndsNothingElse) {
   EXPECT_EQ(Piece(&harness).Reason(), "OK");
 }
 
+TEST(SideLaneTest, RefusedWorkThatThrowsIsOver) {
+  PipelineHarness harness;
+  harness.pipeline->StartDraining();
+  harness.pipeline->SubmitWork(
+      1, absl::InfiniteFuture(),
+      [](const absl::Status&) { throw std::runtime_error("told to throw"); });
+  EXPECT_EQ(harness.pipeline->in_flight(), 0);
+}
+
 }  // namespace
 }  // namespace encoderd

@@ -59,6 +59,8 @@ class EncoderSession : public Session {
     if (executor_->attends_needed_rows())
       ListNeededRows(batch, outputs, num_layers(), &needed_rows_);
 
+    pool_work_.reserve(outputs.size());  // nothing may throw during a pass
+
     batch_ = executor_->Upload(batch);
     const Matrix x = RowsOf(hidden_, 0, batch_.rows);
     Embed(batch, outputs, x, result);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -61,16 +60,17 @@ struct Team::Pass::Op {
 };
 
 Team::Team(int32_t cores) : cores_(std::max(cores, 1)) {
+  helpers_.reserve(cores_);
   for (int32_t i = 1; i < cores_; ++i) {
-    auto helper = std::make_unique<Helper>();
-    Helper* const of_thread = helper.get();
     try {
+      auto helper = std::make_unique<Helper>();
+      Helper* const of_thread = helper.get();
       helper->thread = StartThread(absl::StrCat("team-", i),
                                    [this, of_thread] { Work(of_thread); });
-    } catch (const std::system_error&) {
+      helpers_.push_back(std::move(helper));
+    } catch (...) {
       break;  // passes have less help, and the same bits
     }
-    helpers_.push_back(std::move(helper));
   }
 }
 
@@ -106,7 +106,10 @@ void Team::Work(Helper* helper) {
   }
 }
 
-Team::Pass::Pass(Team* team) : team_(team) { ++team_->passes_; }
+Team::Pass::Pass(Team* team) : team_(team) {
+  helpers_.reserve(team_->helpers_.size());  // Adjust must not throw
+  ++team_->passes_;
+}
 
 Team::Pass::~Pass() {
   while (!helpers_.empty()) team_->LetGo(this);

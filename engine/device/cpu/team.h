@@ -63,7 +63,7 @@ class Team {
       absl::FunctionRef<void(const Slice& slice, const ThreadScratch& scratch)>;
 
   // Starts cores - 1 threads, which sleep; fewer where the system gives no
-  // more.
+  // more threads or memory.
   explicit Team(int32_t cores);
   ~Team();
   Team(const Team&) = delete;

@@ -32,13 +32,19 @@ absl::Status NoWeights(const std::string& folder,
                        const std::string& subfolder) {
   for (const char* name : kOtherWeights) {
     if (!FileExists(folder, JoinName(subfolder, name))) continue;
+    const char* const command =
+        FileExists(folder, "modules.json")
+            ? "from sentence_transformers import SentenceTransformer; "
+              "SentenceTransformer('FOLDER').save('NEW')"
+            : "from transformers import AutoModel; "
+              "AutoModel.from_pretrained('FOLDER').save_pretrained('FOLDER', "
+              "safe_serialization=True)";
     return absl::UnimplementedError(absl::StrCat(
         "the weights are in ", Quote(JoinName(subfolder, name)),
         ", a format that is never read because reading it can run code; "
         "convert them once, on a machine where that is acceptable: python -c "
-        "\"from "
-        "transformers import AutoModel; AutoModel.from_pretrained('FOLDER')"
-        ".save_pretrained('FOLDER', safe_serialization=True)\""));
+        "\"",
+        command, "\""));
   }
   return absl::NotFoundError(absl::StrCat(
       "no weights in the folder ",

@@ -14,7 +14,7 @@ std::string Bound(const LengthLimits& limits, absl::string_view of_this) {
 }
 
 // What the files say; tokens 0: nothing.
-absl::StatusOr<MaxLen> FromFiles(const LengthLimits& limits) {
+MaxLen FromFiles(const LengthLimits& limits) {
   MaxLen chosen;
   const auto lower = [&](int64_t limit, MaxLenSource source) {
     if (limit == 0 || (chosen.tokens != 0 && limit >= chosen.tokens)) return;
@@ -30,12 +30,8 @@ absl::StatusOr<MaxLen> FromFiles(const LengthLimits& limits) {
                                         " is ignored: ", Bound(limits, ""),
                                         limits.table, " tokens"));
   };
-  if (limits.table_bounds && limits.is_table &&
-      limits.max_seq_length > limits.table) {
-    return absl::DataLossError(
-        absl::StrCat("max_seq_length is ", limits.max_seq_length, "; ",
-                     Bound(limits, ""), limits.table, " tokens"));
-  }
+  // sentence-transformers writes the table's rows there, which with RoBERTa's
+  // offset are two more than the tokens that it holds.
   note_ignored("max_seq_length", limits.max_seq_length);
   lower(limits.max_seq_length, MaxLenSource::kSentenceTransformers);
   note_ignored("model_max_length", limits.model_max_length);
@@ -75,31 +71,30 @@ const char* MaxLenSourceName(MaxLenSource source) {
 }
 
 absl::StatusOr<MaxLen> ChooseMaxLen(const LengthLimits& limits) {
-  absl::StatusOr<MaxLen> chosen = FromFiles(limits);
-  if (!chosen.ok()) return chosen;
+  MaxLen chosen = FromFiles(limits);
   if (limits.flag != 0) {
     const absl::Status status = CheckFlag(limits);
     if (!status.ok()) return status;
-    if (chosen->tokens != 0 && limits.flag > chosen->tokens) {
-      chosen->notes.push_back(absl::StrCat(
+    if (chosen.tokens != 0 && limits.flag > chosen.tokens) {
+      chosen.notes.push_back(absl::StrCat(
           "max_len ", limits.flag, " exceeds the model's limit of ",
-          chosen->tokens, " tokens (", MaxLenSourceName(chosen->source),
+          chosen.tokens, " tokens (", MaxLenSourceName(chosen.source),
           "): the model was not trained for longer inputs"));
     }
-    chosen->tokens = static_cast<int32_t>(limits.flag);
-    chosen->source = MaxLenSource::kFlag;
+    chosen.tokens = static_cast<int32_t>(limits.flag);
+    chosen.source = MaxLenSource::kFlag;
   }
-  if (chosen->tokens == 0) {
+  if (chosen.tokens == 0) {
     return absl::InvalidArgumentError(
         "no file of this model limits the input length (max_seq_length, "
         "model_max_length, max_position_embeddings); set max_len to the "
         "model's trained length");
   }
   const bool stored = limits.table_bounds && limits.is_table;
-  if (!stored && chosen->tokens > kMaxGeneratedRows) {
+  if (!stored && chosen.tokens > kMaxGeneratedRows) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the model's files allow ", chosen->tokens, " tokens (",
-                     MaxLenSourceName(chosen->source),
+        absl::StrCat("the model's files allow ", chosen.tokens, " tokens (",
+                     MaxLenSourceName(chosen.source),
                      "); position rows are generated for "
                      "at most ",
                      kMaxGeneratedRows, ": set max_len"));

@@ -212,8 +212,10 @@ absl::StatusOr<int64_t> ReadModelMaxLength(const std::string& folder,
 
 absl::Status SetMaxLen(const std::string& folder, int32_t flag,
                        ModelConfig* config) {
-  const absl::StatusOr<int64_t> sentence = ReadMaxSeqLength(folder, *config);
-  if (!sentence.ok()) return sentence.status();
+  int64_t max_seq_length = 0;
+  const absl::Status settings =
+      ReadTransformerSettings(folder, config, &max_seq_length);
+  if (!settings.ok()) return settings;
   const absl::StatusOr<int64_t> tokenizer = ReadModelMaxLength(folder, *config);
   if (!tokenizer.ok()) return tokenizer.status();
   const bool has_table = config->position_scheme->has_table();
@@ -222,7 +224,7 @@ absl::Status SetMaxLen(const std::string& folder, int32_t flag,
       {.table = std::max(config->max_position_embeddings - offset, 0),
        .table_bounds = has_table || !config->position_scheme->adds_rows(),
        .is_table = has_table || config->position_scheme->adds_rows(),
-       .max_seq_length = *sentence,
+       .max_seq_length = max_seq_length,
        .model_max_length = *tokenizer,
        .flag = flag});
   if (!max_len.ok()) return max_len.status();

@@ -31,6 +31,7 @@ struct ModelConfig : ModelSizes {
   std::string model_type;          // "bert"
   std::string transformer_folder;  // holds config.json, weights, tokenizer;
                                    // below the model folder, "": itself
+  bool lowercase = false;          // texts are, before they are tokenized
   TensorTable tensors;             // of the checkpoint
   int32_t vocab_size = 0;          // V
   // P, as config.json claims; a table is checked against it. Generated rows

@@ -181,6 +181,15 @@ absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {
         absl::StrCat(kSettings, ": a model of the kind ", Quote(*kind),
                      " is not supported, only SentenceTransformer"));
   }
+  if (const Json* cut = fields.Find("truncate_dim"); cut != nullptr) {
+    const absl::StatusOr<int64_t> values =
+        fields.Int("truncate_dim", 1, std::numeric_limits<int32_t>::max());
+    if (!values.ok()) return values.status();
+    return absl::UnimplementedError(
+        absl::StrCat(kSettings, ": truncate_dim ", *values,
+                     " is not supported; remove it, and let clients ask for ",
+                     *values, " dimensions"));
+  }
   if (const Json* prompts = fields.Find("prompts"); prompts != nullptr) {
     if (!prompts->is_object())
       return fields.Bad("prompts", "expected an object");
@@ -273,12 +282,14 @@ absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
   return CheckPromptPooling(include_prompt, config);
 }
 
-absl::StatusOr<int64_t> ReadMaxSeqLength(const std::string& folder,
-                                         const ModelConfig& config) {
+absl::Status ReadTransformerSettings(const std::string& folder,
+                                     ModelConfig* config,
+                                     int64_t* max_seq_length) {
+  *max_seq_length = 0;
   for (const char* kind : {"bert", "roberta", "distilbert", "camembert",
                            "albert", "xlm-roberta", "xlnet"}) {
     const std::string name =
-        JoinName(config.transformer_folder,
+        JoinName(config->transformer_folder,
                  absl::StrCat("sentence_", kind, "_config.json"));
     if (!FileExists(folder, name)) continue;
     const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
@@ -286,10 +297,7 @@ absl::StatusOr<int64_t> ReadMaxSeqLength(const std::string& folder,
     const JsonFields fields(*json, name);
     const absl::StatusOr<bool> lower = fields.Bool("do_lower_case", false);
     if (!lower.ok()) return lower.status();
-    if (*lower) {
-      return absl::UnimplementedError(absl::StrCat(
-          name, ": do_lower_case is supported only in the tokenizer's files"));
-    }
+    config->lowercase = *lower;
     const absl::StatusOr<std::string> task =
         fields.String("transformer_task", "feature-extraction");
     if (!task.ok()) return task.status();
@@ -297,10 +305,14 @@ absl::StatusOr<int64_t> ReadMaxSeqLength(const std::string& folder,
       return absl::UnimplementedError(absl::StrCat(
           name, ": the transformer_task ", Quote(*task), " is not supported"));
     }
-    if (fields.Find("max_seq_length") == nullptr) return 0;
-    return fields.Int("max_seq_length", 1, std::numeric_limits<int32_t>::max());
+    if (fields.Find("max_seq_length") == nullptr) return absl::OkStatus();
+    const absl::StatusOr<int64_t> length =
+        fields.Int("max_seq_length", 1, std::numeric_limits<int32_t>::max());
+    if (!length.ok()) return length.status();
+    *max_seq_length = *length;
+    return absl::OkStatus();
   }
-  return 0;
+  return absl::OkStatus();
 }
 
 }  // namespace encoderd

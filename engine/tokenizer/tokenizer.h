@@ -69,8 +69,10 @@ class Tokenizer {
   // merges.txt, with tokenizer_config.json. Components that are not supported
   // are refused by name (UNIMPLEMENTED); a bad file is DATA_LOSS. Leftover
   // `truncation` and `padding` blocks are ignored and mentioned in notes().
+  // lowercase: texts are lowercased first, each character by itself, whatever
+  // the files say (sentence-transformers' do_lower_case).
   static absl::StatusOr<std::unique_ptr<const Tokenizer>> Load(
-      const std::string& folder);
+      const std::string& folder, bool lowercase = false);
 
   virtual ~Tokenizer() = default;
 

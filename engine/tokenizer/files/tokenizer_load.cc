@@ -1,7 +1,10 @@
 // Tokenizer::Load: which files a folder has, and which class serves what they
 // say.
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -38,12 +41,37 @@ absl::StatusOr<TokenizerSpec> ReadSpec(const std::string& folder) {
   return NoTokenizer(folder);
 }
 
+// Has texts lowercased before all other steps. BERT's normalizer lowercases
+// after its others, which makes no difference: they do not look at case.
+void Lowercase(TokenizerSpec* spec) {
+  std::vector<NormalizerStep>& steps = spec->normalizer;
+  for (const NormalizerStep& step : steps) {
+    if (std::holds_alternative<LowercaseStep>(step)) return;
+  }
+  constexpr BertNormalizerOptions kNothing = {false, false, false, false};
+  if (steps.empty() && std::holds_alternative<WordPieceOptions>(spec->model))
+    steps.emplace_back(kNothing);
+  auto* const bert = steps.size() == 1
+                         ? std::get_if<BertNormalizerOptions>(&steps[0])
+                         : nullptr;
+  if (bert != nullptr && bert->lowercase) return;
+  if (bert != nullptr) {
+    bert->lowercase = true;
+  } else {
+    steps.emplace_back(LowercaseStep());
+    std::rotate(steps.begin(), steps.end() - 1, steps.end());
+  }
+  spec->notes.push_back(
+      "texts are lowercased: sentence-transformers' do_lower_case is true");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Load(
-    const std::string& folder) {
+    const std::string& folder, bool lowercase) {
   absl::StatusOr<TokenizerSpec> spec = ReadSpec(folder);
   if (!spec.ok()) return spec.status();
+  if (lowercase) Lowercase(&*spec);
   return BertTokenizer::Fits(*spec)
              ? BertTokenizer::Create(*std::move(spec))
              : PipelineTokenizer::Create(*std::move(spec));

@@ -31,6 +31,19 @@ absl::Status CheckSupported(const JsonFields& config) {
     return absl::UnimplementedError(absl::StrCat(
         tokenizer_config::kFile, ": do_basic_tokenize false is not supported"));
   }
+  // Those of Japanese models.
+  const std::pair<const char*, const char*> kinds[] = {
+      {"word_tokenizer_type", "basic"},
+      {"subword_tokenizer_type", "wordpiece"}};
+  for (const auto& [key, known] : kinds) {
+    const absl::StatusOr<std::string> kind = config.String(key, known);
+    if (!kind.ok()) return kind.status();
+    if (*kind != known) {
+      return absl::UnimplementedError(absl::StrCat(tokenizer_config::kFile,
+                                                   ": ", key, " ", Quote(*kind),
+                                                   " is not supported"));
+    }
+  }
   const Json* never_split = config.Find("never_split");
   if (never_split != nullptr && !never_split->empty()) {
     return absl::UnimplementedError(absl::StrCat(

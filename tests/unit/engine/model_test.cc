@@ -49,6 +49,17 @@ class ModelTest : public testing::Test {
   const TempFolder folder_;
 };
 
+// As the files of many models that lowercase anyway have it.
+TEST_F(ModelTest, LowercasesAsSentenceTransformersIsToldTo) {
+  const auto before = Load();
+  ASSERT_THAT(before, IsOk());
+  folder_.Write("sentence_bert_config.json", R"({"do_lower_case": true})");
+  const auto after = Load();
+  ASSERT_THAT(after, IsOk());
+  EXPECT_EQ((*after)->info().fingerprint, (*before)->info().fingerprint);
+  EXPECT_EQ(Ids(**after, "ABC").token_ids, Ids(**before, "abc").token_ids);
+}
+
 TEST_F(ModelTest, AFileThatIsNotAsTheManifestSaysIsRefusedByName) {
   folder_.Write("SHA256SUMS", std::string(64, '0') + "  config.json\n");
   EXPECT_THAT(Load().status(), IsError(kDataLoss, "'config.json'"));

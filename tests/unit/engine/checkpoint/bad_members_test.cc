@@ -114,6 +114,8 @@ TEST_F(BadMembersTest, NamesTheFileTheMemberAndItsValue) {
        ", prompts: query is 1; expected a string"},
       {kPrompts, R"({"default_prompt_name":["query"]})",
        ": default_prompt_name is an array; expected a string"},
+      {kPrompts, R"({"truncate_dim":0})",
+       ": truncate_dim is 0; expected a whole number from 1 to 2147483647"},
       {kSentence, R"({"do_lower_case":"no"})",
        ": do_lower_case is 'no'; expected true or false"},
       {kSentence, R"({"transformer_task":2})",
@@ -131,6 +133,10 @@ TEST_F(BadMembersTest, RefusesByNameWhatIsNotServed) {
       IsError(kUnimplemented,
               "4_Normalize/config.json: module_output_name "
               "'token_embeddings' is not supported"));
+  // Vectors that sentence-transformers would cut.
+  EXPECT_THAT(LoadWith(kPrompts, R"({"truncate_dim":256})"),
+              IsError(kUnimplemented, "truncate_dim 256"));
+  EXPECT_THAT(LoadWith(kPrompts, R"({"truncate_dim":null})"), IsOk());
   EXPECT_THAT(LoadWith(kSentence, R"({"transformer_task":"fill-mask"})"),
               IsError(kUnimplemented,
                       "sentence_bert_config.json: the transformer_task "

@@ -315,9 +315,10 @@ TEST_F(ModelConfigTest, RefusesModelsOfOtherKindsByName) {
   EXPECT_THAT(Load(), IsError(kUnimplemented, "'SparseEncoder'"));
 }
 
-TEST_F(ModelConfigTest, RefusesLowerCasingOutsideTheTokenizer) {
+TEST_F(ModelConfigTest, ReadsWhetherTextsAreLowercased) {
+  EXPECT_FALSE(Load()->lowercase);
   folder_.Write("sentence_bert_config.json", R"({"do_lower_case":true})");
-  EXPECT_THAT(Load(), IsError(kUnimplemented, "do_lower_case"));
+  EXPECT_TRUE(Load()->lowercase);
 }
 
 // max_len: the smallest of position table, max_seq_length, model_max_length.
@@ -369,11 +370,12 @@ TEST_F(ModelConfigTest, ATokenizerLimitOverTheTableIsIgnoredAndNoted) {
   EXPECT_THAT(config->notes, Contains(HasSubstr("model_max_length 1024")));
 }
 
-TEST_F(ModelConfigTest, RefusesAMaxSeqLengthOverTheTable) {
+TEST_F(ModelConfigTest, IgnoresAMaxSeqLengthOverTheTable) {
   folder_.Write("sentence_bert_config.json", R"({"max_seq_length":513})");
-  EXPECT_THAT(Load(), IsError(kDataLoss,
-                              "max_seq_length is 513; the position table has "
-                              "rows for 512 tokens"));
+  const auto config = Load();
+  ASSERT_THAT(config, IsOk());
+  EXPECT_EQ(config->max_len, 512);
+  EXPECT_THAT(config->notes, Contains(HasSubstr("max_seq_length 513")));
 }
 
 TEST_F(ModelConfigTest, TheFlagRaisesMaxLenUpToTheTable) {

@@ -213,6 +213,31 @@ TEST(TokenizerLoadTest, VocabularyAloneMeansBertWithLowerCase) {
   EXPECT_THAT(Ids(**tokenizer, "\u00c1"), ElementsAre(1, 3, 2));
 }
 
+// What sentence-transformers' do_lower_case adds to a normalizer.
+TEST(TokenizerLoadTest, LowercasesTextsIfToldTo) {
+  TempFolder folder;
+  const auto load = [&folder](const Json& normalizer) {
+    Json json = GoodJson();
+    json["normalizer"] = normalizer;
+    folder.Write("tokenizer.json", json.dump());
+    auto tokenizer = Tokenizer::Load(folder.path(), /*lowercase=*/true);
+    EXPECT_THAT(tokenizer, IsOk());
+    return *std::move(tokenizer);
+  };
+  Json bert = GoodJson()["normalizer"];
+  const auto uncased = load(bert);
+  EXPECT_THAT(Ids(*uncased, "A \u00c1 AB"), ElementsAre(1, 3, 3, 3, 4, 2, 2));
+  EXPECT_EQ(uncased->notes().size(), 1u);  // of its truncation
+  bert["lowercase"] = false;
+  const auto cased = load(bert);
+  // It keeps accents.
+  EXPECT_THAT(Ids(*cased, "A \u00c1 AB"), ElementsAre(1, 3, 0, 3, 4, 2, 2));
+  EXPECT_THAT(cased->notes(),
+              testing::Contains(testing::HasSubstr("do_lower_case")));
+  EXPECT_THAT(Ids(*load(nullptr), "A \u00c1 AB"),
+              ElementsAre(1, 3, 0, 3, 4, 2, 2));
+}
+
 TEST(TokenizerLoadTest, RefusesConfigsThatWouldChangeIds) {
   const auto with = [](const std::string& config) {
     TempFolder folder;
@@ -226,6 +251,11 @@ TEST(TokenizerLoadTest, RefusesConfigsThatWouldChangeIds) {
               IsError(kUnsupported, "do_basic_tokenize"));
   EXPECT_THAT(with(R"({"never_split": ["x"]})"),
               IsError(kUnsupported, "never_split"));
+  EXPECT_THAT(with(R"({"word_tokenizer_type": "mecab"})"),
+              IsError(kUnsupported, "word_tokenizer_type 'mecab'"));
+  EXPECT_THAT(with(R"({"subword_tokenizer_type": "character"})"),
+              IsError(kUnsupported, "subword_tokenizer_type 'character'"));
+  EXPECT_TRUE(with(R"({"word_tokenizer_type": "basic"})").ok());
   EXPECT_THAT(with(R"({"added_tokens_decoder": {"9": {"content": "<x>"}}})"),
               IsError(kUnsupported, "added_tokens_decoder"));
   for (const std::string decoder : {"[1]", "5", R"("x")", "true", "[]"}) {

@@ -41,6 +41,19 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> LoadJson(const Json& json) {
   return Tokenizer::Load(folder.path());
 }
 
+TEST(UnigramLoadTest, LowercasesTextsIfToldTo) {
+  TempFolder folder;
+  Json json = GoodJson();
+  for (const bool has_step : {true, false}) {
+    if (!has_step) json["normalizer"] = nullptr;
+    folder.Write("tokenizer.json", json.dump());
+    const auto tokenizer = Tokenizer::Load(folder.path(), /*lowercase=*/true);
+    ASSERT_THAT(tokenizer, IsOk());
+    EXPECT_THAT(Ids(**tokenizer, "AB"), ElementsAre(1, 2));
+    EXPECT_EQ((*tokenizer)->notes().size(), has_step ? 0u : 1u);
+  }
+}
+
 TEST(UnigramLoadTest, ReadsUnigramAndWhatComesBeforeIt) {
   const auto tokenizer = LoadJson(GoodJson());
   ASSERT_THAT(tokenizer, IsOk());

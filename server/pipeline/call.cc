@@ -69,14 +69,7 @@ void Call::Finish(absl::Time now) {
   }
   inputs.Clear();
   sequences.Clear();
-  try {
-    done_(std::move(result));
-  } catch (...) {  // it answers its own errors; the call is over in any case
-  }
-  // The captures of `done` are destroyed before the host is notified: they may
-  // belong to the host.
-  done_ = nullptr;
-  host_->CallFinished();
+  FinishCall(&done_, std::move(result), host_);
 }
 
 PipelineResult Call::TakeResult(int64_t tokens, absl::Time now) {

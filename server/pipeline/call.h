@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -43,6 +44,19 @@ class CallHost {
   virtual ~CallHost() = default;
   virtual void CallFinished() = 0;
 };
+
+// Runs what a call ends with, and drops what it throws: it answers its own
+// errors, and the call is over in any case. Its captures are destroyed before
+// the host is notified: they may belong to the host.
+template <typename Last, typename Argument>
+void FinishCall(Last* last, Argument&& argument, CallHost* host) {
+  try {
+    (*last)(std::forward<Argument>(argument));
+  } catch (...) {
+  }
+  *last = nullptr;
+  host->CallFinished();
+}
 
 class Call final : public PipelineCall {
  public:

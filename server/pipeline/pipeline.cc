@@ -138,12 +138,7 @@ std::shared_ptr<PipelineCall> Pipeline::SubmitWork(
       throw;
     }
   }
-  try {
-    work(status);
-  } catch (...) {  // as in Call::Finish
-  }
-  work = nullptr;
-  CallFinished();
+  FinishCall(&work, status, this);
   return nullptr;
 }
 

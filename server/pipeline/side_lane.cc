@@ -74,12 +74,7 @@ std::shared_ptr<PipelineCall> SideLane::Add(uint64_t caller,
 }
 
 void SideLane::Finish(Job* job, const absl::Status& status) {
-  try {
-    job->work(status);
-  } catch (...) {  // the work itself answers
-  }
-  job->work = nullptr;
-  host_.CallFinished();
+  FinishCall(&job->work, status, &host_);
 }
 
 void SideLane::Run() {

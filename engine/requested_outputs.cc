@@ -16,13 +16,11 @@ int64_t Length(const PackedBatch& batch, size_t b) {
   return batch.cu_seqlens[b + 1] - batch.cu_seqlens[b];
 }
 
-// The row of the last layer's [length,H] that `output` needs; kAllRows.
-constexpr int64_t kAllRows = -1;
+// The row of the last layer's [length,H] that `output` needs; less than 0: all.
 int64_t RowNeeded(const SequenceOutput& output, int64_t length,
                   int32_t num_layers) {
-  if (!IsPooled(output)) return output.layer == num_layers ? kAllRows : 0;
-  const int64_t row = PooledRow(output.pooling, length);
-  return row < 0 ? kAllRows : row;
+  if (IsPooled(output)) return PooledRow(output.pooling, length);
+  return output.layer == num_layers ? -1 : 0;
 }
 
 }  // namespace
@@ -38,10 +36,9 @@ absl::Status CheckOutputs(const PackedBatch& batch,
   for (const SequenceOutput& output : outputs) {
     if (!IsPooled(output) &&
         (output.layer < kTableSum || output.layer > num_layers)) {
-      return absl::InternalError(absl::StrCat("layer ", output.layer,
-                                              " is requested; this model has 0 "
-                                              "to ",
-                                              num_layers));
+      return absl::InternalError(
+          absl::StrCat("layer ", output.layer,
+                       " is requested; this model has 0 to ", num_layers));
     }
   }
   return absl::OkStatus();
@@ -85,7 +82,7 @@ void ListNeededRows(const PackedBatch& batch,
   rows->clear();
   for (size_t b = 0; b < outputs.size(); ++b) {
     const int64_t row = RowNeeded(outputs[b], Length(batch, b), num_layers);
-    if (row == kAllRows) {
+    if (row < 0) {
       rows->clear();
       return;
     }

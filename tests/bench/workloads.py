@@ -64,10 +64,14 @@ def sides(config, n):
             if kind == "sliding_attention" else n - 1 for kind in kinds]
 
 
+def pairs_within(n, side):
+    """Queries and keys that see each other, of a layer that sees so far."""
+    return n + 2 * n * side - side * (side + 1)
+
+
 def pairs(config, n):
-    """Queries and keys that see each other, of all layers together."""
-    return sum(n + 2 * n * side - side * (side + 1)
-               for side in sides(config, n))
+    """The same of all layers together."""
+    return sum(pairs_within(n, side) for side in sides(config, n))
 
 
 def flops(config, ids, pooling="mean"):
@@ -82,7 +86,7 @@ def flops(config, ids, pooling="mean"):
         if pooling != "cls":
             return every
         side = sides(config, n)[-1]
-        last = n + 2 * n * side - side * (side + 1)
+        last = pairs_within(n, side)
         return (every - (n - 1) * (row - keys)
                 - 4 * h * (last - (side + 1)))
 

@@ -165,6 +165,16 @@ TEST(CpuExecutorTest, TurnsToNoOpsAfterAnErrorAndBackOnUpload) {
   EXPECT_EQ(ys[0], 4.0f);
 }
 
+PackedBatch BatchOf(const std::vector<int>& lengths) {
+  PackedBatch batch;
+  TokenSequence sequence;
+  for (const int length : lengths) {
+    sequence.token_ids.assign(length, 0);
+    batch.Append(sequence, IdLimits());
+  }
+  return batch;
+}
+
 TEST(CpuExecutorTest, MultipliesOnlyTheRowsOfItsView) {
   const auto device = OpenDevice("cpu", "fp32").value();
   LinearWeights weights;
@@ -181,10 +191,7 @@ TEST(CpuExecutorTest, MultipliesOnlyTheRowsOfItsView) {
   auto* ys = static_cast<float*>(y.data);
   for (int i = 0; i < 32; ++i) xs[i] = static_cast<float>(i / 4 - 3);
   std::fill(ys, ys + 32, -7.0f);
-  PackedBatch batch;
-  TokenSequence sequence;
-  sequence.token_ids.assign(8, 0);
-  batch.Append(sequence, IdLimits());
+  const PackedBatch batch = BatchOf({8});
   ForwardResult result;
   executor->Upload(batch);
   executor->Run(ProductOp{RowsOf(x, 2, 4), linear.get(), RowsOf(y, 2, 4)});
@@ -205,10 +212,7 @@ TEST(CpuExecutorTest, RotatesByThePreparedTablesAndTheBatchsPositions) {
   const Matrix qkv = executor->Allocate(8, 12).value();
   auto* values = static_cast<float*>(qkv.data);
   for (int i = 0; i < 96; ++i) values[i] = static_cast<float>(i);
-  PackedBatch batch;
-  TokenSequence sequence;
-  sequence.token_ids.assign(8, 0);
-  batch.Append(sequence, IdLimits());
+  const PackedBatch batch = BatchOf({8});
   ForwardResult result;
   const BatchRef ids = executor->Upload(batch);
   RotateOp op;
@@ -285,21 +289,22 @@ TEST(CpuDeviceTest, RefusesARotationWhoseTablesDoNotFit) {
   EXPECT_TRUE(device->PrepareRotation(table(8, 3), table(8, 3)).ok());
 }
 
-TEST(CpuExecutorTest, AttendsWithinReachOfEachSequenceAlone) {
-  const auto device = OpenDevice("cpu", "fp32").value();
-  const auto executor = SmallExecutor(*device);
+// Q|K|V of 8 rows: no scores, so that a context is the mean of the values that
+// a row sees, and the number of the row in each of its 4 values.
+Matrix RowNumbers(Executor* executor) {
   const Matrix qkv = executor->Allocate(8, 12).value();
-  const Matrix context = executor->Allocate(8, 4).value();
-  // No scores, so that a context is the mean of the values that a row sees.
   auto* values = static_cast<float*>(qkv.data);
   for (int i = 0; i < 96; ++i)
     values[i] = i % 12 < 8 ? 0 : static_cast<float>(i / 12);
-  PackedBatch batch;
-  TokenSequence sequence;
-  for (const int length : {5, 3}) {
-    sequence.token_ids.assign(length, 0);
-    batch.Append(sequence, IdLimits());
-  }
+  return qkv;
+}
+
+TEST(CpuExecutorTest, AttendsWithinReachOfEachSequenceAlone) {
+  const auto device = OpenDevice("cpu", "fp32").value();
+  const auto executor = SmallExecutor(*device);
+  const Matrix qkv = RowNumbers(executor.get());
+  const Matrix context = executor->Allocate(8, 4).value();
+  const PackedBatch batch = BatchOf({5, 3});
   ForwardResult result;
   executor->Upload(batch);
   AttentionOp op;
@@ -318,20 +323,11 @@ TEST(CpuExecutorTest, AttendsWithinReachOfEachSequenceAlone) {
 TEST(CpuExecutorTest, AttendsToTheNeededRowOfEachSequenceOfAnOp) {
   const auto device = OpenDevice("cpu", "fp32").value();
   const auto executor = SmallExecutor(*device);
-  const Matrix qkv = executor->Allocate(8, 12).value();
+  const Matrix qkv = RowNumbers(executor.get());
   const Matrix context = executor->Allocate(8, 4).value();
-  // No scores, so that a context is the mean of the values that a row sees.
-  auto* values = static_cast<float*>(qkv.data);
-  for (int i = 0; i < 96; ++i)
-    values[i] = i % 12 < 8 ? 0 : static_cast<float>(i / 12);
   auto* contexts = static_cast<float*>(context.data);
   std::fill_n(contexts, 32, -1.0f);
-  PackedBatch batch;
-  TokenSequence sequence;
-  for (const int length : {2, 3, 1, 2}) {
-    sequence.token_ids.assign(length, 0);
-    batch.Append(sequence, IdLimits());
-  }
+  const PackedBatch batch = BatchOf({2, 3, 1, 2});
   ForwardResult result;
   executor->Upload(batch);
   const int32_t needed_rows[] = {9, 1, 0, 1};
@@ -360,10 +356,7 @@ TEST(CpuExecutorTest, PoolsAndGivesTheRowsThatItIsAskedFor) {
   const Matrix x = executor->Allocate(8, 4).value();
   for (int i = 0; i < 32; ++i)
     static_cast<float*>(x.data)[i] = static_cast<float>(i / 4);
-  PackedBatch batch;
-  TokenSequence sequence;
-  sequence.token_ids.assign(8, 0);
-  batch.Append(sequence, IdLimits());
+  const PackedBatch batch = BatchOf({8});
   ForwardResult result;
   result.values.assign(16, -1.0f);
   const PoolWork work[] = {{0, 2, 2, Pooling::kMean, false, true},

@@ -36,6 +36,13 @@ MaxLen FromFiles(const LengthLimits& limits) {
   lower(limits.max_seq_length, MaxLenSource::kSentenceTransformers);
   note_ignored("model_max_length", limits.model_max_length);
   lower(limits.model_max_length, MaxLenSource::kTokenizer);
+  if (chosen.source == MaxLenSource::kTokenizer && limits.max_seq_length > 0) {
+    chosen.notes.push_back(absl::StrCat(
+        "model_max_length ", limits.model_max_length,
+        " is the limit; sentence-transformers would cut texts at its "
+        "max_seq_length ",
+        limits.max_seq_length));
+  }
   if (chosen.tokens == 0) lower(limits.table, table);
   return chosen;
 }

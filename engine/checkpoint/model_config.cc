@@ -12,6 +12,7 @@
 #include "engine/checkpoint/layers.h"
 #include "engine/checkpoint/sentence_modules.h"
 #include "engine/checkpoint/settings.h"
+#include "engine/checkpoint/transformer_settings.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 
@@ -212,10 +213,10 @@ absl::StatusOr<int64_t> ReadModelMaxLength(const std::string& folder,
 
 absl::Status SetMaxLen(const std::string& folder, int32_t flag,
                        ModelConfig* config) {
-  int64_t max_seq_length = 0;
-  const absl::Status settings =
-      ReadTransformerSettings(folder, config, &max_seq_length);
-  if (!settings.ok()) return settings;
+  const absl::StatusOr<TransformerSettings> settings =
+      ReadTransformerSettings(folder, config->transformer_folder);
+  if (!settings.ok()) return settings.status();
+  config->lowercase = settings->lowercase;
   const absl::StatusOr<int64_t> tokenizer = ReadModelMaxLength(folder, *config);
   if (!tokenizer.ok()) return tokenizer.status();
   const bool has_table = config->position_scheme->has_table();
@@ -224,7 +225,7 @@ absl::Status SetMaxLen(const std::string& folder, int32_t flag,
       {.table = std::max(config->max_position_embeddings - offset, 0),
        .table_bounds = has_table || !config->position_scheme->adds_rows(),
        .is_table = has_table || config->position_scheme->adds_rows(),
-       .max_seq_length = max_seq_length,
+       .max_seq_length = settings->max_seq_length,
        .model_max_length = *tokenizer,
        .flag = flag});
   if (!max_len.ok()) return max_len.status();

@@ -282,37 +282,4 @@ absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
   return CheckPromptPooling(include_prompt, config);
 }
 
-absl::Status ReadTransformerSettings(const std::string& folder,
-                                     ModelConfig* config,
-                                     int64_t* max_seq_length) {
-  *max_seq_length = 0;
-  for (const char* kind : {"bert", "roberta", "distilbert", "camembert",
-                           "albert", "xlm-roberta", "xlnet"}) {
-    const std::string name =
-        JoinName(config->transformer_folder,
-                 absl::StrCat("sentence_", kind, "_config.json"));
-    if (!FileExists(folder, name)) continue;
-    const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
-    if (!json.ok()) return json.status();
-    const JsonFields fields(*json, name);
-    const absl::StatusOr<bool> lower = fields.Bool("do_lower_case", false);
-    if (!lower.ok()) return lower.status();
-    config->lowercase = *lower;
-    const absl::StatusOr<std::string> task =
-        fields.String("transformer_task", "feature-extraction");
-    if (!task.ok()) return task.status();
-    if (*task != "feature-extraction") {
-      return absl::UnimplementedError(absl::StrCat(
-          name, ": the transformer_task ", Quote(*task), " is not supported"));
-    }
-    if (fields.Find("max_seq_length") == nullptr) return absl::OkStatus();
-    const absl::StatusOr<int64_t> length =
-        fields.Int("max_seq_length", 1, std::numeric_limits<int32_t>::max());
-    if (!length.ok()) return length.status();
-    *max_seq_length = *length;
-    return absl::OkStatus();
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace encoderd

@@ -21,14 +21,6 @@ namespace encoderd {
 absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
                                  int64_t* pooling_width);
 
-// From sentence_bert_config.json (or one of its older names) next to the
-// transformer, if there is one: sets config->lowercase, and *max_seq_length, 0:
-// not set. UNIMPLEMENTED for a setting there that would change a vector and is
-// not supported.
-absl::Status ReadTransformerSettings(const std::string& folder,
-                                     ModelConfig* config,
-                                     int64_t* max_seq_length);
-
 // "a/b", or "b" when `folder` is empty: names below the model folder.
 std::string JoinName(const std::string& folder, const std::string& name);
 

@@ -102,6 +102,11 @@ TEST_F(ArchitectureTest, RefusesWhatIsNoPlainEncoderInEveryArchitecture) {
   for (const CheckpointSpec& spec : OneOfEach()) {
     EXPECT_THAT(Config(spec.name, {{"is_decoder", true}}),
                 IsError(kUnimplemented, "is_decoder"));
+    // transformers masks by it, whatever the architecture is.
+    const bool causal = spec.name == "gpt2" || spec.name == "gpt2_odd";
+    EXPECT_THAT(Config(spec.name, {{"is_causal", causal}}), IsOk());
+    EXPECT_THAT(Config(spec.name, {{"is_causal", !causal}}),
+                IsError(kUnimplemented, "is_causal"));
     for (const char* scheme : {"relative_key", "relative_key_query", "rotary"})
       EXPECT_THAT(Config(spec.name, {{"position_embedding_type", scheme}}),
                   IsError(kUnimplemented, scheme));

@@ -117,9 +117,14 @@ TEST(MaxLenTest, GeneratedRowsTakeTheLimitOfTheOtherFiles) {
   ASSERT_THAT(chosen, IsOk());
   EXPECT_EQ(chosen->tokens, 1024);
   EXPECT_EQ(chosen->source, MaxLenSource::kTokenizer);
+  ASSERT_EQ(chosen->notes.size(), 1u);
+  EXPECT_EQ(chosen->notes[0],
+            "model_max_length 1024 is the limit; sentence-transformers would "
+            "cut texts at its max_seq_length 2048");
   limits.model_max_length = 0;
   chosen = ChooseMaxLen(limits);
   ASSERT_THAT(chosen, IsOk());
+  EXPECT_TRUE(chosen->notes.empty());
   EXPECT_EQ(chosen->tokens, 2048);
   EXPECT_EQ(chosen->source, MaxLenSource::kSentenceTransformers);
   limits.max_seq_length = 0;

@@ -1,0 +1,168 @@
+#include "engine/checkpoint/transformer_settings.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/checkpoint/sentence_modules.h"
+#include "engine/io/file.h"
+#include "engine/io/json.h"
+
+namespace encoderd {
+namespace {
+
+constexpr JsonLimits kSmall = {.max_bytes = 1 << 20, .max_depth = 16};
+constexpr absl::string_view kModelMaxLength = "model_max_length";
+
+// Arguments of from_pretrained() that fetch files, choose a number format or
+// say how to compute: no value of theirs makes another model.
+constexpr absl::string_view kFetching[] = {
+    "cache_dir", "local_files_only",  "revision",
+    "token",     "trust_remote_code", "use_auth_token"};
+constexpr absl::string_view kOfModel[] = {
+    "add_pooling_layer", "attn_implementation", "device_map",     "dtype",
+    "low_cpu_mem_usage", "torch_dtype",         "use_safetensors"};
+constexpr absl::string_view kOfTokenizer[] = {"clean_up_tokenization_spaces",
+                                              kModelMaxLength,
+                                              "padding",
+                                              "padding_side",
+                                              "truncation_side",
+                                              "use_fast"};
+constexpr absl::string_view kOfConfig[] = {
+    "attn_implementation", "output_attentions", "output_hidden_states",
+    "return_dict", "use_cache"};
+
+// A set of arguments, by its name of today and its older one.
+struct Arguments {
+  const char* names[2];
+  absl::Span<const absl::string_view> ignored;
+  const char* file;  // where to set such a thing instead
+};
+constexpr char kNowhere[] = "";
+
+bool Contains(absl::Span<const absl::string_view> list,
+              absl::string_view value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+absl::Status CheckArguments(const JsonFields& fields,
+                            const Arguments& arguments,
+                            TransformerSettings* out) {
+  for (const char* name : arguments.names) {
+    const Json* const set = fields.Find(name);
+    if (set == nullptr) continue;
+    if (!set->is_object()) return fields.Bad(name, "expected an object");
+    const JsonFields members(*set, absl::StrCat(fields.name(), ", ", name));
+    for (const auto& member : set->items()) {
+      const std::string& key = member.key();
+      if (members.Find(key) == nullptr || Contains(kFetching, key)) continue;
+      if (!Contains(arguments.ignored, key)) {
+        const std::string instead =
+            arguments.file == kNowhere
+                ? ""
+                : absl::StrCat("; set it in ", arguments.file);
+        return absl::UnimplementedError(absl::StrCat(
+            members.name(), ": ", Quote(key), " is not supported", instead));
+      }
+      if (key != kModelMaxLength) continue;
+      const absl::StatusOr<int64_t> length =
+          members.Int(key, 1, std::numeric_limits<int32_t>::max());
+      if (!length.ok()) return length.status();
+      out->max_seq_length = *length;  // which then has no effect
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Settings of which only one value, or none, gives the vectors that are served.
+absl::Status CheckServed(const JsonFields& fields) {
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"transformer_task", "feature-extraction"},
+      {"module_output_name", "token_embeddings"}};
+  for (const auto& [key, served] : kNames) {
+    const absl::StatusOr<std::string> name = fields.String(key, served);
+    if (!name.ok()) return name.status();
+    if (*name != served) {
+      return absl::UnimplementedError(absl::StrCat(fields.name(), ": the ", key,
+                                                   " ", Quote(*name),
+                                                   " is not supported"));
+    }
+  }
+  for (const char* key : {"tokenizer_name_or_path", "query_length",
+                          "document_length", "query_expansion"}) {
+    const Json* const value = fields.Find(key);
+    if (value == nullptr) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        fields.name(), ": ", key, " ", ShowJson(*value), " is not supported"));
+  }
+  const Json* const processing = fields.Find("processing_kwargs");
+  if (processing != nullptr && !processing->empty()) {
+    return absl::UnimplementedError(
+        absl::StrCat(fields.name(),
+                     ": processing_kwargs that are not empty are not "
+                     "supported"));
+  }
+  return absl::OkStatus();
+}
+
+// Texts must become vectors by the states of the last layer.
+absl::Status CheckModality(const JsonFields& fields) {
+  constexpr char kKey[] = "modality_config";
+  const Json* const modalities = fields.Find(kKey);
+  if (modalities == nullptr) return absl::OkStatus();
+  const Json served = {{"method", "forward"},
+                       {"method_output_name", "last_hidden_state"}};
+  if (!modalities->is_object()) return fields.Bad(kKey, "expected an object");
+  const auto text = modalities->find("text");
+  if (text != modalities->end() && *text == served) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      fields.name(), ": a ", kKey,
+      " in which text is not the last_hidden_state of forward is not "
+      "supported"));
+}
+
+absl::StatusOr<TransformerSettings> Read(const JsonFields& fields) {
+  TransformerSettings out;
+  const absl::StatusOr<bool> lower = fields.Bool("do_lower_case", false);
+  if (!lower.ok()) return lower.status();
+  out.lowercase = *lower;
+  if (fields.Find("max_seq_length") != nullptr) {
+    const absl::StatusOr<int64_t> length =
+        fields.Int("max_seq_length", 1, std::numeric_limits<int32_t>::max());
+    if (!length.ok()) return length.status();
+    out.max_seq_length = *length;
+  }
+  const Arguments kArguments[] = {
+      {{"model_kwargs", "model_args"}, kOfModel, kNowhere},
+      {{"processor_kwargs", "tokenizer_args"}, kOfTokenizer, "tokenizer.json"},
+      {{"config_kwargs", "config_args"}, kOfConfig, "config.json"},
+  };
+  absl::Status status = CheckServed(fields);
+  if (status.ok()) status = CheckModality(fields);
+  for (const Arguments& arguments : kArguments)
+    if (status.ok()) status = CheckArguments(fields, arguments, &out);
+  if (!status.ok()) return status;
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<TransformerSettings> ReadTransformerSettings(
+    const std::string& folder, const std::string& transformer_folder) {
+  for (const char* kind : {"bert", "roberta", "distilbert", "camembert",
+                           "albert", "xlm-roberta", "xlnet"}) {
+    const std::string name = JoinName(
+        transformer_folder, absl::StrCat("sentence_", kind, "_config.json"));
+    if (!FileExists(folder, name)) continue;
+    const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
+    if (!json.ok()) return json.status();
+    return Read(JsonFields(*json, name));
+  }
+  return TransformerSettings();
+}
+
+}  // namespace encoderd

@@ -1,0 +1,28 @@
+// What sentence-transformers' Transformer module is told, next to the
+// transformer: sentence_bert_config.json, or one of its older names.
+#ifndef ENCODERD_ENGINE_CHECKPOINT_TRANSFORMER_SETTINGS_H_
+#define ENCODERD_ENGINE_CHECKPOINT_TRANSFORMER_SETTINGS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace encoderd {
+
+struct TransformerSettings {
+  bool lowercase = false;      // texts are, before they are tokenized
+  int64_t max_seq_length = 0;  // tokens, special tokens included; 0: not set
+};
+
+// `transformer_folder`: below the model folder, "" for itself. All defaults
+// where there is no file. DATA_LOSS for a bad file, UNIMPLEMENTED for a setting
+// by name that would change a vector and is not supported: arguments for
+// transformers' classes, another output than the last states, other lengths for
+// queries.
+absl::StatusOr<TransformerSettings> ReadTransformerSettings(
+    const std::string& folder, const std::string& transformer_folder);
+
+}  // namespace encoderd
+
+#endif  // ENCODERD_ENGINE_CHECKPOINT_TRANSFORMER_SETTINGS_H_

@@ -124,12 +124,16 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   DigestThread digest_of_weights(checkpoint->get());
 
   absl::StatusOr<std::unique_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(
-      JoinName(folder, config->transformer_folder), config->lowercase);
+      JoinName(folder, config->transformer_folder),
+      {.lowercase = config->lowercase, .token_rows = config->vocab_size});
   if (!tokenizer.ok()) return tokenizer.status();
   absl::Status status = CheckVocabulary(**tokenizer, &info);
   if (!status.ok()) return status;
   info.tokenizer = (*tokenizer)->algorithm();
-  Append((*tokenizer)->notes(), &info);
+  const TokenizerRemarks& remarks = (*tokenizer)->remarks();
+  Append(remarks.notes, &info);
+  config->warnings.insert(config->warnings.end(), remarks.warnings.begin(),
+                          remarks.warnings.end());
   Append((*checkpoint)->notes(), &info);
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(
       options.device, options.dtype, options.tuning_folder, options.products);

@@ -33,7 +33,7 @@ class ComposedTokenizer : public Tokenizer {
   absl::string_view Token(int32_t id) const override;
   bool is_special(int32_t id) const override;
   int32_t num_special_tokens(bool pair) const override;
-  const std::vector<std::string>& notes() const override { return notes_; }
+  const TokenizerRemarks& remarks() const override { return remarks_; }
 
  protected:
   // The tokens of one text, without the template.
@@ -59,10 +59,10 @@ class ComposedTokenizer : public Tokenizer {
   };
 
   ComposedTokenizer(AddedVocabulary added, PostProcessor post,
-                    std::vector<std::string> notes)
+                    TokenizerRemarks remarks)
       : added_(std::move(added)),
         post_(std::move(post)),
-        notes_(std::move(notes)) {}
+        remarks_(std::move(remarks)) {}
 
   // DATA_LOSS where the template does not fit the vocabulary.
   absl::Status Validate() const { return post_.pieces.Validate(vocab_size()); }
@@ -92,7 +92,7 @@ class ComposedTokenizer : public Tokenizer {
 
   AddedVocabulary added_;
   PostProcessor post_;
-  std::vector<std::string> notes_;
+  TokenizerRemarks remarks_;
 };
 
 }  // namespace encoderd

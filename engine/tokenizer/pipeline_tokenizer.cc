@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<const TokenModel>> BuildModel(
                       std::get<BytePairOptions>(std::move(spec->model)));
   if (!model.ok()) return model.status();
   if (const int missing = (*model)->missing_bytes(); missing > 0) {
-    spec->notes.push_back(
+    spec->remarks.notes.push_back(
         absl::StrCat("the vocabulary has no entry for ", missing,
                      " of 256 bytes; in text they become unknown tokens or are "
                      "dropped, as in the reference"));
@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> PipelineTokenizer::Create(
   auto tokenizer = absl::WrapUnique(new PipelineTokenizer(
       std::move(normalizer), PreTokenizer(std::move(spec.pre_tokenizer)),
       *std::move(model), *std::move(added), std::move(spec.post_processor),
-      std::move(spec.notes)));
+      std::move(spec.remarks)));
   absl::Status status = tokenizer->Validate();
   if (!status.ok()) return status;
   return tokenizer;

@@ -35,8 +35,9 @@ class PipelineTokenizer : public ComposedTokenizer {
   PipelineTokenizer(Normalizer normalizer, PreTokenizer pre_tokenizer,
                     std::unique_ptr<const TokenModel> model,
                     AddedVocabulary added, PostProcessor post,
-                    std::vector<std::string> notes)
-      : ComposedTokenizer(std::move(added), std::move(post), std::move(notes)),
+                    TokenizerRemarks remarks)
+      : ComposedTokenizer(std::move(added), std::move(post),
+                          std::move(remarks)),
         normalizer_(std::move(normalizer)),
         pre_tokenizer_(std::move(pre_tokenizer)),
         model_(std::move(model)) {}

@@ -90,6 +90,15 @@ int32_t Template::num_special_tokens(bool pair) const {
       }));
 }
 
+int32_t Template::max_special_id() const {
+  int32_t max = -1;
+  for (const auto* pieces : {&single_, &pair_}) {
+    for (const TemplatePiece& piece : *pieces)
+      if (piece.kind == TemplatePiece::kSpecial) max = std::max(max, piece.id);
+  }
+  return max;
+}
+
 void Template::Apply(const TextTokens& first, const TextTokens* second,
                      bool offsets, Encoding* out) const {
   out->Clear();

@@ -59,6 +59,21 @@ class TokenizerScratch {
 };
 using TokenizerScratchPtr = std::unique_ptr<TokenizerScratch>;
 
+// Sentences for the log.
+struct TokenizerRemarks {
+  std::vector<std::string> notes;     // what is ignored or replaced, and why
+  std::vector<std::string> warnings;  // ids may differ from those of others
+};
+
+struct TokenizerOptions {
+  // Texts are lowercased first, each character by itself, whatever the files
+  // say (sentence-transformers' do_lower_case).
+  bool lowercase = false;
+  // Rows of the model's token table; 0: any. An added token beyond them is not
+  // looked for in texts, with a note.
+  int32_t token_rows = 0;
+};
+
 class Tokenizer {
  public:
   struct EncodeOptions {
@@ -66,13 +81,12 @@ class Tokenizer {
   };
 
   // From tokenizer.json or, without one, vocab.txt or vocab.json and
-  // merges.txt, with tokenizer_config.json. Components that are not supported
-  // are refused by name (UNIMPLEMENTED); a bad file is DATA_LOSS. Leftover
-  // `truncation` and `padding` blocks are ignored and mentioned in notes().
-  // lowercase: texts are lowercased first, each character by itself, whatever
-  // the files say (sentence-transformers' do_lower_case).
+  // merges.txt, with tokenizer_config.json, which beats tokenizer.json where
+  // transformers has it so. Components that are not supported are refused by
+  // name (UNIMPLEMENTED); a bad file is DATA_LOSS. Leftover `truncation` and
+  // `padding` blocks are ignored and mentioned in remarks().
   static absl::StatusOr<std::unique_ptr<const Tokenizer>> Load(
-      const std::string& folder, bool lowercase = false);
+      const std::string& folder, const TokenizerOptions& options = {});
 
   virtual ~Tokenizer() = default;
 
@@ -105,7 +119,7 @@ class Tokenizer {
   virtual bool is_special(int32_t id) const = 0;
   virtual int32_t num_special_tokens(bool pair) const = 0;
   virtual const std::string& algorithm() const = 0;  // "WordPiece", ...
-  virtual const std::vector<std::string>& notes() const = 0;  // for the log
+  virtual const TokenizerRemarks& remarks() const = 0;
 };
 
 }  // namespace encoderd

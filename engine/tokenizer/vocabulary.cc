@@ -12,7 +12,7 @@ VocabularyIndex IndexVocabulary(const std::vector<std::string>& vocabulary) {
   VocabularyIndex index;
   ReserveAll(vocabulary.size(), &index);
   for (size_t id = 0; id < vocabulary.size(); ++id) {
-    index.emplace(vocabulary[id], static_cast<int32_t>(id));
+    index.insert_or_assign(vocabulary[id], static_cast<int32_t>(id));
   }
   return index;
 }
@@ -26,7 +26,7 @@ absl::Status CheckVocabulary(const std::vector<std::string>& vocabulary,
                      " entries; at most ", limits.max_entries));
   }
   VocabularyIndex index;
-  ReserveAll(vocabulary.size(), &index);
+  if (limits.unique) ReserveAll(vocabulary.size(), &index);
   for (size_t id = 0; id < vocabulary.size(); ++id) {
     const auto bytes = static_cast<int64_t>(vocabulary[id].size());
     if (bytes == 0 || bytes > limits.max_entry_bytes) {
@@ -38,6 +38,7 @@ absl::Status CheckVocabulary(const std::vector<std::string>& vocabulary,
       return absl::DataLossError(
           absl::StrCat("vocabulary entry ", id, " is not UTF-8"));
     }
+    if (!limits.unique) continue;
     const auto [known, is_new] =
         index.try_emplace(vocabulary[id], static_cast<int32_t>(id));
     if (!is_new) {

@@ -18,10 +18,11 @@ namespace encoderd {
 struct VocabularyLimits {
   int64_t max_entries = 0;
   int64_t max_entry_bytes = 0;
+  bool unique = true;  // no entry may have two ids
 };
 
-// DATA_LOSS: no entry or too many, one that is empty, too long, not UTF-8 or
-// there twice. `vocabulary` [id].
+// DATA_LOSS: no entry or too many, one that is empty, too long, not UTF-8 or,
+// with `unique`, there twice. `vocabulary` [id].
 absl::Status CheckVocabulary(const std::vector<std::string>& vocabulary,
                              const VocabularyLimits& limits);
 
@@ -43,7 +44,8 @@ void ReserveAll(size_t count, Table* table) {
   }
 }
 
-// Entry -> id. The vocabulary must outlive it.
+// Entry -> id, of an entry with two ids the last, as the reference has it. The
+// vocabulary must outlive it.
 using VocabularyIndex = absl::flat_hash_map<absl::string_view, int32_t>;
 VocabularyIndex IndexVocabulary(const std::vector<std::string>& vocabulary);
 

@@ -58,13 +58,13 @@ class FakeTokenizer final : public Tokenizer {
   bool is_special(int32_t id) const override { return id < kFirstByte; }
   int32_t num_special_tokens(bool pair) const override;
   const std::string& algorithm() const override { return algorithm_; }
-  const std::vector<std::string>& notes() const override { return notes_; }
+  const TokenizerRemarks& remarks() const override { return remarks_; }
 
  private:
   void PassGate(int64_t bytes) const;
 
   const std::string algorithm_ = "Bytes";
-  const std::vector<std::string> notes_{};
+  const TokenizerRemarks remarks_{};
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::atomic<bool> gate_closed_{false};

@@ -118,27 +118,27 @@ absl::Status ReadGpt2(const JsonFields& config, TokenizerSpec* out) {
 
 // Without a class in the configuration, the vocabulary tells: RoBERTa's has
 // <s>, GPT-2's only <|endoftext|>.
-absl::StatusOr<bool> IsGpt2(const JsonFields& config,
-                            const std::vector<std::string>& vocabulary) {
-  const absl::StatusOr<std::string> name = config.String("tokenizer_class", "");
-  if (!name.ok()) return name.status();
+bool IsGpt2(const std::string& name,
+            const std::vector<std::string>& vocabulary) {
   const auto among = [](const auto& list, absl::string_view value) {
     return std::find(std::begin(list), std::end(list), value) != std::end(list);
   };
-  if (!name->empty()) return among(kGpt2Classes, *name);
+  if (!name.empty()) return among(kGpt2Classes, name);
   return among(vocabulary, kGpt2End) && !among(vocabulary, "<s>");
 }
 
-absl::Status ReadConfig(const JsonFields& config, TokenizerSpec* out) {
-  const absl::StatusOr<bool> gpt2 = IsGpt2(config, out->vocabulary);
-  if (!gpt2.ok()) return gpt2.status();
+absl::Status ReadConfig(const std::string& folder, const JsonFields& config,
+                        TokenizerSpec* out) {
+  const absl::StatusOr<tokenizer_config::ClassName> read =
+      tokenizer_config::ReadClass(folder, config);
+  if (!read.ok()) return read.status();
   const absl::StatusOr<bool> prefix = config.Bool("add_prefix_space", false);
   if (!prefix.ok()) return prefix.status();
   out->pre_tokenizer = {ByteLevelSplit{*prefix, true}};
   out->post_processor.add_prefix_space = *prefix;
-  if (*gpt2) return ReadGpt2(config, out);
+  if (IsGpt2(read->name, out->vocabulary)) return ReadGpt2(config, out);
   absl::Status status = tokenizer_config::CheckClass(
-      config, kClasses, "RobertaTokenizer, GPT2Tokenizer");
+      *read, kClasses, "RobertaTokenizer, GPT2Tokenizer");
   if (!status.ok()) return status;
   return ReadRoberta(config, out);
 }
@@ -159,7 +159,7 @@ absl::StatusOr<TokenizerSpec> ReadVocabularyAndMerges(
   const absl::StatusOr<Json> config = tokenizer_config::Read(folder);
   if (!config.ok()) return config.status();
   const JsonFields fields(*config, tokenizer_config::kFile);
-  status = ReadConfig(fields, &spec);
+  status = ReadConfig(folder, fields, &spec);
   if (status.ok()) {
     status = tokenizer_config::CheckAddedTokens(folder, fields,
                                                 spec.added_tokens, kVocabFile);

@@ -13,18 +13,33 @@ absl::StatusOr<Json> Read(const std::string& folder) {
   return ReadJsonObject(folder, kFile);
 }
 
-absl::Status CheckClass(const JsonFields& config,
+absl::StatusOr<ClassName> ReadClass(const std::string& folder,
+                                    const JsonFields& config) {
+  constexpr char kKey[] = "tokenizer_class";
+  constexpr char kModelFile[] = "config.json";
+  ClassName out;
+  absl::StatusOr<std::string> name = config.String(kKey, "");
+  if (name.ok() && name->empty() && FileExists(folder, kModelFile)) {
+    const absl::StatusOr<Json> json = ReadJsonObject(folder, kModelFile);
+    if (!json.ok()) return json.status();
+    out.file = kModelFile;
+    name = JsonFields(*json, kModelFile).String(kKey, "");
+  }
+  if (!name.ok()) return name.status();
+  out.name = *std::move(name);
+  return out;
+}
+
+absl::Status CheckClass(const ClassName& read,
                         absl::Span<const absl::string_view> classes,
                         absl::string_view family) {
-  if (config.Find("tokenizer_class") == nullptr) return absl::OkStatus();
-  const absl::StatusOr<std::string> name = config.String("tokenizer_class");
-  if (!name.ok()) return name.status();
-  if (std::find(classes.begin(), classes.end(), *name) == classes.end()) {
-    return absl::UnimplementedError(absl::StrCat(
-        kFile, ": tokenizer_class ", Quote(*name),
-        " is not supported without tokenizer.json; supported: ", family));
+  if (read.name.empty() ||
+      std::find(classes.begin(), classes.end(), read.name) != classes.end()) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      read.file, ": tokenizer_class ", Quote(read.name),
+      " is not supported without tokenizer.json; supported: ", family));
 }
 
 absl::StatusOr<AddedToken> SpecialToken(const JsonFields& config,
@@ -66,6 +81,13 @@ absl::Status CheckAddedTokens(const std::string& folder,
                      " is not supported; save the tokenizer as "
                      "tokenizer.json"));
   }
+  return CheckDecoder(config, known, vocabulary_file,
+                      "; save the tokenizer as tokenizer.json");
+}
+
+absl::Status CheckDecoder(const JsonFields& config,
+                          const std::vector<AddedToken>& known,
+                          absl::string_view file, absl::string_view remedy) {
   const Json* added = config.Find("added_tokens_decoder");
   if (added == nullptr) return absl::OkStatus();
   if (!added->is_object()) {
@@ -80,10 +102,9 @@ absl::Status CheckAddedTokens(const std::string& folder,
                  *content == token.content;
         });
     if (!is_known) {
-      return absl::UnimplementedError(absl::StrCat(
-          kFile, ": added_tokens_decoder[", Quote(entry.key()), "] next to ",
-          vocabulary_file,
-          " is not supported; save the tokenizer as tokenizer.json"));
+      return absl::UnimplementedError(
+          absl::StrCat(kFile, ": added_tokens_decoder[", Quote(entry.key()),
+                       "] next to ", file, " is not supported", remedy));
     }
   }
   return absl::OkStatus();

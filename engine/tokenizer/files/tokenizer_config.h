@@ -1,5 +1,5 @@
-// tokenizer_config.json: its settings for a vocabulary without tokenizer.json.
-// For the readers of such vocabularies only.
+// tokenizer_config.json: the settings for a vocabulary without tokenizer.json,
+// and what they change in one. For the readers of this folder only.
 #ifndef ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_CONFIG_H_
 #define ENCODERD_ENGINE_TOKENIZER_FILES_TOKENIZER_CONFIG_H_
 
@@ -20,8 +20,17 @@ inline constexpr char kFile[] = "tokenizer_config.json";
 // The file's object; an empty one where there is no file.
 absl::StatusOr<Json> Read(const std::string& folder);
 
-// UNIMPLEMENTED unless "tokenizer_class" is one of `classes` or unset.
-absl::Status CheckClass(const JsonFields& config,
+// "tokenizer_class", and the file that names it: this one or, if it does not,
+// config.json, as in transformers. An empty name where neither does.
+struct ClassName {
+  std::string file = kFile;
+  std::string name;
+};
+absl::StatusOr<ClassName> ReadClass(const std::string& folder,
+                                    const JsonFields& config);
+
+// UNIMPLEMENTED unless the class is one of `classes` or not named.
+absl::Status CheckClass(const ClassName& read,
                         absl::Span<const absl::string_view> classes,
                         absl::string_view family);
 
@@ -30,6 +39,12 @@ absl::Status CheckClass(const JsonFields& config,
 absl::StatusOr<AddedToken> SpecialToken(const JsonFields& config,
                                         const std::string& key,
                                         const std::string& fallback);
+
+// UNIMPLEMENTED when "added_tokens_decoder" has a token that is not in `known`,
+// those of `file`: it would change ids silently. `remedy` ends the error.
+absl::Status CheckDecoder(const JsonFields& config,
+                          const std::vector<AddedToken>& known,
+                          absl::string_view file, absl::string_view remedy);
 
 // UNIMPLEMENTED when "added_tokens_decoder" or a file added_tokens.json next to
 // `vocabulary_file` adds a token that is not in `known`: it would change ids

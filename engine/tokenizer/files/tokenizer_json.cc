@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/io/json.h"
+#include "engine/tokenizer/files/json_overrides.h"
 #include "engine/tokenizer/files/json_parts.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
 #include "engine/tokenizer/wordpiece/bert_tokenizer.h"
@@ -46,14 +47,18 @@ absl::Status ReadAddedTokens(const Json* json, TokenizerSpec* out) {
       if (is_new) ++next;
       expected = known->second;
     }
-    if (*id != expected) {
+    // An entry that the vocabulary has twice may go by either id.
+    const bool is_same_entry =
+        *id < static_cast<int64_t>(out->vocabulary.size()) &&
+        out->vocabulary[*id] == *content;
+    if (*id != expected && !is_same_entry) {
       return Bad(absl::StrCat(where, ".id = ", *id),
                  absl::StrCat(expected,
                               ", the token's own entry or the next free id"));
     }
     AddedToken token;
     token.content = *std::move(content);
-    token.id = static_cast<int32_t>(*id);
+    token.id = static_cast<int32_t>(expected);
     absl::Status status = ReadBool(fields, "single_word", &token.single_word);
     if (status.ok()) status = ReadBool(fields, "lstrip", &token.lstrip);
     if (status.ok()) status = ReadBool(fields, "rstrip", &token.rstrip);
@@ -120,10 +125,12 @@ absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder) {
   spec.post_processor = *std::move(post_processor);
   for (const char* key : {"truncation", "padding"}) {
     if (fields.Find(key) != nullptr) {
-      spec.notes.push_back(absl::StrCat(
+      spec.remarks.notes.push_back(absl::StrCat(
           kFile, ": \"", key, "\" is left over from training and is ignored"));
     }
   }
+  status = OverrideByConfig(folder, &spec);
+  if (!status.ok()) return status;
   return spec;
 }
 

@@ -61,17 +61,39 @@ void Lowercase(TokenizerSpec* spec) {
     steps.emplace_back(LowercaseStep());
     std::rotate(steps.begin(), steps.end() - 1, steps.end());
   }
-  spec->notes.push_back(
+  spec->remarks.notes.push_back(
       "texts are lowercased: sentence-transformers' do_lower_case is true");
+}
+
+// Of an added token without a row there is nothing to compute. Ids of the
+// vocabulary itself and of the template stay, to be rejected as files of two
+// models.
+void DropTokensFrom(int32_t rows, TokenizerSpec* spec) {
+  const auto first =
+      std::max<int64_t>(rows, static_cast<int64_t>(spec->vocabulary.size()));
+  if (spec->post_processor.pieces.max_special_id() >= first) return;
+  std::vector<AddedToken>& tokens = spec->added_tokens;
+  const auto is_beyond = [&](const AddedToken& token) {
+    return token.id >= first;
+  };
+  for (const AddedToken& token : tokens) {
+    if (!is_beyond(token)) continue;
+    spec->remarks.notes.push_back(absl::StrCat(
+        "the added token ", Quote(token.content), ", id ", token.id,
+        ", is ignored: the token table has ", rows, " rows"));
+  }
+  tokens.erase(std::remove_if(tokens.begin(), tokens.end(), is_beyond),
+               tokens.end());
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Load(
-    const std::string& folder, bool lowercase) {
+    const std::string& folder, const TokenizerOptions& options) {
   absl::StatusOr<TokenizerSpec> spec = ReadSpec(folder);
   if (!spec.ok()) return spec.status();
-  if (lowercase) Lowercase(&*spec);
+  if (options.lowercase) Lowercase(&*spec);
+  if (options.token_rows > 0) DropTokensFrom(options.token_rows, &*spec);
   return BertTokenizer::Fits(*spec)
              ? BertTokenizer::Create(*std::move(spec))
              : PipelineTokenizer::Create(*std::move(spec));

@@ -17,6 +17,7 @@
 #include "engine/tokenizer/normalizer.h"
 #include "engine/tokenizer/post_processor.h"
 #include "engine/tokenizer/pre_tokenizer.h"
+#include "engine/tokenizer/tokenizer.h"
 #include "engine/tokenizer/unigram/unigram.h"
 #include "engine/tokenizer/wordpiece/word_piece.h"
 
@@ -35,7 +36,7 @@ struct TokenizerSpec {
   PostProcessor post_processor;
   // Ids are those of `vocabulary`, or follow its last one without a gap.
   std::vector<AddedToken> added_tokens;
-  std::vector<std::string> notes;
+  TokenizerRemarks remarks;
 };
 
 // tokenizer.json. NOT_FOUND without the file.

@@ -21,9 +21,13 @@ constexpr absl::string_view kClasses[] = {
     "DistilBertTokenizerFast", "ElectraTokenizer",   "ElectraTokenizerFast",
     "PreTrainedTokenizerFast", "PreTrainedTokenizer"};
 
-absl::Status CheckSupported(const JsonFields& config) {
+absl::Status CheckSupported(const std::string& folder,
+                            const JsonFields& config) {
+  const absl::StatusOr<tokenizer_config::ClassName> read =
+      tokenizer_config::ReadClass(folder, config);
+  if (!read.ok()) return read.status();
   absl::Status status =
-      tokenizer_config::CheckClass(config, kClasses, "BertTokenizer");
+      tokenizer_config::CheckClass(*read, kClasses, "BertTokenizer");
   if (!status.ok()) return status;
   const absl::StatusOr<bool> basic = config.Bool("do_basic_tokenize", true);
   if (!basic.ok()) return basic.status();
@@ -67,8 +71,9 @@ absl::Status ReadLines(const std::string& folder, TokenizerSpec* out) {
   return absl::OkStatus();
 }
 
-absl::Status ReadConfig(const JsonFields& config, TokenizerSpec* out) {
-  absl::Status status = CheckSupported(config);
+absl::Status ReadConfig(const std::string& folder, const JsonFields& config,
+                        TokenizerSpec* out) {
+  absl::Status status = CheckSupported(folder, config);
   if (!status.ok()) return status;
   const absl::StatusOr<bool> lower = config.Bool("do_lower_case", true);
   if (!lower.ok()) return lower.status();
@@ -117,7 +122,7 @@ absl::StatusOr<TokenizerSpec> ReadVocabulary(const std::string& folder) {
   const absl::StatusOr<Json> config = tokenizer_config::Read(folder);
   if (!config.ok()) return config.status();
   const JsonFields fields(*config, tokenizer_config::kFile);
-  status = ReadConfig(fields, &spec);
+  status = ReadConfig(folder, fields, &spec);
   if (status.ok()) {
     status = tokenizer_config::CheckAddedTokens(folder, fields,
                                                 spec.added_tokens, kVocabFile);

@@ -8,8 +8,16 @@ namespace encoderd {
 ByteTrie::ByteTrie(const std::vector<std::string>& entries) {
   std::vector<int32_t> sorted(entries.size());
   std::iota(sorted.begin(), sorted.end(), 0);
-  std::sort(sorted.begin(), sorted.end(),
-            [&](int32_t a, int32_t b) { return entries[a] < entries[b]; });
+  // Of equal entries the last one comes first, and alone stays.
+  std::sort(sorted.begin(), sorted.end(), [&](int32_t a, int32_t b) {
+    const int order = entries[a].compare(entries[b]);
+    return order < 0 || (order == 0 && a > b);
+  });
+  sorted.erase(std::unique(sorted.begin(), sorted.end(),
+                           [&](int32_t a, int32_t b) {
+                             return entries[a] == entries[b];
+                           }),
+               sorted.end());
   // Entries sorted[first, last) share their first `depth` bytes and lead to
   // `state`.
   struct Node {

@@ -15,7 +15,7 @@ namespace encoderd {
 class ByteTrie {
  public:
   ByteTrie() = default;
-  // `entries` [id]: not empty, all different.
+  // `entries` [id]: not empty. Of equal ones the last id counts.
   explicit ByteTrie(const std::vector<std::string>& entries);
 
   // Calls visit(id, bytes) for each entry that [begin, end) begins with, the

@@ -35,9 +35,10 @@ class Unigram : public TokenModel {
   static constexpr int64_t kMaxEntries = 4 << 20;
   static constexpr int64_t kMaxEntryBytes = 1024;
 
-  // `vocabulary` [id]. DATA_LOSS: empty, too large, an empty or too long entry,
-  // one that occurs twice or is not UTF-8, not a finite score for each, unk_id
-  // out of range.
+  // `vocabulary` [id]; of an entry that occurs twice, as in older files of
+  // camembert, the last id and score count. DATA_LOSS: empty, too large, an
+  // entry that is empty, too long or not UTF-8, not a finite score for each,
+  // unk_id out of range.
   static absl::StatusOr<std::unique_ptr<const Unigram>> Build(
       std::vector<std::string> vocabulary, UnigramOptions options);
 

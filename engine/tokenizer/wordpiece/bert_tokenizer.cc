@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> BertTokenizer::Create(
   if (!added.ok()) return added.status();
   auto tokenizer = absl::WrapUnique(new BertTokenizer(
       TextEncoder(options, *std::move(word_piece)), *std::move(added),
-      std::move(spec.post_processor), std::move(spec.notes)));
+      std::move(spec.post_processor), std::move(spec.remarks)));
   absl::Status status = tokenizer->Validate();
   if (!status.ok()) return status;
   return tokenizer;

@@ -34,8 +34,9 @@ class BertTokenizer : public ComposedTokenizer {
   class OwnScratch;
 
   BertTokenizer(TextEncoder encoder, AddedVocabulary added, PostProcessor post,
-                std::vector<std::string> notes)
-      : ComposedTokenizer(std::move(added), std::move(post), std::move(notes)),
+                TokenizerRemarks remarks)
+      : ComposedTokenizer(std::move(added), std::move(post),
+                          std::move(remarks)),
         encoder_(std::move(encoder)) {}
 
   void EncodeText(absl::string_view text, bool offsets, Scratch* scratch,

@@ -130,10 +130,10 @@ TEST(PipelineTokenizerTest, SaysWhichBytesHaveNoEntry) {
   TokenizerSpec spec = BytesSpec();
   spec.vocabulary[Byte('x')] = "other";
   const auto tokenizer = Make(spec);
-  ASSERT_EQ(tokenizer->notes().size(), 1u);
-  EXPECT_NE(tokenizer->notes()[0].find("no entry for 1 of 256 bytes"),
+  ASSERT_EQ(tokenizer->remarks().notes.size(), 1u);
+  EXPECT_NE(tokenizer->remarks().notes[0].find("no entry for 1 of 256 bytes"),
             std::string::npos);
-  EXPECT_TRUE(Make(BytesSpec())->notes().empty());
+  EXPECT_TRUE(Make(BytesSpec())->remarks().notes.empty());
 }
 
 }  // namespace

@@ -81,8 +81,9 @@ TEST(TokenizerLoadTest, ReadsTokenizerJson) {
   EXPECT_EQ((*tokenizer)->num_special_tokens(false), 3);
   EXPECT_EQ((*tokenizer)->num_special_tokens(true), 2);
   EXPECT_EQ((*tokenizer)->algorithm(), "WordPiece");
-  ASSERT_EQ((*tokenizer)->notes().size(), 1u);
-  EXPECT_NE((*tokenizer)->notes()[0].find("truncation"), std::string::npos);
+  ASSERT_EQ((*tokenizer)->remarks().notes.size(), 1u);
+  EXPECT_NE((*tokenizer)->remarks().notes[0].find("truncation"),
+            std::string::npos);
 }
 
 TEST(TokenizerLoadTest, KnowsWhichTokensStandForNoText) {
@@ -220,19 +221,19 @@ TEST(TokenizerLoadTest, LowercasesTextsIfToldTo) {
     Json json = GoodJson();
     json["normalizer"] = normalizer;
     folder.Write("tokenizer.json", json.dump());
-    auto tokenizer = Tokenizer::Load(folder.path(), /*lowercase=*/true);
+    auto tokenizer = Tokenizer::Load(folder.path(), {.lowercase = true});
     EXPECT_THAT(tokenizer, IsOk());
     return *std::move(tokenizer);
   };
   Json bert = GoodJson()["normalizer"];
   const auto uncased = load(bert);
   EXPECT_THAT(Ids(*uncased, "A \u00c1 AB"), ElementsAre(1, 3, 3, 3, 4, 2, 2));
-  EXPECT_EQ(uncased->notes().size(), 1u);  // of its truncation
+  EXPECT_EQ(uncased->remarks().notes.size(), 1u);  // of its truncation
   bert["lowercase"] = false;
   const auto cased = load(bert);
   // It keeps accents.
   EXPECT_THAT(Ids(*cased, "A \u00c1 AB"), ElementsAre(1, 3, 0, 3, 4, 2, 2));
-  EXPECT_THAT(cased->notes(),
+  EXPECT_THAT(cased->remarks().notes,
               testing::Contains(testing::HasSubstr("do_lower_case")));
   EXPECT_THAT(Ids(*load(nullptr), "A \u00c1 AB"),
               ElementsAre(1, 3, 0, 3, 4, 2, 2));

@@ -109,8 +109,6 @@ TEST(UnigramTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(Build(made), IsError(kLoss, "unk_id is -1"));
   made = Make({{"a", std::numeric_limits<double>::infinity()}});
   EXPECT_THAT(Build(made), IsError(kLoss, "entry 1 is not finite"));
-  EXPECT_THAT(Build(Make({{"a", 0}, {"a", 0}})),
-              IsError(kLoss, "\"a\" has two ids, 1 and 2"));
   EXPECT_THAT(Build(Make({{"", 0}})), IsError(kLoss, "entry 1 has 0 bytes"));
   made = Make({{"a", 0}});
   made.options.scores.pop_back();

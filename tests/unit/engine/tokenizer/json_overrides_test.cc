@@ -1,0 +1,182 @@
+// tokenizer_config.json next to tokenizer.json: which of the two holds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/tokenizer/tokenizer.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+#include "tests/unit/engine/tokenizer/small_tokenizer.h"
+
+namespace encoderd {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr auto kUnsupported = absl::StatusCode::kUnimplemented;
+constexpr char kConfig[] = "tokenizer_config.json";
+
+// [UNK] 0, A 1, a 2, \u00c1 3, \u4e2d\u4e2d 4, \u4e2d 5.
+class BertOverridesTest : public testing::Test {
+ protected:
+  std::unique_ptr<const Tokenizer> Load(const char* normalizer,
+                                        const char* config) {
+    Json json = Json::parse(R"({"added_tokens": [],
+        "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": null,
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "vocab":
+            {"[UNK]": 0, "A": 1, "a": 2, "\u00c1": 3, "\u4e2d\u4e2d": 4,
+             "\u4e2d": 5, "\u00e1": 6}}})");
+    json["normalizer"] = Json::parse(R"({"type": "BertNormalizer",
+        "clean_text": true, "handle_chinese_chars": true,
+        "strip_accents": null, "lowercase": true})");
+    json["normalizer"].merge_patch(Json::parse(normalizer));
+    folder_.Write("tokenizer.json", json.dump());
+    folder_.Write(kConfig, config);
+    auto tokenizer = Tokenizer::Load(folder_.path());
+    EXPECT_THAT(tokenizer, IsOk());
+    return *std::move(tokenizer);
+  }
+
+  static constexpr char kText[] = "A \u00c1 \u4e2d\u4e2d";
+  const TempFolder folder_;
+};
+
+TEST_F(BertOverridesTest, LeavesAFileAloneThatSaysTheSame) {
+  for (const char* config :
+       {"{}", R"({"do_lower_case": true, "strip_accents": null,
+                  "tokenize_chinese_chars": true,
+                  "tokenizer_class": "BertTokenizer"})"}) {
+    const auto tokenizer = Load("{}", config);
+    EXPECT_THAT(Ids(*tokenizer, kText), ElementsAre(2, 2, 5, 5));
+    EXPECT_THAT(tokenizer->remarks().notes, IsEmpty());
+    EXPECT_THAT(tokenizer->remarks().warnings, IsEmpty());
+  }
+}
+
+TEST_F(BertOverridesTest, TakesTheConfigsSettings) {
+  const auto cased = Load("{}", R"({"do_lower_case": false})");
+  EXPECT_THAT(Ids(*cased, kText), ElementsAre(1, 3, 5, 5));
+  EXPECT_THAT(cased->remarks().notes,
+              ElementsAre("tokenizer_config.json: do_lower_case false replaces "
+                          "tokenizer.json's lowercase true, as in transformers",
+                          HasSubstr("strip_accents false replaces")));
+  EXPECT_THAT(Ids(*Load("{}", R"({"do_lower_case": true,
+                                  "strip_accents": false})"),
+                  kText),
+              ElementsAre(2, 6, 5, 5));
+  EXPECT_THAT(Ids(*Load("{}", R"({"tokenize_chinese_chars": false})"), kText),
+              ElementsAre(2, 2, 4));
+  // Unset, accents go with the case.
+  EXPECT_THAT(
+      Ids(*Load(R"({"strip_accents": false})", R"({"do_lower_case": true})"),
+          kText),
+      ElementsAre(2, 2, 5, 5));
+}
+
+TEST_F(BertOverridesTest, AsksTheClass) {
+  constexpr char kCased[] = R"({"do_lower_case": false, "tokenizer_class": ")";
+  for (const char* name : {"BertTokenizerFast", "DistilBertTokenizer",
+                           "ElectraTokenizerFast", "MPNetTokenizer"}) {
+    const std::string config = std::string(kCased) + name + "\"}";
+    EXPECT_THAT(Ids(*Load("{}", config.c_str()), kText),
+                ElementsAre(1, 3, 5, 5));
+  }
+  for (const char* name : {"PreTrainedTokenizerFast", "TokenizersBackend"}) {
+    const std::string config = std::string(kCased) + name + "\"}";
+    EXPECT_THAT(Ids(*Load("{}", config.c_str()), kText),
+                ElementsAre(2, 2, 5, 5));
+  }
+  // config.json names it where this file does not.
+  folder_.Write("config.json", R"({"tokenizer_class": "TokenizersBackend"})");
+  EXPECT_THAT(Ids(*Load("{}", R"({"do_lower_case": false})"), kText),
+              ElementsAre(2, 2, 5, 5));
+}
+
+// transformers would lowercase: nobody says so, and the file says no.
+TEST_F(BertOverridesTest, KeepsTheFileWhereTheConfigIsSilentAndWarns) {
+  const auto tokenizer =
+      Load(R"({"lowercase": false})", R"({"model_max_length": 512})");
+  EXPECT_THAT(Ids(*tokenizer, kText), ElementsAre(1, 3, 5, 5));
+  EXPECT_THAT(tokenizer->remarks().notes, IsEmpty());
+  EXPECT_THAT(tokenizer->remarks().warnings,
+              ElementsAre("tokenizer.json's lowercase false holds; "
+                          "transformers would take true, because "
+                          "tokenizer_config.json does not set do_lower_case",
+                          HasSubstr("strip_accents false holds")));
+}
+
+TEST_F(BertOverridesTest, NotesTheSideThatIsCut) {
+  EXPECT_THAT(Load("{}", R"({"truncation_side": "left"})")->remarks().notes,
+              ElementsAre(HasSubstr("TRUNCATE_START")));
+  EXPECT_THAT(Load("{}", R"({"truncation_side": "right"})")->remarks().notes,
+              IsEmpty());
+}
+
+TEST_F(BertOverridesTest, RefusesWhatWouldChangeIds) {
+  Load("{}", "{}");
+  folder_.Write(kConfig, R"({"split_special_tokens": true})");
+  EXPECT_THAT(Tokenizer::Load(folder_.path()),
+              IsError(kUnsupported, "split_special_tokens true"));
+  folder_.Write(kConfig,
+                R"({"added_tokens_decoder": {"1": {"content": "A"}}})");
+  EXPECT_THAT(Tokenizer::Load(folder_.path()),
+              IsError(kUnsupported,
+                      "tokenizer_config.json: added_tokens_decoder['1'] next "
+                      "to tokenizer.json is not supported; save the tokenizer "
+                      "again"));
+  folder_.Write(kConfig, R"({"do_lower_case": 1})");
+  EXPECT_THAT(Tokenizer::Load(folder_.path()),
+              IsError(absl::StatusCode::kDataLoss, "do_lower_case is 1"));
+  folder_.Write(kConfig, "[");
+  EXPECT_THAT(Tokenizer::Load(folder_.path()),
+              IsError(absl::StatusCode::kDataLoss, kConfig));
+}
+
+TEST(ByteLevelOverridesTest, TakesThePrefixSpaceOfRobertaAndGpt2) {
+  const TempFolder folder;
+  // "a" 0, " a" 1 (byte-level: \u0120 for the space).
+  folder.Write("tokenizer.json", R"({"added_tokens": [], "normalizer": null,
+      "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false,
+                        "trim_offsets": true},
+      "post_processor": null, "model": {"type": "BPE", "unk_token": null,
+        "vocab": {"a": 0, "\u0120a": 1, "\u0120": 2},
+        "merges": ["\u0120 a"]}})");
+  const auto ids = [&folder](const char* config) {
+    folder.Write(kConfig, config);
+    const auto tokenizer = Tokenizer::Load(folder.path());
+    EXPECT_THAT(tokenizer, IsOk());
+    return Ids(**tokenizer, "a a");
+  };
+  EXPECT_THAT(ids("{}"), ElementsAre(0, 1));
+  EXPECT_THAT(ids(R"({"add_prefix_space": true})"), ElementsAre(1, 1));
+  for (const char* name : {"RobertaTokenizerFast", "GPT2Tokenizer"}) {
+    const Json config = {{"add_prefix_space", true}, {"tokenizer_class", name}};
+    EXPECT_THAT(ids(config.dump().c_str()), ElementsAre(1, 1));
+  }
+  EXPECT_THAT(ids(R"({"add_prefix_space": true,
+                      "tokenizer_class": "PreTrainedTokenizerFast"})"),
+              ElementsAre(0, 1));
+}
+
+// Without tokenizer.json, config.json may name the class, too.
+TEST(VocabularyClassTest, IsReadFromConfigJson) {
+  const TempFolder folder;
+  folder.Write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\n");
+  folder.Write("config.json",
+               R"({"tokenizer_class": "BertJapaneseTokenizer"})");
+  EXPECT_THAT(Tokenizer::Load(folder.path()),
+              IsError(kUnsupported,
+                      "config.json: tokenizer_class 'BertJapaneseTokenizer' is "
+                      "not supported without tokenizer.json"));
+  folder.Write(kConfig, R"({"tokenizer_class": "BertTokenizer"})");
+  EXPECT_THAT(Tokenizer::Load(folder.path()), IsOk());
+}
+
+}  // namespace
+}  // namespace encoderd

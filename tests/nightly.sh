@@ -14,7 +14,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 checks=(gpu_script_kills gpu_script_host bundle architectures clang arm64 fuzz
-  asan tsan coverage simulation rounds bounds soak container wheel deb source restarts rotations prometheus dashboard languages integrations tokenizers
+  asan tsan coverage simulation rounds bounds soak container wheel deb source restarts rotations prometheus dashboard languages integrations tokenizers settings
   envoy ray spark)
 # shellcheck disable=SC2034  # the checks use it
 python=${ENCODERD_TEST_PYTHON:-$PWD/.cache/venv/bin/python}

@@ -40,6 +40,18 @@ absl::Status CheckPlainEncoder(const Settings& settings) {
       return Unsupported(fields, key, "");
     }
   }
+  // transformers reads these under either name, and keeps the later one.
+  for (const char* name : {"num_hidden_layers", "hidden_size",
+                           "num_attention_heads", "max_position_embeddings"}) {
+    const std::string key = settings.key(name);
+    const Json* const one = fields.Find(name);
+    const Json* const other = fields.Find(key);
+    if (one != nullptr && other != nullptr && *one != *other) {
+      return Unsupported(
+          fields, name,
+          absl::StrCat("it contradicts ", key, " ", ShowJson(*other)));
+    }
+  }
   for (const auto& [key, served] : settings.architecture().only.items()) {
     const Json* value = fields.Find(key);
     if (value != nullptr && *value != served) {

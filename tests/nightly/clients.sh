@@ -45,3 +45,19 @@ check_tokenizers() {
   verdict "0 differences" "$(grep -oE '[0-9]+ passed' "$log" | paste -sd ' ')" \
     test "$code" -eq 0
 }
+
+# Settings of model folders changed one by one: vectors as sentence-transformers
+# gives them, or a refusal. The packages (about 5 GB) stay in build/peers.
+check_settings() {
+  local log=$work/settings.log peers=$PWD/build/peers
+  touch "$log"
+  build_programs dev encoderd encoderctl && fetch_model &&
+    { [[ -x $peers/bin/python ]] || python3 -m venv "$peers"; } &&
+    "$peers/bin/pip" install --quiet --disable-pip-version-check \
+      -r tests/bench/requirements.txt > "$log" 2>&1 &&
+    "$peers/bin/python" tests/nightly/settings.py build/dev/bin > "$log" 2>&1
+  local code=$?
+  [[ $code -eq 0 ]] || tail -n 40 "$log" >&2
+  verdict "0 differences" "$(tail -n 1 "$log" | cut -c1-70)" \
+    test "$code" -eq 0
+}

@@ -137,9 +137,8 @@ TEST_F(ArchitectureTest, RefusesAPaddingTokenWithoutARow) {
 }
 
 TEST_F(ArchitectureTest, DistilBertHasNoSegmentsAndAnEpsilonOfItsOwn) {
-  const auto config = Config(
-      "distilbert",
-      {{"layer_norm_eps", 0.5}, {"type_vocab_size", 2}, {"hidden_size", 12}});
+  const auto config =
+      Config("distilbert", {{"layer_norm_eps", 0.5}, {"type_vocab_size", 2}});
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->hidden_size, 64);
   EXPECT_EQ(config->type_vocab_size, 0);

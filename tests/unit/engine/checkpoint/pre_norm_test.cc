@@ -41,6 +41,20 @@ TEST_F(PreNormTest, Gpt2HasNormsFirstACausalMaskAndFourTimesTheWidth) {
   EXPECT_EQ(config->hidden_act, Activation::kGeluTanh);
 }
 
+TEST_F(PreNormTest, RefusesASizeUnderTwoNamesThatDiffer) {
+  EXPECT_THAT(Config("distilbert", {{"hidden_size", 12}}),
+              IsError(kUnimplemented, "it contradicts dim 64"));
+  EXPECT_THAT(Config("gpt2", {{"num_hidden_layers", 99}}),
+              IsError(kUnimplemented,
+                      "num_hidden_layers 99 is not supported; it contradicts "
+                      "n_layer"));
+  const auto config = Config("gpt2", Json::object());
+  ASSERT_THAT(config, IsOk());
+  EXPECT_THAT(
+      Config("gpt2", {{"num_hidden_layers", config->num_hidden_layers}}),
+      IsOk());
+}
+
 TEST_F(PreNormTest, RefusesGpt2sOtherWaysToScaleAttention) {
   for (const char* key :
        {"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"}) {

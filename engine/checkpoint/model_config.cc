@@ -258,6 +258,14 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
   absl::Status status = ReadSentenceModules(folder, &config, &pooling_width);
   if (!status.ok()) return status;
 
+  const std::string adapter =
+      JoinName(config.transformer_folder, "adapter_config.json");
+  if (FileExists(folder, adapter)) {
+    return absl::UnimplementedError(
+        absl::StrCat(adapter,
+                     ": adapters are not supported; merge the adapter into the "
+                     "weights and remove the file"));
+  }
   const std::string name = JoinName(config.transformer_folder, "config.json");
   const absl::StatusOr<Json> json = ReadJsonObject(folder, name);
   if (!json.ok()) return json.status();

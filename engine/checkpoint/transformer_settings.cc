@@ -18,8 +18,8 @@ namespace {
 constexpr JsonLimits kSmall = {.max_bytes = 1 << 20, .max_depth = 16};
 constexpr absl::string_view kModelMaxLength = "model_max_length";
 
-// Arguments of from_pretrained() that fetch files, choose a number format or
-// say how to compute: no value of theirs makes another model.
+// Arguments of from_pretrained() that fetch files, choose a number format, or
+// say how to compute and how to pad: they change no vector of a text alone.
 constexpr absl::string_view kFetching[] = {
     "cache_dir", "local_files_only",  "revision",
     "token",     "trust_remote_code", "use_auth_token"};
@@ -27,11 +27,8 @@ constexpr absl::string_view kOfModel[] = {
     "add_pooling_layer", "attn_implementation", "device_map",     "dtype",
     "low_cpu_mem_usage", "torch_dtype",         "use_safetensors"};
 constexpr absl::string_view kOfTokenizer[] = {"clean_up_tokenization_spaces",
-                                              kModelMaxLength,
-                                              "padding",
-                                              "padding_side",
-                                              "truncation_side",
-                                              "use_fast"};
+                                              kModelMaxLength, "padding",
+                                              "padding_side", "use_fast"};
 constexpr absl::string_view kOfConfig[] = {
     "attn_implementation", "output_attentions", "output_hidden_states",
     "return_dict", "use_cache"};
@@ -72,7 +69,9 @@ absl::Status CheckArguments(const JsonFields& fields,
       const absl::StatusOr<int64_t> length =
           members.Int(key, 1, std::numeric_limits<int32_t>::max());
       if (!length.ok()) return length.status();
-      out->max_seq_length = *length;  // which then has no effect
+      // sentence-transformers 6 lets this one hold, 5 max_seq_length.
+      if (out->max_seq_length == 0 || *length < out->max_seq_length)
+        out->max_seq_length = *length;
     }
   }
   return absl::OkStatus();
@@ -138,7 +137,9 @@ absl::StatusOr<TransformerSettings> Read(const JsonFields& fields) {
   }
   const Arguments kArguments[] = {
       {{"model_kwargs", "model_args"}, kOfModel, kNowhere},
-      {{"processor_kwargs", "tokenizer_args"}, kOfTokenizer, "tokenizer.json"},
+      {{"processor_kwargs", "tokenizer_args"},
+       kOfTokenizer,
+       "tokenizer_config.json"},
       {{"config_kwargs", "config_args"}, kOfConfig, "config.json"},
   };
   absl::Status status = CheckServed(fields);

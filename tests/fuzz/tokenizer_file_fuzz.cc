@@ -1,6 +1,6 @@
-// A tokenizer's files. The first byte says which: 'j' tokenizer.json follows;
-// 'v' vocab.txt, and after a line of three dashes tokenizer_config.json; 'm'
-// vocab.json, merges.txt and tokenizer_config.json, cut likewise.
+// A tokenizer's files, cut at lines of three dashes. The first byte says which:
+// 'j' tokenizer.json, 'v' vocab.txt, 'm' vocab.json and merges.txt; all with
+// tokenizer_config.json at the end.
 // Whatever they say, the answer is a status, or parts that can be used. The
 // table of all code points is left out: it depends on four switches only and
 // takes too long for millions of runs.
@@ -176,7 +176,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   };
   absl::StatusOr<encoderd::TokenizerSpec> spec;
   if (data[0] == 'j') {
-    Put("tokenizer.json", input);
+    put_parts({"tokenizer.json", "tokenizer_config.json"});
     spec = encoderd::ReadTokenizerJson(Folder());
   } else if (data[0] == 'm') {
     put_parts({"vocab.json", "merges.txt", "tokenizer_config.json"});

@@ -1,26 +1,45 @@
 #include "engine/tokenizer/files/json_overrides.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
+#include "engine/tokenizer/files/config_tokens.h"
 #include "engine/tokenizer/files/tokenizer_config.h"
 
 namespace encoderd {
 namespace {
 
-// Classes whose settings beat the file, without "Fast"; so do they where no
-// file names a class.
-constexpr absl::string_view kBert[] = {"", "BertTokenizer",
+// Classes whose settings beat the file, without "Fast"; "" where nothing names
+// one.
+constexpr absl::string_view kBert[] = {"",
+                                       "BertTokenizer",
+                                       "ConvBertTokenizer",
+                                       "DPRContextEncoderTokenizer",
                                        "DistilBertTokenizer",
-                                       "ElectraTokenizer", "MPNetTokenizer"};
-constexpr absl::string_view kByteLevel[] = {"", "RobertaTokenizer",
-                                            "GPT2Tokenizer"};
+                                       "ElectraTokenizer",
+                                       "LayoutLMTokenizer",
+                                       "LxmertTokenizer",
+                                       "MPNetTokenizer",
+                                       "MobileBertTokenizer",
+                                       "RetriBertTokenizer",
+                                       "SqueezeBertTokenizer"};
+constexpr absl::string_view kRoberta[] = {
+    "", "BartTokenizer", "LongformerTokenizer", "RobertaTokenizer"};
+constexpr absl::string_view kGpt2[] = {"GPT2Tokenizer"};
+// The class of a model_type, where no file names a class.
+constexpr std::pair<absl::string_view, absl::string_view> kOfModelTypes[] = {
+    {"albert", "AlbertTokenizer"},       {"bert", "BertTokenizer"},
+    {"camembert", "CamembertTokenizer"}, {"distilbert", "DistilBertTokenizer"},
+    {"electra", "ElectraTokenizer"},     {"gpt2", "GPT2Tokenizer"},
+    {"modernbert", "TokenizersBackend"}, {"mpnet", "MPNetTokenizer"},
+    {"roberta", "RobertaTokenizer"},     {"xlm-roberta", "XLMRobertaTokenizer"},
+};
 
 bool Contains(absl::Span<const absl::string_view> list,
               absl::string_view value) {
@@ -60,8 +79,16 @@ constexpr Setting kAccents = {"strip_accents", "strip_accents"};
 constexpr Setting kChinese = {"tokenize_chinese_chars", "handle_chinese_chars"};
 constexpr Setting kPrefixSpace = {"add_prefix_space", "add_prefix_space"};
 
-absl::Status OverrideBert(const Json& config, const JsonFields& fields,
-                          BertNormalizerOptions* bert,
+void Settle(const JsonFields& fields, const Setting& setting, bool value,
+            bool* held, TokenizerRemarks* remarks) {
+  if (fields.Find(setting.key) != nullptr) {
+    Take(setting, value, held, remarks);
+  } else {
+    WarnOfDefault(setting, value, *held, remarks);
+  }
+}
+
+absl::Status OverrideBert(const JsonFields& fields, BertNormalizerOptions* bert,
                           TokenizerRemarks* remarks) {
   // Where strip_accents is not set, it follows do_lower_case.
   const absl::StatusOr<bool> lower = fields.Bool(kLowercase.key, true);
@@ -70,31 +97,45 @@ absl::Status OverrideBert(const Json& config, const JsonFields& fields,
   if (!strip.ok()) return strip.status();
   const absl::StatusOr<bool> chinese = fields.Bool(kChinese.key, true);
   if (!chinese.ok()) return chinese.status();
-  const auto settle = [&](const Setting& setting, bool is_set, bool value,
-                          bool* held) {
-    if (is_set) {
-      Take(setting, value, held, remarks);
-    } else {
-      WarnOfDefault(setting, value, *held, remarks);
-    }
-  };
-  const bool sets_case = config.contains(kLowercase.key);
-  settle(kLowercase, sets_case, *lower, &bert->lowercase);
-  settle(kAccents, sets_case || config.contains(kAccents.key), *strip,
-         &bert->strip_accents);
-  settle(kChinese, config.contains(kChinese.key), *chinese,
-         &bert->handle_chinese_chars);
+  const bool sets_case = fields.Find(kLowercase.key) != nullptr;
+  Settle(fields, kLowercase, *lower, &bert->lowercase, remarks);
+  if (sets_case || fields.Find(kAccents.key) != nullptr) {
+    Take(kAccents, *strip, &bert->strip_accents, remarks);
+  } else if (*lower == bert->lowercase) {  // else the first warning says it
+    WarnOfDefault(kAccents, *strip, bert->strip_accents, remarks);
+  }
+  Settle(fields, kChinese, *chinese, &bert->handle_chinese_chars, remarks);
   return absl::OkStatus();
 }
 
-absl::Status OverrideByteLevel(const JsonFields& fields, ByteLevelSplit* split,
-                               TokenizerSpec* spec) {
-  if (fields.Find(kPrefixSpace.key) == nullptr) return absl::OkStatus();
-  const absl::StatusOr<bool> prefix = fields.Bool(kPrefixSpace.key);
+absl::Status OverrideByteLevel(const JsonFields& fields, bool is_gpt2,
+                               ByteLevelSplit* split, TokenizerSpec* spec) {
+  const absl::StatusOr<bool> prefix = fields.Bool(kPrefixSpace.key, false);
   if (!prefix.ok()) return prefix.status();
-  Take(kPrefixSpace, *prefix, &split->add_prefix_space, &spec->remarks);
-  spec->post_processor.add_prefix_space = *prefix;
+  Settle(fields, kPrefixSpace, *prefix, &split->add_prefix_space,
+         &spec->remarks);
+  if (!is_gpt2 && fields.Find(kPrefixSpace.key) != nullptr)
+    spec->post_processor.add_prefix_space = *prefix;
   return absl::OkStatus();
+}
+
+// The class, without "Fast"; that of the model_type where no file names one.
+absl::StatusOr<std::string> ReadClassName(const std::string& folder,
+                                          const JsonFields& fields) {
+  constexpr char kModelFile[] = "config.json";
+  const absl::StatusOr<tokenizer_config::ClassName> read =
+      tokenizer_config::ReadClass(folder, fields);
+  if (!read.ok()) return read.status();
+  if (!read->name.empty() || !FileExists(folder, kModelFile))
+    return std::string(absl::StripSuffix(read->name, "Fast"));
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, kModelFile);
+  if (!json.ok()) return json.status();
+  const absl::StatusOr<std::string> type =
+      JsonFields(*json, kModelFile).String("model_type", "");
+  if (!type.ok()) return type.status();
+  for (const auto& [model_type, name] : kOfModelTypes)
+    if (*type == model_type) return std::string(name);
+  return "";
 }
 
 absl::Status NoteTruncation(const JsonFields& fields,
@@ -127,11 +168,8 @@ absl::Status OverrideByConfig(const std::string& folder, TokenizerSpec* spec) {
   const absl::StatusOr<Json> config = tokenizer_config::Read(folder);
   if (!config.ok()) return config.status();
   const JsonFields fields(*config, tokenizer_config::kFile);
-  const absl::StatusOr<tokenizer_config::ClassName> read =
-      tokenizer_config::ReadClass(folder, fields);
-  if (!read.ok()) return read.status();
-  const absl::string_view name = absl::StripSuffix(read->name, "Fast");
-
+  const absl::StatusOr<std::string> name = ReadClassName(folder, fields);
+  if (!name.ok()) return name.status();
   absl::Status status = CheckSpecialTokens(fields);
   if (status.ok()) status = NoteTruncation(fields, &spec->remarks);
   auto& normalizer = spec->normalizer;
@@ -139,18 +177,18 @@ absl::Status OverrideByConfig(const std::string& folder, TokenizerSpec* spec) {
       normalizer.size() == 1
           ? std::get_if<BertNormalizerOptions>(&normalizer.front())
           : nullptr;
-  if (status.ok() && bert != nullptr && Contains(kBert, name)) {
-    status = OverrideBert(*config, fields, bert, &spec->remarks);
+  if (status.ok() && bert != nullptr && Contains(kBert, *name)) {
+    status = OverrideBert(fields, bert, &spec->remarks);
   }
+  const bool is_gpt2 = Contains(kGpt2, *name);
   for (PreTokenizerStep& step : spec->pre_tokenizer) {
     auto* const split = std::get_if<ByteLevelSplit>(&step);
-    if (status.ok() && split != nullptr && Contains(kByteLevel, name))
-      status = OverrideByteLevel(fields, split, spec);
+    if (status.ok() && split != nullptr &&
+        (is_gpt2 || Contains(kRoberta, *name))) {
+      status = OverrideByteLevel(fields, is_gpt2, split, spec);
+    }
   }
-  if (!status.ok()) return status;
-  return tokenizer_config::CheckDecoder(fields, spec->added_tokens,
-                                        "tokenizer.json",
-                                        "; save the tokenizer again");
+  return status.ok() ? AddConfigTokens(folder, fields, spec) : status;
 }
 
 }  // namespace encoderd

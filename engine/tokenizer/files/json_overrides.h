@@ -11,10 +11,11 @@ namespace encoderd {
 
 // As transformers has it, versions 4 and 5: for BERT's kind of tokenizer
 // do_lower_case, strip_accents and tokenize_chinese_chars beat the file's
-// BertNormalizer, for RoBERTa's and GPT-2's add_prefix_space its ByteLevel.
-// Each change is a note. Where transformers would only fall back to a default,
-// the file holds, with a warning. UNIMPLEMENTED for split_special_tokens and
-// for added tokens that the file lacks: both would change ids.
+// BertNormalizer (of MPNet, version 4 leaves out the last), for RoBERTa's and
+// GPT-2's add_prefix_space its ByteLevel. Each change is a note. Where
+// transformers would only fall back to a default, the file holds, with a
+// warning. UNIMPLEMENTED for split_special_tokens, which would change ids.
+// Tokens as in config_tokens.h.
 absl::Status OverrideByConfig(const std::string& folder, TokenizerSpec* spec);
 
 }  // namespace encoderd

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "engine/io/file.h"
+#include "engine/tokenizer/vocabulary.h"
 
 namespace encoderd::tokenizer_config {
 
@@ -42,19 +44,18 @@ absl::Status CheckClass(const ClassName& read,
       " is not supported without tokenizer.json; supported: ", family));
 }
 
-absl::StatusOr<AddedToken> SpecialToken(const JsonFields& config,
-                                        const std::string& key,
-                                        const std::string& fallback) {
+absl::StatusOr<AddedToken> ReadToken(const Json& json, absl::string_view name) {
   AddedToken token;
   token.special = true;
-  const Json* json = config.Find(key);
-  if (json == nullptr || !json->is_object()) {
-    absl::StatusOr<std::string> content = config.String(key, fallback);
-    if (!content.ok()) return content.status();
-    token.content = *std::move(content);
+  if (json.is_string()) {
+    token.content = json.get<std::string>();
     return token;
   }
-  const JsonFields fields(*json, absl::StrCat(kFile, ": ", key));
+  if (!json.is_object()) {
+    return absl::DataLossError(absl::StrCat(
+        name, " is ", ShowJson(json), "; expected a string or an object"));
+  }
+  const JsonFields fields(json, name);
   absl::StatusOr<std::string> content = fields.String("content");
   if (!content.ok()) return content.status();
   token.content = *std::move(content);
@@ -63,11 +64,25 @@ absl::StatusOr<AddedToken> SpecialToken(const JsonFields& config,
       {"lstrip", &token.lstrip},
       {"rstrip", &token.rstrip},
       {"normalized", &token.normalized}};
-  for (const auto& [name, flag] : flags) {
-    const absl::StatusOr<bool> read = fields.Bool(name, false);
+  for (const auto& [key, flag] : flags) {
+    const absl::StatusOr<bool> read = fields.Bool(key, false);
     if (!read.ok()) return read.status();
     *flag = *read;
   }
+  return token;
+}
+
+absl::StatusOr<AddedToken> SpecialToken(const JsonFields& config,
+                                        const std::string& key,
+                                        const std::string& fallback) {
+  const Json* json = config.Find(key);
+  if (json != nullptr && json->is_object())
+    return ReadToken(*json, absl::StrCat(kFile, ": ", key));
+  absl::StatusOr<std::string> content = config.String(key, fallback);
+  if (!content.ok()) return content.status();
+  AddedToken token;
+  token.special = true;
+  token.content = *std::move(content);
   return token;
 }
 
@@ -81,33 +96,34 @@ absl::Status CheckAddedTokens(const std::string& folder,
                      " is not supported; save the tokenizer as "
                      "tokenizer.json"));
   }
-  return CheckDecoder(config, known, vocabulary_file,
-                      "; save the tokenizer as tokenizer.json");
+  return ReadDecoder(config, known, vocabulary_file,
+                     "; save the tokenizer as tokenizer.json")
+      .status();
 }
 
-absl::Status CheckDecoder(const JsonFields& config,
-                          const std::vector<AddedToken>& known,
-                          absl::string_view file, absl::string_view remedy) {
-  const Json* added = config.Find("added_tokens_decoder");
-  if (added == nullptr) return absl::OkStatus();
-  if (!added->is_object()) {
-    return config.Bad("added_tokens_decoder", "expected an object");
-  }
+absl::StatusOr<std::vector<AddedToken>> ReadDecoder(
+    const JsonFields& config, const std::vector<AddedToken>& known,
+    absl::string_view file, absl::string_view remedy) {
+  constexpr char kKey[] = "added_tokens_decoder";
+  std::vector<AddedToken> out;
+  const Json* added = config.Find(kKey);
+  if (added == nullptr) return out;
+  if (!added->is_object()) return config.Bad(kKey, "expected an object");
+  absl::flat_hash_set<absl::string_view> contents;
+  ReserveAll(known.size(), &contents);
+  for (const AddedToken& token : known) contents.insert(token.content);
   for (auto entry = added->begin(); entry != added->end(); ++entry) {
-    const bool is_known =
-        entry->is_object() &&
-        std::any_of(known.begin(), known.end(), [&](const AddedToken& token) {
-          const auto content = entry->find("content");
-          return content != entry->end() && content->is_string() &&
-                 *content == token.content;
-        });
-    if (!is_known) {
+    const std::string name =
+        absl::StrCat(kFile, ": ", kKey, "[", Quote(entry.key()), "]");
+    absl::StatusOr<AddedToken> token = ReadToken(*entry, name);
+    if (!token.ok()) return token.status();
+    if (!contents.contains(token->content)) {
       return absl::UnimplementedError(
-          absl::StrCat(kFile, ": added_tokens_decoder[", Quote(entry.key()),
-                       "] next to ", file, " is not supported", remedy));
+          absl::StrCat(name, " next to ", file, " is not supported", remedy));
     }
+    out.push_back(*std::move(token));
   }
-  return absl::OkStatus();
+  return out;
 }
 
 }  // namespace encoderd::tokenizer_config

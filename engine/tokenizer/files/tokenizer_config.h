@@ -40,11 +40,16 @@ absl::StatusOr<AddedToken> SpecialToken(const JsonFields& config,
                                         const std::string& key,
                                         const std::string& fallback);
 
-// UNIMPLEMENTED when "added_tokens_decoder" has a token that is not in `known`,
-// those of `file`: it would change ids silently. `remedy` ends the error.
-absl::Status CheckDecoder(const JsonFields& config,
-                          const std::vector<AddedToken>& known,
-                          absl::string_view file, absl::string_view remedy);
+// A token as a text or as {"content": ..., "lstrip": ..., ...}, special,
+// without its id. `name`: what errors call it.
+absl::StatusOr<AddedToken> ReadToken(const Json& json, absl::string_view name);
+
+// The tokens of "added_tokens_decoder". UNIMPLEMENTED for one that is not in
+// `known`, those of `file`: it would change ids silently. `remedy` ends the
+// error.
+absl::StatusOr<std::vector<AddedToken>> ReadDecoder(
+    const JsonFields& config, const std::vector<AddedToken>& known,
+    absl::string_view file, absl::string_view remedy);
 
 // UNIMPLEMENTED when "added_tokens_decoder" or a file added_tokens.json next to
 // `vocabulary_file` adds a token that is not in `known`: it would change ids

@@ -129,6 +129,14 @@ absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder) {
           kFile, ": \"", key, "\" is left over from training and is ignored"));
     }
   }
+  const Json* const truncation = fields.Find("truncation");
+  if (truncation != nullptr && truncation->is_object() &&
+      truncation->value("direction", Json()) == "Left") {
+    spec.remarks.notes.push_back(
+        absl::StrCat(kFile,
+                     ": its truncation cuts the start of long texts; a request "
+                     "chooses that by TRUNCATE_START"));
+  }
   status = OverrideByConfig(folder, &spec);
   if (!status.ok()) return status;
   return spec;

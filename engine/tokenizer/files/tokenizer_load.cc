@@ -1,6 +1,7 @@
 // Tokenizer::Load: which files a folder has, and which class serves what they
 // say.
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -76,14 +77,14 @@ void DropTokensFrom(int32_t rows, TokenizerSpec* spec) {
   const auto is_beyond = [&](const AddedToken& token) {
     return token.id >= first;
   };
-  for (const AddedToken& token : tokens) {
-    if (!is_beyond(token)) continue;
-    spec->remarks.notes.push_back(absl::StrCat(
-        "the added token ", Quote(token.content), ", id ", token.id,
-        ", is ignored: the token table has ", rows, " rows"));
-  }
-  tokens.erase(std::remove_if(tokens.begin(), tokens.end(), is_beyond),
-               tokens.end());
+  const auto dropped = std::stable_partition(tokens.begin(), tokens.end(),
+                                             std::not_fn(is_beyond));
+  if (dropped == tokens.end()) return;
+  spec->remarks.notes.push_back(
+      absl::StrCat("added tokens without a row in the token table of ", rows,
+                   " are ignored: ", tokens.end() - dropped, ", such as ",
+                   Quote(dropped->content)));
+  tokens.erase(dropped, tokens.end());
 }
 
 }  // namespace

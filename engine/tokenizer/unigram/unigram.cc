@@ -38,7 +38,9 @@ class Unigram::OwnScratch : public TokenModel::Scratch {
 absl::StatusOr<std::unique_ptr<const Unigram>> Unigram::Build(
     std::vector<std::string> vocabulary, UnigramOptions options) {
   absl::Status status =
-      CheckVocabulary(vocabulary, {kMaxEntries, kMaxEntryBytes, false});
+      CheckVocabulary(vocabulary, {.max_entries = kMaxEntries,
+                                   .max_entry_bytes = kMaxEntryBytes,
+                                   .unique = false});
   if (!status.ok()) return status;
   const auto entries = static_cast<int64_t>(vocabulary.size());
   if (static_cast<int64_t>(options.scores.size()) != entries) {

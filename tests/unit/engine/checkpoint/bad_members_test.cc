@@ -143,6 +143,13 @@ TEST_F(BadMembersTest, RefusesByNameWhatIsNotServed) {
                       "'fill-mask' is not supported"));
 }
 
+TEST_F(BadMembersTest, RefusesAdapters) {
+  folder_.Write("adapter_config.json", "{}");
+  EXPECT_THAT(Load(),
+              IsError(kUnimplemented,
+                      "adapter_config.json: adapters are not supported"));
+}
+
 TEST_F(BadMembersTest, NamesAFileThatHoldsNoObject) {
   for (const char* name : {kModel, kPooling, kDense, kLayerNorm, kNormalize,
                            kPrompts, kSentence}) {

@@ -58,12 +58,16 @@ TEST(TransformerSettingsTest, ServesWhatChangesNoVector) {
   }
 }
 
-// It replaces max_seq_length, as in sentence-transformers.
-TEST(TransformerSettingsTest, TakesTheLengthThatTheTokenizerIsGiven) {
+// Versions of sentence-transformers differ in which of the two holds.
+TEST(TransformerSettingsTest, TakesTheLowerOfTheLengthsThatAreGiven) {
   const auto settings = Read(R"({"max_seq_length": 512,
       "tokenizer_args": {"model_max_length": 64}})");
   ASSERT_THAT(settings, IsOk());
   EXPECT_EQ(settings->max_seq_length, 64);
+  EXPECT_EQ(Read(R"({"max_seq_length": 32,
+                     "tokenizer_args": {"model_max_length": 64}})")
+                ->max_seq_length,
+            32);
   EXPECT_THAT(Read(R"({"tokenizer_args": {"model_max_length": 0}})"),
               IsError(kDataLoss,
                       "sentence_bert_config.json, tokenizer_args: "
@@ -79,10 +83,12 @@ TEST(TransformerSettingsTest, RefusesByNameWhatWouldChangeAVector) {
        ", model_args: 'variant' is not supported"},
       {R"({"tokenizer_args": {"do_lower_case": false}})",
        ", tokenizer_args: 'do_lower_case' is not supported; set it in "
-       "tokenizer.json"},
+       "tokenizer_config.json"},
       {R"({"processor_kwargs": {"add_prefix_space": true}})",
        ", processor_kwargs: 'add_prefix_space' is not supported; set it in "
-       "tokenizer.json"},
+       "tokenizer_config.json"},
+      {R"({"tokenizer_args": {"truncation_side": "left"}})",
+       ", tokenizer_args: 'truncation_side' is not supported"},
       {R"({"config_kwargs": {"num_hidden_layers": 3}})",
        ", config_kwargs: 'num_hidden_layers' is not supported; set it in "
        "config.json"},

@@ -92,10 +92,14 @@ TEST_F(BertOverridesTest, AsksTheClass) {
     EXPECT_THAT(Ids(*Load("{}", config.c_str()), kText),
                 ElementsAre(2, 2, 5, 5));
   }
-  // config.json names it where this file does not.
+  // config.json names it where this file does not, or its model_type means it.
   folder_.Write("config.json", R"({"tokenizer_class": "TokenizersBackend"})");
-  EXPECT_THAT(Ids(*Load("{}", R"({"do_lower_case": false})"), kText),
-              ElementsAre(2, 2, 5, 5));
+  constexpr char kNoClass[] = R"({"do_lower_case": false})";
+  EXPECT_THAT(Ids(*Load("{}", kNoClass), kText), ElementsAre(2, 2, 5, 5));
+  folder_.Write("config.json", R"({"model_type": "modernbert"})");
+  EXPECT_THAT(Ids(*Load("{}", kNoClass), kText), ElementsAre(2, 2, 5, 5));
+  folder_.Write("config.json", R"({"model_type": "electra"})");
+  EXPECT_THAT(Ids(*Load("{}", kNoClass), kText), ElementsAre(1, 3, 5, 5));
 }
 
 // transformers would lowercase: nobody says so, and the file says no.
@@ -107,8 +111,13 @@ TEST_F(BertOverridesTest, KeepsTheFileWhereTheConfigIsSilentAndWarns) {
   EXPECT_THAT(tokenizer->remarks().warnings,
               ElementsAre("tokenizer.json's lowercase false holds; "
                           "transformers would take true, because "
-                          "tokenizer_config.json does not set do_lower_case",
-                          HasSubstr("strip_accents false holds")));
+                          "tokenizer_config.json does not set do_lower_case"));
+  // What is null is not set.
+  EXPECT_THAT(Load(R"({"strip_accents": false})",
+                   R"({"do_lower_case": null, "strip_accents": null})")
+                  ->remarks()
+                  .warnings,
+              ElementsAre(HasSubstr("strip_accents false holds")));
 }
 
 TEST_F(BertOverridesTest, NotesTheSideThatIsCut) {
@@ -123,13 +132,6 @@ TEST_F(BertOverridesTest, RefusesWhatWouldChangeIds) {
   folder_.Write(kConfig, R"({"split_special_tokens": true})");
   EXPECT_THAT(Tokenizer::Load(folder_.path()),
               IsError(kUnsupported, "split_special_tokens true"));
-  folder_.Write(kConfig,
-                R"({"added_tokens_decoder": {"1": {"content": "A"}}})");
-  EXPECT_THAT(Tokenizer::Load(folder_.path()),
-              IsError(kUnsupported,
-                      "tokenizer_config.json: added_tokens_decoder['1'] next "
-                      "to tokenizer.json is not supported; save the tokenizer "
-                      "again"));
   folder_.Write(kConfig, R"({"do_lower_case": 1})");
   EXPECT_THAT(Tokenizer::Load(folder_.path()),
               IsError(absl::StatusCode::kDataLoss, "do_lower_case is 1"));
@@ -140,18 +142,23 @@ TEST_F(BertOverridesTest, RefusesWhatWouldChangeIds) {
 
 TEST(ByteLevelOverridesTest, TakesThePrefixSpaceOfRobertaAndGpt2) {
   const TempFolder folder;
-  // "a" 0, " a" 1 (byte-level: \u0120 for the space).
-  folder.Write("tokenizer.json", R"({"added_tokens": [], "normalizer": null,
-      "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false,
-                        "trim_offsets": true},
-      "post_processor": null, "model": {"type": "BPE", "unk_token": null,
-        "vocab": {"a": 0, "\u0120a": 1, "\u0120": 2},
-        "merges": ["\u0120 a"]}})");
-  const auto ids = [&folder](const char* config) {
+  const auto load = [&folder](const char* step, const char* config) {
+    // "a" 0, " a" 1 (byte-level: \u0120 for the space).
+    Json json = Json::parse(R"({"added_tokens": [], "normalizer": null,
+        "post_processor": null, "model": {"type": "BPE", "unk_token": null,
+          "vocab": {"a": 0, "\u0120a": 1, "\u0120": 2},
+          "merges": ["\u0120 a"]}})");
+    json["pre_tokenizer"] = Json::parse(step);
+    folder.Write("tokenizer.json", json.dump());
     folder.Write(kConfig, config);
-    const auto tokenizer = Tokenizer::Load(folder.path());
+    auto tokenizer = Tokenizer::Load(folder.path());
     EXPECT_THAT(tokenizer, IsOk());
-    return Ids(**tokenizer, "a a");
+    return *std::move(tokenizer);
+  };
+  static constexpr char kStep[] = R"({"type": "ByteLevel", "trim_offsets": true,
+                               "add_prefix_space": false})";
+  const auto ids = [&load](const char* config) {
+    return Ids(*load(kStep, config), "a a");
   };
   EXPECT_THAT(ids("{}"), ElementsAre(0, 1));
   EXPECT_THAT(ids(R"({"add_prefix_space": true})"), ElementsAre(1, 1));
@@ -162,6 +169,19 @@ TEST(ByteLevelOverridesTest, TakesThePrefixSpaceOfRobertaAndGpt2) {
   EXPECT_THAT(ids(R"({"add_prefix_space": true,
                       "tokenizer_class": "PreTrainedTokenizerFast"})"),
               ElementsAre(0, 1));
+  // Within a sequence; and a file that adds a space where nobody says so.
+  EXPECT_THAT(Ids(*load(R"({"type": "Sequence", "pretokenizers": [
+                            {"type": "ByteLevel", "trim_offsets": true,
+                             "add_prefix_space": false}]})",
+                        R"({"add_prefix_space": true})"),
+                  "a a"),
+              ElementsAre(1, 1));
+  const auto silent = load(R"({"type": "ByteLevel", "trim_offsets": true,
+                               "add_prefix_space": true})",
+                           "{}");
+  EXPECT_THAT(Ids(*silent, "a a"), ElementsAre(1, 1));
+  EXPECT_THAT(silent->remarks().warnings,
+              ElementsAre(HasSubstr("add_prefix_space true holds")));
 }
 
 // Without tokenizer.json, config.json may name the class, too.

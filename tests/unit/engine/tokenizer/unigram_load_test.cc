@@ -105,8 +105,8 @@ TEST(UnigramLoadTest, DropsAddedTokensWithoutARow) {
   EXPECT_THAT(Ids(*without, "abb"), ElementsAre(1, 2, 2));
   EXPECT_EQ(without->vocab_size(), 4);
   EXPECT_THAT(without->remarks().notes,
-              ElementsAre("the added token 'bb', id 4, is ignored: the token "
-                          "table has 4 rows"));
+              ElementsAre("added tokens without a row in the token table of 4 "
+                          "are ignored: 1, such as 'bb'"));
   // One that the template needs stays: the caller refuses such a pair of files.
   json["post_processor"] = Json::parse(
       R"({"type": "BertProcessing", "cls": ["bb", 4], "sep": ["bb", 4]})");

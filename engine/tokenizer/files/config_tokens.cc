@@ -1,0 +1,171 @@
+#include "engine/tokenizer/files/config_tokens.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "engine/io/file.h"
+#include "engine/tokenizer/files/tokenizer_config.h"
+#include "engine/tokenizer/vocabulary.h"
+
+namespace encoderd {
+namespace {
+
+constexpr char kMapFile[] = "special_tokens_map.json";
+constexpr char kAddedFile[] = "added_tokens.json";
+
+// Where a token of the spec is: contents point into the spec, which must not
+// change meanwhile.
+using ByContent = absl::flat_hash_map<absl::string_view, size_t>;
+
+ByContent IndexAdded(const TokenizerSpec& spec) {
+  ByContent index;
+  ReserveAll(spec.added_tokens.size(), &index);
+  for (size_t i = 0; i < spec.added_tokens.size(); ++i)
+    index.emplace(spec.added_tokens[i].content, i);
+  return index;
+}
+
+// "2, such as 'a'"; `first` counts only with a count above 0.
+std::string Count(size_t count, absl::string_view first) {
+  return absl::StrCat(count, ", such as ", Quote(first));
+}
+
+void TakeFlags(const std::vector<AddedToken>& decoder, TokenizerSpec* spec) {
+  const ByContent index = IndexAdded(*spec);
+  size_t changed = 0;
+  absl::string_view first;
+  for (const AddedToken& token : decoder) {
+    AddedToken& held = spec->added_tokens[index.at(token.content)];
+    const std::pair<bool, bool*> flags[] = {
+        {token.single_word, &held.single_word},
+        {token.lstrip, &held.lstrip},
+        {token.rstrip, &held.rstrip},
+        {token.normalized, &held.normalized}};
+    bool differs = false;
+    for (const auto& [flag, to] : flags) {
+      differs = differs || *to != flag;
+      *to = flag;
+    }
+    if (differs && changed++ == 0) first = token.content;
+  }
+  if (changed == 0) return;
+  spec->remarks.notes.push_back(absl::StrCat(
+      tokenizer_config::kFile,
+      ": its flags of tokens replace those of tokenizer.json, as in "
+      "transformers: ",
+      Count(changed, first)));
+}
+
+// The special tokens that a file names, in transformers' order.
+absl::StatusOr<std::vector<AddedToken>> ReadNamed(const JsonFields& fields) {
+  std::vector<AddedToken> out;
+  const auto read = [&](const Json& json, absl::string_view key) {
+    absl::StatusOr<AddedToken> token = tokenizer_config::ReadToken(
+        json, absl::StrCat(fields.name(), ": ", key));
+    if (!token.ok()) return token.status();
+    out.push_back(*std::move(token));
+    return absl::OkStatus();
+  };
+  for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token",
+                          "pad_token", "cls_token", "mask_token"}) {
+    const Json* const token = fields.Find(key);
+    if (token == nullptr) continue;
+    const absl::Status status = read(*token, key);
+    if (!status.ok()) return status;
+  }
+  for (const char* key :
+       {"additional_special_tokens", "extra_special_tokens"}) {
+    const Json* const tokens = fields.Find(key);
+    // An object gives names to tokens: version 5 adds none of it.
+    if (tokens == nullptr || tokens->is_object()) continue;
+    if (!tokens->is_array()) return fields.Bad(key, "expected an array");
+    for (const Json& token : *tokens) {
+      const absl::Status status = read(token, key);
+      if (!status.ok()) return status;
+    }
+  }
+  return out;
+}
+
+// Has texts searched for those of `tokens` that the vocabulary has and the file
+// does not add.
+void AddNamed(std::vector<AddedToken> tokens, absl::string_view file,
+              TokenizerSpec* spec) {
+  const ByContent index = IndexAdded(*spec);
+  const auto is_known = [&](const AddedToken& token) {
+    return token.content.empty() || index.contains(token.content);
+  };
+  tokens.erase(std::remove_if(tokens.begin(), tokens.end(), is_known),
+               tokens.end());
+  if (tokens.empty()) return;
+  const VocabularyIndex vocabulary = IndexVocabulary(spec->vocabulary);
+  absl::flat_hash_set<absl::string_view> seen;
+  ReserveAll(tokens.size(), &seen);
+  std::vector<AddedToken> added;
+  for (AddedToken& token : tokens) {
+    const auto entry = vocabulary.find(token.content);
+    if (entry == vocabulary.end() || !seen.insert(token.content).second)
+      continue;
+    token.id = entry->second;
+    added.push_back(token);
+  }
+  if (added.empty()) return;
+  spec->remarks.notes.push_back(
+      absl::StrCat(file,
+                   ": texts are searched for its special tokens, as in "
+                   "transformers: ",
+                   Count(added.size(), added.front().content)));
+  spec->added_tokens.insert(spec->added_tokens.end(), added.begin(),
+                            added.end());
+}
+
+absl::Status CheckAddedFile(const std::string& folder,
+                            const TokenizerSpec& spec) {
+  if (!FileExists(folder, kAddedFile)) return absl::OkStatus();
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, kAddedFile);
+  if (!json.ok()) return json.status();
+  const ByContent index = IndexAdded(spec);
+  for (const auto& member : json->items()) {
+    if (index.contains(member.key())) continue;
+    return absl::UnimplementedError(
+        absl::StrCat(kAddedFile, ": the token ", Quote(member.key()),
+                     " next to tokenizer.json is not supported; save the "
+                     "tokenizer again"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddNamedOf(const JsonFields& fields, TokenizerSpec* spec) {
+  absl::StatusOr<std::vector<AddedToken>> named = ReadNamed(fields);
+  if (!named.ok()) return named.status();
+  AddNamed(*std::move(named), fields.name(), spec);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status AddConfigTokens(const std::string& folder,
+                             const JsonFields& config, TokenizerSpec* spec) {
+  const absl::StatusOr<std::vector<AddedToken>> decoder =
+      tokenizer_config::ReadDecoder(config, spec->added_tokens,
+                                    "tokenizer.json",
+                                    "; save the tokenizer again");
+  if (!decoder.ok()) return decoder.status();
+  TakeFlags(*decoder, spec);
+  absl::Status status = AddNamedOf(config, spec);
+  if (!status.ok() || !decoder->empty()) return status;
+  if (FileExists(folder, kMapFile)) {
+    const absl::StatusOr<Json> json = ReadJsonObject(folder, kMapFile);
+    if (!json.ok()) return json.status();
+    status = AddNamedOf(JsonFields(*json, kMapFile), spec);
+    if (!status.ok()) return status;
+  }
+  return CheckAddedFile(folder, *spec);
+}
+
+}  // namespace encoderd

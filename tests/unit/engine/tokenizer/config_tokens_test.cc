@@ -1,0 +1,130 @@
+// Tokens that tokenizer_config.json and its neighbors add to tokenizer.json's.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "engine/tokenizer/tokenizer.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_folder.h"
+#include "tests/unit/engine/tokenizer/small_tokenizer.h"
+
+namespace encoderd {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr auto kLoss = absl::StatusCode::kDataLoss;
+constexpr auto kUnsupported = absl::StatusCode::kUnimplemented;
+constexpr char kConfig[] = "tokenizer_config.json";
+
+// [UNK] 0, [MASK] 1, a 2, b 3, [x] 4, [ 5, x 6, ] 7; [MASK] alone is added.
+class ConfigTokensTest : public testing::Test {
+ protected:
+  ConfigTokensTest() {
+    folder_.Write("tokenizer.json", R"({"added_tokens": [
+          {"id": 1, "content": "[MASK]", "single_word": false,
+           "lstrip": false, "rstrip": false, "normalized": false,
+           "special": true}],
+        "normalizer": {"type": "BertNormalizer", "clean_text": true,
+          "handle_chinese_chars": true, "strip_accents": null,
+          "lowercase": true},
+        "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": null,
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "vocab":
+          {"[UNK]": 0, "[MASK]": 1, "a": 2, "b": 3, "[x]": 4, "[": 5, "x": 6,
+           "]": 7}}})");
+  }
+
+  absl::StatusOr<std::unique_ptr<const Tokenizer>> Load(const char* config) {
+    folder_.Write(kConfig, config);
+    return Tokenizer::Load(folder_.path());
+  }
+
+  const TempFolder folder_;
+};
+
+TEST_F(ConfigTokensTest, ReplacesFlagsByThoseOfTheDecoder) {
+  auto tokenizer =
+      Load(R"({"added_tokens_decoder": {"1": {"content": "[MASK]"}}})");
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "a[MASK]b"), ElementsAre(2, 1, 3));
+  EXPECT_THAT((*tokenizer)->remarks().notes, IsEmpty());
+  tokenizer = Load(R"({"added_tokens_decoder": {"1": {"content": "[MASK]",
+                       "single_word": true}}})");
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "a[MASK]b"), ElementsAre(2, 5, 0, 7, 3));
+  EXPECT_THAT(
+      (*tokenizer)->remarks().notes,
+      ElementsAre("tokenizer_config.json: its flags of tokens replace those of "
+                  "tokenizer.json, as in transformers: 1, such as '[MASK]'"));
+}
+
+TEST_F(ConfigTokensTest, LooksForSpecialTokensOfTheVocabulary) {
+  for (const char* config :
+       {R"({"additional_special_tokens": ["[x]", "[x]"]})",
+        R"({"extra_special_tokens": [{"content": "[x]"}]})",
+        R"({"bos_token": "[x]", "mask_token": "[MASK]", "cls_token": null})",
+        R"({"sep_token": {"content": "[x]", "lstrip": false},
+            "pad_token": "[none]"})"}) {
+    const auto tokenizer = Load(config);
+    ASSERT_THAT(tokenizer, IsOk());
+    EXPECT_THAT(Ids(**tokenizer, "b[none]"), ElementsAre(3, 5, 0, 7));
+    EXPECT_THAT(Ids(**tokenizer, "a[x]b"), ElementsAre(2, 4, 3));
+    EXPECT_THAT(
+        (*tokenizer)->remarks().notes,
+        ElementsAre("tokenizer_config.json: texts are searched for its special "
+                    "tokens, as in transformers: 1, such as '[x]'"));
+  }
+  const auto named = Load(R"({"extra_special_tokens": {"image": "[x]"}})");
+  ASSERT_THAT(named, IsOk());
+  EXPECT_THAT(Ids(**named, "a[x]b"), ElementsAre(2, 5, 6, 7, 3));
+}
+
+// Files of older versions, which count without added_tokens_decoder.
+TEST_F(ConfigTokensTest, ReadsTheFilesOfOlderVersions) {
+  folder_.Write("special_tokens_map.json", R"({"sep_token": "[x]"})");
+  auto tokenizer = Load("{}");
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "a[x]b"), ElementsAre(2, 4, 3));
+  folder_.Write("added_tokens.json", R"({"[MASK]": 1})");
+  EXPECT_THAT(Load("{}"), IsOk());
+  folder_.Write("added_tokens.json", R"({"<new>": 8})");
+  EXPECT_THAT(Load("{}"),
+              IsError(kUnsupported,
+                      "added_tokens.json: the token '<new>' next to "
+                      "tokenizer.json is not supported"));
+  tokenizer = Load(R"({"added_tokens_decoder": {"1": {"content": "[MASK]"}}})");
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "a[x]b"), ElementsAre(2, 5, 6, 7, 3));
+}
+
+TEST_F(ConfigTokensTest, RefusesATokenThatTheFileLacks) {
+  EXPECT_THAT(Load(R"({"added_tokens_decoder": {"2": {"content": "a"}}})"),
+              IsError(kUnsupported,
+                      "tokenizer_config.json: added_tokens_decoder['2'] next "
+                      "to tokenizer.json is not supported; save the tokenizer "
+                      "again"));
+}
+
+TEST_F(ConfigTokensTest, NamesWhatHasAnotherType) {
+  EXPECT_THAT(Load(R"({"added_tokens_decoder": {"1": 5}})"),
+              IsError(kLoss,
+                      "added_tokens_decoder['1'] is 5; expected a "
+                      "string or an object"));
+  EXPECT_THAT(Load(R"({"additional_special_tokens": "[x]"})"),
+              IsError(kLoss,
+                      "additional_special_tokens is '[x]'; expected an "
+                      "array"));
+  EXPECT_THAT(Load(R"({"mask_token": [1]})"),
+              IsError(kLoss,
+                      "mask_token is an array; expected a string or an "
+                      "object"));
+  EXPECT_THAT(Load(R"({"mask_token": {"content": "[x]", "lstrip": 1}})"),
+              IsError(kLoss, "mask_token: lstrip is 1"));
+}
+
+}  // namespace
+}  // namespace encoderd

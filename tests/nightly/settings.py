@@ -91,11 +91,16 @@ CHANGES = {
                             GONE],
         "cls_token": ["[MASK]", "</s>", GONE],
         "sep_token": ["[MASK]", "<s>", GONE],
-        "unk_token": ["[PAD]", "<pad>", GONE], "mask_token": [GONE],
+        "unk_token": ["[PAD]", "<pad>", GONE], "mask_token": ["or", GONE],
         "padding_side": ["left"], "truncation_side": ["left"],
         "clean_up_tokenization_spaces": [True, False],
         "model_input_names": [["input_ids", "attention_mask"]],
-        "added_tokens_decoder": [{"9": dict(TOKEN, content="brackets")}],
+        "added_tokens_decoder": [
+            {"9": dict(TOKEN, content="brackets")},
+            {"103": dict(TOKEN, content="[MASK]", single_word=True)}],
+        # Within words: to find it changes ids.
+        "additional_special_tokens": [["or"]],
+        "extra_special_tokens": [["or"], {"name": "or"}],
         "split_special_tokens": [True], "never_split": [["Hello"]],
         "do_basic_tokenize": [False], "trim_offsets": [False],
         "use_fast": [False], "max_length": [8], "keep_accents": [True],

@@ -81,9 +81,10 @@ absl::StatusOr<std::vector<AddedToken>> ReadNamed(const JsonFields& fields) {
   for (const char* key :
        {"additional_special_tokens", "extra_special_tokens"}) {
     const Json* const tokens = fields.Find(key);
-    // An object gives names to tokens: version 5 adds none of it.
-    if (tokens == nullptr || tokens->is_object()) continue;
-    if (!tokens->is_array()) return fields.Bad(key, "expected an array");
+    if (tokens == nullptr) continue;
+    // An object gives each a name.
+    if (!tokens->is_structured())
+      return fields.Bad(key, "expected an array or an object");
     for (const Json& token : *tokens) {
       const absl::Status status = read(token, key);
       if (!status.ok()) return status;

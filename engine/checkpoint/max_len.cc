@@ -36,13 +36,6 @@ MaxLen FromFiles(const LengthLimits& limits) {
   lower(limits.max_seq_length, MaxLenSource::kSentenceTransformers);
   note_ignored("model_max_length", limits.model_max_length);
   lower(limits.model_max_length, MaxLenSource::kTokenizer);
-  if (chosen.source == MaxLenSource::kTokenizer && limits.max_seq_length > 0) {
-    chosen.notes.push_back(absl::StrCat(
-        "model_max_length ", limits.model_max_length,
-        " is the limit; sentence-transformers would cut texts at its "
-        "max_seq_length ",
-        limits.max_seq_length));
-  }
   if (chosen.tokens == 0) lower(limits.table, table);
   return chosen;
 }
@@ -90,6 +83,14 @@ absl::StatusOr<MaxLen> ChooseMaxLen(const LengthLimits& limits) {
     }
     chosen.tokens = static_cast<int32_t>(limits.flag);
     chosen.source = MaxLenSource::kFlag;
+  }
+  if (chosen.source == MaxLenSource::kTokenizer && limits.max_seq_length > 0 &&
+      (!limits.table_bounds || limits.max_seq_length <= limits.table)) {
+    chosen.notes.push_back(absl::StrCat(
+        "model_max_length ", limits.model_max_length,
+        " is the limit; sentence-transformers would cut texts at its "
+        "max_seq_length ",
+        limits.max_seq_length));
   }
   if (chosen.tokens == 0) {
     return absl::InvalidArgumentError(

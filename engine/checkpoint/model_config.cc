@@ -40,7 +40,8 @@ absl::Status CheckPlainEncoder(const Settings& settings) {
       return Unsupported(fields, key, "");
     }
   }
-  // transformers reads these under either name, and keeps the later one.
+  // transformers reads these under either name, and takes whichever comes last
+  // in the file.
   for (const char* name : {"num_hidden_layers", "hidden_size",
                            "num_attention_heads", "max_position_embeddings"}) {
     const std::string key = settings.key(name);
@@ -206,7 +207,7 @@ absl::Status ReadSizes(const Settings& settings, ModelConfig* config) {
   return status.ok() ? ReadForm(settings, config) : status;
 }
 
-// model_max_length; 0: says nothing. Tokenizers without a limit carry 1e30.
+// That of tokenizer_config.json; 0: it sets none.
 absl::StatusOr<int64_t> ReadModelMaxLength(const std::string& folder,
                                            const ModelConfig& config) {
   const std::string name =
@@ -214,30 +215,22 @@ absl::StatusOr<int64_t> ReadModelMaxLength(const std::string& folder,
   if (!FileExists(folder, name)) return 0;
   const absl::StatusOr<Json> json = ReadJsonObject(folder, name);
   if (!json.ok()) return json.status();
-  const JsonFields fields(*json, name);
-  const absl::StatusOr<double> length = fields.Number(
-      "model_max_length", 1, std::numeric_limits<double>::max(), 1e30);
-  if (!length.ok()) return length.status();
-  return *length >= std::numeric_limits<int32_t>::max()
-             ? 0
-             : static_cast<int64_t>(std::floor(*length));
+  return ModelMaxLength(JsonFields(*json, name));
 }
 
-absl::Status SetMaxLen(const std::string& folder, int32_t flag,
+absl::Status SetMaxLen(const std::string& folder,
+                       const TransformerSettings& settings, int32_t flag,
                        ModelConfig* config) {
-  const absl::StatusOr<TransformerSettings> settings =
-      ReadTransformerSettings(folder, config->transformer_folder);
-  if (!settings.ok()) return settings.status();
-  config->lowercase = settings->lowercase;
-  const absl::StatusOr<int64_t> tokenizer = ReadModelMaxLength(folder, *config);
+  absl::StatusOr<int64_t> tokenizer = ReadModelMaxLength(folder, *config);
   if (!tokenizer.ok()) return tokenizer.status();
+  if (settings.model_max_length > 0) tokenizer = settings.model_max_length;
   const bool has_table = config->position_scheme->has_table();
   const int32_t offset = config->position_offset;
   absl::StatusOr<MaxLen> max_len = ChooseMaxLen(
       {.table = std::max(config->max_position_embeddings - offset, 0),
        .table_bounds = has_table || !config->position_scheme->adds_rows(),
        .is_table = has_table || config->position_scheme->adds_rows(),
-       .max_seq_length = settings->max_seq_length,
+       .max_seq_length = settings.max_seq_length,
        .model_max_length = *tokenizer,
        .flag = flag});
   if (!max_len.ok()) return max_len.status();
@@ -281,7 +274,12 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
   status = CheckPlainEncoder(settings);
   if (status.ok()) status = ReadPositionScheme(settings, &config);
   if (status.ok()) status = ReadSizes(settings, &config);
-  if (status.ok()) status = SetMaxLen(folder, max_len_flag, &config);
+  if (!status.ok()) return status;
+  const absl::StatusOr<TransformerSettings> transformer =
+      ReadTransformerSettings(folder, config.transformer_folder);
+  if (!transformer.ok()) return transformer.status();
+  config.lowercase = transformer->lowercase;
+  status = SetMaxLen(folder, *transformer, max_len_flag, &config);
   if (!status.ok()) return status;
   if (pooling_width != 0 && pooling_width != config.hidden_size) {
     return absl::DataLossError(absl::StrCat(

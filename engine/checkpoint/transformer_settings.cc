@@ -1,9 +1,10 @@
 #include "engine/checkpoint/transformer_settings.h"
 
-#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -16,10 +17,11 @@ namespace encoderd {
 namespace {
 
 constexpr JsonLimits kSmall = {.max_bytes = 1 << 20, .max_depth = 16};
-constexpr absl::string_view kModelMaxLength = "model_max_length";
+constexpr char kModelMaxLength[] = "model_max_length";
 
-// Arguments of from_pretrained() that fetch files, choose a number format, or
-// say how to compute and how to pad: they change no vector of a text alone.
+// Arguments of from_pretrained() that say where files come from, in which
+// number format to compute, how to compute or how to pad: the model stays the
+// same.
 constexpr absl::string_view kFetching[] = {
     "cache_dir", "local_files_only",  "revision",
     "token",     "trust_remote_code", "use_auth_token"};
@@ -37,14 +39,8 @@ constexpr absl::string_view kOfConfig[] = {
 struct Arguments {
   const char* names[2];
   absl::Span<const absl::string_view> ignored;
-  const char* file;  // where to set such a thing instead
+  absl::string_view file;  // where to set such a thing instead; "": nowhere
 };
-constexpr char kNowhere[] = "";
-
-bool Contains(absl::Span<const absl::string_view> list,
-              absl::string_view value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 absl::Status CheckArguments(const JsonFields& fields,
                             const Arguments& arguments,
@@ -56,22 +52,17 @@ absl::Status CheckArguments(const JsonFields& fields,
     const JsonFields members(*set, absl::StrCat(fields.name(), ", ", name));
     for (const auto& member : set->items()) {
       const std::string& key = member.key();
-      if (members.Find(key) == nullptr || Contains(kFetching, key)) continue;
-      if (!Contains(arguments.ignored, key)) {
-        const std::string instead =
-            arguments.file == kNowhere
-                ? ""
-                : absl::StrCat("; set it in ", arguments.file);
+      if (member.value().is_null() || absl::c_linear_search(kFetching, key))
+        continue;
+      if (!absl::c_linear_search(arguments.ignored, key)) {
         return absl::UnimplementedError(absl::StrCat(
-            members.name(), ": ", Quote(key), " is not supported", instead));
+            members.name(), ": ", Quote(key), " is not supported",
+            arguments.file.empty() ? "" : "; set it in ", arguments.file));
       }
       if (key != kModelMaxLength) continue;
-      const absl::StatusOr<int64_t> length =
-          members.Int(key, 1, std::numeric_limits<int32_t>::max());
+      const absl::StatusOr<int64_t> length = ModelMaxLength(members);
       if (!length.ok()) return length.status();
-      // sentence-transformers 6 lets this one hold, 5 max_seq_length.
-      if (out->max_seq_length == 0 || *length < out->max_seq_length)
-        out->max_seq_length = *length;
+      out->model_max_length = *length;
     }
   }
   return absl::OkStatus();
@@ -136,7 +127,7 @@ absl::StatusOr<TransformerSettings> Read(const JsonFields& fields) {
     out.max_seq_length = *length;
   }
   const Arguments kArguments[] = {
-      {{"model_kwargs", "model_args"}, kOfModel, kNowhere},
+      {{"model_kwargs", "model_args"}, kOfModel, ""},
       {{"processor_kwargs", "tokenizer_args"},
        kOfTokenizer,
        "tokenizer_config.json"},
@@ -151,6 +142,15 @@ absl::StatusOr<TransformerSettings> Read(const JsonFields& fields) {
 }
 
 }  // namespace
+
+absl::StatusOr<int64_t> ModelMaxLength(const JsonFields& fields) {
+  const absl::StatusOr<double> length = fields.Number(
+      kModelMaxLength, 1, std::numeric_limits<double>::max(), 1e30);
+  if (!length.ok()) return length.status();
+  return *length >= std::numeric_limits<int32_t>::max()
+             ? 0
+             : static_cast<int64_t>(std::floor(*length));
+}
 
 absl::StatusOr<TransformerSettings> ReadTransformerSettings(
     const std::string& folder, const std::string& transformer_folder) {

@@ -7,12 +7,15 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "engine/io/json.h"
 
 namespace encoderd {
 
 struct TransformerSettings {
-  bool lowercase = false;      // texts are, before they are tokenized
-  int64_t max_seq_length = 0;  // tokens, special tokens included; 0: not set
+  bool lowercase = false;  // lowercase texts before tokenizing
+  // Tokens, special tokens included; 0: not set.
+  int64_t max_seq_length = 0;
+  int64_t model_max_length = 0;  // replaces that of tokenizer_config.json
 };
 
 // `transformer_folder`: below the model folder, "" for itself. All defaults
@@ -22,6 +25,10 @@ struct TransformerSettings {
 // queries.
 absl::StatusOr<TransformerSettings> ReadTransformerSettings(
     const std::string& folder, const std::string& transformer_folder);
+
+// "model_max_length"; 0 where it is not set. Tokenizers without a limit carry
+// 1e30, which also gives 0.
+absl::StatusOr<int64_t> ModelMaxLength(const JsonFields& fields);
 
 }  // namespace encoderd
 

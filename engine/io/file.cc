@@ -33,15 +33,11 @@ bool IsInside(const std::string& path, const std::string& folder) {
   return folder == "/" || absl::StartsWith(path, absl::StrCat(folder, "/"));
 }
 
-// models--X/blobs for models--X/snapshots/REV; nullopt elsewhere.
+// models--X/blobs for models--X/snapshots/REV and folders in it; nullopt
+// elsewhere.
 std::optional<std::string> CacheBlobs(const std::string& real_folder) {
-  const size_t revision = real_folder.rfind('/');
-  if (revision == std::string::npos || revision == 0) return std::nullopt;
-  const size_t snapshots = real_folder.rfind('/', revision - 1);
-  if (snapshots == std::string::npos ||
-      real_folder.substr(snapshots, revision - snapshots) != "/snapshots") {
-    return std::nullopt;
-  }
+  const size_t snapshots = real_folder.rfind("/snapshots/");
+  if (snapshots == std::string::npos) return std::nullopt;
   return absl::StrCat(real_folder.substr(0, snapshots), "/blobs");
 }
 

@@ -105,6 +105,8 @@ CHANGES = {
         "do_basic_tokenize": [False], "trim_offsets": [False],
         "use_fast": [False], "max_length": [8], "keep_accents": [True],
     },
+    "special_tokens_map.json": {"additional_special_tokens": [["or"]]},
+    "added_tokens.json": {"or": [5]},
     SENTENCE: {
         "max_seq_length": [10, 100, None, GONE], "do_lower_case": [True],
         "model_args": [{"attn_implementation": "eager"}],

@@ -1,6 +1,7 @@
 #include "engine/tokenizer/files/config_tokens.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,7 +46,8 @@ void TakeFlags(const std::vector<AddedToken>& decoder, TokenizerSpec* spec) {
         {token.single_word, &held.single_word},
         {token.lstrip, &held.lstrip},
         {token.rstrip, &held.rstrip},
-        {token.normalized, &held.normalized}};
+        {token.normalized, &held.normalized},
+        {token.special, &held.special}};
     bool differs = false;
     for (const auto& [flag, to] : flags) {
       differs = differs || *to != flag;
@@ -66,9 +68,9 @@ absl::StatusOr<std::vector<AddedToken>> ReadNamed(const JsonFields& fields) {
   std::vector<AddedToken> out;
   const auto read = [&](const Json& json, absl::string_view key) {
     absl::StatusOr<AddedToken> token = tokenizer_config::ReadToken(
-        json, absl::StrCat(fields.name(), ": ", key));
+        json, absl::StrCat(fields.name(), ": ", key), /*special=*/true);
     if (!token.ok()) return token.status();
-    out.push_back(*std::move(token));
+    if (!token->content.empty()) out.push_back(*std::move(token));
     return absl::OkStatus();
   };
   for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token",
@@ -85,44 +87,13 @@ absl::StatusOr<std::vector<AddedToken>> ReadNamed(const JsonFields& fields) {
     // An object gives each a name.
     if (!tokens->is_structured())
       return fields.Bad(key, "expected an array or an object");
-    for (const Json& token : *tokens) {
-      const absl::Status status = read(token, key);
+    for (const auto& token : tokens->items()) {
+      const absl::Status status =
+          read(token.value(), absl::StrCat(key, "[", token.key(), "]"));
       if (!status.ok()) return status;
     }
   }
   return out;
-}
-
-// Has texts searched for those of `tokens` that the vocabulary has and the file
-// does not add.
-void AddNamed(std::vector<AddedToken> tokens, absl::string_view file,
-              TokenizerSpec* spec) {
-  const ByContent index = IndexAdded(*spec);
-  const auto is_known = [&](const AddedToken& token) {
-    return token.content.empty() || index.contains(token.content);
-  };
-  tokens.erase(std::remove_if(tokens.begin(), tokens.end(), is_known),
-               tokens.end());
-  if (tokens.empty()) return;
-  const VocabularyIndex vocabulary = IndexVocabulary(spec->vocabulary);
-  absl::flat_hash_set<absl::string_view> seen;
-  ReserveAll(tokens.size(), &seen);
-  std::vector<AddedToken> added;
-  for (AddedToken& token : tokens) {
-    const auto entry = vocabulary.find(token.content);
-    if (entry == vocabulary.end() || !seen.insert(token.content).second)
-      continue;
-    token.id = entry->second;
-    added.push_back(token);
-  }
-  if (added.empty()) return;
-  spec->remarks.notes.push_back(
-      absl::StrCat(file,
-                   ": texts are searched for its special tokens, as in "
-                   "transformers: ",
-                   Count(added.size(), added.front().content)));
-  spec->added_tokens.insert(spec->added_tokens.end(), added.begin(),
-                            added.end());
 }
 
 absl::Status CheckAddedFile(const std::string& folder,
@@ -141,14 +112,37 @@ absl::Status CheckAddedFile(const std::string& folder,
   return absl::OkStatus();
 }
 
-absl::Status AddNamedOf(const JsonFields& fields, TokenizerSpec* spec) {
+}  // namespace
+
+absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec) {
   absl::StatusOr<std::vector<AddedToken>> named = ReadNamed(fields);
   if (!named.ok()) return named.status();
-  AddNamed(*std::move(named), fields.name(), spec);
+  absl::flat_hash_set<std::string> known;
+  ReserveAll(spec->added_tokens.size() + named->size(), &known);
+  auto next = static_cast<int32_t>(spec->vocabulary.size());
+  for (const AddedToken& token : spec->added_tokens) {
+    known.insert(token.content);
+    next = std::max(next, token.id + 1);
+  }
+  std::vector<AddedToken> added;
+  for (AddedToken& token : *named)
+    if (known.insert(token.content).second) added.push_back(std::move(token));
+  if (added.empty()) return absl::OkStatus();
+  const VocabularyIndex vocabulary = IndexVocabulary(spec->vocabulary);
+  for (AddedToken& token : added) {
+    const auto entry = vocabulary.find(token.content);
+    token.id = entry != vocabulary.end() ? entry->second : next++;
+  }
+  spec->remarks.notes.push_back(
+      absl::StrCat(fields.name(),
+                   ": texts are searched for its special tokens, as in "
+                   "transformers: ",
+                   Count(added.size(), added.front().content)));
+  spec->added_tokens.insert(spec->added_tokens.end(),
+                            std::make_move_iterator(added.begin()),
+                            std::make_move_iterator(added.end()));
   return absl::OkStatus();
 }
-
-}  // namespace
 
 absl::Status AddConfigTokens(const std::string& folder,
                              const JsonFields& config, TokenizerSpec* spec) {
@@ -158,15 +152,14 @@ absl::Status AddConfigTokens(const std::string& folder,
                                     "; save the tokenizer again");
   if (!decoder.ok()) return decoder.status();
   TakeFlags(*decoder, spec);
-  absl::Status status = AddNamedOf(config, spec);
-  if (!status.ok() || !decoder->empty()) return status;
-  if (FileExists(folder, kMapFile)) {
-    const absl::StatusOr<Json> json = ReadJsonObject(folder, kMapFile);
-    if (!json.ok()) return json.status();
-    status = AddNamedOf(JsonFields(*json, kMapFile), spec);
-    if (!status.ok()) return status;
-  }
-  return CheckAddedFile(folder, *spec);
+  absl::Status status = AddSpecialTokens(config, spec);
+  if (!status.ok() || config.Find("added_tokens_decoder") != nullptr)
+    return status;
+  status = CheckAddedFile(folder, *spec);
+  if (!status.ok() || !FileExists(folder, kMapFile)) return status;
+  const absl::StatusOr<Json> json = ReadJsonObject(folder, kMapFile);
+  if (!json.ok()) return json.status();
+  return AddSpecialTokens(JsonFields(*json, kMapFile), spec);
 }
 
 }  // namespace encoderd

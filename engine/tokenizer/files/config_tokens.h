@@ -10,13 +10,18 @@
 
 namespace encoderd {
 
-// As transformers 4 and 5 do it, each with a note: the flags of
-// "added_tokens_decoder" replace those of the file's added tokens; special
-// tokens that `config`, tokenizer_config.json, names ("mask_token",
-// "additional_special_tokens", ...) become added tokens if the vocabulary has
-// them. Without "added_tokens_decoder" special_tokens_map.json counts, too.
-// UNIMPLEMENTED for other tokens that "added_tokens_decoder" or
-// added_tokens.json add.
+// Appends to spec->added_tokens the special tokens that a file names
+// ("mask_token", "additional_special_tokens", ...) and that are not there yet,
+// with a note. One that the vocabulary lacks gets the next free id, as in
+// transformers.
+absl::Status AddSpecialTokens(const JsonFields& fields, TokenizerSpec* spec);
+
+// What changes next to a tokenizer.json, as in transformers 4 and 5: the flags
+// of "added_tokens_decoder" in `config`, tokenizer_config.json, replace those
+// of the file's added tokens, with a note; its special tokens are added and,
+// without "added_tokens_decoder", those of special_tokens_map.json.
+// UNIMPLEMENTED for other tokens in "added_tokens_decoder" or
+// added_tokens.json.
 absl::Status AddConfigTokens(const std::string& folder,
                              const JsonFields& config, TokenizerSpec* spec);
 

@@ -1,12 +1,11 @@
 #include "engine/tokenizer/files/json_overrides.h"
 
-#include <algorithm>
 #include <utility>
 #include <variant>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/types/span.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/tokenizer/files/config_tokens.h"
@@ -21,6 +20,8 @@ constexpr absl::string_view kBert[] = {"",
                                        "BertTokenizer",
                                        "ConvBertTokenizer",
                                        "DPRContextEncoderTokenizer",
+                                       "DPRQuestionEncoderTokenizer",
+                                       "DPRReaderTokenizer",
                                        "DistilBertTokenizer",
                                        "ElectraTokenizer",
                                        "LayoutLMTokenizer",
@@ -40,11 +41,6 @@ constexpr std::pair<absl::string_view, absl::string_view> kOfModelTypes[] = {
     {"modernbert", "TokenizersBackend"}, {"mpnet", "MPNetTokenizer"},
     {"roberta", "RobertaTokenizer"},     {"xlm-roberta", "XLMRobertaTokenizer"},
 };
-
-bool Contains(absl::Span<const absl::string_view> list,
-              absl::string_view value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 const char* Show(bool value) { return value ? "true" : "false"; }
 
@@ -99,8 +95,10 @@ absl::Status OverrideBert(const JsonFields& fields, BertNormalizerOptions* bert,
   if (!chinese.ok()) return chinese.status();
   const bool sets_case = fields.Find(kLowercase.key) != nullptr;
   Settle(fields, kLowercase, *lower, &bert->lowercase, remarks);
-  if (sets_case || fields.Find(kAccents.key) != nullptr) {
+  if (fields.Find(kAccents.key) != nullptr) {
     Take(kAccents, *strip, &bert->strip_accents, remarks);
+  } else if (sets_case) {
+    bert->strip_accents = *strip;
   } else if (*lower == bert->lowercase) {  // else the first warning says it
     WarnOfDefault(kAccents, *strip, bert->strip_accents, remarks);
   }
@@ -138,30 +136,6 @@ absl::StatusOr<std::string> ReadClassName(const std::string& folder,
   return "";
 }
 
-absl::Status NoteTruncation(const JsonFields& fields,
-                            TokenizerRemarks* remarks) {
-  constexpr char kKey[] = "truncation_side";
-  const absl::StatusOr<std::string> side = fields.String(kKey, "right");
-  if (!side.ok()) return side.status();
-  if (*side == "left") {
-    remarks->notes.push_back(
-        absl::StrCat(tokenizer_config::kFile, ": ", kKey,
-                     " is left: transformers cuts the start of long texts; a "
-                     "request chooses "
-                     "that by TRUNCATE_START"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckSpecialTokens(const JsonFields& fields) {
-  constexpr char kKey[] = "split_special_tokens";
-  const absl::StatusOr<bool> split = fields.Bool(kKey, false);
-  if (!split.ok()) return split.status();
-  if (!*split) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat(tokenizer_config::kFile, ": ",
-                                               kKey, " true is not supported"));
-}
-
 }  // namespace
 
 absl::Status OverrideByConfig(const std::string& folder, TokenizerSpec* spec) {
@@ -170,21 +144,20 @@ absl::Status OverrideByConfig(const std::string& folder, TokenizerSpec* spec) {
   const JsonFields fields(*config, tokenizer_config::kFile);
   const absl::StatusOr<std::string> name = ReadClassName(folder, fields);
   if (!name.ok()) return name.status();
-  absl::Status status = CheckSpecialTokens(fields);
-  if (status.ok()) status = NoteTruncation(fields, &spec->remarks);
+  absl::Status status = tokenizer_config::CheckCommon(fields, &spec->remarks);
   auto& normalizer = spec->normalizer;
   auto* const bert =
       normalizer.size() == 1
           ? std::get_if<BertNormalizerOptions>(&normalizer.front())
           : nullptr;
-  if (status.ok() && bert != nullptr && Contains(kBert, *name)) {
+  if (status.ok() && bert != nullptr && absl::c_linear_search(kBert, *name)) {
     status = OverrideBert(fields, bert, &spec->remarks);
   }
-  const bool is_gpt2 = Contains(kGpt2, *name);
+  const bool is_gpt2 = absl::c_linear_search(kGpt2, *name);
   for (PreTokenizerStep& step : spec->pre_tokenizer) {
     auto* const split = std::get_if<ByteLevelSplit>(&step);
     if (status.ok() && split != nullptr &&
-        (is_gpt2 || Contains(kRoberta, *name))) {
+        (is_gpt2 || absl::c_linear_search(kRoberta, *name))) {
       status = OverrideByteLevel(fields, is_gpt2, split, spec);
     }
   }

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "engine/io/file.h"
 #include "engine/io/json.h"
+#include "engine/tokenizer/files/config_tokens.h"
 #include "engine/tokenizer/files/json_parts.h"
 #include "engine/tokenizer/files/tokenizer_config.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
@@ -159,11 +160,13 @@ absl::StatusOr<TokenizerSpec> ReadVocabularyAndMerges(
   const absl::StatusOr<Json> config = tokenizer_config::Read(folder);
   if (!config.ok()) return config.status();
   const JsonFields fields(*config, tokenizer_config::kFile);
-  status = ReadConfig(folder, fields, &spec);
+  status = tokenizer_config::CheckCommon(fields, &spec.remarks);
+  if (status.ok()) status = ReadConfig(folder, fields, &spec);
   if (status.ok()) {
     status = tokenizer_config::CheckAddedTokens(folder, fields,
                                                 spec.added_tokens, kVocabFile);
   }
+  if (status.ok()) status = AddSpecialTokens(fields, &spec);
   if (!status.ok()) return status;
   return spec;
 }

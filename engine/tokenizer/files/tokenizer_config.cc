@@ -1,8 +1,8 @@
 #include "engine/tokenizer/files/tokenizer_config.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "engine/io/file.h"
@@ -35,18 +35,17 @@ absl::StatusOr<ClassName> ReadClass(const std::string& folder,
 absl::Status CheckClass(const ClassName& read,
                         absl::Span<const absl::string_view> classes,
                         absl::string_view family) {
-  if (read.name.empty() ||
-      std::find(classes.begin(), classes.end(), read.name) != classes.end()) {
+  if (read.name.empty() || absl::c_linear_search(classes, read.name))
     return absl::OkStatus();
-  }
   return absl::UnimplementedError(absl::StrCat(
       read.file, ": tokenizer_class ", Quote(read.name),
       " is not supported without tokenizer.json; supported: ", family));
 }
 
-absl::StatusOr<AddedToken> ReadToken(const Json& json, absl::string_view name) {
+absl::StatusOr<AddedToken> ReadToken(const Json& json, absl::string_view name,
+                                     bool special) {
   AddedToken token;
-  token.special = true;
+  token.special = special;
   if (json.is_string()) {
     token.content = json.get<std::string>();
     return token;
@@ -59,13 +58,17 @@ absl::StatusOr<AddedToken> ReadToken(const Json& json, absl::string_view name) {
   absl::StatusOr<std::string> content = fields.String("content");
   if (!content.ok()) return content.status();
   token.content = *std::move(content);
+  const absl::StatusOr<bool> is_special = fields.Bool("special", special);
+  if (!is_special.ok()) return is_special.status();
+  token.special = special || *is_special;
+  token.normalized = !token.special;
   const std::pair<const char*, bool*> flags[] = {
       {"single_word", &token.single_word},
       {"lstrip", &token.lstrip},
       {"rstrip", &token.rstrip},
       {"normalized", &token.normalized}};
   for (const auto& [key, flag] : flags) {
-    const absl::StatusOr<bool> read = fields.Bool(key, false);
+    const absl::StatusOr<bool> read = fields.Bool(key, *flag);
     if (!read.ok()) return read.status();
     *flag = *read;
   }
@@ -76,14 +79,30 @@ absl::StatusOr<AddedToken> SpecialToken(const JsonFields& config,
                                         const std::string& key,
                                         const std::string& fallback) {
   const Json* json = config.Find(key);
-  if (json != nullptr && json->is_object())
-    return ReadToken(*json, absl::StrCat(kFile, ": ", key));
-  absl::StatusOr<std::string> content = config.String(key, fallback);
-  if (!content.ok()) return content.status();
-  AddedToken token;
-  token.special = true;
-  token.content = *std::move(content);
-  return token;
+  const std::string name = absl::StrCat(kFile, ": ", key);
+  return json == nullptr ? ReadToken(fallback, name, true)
+                         : ReadToken(*json, name, true);
+}
+
+absl::Status CheckCommon(const JsonFields& config, TokenizerRemarks* remarks) {
+  constexpr char kSplit[] = "split_special_tokens";
+  const absl::StatusOr<bool> split = config.Bool(kSplit, false);
+  if (!split.ok()) return split.status();
+  if (*split) {
+    return absl::UnimplementedError(
+        absl::StrCat(kFile, ": ", kSplit, " true is not supported"));
+  }
+  constexpr char kSide[] = "truncation_side";
+  const absl::StatusOr<std::string> side = config.String(kSide, "right");
+  if (!side.ok()) return side.status();
+  if (*side == "left") {
+    remarks->notes.push_back(
+        absl::StrCat(kFile, ": ", kSide,
+                     " is left: transformers cuts the start of long texts; a "
+                     "request chooses "
+                     "that by TRUNCATE_START"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckAddedTokens(const std::string& folder,
@@ -115,7 +134,7 @@ absl::StatusOr<std::vector<AddedToken>> ReadDecoder(
   for (auto entry = added->begin(); entry != added->end(); ++entry) {
     const std::string name =
         absl::StrCat(kFile, ": ", kKey, "[", Quote(entry.key()), "]");
-    absl::StatusOr<AddedToken> token = ReadToken(*entry, name);
+    absl::StatusOr<AddedToken> token = ReadToken(*entry, name, false);
     if (!token.ok()) return token.status();
     if (!contents.contains(token->content)) {
       return absl::UnimplementedError(

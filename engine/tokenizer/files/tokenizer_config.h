@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "engine/io/json.h"
 #include "engine/tokenizer/added_tokens.h"
+#include "engine/tokenizer/tokenizer.h"
 
 namespace encoderd::tokenizer_config {
 
@@ -40,9 +41,16 @@ absl::StatusOr<AddedToken> SpecialToken(const JsonFields& config,
                                         const std::string& key,
                                         const std::string& fallback);
 
-// A token as a text or as {"content": ..., "lstrip": ..., ...}, special,
-// without its id. `name`: what errors call it.
-absl::StatusOr<AddedToken> ReadToken(const Json& json, absl::string_view name);
+// A token as a text or as {"content": ..., "lstrip": ..., ...}, without its id.
+// `name`: what errors call it; `special`: it is, whatever it says. Unless it
+// says so, a special token is looked for in the original text, others in the
+// normalized one.
+absl::StatusOr<AddedToken> ReadToken(const Json& json, absl::string_view name,
+                                     bool special);
+
+// Settings that count with and without tokenizer.json. UNIMPLEMENTED for
+// split_special_tokens, which would change ids; a note for truncation_side.
+absl::Status CheckCommon(const JsonFields& config, TokenizerRemarks* remarks);
 
 // The tokens of "added_tokens_decoder". UNIMPLEMENTED for one that is not in
 // `known`, those of `file`: it would change ids silently. `remedy` ends the

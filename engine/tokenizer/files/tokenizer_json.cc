@@ -98,6 +98,11 @@ absl::Status CheckTogether(const TokenizerSpec& spec) {
   return absl::OkStatus();
 }
 
+void NoteLeftOver(absl::string_view key, TokenizerRemarks* remarks) {
+  remarks->notes.push_back(absl::StrCat(
+      kFile, ": \"", key, "\" is left over from training and is ignored"));
+}
+
 }  // namespace
 }  // namespace json_parts
 
@@ -123,12 +128,6 @@ absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder) {
       ReadPostProcessor(fields.Find("post_processor"));
   if (!post_processor.ok()) return post_processor.status();
   spec.post_processor = *std::move(post_processor);
-  for (const char* key : {"truncation", "padding"}) {
-    if (fields.Find(key) != nullptr) {
-      spec.remarks.notes.push_back(absl::StrCat(
-          kFile, ": \"", key, "\" is left over from training and is ignored"));
-    }
-  }
   const Json* const truncation = fields.Find("truncation");
   if (truncation != nullptr && truncation->is_object() &&
       truncation->value("direction", Json()) == "Left") {
@@ -136,7 +135,10 @@ absl::StatusOr<TokenizerSpec> ReadTokenizerJson(const std::string& folder) {
         absl::StrCat(kFile,
                      ": its truncation cuts the start of long texts; a request "
                      "chooses that by TRUNCATE_START"));
+  } else if (truncation != nullptr) {
+    NoteLeftOver("truncation", &spec.remarks);
   }
+  if (fields.Find("padding") != nullptr) NoteLeftOver("padding", &spec.remarks);
   status = OverrideByConfig(folder, &spec);
   if (!status.ok()) return status;
   return spec;

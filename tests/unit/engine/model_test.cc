@@ -60,6 +60,21 @@ TEST_F(ModelTest, LowercasesAsSentenceTransformersIsToldTo) {
   EXPECT_EQ(Ids(**after, "ABC").token_ids, Ids(**before, "abc").token_ids);
 }
 
+TEST_F(ModelTest, WarnsWhereTransformersWouldTokenizeOtherwise) {
+  folder_.Write("tokenizer_config.json", "{}");
+  folder_.Write("tokenizer.json", R"({"added_tokens": [],
+      "normalizer": {"type": "BertNormalizer", "clean_text": true,
+        "handle_chinese_chars": true, "strip_accents": null,
+        "lowercase": false},
+      "pre_tokenizer": {"type": "BertPreTokenizer"}, "post_processor": null,
+      "model": {"type": "WordPiece", "unk_token": "[UNK]",
+                "vocab": {"[UNK]": 0, "a": 1}}})");
+  const auto model = Load();
+  ASSERT_THAT(model, IsOk());
+  EXPECT_THAT((*model)->info().config.warnings,
+              Contains(HasSubstr("tokenizer.json's lowercase false holds")));
+}
+
 TEST_F(ModelTest, AFileThatIsNotAsTheManifestSaysIsRefusedByName) {
   folder_.Write("SHA256SUMS", std::string(64, '0') + "  config.json\n");
   EXPECT_THAT(Load().status(), IsError(kDataLoss, "'config.json'"));

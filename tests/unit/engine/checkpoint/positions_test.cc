@@ -121,6 +121,11 @@ TEST(MaxLenTest, GeneratedRowsTakeTheLimitOfTheOtherFiles) {
   EXPECT_EQ(chosen->notes[0],
             "model_max_length 1024 is the limit; sentence-transformers would "
             "cut texts at its max_seq_length 2048");
+  limits.flag = 512;
+  chosen = ChooseMaxLen(limits);
+  ASSERT_THAT(chosen, IsOk());
+  EXPECT_TRUE(chosen->notes.empty());
+  limits.flag = 0;
   limits.model_max_length = 0;
   chosen = ChooseMaxLen(limits);
   ASSERT_THAT(chosen, IsOk());

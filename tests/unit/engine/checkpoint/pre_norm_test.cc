@@ -41,6 +41,12 @@ TEST_F(PreNormTest, Gpt2HasNormsFirstACausalMaskAndFourTimesTheWidth) {
   EXPECT_EQ(config->hidden_act, Activation::kGeluTanh);
 }
 
+// transformers sets local_attention by it.
+TEST_F(PreNormTest, RefusesASlidingWindow) {
+  EXPECT_THAT(Config("modernbert", {{"sliding_window", 64}}),
+              IsError(kUnimplemented, "sliding_window 64"));
+}
+
 TEST_F(PreNormTest, RefusesASizeUnderTwoNamesThatDiffer) {
   EXPECT_THAT(Config("distilbert", {{"hidden_size", 12}}),
               IsError(kUnimplemented, "it contradicts dim 64"));

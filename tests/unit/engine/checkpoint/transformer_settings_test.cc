@@ -58,20 +58,20 @@ TEST(TransformerSettingsTest, ServesWhatChangesNoVector) {
   }
 }
 
-// Versions of sentence-transformers differ in which of the two holds.
-TEST(TransformerSettingsTest, TakesTheLowerOfTheLengthsThatAreGiven) {
-  const auto settings = Read(R"({"max_seq_length": 512,
+// It replaces that of tokenizer_config.json.
+TEST(TransformerSettingsTest, TakesTheLengthThatTheTokenizerIsGiven) {
+  auto settings = Read(R"({"max_seq_length": 512,
       "tokenizer_args": {"model_max_length": 64}})");
   ASSERT_THAT(settings, IsOk());
-  EXPECT_EQ(settings->max_seq_length, 64);
-  EXPECT_EQ(Read(R"({"max_seq_length": 32,
-                     "tokenizer_args": {"model_max_length": 64}})")
-                ->max_seq_length,
-            32);
+  EXPECT_EQ(settings->max_seq_length, 512);
+  EXPECT_EQ(settings->model_max_length, 64);
+  settings = Read(R"({"processor_kwargs": {"model_max_length": 1e30}})");
+  ASSERT_THAT(settings, IsOk());
+  EXPECT_EQ(settings->model_max_length, 0);
   EXPECT_THAT(Read(R"({"tokenizer_args": {"model_max_length": 0}})"),
               IsError(kDataLoss,
                       "sentence_bert_config.json, tokenizer_args: "
-                      "model_max_length is 0; expected a whole number"));
+                      "model_max_length is 0; expected a number"));
 }
 
 TEST(TransformerSettingsTest, RefusesByNameWhatWouldChangeAVector) {

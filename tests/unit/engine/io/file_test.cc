@@ -128,6 +128,15 @@ TEST(FileTest, OpensAModelInTheLayoutOfTheHuggingFaceCache) {
   EXPECT_THAT(File::Open(snapshot, "own", 100), IsOk());
   EXPECT_THAT(File::Open(snapshot, "out", 100),
               IsError(kDataLoss, "leads out of its folder"));
+  // A folder of an older sentence-transformers layout, opened by itself.
+  const std::string inner = snapshot + "/0_Transformer";
+  std::filesystem::create_directory(inner);
+  std::filesystem::create_symlink("../../../blobs/123", inner + "/model");
+  std::filesystem::create_symlink("../../../refs/main", inner + "/out");
+  EXPECT_THAT(File::Open(snapshot, "0_Transformer/model", 100), IsOk());
+  EXPECT_THAT(File::Open(inner, "model", 100), IsOk());
+  EXPECT_THAT(File::Open(inner, "out", 100),
+              IsError(kDataLoss, "leads out of its folder"));
 }
 
 TEST(FileTest, RefusesAFifoWithoutWaitingForAWriter) {

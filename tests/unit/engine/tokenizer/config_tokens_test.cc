@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "engine/tokenizer/tokenizer.h"
@@ -13,7 +12,6 @@
 namespace encoderd {
 namespace {
 
-using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -47,38 +45,66 @@ class ConfigTokensTest : public testing::Test {
 };
 
 TEST_F(ConfigTokensTest, ReplacesFlagsByThoseOfTheDecoder) {
-  auto tokenizer =
-      Load(R"({"added_tokens_decoder": {"1": {"content": "[MASK]"}}})");
+  auto tokenizer = Load(R"({"added_tokens_decoder": {"1":
+      {"content": "[MASK]", "normalized": false, "special": true}}})");
   ASSERT_THAT(tokenizer, IsOk());
   EXPECT_THAT(Ids(**tokenizer, "a[MASK]b"), ElementsAre(2, 1, 3));
+  EXPECT_TRUE((*tokenizer)->is_special(1));
   EXPECT_THAT((*tokenizer)->remarks().notes, IsEmpty());
-  tokenizer = Load(R"({"added_tokens_decoder": {"1": {"content": "[MASK]",
-                       "single_word": true}}})");
+  tokenizer = Load(R"({"added_tokens_decoder": {"1":
+      {"content": "[MASK]", "single_word": true, "special": false}}})");
   ASSERT_THAT(tokenizer, IsOk());
   EXPECT_THAT(Ids(**tokenizer, "a[MASK]b"), ElementsAre(2, 5, 0, 7, 3));
+  EXPECT_FALSE((*tokenizer)->is_special(1));
   EXPECT_THAT(
       (*tokenizer)->remarks().notes,
       ElementsAre("tokenizer_config.json: its flags of tokens replace those of "
                   "tokenizer.json, as in transformers: 1, such as '[MASK]'"));
 }
 
-TEST_F(ConfigTokensTest, LooksForSpecialTokensOfTheVocabulary) {
+TEST_F(ConfigTokensTest, LooksForSpecialTokensThatAreNamed) {
   for (const char* config :
        {R"({"additional_special_tokens": ["[x]", "[x]"]})",
         R"({"extra_special_tokens": [{"content": "[x]"}]})",
         R"({"extra_special_tokens": {"image": "[x]"}})",
         R"({"bos_token": "[x]", "mask_token": "[MASK]", "cls_token": null})",
-        R"({"sep_token": {"content": "[x]", "lstrip": false},
-            "pad_token": "[none]"})"}) {
+        R"({"sep_token": {"content": "[x]", "lstrip": false}})"}) {
     const auto tokenizer = Load(config);
     ASSERT_THAT(tokenizer, IsOk());
-    EXPECT_THAT(Ids(**tokenizer, "b[none]"), ElementsAre(3, 5, 0, 7));
     EXPECT_THAT(Ids(**tokenizer, "a[x]b"), ElementsAre(2, 4, 3));
+    EXPECT_TRUE((*tokenizer)->is_special(4));
     EXPECT_THAT(
         (*tokenizer)->remarks().notes,
         ElementsAre("tokenizer_config.json: texts are searched for its special "
                     "tokens, as in transformers: 1, such as '[x]'"));
   }
+}
+
+// The next free id, which a padded table has a row for.
+TEST_F(ConfigTokensTest, GivesNewTokensTheNextIds) {
+  folder_.Write(kConfig, R"({"bos_token": "[one]", "eos_token": "[two]"})");
+  const auto ids = [this](int32_t rows) {
+    const auto tokenizer =
+        Tokenizer::Load(folder_.path(), {.token_rows = rows});
+    EXPECT_THAT(tokenizer, IsOk());
+    return Ids(**tokenizer, "a[two][one]");
+  };
+  EXPECT_THAT(ids(10), ElementsAre(2, 9, 8));
+  EXPECT_THAT(ids(9), ElementsAre(2, 5, 0, 7, 8));
+  EXPECT_THAT(ids(8), ElementsAre(2, 5, 0, 7, 5, 0, 7));
+}
+
+// Such settings count without tokenizer.json, too.
+TEST_F(ConfigTokensTest, ReadsThemForAVocabulary) {
+  const TempFolder folder;
+  folder.Write("vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\n[x]\n");
+  folder.Write(kConfig, R"({"additional_special_tokens": ["[x]"]})");
+  const auto tokenizer = Tokenizer::Load(folder.path());
+  ASSERT_THAT(tokenizer, IsOk());
+  EXPECT_THAT(Ids(**tokenizer, "a[x]a"), ElementsAre(1, 3, 4, 3, 2));
+  folder.Write(kConfig, R"({"split_special_tokens": true})");
+  EXPECT_THAT(Tokenizer::Load(folder.path()),
+              IsError(kUnsupported, "split_special_tokens true"));
 }
 
 // Files of older versions, which count without added_tokens_decoder.
@@ -122,6 +148,8 @@ TEST_F(ConfigTokensTest, NamesWhatHasAnotherType) {
                       "object"));
   EXPECT_THAT(Load(R"({"mask_token": {"content": "[x]", "lstrip": 1}})"),
               IsError(kLoss, "mask_token: lstrip is 1"));
+  EXPECT_THAT(Load(R"({"additional_special_tokens": ["[x]", 7]})"),
+              IsError(kLoss, "additional_special_tokens[1] is 7; expected"));
 }
 
 }  // namespace

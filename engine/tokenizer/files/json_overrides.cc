@@ -94,12 +94,15 @@ absl::Status OverrideBert(const JsonFields& fields, BertNormalizerOptions* bert,
   const absl::StatusOr<bool> chinese = fields.Bool(kChinese.key, true);
   if (!chinese.ok()) return chinese.status();
   const bool sets_case = fields.Find(kLowercase.key) != nullptr;
+  const bool agrees = *lower == bert->lowercase;
   Settle(fields, kLowercase, *lower, &bert->lowercase, remarks);
   if (fields.Find(kAccents.key) != nullptr) {
     Take(kAccents, *strip, &bert->strip_accents, remarks);
+  } else if (!agrees) {  // what is said of case holds for accents
+    if (sets_case) bert->strip_accents = *strip;
   } else if (sets_case) {
-    bert->strip_accents = *strip;
-  } else if (*lower == bert->lowercase) {  // else the first warning says it
+    Take(kAccents, *strip, &bert->strip_accents, remarks);
+  } else {
     WarnOfDefault(kAccents, *strip, bert->strip_accents, remarks);
   }
   Settle(fields, kChinese, *chinese, &bert->handle_chinese_chars, remarks);

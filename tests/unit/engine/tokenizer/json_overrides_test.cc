@@ -74,6 +74,10 @@ TEST_F(BertOverridesTest, TakesTheConfigsSettings) {
   EXPECT_THAT(Ids(*Load("{}", R"({"tokenize_chinese_chars": false})"), kText),
               ElementsAre(2, 2, 4));
   // Unset, accents go with the case.
+  EXPECT_THAT(Load(R"({"strip_accents": false})", R"({"do_lower_case": true})")
+                  ->remarks()
+                  .notes,
+              ElementsAre(HasSubstr("strip_accents true replaces")));
   EXPECT_THAT(
       Ids(*Load(R"({"strip_accents": false})", R"({"do_lower_case": true})"),
           kText),

@@ -96,8 +96,9 @@ absl::StatusOr<std::string> Digest(DigestThread* weights,
       absl::StrCat(*digest, "\n", absl::StrJoin(head.sha256, "\n")));
 }
 
-void Append(const std::vector<std::string>& notes, ModelInfo* info) {
-  info->notes.insert(info->notes.end(), notes.begin(), notes.end());
+void Append(const std::vector<std::string>& from,
+            std::vector<std::string>* to) {
+  to->insert(to->end(), from.begin(), from.end());
 }
 
 absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
@@ -114,7 +115,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
                                       " files is as ", kManifestName, " says"));
   }
   info.limits = config->limits();
-  Append(config->notes, &info);
+  Append(config->notes, &info.notes);
   info.parameters = CountParameters(*config);
 
   absl::StatusOr<std::unique_ptr<CheckpointReader>> checkpoint =
@@ -131,10 +132,9 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
   if (!status.ok()) return status;
   info.tokenizer = (*tokenizer)->algorithm();
   const TokenizerRemarks& remarks = (*tokenizer)->remarks();
-  Append(remarks.notes, &info);
-  config->warnings.insert(config->warnings.end(), remarks.warnings.begin(),
-                          remarks.warnings.end());
-  Append((*checkpoint)->notes(), &info);
+  Append(remarks.notes, &info.notes);
+  Append(remarks.warnings, &config->warnings);
+  Append((*checkpoint)->notes(), &info.notes);
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(
       options.device, options.dtype, options.tuning_folder, options.products);
   if (!device.ok()) return device.status();
@@ -143,7 +143,7 @@ absl::StatusOr<std::shared_ptr<const Model>> LoadFolder(
       Encoder::Build(*std::move(device), *config, checkpoint->get());
   if (!encoder.ok()) return encoder.status();
   info.device = (*encoder)->device().name();
-  Append((*encoder)->device().notes(), &info);
+  Append((*encoder)->device().notes(), &info.notes);
   info.preferred_sessions = (*encoder)->device().preferred_sessions();
   info.least_sessions = (*encoder)->device().least_sessions();
   info.pauses = (*encoder)->device().pauses();

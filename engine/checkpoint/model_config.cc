@@ -212,8 +212,7 @@ absl::StatusOr<int64_t> ReadModelMaxLength(const std::string& folder,
                                            const ModelConfig& config) {
   const std::string name =
       JoinName(config.transformer_folder, "tokenizer_config.json");
-  if (!FileExists(folder, name)) return 0;
-  const absl::StatusOr<Json> json = ReadJsonObject(folder, name);
+  const absl::StatusOr<Json> json = ReadOptionalJsonObject(folder, name);
   if (!json.ok()) return json.status();
   return ModelMaxLength(JsonFields(*json, name));
 }

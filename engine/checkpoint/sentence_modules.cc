@@ -131,8 +131,9 @@ absl::Status ReadPooling(const std::string& folder, const std::string& path,
 absl::Status CheckNormalize(const std::string& folder,
                             const std::string& path) {
   const std::string name = JoinName(path, "config.json");
-  if (path.empty() || !FileExists(folder, name)) return absl::OkStatus();
-  const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
+  if (path.empty()) return absl::OkStatus();
+  const absl::StatusOr<Json> json =
+      ReadOptionalJsonObject(folder, name, kSmall);
   if (!json.ok()) return json.status();
   for (const char* key : {"module_input_name", "module_output_name"}) {
     const absl::StatusOr<std::string> value =
@@ -169,8 +170,8 @@ absl::Status ReadHeadModule(const std::string& folder, const Module& module,
 }
 
 absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {
-  if (!FileExists(folder, kSettings)) return absl::OkStatus();
-  const absl::StatusOr<Json> json = ReadJsonObject(folder, kSettings, kSmall);
+  const absl::StatusOr<Json> json =
+      ReadOptionalJsonObject(folder, kSettings, kSmall);
   if (!json.ok()) return json.status();
   const JsonFields fields(*json, kSettings);
   const absl::StatusOr<std::string> kind =

@@ -133,6 +133,13 @@ absl::StatusOr<Json> ReadJsonObject(const std::string& folder,
   return json;
 }
 
+absl::StatusOr<Json> ReadOptionalJsonObject(const std::string& folder,
+                                            absl::string_view name,
+                                            const JsonLimits& limits) {
+  if (!FileExists(folder, name)) return Json::object();
+  return ReadJsonObject(folder, name, limits);
+}
+
 const Json* JsonFields::Find(absl::string_view key) const {
   const auto found = object_.find(std::string(key));
   if (found == object_.end() || found->is_null()) return nullptr;

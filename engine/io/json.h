@@ -34,6 +34,11 @@ absl::StatusOr<Json> ReadJsonObject(const std::string& folder,
                                     absl::string_view name,
                                     const JsonLimits& limits = {});
 
+// Likewise; an empty object where there is no such file.
+absl::StatusOr<Json> ReadOptionalJsonObject(const std::string& folder,
+                                            absl::string_view name,
+                                            const JsonLimits& limits = {});
+
 // Checked access to the members of one object. A member that is null counts as
 // absent. The object must outlive the fields.
 class JsonFields {

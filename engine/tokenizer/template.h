@@ -53,7 +53,7 @@ class Template {
   void Truncate(int64_t max_len, TruncateSide side, Encoding* encoding) const;
 
   int32_t num_special_tokens(bool pair) const;
-  int32_t max_special_id() const;  // -1: there is none
+  int32_t max_special_id() const;  // -1 without special tokens
 
  private:
   std::vector<TemplatePiece> single_;

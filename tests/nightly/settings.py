@@ -285,6 +285,14 @@ def changed(folder, base, name, key, value):
     return folder
 
 
+def changes():
+    """Each change: a file, a key, its value."""
+    for name, settings in CHANGES.items():
+        for key, values in settings.items():
+            for value in values:
+                yield name, key, value
+
+
 def known(name, key, value):
     for place in ((name, key), (name, key, json.dumps(value))):
         if place in KNOWN:
@@ -322,15 +330,11 @@ def main():
             base.mkdir()
             write_base(kind, base, model)
             count(kind, base, None)
-            for name, settings in CHANGES.items():
-                for key, values in settings.items():
-                    for value in values:
-                        folder = changed(work / "changed", base, name, key,
-                                         value)
-                        if folder is None:
-                            continue
-                        count(f"{kind}, {name}, {key} {json.dumps(value)}",
-                              folder, known(name, key, value))
+            for name, key, value in changes():
+                folder = changed(work / "changed", base, name, key, value)
+                if folder is not None:
+                    count(f"{kind}, {name}, {key} {json.dumps(value)}", folder,
+                          known(name, key, value))
     stale = set() if len(options.models) < len(MODELS) else set(KNOWN) - differed
     for setting in sorted(stale):
         print("known, and no longer different:", *setting)

@@ -31,7 +31,7 @@ ByContent IndexAdded(const TokenizerSpec& spec) {
   return index;
 }
 
-// "2, such as 'a'"; `first` counts only with a count above 0.
+// "2, such as 'a'".
 std::string Count(size_t count, absl::string_view first) {
   return absl::StrCat(count, ", such as ", Quote(first));
 }
@@ -98,8 +98,7 @@ absl::StatusOr<std::vector<AddedToken>> ReadNamed(const JsonFields& fields) {
 
 absl::Status CheckAddedFile(const std::string& folder,
                             const TokenizerSpec& spec) {
-  if (!FileExists(folder, kAddedFile)) return absl::OkStatus();
-  const absl::StatusOr<Json> json = ReadJsonObject(folder, kAddedFile);
+  const absl::StatusOr<Json> json = ReadOptionalJsonObject(folder, kAddedFile);
   if (!json.ok()) return json.status();
   const ByContent index = IndexAdded(spec);
   for (const auto& member : json->items()) {
@@ -156,8 +155,8 @@ absl::Status AddConfigTokens(const std::string& folder,
   if (!status.ok() || config.Find("added_tokens_decoder") != nullptr)
     return status;
   status = CheckAddedFile(folder, *spec);
-  if (!status.ok() || !FileExists(folder, kMapFile)) return status;
-  const absl::StatusOr<Json> json = ReadJsonObject(folder, kMapFile);
+  if (!status.ok()) return status;
+  const absl::StatusOr<Json> json = ReadOptionalJsonObject(folder, kMapFile);
   if (!json.ok()) return json.status();
   return AddSpecialTokens(JsonFields(*json, kMapFile), spec);
 }

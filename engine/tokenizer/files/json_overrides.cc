@@ -6,7 +6,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "engine/io/file.h"
 #include "engine/io/json.h"
 #include "engine/tokenizer/files/config_tokens.h"
 #include "engine/tokenizer/files/tokenizer_config.h"
@@ -121,21 +120,10 @@ absl::Status OverrideByteLevel(const JsonFields& fields, bool is_gpt2,
 }
 
 // The class, without "Fast"; that of the model_type where no file names one.
-absl::StatusOr<std::string> ReadClassName(const std::string& folder,
-                                          const JsonFields& fields) {
-  constexpr char kModelFile[] = "config.json";
-  const absl::StatusOr<tokenizer_config::ClassName> read =
-      tokenizer_config::ReadClass(folder, fields);
-  if (!read.ok()) return read.status();
-  if (!read->name.empty() || !FileExists(folder, kModelFile))
-    return std::string(absl::StripSuffix(read->name, "Fast"));
-  const absl::StatusOr<Json> json = ReadJsonObject(folder, kModelFile);
-  if (!json.ok()) return json.status();
-  const absl::StatusOr<std::string> type =
-      JsonFields(*json, kModelFile).String("model_type", "");
-  if (!type.ok()) return type.status();
+absl::string_view NameOf(const tokenizer_config::ClassName& read) {
+  if (!read.name.empty()) return absl::StripSuffix(read.name, "Fast");
   for (const auto& [model_type, name] : kOfModelTypes)
-    if (*type == model_type) return std::string(name);
+    if (read.model_type == model_type) return name;
   return "";
 }
 
@@ -145,22 +133,24 @@ absl::Status OverrideByConfig(const std::string& folder, TokenizerSpec* spec) {
   const absl::StatusOr<Json> config = tokenizer_config::Read(folder);
   if (!config.ok()) return config.status();
   const JsonFields fields(*config, tokenizer_config::kFile);
-  const absl::StatusOr<std::string> name = ReadClassName(folder, fields);
-  if (!name.ok()) return name.status();
+  const absl::StatusOr<tokenizer_config::ClassName> read =
+      tokenizer_config::ReadClass(folder, fields);
+  if (!read.ok()) return read.status();
+  const absl::string_view name = NameOf(*read);
   absl::Status status = tokenizer_config::CheckCommon(fields, &spec->remarks);
   auto& normalizer = spec->normalizer;
   auto* const bert =
       normalizer.size() == 1
           ? std::get_if<BertNormalizerOptions>(&normalizer.front())
           : nullptr;
-  if (status.ok() && bert != nullptr && absl::c_linear_search(kBert, *name)) {
+  if (status.ok() && bert != nullptr && absl::c_linear_search(kBert, name)) {
     status = OverrideBert(fields, bert, &spec->remarks);
   }
-  const bool is_gpt2 = absl::c_linear_search(kGpt2, *name);
+  const bool is_gpt2 = absl::c_linear_search(kGpt2, name);
   for (PreTokenizerStep& step : spec->pre_tokenizer) {
     auto* const split = std::get_if<ByteLevelSplit>(&step);
     if (status.ok() && split != nullptr &&
-        (is_gpt2 || absl::c_linear_search(kRoberta, *name))) {
+        (is_gpt2 || absl::c_linear_search(kRoberta, name))) {
       status = OverrideByteLevel(fields, is_gpt2, split, spec);
     }
   }

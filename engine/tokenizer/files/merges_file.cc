@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/io/file.h"
@@ -121,11 +122,9 @@ absl::Status ReadGpt2(const JsonFields& config, TokenizerSpec* out) {
 // <s>, GPT-2's only <|endoftext|>.
 bool IsGpt2(const std::string& name,
             const std::vector<std::string>& vocabulary) {
-  const auto among = [](const auto& list, absl::string_view value) {
-    return std::find(std::begin(list), std::end(list), value) != std::end(list);
-  };
-  if (!name.empty()) return among(kGpt2Classes, name);
-  return among(vocabulary, kGpt2End) && !among(vocabulary, "<s>");
+  if (!name.empty()) return absl::c_linear_search(kGpt2Classes, name);
+  return absl::c_linear_search(vocabulary, kGpt2End) &&
+         !absl::c_linear_search(vocabulary, "<s>");
 }
 
 absl::Status ReadConfig(const std::string& folder, const JsonFields& config,

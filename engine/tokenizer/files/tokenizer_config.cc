@@ -11,8 +11,7 @@
 namespace encoderd::tokenizer_config {
 
 absl::StatusOr<Json> Read(const std::string& folder) {
-  if (!FileExists(folder, kFile)) return Json::object();
-  return ReadJsonObject(folder, kFile);
+  return ReadOptionalJsonObject(folder, kFile);
 }
 
 absl::StatusOr<ClassName> ReadClass(const std::string& folder,
@@ -20,15 +19,20 @@ absl::StatusOr<ClassName> ReadClass(const std::string& folder,
   constexpr char kKey[] = "tokenizer_class";
   constexpr char kModelFile[] = "config.json";
   ClassName out;
-  absl::StatusOr<std::string> name = config.String(kKey, "");
-  if (name.ok() && name->empty() && FileExists(folder, kModelFile)) {
-    const absl::StatusOr<Json> json = ReadJsonObject(folder, kModelFile);
-    if (!json.ok()) return json.status();
-    out.file = kModelFile;
-    name = JsonFields(*json, kModelFile).String(kKey, "");
-  }
-  if (!name.ok()) return name.status();
-  out.name = *std::move(name);
+  absl::StatusOr<std::string> text = config.String(kKey, "");
+  if (!text.ok()) return text.status();
+  out.name = *std::move(text);
+  if (!out.name.empty()) return out;
+  const absl::StatusOr<Json> json = ReadOptionalJsonObject(folder, kModelFile);
+  if (!json.ok()) return json.status();
+  const JsonFields model(*json, kModelFile);
+  text = model.String(kKey, "");
+  if (!text.ok()) return text.status();
+  out.file = kModelFile;
+  out.name = *std::move(text);
+  text = model.String("model_type", "");
+  if (!text.ok()) return text.status();
+  out.model_type = *std::move(text);
   return out;
 }
 
@@ -99,8 +103,7 @@ absl::Status CheckCommon(const JsonFields& config, TokenizerRemarks* remarks) {
     remarks->notes.push_back(
         absl::StrCat(kFile, ": ", kSide,
                      " is left: transformers cuts the start of long texts; a "
-                     "request chooses "
-                     "that by TRUNCATE_START"));
+                     "request chooses that by TRUNCATE_START"));
   }
   return absl::OkStatus();
 }

@@ -26,6 +26,7 @@ absl::StatusOr<Json> Read(const std::string& folder);
 struct ClassName {
   std::string file = kFile;
   std::string name;
+  std::string model_type;  // of config.json, where that file was asked
 };
 absl::StatusOr<ClassName> ReadClass(const std::string& folder,
                                     const JsonFields& config);

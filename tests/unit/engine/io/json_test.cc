@@ -68,6 +68,11 @@ TEST(JsonTest, ReadsAFileThatHoldsAnObjectAndNoOther) {
               IsError(kDataLoss, "b.json holds an array; expected an object"));
   EXPECT_THAT(ReadJsonObject(folder.path(), "c.json"),
               IsError(absl::StatusCode::kNotFound, "c.json"));
+  EXPECT_EQ(*ReadOptionalJsonObject(folder.path(), "c.json"), Json::object());
+  EXPECT_EQ(*ReadOptionalJsonObject(folder.path(), "a.json"),
+            *ReadJsonObject(folder.path(), "a.json"));
+  EXPECT_EQ(ReadOptionalJsonObject(folder.path(), "b.json").status(),
+            ReadJsonObject(folder.path(), "b.json").status());
 }
 
 class JsonFieldsTest : public testing::Test {

@@ -10,6 +10,7 @@ package then carries them and is a wheel of this platform (deploy/wheel.sh).
 Without it the package is the client alone, for any platform.
 """
 
+import importlib.metadata
 import os
 import pathlib
 import re
@@ -74,6 +75,12 @@ def requirements():
     ]
 
 
+def python_versions():
+    """Those of this package's code that have the gRPC of requirements()."""
+    needed = importlib.metadata.metadata("grpcio-tools")["Requires-Python"]
+    return ",".join(filter(None, [">=3.9", needed]))
+
+
 class BuildPy(build_py):
     def run(self):
         super().run()
@@ -122,4 +129,5 @@ def programs():
 
 arguments = programs()
 arguments.setdefault("cmdclass", {}).update(build_py=BuildPy, sdist=Sdist)
-setup(install_requires=requirements(), **arguments)
+setup(install_requires=requirements(), python_requires=python_versions(),
+      **arguments)

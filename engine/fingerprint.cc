@@ -1,5 +1,6 @@
 #include "engine/fingerprint.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/io/sha256.h"
@@ -54,6 +55,14 @@ absl::StatusOr<std::string> Fingerprint(const ModelInfo& info,
       absl::StrJoin(probe.token_ids, " "), "\n", Line("words", *vocabulary),
       "heads ", config.num_attention_heads, "\n",
       Line("default_prompt", config.default_prompt_name));
+  Encoding pair;
+  const absl::Status paired =
+      tokenizer.EncodePair("a", "b", {}, scratch.get(), &pair);
+  if (!paired.ok()) return paired;
+  if (config.type_vocab_size > 1 &&
+      absl::c_all_of(pair.segment_ids, [](int32_t id) { return id == 0; })) {
+    absl::StrAppend(&text, "pairs of one segment\n");
+  }
   for (const LayerSpec& layer : config.layers) {
     absl::StrAppend(&text, "layer ", layer.rotation, " ", layer.reach.left, " ",
                     layer.reach.right, "\n");

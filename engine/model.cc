@@ -4,6 +4,7 @@
 #include <malloc.h>
 #endif
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <utility>
@@ -39,11 +40,13 @@ absl::Status CheckVocabulary(const Tokenizer& tokenizer, ModelInfo* info) {
         rows - words, " of the token table's ", rows,
         " rows are never used: the tokenizer has ", words, " tokens"));
   }
-  const int32_t special = tokenizer.num_special_tokens(/*pair=*/true);
-  if (info->limits.max_len < special) {
+  const int32_t special =
+      std::max(tokenizer.num_special_tokens(/*pair=*/true),
+               tokenizer.num_special_tokens(/*pair=*/false));
+  if (info->limits.max_len <= special) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_len is ", info->limits.max_len,
-                     "; the special tokens of a pair alone take ", special));
+                     "; special tokens alone take ", special));
   }
   return absl::OkStatus();
 }

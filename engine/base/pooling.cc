@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace encoderd {
 namespace {
@@ -31,10 +32,11 @@ absl::StatusOr<Pooling> PoolingFromName(absl::string_view name) {
   for (const auto& [value, known] : kNames) {
     if (name == known) return value;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("pooling \"", name,
-                   "\" is unknown; known: cls, mean, max, mean_sqrt_len, "
-                   "weightedmean, lasttoken"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "pooling \"", name, "\" is unknown; known: ",
+      absl::StrJoin(kNames, ", ", [](std::string* out, const auto& known) {
+        absl::StrAppend(out, known.second);
+      })));
 }
 
 int64_t PooledRow(Pooling pooling, int64_t n) {

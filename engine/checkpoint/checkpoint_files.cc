@@ -36,9 +36,9 @@ absl::Status NoWeights(const std::string& folder,
         FileExists(folder, "modules.json")
             ? "from sentence_transformers import SentenceTransformer; "
               "SentenceTransformer('FOLDER').save('NEW')"
-            : "from transformers import AutoModel; "
-              "AutoModel.from_pretrained('FOLDER').save_pretrained('FOLDER', "
-              "safe_serialization=True)";
+            : "from transformers import AutoModel, AutoTokenizer; "
+              "[kind.from_pretrained('FOLDER').save_pretrained('NEW') for kind "
+              "in (AutoModel, AutoTokenizer)]";
     return absl::UnimplementedError(absl::StrCat(
         "the weights are in ", Quote(JoinName(subfolder, name)),
         ", a format that is never read because reading it can run code; "

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/architecture.h"
 #include "engine/checkpoint/head_files.h"
@@ -241,6 +242,23 @@ absl::Status SetMaxLen(const std::string& folder,
   return absl::OkStatus();
 }
 
+// A model for a task has a head, and sentence-transformers would load it as a
+// reranker or for sparse vectors.
+absl::Status WarnOfHead(const JsonFields& fields, ModelConfig* config) {
+  constexpr char kKey[] = "architectures";
+  const Json* const names = fields.Find(kKey);
+  if (names == nullptr || names->empty()) return absl::OkStatus();
+  if (!names->is_array() || !names->front().is_string())
+    return fields.Bad(kKey, "expected an array");
+  const std::string name = names->front().get<std::string>();
+  if (absl::EndsWith(name, "Model")) return absl::OkStatus();
+  config->warnings.push_back(
+      absl::StrCat(fields.name(), " names ", Quote(name),
+                   ", whose head is not computed: no scores of a reranker or "
+                   "classifier, no sparse weights"));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
@@ -274,8 +292,12 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
   if (status.ok()) status = ReadPositionScheme(settings, &config);
   if (status.ok()) status = ReadSizes(settings, &config);
   if (!status.ok()) return status;
+  const bool has_modules = HasModules(folder);
+  if (!has_modules) status = WarnOfHead(fields, &config);
+  if (!status.ok()) return status;
   const absl::StatusOr<TransformerSettings> transformer =
-      ReadTransformerSettings(folder, config.transformer_folder);
+      has_modules ? ReadTransformerSettings(folder, config.transformer_folder)
+                  : TransformerSettings();
   if (!transformer.ok()) return transformer.status();
   config.lowercase = transformer->lowercase;
   status = SetMaxLen(folder, *transformer, max_len_flag, &config);

@@ -92,8 +92,7 @@ absl::StatusOr<std::vector<std::string>> PoolingModes(
 }
 
 absl::Status ReadPooling(const std::string& folder, const std::string& path,
-                         ModelConfig* config, int64_t* width,
-                         bool* include_prompt) {
+                         ModelConfig* config, int64_t* width) {
   const std::string name = JoinName(path, "config.json");
   const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
   if (!json.ok()) return json.status();
@@ -117,7 +116,12 @@ absl::Status ReadPooling(const std::string& folder, const std::string& path,
   config->pooling = *pooling;
   const absl::StatusOr<bool> include = fields.Bool("include_prompt", true);
   if (!include.ok()) return include.status();
-  *include_prompt = *include;
+  if (!*include) {
+    return absl::UnimplementedError(absl::StrCat(
+        name,
+        ": include_prompt false, which leaves the tokens of a prompt out "
+        "of the vector, is not supported"));
+  }
   for (const char* key : {"word_embedding_dimension", "embedding_dimension"}) {
     const absl::StatusOr<int64_t> value =
         fields.Int(key, 1, std::numeric_limits<int32_t>::max(), *width);
@@ -214,26 +218,14 @@ absl::Status ReadPrompts(const std::string& folder, ModelConfig* config) {
   return absl::OkStatus();
 }
 
-absl::Status CheckPromptPooling(bool include_prompt, ModelConfig* config) {
-  if (include_prompt) return absl::OkStatus();
-  for (const auto& [name, text] : config->prompts) {
-    if (!text.empty()) {
-      return absl::UnimplementedError(
-          absl::StrCat("pooling with include_prompt false is not supported, "
-                       "and this model has the prompt ",
-                       Quote(name)));
-    }
-  }
-  config->notes.push_back(
-      "include_prompt is false, but the model has no prompts: it has no "
-      "effect");
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 std::string JoinName(const std::string& folder, const std::string& name) {
   return folder.empty() ? name : absl::StrCat(folder, "/", name);
+}
+
+bool HasModules(const std::string& folder) {
+  return FileExists(folder, kModules);
 }
 
 absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
@@ -241,23 +233,24 @@ absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
   *pooling_width = 0;
   absl::Status status = ReadPrompts(folder, config);
   if (!status.ok()) return status;
-  if (!FileExists(folder, kModules)) {
+  if (!HasModules(folder)) {
     config->warnings.push_back(
         "no modules.json: vectors are the unnormalized mean of the token "
-        "states");
+        "states, and prompts and sentence_bert_config.json are ignored, as in "
+        "sentence-transformers");
+    config->prompts.clear();
+    config->default_prompt_name.clear();
     return absl::OkStatus();
   }
   const absl::StatusOr<std::vector<Module>> modules = ReadModules(folder);
   if (!modules.ok()) return modules.status();
   // Transformer, Pooling, then any of the modules of a head.
-  bool include_prompt = true;
   size_t stage = 0;
   for (const Module& module : *modules) {
     if (stage == 0 && module.type == "Transformer") {
       config->transformer_folder = module.path;
     } else if (stage == 1 && module.type == "Pooling") {
-      status = ReadPooling(folder, module.path, config, pooling_width,
-                           &include_prompt);
+      status = ReadPooling(folder, module.path, config, pooling_width);
     } else if (stage >= 2 && IsHeadModule(module.type)) {
       status = ReadHeadModule(folder, module, config);
     } else {
@@ -280,7 +273,7 @@ absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
     return absl::UnimplementedError(
         "modules.json: a model without a Pooling module is not supported");
   }
-  return CheckPromptPooling(include_prompt, config);
+  return absl::OkStatus();
 }
 
 }  // namespace encoderd

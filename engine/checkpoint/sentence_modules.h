@@ -15,11 +15,14 @@ namespace encoderd {
 // Fills transformer_folder, pooling, head, normalize, prompts,
 // default_prompt_name and notes of *config from modules.json, the Pooling
 // module's config.json and config_sentence_transformers.json. Without
-// modules.json: mean pooling, not normalized, and a note. UNIMPLEMENTED for a
-// module or a mode by name. *pooling_width: the hidden_size that the Pooling
-// module expects; 0: says nothing.
+// modules.json: mean pooling, not normalized, no prompts, and a warning.
+// UNIMPLEMENTED for a module or a mode by name. *pooling_width: the hidden_size
+// that the Pooling module expects; 0: says nothing.
 absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
                                  int64_t* pooling_width);
+
+// Whether there is a modules.json.
+bool HasModules(const std::string& folder);
 
 // "a/b", or "b" when `folder` is empty: names below the model folder.
 std::string JoinName(const std::string& folder, const std::string& name);

@@ -82,6 +82,17 @@ absl::Status Template::Validate(int32_t vocab_size) const {
   return status;
 }
 
+bool Template::DropSegments() {
+  bool dropped = false;
+  for (std::vector<TemplatePiece>* pieces : {&single_, &pair_}) {
+    for (TemplatePiece& piece : *pieces) {
+      dropped = dropped || piece.segment != 0;
+      piece.segment = 0;
+    }
+  }
+  return dropped;
+}
+
 int32_t Template::num_special_tokens(bool pair) const {
   const auto& pieces = pair ? pair_ : single_;
   return static_cast<int32_t>(

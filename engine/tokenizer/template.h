@@ -46,6 +46,9 @@ class Template {
   // segments are 0 or 1 and the pieces at most kMaxPieces.
   absl::Status Validate(int32_t vocab_size) const;
 
+  // All of segment 0 from now on; true: some were not.
+  bool DropSegments();
+
   // Replaces *out. `second` is nullptr for a single text.
   void Apply(const TextTokens& first, const TextTokens* second, bool offsets,
              Encoding* out) const;

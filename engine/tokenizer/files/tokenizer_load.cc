@@ -7,9 +7,12 @@
 #include <variant>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "engine/io/file.h"
+#include "engine/io/json.h"
+#include "engine/tokenizer/files/tokenizer_config.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
 #include "engine/tokenizer/pipeline_tokenizer.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -66,6 +69,24 @@ void Lowercase(TokenizerSpec* spec) {
       "texts are lowercased: sentence-transformers' do_lower_case is true");
 }
 
+// transformers gives a model no segments that model_input_names leaves out.
+absl::Status DropSegments(const std::string& folder, TokenizerSpec* spec) {
+  constexpr char kNames[] = "model_input_names";
+  const absl::StatusOr<Json> config = tokenizer_config::Read(folder);
+  if (!config.ok()) return config.status();
+  const JsonFields fields(*config, tokenizer_config::kFile);
+  const Json* const names = fields.Find(kNames);
+  if (names == nullptr) return absl::OkStatus();
+  if (!names->is_array()) return fields.Bad(kNames, "expected an array");
+  if (absl::c_linear_search(*names, "token_type_ids")) return absl::OkStatus();
+  if (spec->post_processor.pieces.DropSegments()) {
+    spec->remarks.notes.push_back(
+        absl::StrCat("all segment ids are 0: ", tokenizer_config::kFile, "'s ",
+                     kNames, " has no token_type_ids, as in transformers"));
+  }
+  return absl::OkStatus();
+}
+
 // Of an added token without a row there is nothing to compute. Ids of the
 // vocabulary itself and of the template stay, to be rejected as files of two
 // models.
@@ -93,6 +114,8 @@ absl::StatusOr<std::unique_ptr<const Tokenizer>> Tokenizer::Load(
     const std::string& folder, const TokenizerOptions& options) {
   absl::StatusOr<TokenizerSpec> spec = ReadSpec(folder);
   if (!spec.ok()) return spec.status();
+  const absl::Status status = DropSegments(folder, &*spec);
+  if (!status.ok()) return status;
   if (options.lowercase) Lowercase(&*spec);
   if (options.token_rows > 0) DropTokensFrom(options.token_rows, &*spec);
   return BertTokenizer::Fits(*spec)

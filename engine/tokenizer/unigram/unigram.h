@@ -44,8 +44,9 @@ class Unigram : public TokenModel {
 
   std::unique_ptr<Scratch> NewScratch() const override;
   void Encode(absl::string_view word, Scratch* scratch) const override;
-  absl::string_view Value(int32_t, absl::string_view surface) const override {
-    return surface;
+  absl::string_view Value(int32_t id,
+                          absl::string_view surface) const override {
+    return id == unk_id_ ? surface : absl::string_view(vocabulary_[id]);
   }
   const std::vector<std::string>& vocabulary() const override {
     return vocabulary_;

@@ -4,8 +4,8 @@
 
 namespace encoderd {
 
-inline const WordPiece::Failure& WordPiece::PutOut(int32_t state,
-                                                   int32_t** ids) const {
+inline const WordPiece::Failure& WordPiece::Publish(int32_t state,
+                                                    int32_t** ids) const {
   const Failure& failure = failures_[state];
   if (failure.ids < 0) {
     *(*ids)++ = ~failure.ids;
@@ -28,12 +28,12 @@ int32_t* WordPiece::Match(const char* begin, const char* end,
         break;
       }
       if (failures_[state].next < 0) return nullptr;
-      state = PutOut(state, &ids).next;
+      state = Publish(state, &ids).next;
     }
   }
   while (state != next_root_) {
     if (failures_[state].next < 0) return nullptr;
-    state = PutOut(state, &ids).next;
+    state = Publish(state, &ids).next;
   }
   return ids;
 }

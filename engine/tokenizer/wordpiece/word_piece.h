@@ -69,7 +69,7 @@ class WordPiece {
     const int32_t child = states_[state].base ^ byte;
     return states_[child].parent == state ? child : -1;
   }
-  const Failure& PutOut(int32_t state, int32_t** ids) const;
+  const Failure& Publish(int32_t state, int32_t** ids) const;
 
   std::vector<std::string> vocabulary_;
   WordPieceOptions options_;

@@ -313,7 +313,9 @@ TEST_F(ModelTest, TakesFiveHundredAndTwelveTokensOf514Rows) {
 TEST_F(ModelTest, TheFlagLowersMaxLenAndCannotPassTheTable) {
   EXPECT_EQ(Load(50).value()->info().limits.max_len, 50);
   EXPECT_THAT(Load(101), IsError(kInvalidArgument, "max_len is 101"));
-  EXPECT_THAT(Load(2), IsError(kInvalidArgument, "special tokens of a pair"));
+  EXPECT_THAT(Load(4), IsOk());
+  EXPECT_THAT(Load(3), IsError(kInvalidArgument,
+                               "max_len is 3; special tokens alone take 3"));
 }
 
 TEST_F(ModelTest, RefusesAVocabularyLargerThanTheTokenTable) {

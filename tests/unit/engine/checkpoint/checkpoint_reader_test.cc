@@ -359,7 +359,7 @@ TEST_F(WeightsTest, RefusesPickledWeightsAndSaysHowToConvert) {
                               "neither model.safetensors nor"));
   std::filesystem::remove(folder_.Path("modules.json"));
   folder_.Write("model.bin", "\x80\x02");
-  EXPECT_THAT(Open(), IsError(kUnimplemented, "safe_serialization=True"));
+  EXPECT_THAT(Open(), IsError(kUnimplemented, "save_pretrained('NEW')"));
 }
 
 TEST_F(WeightsTest, GivesTheDigestOfTheFile) {

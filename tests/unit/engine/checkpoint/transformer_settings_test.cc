@@ -103,7 +103,7 @@ TEST(TransformerSettingsTest, RefusesByNameWhatWouldChangeAVector) {
       {R"({"query_expansion": {"length": 32}})",
        ": query_expansion an object is not supported"},
       {R"({"processing_kwargs": {"text": {"max_length": 8}}})",
-       ": processing_kwargs that are not empty are not supported"},
+       ": processing_kwargs an object is not supported"},
       {R"({"modality_config": {"text": {"method": "forward",
            "method_output_name": "pooler_output"}}})",
        ": a modality_config in which text is not the last_hidden_state of "

@@ -49,6 +49,15 @@ TEST(TemplateTest, WithoutOneTheTextsStandAlone) {
   EXPECT_THAT(out.segment_ids, ElementsAre(0, 0, 1));
 }
 
+TEST(TemplateTest, DropsSegments) {
+  Template made = Template::Bert(kCls, kSep);
+  EXPECT_TRUE(made.DropSegments());
+  EXPECT_FALSE(made.DropSegments());
+  const std::vector<int32_t> second = {3};
+  EXPECT_THAT(Apply(made, {1}, &second).segment_ids,
+              ElementsAre(0, 0, 0, 0, 0));
+}
+
 TEST(TemplateTest, CutsOneTextAtTheEndOrTheStart) {
   const Template made = Template::Bert(kCls, kSep);
   Encoding out = Apply(made, {1, 2, 3, 4});

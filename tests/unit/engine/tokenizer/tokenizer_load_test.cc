@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "engine/tokenizer/files/tokenizer_spec.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/support/status_matchers.h"
@@ -204,6 +206,38 @@ TEST(TokenizerLoadTest, ReadsVocabularyAndConfig) {
   ASSERT_THAT(tokenizer, IsOk());
   EXPECT_THAT(Ids(**tokenizer, "aB AB <s>[PAD]z"),
               ElementsAre(2, 4, 5, 6, 5, 3, 0, 1, 3));
+}
+
+// As in transformers, whose models then get no token_type_ids.
+TEST(TokenizerLoadTest, SegmentsThatTheConfigLeavesOutAreZero) {
+  for (const bool is_json : {true, false}) {
+    for (const bool given : {true, false}) {
+      TempFolder folder;
+      if (is_json) {
+        folder.Write("tokenizer.json", GoodJson().dump());
+      } else {
+        folder.Write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
+      }
+      folder.Write("tokenizer_config.json",
+                   given ? R"({"model_input_names": ["token_type_ids"]})"
+                         : R"({"model_input_names": ["input_ids"]})");
+      const auto tokenizer = Tokenizer::Load(folder.path());
+      ASSERT_THAT(tokenizer, IsOk());
+      const TokenizerScratchPtr scratch = (*tokenizer)->NewScratch();
+      Encoding pair;
+      ASSERT_THAT((*tokenizer)->EncodePair("a", "a", {}, scratch.get(), &pair),
+                  IsOk());
+      EXPECT_EQ(pair.segment_ids.back(), given ? 1 : 0);
+      const std::string notes =
+          absl::StrJoin((*tokenizer)->remarks().notes, "; ");
+      EXPECT_EQ(absl::StrContains(notes, "all segment ids are 0"), !given);
+    }
+  }
+  TempFolder folder;
+  folder.Write("tokenizer.json", GoodJson().dump());
+  folder.Write("tokenizer_config.json", R"({"model_input_names": 3})");
+  EXPECT_THAT(Tokenizer::Load(folder.path()),
+              IsError(kLoss, "model_input_names is 3; expected an array"));
 }
 
 TEST(TokenizerLoadTest, VocabularyAloneMeansBertWithLowerCase) {

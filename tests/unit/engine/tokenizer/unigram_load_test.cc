@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
@@ -51,6 +52,34 @@ TEST(UnigramLoadTest, LowercasesTextsIfToldTo) {
     ASSERT_THAT(tokenizer, IsOk());
     EXPECT_THAT(Ids(**tokenizer, "AB"), ElementsAre(1, 2));
     EXPECT_EQ((*tokenizer)->remarks().notes.size(), has_step ? 0u : 1u);
+  }
+}
+
+// tokenizers 0.23 trims by the token's entry, here "<0xE3>", not by its text.
+TEST(UnigramLoadTest, BytesOfASpaceKeepTheirPlace) {
+  Json json = GoodJson();
+  json["normalizer"] = nullptr;
+  json["pre_tokenizer"] = nullptr;
+  json["post_processor"] = {{"type", "ByteLevel"},
+                            {"add_prefix_space", false},
+                            {"trim_offsets", true}};
+  Json& vocab = json["model"]["vocab"];
+  for (int byte = 0; byte < 256; ++byte) {
+    vocab.push_back({absl::StrFormat("<0x%02X>", byte), -9});
+  }
+  json["model"]["byte_fallback"] = true;
+  const auto tokenizer = LoadJson(json);
+  ASSERT_THAT(tokenizer, IsOk());
+  const TokenizerScratchPtr scratch = (*tokenizer)->NewScratch();
+  Encoding encoding;
+  ASSERT_THAT(
+      (*tokenizer)
+          ->Encode("b\u3000b", {.offsets = true}, scratch.get(), &encoding),
+      IsOk());
+  ASSERT_EQ(encoding.offsets.size(), 5u);
+  for (int i = 1; i < 4; ++i) {
+    EXPECT_EQ(encoding.offsets[i].begin, 1) << i;
+    EXPECT_EQ(encoding.offsets[i].end, 4) << i;
   }
 }
 

@@ -56,7 +56,7 @@ class Preparer {
   // Leaves the matrices in place, so that the next layer reuses their memory.
   EncoderLayer Layer(LayerWeights* weights) {
     // This one alone: why is in device/cuda/README.
-    weights->feed_forward_in.bears_8_bits = true;
+    weights->feed_forward_in.allow_fp8 = true;
     // All of them: figures are in device/cpu/README.
     for (LinearWeights* linear :
          {&weights->qkv, &weights->attention_output, &weights->feed_forward_in,

@@ -49,8 +49,7 @@ class HeadSession final : public Session {
 
  private:
   // Sizes `result`.
-  void Place(absl::Span<const SequenceOutput> outputs,
-             ForwardResult* result) const {
+  void Place(absl::Span<const SequenceOutput> outputs, ForwardResult* result) {
     int64_t end = 0;
     result->offsets.assign(1, 0);
     for (size_t b = 0; b < outputs.size(); ++b) {
@@ -60,6 +59,7 @@ class HeadSession final : public Session {
       result->offsets.push_back(end);
     }
     result->values.resize(end);
+    result->note = std::move(pooled_.note);
   }
 
   const std::unique_ptr<Session> session_;

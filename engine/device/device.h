@@ -50,7 +50,7 @@ class OnCards {
 // Opaque: weights and activation as the device's products keep them.
 class DeviceLinear : public OnCards<DeviceLinear> {
  public:
-  bool by_8_bits = false;  // multiplies rows in e4m3
+  bool in_fp8 = false;  // multiplies rows in e4m3
 };
 struct DeviceNorm : OnCards<DeviceNorm> {
   NormRef norm;

@@ -54,7 +54,7 @@ struct WeightSize {
   Kind kind = Kind::kTable;
   int64_t rows = 0;
   int64_t cols = 0;
-  bool bears_8_bits = false;  // as in LinearWeights
+  bool allow_fp8 = false;  // as in LinearWeights
 };
 
 }  // namespace encoderd

@@ -44,7 +44,7 @@ struct Coster {
     const auto rows = static_cast<double>(op.x.rows);
     const auto in = static_cast<double>(op.x.cols);
     const auto out = static_cast<double>(op.y.cols);
-    const bool e4m3 = op.weights != nullptr && op.weights->by_8_bits;
+    const bool e4m3 = op.weights != nullptr && op.weights->in_fp8;
     return {absl::StrCat(op.kName, " ", op.x.cols, " -> ", op.y.cols,
                          e4m3 ? " (e4m3)" : "",
                          op.residual == nullptr ? "" : " + residual"),

@@ -50,12 +50,11 @@ absl::StatusOr<std::unique_ptr<Device>> OpenAny(
   }
   absl::StatusOr<std::unique_ptr<Device>> cpu =
       OpenCpuBy(std::nullopt, dtype, products);
-  if (!cpu.ok() && products != "dtype") {
+  if (!cpu.ok()) {
     return absl::Status(card.status().code(),
                         absl::StrCat(cpu.status().message(),
                                      ", or a GPU: ", card.status().message()));
   }
-  if (!cpu.ok()) return cpu.status();
   (*cpu)->AddNote(
       absl::StrCat("device auto: using the CPU because no GPU can be used: ",
                    card.status().message()));

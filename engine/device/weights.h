@@ -19,9 +19,10 @@ struct NormWeights {
 struct LinearWeights {
   HostMatrix weight;        // [out, in], as checkpoints keep it
   std::vector<float> bias;  // [out]
-  // Bears 8 bits where the device is asked for them (Device::products).
-  bool bears_8_bits = false;
-  // Bears int8 where the device is asked for it.
+  // May be multiplied in fp8 where the device is asked for it
+  // (Device::products).
+  bool allow_fp8 = false;
+  // The same in int8.
   bool allow_int8 = false;
   // A residual is added to y: a device may do that in the product.
   bool residual_follows = false;

@@ -272,16 +272,16 @@ absl::StatusOr<std::unique_ptr<DeviceLinear>> CudaDevice::PrepareLinear(
   args.out = weights.weight.rows;
   args.residual = weights.residual_follows;
   args.epilogue = EpilogueOf(activation);
-  linear->by_8_bits = e4m3() && weights.bears_8_bits;
-  if (linear->by_8_bits) args.operands = Operands::kE4m3;
+  linear->in_fp8 = e4m3() && weights.allow_fp8;
+  if (linear->in_fp8) args.operands = Operands::kE4m3;
   // In e4m3 the epilogue is a bias at most, in float the exact GELU is ours.
-  if ((linear->by_8_bits && activation != Activation::kNone) ||
+  if ((linear->in_fp8 && activation != Activation::kNone) ||
       (dtype() == DType::kF32 && activation == Activation::kGeluErf))
     ActivateApart(activation, linear.get(), &args);
-  absl::Status status = PutBytes(
-      linear->by_8_bits ? NarrowRowsToE4m3(weights.weight.data, args.in)
-                        : Narrow(weights.weight.data, dtype()),
-      "weights", &linear->weight);
+  absl::Status status =
+      PutBytes(linear->in_fp8 ? NarrowRowsToE4m3(weights.weight.data, args.in)
+                              : Narrow(weights.weight.data, dtype()),
+               "weights", &linear->weight);
   const bool activates_apart = linear->activation != Activation::kNone;
   const bool float_bias =
       activates_apart || args.epilogue == Epilogue::kBiasGeluErf;

@@ -156,8 +156,8 @@ BatchRef CudaExecutor::Stage(const PackedBatch& batch) {
           ids(layout_.segment_ids)};
 }
 
-Matrix CudaExecutor::Operand(Matrix x, bool by_8_bits) {
-  if (!by_8_bits) return x;
+Matrix CudaExecutor::Operand(Matrix x, bool in_fp8) {
+  if (!in_fp8) return x;
   const QuantizeRowsOp op = {x, quantized_.data()};
   if (E4m3RowsBytes(x.rows, x.cols) > plan_.quantized_bytes) {
     Record(absl::InternalError(absl::StrCat(
@@ -173,7 +173,7 @@ Matrix CudaExecutor::Operand(Matrix x, bool by_8_bits) {
 void CudaExecutor::Do(const ProductOp& op) {
   const auto& linear = static_cast<const CudaLinear&>(*op.weights);
   ProductOp product = op;
-  product.x = Operand(op.x, linear.by_8_bits);
+  product.x = Operand(op.x, linear.in_fp8);
   if (!IsAligned(product.x.data) || !IsAligned(op.y.data)) {
     return Record(absl::InternalError(absl::StrCat(
         "a product of rows that are not aligned to ", kOperandAlignment)));

@@ -84,7 +84,7 @@ class CudaExecutor : public Executor {
   void Do(const AddNormOp& op);
   void Do(const PoolOp& op);
   // x as a product multiplies it.
-  Matrix Operand(Matrix x, bool by_8_bits);
+  Matrix Operand(Matrix x, bool in_fp8);
   // Keeps the first error; marks the device lost where it is.
   void Record(int code, const char* what);
   void Record(const absl::Status& status);

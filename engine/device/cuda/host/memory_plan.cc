@@ -37,9 +37,8 @@ int64_t ModelBytes(const std::vector<WeightSize>& weights, DType dtype,
         bytes += Aligned(values * DTypeBytes(dtype));
         break;
       case WeightSize::Kind::kLinear:
-        bytes +=
-            LinearBytes(weight.cols, weight.rows, dtype,
-                        weight.bears_8_bits ? operands : Operands::kElement);
+        bytes += LinearBytes(weight.cols, weight.rows, dtype,
+                             weight.allow_fp8 ? operands : Operands::kElement);
         break;
       case WeightSize::Kind::kNorm:
         bytes += NormBytes(weight.rows);

@@ -207,7 +207,7 @@ LinearWeights RandomLinear(int64_t in, int64_t out, std::mt19937* random) {
   LinearWeights linear;
   linear.weight = {out, in, RandomValues(out * in, DType::kF32, random)};
   linear.bias = RandomValues(out, DType::kF32, random);
-  linear.bears_8_bits = true;
+  linear.allow_fp8 = true;
   return linear;
 }
 

@@ -26,7 +26,7 @@ TEST(OpCostsTest, CountsAProductItsOperandsAndItsResidual) {
   EXPECT_EQ(cost.flops, 2.0 * 100 * 64 * 32);
   EXPECT_EQ(cost.bytes, 2 * (100 * 64 + 32 * 64 + 100 * 32));
   op.residual = &op;
-  weights.by_8_bits = true;
+  weights.in_fp8 = true;
   cost = CostOf(op, {0, 100}, 0);
   EXPECT_EQ(cost.op, "product 64 -> 32 (e4m3) + residual");
   EXPECT_EQ(cost.bytes, 100 * 64 + 32 * 64 + 2 * 2 * 100 * 32);

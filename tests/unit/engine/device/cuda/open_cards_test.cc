@@ -62,7 +62,7 @@ TEST(OpenCardsTest, KeepsFp8ProductsApartOnSeveralCards) {
   weights.weight = {16, 16, std::vector<float>(16 * 16, 0.5f)};
   weights.bias.assign(16, 0.0f);
   for (const bool bears : {false, true}) {
-    weights.bears_8_bits = bears;
+    weights.allow_fp8 = bears;
     ASSERT_TRUE((*opened)->PrepareLinear(weights, Activation::kNone).ok());
   }
   EXPECT_THAT((*opened)->notes(),

@@ -72,6 +72,8 @@ constexpr Spec kAdmittedBytesLimit = {
     "Admitted bytes beyond which calls get QUEUE_FULL."};
 constexpr Spec kComputeThreads = {"encoderd_compute_threads",
                                   "Threads that compute batches."};
+constexpr Spec kComputeThreadsBusy = {"encoderd_compute_threads_busy",
+                                      "Threads that work on a batch now."};
 constexpr Spec kMaxBatchTokens = {"encoderd_max_batch_tokens",
                                   "Largest number of tokens per batch."};
 constexpr Spec kModelInfo = {"encoderd_model_info",
@@ -180,6 +182,7 @@ void Metrics::AddModel(const std::string& model, size_t index) {
   of.admitted_bytes_ = Gauge(kAdmittedBytes, registry_, labels);
   of.admitted_bytes_limit_ = Gauge(kAdmittedBytesLimit, registry_, labels);
   of.compute_threads_ = Gauge(kComputeThreads, registry_, labels);
+  of.compute_threads_busy_ = Gauge(kComputeThreadsBusy, registry_, labels);
   of.max_batch_tokens_ = Gauge(kMaxBatchTokens, registry_, labels);
   for (int stage = 0; stage < kNumStages; ++stage) {
     const Labels both = {{"model", model},
@@ -197,23 +200,22 @@ void Metrics::AddMethod(const ServedMethod& method,
   of.in_flight_ = Gauge(kInFlight, registry_, {{"method", method.name}});
   if (!method.names_model) {
     of.endings_.assign(models.size() + 1,
-                       AddEndings(method.name, "", kCodesOfNoModel, true));
+                       AddEndings(method.name, "", kCodesOfNoModel));
     return;
   }
   absl::Span<const absl::StatusCode> codes = kCodesWithoutModel;
   if (!method.streams) codes.remove_suffix(1);
-  of.endings_.push_back(AddEndings(method.name, "", codes, true));
+  of.endings_.push_back(AddEndings(method.name, "", codes));
   codes = kCodesWithModel;
   if (!method.takes_inputs) codes.remove_suffix(1);
   for (const std::string& model : models) {
-    of.endings_.push_back(
-        AddEndings(method.name, model, codes, method.takes_inputs));
+    of.endings_.push_back(AddEndings(method.name, model, codes));
   }
 }
 
 MethodMetrics::Endings Metrics::AddEndings(
     const std::string& method, const std::string& model,
-    absl::Span<const absl::StatusCode> codes, bool own_limit) {
+    absl::Span<const absl::StatusCode> codes) {
   const auto add = [&](absl::StatusCode code, const char* outcome) {
     Labels labels = {
         {"method", method}, {"model", model}, {"outcome", outcome}};
@@ -228,10 +230,9 @@ MethodMetrics::Endings Metrics::AddEndings(
   for (const absl::StatusCode code : codes) {
     endings[IndexOf(code)] = add(code, OutcomeOf(code));
   }
-  if (own_limit) {
-    endings[kOwnLimitIndex] =
-        add(absl::StatusCode::kResourceExhausted, "invalid");
-  }
+  // The limit of a caller's own.
+  endings[kOwnLimitIndex] =
+      add(absl::StatusCode::kResourceExhausted, "invalid");
   for (MethodMetrics::Ending& ending : endings) {
     if (ending.requests == nullptr) ending = endings[kInternalIndex];
   }
@@ -294,6 +295,7 @@ void ModelMetrics::Sample(const PipelineFigures& figures) {
   set(admitted_bytes_, figures.admitted_bytes);
   set(admitted_bytes_limit_, figures.admitted_bytes_limit);
   set(compute_threads_, figures.compute_threads);
+  set(compute_threads_busy_, figures.compute_threads_busy);
   set(max_batch_tokens_, figures.max_batch_tokens);
 }
 

@@ -67,6 +67,7 @@ class ModelMetrics : public ModelCalls {
   prometheus::Gauge* admitted_bytes_;
   prometheus::Gauge* admitted_bytes_limit_;
   prometheus::Gauge* compute_threads_;
+  prometheus::Gauge* compute_threads_busy_;
   prometheus::Gauge* max_batch_tokens_;
   std::array<prometheus::Histogram*, kNumStages> stage_duration_;
   std::array<prometheus::Counter*, kNumStages> cancelled_;
@@ -143,8 +144,7 @@ class Metrics {
                  const std::vector<std::string>& models);
   MethodMetrics::Endings AddEndings(const std::string& method,
                                     const std::string& model,
-                                    absl::Span<const absl::StatusCode> codes,
-                                    bool own_limit);
+                                    absl::Span<const absl::StatusCode> codes);
 
   prometheus::Registry registry_;
   ServerMetrics server_;

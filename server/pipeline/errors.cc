@@ -135,7 +135,7 @@ absl::Status DrainingError() {
 
 absl::Status NoInputsError() {
   return MakeError(absl::StatusCode::kInvalidArgument,
-                   "the request has no inputs; at least 1 is needed",
+                   "inputs is empty; give at least one",
                    {"NO_INPUTS", {}, "inputs"});
 }
 

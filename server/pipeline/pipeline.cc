@@ -82,7 +82,7 @@ void Pipeline::StartThreads() {
   pool_ = std::make_unique<TokenizerPool>(
       &encoder_, options_.tokenizer_threads, options_.at_once_bytes,
       [this](std::shared_ptr<Call> call) { Tokenized(std::move(call)); });
-  aside_ = std::make_unique<SideLane>(this, &observer_);
+  side_lane_ = std::make_unique<SideLane>(this, &observer_);
   threads_.reserve(sessions_.size());
   for (size_t i = 0; i < sessions_.size(); ++i) {
     BatchLimits batch;
@@ -92,15 +92,14 @@ void Pipeline::StartThreads() {
       batch.min_idle_tokens = std::min(kMinIdleTokensOfACpu, batch.max_tokens);
     }
     batch.sessions = static_cast<int>(sessions_.size());
-    threads_.push_back(
-        StartThread(absl::StrCat("batch-", options_.device, "-", i),
-                    [this, i, batch] { BatchLoop(i, batch); }));
+    threads_.push_back(StartThread(absl::StrCat("batch-", i),
+                                   [this, i, batch] { BatchLoop(i, batch); }));
   }
 }
 
 void Pipeline::EndThreads() {
   pool_.reset();
-  aside_.reset();
+  side_lane_.reset();
   queue_->Stop();
   for (std::thread& thread : threads_) thread.join();
 }
@@ -131,8 +130,8 @@ std::shared_ptr<PipelineCall> Pipeline::SubmitWork(
   const absl::Status status = Enter();
   if (status.ok()) {
     try {
-      return aside_->Add(caller, deadline, options_.max_queue_time,
-                         std::move(work));
+      return side_lane_->Add(caller, deadline, options_.max_queue_time,
+                             std::move(work));
     } catch (...) {
       CallFinished();
       throw;
@@ -251,6 +250,7 @@ PipelineFigures Pipeline::figures() const {
   figures.admitted_bytes = admission_.bytes();
   figures.admitted_bytes_limit = admission_.max_bytes();
   figures.compute_threads = static_cast<int64_t>(sessions_.size());
+  figures.compute_threads_busy = queue_->busy();
   figures.max_batch_tokens =
       BatchTokens(*sessions_.front(), encoder_.limits(), options_);
   return figures;

@@ -1,8 +1,8 @@
 // The path of a request behind the server's API: tokenizer pool -> admission ->
 // batcher -> Session. Independent of the protocol.
 //
-// Pipeline owns every thread that it starts (tokenize-N, batch-DEVICE-N,
-// aside). Submit never blocks: it may be called on an RPC thread. Memory is
+// Pipeline owns every thread that it starts (tokenize-N, batch-N, side). Submit
+// never blocks: it may be called on an RPC thread. Memory is
 // bounded by max_queue_tokens and max_queue_bytes, not by load or by the kind
 // of request. Thread-safe.
 #ifndef ENCODERD_SERVER_PIPELINE_PIPELINE_H_
@@ -47,7 +47,6 @@ struct PipelineOptions {
   // A request gets EXPIRED_IN_QUEUE if it has waited this long for its first
   // batch, whatever its own deadline; checked when a thread takes work.
   absl::Duration max_queue_time = absl::InfiniteDuration();
-  std::string device = "cpu";  // names the threads: batch-cpu-0, ...
 };
 
 class Pipeline final : public CallHost {
@@ -129,8 +128,8 @@ class Pipeline final : public CallHost {
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 
   std::unique_ptr<TokenizerPool> pool_;
-  std::unique_ptr<SideLane> aside_;
-  std::vector<std::thread> threads_;  // batch-DEVICE-N
+  std::unique_ptr<SideLane> side_lane_;
+  std::vector<std::thread> threads_;  // batch-N
 };
 
 }  // namespace encoderd

@@ -119,6 +119,7 @@ struct PipelineFigures {
   int64_t admitted_bytes = 0;  // of texts not tokenized yet
   int64_t admitted_bytes_limit = 0;
   int64_t compute_threads = 0;
+  int64_t compute_threads_busy = 0;  // with a batch now
   int64_t max_batch_tokens = 0;
 };
 

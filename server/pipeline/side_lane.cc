@@ -31,7 +31,7 @@ struct SideLane::Job final : public PipelineCall {
 SideLane::SideLane(CallHost* host, PipelineObserver* observer)
     : host_(*host),
       observer_(*observer),
-      thread_(StartThread("aside", [this] { Run(); })) {}
+      thread_(StartThread("side", [this] { Run(); })) {}
 
 SideLane::~SideLane() {
   {

@@ -1,4 +1,4 @@
-// Thread "aside": long work that is neither tokenizing nor a batch (looking
+// Thread "side": long work that is neither tokenizing nor a batch (looking
 // through a table). One at a time, so that it never takes more than one core
 // and delays no text; the others wait in order, at most kMaxWaiting, and at
 // most kMaxWaitingOfOne of one caller.

@@ -90,6 +90,11 @@ void WorkQueue::TakeSmall(int64_t max_tokens, absl::Time now, Work* work) {
   Hand(policy_.NextSmall(max_tokens, now), now, work);
 }
 
+int64_t WorkQueue::busy() const {
+  MutexLock lock(&mutex_);
+  return busy_;
+}
+
 void WorkQueue::Hand(const BatchDecision& decision, absl::Time now,
                      Work* work) {
   for (const auto& [id, sequences] : decision.expired) {

@@ -58,7 +58,7 @@ class WorkQueue {
   // its thread works on what it took. Each thread brings the same *work
   // every time.
   bool Take(const BatchLimits& limits, Clock clock, Work* work);
-  // Without waiting, limits as given; *work may stay empty.
+  // For tests: Take without waiting, limits as given; *work may stay empty.
   void TryTake(const BatchLimits& limits, absl::Time now, Work* work);
   // Only small requests, for a thread in the middle of a batch, without
   // waiting; *work may stay empty.
@@ -67,6 +67,9 @@ class WorkQueue {
   bool small_waits() const {
     return small_waits_.load(std::memory_order_relaxed);
   }
+
+  // Threads that work on what they took.
+  int64_t busy() const;
 
   // The device is lost: waiting and new requests get UNAVAILABLE.
   void Lose(absl::string_view error_id);

@@ -56,8 +56,8 @@ TEST(FaultThreadTest, AServerWithoutAThreadDoesNotStart) {
 TEST(FaultThreadTest, AModelWithoutAThreadIsNotServed) {
   FakeModelOptions fake;
   fake.sessions = 2;
-  const std::vector<std::string> threads = {"tokenize-0", "tokenize-1", "aside",
-                                            "batch-cpu-0", "batch-cpu-1"};
+  const std::vector<std::string> threads = {"tokenize-0", "tokenize-1", "side",
+                                            "batch-0", "batch-1"};
   ServerConfig config = TestConfig();
   config.tokenizer_threads = 2;
   int started = 0;

@@ -263,8 +263,10 @@ TEST(MetricsTest, FullnessIsWhatIsAdmittedOfWhatMayBe) {
   EXPECT_EQ(of_two("encoderd_queue_tokens"), 0);  // both at the device
   EXPECT_EQ(of_two("encoderd_admitted_bytes"), 0);
   EXPECT_EQ(of_two("encoderd_admitted_bytes_limit"),
-            4.0 * static_cast<double>(config.max_message_bytes));
+            4.0 * static_cast<double>(config.max_message_bytes) +
+                80.0 * config.max_inputs_per_request);
   EXPECT_EQ(of_two("encoderd_compute_threads"), 2);
+  EXPECT_EQ(of_two("encoderd_compute_threads_busy"), 2);
   EXPECT_EQ(of_two("encoderd_max_batch_tokens"), 300);
   EXPECT_EQ(TestServer::Sample(text, "encoderd_admitted_tokens{model=\"one\"}"),
             0);

@@ -249,7 +249,7 @@ class QueriesTest(unittest.TestCase):
     """What the adapter and KEDA ask, by promtool over the recording rules."""
 
     RULES = manifests.ROOT / "deploy/prometheus/encoderd.rules.yml"
-    # Of pod a, with 4 s of backlog, half of the time busy; of b, which hangs
+    # Of pod a, with 2 s of backlog, half of the time busy; of b, which hangs
     # with calls in its queue; of c, in another namespace.
     PODS = (("encoderd", "a"), ("encoderd", "b"), ("other", "c"))
     SERIES = {
@@ -290,7 +290,7 @@ class QueriesTest(unittest.TestCase):
             {rule["name"]["as"] for rule in rules},
             {one["pods"]["metric"]["name"] for one in hpa["spec"]["metrics"]})
         cases = []
-        for rule, values in zip(rules, ((4, 60), (0.5, 1))):
+        for rule, values in zip(rules, ((2, 60), (0.5, 1))):
             series = re.match(r'\{__name__="([^"]+)"', rule["seriesQuery"])[1]
             query = rule["metricsQuery"]
             for part, text in (("Series", series), ("GroupBy", "pod"),
@@ -310,7 +310,7 @@ class QueriesTest(unittest.TestCase):
         self.assertEqual(len(queries), 2)
         self.expect([{"expr": query, "eval_time": "10m",
                       "exp_samples": [{"labels": "{}", "value": value}]}
-                     for query, value in zip(queries, (64, 1.5))])
+                     for query, value in zip(queries, (62, 1.5))])
 
 
 class ServerTest(unittest.TestCase):

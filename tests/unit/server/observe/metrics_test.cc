@@ -21,7 +21,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::vector<ServedMethod> kMethods = {{"Embed", true}, {"List", false}};
+const std::vector<ServedMethod> kMethods = {
+    {"Embed", true}, {"List", false}, {"Inspect", true, false}};
 
 // The bounds of one histogram, by labels as they are written.
 std::vector<double> Bounds(const std::string& text, const std::string& name,
@@ -119,6 +120,9 @@ TEST(MetricsTest, ALimitOfTheCallersOwnCountsAsTheCallersFault) {
         model, absl::StatusCode::kResourceExhausted, "QUEUE_FULL",
         absl::Milliseconds(1), /*own_limit=*/true);
   }
+  metrics.ForMethod("Inspect")->Answered(
+      metrics.ForModel("mini"), absl::StatusCode::kResourceExhausted,
+      "QUEUE_FULL", absl::Milliseconds(1), /*own_limit=*/true);
   const std::string text = metrics.Text();
   for (const char* sample :
        {"encoderd_requests_total{code=\"RESOURCE_EXHAUSTED\","
@@ -129,8 +133,10 @@ TEST(MetricsTest, ALimitOfTheCallersOwnCountsAsTheCallersFault) {
         "method=\"Embed\",model=\"mini\",outcome=\"refused\"} 0\n",
         "encoderd_requests_total{code=\"RESOURCE_EXHAUSTED\","
         "method=\"List\",model=\"\",outcome=\"invalid\"} 0\n",
+        "encoderd_requests_total{code=\"RESOURCE_EXHAUSTED\","
+        "method=\"Inspect\",model=\"mini\",outcome=\"invalid\"} 1\n",
         "encoderd_rejections_total{model=\"mini\","
-        "reason=\"QUEUE_FULL\"} 1\n"}) {
+        "reason=\"QUEUE_FULL\"} 2\n"}) {
     EXPECT_THAT(text, HasSubstr(sample));
   }
 }
@@ -243,7 +249,7 @@ TEST(MetricsTest, TheModelReplacesItsEmptySeries) {
 TEST(MetricsTest, WhatBelongsToAModelIsThereForEachFromTheStart) {
   Metrics metrics({"mini", "large"}, kMethods, "");
   metrics.ForModel("large")->Queue(3, 40);
-  metrics.ForModel("large")->Sample(PipelineFigures{50, 100, 7, 9, 2, 32});
+  metrics.ForModel("large")->Sample(PipelineFigures{50, 100, 7, 9, 2, 1, 32});
   const std::string text = metrics.Text();
   for (const char* sample :
        {"queue_inputs{model=\"mini\"} 0\n", "queue_inputs{model=\"large\"} 3\n",
@@ -255,6 +261,7 @@ TEST(MetricsTest, WhatBelongsToAModelIsThereForEachFromTheStart) {
         "admitted_bytes{model=\"large\"} 7\n",
         "admitted_bytes_limit{model=\"large\"} 9\n",
         "compute_threads{model=\"large\"} 2\n",
+        "compute_threads_busy{model=\"large\"} 1\n",
         "max_batch_tokens{model=\"large\"} 32\n",
         "max_batch_tokens{model=\"mini\"} 0\n"}) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat("\nencoderd_", sample)));

@@ -201,7 +201,7 @@ class Work {
                        pending);
     }
     Heard();
-    const absl::Status same = model_.Check(response);
+    const absl::Status same = model_.Check(response.fingerprint());
     return same.ok() ? Join(response, pending) : same;
   }
 

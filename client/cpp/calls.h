@@ -13,7 +13,9 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
@@ -113,10 +115,20 @@ absl::Status RunCalls(
   using OneCall = Call<Request, Response>;
   std::deque<std::unique_ptr<OneCall>> window;
   const auto attempt = [&start](OneCall* call) {
-    call->context = NewContext(call->deadline);
+    auto context = NewContext(call->deadline);
     call->done = std::make_unique<absl::Notification>();
+    call->context = std::move(context);
     start(call);
   };
+  // Also where `make` or `finish` throws: gRPC writes into calls in flight.
+  const auto end = absl::MakeCleanup([&window] {
+    for (const auto& call : window) {
+      if (call->context != nullptr) call->context->TryCancel();
+    }
+    for (const auto& call : window) {
+      if (call->done != nullptr) call->done->WaitForNotification();
+    }
+  });
   bool more = true;
   absl::Status result;
   while (result.ok()) {
@@ -177,10 +189,6 @@ absl::Status RunCalls(
     if (result.ok()) result = finish(front);
     window.pop_front();
   }
-  for (const auto& call : window) {
-    if (call->context != nullptr) call->context->TryCancel();
-  }
-  for (const auto& call : window) call->done->WaitForNotification();
   return result;
 }
 

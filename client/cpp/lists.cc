@@ -72,7 +72,7 @@ absl::Status Client::EmbedEach(
       },
       [&](const EmbedCall& call) {
         EmbeddingMatrix rows;
-        absl::Status read = model.Check(call.response);
+        absl::Status read = model.Check(call.response.fingerprint());
         if (read.ok()) read = ReadRows(call.response, call.cut, &rows);
         return read.ok() ? sink(rows) : read;
       });
@@ -101,6 +101,7 @@ absl::Status Client::EncodeEach(
     CheckedSource source, const EncodeOptions& options,
     const std::function<absl::Status(const TokenStates&)>& sink) const {
   const v1::EncodeRequest blank = ToRequest(options);
+  SameModel model("");
   const bool per_input = options.on_error == v1::ON_ERROR_PER_INPUT;
   InputCutter cutter(std::move(source), options_.ready,
                      options_.texts_per_encode_call, options_.bytes_per_call,
@@ -116,7 +117,8 @@ absl::Status Client::EncodeEach(
                                &call->response, Finisher(call));
       },
       [&](const EncodeCall& call) {
-        absl::Status read = CheckCount(call.response.states_size(), call.cut);
+        absl::Status read = model.Check(call.response.fingerprint());
+        if (read.ok()) read = CheckCount(call.response.states_size(), call.cut);
         for (size_t i = 0; read.ok() && i < call.cut.sent_as.size(); ++i) {
           const int at = call.cut.sent_as[i];
           TokenStates states;

@@ -4,8 +4,7 @@
 
 namespace encoderd::client {
 
-absl::Status SameModel::Check(const v1::EmbedResponse& answer) {
-  const std::string& found = answer.fingerprint();
+absl::Status SameModel::Check(const std::string& found) {
   if (found.empty()) return absl::OkStatus();
   if (fingerprint_.empty()) fingerprint_ = found;
   if (found == fingerprint_) return absl::OkStatus();

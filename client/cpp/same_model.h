@@ -8,20 +8,18 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "encoderd/v1/encoder.pb.h"
 
 namespace encoderd::client {
 
 class SameModel {
  public:
-  // fingerprint: EmbedOptions.fingerprint.
+  // fingerprint: EmbedOptions.fingerprint; empty: that of the first answer.
   explicit SameModel(std::string fingerprint)
       : fingerprint_(std::move(fingerprint)) {}
 
-  // FAILED_PRECONDITION if the answer has another fingerprint than those
-  // before it. An answer without one, of a server that does not send it, is
-  // not checked.
-  absl::Status Check(const v1::EmbedResponse& answer);
+  // found: an answer's. FAILED_PRECONDITION if those before had another. An
+  // answer without one, of a server that does not send it, is not checked.
+  absl::Status Check(const std::string& found);
 
  private:
   std::string fingerprint_;  // empty: not known yet

@@ -166,6 +166,7 @@ absl::Status Write(const CallEnvironment& environment, const EncodeJob& job,
   auto* rest = Arena::CreateMessage<v1::EncodeResponse>(&arena);
   rest->set_model(job.model().name);
   rest->set_request_id(job.request_id());
+  rest->set_fingerprint(job.info().fingerprint);
   SetUsage(result, rest->mutable_usage());
   VectorAnswer answer(v1::EncodeResponse::kStatesFieldNumber,
                       result.outputs.size());

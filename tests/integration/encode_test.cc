@@ -19,6 +19,7 @@ class EncodeSpanTest : public ::testing::Test {
     v1::EncodeResponse response;
     const grpc::Status status = server_.Encode(request, &response);
     EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(response.fingerprint(), std::string(16, '0'));
     return response;
   }
   // Of every layer and of the sum before the first norm: the span's rows are

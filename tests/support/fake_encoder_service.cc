@@ -335,8 +335,8 @@ grpc::Status FakeEncoderService::EmbedStream(
 grpc::Status FakeEncoderService::Encode(grpc::ServerContext* context,
                                         const v1::EncodeRequest* request,
                                         v1::EncodeResponse* response) {
-  const grpc::Status shut = door_.Check(*context);
-  if (!shut.ok()) return shut;
+  if (const auto shut = door_.Check(*context); !shut.ok()) return shut;
+  response->set_fingerprint(fingerprint());
   {
     absl::MutexLock lock(&mu_);
     last_encode_ = *request;

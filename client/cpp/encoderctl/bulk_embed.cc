@@ -133,12 +133,12 @@ class BulkRun {
       *opened = *std::move(file);
       return absl::OkStatus();
     };
-    if (!own_ranges_ && done_ == 0) {
-      RemoveOldScales(invocation_.settings.output, scales_path_);
-    }
     absl::Status status = open(resume_path_, kMarkLayout,
                                done_ > 0 ? done_ + kWorkMarks : 0, &marks_);
     if (status.ok() && done_ == 0) status = marks_->Append(work_);
+    if (status.ok() && !own_ranges_ && done_ == 0) {
+      RemoveOldScales(invocation_.settings.output, scales_path_);
+    }
     if (status.ok() && own_ranges_) {
       status = open(scales_path_, kScaleLayout, done_, &scales_);
     }

@@ -165,12 +165,13 @@ class ListRun {
     };
     auto client = invocation_.Connect(options);
     if (!client.ok()) return invocation_.Refuse(client.status());
+    // First, so that a run that is stopped meanwhile leaves no empty output.
+    const auto model = (*client)->GetModel(settings_.model);
+    if (!model.ok()) return invocation_.Fail(model.status());
     auto opened = Writer::Open(settings_.output, settings_.format == "npy",
                                invocation_.environment);
     if (!opened.ok()) return invocation_.Refuse(opened.status());
     writer_ = *std::move(opened);
-    const auto model = (*client)->GetModel(settings_.model);
-    if (!model.ok()) return invocation_.Fail(model.status());
     // No result depends on the size of calls.
     const auto most = static_cast<int>(model->max_inputs_per_request());
     if (most > 0 && most < options.texts_per_call) {

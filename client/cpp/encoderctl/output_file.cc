@@ -17,15 +17,14 @@ namespace {
 
 constexpr char kBrokenPipe[] = "encoderctl/broken_pipe";
 
-// Whether `path` still names the open file, and not one that took its place.
+}  // namespace
+
 bool Names(const std::string& path, int descriptor) {
   struct stat named = {};
   struct stat open = {};
   return stat(path.c_str(), &named) == 0 && fstat(descriptor, &open) == 0 &&
          named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
-
-}  // namespace
 
 absl::Status CannotWrite(absl::string_view name, int error) {
   absl::Status status = absl::DataLossError(

@@ -19,6 +19,9 @@ absl::Status CannotWrite(absl::string_view name, int error);
 // of open.
 absl::Status CannotOpen(absl::string_view name, int error);
 
+// Whether `path` still names the open file, and not one that took its place.
+bool Names(const std::string& path, int descriptor);
+
 // Whether it says that whoever read the output is gone, as `head` is after its
 // last line: no error, but nothing is left to do.
 bool IsBrokenPipe(const absl::Status& status);

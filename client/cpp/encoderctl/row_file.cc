@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/npy.h"
+#include "client/cpp/encoderctl/output_file.h"
 
 namespace encoderd::ctl {
 
@@ -89,8 +90,13 @@ RowFile::~RowFile() { Close().IgnoreError(); }
 
 absl::Status RowFile::Close() {
   if (descriptor_ < 0) return absl::OkStatus();
+  const bool named = Names(path_, descriptor_);
   const int closed = close(descriptor_);
   descriptor_ = -1;
+  if (!named) {
+    return absl::DataLossError(absl::StrCat(
+        path_, " was removed or replaced while it was written; start again"));
+  }
   // Interrupted, it is closed all the same.
   if (closed == 0 || errno == EINTR) return absl::OkStatus();
   return CannotWrite(path_, errno);

@@ -65,7 +65,8 @@ class RowFile {
   // (disk full): then none of them counts.
   absl::Status Append(absl::string_view rows);
   // The last call. DATA_LOSS as of Append: a file system over a network may
-  // tell of a full disk only here.
+  // tell of a full disk only here. DATA_LOSS, too, if the file has lost its
+  // name meanwhile.
   absl::Status Close();
 
  private:

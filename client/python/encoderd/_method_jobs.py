@@ -24,7 +24,7 @@ from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, count_prompt,
                              make_error, with_remedy, without_windows)
 from encoderd.inputs import Input, Part, TokenIds, as_list, cut
 from encoderd.positions import PositionReport, read_positions
-from encoderd.results import (EmbedResult, Rows, TokenizedText,
+from encoderd.results import (EmbedResult, Rows, SameModel, TokenizedText,
                               TokenizedTexts, TokenStates, check_count,
                               no_states, read_states, read_tokens)
 from encoderd.v1 import encoder_pb2
@@ -237,6 +237,7 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
         on_error=enum_value(encoder_pb2.OnError, "ON_ERROR_", "on_error",
                             on_error))
     found: Dict[int, TokenStates] = {}
+    same = SameModel()
     progress = make_progress(len(values), show_progress)
 
     def make(inputs: List[Any]) -> encoder_pb2.EncodeRequest:
@@ -245,6 +246,7 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
         return request
 
     def take(part: Part, answer: Any) -> None:
+        same.check(answer)
         check_count(len(answer.states), len(part.inputs))
         for place, states in zip(part.places, answer.states):
             found[place] = read_states(states, part)

@@ -84,8 +84,8 @@ def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
     for name, known in info.prompts.items():
         if known == prompt:
             return values, name
-    wanted = (f"prompt_name={prompt_name!r}" if prompt_name
-              else f"prompt={prompt!r}")
+    wanted = (f"prompt={prompt!r}" if prompt
+              else f"prompt_name={prompt_name!r}")
     raise ValueError(
         f"this model puts its prompt {info.default_prompt_name!r} before "
         f"every text; {wanted} cannot replace it: use prompt_name "
@@ -243,8 +243,10 @@ def _check(prompt_name: Optional[str], prompt: Optional[str], precision: str,
     check_choice("precision", precision, PRECISIONS)
     if dimensions and truncate_dim is not None:
         raise ValueError("give dimensions or truncate_dim, not both")
-    if truncate_dim is not None:
-        whole_number("truncate_dim", truncate_dim)
+    if (truncate_dim is not None
+            and whole_number("truncate_dim", truncate_dim) < 1):
+        raise ValueError(f"truncate_dim is {truncate_dim}; it must be at "
+                         "least 1")
     for name, value in (("prompt_name", prompt_name), ("prompt", prompt)):
         if value is not None:
             text(name, value)

@@ -52,9 +52,10 @@ class Model(Service):
     def Encode(self, request, context):
         self._check(request, context)
         self.requests.append(request)
-        return encoder_pb2.EncodeResponse(states=[
-            encoder_pb2.TokenStates(rows=1, columns=1, packed=bytes(4))
-            for _ in request.inputs])
+        return encoder_pb2.EncodeResponse(
+            fingerprint=self.fingerprint,
+            states=[encoder_pb2.TokenStates(rows=1, columns=1, packed=bytes(4))
+                    for _ in request.inputs])
 
     def Tokenize(self, request, context):
         self._check(request, context)

@@ -27,6 +27,12 @@ class Changing(Model):
             response.fingerprint = "two"
         return response
 
+    def Encode(self, request, context):
+        response = super().Encode(request, context)
+        if request.inputs[0].text != "text 0":
+            response.fingerprint = "two"
+        return response
+
 
 def of_model(name, answers=None):
     """A plan of Streams: answers of that fingerprint, after which the stream
@@ -114,6 +120,15 @@ def test_a_list_of_another_model_ends_at_its_first_answer(kind, method, given):
                 fingerprint=given)
     check_given(caught.value, "one", given)
     assert len(service.requests) <= 8  # calls_in_flight
+
+
+@KINDS
+def test_states_of_another_model_end_the_list(kind):
+    with serve(Changing()) as service:
+        with pytest.raises(encoderd.EncoderdError) as caught:
+            ask(kind, service.target, "token_embeddings", texts(20),
+                batch_size=1)
+    check_changed(caught.value)
 
 
 @STREAMS

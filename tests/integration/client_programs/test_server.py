@@ -109,6 +109,11 @@ def test_dimensions_and_pooling_follow_the_caller(client):
         with pytest.raises(encoderd.InvalidInputError) as caught:
             client.encode("text", **options)
         assert caught.value.message.startswith(words)
+    for number in (0, -3):
+        for more in ({}, {"normalize_embeddings": True},
+                     {"precision": "binary"}):
+            with pytest.raises(ValueError, match=f"truncate_dim is {number};"):
+                client.encode("text", truncate_dim=number, **more)
     first = client.token_embeddings("text")[0]
     cls = client.embed("text", pooling="cls", normalize_embeddings=False)
     np.testing.assert_array_equal(cls.vectors[0], first)

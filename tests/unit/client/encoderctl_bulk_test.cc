@@ -255,6 +255,22 @@ TEST_F(EncoderctlBulkTest, LeavesNoFileWhereTheDiskTakesNoRow) {
   EXPECT_EQ(Run("out.npy"), kExitOk) << err_;
 }
 
+TEST_F(EncoderctlBulkTest, ARunThatWritesNoRowKeepsTheScalesOfTheOldOnes) {
+  ASSERT_EQ(Run("out.npy", {"--encoding=int8"}), kExitOk) << err_;
+  const std::string scales = Read(Path("out.npy.scales.npy"));
+  const auto no_signal = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  const int code = Run("out.npy", {"--resume=no"});
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, no_signal);
+  EXPECT_EQ(code, kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("is left as it was"));
+  EXPECT_EQ(Read(Path("out.npy.scales.npy")), scales);
+}
+
 TEST_F(EncoderctlBulkTest, NamesTheModelThatIsNotServed) {
   EXPECT_EQ(Run("out.npy", {"--model=other"}), kExitFailed);
   EXPECT_EQ(err_,

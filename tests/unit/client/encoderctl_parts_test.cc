@@ -1,4 +1,5 @@
 // The parts of encoderctl that need no server.
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -9,9 +10,11 @@
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/resume_mark.h"
+#include "client/cpp/encoderctl/row_file.h"
 #include "client/cpp/encoderctl/wrap.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/temp_folder.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -226,6 +229,20 @@ TEST(ResumeMarkTest, KnowsAModelWithoutFingerprintByAllThatIsSaidOfIt) {
   EXPECT_EQ(MarkWork(model, {}), mark);
   model.set_max_len(256);
   EXPECT_NE(MarkWork(model, {}), mark);
+}
+
+TEST(RowFileTest, AFileThatLostItsNameIsNotDone) {
+  const TempFolder folder;
+  const std::string path = folder.Path("out.npy");
+  for (const bool lost : {false, true}) {
+    auto file = RowFile::Open(path, {"<f4", 1, 4}, 0);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_TRUE((*file)->Append("abcd").ok());
+    if (lost) std::filesystem::remove(path);
+    const absl::Status closed = (*file)->Close();
+    EXPECT_EQ(closed.ok(), !lost);
+    EXPECT_THAT(closed.message(), HasSubstr(lost ? "removed or replaced" : ""));
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -178,6 +179,23 @@ TEST_F(ListsTest, StopsWithTheErrorOfTheSink) {
   EXPECT_EQ(status.message(), "the disk is full");
 }
 
+TEST_F(ListsTest, ASinkThatThrowsEndsTheCallsInFlight) {
+  ClientOptions options;
+  options.texts_per_call = 1;
+  options.calls_in_flight = 8;
+  const auto client = Connect(options);
+  int64_t rows = 0;
+  EXPECT_THROW((void)client->EmbedEach(FromTexts(Texts(50)), {},
+                                       [&](const EmbeddingMatrix& matrix) {
+                                         rows += matrix.rows;
+                                         if (rows == 3)
+                                           throw std::runtime_error("full");
+                                         return absl::OkStatus();
+                                       }),
+               std::runtime_error);
+  EXPECT_TRUE(client->Embed(Texts(3)).ok());
+}
+
 TEST_F(ListsTest, UnderPerInputABadTextCostsItsOwnRowOnly) {
   std::vector<std::string> texts = Texts(40);
   // A whole call of bad ones first; one of them is not even sent.
@@ -328,6 +346,22 @@ TEST_F(ListsTest, EndsWhenTheServersModelChanges) {
       });
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_EQ(rows, 1);
+}
+
+TEST_F(ListsTest, EndsAListOfStatesWhenTheServersModelChanges) {
+  ClientOptions options;
+  options.texts_per_encode_call = 1;
+  options.calls_in_flight = 1;
+  const std::vector<std::string> texts = Texts(10);
+  int texts_done = 0;
+  const absl::Status status = Connect(options)->EncodeEach(
+      FromTexts(texts), {}, [&](const TokenStates& states) {
+        ++texts_done;
+        service_.SetPooling(v1::POOLING_CLS);
+        return absl::OkStatus();
+      });
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_EQ(texts_done, 1);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // Every setting of the server, in one place.
 //
 // Filled from flags by server/flags, checked once by Validate, printed once at
-// start, constant afterwards. Nothing else reads a flag or the environment.
+// start, constant afterwards. Nothing else reads a flag, nor the environment
+// but for gRPC's own experiments (run.cc) and variables that --fromenv names
+// (flag_check.cc).
 #ifndef ENCODERD_SERVER_CONFIG_H_
 #define ENCODERD_SERVER_CONFIG_H_
 
@@ -117,8 +119,9 @@ struct ServerConfig {
   absl::Duration max_connection_age = absl::Hours(1);  // +-10 %
   int32_t max_streams_per_connection =
       1024;  // calls in flight on one connection
-  // Open EmbedStreams of all connections; beyond it QUEUE_FULL. Cost: about 20
-  // KB each while idle, up to 1 MiB while busy.
+  // Open EmbedStreams of all connections, and apart from them open watches of
+  // health; beyond it QUEUE_FULL. Cost: about 20 KB each while idle, up to 1
+  // MiB while busy.
   int32_t max_streams = 4096;
   // Bytes of answers that callers have not read; beyond it QUEUE_FULL for
   // connections with other unread answers, and calls unread for 10 s are reset.

@@ -221,10 +221,6 @@ absl::Status CheckFile(const std::string& path, int files_left) {
   return absl::OkStatus();
 }
 
-// --fromenv=NAME,NAME and --tryfromenv: flags whose values are those of the
-// variables FLAGS_NAME.
-absl::Status CheckVariables(const Parts& parts, int files_left);
-
 absl::Status CheckFlag(const Parts& parts, int files_left) {
   if (parts.value.empty() && NeedsValue(parts.name)) {
     return Bad(absl::StrCat("--", parts.name,
@@ -244,6 +240,8 @@ absl::Status CheckFlag(const Parts& parts, int files_left) {
   return Unknown(parts.name);
 }
 
+// --fromenv=NAME,NAME and --tryfromenv: flags whose values are those of the
+// variables FLAGS_NAME.
 absl::Status CheckVariables(const Parts& parts, int files_left) {
   for (const absl::string_view name :
        absl::StrSplit(parts.value, ',', absl::SkipEmpty())) {

@@ -188,8 +188,9 @@ ABSL_FLAG(int32_t, max_streams_per_connection,
           "Calls in flight per connection. Cost: about 10 KB each.");
 ABSL_FLAG(
     int32_t, max_streams, kDefault.max_streams,
-    "Open EmbedStreams of all connections; beyond it RESOURCE_EXHAUSTED "
-    "(QUEUE_FULL). Cost: about 20 KB each while idle, up to 1 MiB while busy.");
+    "Open EmbedStreams of all connections, and apart from them open watches of "
+    "health; beyond it RESOURCE_EXHAUSTED (QUEUE_FULL). Cost: about 20 KB each "
+    "while idle, up to 1 MiB while busy.");
 ABSL_FLAG(int64_t, max_unread_answer_bytes, kDefault.max_unread_answer_bytes,
           "Bytes of answers that callers have not read yet; beyond it calls on "
           "connections with unread answers get RESOURCE_EXHAUSTED "

@@ -35,9 +35,10 @@ ProcessMemory ThisProcess() {
 void LookAtMemory(TrimRule* rule, const ProcessMemory& memory) {
   if (memory.trim == nullptr) return;
   const int64_t before = memory.resident_bytes();
-  if (!rule->Look(before)) return;
+  if (before <= 0 || !rule->Look(before)) return;
   memory.trim();
-  const int64_t after = memory.resident_bytes();
+  const int64_t read = memory.resident_bytes();
+  const int64_t after = read > 0 ? read : before;
   rule->Trimmed(before, after);
   if (after >= before) return;
   Log(LogLevel::kInfo, "memory_trimmed",

@@ -210,6 +210,8 @@ void ReadInBoundedPieces() {
 int RunServer(int argc, char** argv, const ModelLoader& loader,
               const std::string& revision) {
   signal(SIGPIPE, SIG_IGN);
+  // A log that may not grow further loses lines, and ends nothing.
+  signal(SIGXFSZ, SIG_IGN);
   // Until signals are received (Events), and later when a terminal closes, it
   // ends nothing.
   signal(SIGHUP, SIG_IGN);

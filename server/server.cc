@@ -77,7 +77,8 @@ Server::Server(const ServerConfig& config, std::function<void()> on_device_lost,
       metrics_(NamesOf(config.models), EncoderMethods(), config.revision),
       tracer_(NewTracer(config)),
       unread_(config.max_unread_answer_bytes),
-      health_(config.health_needs_token ? secrets_.get() : nullptr) {
+      health_(config.health_needs_token ? secrets_.get() : nullptr,
+              config.max_streams) {
   environment_.state = &state_;
   environment_.api.models = &models_;
   environment_.metrics = &metrics_;
@@ -97,6 +98,7 @@ Server::Server(const ServerConfig& config, std::function<void()> on_device_lost,
 
 Server::~Server() {
   if (!leaving_) {
+    http_.reset();  // its pages read what goes below
     state_.Advance(ServingState::Phase::kDraining);
     health_.SetServing(false);
     health_.EndWatches();
@@ -218,8 +220,10 @@ absl::StatusOr<Server::Loaded> Server::LoadModel(const ModelSource& source,
   if (config_.max_queue_time > absl::ZeroDuration()) {
     options.max_queue_time = config_.max_queue_time;
   }
-  // Any one message fits, and some more wait.
-  options.max_queue_bytes = 4 * config_.max_message_bytes;
+  // Any one message fits, whose ids of a byte each take four here.
+  options.max_queue_bytes =
+      4 * config_.max_message_bytes +
+      config_.max_inputs_per_request * InputBytes(TextInput());
   served->pipeline = std::make_unique<Pipeline>(
       &(*model)->tokenizer(), info.limits, std::move(sessions->sessions),
       options, served->observer.get(), std::move(sessions->pause_sessions));

@@ -110,8 +110,9 @@ class Server {
   OpenCalls streams_;
   UnreadAnswers unread_;
   CallEnvironment environment_;
-  ModelRegistry models_;  // its pipelines may still work on abandoned calls
   HealthService health_;
+  ModelRegistry models_;  // its pipelines may still work on abandoned calls,
+                          // and tell health_ of a lost device
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<Acceptor> acceptor_;

@@ -45,11 +45,7 @@ absl::Status CheckInput(const InputRules& rules, Input* input) {
 }  // namespace
 
 absl::Status CheckInputCount(int64_t count, const RequestLimits& limits) {
-  if (count == 0) {
-    return MakeError(absl::StatusCode::kInvalidArgument,
-                     "inputs is empty; give at least one",
-                     {"NO_INPUTS", {}, "inputs"});
-  }
+  if (count == 0) return NoInputsError();
   if (count <= limits.max_inputs) return absl::OkStatus();
   return MakeError(absl::StatusCode::kInvalidArgument,
                    absl::StrCat("inputs has ", count,

@@ -56,8 +56,24 @@ std::string Explain(int error, int port) {
     case EACCES:
       return absl::StrCat(
           reason, "; ports below 1024 need a privilege: choose another port");
+    case EMFILE:
+      return absl::StrCat(reason, "; raise the limit (ulimit -n)");
     default:
       return reason;
+  }
+}
+
+absl::StatusCode CodeOf(int error) {
+  switch (error) {
+    case EACCES:
+      return absl::StatusCode::kFailedPrecondition;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+      return absl::StatusCode::kResourceExhausted;
+    default:
+      return absl::StatusCode::kUnavailable;
   }
 }
 
@@ -72,16 +88,14 @@ absl::StatusOr<ListenSocket> Listen(const std::string& host, int port) {
       getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found);
   ListenSocket socket;
   std::string reason;
-  bool may_pass = false;
+  auto code = absl::StatusCode::kFailedPrecondition;
   const auto explain = [&] {
-    may_pass = errno != EACCES;
+    code = CodeOf(errno);
     reason = Explain(errno, port);
   };
   const auto failed = [&] {
-    const std::string message =
-        absl::StrCat("cannot listen on ", host, ":", port, ": ", reason);
-    return may_pass ? absl::UnavailableError(message)
-                    : absl::FailedPreconditionError(message);
+    return absl::Status(
+        code, absl::StrCat("cannot listen on ", host, ":", port, ": ", reason));
   };
   if (resolved == 0) {
     for (addrinfo* at = found; at != nullptr && socket.fd < 0;
@@ -91,7 +105,7 @@ absl::StatusOr<ListenSocket> Listen(const std::string& host, int port) {
     }
     freeaddrinfo(found);
   } else {
-    may_pass = resolved == EAI_AGAIN;
+    if (resolved == EAI_AGAIN) code = absl::StatusCode::kUnavailable;
     reason = gai_strerror(resolved);
   }
   if (socket.fd < 0) return failed();

@@ -14,8 +14,10 @@ struct ListenSocket {
 };
 
 // host: a numeric address or a name that resolves to one; port 0 for any. Two
-// processes never share a port. UNAVAILABLE has the address, the port, the
-// system's reason and how to find the process that uses the port.
+// processes never share a port. Errors have the address, the port, the system's
+// reason and how to find the process that uses the port: UNAVAILABLE;
+// FAILED_PRECONDITION, a name that has no address or a port that needs a
+// privilege; RESOURCE_EXHAUSTED, out of descriptors or memory.
 absl::StatusOr<ListenSocket> Listen(const std::string& host, int port);
 
 }  // namespace encoderd

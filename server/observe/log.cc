@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -66,6 +67,11 @@ std::string Quoted(absl::string_view value, bool by_byte) {
       {{"\\'", "'"}});
 }
 
+// Of the escape at the start of `text`: \\n, or \\303.
+size_t EscapeBytes(absl::string_view text) {
+  return text.size() > 1 && absl::ascii_isdigit(text[1]) ? 4 : 2;
+}
+
 // Without waiting. One write per line, so that lines never mix; of at most
 // kMaxLogLine bytes, for which a pipe that says POLLOUT has room.
 bool TryWrite(absl::string_view line) {
@@ -87,6 +93,26 @@ const char* LevelName(LogLevel level) {
   return "error";
 }
 
+// To kMaxLogLine bytes at most, between characters and outside of escapes;
+// closes the quotes of a value that is cut.
+void Cut(std::string* line) {
+  constexpr absl::string_view kEnd = "\" cut=true\n";
+  absl::string_view left = *line;
+  size_t room = kMaxLogLine - kEnd.size();
+  bool quoted = false;
+  while (!left.empty()) {
+    const size_t bytes = quoted && left[0] == '\\'
+                             ? EscapeBytes(left)
+                             : std::max<size_t>(1, Decode(left).second);
+    if (bytes > room) break;
+    if (left[0] == '"') quoted = !quoted;
+    left.remove_prefix(bytes);
+    room -= bytes;
+  }
+  line->resize(line->size() - left.size());
+  absl::StrAppend(line, kEnd.substr(quoted ? 0 : 1));
+}
+
 std::string Line(LogLevel level, absl::string_view event,
                  absl::string_view pairs) {
   std::string line =
@@ -95,11 +121,7 @@ std::string Line(LogLevel level, absl::string_view event,
                                     absl::UTCTimeZone()),
                    " level=", LevelName(level), " event=", event,
                    pairs.empty() ? "" : " ", pairs, "\n");
-  constexpr absl::string_view kCut = " cut=true\n";
-  if (line.size() > kMaxLogLine) {
-    line.resize(kMaxLogLine - kCut.size());
-    absl::StrAppend(&line, kCut);
-  }
+  if (line.size() > kMaxLogLine) Cut(&line);
   return line;
 }
 

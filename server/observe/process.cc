@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -30,10 +32,10 @@ std::string ReadFile(const char* path) {
   return text;
 }
 
-// Minus the one used here.
-int64_t CountOpenFds() {
+// Minus the one used here, which may find none free: then all `most` are open.
+int64_t CountOpenFds(int64_t most) {
   DIR* folder = opendir("/proc/self/fd");
-  if (folder == nullptr) return 0;
+  if (folder == nullptr) return errno == EMFILE ? most : 0;
   int64_t count = -1;
   while (const dirent* entry = readdir(folder)) {
     if (entry->d_name[0] != '.') ++count;
@@ -42,11 +44,12 @@ int64_t CountOpenFds() {
   return count;
 }
 
-const ProcUnits& UnitsHere() {
-  static const ProcUnits units = {static_cast<double>(sysconf(_SC_CLK_TCK)),
-                                  sysconf(_SC_PAGESIZE),
-                                  ParseBootSeconds(ReadFile("/proc/stat"))};
-  return units;
+ProcUnits UnitsHere() {
+  static std::atomic<double> boot_seconds{0};  // 0: not read yet
+  if (boot_seconds == 0)
+    boot_seconds = ParseBootSeconds(ReadFile("/proc/stat"));
+  return {static_cast<double>(sysconf(_SC_CLK_TCK)), sysconf(_SC_PAGESIZE),
+          boot_seconds};
 }
 
 }  // namespace
@@ -71,7 +74,10 @@ bool ParseStat(absl::string_view stat, const ProcUnits& units,
   figures->cpu_seconds =
       static_cast<double>(user + system) / units.ticks_per_second;
   figures->start_time_seconds =
-      units.boot_seconds + static_cast<double>(start) / units.ticks_per_second;
+      units.boot_seconds == 0
+          ? 0
+          : units.boot_seconds +
+                static_cast<double>(start) / units.ticks_per_second;
   figures->resident_bytes = pages * units.page_bytes;
   figures->virtual_bytes = bytes;
   figures->threads = threads;
@@ -92,12 +98,12 @@ double ParseBootSeconds(absl::string_view stat) {
 ProcessFigures ReadProcess() {
   ProcessFigures figures;
   ParseStat(ReadFile("/proc/self/stat"), UnitsHere(), &figures);
-  figures.open_fds = CountOpenFds();
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     figures.max_fds =
         static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT64_MAX));
   }
+  figures.open_fds = CountOpenFds(figures.max_fds);
   return figures;
 }
 

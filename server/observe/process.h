@@ -9,7 +9,7 @@
 
 namespace encoderd {
 
-// 0 if the system does not report it.
+// 0 if the system does not report it, or has no descriptor free for its file.
 struct ProcessFigures {
   double cpu_seconds = 0;         // user and system, of all threads
   double start_time_seconds = 0;  // since 1970
@@ -26,7 +26,7 @@ ProcessFigures ReadProcess();
 struct ProcUnits {
   double ticks_per_second = 100;
   int64_t page_bytes = 4096;
-  double boot_seconds = 0;  // since 1970
+  double boot_seconds = 0;  // since 1970; 0: unknown
 };
 
 // /proc/PID/stat into `figures`, all but the descriptors. False, and nothing is

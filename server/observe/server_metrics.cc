@@ -153,13 +153,16 @@ void ServerMetrics::Sample(const ServerFigures& figures) {
 }
 
 void ServerMetrics::Sample(const ProcessFigures& figures) {
+  const auto set = [](prometheus::Gauge* gauge, auto value) {
+    if (value > 0) gauge->Set(static_cast<double>(value));
+  };
   CountUpTo(figures.cpu_seconds, cpu_seconds_);
-  resident_bytes_->Set(static_cast<double>(figures.resident_bytes));
-  virtual_bytes_->Set(static_cast<double>(figures.virtual_bytes));
-  open_fds_->Set(static_cast<double>(figures.open_fds));
-  max_fds_->Set(static_cast<double>(figures.max_fds));
-  start_time_->Set(figures.start_time_seconds);
-  threads_->Set(static_cast<double>(figures.threads));
+  set(resident_bytes_, figures.resident_bytes);
+  set(virtual_bytes_, figures.virtual_bytes);
+  set(open_fds_, figures.open_fds);
+  set(max_fds_, figures.max_fds);
+  set(start_time_, figures.start_time_seconds);
+  set(threads_, figures.threads);
 }
 
 }  // namespace encoderd

@@ -31,7 +31,7 @@ constexpr absl::Duration kQuiet = absl::Milliseconds(10);
 // How long to wait for each connection to be quiet.
 constexpr absl::Duration kBetweenCalls = absl::Milliseconds(200);
 // How long to leave new connections waiting when descriptors have run out.
-constexpr absl::Duration kBreather = absl::Milliseconds(20);
+constexpr absl::Duration kPauseAfterError = absl::Milliseconds(20);
 
 // The bytes that identify it; empty if there are none.
 std::string AddressOf(const sockaddr_storage& peer) {
@@ -181,14 +181,14 @@ void Acceptor::AcceptAll() {
       // Out of descriptors or memory: the listener would wake this thread at
       // once.
       if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-        absl::SleepFor(kBreather);
+        absl::SleepFor(kPauseAfterError);
       }
       return;
     }
     const int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (duplicate < 0) {
       close(fd);
-      absl::SleepFor(kBreather);
+      absl::SleepFor(kPauseAfterError);
       return;
     }
     const int on = 1;
@@ -206,7 +206,7 @@ void Acceptor::AcceptAll() {
     if (!Watch(duplicate, 0)) {  // its end would never be seen
       Ended(duplicate);
       close(fd);
-      absl::SleepFor(kBreather);
+      absl::SleepFor(kPauseAfterError);
       return;
     }
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters

@@ -33,10 +33,19 @@ absl::Status UnknownError() {
                    {"BEARER_TOKEN_UNKNOWN", {}, ""});
 }
 
-// Empty: none.
+absl::Status SeveralError() {
+  return MakeError(absl::StatusCode::kUnauthenticated,
+                   "the call has several values of the metadata "
+                   "'authorization': send one",
+                   {"BEARER_TOKEN_UNKNOWN", {}, ""});
+}
+
+constexpr char kHeader[] = "authorization";
+
+// Of a call with one header at most; empty: none.
 absl::string_view TokenOf(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
-  const auto at = metadata.find("authorization");
+  const auto at = metadata.find(kHeader);
   if (at == metadata.end()) return "";
   const absl::string_view value(at->second.data(), at->second.size());
   if (!absl::StartsWithIgnoreCase(value, kScheme)) return "";
@@ -63,6 +72,8 @@ void WarnOfClearText(const TokenTable& tokens, absl::string_view token) {
 
 absl::StatusOr<const TokenHolder*> Find(
     const TokenTable& tokens, const grpc::ServerContextBase& context) {
+  // Which of them counts is not to be chosen by who sends them.
+  if (context.client_metadata().count(kHeader) > 1) return SeveralError();
   const absl::string_view token = TokenOf(context);
   if (token.empty()) return MissingError();
   const TokenHolder* const holder = tokens.Find(token);

@@ -17,9 +17,9 @@ namespace encoderd {
 namespace {
 
 absl::Status NoRequestId() {
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   "request_id is empty; every request of a stream needs one",
-                   {"INVALID_OPTION", {{"value", ""}}, "request_id"});
+  return BadOption("request_id",
+                   "is empty; every request of a stream needs one", "",
+                   "1 to 128 bytes");
 }
 
 // `published`, with the number of the request that it is of.
@@ -49,10 +49,12 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
   }
   absl::Status admitted = stream->context_.Admit(environment.secrets);
   if (admitted.ok()) admitted = environment.state->Admit();
-  const int64_t open = environment.streams->count();
-  if (admitted.ok() && open >= environment.max_streams) {
-    admitted = QueueFullError("streams", open, 1, environment.max_streams,
-                              "--max_streams");
+  if (admitted.ok()) {
+    const int64_t limit = environment.max_streams;
+    const int64_t open = environment.streams->Add(stream, limit);
+    if (open >= limit) {
+      admitted = QueueFullError("streams", open, 1, limit, "--max_streams");
+    }
   }
   if (!admitted.ok()) {
     metrics->Answered(environment.metrics->NoModel(), admitted.code(),
@@ -60,7 +62,6 @@ EmbedStream* EmbedStream::Start(const CallEnvironment& environment,
                       IsCallerFull(admitted));
     stream->End(admitted);
   }
-  environment.streams->Add(stream);
   stream->Pump();
   return stream.get();
 }

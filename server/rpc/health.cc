@@ -191,9 +191,15 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* HealthService::Watch(
   const auto service = Read(secrets_, *context, *request);
   auto* watcher = new Watcher(this, service.ok() && Known(*service));
   absl::MutexLock lock(&mu_);
+  const auto open = static_cast<int64_t>(watchers_.size());
   watchers_.insert(watcher);
   if (!service.ok()) {
     watcher->Refuse(service.status());
+    return watcher;
+  }
+  if (open >= max_watches_) {
+    watcher->Refuse(
+        QueueFullError("streams", open, 1, max_watches_, "--max_streams"));
     return watcher;
   }
   watcher->Update(serving_);

@@ -29,8 +29,10 @@ class HealthService final
           grpc::health::v1::Health::WithRawCallbackMethod_Watch<
               grpc::health::v1::Health::Service>> {
  public:
-  // `secrets`: callers need one of its tokens; null: none.
-  explicit HealthService(const Secrets* secrets) : secrets_(secrets) {}
+  // `secrets`: callers need one of its tokens; null: none. max_watches: open
+  // ones; beyond it RESOURCE_EXHAUSTED, QUEUE_FULL.
+  HealthService(const Secrets* secrets, int64_t max_watches)
+      : secrets_(secrets), max_watches_(max_watches) {}
   ~HealthService() override;
 
   // Notifies all open Watch calls.
@@ -56,6 +58,7 @@ class HealthService final
   void Remove(Watcher* watcher);
 
   const Secrets* const secrets_;
+  const int64_t max_watches_;
   mutable absl::Mutex mu_;
   bool serving_ ABSL_GUARDED_BY(mu_) = false;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;

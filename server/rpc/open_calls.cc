@@ -15,16 +15,20 @@ absl::Status GivenUpError() {
       {"DRAINING", {}, ""});
 }
 
-void OpenCalls::Add(std::shared_ptr<OpenCall> call) {
+int64_t OpenCalls::Add(std::shared_ptr<OpenCall> call, int64_t limit) {
   OpenCall* const added = call.get();
   Told told = Told::kNothing;
+  int64_t open = 0;
   {
     absl::MutexLock lock(&mu_);
+    open = static_cast<int64_t>(calls_.size());
+    if (open >= limit) return open;
     calls_[added] = call;
     told = told_;
   }
   if (told >= Told::kDrain) added->Drain();
   if (told >= Told::kGiveUp) added->GiveUp();
+  return open;
 }
 
 void OpenCalls::Remove(OpenCall* call) {

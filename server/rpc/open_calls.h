@@ -5,6 +5,7 @@
 #define ENCODERD_SERVER_RPC_OPEN_CALLS_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <unordered_map>
 
@@ -29,8 +30,10 @@ class OpenCall {
 
 class OpenCalls {
  public:
-  // A call added after DrainAll or GiveUpAll is notified at once.
-  void Add(std::shared_ptr<OpenCall> call);
+  // How many were open before. The call is added if they are fewer than
+  // `limit`, and after DrainAll or GiveUpAll notified at once.
+  int64_t Add(std::shared_ptr<OpenCall> call,
+              int64_t limit = std::numeric_limits<int64_t>::max());
   void Remove(OpenCall* call);
   void DrainAll();
   void GiveUpAll();

@@ -17,6 +17,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
+constexpr int64_t kMaxNumber = std::numeric_limits<uint32_t>::max();
+
 WireFormatLite::WireType WireTypeOf(const FieldDescriptor& field) {
   return WireFormatLite::WireTypeForFieldType(
       static_cast<WireFormatLite::FieldType>(field.type()));
@@ -28,19 +30,43 @@ bool IsRead(const FieldDescriptor& field, const WireField& came) {
          (field.is_packable() && came.has_length());
 }
 
-// Reads a length and this many bytes, counting the varints in them. False:
-// bytes are missing.
-bool CountVarints(CodedInputStream* stream, int64_t* count) {
+// Whether the parser keeps `value` as it is in a field of this type.
+bool Holds(const FieldDescriptor& field, uint64_t value) {
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return value <= std::numeric_limits<uint32_t>::max();
+    case FieldDescriptor::CPPTYPE_ENUM:
+    case FieldDescriptor::CPPTYPE_INT32:
+      return static_cast<int64_t>(value) == static_cast<int32_t>(value);
+    default:
+      return true;
+  }
+}
+
+// Reads a length and this many bytes, and calls take(value) for each varint in
+// them. False: bytes are missing.
+template <typename Take>
+bool WalkVarints(CodedInputStream* stream, Take take) {
   uint32_t left = 0;
   if (!stream->ReadVarint32(&left)) return false;
+  uint64_t value = 0;
+  int shift = 0;
   while (left > 0) {
     const void* data = nullptr;
     int size = 0;
     if (!stream->GetDirectBufferPointer(&data, &size)) return false;
     const uint32_t here = std::min(left, static_cast<uint32_t>(size));
     const auto* const bytes = static_cast<const uint8_t*>(data);
-    *count += std::count_if(bytes, bytes + here,
-                            [](uint8_t byte) { return byte < 0x80; });
+    for (uint32_t i = 0; i < here; ++i) {
+      value |= uint64_t{bytes[i] & 0x7fu} << shift;
+      if (bytes[i] < 0x80) {
+        take(value);
+        value = 0;
+        shift = 0;
+      } else {
+        shift = std::min(shift + 7, 63);
+      }
+    }
     stream->Skip(static_cast<int>(here));
     left -= here;
   }
@@ -88,14 +114,23 @@ class Counter {
       stream_.PopLimit(outer);
       return true;
     }
-    if (field.is_repeated() &&
-        WireTypeOf(field) == WireFormatLite::WIRETYPE_VARINT) {
-      if (came.has_length()) {
-        return CountVarints(&stream_, &cost_.list_values);
-      }
-      ++cost_.list_values;
+    if (WireTypeOf(field) != WireFormatLite::WIRETYPE_VARINT) {
+      return SkipValue(&stream_, came);
     }
-    return SkipValue(&stream_, came);
+    if (came.has_length()) {
+      return WalkVarints(&stream_,
+                         [&](uint64_t value) { CountNumber(field, value); });
+    }
+    uint64_t value = 0;
+    if (!stream_.ReadVarint64(&value)) return false;
+    CountNumber(field, value);
+    return true;
+  }
+
+  void CountNumber(const FieldDescriptor& field, uint64_t value) {
+    if (field.is_repeated()) ++cost_.list_values;
+    if (!Holds(field, value) && !cost_.too_large.has_value())
+      cost_.too_large = {std::string(field.name()), value};
   }
 
   CodedInputStream& stream_;
@@ -138,17 +173,27 @@ absl::Status CheckParseCost(const grpc::ByteBuffer& bytes,
          {{"limit", absl::StrCat(limits.max_fields)}},
          ""});
   }
-  if (counted.list_values <= limits.max_list_values) return absl::OkStatus();
+  if (counted.list_values > limits.max_list_values) {
+    return MakeError(
+        absl::StatusCode::kInvalidArgument,
+        absl::StrCat("ids, segment_ids and position_ids have ",
+                     counted.list_values,
+                     " values in all; the limit per request is ",
+                     limits.max_list_values, ": send fewer inputs per request"),
+        {"REQUEST_TOO_LARGE",
+         {{"list_values", absl::StrCat(counted.list_values)},
+          {"limit", absl::StrCat(limits.max_list_values)}},
+         "inputs"});
+  }
+  if (!counted.too_large.has_value()) return absl::OkStatus();
+  const auto& [field, value] = *counted.too_large;
   return MakeError(
       absl::StatusCode::kInvalidArgument,
-      absl::StrCat("ids, segment_ids and position_ids have ",
-                   counted.list_values,
-                   " values in all; the limit per request is ",
-                   limits.max_list_values, ": send fewer inputs per request"),
-      {"REQUEST_TOO_LARGE",
-       {{"list_values", absl::StrCat(counted.list_values)},
-        {"limit", absl::StrCat(limits.max_list_values)}},
-       "inputs"});
+      absl::StrCat(field, " is ", value, "; at most ", kMaxNumber,
+                   " fits into 32 bits"),
+      {"INVALID_OPTION",
+       {{"value", absl::StrCat(value)}, {"limit", absl::StrCat(kMaxNumber)}},
+       field});
 }
 
 }  // namespace encoderd

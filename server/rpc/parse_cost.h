@@ -5,13 +5,16 @@
 // that takes 200 MB. It keeps unknown fields, each at many times its bytes on
 // the wire, and never frees earlier occurrences of a repeated singular field:
 // 16 MiB of two-byte fields become 480 MB. A few of those are normal for a
-// newer client; more than kMaxSpareBytes are an attack. Thread-safe: plain
+// newer client; more than kMaxSpareBytes are an attack. Of a number above 32
+// bits it takes the lower ones, and so another number. Thread-safe: plain
 // functions.
 #ifndef ENCODERD_SERVER_RPC_PARSE_COST_H_
 #define ENCODERD_SERVER_RPC_PARSE_COST_H_
 
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "google/protobuf/descriptor.h"
@@ -32,6 +35,12 @@ struct ParseCost {
   // Bytes, tags included, of unknown fields, of fields with another wire type,
   // and of every further entry of a field that is not repeated; at every depth.
   int64_t spare_bytes = 0;
+  // The first number that its field cannot hold.
+  struct TooLarge {
+    std::string field;
+    uint64_t value = 0;
+  };
+  std::optional<TooLarge> too_large;
 };
 
 struct ParseLimits {
@@ -46,8 +55,8 @@ ParseCost CountParseCost(const grpc::ByteBuffer& bytes,
                          int64_t max_fields = kMaxFields);
 
 // INVALID_ARGUMENT: MALFORMED_MESSAGE (limit) above kMaxSpareBytes,
-// REQUEST_TOO_LARGE (limit; list_values) above `limits`. *cost, if not null, is
-// the count.
+// REQUEST_TOO_LARGE (limit; list_values) above `limits`, INVALID_OPTION (value,
+// limit) for a number above 32 bits. *cost, if not null, is the count.
 absl::Status CheckParseCost(const grpc::ByteBuffer& bytes,
                             const google::protobuf::Descriptor& type,
                             const ParseLimits& limits = {},

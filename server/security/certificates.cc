@@ -286,7 +286,7 @@ absl::StatusOr<std::shared_ptr<const Certificates>> ReadCertificates(
   }
   read->certificate = ToPem(*chain);
   read->key = ToPem(key->get());
-  read->expires = ToTime(X509_get0_notAfter(chain->front().get()));
+  read->expires = FirstExpiry(*chain);
   read->context = *std::move(context);
   return read;
 }

@@ -24,7 +24,7 @@ struct Certificates {
   std::string certificate;
   std::string key;
   std::string client_ca;
-  absl::Time expires;  // the server's certificate
+  absl::Time expires;  // the first of the server's chain to do so
   // The first of the client CAs to expire; 1970 without any.
   absl::Time client_ca_expires = absl::UnixEpoch();
   // For a server with TLS 1.2 or later that requires no client certificates.

@@ -1,6 +1,9 @@
 // Loading, health, draining and HTTP of a server in this process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -206,6 +209,27 @@ TEST(LifeTest, HealthOfAnUnknownServiceNamesThoseThatItKnows) {
             "'encoderd.v1.Encoder', 'readiness'");
 }
 
+TEST(LifeTest, MoreWatchesThanMaxStreamsAreRefused) {
+  ServerConfig config = TestConfig();
+  config.max_streams = 2;
+  TestServer server(FakeModelOptions(), config);
+  const auto health = Health::NewStub(server.channel());
+  grpc::ClientContext contexts[3];
+  std::vector<std::unique_ptr<grpc::ClientReader<HealthCheckResponse>>> watches;
+  HealthCheckResponse response;
+  for (int i = 0; i < 2; ++i) {
+    watches.push_back(health->Watch(&contexts[i], {}));
+    EXPECT_TRUE(watches.back()->Read(&response));
+  }
+  const auto third = health->Watch(&contexts[2], {});
+  EXPECT_FALSE(third->Read(&response));
+  const RpcError error = ReadError(third->Finish());
+  EXPECT_EQ(error.code, grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(error.reason, "QUEUE_FULL");
+  EXPECT_EQ(error.metadata.at("limit"), "2");
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
+}
+
 TEST(LifeTest, AWatchSeesEveryChangeAndDoesNotHoldUpLeaving) {
   EXPECT_TRUE(GivenEnoughTime([](absl::Duration time) {
     ServerConfig config = TestConfig();
@@ -297,6 +321,49 @@ TEST(LifeTest, AConnectionBeyondTheCapWaitsForAnother) {
   later.set_wait_for_ready(true);
   later.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
   EXPECT_TRUE(second->Embed(&later, TextRequest({"x"}), &response).ok());
+}
+
+// Asks for a page, and takes no notice of a server that goes away meanwhile.
+void Scrape(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  constexpr absl::string_view kRequest =
+      "GET /metrics HTTP/1.1\r\nHost: test\r\n\r\n";
+  char buffer[4096];
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) ==
+          0 &&
+      send(fd, kRequest.data(), kRequest.size(), MSG_NOSIGNAL) > 0) {
+    while (read(fd, buffer, sizeof(buffer)) > 0) {
+    }
+  }
+  close(fd);
+}
+
+// As where a model cannot be loaded.
+TEST(HttpTest, ScrapesWhileAServerEndsWithoutDrainingHarmNothing) {
+  for (int round = 0; round < 10; ++round) {
+    auto server = Server::Start(TestConfig(), nullptr);
+    ASSERT_TRUE(server.ok()) << server.status();
+    const int port = (*server)->http_port();
+    std::atomic<bool> ended{false};
+    std::atomic<int> pages{0};
+    std::vector<std::thread> scrapers;
+    for (int i = 0; i < 3; ++i) {
+      scrapers.emplace_back([&] {
+        while (!ended) {
+          Scrape(port);
+          ++pages;
+        }
+      });
+    }
+    while (pages < 3) absl::SleepFor(absl::Milliseconds(1));
+    server->reset();
+    ended = true;
+    for (std::thread& scraper : scrapers) scraper.join();
+  }
 }
 
 TEST(HttpTest, OnlyThreePathsAndOnlyReading) {

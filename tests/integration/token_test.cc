@@ -112,6 +112,19 @@ TEST_F(TokenTest, OthersAreRefusedByNameAndCounted) {
   EXPECT_TRUE(Embed("Bearer alpha").ok());
 }
 
+// A proxy that adds its own must not lose to the caller's, nor win by place.
+TEST_F(TokenTest, TwoValuesAreRefusedEvenIfBothAreKnown) {
+  Start();
+  const auto context = Context("Bearer alpha");
+  context->AddMetadata("authorization", "Bearer beta");
+  v1::EmbedResponse response;
+  const RpcError error = ReadError(
+      server_->stub().Embed(context.get(), TextRequest({"a"}), &response));
+  EXPECT_EQ(error.code, grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(error.reason, "BEARER_TOKEN_UNKNOWN");
+  EXPECT_THAT(error.message, ::testing::HasSubstr("several values"));
+}
+
 TEST_F(TokenTest, EveryMethodNeedsOne) {
   Start();
   for (const char* method : {"Embed", "Encode", "Tokenize", "ListModels",

@@ -55,6 +55,19 @@ std::string LoggedBy(int64_t before, int64_t after) {
   return ::testing::internal::GetCapturedStderr();
 }
 
+TEST(LookAtMemoryTest, ASizeThatCannotBeReadIsNone) {
+  int64_t resident = 100 * kMiB;
+  int trims = 0;
+  const ProcessMemory memory = {[&] { return resident; }, [&] { ++trims; }};
+  TrimRule rule;
+  LookAtMemory(&rule, memory);
+  resident = 0;
+  LookAtMemory(&rule, memory);
+  resident = 100 * kMiB;
+  LookAtMemory(&rule, memory);
+  EXPECT_EQ(trims, 0);
+}
+
 TEST(LookAtMemoryTest, OnlyWhatWasGivenBackIsLogged) {
   EXPECT_NE(LoggedBy(200 * kMiB, 120 * kMiB)
                 .find("event=memory_trimmed before_bytes=209715200 "

@@ -97,8 +97,26 @@ TEST(LogTest, ALongLineIsCut) {
   ErrorPipe pipe;
   Log(LogLevel::kInfo, "long", LogFields().Add("a", std::string(9999, 'x')));
   const std::string line = pipe.Take();
-  EXPECT_EQ(line.size(), kMaxLogLine);
+  EXPECT_EQ(line.size(), kMaxLogLine - 1);
   EXPECT_THAT(line, ::testing::EndsWith("x cut=true\n"));
+}
+
+TEST(LogTest, ACutEndsAWholeCharacterAndTheQuotes) {
+  for (const char* part : {"\u00e9", "\u20ac", "\"", "\n", "\xff"}) {
+    const std::string shown = LogFields().Add("a", part).text();
+    const bool bare = shown[2] != '"';
+    const std::string one = bare ? part : shown.substr(3, shown.size() - 4);
+    for (int shift = 0; shift < 4; ++shift) {
+      std::string value(" xxx", 1 + shift);
+      for (int i = 0; i < 4096; ++i) value += part;
+      ErrorPipe pipe;
+      Log(LogLevel::kInfo, "long", LogFields().Add("a", value));
+      const std::string line = pipe.Take();
+      EXPECT_LE(line.size(), kMaxLogLine);
+      EXPECT_GT(line.size(), kMaxLogLine - 8);
+      EXPECT_THAT(line, ::testing::EndsWith(one + "\" cut=true\n"));
+    }
+  }
 }
 
 TEST(LogLimitTest, AllowsABurstAndThenARate) {

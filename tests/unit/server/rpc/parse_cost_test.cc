@@ -168,6 +168,41 @@ TEST(ParseCostTest, FieldsAndListValuesUpToTheirLimitsPass) {
   EXPECT_EQ(detail.metadata.at("limit"), "2");
 }
 
+// The parser would take the lower 32 bits, and so another id.
+TEST(ParseCostTest, NumbersAbove32BitsAreRefused) {
+  const std::string max = "\xff\xff\xff\xff\x0f";  // 2^32 - 1
+  const std::string over = std::string("\xa8\xbb\x80\x80\x10");
+  const std::string far = "\xa8\xbb\x80\x80\x80\x80\x80\x80\x80\x01";
+  const auto* type = v1::EmbedRequest::descriptor();
+  EXPECT_TRUE(CheckParseCost(Bytes(InTokens(Field('\x0A', max))), *type).ok());
+  for (const std::string& ids :
+       {Field('\x0A', "\x01" + over + "\x02"), "\x08" + over}) {
+    const ErrorDetail detail = Refusal(InTokens(ids), {});
+    EXPECT_EQ(detail.reason, "INVALID_OPTION");
+    EXPECT_EQ(detail.field, "ids");
+    EXPECT_EQ(detail.metadata.at("value"), "4294974888");
+    EXPECT_EQ(detail.metadata.at("limit"), "4294967295");
+  }
+  EXPECT_EQ(Refusal(InTokens(Field('\x0A', far)), {}).metadata.at("value"),
+            "9223372036854783400");
+  // Cut into pieces of one byte, as a frame may be.
+  const std::string bytes = InTokens(Field('\x0A', "\x01" + over));
+  std::vector<grpc::Slice> slices;
+  for (const char byte : bytes) slices.emplace_back(std::string(1, byte));
+  const grpc::ByteBuffer pieces(slices.data(), slices.size());
+  EXPECT_TRUE(CountParseCost(pieces, *type).too_large.has_value());
+  // An option: dimensions, and an enum, whose negative numbers take ten bytes.
+  const auto number = [](int field, const std::string& value) {
+    return Field('\x1A', std::string(1, static_cast<char>(field << 3)) + value);
+  };
+  const std::string minus = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+  const int dimensions = v1::EmbedOptions::kDimensionsFieldNumber;
+  const int pooling = v1::EmbedOptions::kPoolingFieldNumber;
+  EXPECT_EQ(Refusal(number(dimensions, over), {}).field, "dimensions");
+  EXPECT_EQ(Refusal(number(pooling, over), {}).field, "pooling");
+  EXPECT_TRUE(CheckParseCost(Bytes(number(pooling, minus)), *type).ok());
+}
+
 TEST(ParseCostTest, UnknownFieldsCountAtEveryDepth) {
   EXPECT_EQ(Spare(Repeat(kUnknown, 5)), 10);
   EXPECT_EQ(Spare(InInput(Repeat(kUnknown, 5))), 10);

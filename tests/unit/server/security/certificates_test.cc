@@ -67,6 +67,18 @@ TEST(CertificatesTest, AChainIsReadWhole) {
   EXPECT_EQ((*read)->certificate, ReadAll(folder.Path("chain.pem")));
 }
 
+TEST(CertificatesTest, AChainExpiresWithItsFirst) {
+  const TempFolder folder;
+  folder.Write("chain.pem", CertificateText("server.pem") +
+                                CertificateText("expired_ca.pem"));
+  CertificateFiles files = Files("server");
+  files.certificate = folder.Path("chain.pem");
+  const auto read = ReadCertificates(files, absl::Now());
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ((*read)->expires, absl::FromCivil(absl::CivilSecond(2020, 1, 1),
+                                              absl::UTCTimeZone()));
+}
+
 // gRPC would read an engine's name where a key's text begins so.
 TEST(CertificatesTest, OnlyWhatWasReadIsHandedOn) {
   const TempFolder folder;

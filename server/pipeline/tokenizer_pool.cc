@@ -78,12 +78,12 @@ void TokenizerPool::Add(std::shared_ptr<Call> call) {
   // Two slices per thread, so that the threads finish about together.
   const int64_t target =
       std::clamp(total / (2 * num_threads_), kMinSliceBytes, kMaxSliceBytes);
-  Job small{call, {}, 0};
-  Job large{call, {}, 0};
+  TokenizerLane::Job small{call, {}};
+  TokenizerLane::Job large{call, {}};
   Slice slice;
   int64_t bytes = 0;
   const auto close = [&] {
-    if (slice.count > 0) small.slices.push_back(slice);
+    if (slice.count > 0) small.parts.push_back({slice, bytes});
     slice.first += slice.count;
     slice.count = 0;
     bytes = 0;
@@ -92,7 +92,7 @@ void TokenizerPool::Add(std::shared_ptr<Call> call) {
     const int64_t size = InputBytes(input);
     if (size > kLargeBytes) {
       close();
-      large.slices.push_back({slice.first++, 1});
+      large.parts.push_back({{slice.first++, 1}, size});
       continue;
     }
     ++slice.count;
@@ -100,15 +100,15 @@ void TokenizerPool::Add(std::shared_ptr<Call> call) {
     if (bytes >= target) close();
   }
   close();
-  const size_t slices = small.slices.size() + large.slices.size();
+  const size_t slices = small.parts.size() + large.parts.size();
 
   MutexLock lock(&mutex_);
-  const bool in_both = !small.slices.empty() && !large.slices.empty();
-  if (!small.slices.empty()) small_.push_back(std::move(small));
+  const bool in_both = !small.parts.empty() && !large.parts.empty();
+  if (!small.parts.empty()) small_.Add(std::move(small));
   try {
-    if (!large.slices.empty()) large_.push_back(std::move(large));
+    if (!large.parts.empty()) large_.Add(std::move(large));
   } catch (...) {
-    if (in_both) small_.pop_back();
+    if (in_both) small_.RemoveLast(call->caller.id);
     throw;
   }
   if (slices > 1) {
@@ -159,16 +159,7 @@ TokenizerPool::Workspace* TokenizerPool::Next(std::shared_ptr<Call>* call,
   } else {
     ++small_since_large_;
   }
-  std::deque<Job>& lane = large ? large_ : small_;
-  Job job = std::move(lane.front());
-  lane.pop_front();
-  *slice = job.slices[job.next++];
-  if (job.next < job.slices.size()) {
-    *call = job.call;
-    lane.push_back(std::move(job));  // the next call's turn
-  } else {
-    *call = std::move(job.call);
-  }
+  (large ? large_ : small_).Take(call, slice);
   return workspace;
 }
 

@@ -2,19 +2,21 @@
 //
 // A small call that comes while nothing waits is tokenized at once by the
 // thread that adds it: waking another takes longer. At most N/2 are (but one
-// may be), so that threads remain which read further calls. Any other call is
-// cut into slices of a few KiB, so that one call with many texts uses every
-// thread; calls take turns, one slice each. A text over kLargeBytes is a
-// separate slice in a second lane: it runs when no small slice waits or after
-// kSmallPerLarge small ones, and never on all threads at once (unless there is
-// only one), so that a few huge texts do not delay the short ones. No more than
-// N slices are tokenized at the same time, by whichever threads. The pool has
-// no limit: admission bounds the bytes that wait here.
+// may be), so that threads remain which read further calls. While anything
+// waits, also of other callers, none is: it would be out of turn, and the pool
+// is busy anyway. Any other call is cut into slices of a few KiB, so that one
+// call with many texts uses every thread. Callers take turns, and so do the
+// calls of each (tokenizer_lane.h): a call waits for one turn of every other
+// caller, however many calls those have. A text over kLargeBytes is a separate
+// slice in a second lane with the same turns: it runs when no small slice waits
+// or after kSmallPerLarge small ones, and never on all threads at once (unless
+// there is only one), so that a few huge texts do not delay the short ones. No
+// more than N slices are tokenized at the same time, by whichever threads. The
+// pool has no limit: admission bounds the bytes that wait here.
 #ifndef ENCODERD_SERVER_PIPELINE_TOKENIZER_POOL_H_
 #define ENCODERD_SERVER_PIPELINE_TOKENIZER_POOL_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -23,6 +25,7 @@
 #include "server/pipeline/call.h"
 #include "server/pipeline/input_encoder.h"
 #include "server/pipeline/mutex.h"
+#include "server/pipeline/tokenizer_lane.h"
 
 namespace encoderd {
 
@@ -56,11 +59,6 @@ class TokenizerPool {
   void Add(std::shared_ptr<Call> call);
 
  private:
-  struct Job {
-    std::shared_ptr<Call> call;
-    std::vector<Slice> slices;
-    size_t next = 0;
-  };
   // What tokenizing a slice needs; there are as many as threads.
   struct Workspace {
     TokenizerScratchPtr scratch;
@@ -87,8 +85,8 @@ class TokenizerPool {
 
   Mutex mutex_;
   CondVar available_;
-  std::deque<Job> small_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Job> large_ ABSL_GUARDED_BY(mutex_);
+  TokenizerLane small_ ABSL_GUARDED_BY(mutex_);
+  TokenizerLane large_ ABSL_GUARDED_BY(mutex_);
   int small_since_large_ ABSL_GUARDED_BY(mutex_) = 0;
   int large_running_ ABSL_GUARDED_BY(mutex_) = 0;
   int at_once_running_ ABSL_GUARDED_BY(mutex_) = 0;

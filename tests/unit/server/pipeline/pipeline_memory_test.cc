@@ -1,8 +1,11 @@
-// Memory that runs out while answers are collected: who fails, who does not.
+// Memory that runs out while a call is submitted or answers are collected: who
+// fails, who does not.
 #include <climits>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "server/pipeline/admission.h"
 #include "tests/support/faults.h"
@@ -62,6 +65,52 @@ TEST(PipelineMemoryTest, AnAnswerThatThereIsNoMemoryForFailsAlone) {
   const auto after = harness.Submit(States({large})).Get();
   ASSERT_TRUE(after.ok()) << after.status();
   EXPECT_EQ(after->outputs[0].rows, 62);
+}
+
+TEST(PipelineMemoryTest, ACallThatThereIsNoMemoryForDoesNotWait) {
+  PipelineHarness harness;
+  harness.tokenizer.CloseGate();
+  auto blocker = harness.Submit({"block"});
+  ASSERT_TRUE(harness.tokenizer.WaitForTextsAtGate(1));
+
+  bool struck = true;
+  for (int after = 0; struck; ++after) {
+    SCOPED_TRACE(after);
+    PipelineRequest request =
+        TextRequest({"short", std::string(TokenizerPool::kLargeBytes, 'x')});
+    request.caller.id = 1;
+    request.ids_only.emplace();
+    absl::Status answer;
+    int answers = 0;
+    std::shared_ptr<PipelineCall> call;
+    {
+      const ScopedFault fault(FaultPoint::kAllocation,
+                              {.after = after, .may_miss = true});
+      try {
+        call = harness.pipeline->Submit(
+            std::move(request),
+            [&](const absl::StatusOr<PipelineResult>& result) {
+              ++answers;
+              answer = result.status();
+            });
+      } catch (const std::bad_alloc&) {  // there is no call
+      }
+      struck = fault.struck() > 0;
+    }
+    if (struck) {
+      if (call == nullptr) continue;
+      EXPECT_EQ(answers, 1);
+      EXPECT_EQ(ReasonOf(answer), "INTERNAL_FAULT");
+      EXPECT_EQ(call.use_count(), 1);  // none of its texts waits
+      continue;
+    }
+    EXPECT_EQ(answers, 0);
+    harness.tokenizer.OpenGate();
+    harness.pipeline->WaitIdle(absl::InfiniteFuture());
+    EXPECT_EQ(answers, 1);
+    EXPECT_TRUE(answer.ok()) << answer;
+  }
+  EXPECT_TRUE(blocker.Get().ok());
 }
 
 TEST(AdmissionMemoryTest, WhatCannotBeAdmittedTakesNothing) {

@@ -1,5 +1,8 @@
 #include "server/observe/http_connection.h"
 
+#include "absl/strings/string_view.h"
+#include "server/observe/http_head.h"
+
 namespace encoderd {
 
 bool HttpConnection::Advance(const HttpSources& sources) {
@@ -26,10 +29,10 @@ HttpConnection::Step HttpConnection::Read(const HttpSources& sources) {
   if (size == StreamSocket::kNotNow) return Step::kWait;
   if (size == StreamSocket::kOver) return Step::kDone;
   head_.append(buffer, static_cast<size_t>(size));
-  const size_t end = head_.find("\r\n\r\n");
-  if (end != std::string::npos) {
-    answer_ = AnswerHttp(absl::string_view(head_).substr(0, end), sources);
-  } else if (head_.size() > kMaxHead) {
+  const auto head = FindHttpHead(absl::string_view(head_).substr(0, kMaxHead));
+  if (head.has_value()) {
+    answer_ = AnswerHttp(*head, sources);
+  } else if (head_.size() >= kMaxHead) {
     answer_ = HeadTooLargeHttp(kMaxHead);
   }
   if (!answer_.empty()) state_ = State::kWriting;

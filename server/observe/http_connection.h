@@ -17,7 +17,7 @@ namespace encoderd {
 
 class HttpConnection {
  public:
-  static constexpr size_t kMaxHead = 4096;         // bytes
+  static constexpr size_t kMaxHead = 4096;         // bytes, with its empty line
   static constexpr size_t kMaxPassedOver = 65536;  // bytes after the head
 
   // As StreamSocket.

@@ -68,6 +68,12 @@ std::string AnswerHttp(absl::string_view head, const HttpSources& sources) {
                   head_only);
 }
 
+bool AsksForMetricsHttp(absl::string_view head) {
+  const auto request = ParseHttpHead(head);
+  return request.ok() && IsServed(request->method) &&
+         request->path == "/metrics";
+}
+
 std::string HeadTooLargeHttp(size_t limit) {
   return Response("431 Request Header Fields Too Large", kText,
                   absl::StrCat("at most ", limit, " bytes per request head\n"),

@@ -12,6 +12,8 @@ bool HttpConnection::Advance(const HttpSources& sources) {
       case State::kReading:
         step = Read(sources);
         break;
+      case State::kWaiting:
+        return true;
       case State::kWriting:
         step = Write();
         break;
@@ -23,6 +25,12 @@ bool HttpConnection::Advance(const HttpSources& sources) {
   return step == Step::kWait;
 }
 
+bool HttpConnection::AnswerScrape(const HttpSources& sources) {
+  answer_ = AnswerHttp(head_, sources);
+  state_ = State::kWriting;
+  return Advance(sources);
+}
+
 HttpConnection::Step HttpConnection::Read(const HttpSources& sources) {
   char buffer[1024];
   const ssize_t size = socket_.Read(buffer, sizeof(buffer));
@@ -30,7 +38,10 @@ HttpConnection::Step HttpConnection::Read(const HttpSources& sources) {
   if (size == StreamSocket::kOver) return Step::kDone;
   head_.append(buffer, static_cast<size_t>(size));
   const auto head = FindHttpHead(absl::string_view(head_).substr(0, kMaxHead));
-  if (head.has_value()) {
+  if (head.has_value() && AsksForMetricsHttp(*head)) {
+    head_ = std::string(*head);
+    state_ = State::kWaiting;
+  } else if (head.has_value()) {
     answer_ = AnswerHttp(*head, sources);
   } else if (head_.size() >= kMaxHead) {
     answer_ = HeadTooLargeHttp(kMaxHead);

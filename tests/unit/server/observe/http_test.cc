@@ -6,12 +6,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/patience.h"
 #include "tests/support/status_matchers.h"
 
 namespace encoderd {
@@ -86,6 +88,14 @@ TEST(HttpTest, RefusesEverythingElse) {
                       Not(HasSubstr("Allow:"))))
         << path;
   }
+}
+
+TEST(HttpTest, KnowsWhoAsksForMetrics) {
+  EXPECT_TRUE(AsksForMetricsHttp("GET http://x/metrics?a HTTP/1.0"));
+  EXPECT_TRUE(AsksForMetricsHttp("HEAD /metrics HTTP/1.0"));
+  EXPECT_FALSE(AsksForMetricsHttp("POST /metrics HTTP/1.0"));
+  EXPECT_FALSE(AsksForMetricsHttp("GET /metrics HTTP/1.1"));  // no host
+  EXPECT_FALSE(AsksForMetricsHttp("GET /readyz HTTP/1.0"));
 }
 
 class Caller {
@@ -214,6 +224,83 @@ TEST(HttpTest, AnEmptyLineMayPrecedeARequest) {
   Caller two((*server)->port());
   two.Send("\r\n\r\n");
   EXPECT_THAT(two.ReadAll(), StartsWith("HTTP/1.1 400"));
+}
+
+// Builds the page only when it is told to; the page says which one it is.
+class PageGate {
+ public:
+  HttpSources Sources() {
+    return {[this] { return Build(); }, [] { return true; }, nullptr};
+  }
+  // False: did not come to build a page of this number, which is 1 or more.
+  bool WaitForPage(int number) {
+    return Eventually([&] { return building_ >= number; });
+  }
+  void Release() { ++released_; }
+
+ private:
+  std::string Build() {
+    const int number = ++building_;
+    EXPECT_TRUE(Eventually([&] { return released_ >= number; }));
+    return absl::StrCat("page ", number, "\n");
+  }
+  std::atomic<int> building_{0};
+  std::atomic<int> released_{0};
+};
+
+TEST(HttpTest, ScrapesThatWaitGetOnePageAfterTheProbes) {
+  PageGate gate;
+  const auto server = HttpServer::Start("127.0.0.1", 0, gate.Sources());
+  ASSERT_THAT(server, IsOk());
+  const int port = (*server)->port();
+  Caller accepted(port);
+  accepted.Send("GET /met");
+  Caller first(port);
+  first.Send("GET /metrics HTTP/1.0\r\n\r\n");
+  ASSERT_TRUE(gate.WaitForPage(1));
+  // All of these come while the page is built.
+  accepted.Send("rics HTTP/1.0\r\n\r\n");
+  Caller scrape(port);
+  scrape.Send("GET /metrics HTTP/1.0\r\n\r\n");
+  Caller head(port);
+  head.Send("HEAD /metrics HTTP/1.0\r\n\r\n");
+  Caller probe(port);
+  probe.Send("GET /readyz HTTP/1.0\r\n\r\n");
+  gate.Release();
+  EXPECT_THAT(first.ReadAll(), EndsWith("page 1\n"));
+  // Before the next page is ready.
+  EXPECT_THAT(probe.ReadAll(), EndsWith("ready\n"));
+  ASSERT_TRUE(gate.WaitForPage(2));
+  gate.Release();
+  EXPECT_THAT(accepted.ReadAll(), EndsWith("page 2\n"));
+  EXPECT_THAT(scrape.ReadAll(), EndsWith("page 2\n"));
+  EXPECT_THAT(head.ReadAll(), HasSubstr("Content-Length: 7\r\n"));
+  // One that comes later gets a new page.
+  gate.Release();
+  Caller later(port);
+  later.Send("GET /metrics HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(later.ReadAll(), EndsWith("page 3\n"));
+}
+
+TEST(HttpTest, MoreScrapesThanConnectionsAreAllAnswered) {
+  PageGate gate;
+  HttpBounds bounds = Patient();
+  bounds.connections = 2;
+  const auto server = HttpServer::Start("127.0.0.1", 0, gate.Sources(), bounds);
+  ASSERT_THAT(server, IsOk());
+  const int port = (*server)->port();
+  std::vector<std::unique_ptr<Caller>> scrapes;
+  for (int i = 0; i < 12; ++i) {
+    scrapes.push_back(std::make_unique<Caller>(port));
+    scrapes.back()->Send("GET /metrics HTTP/1.0\r\n\r\n");
+    // All but the first wait while its page is built.
+    if (i > 0) continue;
+    ASSERT_TRUE(gate.WaitForPage(1));
+  }
+  for (int i = 0; i < 12; ++i) gate.Release();
+  for (const auto& scrape : scrapes) {
+    EXPECT_THAT(scrape->ReadAll(), HasSubstr("\r\n\r\npage "));
+  }
 }
 
 TEST(HttpTest, APortInUseIsNamed) {

@@ -4,9 +4,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -53,6 +55,7 @@ void HttpServer::Run() {
     if (fds[0].revents != 0) return;
     Serve(fds);
     if (fds[1].revents != 0) AcceptAll();
+    AnswerScrapes();
   }
 }
 
@@ -92,14 +95,34 @@ void HttpServer::AcceptAll() {
 // Closes the connection that has been silent for longest, or else the oldest.
 // False: none.
 bool HttpServer::MakeRoom() {
-  auto oldest = std::find_if(
-      connections_.begin(), connections_.end(),
-      [](const HttpConnection& connection) { return !connection.writing(); });
-  if (oldest == connections_.end()) oldest = connections_.begin();
-  if (oldest == connections_.end()) return false;
-  oldest->Advance(sources_);  // its request may just have come
-  connections_.erase(oldest);
+  if (connections_.empty()) return false;
+  for (auto oldest = connections_.begin(); oldest != connections_.end();
+       ++oldest) {
+    if (oldest->answer_due()) continue;
+    oldest->Advance(sources_);  // its request may just have come
+    if (oldest->waits_for_metrics()) continue;
+    connections_.erase(oldest);
+    return true;
+  }
+  AnswerScrapes();
+  if (!connections_.empty()) connections_.pop_front();
   return true;
+}
+
+// Makes one page for all who wait for it, which is later than their requests.
+void HttpServer::AnswerScrapes() {
+  std::optional<std::string> page;
+  const HttpSources shared = {[this, &page] {
+                                if (!page) page = sources_.metrics_text();
+                                return *page;
+                              },
+                              sources_.ready, nullptr};
+  for (auto connection = connections_.begin();
+       connection != connections_.end();) {
+    const bool keep =
+        !connection->waits_for_metrics() || connection->AnswerScrape(shared);
+    connection = keep ? std::next(connection) : connections_.erase(connection);
+  }
 }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(

@@ -5,7 +5,9 @@
 // this one stops at once. Bounded: 32 connections, 4 KiB per request, 5 s per
 // connection, one request each. If all connections are in use, the one that has
 // waited longest is closed: silent callers block another only if 32 of them
-// arrive between its connection and its request. Plain text, or TLS; no
+// arrive between its connection and its request. Callers who wait for /metrics
+// share one page, made after all others have their answers: however many they
+// are, they delay a probe by about one page. Plain text, or TLS; no
 // authentication.
 #ifndef ENCODERD_SERVER_OBSERVE_HTTP_H_
 #define ENCODERD_SERVER_OBSERVE_HTTP_H_
@@ -64,6 +66,7 @@ class HttpServer {
   void Serve(const std::vector<pollfd>& fds);
   void AcceptAll();
   bool MakeRoom();
+  void AnswerScrapes();
 
   const int listener_;
   const int stop_;  // -1: no descriptor was available
@@ -77,6 +80,8 @@ class HttpServer {
 
 // The complete answer to the head of a request (up to the empty line). Pure.
 std::string AnswerHttp(absl::string_view head, const HttpSources& sources);
+// Whether that answer, if memory suffices, is the metrics. Pure.
+bool AsksForMetricsHttp(absl::string_view head);
 // The answer to a head of more than `limit` bytes.
 std::string HeadTooLargeHttp(size_t limit);
 

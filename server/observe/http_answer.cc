@@ -3,6 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/observe/http.h"
+#include "server/observe/http_head.h"
 
 namespace encoderd {
 namespace {
@@ -10,10 +11,12 @@ namespace {
 constexpr char kText[] = "text/plain; charset=utf-8";
 constexpr char kPrometheus[] = "text/plain; version=0.0.4; charset=utf-8";
 
+// `headers`: further ones, each ended by CRLF.
 std::string Response(absl::string_view status, absl::string_view type,
-                     absl::string_view body, bool head_only) {
+                     absl::string_view body, bool head_only,
+                     absl::string_view headers = "") {
   return absl::StrCat(
-      "HTTP/1.1 ", status, "\r\nContent-Type: ", type,
+      "HTTP/1.1 ", status, "\r\n", headers, "Content-Type: ", type,
       "\r\nContent-Length: ", body.size(),
       "\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
       head_only ? "" : body);
@@ -29,25 +32,28 @@ std::string MetricsPage(const HttpSources& sources, bool head_only) {
   }
 }
 
+bool IsServed(absl::string_view method) {
+  return method == "GET" || method == "HEAD";
+}
+
 }  // namespace
 
 std::string AnswerHttp(absl::string_view head, const HttpSources& sources) {
-  const absl::string_view line = head.substr(0, head.find("\r\n"));
-  const size_t first = line.find(' ');
-  const size_t second = line.rfind(' ');
-  if (first == absl::string_view::npos || second <= first + 1 ||
-      !absl::StartsWith(line.substr(second + 1), "HTTP/1.")) {
-    return Response("400 Bad Request", kText, "not an HTTP/1.1 request\n",
-                    false);
+  const bool head_only = absl::StartsWith(head, "HEAD ");
+  const auto request = ParseHttpHead(head);
+  if (!request.ok()) {
+    return Response(absl::IsUnimplemented(request.status())
+                        ? "505 HTTP Version Not Supported"
+                        : "400 Bad Request",
+                    kText, absl::StrCat(request.status().message(), "\n"),
+                    head_only);
   }
-  const absl::string_view method = line.substr(0, first);
-  absl::string_view path = line.substr(first + 1, second - first - 1);
-  path = path.substr(0, path.find('?'));
-  const bool head_only = method == "HEAD";
-  if (method != "GET" && !head_only) {
-    return Response("405 Method Not Allowed", kText, "only GET is supported\n",
-                    false);
+  if (!IsServed(request->method)) {
+    return Response("405 Method Not Allowed", kText,
+                    "only GET and HEAD are supported\n", head_only,
+                    "Allow: GET, HEAD\r\n");
   }
+  const absl::string_view path = request->path;
   if (path == "/metrics") return MetricsPage(sources, head_only);
   if (path == "/healthz") {
     return Response("200 OK", kText, "alive\n", head_only);
@@ -60,6 +66,12 @@ std::string AnswerHttp(absl::string_view head, const HttpSources& sources) {
   return Response("404 Not Found", kText,
                   "not found; available: /metrics, /healthz, /readyz\n",
                   head_only);
+}
+
+bool AsksForMetricsHttp(absl::string_view head) {
+  const auto request = ParseHttpHead(head);
+  return request.ok() && IsServed(request->method) &&
+         request->path == "/metrics";
 }
 
 std::string HeadTooLargeHttp(size_t limit) {

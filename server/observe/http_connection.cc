@@ -1,5 +1,8 @@
 #include "server/observe/http_connection.h"
 
+#include "absl/strings/string_view.h"
+#include "server/observe/http_head.h"
+
 namespace encoderd {
 
 bool HttpConnection::Advance(const HttpSources& sources) {
@@ -9,6 +12,8 @@ bool HttpConnection::Advance(const HttpSources& sources) {
       case State::kReading:
         step = Read(sources);
         break;
+      case State::kWaiting:
+        return true;
       case State::kWriting:
         step = Write();
         break;
@@ -20,16 +25,25 @@ bool HttpConnection::Advance(const HttpSources& sources) {
   return step == Step::kWait;
 }
 
+bool HttpConnection::AnswerScrape(const HttpSources& sources) {
+  answer_ = AnswerHttp(head_, sources);
+  state_ = State::kWriting;
+  return Advance(sources);
+}
+
 HttpConnection::Step HttpConnection::Read(const HttpSources& sources) {
   char buffer[1024];
   const ssize_t size = socket_.Read(buffer, sizeof(buffer));
   if (size == StreamSocket::kNotNow) return Step::kWait;
   if (size == StreamSocket::kOver) return Step::kDone;
   head_.append(buffer, static_cast<size_t>(size));
-  const size_t end = head_.find("\r\n\r\n");
-  if (end != std::string::npos) {
-    answer_ = AnswerHttp(absl::string_view(head_).substr(0, end), sources);
-  } else if (head_.size() > kMaxHead) {
+  const auto head = FindHttpHead(absl::string_view(head_).substr(0, kMaxHead));
+  if (head.has_value() && AsksForMetricsHttp(*head)) {
+    head_ = std::string(*head);
+    state_ = State::kWaiting;
+  } else if (head.has_value()) {
+    answer_ = AnswerHttp(*head, sources);
+  } else if (head_.size() >= kMaxHead) {
     answer_ = HeadTooLargeHttp(kMaxHead);
   }
   if (!answer_.empty()) state_ = State::kWriting;

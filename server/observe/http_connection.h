@@ -17,7 +17,7 @@ namespace encoderd {
 
 class HttpConnection {
  public:
-  static constexpr size_t kMaxHead = 4096;         // bytes
+  static constexpr size_t kMaxHead = 4096;         // bytes, with its empty line
   static constexpr size_t kMaxPassedOver = 65536;  // bytes after the head
 
   // As StreamSocket.
@@ -26,18 +26,25 @@ class HttpConnection {
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
 
-  // Does as much as it can without blocking. False once finished.
+  // Does as much as it can without blocking, except that it answers no request
+  // for metrics. False once finished.
   bool Advance(const HttpSources& sources);
+  // Answers the request for metrics that it waits with. False once finished.
+  bool AnswerScrape(const HttpSources& sources);
 
   // What to poll for until the next Advance.
   pollfd poll_for() const { return {socket_.fd(), socket_.events(), 0}; }
+  // Its request, for metrics, is complete and not answered yet.
+  bool waits_for_metrics() const { return state_ == State::kWaiting; }
   // Its request is complete and its answer has not been sent.
-  bool writing() const { return state_ == State::kWriting; }
+  bool answer_due() const {
+    return state_ == State::kWaiting || state_ == State::kWriting;
+  }
 
   const absl::Time until;  // closed then in any case
 
  private:
-  enum class State { kReading, kWriting, kPassingOver };
+  enum class State { kReading, kWaiting, kWriting, kPassingOver };
   enum class Step { kOn, kWait, kDone };
 
   Step Read(const HttpSources& sources);

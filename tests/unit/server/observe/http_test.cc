@@ -6,15 +6,28 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "tests/support/patience.h"
 #include "tests/support/status_matchers.h"
 
 namespace encoderd {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
+
+std::string Answer(absl::string_view request_line, const HttpSources& sources) {
+  return AnswerHttp(absl::StrCat(request_line, "\r\nHost: x"), sources);
+}
 
 HttpSources Sources(bool ready = true) {
   return {[] { return std::string("metric 1\n"); }, [ready] { return ready; },
@@ -22,44 +35,67 @@ HttpSources Sources(bool ready = true) {
 }
 
 TEST(HttpTest, AnswersItsThreePaths) {
-  EXPECT_THAT(AnswerHttp("GET /metrics HTTP/1.1\r\nHost: x", Sources()),
-              ::testing::AllOf(StartsWith("HTTP/1.1 200 OK\r\n"),
-                               HasSubstr("version=0.0.4"),
-                               ::testing::EndsWith("\r\n\r\nmetric 1\n")));
+  EXPECT_THAT(
+      Answer("GET /metrics HTTP/1.1", Sources()),
+      AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), HasSubstr("version=0.0.4"),
+            EndsWith("\r\n\r\nmetric 1\n")));
   EXPECT_THAT(AnswerHttp("GET /healthz HTTP/1.0", Sources(false)),
               StartsWith("HTTP/1.1 200"));
-  EXPECT_THAT(AnswerHttp("GET /readyz?verbose HTTP/1.1", Sources()),
+  EXPECT_THAT(Answer("GET /readyz?verbose HTTP/1.1", Sources()),
               StartsWith("HTTP/1.1 200"));
-  EXPECT_THAT(AnswerHttp("GET /readyz HTTP/1.1", Sources(false)),
+  EXPECT_THAT(Answer("GET /readyz HTTP/1.1", Sources(false)),
               StartsWith("HTTP/1.1 503"));
 }
 
 TEST(HttpTest, APageThatCannotBeMadeIsAnErrorOfItsOwn) {
   HttpSources sources = Sources();
   sources.metrics_text = []() -> std::string { throw std::bad_alloc(); };
-  EXPECT_THAT(AnswerHttp("GET /metrics HTTP/1.1", sources),
+  EXPECT_THAT(Answer("GET /metrics HTTP/1.1", sources),
               StartsWith("HTTP/1.1 503"));
 }
 
-TEST(HttpTest, AHeadHasNoBody) {
-  EXPECT_THAT(AnswerHttp("HEAD /metrics HTTP/1.1", Sources()),
-              ::testing::AllOf(HasSubstr("Content-Length: 9"),
-                               ::testing::EndsWith("\r\n\r\n")));
+TEST(HttpTest, TheAnswerToHeadIsThatToGetWithoutABody) {
+  for (const char* target : {"/metrics", "/readyz", "/other", "/a b"}) {
+    const std::string rest = absl::StrCat(" ", target, " HTTP/1.1");
+    const std::string full = Answer(absl::StrCat("GET", rest), Sources());
+    EXPECT_EQ(Answer(absl::StrCat("HEAD", rest), Sources()),
+              full.substr(0, full.find("\r\n\r\n") + 4));
+  }
+}
+
+TEST(HttpTest, AbsoluteTargetsAreAnsweredLikePaths) {
+  EXPECT_THAT(Answer("GET http://host:1/healthz?a HTTP/1.1", Sources()),
+              EndsWith("alive\n"));
+  EXPECT_THAT(Answer("GET https://host HTTP/1.1", Sources()),
+              StartsWith("HTTP/1.1 404"));
 }
 
 TEST(HttpTest, RefusesEverythingElse) {
-  for (const char* line : {"", " ", "GET", "GET /metrics", "GET  HTTP/1.1",
-                           "GET /metrics SPDY/3", "PRI * HTTP/2.0"}) {
-    EXPECT_THAT(AnswerHttp(line, Sources()), StartsWith("HTTP/1.1 400"))
-        << line;
-  }
-  EXPECT_THAT(AnswerHttp("POST /metrics HTTP/1.1", Sources()),
-              StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(Answer("GET /metrics", Sources()),
+              AllOf(StartsWith("HTTP/1.1 400 Bad Request\r\n"),
+                    EndsWith("VERSION, one space apart\n")));
+  EXPECT_THAT(AnswerHttp("GET /metrics HTTP/1.1", Sources()),
+              AllOf(StartsWith("HTTP/1.1 400 Bad Request\r\n"),
+                    EndsWith("HTTP/1.1 needs a Host header\n")));
+  EXPECT_THAT(AnswerHttp("PRI * HTTP/2.0", Sources()),
+              StartsWith("HTTP/1.1 505 HTTP Version Not Supported\r\n"));
+  EXPECT_THAT(Answer("POST /metrics HTTP/1.1", Sources()),
+              AllOf(StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"),
+                    HasSubstr("\r\nAllow: GET, HEAD\r\n")));
   for (const char* path : {"/", "/metrics/", "/../metrics", "//metrics"}) {
-    EXPECT_THAT(AnswerHttp(std::string("GET ") + path + " HTTP/1.1", Sources()),
-                StartsWith("HTTP/1.1 404"))
+    EXPECT_THAT(Answer(absl::StrCat("GET ", path, " HTTP/1.1"), Sources()),
+                AllOf(StartsWith("HTTP/1.1 404 Not Found\r\n"),
+                      Not(HasSubstr("Allow:"))))
         << path;
   }
+}
+
+TEST(HttpTest, KnowsWhoAsksForMetrics) {
+  EXPECT_TRUE(AsksForMetricsHttp("GET http://x/metrics?a HTTP/1.0"));
+  EXPECT_TRUE(AsksForMetricsHttp("HEAD /metrics HTTP/1.0"));
+  EXPECT_FALSE(AsksForMetricsHttp("POST /metrics HTTP/1.0"));
+  EXPECT_FALSE(AsksForMetricsHttp("GET /metrics HTTP/1.1"));  // no host
+  EXPECT_FALSE(AsksForMetricsHttp("GET /readyz HTTP/1.0"));
 }
 
 class Caller {
@@ -102,9 +138,9 @@ TEST(HttpTest, ServesCallersThatAreSlowSilentOrGone) {
   slow.Send("GET /metr");
   { Caller gone(port); }
   Caller quick(port);
-  quick.Send("GET /healthz HTTP/1.1\r\n\r\n");
+  quick.Send("GET /healthz HTTP/1.0\r\n\r\n");
   EXPECT_THAT(quick.ReadAll(), StartsWith("HTTP/1.1 200"));
-  slow.Send("ics HTTP/1.1\r\n\r\n");
+  slow.Send("ics HTTP/1.0\r\n\r\n");
   EXPECT_THAT(slow.ReadAll(), StartsWith("HTTP/1.1 200"));
 }
 
@@ -126,7 +162,7 @@ TEST(HttpTest, AnyNumberOfSilentCallersKeepsNobodyFromAnAnswer) {
       if (i % 2 == 0) silent.back()->Send("GET /metr");
     }
     Caller honest(port);
-    honest.Send("GET /healthz HTTP/1.1\r\n\r\n");
+    honest.Send("GET /healthz HTTP/1.0\r\n\r\n");
     EXPECT_THAT(honest.ReadAll(), StartsWith("HTTP/1.1 200"));
   }
 }
@@ -142,10 +178,10 @@ TEST(HttpTest, CallersWhoNeverReadTheirAnswersMakeRoomToo) {
   std::vector<std::unique_ptr<Caller>> deaf;
   for (int i = 0; i < 10; ++i) {
     deaf.push_back(std::make_unique<Caller>(port));
-    deaf.back()->Send("GET /metrics HTTP/1.1\r\n\r\n");
+    deaf.back()->Send("GET /metrics HTTP/1.0\r\n\r\n");
   }
   Caller honest(port);
-  honest.Send("GET /healthz HTTP/1.1\r\n\r\n");
+  honest.Send("GET /healthz HTTP/1.0\r\n\r\n");
   EXPECT_THAT(honest.ReadAll(), StartsWith("HTTP/1.1 200"));
 }
 
@@ -153,21 +189,118 @@ TEST(HttpTest, WhatFollowsARequestDoesNotTakeItsAnswerAway) {
   const auto server = HttpServer::Start("127.0.0.1", 0, Sources());
   ASSERT_THAT(server, IsOk());
   Caller chatty((*server)->port());
-  chatty.Send("POST /metrics HTTP/1.1\r\n\r\n" + std::string(40000, 'x'));
-  EXPECT_THAT(chatty.ReadAll(),
-              ::testing::AllOf(StartsWith("HTTP/1.1 405"),
-                               ::testing::EndsWith("GET is supported\n")));
+  chatty.Send("POST /metrics HTTP/1.0\r\n\r\n" + std::string(40000, 'x'));
+  EXPECT_THAT(chatty.ReadAll(), AllOf(StartsWith("HTTP/1.1 405"),
+                                      EndsWith("HEAD are supported\n")));
 }
 
-TEST(HttpTest, AnEndlessHeadIsCutShort) {
+// A request whose head has this many bytes, its empty line included.
+std::string RequestOf(size_t bytes) {
+  std::string request = "GET /healthz HTTP/1.0\r\nA: ";
+  return request.append(bytes - request.size() - 4, 'a').append("\r\n\r\n");
+}
+
+TEST(HttpTest, ALongHeadIsRefusedHoweverItEnds) {
   const auto server = HttpServer::Start("127.0.0.1", 0, Sources());
   ASSERT_THAT(server, IsOk());
-  Caller endless((*server)->port());
-  endless.Send("GET / HTTP/1.1\r\nX: " + std::string(6000, 'x'));
-  EXPECT_THAT(endless.ReadAll(), StartsWith("HTTP/1.1 431"));
-  Caller next((*server)->port());
-  next.Send("GET /healthz HTTP/1.1\r\n\r\n");
-  EXPECT_THAT(next.ReadAll(), StartsWith("HTTP/1.1 200"));
+  for (const auto& [request, answer] :
+       {std::pair("GET / HTTP/1.1\r\nX: " + std::string(6000, 'x'), "431"),
+        std::pair(RequestOf(4097), "431"), std::pair(RequestOf(5000), "431"),
+        std::pair(RequestOf(4096), "200"),
+        std::pair(RequestOf(4096) + std::string(9000, 'x'), "200")}) {
+    Caller caller((*server)->port());
+    caller.Send(request);
+    EXPECT_THAT(caller.ReadAll(), StartsWith(absl::StrCat("HTTP/1.1 ", answer)))
+        << request.size();
+  }
+}
+
+TEST(HttpTest, AnEmptyLineMayPrecedeARequest) {
+  const auto server = HttpServer::Start("127.0.0.1", 0, Sources());
+  ASSERT_THAT(server, IsOk());
+  Caller one((*server)->port());
+  one.Send("\r\nGET /healthz HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(one.ReadAll(), StartsWith("HTTP/1.1 200"));
+  Caller two((*server)->port());
+  two.Send("\r\n\r\n");
+  EXPECT_THAT(two.ReadAll(), StartsWith("HTTP/1.1 400"));
+}
+
+// Builds the page only when it is told to; the page says which one it is.
+class PageGate {
+ public:
+  HttpSources Sources() {
+    return {[this] { return Build(); }, [] { return true; }, nullptr};
+  }
+  // False: did not come to build a page of this number, which is 1 or more.
+  bool WaitForPage(int number) {
+    return Eventually([&] { return building_ >= number; });
+  }
+  void Release() { ++released_; }
+
+ private:
+  std::string Build() {
+    const int number = ++building_;
+    EXPECT_TRUE(Eventually([&] { return released_ >= number; }));
+    return absl::StrCat("page ", number, "\n");
+  }
+  std::atomic<int> building_{0};
+  std::atomic<int> released_{0};
+};
+
+TEST(HttpTest, ScrapesThatWaitGetOnePageAfterTheProbes) {
+  PageGate gate;
+  const auto server = HttpServer::Start("127.0.0.1", 0, gate.Sources());
+  ASSERT_THAT(server, IsOk());
+  const int port = (*server)->port();
+  Caller accepted(port);
+  accepted.Send("GET /met");
+  Caller first(port);
+  first.Send("GET /metrics HTTP/1.0\r\n\r\n");
+  ASSERT_TRUE(gate.WaitForPage(1));
+  // All of these come while the page is built.
+  accepted.Send("rics HTTP/1.0\r\n\r\n");
+  Caller scrape(port);
+  scrape.Send("GET /metrics HTTP/1.0\r\n\r\n");
+  Caller head(port);
+  head.Send("HEAD /metrics HTTP/1.0\r\n\r\n");
+  Caller probe(port);
+  probe.Send("GET /readyz HTTP/1.0\r\n\r\n");
+  gate.Release();
+  EXPECT_THAT(first.ReadAll(), EndsWith("page 1\n"));
+  // Before the next page is ready.
+  EXPECT_THAT(probe.ReadAll(), EndsWith("ready\n"));
+  ASSERT_TRUE(gate.WaitForPage(2));
+  gate.Release();
+  EXPECT_THAT(accepted.ReadAll(), EndsWith("page 2\n"));
+  EXPECT_THAT(scrape.ReadAll(), EndsWith("page 2\n"));
+  EXPECT_THAT(head.ReadAll(), HasSubstr("Content-Length: 7\r\n"));
+  // One that comes later gets a new page.
+  gate.Release();
+  Caller later(port);
+  later.Send("GET /metrics HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(later.ReadAll(), EndsWith("page 3\n"));
+}
+
+TEST(HttpTest, MoreScrapesThanConnectionsAreAllAnswered) {
+  PageGate gate;
+  HttpBounds bounds = Patient();
+  bounds.connections = 2;
+  const auto server = HttpServer::Start("127.0.0.1", 0, gate.Sources(), bounds);
+  ASSERT_THAT(server, IsOk());
+  const int port = (*server)->port();
+  std::vector<std::unique_ptr<Caller>> scrapes;
+  for (int i = 0; i < 12; ++i) {
+    scrapes.push_back(std::make_unique<Caller>(port));
+    scrapes.back()->Send("GET /metrics HTTP/1.0\r\n\r\n");
+    // All but the first wait while its page is built.
+    if (i > 0) continue;
+    ASSERT_TRUE(gate.WaitForPage(1));
+  }
+  for (int i = 0; i < 12; ++i) gate.Release();
+  for (const auto& scrape : scrapes) {
+    EXPECT_THAT(scrape->ReadAll(), HasSubstr("\r\n\r\npage "));
+  }
 }
 
 TEST(HttpTest, APortInUseIsNamed) {

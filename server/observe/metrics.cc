@@ -25,7 +25,7 @@ constexpr Spec kRequests = {
     "status code."};
 constexpr Spec kRequestDuration = {
     "encoderd_request_duration_seconds",
-    "Time from the arrival of a call to the end of its answer."};
+    "Time from the arrival of a call until its answer is ready to be sent."};
 constexpr Spec kInFlight = {
     "encoderd_requests_in_flight",
     "Calls, and requests of streams, not answered yet."};

@@ -12,6 +12,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "server/rpc/acceptor.h"
 #include "tests/integration/stream_client.h"
 #include "tests/support/patience.h"
@@ -306,6 +307,44 @@ TEST(AttackTest, ReflectionIsAskedForShortNamesOnly) {
   EXPECT_THAT(ask("encoderd.v1.Encoder"), ::testing::Contains(kDescriptors));
   EXPECT_THAT(ask("encoderd.v1.None"), ::testing::Contains(kError));
   EXPECT_THAT(ask(std::string(1 << 20, '.')), ::testing::Contains(kError));
+}
+
+// In gRPC 1.51 each answer had the files of all before it on the same call.
+TEST(AttackTest, AnswersOfReflectionDoNotGrow) {
+  TestServer server;
+  grpc::CompletionQueue queue;
+  const auto wait = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    EXPECT_TRUE(queue.Next(&tag, &ok) && ok);
+  };
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  const auto call = grpc::GenericStub(server.NewChannel())
+                        .PrepareCall(&context,
+                                     "/grpc.reflection.v1alpha.ServerReflection"
+                                     "/ServerReflectionInfo",
+                                     &queue);
+  call->StartCall(nullptr);
+  wait();
+  const grpc::Slice symbol(
+      "\x22\x13"
+      "encoderd.v1.Encoder");
+  std::vector<size_t> sizes;
+  for (int i = 0; i < 4; ++i) {
+    call->Write(grpc::ByteBuffer(&symbol, 1), nullptr);
+    wait();
+    grpc::ByteBuffer answer;
+    call->Read(&answer, nullptr);
+    wait();
+    sizes.push_back(answer.Length());
+  }
+  EXPECT_GT(sizes[0], 1000u);
+  EXPECT_THAT(sizes, ::testing::Each(sizes[0]));
+  context.TryCancel();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  wait();
 }
 
 }  // namespace

@@ -51,10 +51,10 @@ check_tokenizers() {
 check_settings() {
   local log=$work/settings.log peers=$PWD/build/peers
   touch "$log"
-  build_programs dev encoderd encoderctl && fetch_model &&
+  build_programs dev encoderd && fetch_model &&
     { [[ -x $peers/bin/python ]] || python3 -m venv "$peers"; } &&
     "$peers/bin/pip" install --quiet --disable-pip-version-check \
-      -r tests/bench/requirements.txt > "$log" 2>&1 &&
+      -r tests/bench/requirements.txt ./client/python > "$log" 2>&1 &&
     "$peers/bin/python" tests/nightly/settings.py build/dev/bin > "$log" 2>&1
   local code=$?
   [[ $code -eq 0 ]] || tail -n 40 "$log" >&2

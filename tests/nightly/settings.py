@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Changes settings of model folders one by one, and compares what the server
-makes of each with sentence-transformers: the same vectors, or a refusal.
+makes of each with sentence-transformers: the same vectors of texts and pairs, or
+a refusal.
 
     ENCODERD_TEST_MODEL="$(deploy/fetch-model.sh)" \\
         build/peers/bin/python tests/nightly/settings.py build/dev/bin
@@ -21,7 +22,6 @@ import logging
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -30,6 +30,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
+import encoderd  # noqa: E402
 import numpy as np  # noqa: E402
 import sentence_transformers  # noqa: E402
 import torch  # noqa: E402
@@ -49,6 +50,8 @@ TEXTS = [
     "a [MASK] b <mask> c <s> </s> d [SEP] [CLS] e [PAD] <pad> <unk>",
     "don't won't I'm (brackets) x.y - z ! ?", "x" * 120, "word " * 90,
     "alpha beta gamma " * 400]
+PAIRS = [("What is a Test?", "A test of MIXED case."), ("", "Hello"),
+         ("word " * 30, "alpha beta " * 90)]
 
 TOKEN = {"lstrip": False, "rstrip": False, "normalized": False,
          "single_word": False, "special": False}
@@ -126,12 +129,15 @@ CHANGES = {
 
 # Differences that are meant: (file, key), or with the value as JSON.
 REBUILT = "only transformers 5 takes it over tokenizer.json"
+SEGMENTS = "only transformers 5 leaves out a pair's segments"
 KNOWN = {
     (TOKENIZER, "cls_token"): REBUILT, (TOKENIZER, "sep_token"): REBUILT,
     (TOKENIZER, "unk_token"): REBUILT,
     (TOKENIZER, "add_prefix_space", "false"): REBUILT,
     (TOKENIZER, "model_max_length", "20"): "the smallest limit is max_len",
     (TOKENIZER, "truncation_side"): "the caller chooses the side",
+    (TOKENIZER, "tokenizer_class", '"PreTrainedTokenizerFast"'): SEGMENTS,
+    (TOKENIZER, "tokenizer_class", '"TokenizersBackend"'): SEGMENTS,
 }
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
          "intermediate_size": 64}
@@ -228,34 +234,31 @@ def by_sentence_transformers(folder):
     try:
         model = sentence_transformers.SentenceTransformer(
             str(folder), device="cpu", local_files_only=True).float()
-        return model.encode(TEXTS, batch_size=1, show_progress_bar=False)
+        return np.concatenate([
+            model.encode(inputs, batch_size=1, show_progress_bar=False)
+            for inputs in (TEXTS, PAIRS)])
     except Exception as error:  # whatever a folder makes it raise
         return f"{type(error).__name__}: {error}"
 
 
-def by_server(programs, folder, texts):
+def by_server(programs, folder):
     """The vectors, or why it does not start."""
-    answers = folder.parent / "answers.npy"
     try:
         with Server(str(programs / "encoderd"), str(folder),
                     "--device=cpu") as server:
-            subprocess.run(
-                [programs / "encoderctl", "embed", f"--input={texts}",
-                 "--truncate=end", f"--target={server.address}",
-                 f"--output={answers}"], check=True, timeout=120,
-                capture_output=True, text=True)
+            with encoderd.Client(server.address) as client:
+                return client.encode(TEXTS + PAIRS, truncate="end")
     except RuntimeError as error:
         reason = str(error).partition("message=")[2]
         if not reason:
             raise  # it ended without a word
         return reason.strip()
-    return np.load(answers)
 
 
-def compare(programs, folder, texts):
+def compare(programs, folder):
     """What it comes to, and why."""
     wanted = by_sentence_transformers(folder)
-    found = by_server(programs, folder, texts)
+    found = by_server(programs, folder)
     if isinstance(found, str):
         return "refused", found
     if isinstance(wanted, str):
@@ -263,10 +266,10 @@ def compare(programs, folder, texts):
     if wanted.shape != found.shape:
         return "DIFFERENT", f"{found.shape}, not {wanted.shape}"
     largest = np.abs(wanted - found).max(axis=1)
-    texts = [int(i) for i in np.nonzero(largest > MOST)[0]]
-    if not texts:
+    inputs = [int(i) for i in np.nonzero(largest > MOST)[0]]
+    if not inputs:
         return "same", ""
-    return "DIFFERENT", f"by {largest.max():.2g}, texts {texts}"
+    return "DIFFERENT", f"by {largest.max():.2g}, inputs {inputs}"
 
 
 def changed(folder, base, name, key, value):
@@ -313,11 +316,9 @@ def main():
     counts, differed = collections.Counter(), set()
     with tempfile.TemporaryDirectory() as place:
         work = pathlib.Path(place)
-        texts = work / "texts.jsonl"
-        texts.write_text("".join(json.dumps(text) + "\n" for text in TEXTS))
 
         def count(what, folder, place_in_known):
-            verdict, why = compare(options.programs, folder, texts)
+            verdict, why = compare(options.programs, folder)
             if verdict == "DIFFERENT" and place_in_known:
                 differed.add(place_in_known)
                 verdict, why = "known", KNOWN[place_in_known]

@@ -65,7 +65,7 @@ void WarnOfDefault(const Setting& setting, bool fallback, bool value,
   if (fallback == value) return;
   remarks->warnings.push_back(absl::StrCat(
       "tokenizer.json's ", setting.in_json, " ", Show(value),
-      " holds; transformers would take ", Show(fallback), ", because ",
+      " applies; transformers would use ", Show(fallback), ", because ",
       tokenizer_config::kFile, " does not set ", setting.key));
 }
 

@@ -1,4 +1,4 @@
-// tokenizer_config.json next to tokenizer.json: which of the two holds.
+// tokenizer_config.json next to tokenizer.json: which of the two applies.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -118,15 +118,15 @@ TEST_F(BertOverridesTest, KeepsTheFileWhereTheConfigIsSilentAndWarns) {
   EXPECT_THAT(Ids(*tokenizer, kText), ElementsAre(1, 3, 5, 5));
   EXPECT_THAT(tokenizer->remarks().notes, IsEmpty());
   EXPECT_THAT(tokenizer->remarks().warnings,
-              ElementsAre("tokenizer.json's lowercase false holds; "
-                          "transformers would take true, because "
+              ElementsAre("tokenizer.json's lowercase false applies; "
+                          "transformers would use true, because "
                           "tokenizer_config.json does not set do_lower_case"));
   // What is null is not set.
   EXPECT_THAT(Load(R"({"strip_accents": false})",
                    R"({"do_lower_case": null, "strip_accents": null})")
                   ->remarks()
                   .warnings,
-              ElementsAre(HasSubstr("strip_accents false holds")));
+              ElementsAre(HasSubstr("strip_accents false applies")));
 }
 
 TEST_F(BertOverridesTest, NotesTheSideThatIsCut) {
@@ -203,7 +203,7 @@ TEST(ByteLevelOverridesTest, TakesThePrefixSpaceOfRobertaAndGpt2) {
                            "{}");
   EXPECT_THAT(Ids(*silent, "a a"), ElementsAre(1, 1));
   EXPECT_THAT(silent->remarks().warnings,
-              ElementsAre(HasSubstr("add_prefix_space true holds")));
+              ElementsAre(HasSubstr("add_prefix_space true applies")));
 }
 
 // Without tokenizer.json, config.json may name the class, too.

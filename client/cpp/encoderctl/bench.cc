@@ -325,7 +325,7 @@ int RunBench(const Command& command, const Arguments& arguments,
   std::unique_ptr<TextSource> source;
   auto texts = GetTexts(invocation, choices.words, &source);
   if (!texts.ok()) return invocation.Refuse(texts.status());
-  if (texts->empty()) return invocation.Refuse(NoTexts());
+  if (texts->empty()) return invocation.Refuse(NoTexts(invocation));
   load.texts = *std::move(texts);
   client::ClientOptions options;
   options.service_config_json = "{}";  // no call is made twice

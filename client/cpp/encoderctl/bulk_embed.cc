@@ -248,8 +248,7 @@ class BulkRun {
   void Skip(int64_t line, const absl::Status& error) {
     ++skipped_;
     progress_->Clear();
-    invocation_.Note(source_->NameOf(line),
-                     ": skipped: ", DescribeInFlags(error, invocation_.flags));
+    NoteSkipped(invocation_, skipped_, source_->NameOf(line), error);
   }
 
   bool skip_bad() const {
@@ -299,7 +298,8 @@ class BulkRun {
       std::error_code ignored;
       std::filesystem::remove(resume_path_, ignored);
     }
-    if (source_->texts_read() == 0) return invocation_.Refuse(NoTexts());
+    if (source_->texts_read() == 0)
+      return invocation_.Refuse(NoTexts(invocation_));
     if (skipped_ > 0) {
       invocation_.Note(SkippedOf(skipped_, done_), "; such rows are all zeros");
     }

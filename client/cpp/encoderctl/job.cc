@@ -92,10 +92,23 @@ absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
   return TextSource::Open(std::move(input));
 }
 
-absl::Status NoTexts() {
+absl::Status NoTexts(const Invocation& invocation) {
+  const std::string& input = invocation.settings.input;
+  if (invocation.positional.empty() && !input.empty() && input != "-") {
+    return absl::FailedPreconditionError(absl::StrCat(input, " has no texts"));
+  }
   return absl::FailedPreconditionError(
       "there are no texts to work on: give them as arguments, by --input=FILE "
       "or on standard input");
+}
+
+void NoteSkipped(const Invocation& invocation, int64_t skipped,
+                 const std::string& name, const absl::Status& error) {
+  if (skipped > kMostNamed) return;
+  invocation.Note(name,
+                  ": skipped: ", DescribeInFlags(error, invocation.flags));
+  if (skipped == kMostNamed)
+    invocation.Note("further skipped texts are only counted");
 }
 
 Progress MakeProgress(const Invocation& invocation, double before) {
@@ -149,7 +162,8 @@ class ListRun {
     const absl::Status& failed = status.ok() || interrupted ? finished : status;
     if (!failed.ok()) return Fail(failed, /*lost=*/!finished.ok());
     if (skipped_ > 0 && skipped_ == done_) return kExitFailed;
-    if (texts_->texts_read() == 0) return invocation_.Refuse(NoTexts());
+    if (texts_->texts_read() == 0)
+      return invocation_.Refuse(NoTexts(invocation_));
     if (!job.unfit.ok()) return invocation_.Refuse(job.unfit);
     return kExitOk;
   }
@@ -213,8 +227,7 @@ class ListRun {
             [this, progress](int64_t index, const absl::Status& error) {
               ++skipped_;
               progress->Clear();
-              invocation_.Note(texts_->NameOf(index), ": skipped: ",
-                               DescribeInFlags(error, invocation_.flags));
+              NoteSkipped(invocation_, skipped_, texts_->NameOf(index), error);
               return WriteError(settings_.format, index, error, writer_.get());
             },
             &long_texts_};

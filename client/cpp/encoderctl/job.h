@@ -35,7 +35,11 @@ struct Job {
 absl::StatusOr<std::unique_ptr<TextSource>> OpenTexts(
     const Invocation& invocation);
 // FAILED_PRECONDITION: what to say where there were none.
-absl::Status NoTexts();
+absl::Status NoTexts(const Invocation& invocation);
+// Under --on_error=skip: names a bad text, the `skipped`th, up to kMostNamed.
+inline constexpr int64_t kMostNamed = 100;
+void NoteSkipped(const Invocation& invocation, int64_t skipped,
+                 const std::string& name, const absl::Status& error);
 // For a person who is to see how the work goes on; else silent. `before`: see
 // ProgressLine.
 Progress MakeProgress(const Invocation& invocation, double before = 0);

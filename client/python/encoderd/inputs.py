@@ -61,19 +61,35 @@ def _ids_message(value: TokenIds, index: int) -> encoder_pb2.TokenIds:
 
 def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
     """What a method was given, as a list; a single text or TokenIds too.
-    TypeError for what can only be a mistake."""
+    TypeError for what can only be a mistake, in any place: before the first
+    call, so that the last of many does not cost all others."""
     if isinstance(values, (str, TokenIds)):
         return [values]
+    listed: Sequence[Input]
     if isinstance(values, (list, tuple)):
-        return values
-    check_iterable(values)
-    if isinstance(values, np.ndarray):
-        listed: List[Input] = values.tolist()
-        return listed
-    if hasattr(values, "to_pylist"):  # of pyarrow
-        listed = values.to_pylist()
-        return listed
-    return list(values)
+        listed = values
+    else:
+        check_iterable(values)
+        if isinstance(values, np.ndarray):
+            listed = values.tolist()
+        elif hasattr(values, "to_pylist"):  # of pyarrow
+            listed = values.to_pylist()
+        else:
+            listed = list(values)
+    for index, value in enumerate(listed):
+        if not isinstance(value, (str, TokenIds)):
+            _check_kind(value, index)
+    return listed
+
+
+def _check_kind(value: Any, index: int) -> None:
+    """Of what is no str or TokenIds: TypeError unless it is a pair of texts,
+    or a scalar of pyarrow that is a text. A row of a table may be a kind of
+    tuple, too, and is no pair."""
+    is_pair = (type(value) is tuple and len(value) == 2
+               and all(isinstance(text, str) for text in value))
+    if not is_pair and not isinstance(_plain(value), str):
+        raise TypeError(_misfit(_plain(value), index))
 
 
 def check_prompted(value: object, index: int) -> None:
@@ -190,11 +206,9 @@ def to_message(value: Input, index: int) -> encoder_pb2.Input:
             return encoder_pb2.Input(text=value)
         if isinstance(value, TokenIds):
             return encoder_pb2.Input(tokens=_ids_message(value, index))
-        # A row of a table may be a kind of tuple, too, and is no pair.
-        if (type(value) is tuple and len(value) == 2
-                and all(isinstance(text, str) for text in value)):
-            return encoder_pb2.Input(pair=encoder_pb2.TextPair(
-                first=value[0], second=value[1]))
+        _check_kind(value, index)
+        return encoder_pb2.Input(pair=encoder_pb2.TextPair(
+            first=value[0], second=value[1]))
     except UnicodeEncodeError as error:
         place = error.start
         raise make_error(
@@ -204,7 +218,6 @@ def to_message(value: Input, index: int) -> encoder_pb2.Input:
             "INVALID_UTF8", metadata={"input_index": str(index)},
             remedy='replace it: text.encode("utf-8", "replace").decode()'
             ) from None
-    raise TypeError(_misfit(value, index))
 
 
 @dataclasses.dataclass

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from encoderd.errors import make_error
 from encoderd.v1 import encoder_pb2
-from python_service import Service, serve
+from python_service import Model, Service, serve
 
 WIDTH = 6  # hidden_size of the fake
 
@@ -86,6 +86,16 @@ def test_what_is_no_text_is_named_by_its_place(client, value, words):
     with pytest.raises(TypeError) as caught:
         list(client.embed_stream(["one", value]))
     assert str(caught.value) == f"inputs[1] {words}"
+
+
+def test_what_is_no_text_at_the_end_costs_no_call():
+    with serve(Model()) as service, encoderd.Client(service.target) as client:
+        for method, options in (
+                (client.encode, {}), (client.encode, {"on_error": "per_input"}),
+                (client.token_embeddings, {})):
+            with pytest.raises(TypeError, match=r"inputs\[999\] is None"):
+                method(["x"] * 999 + [None], **options)
+    assert not service.requests
 
 
 def frames(caught):

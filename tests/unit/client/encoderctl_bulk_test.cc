@@ -38,7 +38,7 @@ TEST_F(EncoderctlBulkTest, KeepsAFinishedFileUntilThereIsARowInItsPlace) {
   const std::string steps = NpyHeader(1, 1) + "step";
   Write("out.npy.scales.npy", steps);
   EXPECT_EQ(Run("out.npy", int8, "none.jsonl"), kExitFailed);
-  EXPECT_THAT(err_, HasSubstr("there are no texts"));
+  EXPECT_THAT(err_, HasSubstr("none.jsonl has no texts"));
   EXPECT_THAT(err_, HasSubstr("out.npy is left as it was\n"));
   EXPECT_EQ(Run("out.npy", int8, "bad.jsonl"), kExitFailed);
   RefuseARun("out.npy", {"--encoding=int8", "--dimensions=9999"});

@@ -19,6 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST_F(EncoderctlTest, ACompressedFilesHintCarriesTheFormatInside) {
@@ -319,6 +320,21 @@ TEST(InputKindTest, TellsJsonFromProse) {
   for (const char* line : {"", "prose", "42", "true", "[INFO] started",
                            "{braces} in prose", "\"Quoted,\" she said."}) {
     EXPECT_FALSE(LooksLikeJson(line)) << line;
+  }
+}
+
+TEST_F(EncoderctlTest, NamesAHundredSkippedTextsAndCountsTheOthers) {
+  std::string lines = "one\n";
+  for (int i = 0; i < 150; ++i) lines += "\n";
+  for (const char* output : {"skips.npy", "skips.jsonl"}) {
+    EXPECT_EQ(
+        Run({"embed", "--on_error=skip", "--output", folder_.Path(output)},
+            lines + "two\n"),
+        kExitOk);
+    EXPECT_THAT(err_, HasSubstr("input:101: skipped: "));
+    EXPECT_THAT(err_, Not(HasSubstr("input:102: skipped: ")));
+    EXPECT_THAT(err_, HasSubstr("further skipped texts are only counted"));
+    EXPECT_THAT(err_, HasSubstr("150 of 152 texts were skipped"));
   }
 }
 

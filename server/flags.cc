@@ -147,14 +147,13 @@ ABSL_FLAG(int64_t, max_queue_tokens, kDefault.max_queue_tokens,
           "Tokens waiting and computing over all requests; beyond it "
           "RESOURCE_EXHAUSTED (QUEUE_FULL). Cost: the longest wait is this "
           "divided by the device's tokens per second.");
-ABSL_FLAG(
-    TimeFlag, max_queue_time, TimeFlag{kDefault.max_queue_time},
-    "How long a request may wait until its compute begins, whatever its "
-    "own deadline, a time with its unit of at least 1ms, such as 10m; then "
-    "DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE); 0: no limit. Checked when a "
-    "thread takes work: "
-    "a device that hangs expires nothing. Cost: callers without a "
-    "deadline may wait that long, and then for their compute.");
+ABSL_FLAG(TimeFlag, max_queue_time, TimeFlag{kDefault.max_queue_time},
+          "How long a request may wait until its compute begins, whatever its "
+          "own deadline, a time with its unit, at least 1ms, such as 10m; then "
+          "DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE); 0: no limit. Checked when a "
+          "thread takes work: "
+          "a device that hangs expires nothing. Cost: callers without a "
+          "deadline may wait that long, and then for their compute.");
 ABSL_FLAG(int32_t, max_inputs_per_request, kDefault.max_inputs_per_request,
           "Inputs per request; beyond it INVALID_ARGUMENT (TOO_MANY_INPUTS). "
           "Cost: memory per request.");

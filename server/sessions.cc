@@ -71,7 +71,7 @@ absl::StatusOr<ServingSessions> NewSessions(const ServerConfig& config,
   if (count < info.least_sessions) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--threads=", count, ": the ", info.least_sessions,
-        " cards of --device=", config.device, " need one thread each"));
+        " GPUs of --device=", config.device, " need one thread each"));
   }
   SessionOptions options;
   options.max_batch_tokens = config.max_batch_tokens;

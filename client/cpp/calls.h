@@ -118,7 +118,12 @@ absl::Status RunCalls(
     auto context = NewContext(call->deadline);
     call->done = std::make_unique<absl::Notification>();
     call->context = std::move(context);
-    start(call);
+    try {
+      start(call);
+    } catch (...) {
+      call->done.reset();  // nobody will notify it
+      throw;
+    }
   };
   // Also where `make` or `finish` throws: gRPC writes into calls in flight.
   const auto end = absl::MakeCleanup([&window] {

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <iterator>
@@ -92,8 +93,9 @@ void HttpServer::AcceptAll() {
   }
 }
 
-// Closes the connection that has been silent for longest, or else the oldest.
-// False: none.
+// Closes the connection that has been silent for longest, or else the oldest
+// whose caller does not read; a page is made for it only where all wait for
+// one. False: none.
 bool HttpServer::MakeRoom() {
   if (connections_.empty()) return false;
   for (auto oldest = connections_.begin(); oldest != connections_.end();
@@ -104,8 +106,17 @@ bool HttpServer::MakeRoom() {
     connections_.erase(oldest);
     return true;
   }
+  const auto oldest = std::find_if(connections_.begin(), connections_.end(),
+                                   [](const HttpConnection& connection) {
+                                     return !connection.waits_for_metrics();
+                                   });
+  if (oldest != connections_.end()) {
+    connections_.erase(oldest);
+    return true;
+  }
+  const size_t all = connections_.size();
   AnswerScrapes();
-  if (!connections_.empty()) connections_.pop_front();
+  if (connections_.size() == all) connections_.pop_front();
   return true;
 }
 

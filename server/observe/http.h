@@ -46,8 +46,8 @@ class HttpConnection;
 class HttpServer {
  public:
   // host: a numeric address or a name that resolves to one; port 0 for any.
-  // UNAVAILABLE if it cannot be bound; the system's error if descriptors have
-  // run out. Throws what StartThread throws. What the sources use outlives the
+  // Errors: those of Listen; RESOURCE_EXHAUSTED if descriptors have run out.
+  // Throws what StartThread throws. What the sources use outlives the
   // server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(
       const std::string& host, int port, HttpSources sources,

@@ -32,13 +32,15 @@ bool IsToken(absl::string_view text) {
 }
 
 absl::Status CheckVersion(absl::string_view version) {
-  if (version == "HTTP/1.0" || version == "HTTP/1.1") return absl::OkStatus();
   constexpr char kSpoken[] = "only HTTP/1.0 and HTTP/1.1 are supported";
-  const bool later = version.size() == 8 &&
-                     absl::StartsWith(version, "HTTP/") && version[5] >= '2' &&
-                     version[5] <= '9' && version[6] == '.' &&
-                     absl::ascii_isdigit(version[7]);
-  return later ? absl::UnimplementedError(kSpoken) : Invalid(kSpoken);
+  if (version.size() != 8 || !absl::StartsWith(version, "HTTP/") ||
+      !absl::ascii_isdigit(version[5]) || version[6] != '.' ||
+      !absl::ascii_isdigit(version[7]) || version[5] == '0') {
+    return Invalid(kSpoken);
+  }
+  // A later minor version is answered as 1.1 (RFC 9110, 2.5).
+  return version[5] == '1' ? absl::OkStatus()
+                           : absl::UnimplementedError(kSpoken);
 }
 
 absl::StatusOr<absl::string_view> PathOf(absl::string_view target) {
@@ -139,7 +141,7 @@ absl::StatusOr<HttpHead> ParseHttpHead(absl::string_view head) {
     const absl::Status line = CheckLine(lines[i], i, &headers);
     if (!line.ok()) return line;
   }
-  if (parts[2] == "HTTP/1.1" && !headers.host) {
+  if (parts[2] != "HTTP/1.0" && !headers.host) {
     return Invalid("HTTP/1.1 needs a Host header");
   }
   return HttpHead{parts[0], *path};

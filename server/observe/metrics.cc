@@ -230,7 +230,7 @@ MethodMetrics::Endings Metrics::AddEndings(
   for (const absl::StatusCode code : codes) {
     endings[IndexOf(code)] = add(code, OutcomeOf(code));
   }
-  // The limit of a caller's own.
+  // RESOURCE_EXHAUSTED by the caller's own limit.
   endings[kOwnLimitIndex] =
       add(absl::StatusCode::kResourceExhausted, "invalid");
   for (MethodMetrics::Ending& ending : endings) {

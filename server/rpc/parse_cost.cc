@@ -1,12 +1,15 @@
 #include "server/rpc/parse_cost.h"
 
 #include <algorithm>
+#include <array>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/error.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "grpcpp/support/proto_buffer_reader.h"
+#include "server/api/options.h"
 #include "server/rpc/walk.h"
 
 namespace encoderd {
@@ -17,7 +20,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-constexpr int64_t kMaxNumber = std::numeric_limits<uint32_t>::max();
+constexpr uint64_t kMaxNumber = std::numeric_limits<uint32_t>::max();
 
 WireFormatLite::WireType WireTypeOf(const FieldDescriptor& field) {
   return WireFormatLite::WireTypeForFieldType(
@@ -34,39 +37,73 @@ bool IsRead(const FieldDescriptor& field, const WireField& came) {
 bool Holds(const FieldDescriptor& field, uint64_t value) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_UINT32:
-      return value <= std::numeric_limits<uint32_t>::max();
-    case FieldDescriptor::CPPTYPE_ENUM:
-    case FieldDescriptor::CPPTYPE_INT32:
-      return static_cast<int64_t>(value) == static_cast<int32_t>(value);
+      return value <= kMaxNumber;
+    case FieldDescriptor::CPPTYPE_ENUM:  // negative ones travel in 64 bits
+      return value <= kMaxNumber ||
+             static_cast<int64_t>(value) == static_cast<int32_t>(value);
     default:
       return true;
   }
 }
 
-// Reads a length and this many bytes, and calls take(value) for each varint in
-// them. False: bytes are missing.
-template <typename Take>
-bool WalkVarints(CodedInputStream* stream, Take take) {
+// Reads the varints of a list, piece by piece.
+class Varints {
+ public:
+  int64_t count() const { return count_; }
+  uint64_t largest() const { return largest_; }  // 0 if all fit into 32 bits
+
+  void Read(const uint8_t* bytes, size_t size) {
+    if (MayBeLarge(bytes, size)) {
+      for (size_t i = 0; i < size; ++i) ReadOne(bytes[i]);
+      return;
+    }
+    // Compilers make both loops wide: nearly all lists end here.
+    count_ += std::count_if(bytes, bytes + size, Ends);
+    size_t rest = size;  // where the last varint begins, which has no end yet
+    while (rest > 0 && !Ends(bytes[rest - 1])) --rest;
+    if (rest > 0) value_ = shift_ = 0;
+    for (; rest < size; ++rest) ReadOne(bytes[rest]);
+  }
+
+ private:
+  static bool Ends(uint8_t byte) { return byte < 0x80; }
+
+  // Five bytes hold more than 32 bits, four do not.
+  bool MayBeLarge(const uint8_t* bytes, size_t size) const {
+    size_t go_on = static_cast<size_t>(shift_) / 7;
+    for (size_t i = 0; i < size && !Ends(bytes[i]); ++i)
+      if (++go_on == 4) return true;
+    uint8_t all = 0;
+    for (size_t i = 3; i < size; ++i)
+      all |= bytes[i - 3] & bytes[i - 2] & bytes[i - 1] & bytes[i];
+    return !Ends(all);
+  }
+
+  void ReadOne(uint8_t byte) {
+    value_ |= uint64_t{byte & 0x7fu} << shift_;
+    shift_ = std::min(shift_ + 7, 63);
+    if (!Ends(byte)) return;
+    ++count_;
+    if (value_ > kMaxNumber) largest_ = std::max(largest_, value_);
+    value_ = shift_ = 0;
+  }
+
+  int64_t count_ = 0;
+  uint64_t largest_ = 0;
+  uint64_t value_ = 0;  // of the varint that has no end yet
+  int shift_ = 0;
+};
+
+// Reads a length and this many bytes. False: bytes are missing.
+bool ReadVarints(CodedInputStream* stream, Varints* varints) {
   uint32_t left = 0;
   if (!stream->ReadVarint32(&left)) return false;
-  uint64_t value = 0;
-  int shift = 0;
   while (left > 0) {
     const void* data = nullptr;
     int size = 0;
     if (!stream->GetDirectBufferPointer(&data, &size)) return false;
     const uint32_t here = std::min(left, static_cast<uint32_t>(size));
-    const auto* const bytes = static_cast<const uint8_t*>(data);
-    for (uint32_t i = 0; i < here; ++i) {
-      value |= uint64_t{bytes[i] & 0x7fu} << shift;
-      if (bytes[i] < 0x80) {
-        take(value);
-        value = 0;
-        shift = 0;
-      } else {
-        shift = std::min(shift + 7, 63);
-      }
-    }
+    varints->Read(static_cast<const uint8_t*>(data), here);
     stream->Skip(static_cast<int>(here));
     left -= here;
   }
@@ -85,17 +122,21 @@ class Counter {
     return WalkFields(&stream_, [&](const WireField& came) {
       if (++cost_.fields > max_fields_) return false;
       const FieldDescriptor* field = type.FindFieldByNumber(came.number());
-      bool read = field != nullptr && IsRead(*field, came);
+      const bool read = field != nullptr && IsRead(*field, came);
+      bool first = read;
       if (read && !field->is_repeated()) {
         const uint64_t bit = uint64_t{1} << (came.number() % 64);
-        read = (seen & bit) == 0;
+        first = (seen & bit) == 0;
         seen |= bit;
       }
+      const int64_t spare = cost_.spare_bytes;
+      // Of a field that comes again, the last value counts.
       if (!(read ? CountField(*field, came, depth)
                  : SkipValue(&stream_, came))) {
         return false;
       }
-      if (!read) cost_.spare_bytes += stream_.CurrentPosition() - came.begin;
+      if (!first)
+        cost_.spare_bytes = spare + stream_.CurrentPosition() - came.begin;
       return cost_.spare_bytes <= kMaxSpareBytes;
     });
   }
@@ -106,6 +147,7 @@ class Counter {
   bool CountField(const FieldDescriptor& field, const WireField& came,
                   int depth) {
     if (depth == 0 && field.is_repeated()) ++cost_.entries;
+    path_[depth] = &field;
     if (depth < kMaxDepth && field.type() == FieldDescriptor::TYPE_MESSAGE) {
       uint32_t length = 0;
       if (!stream_.ReadVarint32(&length)) return false;
@@ -118,24 +160,35 @@ class Counter {
       return SkipValue(&stream_, came);
     }
     if (came.has_length()) {
-      return WalkVarints(&stream_,
-                         [&](uint64_t value) { CountNumber(field, value); });
+      Varints varints;
+      const bool whole = ReadVarints(&stream_, &varints);
+      cost_.list_values += varints.count();
+      if (varints.largest() > 0) NoteLarge(depth, varints.largest());
+      return whole;
     }
+    if (field.is_repeated()) ++cost_.list_values;
     uint64_t value = 0;
     if (!stream_.ReadVarint64(&value)) return false;
-    CountNumber(field, value);
+    if (value > kMaxNumber) NoteLarge(depth, value);
     return true;
   }
 
-  void CountNumber(const FieldDescriptor& field, uint64_t value) {
-    if (field.is_repeated()) ++cost_.list_values;
-    if (!Holds(field, value) && !cost_.too_large.has_value())
-      cost_.too_large = {std::string(field.name()), value};
+  // Of the field path_[depth].
+  void NoteLarge(int depth, uint64_t value) {
+    if (cost_.too_large.has_value() || Holds(*path_[depth], value)) return;
+    std::string name;
+    for (int i = 0; i <= depth; ++i) {
+      absl::StrAppend(&name, i == 0 ? "" : ".", std::string(path_[i]->name()));
+      if (i == 0 && path_[i]->is_repeated())
+        absl::StrAppend(&name, "[", cost_.entries - 1, "]");
+    }
+    cost_.too_large = {name, value};
   }
 
   CodedInputStream& stream_;
   const int64_t max_fields_;
   ParseCost cost_;
+  std::array<const FieldDescriptor*, kMaxDepth + 1> path_ = {};
 };
 
 }  // namespace
@@ -187,13 +240,10 @@ absl::Status CheckParseCost(const grpc::ByteBuffer& bytes,
   }
   if (!counted.too_large.has_value()) return absl::OkStatus();
   const auto& [field, value] = *counted.too_large;
-  return MakeError(
-      absl::StatusCode::kInvalidArgument,
-      absl::StrCat(field, " is ", value, "; at most ", kMaxNumber,
-                   " fits into 32 bits"),
-      {"INVALID_OPTION",
-       {{"value", absl::StrCat(value)}, {"limit", absl::StrCat(kMaxNumber)}},
-       field});
+  return BadOption(field,
+                   absl::StrCat("is ", value, "; at most ", kMaxNumber,
+                                " fits into 32 bits"),
+                   value, kMaxNumber);
 }
 
 }  // namespace encoderd

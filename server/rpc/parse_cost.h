@@ -35,9 +35,9 @@ struct ParseCost {
   // Bytes, tags included, of unknown fields, of fields with another wire type,
   // and of every further entry of a field that is not repeated; at every depth.
   int64_t spare_bytes = 0;
-  // The first number that its field cannot hold.
+  // The first number that its field cannot hold; of a packed list the largest.
   struct TooLarge {
-    std::string field;
+    std::string field;  // its path: inputs[3].tokens.ids
     uint64_t value = 0;
   };
   std::optional<TooLarge> too_large;

@@ -37,7 +37,8 @@ constexpr Command kCommands[] = {
      "encoderctl models\n"
      "encoderctl models --format=jsonl --target=server.example:8400",
      RunModels},
-    {"inspect", "", "what the position table looks like, and if it is trained",
+    {"inspect", "",
+     "what the position table looks like, and whether it is trained",
      "Prints norms, mean cosines of rows 1, 2, 4, ... apart, and a verdict; "
      "--png draws the table and the cosines of its rows.",
      "encoderctl inspect\n"
@@ -57,7 +58,7 @@ constexpr Command kCommands[] = {
      "encoderctl bench --rate=200 --input=texts.txt",
      RunBench},
     {"health", "[SERVICE]", "whether the server is ready (exit code 0) or not",
-     "Without a service: the server as a whole. Asks once and tells: a server "
+     "Without a service: the server as a whole. Asks once: a server "
      "that still loads its model is NOT_SERVING.",
      "encoderctl health\n"
      "encoderctl health --target=server.example:8400 --timeout=2s",

@@ -22,7 +22,8 @@ void EmbedFlags::Add(Invocation* invocation) {
                "compute a text that is too long in windows that share N "
                "tokens, and average them; -1: no windows",
                -1, 1 << 20, &windows_);
-  flags.AddChoice("normalize", "vectors of length 1; model: as it was made for",
+  flags.AddChoice("normalize",
+                  "scale vectors to length 1; model: if the model does",
                   {"model", "yes", "no"}, &normalize_);
   flags.AddChoice("pooling", "from token states to one vector; model: its own",
                   {"model", "cls", "mean", "max", "mean_sqrt_len",

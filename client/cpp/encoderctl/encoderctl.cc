@@ -53,7 +53,8 @@ void PrintConnectionHelp(std::ostream& out) {
   AccessFlags access;
   Flags flags;
   access.AddTo(&flags);
-  out << "flags of every command that asks a server, as --FLAG=VALUE or --FLAG "
+  out << "flags of every command that calls a server, as --FLAG=VALUE or "
+         "--FLAG "
          "VALUE:\n"
       << flags.Help();
 }

@@ -68,7 +68,7 @@ void Invocation::AddInputFlags(std::string help) {
   flags.AddChoice("input_format",
                   "of FILE and standard input; lines: a text per line; jsonl: "
                   "a JSON string or object per line, where blank lines at the "
-                  "end are no texts, and one before others is a bad text; csv: "
+                  "end are ignored, and one before a text is a bad text; csv: "
                   "a header, then a text per row; tsv: the same with tabs for "
                   "commas; json: an array of strings or objects; auto: by the "
                   "ending .jsonl, .ndjson, .csv, .tsv or .json of FILE, else "
@@ -90,9 +90,8 @@ void Invocation::AddListFlags() {
                "texts of one call, 1 to 65536; no more than the server takes "
                "are sent",
                1, 65536, &settings.batch_size);
-  flags.AddInt("in_flight", "N",
-               "calls that wait for answers together, 1 to 1024", 1, 1024,
-               &settings.in_flight);
+  flags.AddInt("in_flight", "N", "calls in flight at a time, 1 to 1024", 1,
+               1024, &settings.in_flight);
   AddProgressFlag();
 }
 

@@ -179,7 +179,9 @@ class ListRun {
     };
     auto client = invocation_.Connect(options);
     if (!client.ok()) return invocation_.Refuse(client.status());
-    // First, so that a run that is stopped meanwhile leaves no empty output.
+    const absl::Status writable = CheckWritable(settings_.output);
+    if (!writable.ok()) return invocation_.Refuse(writable);
+    // Before the output is made: a run that is stopped meanwhile leaves none.
     const auto model = (*client)->GetModel(settings_.model);
     if (!model.ok()) return invocation_.Fail(model.status());
     auto opened = Writer::Open(settings_.output, settings_.format == "npy",

@@ -26,6 +26,16 @@ bool Names(const std::string& path, int descriptor) {
          named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
+absl::Status CheckWritable(const std::string& path) {
+  if (path == "-" || access(path.c_str(), W_OK) == 0) return absl::OkStatus();
+  const std::string folder = std::filesystem::path(path).parent_path();
+  if (errno == ENOENT &&
+      access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0) {
+    return absl::OkStatus();
+  }
+  return CannotOpen(path, errno);
+}
+
 absl::Status CannotWrite(absl::string_view name, int error) {
   absl::Status status = absl::DataLossError(
       absl::StrCat("cannot write to ", name, error == 0 ? "" : ": ",

@@ -22,6 +22,10 @@ absl::Status CannotOpen(absl::string_view name, int error);
 // Whether `path` still names the open file, and not one that took its place.
 bool Names(const std::string& path, int descriptor);
 
+// NOT_FOUND if `path`, as of --output, cannot be written, as far as rights
+// tell: nothing is opened or made.
+absl::Status CheckWritable(const std::string& path);
+
 // Whether it says that whoever read the output is gone, as `head` is after its
 // last line: no error, but nothing is left to do.
 bool IsBrokenPipe(const absl::Status& status);

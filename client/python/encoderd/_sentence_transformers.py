@@ -78,13 +78,14 @@ def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
     info = yield _method_jobs.get_model(model)
     if prompt is None and prompt_name in info.prompts:
         return values, prompt_name or ""
+    by_text = prompt is not None
     prompt = prompt or ""
     if not info.default_prompt_name:
         return _prefixed(values, prompt), ""
     for name, known in info.prompts.items():
         if known == prompt:
             return values, name
-    wanted = (f"prompt={prompt!r}" if prompt
+    wanted = (f"prompt={prompt!r}" if by_text
               else f"prompt_name={prompt_name!r}")
     raise ValueError(
         f"this model puts its prompt {info.default_prompt_name!r} before "

@@ -196,6 +196,22 @@ TEST_F(ListsTest, ASinkThatThrowsEndsTheCallsInFlight) {
   EXPECT_TRUE(client->Embed(Texts(3)).ok());
 }
 
+TEST_F(ListsTest, ASourceThatThrowsEndsTheCallsInFlight) {
+  ClientOptions options;
+  options.texts_per_call = 1;
+  options.calls_in_flight = 8;
+  int texts = 0;
+  const InputSource source = [&](v1::Input* input) -> absl::StatusOr<bool> {
+    if (++texts == 5) throw std::runtime_error("gone");
+    input->set_text("a");
+    return true;
+  };
+  EXPECT_THROW(
+      (void)Connect(options)->EmbedEach(
+          source, {}, [](const EmbeddingMatrix&) { return absl::OkStatus(); }),
+      std::runtime_error);
+}
+
 TEST_F(ListsTest, UnderPerInputABadTextCostsItsOwnRowOnly) {
   std::vector<std::string> texts = Texts(40);
   // A whole call of bad ones first; one of them is not even sent.

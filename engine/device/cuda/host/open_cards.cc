@@ -45,8 +45,8 @@ absl::StatusOr<Card> CheckCards(Runtime* runtime,
     return absl::InvalidArgumentError(absl::StrCat(
         "cuda:", ordinals.front(), " is ", KindOf(first), ", cuda:", ordinal,
         " is ", KindOf(card),
-        ": the cards of a server must be of one kind, so that a text has the "
-        "same bits on each; choose cards of one kind"));
+        ": the GPUs of a server must be of one kind, so that a text has the "
+        "same bits on each; choose GPUs of one kind"));
   }
   return first;
 }

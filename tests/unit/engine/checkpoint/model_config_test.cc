@@ -126,6 +126,8 @@ TEST_F(ModelConfigTest, RefusesWhatIsNoPlainEncoder) {
   EXPECT_THAT(Load(), IsError(kUnimplemented, "quantization_config"));
 }
 
+// max_len: the smallest of position table, max_seq_length, model_max_length.
+
 TEST_F(ModelConfigTest, MaxLenIsThePositionTableWithoutOtherLimits) {
   const auto config = Load();
   ASSERT_THAT(config, IsOk());

@@ -200,7 +200,5 @@ TEST_F(SentenceModulesTest, ReadsWhetherTextsAreLowercased) {
   EXPECT_TRUE(Load()->lowercase);
 }
 
-// max_len: the smallest of position table, max_seq_length, model_max_length.
-
 }  // namespace
 }  // namespace encoderd

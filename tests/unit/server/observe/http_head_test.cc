@@ -78,9 +78,12 @@ TEST(HttpHeadTest, ARequestLineHasThreeParts) {
 
 TEST(HttpHeadTest, OnlyVersionsThatItSpeaks) {
   EXPECT_THAT(ParseHttpHead("GET / HTTP/1.0"), IsOk());
+  EXPECT_THAT(ParseHttpHead("GET / HTTP/1.2\r\nHost: a"), IsOk());
+  EXPECT_THAT(ParseHttpHead("GET / HTTP/1.2").status(),
+              IsError(kInvalid, "needs a Host header"));
   for (const char* version :
-       {"SPDY/3", "HTTP/1.", "HTTP/1.11", "HTTP/1.2", "HTTP/0.9", "HTTP/1.x",
-        "http/1.1", "HTTP/10.0", "HTTP/2", "HTTP/2x0", "HTTP/x.0"}) {
+       {"SPDY/3", "HTTP/1.", "HTTP/1.11", "HTTP/0.9", "HTTP/1.x", "http/1.1",
+        "HTTP/10.0", "HTTP/2", "HTTP/2x0", "HTTP/x.0"}) {
     EXPECT_THAT(ParseHttpHead(absl::StrCat("GET / ", version)).status(),
                 IsError(kInvalid, "only HTTP/1.0 and HTTP/1.1"))
         << version;

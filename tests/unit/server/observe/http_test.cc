@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "tests/support/patience.h"
 #include "tests/support/status_matchers.h"
 
@@ -183,6 +184,35 @@ TEST(HttpTest, CallersWhoNeverReadTheirAnswersMakeRoomToo) {
   Caller honest(port);
   honest.Send("GET /healthz HTTP/1.0\r\n\r\n");
   EXPECT_THAT(honest.ReadAll(), StartsWith("HTTP/1.1 200"));
+}
+
+TEST(HttpTest, CallersWhoNeverReadDoNotCostAPageEach) {
+  HttpSources slow = Sources();
+  absl::Notification first, go;
+  std::atomic<int> pages{0};
+  slow.metrics_text = [&] {
+    if (++pages == 1) {
+      first.Notify();
+      go.WaitForNotification();
+    }
+    return std::string(16 << 20, 'x');
+  };
+  HttpBounds bounds = Patient();
+  bounds.connections = 4;
+  const auto server = HttpServer::Start("127.0.0.1", 0, slow, bounds);
+  ASSERT_THAT(server, IsOk());
+  const int port = (*server)->port();
+  std::vector<std::unique_ptr<Caller>> deaf;
+  for (int i = 0; i < 9; ++i) {
+    deaf.push_back(std::make_unique<Caller>(port));
+    deaf.back()->Send("GET /metrics HTTP/1.0\r\n\r\n");
+    if (i == 0) first.WaitForNotification();
+  }
+  Caller honest(port);
+  honest.Send("GET /healthz HTTP/1.0\r\n\r\n");
+  go.Notify();
+  EXPECT_THAT(honest.ReadAll(), StartsWith("HTTP/1.1 200"));
+  EXPECT_LE(pages, 3);  // four are taken in at once
 }
 
 TEST(HttpTest, WhatFollowsARequestDoesNotTakeItsAnswerAway) {

@@ -179,18 +179,27 @@ TEST(ParseCostTest, NumbersAbove32BitsAreRefused) {
        {Field('\x0A', "\x01" + over + "\x02"), "\x08" + over}) {
     const ErrorDetail detail = Refusal(InTokens(ids), {});
     EXPECT_EQ(detail.reason, "INVALID_OPTION");
-    EXPECT_EQ(detail.field, "ids");
+    EXPECT_EQ(detail.field, "inputs[0].tokens.ids");
     EXPECT_EQ(detail.metadata.at("value"), "4294974888");
     EXPECT_EQ(detail.metadata.at("limit"), "4294967295");
   }
   EXPECT_EQ(Refusal(InTokens(Field('\x0A', far)), {}).metadata.at("value"),
             "9223372036854783400");
-  // Cut into pieces of one byte, as a frame may be.
-  const std::string bytes = InTokens(Field('\x0A', "\x01" + over));
-  std::vector<grpc::Slice> slices;
-  for (const char byte : bytes) slices.emplace_back(std::string(1, byte));
-  const grpc::ByteBuffer pieces(slices.data(), slices.size());
-  EXPECT_TRUE(CountParseCost(pieces, *type).too_large.has_value());
+  // Cut into pieces, as a frame may be, after varints of every length.
+  for (size_t cut = 1; cut < 9; ++cut) {
+    for (const bool large : {false, true}) {
+      const std::string list = "\x01\x80\x01\x80\x80\x01\x80\x80\x80\x01" +
+                               max + "\x02" + (large ? over : "\x03") + "\x04";
+      const std::string bytes = InTokens(Field('\x0A', list));
+      std::vector<grpc::Slice> slices;
+      for (size_t at = 0; at < bytes.size(); at += cut)
+        slices.emplace_back(bytes.substr(at, cut));
+      const grpc::ByteBuffer pieces(slices.data(), slices.size());
+      const ParseCost cost = CountParseCost(pieces, *type);
+      EXPECT_EQ(cost.list_values, 8) << cut;
+      EXPECT_EQ(cost.too_large.has_value(), large) << cut;
+    }
+  }
   // An option: dimensions, and an enum, whose negative numbers take ten bytes.
   const auto number = [](int field, const std::string& value) {
     return Field('\x1A', std::string(1, static_cast<char>(field << 3)) + value);
@@ -198,9 +207,22 @@ TEST(ParseCostTest, NumbersAbove32BitsAreRefused) {
   const std::string minus = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
   const int dimensions = v1::EmbedOptions::kDimensionsFieldNumber;
   const int pooling = v1::EmbedOptions::kPoolingFieldNumber;
-  EXPECT_EQ(Refusal(number(dimensions, over), {}).field, "dimensions");
-  EXPECT_EQ(Refusal(number(pooling, over), {}).field, "pooling");
-  EXPECT_TRUE(CheckParseCost(Bytes(number(pooling, minus)), *type).ok());
+  EXPECT_EQ(Refusal(number(dimensions, over), {}).field, "options.dimensions");
+  EXPECT_EQ(Refusal(number(pooling, over), {}).field, "options.pooling");
+  for (const std::string& fits : {minus, max}) {
+    EXPECT_TRUE(CheckParseCost(Bytes(number(pooling, fits)), *type).ok());
+  }
+  EXPECT_EQ(Refusal(InInput("") + InTokens("\x08" + over), {}).field,
+            "inputs[1].tokens.ids");
+  // What comes again counts, too.
+  EXPECT_EQ(
+      Refusal(number(dimensions, "\x05" + number(dimensions, over).substr(2)),
+              {})
+          .field,
+      "options.dimensions");
+  EXPECT_EQ(
+      Refusal(number(dimensions, "\x05") + number(dimensions, over), {}).field,
+      "options.dimensions");
 }
 
 TEST(ParseCostTest, UnknownFieldsCountAtEveryDepth) {

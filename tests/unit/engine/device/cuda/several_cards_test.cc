@@ -128,7 +128,7 @@ TEST_F(SeveralCardsTest, RefusesCardsThatAreNotThereTwiceThereOrOfTwoKinds) {
   EXPECT_THAT(Refusal({0, 1, 2}),
               HasSubstr("cuda:0 is Emulated Card (compute capability 9.0), "
                         "cuda:2 is Other Card (compute capability 8.0): the "
-                        "cards of a server must be of one kind"));
+                        "GPUs of a server must be of one kind"));
   EXPECT_THAT(Refusal({}), HasSubstr("of one kind"));
   EXPECT_TRUE(Build({0, 1}).ok());
   EXPECT_TRUE(Build({2}).ok());

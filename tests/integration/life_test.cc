@@ -102,7 +102,7 @@ TEST(LifeTest, FewerThreadsThanCardsIsANamedFailureOfStart) {
   const absl::Status status = idle_card.Load();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
-            "model 'fake': --threads=1: the 2 cards of "
+            "model 'fake': --threads=1: the 2 GPUs of "
             "--device=cuda:0,cuda:1 need one thread each");
   config.threads = 2;
   TestServer busy_cards(TestServer::NotLoaded(), two_cards, config);

@@ -72,7 +72,7 @@ TEST_F(ModelTest, WarnsWhereTransformersWouldTokenizeOtherwise) {
   const auto model = Load();
   ASSERT_THAT(model, IsOk());
   EXPECT_THAT((*model)->info().config.warnings,
-              Contains(HasSubstr("tokenizer.json's lowercase false holds")));
+              Contains(HasSubstr("tokenizer.json's lowercase false applies")));
 }
 
 TEST_F(ModelTest, AFileThatIsNotAsTheManifestSaysIsRefusedByName) {

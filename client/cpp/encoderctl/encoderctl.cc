@@ -54,8 +54,7 @@ void PrintConnectionHelp(std::ostream& out) {
   Flags flags;
   access.AddTo(&flags);
   out << "flags of every command that calls a server, as --FLAG=VALUE or "
-         "--FLAG "
-         "VALUE:\n"
+         "--FLAG VALUE:\n"
       << flags.Help();
 }
 

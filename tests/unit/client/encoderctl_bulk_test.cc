@@ -2,11 +2,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -18,6 +16,7 @@
 #include "client/cpp/encoderctl/line_reader.h"
 #include "client/cpp/encoderctl/output_file.h"
 #include "client/cpp/encoderctl/row_file.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/unit/client/bulk_runs.h"
 
 namespace encoderd::ctl {
@@ -239,15 +238,10 @@ TEST_F(EncoderctlBulkTest, SaysWhereTheOutputCannotBeWritten) {
 }
 
 TEST_F(EncoderctlBulkTest, LeavesNoFileWhereTheDiskTakesNoRow) {
-  const auto no_signal = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before = {};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit none = {0, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
-  const int code = Run("out.npy");
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, no_signal);
-  EXPECT_EQ(code, kExitFailed);
+  {
+    const FileSizeLimit none(0);
+    EXPECT_EQ(Run("out.npy"), kExitFailed);
+  }
   EXPECT_EQ(err_, "encoderctl embed: DATA_LOSS: cannot write to " +
                       Path("out.npy.resume") + ": File too large\n");
   EXPECT_FALSE(std::filesystem::exists(Path("out.npy")));
@@ -258,15 +252,10 @@ TEST_F(EncoderctlBulkTest, LeavesNoFileWhereTheDiskTakesNoRow) {
 TEST_F(EncoderctlBulkTest, ARunThatWritesNoRowKeepsTheScalesOfTheOldOnes) {
   ASSERT_EQ(Run("out.npy", {"--encoding=int8"}), kExitOk) << err_;
   const std::string scales = Read(Path("out.npy.scales.npy"));
-  const auto no_signal = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before = {};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const rlimit none = {0, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
-  const int code = Run("out.npy", {"--resume=no"});
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, no_signal);
-  EXPECT_EQ(code, kExitFailed);
+  {
+    const FileSizeLimit none(0);
+    EXPECT_EQ(Run("out.npy", {"--resume=no"}), kExitFailed);
+  }
   EXPECT_THAT(err_, HasSubstr("is left as it was"));
   EXPECT_EQ(Read(Path("out.npy.scales.npy")), scales);
 }

@@ -1,14 +1,12 @@
 // encoderctl inspect: figures and verdict as text, JSON and a picture.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_ONLY_PNG
 #include <stb/stb_image.h>
 
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -20,6 +18,7 @@
 #include "client/cpp/encoderctl/encoderctl.h"
 #include "client/cpp/encoderctl/heatmap.h"
 #include "tests/support/fake_encoder_service.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temp_folder.h"
 
 namespace encoderd::ctl {
@@ -135,15 +134,10 @@ TEST_F(EncoderctlInspectTest, WritesWhatItInspectedAsJsonAndAsAPicture) {
 
 TEST_F(EncoderctlInspectTest, LeavesNoHalfOfAPicture) {
   const std::string png = folder_.Path("half.png");
-  rlimit before = {};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  rlimit small = before;
-  small.rlim_cur = 100;  // bytes of a file
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  EXPECT_EQ(Run({"inspect", "--png=" + png}), kExitFailed);
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  std::signal(SIGXFSZ, handler);
+  {
+    const FileSizeLimit small(100);
+    EXPECT_EQ(Run({"inspect", "--png=" + png}), kExitFailed);
+  }
   EXPECT_THAT(err_, HasSubstr("cannot write to " + png + ": File too large"));
   EXPECT_FALSE(std::ifstream(png).good());
 }

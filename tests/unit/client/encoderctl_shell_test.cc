@@ -2,11 +2,9 @@
 // effect.
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -21,6 +19,7 @@
 #include "client/cpp/encoderctl/row_file.h"
 #include "client/cpp/encoderctl/writer.h"
 #include "gmock/gmock.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/client/encoderctl_fixture.h"
 
@@ -246,17 +245,14 @@ TEST_F(EncoderctlTest, SaysHowManyTextsAreWholeOnAFullDisk) {
   EXPECT_EQ(err_,
             "encoderctl embed: DATA_LOSS: cannot write to /dev/full: No space "
             "left on device\nencoderctl embed: 0 texts are written\n");
-  const auto no_signal = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before = {};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   std::string texts;
   for (int i = 0; i < 5000; ++i) texts += "one\n";
   for (const char* name : {"out.txt", "out.jsonl"}) {
     const std::string out = folder_.Path(name);
-    const rlimit little = {99990, before.rlim_max};
-    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
-    EXPECT_EQ(Run({"embed", "--output", out}, texts), kExitFailed);
-    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    {
+      const FileSizeLimit little(99990);
+      EXPECT_EQ(Run({"embed", "--output", out}, texts), kExitFailed);
+    }
     const std::string written = Read(out);
     EXPECT_EQ(written.size(), 99990);
     EXPECT_FALSE(absl::EndsWith(written, "\n"));
@@ -266,7 +262,6 @@ TEST_F(EncoderctlTest, SaysHowManyTextsAreWholeOnAFullDisk) {
                     std::count(written.begin(), written.end(), '\n'),
                     " texts are written; the last line is incomplete\n")));
   }
-  std::signal(SIGXFSZ, no_signal);
 }
 
 // Another program may have made the pipe so.

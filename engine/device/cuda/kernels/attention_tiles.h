@@ -279,6 +279,7 @@ ENCODERD_DEVICE void StoreContext(const Head<T>& head, int32_t first_query,
                                   const float (&sums)[2], T* rows) {
   const int32_t lane = ThreadIndex() % 32;
   const int32_t place = Place<kD>(lane / 4, 0) + lane % 4 * 2;
+  WarpBarrier();  // every lane has read the queries
   ENCODERD_UNROLL
   for (int32_t q = 0; q < 2; ++q) {
     float sum = sums[q];

@@ -56,8 +56,12 @@ class EncoderSession : public Session {
     PlaceOutputs(batch, outputs, layers_.sizes, result);
     const int32_t layers = LayersNeeded(outputs, num_layers());
     needed_rows_.clear();
-    if (executor_->attends_needed_rows())
+    if (executor_->attends_needed_rows() ||
+        batch.num_tokens() <= executor_->row_block())
       ListNeededRows(batch, outputs, num_layers(), &needed_rows_);
+    picked_rows_.clear();
+    for (size_t b = 0; b < needed_rows_.size(); ++b)
+      picked_rows_.push_back(batch.cu_seqlens[b] + needed_rows_[b]);
 
     pool_work_.reserve(outputs.size());  // nothing may throw during a pass
 
@@ -165,11 +169,15 @@ class EncoderSession : public Session {
   // the sum becomes the states: where all rows are at hand it stays in those of
   // the product, which a card then adds to, and the two matrices swap places.
   void AddNorm(int64_t first, int64_t rows, const DeviceNorm& norm, Matrix n) {
-    const Matrix x = RowsOf(hidden_, first, rows);
-    const Matrix y = RowsOf(projected_, 0, rows);
+    AddNorm(RowsOf(hidden_, first, rows), first, norm, n);
+  }
+  // The same of states x that are elsewhere: hidden_ has the sum.
+  void AddNorm(Matrix x, int64_t first, const DeviceNorm& norm, Matrix n) {
+    const Matrix y = RowsOf(projected_, 0, x.rows);
     const bool swaps = projected_.rows == hidden_.rows;
     Matrix sum;
-    if (layers_.sizes.pre_norm) sum = swaps ? y : x;
+    if (layers_.sizes.pre_norm)
+      sum = swaps ? y : RowsOf(hidden_, first, x.rows);
     executor_->Run(AddNormOp{y, x, Here(norm).norm, sum, n});
     if (sum.data != nullptr && swaps) std::swap(hidden_, projected_);
   }
@@ -239,10 +247,18 @@ class EncoderSession : public Session {
   // rows, of as many groups as fit in a row block.
   //
   // Row b is at or before the first row of sequence b, in n and in hidden_, so
-  // writing it overwrites nothing that is still to be read. The first sum stays
-  // in hidden_: its rows are not where those that it adds are.
+  // writing it overwrites nothing that is still to be read.
   void RunLayerForNeededRows(const EncoderStep& step, const PackedBatch& batch,
                              Matrix n) {
+    if (!executor_->attends_needed_rows()) {
+      const Group all = GroupFrom(0, batch);
+      const Matrix context = RowsOf(context_, 0, all.rows);
+      AttendGroup(step, all, n, nullptr, context);
+      const int64_t rows = batch_.sequences;
+      const Matrix picked = InsteadOfQkv(rows, rows);
+      Pick(context, 0, picked);
+      return FinishNeededRows(step, picked, 0, n);
+    }
     for (int64_t b = 0; b < batch.num_sequences();) {
       const int64_t first = b;
       while (b < batch.num_sequences()) {
@@ -252,20 +268,35 @@ class EncoderSession : public Session {
                     RowsOf(context_, b - first, group.end_sequence - b));
         b = group.end_sequence;
       }
-      const int64_t rows = b - first;
-      Multiply(RowsOf(context_, 0, rows), step.weights->attention_output,
-               RowsOf(projected_, 0, rows));
-      for (int64_t r = 0; r < rows; ++r) {
-        const int64_t from =
-            batch.cu_seqlens[first + r] + needed_rows_[first + r];
-        Matrix sum;
-        if (layers_.sizes.pre_norm) sum = RowsOf(hidden_, first + r, 1);
-        executor_->Run(AddNormOp{
-            RowsOf(projected_, r, 1), RowsOf(hidden_, from, 1),
-            Here(*step.after_attention).norm, sum, RowsOf(n, first + r, 1)});
-      }
-      FeedForward(step, first, rows, n);
+      FinishNeededRows(step, RowsOf(context_, 0, b - first), first, n);
     }
+  }
+
+  // What comes after attention, for the needed rows of sequences from `first`
+  // on, whose context is given.
+  void FinishNeededRows(const EncoderStep& step, Matrix context, int64_t first,
+                        Matrix n) {
+    const int64_t rows = context.rows;
+    const Matrix states = InsteadOfQkv(0, rows);
+    Pick(hidden_, first, states);
+    Multiply(context, step.weights->attention_output,
+             RowsOf(projected_, 0, rows));
+    AddNorm(states, first, *step.after_attention, RowsOf(n, first, rows));
+    FeedForward(step, first, rows, n);
+  }
+
+  // y = the needed rows of x, those of sequences from `first` on.
+  void Pick(Matrix x, int64_t first, Matrix y) {
+    const auto left = static_cast<int64_t>(picked_rows_.size()) - first;
+    executor_->Run(
+        PickRowsOp{x, picked_rows_.data() + first, std::min(left, y.rows), y});
+  }
+
+  // [rows,H] in the memory of Q|K|V, after attention.
+  Matrix InsteadOfQkv(int64_t first, int64_t rows) const {
+    Matrix matrix = qkv_;
+    matrix.cols = layers_.sizes.hidden_size;
+    return RowsOf(matrix, first, rows);
   }
 
   void AttendGroup(const EncoderStep& step, const Group& group, Matrix n,
@@ -326,7 +357,8 @@ class EncoderSession : public Session {
   // Of the pass that runs.
   BatchRef batch_;
   std::vector<PoolWork> pool_work_;
-  std::vector<int32_t> needed_rows_;  // [B], or empty
+  std::vector<int32_t> needed_rows_;  // [B], in their sequences, or empty
+  std::vector<int32_t> picked_rows_;  // the same in the batch
 };
 
 }  // namespace

@@ -89,7 +89,8 @@ class Executor {
   // intermediate rows stay in the device's caches.
   virtual int64_t row_block() const = 0;
 
-  // Whether it supports AttentionOp::needed_rows.
+  // Whether it supports AttentionOp::needed_rows. If not, all rows are attended
+  // to and the needed ones picked, in batches of at most a row block.
   virtual bool attends_needed_rows() const { return false; }
 
   // Starts a pass. `batch` must stay alive until Finish. The ids are the

@@ -82,6 +82,9 @@ struct Coster {
         ((adds ? 3 : 2) + (op.sum.data == nullptr ? 0 : 1)) * BytesOf(op.y) +
             (op.quantized == nullptr ? 0 : Values(op.y))};
   }
+  OpTime operator()(const PickRowsOp& op) const {
+    return {op.kName, 0, 0, 2 * BytesOf(op.y)};
+  }
   OpTime operator()(const PoolOp& op) const {
     double tokens = 0;
     for (const int32_t length : lengths) tokens += length;

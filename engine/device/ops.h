@@ -61,12 +61,14 @@ struct TablesRef {
   bool operator==(const TablesRef&) const = default;
 };
 
-// The ids of a batch, [rows]. rows: T, or more where the device pads.
+// The ids of a batch, [rows]. rows: T, sequences: B, or more where the device
+// pads.
 struct BatchRef {
   int64_t rows = 0;
   const int32_t* token_ids = nullptr;
   const int32_t* position_ids = nullptr;
   const int32_t* segment_ids = nullptr;
+  int64_t sequences = 0;
 
   bool operator==(const BatchRef&) const = default;
 };
@@ -176,6 +178,20 @@ struct AddNormOp {
   bool operator==(const AddNormOp&) const = default;
 };
 
+// Row r of y is row rows[r] of x, for each of the batch's sequences; y must not
+// alias x. Rows of y past them, which pad, are rows of x, too.
+struct PickRowsOp {
+  static constexpr char kName[] = "pick_rows";
+  Matrix x;
+  // Host memory, read in Run; one list in a pass. A card's Executor puts its
+  // own memory for it.
+  const int32_t* rows = nullptr;  // [row_count]
+  int64_t row_count = 0;
+  Matrix y;
+
+  bool operator==(const PickRowsOp&) const = default;
+};
+
 // The result of one sequence: rows first .. first + length - 1 of a matrix,
 // pooled to one or unchanged, from out[out_offset] on. Of length 0: nothing.
 struct PoolWork {
@@ -209,7 +225,7 @@ struct PoolOp {
 namespace encoderd {
 
 using Op = std::variant<EmbedOp, ProductOp, RotateOp, AttentionOp, GateOp,
-                        AddNormOp, PoolOp>;
+                        AddNormOp, PickRowsOp, PoolOp>;
 
 }  // namespace encoderd
 #endif

@@ -1,6 +1,7 @@
 #include "engine/device/cpu/cpu_executor.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -135,6 +136,7 @@ class CpuExecutor : public Executor {
   }
   void Do(const ProductOp& op);
   void Do(const AttentionOp& op);
+  void Do(const PickRowsOp& op);
   void Do(const PoolOp& op);
 
   template <typename O>
@@ -204,7 +206,7 @@ BatchRef CpuExecutor::Upload(const PackedBatch& batch) {
         limits_.model.max_len));
   }
   return {batch.num_tokens(), batch.token_ids.data(), batch.position_ids.data(),
-          batch.segment_ids.data()};
+          batch.segment_ids.data(), batch.num_sequences()};
 }
 
 void CpuExecutor::Multiply(const ProductOp& op, const ProductBlock& block,
@@ -284,6 +286,13 @@ void CpuExecutor::Do(const AttentionOp& op) {
                    int64_t{slice.part} * slice.count + slice.index;
                Attend(op, cost * at / all, cost * (at + 1) / all, scratch);
              });
+}
+
+void CpuExecutor::Do(const PickRowsOp& op) {
+  for (int64_t r = 0; r < op.row_count; ++r) {
+    std::memcpy(RowsOf(op.y, r, 1).data, RowsOf(op.x, op.rows[r], 1).data,
+                op.y.cols * DTypeBytes(op.y.dtype));
+  }
 }
 
 void CpuExecutor::Do(const PoolOp& op) {

@@ -108,6 +108,7 @@ int Start(const AttentionOp& op, const OpStream& stream);
 // 16.
 int Start(const AddNormOp& op, const OpStream& stream);
 int Start(const GateOp& op, const OpStream& stream);
+int Start(const PickRowsOp& op, const OpStream& stream);
 int Start(const PoolOp& op, const OpStream& stream);
 int Start(const BiasActivationOp& op, const OpStream& stream);
 int Start(const QuantizeRowsOp& op, const OpStream& stream);

@@ -115,9 +115,18 @@ TEST(NeededRowsTest, ComputesAllRowsWhereOneSequenceNeedsThem) {
               ElementsAre(26, 26));
 }
 
-TEST(NeededRowsTest, ComputesAllRowsOnADeviceThatAttendsToAll) {
-  EXPECT_THAT(Rows({5, 20, 1}, {Pooling::kCls}, /*attends_needed_rows=*/false),
-              ElementsAre(26, 26));
+TEST(NeededRowsTest, PicksRowsOnADeviceThatAttendsToAll) {
+  const std::vector<Pooling> poolings = {Pooling::kCls, Pooling::kLastToken};
+  EXPECT_THAT(Rows({5, 20, 1}, poolings, /*attends_needed_rows=*/false),
+              ElementsAre(26, 3));
+  EXPECT_THAT(Rows({60, 60, 8}, poolings, /*attends_needed_rows=*/false),
+              ElementsAre(128, 3));
+}
+
+// A row block has 128 rows.
+TEST(NeededRowsTest, ComputesAllRowsWhereSuchADeviceTakesSeveralBlocks) {
+  EXPECT_THAT(Rows({60, 60, 9}, {Pooling::kCls}, /*attends_needed_rows=*/false),
+              ElementsAre(120, 9, 120, 9));
 }
 
 // Row blocks of 128 rows: the first layer takes 25 sequences of 5 tokens at a

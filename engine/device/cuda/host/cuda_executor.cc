@@ -135,7 +135,10 @@ BatchRef CudaExecutor::Stage(const PackedBatch& batch) {
                                 limits_.max_batch_tokens)
                  : std::nullopt;
   const int64_t rows = bucket_ ? bucket_->rows : tokens;
-  layout_ = LayOutBatch(rows, bucket_ ? bucket_->work : rows, 0);
+  // Each sequence has an entry in attention's work list.
+  sequences_ = bucket_ ? std::min(bucket_->work, limits_.max_batch_sequences)
+                       : batch.num_sequences();
+  layout_ = LayOutBatch(rows, bucket_ ? bucket_->work : rows, sequences_, 0);
   char* staging = batch_staging_.as<char>();
   const auto stage = [&](const std::vector<int32_t>& ids, int64_t offset) {
     auto* to = reinterpret_cast<int32_t*>(staging + offset);
@@ -153,7 +156,7 @@ BatchRef CudaExecutor::Stage(const PackedBatch& batch) {
     return reinterpret_cast<const int32_t*>(batch_memory_.as<char>() + offset);
   };
   return {rows, ids(layout_.token_ids), ids(layout_.position_ids),
-          ids(layout_.segment_ids)};
+          ids(layout_.segment_ids), sequences_};
 }
 
 Matrix CudaExecutor::Operand(Matrix x, bool in_fp8) {
@@ -211,6 +214,17 @@ void CudaExecutor::Do(const AddNormOp& op) {
       AddInProduct(op.x, op.residual, &ops_))
     norm.residual = norm.sum = Matrix();
   ops_.emplace_back(norm);
+}
+
+void CudaExecutor::Do(const PickRowsOp& op) {
+  auto* staged = reinterpret_cast<int32_t*>(batch_staging_.as<char>() +
+                                            layout_.picked_rows);
+  std::fill(std::copy_n(op.rows, op.row_count, staged), staged + sequences_, 0);
+  PickRowsOp pick = op;
+  pick.rows = reinterpret_cast<const int32_t*>(batch_memory_.as<char>() +
+                                               layout_.picked_rows);
+  pick.row_count = op.y.rows;
+  ops_.emplace_back(pick);
 }
 
 void CudaExecutor::Do(const PoolOp& op) {

@@ -82,6 +82,7 @@ class CudaExecutor : public Executor {
   void Do(const ProductOp& op);
   void Do(const AttentionOp& op);
   void Do(const AddNormOp& op);
+  void Do(const PickRowsOp& op);
   void Do(const PoolOp& op);
   // x as a product multiplies it.
   Matrix Operand(Matrix x, bool in_fp8);
@@ -123,6 +124,7 @@ class CudaExecutor : public Executor {
   const PackedBatch* batch_ = nullptr;
   std::optional<Bucket> bucket_;  // none: it is not padded
   std::vector<int32_t> order_;
+  int64_t sequences_ = 0;  // B, or more where it is padded
   BatchLayout layout_;
   RecordedOps ops_;
   AttentionCounts attention_work_ = {};  // entries

@@ -52,7 +52,7 @@ int64_t ModelBytes(const std::vector<WeightSize>& weights, DType dtype,
 }
 
 BatchLayout LayOutBatch(int64_t rows, int64_t attention_work,
-                        int64_t pool_work) {
+                        int64_t picked_rows, int64_t pool_work) {
   const auto bytes = [](int64_t count, size_t each) {
     return Aligned(count * static_cast<int64_t>(each));
   };
@@ -60,8 +60,9 @@ BatchLayout LayOutBatch(int64_t rows, int64_t attention_work,
   layout.position_ids = layout.token_ids + bytes(rows, sizeof(int32_t));
   layout.segment_ids = layout.position_ids + bytes(rows, sizeof(int32_t));
   layout.attention_work = layout.segment_ids + bytes(rows, sizeof(int32_t));
-  layout.pool_work =
+  layout.picked_rows =
       layout.attention_work + bytes(attention_work, sizeof(AttentionWork));
+  layout.pool_work = layout.picked_rows + bytes(picked_rows, sizeof(int32_t));
   layout.bytes = layout.pool_work + bytes(pool_work, sizeof(PoolWork));
   return layout;
 }
@@ -72,8 +73,9 @@ SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
   const ModelSizes& model = limits.model;
   SessionPlan plan;
   // Every entry of attention's work list has its own query.
-  plan.batch_bytes =
-      LayOutBatch(tokens, tokens, limits.max_batch_sequences).bytes;
+  plan.batch_bytes = LayOutBatch(tokens, tokens, limits.max_batch_sequences,
+                                 limits.max_batch_sequences)
+                         .bytes;
   plan.output_bytes =
       Aligned(4 * tokens * std::max(model.hidden_size, model.embedding_size));
   plan.activation_bytes = model.scratch_columns() * tokens * DTypeBytes(dtype);

@@ -20,19 +20,20 @@ namespace cuda {
 int64_t ModelBytes(const std::vector<WeightSize>& weights, DType dtype,
                    Operands operands = Operands::kElement);
 
-// What a batch is sent as, in one copy: its ids, attention's work list and
-// pooling's, in bytes from the start; each begins at a multiple of 256. A batch
-// with less of each takes no more bytes.
+// What a batch is sent as, in one copy: its ids, attention's work list, the
+// rows that are picked and pooling's work list, in bytes from the start; each
+// begins at a multiple of 256. A batch with less of each takes no more bytes.
 struct BatchLayout {
   int64_t token_ids = 0;
   int64_t position_ids = 0;
   int64_t segment_ids = 0;
   int64_t attention_work = 0;
+  int64_t picked_rows = 0;
   int64_t pool_work = 0;
   int64_t bytes = 0;
 };
 BatchLayout LayOutBatch(int64_t rows, int64_t attention_work,
-                        int64_t pool_work);
+                        int64_t picked_rows, int64_t pool_work);
 
 // An Executor's memory, in bytes.
 struct SessionPlan {

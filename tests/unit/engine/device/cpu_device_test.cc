@@ -349,6 +349,26 @@ TEST(CpuExecutorTest, AttendsToTheNeededRowOfEachSequenceOfAnOp) {
   }
 }
 
+TEST(CpuExecutorTest, PicksTheRowsOfAList) {
+  const auto device = OpenDevice("cpu", "fp32").value();
+  const auto executor = SmallExecutor(*device);
+  const Matrix x = RowNumbers(executor.get());
+  const Matrix y = executor->Allocate(4, x.cols).value();
+  auto* picked = static_cast<float*>(y.data);
+  std::fill_n(picked, 4 * x.cols, -1.0f);
+  const PackedBatch batch = BatchOf({3, 5});
+  ForwardResult result;
+  const int32_t rows[] = {2, 7};
+  EXPECT_EQ(executor->Upload(batch).sequences, 2);
+  executor->Run(PickRowsOp{x, rows, 2, RowsOf(y, 1, 2)});
+  EXPECT_TRUE(executor->Finish(&result).ok());
+  const std::vector<float> want = {-1, 2, 7, -1};
+  for (int row = 0; row < 4; ++row) {
+    for (int64_t column = 8; column < x.cols; ++column)
+      EXPECT_EQ(picked[row * x.cols + column], want[row]) << row;
+  }
+}
+
 TEST(CpuExecutorTest, PoolsAndGivesTheRowsThatItIsAskedFor) {
   const auto device = OpenDevice("cpu", "fp32").value();
   const auto executor = SmallExecutor(*device);

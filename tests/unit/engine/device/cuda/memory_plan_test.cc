@@ -96,16 +96,18 @@ TEST(MemoryPlanTest, CountsTheRowsOfAGateAndOfNormsApartFromTheStates) {
 }
 
 TEST(MemoryPlanTest, LaysABatchOutWithoutOverlap) {
-  const BatchLayout layout = LayOutBatch(1001, 77, 5);
+  const BatchLayout layout = LayOutBatch(1001, 77, 99, 5);
   EXPECT_EQ(layout.token_ids, 0);
   EXPECT_GE(layout.position_ids, 4004);
   EXPECT_GE(layout.segment_ids - layout.position_ids, 4004);
   EXPECT_GE(layout.attention_work - layout.segment_ids, 4004);
-  EXPECT_GE(layout.pool_work - layout.attention_work, 16 * 77);
+  EXPECT_GE(layout.picked_rows - layout.attention_work, 16 * 77);
+  EXPECT_GE(layout.pool_work - layout.picked_rows, 4 * 99);
   EXPECT_GE(layout.bytes - layout.pool_work, 24 * 5);
-  EXPECT_LE(layout.bytes, 3 * 4004 + 16 * 77 + 24 * 5 + 5 * 256);
-  for (const int64_t offset : {layout.position_ids, layout.segment_ids,
-                               layout.attention_work, layout.pool_work})
+  EXPECT_LE(layout.bytes, 3 * 4004 + 16 * 77 + 4 * 99 + 24 * 5 + 6 * 256);
+  for (const int64_t offset :
+       {layout.position_ids, layout.segment_ids, layout.attention_work,
+        layout.picked_rows, layout.pool_work})
     EXPECT_EQ(offset % 256, 0);
 }
 
@@ -117,7 +119,8 @@ TEST(MemoryPlanTest, HasRoomForEveryBatchOfASession) {
   const SessionPlan plan = PlanSession(limits, DType::kBF16, 0);
   EXPECT_EQ(plan.activation_bytes, (6 * 768 + 3072) * 1001 * 2);
   for (const int64_t tokens : {1, 63, 64, 65, 512, 1000, 1001})
-    EXPECT_LE(LayOutBatch(tokens, tokens, tokens).bytes, plan.batch_bytes);
+    EXPECT_LE(LayOutBatch(tokens, tokens, tokens, tokens).bytes,
+              plan.batch_bytes);
   EXPECT_EQ(PlanSession(limits, DType::kBF16, 64).device_bytes(),
             plan.device_bytes() + 64);
 }

@@ -227,6 +227,11 @@ struct Form {
   RandomShape shape;
 };
 
+const std::pair<DType, std::string> kNumbers[] = {{DType::kF32, "dtype"},
+                                                  {DType::kF16, "dtype"},
+                                                  {DType::kBF16, "dtype"},
+                                                  {DType::kBF16, "fp8"}};
+
 class CudaCompanyTest : public ::testing::TestWithParam<Form> {};
 
 TEST_P(CudaCompanyTest, GivesTheSameBitsInAnyCompanyAndSession) {
@@ -234,12 +239,7 @@ TEST_P(CudaCompanyTest, GivesTheSameBitsInAnyCompanyAndSession) {
   const auto sequences =
       Sequences(shape, {1, 3, 8, 15, 16, 17, 31, 40, 64, 65, 80, 96});
   const int batches = IsEmulated() ? 4 : 200;
-  const std::vector<std::pair<DType, std::string>> numbers = {
-      {DType::kF32, "dtype"},
-      {DType::kF16, "dtype"},
-      {DType::kBF16, "dtype"},
-      {DType::kBF16, "fp8"}};
-  for (const auto& [dtype, operands] : numbers) {
+  for (const auto& [dtype, operands] : kNumbers) {
     if (operands == "fp8" && !HasE4m3()) continue;
     if (operands == "fp8") shape.inner = Fp8Shape().inner;
     const auto encoder = Build(shape, dtype, operands);
@@ -272,6 +272,41 @@ TEST_P(CudaCompanyTest, GivesTheSameBitsInAnyCompanyAndSession) {
             << DTypeName(dtype) << ", " << operands << ", batch " << b
             << ", sequence " << k;
       }
+    }
+  }
+}
+
+// The last layer is computed for one row of each sequence, or for all rows
+// where one sequence needs all.
+TEST_P(CudaCompanyTest, GivesNeededRowsTheBitsOfAllRows) {
+  RandomShape shape = GetParam().shape;
+  std::vector<TokenSequence> sequences =
+      Sequences(shape, {17, 1, 65, 16, 2, 80, 9});
+  std::vector<SequenceOutput> outputs(sequences.size());
+  for (size_t b = 0; b < outputs.size(); ++b) {
+    outputs[b].pooling = b % 2 == 0 ? Pooling::kCls : Pooling::kLastToken;
+    outputs[b].normalize = b % 3 == 0;
+  }
+  outputs[3].kind = SequenceOutput::Kind::kStates;
+  outputs[3].layer = shape.layers - 1;
+  for (const auto& [dtype, operands] : kNumbers) {
+    if (operands == "fp8" && !HasE4m3()) continue;
+    if (operands == "fp8") shape.inner = Fp8Shape().inner;
+    const auto encoder = Build(shape, dtype, operands);
+    const auto session = encoder->NewSession({256}).value();
+    auto with_all_rows = sequences;
+    auto all_outputs = outputs;
+    with_all_rows.push_back(sequences.front());
+    all_outputs.emplace_back();  // the mean
+    const ForwardResult all =
+        RunPass(session.get(), shape, with_all_rows, all_outputs);
+    for (int run = 0; run < 3; ++run) {  // the third by graphs alone
+      const ForwardResult needed =
+          RunPass(session.get(), shape, sequences, outputs);
+      ASSERT_EQ(std::memcmp(needed.values.data(), all.values.data(),
+                            needed.values.size() * 4),
+                0)
+          << DTypeName(dtype) << ", " << operands << ", run " << run;
     }
   }
 }

@@ -76,6 +76,11 @@ class OptionsTest(RefusalTest):
                 }.items():
             self.assertIn(told, self.refused(*arguments))
 
+    def test_a_pattern_that_is_none_is_refused(self):
+        said = self.refused("--steps=goldens of (d32")
+        self.assertIn("--steps=goldens of (d32: expected a regular expression",
+                      said)
+
     def test_a_model_folder_that_is_none_is_refused(self):
         nowhere = self.bundle.folder / "nowhere"
         self.assertIn(f"--model={nowhere}: no such folder",
@@ -248,6 +253,29 @@ class StreamsTest(BundleTest):
         self.assertIn("\ufffd so it goes", report["rows"][0]["note"])
         self.assertRegex(self.said, rb"latency of minilm: FAILED .*"
                                     rb"\\ufffd so it goes")
+
+
+class StepsTest(BundleTest):
+    def ran(self, pattern, code):
+        done = subprocess.run(
+            self.bundle.command("--device=cpu", "--quick", "--only=latency",
+                                f"--steps={pattern}"),
+            capture_output=True, check=False, timeout=60,
+            env=self.bundle.environment(""))
+        self.assertEqual(code, done.returncode, done.stdout)
+        report = self.bundle.report()
+        return [step["step"] for step in report["steps"]], report.get("ended", "")
+
+    def test_steps_of_matching_names_run_alone(self):
+        self.assertEqual(
+            (["preflight", "latency of minilm", "latency of bert-large"], ""),
+            self.ran("minilm|large$", 0))
+
+    def test_a_pattern_of_no_step_ends_the_run_and_tells_the_names(self):
+        steps, ended = self.ran("fast", 1)
+        self.assertEqual([], steps)
+        self.assertIn("--steps=fast: matches none of latency of minilm, ",
+                      ended)
 
 
 class WantedTest(unittest.TestCase):

@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 import sys
 
 import correct
@@ -10,6 +11,7 @@ import plan
 import served
 import speed
 from child import ChildFailed
+from out_folder import Refused
 from preflight import preflight
 
 
@@ -43,11 +45,20 @@ def steps_of(run, asked):
     return [step for step in found if asked(step.group, step.model)]
 
 
+def matching(steps, pattern):
+    """Those whose names have a match; Refused where none has."""
+    found = [step for step in steps if re.search(pattern, step.name)]
+    if not found:
+        raise Refused(f"--steps={pattern}: matches none of "
+                      f"{', '.join(step.name for step in steps)}")
+    return found
+
+
 def go(run, asked):
+    steps = matching(steps_of(run, asked), run.steps)
     first = plan.Step("preflight", "", 0, lambda: preflight(run),
                       limit=200)  # two starts on a cold card
     plan.run_steps([first], run.report, run.clock, run.missing, run.patience)
-    steps = steps_of(run, asked)
     # What needs no engine may tell why.
     if run.report.content["steps"][-1]["status"] != "passed":
         for step in steps:

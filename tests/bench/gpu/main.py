@@ -79,6 +79,8 @@ def main(arguments):
             ignore_signals()
     except Ended as reason:
         ended = f"by {reason}, in {report.content['running']}"
+    except Refused as reason:  # what only all the steps' names can tell
+        ended = f"before any step: {reason}"
     except Exception as failure:  # a fault of this script: told, too
         ended = f"by a fault of the script: {type(failure).__name__}: {failure}"
     if run:

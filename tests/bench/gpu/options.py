@@ -37,6 +37,11 @@ What to run:
                      Default: all of the run. Steps that use no model run
                      all the same.
                      Example: --models=minilm,bert-base
+  --steps=PATTERN    of these, the steps whose names have a match of this
+                     regular expression. Runs of different steps may share a
+                     card if nothing is timed, with more --patience and each
+                     with another --out. Default: all.
+                     Example: --steps='goldens of (d32|mpnet)'
   --device=DEVICE    cuda (the first card; step "several sessions": all),
                      cuda:N (card N alone) or cpu (what needs no card).
                      Default: cuda. Example: --device=cuda:1
@@ -107,6 +112,7 @@ def parser():
     found.add_argument("--run")
     found.add_argument("--only")
     found.add_argument("--models")
+    found.add_argument("--steps", default="")
     found.add_argument("--patience", type=float, default=1)
     found.add_argument("--tiny", action="store_true")
     found.add_argument("--worker", default=str(
@@ -123,6 +129,11 @@ def options_of(arguments):
             refuse(f"--{name}={value}: expected a number above 0")
     if not re.fullmatch("cpu|cuda(:(0|[1-9][0-9]{0,2}))?", options.device):
         refuse(f"--device={options.device}: {EXPECTED_DEVICE}")
+    try:
+        re.compile(options.steps)
+    except re.error as failure:
+        refuse(f"--steps={options.steps}: expected a regular expression: "
+               f"{failure}")
     try:
         asked = plan.wanted(options.run, options.only, options.models)
         if options.model is not None:

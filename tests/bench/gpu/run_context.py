@@ -20,6 +20,7 @@ class Run:
         self.device = options.device
         self.quick = options.quick
         self.patience = options.patience
+        self.steps = options.steps
         self.worker = options.worker
         self.tiny = options.tiny
         self.vocabulary = 200 if options.tiny else workloads.VOCABULARY

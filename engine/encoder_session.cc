@@ -84,7 +84,8 @@ class EncoderSession : public Session {
       Give(last ? n : RowsOf(hidden_, 0, batch_.rows), l + 1, batch, outputs,
            result);
     }
-    Give(n, kPooled, batch, outputs, result);
+    Give(needed_rows_.empty() ? n : RowsOf(n, 0, batch_.sequences), kPooled,
+         batch, outputs, result);
     return executor_->Finish(result);
   }
 
@@ -254,10 +255,11 @@ class EncoderSession : public Session {
       const Group all = GroupFrom(0, batch);
       const Matrix context = RowsOf(context_, 0, all.rows);
       AttendGroup(step, all, n, nullptr, context);
-      const int64_t rows = batch_.sequences;
-      const Matrix picked = InsteadOfQkv(rows, rows);
+      // Each at the beginning of its memory, where products want it.
+      const Matrix picked = InsteadOfQkv(batch_.sequences);
       Pick(context, 0, picked);
-      return FinishNeededRows(step, picked, 0, n);
+      return FinishNeededRows(step, picked, RowsOf(context_, 0, picked.rows), 0,
+                              n);
     }
     for (int64_t b = 0; b < batch.num_sequences();) {
       const int64_t first = b;
@@ -268,16 +270,16 @@ class EncoderSession : public Session {
                     RowsOf(context_, b - first, group.end_sequence - b));
         b = group.end_sequence;
       }
-      FinishNeededRows(step, RowsOf(context_, 0, b - first), first, n);
+      FinishNeededRows(step, RowsOf(context_, 0, b - first),
+                       InsteadOfQkv(b - first), first, n);
     }
   }
 
   // What comes after attention, for the needed rows of sequences from `first`
-  // on, whose context is given.
-  void FinishNeededRows(const EncoderStep& step, Matrix context, int64_t first,
-                        Matrix n) {
+  // on: `context` is theirs, `states` room for what it is added to.
+  void FinishNeededRows(const EncoderStep& step, Matrix context, Matrix states,
+                        int64_t first, Matrix n) {
     const int64_t rows = context.rows;
-    const Matrix states = InsteadOfQkv(0, rows);
     Pick(hidden_, first, states);
     Multiply(context, step.weights->attention_output,
              RowsOf(projected_, 0, rows));
@@ -293,10 +295,8 @@ class EncoderSession : public Session {
   }
 
   // [rows,H] in the memory of Q|K|V, after attention.
-  Matrix InsteadOfQkv(int64_t first, int64_t rows) const {
-    Matrix matrix = qkv_;
-    matrix.cols = layers_.sizes.hidden_size;
-    return RowsOf(matrix, first, rows);
+  Matrix InsteadOfQkv(int64_t rows) const {
+    return {qkv_.data, rows, layers_.sizes.hidden_size, qkv_.dtype};
   }
 
   void AttendGroup(const EncoderStep& step, const Group& group, Matrix n,

@@ -88,6 +88,7 @@ struct Coster {
   OpTime operator()(const PoolOp& op) const {
     double tokens = 0;
     for (const int32_t length : lengths) tokens += length;
+    tokens = std::min(tokens, static_cast<double>(op.x.rows));  // if picked
     return {op.kName, 0, 0,
             tokens * static_cast<double>(op.x.cols) * ElementBytes(op.x)};
   }

@@ -30,7 +30,8 @@ struct Starter {
 }  // namespace
 
 bool AddInProduct(const Matrix& x, const Matrix& residual, RecordedOps* ops) {
-  if (ops->empty() || x.data == residual.data || !IsAligned(residual.data))
+  if (ops->empty() || residual.data == nullptr || x.data == residual.data ||
+      !IsAligned(residual.data))
     return false;
   auto* product = std::get_if<ProductOp>(&ops->back());
   if (product == nullptr || product->y != x ||

@@ -70,21 +70,23 @@ class CudaDevice : public Device {
     int64_t free_bytes = 0;
     const int code = runtime_->FreeBytes(&free_bytes);
     if (code != 0) return RuntimeError(runtime_, code, "querying free memory");
-    ExecutorLimits limits;
-    limits.max_batch_tokens =
-        std::max<int64_t>(default_batch_tokens(), sizes.max_len);
-    limits.max_batch_sequences = limits.max_batch_tokens;
-    limits.model = sizes;
+    const auto plan_for = [&](int64_t tokens) {
+      return PlanSession({tokens, tokens, sizes}, dtype(),
+                         context_->workspace_bytes, context_->operands);
+    };
     const int64_t model_bytes =
         ModelBytes(weights, dtype(), context_->operands);
-    const SessionPlan plan = PlanSession(
-        limits, dtype(), context_->workspace_bytes, context_->operands);
+    const int64_t tokens =
+        std::max<int64_t>(default_batch_tokens(), sizes.max_len);
+    const SessionPlan plan = plan_for(tokens);
     AddNote(absl::StrCat(
         "the model takes ", BytesText(model_bytes), " of the card, a session ",
         BytesText(plan.device_bytes()), " and ", BytesText(plan.pinned_bytes()),
-        " of pinned host memory (", limits.max_batch_tokens, " tokens); ",
-        BytesText(free_bytes), " are free"));
-    status = CheckMemory(model_bytes, plan.device_bytes(), 1, free_bytes);
+        " of pinned host memory (", tokens, " tokens); ", BytesText(free_bytes),
+        " are free"));
+    // The smallest session that can be asked for.
+    status = CheckMemory(model_bytes, plan_for(sizes.max_len).device_bytes(), 1,
+                         free_bytes);
     return status.ok() && agreement_ != nullptr ? Prove(sizes) : status;
   }
 

@@ -104,6 +104,7 @@ void CudaExecutor::Record(const absl::Status& status) {
 BatchRef CudaExecutor::Upload(const PackedBatch& batch) {
   batch_ = &batch;
   ops_.clear();
+  picked_ = nullptr;
   pool_end_ = 0;
   unpooled_ = batch.num_sequences();
   status_ = absl::OkStatus();
@@ -208,6 +209,11 @@ void CudaExecutor::Do(const AttentionOp& op) {
 }
 
 void CudaExecutor::Do(const AddNormOp& op) {
+  // Else where rows lie, and so other rows, would decide what adds them.
+  if (!IsAligned(op.residual.data)) {
+    return Record(absl::InternalError(absl::StrCat(
+        "a residual whose rows are not aligned to ", kOperandAlignment)));
+  }
   AddNormOp norm = op;
   // The product's rows become the sum, so that it can lie nowhere else.
   if ((op.sum.data == nullptr || op.sum == op.x) &&
@@ -217,6 +223,9 @@ void CudaExecutor::Do(const AddNormOp& op) {
 }
 
 void CudaExecutor::Do(const PickRowsOp& op) {
+  if (picked_ != nullptr && picked_ != op.rows)
+    return Record(absl::InternalError("a pass picks rows by two lists"));
+  picked_ = op.rows;
   auto* staged = reinterpret_cast<int32_t*>(batch_staging_.as<char>() +
                                             layout_.picked_rows);
   std::fill(std::copy_n(op.rows, op.row_count, staged), staged + sequences_, 0);

@@ -128,6 +128,7 @@ class CudaExecutor : public Executor {
   BatchLayout layout_;
   RecordedOps ops_;
   AttentionCounts attention_work_ = {};  // entries
+  const int32_t* picked_ = nullptr;      // the list of rows, once staged
   int64_t pool_end_ = 0;                 // entries staged
   int64_t unpooled_ = 0;                 // sequences that have none yet
   absl::Status status_;

@@ -13,13 +13,11 @@ cudaStream_t Of(Stream stream) { return static_cast<cudaStream_t>(stream); }
 class CudartRuntime : public Runtime {
  public:
   int CountDevices(int32_t* count) override {
-    const int code = cudaGetDeviceCount(count);
-    if (code != cudaSuccess) cudaGetLastError();  // it is reported here
-    return code;
+    return ForgetAny(cudaGetDeviceCount(count));
   }
   int Describe(int32_t device, Card* card) override {
     cudaDeviceProp properties;
-    const int code = cudaGetDeviceProperties(&properties, device);
+    const int code = ForgetAny(cudaGetDeviceProperties(&properties, device));
     if (code != cudaSuccess) return code;
     card->name = properties.name;
     card->compute_major = properties.major;
@@ -28,22 +26,24 @@ class CudartRuntime : public Runtime {
     card->multiprocessors = properties.multiProcessorCount;
     return code;
   }
-  int UseDevice(int32_t device) override { return cudaSetDevice(device); }
+  int UseDevice(int32_t device) override {
+    return ForgetAny(cudaSetDevice(device));
+  }
   int FreeBytes(int64_t* bytes) override {
     size_t free_bytes = 0, total = 0;
-    const int code = cudaMemGetInfo(&free_bytes, &total);
+    const int code = ForgetAny(cudaMemGetInfo(&free_bytes, &total));
     *bytes = static_cast<int64_t>(free_bytes);
     return code;
   }
 
   int Allocate(int64_t bytes, void** memory) override {
-    return Forget(cudaMalloc(memory, bytes));
+    return ForgetAny(cudaMalloc(memory, bytes));
   }
-  void Free(void* memory) override { cudaFree(memory); }
+  void Free(void* memory) override { ForgetAny(cudaFree(memory)); }
   int AllocatePinned(int64_t bytes, void** memory) override {
-    return Forget(cudaHostAlloc(memory, bytes, cudaHostAllocDefault));
+    return ForgetAny(cudaHostAlloc(memory, bytes, cudaHostAllocDefault));
   }
-  void FreePinned(void* memory) override { cudaFreeHost(memory); }
+  void FreePinned(void* memory) override { ForgetAny(cudaFreeHost(memory)); }
 
   int NewStream(Stream* stream) override {
     cudaStream_t made = nullptr;
@@ -52,27 +52,32 @@ class CudartRuntime : public Runtime {
     *stream = made;
     return code;
   }
-  void FreeStream(Stream stream) override { cudaStreamDestroy(Of(stream)); }
+  void FreeStream(Stream stream) override {
+    ForgetAny(cudaStreamDestroy(Of(stream)));
+  }
   int CopyToDevice(const void* from, int64_t bytes, void* to,
                    Stream stream) override {
-    return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, Of(stream));
+    return ForgetAny(
+        cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, Of(stream)));
   }
   int CopyToHost(const void* from, int64_t bytes, void* to,
                  Stream stream) override {
-    return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, Of(stream));
+    return ForgetAny(
+        cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, Of(stream)));
   }
   int CopyToDeviceAndWait(const void* from, int64_t bytes, void* to) override {
-    const int code = cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice);
+    const int code =
+        ForgetAny(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice));
     if (code != cudaSuccess) return code;
     // A copy from pageable memory may return before its last part arrived;
     // streams that do not wait for the default one read it next.
-    return cudaStreamSynchronize(nullptr);
+    return ForgetAny(cudaStreamSynchronize(nullptr));
   }
   int FillWithNaNs(void* memory, int64_t bytes, Stream stream) override {
-    return cudaMemsetAsync(memory, 0xff, bytes, Of(stream));
+    return ForgetAny(cudaMemsetAsync(memory, 0xff, bytes, Of(stream)));
   }
   int Synchronize(Stream stream) override {
-    return cudaStreamSynchronize(Of(stream));
+    return ForgetAny(cudaStreamSynchronize(Of(stream)));
   }
 
   int NewEvent(Event* event) override {
@@ -128,11 +133,8 @@ class CudartRuntime : public Runtime {
   }
 
  private:
-  // An allocation that was refused is reported by its caller; the next launch
-  // must not find it as its own.
-  static int Forget(cudaError_t code) {
-    return code == cudaErrorMemoryAllocation ? ForgetAny(code) : code;
-  }
+  // An error is reported by its caller; the next launch must not find it as its
+  // own. One that loses the context stays.
   static int ForgetAny(cudaError_t code) {
     if (code != cudaSuccess) cudaGetLastError();
     return code;

@@ -314,6 +314,30 @@ TEST_F(CudaErrorTest, RefusesAReachThatTheModelDoesNotHave) {
   }
 }
 
+TEST_F(CudaErrorTest, RefusesAResidualThatIsNotAlignedAndASecondList) {
+  const auto device = Open(runtime_, 0, "bf16").value();
+  const auto executor = device->NewExecutor(SmallLimits()).value();
+  const Matrix x = executor->Allocate(8, 8).value();
+  const Matrix y = executor->Allocate(8, 8).value();
+  const PackedBatch batch = BatchOf(8);
+  const int32_t one[] = {3}, other[] = {3};
+  const auto run = [&](const std::vector<Op>& ops) {
+    ForwardResult result;
+    executor->Upload(batch);
+    for (const Op& op : ops) executor->Run(op);
+    return std::string(executor->Finish(&result).message());
+  };
+  const PickRowsOp pick = {x, one, 1, RowsOf(y, 0, 1)};
+  PickRowsOp second = pick;
+  EXPECT_EQ(run({pick, second}), "");
+  second.rows = other;
+  EXPECT_EQ(run({pick, second}), "a pass picks rows by two lists");
+  AddNormOp norm;
+  norm.x = norm.y = RowsOf(y, 0, 1);
+  norm.residual = RowsOf(x, 1, 1);
+  EXPECT_EQ(run({norm}), "a residual whose rows are not aligned to 256");
+}
+
 // The device proves the reaches of the model that it is told to expect.
 TEST_F(CudaErrorTest, ServesAReachThatWasNotProvedByTheGeneralKernel) {
   for (const bool proved : {true, false}) {

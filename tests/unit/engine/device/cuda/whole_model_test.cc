@@ -46,8 +46,11 @@ RandomShape LikeModernBert(RandomShape shape) {
 }
 
 std::unique_ptr<const Encoder> Build(const RandomShape& shape, DType dtype,
-                                     const std::string& operands = "dtype") {
-  return Encoder::Build(OpenTestCard(dtype, operands), RandomConfig(shape),
+                                     const std::string& operands = "dtype",
+                                     bool graphs = true) {
+  auto card = OpenTestCard(dtype, operands);
+  card->AllowGraphs(graphs);
+  return Encoder::Build(std::move(card), RandomConfig(shape),
                         RandomCheckpoint(shape, 1).get())
       .value();
 }
@@ -307,6 +310,31 @@ TEST_P(CudaCompanyTest, GivesNeededRowsTheBitsOfAllRows) {
                             needed.values.size() * 4),
                 0)
           << DTypeName(dtype) << ", " << operands << ", run " << run;
+    }
+  }
+}
+
+// Without graphs, which pad: products want rows aligned, however many there
+// are.
+TEST_P(CudaCompanyTest, PicksAnyCountOfRows) {
+  const RandomShape& shape = GetParam().shape;
+  std::vector<TokenSequence> sequences =
+      Sequences(shape, {5, 1, 9, 17, 2, 65, 3});
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const auto encoder = Build(shape, dtype, "dtype", /*graphs=*/false);
+    const auto session = encoder->NewSession({256}).value();
+    SequenceOutput output;
+    output.pooling = Pooling::kCls;
+    std::vector<float> want;
+    for (size_t count = 1; count <= sequences.size(); ++count) {
+      const std::vector<TokenSequence> some(sequences.begin(),
+                                            sequences.begin() + count);
+      const std::vector<SequenceOutput> outputs(count, output);
+      const std::vector<float> got =
+          RunPass(session.get(), shape, some, outputs).values;
+      ASSERT_EQ(std::memcmp(got.data(), want.data(), want.size() * 4), 0)
+          << DTypeName(dtype) << ", " << count;
+      want = got;
     }
   }
 }

@@ -52,6 +52,7 @@ absl::Status EncodeJob::Check(const Api& api, EncodeRequest* request) {
       return BadOption(
           "before_norm",
           absl::StrCat("is set with layer ", layer,
+                       request->layer.has_value() ? "" : " (unset: the last)",
                        "; only layer 0 has a state before its norm"),
           layer, 0);
     }

@@ -20,8 +20,23 @@ absl::StatusOr<Meaning> Choose(absl::string_view field, Choice choice,
   const int value = static_cast<int>(choice);
   constexpr int kLast = static_cast<int>(kKnown) - 1;
   if (value >= 0 && value <= kLast) return known[value];
-  return BadOption(field, absl::StrCat("is ", value, "; must be 0 to ", kLast),
-                   value, kLast);
+  return BadOption(
+      field, absl::StrCat("is ", value, "; this server knows 0 to ", kLast),
+      value, kLast);
+}
+
+// A BadOption about an entry of a list.
+absl::Status BadEntry(absl::string_view field, size_t index,
+                      absl::string_view message, float value,
+                      const absl::AlphaNum& limit) {
+  const std::string entry = absl::StrCat(field, "[", index, "]");
+  return MakeError(absl::StatusCode::kInvalidArgument,
+                   absl::StrCat(entry, " ", message),
+                   {"INVALID_OPTION",
+                    {{"index", absl::StrCat(index)},
+                     {"value", absl::StrCat(value)},
+                     {"limit", std::string(limit.Piece())}},
+                    entry});
 }
 
 // Checks minimum and maximum: as long as the answer, every value finite.
@@ -36,9 +51,9 @@ absl::Status CheckBounds(absl::string_view field,
   }
   for (size_t i = 0; i < bounds.size(); ++i) {
     if (std::isfinite(bounds[i])) continue;
-    return BadOption(absl::StrCat(field, "[", i, "]"),
-                     absl::StrCat("is ", bounds[i], "; must be finite"),
-                     bounds[i], "finite");
+    return BadEntry(field, i,
+                    absl::StrCat("is ", bounds[i], "; must be finite"),
+                    bounds[i], "finite");
   }
   return absl::OkStatus();
 }
@@ -183,7 +198,10 @@ absl::StatusOr<ByteRanges> ToRanges(absl::string_view field,
   if (format != VectorFormat::kInt8 && format != VectorFormat::kUint8) {
     const std::string encoding = NameOf(choice);
     return BadOption(field,
-                     absl::StrCat("are set with ", encoding,
+                     absl::StrCat("are set with",
+                                  choice == EncodingChoice::kUnset
+                                      ? "out an encoding"
+                                      : absl::StrCat(" ", encoding),
                                   "; only INT8 and UINT8 have ranges"),
                      encoding, "ENCODING_INT8, ENCODING_UINT8");
   }
@@ -194,17 +212,16 @@ absl::StatusOr<ByteRanges> ToRanges(absl::string_view field,
   if (status.ok()) status = CheckBounds(maximum_field, maximum, dimensions);
   if (!status.ok()) return status;
   for (int i = 0; i < dimensions; ++i) {
-    const std::string entry = absl::StrCat(maximum_field, "[", i, "]");
     if (maximum[i] <= minimum[i]) {
-      return BadOption(
-          entry,
+      return BadEntry(
+          maximum_field, i,
           absl::StrCat("is ", maximum[i], "; it must be above the minimum, ",
                        minimum[i]),
           maximum[i], minimum[i]);
     }
     if (!std::isfinite(maximum[i] - minimum[i])) {
-      return BadOption(
-          entry,
+      return BadEntry(
+          maximum_field, i,
           absl::StrCat("is ", maximum[i], "; from the minimum, ", minimum[i],
                        ", the distance exceeds the range of a float"),
           maximum[i], minimum[i]);

@@ -24,7 +24,7 @@ absl::Status ServingState::Admit() const {
       return absl::OkStatus();
     case Phase::kLoading:
       return MakeError(absl::StatusCode::kUnavailable,
-                       "the model is still loading", {"LOADING", {}, ""});
+                       "a model is still loading", {"LOADING", {}, ""});
     case Phase::kDraining:
     case Phase::kDeviceLost:
       break;

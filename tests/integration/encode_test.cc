@@ -125,7 +125,10 @@ TEST_F(EncodeSpanTest, OnlyLayerZeroHasASumBeforeItsNorm) {
   v1::EncodeRequest request;
   request.add_inputs()->set_text("abc");
   request.set_before_norm(true);
-  RpcError error = Refused(request);  // unset: the last layer
+  RpcError error = Refused(request);
+  EXPECT_EQ(error.message,
+            "before_norm is set with layer 2 (unset: the last); only layer 0 "
+            "has a state before its norm");
   EXPECT_EQ(error.violations[0].first, "before_norm");
   EXPECT_EQ(error.metadata.at("value"), "2");
   EXPECT_EQ(error.metadata.at("limit"), "0");

@@ -255,7 +255,7 @@ def test_a_model_that_loads_is_waited_for_up_to_the_timeout(work):
                            encoderd.EncoderdError)
         if service.calls > 5:
             assert said == (
-                "UNAVAILABLE (LOADING): the model is still loading, after "
+                "UNAVAILABLE (LOADING): a model is still loading, after "
                 f"{timeout:g} s; raise timeout=")
             return
     pytest.fail(f"{service.calls} calls in {timeout} s")

@@ -238,9 +238,10 @@ def test_what_is_wrong_with_the_request_raises_under_per_input_too(
      'ranges is set with precision="float32"; only INT8 and UINT8 have ranges'),
     ("options.ranges.maximum[3] is 1; it must be above the minimum, 2",
      "ranges[1][3] is 1; it must be above the minimum, 2"),
-    ("options.encoding is 9; must be 0 to 6",
-     "precision is 9; must be 0 to 6"),
-    ("options.pooling is 9; must be 0 to 6", "pooling is 9; must be 0 to 6"),
+    ("options.encoding is 9; this server knows 0 to 6",
+     "precision is 9; this server knows 0 to 6"),
+    ("options.pooling is 9; this server knows 0 to 6",
+     "pooling is 9; this server knows 0 to 6"),
     ("layer is 9; this model has 6", "layer is 9; this model has 6")])
 def test_an_option_that_the_server_refuses_has_its_arguments_name(said,
                                                                   wanted):

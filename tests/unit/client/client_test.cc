@@ -161,7 +161,7 @@ grpc::Status Passing(const grpc::Status& status,
 const grpc::Status& Loading() {
   static const auto& status = *new grpc::Status(
       Passing(FakeError(grpc::StatusCode::UNAVAILABLE,
-                        "the model is still loading", "LOADING", {})));
+                        "a model is still loading", "LOADING", {})));
   return status;
 }
 
@@ -191,7 +191,7 @@ TEST_F(ClientTest, SaysThatTheModelLoadsWhereTheTimeoutEndsTheWait) {
     ASSERT_TRUE(client.ok()) << client.status();
     const absl::Status status = (*client)->Embed({"one"}).status();
     if (absl::IsDeadlineExceeded(status)) continue;
-    EXPECT_EQ(status.message(), "the model is still loading");
+    EXPECT_EQ(status.message(), "a model is still loading");
     EXPECT_EQ(GetErrorDetails(status)->reason, "LOADING");
     return;
   }
@@ -211,7 +211,7 @@ TEST_F(ClientTest, EndsAListWhenItIsStopped) {
 TEST_F(ClientTest, WaitsForAModelThatLoadsOnlyUntilItIsStopped) {
   service_.RefuseModels(
       Passing(FakeError(grpc::StatusCode::UNAVAILABLE,
-                        "the model is still loading", "LOADING", {}),
+                        "a model is still loading", "LOADING", {}),
               absl::Hours(1)));
   ClientOptions options;
   options.timeout = absl::Hours(2);

@@ -131,10 +131,10 @@ TEST_F(AdapterTest, AChoiceThatIsNotKnownIsRefusedNotTakenForItsDefault) {
   EmbedRequest request = Texts({"abc"});
   request.options.pooling = static_cast<PoolingChoice>(7);
   EXPECT_EQ(Embed(request).status().message(),
-            "options.pooling is 7; must be 0 to 6");
+            "options.pooling is 7; this server knows 0 to 6");
   request.options.pooling = static_cast<PoolingChoice>(-1);
   EXPECT_EQ(Embed(request).status().message(),
-            "options.pooling is -1; must be 0 to 6");
+            "options.pooling is -1; this server knows 0 to 6");
 }
 
 TEST_F(AdapterTest, OneInputAtFaultLeavesTheOthersTheirVectors) {

@@ -88,11 +88,11 @@ TEST(OptionsTest, EachChoiceMeansItsOwn) {
 TEST(OptionsTest, AChoiceBeyondTheKnownOnesIsRefused) {
   ExpectBadOption(
       ToPooling("f", static_cast<PoolingChoice>(7), Pooling::kCls).status(),
-      "f", "is 7; must be 0 to 6");
+      "f", "is 7; this server knows 0 to 6");
   ExpectBadOption(ToFormat("f", static_cast<EncodingChoice>(7)).status(), "f",
-                  "is 7; must be 0 to 6");
+                  "is 7; this server knows 0 to 6");
   ExpectBadOption(ToTruncate("f", static_cast<TruncateChoice>(-1)).status(),
-                  "f", "is -1; must be 0 to 3");
+                  "f", "is -1; this server knows 0 to 3");
 }
 
 TEST(OptionsTest, WindowsShareAtMostHalfOfWhatTheyHaveOfTheText) {
@@ -146,6 +146,10 @@ TEST(OptionsTest, RangesAreTwoFiniteBoundsForEachDimension) {
                   "is nan; must be finite");
   ExpectBadOption(Ranges({-1, 2}, {1, 2}), "r.maximum[1]",
                   "is 2; it must be above the minimum, 2");
+  const auto metadata = GetErrorDetail(Ranges({-1, 2}, {1, 2}))->metadata;
+  EXPECT_EQ(metadata.at("index"), "1");
+  EXPECT_EQ(metadata.at("value"), "2");
+  EXPECT_EQ(metadata.at("limit"), "2");
   constexpr float kMost = std::numeric_limits<float>::max();
   EXPECT_EQ(GetErrorDetail(Ranges({-kMost, 0}, {kMost, 1}))->field,
             "r.maximum[0]");
@@ -163,8 +167,8 @@ TEST(OptionsTest, OnlyFormatsOfBytesHaveRanges) {
     return ToRanges("r", asked, choice, VectorFormat::kFloat32, 1).status();
   };
   ExpectBadOption(refused(EncodingChoice::kUnset), "r",
-                  "are set with ENCODING_UNSPECIFIED; only INT8 and UINT8 "
-                  "have ranges");
+                  "are set without an encoding; only INT8 and UINT8 have "
+                  "ranges");
   // Not the contract's: the number, nothing beyond the table of names.
   for (const int unknown : {-1, 7}) {
     ExpectBadOption(refused(static_cast<EncodingChoice>(unknown)), "r",

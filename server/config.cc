@@ -130,6 +130,11 @@ absl::Status Tls(const ServerConfig& c) {
 
 absl::Status SplitHostPort(const std::string& address, std::string* host,
                            int* port) {
+  if (absl::StartsWith(address, "unix:") || absl::StrContains(address, '/')) {
+    return absl::InvalidArgumentError(
+        "Unix sockets are not supported: give host:port, such as "
+        "127.0.0.1:8400");
+  }
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0) {
     return absl::InvalidArgumentError(kHostPort);

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/base/start_thread.h"
@@ -25,6 +26,7 @@
 #include "server/flags.h"
 #include "server/memory.h"
 #include "server/observe/log.h"
+#include "server/process_limits.h"
 #include "server/rpc/wire.h"
 #include "server/service_manager.h"
 #include "server/version.h"
@@ -147,38 +149,57 @@ absl::Status TryStart(const std::string& name, Body body, std::thread* thread) {
   });
 }
 
-// Drains on a separate thread, so that this one still receives signals: the
-// next one, at least kOneWish later, ends the process at once. If no thread is
-// available, it drains here and receives no signals. Returns the result of
-// Server::Drain.
-bool DrainUnlessHurried(Server* server, Events* events) {
-  bool all_answered = false;
-  std::atomic<bool> drained{false};
-  const absl::Time started = absl::Now();
-  std::thread drain;
-  const auto work = [&] {
-    all_answered = server->Drain();
-    drained = true;
-    events->Wake();
-  };
-  const absl::Status started_thread = TryStart("drain", work, &drain);
-  if (!started_thread.ok()) {
-    Log(LogLevel::kWarning, "drain_without_thread",
-        LogFields().Add("message", started_thread.message()));
-    work();
-    return all_answered;
+// Drains on a separate thread, so that the main one still receives signals.
+// The thread exists from the start on: later there may be none to have.
+class Drainer {
+ public:
+  Drainer(Server* server, Events* events) : server_(server), events_(events) {}
+  ~Drainer() {
+    if (!thread_.joinable()) return;
+    if (!begun_.HasBeenNotified()) begun_.Notify();
+    thread_.join();
   }
-  while (!drained) {
-    if (!events->WaitForSignal() || drained) continue;
-    if (absl::Now() - started < kOneWish) continue;
-    Log(LogLevel::kWarning, "drain_cut_short",
-        LogFields().Add("unanswered", server->in_flight()));
-    _exit(kExitHurried);
+
+  absl::Status StartThread() {
+    return TryStart(
+        "drain",
+        [this] {
+          begun_.WaitForNotification();
+          if (!wanted_) return;
+          all_answered_ = server_->Drain();
+          drained_ = true;
+          events_->Wake();
+        },
+        &thread_);
   }
-  drain.join();
-  events->NextSignalExits();
-  return all_answered;
-}
+
+  // The result of Server::Drain. The next signal, at least kOneWish after this
+  // call, ends the process at once.
+  bool DrainUnlessHurried() {
+    const absl::Time started = absl::Now();
+    wanted_ = true;
+    begun_.Notify();
+    while (!drained_) {
+      if (!events_->WaitForSignal() || drained_) continue;
+      if (absl::Now() - started < kOneWish) continue;
+      Log(LogLevel::kWarning, "drain_cut_short",
+          LogFields().Add("unanswered", server_->in_flight()));
+      _exit(kExitHurried);
+    }
+    thread_.join();
+    events_->NextSignalExits();
+    return all_answered_;
+  }
+
+ private:
+  Server* const server_;
+  Events* const events_;
+  absl::Notification begun_;
+  bool wanted_ = false;  // before begun_
+  bool all_answered_ = false;
+  std::atomic<bool> drained_{false};
+  std::thread thread_;
+};
 
 // The start and the end do not depend on whether anybody hears of them.
 void Tell(const ServerConfig& config, absl::string_view lines) {
@@ -219,6 +240,8 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
   ReadInBoundedPieces();
   auto config = ConfigFromFlags(argc, argv);
   if (!config.ok()) return StartFailed(config.status());
+  const absl::Status room = CheckProcessLimits(*config);
+  if (!room.ok()) return StartFailed(room);
   config->revision = revision;
   Events events;
   if (!events.ok()) {
@@ -260,6 +283,9 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
   }
   Log(LogLevel::kInfo, "listening", ports);
 
+  Drainer drainer(server->get(), &events);
+  const absl::Status draining = drainer.StartThread();
+  if (!draining.ok()) return StartFailed(draining);
   absl::Status load_status;
   std::atomic<bool> loaded{false};
   std::thread load;
@@ -289,7 +315,7 @@ int RunServer(int argc, char** argv, const ModelLoader& loader,
       LogFields().Add("in_flight", (*server)->in_flight()));
   Tell(*config, StoppingLines(config->drain_delay + config->drain_timeout +
                               kGoodbyePatience));
-  const bool all_answered = DrainUnlessHurried(server->get(), &events);
+  const bool all_answered = drainer.DrainUnlessHurried();
   Log(LogLevel::kInfo, "stopped");
   const int code = device_lost ? kExitDeviceLost : kExitOk;
   // Nobody waits for results any more; a device may never return.

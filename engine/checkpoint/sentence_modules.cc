@@ -91,11 +91,20 @@ absl::StatusOr<std::vector<std::string>> PoolingModes(
   return modes;
 }
 
+// A file that is missing is of a copy that was not finished.
+absl::Status NamedByModules(const absl::Status& status) {
+  if (!absl::IsNotFound(status)) return status;
+  return absl::NotFoundError(
+      absl::StrCat(status.message(),
+                   "; modules.json names its folder: fetch the model "
+                   "again"));
+}
+
 absl::Status ReadPooling(const std::string& folder, const std::string& path,
                          ModelConfig* config, int64_t* width) {
   const std::string name = JoinName(path, "config.json");
   const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
-  if (!json.ok()) return json.status();
+  if (!json.ok()) return NamedByModules(json.status());
   const JsonFields fields(*json, name);
   const absl::StatusOr<std::vector<std::string>> modes =
       PoolingModes(*json, fields);

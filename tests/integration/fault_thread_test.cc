@@ -2,9 +2,11 @@
 // and what was started before it ends.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/process_limits.h"
 #include "server/run.h"
 #include "tests/support/fake_model.h"
 #include "tests/support/faults.h"
@@ -116,17 +119,69 @@ class FaultProcessDeathTest : public ::testing::Test {
   FaultProcessDeathTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
+// What RunProgram's server asks for.
+int Probed() {
+  ServerConfig config;
+  config.models.resize(1);
+  return LeastThreads(config,
+                      static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+TEST(LeastThreadsTest, CountsOursAndAnEstimateOfThoseOfGrpc) {
+  ServerConfig config;
+  config.models.resize(1);
+  EXPECT_EQ(LeastThreads(config, 2), 5 + 12 + 1 + 2 + 2 + 1);
+  EXPECT_EQ(LeastThreads(config, 64), LeastThreads(config, 2));
+  EXPECT_EQ(LeastThreads(config, 0), 5 + 12 + 1 + 2 + 1);
+  config.models.resize(3);
+  config.threads = 8;
+  config.tokenizer_threads = 4;
+  EXPECT_EQ(LeastThreads(config, 2), 5 + 12 + 1 + 3 * (8 + 4 + 1));
+}
+
+TEST_F(FaultProcessDeathTest, AProcessThatMayHaveTooFewThreadsDoesNotStart) {
+  for (const int there : {0, 7, Probed() - 1}) {
+    const auto run = [there] {
+      const ScopedFault fault(FaultPoint::kThread,
+                              {.error = EAGAIN, .after = there});
+      std::exit(RunProgram(0));
+    };
+    EXPECT_EXIT(run(), ::testing::ExitedWithCode(kExitTryAgain),
+                absl::StrCat("event=start_failed code=RESOURCE_EXHAUSTED "
+                             "message=\"this process can start ",
+                             there, " threads more; the server needs at least ",
+                             Probed(), ".*TasksMax"));
+  }
+}
+
 TEST_F(FaultProcessDeathTest, AProcessWithoutAThreadToLoadOnDoesNotStart) {
+  // Those of the ports are there, and then that to drain on.
+  for (const auto& [name, there] :
+       {std::pair("drain", Probed() + 2), std::pair("load", Probed() + 3)}) {
+    const auto run = [there = there] {
+      const ScopedFault fault(FaultPoint::kThread,
+                              {.error = EAGAIN, .after = there});
+      std::exit(RunProgram(0));
+    };
+    EXPECT_EXIT(
+        run(), ::testing::ExitedWithCode(kExitTryAgain),
+        absl::StrCat("event=start_failed .*cannot start the thread ", name));
+  }
+}
+
+TEST_F(FaultProcessDeathTest, AProcessThatMayOpenFewFilesDoesNotStart) {
   const auto run = [] {
-    // Those of the ports are there.
-    const ScopedFault fault(FaultPoint::kThread, {.error = EAGAIN, .after = 2});
+    const rlimit few = {31, 31};
+    setrlimit(RLIMIT_NOFILE, &few);
     std::exit(RunProgram(0));
   };
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(kExitTryAgain),
-              "event=start_failed .*cannot start the thread load");
+              "event=start_failed code=RESOURCE_EXHAUSTED message=\"this "
+              "process may open 31 files; the server needs at least 32");
 }
 
-TEST_F(FaultProcessDeathTest, AProcessWithoutAThreadToLeaveOnLeavesAllTheSame) {
+// Threads are had at the start, so that the end needs none.
+TEST_F(FaultProcessDeathTest, AProcessThatGetsNoMoreThreadsStillLeaves) {
   const auto run = [] {
     const HeldPort http;
     // Started where the signal is blocked, as all threads of the server are.
@@ -134,14 +189,19 @@ TEST_F(FaultProcessDeathTest, AProcessWithoutAThreadToLeaveOnLeavesAllTheSame) {
       std::thread([port = http.port()] {
         Eventually(
             [&] { return TestServer::GetFrom(port, "/readyz").first == 200; });
+        // To the end of the process.
+        static const auto* const fault =
+            new ScopedFault(FaultPoint::kThread, {.error = EAGAIN,
+                                                  .times = INT_MAX,
+                                                  .thread = Fault::kAnyThread,
+                                                  .may_miss = true});
+        EXPECT_NE(fault, nullptr);
         kill(getpid(), SIGTERM);
       }).detach();
     };
-    const ScopedFault fault(FaultPoint::kThread, {.error = EAGAIN, .after = 3});
     std::exit(RunProgram(http.port(), end_once_it_serves));
   };
-  EXPECT_EXIT(run(), ::testing::ExitedWithCode(kExitOk),
-              "event=drain_without_thread .*thread drain.*event=stopped");
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(kExitOk), "event=stopped");
 }
 
 }  // namespace

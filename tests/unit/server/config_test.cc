@@ -87,6 +87,9 @@ TEST(ConfigTest, EveryRangeNamesItsFlagValueAndLimit) {
        "--listen=host: must be host:port"},
       {[](ServerConfig* c) { c->http_listen = "host:70000"; },
        "--http_listen=host:70000: the port must be 0 to 65535"},
+      {[](ServerConfig* c) { c->listen = "unix:/run/encoderd.sock"; },
+       "--listen=unix:/run/encoderd.sock: Unix sockets are not supported: "
+       "give host:port, such as 127.0.0.1:8400"},
       {[](ServerConfig* c) { c->otlp_endpoint = "collector"; },
        "--otlp_endpoint=collector: must be host:port of a collector's OTLP"},
       {[](ServerConfig* c) { c->otlp_endpoint = "https://collector:0"; },

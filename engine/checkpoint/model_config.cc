@@ -302,6 +302,12 @@ absl::StatusOr<ModelConfig> LoadModelConfig(const std::string& folder,
   config.lowercase = transformer->lowercase;
   status = SetMaxLen(folder, *transformer, max_len_flag, &config);
   if (!status.ok()) return status;
+  if (has_modules && !transformer->found) {
+    config.warnings.push_back(absl::StrCat(
+        "there is modules.json, but no sentence_bert_config.json, which "
+        "usually sets how long a text may be: max_len is ",
+        config.max_len));
+  }
   if (pooling_width != 0 && pooling_width != config.hidden_size) {
     return absl::DataLossError(absl::StrCat(
         "the Pooling module's word_embedding_dimension is ", pooling_width,

@@ -156,7 +156,10 @@ absl::StatusOr<TransformerSettings> ReadTransformerSettings(
     if (!FileExists(folder, name)) continue;
     const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
     if (!json.ok()) return json.status();
-    return Read(JsonFields(*json, name));
+    absl::StatusOr<TransformerSettings> settings =
+        Read(JsonFields(*json, name));
+    if (settings.ok()) settings->found = true;
+    return settings;
   }
   return TransformerSettings();
 }

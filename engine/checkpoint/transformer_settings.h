@@ -12,6 +12,7 @@
 namespace encoderd {
 
 struct TransformerSettings {
+  bool found = false;      // there is such a file
   bool lowercase = false;  // lowercase texts before tokenizing
   // Tokens, special tokens included; 0: not set.
   int64_t max_seq_length = 0;

@@ -17,7 +17,9 @@ namespace {
 using Json = nlohmann::json;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
@@ -115,6 +117,16 @@ TEST_F(SentenceModulesTest, ReadsATransformerInASubfolder) {
   ASSERT_THAT(config, IsOk());
   EXPECT_EQ(config->transformer_folder, "0_Transformer");
   EXPECT_EQ(config->max_len, 77);
+}
+
+TEST_F(SentenceModulesTest, SaysWhenTheFileThatLimitsTextsIsNotThere) {
+  const auto config = Load();
+  ASSERT_THAT(config, IsOk());
+  EXPECT_THAT(config->warnings,
+              ElementsAre(EndsWith(absl::StrCat(
+                  "how long a text may be: max_len is ", config->max_len))));
+  folder_.Write("sentence_bert_config.json", R"({"max_seq_length":7})");
+  EXPECT_THAT(Load()->warnings, IsEmpty());
 }
 
 TEST_F(SentenceModulesTest, RefusesModulesOutsideTheFolder) {

@@ -170,6 +170,17 @@ class ScriptsTest(unittest.TestCase):
             self.assertIn(f"--dest {self.folder}/new/it.", asked)
             self.assertEqual([], os.listdir(self.folder / "new"))
 
+    def test_fetching_names_pip_where_it_is_missing_and_installs_nothing(self):
+        self.stand_in("python3", "exit 1")
+        for name in ("dpkg-query", "apt-get", "sudo"):
+            self.stand_in(name, f"touch {self.folder}/called")
+        for script in ("fetch-model.sh", "fetch-cutlass.sh"):
+            done = self.run_script(script, self.folder / "new/it")
+            self.assertEqual((1, ""), (done.returncode, done.stdout))
+            self.assertIn("pip is missing", done.stderr)
+            self.assertIn("apt-get install python3-pip\n", done.stderr)
+        self.assertEqual(["path"], os.listdir(self.folder))
+
     def test_fetching_says_that_it_knows_no_cache(self):
         for script in ("fetch-model.sh", "fetch-cutlass.sh"):
             done = subprocess.run(

@@ -3,11 +3,19 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import unittest
 
 from scripts_support import ROOT, ScriptCase
+
+
+# Ready at once. By TERM it ends as the server does, or with another code.
+SERVER = ("trap 'echo stopping; rm ready; kill $!; exit {code}' TERM\n"
+          "sleep 60 & touch ready; wait")
+GOOD_SERVER, BAD_SERVER = SERVER.format(code=0), SERVER.format(code=3)
+READY = "[[ -e ready ]]; exit"
 
 
 class QuickstartTest(ScriptCase):
@@ -107,20 +115,20 @@ class QuickstartTest(ScriptCase):
 
     def test_once_keeps_the_log_of_the_server_apart(self):
         root = self.copy_project(
-            "echo serving; echo warning >&2; exec sleep 60",
-            "grep -q warning build/release/quickstart.log; exit")
+            f"echo serving; echo warning >&2; {GOOD_SERVER}",
+            READY)
         done = self.run_once(root)
         self.assertEqual((0, ""), (done.returncode, done.stderr))
         self.assertIn("\nlog: build/release/quickstart.log\n", done.stdout)
         self.assertIn("\ntable\n", done.stdout)
         self.assertNotIn("serving", done.stdout)
         log = (root / "build/release/quickstart.log").read_text("utf-8")
-        self.assertEqual(log, "serving\nwarning\n")
+        self.assertEqual(log, "serving\nwarning\nstopping\n")
         self.assertTrue(done.stdout.endswith(
             "\n-- done; to keep a server running: deploy/quickstart.sh\n"))
 
     def test_it_says_so_when_it_builds_without_the_gpu(self):
-        root = self.copy_project("exec sleep 60", "exit")
+        root = self.copy_project(GOOD_SERVER, READY)
         (root / "build/release/build.ninja").unlink()
         for gpu, built, said in (
                 ("echo 8.0", "not built (ENCODERD_CUDA=AUTO)", True),
@@ -142,6 +150,62 @@ class QuickstartTest(ScriptCase):
         self.assertIn("no such model\n", done.stderr)
         self.assertIn("the server failed to start; its log is above",
                       done.stderr)
+
+    def test_once_fails_with_a_server_that_fails_to_stop(self):
+        done = self.run_once(self.copy_project(BAD_SERVER, READY))
+        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertIn("table\n", done.stdout)
+        self.assertNotIn("-- done", done.stdout)
+        self.assertIn("stopping\n", done.stderr)
+        self.assertIn("the server ended with exit code 3 when it was stopped; "
+                      "its log is above", done.stderr)
+
+    def test_it_waits_for_a_server_as_long_as_it_says(self):
+        root = self.copy_project(GOOD_SERVER,
+                                 'echo "$@" > asked; sleep 1; exit 1')
+        script = root / "deploy/quickstart.sh"
+        script.write_text(script.read_text("utf-8").replace(
+            "patience=30", "patience=1"), encoding="utf-8")
+        done = self.run_once(root)
+        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertIn("the server was not ready within 1 s", done.stderr)
+        self.assertIn("--timeout=1s", (root / "asked").read_text("utf-8"))
+
+    def interrupt(self, root, *arguments, after):
+        """The quick start that gets Ctrl-C once it has printed `after`."""
+        with subprocess.Popen(
+                [root / "deploy/quickstart.sh", *arguments], text=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # A shell cannot trap what was ignored when it began.
+                preexec_fn=lambda: signal.signal(signal.SIGINT,
+                                                 signal.SIG_DFL),
+                env=dict(os.environ, PATH=f"{self.folder}/path:"
+                                          f"{os.environ['PATH']}")) as process:
+            for line in process.stdout:
+                if after in line:
+                    process.send_signal(signal.SIGINT)
+                    break
+            said, errors = process.communicate(timeout=60)
+        return process.returncode, said, errors
+
+    def test_it_fails_where_it_is_interrupted_before_the_example(self):
+        for arguments in ([], ["--once"]):
+            code, said, _ = self.interrupt(
+                self.copy_project(GOOD_SERVER, "sleep 0.1; exit 1"),
+                "--port=0", "--http_port=0", *arguments, after="-- server")
+            self.assertEqual(130, code)
+            self.assertNotIn("table", said)
+            shutil.rmtree(self.folder / "project")
+
+    def test_it_succeeds_where_the_server_is_stopped_after_the_example(self):
+        for server, expected in ((GOOD_SERVER, 0), (BAD_SERVER, 1)):
+            code, _, errors = self.interrupt(
+                self.copy_project(server, READY),
+                "--port=0", "--http_port=0", after="Ctrl-C stops the server")
+            self.assertEqual(expected, code, errors)
+            self.assertEqual(expected == 1, "ended with exit code 3" in errors)
+            shutil.rmtree(self.folder / "project")
 
 
 if __name__ == "__main__":

@@ -126,12 +126,23 @@ def test_a_token_that_no_header_can_carry_is_refused_unseen(
         assert refusal(make, token_file=path) == f"token_file {path} {words}"
 
 
-def test_an_endless_first_line_is_no_token(make, tmp_path):
+def test_a_token_has_at_most_4096_bytes(make, tmp_path):
     path = tmp_path / "token"
-    path.write_text("x" * 100000)
-    assert refusal(make, token_file=path) == (
-        f"token_file {path} holds no token: its first line has more than "
-        "4096 bytes")
+    for end in ("", "\n", " \r\n", "\nmore\n"):
+        path.write_text("x" * 4096 + end)
+        assert sent(make(token_file=path)) == {
+            "authorization": f"Bearer {'x' * 4096}"}
+        path.write_text("x" * 4097 + end)
+        assert refusal(make, token_file=path) == (
+            f"token_file {path} has 4097 bytes; a token has at most 4096")
+    assert sent(make(token="x" * 4096))
+    assert refusal(make, token="x" * 4097) == (
+        "token has 4097 bytes; a token has at most 4096")
+
+
+def test_a_file_without_an_end_is_no_token(make):
+    assert refusal(make, token_file="/dev/zero") == (
+        "token_file /dev/zero has more than 4194304 bytes")
 
 
 def test_contradictions_are_refused(make, certificates, tmp_path):

@@ -61,32 +61,39 @@ def check_process(maker: int) -> None:
 
 class _Method:
     """A method of gRPC's, of either kind; each call carries the metadata.
-    link: what they travel over."""
+    owner: its client's Methods."""
 
-    def __init__(self, method: Any, metadata: Metadata, link: Link):
+    def __init__(self, method: Any, owner: Methods):
         self._method = method
-        self._metadata = metadata
-        self.link = link
+        self._owner = owner
+        self.link = owner.link
 
     def __call__(self, request: Any, timeout: Optional[float] = None) -> Any:
-        return self._method(request, timeout=timeout, metadata=self._metadata)
+        with self._owner.starting():
+            return self._method(request, timeout=timeout,
+                                metadata=self._owner.metadata)
 
     def future(self, request: Any, timeout: Optional[float] = None) -> Any:
-        return self._method.future(request, timeout=timeout,
-                                   metadata=self._metadata)
+        with self._owner.starting():
+            return self._method.future(request, timeout=timeout,
+                                       metadata=self._owner.metadata)
 
 
 class Methods:
     """The methods of a channel by name, grpc.health.v1's too. The only way to
-    them, so that no call goes without the metadata, the token's."""
+    them, so that no call goes without the metadata, the token's.
+
+    link: what the calls travel over.
+    """
 
     def __init__(self, connect: Callable[[], Any], metadata: Metadata,
                  link: Link):
         """connect: makes the channel."""
         self._process = os.getpid()
         self._connect = connect
-        self._metadata = metadata
+        self.metadata = metadata
         self.link = link
+        self._closed = False
         self._channel: Any = None
         self._open()
 
@@ -110,12 +117,23 @@ class Methods:
     def __getitem__(self, name: str) -> Any:
         self.check()
         return _Method(self._health if name == "Health"
-                       else getattr(self._stub, name), self._metadata,
-                       self.link)
+                       else getattr(self._stub, name), self)
+
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[None]:
+        """Around the start of a call: that of a closed client is cancelled, as
+        are those in flight. Other errors of gRPC's are raised as they are."""
+        try:
+            yield
+        except (ValueError, grpc.aio.UsageError):  # of a closed channel, too
+            if not self._closed:
+                raise
+            raise client_closed() from None
 
     def close(self) -> Any:
         """Of the channel. Nothing in a forked process, where it would wait as
         a call would."""
+        self._closed = True
         if os.getpid() == self._process:
             self._channel.close()
 
@@ -126,7 +144,6 @@ class LoopMethods(Methods):
 
     def _open(self) -> None:
         self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self._closed = False
 
     def __getitem__(self, name: str) -> Any:
         if self._closed:
@@ -146,16 +163,6 @@ class LoopMethods(Methods):
         self._closed = True
         if self._channel is not None and os.getpid() == self._process:
             await self._channel.close()
-
-
-@contextlib.contextmanager
-def starting() -> Iterator[None]:
-    """Around the start of a call: that of a closed client is cancelled, as
-    are those in flight."""
-    try:
-        yield
-    except (ValueError, grpc.aio.UsageError):  # gRPC's, of a channel
-        raise client_closed() from None
 
 
 class Retries:

@@ -188,7 +188,7 @@ def test_a_token_goes_to_no_other_machine_without_tls(
         "credentials and a token are both given")
     monkeypatch.setenv("ENCODERD_TOKEN", TOKEN)
     client = make(FAR, credentials=grpc.ssl_channel_credentials())
-    assert not client._methods._metadata
+    assert not client._methods.metadata
     assert refusal(make, FAR) == f"ENCODERD_TOKEN {words}"
     monkeypatch.setenv("ENCODERD_TLS", "1")
     make(FAR)
@@ -197,8 +197,7 @@ def test_a_token_goes_to_no_other_machine_without_tls(
 def test_the_token_is_in_no_representation(make):
     client = make(token=TOKEN)
     methods = client._methods
-    for thing in (client, methods, _Method(None, methods._metadata,
-                                           methods.link)):
+    for thing in (client, methods, _Method(None, methods)):
         assert TOKEN not in repr(thing)
 
 
@@ -223,7 +222,7 @@ def test_variables_are_named_where_they_are_wrong(
 
 def sent(client):
     """The metadata of its calls."""
-    return dict(client._methods._metadata)
+    return dict(client._methods.metadata)
 
 
 def test_an_option_wins_over_every_variable_of_the_token(

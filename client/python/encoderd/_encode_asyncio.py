@@ -8,7 +8,7 @@ import numpy as np
 
 from encoderd import _method_jobs, _run_asyncio, _sentence_transformers
 from encoderd._model_members import ModelMembers, read_only
-from encoderd._option_checks import is_of_package
+from encoderd._option_checks import is_of_argument
 from encoderd._signatures import (Inputs, OnErrorOfEncode, OutputValue,
                                   Precision, methods_of, one_of)
 from encoderd.errors import EncoderdError
@@ -183,6 +183,6 @@ class AsyncEncodeMethods(ModelMembers):
         except EncoderdError as error:  # without the frames of this package
             raise error.with_traceback(None) from None
         except (TypeError, ValueError) as error:
-            if is_of_package(error):
+            if is_of_argument(error):
                 raise error.with_traceback(None) from None
             raise

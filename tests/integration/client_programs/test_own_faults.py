@@ -1,9 +1,14 @@
 """What fails in gRPC or inside the clients, through no fault of the caller, is
 raised as it is."""
 
+import operator
+import traceback
+
+import encoderd
 import grpc
 import pytest
 from either_client import KINDS, ask
+from encoderd import _method_jobs
 from encoderd._channel import encoder_pb2_grpc
 from stream_service import awaited, blocking
 
@@ -41,3 +46,24 @@ def test_an_error_of_grpc_is_not_taken_for_a_closed_client_by_a_call(
     monkeypatch.setattr(encoder_pb2_grpc, "EncoderStub", Refusing)
     with pytest.raises(ValueError, match="gRPC takes no such call"):
         ask(kind, gone, "encode", "one")
+
+
+@KINDS
+def test_a_fault_of_the_package_shows_its_frames_and_cause(fake, monkeypatch,
+                                                           kind):
+    # A TypeError from C, whose functions have no frames.
+    monkeypatch.setattr(_method_jobs, "Rows", operator.index)
+    with pytest.raises(TypeError) as caught:
+        ask(kind, fake.target, "encode", "one")
+    assert traceback.extract_tb(caught.tb)[-1].name == "embed"
+    assert not caught.value.__suppress_context__
+
+
+@KINDS
+def test_a_wrong_argument_in_a_callers_generator_shows_where(fake, kind):
+    def texts():
+        yield from ask(encoderd.Client, fake.target, "encode", [None])
+
+    with pytest.raises(TypeError, match=r"inputs\[0\] is None") as caught:
+        ask(kind, fake.target, "encode", texts())
+    assert "texts" in [frame.name for frame in traceback.extract_tb(caught.tb)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.resources
+import json
 import math
 import os
 import random
@@ -23,21 +24,24 @@ from encoderd.v1 import encoder_pb2_grpc
 
 # gRPC sends a longer request once: it would try one that is too large for the
 # server again and again, not seeing that this is no full queue. Only a single
-# input is as long. pause() knows better and has the other attempts made.
+# input is as long. pause() knows better and has the other attempts made, as
+# often and as far apart as gRPC would.
 LONGEST_RETRIED = 2 * BYTES_PER_CALL
-MOST_ATTEMPTS = 5  # as in service_config.json, and its backoff
-FIRST_BACKOFF = 0.1  # seconds
-LONGEST_BACKOFF = 2.0
+_CONFIG = (importlib.resources.files("encoderd")
+           / "service_config.json").read_text(encoding="utf-8")
+_POLICY = json.loads(_CONFIG)["methodConfig"][0]["retryPolicy"]
+MOST_ATTEMPTS: int = _POLICY["maxAttempts"]
+FIRST_BACKOFF = float(_POLICY["initialBackoff"].rstrip("s"))  # seconds
+LONGEST_BACKOFF = float(_POLICY["maxBackoff"].rstrip("s"))
+_MULTIPLIER: float = _POLICY["backoffMultiplier"]
+_BUSY = [grpc.StatusCode[code] for code in _POLICY["retryableStatusCodes"]]
 LOADING_PAUSE = 0.5  # where a server that loads names none
 Metadata = Tuple[Tuple[str, str], ...]
-_BUSY = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 
 
 def channel_options(max_answer_bytes: int) -> List[Tuple[str, Any]]:
-    config = (importlib.resources.files("encoderd")
-              / "service_config.json").read_text(encoding="utf-8")
     return [
-        ("grpc.service_config", config),
+        ("grpc.service_config", _CONFIG),
         ("grpc.enable_retries", 1),
         ("grpc.per_rpc_retry_buffer_size", LONGEST_RETRIED),
         # A server that was restarted is found again soon.
@@ -212,7 +216,7 @@ class Retries:
             delay = max(delay, 0.001) * random.uniform(1, 1.5)
         elif (found.code in _BUSY and self._size > LONGEST_RETRIED
               and self._attempts < MOST_ATTEMPTS):
-            backoff = min(FIRST_BACKOFF * 2 ** (self._attempts - 1),
+            backoff = min(FIRST_BACKOFF * _MULTIPLIER ** (self._attempts - 1),
                           LONGEST_BACKOFF)
             delay = delay or backoff * random.uniform(0.8, 1.2)
         else:

@@ -164,12 +164,16 @@ def test_contradictions_are_refused(make, certificates, tmp_path):
 
 
 def test_values_of_the_wrong_type_are_type_errors(make):
-    with pytest.raises(TypeError, match="tls is a str"):
-        make(tls="false")
-    with pytest.raises(TypeError, match="token is a bytes"):
-        make(token=b"token")
-    with pytest.raises(TypeError, match="server_name is a int|expected str"):
-        make(tls=True, server_name=5)
+    for options, words in (
+            ({"tls": "false"}, "tls is a str; expected True, False or None"),
+            ({"tls": 1}, "tls is an int; expected True, False or None"),
+            ({"token": b"token"}, "token is bytes; expected a str"),
+            ({"ca_file": b"path"}, "ca_file is bytes; expected a str"),
+            ({"tls": True, "server_name": 5},
+             "server_name is an int; expected a str")):
+        with pytest.raises(TypeError) as caught:
+            make(**options)
+        assert str(caught.value) == words
 
 
 def test_a_token_goes_to_no_other_machine_without_tls(

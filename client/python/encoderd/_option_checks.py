@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from typing import Any, Optional, Sequence, TypeVar
 
 _E = TypeVar("_E", bound=Exception)
@@ -42,6 +43,12 @@ def is_of_argument(error: Exception) -> bool:
     """Whether it is of wrong_type or wrong_value, and was not asked before:
     one that a caller's generator raised shows where by its frames."""
     return vars(error).pop(_MARK, False) is True
+
+
+def is_hub_name(value: str) -> bool:
+    """Whether it may be the name of a model on the Hugging Face Hub."""
+    return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*",
+                        value) is not None
 
 
 def whole_number(name: str, value: Any) -> int:

@@ -299,6 +299,7 @@ def test_another_word_for_tls_is_refused(make, monkeypatch):
     ("[::2]:8400", False), ("::1:8400", False),
     ("[::ffff:10.0.0.1]:8400", False), ("dns://10.0.0.1/localhost", False),
     ("ipv4:127.0.0.1:1,10.0.0.1:2", False), ("vsock:2:8400", False),
-    ("xds:///localhost", False), (":8400", False), ("", False)])
+    ("xds:///localhost", False), ("xds:localhost:8400", False),
+    (":8400", False), ("", False)])
 def test_it_is_known_which_targets_are_on_this_machine(make, target, local):
     assert is_loopback(target) is local

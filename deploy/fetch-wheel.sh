@@ -53,7 +53,9 @@ fetch() {
     exit 1
   fi
   if ! python3 -m pip --version > /dev/null 2>&1; then
-    "$(dirname "${BASH_SOURCE[0]}")/install-deps.sh"
+    say "cannot download $what: pip is missing. On Debian and Ubuntu, run:"
+    say "  apt-get install python3-pip"
+    exit 1
   fi
 
   mkdir -p "$(dirname "$dir")"

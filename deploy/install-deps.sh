@@ -72,19 +72,19 @@ install() {
     echo "  apt-get update && apt-get install --no-install-recommends $*" >&2
     exit 1
   fi
+  # The package starts a service on port 9090 of all addresses. The tests want
+  # its programs only.
+  if [[ " $* " == *" prometheus "* && -d /run/systemd/system ]]; then
+    echo "install-deps: masking the service prometheus; to have it:" \
+      "systemctl unmask prometheus" >&2
+    "${as_root[@]}" systemctl mask --quiet prometheus.service
+  fi
   "${as_root[@]}" apt-get update -qq
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "$@" > /dev/null
 }
 
 mapfile -t missing < <(missing_of "${packages[@]}")
-# The package starts a service on port 9090 of all addresses. The tests want its
-# programs only.
-if [[ " ${missing[*]} " == *" prometheus "* && -d /run/systemd/system ]]; then
-  echo "install-deps: masking the service prometheus; to have it:" \
-    "systemctl unmask prometheus" >&2
-  "${as_root[@]}" systemctl mask --quiet prometheus.service
-fi
 if [[ ${#missing[@]} -gt 0 ]]; then install "${missing[@]}"; fi
 
 # clang's sanitizer and fuzzer run-time is packaged once for each version.

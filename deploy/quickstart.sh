@@ -123,19 +123,22 @@ begin "model" "a second; the first time, as long as a download of 84 MB"
 model=$(deploy/fetch-model.sh)
 echo "$model"
 
-begin "server" "two seconds"
 server=
+# stop: returns the server's exit code, 0 where none is running.
 stop() {
+  local code=0
   if [[ -n $server ]]; then
     kill -TERM "$server" 2> /dev/null || true
-    wait "$server" || true
+    wait "$server" || code=$?
     server=
   fi
+  return "$code"
 }
-trap stop EXIT
-trap 'exit 0' INT
+trap 'stop || true' EXIT
+trap 'exit 130' INT
 trap 'exit 143' TERM
 
+begin "server" "two seconds"
 # With --once the log would bury the example.
 log=
 exec 3>&1 4>&2
@@ -148,6 +151,9 @@ server_failed() {
   if [[ -n $log ]]; then cat "$log" >&2; fi
   fail "$1; its log is above"
 }
+stop_or_fail() {
+  stop || server_failed "the server ended with exit code $? when it was stopped"
+}
 
 # In its own session: Ctrl-C reaches this script only, which asks the server
 # once to finish what it accepted. A second signal would end it at once.
@@ -159,17 +165,17 @@ ctl() {
   build/release/bin/encoderctl "$1" --target="127.0.0.1:$port" "${@:2}"
 }
 
-ready=false
-for _ in $(seq 300); do  # 30 s
+patience=30  # seconds
+end_of_patience=$((SECONDS + patience))
+while true; do
   kill -0 "$server" 2> /dev/null ||
     server_failed "the server failed to start"
-  if ctl health > /dev/null 2>&1; then
-    ready=true
-    break
+  if ctl health --timeout=1s > /dev/null 2>&1; then break; fi
+  if ((SECONDS > end_of_patience)); then
+    server_failed "the server was not ready within $patience s"
   fi
   sleep 0.1
 done
-$ready || server_failed "the server was not ready within 30 s"
 
 begin "cosine similarity of three sentences" "a second"
 ctl similarity \
@@ -179,10 +185,13 @@ ctl similarity \
 end
 
 if $once; then
-  stop
+  stop_or_fail
   printf '\n-- done; to keep a server running: deploy/quickstart.sh\n'
   exit 0
 fi
+
+# From here on Ctrl-C is a good end; a second one ends the server at once.
+trap 'trap "exit 130" INT; stop_or_fail; exit 0' INT
 
 target=
 if [[ $port != 8400 ]]; then target=" --target=127.0.0.1:$port"; fi

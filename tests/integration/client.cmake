@@ -5,7 +5,7 @@ add_test(NAME client_python_install
 set_tests_properties(client_python_install PROPERTIES FIXTURES_SETUP client_python)
 set(client_tests client_python_install)
 
-foreach(name IN ITEMS fake async connection proxy drop_in similarity vectors prompts options misuse tables too_large security_options tls tokens stream stream_faults fingerprint stalls retry types own_server encoderctl bulk bench server secure_server sentence_transformers server_programs languages load)
+foreach(name IN ITEMS fake async connection proxy drop_in similarity vectors prompts options misuse own_faults tables too_large security_options tls tokens stream stream_faults fingerprint stalls retry types own_server encoderctl bulk bench server secure_server sentence_transformers server_programs languages load)
   add_test(NAME client_${name}
            COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh -m pytest -q -p no:cacheprovider
                    ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_${name}.py)

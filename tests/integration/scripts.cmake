@@ -12,6 +12,9 @@ set_tests_properties(contract PROPERTIES LABELS integration TIMEOUT 60)
 add_test(NAME deploy_scripts
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/scripts_test.py)
 set_tests_properties(deploy_scripts PROPERTIES LABELS integration TIMEOUT 120)
+add_test(NAME quickstart
+         COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/quickstart_test.py)
+set_tests_properties(quickstart PROPERTIES LABELS integration TIMEOUT 120)
 add_test(NAME package_scripts
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/package_scripts_test.py)
 set_tests_properties(package_scripts PROPERTIES LABELS integration TIMEOUT 120)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.resources
+import json
 import math
 import os
 import random
@@ -23,21 +24,24 @@ from encoderd.v1 import encoder_pb2_grpc
 
 # gRPC sends a longer request once: it would try one that is too large for the
 # server again and again, not seeing that this is no full queue. Only a single
-# input is as long. pause() knows better and has the other attempts made.
+# input is as long. pause() knows better and has the other attempts made, as
+# often and as far apart as gRPC would.
 LONGEST_RETRIED = 2 * BYTES_PER_CALL
-MOST_ATTEMPTS = 5  # as in service_config.json, and its backoff
-FIRST_BACKOFF = 0.1  # seconds
-LONGEST_BACKOFF = 2.0
+_CONFIG = (importlib.resources.files("encoderd")
+           / "service_config.json").read_text(encoding="utf-8")
+_POLICY = json.loads(_CONFIG)["methodConfig"][0]["retryPolicy"]
+MOST_ATTEMPTS: int = _POLICY["maxAttempts"]
+FIRST_BACKOFF = float(_POLICY["initialBackoff"].rstrip("s"))  # seconds
+LONGEST_BACKOFF = float(_POLICY["maxBackoff"].rstrip("s"))
+_MULTIPLIER: float = _POLICY["backoffMultiplier"]
+_BUSY = [grpc.StatusCode[code] for code in _POLICY["retryableStatusCodes"]]
 LOADING_PAUSE = 0.5  # where a server that loads names none
 Metadata = Tuple[Tuple[str, str], ...]
-_BUSY = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 
 
 def channel_options(max_answer_bytes: int) -> List[Tuple[str, Any]]:
-    config = (importlib.resources.files("encoderd")
-              / "service_config.json").read_text(encoding="utf-8")
     return [
-        ("grpc.service_config", config),
+        ("grpc.service_config", _CONFIG),
         ("grpc.enable_retries", 1),
         ("grpc.per_rpc_retry_buffer_size", LONGEST_RETRIED),
         # A server that was restarted is found again soon.
@@ -61,32 +65,39 @@ def check_process(maker: int) -> None:
 
 class _Method:
     """A method of gRPC's, of either kind; each call carries the metadata.
-    link: what they travel over."""
+    owner: its client's Methods."""
 
-    def __init__(self, method: Any, metadata: Metadata, link: Link):
+    def __init__(self, method: Any, owner: Methods):
         self._method = method
-        self._metadata = metadata
-        self.link = link
+        self._owner = owner
+        self.link = owner.link
 
     def __call__(self, request: Any, timeout: Optional[float] = None) -> Any:
-        return self._method(request, timeout=timeout, metadata=self._metadata)
+        with self._owner.starting():
+            return self._method(request, timeout=timeout,
+                                metadata=self._owner.metadata)
 
     def future(self, request: Any, timeout: Optional[float] = None) -> Any:
-        return self._method.future(request, timeout=timeout,
-                                   metadata=self._metadata)
+        with self._owner.starting():
+            return self._method.future(request, timeout=timeout,
+                                       metadata=self._owner.metadata)
 
 
 class Methods:
     """The methods of a channel by name, grpc.health.v1's too. The only way to
-    them, so that no call goes without the metadata, the token's."""
+    them, so that no call goes without the metadata, the token's.
+
+    link: what the calls travel over.
+    """
 
     def __init__(self, connect: Callable[[], Any], metadata: Metadata,
                  link: Link):
         """connect: makes the channel."""
         self._process = os.getpid()
         self._connect = connect
-        self._metadata = metadata
+        self.metadata = metadata
         self.link = link
+        self._closed = False
         self._channel: Any = None
         self._open()
 
@@ -110,12 +121,23 @@ class Methods:
     def __getitem__(self, name: str) -> Any:
         self.check()
         return _Method(self._health if name == "Health"
-                       else getattr(self._stub, name), self._metadata,
-                       self.link)
+                       else getattr(self._stub, name), self)
+
+    @contextlib.contextmanager
+    def starting(self) -> Iterator[None]:
+        """Around the start of a call: that of a closed client is cancelled, as
+        are those in flight. Other errors of gRPC's are raised as they are."""
+        try:
+            yield
+        except (ValueError, grpc.aio.UsageError):  # of a closed channel, too
+            if not self._closed:
+                raise
+            raise client_closed() from None
 
     def close(self) -> Any:
         """Of the channel. Nothing in a forked process, where it would wait as
         a call would."""
+        self._closed = True
         if os.getpid() == self._process:
             self._channel.close()
 
@@ -126,7 +148,6 @@ class LoopMethods(Methods):
 
     def _open(self) -> None:
         self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self._closed = False
 
     def __getitem__(self, name: str) -> Any:
         if self._closed:
@@ -146,16 +167,6 @@ class LoopMethods(Methods):
         self._closed = True
         if self._channel is not None and os.getpid() == self._process:
             await self._channel.close()
-
-
-@contextlib.contextmanager
-def starting() -> Iterator[None]:
-    """Around the start of a call: that of a closed client is cancelled, as
-    are those in flight."""
-    try:
-        yield
-    except (ValueError, grpc.aio.UsageError):  # gRPC's, of a channel
-        raise client_closed() from None
 
 
 class Retries:
@@ -205,7 +216,7 @@ class Retries:
             delay = max(delay, 0.001) * random.uniform(1, 1.5)
         elif (found.code in _BUSY and self._size > LONGEST_RETRIED
               and self._attempts < MOST_ATTEMPTS):
-            backoff = min(FIRST_BACKOFF * 2 ** (self._attempts - 1),
+            backoff = min(FIRST_BACKOFF * _MULTIPLIER ** (self._attempts - 1),
                           LONGEST_BACKOFF)
             delay = delay or backoff * random.uniform(0.8, 1.2)
         else:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Type
 
 import grpc
 
 from encoderd._channel import Methods, channel_options, check_in_flight
 from encoderd._connection_errors import Link
-from encoderd._option_checks import seconds, text, whole_number
+from encoderd._option_checks import (is_hub_name, seconds, text,
+                                     whole_number)
 from encoderd._proxy import proxy_of
 from encoderd._security import Path, secure
 from encoderd._signatures import methods_of
 from encoderd._target import DEFAULT_TARGET, is_loopback, read_target
-
-
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 @methods_of("Client")  # of AsyncClient too
@@ -156,7 +153,7 @@ def _check_is_no_model(target: Any) -> None:
     """ValueError for a name of the Hub or a folder: what SentenceTransformer
     takes first."""
     if isinstance(target, str) and (
-            _HUB_NAME.fullmatch(target)
+            is_hub_name(target)
             or ("/" in target and os.path.isdir(os.path.expanduser(target)))):
         raise ValueError(
             f"target is {target!r}: that looks like a model; pass the address "

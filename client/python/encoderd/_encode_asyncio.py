@@ -8,9 +8,9 @@ import numpy as np
 
 from encoderd import _method_jobs, _run_asyncio, _sentence_transformers
 from encoderd._model_members import ModelMembers, read_only
-from encoderd._option_checks import is_of_package
-from encoderd._signatures import (Inputs, OnErrorOfEncode, OutputValue,
-                                  Precision, methods_of, one_of)
+from encoderd._option_checks import is_of_argument
+from encoderd._signatures import (Inputs, OnErrorOfEncode, OutputValue, Pooling,
+                                  Precision, Truncate, methods_of, one_of)
 from encoderd.errors import EncoderdError
 from encoderd.v1 import encoder_pb2
 
@@ -31,9 +31,9 @@ class AsyncEncodeMethods(ModelMembers):
             normalize_embeddings: bool = ...,
             truncate_dim: Optional[int] = ..., pool: None = ...,
             chunk_size: Optional[int] = ..., *,
-            sentences: Optional[Inputs] = ..., truncate: Optional[str] = ...,
+            sentences: Optional[Inputs] = ..., truncate: Truncate = ...,
             windows: Optional[int] = ..., dimensions: int = ...,
-            pooling: Optional[str] = ..., ranges: Any = ...,
+            pooling: Pooling = ..., ranges: Any = ...,
             on_error: OnErrorOfEncode = ..., fingerprint: str = ...,
             model: Optional[str] = ...,
             timeout: Optional[float] = ...) -> np.ndarray: ...
@@ -49,9 +49,9 @@ class AsyncEncodeMethods(ModelMembers):
             device: Any = None, normalize_embeddings: bool = False,
             truncate_dim: Optional[int] = None, pool: None = None,
             chunk_size: Optional[int] = None, *,
-            sentences: Optional[Inputs] = None, truncate: Optional[str] = None,
+            sentences: Optional[Inputs] = None, truncate: Truncate = None,
             windows: Optional[int] = None, dimensions: int = 0,
-            pooling: Optional[str] = None, ranges: Any = None,
+            pooling: Pooling = None, ranges: Any = None,
             on_error: OnErrorOfEncode = None, fingerprint: str = "",
             model: Optional[str] = None,
             timeout: Optional[float] = None) -> Any: ...
@@ -66,9 +66,9 @@ class AsyncEncodeMethods(ModelMembers):
             device: Any = None, normalize_embeddings: bool = False,
             truncate_dim: Optional[int] = None, pool: None = None,
             chunk_size: Optional[int] = None, *,
-            sentences: Optional[Inputs] = None, truncate: Optional[str] = None,
+            sentences: Optional[Inputs] = None, truncate: Truncate = None,
             windows: Optional[int] = None, dimensions: int = 0,
-            pooling: Optional[str] = None, ranges: Any = None,
+            pooling: Pooling = None, ranges: Any = None,
             on_error: OnErrorOfEncode = None, fingerprint: str = "",
             model: Optional[str] = None,
             timeout: Optional[float] = None) -> Any:
@@ -183,6 +183,6 @@ class AsyncEncodeMethods(ModelMembers):
         except EncoderdError as error:  # without the frames of this package
             raise error.with_traceback(None) from None
         except (TypeError, ValueError) as error:
-            if is_of_package(error):
+            if is_of_argument(error):
                 raise error.with_traceback(None) from None
             raise

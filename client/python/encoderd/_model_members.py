@@ -71,7 +71,8 @@ class ModelMembers(ClientBase):
 
         embeddings1, embeddings2: [n, D] and [m, D] (or [D]): arrays, tensors,
             lists, columns or tables of numbers, or an EmbedResult, whose int8
-            or uint8 with scales become floats first.
+            or uint8 with scales become floats first. An empty list has no
+            rows: n or m is 0.
 
         An input without a vector (on_error=) scores -inf, so it ranks last: a
         row that is NaN throughout, a row of zeros in an int8 array, and a row

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Optional, Sequence
+import re
+from typing import Any, Optional, Sequence, TypeVar
+
+_E = TypeVar("_E", bound=Exception)
 
 
 def a_kind(value: object) -> str:
@@ -17,33 +20,54 @@ def a_kind(value: object) -> str:
     return f"{'an' if vowel else 'a'} {name}"
 
 
-def is_of_package(error: Exception) -> bool:
-    """Whether the package raised it; else a caller's generator did, say, and
-    its frames tell where."""
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    module = last.tb_frame.f_globals.get("__name__", "") if last else ""
-    return str(module).partition(".")[0] == __package__
+_MARK = "_of_argument"
+
+
+def wrong_type(message: str) -> TypeError:
+    """Of what a caller gave. Methods raise it without their own frames, which
+    would tell the caller nothing; those of a fault in the package stay."""
+    return _marked(TypeError(message))
+
+
+def wrong_value(message: str) -> ValueError:
+    """Likewise."""
+    return _marked(ValueError(message))
+
+
+def _marked(error: _E) -> _E:
+    setattr(error, _MARK, True)
+    return error
+
+
+def is_of_argument(error: Exception) -> bool:
+    """Whether it is of wrong_type or wrong_value, and was not asked before:
+    one that a caller's generator raised shows where by its frames."""
+    return vars(error).pop(_MARK, False) is True
+
+
+def is_hub_name(value: str) -> bool:
+    """Whether it may be the name of a model on the Hugging Face Hub."""
+    return re.fullmatch(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*",
+                        value) is not None
 
 
 def whole_number(name: str, value: Any) -> int:
     """Of Python or numpy; a bool is none."""
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"{name} is {a_kind(value)}; expected a whole number")
+        raise wrong_type(f"{name} is {a_kind(value)}; expected a whole number")
     return operator.index(value)
 
 
 def not_negative(name: str, value: Any) -> int:
     number = whole_number(name, value)
     if not 0 <= number < 2**32:
-        raise ValueError(f"{name} is {number}; expected 0 to {2**32 - 1}")
+        raise wrong_value(f"{name} is {number}; expected 0 to {2**32 - 1}")
     return number
 
 
 def text(name: str, value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{name} is {a_kind(value)}; expected a str")
+        raise wrong_type(f"{name} is {a_kind(value)}; expected a str")
     return value
 
 
@@ -52,16 +76,16 @@ def check_choice(name: str, value: Any, known: Sequence[str]) -> None:
     that is not in `known`. None, which means the default, passes."""
     expected = f"expected one of {', '.join(known)}"
     if value is not None and not isinstance(value, str):
-        raise TypeError(f"{name} is {a_kind(value)}; {expected}")
+        raise wrong_type(f"{name} is {a_kind(value)}; {expected}")
     if value is not None and value not in known:
-        raise ValueError(f"{name} is {value!r}; {expected}")
+        raise wrong_value(f"{name} is {value!r}; {expected}")
 
 
 def true_or_false(name: str, value: Any) -> Optional[bool]:
     """Of Python or numpy; None stays None."""
     if value is None or type(value).__name__ in ("bool", "bool_"):
         return None if value is None else bool(value)
-    raise TypeError(f"{name} is {a_kind(value)}; expected True or False")
+    raise wrong_type(f"{name} is {a_kind(value)}; expected True or False")
 
 
 def seconds(name: str, value: Any) -> Optional[float]:
@@ -70,9 +94,9 @@ def seconds(name: str, value: Any) -> Optional[float]:
         return None
     if isinstance(value, (bool, str, bytes)) or not hasattr(value,
                                                             "__float__"):
-        raise TypeError(f"{name} is {a_kind(value)}; expected seconds, such "
-                        "as 60.0")
+        raise wrong_type(f"{name} is {a_kind(value)}; expected seconds, such "
+                         "as 60.0")
     number = float(value)
     if not number > 0:  # nan, too
-        raise ValueError(f"{name} is {value}; expected seconds above 0")
+        raise wrong_value(f"{name} is {value}; expected seconds above 0")
     return None if number > 1e9 else number

@@ -7,24 +7,17 @@ import os
 import re
 from typing import Optional
 
-from encoderd._target import is_loopback
+from encoderd._target import hosts_of, is_loopback
 
 _VARIABLES = ("grpc_proxy", "https_proxy", "http_proxy")  # as gRPC reads them
 _EXCEPTIONS = ("no_grpc_proxy", "no_proxy")
 # With a password, perhaps, which is not shown.
 _PROXY = re.compile(r"(?i)http://(?:[^/@]*@)?([^/?#]+)")
-_HOST = re.compile(r"(?:[a-z0-9]+:(?://[^/]*/)?)??"  # a scheme
-                   r"(?:\[([^\]]*)\]|([^:/,\[\]]+))(?::[0-9]+)?(?:,.*)?")
 
 
 def _set_first(names: "tuple[str, ...]") -> Optional[str]:
     """The name of the first variable that is set, were it empty."""
     return next((name for name in names if name in os.environ), None)
-
-
-def _host(target: str) -> str:
-    found = _HOST.fullmatch(target)
-    return (found[1] or found[2]) if found else target
 
 
 def _is_exempt(host: str) -> bool:
@@ -50,6 +43,6 @@ def proxy_of(target: str) -> str:
     if variable is None or is_loopback(target):
         return ""
     found = _PROXY.match(os.environ[variable])
-    if not found or _is_exempt(_host(target)):
+    if not found or _is_exempt(hosts_of(target)[0]):
         return ""
     return f"{variable}=http://{found[1]}"

@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from encoderd._option_checks import a_kind
+from encoderd._option_checks import a_kind, wrong_type, wrong_value
 
 
 def read_ranges(ranges: Any, dimensions: Optional[int] = None) -> np.ndarray:
@@ -18,14 +18,14 @@ def read_ranges(ranges: Any, dimensions: Optional[int] = None) -> np.ndarray:
     try:
         found = np.asarray(ranges, np.float32)
     except (TypeError, ValueError):
-        raise TypeError(f"ranges is {a_kind(ranges)}; expected numbers of "
-                        "shape [2, D]") from None
+        raise wrong_type(f"ranges is {a_kind(ranges)}; expected numbers of "
+                         "shape [2, D]") from None
     wanted = "D" if dimensions is None else dimensions
     if found.ndim != 2 or len(found) != 2 or (
             dimensions is not None and found.shape[1] != dimensions):
-        raise ValueError(f"ranges is of shape {list(found.shape)}; expected "
-                         f"[2, {wanted}], the least and the largest value of "
-                         "each dimension")
+        raise wrong_value(f"ranges is of shape {list(found.shape)}; expected "
+                          f"[2, {wanted}], the least and the largest value of "
+                          "each dimension")
     return found
 
 
@@ -34,17 +34,17 @@ def check_ranges(ranges: Any, dimensions: Optional[int] = None) -> np.ndarray:
     that end where they begin, or are not finite."""
     found = read_ranges(ranges, dimensions)
     for end, dimension in np.argwhere(~np.isfinite(found))[:1]:
-        raise ValueError(f"ranges[{end}][{dimension}] is "
-                         f"{found[end, dimension]:g}; it must be finite")
+        raise wrong_value(f"ranges[{end}][{dimension}] is "
+                          f"{found[end, dimension]:g}; it must be finite")
     low, high = found
     for dimension in np.flatnonzero(high <= low)[:1]:
-        raise ValueError(f"ranges[1][{dimension}] is {high[dimension]:g}; it "
-                         f"must be above the minimum, {low[dimension]:g}")
+        raise wrong_value(f"ranges[1][{dimension}] is {high[dimension]:g}; it "
+                          f"must be above the minimum, {low[dimension]:g}")
     return found
 
 
 def single_text(precision: str) -> ValueError:
-    return ValueError(
+    return wrong_value(
         f"precision={precision!r}: ranges cannot be taken from a single text; "
         "give ranges=, the least and the largest value of each dimension over "
         "a representative list")

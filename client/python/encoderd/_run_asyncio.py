@@ -8,7 +8,7 @@ from typing import Any, Optional, Sequence, Set, TypeVar
 import grpc
 
 from encoderd._calls_in_flight import calls_of_job
-from encoderd._channel import Retries, starting
+from encoderd._channel import Retries
 from encoderd._method_jobs import Job
 from encoderd.errors import make_error
 
@@ -28,8 +28,7 @@ async def call(method: Any, request: Any, timeout: Optional[float],
     request's inputs, in the caller's list."""
     retries = Retries(method.link, request, places, timeout)
     while True:
-        with starting():
-            answer = method(request, timeout=retries.begin())
+        answer = method(request, timeout=retries.begin())
         try:
             return await answer
         except asyncio.CancelledError:

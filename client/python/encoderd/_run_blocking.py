@@ -9,7 +9,7 @@ from typing import Any, List, Optional, Sequence, TypeVar
 import grpc
 
 from encoderd._calls_in_flight import calls_of_job
-from encoderd._channel import Retries, starting
+from encoderd._channel import Retries
 from encoderd._method_jobs import Job
 from encoderd.errors import EncoderdError
 
@@ -32,9 +32,8 @@ class Call:
         self._due: Optional[float] = None  # once refused: when to send it again
         self._final: Optional[EncoderdError] = None  # or why not to
         self._ended = False  # it has an answer, or was cancelled
-        with starting():
-            self._future = self._method.future(self._request,
-                                               timeout=self._retries.begin())
+        self._future = self._method.future(self._request,
+                                           timeout=self._retries.begin())
         self._future.add_done_callback(lambda _: self._changed.set())
 
     def result(self, in_flight: "Sequence[Call]") -> Any:

@@ -16,7 +16,7 @@ _CERTIFICATE = re.compile(rb"-----BEGIN (?:X509 )?CERTIFICATE-----")
 _KEY = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----")
 _ENCRYPTED = re.compile(rb"-----BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED")
 _TOKEN = re.compile(r"[!-~]+")  # visible ASCII
-_LONGEST_LINE = 4096  # bytes: what the server takes as a token
+_LONGEST_TOKEN = 4096  # bytes: what the server takes
 _LARGEST_FILE = 4 << 20
 # Where systems keep them: Debian and Alpine, Fedora, SUSE, BSD and macOS.
 _SYSTEM = ["/etc/ssl/certs/ca-certificates.crt",
@@ -29,11 +29,11 @@ def _error(setting: Setting, fault: str) -> ValueError:
 
 
 def _read(setting: Setting, line: bool = False) -> bytes:
-    """All of the file; or its first line, of at most _LONGEST_LINE + 1."""
+    """All of the file, or its first line; of at most _LARGEST_FILE."""
     try:
         with open(setting.value, "rb") as file:
-            found = file.readline(_LONGEST_LINE + 1) if line else file.read(
-                _LARGEST_FILE + 1)
+            read = file.readline if line else file.read
+            found = read(_LARGEST_FILE + 1)
     except OSError as error:
         raise _error(setting, f"cannot be read: {error.strerror}") from None
     except ValueError as error:  # a NUL in the path
@@ -101,15 +101,14 @@ def check_token(name: str, token: str) -> None:
     if not _TOKEN.fullmatch(token):
         raise ValueError(f"{name} has characters that no header can carry; a "
                          "token is visible ASCII without blanks")
+    if len(token) > _LONGEST_TOKEN:
+        raise ValueError(f"{name} has {len(token)} bytes; a token has at most "
+                         f"{_LONGEST_TOKEN}")
 
 
 def read_token(setting: Setting) -> str:
     """A file's first line, without the blanks at its ends."""
-    line = _read(setting, line=True)
-    if len(line) > _LONGEST_LINE:
-        raise _error(setting, "holds no token: its first line has more than "
-                     f"{_LONGEST_LINE} bytes")
-    token = line.decode("ascii", "replace").strip()
+    token = _read(setting, line=True).decode("ascii", "replace").strip()
     check_token(f"{setting.name} {setting.value}", token)
     return token
 

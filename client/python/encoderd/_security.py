@@ -16,6 +16,7 @@ from typing import Any, List, Optional, Tuple, Union
 import grpc
 
 from encoderd._channel import Metadata
+from encoderd._option_checks import a_kind
 from encoderd._secret_files import (check_pair, check_token, read_authorities,
                                     read_certificate, read_key, read_token,
                                     system_authorities)
@@ -89,8 +90,7 @@ def _refuse_beside_credentials(tls: Optional[bool], files: List[Setting]
 def _wants_tls(tls: Optional[bool], files: List[Setting]) -> bool:
     """An option wins over every variable."""
     if tls is not None and not isinstance(tls, bool):
-        raise TypeError(f"tls is a {type(tls).__name__}; expected True, False "
-                        "or None")
+        raise TypeError(f"tls is {a_kind(tls)}; expected True, False or None")
     given = [setting.name for setting in files
              if setting and setting.is_option]
     if tls is False and given:
@@ -123,7 +123,7 @@ def _token(token: Optional[str], token_file: Optional[Path],
            use_environment: bool) -> Setting:
     """What to send, under the name of what it came from."""
     if token is not None and not isinstance(token, str):
-        raise TypeError(f"token is a {type(token).__name__}; expected a str")
+        raise TypeError(f"token is {a_kind(token)}; expected a str")
     if token == "":
         raise ValueError("token is empty; pass a token, or leave it out")
     if token is not None or token_file is not None:

@@ -13,7 +13,7 @@ import numpy as np
 from encoderd import _method_jobs
 from encoderd._method_jobs import Job
 from encoderd._option_checks import (check_choice, text, true_or_false,
-                                     whole_number)
+                                     whole_number, wrong_value)
 from encoderd._quantize import (calibrate, check_ranges, quantize,
                                 single_text)
 from encoderd._tensors import require_tensors
@@ -87,7 +87,7 @@ def _prompt_of_embed(values: Sequence[Input], prompt: Optional[str],
             return values, name
     wanted = (f"prompt={prompt!r}" if by_text
               else f"prompt_name={prompt_name!r}")
-    raise ValueError(
+    raise wrong_value(
         f"this model puts its prompt {info.default_prompt_name!r} before "
         f"every text; {wanted} cannot replace it: use prompt_name "
         f"(available: {', '.join(sorted(info.prompts))})")
@@ -227,8 +227,8 @@ def _check_others(output_value: Optional[str], given: Dict[str, Any]) -> None:
     sentence-transformers takes no notice of either."""
     for name, value in given.items():
         if value:
-            raise ValueError(f"{name} goes with output_value "
-                             f"'sentence_embedding', not {output_value!r}")
+            raise wrong_value(f"{name} goes with output_value "
+                              f"'sentence_embedding', not {output_value!r}")
 
 
 def _check(prompt_name: Optional[str], prompt: Optional[str], precision: str,
@@ -239,21 +239,21 @@ def _check(prompt_name: Optional[str], prompt: Optional[str], precision: str,
     check_choice("output_value", output_value,
                  ("sentence_embedding", "token_embeddings"))
     if output_value is None and truncate not in (None, "none"):
-        raise ValueError("truncate needs an output_value: with None, the ids "
-                         "would not be those of the cut text")
+        raise wrong_value("truncate needs an output_value: with None, the ids "
+                          "would not be those of the cut text")
     check_choice("precision", precision, PRECISIONS)
     if dimensions and truncate_dim is not None:
-        raise ValueError("give dimensions or truncate_dim, not both")
+        raise wrong_value("give dimensions or truncate_dim, not both")
     if (truncate_dim is not None
             and whole_number("truncate_dim", truncate_dim) < 1):
-        raise ValueError(f"truncate_dim is {truncate_dim}; it must be at "
-                         "least 1")
+        raise wrong_value(f"truncate_dim is {truncate_dim}; it must be at "
+                          "least 1")
     for name, value in (("prompt_name", prompt_name), ("prompt", prompt)):
         if value is not None:
             text(name, value)
     if prompt_name == "":
-        raise ValueError("prompt_name is empty; name a prompt of the model, "
-                         "or leave it out")
+        raise wrong_value("prompt_name is empty; name a prompt of the model, "
+                          "or leave it out")
     check_choice("on_error", on_error, ("fail_request", "per_input", "zero"))
     text("fingerprint", fingerprint)
 

@@ -6,6 +6,8 @@ import dataclasses
 import os
 from typing import Any, Optional
 
+from encoderd._option_checks import a_kind
+
 _BOOLS = {"1": True, "true": True, "yes": True,
           "0": False, "false": False, "no": False}
 
@@ -30,10 +32,9 @@ def read_setting(option: str, given: Any, use_environment: bool = True
                  ) -> Setting:
     """The option if it is given (a str or a path), else its variable."""
     if given is not None:
-        value = os.fspath(given)
+        value = os.fspath(given) if isinstance(given, os.PathLike) else given
         if not isinstance(value, str):
-            raise TypeError(f"{option} is a {type(given).__name__}; expected "
-                            "a str")
+            raise TypeError(f"{option} is {a_kind(given)}; expected a str")
         return Setting(option, value, True)
     variable = f"ENCODERD_{option.upper()}"
     value = os.environ.get(variable, "") if use_environment else ""

@@ -21,6 +21,9 @@ OnError: TypeAlias = Optional[Literal["fail_request", "per_input"]]
 # "zero": the row of a bad input is 0.
 OnErrorOfEncode: TypeAlias = Optional[Literal["fail_request", "per_input",
                                               "zero"]]
+Truncate: TypeAlias = Optional[Literal["none", "start", "end"]]
+Pooling: TypeAlias = Optional[Literal["cls", "mean", "max", "mean_sqrt_len",
+                                      "weighted_mean", "last_token"]]
 Span: TypeAlias = Optional[Literal["all", "without_special_tokens"]]
 
 _T = TypeVar("_T")

@@ -97,6 +97,10 @@ def similarity(name: str, embeddings1: Any, embeddings2: Any,
     _check_same_model(embeddings1, embeddings2)
     a = read_vectors("embeddings1", embeddings1)
     b = read_vectors("embeddings2", embeddings2)
+    if a.shape == (0, 0):  # an empty list has no vector of another length
+        a = a.reshape(0, b.shape[1])
+    if b.shape == (0, 0):
+        b = b.reshape(0, a.shape[1])
     fits = a.shape == b.shape if pairwise else a.shape[1] == b.shape[1]
     if not fits:
         raise ValueError(f"embeddings1 is of shape {list(a.shape)} and "

@@ -12,7 +12,6 @@ from typing import (Any, AsyncGenerator, AsyncIterable, AsyncIterator,
 import grpc
 
 from encoderd._async_source import Feed
-from encoderd._channel import starting
 from encoderd._stream_blocking import read
 from encoderd._stream_state import (LONGEST_PAUSE, Bulk, Ended, Event,
                                     ended_by)
@@ -31,8 +30,7 @@ class Stream:
         self._requests: "asyncio.Queue[Any]" = asyncio.Queue()
         self._events: Deque[Event] = collections.deque()
         self._changed = changed
-        with starting():
-            self._call = method(self._sent())
+        self._call = method(self._sent())
         self._link = method.link
         self._reader = asyncio.ensure_future(self._read())
         self._embed = embed

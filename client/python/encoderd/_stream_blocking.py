@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, Callable, Generator, Iterable, Iterator, Optional
 
-from encoderd._channel import check_process, starting
+from encoderd._channel import check_process
 from encoderd._connection_errors import Link
 from encoderd._stream_state import (LONGEST_PAUSE, Bulk, Ended, Event,
                                     ended_by)
@@ -26,8 +26,7 @@ class Stream:
         self._process = os.getpid()
         self._requests: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
         self._events: "queue.SimpleQueue[Event]" = queue.SimpleQueue()
-        with starting():
-            self._call = method(iter(self._requests.get, None))
+        self._call = method(iter(self._requests.get, None))
         threading.Thread(target=_read, name="encoderd-stream", daemon=True,
                          args=(self._call, method.link, self._events)
                          ).start()

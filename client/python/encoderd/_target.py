@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from typing import Optional
+from typing import List, Optional
 
 from encoderd._option_checks import a_kind
 
@@ -20,7 +20,9 @@ DEFAULT_TARGET = f"localhost:{DEFAULT_PORT}"
 
 _LOCAL = ("unix:", "unix-abstract:")
 _LISTS = ("ipv4:///", "ipv6:///", "ipv4:", "ipv6:")  # of addresses
-_SCHEMES = ("dns:///", "dns:", *_LISTS)
+_HERE = ("dns:///", "ipv4:///", "ipv6:///")  # without another resolver
+# What precedes the addresses, such as dns:, ipv4:/// and dns://RESOLVER/.
+_SCHEME = re.compile(r"(?a)[A-Za-z][\w+.-]*://[^/]*/|(?:dns|ipv4|ipv6|xds):")
 # What gRPC resolves by its own rules, or a plugin's: taken as it is.
 _OTHER = re.compile(
     r"(?a)[A-Za-z][\w+.-]*://|unix:|unix-abstract:|vsock:|xds:")
@@ -129,15 +131,20 @@ def _is_loopback_host(host: str) -> bool:
     return address == ipaddress.IPv6Address("::1")
 
 
+def hosts_of(target: str) -> List[str]:
+    """Of a target that read_target gave, without schemes, ports and brackets;
+    several of a list of addresses."""
+    scheme = _SCHEME.match(target)
+    return [_host(address) for address in
+            target[scheme.end() if scheme else 0:].split(",")]
+
+
 def is_loopback(target: str) -> bool:
     """Whether nothing that is sent to it leaves this machine: a Unix socket,
     localhost, 127.0.0.0/8 and ::1, by the names that gRPC takes. What it
     cannot read is elsewhere."""
     if target.startswith(_LOCAL):
         return True
-    for scheme in _SCHEMES:
-        if target.startswith(scheme):
-            target = target[len(scheme):]
-            break
-    return all(_is_loopback_host(_host(address))
-               for address in target.split(","))
+    if _OTHER.match(target) and not target.startswith(_HERE):
+        return False
+    return all(map(_is_loopback_host, hosts_of(target)))

@@ -141,8 +141,9 @@ def _array(name: str, given: Any) -> np.ndarray:
 
 def read_vectors(name: str, given: Any) -> np.ndarray:
     """float32 [n, D] of an EmbedResult, or of an array, a tensor, a list, a
-    column or a table of numbers. The row of an input without a vector is NaN:
-    as it came, of an EmbedResult, or where it is 0 throughout and int8.
+    column or a table of numbers; [0, 0] of an empty list. The row of an input
+    without a vector is NaN: as it came, of an EmbedResult, or where it is 0
+    throughout and int8.
 
     name: of the argument. TypeError and ValueError say what else to pass.
     """
@@ -152,7 +153,8 @@ def read_vectors(name: str, given: Any) -> np.ndarray:
     if array.ndim not in (1, 2):
         raise ValueError(f"{name} is of shape {list(array.shape)}; expected "
                          "[n, D] or [D]")
-    found = np.atleast_2d(array).astype(np.float32)
-    if array.dtype == np.int8:
+    rows = np.empty((0, 0)) if array.shape == (0,) else np.atleast_2d(array)
+    found = rows.astype(np.float32)
+    if rows.dtype == np.int8:
         found[~found.any(axis=1)] = np.nan
     return found

@@ -11,7 +11,8 @@ import numpy as np
 from encoderd import _method_jobs, _stream_asyncio
 from encoderd._channel import LoopMethods
 from encoderd._encode_asyncio import AsyncEncodeMethods
-from encoderd._signatures import Inputs, OnError, Precision, Single, Span
+from encoderd._signatures import (Inputs, OnError, Pooling, Precision, Single,
+                                  Span, Truncate)
 from encoderd._stream_state import make_bulk
 from encoderd.inputs import Input, as_list
 from encoderd.positions import PositionReport
@@ -48,8 +49,8 @@ class AsyncClient(AsyncEncodeMethods):
     async def embed(
             self, inputs: Inputs, *, batch_size: int = 64,
             normalize_embeddings: Optional[bool] = None,
-            show_progress_bar: bool = False, truncate: Optional[str] = None,
-            dimensions: int = 0, pooling: Optional[str] = None,
+            show_progress_bar: bool = False, truncate: Truncate = None,
+            dimensions: int = 0, pooling: Pooling = None,
             prompt_name: str = "", precision: Optional[Precision] = "float32",
             ranges: Any = None, windows: Optional[int] = None,
             on_error: OnError = None, fingerprint: str = "",
@@ -69,8 +70,8 @@ class AsyncClient(AsyncEncodeMethods):
             batch_size: int = 64,
             requests_in_flight: int = 16,
             normalize_embeddings: Optional[bool] = None,
-            truncate: Optional[str] = None, dimensions: int = 0,
-            pooling: Optional[str] = None, prompt_name: str = "",
+            truncate: Truncate = None, dimensions: int = 0,
+            pooling: Pooling = None, prompt_name: str = "",
             precision: Optional[Precision] = "float32", ranges: Any = None,
             windows: Optional[int] = None, on_error: OnError = None,
             fingerprint: str = "", model: Optional[str] = None,
@@ -103,7 +104,7 @@ class AsyncClient(AsyncEncodeMethods):
     @overload
     async def token_embeddings(  # type: ignore[overload-overlap]
             self, inputs: Single, *, layer: Optional[int] = ...,
-            truncate: Optional[str] = ..., span: Span = ...,
+            truncate: Truncate = ..., span: Span = ...,
             before_norm: bool = ..., batch_size: int = ...,
             model: Optional[str] = ...,
             timeout: Optional[float] = ...) -> np.ndarray: ...
@@ -111,14 +112,14 @@ class AsyncClient(AsyncEncodeMethods):
     @overload
     async def token_embeddings(
             self, inputs: Iterable[Input], *, layer: Optional[int] = ...,
-            truncate: Optional[str] = ..., span: Span = ...,
+            truncate: Truncate = ..., span: Span = ...,
             before_norm: bool = ..., batch_size: int = ...,
             model: Optional[str] = ...,
             timeout: Optional[float] = ...) -> List[np.ndarray]: ...
 
     async def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,
-            truncate: Optional[str] = None, span: Span = None,
+            truncate: Truncate = None, span: Span = None,
             before_norm: bool = False, batch_size: int = 4,
             model: Optional[str] = None,
             timeout: Optional[float] = None
@@ -132,7 +133,7 @@ class AsyncClient(AsyncEncodeMethods):
     @overload
     async def token_states(  # type: ignore[overload-overlap]
             self, inputs: Single, *, layer: Optional[int] = ...,
-            truncate: Optional[str] = ..., span: Span = ...,
+            truncate: Truncate = ..., span: Span = ...,
             before_norm: bool = ..., on_error: OnError = ...,
             batch_size: int = ..., model: Optional[str] = ...,
             timeout: Optional[float] = ...) -> TokenStates: ...
@@ -140,14 +141,14 @@ class AsyncClient(AsyncEncodeMethods):
     @overload
     async def token_states(
             self, inputs: Iterable[Input], *, layer: Optional[int] = ...,
-            truncate: Optional[str] = ..., span: Span = ...,
+            truncate: Truncate = ..., span: Span = ...,
             before_norm: bool = ..., on_error: OnError = ...,
             batch_size: int = ..., model: Optional[str] = ...,
             timeout: Optional[float] = ...) -> List[TokenStates]: ...
 
     async def token_states(
             self, inputs: Inputs, *, layer: Optional[int] = None,
-            truncate: Optional[str] = None, span: Span = None,
+            truncate: Truncate = None, span: Span = None,
             before_norm: bool = False, on_error: OnError = None,
             batch_size: int = 4, model: Optional[str] = None,
             timeout: Optional[float] = None

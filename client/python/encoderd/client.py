@@ -9,7 +9,8 @@ import numpy as np
 
 from encoderd import _method_jobs, _stream_blocking
 from encoderd._encode_blocking import EncodeMethods
-from encoderd._signatures import Inputs, OnError, Precision, Single, Span
+from encoderd._signatures import (Inputs, OnError, Pooling, Precision, Single,
+                                  Span, Truncate)
 from encoderd._stream_state import make_bulk
 from encoderd.inputs import Input, as_list
 from encoderd.positions import PositionReport
@@ -58,8 +59,8 @@ class Client(EncodeMethods):
     def embed(
             self, inputs: Inputs, *, batch_size: int = 64,
             normalize_embeddings: Optional[bool] = None,
-            show_progress_bar: bool = False, truncate: Optional[str] = None,
-            dimensions: int = 0, pooling: Optional[str] = None,
+            show_progress_bar: bool = False, truncate: Truncate = None,
+            dimensions: int = 0, pooling: Pooling = None,
             prompt_name: str = "", precision: Optional[Precision] = "float32",
             ranges: Any = None, windows: Optional[int] = None,
             on_error: OnError = None, fingerprint: str = "",
@@ -119,8 +120,8 @@ class Client(EncodeMethods):
             self, inputs: Iterable[Input], *, batch_size: int = 64,
             requests_in_flight: int = 16,
             normalize_embeddings: Optional[bool] = None,
-            truncate: Optional[str] = None, dimensions: int = 0,
-            pooling: Optional[str] = None, prompt_name: str = "",
+            truncate: Truncate = None, dimensions: int = 0,
+            pooling: Pooling = None, prompt_name: str = "",
             precision: Optional[Precision] = "float32", ranges: Any = None,
             windows: Optional[int] = None, on_error: OnError = None,
             fingerprint: str = "", model: Optional[str] = None,
@@ -174,7 +175,7 @@ class Client(EncodeMethods):
     @overload
     def token_embeddings(  # type: ignore[overload-overlap]
             self, inputs: Single, *, layer: Optional[int] = ...,
-            truncate: Optional[str] = ..., span: Span = ...,
+            truncate: Truncate = ..., span: Span = ...,
             before_norm: bool = ..., batch_size: int = ...,
             model: Optional[str] = ...,
             timeout: Optional[float] = ...) -> np.ndarray: ...
@@ -182,14 +183,14 @@ class Client(EncodeMethods):
     @overload
     def token_embeddings(
             self, inputs: Iterable[Input], *, layer: Optional[int] = ...,
-            truncate: Optional[str] = ..., span: Span = ...,
+            truncate: Truncate = ..., span: Span = ...,
             before_norm: bool = ..., batch_size: int = ...,
             model: Optional[str] = ...,
             timeout: Optional[float] = ...) -> List[np.ndarray]: ...
 
     def token_embeddings(
             self, inputs: Inputs, *, layer: Optional[int] = None,
-            truncate: Optional[str] = None, span: Span = None,
+            truncate: Truncate = None, span: Span = None,
             before_norm: bool = False, batch_size: int = 4,
             model: Optional[str] = None,
             timeout: Optional[float] = None
@@ -222,7 +223,7 @@ class Client(EncodeMethods):
     @overload
     def token_states(  # type: ignore[overload-overlap]
             self, inputs: Single, *, layer: Optional[int] = ...,
-            truncate: Optional[str] = ..., span: Span = ...,
+            truncate: Truncate = ..., span: Span = ...,
             before_norm: bool = ..., on_error: OnError = ...,
             batch_size: int = ..., model: Optional[str] = ...,
             timeout: Optional[float] = ...) -> TokenStates: ...
@@ -230,14 +231,14 @@ class Client(EncodeMethods):
     @overload
     def token_states(
             self, inputs: Iterable[Input], *, layer: Optional[int] = ...,
-            truncate: Optional[str] = ..., span: Span = ...,
+            truncate: Truncate = ..., span: Span = ...,
             before_norm: bool = ..., on_error: OnError = ...,
             batch_size: int = ..., model: Optional[str] = ...,
             timeout: Optional[float] = ...) -> List[TokenStates]: ...
 
     def token_states(
             self, inputs: Inputs, *, layer: Optional[int] = None,
-            truncate: Optional[str] = None, span: Span = None,
+            truncate: Truncate = None, span: Span = None,
             before_norm: bool = False, on_error: OnError = None,
             batch_size: int = 4, model: Optional[str] = None,
             timeout: Optional[float] = None

@@ -10,7 +10,8 @@ from typing import (Any, AsyncIterable, Dict, ItemsView, Iterable, Iterator,
 import grpc
 import numpy as np
 
-from encoderd._option_checks import a_kind, whole_number
+from encoderd._option_checks import (a_kind, whole_number, wrong_type,
+                                     wrong_value)
 from encoderd.errors import EncoderdError, make_error
 from encoderd.v1 import encoder_pb2
 
@@ -49,13 +50,13 @@ def _ids_message(value: TokenIds, index: int) -> encoder_pb2.TokenIds:
             lists[name] = (given.tolist() if isinstance(given, np.ndarray)
                            else list(given))
         except TypeError:
-            raise TypeError(f"{where} is {a_kind(given)}; expected a list of "
-                            "whole numbers") from None
+            raise wrong_type(f"{where} is {a_kind(given)}; expected a list of "
+                             "whole numbers") from None
         for at, number in enumerate(lists[name]):
             number = whole_number(f"{where}[{at}]", number)
             if not 0 <= number < 2**32:
-                raise ValueError(f"{where}[{at}] is {number}; expected 0 to "
-                                 f"{2**32 - 1}")
+                raise wrong_value(f"{where}[{at}] is {number}; expected 0 to "
+                                  f"{2**32 - 1}")
     return encoder_pb2.TokenIds(**lists)
 
 
@@ -89,7 +90,7 @@ def _check_kind(value: Any, index: int) -> None:
     is_pair = (type(value) is tuple and len(value) == 2
                and all(isinstance(text, str) for text in value))
     if not is_pair and not isinstance(_plain(value), str):
-        raise TypeError(_misfit(_plain(value), index))
+        raise wrong_type(_misfit(_plain(value), index))
 
 
 def check_prompted(value: object, index: int) -> None:
@@ -98,8 +99,8 @@ def check_prompted(value: object, index: int) -> None:
     is_pair = type(value) is tuple and len(value) == 2
     if is_pair or isinstance(value, TokenIds):
         what = "a pair" if is_pair else "token ids"
-        raise ValueError(f"inputs[{index}] is {what}; a prompt goes before "
-                         "texts only")
+        raise wrong_value(f"inputs[{index}] is {what}; a prompt goes before "
+                          "texts only")
 
 
 def check_iterable(values: object) -> None:
@@ -142,7 +143,7 @@ def check_iterable(values: object) -> None:
     elif not isinstance(values, Mapping) and isinstance(values, Iterable):
         return
     hint = hint or "; expected a text, or a list of texts"
-    raise TypeError(f"inputs is {a_kind(values)}{hint}")
+    raise wrong_type(f"inputs is {a_kind(values)}{hint}")
 
 
 def is_cursor(values: Any) -> bool:
@@ -268,7 +269,7 @@ class Cutter:
                  first: int = 0, prompt_name: str = ""):
         batch_size = whole_number("batch_size", batch_size)
         if batch_size < 1:
-            raise ValueError(
+            raise wrong_value(
                 f"batch_size is {batch_size}; it must be at least 1")
         self._batch_size = batch_size
         self._keep_errors = keep_errors

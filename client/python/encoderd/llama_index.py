@@ -32,8 +32,7 @@ class EncoderdEmbedding(BaseEmbedding):  # type: ignore[misc, unused-ignore]
         """client: a Client, or the target of one (None: ENCODERD_TARGET, else
             localhost:8400).
         embed_batch_size: texts that LlamaIndex hands over at a time.
-        options: of Client.encode, for every call, such as truncate="end".
-        """
+        options: of Client.encode, for every call, such as truncate="end"."""
         super().__init__(model_name="encoderd",
                          embed_batch_size=embed_batch_size)
         self._client = client_of(client)
@@ -51,6 +50,9 @@ class EncoderdEmbedding(BaseEmbedding):  # type: ignore[misc, unused-ignore]
 
     async def _aget_query_embedding(self, query: str) -> List[float]:
         return await asyncio.to_thread(self._get_query_embedding, query)
+
+    async def _aget_text_embedding(self, text: str) -> List[float]:
+        return await asyncio.to_thread(self._get_text_embedding, text)
 
     async def _aget_text_embeddings(self, texts: List[str]
                                     ) -> List[List[float]]:

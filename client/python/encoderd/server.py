@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 import shutil
 import weakref
 from types import TracebackType
 from typing import Any, List, Mapping, Optional, Type, Union
 
-from encoderd._option_checks import a_kind, seconds
+from encoderd._option_checks import a_kind, is_hub_name, seconds
 from encoderd._server_process import ServerProcess, ServerStartError
 from encoderd.async_client import AsyncClient
 from encoderd.client import Client
 
 Path = Union[str, "os.PathLike[str]"]
-
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
 class Server:
@@ -186,7 +183,7 @@ def _folder(name: str, given: Path) -> str:
         raise TypeError(f"{name} is {a_kind(given)}; expected the folder of a "
                         f"model{also}")
     folder = os.path.expanduser(os.fspath(given))
-    if _HUB_NAME.fullmatch(folder) and not os.path.exists(folder):
+    if is_hub_name(folder) and not os.path.exists(folder):
         raise ServerStartError(
             f"{name} is {folder!r}: no such folder. If it is a name on the "
             "Hugging Face Hub, download it first (pip install "

@@ -2,10 +2,12 @@
 encoderd. `tests/nightly.sh integrations` installs them and runs this; nothing
 is loaded from the Hub."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import threading
 
 import encoderd
 import numpy as np
@@ -148,6 +150,43 @@ def test_torch_is_imported_only_where_tensors_are_given(server):
          "with encoderd.Client(sys.argv[1]) as client:\n"
          "    client.encode(['one'])\n"
          "assert 'torch' not in sys.modules", server], check=True)
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """Those that clients encode in."""
+    found = set()
+    for name in ("encode_query", "encode_document"):
+        def noted(*arguments, method=getattr(encoderd.Client, name),
+                  **options):
+            found.add(threading.current_thread())
+            return method(*arguments, **options)
+
+        monkeypatch.setattr(encoderd.Client, name, noted)
+    return found
+
+
+def check_awaited(threads, adapter, method, argument):
+    """The awaited method gives what the blocking one does, and leaves the
+    event loop to others."""
+    found = asyncio.run(getattr(adapter, f"a{method}")(argument))
+    assert threads and threading.current_thread() not in threads
+    np.testing.assert_array_equal(found, getattr(adapter, method)(argument))
+
+
+@pytest.mark.parametrize("method, argument", [
+    ("embed_query", QUERY), ("embed_documents", TEXTS)])
+def test_langchain_awaits_another_thread(client, threads, method, argument):
+    from encoderd.langchain import EncoderdEmbeddings
+    check_awaited(threads, EncoderdEmbeddings(client), method, argument)
+
+
+@pytest.mark.parametrize("method, argument", [
+    ("get_query_embedding", QUERY), ("get_text_embedding", QUERY),
+    ("get_text_embedding_batch", TEXTS)])
+def test_llama_index_awaits_another_thread(client, threads, method, argument):
+    from encoderd.llama_index import EncoderdEmbedding
+    check_awaited(threads, EncoderdEmbedding(client), method, argument)
 
 
 def test_langchain_finds_the_nearest_text(client):

@@ -99,6 +99,12 @@ def test_an_error_of_another_machine_names_the_proxy(kind, monkeypatch):
      "http_proxy=http://p:1"),
     ({"http_proxy": "http://p:1", "no_proxy": "far", "no_grpc_proxy": "x"},
      "far:8400", "http_proxy=http://p:1"),
+    ({"http_proxy": "http://p:1", "no_proxy": "far"},
+     "dns://10.0.0.1/far:8400", ""),
+    ({"http_proxy": "http://p:1", "no_proxy": "10.0.0.1"},
+     "dns://10.0.0.1/far:8400", "http_proxy=http://p:1"),
+    ({"http_proxy": "http://p:1", "no_proxy": "::2"}, "ipv6:[::2]:1,[::3]:2",
+     ""),
     ({"http_proxy": "http://p:1"}, "[::1]:8400", ""),
     ({"http_proxy": "http://p:1"}, "unix:/run/encoderd.sock", "")])
 def test_a_proxy_is_found_as_grpc_finds_it(monkeypatch, variables, target,

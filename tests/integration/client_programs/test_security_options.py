@@ -126,12 +126,23 @@ def test_a_token_that_no_header_can_carry_is_refused_unseen(
         assert refusal(make, token_file=path) == f"token_file {path} {words}"
 
 
-def test_an_endless_first_line_is_no_token(make, tmp_path):
+def test_a_token_has_at_most_4096_bytes(make, tmp_path):
     path = tmp_path / "token"
-    path.write_text("x" * 100000)
-    assert refusal(make, token_file=path) == (
-        f"token_file {path} holds no token: its first line has more than "
-        "4096 bytes")
+    for end in ("", "\n", " \r\n", "\nmore\n"):
+        path.write_text("x" * 4096 + end)
+        assert sent(make(token_file=path)) == {
+            "authorization": f"Bearer {'x' * 4096}"}
+        path.write_text("x" * 4097 + end)
+        assert refusal(make, token_file=path) == (
+            f"token_file {path} has 4097 bytes; a token has at most 4096")
+    assert sent(make(token="x" * 4096))
+    assert refusal(make, token="x" * 4097) == (
+        "token has 4097 bytes; a token has at most 4096")
+
+
+def test_a_file_without_an_end_is_no_token(make):
+    assert refusal(make, token_file="/dev/zero") == (
+        "token_file /dev/zero has more than 4194304 bytes")
 
 
 def test_contradictions_are_refused(make, certificates, tmp_path):
@@ -153,12 +164,16 @@ def test_contradictions_are_refused(make, certificates, tmp_path):
 
 
 def test_values_of_the_wrong_type_are_type_errors(make):
-    with pytest.raises(TypeError, match="tls is a str"):
-        make(tls="false")
-    with pytest.raises(TypeError, match="token is a bytes"):
-        make(token=b"token")
-    with pytest.raises(TypeError, match="server_name is a int|expected str"):
-        make(tls=True, server_name=5)
+    for options, words in (
+            ({"tls": "false"}, "tls is a str; expected True, False or None"),
+            ({"tls": 1}, "tls is an int; expected True, False or None"),
+            ({"token": b"token"}, "token is bytes; expected a str"),
+            ({"ca_file": b"path"}, "ca_file is bytes; expected a str"),
+            ({"tls": True, "server_name": 5},
+             "server_name is an int; expected a str")):
+        with pytest.raises(TypeError) as caught:
+            make(**options)
+        assert str(caught.value) == words
 
 
 def test_a_token_goes_to_no_other_machine_without_tls(
@@ -177,7 +192,7 @@ def test_a_token_goes_to_no_other_machine_without_tls(
         "credentials and a token are both given")
     monkeypatch.setenv("ENCODERD_TOKEN", TOKEN)
     client = make(FAR, credentials=grpc.ssl_channel_credentials())
-    assert not client._methods._metadata
+    assert not client._methods.metadata
     assert refusal(make, FAR) == f"ENCODERD_TOKEN {words}"
     monkeypatch.setenv("ENCODERD_TLS", "1")
     make(FAR)
@@ -186,8 +201,7 @@ def test_a_token_goes_to_no_other_machine_without_tls(
 def test_the_token_is_in_no_representation(make):
     client = make(token=TOKEN)
     methods = client._methods
-    for thing in (client, methods, _Method(None, methods._metadata,
-                                           methods.link)):
+    for thing in (client, methods, _Method(None, methods)):
         assert TOKEN not in repr(thing)
 
 
@@ -212,7 +226,7 @@ def test_variables_are_named_where_they_are_wrong(
 
 def sent(client):
     """The metadata of its calls."""
-    return dict(client._methods._metadata)
+    return dict(client._methods.metadata)
 
 
 def test_an_option_wins_over_every_variable_of_the_token(
@@ -285,6 +299,7 @@ def test_another_word_for_tls_is_refused(make, monkeypatch):
     ("[::2]:8400", False), ("::1:8400", False),
     ("[::ffff:10.0.0.1]:8400", False), ("dns://10.0.0.1/localhost", False),
     ("ipv4:127.0.0.1:1,10.0.0.1:2", False), ("vsock:2:8400", False),
-    ("xds:///localhost", False), (":8400", False), ("", False)])
+    ("xds:///localhost", False), ("xds:localhost:8400", False),
+    (":8400", False), ("", False)])
 def test_it_is_known_which_targets_are_on_this_machine(make, target, local):
     assert is_loopback(target) is local

@@ -49,6 +49,18 @@ def test_a_vector_of_zeros_is_like_no_other(client, without_torch):
     assert found.tolist() == [[0, 0]]
 
 
+@pytest.mark.parametrize("name", ["cosine", "dot", "euclidean", "manhattan"])
+def test_an_empty_list_has_no_scores(client, without_torch, name):
+    client.similarity_fn_name = name
+    for empty in ([], (), np.empty(0), Column([]), np.empty(0, np.int8)):
+        assert client.similarity(empty, empty).shape == (0, 0)
+        assert client.similarity(empty, np.ones((2, 3))).shape == (0, 2)
+        assert client.similarity(np.ones((2, 3)), empty).shape == (2, 0)
+        assert client.similarity_pairwise(empty, empty).shape == (0,)
+    with pytest.raises(ValueError, match="as many rows and columns"):
+        client.similarity_pairwise([], np.ones((1, 3)))
+
+
 def test_similarity_names_shapes_and_functions_that_do_not_fit(client):
     assert client.similarity_fn_name == "cosine"
     with pytest.raises(ValueError, match="'maxsim'; expected one of cosine, "):

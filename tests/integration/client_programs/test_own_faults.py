@@ -1,0 +1,69 @@
+"""What fails in gRPC or inside the clients, through no fault of the caller, is
+raised as it is."""
+
+import operator
+import traceback
+
+import encoderd
+import grpc
+import pytest
+from either_client import KINDS, ask
+from encoderd import _method_jobs
+from encoderd._channel import encoder_pb2_grpc
+from stream_service import awaited, blocking
+
+
+class Refusing:
+    """In place of EncoderStub, and of each of its methods."""
+
+    error = ValueError
+
+    def __init__(self, channel):
+        pass
+
+    def __getattr__(self, name):
+        return self
+
+    def __call__(self, *arguments, **options):
+        raise self.error("gRPC takes no such call")
+
+    future = __call__
+
+
+@pytest.mark.parametrize("error", [ValueError, grpc.aio.UsageError])
+def test_an_error_of_grpc_is_not_taken_for_a_closed_client(gone, monkeypatch,
+                                                           error):
+    monkeypatch.setattr(encoder_pb2_grpc, "EncoderStub", Refusing)
+    monkeypatch.setattr(Refusing, "error", error)
+    for ask_one in (blocking, awaited):
+        with pytest.raises(error, match="gRPC takes no such call"):
+            ask_one(gone, ["one"])
+
+
+@KINDS
+def test_an_error_of_grpc_is_not_taken_for_a_closed_client_by_a_call(
+        gone, monkeypatch, kind):
+    monkeypatch.setattr(encoder_pb2_grpc, "EncoderStub", Refusing)
+    with pytest.raises(ValueError, match="gRPC takes no such call"):
+        ask(kind, gone, "encode", "one")
+
+
+@KINDS
+def test_a_fault_of_the_package_shows_its_frames_and_cause(fake, monkeypatch,
+                                                           kind):
+    # A TypeError from C, whose functions have no frames.
+    monkeypatch.setattr(_method_jobs, "Rows", operator.index)
+    with pytest.raises(TypeError) as caught:
+        ask(kind, fake.target, "encode", "one")
+    assert traceback.extract_tb(caught.tb)[-1].name == "embed"
+    assert not caught.value.__suppress_context__
+
+
+@KINDS
+def test_a_wrong_argument_in_a_callers_generator_shows_where(fake, kind):
+    def texts():
+        yield from ask(encoderd.Client, fake.target, "encode", [None])
+
+    with pytest.raises(TypeError, match=r"inputs\[0\] is None") as caught:
+        ask(kind, fake.target, "encode", texts())
+    assert "texts" in [frame.name for frame in traceback.extract_tb(caught.tb)]

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""deploy/quickstart.sh: its arguments, what it says, and how it ends."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import unittest
+
+from scripts_support import ROOT, ScriptCase
+
+
+# Ready at once. By TERM it ends as the server does, or with another code.
+SERVER = ("trap 'echo stopping; rm ready; kill $!; exit {code}' TERM\n"
+          "sleep 60 & touch ready; wait")
+GOOD_SERVER, BAD_SERVER = SERVER.format(code=0), SERVER.format(code=3)
+READY = "[[ -e ready ]]; exit"
+
+
+class QuickstartTest(ScriptCase):
+    def test_a_port_that_is_taken_is_named(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            for flag in ("--port", "--http_port"):
+                for words in ([flag, port], [f"{flag}={port}"]):
+                    done = self.run_script("quickstart.sh", "--once", *words)
+                    self.assertEqual(1, done.returncode)
+                    self.assertIn(f"port {port} of 127.0.0.1 is in use",
+                                  done.stderr)
+
+    def test_it_refuses_arguments_that_it_does_not_know(self):
+        for arguments in (["--twice"], ["--port"], ["--port", "x"]):
+            done = self.run_script("quickstart.sh", *arguments)
+            self.assertEqual(1, done.returncode)
+            self.assertIn(arguments[0], done.stderr)
+
+    def test_it_says_how_to_use_it(self):
+        done = self.run_script("quickstart.sh", "--help")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertIn("--http_port N  metrics", done.stdout)
+
+    def run_build(self, cmake, stdout=subprocess.PIPE):
+        """The quick start up to a build by the given stand-in, which fails."""
+        for name, text in {
+                "dpkg-query": 'for p in "${@:3}"; do echo "ii  $p"; done',
+                "nvidia-smi": "exit 1",
+                "cmake": f"[[ $1 == --build ]] || exit 0\n{cmake}\nexit 1",
+        }.items():
+            self.stand_in(name, text)
+        return subprocess.run(
+            [ROOT / "deploy/quickstart.sh", "--once"], text=True, timeout=60,
+            stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
+            check=False, env=dict(
+                os.environ, PATH=f"{self.folder}/path:{os.environ['PATH']}"))
+
+    def test_it_shows_the_progress_of_a_build_in_a_log(self):
+        done = self.run_build(
+            'for i in $(seq 40); do echo "[$i/40] Building $i"; done\n'
+            'echo "FAILED: engine/a.o"; echo "a.cc:7: error"')
+        self.assertEqual(1, done.returncode)
+        said = done.stdout.splitlines()
+        progress = [line for line in said if " % (" in line]
+        self.assertEqual(11, len(progress), said)
+        self.assertIn("100 % (40 of 40 steps", progress[-1])
+        self.assertEqual(["FAILED: engine/a.o", "a.cc:7: error"], said[-2:])
+
+    def test_it_leaves_a_terminal_to_the_status_line_of_ninja(self):
+        terminal, end = os.openpty()
+        try:
+            done = self.run_build('[[ -t 1 ]] && echo "status $NINJA_STATUS"',
+                                  stdout=end)
+            said = os.read(terminal, 10000).decode()
+        finally:
+            os.close(terminal)
+            os.close(end)
+        self.assertEqual(1, done.returncode, done.stderr)
+        self.assertIn("status [%f/%t, %p, %es] ", said)
+
+    def test_it_says_how_long_each_step_takes(self):
+        done = self.run_build("true")
+        self.assertRegex(done.stdout, r"\n-- packages \(usually .+\)\n")
+        self.assertRegex(done.stdout, r"\n   packages: \d+ s\n")
+        self.assertRegex(done.stdout, r"\n-- build \(usually .+\)\n")
+
+    def copy_project(self, server, health):
+        """A copy of the project where nothing is built or fetched, with the
+        given stand-ins for encoderd and encoderctl health."""
+        root = self.folder / "project"
+        (root / "build/release/bin").mkdir(parents=True)
+        (root / "build/release/build.ninja").touch()
+        (root / "deploy").mkdir()
+        for name in ("quickstart.sh", "build-progress.sh"):
+            shutil.copy(ROOT / "deploy" / name, root / "deploy")
+        for name, text in {
+                "deploy/install-deps.sh": "true",
+                "deploy/fetch-model.sh": "echo model",
+                "build/release/bin/encoderd": server,
+                "build/release/bin/encoderctl":
+                    f"if [[ $1 == health ]]; then {health}; fi\necho table",
+        }.items():
+            (root / name).write_text(f"#!/bin/bash\n{text}\n",
+                                     encoding="utf-8")
+            (root / name).chmod(0o755)
+        self.stand_in("cmake", "true")
+        self.stand_in("nvidia-smi", "exit 1")
+        return root
+
+    def run_once(self, root):
+        return subprocess.run(
+            [root / "deploy/quickstart.sh", "--once"], text=True, timeout=60,
+            stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            env=dict(os.environ,
+                     PATH=f"{self.folder}/path:{os.environ['PATH']}"))
+
+    def test_once_keeps_the_log_of_the_server_apart(self):
+        root = self.copy_project(
+            f"echo serving; echo warning >&2; {GOOD_SERVER}",
+            READY)
+        done = self.run_once(root)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertIn("\nlog: build/release/quickstart.log\n", done.stdout)
+        self.assertIn("\ntable\n", done.stdout)
+        self.assertNotIn("serving", done.stdout)
+        log = (root / "build/release/quickstart.log").read_text("utf-8")
+        self.assertEqual(log, "serving\nwarning\nstopping\n")
+        self.assertTrue(done.stdout.endswith(
+            "\n-- done; to keep a server running: deploy/quickstart.sh\n"))
+
+    def test_it_says_so_when_it_builds_without_the_gpu(self):
+        root = self.copy_project(GOOD_SERVER, READY)
+        (root / "build/release/build.ninja").unlink()
+        for gpu, built, said in (
+                ("echo 8.0", "not built (ENCODERD_CUDA=AUTO)", True),
+                ("echo 8.0", "not built (ENCODERD_CUDA=OFF)", False),
+                ("echo 8.0", "13.0.88, architectures native", False),
+                ("exit 1", "not built (ENCODERD_CUDA=AUTO)", False)):
+            with self.subTest(gpu=gpu, built=built):
+                self.stand_in("nvidia-smi", gpu)
+                self.stand_in("cmake", f"echo '-- CUDA engine: {built}'")
+                done = self.run_once(root)
+                self.assertEqual((0, ""), (done.returncode, done.stderr))
+                self.assertEqual(said, "although there is a GPU: nvcc or "
+                                       "cuBLAS's headers" in done.stdout)
+
+    def test_once_shows_the_log_of_a_server_that_fails(self):
+        done = self.run_once(
+            self.copy_project("echo no such model >&2; exit 1", "exit 1"))
+        self.assertEqual(1, done.returncode)
+        self.assertIn("no such model\n", done.stderr)
+        self.assertIn("the server failed to start; its log is above",
+                      done.stderr)
+
+    def test_once_fails_with_a_server_that_fails_to_stop(self):
+        done = self.run_once(self.copy_project(BAD_SERVER, READY))
+        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertIn("table\n", done.stdout)
+        self.assertNotIn("-- done", done.stdout)
+        self.assertIn("stopping\n", done.stderr)
+        self.assertIn("the server ended with exit code 3 when it was stopped; "
+                      "its log is above", done.stderr)
+
+    def test_it_waits_for_a_server_as_long_as_it_says(self):
+        root = self.copy_project(GOOD_SERVER,
+                                 'echo "$@" > asked; sleep 1; exit 1')
+        script = root / "deploy/quickstart.sh"
+        script.write_text(script.read_text("utf-8").replace(
+            "patience=30", "patience=1"), encoding="utf-8")
+        done = self.run_once(root)
+        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertIn("the server was not ready within 1 s", done.stderr)
+        self.assertIn("--timeout=1s", (root / "asked").read_text("utf-8"))
+
+    def interrupt(self, root, *arguments, after):
+        """The quick start that gets Ctrl-C once it has printed `after`."""
+        with subprocess.Popen(
+                [root / "deploy/quickstart.sh", *arguments], text=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # A shell cannot trap what was ignored when it began.
+                preexec_fn=lambda: signal.signal(signal.SIGINT,
+                                                 signal.SIG_DFL),
+                env=dict(os.environ, PATH=f"{self.folder}/path:"
+                                          f"{os.environ['PATH']}")) as process:
+            for line in process.stdout:
+                if after in line:
+                    process.send_signal(signal.SIGINT)
+                    break
+            said, errors = process.communicate(timeout=60)
+        return process.returncode, said, errors
+
+    def test_it_fails_where_it_is_interrupted_before_the_example(self):
+        for arguments in ([], ["--once"]):
+            code, said, _ = self.interrupt(
+                self.copy_project(GOOD_SERVER, "sleep 0.1; exit 1"),
+                "--port=0", "--http_port=0", *arguments, after="-- server")
+            self.assertEqual(130, code)
+            self.assertNotIn("table", said)
+            shutil.rmtree(self.folder / "project")
+
+    def test_it_succeeds_where_the_server_is_stopped_after_the_example(self):
+        for server, expected in ((GOOD_SERVER, 0), (BAD_SERVER, 1)):
+            code, _, errors = self.interrupt(
+                self.copy_project(server, READY),
+                "--port=0", "--http_port=0", after="Ctrl-C stops the server")
+            self.assertEqual(expected, code, errors)
+            self.assertEqual(expected == 1, "ended with exit code 3" in errors)
+            shutil.rmtree(self.folder / "project")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -16,6 +16,24 @@ constexpr size_t kMaxTexts = 4096;  // the matrix grows with its square
 constexpr size_t kLabelBytes = 60;
 constexpr char kOneText[] = "there is one text; give at least two";
 
+// Client::Embed, with progress.
+absl::StatusOr<client::EmbeddingMatrix> EmbedAll(
+    const std::vector<std::string>& texts, const client::EmbedOptions& options,
+    const Job& job) {
+  client::EmbeddingMatrix all;
+  const absl::Status status = job.client.EmbedEach(
+      client::FromTexts(texts), options,
+      [&](const client::EmbeddingMatrix& rows) {
+        for (int64_t i = 0; i < rows.rows; ++i) {
+          job.text_done();
+          job.long_texts->Count(rows.truncated[i] != 0, rows.windows[i]);
+        }
+        return client::AppendRows(rows, &all);
+      });
+  if (!status.ok()) return status;
+  return all;
+}
+
 // Cosines of all pairs of rows, [n,n]. Sums in double. 0 for a zero vector.
 std::vector<float> Cosines(const client::EmbeddingMatrix& matrix) {
   const int64_t n = matrix.rows;
@@ -96,6 +114,7 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
   if (!checked.ok()) return invocation.Refuse(checked);
   const client::EmbedOptions options = embed.ToOptions(invocation);
   return RunJob(invocation, [&](Job& job) {
+    job.one_result = true;
     std::vector<std::string> texts;
     v1::Input input;
     absl::Status refused;
@@ -116,11 +135,8 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
       job.unfit = absl::FailedPreconditionError(kOneText);
     }
     if (texts.size() < 2) return absl::OkStatus();  // nothing is written
-    const auto matrix = job.client.Embed(texts, options);
+    const auto matrix = EmbedAll(texts, options, job);
     if (!matrix.ok()) return matrix.status();
-    for (int64_t i = 0; i < matrix->rows; ++i) {
-      job.long_texts->Count(matrix->truncated[i] != 0, matrix->windows[i]);
-    }
     const std::vector<float> cosines = Cosines(*matrix);
     const int64_t n = matrix->rows;
     if (invocation.settings.format == "npy") {

@@ -263,6 +263,11 @@ TEST_F(EncoderctlTest, ComparesTexts) {
   ASSERT_EQ(Run({"similarity", "--format=jsonl"}, "one\ntwo\n"), kExitOk);
   EXPECT_THAT(Lines()[0], StartsWith("{\"index\":0,\"similarities\":[1,"));
   EXPECT_EQ(Run({"similarity", "one"}), kExitUsage);
+  EXPECT_EQ(Run({"similarity", "one", "two", "--output=/dev/full"}),
+            kExitFailed);
+  EXPECT_EQ(err_,
+            "encoderctl similarity: DATA_LOSS: cannot write to /dev/full: No "
+            "space left on device\n");
 }
 
 TEST_F(EncoderctlTest, DescribesModels) {
@@ -303,6 +308,9 @@ TEST_F(EncoderctlTest, PrintsTheServersOwnWords) {
 TEST_F(EncoderctlTest, ShowsProgressOnlyWhereItIsWanted) {
   ASSERT_EQ(Run({"embed", "--progress=always", "one"}), kExitOk);
   EXPECT_THAT(err_, AllOf(HasSubstr("\r1 text  "), HasSubstr("\r1 text in "),
+                          EndsWith(" texts/s\n")));
+  ASSERT_EQ(Run({"similarity", "--progress=always", "one", "two"}), kExitOk);
+  EXPECT_THAT(err_, AllOf(HasSubstr("\r1 text  "), HasSubstr("\r2 texts in "),
                           EndsWith(" texts/s\n")));
   ASSERT_EQ(Run({"embed", "one"}), kExitOk);
   EXPECT_THAT(err_, IsEmpty());

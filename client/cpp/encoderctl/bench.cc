@@ -87,6 +87,8 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
     bytes += static_cast<int64_t>(text.size());
     texts.push_back(text);
   }
+  const absl::StatusOr<bool> more = source.Next(&text, &refused);
+  if (more.ok() && !*more) return texts;
   told.Note("the first ", texts.size(), " texts are used");
   return texts;
 }

@@ -231,7 +231,10 @@ int RunInspect(const Command& command, const Arguments& arguments,
     if (!model.ok()) return invocation.Fail(model.status());
     status.Update(WritePicture(*response, model->position_offset(), png));
   }
-  if (absl::IsNotFound(status)) return invocation.Refuse(status);
+  if (absl::IsNotFound(status) || absl::IsAborted(status) ||
+      absl::IsFailedPrecondition(status)) {
+    return invocation.Refuse(status);  // of a file
+  }
   return status.ok() ? kExitOk : invocation.Fail(status);
 }
 

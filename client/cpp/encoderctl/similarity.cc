@@ -7,6 +7,7 @@
 #include "client/cpp/encoderctl/embed_flags.h"
 #include "client/cpp/encoderctl/job.h"
 #include "client/cpp/encoderctl/number.h"
+#include "client/cpp/encoderctl/wrap.h"
 #include "client/cpp/utf8.h"
 
 namespace encoderd::ctl {
@@ -62,10 +63,8 @@ std::vector<float> Cosines(const client::EmbeddingMatrix& matrix) {
 std::string Label(absl::string_view text) {
   const bool cut = text.size() > kLabelBytes;
   text = text.substr(0, kLabelBytes);
-  std::string label(text.substr(0, client::ValidUtf8Prefix(text)));
-  for (char& c : label) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
+  const std::string label =
+      Printable(text.substr(0, client::ValidUtf8Prefix(text)));
   return cut ? label + "..." : label;
 }
 

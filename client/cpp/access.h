@@ -1,6 +1,6 @@
 // How a client gets in: encryption, certificates and token of ClientOptions,
-// read and checked before anything is dialed. Internal to the library; pure
-// but for the files it reads.
+// read and checked before anything is dialed. Internal to the library and its
+// command line; pure but for the files it reads.
 #ifndef ENCODERD_CLIENT_CPP_ACCESS_H_
 #define ENCODERD_CLIENT_CPP_ACCESS_H_
 

@@ -69,7 +69,7 @@ class Work {
         options_(options),
         sink_(sink),
         blank_(ToRequest(embed)),
-        model_(embed.fingerprint) {
+        model_(embed.fingerprint, options.seen_fingerprint) {
     blank_.mutable_options()->set_on_error(v1::ON_ERROR_PER_INPUT);
   }
 

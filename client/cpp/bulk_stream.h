@@ -1,4 +1,5 @@
-// One EmbedStream call that never blocks its owner. Internal to the library.
+// One EmbedStream call that never blocks its owner. Internal to the library and
+// its command line.
 //
 // The owner, one thread, writes and takes answers; gRPC's threads fill in what
 // comes. Answers that were not taken are as many as requests not answered.

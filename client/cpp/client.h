@@ -11,8 +11,9 @@
 // ON_ERROR_PER_INPUT that costs its own answer, else it ends the list.
 //
 // Errors: the server's own code and message, details in error.h. UNAVAILABLE
-// and RESOURCE_EXHAUSTED are tried again first (service_config.h); a server
-// that loads its model or whose queue is full is waited for up to the timeout.
+// and RESOURCE_EXHAUSTED are tried again first, but not by Health
+// (service_config.h); a server that loads its model or whose queue is full is
+// waited for up to the timeout.
 // Thread-safe: any thread may call anything; calls block the calling thread.
 #ifndef ENCODERD_CLIENT_CPP_CLIENT_H_
 #define ENCODERD_CLIENT_CPP_CLIENT_H_

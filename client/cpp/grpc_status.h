@@ -1,5 +1,6 @@
 // grpc::Status -> absl::Status, google.rpc details as payloads; which errors
-// pass. Internal to the library. Thread-safe: pure functions.
+// pass. Internal to the library and its command line. Thread-safe: pure
+// functions.
 #ifndef ENCODERD_CLIENT_CPP_GRPC_STATUS_H_
 #define ENCODERD_CLIENT_CPP_GRPC_STATUS_H_
 

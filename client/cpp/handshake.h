@@ -1,5 +1,5 @@
 // What went wrong before a server could answer, in plain words. Internal to
-// the library. Thread-safe: pure functions.
+// the library and its command line. Thread-safe: pure functions.
 #ifndef ENCODERD_CLIENT_CPP_HANDSHAKE_H_
 #define ENCODERD_CLIENT_CPP_HANDSHAKE_H_
 

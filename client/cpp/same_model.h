@@ -13,16 +13,19 @@ namespace encoderd::client {
 
 class SameModel {
  public:
-  // fingerprint: EmbedOptions.fingerprint; empty: that of the first answer.
-  explicit SameModel(std::string fingerprint)
-      : fingerprint_(std::move(fingerprint)) {}
+  // given: EmbedOptions.fingerprint; empty: any. seen: what the caller of the
+  // job has seen of its server, as if it were an answer's; empty: nothing.
+  explicit SameModel(std::string given, std::string seen = "")
+      : given_(std::move(given)), seen_(std::move(seen)) {}
 
-  // found: an answer's. FAILED_PRECONDITION if those before had another. An
-  // answer without one, of a server that does not send it, is not checked.
+  // found: an answer's. FAILED_PRECONDITION if those before had another, or if
+  // it is not the given one. An answer without one, of a server that does not
+  // send it, is not checked.
   absl::Status Check(const std::string& found);
 
  private:
-  std::string fingerprint_;  // empty: not known yet
+  const std::string given_;
+  std::string seen_;  // of the answers so far; empty: not known yet
 };
 
 }  // namespace encoderd::client

@@ -1,6 +1,6 @@
 // The address of a server, checked before gRPC dials it: gRPC takes a port
 // past 65535 modulo 65536, and 443 where there is none. Internal to the
-// library. Pure.
+// library and its command line. Pure.
 #ifndef ENCODERD_CLIENT_CPP_TARGET_H_
 #define ENCODERD_CLIENT_CPP_TARGET_H_
 

@@ -16,7 +16,7 @@ string(REPLACE "\"127.0.0.1:8400\"" "std::getenv(\"README_TARGET\")" example "${
 file(CONFIGURE OUTPUT readme_example.cc CONTENT "#include <cstdlib>\n${example}" @ONLY)
 
 add_executable(readme_example ${CMAKE_CURRENT_BINARY_DIR}/readme_example.cc)
-target_link_libraries(readme_example PRIVATE encoderd_client)
+target_link_libraries(readme_example PRIVATE encoderd_options encoderd_client)
 add_test(NAME readme_commands
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/readme_test.py
                  --programs ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})

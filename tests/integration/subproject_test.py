@@ -55,6 +55,14 @@ class SubprojectTest(unittest.TestCase):
         for not_linked in ("/engine/", "/server/", "/encoderctl/"):
             self.assertNotIn(f"{ROOT}{not_linked}", steps)
 
+    def test_the_project_keeps_its_own_warnings(self):
+        steps = run("ninja", "-C", self.build, "-n", "-v").splitlines()
+        [app] = [step for step in steps if step.endswith("/app.cc")]
+        [client] = [step for step in steps if step.endswith("/client.cc")]
+        for flag in "-Wall", "-Wextra", "-Wno-unused-parameter":
+            self.assertNotIn(flag, app)
+            self.assertIn(flag, client)
+
 
 if __name__ == "__main__":
     unittest.main()

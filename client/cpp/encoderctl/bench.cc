@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "client/cpp/encoderctl/embed_flags.h"
 #include "client/cpp/encoderctl/job.h"
+#include "client/cpp/encoderctl/json_line.h"
 #include "client/cpp/encoderctl/load.h"
 #include "client/cpp/encoderctl/progress.h"
 #include "client/cpp/encoderctl/signals.h"
@@ -87,6 +88,8 @@ absl::StatusOr<std::vector<std::string>> ReadTexts(TextSource& source,
     bytes += static_cast<int64_t>(text.size());
     texts.push_back(text);
   }
+  const absl::StatusOr<bool> more = source.Next(&text, &refused);
+  if (more.ok() && !*more) return texts;
   told.Note("the first ", texts.size(), " texts are used");
   return texts;
 }
@@ -149,7 +152,7 @@ std::string ToText(const Figures& figures, const Choices& choices,
       "calls         %d answered, %d failed, %d cut off at the end%s\n"
       "texts/s       %.1f\n"
       "tokens/s      %.0f\n",
-      model, LoadInWords(load), load.texts_per_call,
+      Printable(model), LoadInWords(load), load.texts_per_call,
       load.texts_per_call == 1 ? "text" : "texts",
       load.stream ? "EmbedStream" : "Embed",
       absl::ToDoubleSeconds(figures.measured),
@@ -186,7 +189,8 @@ std::string ToText(const Figures& figures, const Choices& choices,
                     "once, so these rates are inflated\n");
   }
   for (const auto& [reason, failure] : figures.failures) {
-    absl::StrAppend(&text, "failed        ", failure.calls, " ", reason,
+    absl::StrAppend(&text, "failed        ", failure.calls, " ",
+                    Printable(reason),
                     "; the first: ", Printable(failure.first), "\n");
   }
   return text;
@@ -227,9 +231,7 @@ std::string ToJson(const Figures& figures, const Choices& choices,
   for (const auto& [reason, failure] : figures.failures) {
     json["failures"][reason] = failure.calls;
   }
-  return json.dump(-1, ' ', false,
-                   nlohmann::ordered_json::error_handler_t::replace) +
-         "\n";
+  return JsonLine(json) + "\n";
 }
 
 void AddFlags(Invocation* invocation, Choices* choices) {

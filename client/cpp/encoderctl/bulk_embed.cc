@@ -72,7 +72,7 @@ class BulkRun {
     status = TakeSideFiles();
     if (!status.ok()) return status;
     work_ = MarkWork(model, choices_.embed);
-    choices_.embed.fingerprint = model.fingerprint();
+    fingerprint_ = model.fingerprint();
     return choices_.resume ? Resume() : absl::OkStatus();
   }
 
@@ -172,6 +172,7 @@ class BulkRun {
     options.patience = invocation_.settings.timeout;
     options.stop = [&stop] { return stop.wanted(); };
     options.ready = [this] { return source_->Ready(); };
+    options.seen_fingerprint = fingerprint_;
     absl::Status status = client.EmbedBulk(
         [this](v1::Input* input, absl::Status* refused) {
           return Next(input, refused);
@@ -317,6 +318,7 @@ class BulkRun {
   std::string scales_path_;
   std::string resume_path_;
   std::string work_;                 // marks of model and options
+  std::string fingerprint_;          // of the model that the server described
   std::unique_ptr<RowFile> rows_;    // null: none was written
   std::unique_ptr<RowFile> scales_;  // null: nor its scale, or there are none
   std::unique_ptr<RowFile> marks_;   // null: nor its mark

@@ -17,8 +17,7 @@ constexpr Command kCommands[] = {
      "An .npy holds the rows of all texts end to end, without the number of "
      "rows of each; JSON lines have it as \"rows\".",
      "encoderctl encode \"Hello, world\" --format=jsonl\n"
-     "encoderctl encode --layer=0 --input=texts.txt --format=npy "
-     "--output=states.npy",
+     "encoderctl encode --layer=0 --input=texts.txt --output=states.npy",
      RunEncode},
     {"tokenize", "[TEXT...]", "tokens, ids and byte offsets of each text",
      "Nothing is computed and no text is too long. --format=jsonl has ids and "
@@ -67,8 +66,8 @@ constexpr Command kCommands[] = {
      "Prints a script for bash; zsh reads it after `autoload bashcompinit && "
      "bashcompinit`.",
      "source <(encoderctl completion bash)\n"
-     "encoderctl completion bash > "
-     "~/.local/share/bash-completion/completions/encoderctl",
+     "encoderctl completion bash \\\n"
+     "  > ~/.local/share/bash-completion/completions/encoderctl",
      RunCompletion},
 };
 

@@ -8,9 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
 
 #include "client/cpp/encoderctl/output_file.h"
 
@@ -72,23 +69,15 @@ int Image::TextWidth(absl::string_view text) {
 }
 
 absl::Status Image::WritePng(const std::string& file) const {
-  errno = 0;
-  std::ofstream out(file, std::ios::binary);
-  if (!out) return CannotOpen(file, errno);
-  const auto write = [](void* context, void* bytes, int size) {
-    static_cast<std::ofstream*>(context)->write(static_cast<char*>(bytes),
-                                                size);
+  std::string png;
+  const auto append = [](void* context, void* bytes, int size) {
+    static_cast<std::string*>(context)->append(static_cast<char*>(bytes), size);
   };
-  const bool made = stbi_write_png_to_func(write, &out, width_, height_, 3,
-                                           rgb_.data(), 3 * width_) != 0;
-  out.flush();
-  if (made && out) return absl::OkStatus();
-  const absl::Status failed = CannotWrite(file, errno);
-  std::error_code ignored;  // half a picture is none
-  if (std::filesystem::is_regular_file(file, ignored)) {
-    std::filesystem::remove(file, ignored);
-  }
-  return failed;
+  // stb fails only where there is no memory.
+  return stbi_write_png_to_func(append, &png, width_, height_, 3, rgb_.data(),
+                                3 * width_) != 0
+             ? ReplaceFile(file, png)
+             : CannotWrite(file, ENOMEM);
 }
 
 }  // namespace encoderd::ctl

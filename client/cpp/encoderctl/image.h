@@ -35,8 +35,7 @@ class Image {
   static int TextWidth(absl::string_view text);
   static constexpr int kTextHeight = 18;  // from ascender to descender
 
-  // A PNG. NOT_FOUND: the file cannot be opened; DATA_LOSS: it cannot be
-  // written, and is removed.
+  // A PNG. The file's own errors: see ReplaceFile.
   absl::Status WritePng(const std::string& file) const;
 
  private:

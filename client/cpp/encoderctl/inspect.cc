@@ -12,6 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "client/cpp/encoderctl/heatmap.h"
 #include "client/cpp/encoderctl/invocation.h"
+#include "client/cpp/encoderctl/json_line.h"
+#include "client/cpp/encoderctl/wrap.h"
 #include "client/cpp/encoderctl/writer.h"
 
 namespace encoderd::ctl {
@@ -67,9 +69,10 @@ std::string ToText(const v1::InspectPositionsResponse& response) {
     sum += norm;
   }
   std::string text = absl::StrCat(
-      "model            ", response.model(), "\nposition scheme  ",
-      response.position_scheme(), "\nrows             ", response.first_row(),
-      " to ", response.first_row() + response.row_count() - 1, " of ",
+      "model            ", Printable(response.model()), "\nposition scheme  ",
+      Printable(response.position_scheme()), "\nrows             ",
+      response.first_row(), " to ",
+      response.first_row() + response.row_count() - 1, " of ",
       response.table_rows(), ", ", response.columns(), " columns\n");
   absl::StrAppendFormat(&text,
                         "norms            least %.4f, mean %.4f, most %.4f\n",
@@ -105,7 +108,7 @@ std::string ToJson(const v1::InspectPositionsResponse& response) {
          {"mean_cosine", entry.mean_cosine()},
          {"mean_centered_cosine", entry.mean_centered_cosine()}});
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonLine(json) + "\n";
 }
 
 // The heatmaps; rows before `first_position` are for padding. INTERNAL: the
@@ -231,7 +234,10 @@ int RunInspect(const Command& command, const Arguments& arguments,
     if (!model.ok()) return invocation.Fail(model.status());
     status.Update(WritePicture(*response, model->position_offset(), png));
   }
-  if (absl::IsNotFound(status)) return invocation.Refuse(status);
+  if (absl::IsNotFound(status) || absl::IsAborted(status) ||
+      absl::IsFailedPrecondition(status)) {
+    return invocation.Refuse(status);  // of a file
+  }
   return status.ok() ? kExitOk : invocation.Fail(status);
 }
 

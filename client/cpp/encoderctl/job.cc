@@ -160,7 +160,9 @@ class ListRun {
     }
     if (interrupted && finished.ok()) return invocation_.Stopped(done_);
     const absl::Status& failed = status.ok() || interrupted ? finished : status;
-    if (!failed.ok()) return Fail(failed, /*lost=*/!finished.ok());
+    if (!failed.ok()) {
+      return Fail(failed, /*lost=*/!finished.ok(), job.one_result);
+    }
     if (skipped_ > 0 && skipped_ == done_) return kExitFailed;
     if (texts_->texts_read() == 0)
       return invocation_.Refuse(NoTexts(invocation_));
@@ -236,11 +238,11 @@ class ListRun {
   }
 
   // lost: the output could not be written.
-  int Fail(const absl::Status& failed, bool lost) const {
+  int Fail(const absl::Status& failed, bool lost, bool one_result) const {
     const auto index = client::GetInputIndex(failed);
     const int code =
         invocation_.Fail(failed, index ? texts_->NameOf(*index) : "");
-    if (done_ > 0 && !IsBrokenPipe(failed)) {
+    if (done_ > 0 && !one_result && !IsBrokenPipe(failed)) {
       TellWritten(invocation_, *writer_, lost);
     }
     return code;

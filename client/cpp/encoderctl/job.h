@@ -29,6 +29,9 @@ struct Job {
   // Set by the work where the texts together are none to work on: it is told
   // in the place of results, and an output that is there stays.
   absl::Status unfit = absl::OkStatus();
+  // Set by the work that writes one result of all texts: after an error there
+  // is no count of texts that are written.
+  bool one_result = false;
 };
 
 // The texts that the command line names. INVALID_ARGUMENT: see TextSource.

@@ -27,8 +27,8 @@ struct Load {
   absl::Duration timeout;  // of one call
 };
 
-// Told some ten times per second of texts answered and the share that is done;
-// false ends the work.
+// Told of texts answered and the share that is done, some ten times per second,
+// and over a stream at every step, so it must be cheap; false ends the work.
 using GoOn = std::function<bool(int64_t texts, double share)>;
 
 // Loads the server until the limits are reached, a call is refused with

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/cpp/encoderctl/invocation.h"
+#include "client/cpp/encoderctl/json_line.h"
+#include "client/cpp/encoderctl/wrap.h"
 #include "client/cpp/encoderctl/writer.h"
 
 namespace encoderd::ctl {
@@ -63,19 +65,16 @@ Json ToJson(const v1::Model& model) {
   return json;
 }
 
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // A line a field; a table as "rows x columns = parameters".
 std::string ToText(const Json& json) {
   std::string text;
   for (const auto& [key, value] : json.items()) {
-    std::string shown =
-        value.is_string() ? value.get<std::string>() : Dump(value);
+    std::string shown = value.is_string() ? Printable(value.get<std::string>())
+                                          : JsonLine(value);
     if (value.is_object() && value.contains("rows")) {
-      shown = absl::StrCat(Dump(value["rows"]), " x ", Dump(value["columns"]),
-                           " = ", Dump(value["parameters"]), " parameters");
+      shown = absl::StrCat(JsonLine(value["rows"]), " x ",
+                           JsonLine(value["columns"]), " = ",
+                           JsonLine(value["parameters"]), " parameters");
     }
     absl::StrAppend(&text, key,
                     std::string(24 - std::min<size_t>(23, key.size()), ' '),
@@ -111,7 +110,7 @@ int RunModels(const Command& command, const Arguments& arguments,
   std::string text;
   for (const v1::Model& model : *models) {
     if (invocation.settings.format == "jsonl") {
-      absl::StrAppend(&text, Dump(ToJson(model)), "\n");
+      absl::StrAppend(&text, JsonLine(ToJson(model)), "\n");
     } else {
       absl::StrAppend(&text, text.empty() ? "" : "\n", ToText(ToJson(model)));
     }

@@ -17,6 +17,35 @@ namespace {
 
 constexpr char kBrokenPipe[] = "encoderctl/broken_pipe";
 
+// 0, or an errno.
+int WriteAll(int descriptor, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = write(descriptor, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return errno;
+    bytes.remove_prefix(static_cast<size_t>(wrote));
+  }
+  return 0;
+}
+
+// Makes sure of the room first, so that a full disk leaves what is there.
+// Returns 0, or an errno.
+int Overwrite(const std::string& path, int descriptor,
+              absl::string_view bytes) {
+  struct stat before = {};
+  if (fstat(descriptor, &before) != 0) return errno;
+  const auto size = static_cast<off_t>(bytes.size());
+  const int no_room = posix_fallocate(descriptor, 0, size);
+  if (no_room != 0) {
+    if (ftruncate(descriptor, before.st_size) != 0) return errno;
+    return no_room;
+  }
+  int error = WriteAll(descriptor, bytes);
+  if (error == 0 && ftruncate(descriptor, size) != 0) error = errno;
+  if (error != 0) unlink(path.c_str());
+  return error;
+}
+
 }  // namespace
 
 bool Names(const std::string& path, int descriptor) {
@@ -111,6 +140,25 @@ absl::Status OutputLock::Take(const std::string& path, Links links) {
     if (Names(path, descriptor_)) return absl::OkStatus();
     close(descriptor_);
   }
+}
+
+absl::Status ReplaceFile(const std::string& path, absl::string_view bytes) {
+  std::error_code none;
+  const bool is_file = !std::filesystem::exists(path, none) ||
+                       std::filesystem::is_regular_file(path, none);
+  OutputLock lock;
+  if (is_file) {
+    const absl::Status taken = lock.Take(path);
+    if (!taken.ok()) return taken;
+  }
+  const int descriptor =
+      open(path.c_str(), (is_file ? O_RDWR : O_WRONLY) | O_CLOEXEC);
+  if (descriptor < 0) return CannotOpen(path, errno);
+  int error = is_file ? Overwrite(path, descriptor, bytes)
+                      : WriteAll(descriptor, bytes);
+  // A file system over a network may tell of a full disk only here.
+  if (close(descriptor) != 0 && error == 0 && errno != EINTR) error = errno;
+  return error == 0 ? absl::OkStatus() : CannotWrite(path, error);
 }
 
 }  // namespace encoderd::ctl

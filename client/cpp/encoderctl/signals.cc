@@ -1,9 +1,13 @@
 #include "client/cpp/encoderctl/signals.h"
 
+#include <atomic>
+
 namespace encoderd::ctl {
 namespace {
 
-volatile std::sig_atomic_t g_signal = 0;
+// The handler runs on any thread, gRPC's own included, and others read.
+std::atomic<int> g_signal = 0;
+static_assert(std::atomic<int>::is_always_lock_free);  // or no handler may
 
 void Remember(int signal) { g_signal = signal; }
 

@@ -7,6 +7,7 @@
 #include "client/cpp/encoderctl/embed_flags.h"
 #include "client/cpp/encoderctl/job.h"
 #include "client/cpp/encoderctl/number.h"
+#include "client/cpp/encoderctl/wrap.h"
 #include "client/cpp/utf8.h"
 
 namespace encoderd::ctl {
@@ -15,6 +16,24 @@ namespace {
 constexpr size_t kMaxTexts = 4096;  // the matrix grows with its square
 constexpr size_t kLabelBytes = 60;
 constexpr char kOneText[] = "there is one text; give at least two";
+
+// Client::Embed, with progress.
+absl::StatusOr<client::EmbeddingMatrix> EmbedAll(
+    const std::vector<std::string>& texts, const client::EmbedOptions& options,
+    const Job& job) {
+  client::EmbeddingMatrix all;
+  const absl::Status status = job.client.EmbedEach(
+      client::FromTexts(texts), options,
+      [&](const client::EmbeddingMatrix& rows) {
+        for (int64_t i = 0; i < rows.rows; ++i) {
+          job.text_done();
+          job.long_texts->Count(rows.truncated[i] != 0, rows.windows[i]);
+        }
+        return client::AppendRows(rows, &all);
+      });
+  if (!status.ok()) return status;
+  return all;
+}
 
 // Cosines of all pairs of rows, [n,n]. Sums in double. 0 for a zero vector.
 std::vector<float> Cosines(const client::EmbeddingMatrix& matrix) {
@@ -44,10 +63,8 @@ std::vector<float> Cosines(const client::EmbeddingMatrix& matrix) {
 std::string Label(absl::string_view text) {
   const bool cut = text.size() > kLabelBytes;
   text = text.substr(0, kLabelBytes);
-  std::string label(text.substr(0, client::ValidUtf8Prefix(text)));
-  for (char& c : label) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
+  const std::string label =
+      Printable(text.substr(0, client::ValidUtf8Prefix(text)));
   return cut ? label + "..." : label;
 }
 
@@ -96,6 +113,7 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
   if (!checked.ok()) return invocation.Refuse(checked);
   const client::EmbedOptions options = embed.ToOptions(invocation);
   return RunJob(invocation, [&](Job& job) {
+    job.one_result = true;
     std::vector<std::string> texts;
     v1::Input input;
     absl::Status refused;
@@ -116,11 +134,8 @@ int RunSimilarity(const Command& command, const Arguments& arguments,
       job.unfit = absl::FailedPreconditionError(kOneText);
     }
     if (texts.size() < 2) return absl::OkStatus();  // nothing is written
-    const auto matrix = job.client.Embed(texts, options);
+    const auto matrix = EmbedAll(texts, options, job);
     if (!matrix.ok()) return matrix.status();
-    for (int64_t i = 0; i < matrix->rows; ++i) {
-      job.long_texts->Count(matrix->truncated[i] != 0, matrix->windows[i]);
-    }
     const std::vector<float> cosines = Cosines(*matrix);
     const int64_t n = matrix->rows;
     if (invocation.settings.format == "npy") {

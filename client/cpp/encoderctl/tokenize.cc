@@ -4,6 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cpp/encoderctl/job.h"
+#include "client/cpp/encoderctl/json_line.h"
+#include "client/cpp/encoderctl/wrap.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -18,8 +20,7 @@ std::string ToJson(int64_t index, const v1::TokenizedInput& input) {
   json["tokens"] = input.tokens();
   json["begin_offsets"] = input.begin_offsets();
   json["end_offsets"] = input.end_offsets();
-  return json.dump(-1, ' ', false,
-                   nlohmann::ordered_json::error_handler_t::replace);
+  return JsonLine(json);
 }
 
 }  // namespace
@@ -38,7 +39,7 @@ int RunTokenize(const Command& command, const Arguments& arguments,
           return job.writer->Write(
               absl::StrCat(invocation.settings.format == "jsonl"
                                ? ToJson(index, input)
-                               : absl::StrJoin(input.tokens(), " "),
+                               : Printable(absl::StrJoin(input.tokens(), " ")),
                            "\n"));
         });
   });

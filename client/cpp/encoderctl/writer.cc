@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "client/cpp/encoderctl/json_line.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/resume_mark.h"
 #include "client/cpp/error.h"
@@ -208,10 +209,7 @@ absl::Status WriteError(absl::string_view format, int64_t index,
   if (details.has_value() && !details->reason.empty()) {
     json["error"]["reason"] = details->reason;
   }
-  return writer->Write(
-      json.dump(-1, ' ', false,
-                nlohmann::ordered_json::error_handler_t::replace) +
-      "\n");
+  return writer->Write(JsonLine(json) + "\n");
 }
 
 void LongTexts::Tell(const Invocation& invocation) const {

@@ -97,6 +97,18 @@ TEST_F(EncoderctlBenchTest, ReadsJsonLines) {
   EXPECT_THAT(err_, HasSubstr("standard input:2: inputs[1] is invalid JSON"));
 }
 
+TEST_F(EncoderctlBenchTest, SaysWhichTextsAreUsedOnlyWhereSomeAreNot) {
+  std::string most;
+  for (int i = 0; i < 100000; ++i) absl::StrAppend(&most, "text ", i, "\n");
+  const std::vector<std::string> flags = {"--input=-", "--count=1",
+                                          "--concurrency=1", "--warm_up=0s",
+                                          "--duration=10m"};
+  ASSERT_EQ(Run(flags, most), kExitOk) << err_;
+  EXPECT_EQ(err_, "");
+  ASSERT_EQ(Run(flags, most + "one more\n"), kExitOk) << err_;
+  EXPECT_EQ(err_, "encoderctl bench: the first 100000 texts are used\n");
+}
+
 TEST_F(EncoderctlBenchTest, NamesFilesThatItCannotReadOrWrite) {
   EXPECT_EQ(Run({"--input=/no/such/file"}), kExitFailed);
   EXPECT_EQ(err_,

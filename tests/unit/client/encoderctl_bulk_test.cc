@@ -268,6 +268,28 @@ TEST_F(EncoderctlBulkTest, NamesTheModelThatIsNotServed) {
   EXPECT_FALSE(std::filesystem::exists(Path("out.npy")));
 }
 
+// Between two replicas, or just before a restart.
+class ChangesItsModel : public encoderd::testing::FakeEncoderService {
+ public:
+  grpc::Status GetModel(grpc::ServerContext* context,
+                        const v1::GetModelRequest* request,
+                        v1::Model* model) override {
+    const grpc::Status status =
+        FakeEncoderService::GetModel(context, request, model);
+    model->set_fingerprint("another");
+    return status;
+  }
+};
+
+TEST_F(EncoderctlBulkTest, NoRowIsOfAModelOtherThanTheDescribedOne) {
+  const ChangesItsModel service;
+  EXPECT_EQ(Run("out.npy", {"--target=" + service.target()}), kExitFailed);
+  EXPECT_THAT(err_, HasSubstr("settings changed during the job: "));
+  EXPECT_THAT(err_, HasSubstr(" and was another; the vectors before and after "
+                              "must not be mixed"));
+  EXPECT_FALSE(std::filesystem::exists(Path("out.npy")));
+}
+
 TEST_F(EncoderctlBulkTest, FilesThatGoWithTheOutputAreNoOtherNamesOfIt) {
   for (const std::string side : {".resume", ".scales.npy"}) {
     for (const bool hard : {false, true}) {

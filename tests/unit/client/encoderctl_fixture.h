@@ -50,6 +50,11 @@ class EncoderctlTest : public ::testing::Test {
     return absl::StrSplit(out_, '\n', absl::SkipEmpty());
   }
 
+  // What was printed fits 79 columns.
+  void ExpectNarrow() const {
+    for (const std::string& line : Lines()) EXPECT_LE(line.size(), 79) << line;
+  }
+
   const TempFolder folder_;
   encoderd::testing::FakeEncoderService service_;
   std::string out_;

@@ -101,7 +101,7 @@ TEST_F(EncoderctlTest, TextsSeparatedByNulsAreNotCalledUtf16) {
 TEST_F(EncoderctlTest, ReadsTabsByNameAndByFlag) {
   const std::string tsv = "id\ttext\n1\tone, two\n2\t\"a\tb\"\n";
   ASSERT_EQ(Run({"tokenize", "--input", File("in.TSV", tsv)}), kExitOk) << err_;
-  EXPECT_EQ(out_, "[CLS] one, two [SEP]\n[CLS] a\tb [SEP]\n");
+  EXPECT_EQ(out_, "[CLS] one, two [SEP]\n[CLS] a\\x09b [SEP]\n");
   ASSERT_EQ(Run({"tokenize", "--input_format=tsv"}, tsv), kExitOk) << err_;
   EXPECT_EQ(Run({"tokenize", "--input_format=csv"}, tsv), kExitUsage);
   EXPECT_THAT(err_, HasSubstr("--input_format=tsv reads tabs\n"));

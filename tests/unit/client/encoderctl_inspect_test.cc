@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cpp/encoderctl/encoderctl.h"
 #include "client/cpp/encoderctl/heatmap.h"
+#include "client/cpp/encoderctl/output_file.h"
 #include "tests/support/fake_encoder_service.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/temp_folder.h"
@@ -140,6 +141,32 @@ TEST_F(EncoderctlInspectTest, LeavesNoHalfOfAPicture) {
   }
   EXPECT_THAT(err_, HasSubstr("cannot write to " + png + ": File too large"));
   EXPECT_FALSE(std::ifstream(png).good());
+}
+
+TEST_F(EncoderctlInspectTest, KeepsAnEarlierPictureThatItCannotReplace) {
+  const std::string png = folder_.Path("kept.png");
+  ASSERT_EQ(Run({"inspect", "--row_count=2", "--png=" + png}), kExitOk) << err_;
+  const std::string before = Read(png);
+  {
+    const FileSizeLimit small(100);
+    EXPECT_EQ(Run({"inspect", "--png=" + png}), kExitFailed);
+  }
+  EXPECT_THAT(err_, HasSubstr("cannot write to " + png + ": File too large"));
+  EXPECT_TRUE(Read(png) == before);
+  {
+    OutputLock other;
+    ASSERT_TRUE(other.Take(png).ok());
+    EXPECT_EQ(Run({"inspect", "--png=" + png}), kExitFailed);
+  }
+  EXPECT_EQ(err_, "encoderctl inspect: " + png +
+                      " is being written by another run; wait for it, or name "
+                      "another file\n");
+  EXPECT_TRUE(Read(png) == before);
+  ASSERT_EQ(Run({"inspect", "--png=" + png}), kExitOk) << err_;
+  EXPECT_GT(Read(png).size(), before.size());
+  EXPECT_GT(MarkedPoints(png), 0);
+  ASSERT_EQ(Run({"inspect", "--row_count=2", "--png=" + png}), kExitOk) << err_;
+  EXPECT_TRUE(Read(png) == before);
 }
 
 // Its tables lack the last value.

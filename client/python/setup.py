@@ -83,8 +83,14 @@ def python_versions():
 
 class BuildPy(build_py):
     def run(self):
-        super().run()
         editable = getattr(self, "editable_mode", False)
+        if not editable:
+            # pip builds in the checkout: an earlier build left it there, with
+            # modules that may have been renamed since.
+            for package in self.packages:
+                shutil.rmtree(pathlib.Path(self.build_lib, package),
+                              ignore_errors=True)
+        super().run()
         generate(HERE if editable else self.build_lib)
         if PROGRAMS and not editable:
             folder = pathlib.Path(self.build_lib, "encoderd_programs/bin")

@@ -1,15 +1,16 @@
 """Generates the messages of the contract while the package is built.
 
-encoder.proto and service_config.json stand elsewhere in the repository, once
-for all languages. A source distribution carries copies of both, so that it
-builds on its own. Nothing generated is kept in the source tree, but for an
-editable install.
+encoder.proto, service_config.json and LICENSE stand elsewhere in the
+repository, once for all languages. A source distribution carries copies, so
+that it builds on its own. Nothing generated is kept in the source tree, but for
+an editable install.
 
 ENCODERD_PROGRAMS names a folder with the programs encoderd and encoderctl: the
 package then carries them and is a wheel of this platform (deploy/wheel.sh).
 Without it the package is the client alone, for any platform.
 """
 
+import contextlib
 import importlib.metadata
 import os
 import pathlib
@@ -30,6 +31,7 @@ IMPORTED = "google/rpc/status.proto"
 # google/protobuf/*.proto come with protoc.
 WELL_KNOWN = pathlib.Path(grpc_tools.__file__).parent / "_proto"
 CONFIG = "service_config.json"
+LICENSE = "LICENSE"
 PROGRAMS = os.environ.get("ENCODERD_PROGRAMS")
 NAMES = ("encoderd", "encoderctl")
 
@@ -43,6 +45,7 @@ def first_with(name, folders):
 
 PROTO_ROOT = first_with(PROTO, [HERE / "proto", HERE.parent.parent / "proto"])
 CONFIG_ROOT = first_with(CONFIG, [HERE, HERE.parent])
+LICENSE_ROOT = first_with(LICENSE, [HERE, HERE.parent.parent])
 
 
 def generate(out):
@@ -133,7 +136,21 @@ def programs():
     }
 
 
+@contextlib.contextmanager
+def license_here():
+    """Setuptools takes no license from outside of the package's folder."""
+    if LICENSE_ROOT == HERE:
+        yield
+        return
+    shutil.copy(LICENSE_ROOT / LICENSE, HERE)
+    try:
+        yield
+    finally:
+        (HERE / LICENSE).unlink(missing_ok=True)
+
+
 arguments = programs()
 arguments.setdefault("cmdclass", {}).update(build_py=BuildPy, sdist=Sdist)
-setup(install_requires=requirements(), python_requires=python_versions(),
-      **arguments)
+with license_here():
+    setup(install_requires=requirements(), python_requires=python_versions(),
+          **arguments)

@@ -37,6 +37,7 @@ class PackageScriptsTest(unittest.TestCase):
             shutil.copytree(ROOT / name, self.checkout / name)
         shutil.copy(ROOT / "client/service_config.json",
                     self.checkout / "client")
+        shutil.copy(ROOT / "LICENSE", self.checkout)
         (self.checkout / "build/package").mkdir(parents=True)
         (self.checkout / "build/package/CMakeCache.txt").touch()
         tools = self.checkout / "build/wheel-tools"

@@ -2,16 +2,24 @@
 """What client/python builds into its wheel, from a copy of the sources and
 without a network."""
 
+import email
 import pathlib
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = pathlib.PurePath("client/python")
+
+
+def metadata(wheel):
+    name, = (name for name in wheel.namelist()
+             if name.endswith(".dist-info/METADATA"))
+    return email.message_from_bytes(wheel.read(name))
 
 
 class PythonPackageTest(unittest.TestCase):
@@ -22,18 +30,21 @@ class PythonPackageTest(unittest.TestCase):
         self.checkout = self.folder / "checkout"
         for name in ("proto", PACKAGE / "encoderd"):
             shutil.copytree(ROOT / name, self.checkout / name)
-        for name in ("client/service_config.json", PACKAGE / "setup.py",
-                     PACKAGE / "pyproject.toml", PACKAGE / "README.md"):
+        for name in ("LICENSE", "client/service_config.json",
+                     PACKAGE / "setup.py", PACKAGE / "pyproject.toml",
+                     PACKAGE / "README.md"):
             shutil.copy(ROOT / name, self.checkout / name)
 
-    def wheel(self):
-        """The wheel of what is in the checkout now, opened."""
+    def wheel(self, source=None):
+        """The wheel of what is in the checkout now, or of `source`, opened."""
         out = tempfile.mkdtemp(dir=self.folder)
-        subprocess.run(
-            [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-index",
+        self.said = subprocess.run(
+            [sys.executable, "-m", "pip", "wheel", "--verbose", "--no-index",
              "--no-deps", "--no-build-isolation",
              "--disable-pip-version-check", "--wheel-dir", out,
-             self.checkout / PACKAGE], check=True, timeout=100)
+             source or self.checkout / PACKAGE], check=True, timeout=100,
+            text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT).stdout
         file, = pathlib.Path(out).iterdir()
         archive = zipfile.ZipFile(file)
         self.addCleanup(archive.close)
@@ -44,6 +55,32 @@ class PythonPackageTest(unittest.TestCase):
         self.assertIn("encoderd/chroma.py", self.wheel().namelist())
         module.unlink()
         self.assertNotIn("encoderd/chroma.py", self.wheel().namelist())
+
+    def test_it_says_and_holds_its_license(self):
+        self.check_license(self.wheel())
+        self.assertNotIn("Deprecat", self.said)
+        self.assertFalse((self.checkout / PACKAGE / "LICENSE").exists())
+
+    def test_a_source_distribution_builds_alone_and_has_the_license(self):
+        out = self.folder / "sdist"
+        subprocess.run(
+            [sys.executable, "setup.py", "--quiet", "sdist", "--dist-dir", out],
+            cwd=self.checkout / PACKAGE, check=True, timeout=100)
+        shutil.rmtree(self.checkout)
+        file, = out.iterdir()
+        with tarfile.open(file) as archive:
+            archive.extractall(self.folder)
+        source = self.folder / file.name.removesuffix(".tar.gz")
+        self.assertTrue((source / "LICENSE").is_file())
+        self.check_license(self.wheel(source))
+
+    def check_license(self, wheel):
+        name, = (name for name in wheel.namelist()
+                 if name.endswith(".dist-info/licenses/LICENSE"))
+        self.assertEqual((ROOT / "LICENSE").read_bytes(), wheel.read(name))
+        said = metadata(wheel)
+        self.assertEqual("Apache-2.0", said["License-Expression"])
+        self.assertEqual(["LICENSE"], said.get_all("License-File"))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ Without it the package is the client alone, for any platform.
 """
 
 import contextlib
-import importlib.metadata
 import os
 import pathlib
 import re
@@ -76,12 +75,6 @@ def requirements():
         "googleapis-common-protos>=1.60",
         "numpy>=1.21",
     ]
-
-
-def python_versions():
-    """Those of this package's code that have the gRPC of requirements()."""
-    needed = importlib.metadata.metadata("grpcio-tools")["Requires-Python"]
-    return ",".join(filter(None, [">=3.9", needed]))
 
 
 class BuildPy(build_py):
@@ -152,5 +145,4 @@ def license_here():
 arguments = programs()
 arguments.setdefault("cmdclass", {}).update(build_py=BuildPy, sdist=Sdist)
 with license_here():
-    setup(install_requires=requirements(), python_requires=python_versions(),
-          **arguments)
+    setup(install_requires=requirements(), **arguments)

@@ -3,14 +3,18 @@
 without a network."""
 
 import email
+import importlib.metadata
 import pathlib
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import unittest
 import zipfile
+
+from packaging.requirements import Requirement
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = pathlib.PurePath("client/python")
@@ -73,6 +77,32 @@ class PythonPackageTest(unittest.TestCase):
         source = self.folder / file.name.removesuffix(".tar.gz")
         self.assertTrue((source / "LICENSE").is_file())
         self.check_license(self.wheel(source))
+
+    def test_the_wheel_is_made_with_the_same_tools(self):
+        listed = (ROOT / "deploy/package/wheel-tools.txt").read_text()
+        asked = tomllib.loads((ROOT / PACKAGE / "pyproject.toml").read_text())
+        for version in ("3.11", "3.13", "3.14"):
+            environment = {"python_version": version}
+            tools = [requirement for requirement in map(
+                Requirement, asked["build-system"]["requires"])
+                if requirement.name == "grpcio-tools"
+                and requirement.marker.evaluate(environment)]
+            self.assertEqual(1, len(tools), version)
+            self.assertIn(tools[0].specifier, [
+                requirement.specifier for requirement in map(
+                    Requirement, listed.split("\n")[2:-1])
+                if requirement.name == "grpcio-tools"
+                and requirement.marker.evaluate(environment)])
+
+    def test_it_runs_on_python_3_9_with_the_grpc_of_its_tools(self):
+        said = metadata(self.wheel())
+        self.assertEqual(">=3.9", said["Requires-Python"])
+        needed = {one.name: one.specifier for one in map(
+            Requirement, said.get_all("Requires-Dist")) if not one.marker}
+        self.assertEqual({"grpcio", "protobuf", "googleapis-common-protos",
+                          "numpy"}, set(needed))
+        for name in ("grpcio", "protobuf"):
+            self.assertIn(importlib.metadata.version(name), needed[name])
 
     def check_license(self, wheel):
         name, = (name for name in wheel.namelist()

@@ -71,9 +71,11 @@ def _purl(package):
     if package.kind == "pypi":
         return f"pkg:pypi/{quote(package.name)}@{quote(package.version)}"
     system = platform.freedesktop_os_release()
+    # Debian's testing and sid have no number.
+    release = system.get("VERSION_ID") or system.get("VERSION_CODENAME", "")
     return (f"pkg:deb/{system['ID']}/{quote(package.name)}@"
             f"{quote(package.version)}?arch={package.architecture}"
-            f"&distro={system['ID']}-{system['VERSION_ID']}")
+            f"&distro={system['ID']}-{release}")
 
 
 def _relationship(one, how, other):

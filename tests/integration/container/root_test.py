@@ -115,6 +115,16 @@ class RootTest(unittest.TestCase):
              ("SPDXRef-encoderd", "DYNAMIC_LINK", "SPDXRef-zlib1g"),
              ("SPDXRef-encoderd", "STATIC_LINK", "SPDXRef-nlohmann-json3-dev")])
 
+    def test_a_release_without_a_number_is_listed_by_its_name(self):
+        zlib = packages.Owners().named("zlib1g")
+        for names, expected in (({"VERSION_CODENAME": "forky"}, "forky"),
+                                ({}, "")):
+            with mock.patch("platform.freedesktop_os_release",
+                            return_value={"ID": "debian", **names}):
+                sbom.write(self.folder / "sbom", "1.2", "abc", [zlib], [])
+            self.assertIn(f"&distro=debian-{expected}\"",
+                          (self.folder / "sbom").read_text())
+
 
 if __name__ == "__main__":
     unittest.main()

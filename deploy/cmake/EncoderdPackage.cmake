@@ -44,6 +44,7 @@ set(CPACK_DEBIAN_PACKAGE_RELEASE "1~${release}")
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The authors of encoderd")
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)  # whom --otlp_endpoint=https://... and encoderctl --tls trust
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${files}/conffiles ${files}/postinst ${files}/prerm ${files}/postrm)

@@ -9,13 +9,15 @@ import re
 import urllib.parse
 
 
-def write(path, version, revision, linked, built_in):
-    """encoderd and the packages that it loads (linked) or contains (built_in)."""
+def write(path, version, revision, linked, built_in, contained=()):
+    """encoderd and the packages that it loads (linked), that are compiled into it
+    (built_in), or whose files lie next to it (contained)."""
     encoderd = {**_package("encoderd", version), "licenseDeclared": "Apache-2.0",
                 "sourceInfo": f"revision {revision}"}
     described = [encoderd]
     relationships = [_relationship("SPDXRef-DOCUMENT", "DESCRIBES", encoderd)]
-    for packages, how in ((linked, "DYNAMIC_LINK"), (built_in, "STATIC_LINK")):
+    for packages, how in ((linked, "DYNAMIC_LINK"), (built_in, "STATIC_LINK"),
+                          (contained, "DEPENDS_ON")):
         for package in packages:
             found = _describe(package)
             if found not in described:

@@ -17,7 +17,6 @@ begin "$@"
 build_programs
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' \
   build/package/CMakeCache.txt)
-revision=$(git rev-parse HEAD 2> /dev/null || echo unknown)
 
 tools=build/wheel-tools
 if ! cmp -s deploy/package/wheel-tools.txt "$tools/wheel-tools.txt"; then
@@ -53,7 +52,7 @@ auditwheel repair --strip --wheel-dir "$work/repaired" \
 mapfile -t built_in < <(sed '/^#/d; s/^/--built-in=/' \
   deploy/package/built-in.txt)
 python deploy/package/wheel_licenses.py --version="$version" \
-  --revision="$revision" "${built_in[@]}" \
+  --revision="$(revision)" "${built_in[@]}" \
   "$work"/repaired/encoderd-*.whl "$work/done" build/package/bin/encoderd \
   build/package/bin/encoderctl >&2
 

@@ -1,5 +1,5 @@
 # The .deb, by CPack: programs, service, license; for the release of Debian or Ubuntu that builds it, whose libraries it needs.
-# deploy/deb.sh builds it. `cmake --install` brings the programs alone; the component `service` is what only the package has.
+# deploy/deb.sh builds it. The component `service` is what only the package has: `cmake --install` leaves it out.
 if(NOT PROJECT_IS_TOP_LEVEL OR NOT ENCODERD_SERVER OR NOT EXISTS /etc/debian_version)
   return()
 endif()
@@ -22,7 +22,12 @@ file(WRITE ${PROJECT_BINARY_DIR}/package/copyright "${copyright}")
 
 install(FILES ${PROJECT_BINARY_DIR}/package/copyright DESTINATION share/doc/encoderd COMPONENT service EXCLUDE_FROM_ALL)
 install(FILES ${files}/encoderd.service DESTINATION lib/systemd/system COMPONENT service EXCLUDE_FROM_ALL)
-install(FILES ${files}/encoderd.flags DESTINATION /etc/encoderd COMPONENT service EXCLUDE_FROM_ALL)
+# Below the prefix as all else; that of /usr is /etc.
+install(CODE "set(etc etc)
+if(CMAKE_INSTALL_PREFIX MATCHES \"/usr$\")
+  set(etc ../etc)
+endif()" COMPONENT service EXCLUDE_FROM_ALL)
+install(FILES ${files}/encoderd.flags DESTINATION "\${etc}/encoderd" COMPONENT service EXCLUDE_FROM_ALL)
 
 set(release "")
 foreach(key IN ITEMS ID VERSION_ID)  # debian, 12

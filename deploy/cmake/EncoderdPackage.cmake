@@ -1,6 +1,20 @@
 # The .deb, by CPack: programs, service, license; for the release of Debian or Ubuntu that builds it, whose libraries it needs.
 # deploy/deb.sh builds it. The component `service` is what only the package has: `cmake --install` leaves it out.
-if(NOT PROJECT_IS_TOP_LEVEL OR NOT ENCODERD_SERVER OR NOT EXISTS /etc/debian_version)
+if(NOT PROJECT_IS_TOP_LEVEL OR NOT ENCODERD_SERVER)
+  return()
+endif()
+
+# Both also come with `cmake --install`; the package has the license in its own place.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/encoderd COMPONENT license)
+if(NOT CMAKE_CROSSCOMPILING)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/package)
+  set(completion ${PROJECT_BINARY_DIR}/package/completion)
+  install(CODE "execute_process(COMMAND \"$<TARGET_FILE:encoderctl>\" completion bash OUTPUT_FILE \"${completion}\"
+    COMMAND_ERROR_IS_FATAL ANY)")
+  install(FILES ${completion} DESTINATION share/bash-completion/completions RENAME encoderctl)
+endif()
+
+if(NOT EXISTS /etc/debian_version)
   return()
 endif()
 set(files ${PROJECT_SOURCE_DIR}/deploy/package/debian)

@@ -31,6 +31,15 @@ class InstallTest(unittest.TestCase):
         return {str(file.relative_to(self.folder))
                 for file in self.folder.rglob("*") if not file.is_dir()}
 
+    def test_programs_come_with_completion_and_license(self):
+        self.install(self.folder)
+        self.assertEqual({
+            "bin/encoderd", "bin/encoderctl", "share/doc/encoderd/LICENSE",
+            "share/bash-completion/completions/encoderctl"}, self.files())
+        self.assertIn("complete -", (
+            self.folder / "share/bash-completion/completions/encoderctl"
+            ).read_text())
+
     def test_settings_of_the_service_lie_below_the_prefix(self):
         self.install(self.folder, "--component", "service")
         self.assertLess({FLAGS, "lib/systemd/system/encoderd.service"},

@@ -19,8 +19,8 @@
 set -euo pipefail
 from=$PWD  # what relative paths are relative to
 cd "$(dirname "$0")/.."
-
-say() { echo "bundle: $*" >&2; }
+# shellcheck source=deploy/package/build.sh
+source deploy/package/build.sh
 
 usage() {
   say "usage: deploy/bundle.sh [--architecture=LIST]" \
@@ -69,10 +69,10 @@ programs=(encoderd encoderctl engine_bench grpc_bench card_bench
   gpu_row_op_test gpu_attention_op_test gpu_fp8_op_test gpu_whole_model_test
   gpu_full_batch_test)
 
-cutlass_options=(-DENCODERD_CUTLASS=OFF)
+options=(-DENCODERD_REVISION="${ENCODERD_REVISION-}" -DENCODERD_CUTLASS=OFF)
 if [[ -z $architectures || ,$architectures, == *,90a,* ]]; then
   cutlass=$(deploy/fetch-cutlass.sh)
-  cutlass_options=(-DENCODERD_CUTLASS=ON
+  options+=(-DENCODERD_CUTLASS=ON
     -DENCODERD_CUTLASS_INCLUDE="$cutlass")
   programs+=(gpu_cutlass_op_test)
 else
@@ -80,10 +80,10 @@ else
     "they need 90a"
 fi
 if [[ -n $architectures ]]; then
-  cmake --preset bundle "${cutlass_options[@]}" \
+  cmake --preset bundle "${options[@]}" \
     -DCMAKE_CUDA_ARCHITECTURES="${architectures//,/-real;}-real" > /dev/null
 else
-  cmake --preset bundle "${cutlass_options[@]}" \
+  cmake --preset bundle "${options[@]}" \
     -UCMAKE_CUDA_ARCHITECTURES > /dev/null
 fi
 cmake --build build/bundle --parallel "$(nproc)" --target "${programs[@]}" >&2
@@ -118,7 +118,7 @@ while read -r library; do
 done < "$work/libraries"
 
 {
-  echo "commit $(git rev-parse HEAD 2> /dev/null || echo unknown)"
+  echo "commit $(revision)"
   echo "glibc $(ldd --version | sed -n '1s/.* //p')"
   echo "cuda $(nvcc --version | sed -n 's/.*release \([0-9.]*\),.*/\1/p')"
   echo "architectures ${architectures:-all}"

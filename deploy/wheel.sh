@@ -17,7 +17,6 @@ begin "$@"
 build_programs
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' \
   build/package/CMakeCache.txt)
-revision=$(git rev-parse HEAD 2> /dev/null || echo unknown)
 
 tools=build/wheel-tools
 if ! cmp -s deploy/package/wheel-tools.txt "$tools/wheel-tools.txt"; then
@@ -36,7 +35,7 @@ for program in encoderd encoderctl; do
   strip -o "$work/programs/$program" "build/package/bin/$program"
 done
 # A copy, so that nothing that is left of another build gets in.
-cp -R proto "$work/"
+cp -R proto LICENSE "$work/"
 cp client/service_config.json "$work/client/"
 (cd client/python && cp -R pyproject.toml setup.py README.md encoderd \
   encoderd_programs "$work/client/python/")
@@ -53,7 +52,7 @@ auditwheel repair --strip --wheel-dir "$work/repaired" \
 mapfile -t built_in < <(sed '/^#/d; s/^/--built-in=/' \
   deploy/package/built-in.txt)
 python deploy/package/wheel_licenses.py --version="$version" \
-  --revision="$revision" "${built_in[@]}" \
+  --revision="$(revision)" "${built_in[@]}" \
   "$work"/repaired/encoderd-*.whl "$work/done" build/package/bin/encoderd \
   build/package/bin/encoderctl >&2
 

@@ -3,6 +3,7 @@
 #ifndef ENCODERD_CLIENT_CPP_MATRIX_H_
 #define ENCODERD_CLIENT_CPP_MATRIX_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -25,7 +26,9 @@ struct EmbeddingMatrix {
   std::vector<absl::Status> errors;
 
   absl::Span<const float> row(int64_t i) const {
-    return absl::MakeConstSpan(values).subspan(i * columns, columns);
+    const auto size = static_cast<size_t>(columns);
+    return absl::MakeConstSpan(values).subspan(static_cast<size_t>(i) * size,
+                                               size);
   }
 };
 

@@ -1,16 +1,16 @@
 """Generates the messages of the contract while the package is built.
 
-encoder.proto and service_config.json stand elsewhere in the repository, once
-for all languages. A source distribution carries copies of both, so that it
-builds on its own. Nothing generated is kept in the source tree, but for an
-editable install.
+encoder.proto, service_config.json and LICENSE stand elsewhere in the
+repository, once for all languages. A source distribution carries copies, so
+that it builds on its own. Nothing generated is kept in the source tree, but for
+an editable install.
 
 ENCODERD_PROGRAMS names a folder with the programs encoderd and encoderctl: the
 package then carries them and is a wheel of this platform (deploy/wheel.sh).
 Without it the package is the client alone, for any platform.
 """
 
-import importlib.metadata
+import contextlib
 import os
 import pathlib
 import re
@@ -30,6 +30,7 @@ IMPORTED = "google/rpc/status.proto"
 # google/protobuf/*.proto come with protoc.
 WELL_KNOWN = pathlib.Path(grpc_tools.__file__).parent / "_proto"
 CONFIG = "service_config.json"
+LICENSE = "LICENSE"
 PROGRAMS = os.environ.get("ENCODERD_PROGRAMS")
 NAMES = ("encoderd", "encoderctl")
 
@@ -43,6 +44,7 @@ def first_with(name, folders):
 
 PROTO_ROOT = first_with(PROTO, [HERE / "proto", HERE.parent.parent / "proto"])
 CONFIG_ROOT = first_with(CONFIG, [HERE, HERE.parent])
+LICENSE_ROOT = first_with(LICENSE, [HERE, HERE.parent.parent])
 
 
 def generate(out):
@@ -75,16 +77,16 @@ def requirements():
     ]
 
 
-def python_versions():
-    """Those of this package's code that have the gRPC of requirements()."""
-    needed = importlib.metadata.metadata("grpcio-tools")["Requires-Python"]
-    return ",".join(filter(None, [">=3.9", needed]))
-
-
 class BuildPy(build_py):
     def run(self):
-        super().run()
         editable = getattr(self, "editable_mode", False)
+        if not editable:
+            # pip builds in the checkout: an earlier build left it there, with
+            # modules that may have been renamed since.
+            for package in self.packages:
+                shutil.rmtree(pathlib.Path(self.build_lib, package),
+                              ignore_errors=True)
+        super().run()
         generate(HERE if editable else self.build_lib)
         if PROGRAMS and not editable:
             folder = pathlib.Path(self.build_lib, "encoderd_programs/bin")
@@ -127,7 +129,20 @@ def programs():
     }
 
 
+@contextlib.contextmanager
+def license_here():
+    """Setuptools takes no license from outside of the package's folder."""
+    if LICENSE_ROOT == HERE:
+        yield
+        return
+    shutil.copy(LICENSE_ROOT / LICENSE, HERE)
+    try:
+        yield
+    finally:
+        (HERE / LICENSE).unlink(missing_ok=True)
+
+
 arguments = programs()
 arguments.setdefault("cmdclass", {}).update(build_py=BuildPy, sdist=Sdist)
-setup(install_requires=requirements(), python_requires=python_versions(),
-      **arguments)
+with license_here():
+    setup(install_requires=requirements(), **arguments)

@@ -1,6 +1,20 @@
 # The .deb, by CPack: programs, service, license; for the release of Debian or Ubuntu that builds it, whose libraries it needs.
-# deploy/deb.sh builds it. `cmake --install` brings the programs alone; the component `service` is what only the package has.
-if(NOT PROJECT_IS_TOP_LEVEL OR NOT ENCODERD_SERVER OR NOT EXISTS /etc/debian_version)
+# deploy/deb.sh builds it. The component `service` is what only the package has: `cmake --install` leaves it out.
+if(NOT PROJECT_IS_TOP_LEVEL OR NOT ENCODERD_SERVER)
+  return()
+endif()
+
+# Both also come with `cmake --install`; the package has the license in its own place.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/encoderd COMPONENT license)
+if(NOT CMAKE_CROSSCOMPILING)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/package)
+  set(completion ${PROJECT_BINARY_DIR}/package/completion)
+  install(CODE "execute_process(COMMAND \"$<TARGET_FILE:encoderctl>\" completion bash OUTPUT_FILE \"${completion}\"
+    COMMAND_ERROR_IS_FATAL ANY)")
+  install(FILES ${completion} DESTINATION share/bash-completion/completions RENAME encoderctl)
+endif()
+
+if(NOT EXISTS /etc/debian_version)
   return()
 endif()
 set(files ${PROJECT_SOURCE_DIR}/deploy/package/debian)
@@ -22,7 +36,12 @@ file(WRITE ${PROJECT_BINARY_DIR}/package/copyright "${copyright}")
 
 install(FILES ${PROJECT_BINARY_DIR}/package/copyright DESTINATION share/doc/encoderd COMPONENT service EXCLUDE_FROM_ALL)
 install(FILES ${files}/encoderd.service DESTINATION lib/systemd/system COMPONENT service EXCLUDE_FROM_ALL)
-install(FILES ${files}/encoderd.flags DESTINATION /etc/encoderd COMPONENT service EXCLUDE_FROM_ALL)
+# Below the prefix as all else; that of /usr is /etc.
+install(CODE "set(etc etc)
+if(CMAKE_INSTALL_PREFIX MATCHES \"/usr$\")
+  set(etc ../etc)
+endif()" COMPONENT service EXCLUDE_FROM_ALL)
+install(FILES ${files}/encoderd.flags DESTINATION "\${etc}/encoderd" COMPONENT service EXCLUDE_FROM_ALL)
 
 set(release "")
 foreach(key IN ITEMS ID VERSION_ID)  # debian, 12
@@ -44,6 +63,7 @@ set(CPACK_DEBIAN_PACKAGE_RELEASE "1~${release}")
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The authors of encoderd")
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)  # whom --otlp_endpoint=https://... and encoderctl --tls trust
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${files}/conffiles ${files}/postinst ${files}/prerm ${files}/postrm)

@@ -17,12 +17,6 @@ elseif(ENCODERD_WERROR)
   target_compile_options(encoderd_options INTERFACE -Werror)
 endif()
 
-find_program(ENCODERD_CCACHE ccache)
-if(ENCODERD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # What it is told lets it cache what reads precompiled headers.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ENCODERD_CCACHE})
-endif()
-
 # encoderd_test(NAME name SOURCES a.cc ... LIBS target ... [LABELS l ...] [GRPC] [OPTIMIZED]): a GoogleTest program and its
 # ctest entry. SOURCES compile without optimization, in half the time; OPTIMIZED is for tests that compute much themselves.
 # GRPC is for tests whose sources include gRPC and the protocol: these headers are compiled once for all of them.

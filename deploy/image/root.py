@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Makes the whole file system of an image without a distribution: programs, the
-libraries that they load, the licenses of all that, and a list of it (SPDX).
+libraries that they load, the CAs that the system trusts, the licenses of all
+that, and a list of it (SPDX).
 
     deploy/image/root.py [OPTION...] ROOT PROGRAM...
 
@@ -19,6 +20,8 @@ import packages
 import sbom
 
 COMMON_LICENSES = pathlib.Path("/usr/share/common-licenses")
+# Where gRPC and OpenSSL look; of the package ca-certificates.
+AUTHORITIES = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
 SBOM = "usr/share/doc/encoderd/sbom.spdx.json"
 
 
@@ -65,13 +68,15 @@ def build(options):
         copy(file, root / where(file)[1:], mode=0o755)
     linked = owners.of([*files, *options.library])
     built_in = [owners.named(name) for name in options.built_in]
-    for package in {*linked, *built_in}:
+    contained = [trust(owners, root)]
+    for package in {*linked, *built_in, *contained}:
         keep_license(package, root)
     for file in [pathlib.Path("LICENSE"), *options.license]:
         copy(file, root / "usr/share/doc/encoderd" / file.name)
     copy(pathlib.Path("/etc/os-release"), root / "etc/os-release")
-    sbom.write(root / SBOM, options.version, options.revision, linked, built_in)
-    owners.write_status(linked, root / "var/lib/dpkg/status.d")
+    sbom.write(root / SBOM, options.version, options.revision, linked, built_in,
+               contained)
+    owners.write_status([*linked, *contained], root / "var/lib/dpkg/status.d")
     for program in options.programs:
         subprocess.run(["chroot", root, f"/usr/local/bin/{program.name}",
                         "--version"], check=True, stdout=subprocess.DEVNULL)
@@ -108,6 +113,13 @@ def copy(file, to, mode=0o644):
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(file, to)
     to.chmod(mode)
+
+
+def trust(owners, root):
+    """Copies the CAs that this system trusts; returns their package."""
+    package = owners.named("ca-certificates")
+    copy(AUTHORITIES, root / str(AUTHORITIES)[1:])
+    return package
 
 
 def keep_license(package, root):

@@ -9,13 +9,15 @@ import re
 import urllib.parse
 
 
-def write(path, version, revision, linked, built_in):
-    """encoderd and the packages that it loads (linked) or contains (built_in)."""
+def write(path, version, revision, linked, built_in, contained=()):
+    """encoderd and the packages that it loads (linked), that are compiled into it
+    (built_in), or whose files lie next to it (contained)."""
     encoderd = {**_package("encoderd", version), "licenseDeclared": "Apache-2.0",
                 "sourceInfo": f"revision {revision}"}
     described = [encoderd]
     relationships = [_relationship("SPDXRef-DOCUMENT", "DESCRIBES", encoderd)]
-    for packages, how in ((linked, "DYNAMIC_LINK"), (built_in, "STATIC_LINK")):
+    for packages, how in ((linked, "DYNAMIC_LINK"), (built_in, "STATIC_LINK"),
+                          (contained, "DEPENDS_ON")):
         for package in packages:
             found = _describe(package)
             if found not in described:
@@ -71,9 +73,11 @@ def _purl(package):
     if package.kind == "pypi":
         return f"pkg:pypi/{quote(package.name)}@{quote(package.version)}"
     system = platform.freedesktop_os_release()
+    # Debian's testing and sid have no number.
+    release = system.get("VERSION_ID") or system.get("VERSION_CODENAME", "")
     return (f"pkg:deb/{system['ID']}/{quote(package.name)}@"
             f"{quote(package.version)}?arch={package.architecture}"
-            f"&distro={system['ID']}-{system['VERSION_ID']}")
+            f"&distro={system['ID']}-{release}")
 
 
 def _relationship(one, how, other):

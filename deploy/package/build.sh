@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # What wheel.sh and deb.sh share: the folder for the result, the programs, and
-# the last lines. Source it after `set -euo pipefail`.
+# the last lines; bundle.sh has the commit from here. Source it after
+# `set -euo pipefail`.
+#
+# ENCODERD_REVISION names the commit of sources that come without git.
 
 script=$(basename "$0" .sh)
 say() { echo "$script: $*" >&2; }
@@ -18,11 +21,21 @@ begin() {
   case $out in /*) ;; *) out=$from/$out ;; esac
 }
 
+# revision: the commit of the sources, or "unknown", as EncoderdRevision.cmake has
+# it: a repository around a folder of sources is not theirs.
+revision() {
+  local found=${ENCODERD_REVISION-}
+  if [[ -z $found && -e .git ]]; then
+    found=$(git rev-parse HEAD 2> /dev/null || true)
+  fi
+  echo "${found:-unknown}"
+}
+
 # build_programs: encoderd and encoderctl, into build/package/bin; makes the
 # folder for the result.
 build_programs() {
   say "building the programs (some minutes where nothing is built yet)"
-  cmake --preset package > /dev/null
+  cmake --preset package -DENCODERD_REVISION="${ENCODERD_REVISION-}" > /dev/null
   cmake --build build/package --parallel "$(nproc)" \
     --target encoderd encoderctl >&2
   mkdir -p "$out"

@@ -37,18 +37,21 @@ class PackageScriptsTest(unittest.TestCase):
             shutil.copytree(ROOT / name, self.checkout / name)
         shutil.copy(ROOT / "client/service_config.json",
                     self.checkout / "client")
+        shutil.copy(ROOT / "LICENSE", self.checkout)
         (self.checkout / "build/package").mkdir(parents=True)
         (self.checkout / "build/package/CMakeCache.txt").touch()
         tools = self.checkout / "build/wheel-tools"
         (tools / "bin").mkdir(parents=True)
         shutil.copy(ROOT / "deploy/package/wheel-tools.txt", tools)
-        for name in ("cmake", "strip", "dpkg-shlibdeps"):
+        self.stand_in(self.path / "cmake",
+                      f'printf "%s\\n" "$@" >> {self.folder}/asked')
+        for name in ("strip", "dpkg-shlibdeps"):
             self.stand_in(self.path / name, "")
         self.stand_in(self.path / "cpack",
                       WRITE.format(option="-B", name=DEB))
         self.stand_in(tools / "bin/auditwheel",
                       WRITE.format(option="--wheel-dir", name=WHEEL))
-        # pip's options, and the arguments of wheel_licenses.py.
+        # Options of CMake and pip, and the arguments of wheel_licenses.py.
         self.stand_in(tools / "bin/python",
                       f'printf "%s\\n" "$@" >> {self.folder}/asked' +
                       WRITE.format(option=f"--wheel-dir | */{WHEEL}",
@@ -58,12 +61,13 @@ class PackageScriptsTest(unittest.TestCase):
         file.write_text(f"#!/bin/bash\n{text}\n", encoding="utf-8")
         file.chmod(0o755)
 
-    def run_script(self, script, *arguments):
+    def run_script(self, script, *arguments, **variables):
         done = subprocess.run(
             [self.checkout / "deploy" / script, *arguments], text=True,
             capture_output=True, check=False, stdin=subprocess.DEVNULL,
             timeout=60, cwd=self.folder,
-            env=dict(os.environ, PATH=f"{self.path}:{os.environ['PATH']}"))
+            env=dict(os.environ, PATH=f"{self.path}:{os.environ['PATH']}",
+                     GIT_CONFIG_GLOBAL=os.devnull, **variables))
         self.assertEqual(0, done.returncode, done.stderr)
         return done.stdout
 
@@ -100,6 +104,36 @@ class PackageScriptsTest(unittest.TestCase):
         self.assertEqual(
             [f"--built-in={package}" for package in packages],
             [line for line in asked if line.startswith("--built-in")])
+
+    def revisions(self):
+        """What pip, CMake and the list of packages were told since the last
+        call."""
+        asked = self.folder / "asked"
+        found = [line.partition("EVISION=")[2] or line.partition("=")[2]
+                 for line in asked.read_text().splitlines()
+                 if "evision=" in line.lower()]
+        asked.unlink()
+        return found
+
+    def git(self, folder):
+        """Makes it a repository; its commit."""
+        for command in (["init"], ["commit", "--allow-empty", "--message=x"],
+                        ["rev-parse", "HEAD"]):
+            said = subprocess.run(
+                ["git", "-c", "init.defaultBranch=x", "-c", "user.name=x",
+                 "-c", "user.email=x@example.com", *command], cwd=folder, check=True, text=True,
+                stdout=subprocess.PIPE).stdout
+        return said.strip()
+
+    def test_the_commit_is_the_sources_own_or_the_one_that_is_given(self):
+        self.git(self.folder)  # around the sources, and not theirs
+        self.run_script("wheel.sh")
+        self.assertEqual(["", "unknown"], self.revisions())
+        commit = self.git(self.checkout)
+        self.run_script("wheel.sh")
+        self.assertEqual(["", commit], self.revisions())
+        self.run_script("wheel.sh", ENCODERD_REVISION="abc")
+        self.assertEqual(["abc", "abc"], self.revisions())
 
     def test_two_folders_are_refused(self):
         for script, _, _ in KINDS:

@@ -71,7 +71,8 @@ class Scratch:
         # A copy: pip builds in it.
         shutil.copytree(ROOT / "client", self.folder / "client",
                         ignore=shutil.ignore_patterns("build", "*.egg-info"))
-        (self.folder / "proto").symlink_to(ROOT / "proto")
+        for name in ("proto", "LICENSE"):
+            (self.folder / name).symlink_to(ROOT / name)
         self._script("build/release/bin/encoderd",
                      f'exec {programs}/encoderd "$@" '
                      '--listen=127.0.0.1:0 --http_listen=127.0.0.1:0')

@@ -40,4 +40,8 @@ if(TARGET encoderd)
            COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/revision_test.py
                    --build ${CMAKE_BINARY_DIR})
   set_tests_properties(revision PROPERTIES LABELS integration TIMEOUT 120)
+  add_test(NAME install
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_SOURCE_DIR}/install_test.py
+                   --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(install PROPERTIES LABELS integration TIMEOUT 120)
 endif()

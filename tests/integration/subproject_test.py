@@ -13,8 +13,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROJECT = """cmake_minimum_required(VERSION 3.24)
 project(app LANGUAGES CXX)
+set(CMAKE_CXX_STANDARD 14)
 enable_testing()
-add_subdirectory({root} encoderd EXCLUDE_FROM_ALL)
+add_subdirectory({root} encoderd)
 add_executable(app app.cc)
 target_link_libraries(app PRIVATE encoderd_client)
 """
@@ -48,6 +49,15 @@ class SubprojectTest(unittest.TestCase):
     def test_adds_no_tests_to_the_project(self):
         self.assertIn("Total Tests: 0",
                       run("ctest", "--test-dir", self.build, "-N"))
+
+    def test_the_project_gets_the_language_that_the_headers_need(self):
+        steps = run("ninja", "-C", self.build, "-n", "-v").splitlines()
+        app, = (step for step in steps if step.endswith("/app.cc"))
+        self.assertNotIn("++14", app)  # 17 is the default of many compilers
+
+    def test_installs_nothing_of_its_own(self):
+        run("cmake", "--install", self.build, "--prefix", self.build / "out")
+        self.assertEqual([], list(self.build.glob("out/*")))
 
     def test_builds_only_what_the_project_links(self):
         steps = run("ninja", "-C", self.build, "-n", "-v")

@@ -47,19 +47,15 @@ def _copied(tree, rest):
 
 
 def check(tree):
-    """What it copies is there, its stages are named before they are used, its
-    version is CMake's, and every folder that CMake builds is copied."""
+    """What it copies is there, its stages are named before they are used, and
+    every folder that CMake builds is copied."""
     if NAME not in tree.files:
         return []
     found = []
     stages = {"scratch"}
-    arguments = {}
     copied = set()
     for number, word, rest in _instructions(tree):
-        if word == "ARG":
-            name, _, value = rest.partition("=")
-            arguments.setdefault(name, value)
-        elif word == "FROM":
+        if word == "FROM":
             base, _, stage = rest.partition(" AS ")
             if not re.search(r"[$:/]", base) and base not in stages:
                 found.append(f"{NAME}:{number}: FROM {base}: no stage before "
@@ -80,18 +76,14 @@ def check(tree):
                     found.append(f"{NAME}:{number}: copies {source}, which does "
                                  "not exist or which .dockerignore leaves out")
                 copied.add(source)
-    return found + _against_cmake(tree, arguments, copied)
+    return found + _against_cmake(tree, copied)
 
 
-def _against_cmake(tree, arguments, copied):
+def _against_cmake(tree, copied):
     if "CMakeLists.txt" not in tree.files:
         return []
     cmake = tree.read("CMakeLists.txt")
     found = []
-    version = re.search(r"project\(\w+ VERSION ([\d.]+)", cmake)
-    if version and arguments.get("VERSION") != version[1]:
-        found.append(f"{NAME}: VERSION={arguments.get('VERSION')}, but "
-                     f"CMakeLists.txt says {version[1]}")
     for folder in sorted(set(FOLDERS.findall(cmake)) - {"tests"}):
         if folder not in copied:
             found.append(f"{NAME}: does not copy {folder}, which CMakeLists.txt "

@@ -23,6 +23,7 @@ import messages
 import ops
 import reliability
 import scripts
+import versions
 import words
 from tree import Tree
 
@@ -44,6 +45,7 @@ CHECKS = {
     "architectures": docs.architectures,
     "ops": ops.ops,
     "dockerfile": dockerfile.check,
+    "versions": versions.check,
     "checks": reliability.checks,
     "token_compare": constant_time.token_compare,
     "messages": messages.check,

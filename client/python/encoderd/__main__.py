@@ -7,11 +7,13 @@ import subprocess
 import sys
 from typing import List
 
+from encoderd import __version__
 from encoderd._server_process import ServerStartError
 from encoderd.server import find_program
 
 USAGE = """\
 usage: python -m encoderd serve MODEL [MODEL...] [--flag=value...]
+       python -m encoderd --version
 
 Serves each MODEL (a folder, or name=folder) over gRPC on 127.0.0.1:8400 until
 Ctrl-C; the first is the default. The flags are those of the program encoderd:
@@ -21,6 +23,9 @@ python -m encoderd serve --help lists them."""
 def main(arguments: List[str]) -> None:
     if arguments in (["-h"], ["--help"]):
         print(USAGE)
+        return
+    if arguments == ["--version"]:
+        print(f"encoderd {__version__}")
         return
     if arguments[:1] != ["serve"] or len(arguments) == 1:
         sys.exit(USAGE)

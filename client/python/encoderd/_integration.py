@@ -15,8 +15,9 @@ def client_of(given: Union[Client, str, None]) -> Client:
 
 def missing(module: str, package: str) -> ImportError:
     """Raised where an adapter's package is not installed."""
+    extra = module.replace("_", "-")
     return ImportError(f"encoderd.{module} needs {package}: pip install "
-                       f"'encoderd[{module}]'")
+                       f"'encoderd[{extra}]'")
 
 
 def to_config(given: Union[Client, str, None], options: Dict[str, Any]

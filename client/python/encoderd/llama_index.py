@@ -1,6 +1,6 @@
 """encoderd in place of another embedding model of LlamaIndex.
 
-    pip install 'encoderd[llama_index]'
+    pip install 'encoderd[llama-index]'
 
     Settings.embed_model = EncoderdEmbedding("localhost:8400", truncate="end")
 """

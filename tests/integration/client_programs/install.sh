@@ -7,7 +7,7 @@ root=$1
 folder=$2
 rm -rf "$folder"
 mkdir -p "$folder/checkout/client"
-cp -R "$root/proto" "$folder/checkout/proto"
+cp -R "$root/proto" "$root/LICENSE" "$folder/checkout/"
 cp "$root/client/service_config.json" "$folder/checkout/client/"
 mkdir "$folder/checkout/client/python"
 cd "$root/client/python"

@@ -349,7 +349,8 @@ def test_an_adapter_without_its_package_says_what_to_install(
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError) as caught:
         importlib.import_module(f"encoderd.{module}")
-    assert f"pip install 'encoderd[{module}]'" in str(caught.value)
+    extra = module.replace("_", "-")
+    assert f"pip install 'encoderd[{extra}]'" in str(caught.value)
     assert caught.value.__cause__ is None
 
 
@@ -358,7 +359,6 @@ def test_every_extra_of_the_package_is_a_module():
     folder = pathlib.Path(encoderd.__file__).parent
     for module in ("langchain", "llama_index", "haystack", "chroma",
                    "keybert"):
-        assert module.replace("_", "-") in [
-            extra.replace("_", "-") for extra in extras]
+        assert module.replace("_", "-") in extras  # pip 23.0 compares letters
         lines = (folder / f"{module}.py").read_text().splitlines()
         assert len(lines) < 60, module  # an adapter is no more than that

@@ -368,6 +368,7 @@ def test_the_module_becomes_the_server(tmp_path):
 
 @pytest.mark.parametrize("arguments, code, said", [
     (["--help"], 0, "usage: python -m encoderd serve MODEL"),
+    (["--version"], 0, f"encoderd {encoderd.__version__}"),
     ([], 1, "usage: python -m encoderd serve MODEL"),
     (["serve"], 1, "usage: "),
     (["bake", "a"], 1, "usage: "),

@@ -144,6 +144,10 @@ class ImageTest(unittest.TestCase):
                 self.assertIn(f"usr/share/common-licenses/{common.decode()}",
                               self.members)
 
+    def test_it_trusts_the_authorities_of_the_system(self):
+        self.assertIn(b"-----BEGIN CERTIFICATE-----", self.content(
+            "etc/ssl/certs/ca-certificates.crt"))
+
     def revision(self):
         labels = inspect(IMAGE)["Config"]["Labels"]
         return labels["org.opencontainers.image.revision"]

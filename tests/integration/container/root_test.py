@@ -115,6 +115,29 @@ class RootTest(unittest.TestCase):
              ("SPDXRef-encoderd", "DYNAMIC_LINK", "SPDXRef-zlib1g"),
              ("SPDXRef-encoderd", "STATIC_LINK", "SPDXRef-nlohmann-json3-dev")])
 
+    def test_the_authorities_that_the_system_trusts_come_along(self):
+        package = root.trust(packages.Owners(), self.folder)
+        self.assertEqual("ca-certificates", package.name)
+        self.assertIn("-----BEGIN CERTIFICATE-----", (
+            self.folder / "etc/ssl/certs/ca-certificates.crt").read_text())
+        sbom.write(self.folder / "sbom", "1.2", "abc", [], [], [package])
+        listed = json.loads((self.folder / "sbom").read_text())
+        self.assertEqual(
+            ["DEPENDS_ON"], [one["relationshipType"]
+                             for one in listed["relationships"]
+                             if one["relatedSpdxElement"]
+                             == "SPDXRef-ca-certificates"])
+
+    def test_a_release_without_a_number_is_listed_by_its_name(self):
+        zlib = packages.Owners().named("zlib1g")
+        for names, expected in (({"VERSION_CODENAME": "forky"}, "forky"),
+                                ({}, "")):
+            with mock.patch("platform.freedesktop_os_release",
+                            return_value={"ID": "debian", **names}):
+                sbom.write(self.folder / "sbom", "1.2", "abc", [zlib], [])
+            self.assertIn(f"&distro=debian-{expected}\"",
+                          (self.folder / "sbom").read_text())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -121,6 +121,11 @@ class PackageTest(unittest.TestCase):
         for words in ("Niels Lohmann", "Sean Barrett"):
             self.assertIn(words, text)
 
+    def test_3_it_recommends_the_authorities_that_tls_trusts(self):
+        self.assertEqual("ca-certificates", root.run(
+            "dpkg-query", "--show", "--showformat=${Recommends}",
+            "encoderd").stdout)
+
     def test_4_systemd_finds_no_fault_in_the_service(self):
         install("systemd")
         done = root.run("systemd-analyze", "verify", UNIT)

@@ -122,6 +122,13 @@ class WheelTest(unittest.TestCase):
             f"encoderd {version}", f"encoderctl {version}", "SERVING",
             "event=stopped", ""])
 
+    def test_its_programs_are_hardened(self):
+        for name in ("encoderd", "encoderctl"):
+            said = run("readelf", "--wide", "--dyn-syms", "--dynamic",
+                       PROGRAMS / name).stdout
+            for sign in ("BIND_NOW", "__stack_chk_fail"):
+                self.assertIn(sign, said)
+
     def test_it_loads_nothing_of_the_system_but_the_c_and_cxx_runtime(self):
         loaded = shell(f"ldd {BIN}/../lib/python3*/site-packages"
                        "/encoderd_programs/bin/*")

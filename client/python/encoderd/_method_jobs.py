@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import (Any, Callable, Dict, Generator, Iterable, Iterator, List,
-                    Optional, Sequence, Set, TypeVar, Union)
+                    Optional, Sequence, Set, TypeVar, Union, cast)
 
 import grpc
 import numpy as np
@@ -76,7 +76,8 @@ def embed_options(*, precision: Optional[str] = None,
     options = encoder_pb2.EmbedOptions(
         pooling=enum_value(encoder_pb2.Pooling, "POOLING_", "pooling",
                            pooling),
-        normalize=true_or_false("normalize_embeddings", normalize),
+        # None: unset, which older stubs do not know.
+        normalize=cast(bool, true_or_false("normalize_embeddings", normalize)),
         dimensions=not_negative("dimensions", dimensions),
         truncate=enum_value(encoder_pb2.Truncate, "TRUNCATE_", "truncate",
                             truncate),
@@ -230,7 +231,7 @@ def token_states(values: Sequence[Input], *, model: str, batch_size: int,
     blank = encoder_pb2.EncodeRequest(
         model=model,
         layer=None if layer is None else not_negative("layer", layer),
-        before_norm=true_or_false("before_norm", before_norm),
+        before_norm=bool(true_or_false("before_norm", before_norm)),
         truncate=enum_value(encoder_pb2.Truncate, "TRUNCATE_", "truncate",
                             truncate),
         span=enum_value(encoder_pb2.TokenSpan, "TOKEN_SPAN_", "span", span),
@@ -305,8 +306,8 @@ def inspect_positions(*, model: str, first_row: int, row_count: int,
     answer = yield One("InspectPositions", encoder_pb2.InspectPositionsRequest(
         model=model, first_row=not_negative("first_row", first_row),
         row_count=not_negative("row_count", row_count),
-        cosine=true_or_false("cosine", cosine),
-        values=true_or_false("values", values)))
+        cosine=bool(true_or_false("cosine", cosine)),
+        values=bool(true_or_false("values", values))))
     return read_positions(answer)
 
 

@@ -206,7 +206,7 @@ class Loading(Service):
             return encoder_pb2.EmbedResponse(embeddings=[
                 encoder_pb2.Embedding(packed=bytes(8))
                 for _ in request.inputs])
-        status = status_pb2.Status(code=14, message="the model is still "
+        status = status_pb2.Status(code=14, message="a model is still "
                                                     "loading")
         status.details.add().Pack(error_details_pb2.ErrorInfo(
             reason="LOADING", domain="encoderd"))

@@ -130,7 +130,9 @@ absl::Status Tls(const ServerConfig& c) {
 
 absl::Status SplitHostPort(const std::string& address, std::string* host,
                            int* port) {
-  if (absl::StartsWith(address, "unix:") || absl::StrContains(address, '/')) {
+  if (absl::StartsWith(address, "unix:") ||
+      absl::StartsWith(address, "unix-abstract:") ||
+      absl::StartsWith(address, "/")) {
     return absl::InvalidArgumentError(
         "Unix sockets are not supported: give host:port, such as "
         "127.0.0.1:8400");

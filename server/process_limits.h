@@ -16,8 +16,8 @@ namespace encoderd {
 int32_t LeastThreads(const ServerConfig& config, int32_t cores);
 
 // RESOURCE_EXHAUSTED, with the number and what limits it: fewer threads can be
-// started at once than LeastThreads, or fewer descriptors be open than gRPC
-// itself takes. Call before other threads exist.
+// started at once than LeastThreads, or fewer than 32 descriptors be open. Call
+// before other threads exist.
 absl::Status CheckProcessLimits(const ServerConfig& config);
 
 // The same of a count of threads.

@@ -44,9 +44,9 @@ struct BulkOptions {
   // server; true ends the work with CANCELLED. Null: never.
   std::function<bool()> stop;
   std::function<bool()> ready;  // see ClientOptions
-  // Model.fingerprint that the caller saw at the job's start. An answer with
-  // another one ends the job as a change during it does, while one other than
-  // EmbedOptions.fingerprint is told as an earlier job's. Empty: none.
+  // Model.fingerprint when the job began, such as GetModel's. An answer with
+  // another one ends the job: the model changed during it. Empty: the first
+  // answer's.
   std::string seen_fingerprint;
 };
 

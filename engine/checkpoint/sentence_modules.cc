@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<std::string>> PoolingModes(
   return modes;
 }
 
-// A file that is missing is of a copy that was not finished.
+// A missing file means an incomplete copy.
 absl::Status NamedByModules(const absl::Status& status) {
   if (!absl::IsNotFound(status)) return status;
   return absl::NotFoundError(
@@ -104,7 +104,7 @@ absl::Status ReadPooling(const std::string& folder, const std::string& path,
                          ModelConfig* config, int64_t* width) {
   const std::string name = JoinName(path, "config.json");
   const absl::StatusOr<Json> json = ReadJsonObject(folder, name, kSmall);
-  if (!json.ok()) return NamedByModules(json.status());
+  if (!json.ok()) return json.status();
   const JsonFields fields(*json, name);
   const absl::StatusOr<std::vector<std::string>> modes =
       PoolingModes(*json, fields);
@@ -269,7 +269,7 @@ absl::Status ReadSentenceModules(const std::string& folder, ModelConfig* config,
           "Dense, "
           "LayerNorm, Dropout or Normalize"));
     }
-    if (!status.ok()) return status;
+    if (!status.ok()) return NamedByModules(status);
     ++stage;
   }
   // What the caller may switch off is a Normalize at the end.

@@ -153,8 +153,8 @@ class Device {
 
   // Called once before the Prepare functions, with the size of every weight
   // that they will be given. UNIMPLEMENTED: shapes that the device does not
-  // support; RESOURCE_EXHAUSTED: the model and one Session do
-  // not fit in its memory, with the numbers.
+  // support; RESOURCE_EXHAUSTED: the model and the smallest
+  // Session do not fit in its memory, with the numbers.
   virtual absl::Status ExpectModel(const ModelSizes& sizes,
                                    const std::vector<WeightSize>& weights) {
     return absl::OkStatus();

@@ -178,13 +178,14 @@ struct AddNormOp {
   bool operator==(const AddNormOp&) const = default;
 };
 
-// Row r of y is row rows[r] of x, for each of the batch's sequences; y must not
-// alias x. Rows of y past them, which pad, are rows of x, too.
+// Row r of y is row rows[r] of x, for some of the batch's sequences, on a card
+// for all of them; y must not alias x. Rows of y past them, which pad, are rows
+// of x, too.
 struct PickRowsOp {
   static constexpr char kName[] = "pick_rows";
   Matrix x;
-  // Host memory, read in Run; one list in a pass. A card's Executor puts its
-  // own memory for it.
+  // Host memory, read in Run; on a card one list in a pass, which its Executor
+  // replaces with its own memory.
   const int32_t* rows = nullptr;  // [row_count]
   int64_t row_count = 0;
   Matrix y;

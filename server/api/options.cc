@@ -198,10 +198,9 @@ absl::StatusOr<ByteRanges> ToRanges(absl::string_view field,
   if (format != VectorFormat::kInt8 && format != VectorFormat::kUint8) {
     const std::string encoding = NameOf(choice);
     return BadOption(field,
-                     absl::StrCat("are set with",
-                                  choice == EncodingChoice::kUnset
-                                      ? "out an encoding"
-                                      : absl::StrCat(" ", encoding),
+                     absl::StrCat(choice == EncodingChoice::kUnset
+                                      ? "are set without an encoding"
+                                      : absl::StrCat("are set with ", encoding),
                                   "; only INT8 and UINT8 have ranges"),
                      encoding, "ENCODING_INT8, ENCODING_UINT8");
   }

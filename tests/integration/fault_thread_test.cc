@@ -97,7 +97,7 @@ int RunProgram(
 }
 
 // A process calls RunServer once: this one here, and each test below in a
-// its own process.
+// separate one.
 TEST(FaultThreadTest, AProcessThatCannotHearSignalsDoesNotStart) {
   static bool ran = false;
   if (std::exchange(ran, true)) GTEST_SKIP() << "this process had its run";
@@ -133,6 +133,9 @@ TEST(LeastThreadsTest, CountsOursAndAnEstimateOfThoseOfGrpc) {
   EXPECT_EQ(LeastThreads(config, 2), 5 + 12 + 1 + 2 + 2 + 1);
   EXPECT_EQ(LeastThreads(config, 64), LeastThreads(config, 2));
   EXPECT_EQ(LeastThreads(config, 0), 5 + 12 + 1 + 2 + 1);
+  config.http_listen = "";
+  EXPECT_EQ(LeastThreads(config, 0), 4 + 12 + 1 + 2 + 1);
+  config.http_listen = "127.0.0.1:0";
   config.models.resize(3);
   config.threads = 8;
   config.tokenizer_threads = 4;
@@ -148,8 +151,8 @@ TEST_F(FaultProcessDeathTest, AProcessThatMayHaveTooFewThreadsDoesNotStart) {
     };
     EXPECT_EXIT(run(), ::testing::ExitedWithCode(kExitTryAgain),
                 absl::StrCat("event=start_failed code=RESOURCE_EXHAUSTED "
-                             "message=\"this process can start ",
-                             there, " threads more; the server needs at least ",
+                             "message=\"this process can start only ",
+                             there, " more threads; the server needs at least ",
                              Probed(), ".*TasksMax"));
   }
 }

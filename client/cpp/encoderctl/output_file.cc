@@ -28,6 +28,14 @@ int WriteAll(int descriptor, absl::string_view bytes) {
   return 0;
 }
 
+// A file that is written in part. A link stays, to an empty file.
+void Discard(const std::string& path, int descriptor) {
+  struct stat named = {};
+  if (lstat(path.c_str(), &named) == 0 && S_ISREG(named.st_mode))
+    unlink(path.c_str());
+  [[maybe_unused]] const int error = ftruncate(descriptor, 0);
+}
+
 // Makes sure of the room first, so that a full disk leaves what is there.
 // Returns 0, or an errno.
 int Overwrite(const std::string& path, int descriptor,
@@ -35,14 +43,14 @@ int Overwrite(const std::string& path, int descriptor,
   struct stat before = {};
   if (fstat(descriptor, &before) != 0) return errno;
   const auto size = static_cast<off_t>(bytes.size());
-  const int no_room = posix_fallocate(descriptor, 0, size);
+  const int no_room = size == 0 ? 0 : posix_fallocate(descriptor, 0, size);
   if (no_room != 0) {
     if (ftruncate(descriptor, before.st_size) != 0) return errno;
     return no_room;
   }
   int error = WriteAll(descriptor, bytes);
   if (error == 0 && ftruncate(descriptor, size) != 0) error = errno;
-  if (error != 0) unlink(path.c_str());
+  if (error != 0) Discard(path, descriptor);
   return error;
 }
 

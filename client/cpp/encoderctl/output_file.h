@@ -66,8 +66,9 @@ class OutputLock {
 
 // Puts `bytes` in the place of what the file holds, under an OutputLock. Where
 // the disk has no room, the file is left as it was; one that is written in part
-// all the same is removed. What is no regular file, such as a device, is only
-// written to. NOT_FOUND, ABORTED as of OutputLock::Take; else DATA_LOSS.
+// all the same is removed, or emptied behind a link. What is no regular file,
+// such as a device, is only written to. NOT_FOUND, ABORTED as of
+// OutputLock::Take; else DATA_LOSS.
 absl::Status ReplaceFile(const std::string& path, absl::string_view bytes);
 
 }  // namespace encoderd::ctl

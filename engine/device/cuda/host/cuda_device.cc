@@ -84,9 +84,9 @@ class CudaDevice : public Device {
         BytesText(plan.device_bytes()), " and ", BytesText(plan.pinned_bytes()),
         " of pinned host memory (", tokens, " tokens); ", BytesText(free_bytes),
         " are free"));
-    // The smallest session that can be asked for.
+    // The smallest that takes every text of the model.
     status = CheckMemory(model_bytes, plan_for(sizes.max_len).device_bytes(), 1,
-                         free_bytes);
+                         free_bytes, "a 16-bit dtype or another card");
     return status.ok() && agreement_ != nullptr ? Prove(sizes) : status;
   }
 

@@ -209,7 +209,8 @@ void CudaExecutor::Do(const AttentionOp& op) {
 }
 
 void CudaExecutor::Do(const AddNormOp& op) {
-  // Else where rows lie, and so other rows, would decide what adds them.
+  // Otherwise where it lies, and so the rest of the batch, would decide whether
+  // the product adds it.
   if (!IsAligned(op.residual.data)) {
     return Record(absl::InternalError(absl::StrCat(
         "a residual whose rows are not aligned to ", kOperandAlignment)));

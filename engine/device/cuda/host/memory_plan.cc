@@ -86,7 +86,8 @@ SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
 }
 
 absl::Status CheckMemory(int64_t model_bytes, int64_t session_bytes,
-                         int32_t sessions, int64_t free_bytes) {
+                         int32_t sessions, int64_t free_bytes,
+                         absl::string_view remedy) {
   if (model_bytes + sessions * session_bytes <= free_bytes)
     return absl::OkStatus();
   return absl::ResourceExhaustedError(
@@ -94,8 +95,7 @@ absl::Status CheckMemory(int64_t model_bytes, int64_t session_bytes,
                    sessions, " sessions ", BytesText(session_bytes), " (",
                    model_bytes + sessions * session_bytes, " bytes in all); ",
                    free_bytes, " bytes (", BytesText(free_bytes),
-                   ") of the card are free: use fewer threads, a smaller "
-                   "max_batch_tokens or a 16-bit dtype"));
+                   ") of the card are free: use ", remedy));
 }
 
 std::string BytesText(int64_t bytes) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "engine/base/tensor.h"
 #include "engine/device/cuda/products/products.h"
 #include "engine/device/device.h"
@@ -58,9 +59,12 @@ SessionPlan PlanSession(const ExecutorLimits& limits, DType dtype,
                         Operands operands = Operands::kElement);
 
 // OK, or RESOURCE_EXHAUSTED with the numbers: the model and `sessions` of its
-// Sessions must fit in what is free.
+// Sessions must fit in what is free. remedy: what makes it smaller.
 absl::Status CheckMemory(int64_t model_bytes, int64_t session_bytes,
-                         int32_t sessions, int64_t free_bytes);
+                         int32_t sessions, int64_t free_bytes,
+                         absl::string_view remedy =
+                             "fewer threads, a smaller max_batch_tokens or a "
+                             "16-bit dtype");
 
 // "1.2 GiB": for people.
 std::string BytesText(int64_t bytes);

@@ -119,6 +119,24 @@ TEST_F(SentenceModulesTest, ReadsATransformerInASubfolder) {
   EXPECT_EQ(config->max_len, 77);
 }
 
+TEST_F(SentenceModulesTest, SaysThatAMissingFileIsOfTheModules) {
+  for (const char* type : {"Pooling", "Dense"}) {
+    modules_ = {
+        {{"path", ""},
+         {"type",
+          "sentence_transformers.models."
+          "Transformer"}},
+        {{"path", "1_Pooling"},
+         {"type", "sentence_transformers.models.Pooling"}},
+        {{"path", "2_Dense"}, {"type", "sentence_transformers.models.Dense"}}};
+    std::filesystem::remove_all(
+        folder_.Path(*type == 'P' ? "1_Pooling" : "2_Dense"));
+    EXPECT_THAT(Load(), IsError(absl::StatusCode::kNotFound,
+                                "modules.json names its folder"))
+        << type;
+  }
+}
+
 TEST_F(SentenceModulesTest, SaysWhenTheFileThatLimitsTextsIsNotThere) {
   const auto config = Load();
   ASSERT_THAT(config, IsOk());

@@ -171,15 +171,37 @@ TEST(MemoryPlanTest, IsWhatAModelAndASessionReallyTake) {
 TEST(MemoryPlanTest, RefusesAModelBeforeItTakesAnything) {
   const RandomShape shape;
   const auto runtime = std::make_shared<EmulatedRuntime>();
-  runtime->free_bytes = 1 << 20;
+  runtime->free_bytes = 1 << 14;
   const auto encoder = Encoder::Build(
       NewCudaDevice(runtime, std::make_unique<EmulatedProducts>(), 0, "bf16")
           .value(),
       RandomConfig(shape), RandomCheckpoint(shape, 1).get());
   EXPECT_EQ(encoder.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(encoder.status().message()),
-              HasSubstr("1048576 bytes"));
+              HasSubstr("16384 bytes"));
   EXPECT_EQ(runtime->allocations(), 0);
+}
+
+// max_batch_tokens may be lower than a full batch's.
+TEST(MemoryPlanTest, RefusesAModelOnlyIfItsSmallestSessionDoesNotFit) {
+  const auto runtime = std::make_shared<EmulatedRuntime>();
+  const auto device =
+      NewCudaDevice(runtime, std::make_unique<EmulatedProducts>(), 0, "bf16")
+          .value();
+  const ModelSizes sizes = RandomConfig(RandomShape());
+  const auto bytes = [&](int64_t tokens) {
+    return PlanSession({tokens, tokens, sizes}, DType::kBF16, 0).device_bytes();
+  };
+  const int64_t least = bytes(sizes.max_len);
+  const int64_t usual = bytes(device->default_batch_tokens());
+  ASSERT_LT(least, usual);
+  runtime->free_bytes = (least + usual) / 2;
+  EXPECT_TRUE(device->ExpectModel(sizes, {}).ok());
+  runtime->free_bytes = least - 1;
+  const absl::Status status = device->ExpectModel(sizes, {});
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("use a 16-bit dtype or another card"));
 }
 
 TEST(MemoryPlanTest, RefusesASessionThatDoesNotFitBeforeItTakesAnything) {

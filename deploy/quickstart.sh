@@ -190,7 +190,7 @@ if $once; then
   exit 0
 fi
 
-# From here on Ctrl-C is a good end; a second one ends the server at once.
+# From here on Ctrl-C is a good end; a second one, a second later, ends the server.
 trap 'trap "exit 130" INT; stop_or_fail; exit 0' INT
 
 target=

@@ -44,7 +44,9 @@ def first_with(name, folders):
 
 PROTO_ROOT = first_with(PROTO, [HERE / "proto", HERE.parent.parent / "proto"])
 CONFIG_ROOT = first_with(CONFIG, [HERE, HERE.parent])
-LICENSE_ROOT = first_with(LICENSE, [HERE, HERE.parent.parent])
+# In a checkout, a LICENSE here is what a build that was killed left.
+IS_SDIST = (HERE / "PKG-INFO").is_file()
+LICENSE_ROOT = first_with(LICENSE, [HERE if IS_SDIST else HERE.parent.parent])
 
 
 def generate(out):

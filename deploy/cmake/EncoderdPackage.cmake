@@ -19,6 +19,12 @@ if(NOT EXISTS /etc/debian_version)
 endif()
 set(files ${PROJECT_SOURCE_DIR}/deploy/package/debian)
 
+# Below another prefix the unit would name a program and a file that are elsewhere.
+install(CODE "if(NOT CMAKE_INSTALL_PREFIX STREQUAL \"/usr\")
+  message(FATAL_ERROR \"the component service is for /usr alone, not \${CMAKE_INSTALL_PREFIX}: its unit names /usr/bin/encoderd and \"
+    \"/etc/encoderd; add --prefix /usr, or install the Debian package (deploy/deb.sh)\")
+endif()" COMPONENT service EXCLUDE_FROM_ALL)
+
 # What is compiled in comes with its license, too. A build needs no such file, the package does.
 file(READ ${PROJECT_SOURCE_DIR}/LICENSE copyright)
 file(STRINGS ${PROJECT_SOURCE_DIR}/deploy/package/built-in.txt packages REGEX "^[^#]")
@@ -36,12 +42,7 @@ file(WRITE ${PROJECT_BINARY_DIR}/package/copyright "${copyright}")
 
 install(FILES ${PROJECT_BINARY_DIR}/package/copyright DESTINATION share/doc/encoderd COMPONENT service EXCLUDE_FROM_ALL)
 install(FILES ${files}/encoderd.service DESTINATION lib/systemd/system COMPONENT service EXCLUDE_FROM_ALL)
-# Below the prefix as all else; that of /usr is /etc.
-install(CODE "set(etc etc)
-if(CMAKE_INSTALL_PREFIX MATCHES \"/usr$\")
-  set(etc ../etc)
-endif()" COMPONENT service EXCLUDE_FROM_ALL)
-install(FILES ${files}/encoderd.flags DESTINATION "\${etc}/encoderd" COMPONENT service EXCLUDE_FROM_ALL)
+install(FILES ${files}/encoderd.flags DESTINATION /etc/encoderd COMPONENT service EXCLUDE_FROM_ALL)
 
 set(release "")
 foreach(key IN ITEMS ID VERSION_ID)  # debian, 12

@@ -22,10 +22,11 @@ class InstallTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def install(self, prefix, *options, **variables):
-        subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix,
-                        *options], check=True, stdout=subprocess.DEVNULL,
-                       timeout=100, env={**os.environ, **variables})
+    def install(self, prefix, *options, check=True, **variables):
+        return subprocess.run(
+            ["cmake", "--install", BUILD, "--prefix", prefix, *options],
+            check=check, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True, timeout=100, env={**os.environ, **variables})
 
     def files(self):
         return {str(file.relative_to(self.folder))
@@ -40,10 +41,11 @@ class InstallTest(unittest.TestCase):
             self.folder / "share/bash-completion/completions/encoderctl"
             ).read_text())
 
-    def test_settings_of_the_service_lie_below_the_prefix(self):
-        self.install(self.folder, "--component", "service")
-        self.assertLess({FLAGS, "lib/systemd/system/encoderd.service"},
-                        self.files())
+    def test_the_service_is_installed_for_usr_alone(self):
+        done = self.install(self.folder, "--component", "service", check=False)
+        self.assertNotEqual(0, done.returncode)
+        self.assertIn("is for /usr alone", done.stderr)
+        self.assertEqual(set(), self.files())
 
     def test_settings_of_the_package_lie_in_etc(self):
         self.install("/usr", "--component", "service",

@@ -65,6 +65,12 @@ class PythonPackageTest(unittest.TestCase):
         self.assertNotIn("Deprecat", self.said)
         self.assertFalse((self.checkout / PACKAGE / "LICENSE").exists())
 
+    def test_a_license_that_a_killed_build_left_is_replaced(self):
+        left = self.checkout / PACKAGE / "LICENSE"
+        left.write_text("an older license")
+        self.check_license(self.wheel())
+        self.assertFalse(left.exists())
+
     def test_a_source_distribution_builds_alone_and_has_the_license(self):
         out = self.folder / "sdist"
         subprocess.run(

@@ -19,6 +19,7 @@ from encoderd._connection_errors import Link
 from encoderd.errors import (EncoderdError, after_retries, client_closed,
                              explain, from_rpc_error, make_error, out_of_time)
 from encoderd._option_checks import whole_number
+from encoderd._target import is_localhost
 from encoderd.inputs import BYTES_PER_CALL
 from encoderd.v1 import encoder_pb2_grpc
 
@@ -29,6 +30,12 @@ from encoderd.v1 import encoder_pb2_grpc
 LONGEST_RETRIED = 2 * BYTES_PER_CALL
 _CONFIG = (importlib.resources.files("encoderd")
            / "service_config.json").read_text(encoding="utf-8")
+# With round_robin, any of the addresses of localhost may have the last word on
+# why there is no connection, also one at which nothing listens. pick_first
+# dials them in order, ::1 first: 127.0.0.1, where servers listen, has it (with
+# gRPC 1.85 only in the first of several attempts).
+_CONFIG_OF_LOCALHOST = json.dumps(
+    {**json.loads(_CONFIG), "loadBalancingConfig": [{"pick_first": {}}]})
 _POLICY = json.loads(_CONFIG)["methodConfig"][0]["retryPolicy"]
 MOST_ATTEMPTS: int = _POLICY["maxAttempts"]
 FIRST_BACKOFF = float(_POLICY["initialBackoff"].rstrip("s"))  # seconds
@@ -39,9 +46,11 @@ LOADING_PAUSE = 0.5  # where a server that loads names none
 Metadata = Tuple[Tuple[str, str], ...]
 
 
-def channel_options(max_answer_bytes: int) -> List[Tuple[str, Any]]:
+def channel_options(target: str, max_answer_bytes: int
+                    ) -> List[Tuple[str, Any]]:
     return [
-        ("grpc.service_config", _CONFIG),
+        ("grpc.service_config",
+         _CONFIG_OF_LOCALHOST if is_localhost(target) else _CONFIG),
         ("grpc.enable_retries", 1),
         ("grpc.per_rpc_retry_buffer_size", LONGEST_RETRIED),
         # A server that was restarted is found again soon.

@@ -84,7 +84,7 @@ class ClientBase:
             address, credentials=credentials, tls=tls, ca_file=ca_file,
             certificate_file=certificate_file, key_file=key_file, token=token,
             token_file=token_file, server_name=server_name)
-        options = channel_options(whole_number(
+        options = channel_options(address, whole_number(
             "max_answer_bytes", max_answer_bytes)) + security.options
         if is_loopback(address):  # a proxy is another machine
             options.append(("grpc.enable_http_proxy", 0))

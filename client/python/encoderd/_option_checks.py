@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+import traceback
 from typing import Any, Optional, Sequence, TypeVar
 
 _E = TypeVar("_E", bound=Exception)
@@ -40,9 +41,14 @@ def _marked(error: _E) -> _E:
 
 
 def is_of_argument(error: Exception) -> bool:
-    """Whether it is of wrong_type or wrong_value, and was not asked before:
-    one that a caller's generator raised shows where by its frames."""
-    return vars(error).pop(_MARK, False) is True
+    """Whether it is of wrong_type or wrong_value, and passed no frames but the
+    package's: one that a caller's generator raised shows where by its frames.
+    To be asked where it is caught."""
+    if not vars(error).get(_MARK, False):
+        return False
+    passed = error.__traceback__.tb_next if error.__traceback__ else None
+    return all(frame.f_globals.get("__name__", "").partition(".")[0]
+               == __package__ for frame, _ in traceback.walk_tb(passed))
 
 
 def is_hub_name(value: str) -> bool:

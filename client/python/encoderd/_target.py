@@ -139,6 +139,14 @@ def hosts_of(target: str) -> List[str]:
             target[scheme.end() if scheme else 0:].split(",")]
 
 
+def is_localhost(target: str) -> bool:
+    """Whether it is the name localhost, which may have two addresses: ::1,
+    127.0.0.1."""
+    if _OTHER.match(target) and not target.startswith(_HERE):
+        return False
+    return [host.lower() for host in hosts_of(target)] == ["localhost"]
+
+
 def is_loopback(target: str) -> bool:
     """Whether nothing that is sent to it leaves this machine: a Unix socket,
     localhost, 127.0.0.0/8 and ::1, by the names that gRPC takes. What it

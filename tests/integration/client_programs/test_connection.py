@@ -5,6 +5,7 @@ waited for."""
 import asyncio
 import collections
 import contextlib
+import json
 import pathlib
 import socket
 import socketserver
@@ -17,6 +18,7 @@ import encoderd
 import grpc
 import pytest
 from either_client import KINDS, ask
+from encoderd._channel import channel_options
 from encoderd._connection_errors import Link, explain_connection
 from encoderd._target import read_target
 from encoderd.v1 import encoder_pb2
@@ -54,6 +56,21 @@ def failure(call, kind=encoderd.UnavailableError):
     assert "Exception" not in str(caught.value)
     assert "failed to connect" not in str(caught.value)  # gRPC's words
     return str(caught.value)
+
+
+@pytest.mark.parametrize("target, policy", [
+    *((target, "pick_first") for target in (
+        "localhost", "localhost:8400", "LocalHost:8400", "dns:localhost:8400",
+        "dns:///localhost:8400")),
+    *((target, "round_robin") for target in (
+        "127.0.0.1:8400", "[::1]:8400", "localhost.example.com:8400",
+        "dns://10.0.0.1/localhost:8400", "ipv4:127.0.0.1:8400",
+        "unix:localhost"))])
+def test_only_the_addresses_of_localhost_are_dialed_in_order(target, policy):
+    options = dict(channel_options(read_target(target), 1))
+    config = json.loads(options["grpc.service_config"])
+    assert config["loadBalancingConfig"] == [{policy: {}}]
+    assert config["methodConfig"] and config["retryThrottling"]
 
 
 @BOTH

@@ -67,3 +67,24 @@ def test_a_wrong_argument_in_a_callers_generator_shows_where(fake, kind):
     with pytest.raises(TypeError, match=r"inputs\[0\] is None") as caught:
         ask(kind, fake.target, "encode", texts())
     assert "texts" in [frame.name for frame in traceback.extract_tb(caught.tb)]
+
+
+@KINDS
+@pytest.mark.parametrize("use", [
+    lambda client: client.embed_stream(["one"], timeout="soon"),
+    lambda client: encoderd.Client(timeout="soon")])
+def test_so_does_one_of_a_stream_or_a_constructor(fake, kind, use):
+    def texts():
+        with encoderd.Client(fake.target) as client:
+            yield from use(client)
+
+    with pytest.raises(TypeError, match="timeout is a str") as caught:
+        ask(kind, fake.target, "encode", texts())
+    assert "texts" in [frame.name for frame in traceback.extract_tb(caught.tb)]
+
+
+@KINDS
+def test_a_wrong_argument_shows_no_frames_within_the_package(fake, kind):
+    with pytest.raises(TypeError) as caught:
+        ask(kind, fake.target, "encode", [None])
+    assert traceback.extract_tb(caught.tb)[-1].name == "_run"

@@ -133,6 +133,15 @@ def test_a_server_of_another_authority_is_refused(start, certificates, work):
 
 
 @BOTH
+def test_a_server_of_another_authority_at_localhost_is_refused(
+        start, certificates, work):
+    port = start().rpartition(":")[2]  # of 127.0.0.1: not of ::1
+    assert failure(work, f"localhost:{port}", health,
+                   ca_file=certificates / "foreign_ca.pem"
+                   ) == ANOTHER_AUTHORITY
+
+
+@BOTH
 @pytest.mark.parametrize("name, fault", [("expired", "has expired"),
                                          ("future", "is not valid yet")])
 def test_a_certificate_out_of_its_time_is_refused(

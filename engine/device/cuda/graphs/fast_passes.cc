@@ -15,8 +15,8 @@ FastPasses::FastPasses(Runtime* runtime, bool graphs, bool overlaps)
 absl::Status FastPasses::Run(const RecordedOps& ops, bool repeats,
                              const OpStream& stream) {
   entry_ = repeats && graphs_on_ ? graphs_.See(ops) : nullptr;
-  if (entry_ != nullptr && !entry_->graphs.empty()) {
-    const int code = LaunchGraphs(entry_->graphs, runtime_, stream.stream);
+  if (entry_ != nullptr && entry_->graph.get() != nullptr) {
+    const int code = runtime_->LaunchGraph(entry_->graph.get(), stream.stream);
     if (code == 0) return absl::OkStatus();
     const absl::Status why = RuntimeError(runtime_, code, "launching a graph");
     if (!CanGoOnAfter(code)) return why;
@@ -30,7 +30,7 @@ absl::Status FastPasses::TryFaster(const RecordedOps& ops, const void* results,
                                    const OpStream& stream) {
   if (entry_ != nullptr) {
     // The first run of a list loads what a capture must find loaded.
-    return entry_->seen > 1 && entry_->graphs.empty()
+    return entry_->seen > 1 && entry_->graph.get() == nullptr
                ? TryGraph(results, bytes, memory, stream)
                : absl::OkStatus();
   }
@@ -47,13 +47,13 @@ absl::Status FastPasses::TryFaster(const RecordedOps& ops, const void* results,
 absl::Status FastPasses::TryGraph(const void* results, int64_t bytes,
                                   const PassMemory& memory,
                                   const OpStream& stream) {
-  absl::StatusOr<PassGraphs> graphs =
+  absl::StatusOr<OwnedGraph> graph =
       CaptureOps(entry_->ops, runtime_, stream.WithOverlaps(overlaps_on_));
-  absl::Status status = graphs.status();
+  absl::Status status = graph.status();
   if (status.ok()) {
     status = Replay(
         [&]() -> absl::Status {
-          const int code = LaunchGraphs(*graphs, runtime_, stream.stream);
+          const int code = runtime_->LaunchGraph(graph->get(), stream.stream);
           return code == 0 ? absl::OkStatus()
                            : RuntimeError(runtime_, code, "trying a graph");
         },
@@ -65,7 +65,7 @@ absl::Status FastPasses::TryGraph(const void* results, int64_t bytes,
   }
   if (absl::IsDataLoss(status)) return status;
   if (status.ok()) {
-    entry_->graphs = *std::move(graphs);
+    entry_->graph = *std::move(graph);
   } else if (overlaps_on_) {
     LeaveOverlaps(status);  // the next time without them
   } else {

@@ -1,7 +1,7 @@
 // How the recorded passes of one Executor are put on its stream: plainly, by
-// launches that overlap, or by CUDA graphs. A faster way serves once it has
-// given, in memory that held NaNs, the very bits of a plain run: graphs of the
-// same pass, overlaps of the first pass that no graphs serve. Where it fails or
+// launches that overlap, or by a CUDA graph. A faster way serves once it has
+// given, in memory that held NaNs, the very bits of a plain run: a graph of the
+// same pass, overlaps of the first pass that no graph serves. Where it fails or
 // differs it is left for good, and a note says so.
 //
 // Thread rule: as Executor.

@@ -113,15 +113,15 @@ TEST_F(EncoderctlTerminalTest, JsonHasThemAsEscapesOfItsOwn) {
 }
 
 TEST_F(EncoderctlTerminalTest, SoDoErrors) {
-  const auto refuse = [this] {
-    service_.FailNext(1, FakeError(grpc::StatusCode::INVALID_ARGUMENT, kRude,
-                                   kRude, {{"input_index", "0"}}));
+  const auto refuse = [this](int calls) {
+    service_.FailNext(calls, FakeError(grpc::StatusCode::INVALID_ARGUMENT,
+                                       kRude, kRude, {{"input_index", "0"}}));
   };
-  refuse();
+  refuse(1);
   EXPECT_EQ(Run({"embed", "one"}), kExitFailed);
   EXPECT_FALSE(Controls(err_)) << err_;
   EXPECT_THAT(err_, HasSubstr(kShown));
-  refuse();
+  refuse(1000);  // bench has several calls in flight
   EXPECT_EQ(Run({"bench", "one", "--count=1", "--warm_up=0s"}), kExitFailed);
   EXPECT_FALSE(Controls(err_)) << err_;
 }

@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/encoderctl/encoderctl.h"
 #include "client/cpp/encoderctl/heatmap.h"
 #include "client/cpp/encoderctl/output_file.h"
 #include "tests/support/fake_encoder_service.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/temp_folder.h"
+#include "tests/unit/client/encoderctl_fixture.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -30,32 +30,13 @@ using encoderd::testing::FakeError;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class EncoderctlInspectTest : public ::testing::Test {
+class EncoderctlInspectTest : public EncoderctlTest {
  protected:
-  int Run(const std::vector<std::string>& arguments) {
-    return RunWith(service_, arguments);
-  }
   int RunWith(const FakeEncoderService& service,
               std::vector<std::string> arguments) {
     arguments.push_back(absl::StrCat("--target=", service.target()));
-    std::istringstream in;
-    std::ostringstream out, err;
-    Environment environment{in, out, err};
-    const int code = RunEncoderctl(arguments, environment);
-    out_ = out.str();
-    err_ = err.str();
-    return code;
+    return RunBare(arguments);
   }
-  static std::string Read(const std::string& path) {
-    std::ostringstream content;
-    content << std::ifstream(path, std::ios::binary).rdbuf();
-    return content.str();
-  }
-
-  const TempFolder folder_;
-  FakeEncoderService service_;
-  std::string out_;
-  std::string err_;
 };
 
 TEST_F(EncoderctlInspectTest, InspectsThePositionTable) {

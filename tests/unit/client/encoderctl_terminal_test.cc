@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cpp/encoderctl/encoderctl.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/fake_encoder_service.h"
+#include "tests/unit/client/encoderctl_fixture.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -65,22 +65,14 @@ bool Controls(const std::string& text) {
   return false;
 }
 
-class EncoderctlTerminalTest : public ::testing::Test {
+class EncoderctlTerminalTest : public EncoderctlTest {
  protected:
   int Run(std::vector<std::string> arguments) {
-    arguments.push_back(absl::StrCat("--target=", service_.target()));
-    std::istringstream in;
-    std::ostringstream out, err;
-    Environment environment{in, out, err};
-    const int code = RunEncoderctl(arguments, environment);
-    out_ = out.str();
-    err_ = err.str();
-    return code;
+    arguments.push_back(absl::StrCat("--target=", rude_.target()));
+    return RunBare(arguments);
   }
 
-  RudeService service_;
-  std::string out_;
-  std::string err_;
+  RudeService rude_;
 };
 
 TEST_F(EncoderctlTerminalTest, TextShowsControlCharactersAsEscapes) {
@@ -114,8 +106,8 @@ TEST_F(EncoderctlTerminalTest, JsonHasThemAsEscapesOfItsOwn) {
 
 TEST_F(EncoderctlTerminalTest, SoDoErrors) {
   const auto refuse = [this](int calls) {
-    service_.FailNext(calls, FakeError(grpc::StatusCode::INVALID_ARGUMENT,
-                                       kRude, kRude, {{"input_index", "0"}}));
+    rude_.FailNext(calls, FakeError(grpc::StatusCode::INVALID_ARGUMENT, kRude,
+                                    kRude, {{"input_index", "0"}}));
   };
   refuse(1);
   EXPECT_EQ(Run({"embed", "one"}), kExitFailed);

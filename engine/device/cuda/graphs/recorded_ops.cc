@@ -30,8 +30,7 @@ struct Starter {
 }  // namespace
 
 bool AddInProduct(const Matrix& x, const Matrix& residual, RecordedOps* ops) {
-  if (ops->empty() || residual.data == nullptr || x.data == residual.data ||
-      !IsAligned(residual.data))
+  if (ops->empty() || residual.data == nullptr || x.data == residual.data)
     return false;
   auto* product = std::get_if<ProductOp>(&ops->back());
   if (product == nullptr || product->y != x ||

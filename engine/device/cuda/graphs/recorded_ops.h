@@ -26,7 +26,8 @@ using RecordedOp = Joined<Op, BiasActivationOp, QuantizeRowsOp>::Type;
 using RecordedOps = std::vector<RecordedOp>;
 
 // Where the last op is the product that gives x, and it can add a
-// residual, lets it add this one, and is true: then x is the sum.
+// residual, lets it add this one, which is aligned, and is true: then x is the
+// sum.
 bool AddInProduct(const Matrix& x, const Matrix& residual, RecordedOps* ops);
 
 // Where the last op is the LayerNorm that gives op.x, lets it write op.y too,

@@ -224,12 +224,15 @@ void CudaExecutor::Do(const AddNormOp& op) {
 }
 
 void CudaExecutor::Do(const PickRowsOp& op) {
-  if (picked_ != nullptr && picked_ != op.rows)
+  if (picked_ == nullptr) {
+    picked_ = op.rows;
+    auto* staged = reinterpret_cast<int32_t*>(batch_staging_.as<char>() +
+                                              layout_.picked_rows);
+    std::fill(std::copy_n(op.rows, op.row_count, staged), staged + sequences_,
+              0);
+  } else if (picked_ != op.rows) {
     return Record(absl::InternalError("a pass picks rows by two lists"));
-  picked_ = op.rows;
-  auto* staged = reinterpret_cast<int32_t*>(batch_staging_.as<char>() +
-                                            layout_.picked_rows);
-  std::fill(std::copy_n(op.rows, op.row_count, staged), staged + sequences_, 0);
+  }
   PickRowsOp pick = op;
   pick.rows = reinterpret_cast<const int32_t*>(batch_memory_.as<char>() +
                                                layout_.picked_rows);

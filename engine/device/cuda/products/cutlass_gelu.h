@@ -41,9 +41,9 @@ struct CutlassGeluTile {
   // Sees that it fits the card that the calling thread uses, and lets it run
   // there; before the first start. The runtime's error code, 0 for success.
   int (*prepare)(DType element);
-  // Puts one kernel on the stream (a cudaStream_t), which may be capturing;
-  // takes no memory and waits for nothing. The runtime's error code.
-  int (*start)(const CutlassGeluArgs& args, void* stream);
+  // Puts one kernel on the stream, which may be capturing; takes no memory and
+  // waits for nothing. The runtime's error code.
+  int (*start)(const CutlassGeluArgs& args, const OpStream& stream);
 };
 
 CutlassGeluTile CutlassGelu128x192();

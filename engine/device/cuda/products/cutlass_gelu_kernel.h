@@ -11,10 +11,15 @@
 // alike, whatever the count of rows; nothing splits K (the persistent scheduler
 // gives a block whole tiles, and takes no workspace). Rows past the last are
 // read as zeros and not written.
+//
+// In a launch that overlaps, whoever loads x waits for the earlier kernels, and
+// all else for what it loads: the build sets CUTLASS_ENABLE_GDC_FOR_SM90, by
+// which CUTLASS compiles that wait.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_CUTLASS_GELU_KERNEL_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_CUTLASS_GELU_KERNEL_H_
 
 #include <cuda_runtime.h>
+#include <cutlass/arch/grid_dependency_control.h>
 #include <cutlass/cutlass.h>
 #include <cutlass/device_kernel.h>
 
@@ -30,6 +35,11 @@
 
 namespace encoderd {
 namespace cuda {
+
+#ifdef __CUDA_ARCH__
+static_assert(cutlass::arch::IsGdcGloballyEnabled,
+              "a launch that overlaps would read x before it is written");
+#endif
 
 // GELU by gelu.h in CUTLASS's epilogue, of a fragment that will be rounded to
 // T; CUTLASS's own calls erff, twice the instructions or more.
@@ -109,29 +119,31 @@ struct CutlassGelu {
   static int64_t WorkspaceBytes(const CutlassGeluArgs& args) {
     return static_cast<int64_t>(Kernel::get_workspace_size(ArgumentsOf(args)));
   }
-  // `cluster` must live as long as what is returned.
-  static cudaLaunchConfig_t ConfigOf(dim3 grid, void* stream,
-                                     cudaLaunchAttribute* cluster) {
-    cluster->id = cudaLaunchAttributeClusterDimension;
-    cluster->val.clusterDim = {cute::size<0>(Cluster{}),
-                               cute::size<1>(Cluster{}), 1};
+  // `attributes` must live as long as what is returned.
+  static cudaLaunchConfig_t ConfigOf(dim3 grid, const OpStream& on,
+                                     cudaLaunchAttribute (&attributes)[2]) {
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {cute::size<0>(Cluster{}),
+                                    cute::size<1>(Cluster{}), 1};
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = grid;
     config.blockDim = Kernel::get_block_shape();
     config.dynamicSmemBytes = Kernel::SharedStorageSize;
-    config.stream = static_cast<cudaStream_t>(stream);
-    config.attrs = cluster;
-    config.numAttrs = 1;
+    config.stream = static_cast<cudaStream_t>(on.stream);
+    config.attrs = attributes;
+    config.numAttrs = on.overlaps ? 2 : 1;
     return config;
   }
   static int Prepare() {
     cudaError_t code = cudaFuncSetAttribute(
         cutlass::device_kernel<Kernel>,
         cudaFuncAttributeMaxDynamicSharedMemorySize, Kernel::SharedStorageSize);
-    cudaLaunchAttribute cluster = {};
+    cudaLaunchAttribute attributes[2] = {};
     const cudaLaunchConfig_t config =
         ConfigOf({cute::size<0>(Cluster{}), cute::size<1>(Cluster{}), 1},
-                 nullptr, &cluster);
+                 nullptr, attributes);
     int clusters = 0;
     if (code == cudaSuccess) {
       code = cudaOccupancyMaxActiveClusters(
@@ -141,12 +153,12 @@ struct CutlassGelu {
     if (code == cudaSuccess && clusters == 0) return cudaErrorNotSupported;
     return code;
   }
-  static int Start(const CutlassGeluArgs& args, void* stream) {
+  static int Start(const CutlassGeluArgs& args, const OpStream& stream) {
     const typename Kernel::Params params =
         Kernel::to_underlying_arguments(ArgumentsOf(args), nullptr);
-    cudaLaunchAttribute cluster = {};
+    cudaLaunchAttribute attributes[2] = {};
     const cudaLaunchConfig_t config =
-        ConfigOf(Kernel::get_grid_shape(params), stream, &cluster);
+        ConfigOf(Kernel::get_grid_shape(params), stream, attributes);
     const cudaError_t code =
         cudaLaunchKernelEx(&config, cutlass::device_kernel<Kernel>, params);
     if (code != cudaSuccess) cudaGetLastError();  // it is reported here
@@ -172,7 +184,7 @@ CutlassGeluTile CutlassGeluTileOf(const char* name) {
   tile.prepare = [](DType element) {
     return element == DType::kF16 ? OfHalf::Prepare() : OfBf16::Prepare();
   };
-  tile.start = [](const CutlassGeluArgs& args, void* stream) {
+  tile.start = [](const CutlassGeluArgs& args, const OpStream& stream) {
     return args.element == DType::kF16 ? OfHalf::Start(args, stream)
                                        : OfBf16::Start(args, stream);
   };

@@ -81,7 +81,7 @@ class CutlassProduct : public Product {
     args.x = x;
     args.y = y;
     args.rows = static_cast<int32_t>(rows);
-    const int code = tile_.start(args, stream.stream);
+    const int code = tile_.start(args, stream);
     if (code == 0) return absl::OkStatus();
     const std::string message =
         absl::StrCat("CUTLASS ", tile_.name, ": ", parts_->error_text(code));

@@ -2,6 +2,7 @@
 // capability 9.0: each tile, both 16-bit elements.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "engine/device/cuda/products/cutlass_products.h"
 #include "engine/device/cuda/products/tuning.h"
@@ -204,6 +205,45 @@ TEST_F(CutlassOpTest, GivesTheSameBitsFromAGraph) {
       ASSERT_EQ(runtime->LaunchGraph(graph.get(), stream.get()), 0);
       ASSERT_EQ(runtime->Synchronize(stream.get()), 0);
       EXPECT_EQ(y.Bytes(), plain);
+    }
+  }
+}
+
+TEST_F(CutlassOpTest, WaitsForTheKernelBeforeWhoseRunItOverlaps) {
+  constexpr int64_t kRows = 1000;
+  std::mt19937 random(5);
+  Runtime* const runtime = TestRuntime().get();
+  OwnedStream stream;
+  ASSERT_TRUE(stream.Take(runtime).ok());
+  std::vector<int32_t> list(kRows);
+  std::iota(list.begin(), list.end(), 0);
+  const OnCard list_card = OnCard::Of(list);
+  for (const DType dtype : k16Bits) {
+    const Case c(kShapes[1], dtype, &random);
+    const OnCard from = c.Rows(0, kRows);
+    const OnCard x(kRows * kShapes[1].in * DTypeBytes(dtype));
+    const OnCard y(kRows * c.RowBytes());
+    PickRowsOp copy;
+    copy.x = from.View(kRows, kShapes[1].in, dtype);
+    copy.rows = list_card.as<int32_t>();
+    copy.row_count = kRows;
+    copy.y = x.View(kRows, kShapes[1].in, dtype);
+    for (const Algorithm& tile : Tiles(c.args())) {
+      const auto product = library_->Create(c.args(), tile).value();
+      const std::vector<char> plain = c.Run(*product, 0, kRows);
+      for (int i = 0; i < 50; ++i) {
+        const OpStream overlapping(stream.get(), true);
+        for (const auto& [memory, bytes] :
+             {std::pair(x.data(), kRows * kShapes[1].in * DTypeBytes(dtype)),
+              std::pair(y.data(), kRows * c.RowBytes())})
+          ASSERT_EQ(runtime->FillWithNaNs(memory, bytes, stream.get()), 0);
+        ASSERT_EQ(Start(copy, overlapping), 0);
+        const absl::Status ran =
+            product->Run(x.data(), kRows, y.data(), overlapping);
+        ASSERT_TRUE(ran.ok()) << ran;
+        ASSERT_EQ(runtime->Synchronize(stream.get()), 0);
+        ASSERT_EQ(y.Bytes(), plain) << tile << ", run " << i;
+      }
     }
   }
 }

@@ -20,6 +20,7 @@ struct Bench {
   std::vector<int32_t> checked_rows;
   std::vector<CutlassGeluArgs> starts;
   void* stream = nullptr;
+  bool overlaps = false;
 };
 Bench* bench = nullptr;
 
@@ -34,9 +35,10 @@ std::vector<CutlassGeluTile> Tiles() {
     return bench->workspace;
   };
   wide.prepare = [](DType) { return bench->prepared; };
-  wide.start = [](const CutlassGeluArgs& args, void* stream) {
+  wide.start = [](const CutlassGeluArgs& args, const OpStream& stream) {
     bench->starts.push_back(args);
-    bench->stream = stream;
+    bench->stream = stream.stream;
+    bench->overlaps = stream.overlaps;
     return bench->started;
   };
   CutlassGeluTile narrow = wide;
@@ -192,7 +194,8 @@ TEST_F(CutlassLibraryTest, TellsALostCardFromARefusal) {
 TEST_F(CutlassLibraryTest, StartsOneKernelOfItsTileForARun) {
   const auto product = library_->Create(Args(), "wide");
   ASSERT_TRUE(product.ok()) << product.status();
-  const absl::Status ran = (*product)->Run(At(0x300), 7, At(0x400), At(0x500));
+  const absl::Status ran = (*product)->Run(
+      At(0x300), 7, At(0x400), OpStream(At(0x500)).WithOverlaps(true));
   ASSERT_TRUE(ran.ok()) << ran;
   ASSERT_EQ(bench_.starts.size(), 1);
   const CutlassGeluArgs& args = bench_.starts[0];
@@ -206,6 +209,7 @@ TEST_F(CutlassLibraryTest, StartsOneKernelOfItsTileForARun) {
   EXPECT_EQ(args.out, 256);
   EXPECT_EQ(args.processors, 132);
   EXPECT_EQ(bench_.stream, At(0x500));
+  EXPECT_TRUE(bench_.overlaps);
 }
 
 TEST_F(CutlassLibraryTest, StartsNothingForRowsThatItCannotTake) {

@@ -1,8 +1,9 @@
 // How a card starts the ops of a pass (device/ops.h) but for the matrix
 // products, and those that only a card has. Each starts one kernel on a stream
 // and returns the runtime's error code, 0 for success. Pointers are device
-// memory; nothing is checked here: cuda_executor does. A row's bits never
-// depend on other rows.
+// memory or, where an op says so, the host's pinned memory, which a card reads
+// and writes at the same address; nothing is checked here: cuda_executor does.
+// A row's bits never depend on other rows.
 //
 // Elements are what an op's matrices say, all the same; gains, biases, sums,
 // softmax, pooling and normalization are float. hidden (H) is a multiple of 8,
@@ -100,6 +101,18 @@ struct QuantizeRowsOp {
   bool operator==(const QuantizeRowsOp&) const = default;
 };
 
+// Copies a batch from the host's pinned memory to the card's; both are aligned
+// to 16, and hold whole groups of 16 bytes.
+struct UploadOp {
+  static constexpr char kName[] = "upload";
+  const void* from = nullptr;
+  void* to = nullptr;
+  int64_t bytes = 0;
+
+  bool operator==(const UploadOp&) const = default;
+};
+
+int Start(const UploadOp& op, const OpStream& stream);
 int Start(const EmbedOp& op, const OpStream& stream);
 int Start(const RotateOp& op, const OpStream& stream);
 int Start(const AttentionOp& op, const OpStream& stream);

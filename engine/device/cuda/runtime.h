@@ -38,7 +38,8 @@ class Runtime {
   // Of the device; aligned to 256.
   virtual int Allocate(int64_t bytes, void** memory) = 0;
   virtual void Free(void* memory) = 0;
-  // Of the host, pinned, so that copies need not wait for each other.
+  // Of the host, pinned, so that copies need not wait for each other; kernels
+  // read and write it at the same address.
   virtual int AllocatePinned(int64_t bytes, void** memory) = 0;
   virtual void FreePinned(void* memory) = 0;
 

@@ -83,12 +83,23 @@ absl::Status FastPasses::Replay(const std::function<absl::Status()>& launch,
   // What is left out must not be found done by the plain run.
   for (const PassMemory::Piece& piece : memory.scratch)
     then(runtime_->FillWithNaNs(piece.data, piece.bytes, stream.stream));
-  then(runtime_->FillWithNaNs(memory.output.data, memory.output.bytes,
-                              stream.stream));
+  if (memory.batch.data != nullptr) {
+    const std::vector<char> zeros(memory.batch.bytes);
+    then(runtime_->CopyToDeviceAndWait(zeros.data(), memory.batch.bytes,
+                                       memory.batch.data));
+  }
+  const bool copies = memory.output.data != nullptr;
+  if (copies) {
+    then(runtime_->FillWithNaNs(memory.output.data, memory.output.bytes,
+                                stream.stream));
+  }
+  std::memset(memory.staging, 0xff, bytes);  // NaNs; nothing uses it now
   absl::Status status;
   if (code == 0) status = launch();
-  then(runtime_->CopyToHost(memory.output.data, bytes, memory.staging,
-                            stream.stream));
+  if (copies) {
+    then(runtime_->CopyToHost(memory.output.data, bytes, memory.staging,
+                              stream.stream));
+  }
   // Also after an error: it tells whether the device is lost.
   const int waited = runtime_->Synchronize(stream.stream);
   if (!CanGoOnAfter(waited)) code = waited;

@@ -1,8 +1,8 @@
 // How the recorded passes of one Executor are put on its stream: plainly, by
 // launches that overlap, or by a CUDA graph. A faster way serves once it has
-// given, in memory that held NaNs, the very bits of a plain run: a graph of the
-// same pass, overlaps of the first pass that no graph serves. Where it fails or
-// differs it is left for good, and a note says so.
+// given, in memory that held nothing of use, the very bits of a plain run: a
+// graph of the same pass, overlaps of the first pass that no graph serves.
+// Where it fails or differs it is left for good, and a note says so.
 //
 // Thread rule: as Executor.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_FAST_PASSES_H_
@@ -21,15 +21,16 @@
 namespace encoderd {
 namespace cuda {
 
-// What a pass writes, on the card, and where its results are copied to.
+// What a pass writes, on the card, and where its results are on the host.
 struct PassMemory {
   struct Piece {
-    void* data;
-    int64_t bytes;
+    void* data = nullptr;
+    int64_t bytes = 0;
   };
   std::vector<Piece> scratch;
-  Piece output;
-  char* staging = nullptr;  // pinned, of output's size
+  Piece batch;   // if its ops bring it; as zeros it stands for no sequence
+  Piece output;  // where results are copied from; none: ops write to staging
+  char* staging = nullptr;  // pinned
 };
 
 class FastPasses {
@@ -52,8 +53,8 @@ class FastPasses {
   std::string TakeNote() { return std::exchange(note_, {}); }
 
  private:
-  // OK where `launch` gives the results' bits in memory full of NaNs;
-  // DATA_LOSS: it lost the device.
+  // OK where `launch` gives the results' bits in memory full of NaNs, or
+  // zeros for a batch that its ops bring; DATA_LOSS: it lost the device.
   absl::Status Replay(const std::function<absl::Status()>& launch,
                       const void* results, int64_t bytes,
                       const PassMemory& memory, const OpStream& stream);

@@ -22,7 +22,7 @@ template <typename... Known, typename... More>
 struct Joined<std::variant<Known...>, More...> {
   using Type = std::variant<Known..., More...>;
 };
-using RecordedOp = Joined<Op, BiasActivationOp, QuantizeRowsOp>::Type;
+using RecordedOp = Joined<Op, UploadOp, BiasActivationOp, QuantizeRowsOp>::Type;
 using RecordedOps = std::vector<RecordedOp>;
 
 // Where the last op is the product that gives x, and it can add a

@@ -107,6 +107,7 @@ BatchRef CudaExecutor::Upload(const PackedBatch& batch) {
   picked_ = nullptr;
   pool_end_ = 0;
   unpooled_ = batch.num_sequences();
+  states_ = false;
   status_ = absl::OkStatus();
   const int64_t tokens = batch.num_tokens();
   if (context_->lost) {
@@ -135,6 +136,8 @@ BatchRef CudaExecutor::Stage(const PackedBatch& batch) {
   bucket_ = pads ? ChooseBucket(batch.cu_seqlens, attention_rule_,
                                 limits_.max_batch_tokens)
                  : std::nullopt;
+  if (bucket_)
+    ops_.emplace_back(UploadOp{batch_staging_.data(), batch_memory_.data()});
   const int64_t rows = bucket_ ? bucket_->rows : tokens;
   // Each sequence has an entry in attention's work list.
   sequences_ = bucket_ ? std::min(bucket_->work, limits_.max_batch_sequences)
@@ -245,6 +248,7 @@ void CudaExecutor::Do(const PoolOp& op) {
                                              layout_.pool_work);
   std::copy_n(op.work, op.work_count, staged + pool_end_);
   unpooled_ -= op.work_count;
+  for (int64_t i = 0; i < op.work_count; ++i) states_ |= op.work[i].states;
   PoolOp pool = op;
   // Padded if the rest of the batch then has room. Otherwise the ops count what
   // this batch has, and become a separate graph.
@@ -258,7 +262,6 @@ void CudaExecutor::Do(const PoolOp& op) {
   pool.work = reinterpret_cast<const PoolWork*>(batch_memory_.as<char>() +
                                                 layout_.pool_work) +
               pool_end_;
-  pool.out = output_.as<float>();
   ops_.emplace_back(pool);
   pool_end_ += pool.work_count;
 }
@@ -266,13 +269,7 @@ void CudaExecutor::Do(const PoolOp& op) {
 absl::Status CudaExecutor::Finish(ForwardResult* result) {
   const int64_t bytes =
       pool_end_ == 0 ? 0 : 4 * static_cast<int64_t>(result->values.size());
-  if (!Failed()) {
-    const int64_t work_bytes = pool_end_ * int64_t{sizeof(PoolWork)};
-    Record(runtime_.CopyToDevice(batch_staging_.data(),
-                                 layout_.pool_work + work_bytes,
-                                 batch_memory_.data(), stream_.get()),
-           "upload");
-  }
+  if (!Failed()) Send();
   const bool observed = context_->observe_ops != nullptr;
   if (!Failed()) {
     Record(observed ? RunObserved()
@@ -293,6 +290,27 @@ absl::Status CudaExecutor::Finish(ForwardResult* result) {
   return status_;
 }
 
+void CudaExecutor::Send() {
+  // A block stores a sequence's states over the bus slower than they are
+  // copied.
+  stores_results_ = bucket_ && !states_;
+  for (RecordedOp& op : ops_) {
+    if (auto* pool = std::get_if<PoolOp>(&op)) {
+      pool->out =
+          stores_results_ ? output_staging_.as<float>() : output_.as<float>();
+    }
+  }
+  const int64_t bytes =
+      layout_.pool_work + pool_end_ * int64_t{sizeof(PoolWork)};
+  if (bucket_) {
+    std::get<UploadOp>(ops_.front()).bytes = bytes;
+  } else {
+    Record(runtime_.CopyToDevice(batch_staging_.data(), bytes,
+                                 batch_memory_.data(), stream_.get()),
+           "upload");
+  }
+}
+
 PassMemory CudaExecutor::Written() const {
   PassMemory memory;
   for (const Activations& matrix : matrices_)
@@ -301,7 +319,8 @@ PassMemory CudaExecutor::Written() const {
     memory.scratch.push_back({quantized_.data(), plan_.quantized_bytes});
   if (plan_.workspace_bytes > 0)
     memory.scratch.push_back({workspace_.data(), plan_.workspace_bytes});
-  memory.output = {output_.data(), plan_.output_bytes};
+  if (bucket_) memory.batch = {batch_memory_.data(), plan_.batch_bytes};
+  if (!stores_results_) memory.output = {output_.data(), plan_.output_bytes};
   memory.staging = output_staging_.as<char>();
   return memory;
 }
@@ -335,7 +354,7 @@ absl::Status CudaExecutor::RunObserved() {
 }
 
 void CudaExecutor::Download(int64_t bytes) {
-  if (!Failed() && bytes > 0) {
+  if (!Failed() && bytes > 0 && !stores_results_) {
     Record(runtime_.CopyToHost(output_.data(), bytes, output_staging_.data(),
                                stream_.get()),
            "download");

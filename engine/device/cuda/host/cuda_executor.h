@@ -91,7 +91,9 @@ class CudaExecutor : public Executor {
   void Record(const absl::Status& status);
   // Writes the batch where it is sent from; where the card will have it.
   BatchRef Stage(const PackedBatch& batch);
-  // Results to their staging; waits.
+  // The batch as staged: by the first op, or now. Decides who brings results.
+  void Send();
+  // Results to their staging, unless an op wrote them there; waits.
   void Download(int64_t bytes);
   // Op by op, each timed by events, for context_->observe_ops.
   absl::Status RunObserved();
@@ -131,6 +133,8 @@ class CudaExecutor : public Executor {
   const int32_t* picked_ = nullptr;      // the list of rows, once staged
   int64_t pool_end_ = 0;                 // entries staged
   int64_t unpooled_ = 0;                 // sequences that have none yet
+  bool states_ = false;                  // whether a result is states
+  bool stores_results_ = false;          // pooling does, in their staging
   absl::Status status_;
 };
 

@@ -3,8 +3,9 @@
 //
 // A block takes a sequence, a thread a column (of more than 1024 every 1024th),
 // its tokens in order: the sums have the order of the host's PoolStates. A
-// thread's loads wait for none of its sums. Bytes moved: the states once. The
-// norm is a sum of squares over the block in a fixed order.
+// thread's loads wait for none of its sums. Bytes moved: the states once, and
+// each result once, which may lie in the host's pinned memory. The norm is a
+// sum of squares over the block in a fixed order.
 #include <algorithm>
 
 #include "engine/device/cuda/kernels/elements.h"
@@ -16,6 +17,7 @@ namespace cuda {
 namespace {
 
 constexpr int32_t kMostThreads = 1024;
+constexpr int32_t kMostColumns = kMaxHidden / kMostThreads;  // of a thread
 constexpr int32_t kAtOnce = 16;  // tokens that a thread loads before it adds
 
 // The value after token i, of which the first is 0; i is at least 1.
@@ -67,22 +69,26 @@ PoolKernel(const T* states, const PoolWork* all, int32_t hidden, float* out) {
       y[i] = ToFloat(x[i]);
     return;
   }
+  float values[kMostColumns];
   float squares = 0.0f;
-  for (int32_t column = ThreadIndex(); column < hidden;
-       column += BlockThreads()) {
-    const float value =
-        PoolColumn(x + column, work.length, hidden, work.pooling);
-    squares += value * value;
-    y[column] = value;
+  ENCODERD_UNROLL
+  for (int32_t c = 0; c < kMostColumns; ++c) {
+    const int32_t column = ThreadIndex() + c * BlockThreads();
+    if (column >= hidden) continue;
+    values[c] = PoolColumn(x + column, work.length, hidden, work.pooling);
+    squares += values[c] * values[c];
   }
-  if (!work.normalize) return;  // the whole block
-  const float norm =
-      Sqrt(BlockSum(squares, reinterpret_cast<float*>(SharedMemory())));
-  // Each thread reads back what it wrote itself.
-  const float divisor = Max(norm, 1e-12f);
-  for (int32_t column = ThreadIndex(); column < hidden;
-       column += BlockThreads())
-    y[column] = y[column] / divisor;
+  float divisor = 1.0f;
+  if (work.normalize) {  // the whole block
+    const float norm =
+        Sqrt(BlockSum(squares, reinterpret_cast<float*>(SharedMemory())));
+    divisor = Max(norm, 1e-12f);
+  }
+  ENCODERD_UNROLL
+  for (int32_t c = 0; c < kMostColumns; ++c) {
+    const int32_t column = ThreadIndex() + c * BlockThreads();
+    if (column < hidden) y[column] = values[c] / divisor;
+  }
 }
 
 }  // namespace

@@ -36,6 +36,19 @@ class Numbers : public Product {
   absl::Status overlapping;  // of runs that overlap
 };
 
+// y = x, a float.
+class Copies : public Product {
+ public:
+  absl::Status Run(const void* x, int64_t rows, void* y,
+                   const OpStream& stream) const override {
+    emulation::Put(stream.stream, [x, y] {
+      *static_cast<float*>(y) = *static_cast<const float*>(x);
+      return 0;
+    });
+    return absl::OkStatus();
+  }
+};
+
 class FastPassesTest : public ::testing::Test {
  protected:
   FastPassesTest() {
@@ -147,6 +160,36 @@ TEST_F(FastPassesTest, LeavesGraphsOfOverlapsToo) {
   EXPECT_EQ(runtime_.graphs(), 0);
   for (int i = 0; i < 2; ++i) Pass(&passes, true);
   EXPECT_EQ(runtime_.graphs(), 1);
+}
+
+TEST_F(FastPassesTest, TakesNoGraphThatFindsItsBatchThereAlready) {
+  DeviceBuffer batch;
+  ASSERT_TRUE(batch.Take(&runtime_, 16, "a batch").ok());
+  alignas(16) const float staged[4] = {5.0f};
+  CudaLinear weights;
+  weights.product = std::make_unique<Copies>();
+  ProductOp copy;
+  copy.x.rows = 1;
+  copy.x.data = batch.data();
+  copy.weights = &weights;
+  copy.y.data = staging_.data();
+  for (const bool brings : {true, false}) {
+    FastPasses passes(&runtime_, true, false);
+    RecordedOps ops = {copy};
+    if (brings) ops.insert(ops.begin(), UploadOp{staged, batch.data(), 16});
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_EQ(runtime_.CopyToDeviceAndWait(staged, 16, batch.data()), 0);
+      ASSERT_TRUE(passes.Run(ops, true, stream_.get()).ok());
+      const float result = *staging_.as<float>();
+      EXPECT_EQ(result, 5.0f);
+      PassMemory memory;
+      memory.batch = {batch.data(), 16};
+      memory.staging = staging_.as<char>();
+      EXPECT_TRUE(
+          passes.TryFaster(ops, &result, 4, memory, stream_.get()).ok());
+    }
+    EXPECT_EQ(passes.graphs(), brings);
+  }
 }
 
 TEST_F(FastPassesTest, ReturnsAnErrorThatLosesTheDevice) {

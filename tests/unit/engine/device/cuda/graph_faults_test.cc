@@ -14,8 +14,9 @@ TEST_F(CudaGraphTest, GoesOnWithoutGraphsAfterAnyCallThatFails) {
   const auto plain = Build(Card(false));
   const auto plainly = plain->NewSession({100}).value();
   const auto encoder = Build(Card(true));
-  for (const char* call : {"BeginCapture", "EndCapture", "Instantiate",
-                           "LaunchGraph", "FillWithNaNs"}) {
+  for (const char* call :
+       {"BeginCapture", "EndCapture", "Instantiate", "LaunchGraph",
+        "FillWithNaNs", "CopyToDeviceAndWait"}) {
     for (const int code : {kLaunchOutOfResources, kStreamCaptureUnsupported}) {
       SCOPED_TRACE(call);
       const auto session = encoder->NewSession({100}).value();

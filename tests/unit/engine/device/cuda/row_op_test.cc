@@ -259,7 +259,7 @@ TEST(PoolOpTest, EqualsTheHostsPoolingInEveryWay) {
                            Pooling::kMax,          Pooling::kMeanSqrtLen,
                            Pooling::kWeightedMean, Pooling::kLastToken};
   for (const DType dtype : kDTypes) {
-    for (const int32_t hidden : {8, 384, 768, 1032}) {
+    for (const int32_t hidden : {8, 384, 768, 1032, 4096}) {
       const auto x = RandomValues(100 * hidden, dtype, &random);
       const OnCard x_card(x, dtype);
       std::vector<PoolWork> work;

@@ -1,9 +1,9 @@
 // How a card starts the ops of a pass (device/ops.h) but for the matrix
 // products, and those that only a card has. Each starts one kernel on a stream
 // and returns the runtime's error code, 0 for success. Pointers are device
-// memory or, where an op says so, the host's pinned memory, which a card reads
-// and writes at the same address; nothing is checked here: cuda_executor does.
-// A row's bits never depend on other rows.
+// memory, but UploadOp's `from` and, in a small pass, PoolOp's `out` are the
+// host's pinned memory, at the host's address; nothing is checked here:
+// cuda_executor does. A row's bits never depend on other rows.
 //
 // Elements are what an op's matrices say, all the same; gains, biases, sums,
 // softmax, pooling and normalization are float. hidden (H) is a multiple of 8,
@@ -23,9 +23,10 @@ namespace cuda {
 
 // Where an op is started. overlaps: its kernel may be brought to the card while
 // the one before it still runs (programmatic dependent launch; compute
-// capability 9.0 or later). It waits for that one before it touches memory, so
-// that no bits change. workspace: what a product on this stream may overwrite,
-// ProductFactory::workspace_bytes() of device memory; null where that is 0.
+// capability 9.0 or later). It waits for that one before it touches what a
+// pass writes, so that no bits change. workspace: what a product on this stream
+// may overwrite, ProductFactory::workspace_bytes() of device memory; null where
+// that is 0.
 struct OpStream {
   OpStream(void* stream, bool overlaps = false,  // NOLINT: a stream is a place
            void* workspace = nullptr)
@@ -101,8 +102,8 @@ struct QuantizeRowsOp {
   bool operator==(const QuantizeRowsOp&) const = default;
 };
 
-// Copies a batch from the host's pinned memory to the card's; both are aligned
-// to 16, and hold whole groups of 16 bytes.
+// Copies a batch from the host's pinned memory to the card's. Both are aligned
+// to 16 and hold `bytes` rounded up to a multiple of 16, which are copied.
 struct UploadOp {
   static constexpr char kName[] = "upload";
   const void* from = nullptr;

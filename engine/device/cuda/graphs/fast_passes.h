@@ -1,7 +1,7 @@
 // How the recorded passes of one Executor are put on its stream: plainly, by
 // launches that overlap, or by a CUDA graph. A faster way serves once it has
-// given, in memory that held nothing of use, the very bits of a plain run: a
-// graph of the same pass, overlaps of the first pass that no graph serves.
+// given, in cleared memory, the very bits of a plain run: a graph of the same
+// pass, overlaps of the first pass that no graph serves.
 // Where it fails or differs it is left for good, and a note says so.
 //
 // Thread rule: as Executor.
@@ -28,7 +28,7 @@ struct PassMemory {
     int64_t bytes = 0;
   };
   std::vector<Piece> scratch;
-  Piece batch;   // if its ops bring it; as zeros it stands for no sequence
+  Piece batch;   // if its ops copy it; all zeros is an empty batch
   Piece output;  // where results are copied from; none: ops write to staging
   char* staging = nullptr;  // pinned
 };

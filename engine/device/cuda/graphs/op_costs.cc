@@ -32,8 +32,9 @@ struct Coster {
     absl::StrAppend(&cost.op, " ", PathName(op.path));
     return cost;
   }
+  // Of passes that are padded, and so never observed.
   OpTime operator()(const UploadOp& op) const {
-    return {op.kName, 0, 0, static_cast<double>(op.bytes)};
+    return {op.kName, 0, 0, 2 * static_cast<double>(op.bytes)};
   }
   OpTime operator()(const BiasActivationOp& op) const {
     return {op.kName, 0, 0, 2 * BytesOf(op.y)};

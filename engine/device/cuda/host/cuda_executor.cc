@@ -107,7 +107,7 @@ BatchRef CudaExecutor::Upload(const PackedBatch& batch) {
   picked_ = nullptr;
   pool_end_ = 0;
   unpooled_ = batch.num_sequences();
-  states_ = false;
+  has_states_ = false;
   status_ = absl::OkStatus();
   const int64_t tokens = batch.num_tokens();
   if (context_->lost) {
@@ -136,8 +136,6 @@ BatchRef CudaExecutor::Stage(const PackedBatch& batch) {
   bucket_ = pads ? ChooseBucket(batch.cu_seqlens, attention_rule_,
                                 limits_.max_batch_tokens)
                  : std::nullopt;
-  if (bucket_)
-    ops_.emplace_back(UploadOp{batch_staging_.data(), batch_memory_.data()});
   const int64_t rows = bucket_ ? bucket_->rows : tokens;
   // Each sequence has an entry in attention's work list.
   sequences_ = bucket_ ? std::min(bucket_->work, limits_.max_batch_sequences)
@@ -248,7 +246,7 @@ void CudaExecutor::Do(const PoolOp& op) {
                                              layout_.pool_work);
   std::copy_n(op.work, op.work_count, staged + pool_end_);
   unpooled_ -= op.work_count;
-  for (int64_t i = 0; i < op.work_count; ++i) states_ |= op.work[i].states;
+  for (int64_t i = 0; i < op.work_count; ++i) has_states_ |= op.work[i].states;
   PoolOp pool = op;
   // Padded if the rest of the batch then has room. Otherwise the ops count what
   // this batch has, and become a separate graph.
@@ -269,7 +267,7 @@ void CudaExecutor::Do(const PoolOp& op) {
 absl::Status CudaExecutor::Finish(ForwardResult* result) {
   const int64_t bytes =
       pool_end_ == 0 ? 0 : 4 * static_cast<int64_t>(result->values.size());
-  if (!Failed()) Send();
+  if (!Failed()) SendBatch();
   const bool observed = context_->observe_ops != nullptr;
   if (!Failed()) {
     Record(observed ? RunObserved()
@@ -290,20 +288,18 @@ absl::Status CudaExecutor::Finish(ForwardResult* result) {
   return status_;
 }
 
-void CudaExecutor::Send() {
-  // A block stores a sequence's states over the bus slower than they are
-  // copied.
-  stores_results_ = bucket_ && !states_;
+void CudaExecutor::SendBatch() {
   for (RecordedOp& op : ops_) {
     if (auto* pool = std::get_if<PoolOp>(&op)) {
       pool->out =
-          stores_results_ ? output_staging_.as<float>() : output_.as<float>();
+          stores_results() ? output_staging_.as<float>() : output_.as<float>();
     }
   }
   const int64_t bytes =
       layout_.pool_work + pool_end_ * int64_t{sizeof(PoolWork)};
   if (bucket_) {
-    std::get<UploadOp>(ops_.front()).bytes = bytes;
+    ops_.insert(ops_.begin(),
+                UploadOp{batch_staging_.data(), batch_memory_.data(), bytes});
   } else {
     Record(runtime_.CopyToDevice(batch_staging_.data(), bytes,
                                  batch_memory_.data(), stream_.get()),
@@ -320,7 +316,7 @@ PassMemory CudaExecutor::Written() const {
   if (plan_.workspace_bytes > 0)
     memory.scratch.push_back({workspace_.data(), plan_.workspace_bytes});
   if (bucket_) memory.batch = {batch_memory_.data(), plan_.batch_bytes};
-  if (!stores_results_) memory.output = {output_.data(), plan_.output_bytes};
+  if (!stores_results()) memory.output = {output_.data(), plan_.output_bytes};
   memory.staging = output_staging_.as<char>();
   return memory;
 }
@@ -354,7 +350,7 @@ absl::Status CudaExecutor::RunObserved() {
 }
 
 void CudaExecutor::Download(int64_t bytes) {
-  if (!Failed() && bytes > 0 && !stores_results_) {
+  if (!Failed() && bytes > 0 && !stores_results()) {
     Record(runtime_.CopyToHost(output_.data(), bytes, output_staging_.data(),
                                stream_.get()),
            "download");

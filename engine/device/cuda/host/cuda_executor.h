@@ -91,8 +91,13 @@ class CudaExecutor : public Executor {
   void Record(const absl::Status& status);
   // Writes the batch where it is sent from; where the card will have it.
   BatchRef Stage(const PackedBatch& batch);
-  // The batch as staged: by the first op, or now. Decides who brings results.
-  void Send();
+  // Copies the staged batch to the card, or adds the op that does; tells
+  // pooling where results go.
+  void SendBatch();
+  // Whether pooling itself stores results in their staging. States would be
+  // stored over the bus by one block for each sequence: a copy is expected to
+  // be faster.
+  bool stores_results() const { return bucket_ && !has_states_; }
   // Results to their staging, unless an op wrote them there; waits.
   void Download(int64_t bytes);
   // Op by op, each timed by events, for context_->observe_ops.
@@ -133,8 +138,7 @@ class CudaExecutor : public Executor {
   const int32_t* picked_ = nullptr;      // the list of rows, once staged
   int64_t pool_end_ = 0;                 // entries staged
   int64_t unpooled_ = 0;                 // sequences that have none yet
-  bool states_ = false;                  // whether a result is states
-  bool stores_results_ = false;          // pooling does, in their staging
+  bool has_states_ = false;              // a result is states of tokens
   absl::Status status_;
 };
 

@@ -1,5 +1,5 @@
-// What the host has staged in pinned memory -> the card's, in the order of a
-// stream and of a graph.
+// Copies a staged batch from pinned memory as an op, so that a graph contains
+// it.
 //
 // A thread takes 16 bytes. Bytes moved: each once over the bus, and written
 // once.

@@ -12,9 +12,9 @@
 // gives a block whole tiles, and takes no workspace). Rows past the last are
 // read as zeros and not written.
 //
-// In a launch that overlaps, whoever loads x waits for the earlier kernels, and
-// all else for what it loads: the build sets CUTLASS_ENABLE_GDC_FOR_SM90, by
-// which CUTLASS compiles that wait.
+// In a launch that overlaps, the threads that load x and weight wait for the
+// earlier kernels, and the others for their tiles: the build sets
+// CUTLASS_ENABLE_GDC_FOR_SM90, by which CUTLASS compiles that wait.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_CUTLASS_GELU_KERNEL_H_
 #define ENCODERD_ENGINE_DEVICE_CUDA_PRODUCTS_CUTLASS_GELU_KERNEL_H_
 

@@ -209,7 +209,7 @@ TEST_F(CutlassOpTest, GivesTheSameBitsFromAGraph) {
   }
 }
 
-TEST_F(CutlassOpTest, WaitsForTheKernelBeforeWhoseRunItOverlaps) {
+TEST_F(CutlassOpTest, WaitsForThePreviousKernelWhereItOverlaps) {
   constexpr int64_t kRows = 1000;
   std::mt19937 random(5);
   Runtime* const runtime = TestRuntime().get();

@@ -173,6 +173,27 @@ TEST_F(CudaGraphTest, FailsOnlyThePassWhoseReplayHadAnErrorThatPasses) {
   EXPECT_EQ(runtime_->graphs(), 1);
 }
 
+TEST_F(CudaGraphTest, CopiesNothingAroundAGraphButStates) {
+  const auto encoder = Build(Card(true));
+  const auto session = encoder->NewSession({100}).value();
+  const PackedBatch batch = Batch({30});
+  SequenceOutput states;
+  states.kind = SequenceOutput::Kind::kStates;
+  for (int i = 0; i < 2; ++i) {
+    RunPass(session.get(), batch);
+    RunPass(session.get(), batch, {states});
+  }
+  EXPECT_EQ(runtime_->graphs(), 2);
+  runtime_->Fail("CopyToDevice", kLaunchOutOfResources);
+  runtime_->Fail("CopyToHost", kLaunchOutOfResources);
+  RunPass(session.get(), batch);
+  ForwardResult result;
+  EXPECT_EQ(session->Run(batch, {states}, &result).code(),
+            absl::StatusCode::kInternal);
+  RunPass(session.get(), batch, {states});
+  EXPECT_EQ(runtime_->graphs(), 2);
+}
+
 TEST_F(CudaGraphTest, ServesSeveralCardsEachByGraphsOfItsOwn) {
   const auto encoder = Build(TwoCards());
   const PackedBatch batch = Batch({11, 20});

@@ -39,7 +39,8 @@ struct Call {
   absl::Status passing;  // why the attempt before was refused
   Cut cut;               // which inputs of the caller's list it is about
   absl::Time due = absl::InfiniteFuture();  // once refused: the next attempt
-  bool final = false;                       // there is no next attempt
+  bool awaits_return = false;  // the next attempt waits for a connection
+  bool final = false;          // there is no next attempt
 
   bool Ended() const { return done->HasBeenNotified(); }
   absl::Status Result() const {
@@ -57,6 +58,8 @@ struct CallOptions {
   bool per_input = false;
   // Whether `make` has its next input without waiting. Null: always.
   std::function<bool()> ready = nullptr;
+  // See ClientOptions; the list's answers must tell one model from another.
+  std::function<bool(const absl::Status&)> await_return = nullptr;
 };
 
 inline constexpr absl::Duration kTick = absl::Milliseconds(100);  // asks stop
@@ -67,16 +70,33 @@ inline bool Stopped(const std::function<bool()>& stop) {
 }
 
 // Notes how attempts ended, each once, and begins the next one of each call
-// whose pause is over: that of one call does not wait for another's.
+// whose pause is over: that of one call does not wait for another's. answered:
+// whether any call of the list was.
 template <typename OneCall>
 void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
+                      const CallOptions& options, bool* answered,
                       absl::FunctionRef<void(OneCall*)> attempt) {
+  const auto open = [](const OneCall& call) {
+    return !call.final && call.Ended();
+  };
   for (const auto& call : window) {
-    if (call->final || !call->Ended()) continue;
+    if (open(*call) && call->status.ok()) *answered = true;
+  }
+  for (const auto& call : window) {
+    if (!open(*call)) continue;
     const absl::Time now = absl::Now();
     if (call->due == absl::InfiniteFuture()) {
       const absl::Status result = call->Result();
-      const auto pause = RetryPause(result, call->deadline);
+      auto pause = RetryPause(result, call->deadline);
+      if (!pause.has_value() && options.await_return != nullptr) {
+        pause = ReturnPause(result, call->deadline);
+        call->awaits_return = pause.has_value();
+        // Before any answer the first call decides, and others wait for it.
+        const bool wait =
+            *answered ? call->awaits_return && options.await_return(result)
+                      : call != window.front();
+        if (!wait) pause.reset();
+      }
       call->final = !pause.has_value();
       if (call->final) continue;
       call->passing = result;
@@ -116,6 +136,7 @@ absl::Status RunCalls(
   std::deque<std::unique_ptr<OneCall>> window;
   const auto attempt = [&start](OneCall* call) {
     auto context = NewContext(call->deadline);
+    if (call->awaits_return) context->set_wait_for_ready(true);
     call->done = std::make_unique<absl::Notification>();
     call->context = std::move(context);
     try {
@@ -134,7 +155,7 @@ absl::Status RunCalls(
       if (call->done != nullptr) call->done->WaitForNotification();
     }
   });
-  bool more = true;
+  bool more = true, answered = false;
   absl::Status result;
   while (result.ok()) {
     // A refused call is not the time for more of them.
@@ -164,7 +185,7 @@ absl::Status RunCalls(
     if (window.empty()) break;
     OneCall& front = *window.front();
     while (!Stopped(options.stop)) {
-      SendRefusedAgain<OneCall>(window, attempt);
+      SendRefusedAgain<OneCall>(window, options, &answered, attempt);
       if (front.final) break;
       absl::Time until = absl::Now() + (room() ? kInputTick : kTick);
       for (const auto& call : window) until = std::min(until, call->due);

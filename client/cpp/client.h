@@ -13,7 +13,8 @@
 // Errors: the server's own code and message, details in error.h. UNAVAILABLE
 // and RESOURCE_EXHAUSTED are tried again first, but not by Health
 // (service_config.h); a server that loads its model or whose queue is full is
-// waited for up to the timeout.
+// waited for up to the timeout, and one that has gone if
+// ClientOptions::await_return says so.
 // Thread-safe: any thread may call anything; calls block the calling thread.
 #ifndef ENCODERD_CLIENT_CPP_CLIENT_H_
 #define ENCODERD_CLIENT_CPP_CLIENT_H_

@@ -14,6 +14,7 @@ namespace encoderd::client {
 namespace {
 
 constexpr absl::string_view kInputs = "inputs[";
+constexpr absl::Duration kReturnPause = absl::Milliseconds(500);
 
 // Every "inputs[i]" of `text` with i moved by `first_input`.
 std::string MoveIndexes(absl::string_view text, int64_t first_input) {
@@ -149,6 +150,18 @@ std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline) {
   return context;
 }
 
+std::optional<absl::Duration> ReturnPause(const absl::Status& status,
+                                          absl::Time deadline) {
+  if (!absl::IsUnavailable(status)) return std::nullopt;
+  const auto details = GetErrorDetails(status);
+  if (details.has_value() && details->reason == "LOADING") return std::nullopt;
+  const absl::Duration pause = details.has_value() && details->retry_delay
+                                   ? *details->retry_delay
+                                   : kReturnPause;
+  if (absl::Now() + pause >= deadline) return std::nullopt;
+  return pause;
+}
+
 std::optional<absl::Duration> RetryPause(const absl::Status& status,
                                          absl::Time deadline) {
   if (!absl::IsUnavailable(status) && !absl::IsResourceExhausted(status)) {
@@ -159,7 +172,7 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
     return std::nullopt;
   }
   if (absl::IsUnavailable(status) && details->reason != "LOADING") {
-    return std::nullopt;  // a server that leaves does not come back
+    return std::nullopt;  // ReturnPause
   }
   const absl::Duration pause =
       std::max(*details->retry_delay, absl::Milliseconds(10));

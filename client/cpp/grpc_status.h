@@ -67,6 +67,12 @@ std::unique_ptr<grpc::ClientContext> NewContext(absl::Time deadline);
 std::optional<absl::Duration> RetryPause(const absl::Status& status,
                                          absl::Time deadline);
 
+// The pause after which a call is made again whose server has gone: there is no
+// connection, or it shuts down. Nothing of any other error, or where `deadline`
+// comes first.
+std::optional<absl::Duration> ReturnPause(const absl::Status& status,
+                                          absl::Time deadline);
+
 // What to say of a call: the deadline that passed during a further attempt
 // explains less than `passing`, why the attempt before was refused. A deadline
 // that the server itself explains is left as it is.

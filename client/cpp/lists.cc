@@ -31,8 +31,12 @@ CheckedSource Unchecked(InputSource source) {
 
 CallOptions SendAs(const ClientOptions& options, const InputCutter& cutter,
                    bool per_input) {
-  return {options.calls_in_flight, options.timeout, options.stop, per_input,
-          [&cutter] { return cutter.Ready(); }};
+  return {options.calls_in_flight,
+          options.timeout,
+          options.stop,
+          per_input,
+          [&cutter] { return cutter.Ready(); },
+          options.await_return};
 }
 
 absl::Status CheckEncoding(v1::Encoding encoding) {
@@ -160,9 +164,11 @@ absl::Status Client::TokenizeEach(
     const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const {
   InputCutter cutter(std::move(source), options_.ready, options_.texts_per_call,
                      options_.bytes_per_call, /*per_input=*/false);
+  CallOptions options_of_calls = SendAs(options_, cutter, /*per_input=*/false);
+  options_of_calls.await_return = nullptr;  // answers do not name their model
   const absl::Status status =
       RunCalls<v1::TokenizeRequest, v1::TokenizeResponse>(
-          SendAs(options_, cutter, /*per_input=*/false),
+          options_of_calls,
           [&](v1::TokenizeRequest* request) {
             request->set_model(options.model);
             return cutter.Next(request->mutable_inputs());

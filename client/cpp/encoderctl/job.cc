@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "client/cpp/encoderctl/input_kind.h"
 #include "client/cpp/encoderctl/number.h"
 #include "client/cpp/encoderctl/output_file.h"
@@ -179,6 +180,16 @@ class ListRun {
       writer_->Flush().IgnoreError();  // later writes return it, too
       return false;
     };
+    options.await_return = [this](const absl::Status&) {
+      if (!std::exchange(told_gone_, true)) {
+        if (progress_ != nullptr) progress_->Clear();
+        invocation_.Note("the server at ", settings_.target,
+                         " has gone; waiting for its return, up to ",
+                         absl::FormatDuration(settings_.timeout),
+                         " (--timeout)");
+      }
+      return true;
+    };
     auto client = invocation_.Connect(options);
     if (!client.ok()) return invocation_.Refuse(client.status());
     const absl::Status writable = CheckWritable(settings_.output);
@@ -214,6 +225,7 @@ class ListRun {
   }
 
   Job MakeJob(Progress* progress) {
+    progress_ = progress;
     return {*client_,
             [this](v1::Input* input,
                    absl::Status* refused) -> absl::StatusOr<bool> {
@@ -225,6 +237,7 @@ class ListRun {
             },
             writer_.get(),
             [this, progress] {
+              told_gone_ = false;
               progress->Update(done_ + 1, texts_->Share(done_ + 1));
               return done_++;
             },
@@ -255,6 +268,8 @@ class ListRun {
   std::unique_ptr<client::Client> client_;
   int64_t done_ = 0;
   int64_t skipped_ = 0;
+  bool told_gone_ = false;  // since the last result
+  Progress* progress_ = nullptr;
   LongTexts long_texts_;
 };
 

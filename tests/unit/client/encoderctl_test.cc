@@ -1,4 +1,5 @@
 // What the commands of encoderctl do, against the fake service.
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -348,6 +349,38 @@ TEST_F(EncoderctlTest, HelpsWithEveryCommand) {
                           HasSubstr("--token_file=FILE")));
   ASSERT_EQ(RunBare({"--version"}), kExitOk);
   EXPECT_THAT(out_, StartsWith("encoderctl "));
+}
+
+// Answers its first call, and after `gone` more, which find it gone, all.
+class GoesAway : public FakeEncoderService {
+ public:
+  explicit GoesAway(int gone) : gone_(gone) {}
+  grpc::Status Embed(grpc::ServerContext* context,
+                     const v1::EmbedRequest* request,
+                     v1::EmbedResponse* response) override {
+    const int call = calls_++;
+    if (call > 0 && call <= gone_)
+      return {grpc::StatusCode::UNAVAILABLE, "Socket closed"};
+    return FakeEncoderService::Embed(context, request, response);
+  }
+
+ private:
+  const int gone_;
+  std::atomic<int> calls_{0};
+};
+
+TEST_F(EncoderctlTest, AwaitsTheReturnOfAServerThatGoesAwayAndSaysSo) {
+  const GoesAway service(8);  // gRPC itself makes five attempts
+  EXPECT_EQ(RunBare({"embed", "--batch_size=1", "--in_flight=1",
+                     absl::StrCat("--target=", service.target()), "one", "two",
+                     "three"}),
+            kExitOk)
+      << err_;
+  EXPECT_EQ(Lines().size(), 3u);
+  EXPECT_EQ(err_,
+            absl::StrCat("encoderctl embed: the server at ", service.target(),
+                         " has gone; waiting for its return, up to 1m "
+                         "(--timeout)\n"));
 }
 
 }  // namespace

@@ -2,22 +2,29 @@
 // is said of those that are not.
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cpp/calls.h"
+#include "client/cpp/client.h"
 #include "client/cpp/error.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/time_util.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
+#include "tests/support/fake_encoder_service.h"
+#include "tests/support/held_port.h"
 
 namespace encoderd::client {
 namespace {
 
+using encoderd::testing::FakeEncoderService;
 using ::testing::ElementsAre;
 using OneCall = Call<v1::EmbedRequest, v1::EmbedResponse>;
 
@@ -52,7 +59,8 @@ class RunCallsTest : public ::testing::Test {
       bool per_input = false) {
     int made = 0;
     return RunCalls<v1::EmbedRequest, v1::EmbedResponse>(
-        {/*max_in_flight=*/8, timeout_, stop_, per_input},
+        {/*max_in_flight=*/8, timeout_, stop_, per_input, nullptr,
+         await_return_},
         [&](v1::EmbedRequest* request) {
           Cut cut;
           if (made == count) return cut;
@@ -83,6 +91,7 @@ class RunCallsTest : public ::testing::Test {
   const absl::Time end_ = absl::Now() + absl::Seconds(60);
   std::function<bool()> stop_ = [this] { return absl::Now() > end_; };
   absl::Duration timeout_ = absl::Hours(2);
+  std::function<bool(const absl::Status&)> await_return_;
   std::map<int, std::vector<absl::Time>> started_;  // attempts, by input
   std::vector<int64_t> finished_;
   std::vector<absl::Status> errors_;
@@ -126,6 +135,86 @@ TEST_F(RunCallsTest, SendsARefusedCallAgainWhileOneBeforeItIsInFlight) {
   EXPECT_THAT(finished_, ElementsAre(0, 1));
 }
 
+// A connection that broke, and what servers that shut down send.
+const grpc::Status kBroken(grpc::StatusCode::UNAVAILABLE, "Socket closed");
+
+TEST_F(RunCallsTest, AwaitsTheReturnOfAServerThatAnsweredBefore) {
+  for (const grpc::Status& gone :
+       {kBroken, Refusal(grpc::StatusCode::UNAVAILABLE, "DRAINING", 1000)}) {
+    started_.clear();
+    finished_.clear();
+    int asked = 0;
+    await_return_ = [&](const absl::Status& status) {
+      EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+      ++asked;
+      return true;
+    };
+    const absl::Status status =
+        Run(9, [&](int input, int attempt, OneCall* call) {
+          End(call, input == 8 && attempt < 3 ? gone : grpc::Status());
+        });
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(finished_.size(), 9u);
+    ASSERT_EQ(started_[8].size(), 3u);
+    EXPECT_GE(started_[8][2] - started_[8][1], gone.error_details().empty()
+                                                   ? absl::Milliseconds(500)
+                                                   : absl::Seconds(1));
+    EXPECT_EQ(asked, 2);
+  }
+}
+
+// Whichever of them is looked at first.
+TEST_F(RunCallsTest, AwaitsTheReturnOfAServerThatAnsweredALaterCall) {
+  await_return_ = [](const absl::Status&) { return true; };
+  const absl::Status status = Run(3, [](int input, int attempt, OneCall* call) {
+    End(call, input != 1 && attempt == 1 ? kBroken : grpc::Status());
+  });
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(finished_, ElementsAre(0, 1, 2));
+}
+
+TEST_F(RunCallsTest, KeepsALaterCallUntilTheFirstIsAnswered) {
+  await_return_ = [](const absl::Status&) { return true; };
+  OneCall* first = nullptr;
+  const absl::Status status =
+      Run(2, [&](int input, int attempt, OneCall* call) {
+        if (input == 0) {
+          first = call;
+        } else {
+          End(call, attempt == 1 ? kBroken : grpc::Status());
+          if (attempt == 2) End(first);
+        }
+      });
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(finished_, ElementsAre(0, 1));
+}
+
+TEST_F(RunCallsTest, EndsWhereNoServerEverAnsweredOrNobodyAwaitsItsReturn) {
+  const auto none_answers = [](int, int, OneCall* call) { End(call, kBroken); };
+  const auto first_answers = [](int input, int, OneCall* call) {
+    End(call, input == 0 ? grpc::Status() : kBroken);
+  };
+  EXPECT_TRUE(absl::IsUnavailable(Run(3, first_answers)));
+  await_return_ = [](const absl::Status&) { return false; };
+  EXPECT_TRUE(absl::IsUnavailable(Run(3, first_answers)));
+  await_return_ = [](const absl::Status&) -> bool {
+    ADD_FAILURE() << "nobody is to be asked";
+    return true;
+  };
+  EXPECT_TRUE(absl::IsUnavailable(Run(3, none_answers)));
+  EXPECT_EQ(started_[2].size(), 3u);
+}
+
+TEST_F(RunCallsTest, AwaitsAServersReturnNoLongerThanTheTimeout) {
+  timeout_ = absl::Seconds(1);
+  await_return_ = [](const absl::Status&) { return true; };
+  const absl::Status status = Run(2, [](int input, int, OneCall* call) {
+    End(call, input == 0 ? grpc::Status() : kBroken);
+  });
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(finished_, ElementsAre(0));
+}
+
 TEST_F(RunCallsTest, EndsWithADeadlineThatTheServerExplains) {
   const grpc::Status expired =
       Refusal(grpc::StatusCode::DEADLINE_EXCEEDED, "EXPIRED_IN_QUEUE", -1);
@@ -161,6 +250,50 @@ TEST_F(RunCallsTest, NamesTheInputThatTheServerFindsTooLarge) {
   ASSERT_TRUE(Run(3, start, /*per_input=*/true).ok());
   EXPECT_THAT(finished_, ElementsAre(0, 1, 2));
   EXPECT_EQ(GetInputIndex(errors_[1]), 1);
+}
+
+// Away for longer than gRPC itself tries; with the same model, and another.
+TEST(AwaitReturnTest, AListOutlivesARestartOfTheServerButNoOtherModel) {
+  for (const bool same : {true, false}) {
+    const HeldPort port;
+    auto service = std::make_unique<FakeEncoderService>(port.port());
+    int asked = 0;
+    ClientOptions options;
+    options.texts_per_call = 1;
+    options.await_return = [&asked](const absl::Status&) {
+      return ++asked > 0;
+    };
+    const auto client = Client::Connect(service->target(), options);
+    ASSERT_TRUE(client.ok()) << client.status();
+    int given = 0;
+    int64_t rows = 0;
+    std::thread restart;
+    const absl::Status status = (*client)->EmbedEach(
+        [&given](v1::Input* input) -> absl::StatusOr<bool> {
+          input->set_text("one");
+          return given++ < 40;
+        },
+        {},
+        [&](const EmbeddingMatrix& matrix) {
+          if (std::exchange(rows, rows + matrix.rows) > 0)
+            return absl::OkStatus();
+          service.reset();
+          restart = std::thread([&] {
+            absl::SleepFor(absl::Seconds(3));
+            service = std::make_unique<FakeEncoderService>(port.port());
+            if (!same) service->SetPooling(v1::POOLING_CLS);
+          });
+          return absl::OkStatus();
+        });
+    restart.join();
+    EXPECT_GT(asked, 0);
+    if (same) {
+      EXPECT_TRUE(status.ok()) << status;
+      EXPECT_EQ(rows, 40);
+    } else {
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    }
+  }
 }
 
 }  // namespace

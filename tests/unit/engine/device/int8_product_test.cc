@@ -27,7 +27,8 @@ using emulation::ToBf16;
 class Int8ProductTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!HasVnni()) GTEST_SKIP() << "this CPU has no avx512_vnni";
+    if (!HasVnni() || DetectIsa() < Isa::kAvx512Bf16)
+      GTEST_SKIP() << "this CPU lacks avx512_vnni or avx512_bf16";
   }
 
   // Values of rows reach from -1 to 3, so that 0 is not in their middle.

@@ -90,12 +90,11 @@ void SendRefusedAgain(const std::deque<std::unique_ptr<OneCall>>& window,
       auto pause = RetryPause(result, call->deadline);
       if (!pause.has_value() && options.await_return != nullptr) {
         pause = ReturnPause(result, call->deadline);
+        // Before any answer the first call decides, and others wait for that.
+        if (pause && !*answered && call != window.front()) continue;
+        if (pause && (!*answered || !options.await_return(result)))
+          pause.reset();
         call->awaits_return = pause.has_value();
-        // Before any answer the first call decides, and others wait for it.
-        const bool wait =
-            *answered ? call->awaits_return && options.await_return(result)
-                      : call != window.front();
-        if (!wait) pause.reset();
       }
       call->final = !pause.has_value();
       if (call->final) continue;

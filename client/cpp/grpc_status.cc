@@ -14,6 +14,7 @@ namespace encoderd::client {
 namespace {
 
 constexpr absl::string_view kInputs = "inputs[";
+constexpr absl::Duration kLeastPause = absl::Milliseconds(10);
 constexpr absl::Duration kReturnPause = absl::Milliseconds(500);
 
 // Every "inputs[i]" of `text` with i moved by `first_input`.
@@ -155,9 +156,10 @@ std::optional<absl::Duration> ReturnPause(const absl::Status& status,
   if (!absl::IsUnavailable(status)) return std::nullopt;
   const auto details = GetErrorDetails(status);
   if (details.has_value() && details->reason == "LOADING") return std::nullopt;
-  const absl::Duration pause = details.has_value() && details->retry_delay
-                                   ? *details->retry_delay
-                                   : kReturnPause;
+  const absl::Duration pause =
+      details.has_value() && details->retry_delay
+          ? std::max(*details->retry_delay, kLeastPause)
+          : kReturnPause;
   if (absl::Now() + pause >= deadline) return std::nullopt;
   return pause;
 }
@@ -172,10 +174,9 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
     return std::nullopt;
   }
   if (absl::IsUnavailable(status) && details->reason != "LOADING") {
-    return std::nullopt;  // ReturnPause
+    return std::nullopt;  // a server that leaves: see ReturnPause
   }
-  const absl::Duration pause =
-      std::max(*details->retry_delay, absl::Milliseconds(10));
+  const absl::Duration pause = std::max(*details->retry_delay, kLeastPause);
   if (absl::Now() + pause >= deadline) return std::nullopt;
   return pause;
 }

@@ -164,11 +164,11 @@ absl::Status Client::TokenizeEach(
     const std::function<absl::Status(const v1::TokenizedInput&)>& sink) const {
   InputCutter cutter(std::move(source), options_.ready, options_.texts_per_call,
                      options_.bytes_per_call, /*per_input=*/false);
-  CallOptions options_of_calls = SendAs(options_, cutter, /*per_input=*/false);
-  options_of_calls.await_return = nullptr;  // answers do not name their model
+  CallOptions send = SendAs(options_, cutter, /*per_input=*/false);
+  send.await_return = nullptr;  // answers do not tell one model from another
   const absl::Status status =
       RunCalls<v1::TokenizeRequest, v1::TokenizeResponse>(
-          options_of_calls,
+          send,
           [&](v1::TokenizeRequest* request) {
             request->set_model(options.model);
             return cutter.Next(request->mutable_inputs());

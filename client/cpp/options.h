@@ -42,10 +42,10 @@ struct ClientOptions {
   // a server that loads its model or is full; true ends it with CANCELLED,
   // calls in flight included. Null: never.
   std::function<bool()> stop;
-  // Asked by a list of calls to Embed or Encode, of which one was answered,
-  // once its server is UNAVAILABLE, with the error: true, and calls wait for
-  // its return, as long as `timeout` allows. Asked for each such call and each
-  // attempt. Null: the list ends with the error.
+  // Asked for each call to Embed or Encode of a list whose server is
+  // UNAVAILABLE (restarting, perhaps) after it answered another, with the
+  // error. True: the call waits for its return until its timeout. Null, or
+  // false: the list ends with the error.
   std::function<bool(const absl::Status&)> await_return;
   // Asked before a list's source: whether it has its next input, or its end,
   // without waiting. While it has not, calls are sent with what was read, and

@@ -36,8 +36,8 @@ struct Settings {
 };
 
 inline constexpr char kTimeoutHelp[] =
-    "time for one call, its retries and the wait for a server that loads "
-    "included";
+    "time for one call, its retries and the wait for a server that loads or "
+    "restarts included";
 
 class Invocation {
  public:

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/cpp/encoderctl/input_kind.h"
 #include "client/cpp/encoderctl/number.h"
@@ -131,6 +132,8 @@ void ExplainSilence(const Invocation& invocation) {
 
 namespace {
 
+constexpr absl::Duration kGoneNotes = absl::Seconds(30);  // between two
+
 // One run of a command over a list.
 class ListRun {
  public:
@@ -181,12 +184,13 @@ class ListRun {
       return false;
     };
     options.await_return = [this](const absl::Status&) {
-      if (!std::exchange(told_gone_, true)) {
-        if (progress_ != nullptr) progress_->Clear();
-        invocation_.Note("the server at ", settings_.target,
-                         " has gone; waiting for its return, up to ",
-                         absl::FormatDuration(settings_.timeout),
-                         " (--timeout)");
+      const absl::Time now = absl::Now();
+      if (now - told_gone_ >= kGoneNotes) {
+        told_gone_ = now;
+        progress_->Clear();
+        invocation_.Note("lost the server at ", settings_.target,
+                         "; calls wait for its return until their --timeout (",
+                         absl::FormatDuration(settings_.timeout), ")");
       }
       return true;
     };
@@ -237,7 +241,6 @@ class ListRun {
             },
             writer_.get(),
             [this, progress] {
-              told_gone_ = false;
               progress->Update(done_ + 1, texts_->Share(done_ + 1));
               return done_++;
             },
@@ -268,8 +271,8 @@ class ListRun {
   std::unique_ptr<client::Client> client_;
   int64_t done_ = 0;
   int64_t skipped_ = 0;
-  bool told_gone_ = false;  // since the last result
-  Progress* progress_ = nullptr;
+  absl::Time told_gone_ = absl::InfinitePast();
+  Progress* progress_ = nullptr;  // of the job
   LongTexts long_texts_;
 };
 

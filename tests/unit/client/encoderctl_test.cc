@@ -370,17 +370,17 @@ class GoesAway : public FakeEncoderService {
 };
 
 TEST_F(EncoderctlTest, AwaitsTheReturnOfAServerThatGoesAwayAndSaysSo) {
-  const GoesAway service(8);  // gRPC itself makes five attempts
+  const GoesAway service(12);  // gRPC itself makes five attempts
   EXPECT_EQ(RunBare({"embed", "--batch_size=1", "--in_flight=1",
                      absl::StrCat("--target=", service.target()), "one", "two",
                      "three"}),
             kExitOk)
       << err_;
   EXPECT_EQ(Lines().size(), 3u);
-  EXPECT_EQ(err_,
-            absl::StrCat("encoderctl embed: the server at ", service.target(),
-                         " has gone; waiting for its return, up to 1m "
-                         "(--timeout)\n"));
+  EXPECT_EQ(err_, absl::StrCat("encoderctl embed: lost the server at ",
+                               service.target(),
+                               "; calls wait for its return until their "
+                               "--timeout (1m)\n"));
 }
 
 }  // namespace

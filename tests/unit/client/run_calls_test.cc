@@ -173,20 +173,32 @@ TEST_F(RunCallsTest, AwaitsTheReturnOfAServerThatAnsweredALaterCall) {
   EXPECT_THAT(finished_, ElementsAre(0, 1, 2));
 }
 
-TEST_F(RunCallsTest, KeepsALaterCallUntilTheFirstIsAnswered) {
-  await_return_ = [](const absl::Status&) { return true; };
-  OneCall* first = nullptr;
-  const absl::Status status =
-      Run(2, [&](int input, int attempt, OneCall* call) {
-        if (input == 0) {
-          first = call;
-        } else {
-          End(call, attempt == 1 ? kBroken : grpc::Status());
-          if (attempt == 2) End(first);
-        }
-      });
-  ASSERT_TRUE(status.ok()) << status;
-  EXPECT_THAT(finished_, ElementsAre(0, 1));
+TEST_F(RunCallsTest, DecidesOnALaterCallOnceTheFirstIsAnswered) {
+  for (const bool wait : {true, false}) {
+    started_.clear();
+    int asked = 0, stop_asked = 0;
+    await_return_ = [&](const absl::Status&) { return ++asked > 0 && wait; };
+    OneCall* first = nullptr;
+    // Ends the first call some time after the second was refused.
+    stop_ = [&] {
+      if (++stop_asked == 3) {
+        EXPECT_EQ(asked, 0);
+        End(first);
+      }
+      return false;
+    };
+    const absl::Status status =
+        Run(2, [&](int input, int attempt, OneCall* call) {
+          if (input == 0) {
+            first = call;
+          } else {
+            End(call, attempt == 1 ? kBroken : grpc::Status());
+          }
+        });
+    EXPECT_EQ(status.ok(), wait) << status;
+    EXPECT_EQ(asked, 1);
+    EXPECT_EQ(started_[1].size(), wait ? 2u : 1u);
+  }
 }
 
 TEST_F(RunCallsTest, EndsWhereNoServerEverAnsweredOrNobodyAwaitsItsReturn) {
@@ -252,22 +264,29 @@ TEST_F(RunCallsTest, NamesTheInputThatTheServerFindsTooLarge) {
   EXPECT_EQ(GetInputIndex(errors_[1]), 1);
 }
 
-// Away for longer than gRPC itself tries; with the same model, and another.
+// Away for some seconds, which calls spend waiting for a connection: each is
+// asked about once. With the same model, and with another.
 TEST(AwaitReturnTest, AListOutlivesARestartOfTheServerButNoOtherModel) {
   for (const bool same : {true, false}) {
     const HeldPort port;
     auto service = std::make_unique<FakeEncoderService>(port.port());
+    std::thread restart;
     int asked = 0;
     ClientOptions options;
     options.texts_per_call = 1;
-    options.await_return = [&asked](const absl::Status&) {
-      return ++asked > 0;
+    options.await_return = [&](const absl::Status&) {
+      if (asked++ > 0) return true;
+      restart = std::thread([&] {
+        absl::SleepFor(absl::Seconds(3));
+        service = std::make_unique<FakeEncoderService>(port.port());
+        if (!same) service->SetPooling(v1::POOLING_CLS);
+      });
+      return true;
     };
     const auto client = Client::Connect(service->target(), options);
     ASSERT_TRUE(client.ok()) << client.status();
     int given = 0;
     int64_t rows = 0;
-    std::thread restart;
     const absl::Status status = (*client)->EmbedEach(
         [&given](v1::Input* input) -> absl::StatusOr<bool> {
           input->set_text("one");
@@ -275,18 +294,13 @@ TEST(AwaitReturnTest, AListOutlivesARestartOfTheServerButNoOtherModel) {
         },
         {},
         [&](const EmbeddingMatrix& matrix) {
-          if (std::exchange(rows, rows + matrix.rows) > 0)
-            return absl::OkStatus();
-          service.reset();
-          restart = std::thread([&] {
-            absl::SleepFor(absl::Seconds(3));
-            service = std::make_unique<FakeEncoderService>(port.port());
-            if (!same) service->SetPooling(v1::POOLING_CLS);
-          });
+          if (rows == 0) service.reset();
+          rows += matrix.rows;
           return absl::OkStatus();
         });
+    ASSERT_TRUE(restart.joinable());
     restart.join();
-    EXPECT_GT(asked, 0);
+    EXPECT_LE(asked, options.calls_in_flight);
     if (same) {
       EXPECT_TRUE(status.ok()) << status;
       EXPECT_EQ(rows, 40);

@@ -17,6 +17,14 @@ constexpr absl::string_view kInputs = "inputs[";
 constexpr absl::Duration kLeastPause = absl::Milliseconds(10);
 constexpr absl::Duration kReturnPause = absl::Milliseconds(500);
 
+// The pause, or the least there is, if it ends before `deadline`.
+std::optional<absl::Duration> IfBefore(absl::Time deadline,
+                                       absl::Duration pause) {
+  pause = std::max(pause, kLeastPause);
+  if (absl::Now() + pause >= deadline) return std::nullopt;
+  return pause;
+}
+
 // Every "inputs[i]" of `text` with i moved by `first_input`.
 std::string MoveIndexes(absl::string_view text, int64_t first_input) {
   std::string moved;
@@ -156,12 +164,9 @@ std::optional<absl::Duration> ReturnPause(const absl::Status& status,
   if (!absl::IsUnavailable(status)) return std::nullopt;
   const auto details = GetErrorDetails(status);
   if (details.has_value() && details->reason == "LOADING") return std::nullopt;
-  const absl::Duration pause =
-      details.has_value() && details->retry_delay
-          ? std::max(*details->retry_delay, kLeastPause)
-          : kReturnPause;
-  if (absl::Now() + pause >= deadline) return std::nullopt;
-  return pause;
+  return IfBefore(deadline, details.has_value() && details->retry_delay
+                                ? *details->retry_delay
+                                : kReturnPause);
 }
 
 std::optional<absl::Duration> RetryPause(const absl::Status& status,
@@ -176,9 +181,7 @@ std::optional<absl::Duration> RetryPause(const absl::Status& status,
   if (absl::IsUnavailable(status) && details->reason != "LOADING") {
     return std::nullopt;  // a server that leaves: see ReturnPause
   }
-  const absl::Duration pause = std::max(*details->retry_delay, kLeastPause);
-  if (absl::Now() + pause >= deadline) return std::nullopt;
-  return pause;
+  return IfBefore(deadline, *details->retry_delay);
 }
 
 absl::Status AfterRetries(const absl::Status& status,

@@ -1,8 +1,8 @@
 // How the recorded passes of one Executor are put on its stream: plainly, by
 // launches that overlap, or by a CUDA graph. A faster way serves once it has
 // given, in cleared memory, the very bits of a plain run: a graph of the same
-// pass, overlaps of the first pass that no graph serves.
-// Where it fails or differs it is left for good, and a note says so.
+// pass, overlaps of the first pass that no graph serves. Where it fails or
+// differs it is left for good, and a note says so.
 //
 // Thread rule: as Executor.
 #ifndef ENCODERD_ENGINE_DEVICE_CUDA_GRAPHS_FAST_PASSES_H_

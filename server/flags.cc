@@ -117,8 +117,8 @@ ABSL_FLAG(std::string, dtype, kDefault.dtype,
 ABSL_FLAG(std::string, products, kDefault.products,
           "What matrix products multiply: dtype (values of --dtype) or 8 bits "
           "with one scale per row: fp8 (only on a GPU of compute capability "
-          "9.0) or int8 (only on a CPU with avx512_vnni and avx512_bf16). Cost "
-          "of both: cosine 0.99 instead of bf16's 0.999.");
+          "9.0) or int8 (only on a CPU with avx512_vnni). Cost of both: cosine "
+          "0.99 instead of bf16's 0.999.");
 ABSL_FLAG(std::string, tuning_folder, kDefault.tuning_folder,
           "Folder where a GPU stores which algorithms for matrix products are "
           "fastest, so that the next start need not time them again; empty: "

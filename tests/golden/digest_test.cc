@@ -1,13 +1,15 @@
 // The bits of the goldens' embeddings, pinned: digests.txt has a SHA-256 for
 // each instruction set and model in fp32, and in bf16 as "..._in_bf16"; those
-// of AVX-512 in bf16 are named avx512_bf16. They change only where a change
-// means them to, which CHANGELOG.md then says.
+// of AVX-512 in bf16 are named avx512_bf16, with int8 products avx512_int8.
+// They change only where a change means them to, which CHANGELOG.md then says.
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -69,10 +71,14 @@ class DigestTest : public testing::TestWithParam<std::string> {
   void Check(Isa isa, DType dtype, const std::string& digest_name) {
     if (isa > cpu::DetectIsa())
       GTEST_SKIP() << "this CPU has no " << cpu::IsaName(isa);
+    CheckOn(cpu::OpenCpu(dtype, isa), digest_name);
+  }
+
+  void CheckOn(absl::StatusOr<std::unique_ptr<Device>> device,
+               const std::string& digest_name) {
     const TempFolder temp;
     const auto folder = GoldenFolder(GetParam(), temp);
     ASSERT_THAT(folder, IsOk());
-    auto device = cpu::OpenCpu(dtype, isa);
     ASSERT_THAT(device, IsOk());
     const auto model = OpenGoldenModel(*folder, *std::move(device));
     ASSERT_THAT(model, IsOk());
@@ -116,6 +122,10 @@ TEST_P(DigestTest, Avx512Bf16BitsAreThePinnedOnes) {
 // Multiplied as floats here, by vdpbf16ps above where that is fast.
 TEST_P(DigestTest, Avx512BitsInBf16AreThoseOfAvx512Bf16) {
   Check(Isa::kAvx512, DType::kBF16, "avx512_bf16");
+}
+TEST_P(DigestTest, Avx512BitsOfInt8ProductsAreThePinnedOnes) {
+  if (!cpu::HasVnni()) GTEST_SKIP() << "this CPU has no avx512_vnni";
+  CheckOn(cpu::OpenInt8Cpu(Isa::kAvx512), "avx512_int8");
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DigestTest, testing::ValuesIn(GoldenNames()),

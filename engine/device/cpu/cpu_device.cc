@@ -49,6 +49,13 @@ const ProductKernels& ProductsFor(DType dtype, Isa isa) {
   return products == nullptr ? KernelsFor(dtype, isa) : *products;
 }
 
+// Null: the CPU has none, or `isa` allows none.
+const ProductKernels* Int8ProductsFor(Isa isa) {
+  if (!HasVnni() || isa < Isa::kAvx512) return nullptr;
+  return isa >= Isa::kAvx512Bf16 ? Avx512VnniBf16Products()
+                                 : Avx512VnniProducts();
+}
+
 class CpuDevice : public Device {
  public:
   // int8: the products of weights that allow 8 bits; null: those of the dtype.
@@ -190,13 +197,14 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
 
 absl::StatusOr<std::unique_ptr<Device>> OpenInt8Cpu(
     Isa isa, std::shared_ptr<Team> team) {
-  const ProductKernels* const int8 = HasVnni() ? Avx512VnniProducts() : nullptr;
-  const bool bf16 = isa >= Isa::kAvx512Bf16;
-  if (int8 == nullptr || !bf16) {
-    return absl::UnimplementedError(absl::StrCat(
-        "int8 products need avx512_vnni and avx512_bf16; this CPU (",
-        CpuModelName(), ") lacks ", bf16 ? "avx512_vnni" : "avx512_bf16",
-        "; choose products dtype"));
+  const ProductKernels* const int8 = Int8ProductsFor(isa);
+  if (int8 == nullptr) {
+    return absl::UnimplementedError(
+        absl::StrCat("int8 products need avx512 and avx512_vnni; this CPU (",
+                     CpuModelName(), ") ",
+                     HasVnni() ? absl::StrCat("is told to use ", IsaName(isa))
+                               : "lacks avx512_vnni",
+                     "; choose products dtype"));
   }
   return std::unique_ptr<Device>(
       absl::make_unique<CpuDevice>(DType::kBF16, isa, int8, std::move(team)));

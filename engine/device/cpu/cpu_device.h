@@ -18,8 +18,8 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(
     DType dtype, Isa isa, std::shared_ptr<Team> team = nullptr);
 
 // In bf16, whose products multiply int8 where weights allow it
-// (int8_kernel.h). UNIMPLEMENTED: this CPU has no avx512_vnni or no
-// avx512_bf16.
+// (int8_kernel.h). UNIMPLEMENTED: this CPU has no avx512_vnni, or `isa` is
+// older than avx512.
 absl::StatusOr<std::unique_ptr<Device>> OpenInt8Cpu(
     Isa isa, std::shared_ptr<Team> team = nullptr);
 

@@ -85,8 +85,10 @@ const Kernels* PortableKernels(DType dtype);
 const Kernels* Avx2Kernels(DType dtype);
 const Kernels* Avx512Kernels(DType dtype);
 const Kernels* Avx512Bf16Kernels();  // of bf16, by vdpbf16ps
-// Of bf16 in and out, 8 bits in between.
+// Of bf16 in and out, 8 bits in between; equal in all bits that are no
+// denormals'.
 const ProductKernels* Avx512VnniProducts();
+const ProductKernels* Avx512VnniBf16Products();
 const ProductKernels* Avx512AmxProducts();  // of bf16, by tiles
 
 }  // namespace cpu

@@ -1,6 +1,6 @@
-// Products in 8 bits for AVX512_VNNI with AVX512_BF16; compiled with the flags
-// of both.
-#if defined(__AVX512VNNI__) && defined(__AVX512BF16__)
+// Products in 8 bits for AVX512_VNNI; compiled with the flags of that
+// instruction set.
+#if defined(__AVX512VNNI__)
 #define ENCODERD_ISA isa_avx512_vnni
 #include "engine/device/cpu/int8_kernel.h"
 #else

@@ -24,11 +24,18 @@ namespace {
 using emulation::FromBf16;
 using emulation::ToBf16;
 
-class Int8ProductTest : public ::testing::Test {
+// By the kernels for CPUs without avx512_bf16, and for those with it.
+class Int8ProductTest : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
-    if (!HasVnni() || DetectIsa() < Isa::kAvx512Bf16)
-      GTEST_SKIP() << "this CPU lacks avx512_vnni or avx512_bf16";
+    if (!HasVnni() || !HasIsa(GetParam())) {
+      GTEST_SKIP() << "this CPU lacks avx512_vnni or " << IsaName(GetParam());
+    }
+  }
+
+  static const ProductKernels& Kernels() {
+    return GetParam() >= Isa::kAvx512Bf16 ? *Avx512VnniBf16Products()
+                                          : *Avx512VnniProducts();
   }
 
   // Values of rows reach from -1 to 3, so that 0 is not in their middle.
@@ -42,8 +49,8 @@ class Int8ProductTest : public ::testing::Test {
     for (float& value : weights_.bias) value = values(random);
     x_.resize(rows * in);
     for (uint16_t& value : x_) value = ToBf16(values(random));
-    product_ = Product::Create(*Avx512VnniProducts(), weights_,
-                               Activation::kNone, &memory_);
+    product_ =
+        Product::Create(Kernels(), weights_, Activation::kNone, &memory_);
     ASSERT_TRUE(product_.ok()) << product_.status();
     scratch_ = AlignedBuffer(product_->scratch_bytes(rows));
   }
@@ -139,7 +146,7 @@ class Int8ProductTest : public ::testing::Test {
   AlignedBuffer scratch_;
 };
 
-TEST_F(Int8ProductTest, EqualsIntegerArithmeticBitForBit) {
+TEST_P(Int8ProductTest, EqualsIntegerArithmeticBitForBit) {
   for (const auto& [in, out] : std::vector<std::pair<int64_t, int64_t>>{
            {1, 1}, {7, 21}, {75, 77}, {64, 64}, {130, 17}, {384, 100}}) {
     constexpr int64_t kRows = 131;
@@ -154,7 +161,7 @@ TEST_F(Int8ProductTest, EqualsIntegerArithmeticBitForBit) {
   }
 }
 
-TEST_F(Int8ProductTest, KeepsARowsBitsAtEveryNumberOfRows) {
+TEST_P(Int8ProductTest, KeepsARowsBitsAtEveryNumberOfRows) {
   ExpectRowsIndependent(384, 1152);
   ExpectRowsIndependent(1536, 384);
   ExpectRowsIndependent(768, 768);
@@ -162,7 +169,7 @@ TEST_F(Int8ProductTest, KeepsARowsBitsAtEveryNumberOfRows) {
   ExpectRowsIndependent(33, 7);
 }
 
-TEST_F(Int8ProductTest, PartsOfTheColumnsHaveTheBitsOfTheWhole) {
+TEST_P(Int8ProductTest, PartsOfTheColumnsHaveTheBitsOfTheWhole) {
   for (const auto& [in, out] : std::vector<std::pair<int64_t, int64_t>>{
            {384, 1152}, {384, 384}, {384, 1536}, {1536, 384}, {768, 768}}) {
     Prepare(in, out, 3 + kProductRows);
@@ -177,7 +184,7 @@ TEST_F(Int8ProductTest, PartsOfTheColumnsHaveTheBitsOfTheWhole) {
   }
 }
 
-TEST_F(Int8ProductTest, ANaNStaysOneInItsRowAlone) {
+TEST_P(Int8ProductTest, ANaNStaysOneInItsRowAlone) {
   for (const int64_t place : {0, 5, 31, 383, 389}) {
     Prepare(390, 64, 3);
     const std::vector<uint16_t> before = Run(0, 3);
@@ -190,6 +197,12 @@ TEST_F(Int8ProductTest, ANaNStaysOneInItsRowAlone) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Kernels, Int8ProductTest,
+                         ::testing::Values(Isa::kAvx512, Isa::kAvx512Bf16),
+                         [](const auto& info) {
+                           return std::string(IsaName(info.param));
+                         });
 
 }  // namespace
 }  // namespace cpu

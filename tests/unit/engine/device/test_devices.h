@@ -43,11 +43,13 @@ inline std::vector<TestDevice> TestDevices() {
   return devices;
 }
 
-// The same, and the one whose products multiply int8.
+// The same, and those whose products multiply int8.
 inline std::vector<TestDevice> TestDevicesAndInt8() {
   std::vector<TestDevice> devices = TestDevices();
-  if (cpu::DetectIsa() >= cpu::Isa::kAvx512Bf16 && cpu::HasVnni())
-    devices.push_back({cpu::Isa::kAvx512Bf16, DType::kBF16, true});
+  for (const cpu::Isa isa : {cpu::Isa::kAvx512, cpu::Isa::kAvx512Bf16}) {
+    if (cpu::HasVnni() && cpu::HasIsa(isa))
+      devices.push_back({isa, DType::kBF16, true});
+  }
   return devices;
 }
 

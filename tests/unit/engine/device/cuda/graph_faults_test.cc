@@ -77,6 +77,27 @@ TEST_F(CudaGraphTest, LosesTheDeviceAfterAnErrorOfAGraphThatStays) {
   }
 }
 
+TEST_F(CudaGraphTest, GivesNoResultsOfASmallPassOnADeviceLostMeanwhile) {
+  // It copies nothing, so that the wait alone can tell.
+  std::function<void()> meanwhile;
+  const auto encoder =
+      BuildOdd([&](const Product& product, const void* x, int64_t rows, void* y,
+                   const OpStream& stream) {
+        if (const auto run = std::exchange(meanwhile, nullptr)) run();
+        return product.Run(x, rows, y, stream);
+      });
+  const auto session = encoder->NewSession({100}).value();
+  const auto other = encoder->NewSession({100}).value();
+  meanwhile = [&] {
+    runtime_->Fail("Synchronize", kIllegalAddress, 0, true);
+    EXPECT_EQ(StatusOf(other.get(), Batch({3})).code(),
+              absl::StatusCode::kDataLoss);
+  };
+  const absl::Status status = StatusOf(session.get(), Batch({30}));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("error 700"));
+}
+
 TEST_F(CudaGraphTest, DropsAGraphThatLeavesOutWhatAProductDid) {
   // On its own stream a product is not captured; the plain run before it
   // left the right values where the replay reads.

@@ -74,6 +74,13 @@ class DigestTest : public testing::TestWithParam<std::string> {
     CheckOn(cpu::OpenCpu(dtype, isa), digest_name);
   }
 
+  void CheckInt8(Isa isa) {
+    if (!cpu::HasVnni() || !cpu::HasIsa(isa)) {
+      GTEST_SKIP() << "this CPU has no avx512_vnni or no " << cpu::IsaName(isa);
+    }
+    CheckOn(cpu::OpenInt8Cpu(isa), "avx512_int8");
+  }
+
   void CheckOn(absl::StatusOr<std::unique_ptr<Device>> device,
                const std::string& digest_name) {
     const TempFolder temp;
@@ -124,8 +131,10 @@ TEST_P(DigestTest, Avx512BitsInBf16AreThoseOfAvx512Bf16) {
   Check(Isa::kAvx512, DType::kBF16, "avx512_bf16");
 }
 TEST_P(DigestTest, Avx512BitsOfInt8ProductsAreThePinnedOnes) {
-  if (!cpu::HasVnni()) GTEST_SKIP() << "this CPU has no avx512_vnni";
-  CheckOn(cpu::OpenInt8Cpu(Isa::kAvx512), "avx512_int8");
+  CheckInt8(Isa::kAvx512);
+}
+TEST_P(DigestTest, Avx512Bf16BitsOfInt8ProductsAreThoseOfAvx512) {
+  CheckInt8(Isa::kAvx512Bf16);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, DigestTest, testing::ValuesIn(GoldenNames()),

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "engine/device/cpu/cpu_info.h"
 #include "tests/golden/golden_model.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_folder.h"
@@ -27,8 +28,9 @@ class Run {
  public:
   static absl::StatusOr<Worst> Batched(const std::string& folder,
                                        const std::string& dtype,
+                                       const std::string& products,
                                        const Golden& golden) {
-    auto device = OpenDevice("cpu", dtype);
+    auto device = OpenDevice("cpu", dtype, "", products);
     if (!device.ok()) return device.status();
     const absl::StatusOr<GoldenModel> model =
         OpenGoldenModel(folder, *std::move(device));
@@ -132,15 +134,16 @@ class Run {
 
 class GoldenTest : public testing::TestWithParam<std::string> {
  protected:
-  absl::StatusOr<Worst> RunAll(const std::string& dtype) {
+  absl::StatusOr<Worst> RunAll(const std::string& dtype,
+                               const std::string& products = "dtype") {
     const auto folder = GoldenFolder(GetParam(), folder_);
     if (!folder.ok()) return folder.status();
     const absl::StatusOr<Golden> golden = ReadGolden(GetParam());
     if (!golden.ok()) return golden.status();
-    auto worst = Run::Batched(*folder, dtype, *golden);
+    auto worst = Run::Batched(*folder, dtype, products, *golden);
     if (worst.ok()) {
-      std::cout << GetParam() << " " << dtype << ": max |d| "
-                << worst->max_difference << ", relative "
+      std::cout << GetParam() << " " << dtype << ", products " << products
+                << ": max |d| " << worst->max_difference << ", relative "
                 << worst->max_relative_difference << ", min cosine 1 - "
                 << 1 - worst->min_cosine << "\n";
     }
@@ -163,6 +166,13 @@ TEST_P(GoldenTest, Bf16StaysCloseToTheReferenceImplementation) {
   const auto worst = RunAll("bf16");
   ASSERT_THAT(worst, IsOk());
   EXPECT_GE(worst->min_cosine, kBf16Cosine);
+}
+
+TEST_P(GoldenTest, Int8ProductsStayCloseToTheReferenceImplementation) {
+  if (!cpu::HasVnni()) GTEST_SKIP() << "this CPU has no avx512_vnni";
+  const auto worst = RunAll("bf16", "int8");
+  ASSERT_THAT(worst, IsOk());
+  EXPECT_GE(worst->min_cosine, kInt8Cosine);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(GoldenNames()),

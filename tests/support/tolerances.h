@@ -22,6 +22,8 @@ constexpr double kFp32Cosine = 0.999999;
 constexpr double kBf16Cosine = 0.999;
 // Least cosine with products in fp8 (e4m3): the project's promise.
 constexpr double kFp8Cosine = 0.99;
+// Least cosine with products of 8-bit integers: the project's promise.
+constexpr double kInt8Cosine = 0.99;
 // Largest difference of GELU from x Phi(x): one rounding of x Phi(x) near 6.
 constexpr double kGelu = 1e-6;
 // The same in bf16, whose own rounding is that much for values of 0.06.

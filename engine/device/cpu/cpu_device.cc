@@ -49,11 +49,11 @@ const ProductKernels& ProductsFor(DType dtype, Isa isa) {
   return products == nullptr ? KernelsFor(dtype, isa) : *products;
 }
 
-// Null: the CPU has none, or `isa` allows none.
+// For a CPU that HasVnni. isa: kAvx512 or newer.
 const ProductKernels* Int8ProductsFor(Isa isa) {
-  if (!HasVnni() || isa < Isa::kAvx512) return nullptr;
-  return isa >= Isa::kAvx512Bf16 ? Avx512VnniBf16Products()
-                                 : Avx512VnniProducts();
+  const ProductKernels* products = nullptr;
+  if (isa >= Isa::kAvx512Bf16) products = Avx512VnniBf16Products();
+  return products == nullptr ? Avx512VnniProducts() : products;
 }
 
 class CpuDevice : public Device {
@@ -197,17 +197,18 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCpu(DType dtype, Isa isa,
 
 absl::StatusOr<std::unique_ptr<Device>> OpenInt8Cpu(
     Isa isa, std::shared_ptr<Team> team) {
-  const ProductKernels* const int8 = Int8ProductsFor(isa);
-  if (int8 == nullptr) {
+  if (!HasVnni() || Avx512VnniProducts() == nullptr) {
     return absl::UnimplementedError(
-        absl::StrCat("int8 products need avx512 and avx512_vnni; this CPU (",
-                     CpuModelName(), ") ",
-                     HasVnni() ? absl::StrCat("is told to use ", IsaName(isa))
-                               : "lacks avx512_vnni",
-                     "; choose products dtype"));
+        absl::StrCat("int8 products need avx512_vnni; this CPU (",
+                     CpuModelName(), ") lacks it; choose products dtype"));
   }
-  return std::unique_ptr<Device>(
-      absl::make_unique<CpuDevice>(DType::kBF16, isa, int8, std::move(team)));
+  if (isa < Isa::kAvx512) {
+    return absl::UnimplementedError(absl::StrCat(
+        "int8 products need at least avx512; device \"cpu:", IsaName(isa),
+        "\" excludes it; choose device cpu or cpu:avx512, or products dtype"));
+  }
+  return std::unique_ptr<Device>(absl::make_unique<CpuDevice>(
+      DType::kBF16, isa, Int8ProductsFor(isa), std::move(team)));
 }
 
 }  // namespace cpu

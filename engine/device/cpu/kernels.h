@@ -85,8 +85,8 @@ const Kernels* PortableKernels(DType dtype);
 const Kernels* Avx2Kernels(DType dtype);
 const Kernels* Avx512Kernels(DType dtype);
 const Kernels* Avx512Bf16Kernels();  // of bf16, by vdpbf16ps
-// Of bf16 in and out, 8 bits in between; equal in all bits that are no
-// denormals'.
+// Of bf16 in and out, 8 bits in between. Both give the same bits, except for
+// NaNs and numbers below 2^-126.
 const ProductKernels* Avx512VnniProducts();
 const ProductKernels* Avx512VnniBf16Products();
 const ProductKernels* Avx512AmxProducts();  // of bf16, by tiles

@@ -117,6 +117,35 @@ TEST_F(PairsKernelTest, ProductsHaveTheBitsOfTheInstruction) {
   }
 }
 
+// Their rounding alone differs. Values of a few units, so that none of an
+// activation is below 2^-126, where they differ.
+TEST_F(PairsKernelTest, Int8ProductsHaveTheBitsOfTheInstruction) {
+  if (!HasVnni()) GTEST_SKIP() << "this CPU has no avx512_vnni";
+  ASSERT_NE(Avx512VnniProducts(), nullptr);
+  ASSERT_NE(Avx512VnniBf16Products(), nullptr);
+  for (const int64_t in : {1, 64, 385, 1536}) {
+    std::normal_distribution<float> normal(0, 1 / std::sqrt(1.0f * in));
+    for (const int64_t out : {1, 48, 97}) {
+      LinearWeights weights;
+      weights.weight = {out, in, std::vector<float>(out * in)};
+      for (float& value : weights.weight.data) value = normal(random_);
+      weights.bias.assign(out, 0.5f);
+      weights.allow_int8 = true;
+      for (const int64_t rows : {1, 23, 128}) {
+        const std::string x = Random(rows * in, 0);
+        for (const Activation activation :
+             {Activation::kNone, Activation::kGeluErf, Activation::kGeluTanh,
+              Activation::kRelu}) {
+          EXPECT_EQ(
+              Multiply(*Avx512VnniProducts(), weights, activation, x, rows),
+              Multiply(*Avx512VnniBf16Products(), weights, activation, x, rows))
+              << rows << " rows, " << in << " to " << out;
+        }
+      }
+    }
+  }
+}
+
 TEST_F(PairsKernelTest, AttentionHasTheBitsOfTheInstruction) {
   for (const int64_t size : {2, 25, 32, 64, 80}) {
     for (const int64_t n : {1, 2, 17, 24, 25, 131, 300}) {

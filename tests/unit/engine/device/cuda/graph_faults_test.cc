@@ -78,7 +78,7 @@ TEST_F(CudaGraphTest, LosesTheDeviceAfterAnErrorOfAGraphThatStays) {
 }
 
 TEST_F(CudaGraphTest, GivesNoResultsOfASmallPassOnADeviceLostMeanwhile) {
-  // It copies nothing, so that the wait alone can tell.
+  // A small pass calls no copy of the runtime: only its wait can tell.
   std::function<void()> meanwhile;
   const auto encoder =
       BuildOdd([&](const Product& product, const void* x, int64_t rows, void* y,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What deploy/envoy/envoy.yml promises without an Envoy: whom it lets in, how
-long a call may wait, how often it is tried."""
+long a call may wait, how often it is tried, how much metadata it may have."""
 
 import json
 import pathlib
@@ -25,9 +25,11 @@ class ConfigTest(unittest.TestCase):
         cls.listener, = cls.config["static_resources"]["listeners"]
         cls.page = (FOLDER / "README.md").read_text()
 
+        manager = cls.listener["filter_chains"][0]["filters"][0]
+        cls.manager = manager["typed_config"]
+
     def routes(self):
-        manager = self.listener["filter_chains"][0]["filters"][0]
-        host, = manager["typed_config"]["route_config"]["virtual_hosts"]
+        host, = self.manager["route_config"]["virtual_hosts"]
         return [route["route"] for route in host["routes"]]
 
     def test_without_tls_it_listens_on_loopback_only(self):
@@ -54,6 +56,13 @@ class ConfigTest(unittest.TestCase):
                     for route in self.routes() if "retry_policy" in route}
         self.assertIn(f"{callers} attempts, and Envoy up to {retries + 1} of "
                       f"each, {callers * (retries + 1)} in all", self.page)
+
+    def test_metadata_that_passes_does_not_end_a_servers_connection(self):
+        source = (ROOT / "server/rpc/grpc_server.cc").read_text()
+        limit = int(re.search(r"GRPC_ARG_MAX_METADATA_SIZE, (\d+)", source)[1])
+        # Envoy passes at most 100 headers. gRPC counts 32 bytes more for each.
+        passes = self.manager["max_request_headers_kb"] * 1024 + 100 * 32
+        self.assertLess(passes + 1024, limit)  # what Envoy adds
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ tests/nightly.sh runs it.
 
 import argparse
 import base64
+import contextlib
 import json
+import queue
 import re
 import subprocess
 import sys
@@ -176,8 +178,8 @@ class Check:
 
         def headers(caller, harmless):
             caller.long_call("/encoderd.v1.Encoder/Embed",
-                             frames=2 if harmless else 400, size=8192,
-                             end=harmless)
+                             frames=2 if harmless else 400,
+                             size=2048 if harmless else 8192, end=harmless)
 
         with self.start(0) as server, \
                 tempfile.TemporaryDirectory() as folder, \
@@ -199,6 +201,46 @@ class Check:
                 code, _ = self.post(envoy, {"inputs": [{"text": "x"}]})
                 self.expect(code == 200, f"after {attack.__name__}: {code}")
 
+    def metadata(self):
+        """A server ends the connection of a call with too much metadata, and
+        all callers behind Envoy share it: Envoy ends only that call."""
+        request = encoder_pb2.EmbedRequest(
+            request_id="1", inputs=[encoder_pb2.Input(text=proxy.TEXT)])
+
+        def stub(envoy):
+            channel = grpc.insecure_channel(
+                f"127.0.0.1:{envoy.port}",
+                [("grpc.enable_retries", 0),
+                 ("grpc.use_local_subchannel_pool", 1)])
+            return encoder_pb2_grpc.EncoderStub(stack.enter_context(channel))
+
+        with contextlib.ExitStack() as stack:
+            server = stack.enter_context(self.start(0))
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            envoy = stack.enter_context(self.envoy(folder, [server]))
+            embed = stub(envoy).Embed
+            # Of another caller. Envoy does not begin a stream again: no retry
+            # hides that its connection ended.
+            requests = queue.SimpleQueue()
+            answers = stub(envoy).EmbedStream(iter(requests.get, None),
+                                              timeout=60)
+            stack.callback(requests.put, None)
+            for size, accepted in ((4096, True), (20480, False)):
+                code = grpc.StatusCode.OK
+                try:
+                    embed(request, metadata=[("x-much", "x" * size)],
+                          timeout=60)
+                except grpc.RpcError as error:
+                    code = error.code()
+                self.expect(accepted == (code == grpc.StatusCode.OK),
+                            f"{size} bytes of metadata: {code}")
+                requests.put(request)
+                try:
+                    next(answers)
+                except grpc.RpcError as error:
+                    self.expect(False, f"{size} bytes of metadata ended "
+                                f"another caller's stream: {error.details()}")
+
     def run(self):
         even = self.shares((MODEL, MODEL), self.options.seconds)
         self.expect(abs(even[0] / sum(even) - 0.5) <= SHARE,
@@ -209,6 +251,7 @@ class Check:
         callers, retried = self.kills(self.options.rounds)
         self.transcoder()
         self.attacks()
+        self.metadata()
         self.tls()
         print("\n".join(self.faults), file=sys.stderr)
         print(f"{even[0]} + {even[1]} calls in {self.options.seconds} s; "

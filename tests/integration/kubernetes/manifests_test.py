@@ -194,6 +194,23 @@ class ManifestsTest(unittest.TestCase):
                                              "encoderd"]["spec"])
 
     @each
+    def test_the_overlay_limits_the_pods_of_either_autoscaler(self, choice,
+                                                              objects):
+        limit = 4 if "cuda" in choice else 8
+        if "keda" not in choice:
+            scaler = objects["HorizontalPodAutoscaler", "encoderd"]["spec"]
+            self.assertEqual(scaler["maxReplicas"], limit)
+            return
+        scaler = objects["ScaledObject", "encoderd"]["spec"]
+        self.assertEqual(scaler["maxReplicaCount"], limit)
+        # A fleet at its limit loses no pods when Prometheus is lost.
+        self.assertEqual(scaler["fallback"]["replicas"], limit)
+        for trigger in scaler["triggers"]:
+            # The fallback is for this type only, and for errors only.
+            self.assertEqual(trigger["metricType"], "AverageValue")
+            self.assertEqual(trigger["metadata"]["ignoreNullValues"], "false")
+
+    @each
     def test_tls_is_whole_or_chosen_against(self, choice, objects):
         container, spec = container_of(objects), pod_of(objects)["spec"]
         plain = "insecure" in choice

@@ -12,6 +12,7 @@ tests/nightly.sh runs it.
 import argparse
 import base64
 import json
+import queue
 import re
 import subprocess
 import sys
@@ -176,8 +177,8 @@ class Check:
 
         def headers(caller, harmless):
             caller.long_call("/encoderd.v1.Encoder/Embed",
-                             frames=2 if harmless else 400, size=8192,
-                             end=harmless)
+                             frames=2 if harmless else 400,
+                             size=2048 if harmless else 8192, end=harmless)
 
         with self.start(0) as server, \
                 tempfile.TemporaryDirectory() as folder, \
@@ -199,6 +200,39 @@ class Check:
                 code, _ = self.post(envoy, {"inputs": [{"text": "x"}]})
                 self.expect(code == 200, f"after {attack.__name__}: {code}")
 
+    def large_metadata(self):
+        """A server ends the connection of a call with more than 16 KiB, and
+        with it the calls of others: Envoy refuses it."""
+        request = encoder_pb2.EmbedRequest(
+            inputs=[encoder_pb2.Input(text=proxy.TEXT)])
+        bulk = encoder_pb2.EmbedRequest(inputs=request.inputs, request_id="1")
+        with self.start(0) as server, \
+                tempfile.TemporaryDirectory() as folder, \
+                self.envoy(folder, [server]) as envoy, \
+                grpc.insecure_channel(f"127.0.0.1:{envoy.port}") as channel:
+            stub = encoder_pb2_grpc.EncoderStub(channel)
+            requests = queue.SimpleQueue()
+            # Not begun again by Envoy, and on the same connection to the server.
+            answers = stub.EmbedStream(iter(requests.get, None), timeout=60)
+            for size in (4096, 20480, 4096):
+                try:
+                    stub.Embed(request, timeout=60,
+                               metadata=[("x-large", "x" * size)])
+                    refused = False
+                except grpc.RpcError:
+                    refused = True
+                self.expect(refused == (size > 8192),
+                            f"{size} bytes of metadata: refused is {refused}")
+                try:
+                    requests.put(bulk)
+                    self.expect(len(next(answers).embeddings) == 1,
+                                "no vector over a stream")
+                except grpc.RpcError as error:
+                    self.expect(False, f"{size} bytes of metadata ended the "
+                                f"stream of another: {error.details()}")
+                    return
+            requests.put(None)
+
     def run(self):
         even = self.shares((MODEL, MODEL), self.options.seconds)
         self.expect(abs(even[0] / sum(even) - 0.5) <= SHARE,
@@ -209,6 +243,7 @@ class Check:
         callers, retried = self.kills(self.options.rounds)
         self.transcoder()
         self.attacks()
+        self.large_metadata()
         self.tls()
         print("\n".join(self.faults), file=sys.stderr)
         print(f"{even[0]} + {even[1]} calls in {self.options.seconds} s; "

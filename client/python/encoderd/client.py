@@ -31,10 +31,11 @@ class Client(EncodeMethods):
     calls_in_flight are in flight together; rows keep the order of the list.
     Calls that the server refuses because it is busy, loading or shutting down
     are retried: 5 attempts with backoff, or after the pause that the server
-    names. While its model loads, or if it names a pause for a full queue
-    (RetryInfo), they are retried until the timeout. When the retries are used
-    up, encode() and embed() raise; a job that must survive a restart of the
-    server uses embed_stream().
+    names; a single one while 50 more attempts have failed than succeeded
+    (retryThrottling in service_config.json). While its model loads, or if it
+    names a pause for a full queue (RetryInfo), they are retried until the
+    timeout. When the retries are used up, encode() and embed() raise; a job
+    that must survive a restart of the server uses embed_stream().
 
     Errors: a wrong argument is a TypeError or a ValueError. Everything else
     is an EncoderdError with the server's message and a remedy; see

@@ -25,7 +25,8 @@ class Client(EncodeMethods):
     Use it as a context manager, or close() it. It is thread-safe; a call
     blocks its thread. A client belongs to the process that made it: after a
     fork, make another one there. A pickled or copied client has the same
-    arguments and its own connection.
+    arguments. Clients of one process with the same target and options may share
+    a connection, which gRPC closes with the last of them.
 
     A list of any length is split into calls of batch_size texts, of which
     calls_in_flight are in flight together; rows keep the order of the list.

@@ -145,10 +145,11 @@ class Client(EncodeMethods):
         AsyncClient with an async iterable. To stop early, leave the loop, or
         close() the iterator if you keep it; that cancels what is in flight.
 
-        If the stream breaks (server restarted or draining, connection lost),
-        it is reopened, and what was not answered is sent again, as is what a
-        full queue refused or what expired in it. It raises if nothing is
-        answered during the timeout, or on an error that no retry can fix.
+        If the stream breaks (server restarted or draining, connection lost, a
+        reset by the server), it is reopened, and what was not answered is sent
+        again, as is what a full queue refused or what expired in it. It raises
+        if nothing is answered during the timeout, or on an error that no retry
+        can fix.
 
         on_error: None, "fail_request": a bad input raises its error when its
             turn comes, after the results before it. "per_input": its error is

@@ -313,6 +313,8 @@ class Work {
     }
     if (status.ok()) {
       status = absl::UnavailableError("the server ended the stream early");
+    } else if (absl::IsCancelled(status)) {
+      status = absl::UnavailableError("the server reset the stream");
     }
     if (!WorthAnotherTry(status) && !absl::IsInternal(status)) return status;
     trouble_ = status;

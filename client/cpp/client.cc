@@ -2,6 +2,9 @@
 
 #include <grpcpp/support/channel_arguments.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +31,12 @@ absl::Status CheckRange(absl::string_view name, int64_t value, int64_t low) {
       absl::StrCat(name, " is ", value, "; it must be at least ", low));
 }
 
+int ToMilliseconds(absl::Duration time) {
+  constexpr int kNever = std::numeric_limits<int>::max();  // as gRPC has it
+  return static_cast<int>(
+      std::min<int64_t>(absl::ToInt64Milliseconds(time), kNever));
+}
+
 absl::Status Check(const ClientOptions& options) {
   absl::Status status = CheckRange("texts_per_call", options.texts_per_call, 1);
   status.Update(
@@ -35,6 +44,8 @@ absl::Status Check(const ClientOptions& options) {
   status.Update(CheckRange("bytes_per_call", options.bytes_per_call, 1));
   status.Update(CheckRange("calls_in_flight", options.calls_in_flight, 1));
   status.Update(CheckRange("max_answer_bytes", options.max_answer_bytes, 1));
+  status.Update(CheckRange("keepalive_time in milliseconds",
+                           ToMilliseconds(options.keepalive_time), 1));
   if (status.ok() && options.timeout <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
         absl::StrCat("timeout is ", absl::FormatDuration(options.timeout),
@@ -72,6 +83,12 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  // One that is gone without a word is noticed.
+  const int keepalive_ms = ToMilliseconds(options.keepalive_time);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                   std::max(1, keepalive_ms / 2));
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
   arguments.SetUserAgentPrefix("encoderd-cpp");
   auto channel = MakeChannel(*address, options, arguments);
   if (!channel.ok()) return channel.status();

@@ -38,6 +38,12 @@ struct ClientOptions {
   // that still loads its model is waited for as long. InfiniteDuration: no
   // limit.
   absl::Duration timeout = absl::Seconds(60);
+  // While a call waits and nothing has come over its connection for this long,
+  // the server is pinged; if nothing comes for half as long again, the
+  // connection is closed, and what waited for it fails with UNAVAILABLE and is
+  // made again. An encoderd server allows a ping every 5 s. InfiniteDuration:
+  // no pings.
+  absl::Duration keepalive_time = absl::Seconds(20);
   // Asked ten times per second while a list waits for answers, or any call for
   // a server that loads its model or is full; true ends it with CANCELLED,
   // calls in flight included. Null: never.

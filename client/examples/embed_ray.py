@@ -23,7 +23,8 @@ class Embed:
         self.client = encoderd.Client(target)
 
     def __call__(self, batch):
-        batch["vector"] = self.client.encode(batch["text"])
+        # A text that is too long would fail the job.
+        batch["vector"] = self.client.encode(batch["text"], truncate="end")
         return batch
 
 

@@ -100,8 +100,8 @@ absl::StatusOr<Activation> ReadActivation(const Settings& settings) {
     if (*name == row.first) return row.second;
   }
   return Unsupported(settings.fields(), settings.key("hidden_act"),
-                     "gelu, gelu_python, gelu_new, gelu_pytorch_tanh and relu "
-                     "are");
+                     "supported: gelu, gelu_python, gelu_new, "
+                     "gelu_pytorch_tanh, relu");
 }
 
 absl::Status ReadPositionOffset(const Settings& settings, ModelConfig* config) {

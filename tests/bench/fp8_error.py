@@ -13,7 +13,7 @@ multiply is rounded to e4m3 as narrow.cc and quantize_rows.cu do it, weights by
 output row and activations by token. Sums are float's, in another order than a
 card's.
 
-    python3 tests/bench/fp8_error.py --model "$(deploy/fetch-model.sh)"
+    build/peers/bin/python tests/bench/fp8_error.py --model "$(deploy/fetch-model.sh)"
 """
 
 import argparse

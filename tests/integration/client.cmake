@@ -8,7 +8,7 @@ add_test(NAME client_python_package
          COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh ${CMAKE_CURRENT_LIST_DIR}/python_package_test.py)
 set_tests_properties(client_python_package PROPERTIES LABELS integration TIMEOUT 300)
 
-foreach(name IN ITEMS fake async connection proxy drop_in similarity vectors prompts options misuse own_faults tables too_large security_options tls tokens stream stream_faults fingerprint stalls retry types own_server encoderctl bulk bench server secure_server sentence_transformers server_programs languages load)
+foreach(name IN ITEMS fake async connection frozen proxy drop_in similarity vectors prompts options misuse own_faults tables too_large security_options tls tokens stream stream_faults fingerprint stalls retry types own_server encoderctl bulk bench server secure_server sentence_transformers server_programs languages load)
   add_test(NAME client_${name}
            COMMAND ${PROJECT_SOURCE_DIR}/tests/support/python.sh -m pytest -q -p no:cacheprovider
                    ${CMAKE_CURRENT_LIST_DIR}/client_programs/test_${name}.py)

@@ -330,7 +330,9 @@ int RunBench(const Command& command, const Arguments& arguments,
   if (texts->empty()) return invocation.Refuse(NoTexts(invocation));
   load.texts = *std::move(texts);
   client::ClientOptions options;
-  options.service_config_json = "{}";  // no call is made twice
+  // No call is made twice; several servers share them.
+  options.service_config_json =
+      R"({"loadBalancingConfig":[{"round_robin":{}}]})";
   const auto client = invocation.Connect(options);
   if (!client.ok()) return invocation.Refuse(client.status());
   const auto model = (*client)->GetModel(settings.model);

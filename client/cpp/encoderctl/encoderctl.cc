@@ -35,8 +35,9 @@ The server is localhost:8400 unless --target=HOST:PORT or ENCODERD_TARGET
 names another.
 
 exit codes: 0 done; 1 the server refused or failed, or a file could not be
-read or written (health: not serving); 2 wrong command line; 130 Ctrl-C
-(bench: prints its figures, 0); 141 nobody reads the output any more
+read or written (health: not serving; bench: a call failed, or none was
+answered); 2 wrong command line; 130 Ctrl-C (bench: prints its figures, 0 or
+1); 141 nobody reads the output any more
 )";
 
 void PrintHelp(std::ostream& out) {

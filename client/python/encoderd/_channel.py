@@ -43,6 +43,11 @@ LONGEST_BACKOFF = float(_POLICY["maxBackoff"].rstrip("s"))
 _MULTIPLIER: float = _POLICY["backoffMultiplier"]
 _BUSY = [grpc.StatusCode[code] for code in _POLICY["retryableStatusCodes"]]
 LOADING_PAUSE = 0.5  # where a server that loads names none
+# While a call runs, a connection on which nothing comes for PING_MS is pinged,
+# and given up if that is not answered within PING_TIMEOUT_MS: a server whose
+# machine vanished sends no end. encoderd accepts a ping every 5 s.
+PING_MS = 20_000
+PING_TIMEOUT_MS = 10_000
 Metadata = Tuple[Tuple[str, str], ...]
 
 
@@ -57,6 +62,13 @@ def channel_options(target: str, max_answer_bytes: int
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", 1000),
         ("grpc.max_reconnect_backoff_ms", 2000),
+        ("grpc.keepalive_time_ms", PING_MS),
+        ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),
+        # Of the pings by which gRPC measures a connection; while one of them is
+        # unanswered it sends no other.
+        ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
+        # Not only two pings, where a call takes minutes.
+        ("grpc.http2.max_pings_without_data", 0),
         ("grpc.max_receive_message_length", max_answer_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.primary_user_agent", "encoderd-python"),

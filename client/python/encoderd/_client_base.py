@@ -121,8 +121,8 @@ class ClientBase:
 
     def __reduce__(self) -> Tuple[Any, ...]:
         """Pickled and copied as what it was made with, a token in the clear:
-        the twin makes its own connection, and reads the environment
-        where it is made. TypeError where credentials were given."""
+        the twin is another client of the same arguments, and reads the
+        environment where it is made. TypeError where credentials were given."""
         if self._arguments["credentials"] is not None:
             raise TypeError("a client with credentials cannot be pickled; "
                             "make it with ca_file, certificate_file and "

@@ -99,13 +99,14 @@ _OTHER_FAULTS = _faults(
     ("DNS|[Rr]esol(ution|ving)|C-ares|lookup|[Nn]ame or service not known",
      f"no encoderd answers at {{at}}: {_NO_HOST}",
      f"check its spelling, or {_CORRECT}"),
-    ("[Tt]imed? ?out|FD [Ss]hutdown|[Dd]eadline",
+    ("(?<!ping )(?<!watchdog )[Tt]imed? ?out|FD [Ss]hutdown|[Dd]eadline",
      "no encoderd answers at {at}: the connection timed out",
      f"check that the port is reachable from here, or {_CORRECT}"),
     ("connections to all backends failing|failed to connect|"
      "[Ee]mpty address list",
      "no encoderd answers at {at}", _START),
-    ("Socket closed|Connection reset|Broken pipe|GOAWAY|keepalive|recvmsg",
+    ("Socket closed|Connection reset|Broken pipe|GOAWAY|keepalive|recvmsg|"
+     "ping timeout",
      "the connection to {at} was lost during the call",
      "repeat the call; if the server ended, its log says why"))
 

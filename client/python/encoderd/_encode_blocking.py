@@ -146,11 +146,12 @@ class EncodeMethods(ModelMembers):
             processed together (calls_in_flight); None: the client's;
             math.inf: no limit.
 
-        Raises TypeError or ValueError for a wrong argument, before the first
-        call, and for an input of the wrong type, when its turn comes;
-        InvalidInputError for a bad input (InputTooLongError if it is too
-        long); NotFoundError for an unknown model or prompt; QueueFullError if
-        the server stays busy; UnavailableError, DeadlineExceededError and
+        Raises TypeError or ValueError for a wrong argument or an input of the
+        wrong type, before the first call, and for what is wrong within an input
+        (a number in TokenIds, a pair with prompt_name), when its turn comes;
+        InvalidInputError for a bad input (InputTooLongError if it is too long);
+        NotFoundError for an unknown model or prompt; QueueFullError if the
+        server stays busy; UnavailableError, DeadlineExceededError and
         UnauthenticatedError as their docstrings say; EncoderdError
         (FAILED_PRECONDITION) if the model of the vectors changes during the
         call, or is not that of `fingerprint`.

@@ -7,6 +7,7 @@ from typing import Any, Optional
 import numpy as np
 
 from encoderd._option_checks import a_kind, wrong_type, wrong_value
+from encoderd.errors import EncoderdError
 
 
 def read_ranges(ranges: Any, dimensions: Optional[int] = None) -> np.ndarray:
@@ -43,17 +44,24 @@ def check_ranges(ranges: Any, dimensions: Optional[int] = None) -> np.ndarray:
     return found
 
 
-def single_text(precision: str) -> ValueError:
+def single_text(precision: str, why: str = "") -> ValueError:
     return wrong_value(
-        f"precision={precision!r}: ranges cannot be taken from a single text; "
-        "give ranges=, the least and the largest value of each dimension over "
-        "a representative list")
+        f"precision={precision!r}: {why}ranges cannot be taken from a single "
+        "text; give ranges=, the least and the largest value of each dimension "
+        "over a representative list")
 
 
-def calibrate(vectors: np.ndarray, precision: str) -> np.ndarray:
-    """The least and the largest value of each dimension, float32 [2, D]."""
-    if len(vectors) < 2:
-        raise single_text(precision)
+def single_vector(precision: str, count: int, first: EncoderdError
+                  ) -> ValueError:
+    """Of a list of `count` inputs, all of which but one have an error;
+    first: the first of these."""
+    return single_text(precision, f"only 1 of {count} inputs has a vector "
+                       f"({first.message}), and ")
+
+
+def calibrate(vectors: np.ndarray) -> np.ndarray:
+    """The least and the largest value of each dimension, float32 [2, D]; of at
+    least two vectors."""
     return np.stack([vectors.min(axis=0), vectors.max(axis=0)])
 
 

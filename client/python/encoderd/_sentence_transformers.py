@@ -15,7 +15,7 @@ from encoderd._method_jobs import Job
 from encoderd._option_checks import (check_choice, text, true_or_false,
                                      whole_number, wrong_value)
 from encoderd._quantize import (calibrate, check_ranges, quantize,
-                                single_text)
+                                single_text, single_vector)
 from encoderd._tensors import require_tensors
 from encoderd.errors import (EncoderdError, count_prompt, make_error,
                              with_remedy)
@@ -34,9 +34,12 @@ FIRST = 10
 _LOGGER = logging.getLogger("encoderd")
 
 
-def _prefixed(values: Sequence[Input], prompt: str) -> List[Input]:
+def _prefixed(values: Sequence[Input], prompt: str) -> Sequence[Input]:
     """As the server does it: before texts, not before pairs or ids. An empty
-    text stays empty, for the server to refuse."""
+    text stays empty, for the server to refuse. With an empty prompt, the
+    values themselves."""
+    if not prompt:
+        return values
     return [prompt + value if isinstance(value, str) and value else value
             for value in values]
 
@@ -107,7 +110,7 @@ def _prompt_of_encode(values: Sequence[Input], prompt: Optional[str],
         if name and name not in info.prompts:
             raise _method_jobs.unknown_prompt(name, info)
         prompt = info.prompts[name] if name else ""
-    return _prefixed(values, prompt) if prompt else values
+    return _prefixed(values, prompt)
 
 
 def _cut(vectors: np.ndarray, truncate_dim: int) -> np.ndarray:
@@ -164,7 +167,10 @@ def _sentences(values: Sequence[Input], *, prompt: Optional[str],
         vectors = np.zeros(vectors.shape, precision)
     elif quantize_here:
         if ranges is None:
-            ranges = calibrate(good, precision)
+            if len(good) == 1:
+                raise single_vector(precision, len(vectors),
+                                    next(iter(result.errors.values())))
+            ranges = calibrate(good)
             if len(good) < FEW:
                 _LOGGER.warning(
                     "the ranges of precision=%r are those of %d texts; with "

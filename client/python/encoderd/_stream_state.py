@@ -2,11 +2,12 @@
 
 A window of requests is in flight at a time. Answers are matched by request_id
 and handed over in the list's order. A stream that breaks (server restarted,
-connection lost, DRAINING) is reopened, and only what was not answered is sent
-again; so is, after a pause, what a full queue refused or what expired in it. A
-request that is too large goes again in halves; of a single input the error is
-its answer. The rules are those of EmbedBulk in client/cpp/bulk.cc; more is done
-about large requests, since grpc.aio may hide why a stream ended.
+connection lost, DRAINING, reset by the server) is reopened, and only what was
+not answered is sent again; so is, after a pause, what a full queue refused or
+what expired in it. A request that is too large goes again in halves; of a
+single input the error is its answer. The rules are those of EmbedBulk in
+client/cpp/bulk.cc; more is done about large requests, since grpc.aio may hide
+why a stream ended.
 
 Nothing here waits or reads a clock or a source: its two callers do.
 """
@@ -26,9 +27,9 @@ from encoderd._method_jobs import embed_options
 from encoderd._option_checks import a_kind, whole_number
 from encoderd._stream_answers import Answers
 from encoderd.errors import (TOO_LARGE, TOO_MANY, EncoderdError, after_retries,
-                             explain, from_rpc_error, from_status,
-                             is_too_large, make_error, name_too_large,
-                             out_of_time)
+                             client_closed, explain, from_rpc_error,
+                             from_status, is_too_large, make_error,
+                             name_too_large, out_of_time)
 from encoderd.inputs import (BYTES_PER_CALL, Cutter, Input, Part, TokenIds,
                              check_iterable, is_cursor)
 from encoderd.results import Embedding
@@ -53,9 +54,18 @@ def ended_by(error: Exception, link: Link) -> Ended:
     if not isinstance(error, grpc.RpcError):
         return Ended(error)
     try:
-        return Ended(from_rpc_error(error, link))
+        found = from_rpc_error(error, link)
     except Exception as unreadable:
         return Ended(unreadable)
+    # This side cancels a stream only where it reads it no more, or where the
+    # client was closed.
+    if (found.code is grpc.StatusCode.CANCELLED and not found.reason
+            and found.message != client_closed().message):
+        found = make_error(grpc.StatusCode.UNAVAILABLE,
+                           f"the server at {link.target} reset the stream",
+                           metadata={"grpc_message": found.message},
+                           remedy="its log may say why")
+    return Ended(found)
 
 
 Event = Union[encoder_pb2.EmbedResponse, Ended]

@@ -25,16 +25,18 @@ class Client(EncodeMethods):
     Use it as a context manager, or close() it. It is thread-safe; a call
     blocks its thread. A client belongs to the process that made it: after a
     fork, make another one there. A pickled or copied client has the same
-    arguments and its own connection.
+    arguments. Clients of one process with the same target and options may share
+    a connection, which gRPC closes with the last of them.
 
     A list of any length is split into calls of batch_size texts, of which
     calls_in_flight are in flight together; rows keep the order of the list.
     Calls that the server refuses because it is busy, loading or shutting down
     are retried: 5 attempts with backoff, or after the pause that the server
-    names. While its model loads, or if it names a pause for a full queue
-    (RetryInfo), they are retried until the timeout. When the retries are used
-    up, encode() and embed() raise; a job that must survive a restart of the
-    server uses embed_stream().
+    names; a single one while 50 more attempts have failed than succeeded
+    (retryThrottling in service_config.json). While its model loads, or if it
+    names a pause for a full queue (RetryInfo), they are retried until the
+    timeout. When the retries are used up, encode() and embed() raise; a job
+    that must survive a restart of the server uses embed_stream().
 
     Errors: a wrong argument is a TypeError or a ValueError. Everything else
     is an EncoderdError with the server's message and a remedy; see
@@ -143,10 +145,11 @@ class Client(EncodeMethods):
         AsyncClient with an async iterable. To stop early, leave the loop, or
         close() the iterator if you keep it; that cancels what is in flight.
 
-        If the stream breaks (server restarted or draining, connection lost),
-        it is reopened, and what was not answered is sent again, as is what a
-        full queue refused or what expired in it. It raises if nothing is
-        answered during the timeout, or on an error that no retry can fix.
+        If the stream breaks (server restarted or draining, connection lost, a
+        reset by the server), it is reopened, and what was not answered is sent
+        again, as is what a full queue refused or what expired in it. It raises
+        if nothing is answered during the timeout, or on an error that no retry
+        can fix.
 
         on_error: None, "fail_request": a bad input raises its error when its
             turn comes, after the results before it. "per_input": its error is

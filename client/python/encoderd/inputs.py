@@ -61,8 +61,8 @@ def _ids_message(value: TokenIds, index: int) -> encoder_pb2.TokenIds:
 
 
 def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
-    """What a method was given, as a list; a single text or TokenIds too.
-    TypeError for what can only be a mistake, in any place: before the first
+    """What a method was given, as a list; a single text or TokenIds too, and
+    scalars of pyarrow as the texts that they are. TypeError for what can only be a mistake, in any place: before the first
     call, so that the last of many does not cost all others."""
     if isinstance(values, (str, TokenIds)):
         return [values]
@@ -77,10 +77,12 @@ def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
             listed = values.to_pylist()
         else:
             listed = list(values)
+    has_scalars = False
     for index, value in enumerate(listed):
         if not isinstance(value, (str, TokenIds)):
             _check_kind(value, index)
-    return listed
+            has_scalars = has_scalars or _plain(value) is not value
+    return [_plain(value) for value in listed] if has_scalars else listed
 
 
 def _check_kind(value: Any, index: int) -> None:

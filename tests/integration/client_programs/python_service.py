@@ -82,13 +82,14 @@ class Model(Service):
 
 @contextlib.contextmanager
 def serve(service, max_message_bytes=4 << 20, max_answer_bytes=-1,
-          interceptors=(), credentials=None):
+          interceptors=(), credentials=None, options=()):
     """The service, while it listens on a free port of 127.0.0.1; credentials:
-    of a server with TLS."""
+    of a server with TLS; options: further ones of gRPC."""
     server = grpc.server(
         futures.ThreadPoolExecutor(8), interceptors=interceptors,
         options=[("grpc.max_receive_message_length", max_message_bytes),
-                 ("grpc.max_send_message_length", max_answer_bytes)])
+                 ("grpc.max_send_message_length", max_answer_bytes),
+                 *options])
     encoder_pb2_grpc.add_EncoderServicer_to_server(service, server)
     if credentials is None:
         port = server.add_insecure_port("127.0.0.1:0")

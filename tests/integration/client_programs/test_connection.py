@@ -197,6 +197,10 @@ def test_an_address_that_never_answers_ends_at_the_timeout(work):
     ("Received http2 header with status: 502",
      "there answers with HTTP status 502 instead of gRPC"),
     ("Socket closed", "the connection to there was lost during the call"),
+    ("Stream removed (ping timeout)",
+     "the connection to there was lost during the call"),
+    ("keepalive watchdog timeout",
+     "the connection to there was lost during the call"),
     ("failed to connect to all addresses; last error: UNKNOWN: "
      "ipv4:10.0.0.1:8400: No route to host",
      "no encoderd answers at there: the network has no route to it"),

@@ -269,6 +269,24 @@ def test_ranges_of_few_texts_are_told_of(client, count, warns, caplog):
             for record in caplog.records] == (wanted if warns else [])
 
 
+@KINDS
+def test_one_vector_of_several_texts_is_too_few_for_ranges(fake, kind):
+    for on_error in ("per_input", "zero"):
+        with pytest.raises(ValueError) as caught:
+            ask(kind, fake.target, "encode", ["", "one", ""],
+                precision="uint8", on_error=on_error)
+        assert str(caught.value) == (
+            "precision='uint8': only 1 of 3 inputs has a vector (inputs[0] is "
+            "empty), and ranges cannot be taken from a single text; give "
+            "ranges=, the least and the largest value of each dimension over a "
+            "representative list")
+    # With ranges it has its levels.
+    found = ask(kind, fake.target, "encode", ["", "one", ""],
+                precision="uint8", on_error="per_input",
+                ranges=[[-9] * WIDTH, [9] * WIDTH])
+    assert found[1].any() and not found[[0, 2]].any()
+
+
 def test_windows_take_a_text_that_is_too_long(fake):
     with serve(Model()) as service, encoderd.Client(service.target) as client:
         client.encode(TOO_LONG, windows=2)

@@ -3,7 +3,9 @@ encoderd. `tests/nightly.sh integrations` installs them and runs this; nothing
 is loaded from the Hub."""
 
 import asyncio
+import copy
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -215,6 +217,53 @@ def test_llama_index_finds_the_nearest_text(client):
                              embed_model=EncoderdEmbedding(client))
     found = index.as_retriever(similarity_top_k=1).retrieve(QUERY)
     assert found[0].text == TEXTS[0]
+
+
+def test_llama_index_caches_each_model_and_set_of_options_apart(server):
+    from encoderd.llama_index import EncoderdEmbedding
+    from llama_index.core.ingestion import IngestionCache, IngestionPipeline
+    from llama_index.core.schema import TextNode
+    cache = IngestionCache()
+
+    def width(**options):
+        pipeline = IngestionPipeline(transformations=[EncoderdEmbedding(
+            server, **options)], cache=cache)
+        (node,) = pipeline.run(nodes=[TextNode(text=QUERY, id_="one")])
+        return len(node.embedding)
+
+    assert [width(), width(truncate_dim=8), width()] == [384, 8, 384]
+    other = server.replace("127.0.0.1", "localhost")
+    ranges = np.array([[0.0] * 2000, [1.0] * 2000])
+    changed = ranges.copy()
+    changed[0, 1000] = 0.5  # numpy shows the ends of long rows only
+    several = [
+        EncoderdEmbedding(server, embed_batch_size=7),
+        EncoderdEmbedding(other), EncoderdEmbedding(server, model="minilm"),
+        EncoderdEmbedding(encoderd.Client(server, model="other")),
+        EncoderdEmbedding(server, truncate_dim=8),
+        EncoderdEmbedding(server, prompt="ask: "),
+        EncoderdEmbedding(server, prompt_name="query"),
+        EncoderdEmbedding(server, ranges=ranges),
+        EncoderdEmbedding(server, ranges=changed)]
+    assert len({str(each.to_dict()) for each in several}) == len(several)
+    assert (EncoderdEmbedding(encoderd.Client(server, token="secret")).to_dict()
+            == EncoderdEmbedding(server).to_dict())
+
+
+def test_llama_index_stores_the_adapter_without_its_token(server):
+    from encoderd.llama_index import EncoderdEmbedding
+    model = EncoderdEmbedding(encoderd.Client(server, token="secret"),
+                              embed_batch_size=7, truncate_dim=8)
+    assert "secret" not in model.to_json()
+    wanted = model.get_query_embedding(QUERY)
+    assert len(wanted) == 8
+    sent, received = multiprocessing.Pipe()
+    sent.send(model)  # as to another process
+    for again in (EncoderdEmbedding.from_json(model.to_json()),
+                  copy.deepcopy(model), received.recv()):
+        assert again.embed_batch_size == 7
+        assert again.to_dict() == model.to_dict()
+        assert again.get_query_embedding(QUERY) == wanted
 
 
 def test_haystack_finds_the_nearest_text_by_a_stored_pipeline(client):

@@ -5,6 +5,7 @@ import encoderd
 import grpc
 import numpy as np
 import pytest
+from encoderd.v1 import encoder_pb2
 from either_client import KINDS, ask
 from python_service import Model, serve
 from stream_service import failure
@@ -159,10 +160,28 @@ def test_an_input_that_is_too_long_with_its_prompt_says_so(fake, kind, options):
     with pytest.raises(encoderd.InputTooLongError) as caught:
         ask(kind, fake.target, "encode", "a b c d e f g", **options)
     assert caught.value.message.endswith("takes at most 8")
+    # A model without prompts takes "query" as none.
+    for none in ({"prompt": ""}, {"prompt_name": "query"}):
+        with serve(Long()) as service:
+            with pytest.raises(encoderd.InputTooLongError) as caught:
+                ask(kind, service.target, "encode", ["one", "!"], **none,
+                    **options)
+        assert "prompt" not in caught.value.message
 
 
 class Long(Model):
     """Finds a text that begins with "!" too long; others are fine."""
+
+    def _check(self, request, context):
+        super()._check(request, context)
+        keeps = (isinstance(request, encoder_pb2.EmbedRequest)
+                 and request.options.on_error)
+        if not keeps and any(value.text.startswith("!")
+                             for value in request.inputs):
+            status = failure(3, "INPUT_TOO_LONG")
+            context.set_trailing_metadata([
+                ("grpc-status-details-bin", status.SerializeToString())])
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, status.message)
 
     def Embed(self, request, context):
         answer = super().Embed(request, context)

@@ -283,6 +283,28 @@ def test_an_outage_costs_a_fifth_more_attempts_and_then_all_is_well(serve):
         assert len(embed().embeddings) == 1
 
 
+def test_after_a_spell_of_refusals_as_many_good_calls_bring_retries_back():
+    # gRPC stops its retries after 50 refused attempts, and counts 100 at most.
+    # A tokenRatio of 1, not 1.0, is 0.001 to its core.
+    spell, good = 120, 64
+
+    class Spell(Busy):
+        """Then answers `good` calls, and ends one as a server that drains."""
+
+        def Embed(self, request, context):
+            if self.calls == spell + good:
+                self.calls += 1
+                context.abort(grpc.StatusCode.UNAVAILABLE, "draining")
+            return super().Embed(request, context)
+
+    with serving(Spell(spell, pause=True)) as service, encoderd.Client(
+            service.target) as client:
+        for _ in range(good):
+            client.encode("x")
+        client.encode("x")
+    assert service.calls == spell + good + 2
+
+
 @pytest.mark.parametrize("shipped", [True, False])
 def test_calls_are_spread_over_all_addresses(serve, shipped):
     one, first = serve(refusals=0)

@@ -119,6 +119,45 @@ def test_a_large_text_waits_for_room_as_any_other():
     assert not bulk.wants_input
 
 
+class Reset(Streams):
+    """Resets its first `resets` streams, each after one answer or none; the
+    client did not ask for that."""
+
+    def __init__(self, resets, answers):
+        super().__init__()
+        self._resets = resets
+        self._answers = answers
+
+    def EmbedStream(self, requests, context):
+        self.seen.append([])
+        for request in requests:
+            if len(self.seen) <= self._resets:
+                if self._answers:
+                    yield answer(request)
+                    next(requests)
+                context.cancel()
+                return
+            yield answer(request)
+
+
+@BOTH
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_stream_that_the_server_resets_is_opened_again(work, answers):
+    with serve(Reset(3, answers)) as service:
+        found = work(service.target, texts(40), batch_size=2)
+    assert [int(r.vector[0]) for r in found] == list(range(40))
+    assert len(service.seen) == 4
+
+
+@BOTH
+def test_a_stream_that_is_reset_again_and_again_raises_after_the_timeout(work):
+    with serve(Reset(10**9, answers=False)) as service:
+        with pytest.raises(encoderd.UnavailableError) as caught:
+            work(service.target, texts(3), timeout=4)
+    assert caught.value.message == (
+        f"the server at {service.target} reset the stream")
+
+
 class Fragile(Streams):
     """Each of its streams ends with INTERNAL for a large request."""
 

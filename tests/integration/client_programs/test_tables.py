@@ -9,7 +9,8 @@ import encoderd
 import numpy as np
 import pytest
 from encoderd.v1 import encoder_pb2
-from python_service import Service, serve
+from either_client import KINDS, ask
+from python_service import Model, Service, serve
 
 
 class Noted(Service):
@@ -217,3 +218,32 @@ def test_a_column_of_pyarrow_is_a_list_of_texts(client):
             client._service.inputs.clear()
         with pytest.raises(TypeError, match=r"inputs\[1\] is None, a missing"):
             way(Array(["one", None]))
+
+
+@KINDS
+@pytest.mark.parametrize("options", [
+    {"prompt": "ask: "}, {"prompt_name": "query"}])
+@pytest.mark.parametrize("output_value", [
+    "sentence_embedding", "token_embeddings", None])
+def test_texts_of_pyarrow_get_the_prompt(kind, options, output_value):
+    given = list(Array(["one", "two"]))
+    with serve(Model(prompts={"query": "ask: "})) as service:
+        ask(kind, service.target, "encode", given, output_value=output_value,
+            **options)
+    assert service.requests
+    for request in service.requests:
+        by_name = getattr(request, "options", request)
+        prompt = "" if getattr(by_name, "prompt_name", "") else "ask: "
+        assert [value.text for value in request.inputs] == [
+            f"{prompt}one", f"{prompt}two"]
+    assert [type(value) for value in given] == [Scalar, Scalar]
+
+
+def test_an_array_of_pyarrow_itself_gets_the_prompt():
+    pyarrow = pytest.importorskip("pyarrow")
+    given = pyarrow.array(["one", "two"])
+    with serve(Model()) as service, encoderd.Client(service.target) as client:
+        for inputs in (given, list(given), pyarrow.chunked_array([given])):
+            client.encode(inputs, prompt="ask: ")
+    assert [[value.text for value in request.inputs]
+            for request in service.requests] == [["ask: one", "ask: two"]] * 3

@@ -116,6 +116,15 @@ TEST_F(BulkTest, SendsOnlyWhatWasNotAnsweredOnceMoreWhenStreamsBreak) {
   EXPECT_LE(service_->stream_texts(), kTexts + 3 * Window());
 }
 
+// As a server does whose answers stay unread while its memory is short.
+TEST_F(BulkTest, OpensAnotherStreamWhereTheServerResetOne) {
+  service_->BreakStreams(1, 20, grpc::Status(grpc::StatusCode::CANCELLED, ""));
+  const absl::Status status = Run();
+  ASSERT_TRUE(status.ok()) << status;
+  ExpectAll();
+  EXPECT_EQ(service_->streams(), 2);
+}
+
 TEST_F(BulkTest, SurvivesARestartOfTheServer) {
   const HeldPort port;
   service_ = std::make_unique<FakeEncoderService>(port.port());

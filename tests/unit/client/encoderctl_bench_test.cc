@@ -13,6 +13,7 @@
 #include "client/cpp/encoderctl/arrivals.h"
 #include "client/cpp/encoderctl/encoderctl.h"
 #include "tests/support/fake_encoder_service.h"
+#include "tests/support/patience.h"
 
 namespace encoderd::ctl {
 namespace {
@@ -34,8 +35,8 @@ class EncoderctlBenchTest : public ::testing::Test {
     std::istringstream in(input);
     std::ostringstream out, err;
     Environment environment{in, out, err};
-    std::vector<std::string> all = {
-        "bench", absl::StrCat("--target=", service_.target()), "--words=3"};
+    std::vector<std::string> all = {"bench", absl::StrCat("--target=", target_),
+                                    "--words=3"};
     all.insert(all.end(), arguments.begin(), arguments.end());
     const int code = RunEncoderctl(all, environment);
     out_ = out.str();
@@ -52,10 +53,22 @@ class EncoderctlBenchTest : public ::testing::Test {
   }
 
   FakeEncoderService service_;
+  std::string target_ = service_.target();
   std::string out_;
   std::string err_;
   nlohmann::json json_;
 };
+
+TEST_F(EncoderctlBenchTest, SharesItsCallsAmongSeveralServers) {
+  const FakeEncoderService other;
+  target_ = absl::StrCat("ipv4:127.0.0.1:", service_.port(),
+                         ",127.0.0.1:", other.port());
+  // One may be connected when the other has answered all calls of a run.
+  EXPECT_TRUE(Eventually([&] {
+    EXPECT_EQ(RunJson({"--count=20", "--warm_up=0s"}), kExitOk) << err_;
+    return service_.embed_calls() > 0 && other.embed_calls() > 0;
+  }));
+}
 
 TEST_F(EncoderctlBenchTest, CountsAsManyCallsAsAreAskedForAndCutsOffTheRest) {
   ASSERT_EQ(RunJson({"--count=20", "--batch_size=3", "--concurrency=4",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
 from encoderd.client import Client
 
@@ -20,14 +20,46 @@ def missing(module: str, package: str) -> ImportError:
                        f"'encoderd[{extra}]'")
 
 
-def to_config(given: Union[Client, str, None], options: Dict[str, Any]
-              ) -> Dict[str, Any]:
+def to_config(given: Union[Client, str, None], options: Dict[str, Any],
+              dialed: bool = False) -> Dict[str, Any]:
     """What an adapter is stored as: target, model and options, and nothing
-    secret. TLS and tokens are read from the environment where it is loaded."""
+    secret. TLS and tokens are read from the environment where it is loaded.
+
+    dialed: of a Client, the address that it dials; else what it was given,
+        None where the environment names it.
+    """
+    # Arrays, such as ranges, as lists: JSON and YAML have them, and str() shows
+    # every value.
+    options = {name: value.tolist() if hasattr(value, "tolist") else value
+               for name, value in options.items()}
     target: Optional[str] = None
     if isinstance(given, Client):
-        target = given._arguments["target"]
+        target = (given._methods.link.target if dialed
+                  else given._arguments["target"])
         options = {"model": given._arguments["model"], **options}
     else:
         target = given
     return {"target": target, "options": options}
+
+
+class Remade:
+    """Makes a stored or pickled adapter again by its constructor's arguments;
+    LlamaIndex itself would call __init__ with every field by its name."""
+
+    embed_batch_size: int
+    options: Dict[str, Any]
+    _client: Client
+
+    @classmethod
+    def from_dict(cls, data: Dict[str, Any], **changes: Any) -> Any:
+        return _remake(cls, **{**data, **changes})
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        """With its client, pickled as any Client: a token in the clear."""
+        return _remake, (type(self), self._client, self.options,
+                         self.embed_batch_size)
+
+
+def _remake(kind: Any, target: Union[Client, str], options: Dict[str, Any],
+            embed_batch_size: int, **_: Any) -> Any:
+    return kind(target, embed_batch_size=embed_batch_size, **options)

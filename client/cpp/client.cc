@@ -89,6 +89,8 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
                    std::max(1, keepalive_ms / 2));
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
+  // Of pings that newer versions of gRPC send to measure the bandwidth.
+  arguments.SetInt("grpc.http2.ping_timeout_ms", std::max(1, keepalive_ms / 2));
   arguments.SetUserAgentPrefix("encoderd-cpp");
   auto channel = MakeChannel(*address, options, arguments);
   if (!channel.ok()) return channel.status();

@@ -192,16 +192,6 @@ class ManifestsTest(unittest.TestCase):
             "name"], "encoderd")
         self.assertNotIn("replicas", objects["Deployment",
                                              "encoderd"]["spec"])
-        spec = objects[scalers[0]]["spec"]
-        most = 4 if "cuda" in choice else 8
-        if kind == "HorizontalPodAutoscaler":
-            self.assertEqual(spec["maxReplicas"], most)
-            return
-        self.assertEqual(spec["maxReplicaCount"], most)
-        # Without figures no pod goes away.
-        self.assertEqual(spec["fallback"]["replicas"], most)
-        for trigger in spec["triggers"]:
-            self.assertEqual(trigger["metadata"]["ignoreNullValues"], "false")
 
     @each
     def test_the_overlay_limits_the_pods_of_either_autoscaler(self, choice,

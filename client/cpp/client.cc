@@ -85,12 +85,12 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   // One that is gone without a word is noticed.
   const int keepalive_ms = ToMilliseconds(options.keepalive_time);
+  const int ping_timeout_ms = std::max(1, keepalive_ms / 2);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-                   std::max(1, keepalive_ms / 2));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, ping_timeout_ms);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
   // Of pings that newer versions of gRPC send to measure the bandwidth.
-  arguments.SetInt("grpc.http2.ping_timeout_ms", std::max(1, keepalive_ms / 2));
+  arguments.SetInt("grpc.http2.ping_timeout_ms", ping_timeout_ms);
   arguments.SetUserAgentPrefix("encoderd-cpp");
   auto channel = MakeChannel(*address, options, arguments);
   if (!channel.ok()) return channel.status();

@@ -62,8 +62,9 @@ def _ids_message(value: TokenIds, index: int) -> encoder_pb2.TokenIds:
 
 def as_list(values: Union[Input, Iterable[Input]]) -> Sequence[Input]:
     """What a method was given, as a list; a single text or TokenIds too, and
-    scalars of pyarrow as the texts that they are. TypeError for what can only be a mistake, in any place: before the first
-    call, so that the last of many does not cost all others."""
+    scalars of pyarrow as the texts that they are. TypeError for what can only
+    be a mistake, in any place: before the first call, so that the last of many
+    does not cost all others."""
     if isinstance(values, (str, TokenIds)):
         return [values]
     listed: Sequence[Input]

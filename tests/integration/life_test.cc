@@ -1,7 +1,6 @@
 // Loading, health, draining and HTTP of a server in this process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/create_channel.h"
 #include "server/start_warnings.h"
+#include "tests/support/loopback.h"
 #include "tests/support/patience.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_server.h"
@@ -325,16 +325,11 @@ TEST(LifeTest, AConnectionBeyondTheCapWaitsForAnother) {
 
 // Asks for a page, and takes no notice of a server that goes away meanwhile.
 void Scrape(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = NewTcpSocket();
   constexpr absl::string_view kRequest =
       "GET /metrics HTTP/1.1\r\nHost: test\r\n\r\n";
   char buffer[4096];
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) ==
-          0 &&
+  if (ConnectLoopback(fd, port) &&
       send(fd, kRequest.data(), kRequest.size(), MSG_NOSIGNAL) > 0) {
     while (read(fd, buffer, sizeof(buffer)) > 0) {
     }

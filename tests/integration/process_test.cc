@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,6 +21,7 @@
 #include "server/run.h"
 #include "tests/integration/served.h"
 #include "tests/support/held_port.h"
+#include "tests/support/loopback.h"
 #include "tests/support/patience.h"
 #include "tests/support/raw_http2.h"
 #include "tests/support/temp_folder.h"
@@ -43,11 +43,7 @@ class RawConnection {
  public:
   explicit RawConnection(const std::string& address)
       : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-    sockaddr_in to = {};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<uint16_t>(PortOf(address)));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof(to));
+    ConnectLoopback(fd_, PortOf(address));
   }
   ~RawConnection() { close(fd_); }
 

@@ -4,7 +4,6 @@
 #ifndef ENCODERD_TESTS_SUPPORT_FREEZING_PROXY_H_
 #define ENCODERD_TESTS_SUPPORT_FREEZING_PROXY_H_
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "tests/support/loopback.h"
 
 namespace encoderd {
 
@@ -24,14 +24,9 @@ class FreezingProxy {
  public:
   // server_port: of a server on 127.0.0.1.
   explicit FreezingProxy(int server_port)
-      : server_port_(server_port), listener_(NewSocket()) {
-    sockaddr_in address = Loopback(0);
-    socklen_t size = sizeof(address);
-    auto* any = reinterpret_cast<sockaddr*>(&address);
-    if (bind(listener_, any, size) == 0 && listen(listener_, 16) == 0 &&
-        getsockname(listener_, any, &size) == 0) {
-      port_ = ntohs(address.sin_port);
-    }
+      : server_port_(server_port), listener_(NewTcpSocket()) {
+    const int port = BindLoopback(listener_);
+    if (listen(listener_, 16) == 0) port_ = port;
     thread_ = std::thread([this] { Run(); });
   }
   ~FreezingProxy() {
@@ -65,17 +60,6 @@ class FreezingProxy {
     bool passes = true;
   };
 
-  static int NewSocket() {
-    return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  }
-  static sockaddr_in Loopback(int port) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    return address;
-  }
-
   void Run() {
     while (!stop_) {
       std::vector<pollfd> ready = {{listener_, POLLIN, 0}};
@@ -101,11 +85,9 @@ class FreezingProxy {
   }
 
   void Accept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const sockaddr_in server = Loopback(server_port_);
     const Connection connection = {
-        {accept(listener_, nullptr, nullptr), NewSocket()}};
-    connect(connection.ends[1], reinterpret_cast<const sockaddr*>(&server),
-            sizeof(server));
+        {accept(listener_, nullptr, nullptr), NewTcpSocket()}};
+    ConnectLoopback(connection.ends[1], server_port_);
     connections_.push_back(connection);
   }
 

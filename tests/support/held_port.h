@@ -5,26 +5,20 @@
 #ifndef ENCODERD_TESTS_SUPPORT_HELD_PORT_H_
 #define ENCODERD_TESTS_SUPPORT_HELD_PORT_H_
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "tests/support/loopback.h"
 
 namespace encoderd {
 
 class HeldPort {
  public:
-  HeldPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  HeldPort() : fd_(NewTcpSocket()) {
     const int on = 1;
     setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    auto* any = reinterpret_cast<sockaddr*>(&address);
-    if (bind(fd_, any, size) == 0 && getsockname(fd_, any, &size) == 0) {
-      port_ = ntohs(address.sin_port);
-    }
+    port_ = BindLoopback(fd_);
   }
   ~HeldPort() { close(fd_); }
   HeldPort(const HeldPort&) = delete;

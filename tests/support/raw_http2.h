@@ -3,9 +3,7 @@
 #ifndef ENCODERD_TESTS_SUPPORT_RAW_HTTP2_H_
 #define ENCODERD_TESTS_SUPPORT_RAW_HTTP2_H_
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/loopback.h"
 #include "tests/support/patience.h"
 
 namespace encoderd {
@@ -116,18 +115,11 @@ class RawHttp2 {
 
  private:
   static int Connect(int port, const char* from) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in own = {};
-    own.sin_family = AF_INET;
-    EXPECT_EQ(inet_pton(AF_INET, from, &own.sin_addr), 1);
-    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
-    sockaddr_in to = {};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<uint16_t>(port));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = NewTcpSocket();
+    EXPECT_NE(BindLoopback(fd, from), 0);
     const timeval patience = {absl::ToInt64Seconds(kPatience), 0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+    EXPECT_TRUE(ConnectLoopback(fd, port));
     return fd;
   }
   static std::string Number(size_t value, int bytes) {

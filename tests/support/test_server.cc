@@ -1,9 +1,6 @@
 #include "tests/support/test_server.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +17,7 @@
 #include "server/observe/metrics.h"
 #include "server/rpc/status.h"
 #include "tests/support/checked_channel.h"
+#include "tests/support/loopback.h"
 #include "tests/support/patience.h"
 
 namespace encoderd {
@@ -221,14 +219,9 @@ std::pair<int, std::string> TestServer::Get(const std::string& path) const {
 
 std::pair<int, std::string> TestServer::GetFrom(int port,
                                                 const std::string& path) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int fd = NewTcpSocket();
   std::string answer;
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) ==
-      0) {
+  if (ConnectLoopback(fd, port)) {
     const std::string request =
         absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: test\r\n\r\n");
     EXPECT_EQ(write(fd, request.data(), request.size()),

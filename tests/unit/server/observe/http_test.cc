@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "tests/support/loopback.h"
 #include "tests/support/patience.h"
 #include "tests/support/status_matchers.h"
 
@@ -101,14 +101,10 @@ TEST(HttpTest, KnowsWhoAsksForMetrics) {
 
 class Caller {
  public:
-  explicit Caller(int port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in to = {};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<uint16_t>(port));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  explicit Caller(int port) : fd_(NewTcpSocket()) {
     const timeval patience = {20, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
+    EXPECT_TRUE(ConnectLoopback(fd_, port));
   }
   ~Caller() { close(fd_); }
   Caller(const Caller&) = delete;

@@ -1,6 +1,5 @@
 #include "server/trace/otlp.h"
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
 #include "tests/support/held_port.h"
+#include "tests/support/loopback.h"
 #include "tests/support/patience.h"
 
 namespace encoderd {
@@ -201,7 +201,7 @@ TEST(OtlpTest, ACountOfRejectedSpansIsBelievedWithinReason) {
 class SilentCollector {
  public:
   SilentCollector()
-      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+      : fd_(NewTcpSocket()),
         exporter_(NewOtlpExporter(Listen(), /*tls=*/false)) {}
   ~SilentCollector() { close(fd_); }
 
@@ -209,15 +209,10 @@ class SilentCollector {
 
  private:
   std::string Listen() const {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
-    EXPECT_EQ(bind(fd_, any, size), 0);
+    const int port = BindLoopback(fd_);
+    EXPECT_NE(port, 0);
     EXPECT_EQ(listen(fd_, 8), 0);
-    EXPECT_EQ(getsockname(fd_, any, &size), 0);
-    return absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+    return absl::StrCat("127.0.0.1:", port);
   }
 
   const int fd_;
